@@ -1,0 +1,36 @@
+// The KV buckets: projections that queries and fan-out read. All but `cache` are disposable: `bellcast rebuild` makes them anew.
+import type { BucketSpec } from "./spec.ts"
+import { type ChannelToken, shardPath, type UserToken } from "./tokens.ts"
+
+const mebibyte = 1024 ** 2
+
+export const buckets = {
+  /** One document a user: subscriptions, tombstones, timestamps. */
+  subscriptions: { name: "bellcast_subscriptions", maxBytes: 2048 * mebibyte, maxValueBytes: mebibyte - 4096, ttlMillis: 0 },
+  /** One key a channel and user, spread by hash. */
+  registrations: { name: "bellcast_registrations", maxBytes: 1024 * mebibyte, maxValueBytes: 4096, ttlMillis: 0 },
+  /** Counts of a channel: registrations (by the projector) and pushes (by the tally). */
+  channels: { name: "bellcast_channels", maxBytes: 128 * mebibyte, maxValueBytes: 4096, ttlMillis: 0 },
+  /** Progress of each broadcast. */
+  broadcasts: { name: "bellcast_broadcasts", maxBytes: 256 * mebibyte, maxValueBytes: 4096, ttlMillis: 0 },
+  /** Short-lived things that all gateways share: verified tokens, page tokens. Not a projection. */
+  cache: { name: "bellcast_cache", maxBytes: 128 * mebibyte, maxValueBytes: 65_536, ttlMillis: 24 * 60 * 60_000 }
+} as const satisfies Record<string, BucketSpec>
+
+export type BucketName = keyof typeof buckets
+
+/** A key that always exists, so that a multi-get never comes back empty: an empty answer carries no proof of freshness. */
+export const metaKey = "meta"
+
+export const keys = {
+  subscriptions: (user: UserToken): string => user,
+  registration: (channel: ChannelToken, user: UserToken): string => `${channel}.${shardPath(user)}.${user}`,
+  /** Filter over the registrations of one shard of a channel. */
+  registrationsOf: (channel: ChannelToken, shard: string): string => (shard === "all" ? `${channel}.>` : `${channel}.${shard}.>`),
+  channelRegistrations: (channel: ChannelToken): string => `${channel}.registrations`,
+  channelPushes: (channel: ChannelToken): string => `${channel}.pushes`,
+  broadcast: (broadcast: number): string => String(broadcast)
+} as const
+
+/** The user of a registration's key. */
+export const userOfKey = (key: string): UserToken => key.slice(key.lastIndexOf(".") + 1) as UserToken

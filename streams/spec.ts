@@ -1,0 +1,34 @@
+// The shapes in which streams, consumers and buckets are declared. src/log/provision.ts makes the server match them.
+
+export interface ConsumerSpec {
+  readonly name: string
+  readonly filters: ReadonlyArray<string>
+  /** How long a message may stay unanswered before JetStream delivers it again. */
+  readonly ackWaitMillis: number
+  /** -1: without end. A finite number is a net for messages that kill their worker; everything that can fail normally ends by itself. */
+  readonly maxDeliver: number
+  /** Unanswered messages over all workers; -1: no bound, because delayed naks count here (nats-server, getNextMsg). */
+  readonly maxAckPending: number
+  /** Only one client at a time is served, another takes over this long after its last sign of life. */
+  readonly pinnedTimeoutMillis?: number
+}
+
+export interface StreamSpec {
+  readonly name: string
+  readonly subjects: ReadonlyArray<string>
+  readonly maxAgeMillis: number
+  readonly maxBytes: number
+  readonly maxMessageBytes: number
+  /** Repeated `Nats-Msg-Id`s are recognised for this long. */
+  readonly duplicateWindowMillis: number
+  readonly denyPurge: boolean
+  readonly consumers: Readonly<Record<string, ConsumerSpec>>
+}
+
+export interface BucketSpec {
+  readonly name: string
+  readonly maxBytes: number
+  readonly maxValueBytes: number
+  /** 0: entries stay. */
+  readonly ttlMillis: number
+}

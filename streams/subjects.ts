@@ -1,0 +1,77 @@
+// Every subject Bellcast uses, as a function of its parts, and the parsers back. Nothing else in the code spells a subject.
+import { type ChannelToken, decodeToken, type OriginToken, type UserToken } from "./tokens.ts"
+
+export const subjects = {
+  /** Changes of one user's subscriptions, in order. */
+  subscription: (user: UserToken) => `bellcast.cmd.subscription.${user}`,
+  /** One user's place in one channel. */
+  registration: (channel: ChannelToken, user: UserToken) => `bellcast.cmd.registration.${channel}.${user}`,
+  /** A broadcast; `source` is the authenticated publisher (`rest` for the gateway), so that NATS permissions can bind it. */
+  broadcast: (source: string, channel: ChannelToken) => `bellcast.cmd.broadcast.${source}.${channel}`,
+  /** Why a broadcast that entered the log was refused. */
+  rejected: (broadcast: number) => `bellcast.evt.rejected.${broadcast}`,
+  /** The final counts of a broadcast. */
+  finished: (channel: ChannelToken, broadcast: number) => `bellcast.evt.finished.${channel}.${broadcast}`,
+  /** How a broadcast was cut into shards: written once. */
+  plan: (channel: ChannelToken, broadcast: number) => `bellcast.plan.${channel}.${broadcast}`,
+  /** One slice of a channel to deliver to. */
+  shard: (broadcast: number, shard: string) => `bellcast.job.shard.${broadcast}.${shard}`,
+  /** One push that must be tried again. */
+  retry: (origin: OriginToken, broadcast: number, user: UserToken, subscription: string) =>
+    `bellcast.job.retry.${origin}.${broadcast}.${user}.${subscription}`,
+  /** What became of the pushes of one shard. */
+  shardOutcome: (channel: ChannelToken, broadcast: number, shard: string) => `bellcast.outcome.${channel}.${broadcast}.shard.${shard}`,
+  /** What became of one push that was tried again. */
+  pushOutcome: (channel: ChannelToken, broadcast: number, user: UserToken, subscription: string) =>
+    `bellcast.outcome.${channel}.${broadcast}.push.${user}.${subscription}`,
+  /** A push that was given up, kept for `bellcast redrive`. */
+  deadLetter: (channel: ChannelToken, broadcast: number, user: UserToken, subscription: string) =>
+    `bellcast.dead.${channel}.${broadcast}.${user}.${subscription}`,
+  /** Core NATS, not stored: the projector says how far it is. */
+  applied: "bellcast.sys.applied",
+  /** Core NATS request: ask the projector how far it is. */
+  appliedGet: "bellcast.sys.applied.get"
+} as const
+
+/** Filters over several subjects, for consumers and replays. */
+export const filters = {
+  subscriptions: "bellcast.cmd.subscription.>",
+  registrations: "bellcast.cmd.registration.>",
+  broadcasts: "bellcast.cmd.broadcast.>",
+  finished: "bellcast.evt.finished.>",
+  plans: "bellcast.plan.>",
+  shards: "bellcast.job.shard.>",
+  retries: "bellcast.job.retry.>",
+  outcomes: "bellcast.outcome.>",
+  outcomesOf: (broadcast: number) => `bellcast.outcome.*.${broadcast}.>`,
+  planOf: (broadcast: number) => `bellcast.plan.*.${broadcast}`,
+  deadLetters: "bellcast.dead.>",
+  deadLettersOf: (broadcast: number) => `bellcast.dead.*.${broadcast}.>`
+} as const
+
+/** The user of a subscription command's subject. */
+export const parseSubscription = (subject: string): UserToken | undefined => {
+  const [, , kind, user, ...rest] = subject.split(".")
+  return kind === "subscription" && user !== undefined && rest.length === 0 ? (user as UserToken) : undefined
+}
+
+/** Channel and user of a registration command's subject. */
+export const parseRegistration = (subject: string): { readonly channel: ChannelToken; readonly user: UserToken } | undefined => {
+  const [, , kind, channel, user, ...rest] = subject.split(".")
+  if (kind !== "registration" || channel === undefined || user === undefined || rest.length > 0) return undefined
+  return { channel: channel as ChannelToken, user: user as UserToken }
+}
+
+/** Source and channel of a broadcast's subject; undefined when the channel token is not one that {@link decodeToken} accepts. */
+export const parseBroadcast = (subject: string): { readonly source: string; readonly channel: ChannelToken } | undefined => {
+  const [, , kind, source, channel, ...rest] = subject.split(".")
+  if (kind !== "broadcast" || source === undefined || channel === undefined || rest.length > 0) return undefined
+  return decodeToken(channel) === undefined ? undefined : { source, channel: channel as ChannelToken }
+}
+
+/** Channel and broadcast of a plan's, an outcome's or a dead letter's subject. */
+export const parseOfBroadcast = (subject: string): { readonly channel: ChannelToken; readonly broadcast: number } | undefined => {
+  const [, , channel, broadcast] = subject.split(".")
+  const sequence = Number(broadcast)
+  return channel !== undefined && Number.isSafeInteger(sequence) ? { channel: channel as ChannelToken, broadcast: sequence } : undefined
+}

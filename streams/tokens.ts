@@ -1,0 +1,59 @@
+// How names become subject tokens and bucket keys. NATS allows neither spaces nor `.`, `*`, `>` inside a token, and
+// bucket keys only take [-/_=.a-zA-Z0-9] (ADR-6), so every other byte is written `=XX`.
+
+/** A channel id as a subject token; reversible with {@link decodeToken}. */
+export type ChannelToken = string & { readonly channel: unique symbol }
+/** A pseudonym of a user: 22 base64url characters of an HMAC of the full user id. */
+export type UserToken = string & { readonly user: unique symbol }
+/** The host of a push service as a subject token, so that operators can filter by push service. */
+export type OriginToken = string & { readonly origin: unique symbol }
+
+const plain = /^[A-Za-z0-9_-]$/
+
+const encode = (text: string): string => {
+  let token = ""
+  for (const byte of new TextEncoder().encode(text)) {
+    const char = String.fromCharCode(byte)
+    token += plain.test(char) ? char : `=${byte.toString(16).toUpperCase().padStart(2, "0")}`
+  }
+  return token
+}
+
+/** `news/eu.1` becomes `news=2Feu=2E1`. At most three characters a byte. */
+export const channelToken = (channel: string): ChannelToken => encode(channel) as ChannelToken
+export const originToken = (host: string): OriginToken => encode(host) as OriginToken
+
+/** The text behind a token, or undefined when no text encodes to it (a foreign publisher may send anything). */
+export const decodeToken = (token: string): string | undefined => {
+  const bytes: Array<number> = []
+  for (let i = 0; i < token.length; i++) {
+    if (token[i] !== "=") bytes.push(token.charCodeAt(i))
+    else {
+      bytes.push(Number.parseInt(token.slice(i + 1, i + 3), 16))
+      i += 2
+    }
+  }
+  const text = new TextDecoder().decode(Uint8Array.from(bytes))
+  return text !== "" && encode(text) === token ? text : undefined
+}
+
+const base64url = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+/**
+ * The place of a user in the hash tree of a channel: four hexadecimal tokens. A wildcard behind the first k of them selects
+ * 1/16^k of the channel's registrations. A user token is an HMAC, so its own first 16 bits spread evenly.
+ */
+export const shardPath = (user: UserToken): string => {
+  let bits = 0
+  for (let i = 0; i < 3; i++) bits = bits * 64 + Math.max(0, base64url.indexOf(user[i] ?? "A"))
+  return [...(bits >> 2).toString(16).padStart(4, "0")].join(".")
+}
+
+/** The shards of a channel at a depth, as prefixes of {@link shardPath}: `all` at depth 0, then `0`..`f`, `0.0`..`f.f`, ... */
+export const shardsAt = (depth: number): ReadonlyArray<string> => {
+  let prefixes = [""]
+  for (let level = 0; level < depth; level++) {
+    prefixes = prefixes.flatMap((prefix) => [..."0123456789abcdef"].map((digit) => (prefix === "" ? digit : `${prefix}.${digit}`)))
+  }
+  return depth === 0 ? ["all"] : prefixes
+}
