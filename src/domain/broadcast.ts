@@ -1,0 +1,92 @@
+// A broadcast: what a publisher sends, how long it lives, and into how many shards its channel is cut. Pure.
+import { Schema } from "effect"
+
+/** RFC 8030 section 5.3. */
+export const Urgency = Schema.Literals(["very-low", "low", "normal", "high"])
+export type Urgency = typeof Urgency.Type
+
+/** RFC 8030 section 5.4: at most 32 characters of the URL-safe base64 alphabet. */
+export const Topic = Schema.String.pipe(Schema.check(Schema.isPattern(/^[A-Za-z0-9_-]{1,32}$/u)))
+
+/** 28 days, the longest that FCM keeps a message; the others allow as much or more. */
+export const ttlSecondsMax = 2_419_200
+
+/** RFC 8291 section 4: what fits into the 4096-byte body that every push service must take. */
+export const payloadBytesMax = 3_993
+
+/** The body of a broadcast, over HTTP and over NATS alike. Without `data`, pushes carry no payload. */
+export const BroadcastBody = Schema.Struct({ data: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)) })
+export type BroadcastBody = typeof BroadcastBody.Type
+
+/** Request headers of a broadcast, by their RFC 8030 names in lower case. */
+export interface BroadcastHeaders {
+  readonly ttlSeconds: number
+  readonly urgency: Urgency
+  readonly topic?: string
+}
+
+/** A header that does not follow RFC 8030, and why. */
+export interface HeaderFault {
+  readonly name: "TTL" | "Urgency" | "Topic"
+  readonly description: string
+}
+
+const isUrgency = Schema.is(Urgency)
+const isTopic = Schema.is(Topic)
+
+/** Reads TTL (seconds), Urgency and Topic; what is missing gets the default (normal urgency, no topic). */
+export const readHeaders = (
+  get: (name: "TTL" | "Urgency" | "Topic") => string | undefined,
+  ttlSecondsDefault: number
+): { readonly headers: BroadcastHeaders; readonly faults: ReadonlyArray<HeaderFault> } => {
+  const faults: Array<HeaderFault> = []
+  const ttl = get("TTL")
+  const urgency = get("Urgency")
+  const topic = get("Topic")
+  if (ttl !== undefined && !(/^\d{1,10}$/.test(ttl) && Number(ttl) <= ttlSecondsMax)) {
+    faults.push({ name: "TTL", description: `TTL must be a whole number of seconds from 0 to ${ttlSecondsMax}` })
+  }
+  if (urgency !== undefined && !isUrgency(urgency)) {
+    faults.push({ name: "Urgency", description: "Urgency must be one of very-low, low, normal, high" })
+  }
+  if (topic !== undefined && !isTopic(topic)) {
+    faults.push({ name: "Topic", description: "Topic must be 1 to 32 characters of the URL-safe base64 alphabet" })
+  }
+  return {
+    headers: {
+      ttlSeconds: ttl === undefined ? ttlSecondsDefault : Number(ttl),
+      urgency: urgency !== undefined && isUrgency(urgency) ? urgency : "normal",
+      ...(topic === undefined ? {} : { topic })
+    },
+    faults
+  }
+}
+
+const canonical = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(canonical)
+  if (typeof value !== "object" || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([key, inner]) => [key, canonical(inner)])
+  )
+}
+
+/** The bytes every subscriber receives: JSON with sorted keys, no white space, raw UTF-8; undefined when there is nothing to carry. */
+export const payloadOf = (body: BroadcastBody): Uint8Array | undefined =>
+  body.data === undefined || Object.keys(body.data).length === 0
+    ? undefined
+    : new TextEncoder().encode(JSON.stringify(canonical(body.data)))
+
+/** Why a broadcast in the log is not sent. */
+export const BroadcastRejected = Schema.Struct({ broadcast: Schema.Int, subject: Schema.String, reason: Schema.String, at: Schema.Int })
+
+/**
+ * How deep to cut a channel of so many registrations: 16^depth shards of at most about 250 registrations each, because one
+ * multi-get returns up to 1024 entries and a crashed worker repeats at most what it had not recorded.
+ */
+export const shardDepth = (registrations: number): number => {
+  let depth = 0
+  while (depth < 4 && registrations > 250 * 16 ** depth) depth++
+  return depth
+}

@@ -1,0 +1,65 @@
+// The work between a broadcast and its outcomes: shard jobs, retries, dead letters, and when to try again. Pure.
+import { Schema } from "effect"
+import { Urgency } from "./broadcast.ts"
+
+/** What a push needs to know of its broadcast, carried by every job so that workers need not look it up. */
+export const BroadcastRef = Schema.Struct({
+  /** Sequence of the broadcast in LOG: its id, and where its payload stands. */
+  broadcast: Schema.Int,
+  channel: Schema.String,
+  acceptedAt: Schema.Int,
+  expiresAt: Schema.Int,
+  urgency: Urgency,
+  topic: Schema.optionalKey(Schema.String)
+})
+export type BroadcastRef = typeof BroadcastRef.Type
+
+export const ShardJob = Schema.Struct({
+  ...BroadcastRef.fields,
+  shard: Schema.String,
+  floor: Schema.Struct({ subscriptions: Schema.Int, registrations: Schema.Int })
+})
+export type ShardJob = typeof ShardJob.Type
+
+/** One push to try again; which attempt it is and when it is due stand in its last outcome. */
+export const RetryJob = Schema.Struct({
+  ...BroadcastRef.fields,
+  user: Schema.String,
+  subscription: Schema.String,
+  /** Sequence of the subscription's put: one that was replaced since is not sent to. */
+  generation: Schema.Int,
+  firstNextAt: Schema.Int,
+  /** Attempts made before this message was published. */
+  attempts: Schema.Int
+})
+export type RetryJob = typeof RetryJob.Type
+
+export const DeadLetter = Schema.Struct({
+  ...BroadcastRef.fields,
+  user: Schema.String,
+  subscription: Schema.String,
+  generation: Schema.Int,
+  reason: Schema.String,
+  status: Schema.optionalKey(Schema.Int),
+  attempts: Schema.Int,
+  at: Schema.Int
+})
+export type DeadLetter = typeof DeadLetter.Type
+
+/** Attempts a push gets, the first included; full delays add up to about 36 minutes. */
+export const attemptsMax = 8
+
+const delayMillisMax = 15 * 60_000
+const retryAfterMillisMax = 24 * 60 * 60_000
+
+/**
+ * Milliseconds until the next attempt after `attempt` (from 1) failed: exponential from `baseMillis`, at most 15 minutes, spread over its upper
+ * half. What the push service asks for in Retry-After goes before, clamped to 1 s .. 24 h and spread by 10 %. `random` is in [0, 1).
+ */
+export const retryDelayMillis = (attempt: number, baseMillis: number, random: number, retryAfterMillis?: number): number => {
+  if (retryAfterMillis !== undefined) {
+    const clamped = Math.min(Math.max(retryAfterMillis, 1_000), retryAfterMillisMax)
+    return Math.round(clamped * (1 + random / 10))
+  }
+  return Math.round(Math.min(delayMillisMax, baseMillis * 2 ** (attempt - 1)) * (0.5 + random / 2))
+}

@@ -1,0 +1,44 @@
+// Every message type there is, with the schema of its body. The header Bellcast-Type names it; a type's meaning never changes, a new one is added.
+import { Schema } from "effect"
+import { BroadcastBody, BroadcastRejected } from "./broadcast.ts"
+import { DeadLetter, RetryJob, ShardJob } from "./job.ts"
+import { Outcome, Plan, Progress } from "./outcome.ts"
+import { RegistrationDelete, RegistrationPut } from "./registration.ts"
+import { SubscriptionDelete, SubscriptionGone, SubscriptionPut } from "./subscription.ts"
+
+export const messages = {
+  "subscription.put/1": SubscriptionPut,
+  "subscription.delete/1": SubscriptionDelete,
+  "subscription.gone/1": SubscriptionGone,
+  "registration.put/1": RegistrationPut,
+  "registration.delete/1": RegistrationDelete,
+  "broadcast/1": BroadcastBody,
+  "broadcast.rejected/1": BroadcastRejected,
+  "broadcast.finished/1": Progress,
+  "plan/1": Plan,
+  "shard/1": ShardJob,
+  "retry/1": RetryJob,
+  "outcome/1": Outcome,
+  "dead/1": DeadLetter
+} as const
+
+export type MessageType = keyof typeof messages
+export type MessageBody<T extends MessageType> = (typeof messages)[T]["Type"]
+/** A body with the type that names it. */
+export type Message<T extends MessageType = MessageType> = T extends MessageType ? { readonly type: T } & MessageBody<T> : never
+
+const decoders = Object.fromEntries(
+  Object.entries(messages).map(([type, schema]) => [
+    type,
+    Schema.decodeUnknownExit(Schema.fromJsonString(schema as unknown as Schema.ConstraintCodec<unknown, unknown>))
+  ])
+) as unknown as { readonly [T in MessageType]: (text: string) => import("effect").Exit.Exit<MessageBody<T>, Schema.SchemaError> }
+
+const isType = (type: string): type is MessageType => Object.hasOwn(messages, type)
+
+/** The message behind a type and a JSON text, or why it is none: an unknown type, not JSON, or a body that does not fit. */
+export const decodeMessage = (type: string, text: string): Message | { readonly type: "malformed"; readonly reason: string } => {
+  if (!isType(type)) return { type: "malformed", reason: `unknown type ${JSON.stringify(type.slice(0, 64))}` }
+  const exit = decoders[type](text)
+  return exit._tag === "Success" ? ({ ...exit.value, type } as Message) : { type: "malformed", reason: `not a ${type}` }
+}

@@ -1,0 +1,113 @@
+// A user's subscriptions: the commands LOG keeps, the list they fold into, and who may change it how. Pure.
+import { Schema } from "effect"
+
+/** What a browser hands out (PushSubscription.toJSON), with whatever else the client stored beside it. */
+export const SubscriptionData = Schema.StructWithRest(
+  Schema.Struct({ endpoint: Schema.String, keys: Schema.Struct({ auth: Schema.String, p256dh: Schema.String }) }),
+  [Schema.Record(Schema.String, Schema.Unknown)]
+)
+export type SubscriptionData = typeof SubscriptionData.Type
+
+/** Stored or replaced. `vapidKey` is the application server key the browser subscribed with (RFC 8292 section 4.2), when known. */
+export const SubscriptionPut = Schema.Struct({
+  user: Schema.String,
+  id: Schema.String,
+  data: SubscriptionData,
+  vapidKey: Schema.optionalKey(Schema.String),
+  lastModified: Schema.Int
+})
+export type SubscriptionPut = typeof SubscriptionPut.Type
+
+/** Removed by its user, one or many at once; each removal has a timestamp of its own. */
+export const SubscriptionDelete = Schema.Struct({
+  user: Schema.String,
+  removed: Schema.Array(Schema.Struct({ id: Schema.String, lastModified: Schema.Int }))
+})
+export type SubscriptionDelete = typeof SubscriptionDelete.Type
+
+/** The push service said that the subscription is dead (404 or 410). `generation` is the sequence of the put that it was sent to. */
+export const SubscriptionGone = Schema.Struct({
+  id: Schema.String,
+  generation: Schema.Int,
+  broadcast: Schema.Int,
+  status: Schema.Int,
+  at: Schema.Int
+})
+export type SubscriptionGone = typeof SubscriptionGone.Type
+
+export type SubscriptionCommand =
+  | ({ readonly type: "subscription.put/1" } & SubscriptionPut)
+  | ({ readonly type: "subscription.delete/1" } & SubscriptionDelete)
+  | ({ readonly type: "subscription.gone/1" } & SubscriptionGone)
+
+export interface StoredSubscription {
+  readonly data: SubscriptionData
+  readonly vapidKey?: string
+  /** Sequence of the command that stored it. */
+  readonly seq: number
+  readonly lastModified: number
+}
+
+/** The value of a key in the bucket `subscriptions`. */
+export interface SubscriptionList {
+  readonly v: 1
+  /** Sequence of the last command folded in; the next one is appended expecting exactly this. */
+  readonly seq: number
+  /** The highest timestamp ever given to this user, removals included (milliseconds since the epoch). */
+  readonly lastModified: number
+  readonly subscriptions: Readonly<Record<string, StoredSubscription>>
+  readonly tombstones: Readonly<Record<string, number>>
+}
+
+/** A list without any history; its timestamp is lower than every later one and the same on every read. */
+export const emptyList: SubscriptionList = { v: 1, seq: 0, lastModified: 0, subscriptions: {}, tombstones: {} }
+
+/** The oldest tombstones are forgotten beyond this, so that a list stays within one bucket value. */
+export const tombstonesMax = 1_000
+
+/** Timestamps are unique and strictly increasing per user: now, or one more than the last. */
+export const nextTimestamp = (list: SubscriptionList, now: number): number => Math.max(now, list.lastModified + 1)
+
+const without = <A>(record: Readonly<Record<string, A>>, id: string): Record<string, A> => {
+  const { [id]: _, ...rest } = record
+  return rest
+}
+
+const remove = (list: SubscriptionList, id: string, lastModified: number): SubscriptionList => ({
+  ...list,
+  lastModified: Math.max(list.lastModified, lastModified),
+  subscriptions: without(list.subscriptions, id),
+  tombstones: boundTombstones({ ...list.tombstones, [id]: lastModified })
+})
+
+const boundTombstones = (tombstones: Record<string, number>): Record<string, number> => {
+  const entries = Object.entries(tombstones)
+  if (entries.length <= tombstonesMax) return tombstones
+  return Object.fromEntries(entries.sort(([, a], [, b]) => a - b).slice(-tombstonesMax))
+}
+
+/** Folds one command, stored at `seq`, into the list. A command that was folded before changes nothing. */
+export const evolveList = (list: SubscriptionList, command: SubscriptionCommand, seq: number): SubscriptionList => {
+  if (seq <= list.seq) return list
+  const next = { ...list, seq }
+  switch (command.type) {
+    case "subscription.put/1": {
+      const { data, id, lastModified, vapidKey } = command
+      const stored: StoredSubscription = { data, ...(vapidKey === undefined ? {} : { vapidKey }), seq, lastModified }
+      return {
+        ...next,
+        lastModified: Math.max(list.lastModified, lastModified),
+        subscriptions: { ...list.subscriptions, [id]: stored },
+        tombstones: without(list.tombstones, id)
+      }
+    }
+    case "subscription.delete/1":
+      return command.removed.reduce(
+        (acc, { id, lastModified }) => (acc.subscriptions[id] === undefined ? acc : remove(acc, id, lastModified)),
+        next
+      )
+    case "subscription.gone/1":
+      // A browser that subscribed again since keeps its new subscription.
+      return list.subscriptions[command.id]?.seq === command.generation ? remove(next, command.id, nextTimestamp(list, command.at)) : next
+  }
+}
