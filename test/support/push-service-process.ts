@@ -1,0 +1,43 @@
+// The simulator in a process of its own, so that its CPU time is not the sender's and a killed sender leaves it alone.
+// Started by spawn-push-service.ts with the options as JSON in its first argument; requests and answers go over IPC.
+import { type PushServiceOptions, startPushService } from "./push-service.ts"
+import type { UserAgentOptions } from "./user-agent.ts"
+
+const options: PushServiceOptions = JSON.parse(process.argv[2] ?? "{}")
+const service = await startPushService(options)
+
+const textsOf = () => {
+  const texts: Record<string, number> = {}
+  for (const { received } of service.agents) for (const { text } of received) texts[text] = (texts[text] ?? 0) + 1
+  return texts
+}
+
+const cpuMicros = () => {
+  const { user, system } = process.cpuUsage()
+  return user + system
+}
+
+/** What the parent can ask for: one line a question. */
+const verbs = {
+  origin: () => service.origin,
+  subscribe: (count: number, agentOptions: UserAgentOptions) =>
+    Array.from({ length: count }, () => service.subscribe(agentOptions).subscription),
+  report: () => ({ counts: service.counts, faults: service.faults, texts: textsOf(), cpuMicros: cpuMicros() }),
+  waitForDistinct: (distinct: number, timeoutMillis: number) => service.waitFor(({ counts }) => counts.distinct >= distinct, timeoutMillis),
+  reset: () => service.reset()
+}
+
+/** Name to signature of everything the parent can ask for. */
+export type Verbs = typeof verbs
+
+process.on("message", async ({ id, verb, args }: { id: number; verb: keyof Verbs; args: ReadonlyArray<never> }) => {
+  try {
+    // The parent's types make verb and arguments fit; across the process border nothing can show it.
+    const call = verbs[verb] as (...args: ReadonlyArray<never>) => unknown
+    process.send?.({ id, value: await call(...args) })
+  } catch (error) {
+    process.send?.({ id, error: error instanceof Error ? error.message : String(error) })
+  }
+})
+// Without its parent it has no purpose: never survive a killed test run.
+process.once("disconnect", () => process.exit(0))

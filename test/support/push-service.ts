@@ -1,0 +1,168 @@
+// A push service on loopback for tests and benches: it checks requests as strictly as the strictest real one, verifies VAPID,
+// decrypts what it takes, follows a script per subscription, and keeps everything for the test to look at.
+import { randomBytes } from "node:crypto"
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import { createServer as createTlsServer } from "node:https"
+import type { AddressInfo } from "node:net"
+import { readBody, refusalOf } from "./push-checks.ts"
+import { type Answer, delivers, refuse } from "./push-script.ts"
+import { testCertificate } from "./tls.ts"
+import { UserAgent, type UserAgentOptions } from "./user-agent.ts"
+
+export interface PushServiceOptions {
+  /** Serve https with the certificate of tls.ts. */
+  readonly tls?: boolean
+  /** 0, the default, takes a free port. */
+  readonly port?: number
+  /** The host that endpoints name; `localhost` for senders that refuse IP literals. Default 127.0.0.1. */
+  readonly host?: "127.0.0.1" | "localhost"
+  /** False makes it a sink for benches: no checks, no decryption, only counts. */
+  readonly decrypt?: boolean
+}
+
+/** Something the sender did that a push service or browser must refuse. */
+export interface Fault {
+  readonly endpoint: string
+  readonly status: number
+  readonly reason: string
+}
+
+export interface Counts {
+  /** All requests, refused ones included. */
+  readonly requests: number
+  /** Requests answered 2xx: `total = distinct + duplicates`. */
+  readonly total: number
+  /** Subscriptions that got at least one push. */
+  readonly distinct: number
+  /** Pushes to a subscription after its first. */
+  readonly duplicates: number
+}
+
+export interface PushService extends AsyncDisposable {
+  /** Scheme, host and port: the `aud` that it accepts. */
+  readonly origin: string
+  readonly requests: number
+  readonly counts: Counts
+  /** What the sender did wrong, oldest first; a good run leaves it empty. */
+  readonly faults: ReadonlyArray<Fault>
+  readonly agents: ReadonlyArray<UserAgent>
+  /** A new browser subscription. Throws on a script it cannot parse. */
+  readonly subscribe: (options?: UserAgentOptions) => UserAgent
+  /** Resolves as soon as the predicate holds: now, or after the request that makes it true. Rejects after the timeout. */
+  readonly waitFor: (predicate: (service: PushService) => boolean, timeoutMillis?: number) => Promise<void>
+  /** Sets counts, faults and histories to zero; subscriptions and the positions of their scripts stay. */
+  readonly reset: () => void
+}
+
+const listen = (server: ReturnType<typeof createServer>, port: number) =>
+  new Promise<number>((resolve, reject) => {
+    server.once("error", reject).listen(port, "127.0.0.1", () => resolve((server.address() as AddressInfo).port))
+  })
+
+/** Starts a simulator; dispose of it with `await using`. Rejects when the port is taken. */
+export const startPushService = async (options: PushServiceOptions = {}): Promise<PushService> => {
+  const { tls = false, port = 0, host = "127.0.0.1", decrypt = true } = options
+  const agents = new Map<string, UserAgent>()
+  const waiting = new Set<() => void>()
+  const faults: Array<Fault> = []
+  let counts = { requests: 0, total: 0, distinct: 0, duplicates: 0 }
+
+  const refuseFaulty = (agent: UserAgent, status: number, reason: string): Answer => {
+    faults.push({ endpoint: agent.subscription.endpoint, status, reason })
+    return refuse(status, reason)
+  }
+
+  const judge = (agent: UserAgent, request: IncomingMessage, body: Buffer): Answer => {
+    if (!decrypt) return agent.unsubscribed ? refuse(410, "unsubscribed") : agent.nextAnswer()
+    const refusal = refusalOf(agent, request, body, service.origin)
+    if (refusal) return refusal.fault ? refuseFaulty(agent, refusal.status, refusal.reason) : refuse(refusal.status, refusal.reason)
+    const answer = agent.nextAnswer()
+    try {
+      if (delivers(answer)) agent.receive(body, request.headers)
+      return answer
+    } catch (error) {
+      // A real push service cannot see this and answers 201; here the browser's failure must not go unnoticed.
+      return refuseFaulty(agent, 400, `cannot be decrypted: ${String(error)}`)
+    }
+  }
+
+  const count = (agent: UserAgent, answer: Answer) => {
+    if (decrypt) agent.attempts.push({ status: answer.status, at: Date.now() })
+    if (!delivers(answer)) return
+    counts.total += 1
+    counts[agent.deliveries++ === 0 ? "distinct" : "duplicates"] += 1
+  }
+
+  const answerTo = (agent: UserAgent | undefined, request: IncomingMessage, body: Buffer): Answer => {
+    if (!agent) return refuse(404, "no such subscription")
+    if (request.method !== "POST") return refuse(405, "a push is a POST")
+    const answer = judge(agent, request, body)
+    count(agent, answer)
+    return answer
+  }
+
+  const handle = async (request: IncomingMessage, response: ServerResponse) => {
+    counts.requests += 1
+    const body = await readBody(request, decrypt)
+    answerTo(agents.get(request.url ?? ""), request, body).play(request, response)
+    for (const check of waiting) check()
+  }
+
+  // A sender that goes away in the middle of its body is its own business: it has not sent a push.
+  const onRequest = (request: IncomingMessage, response: ServerResponse) => void handle(request, response).catch(() => response.destroy())
+  const server = tls ? createTlsServer(testCertificate(), onRequest) : createServer(onRequest)
+  // Longer than any pause of a test, so that a kept connection never closes just as the sender uses it again.
+  server.keepAliveTimeout = 10 * 60_000
+
+  const service: PushService = {
+    origin: `${tls ? "https" : "http"}://${host}:${await listen(server, port)}`,
+    faults,
+    get requests() {
+      return counts.requests
+    },
+    get counts() {
+      return { ...counts }
+    },
+    get agents() {
+      return [...agents.values()]
+    },
+    subscribe: (agentOptions = {}) => {
+      // As long and unguessable as the real ones (RFC 8030 section 8.3).
+      const path = `/wpush/v2/${randomBytes(120).toString("base64url")}`
+      const agent = new UserAgent(service.origin + path, agentOptions)
+      agents.set(path, agent)
+      return agent
+    },
+    waitFor: (predicate, timeoutMillis = 10_000) =>
+      new Promise((resolve, reject) => {
+        const settle = (error?: unknown) => {
+          clearTimeout(timer)
+          waiting.delete(check)
+          return error === undefined ? resolve() : reject(error)
+        }
+        const check = () => {
+          try {
+            if (predicate(service)) settle()
+          } catch (error) {
+            settle(error)
+          }
+        }
+        const late = () =>
+          settle(new Error(`not in ${timeoutMillis} ms: ${predicate}, at ${JSON.stringify({ ...counts, faults: faults.slice(0, 5) })}`))
+        const timer = setTimeout(late, timeoutMillis)
+        waiting.add(check)
+        check()
+      }),
+    reset: () => {
+      counts = { requests: 0, total: 0, distinct: 0, duplicates: 0 }
+      faults.length = 0
+      for (const agent of agents.values()) agent.forget()
+    },
+    [Symbol.asyncDispose]: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      })
+  }
+  return service
+}
