@@ -11,15 +11,18 @@ export const buckets = {
   registrations: { name: "bellcast_registrations", maxBytes: 1024 * mebibyte, maxValueBytes: 4096, ttlMillis: 0 },
   /** Counts of a channel: registrations (by the projector) and pushes (by the tally). */
   channels: { name: "bellcast_channels", maxBytes: 128 * mebibyte, maxValueBytes: 4096, ttlMillis: 0 },
-  /** Progress of each broadcast. */
-  broadcasts: { name: "bellcast_broadcasts", maxBytes: 256 * mebibyte, maxValueBytes: 4096, ttlMillis: 0 },
-  /** Short-lived things that all gateways share: verified tokens, page tokens. Not a projection. */
+  /** Progress of each broadcast; after five weeks its final counts stand in LOG only. */
+  broadcasts: { name: "bellcast_broadcasts", maxBytes: 256 * mebibyte, maxValueBytes: 4096, ttlMillis: 35 * 24 * 60 * 60_000 },
+  /** Short-lived things that all gateways share: verified tokens, page tokens, leases. Not a projection. */
   cache: { name: "bellcast_cache", maxBytes: 128 * mebibyte, maxValueBytes: 65_536, ttlMillis: 24 * 60 * 60_000 }
 } as const satisfies Record<string, BucketSpec>
 
 export type BucketName = keyof typeof buckets
 
-/** A key that always exists, so that a multi-get never comes back empty: an empty answer carries no proof of freshness. */
+/**
+ * A key that always exists, so that a multi-get never comes back empty: an empty answer carries no proof of freshness. In a bucket
+ * with a follower it holds the follower's checkpoint.
+ */
 export const metaKey = "meta"
 
 export const keys = {
@@ -29,7 +32,8 @@ export const keys = {
   registrationsOf: (channel: ChannelToken, shard: string): string => (shard === "all" ? `${channel}.>` : `${channel}.${shard}.>`),
   channelRegistrations: (channel: ChannelToken): string => `${channel}.registrations`,
   channelPushes: (channel: ChannelToken): string => `${channel}.pushes`,
-  broadcast: (broadcast: number): string => String(broadcast)
+  broadcast: (broadcast: number): string => String(broadcast),
+  lease: (holder: string): string => `lease.${holder}`
 } as const
 
 /** The user of a registration's key. */

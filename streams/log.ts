@@ -14,15 +14,6 @@ export const log = {
   duplicateWindowMillis: 60 * 60_000,
   denyPurge: true,
   consumers: {
-    projector: {
-      name: "projector",
-      filters: [filters.subscriptions, filters.registrations],
-      ackWaitMillis: 15_000,
-      maxDeliver: -1,
-      maxAckPending: 512,
-      // Writes wait for the projector, so a crash of the pinned one delays them by this much (measured: 3.0 s).
-      pinnedTimeoutMillis: 3_000
-    },
     planner: {
       name: "planner",
       filters: [filters.broadcasts],

@@ -9,8 +9,6 @@ export interface ConsumerSpec {
   readonly maxDeliver: number
   /** Unanswered messages over all workers; -1: no bound, because delayed naks count here (nats-server, getNextMsg). */
   readonly maxAckPending: number
-  /** Only one client at a time is served, another takes over this long after its last sign of life. */
-  readonly pinnedTimeoutMillis?: number
 }
 
 export interface StreamSpec {

@@ -31,14 +31,6 @@ export const work = {
       maxDeliver: -1,
       // A push waiting for its next attempt is a nak with a delay, and those count as pending: a bound would stall the rest.
       maxAckPending: -1
-    },
-    tally: {
-      name: "tally",
-      filters: [filters.plans, filters.outcomes],
-      ackWaitMillis: 15_000,
-      maxDeliver: -1,
-      maxAckPending: 2_000,
-      pinnedTimeoutMillis: 3_000
     }
   }
 } as const satisfies StreamSpec

@@ -1,0 +1,76 @@
+// Every setting: its name, unit, default and reason. Read once, at start, from BELLCAST_<NAME>; one message names every fault.
+import { Config, Context, Layer, Schema } from "effect"
+
+export const roles = ["gateway", "projection", "fanout", "delivery", "tally"] as const
+export type Role = (typeof roles)[number]
+
+const withDefault = Config.withDefault
+const list = (name: string) =>
+  Config.String(name).pipe(
+    withDefault(""),
+    Config.map((text) => text.split(/[\s,]+/).filter((word) => word !== ""))
+  )
+
+const settings = {
+  /** Stages this process runs. Unset: all of them. */
+  roles: Config.Array(Schema.Literals(roles), "BELLCAST_ROLES").pipe(withDefault(roles)),
+  /** Where our own data lives: the embedded server's store, keys created once. */
+  dataDir: Config.String("BELLCAST_DATA_DIR").pipe(withDefault(".bellcast")),
+  logLevel: Config.Literals(["trace", "debug", "info", "warn", "error"], "BELLCAST_LOG_LEVEL").pipe(withDefault("info" as const)),
+
+  /** An existing server or cluster (comma-separated). Unset: an embedded server is started. */
+  natsUrl: Config.option(Config.String("BELLCAST_NATS_URL")),
+  /** A NATS credentials file (JWT and nkey). */
+  natsCreds: Config.option(Config.String("BELLCAST_NATS_CREDS")),
+  /** Copies of every stream. 3 in production: what 202 promised then survives the loss of a server. */
+  replicas: Config.Int("BELLCAST_REPLICAS").pipe(withDefault(1)),
+
+  host: Config.String("BELLCAST_HOST").pipe(withDefault("127.0.0.1")),
+  port: Config.Port("BELLCAST_PORT").pipe(withDefault(9999)),
+  /** Scheme and host (with port) that generated URLs carry, when a proxy stands in front. */
+  httpScheme: Config.option(Config.String("BELLCAST_HTTP_SCHEME")),
+  httpHost: Config.option(Config.String("BELLCAST_HTTP_HOST")),
+  /** Seconds in Retry-After. */
+  retryAfterSeconds: Config.Int("BELLCAST_RETRY_AFTER_SECONDS").pipe(withDefault(3)),
+  /** A body larger than this is answered 413. It must fit into a LOG message (32 KiB) with its envelope. */
+  bodyBytesMax: Config.Int("BELLCAST_BODY_BYTES_MAX").pipe(withDefault(16_384)),
+  /** Subscriptions a user may hold. 50 of the largest still fit into one bucket value (1 MiB). */
+  subscriptionsPerUserMax: Config.Int("BELLCAST_SUBSCRIPTIONS_PER_USER_MAX").pipe(withDefault(50)),
+  /** How long a write waits for the projection (read-your-writes). Longer than the projector's failover of 3 s. */
+  appliedTimeoutMillis: Config.Int("BELLCAST_APPLIED_TIMEOUT_MILLIS").pipe(withDefault(5_000)),
+
+  /** Keys the pseudonyms of users in subjects and the ids of basic auth. Changing it makes every user a stranger. */
+  useridHmacSecret: Config.option(Config.Redacted("BELLCAST_USERID_HMAC_SECRET")),
+  /** Principals that may publish on every channel: `policy:id`, system.Authenticated, system.Everyone. Nobody by default. */
+  channelWritePrincipals: list("BELLCAST_CHANNEL_WRITE_PRINCIPALS"),
+
+  vapidPublicKey: Config.option(Config.String("BELLCAST_VAPID_PUBLIC_KEY")),
+  vapidPrivateKey: Config.option(Config.Redacted("BELLCAST_VAPID_PRIVATE_KEY")),
+  /** Whom push services may write to about our traffic: mailto: or https: (RFC 8292 section 2.1). */
+  vapidSubject: Config.option(Config.String("BELLCAST_VAPID_SUBJECT")),
+
+  /** Life of a push whose publisher sends no TTL. */
+  ttlSecondsDefault: Config.Int("BELLCAST_TTL_SECONDS_DEFAULT").pipe(withDefault(86_400)),
+  /** First retry delay; doubles with each attempt, 15 minutes at most. FCM asks for at least 10 s. */
+  retryBaseMillis: Config.Int("BELLCAST_RETRY_BASE_MILLIS").pipe(withDefault(10_000)),
+  /** Pushes sent but not yet recorded, over the whole process: the most that a crash can send twice. */
+  unrecordedPushesMax: Config.Int("BELLCAST_UNRECORDED_PUSHES_MAX").pipe(withDefault(256)),
+  /** Shards a process works on at once. */
+  shardsInFlight: Config.Int("BELLCAST_SHARDS_IN_FLIGHT").pipe(withDefault(8)),
+  /** Connections to one push service. At 60 ms a push each gives about 16 pushes a second. */
+  connectionsPerOrigin: Config.Int("BELLCAST_CONNECTIONS_PER_ORIGIN").pipe(withDefault(64)),
+  /** How long a push service may take to answer. */
+  pushTimeoutMillis: Config.Int("BELLCAST_PUSH_TIMEOUT_MILLIS").pipe(withDefault(10_000)),
+  /** DEVELOPMENT ONLY: lets subscriptions point at this machine over plain http. Anyone who may subscribe could then reach local services. */
+  allowLoopbackEndpoints: Config.Boolean("BELLCAST_ALLOW_LOOPBACK_ENDPOINTS").pipe(withDefault(false)),
+  /** Hosts of push services beside the known ones; `*.example.org` takes every subdomain. */
+  pushHosts: list("BELLCAST_PUSH_HOSTS")
+}
+
+const config = Config.all(settings)
+
+export type SettingsShape = Config.Success<typeof config>
+
+export class Settings extends Context.Service<Settings, SettingsShape>()("bellcast/Settings") {
+  static readonly layer = Layer.effect(Settings, config)
+}

@@ -1,0 +1,126 @@
+// The KV buckets: read from the leader, write fenced by the expected revision, and read many keys at a revision or later.
+import { JetStreamApiError } from "@nats-io/jetstream"
+import { createInbox, type Msg } from "@nats-io/transport-node"
+import { Context, Effect, Layer, Schedule } from "effect"
+import { type BucketName, buckets, metaKey } from "#streams/buckets.ts"
+import { AppendConflict, LogUnavailable } from "./errors.ts"
+import { Nats } from "./nats.ts"
+import { bucketStream, bucketSubject } from "./provision.ts"
+
+export interface Entry {
+  readonly key: string
+  readonly value: unknown
+  readonly revision: number
+}
+
+const wrongLastSequence = 10071
+const wrongLastSequenceInFlight = 10164
+const inFlightDelay = Schedule.spaced("2 millis")
+const floorAttempts = 40
+const multiGetMillis = 5_000
+
+export class Buckets extends Context.Service<
+  Buckets,
+  {
+    /** The entry as the leader has it, so that a write just acknowledged is seen. */
+    readonly get: (bucket: BucketName, key: string) => Effect.Effect<Entry | undefined, LogUnavailable>
+    /** Writes if the entry's revision is still `revision` (0: if there is none). Returns the new revision. */
+    readonly put: (
+      bucket: BucketName,
+      key: string,
+      value: unknown,
+      revision: number,
+      options?: { readonly ttlSeconds: number }
+    ) => Effect.Effect<number, AppendConflict | LogUnavailable>
+    /**
+     * All entries that a key or wildcard matches, from any replica that has at least revision `floor` of the bucket.
+     * Undefined when more than 1024 match (the server refuses, 413): the caller asks for less.
+     */
+    readonly getMany: (
+      bucket: BucketName,
+      filters: ReadonlyArray<string>,
+      floor: number
+    ) => Effect.Effect<ReadonlyArray<Entry> | undefined, LogUnavailable>
+  }
+>()("bellcast/log/Buckets") {
+  static readonly layer = Layer.effect(
+    Buckets,
+    Effect.gen(function* () {
+      const { js, jsm, nc } = yield* Nats
+
+      const get = (bucket: BucketName, key: string) =>
+        Effect.tryPromise({
+          try: async () => {
+            const found = await jsm.streams.getMessage(bucketStream(bucket), { last_by_subj: bucketSubject(bucket, key) })
+            return found === null || found.data.length === 0 ? undefined : { key, value: found.json() as unknown, revision: found.seq }
+          },
+          catch: (cause) => new LogUnavailable({ operation: `get ${bucket}`, cause })
+        })
+
+      const putOnce = (bucket: BucketName, key: string, value: unknown, revision: number, ttlSeconds: number | undefined) =>
+        Effect.tryPromise({
+          try: async () =>
+            (
+              await js.publish(bucketSubject(bucket, key), JSON.stringify(value), {
+                expect: { lastSubjectSequence: revision },
+                ...(ttlSeconds === undefined ? {} : { ttl: `${ttlSeconds}s` })
+              })
+            ).seq,
+          catch: (cause) => {
+            const code = cause instanceof JetStreamApiError ? cause.code : undefined
+            if (code === wrongLastSequence) return new AppendConflict({ subject: key })
+            return new LogUnavailable({ operation: code === wrongLastSequenceInFlight ? "in flight" : `put ${bucket}`, cause })
+          }
+        })
+
+      const put = (bucket: BucketName, key: string, value: unknown, revision: number, options?: { readonly ttlSeconds: number }) =>
+        putOnce(bucket, key, value, revision, options?.ttlSeconds).pipe(
+          Effect.retry({
+            times: 50,
+            while: (error) => error._tag === "LogUnavailable" && error.operation === "in flight",
+            schedule: inFlightDelay
+          })
+        )
+
+      const multiGet = (bucket: BucketName, filters: ReadonlyArray<string>) =>
+        Effect.callback<{ entries: ReadonlyArray<Entry> | undefined; upTo: number }, LogUnavailable>((resume) => {
+          const prefix = `$KV.${buckets[bucket].name}.`
+          const entries: Array<Entry> = []
+          const inbox = createInbox()
+          const fail = (cause: unknown) => resume(Effect.fail(new LogUnavailable({ operation: `read ${bucket}`, cause })))
+          const answer = (error: Error | null, msg: Msg) => {
+            if (error !== null) return fail(error)
+            const status = msg.headers?.code ?? 0
+            if (status === 0) {
+              const key = (msg.headers?.get("Nats-Subject") ?? "").slice(prefix.length)
+              if (key !== metaKey && msg.data.length > 0)
+                entries.push({ key, value: msg.json(), revision: Number(msg.headers?.get("Nats-Sequence")) })
+              return
+            }
+            sub.unsubscribe()
+            if (status === 204) resume(Effect.succeed({ entries, upTo: Number(msg.headers?.get("Nats-UpTo-Sequence") ?? 0) }))
+            else if (status === 413) resume(Effect.succeed({ entries: undefined, upTo: Number.MAX_SAFE_INTEGER }))
+            else fail(new Error(`multi-get answered ${status} ${msg.headers?.description}`))
+          }
+          const sub = nc.subscribe(inbox, { callback: answer, timeout: multiGetMillis })
+          const request = { multi_last: [...filters, metaKey].map((key) => prefix + key), batch: 1025 }
+          nc.publish(`$JS.API.DIRECT.GET.${bucketStream(bucket)}`, JSON.stringify(request), { reply: inbox })
+          return Effect.sync(() => sub.unsubscribe())
+        })
+
+      const getMany = Effect.fnUntraced(function* (bucket: BucketName, filters: ReadonlyArray<string>, floor: number) {
+        if (filters.length === 0) return []
+        for (let attempt = 1; ; attempt++) {
+          const { entries, upTo } = yield* multiGet(bucket, filters)
+          // A follower that lags behind answers with what it has, and says how far that is.
+          if (upTo >= floor) return entries
+          if (attempt === floorAttempts)
+            return yield* new LogUnavailable({ operation: `read ${bucket}`, cause: new Error(`no replica reached revision ${floor}`) })
+          yield* Effect.sleep("25 millis")
+        }
+      })
+
+      return Buckets.of({ get, put, getMany })
+    })
+  )
+}

@@ -1,0 +1,188 @@
+// The streams: append with an expectation, read back, replay. The only way anything is written that must not be lost.
+import { JetStreamApiError, type StoredMsg } from "@nats-io/jetstream"
+import { headers as natsHeaders } from "@nats-io/transport-node"
+import { Clock, Context, Effect, Layer, Random } from "effect"
+import { decodeMessage, type Message, type MessageBody, type MessageType } from "#domain/messages.ts"
+import { streams } from "#streams/index.ts"
+import { AppendConflict, LogUnavailable } from "./errors.ts"
+import { Nats } from "./nats.ts"
+
+export type StreamKey = keyof typeof streams
+
+export interface Append<T extends MessageType> {
+  readonly subject: string
+  readonly type: T
+  readonly body: MessageBody<T>
+  /** Sequence of the last message on exactly this subject; 0: there must be none. Unset: whatever is there. */
+  readonly expect?: number
+  /** Recognised for the stream's duplicate window; a repetition is acknowledged with the sequence of the first. */
+  readonly messageId?: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export interface Appended {
+  readonly seq: number
+  readonly duplicate: boolean
+}
+
+/** A stored message, decoded. */
+export interface Stored {
+  readonly subject: string
+  readonly seq: number
+  /** When the server stored it, milliseconds since the epoch. */
+  readonly at: number
+  readonly message: Message | { readonly type: "malformed"; readonly reason: string }
+  /** The body as it was stored. */
+  readonly text: string
+  readonly header: (name: string) => string | undefined
+}
+
+const wrongLastSequence = 10071
+// Replicated streams only: another write on the subject is in flight, possibly our own previous one. Not a conflict yet.
+const wrongLastSequenceInFlight = 10164
+
+const appendBudgetMillis = 5_000
+const attemptMillis = 2_000
+
+const typeHeader = "Bellcast-Type"
+const idHeader = "Bellcast-Id"
+
+/** What a message without Bellcast-Type is: foreign publishers send broadcasts with nothing but a body. */
+const typeOf = (subject: string, header: string | undefined): string =>
+  header === undefined || header === "" ? (subject.startsWith("bellcast.cmd.broadcast.") ? "broadcast/1" : "") : header
+
+export const toStored = (message: {
+  subject: string
+  seq: number
+  at: number
+  text: string
+  header: (name: string) => string
+}): Stored => ({
+  subject: message.subject,
+  seq: message.seq,
+  at: message.at,
+  text: message.text,
+  message: decodeMessage(typeOf(message.subject, message.header(typeHeader)), message.text),
+  header: (name) => message.header(name) || undefined
+})
+
+export const storedOf = (msg: StoredMsg): Stored =>
+  toStored({
+    subject: msg.subject,
+    seq: msg.seq,
+    at: msg.time.getTime(),
+    text: msg.string(),
+    header: (name) => msg.header?.get(name) ?? ""
+  })
+
+export class Log extends Context.Service<
+  Log,
+  {
+    /** Durable once it returns. Fails with AppendConflict only when another message really stands on the subject. */
+    readonly append: <T extends MessageType>(
+      stream: StreamKey,
+      message: Append<T>
+    ) => Effect.Effect<Appended, AppendConflict | LogUnavailable>
+    /** The last message on exactly this subject, from the leader. */
+    readonly last: (stream: StreamKey, subject: string) => Effect.Effect<Stored | undefined, LogUnavailable>
+    /** The message at a sequence, from the leader. */
+    readonly at: (stream: StreamKey, seq: number) => Effect.Effect<Stored | undefined, LogUnavailable>
+    /** Every stored message that a filter matches, in order, up to the end as it is now. `each` sees them one by one. */
+    readonly replay: <E, R>(
+      stream: StreamKey,
+      filters: ReadonlyArray<string>,
+      each: (stored: Stored) => Effect.Effect<void, E, R>,
+      fromSeq?: number
+    ) => Effect.Effect<void, E | LogUnavailable, R>
+  }
+>()("bellcast/log/Log") {
+  static readonly layer = Layer.effect(
+    Log,
+    Effect.gen(function* () {
+      const { js, jsm } = yield* Nats
+      const attempt = <A>(operation: string, run: () => Promise<A>) =>
+        Effect.tryPromise({ try: run, catch: (cause) => new LogUnavailable({ operation, cause }) })
+
+      const read = (stream: StreamKey, query: { last_by_subj: string } | { seq: number }) =>
+        attempt("read", () => jsm.streams.getMessage(streams[stream].name, query)).pipe(
+          Effect.map((found) => (found === null ? undefined : storedOf(found)))
+        )
+
+      const append = Effect.fnUntraced(function* <T extends MessageType>(stream: StreamKey, message: Append<T>) {
+        const deadline = (yield* Clock.currentTimeMillis) + appendBudgetMillis
+        const id = (yield* Random.nextInt).toString(36) + (yield* Random.nextInt).toString(36)
+        const headers = natsHeaders()
+        for (const [name, value] of Object.entries(message.headers ?? {})) headers.set(name, value)
+        headers.set(typeHeader, message.type)
+        headers.set(idHeader, id)
+        const options = {
+          headers,
+          timeout: attemptMillis,
+          ...(message.messageId === undefined ? {} : { msgID: message.messageId }),
+          expect: { streamName: streams[stream].name, ...(message.expect === undefined ? {} : { lastSubjectSequence: message.expect }) }
+        }
+        const body = JSON.stringify(message.body)
+        let uncertain = false
+        while (true) {
+          const result = yield* Effect.result(attempt(`append ${message.type}`, () => js.publish(message.subject, body, options)))
+          if (result._tag === "Success") return { seq: result.success.seq, duplicate: result.success.duplicate }
+          const { cause } = result.failure
+          const code = cause instanceof JetStreamApiError ? cause.code : undefined
+          if (code === wrongLastSequence) {
+            // An attempt that timed out may have been stored: then the message that stands there is ours.
+            const last = uncertain ? yield* read(stream, { last_by_subj: message.subject }) : undefined
+            if (last?.header(idHeader) === id) return { seq: last.seq, duplicate: false }
+            return yield* new AppendConflict({ subject: message.subject })
+          }
+          if (code !== undefined && code !== wrongLastSequenceInFlight) return yield* result.failure
+          if ((yield* Clock.currentTimeMillis) >= deadline) return yield* result.failure
+          if (code === undefined) uncertain = true
+          yield* Effect.sleep(code === undefined ? "100 millis" : "2 millis")
+        }
+      })
+
+      const replay = Effect.fnUntraced(function* <E, R>(
+        stream: StreamKey,
+        filters: ReadonlyArray<string>,
+        each: (stored: Stored) => Effect.Effect<void, E, R>,
+        fromSeq = 1
+      ) {
+        const consumer = yield* attempt("replay", () =>
+          js.consumers.get(streams[stream].name, {
+            filter_subjects: [...filters],
+            opt_start_seq: fromSeq,
+            deliver_policy: "by_start_sequence"
+          } as never)
+        )
+        let remaining = (yield* attempt("replay", () => consumer.info())).num_pending
+        while (remaining > 0) {
+          const batch = yield* attempt("replay", async () => {
+            const got: Array<Stored> = []
+            for await (const msg of await consumer.fetch({ max_messages: Math.min(remaining, 500), expires: 5_000 })) {
+              got.push(
+                toStored({
+                  subject: msg.subject,
+                  seq: msg.seq,
+                  at: msg.time.getTime(),
+                  text: msg.string(),
+                  header: (name) => msg.headers?.get(name) ?? ""
+                })
+              )
+            }
+            if (got.length === 0) throw new Error("the server stopped answering")
+            return got
+          })
+          remaining -= batch.length
+          for (const stored of batch) yield* each(stored)
+        }
+      })
+
+      return Log.of({
+        append,
+        replay,
+        last: (stream, subject) => read(stream, { last_by_subj: subject }),
+        at: (stream, seq) => read(stream, { seq })
+      })
+    })
+  )
+}

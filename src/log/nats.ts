@@ -1,0 +1,74 @@
+// The connection to NATS. Nothing outside this folder holds a NATS type.
+import { readFile } from "node:fs/promises"
+import { type JetStreamClient, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream"
+import { connect, credsAuthenticator, type NatsConnection } from "@nats-io/transport-node"
+import { Context, Effect, Layer } from "effect"
+import { LogUnavailable } from "./errors.ts"
+
+/** nats-server 2.14: older ones ignore the settings we depend on without a word (per-message TTL, consumer pinning). */
+const apiLevelMin = 4
+
+export interface NatsOptions {
+  /** Comma-separated; user and password may stand in the URL. */
+  readonly url: string
+  readonly credsFile?: string | undefined
+  readonly name: string
+}
+
+const servers = (url: string) => {
+  const parsed = url.split(",").map((each) => new URL(each.includes("://") ? each : `nats://${each}`))
+  const { password, username } = parsed[0]!
+  const login =
+    username === ""
+      ? {}
+      : password === ""
+        ? { token: decodeURIComponent(username) }
+        : { user: decodeURIComponent(username), pass: decodeURIComponent(password) }
+  return { servers: parsed.map(({ host, protocol }) => `${protocol}//${host}`), ...login }
+}
+
+export class Nats extends Context.Service<
+  Nats,
+  { readonly nc: NatsConnection; readonly js: JetStreamClient; readonly jsm: JetStreamManager }
+>()("bellcast/log/Nats") {
+  /** Connects, and refuses a server that is too old. Reconnects for ever; what was under way meanwhile fails as unavailable. */
+  static readonly layer = (options: NatsOptions) =>
+    Layer.effect(
+      Nats,
+      Effect.gen(function* () {
+        const nc = yield* Effect.acquireRelease(
+          Effect.tryPromise({
+            try: async () =>
+              connect({
+                ...servers(options.url),
+                ...(options.credsFile === undefined ? {} : { authenticator: credsAuthenticator(await readFile(options.credsFile)) }),
+                name: options.name,
+                maxReconnectAttempts: -1,
+                reconnectTimeWait: 250,
+                timeout: 5_000
+              }),
+            catch: (cause) => new LogUnavailable({ operation: "connect", cause })
+          }),
+          // Draining waits for the server; when that is gone, closing must not.
+          (nc) =>
+            Effect.promise(() => nc.drain()).pipe(
+              Effect.timeoutOption("2 seconds"),
+              Effect.andThen(Effect.promise(() => nc.close())),
+              Effect.ignore
+            )
+        )
+        const jsm = yield* Effect.tryPromise({
+          try: async () => {
+            const jsm = await jetstreamManager(nc, { timeout: 5_000, sendRequiredApiLevel: true } as Parameters<typeof jetstreamManager>[1])
+            const { api } = await jsm.getAccountInfo()
+            const level = (api as { level?: number }).level ?? 0
+            if (level < apiLevelMin)
+              throw new Error(`nats-server ${nc.info?.version} is too old: JetStream API level ${level}, needed ${apiLevelMin} (2.14)`)
+            return jsm
+          },
+          catch: (cause) => new LogUnavailable({ operation: "JetStream", cause })
+        })
+        return Nats.of({ nc, jsm, js: jetstream(nc, { timeout: 5_000 }) })
+      })
+    )
+}

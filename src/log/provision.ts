@@ -1,0 +1,117 @@
+// Makes the server match streams/: creates what is missing, updates what differs, deletes nothing.
+import {
+  AckPolicy,
+  type ConsumerConfig,
+  DiscardPolicy,
+  JetStreamApiError,
+  type JetStreamManager,
+  type StreamConfig
+} from "@nats-io/jetstream"
+import { nanos } from "@nats-io/transport-node"
+import { Effect } from "effect"
+import { type BucketName, buckets, metaKey } from "#streams/buckets.ts"
+import { topology } from "#streams/index.ts"
+import type { BucketSpec, ConsumerSpec, StreamSpec } from "#streams/spec.ts"
+import { LogUnavailable } from "./errors.ts"
+import { Nats } from "./nats.ts"
+
+/** The stream behind a bucket (ADR-8). */
+export const bucketStream = (bucket: BucketName): string => `KV_${buckets[bucket].name}`
+export const bucketSubject = (bucket: BucketName, key: string): string => `$KV.${buckets[bucket].name}.${key}`
+
+const nameInUse = 10058
+const streamNotFound = 10059
+const consumerExists = 10148
+
+const streamConfig = (spec: StreamSpec, replicas: number) => ({
+  name: spec.name,
+  subjects: [...spec.subjects],
+  max_age: nanos(spec.maxAgeMillis),
+  max_bytes: spec.maxBytes,
+  max_msg_size: spec.maxMessageBytes,
+  duplicate_window: nanos(spec.duplicateWindowMillis),
+  deny_purge: spec.denyPurge,
+  discard: DiscardPolicy.New,
+  allow_direct: true,
+  num_replicas: replicas
+})
+
+const bucketConfig = (spec: BucketSpec, replicas: number) => ({
+  name: `KV_${spec.name}`,
+  subjects: [`$KV.${spec.name}.>`],
+  max_msgs_per_subject: 1,
+  max_age: nanos(spec.ttlMillis),
+  max_bytes: spec.maxBytes,
+  max_msg_size: spec.maxValueBytes,
+  discard: DiscardPolicy.New,
+  allow_rollup_hdrs: true,
+  allow_direct: true,
+  allow_msg_ttl: true,
+  num_replicas: replicas
+})
+
+const ensureStream = async (jsm: JetStreamManager, config: Partial<StreamConfig> & { name: string }) => {
+  try {
+    await jsm.streams.add(config)
+  } catch (error) {
+    if (!(error instanceof JetStreamApiError && error.code === nameInUse)) throw error
+    await jsm.streams.update(config.name, config)
+  }
+}
+
+const ensureConsumer = async (jsm: JetStreamManager, stream: string, spec: ConsumerSpec) => {
+  const config: Partial<ConsumerConfig> = {
+    durable_name: spec.name,
+    filter_subjects: [...spec.filters],
+    ack_policy: AckPolicy.Explicit,
+    ack_wait: nanos(spec.ackWaitMillis),
+    max_deliver: spec.maxDeliver,
+    max_ack_pending: spec.maxAckPending,
+    // Workers ask again when their request times out; more than this many waiting requests would be a mistake.
+    max_waiting: 512
+  }
+  try {
+    await jsm.consumers.add(stream, config)
+  } catch (error) {
+    if (!(error instanceof JetStreamApiError && error.code === consumerExists)) throw error
+    await jsm.consumers.update(stream, spec.name, config)
+  }
+}
+
+const ensureBucket = async (jsm: JetStreamManager, nats: Nats["Service"], bucket: BucketName, replicas: number) => {
+  await ensureStream(jsm, bucketConfig(buckets[bucket], replicas))
+  await nats.js
+    .publish(bucketSubject(bucket, metaKey), JSON.stringify({ v: 1 }), { expect: { lastSubjectSequence: 0 } })
+    .catch((error: unknown) => {
+      if (!(error instanceof JetStreamApiError)) throw error
+    })
+}
+
+/** Creates or updates every stream, consumer and bucket. Safe to run from several processes at once. */
+export const provision = Effect.fnUntraced(function* (replicas: number) {
+  const nats = yield* Nats
+  yield* Effect.tryPromise({
+    try: async () => {
+      for (const stream of topology.streams) {
+        await ensureStream(nats.jsm, streamConfig(stream, replicas))
+        await Promise.all(Object.values<ConsumerSpec>(stream.consumers).map((consumer) => ensureConsumer(nats.jsm, stream.name, consumer)))
+      }
+      await Promise.all((Object.keys(buckets) as Array<BucketName>).map((bucket) => ensureBucket(nats.jsm, nats, bucket, replicas)))
+    },
+    catch: (cause) => new LogUnavailable({ operation: "provision", cause })
+  })
+})
+
+/** Deletes a bucket with all it holds and creates it empty: the first step of a rebuild. */
+export const recreateBucket = Effect.fnUntraced(function* (bucket: BucketName, replicas: number) {
+  const nats = yield* Nats
+  yield* Effect.tryPromise({
+    try: async () => {
+      await nats.jsm.streams.delete(bucketStream(bucket)).catch((error: unknown) => {
+        if (!(error instanceof JetStreamApiError && error.code === streamNotFound)) throw error
+      })
+      await ensureBucket(nats.jsm, nats, bucket, replicas)
+    },
+    catch: (cause) => new LogUnavailable({ operation: `recreate ${bucket}`, cause })
+  })
+})

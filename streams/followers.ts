@@ -1,0 +1,15 @@
+// Who reads a stream from end to end, in order, to keep a projection. A durable consumer cannot do that: what a crashed client had in hand
+// comes back after newer messages. A follower holds a lease, reads in stream order from its checkpoint, and folding twice changes nothing.
+import { filters } from "./subjects.ts"
+
+export const followers = {
+  /** LOG -> subscriptions, registrations, channels. Its checkpoint is the `meta` entry of the bucket `subscriptions`. */
+  projector: { stream: "log", filters: [filters.subscriptions, filters.registrations], checkpoint: "subscriptions" },
+  /** WORK -> broadcasts, channels. Its checkpoint is the `meta` entry of the bucket `broadcasts`. */
+  tally: { stream: "work", filters: [filters.plans, filters.outcomes], checkpoint: "broadcasts" }
+} as const
+
+export type FollowerName = keyof typeof followers
+
+/** A lease ends this long after its holder was last heard of: how long writes wait when the projector is killed. The server's TTLs tick in seconds. */
+export const leaseSeconds = 2
