@@ -1,0 +1,91 @@
+// The HTTP API as the CLI's verbs use it: one request with credentials, a timeout, and errors that a person can act on.
+import { Effect, Schedule, Schema } from "effect"
+import { HttpClient, HttpClientRequest, type HttpClientResponse, type HttpMethod } from "effect/http"
+
+/** No HTTP answer came from this address. */
+export class ApiUnreachable extends Schema.TaggedError<ApiUnreachable>()("ApiUnreachable", { url: Schema.String }) {
+  override get message() {
+    return `no answer from ${this.url}: is the service running? (make run)`
+  }
+}
+
+/** The API answered with an error status; `errno` and `reason` are its error body's, where it had one. */
+export class ApiRefused extends Schema.TaggedError<ApiRefused>()("ApiRefused", {
+  call: Schema.String,
+  status: Schema.Int,
+  errno: Schema.optionalKey(Schema.Int),
+  reason: Schema.String
+}) {
+  override get message() {
+    const errno = this.errno === undefined ? "" : `, errno ${this.errno}`
+    return `${this.call} was answered ${this.status}${errno}: ${this.reason}`
+  }
+}
+
+/** The status was right but the body was not what this version of the CLI understands. */
+export class ApiNotUnderstood extends Schema.TaggedError<ApiNotUnderstood>()("ApiNotUnderstood", { call: Schema.String }) {
+  override get message() {
+    return `${this.call} was answered with an unexpected body: is this a Bellcast service?`
+  }
+}
+
+export type ApiError = ApiUnreachable | ApiRefused | ApiNotUnderstood
+
+export interface ApiOptions {
+  /** Base URL with the version, e.g. `http://127.0.0.1:9999/v1`; a slash at the end does not matter. */
+  readonly url: string
+  /** `name:password` for basic authentication. */
+  readonly user: string
+}
+
+/** Longer than the 5 s that the service itself may wait for its projection before it answers a write. */
+const answerTimeout = "10 seconds"
+/** Time given to a service that is just starting. */
+const startTimeout = "10 seconds"
+
+const ErrorBody = Schema.Struct({
+  errno: Schema.optionalKey(Schema.Int),
+  error: Schema.optionalKey(Schema.String),
+  message: Schema.optionalKey(Schema.String)
+})
+
+const refusal = (call: string, response: HttpClientResponse.HttpClientResponse) =>
+  response.json.pipe(
+    Effect.flatMap(Schema.decodeUnknownEffect(ErrorBody)),
+    Effect.orElseSucceed((): typeof ErrorBody.Type => ({})),
+    Effect.flatMap(({ errno, error, message }) => {
+      const reason = message ?? error ?? "no reason given"
+      return Effect.fail(new ApiRefused({ call, status: response.status, reason, ...(errno === undefined ? {} : { errno }) }))
+    })
+  )
+
+/** A client for one service and one user. `call` resolves with the decoded JSON of any 2xx answer. */
+export const makeApi = Effect.fnUntraced(function* ({ url, user }: ApiOptions) {
+  const client = yield* HttpClient.HttpClient
+  const base = url.replace(/\/+$/, "")
+  const authorization = `Basic ${Buffer.from(user).toString("base64")}`
+
+  const call = Effect.fnUntraced(
+    function* <A>(method: HttpMethod.HttpMethod, path: string, answer: Schema.Decoder<A>, body?: unknown) {
+      const name = `${method} ${path}`
+      const bare = HttpClientRequest.make(method)(base + path, { headers: { authorization, accept: "application/json" } })
+      const request = body === undefined ? bare : HttpClientRequest.bodyJsonUnsafe(bare, body)
+      const response = yield* client.execute(request).pipe(Effect.mapError(() => new ApiUnreachable({ url: base })))
+      if (response.status < 200 || response.status > 299) return yield* refusal(name, response)
+      return yield* response.json.pipe(
+        Effect.flatMap(Schema.decodeUnknownEffect(answer)),
+        Effect.mapError(() => new ApiNotUnderstood({ call: name }))
+      )
+    },
+    Effect.timeoutOrElse({ duration: answerTimeout, orElse: () => Effect.fail(new ApiUnreachable({ url: base })) })
+  )
+
+  /** Tries again while the service is starting (no answer, or 503), for 10 s. */
+  const whileStarting = <A>(effect: Effect.Effect<A, ApiError>): Effect.Effect<A, ApiError> =>
+    Effect.retry(effect, {
+      schedule: Schedule.spaced("250 millis").pipe(Schedule.upTo({ duration: startTimeout })),
+      while: (error) => error._tag === "ApiUnreachable" || (error._tag === "ApiRefused" && error.status === 503)
+    })
+
+  return { call, whileStarting }
+})

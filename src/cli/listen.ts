@@ -1,0 +1,112 @@
+// `bellcast listen CHANNEL`: a browser in the terminal. It subscribes and registers through the HTTP API
+// and prints every push it receives, decrypted, until Ctrl-C; then it removes what it made.
+import { Config, Console, Effect, Option, Queue, Schema } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { type ApiError, makeApi } from "./api-client.ts"
+import { type Arrived, openPushEndpoint } from "./push-endpoint.ts"
+
+/** Longest wait for a clean goodbye: Ctrl-C must not hang on a service that is gone. */
+const goodbyeTimeout = "3 seconds"
+
+const Root = Schema.Struct({
+  capabilities: Schema.optionalKey(
+    Schema.Struct({ webpush: Schema.optionalKey(Schema.Struct({ vapid_public_key: Schema.optionalKey(Schema.String) })) })
+  )
+})
+const Subscribed = Schema.Struct({ data: Schema.Struct({ id: Schema.String }) })
+const Published = Schema.fromJsonString(
+  Schema.Struct({ published_at: Schema.optionalKey(Schema.Finite), last_modified: Schema.optionalKey(Schema.Finite) })
+)
+
+/** Milliseconds since publishing, where the payload is a JSON object that tells its time; nothing else in a push does. */
+export const elapsedMillis = ({ payload, receivedAtMillis }: Arrived): number | undefined => {
+  const { published_at, last_modified } = Option.getOrElse(Schema.decodeOption(Published)(payload), (): typeof Published.Type => ({}))
+  const publishedAtMillis = published_at ?? last_modified
+  return publishedAtMillis === undefined ? undefined : receivedAtMillis - publishedAtMillis
+}
+
+/** Control characters as \u escapes: whoever may publish must not be able to steer the terminal. */
+const harmless = (text: string) => text.replace(/\p{Cc}/gu, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`)
+
+const lineOf = (push: Arrived): string => {
+  const elapsed = elapsedMillis(push)
+  const after = elapsed === undefined ? "" : `  after ${elapsed} ms`
+  return `${new Date(push.receivedAtMillis).toISOString()}${after}  ${harmless(push.payload)}`
+}
+
+const jsonOf = (channel: string, push: Arrived): string => {
+  const { payload, receivedAtMillis } = push
+  return JSON.stringify({ event: "push", channel, payload, receivedAtMillis, elapsedMillis: elapsedMillis(push) })
+}
+
+export interface ListenOptions {
+  readonly channel: string
+  readonly url: string
+  readonly user: string
+  /** Return after this many pushes. */
+  readonly count: Option.Option<number>
+  /** Print JSON lines. */
+  readonly json: boolean
+}
+
+/** Notes go to stderr, so that stdout holds pushes only. */
+const note = (text: string) => Console.error(`bellcast: ${text}`)
+
+const forget = (what: string, removal: Effect.Effect<unknown, ApiError>) =>
+  removal.pipe(
+    Effect.timeout(goodbyeTimeout),
+    Effect.catch((error) => note(`${what} could not be removed: ${error.message}`))
+  )
+
+/** Runs until `count` pushes have been printed, or for ever. Fails with what the API said; removes registration and subscription in any case. */
+export const listen = Effect.fn("Cli.listen")(function* ({ channel, url, user, count, json }: ListenOptions) {
+  const { call, whileStarting } = yield* makeApi({ url, user })
+  const root = yield* whileStarting(call("GET", "/", Root))
+  const vapidKey = root.capabilities?.webpush?.vapid_public_key
+  if (vapidKey === undefined) yield* note("the service does not name its VAPID key, so signatures are not verified")
+  const { subscription, pushes } = yield* openPushEndpoint(vapidKey)
+
+  const subscribe = call("POST", "/subscriptions", Subscribed, { data: subscription })
+  const { data } = yield* Effect.acquireRelease(subscribe, ({ data }) =>
+    forget("the subscription", call("DELETE", `/subscriptions/${data.id}`, Schema.Unknown))
+  )
+  const registration = `/channels/${encodeURIComponent(channel)}/registration`
+  yield* Effect.acquireRelease(call("PUT", registration, Schema.Unknown), () =>
+    forget("the registration", call("DELETE", registration, Schema.Unknown))
+  )
+  yield* Console.log(
+    json
+      ? JSON.stringify({ event: "listening", channel, subscription: data.id })
+      : `listening on channel ${channel}, subscription ${data.id.slice(0, 12)}`
+  )
+
+  const enough = Option.getOrElse(count, () => Number.POSITIVE_INFINITY)
+  for (let printed = 0; printed < enough; ) {
+    const push = yield* Queue.take(pushes)
+    if (push._tag === "Refused") {
+      yield* note(`refused a push with ${push.status}: ${push.reason}`)
+    } else {
+      yield* Console.log(json ? jsonOf(channel, push) : lineOf(push))
+      printed += 1
+    }
+  }
+}, Effect.scoped)
+
+const flags = {
+  channel: Argument.String("channel").pipe(Argument.withDescription("Channel to register on; it need not exist")),
+  url: Flag.String("url").pipe(
+    Flag.withDescription("Base URL of the service (BELLCAST_URL)"),
+    Flag.withFallbackConfig(Config.String("BELLCAST_URL").pipe(Config.withDefault("http://127.0.0.1:9999/v1")))
+  ),
+  user: Flag.String("user").pipe(
+    Flag.withDescription("Who listens, name:password (BELLCAST_USER)"),
+    Flag.withFallbackConfig(Config.String("BELLCAST_USER").pipe(Config.withDefault("listener:secret")))
+  ),
+  count: Flag.Int("count").pipe(Flag.withDescription("Exit after this many pushes"), Flag.optional),
+  json: Flag.Boolean("json").pipe(Flag.withDescription("Print JSON lines"), Flag.withDefault(false))
+}
+
+/** The verb. Errors are printed as one line; the process then exits with 1. */
+export const listenCommand = Command.make("listen", flags, (options) =>
+  listen(options).pipe(Effect.tapError((error) => note(error.message)))
+).pipe(Command.withDescription("Be a browser in the terminal: print every push of a channel, decrypted"))

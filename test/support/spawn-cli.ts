@@ -1,0 +1,46 @@
+// Runs `bellcast VERB …` as its users do: a process whose lines can be waited for.
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { fileURLToPath } from "node:url"
+
+const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url))
+
+/** Starts the command line with these arguments; it is killed on dispose if it still runs. */
+export const spawnCli = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}) => {
+  const child = spawn(process.execPath, [main, ...args], { env: { ...process.env, ...env }, stdio: ["ignore", "pipe", "pipe"] })
+  const output = { stdout: "", stderr: "" }
+  const checks = new Set<() => void>()
+  for (const stream of ["stdout", "stderr"] as const) {
+    child[stream].setEncoding("utf8").on("data", (text: string) => {
+      output[stream] += text
+      for (const check of checks) check()
+    })
+  }
+  const closed = once(child, "close")
+
+  return {
+    output,
+    /** Resolves with the match as soon as stdout or stderr has one; rejects after the timeout with all that was printed. */
+    printed: (pattern: RegExp, timeoutMillis = 10_000) =>
+      new Promise<RegExpExecArray>((resolve, reject) => {
+        const late = () => reject(new Error(`no ${pattern} in ${timeoutMillis} ms: ${JSON.stringify(output)}`))
+        const timer = setTimeout(late, timeoutMillis)
+        const check = () => {
+          const match = pattern.exec(output.stdout) ?? pattern.exec(output.stderr)
+          if (!match) return
+          clearTimeout(timer)
+          checks.delete(check)
+          resolve(match)
+        }
+        checks.add(check)
+        check()
+      }),
+    /** Exit code, once it has ended and all its output is here; null when a signal ended it. */
+    exit: async (): Promise<number | null> => (await closed)[0],
+    interrupt: () => child.kill("SIGINT"),
+    [Symbol.asyncDispose]: async () => {
+      child.kill("SIGKILL")
+      await closed
+    }
+  }
+}
