@@ -3,8 +3,11 @@
 import { filters } from "./subjects.ts"
 
 export const followers = {
-  /** LOG -> subscriptions, registrations, channels. Its checkpoint is the `meta` entry of the bucket `subscriptions`. */
-  projector: { stream: "log", filters: [filters.subscriptions, filters.registrations], checkpoint: "subscriptions" },
+  /**
+   * LOG -> subscriptions, registrations, channels. Its checkpoint is the `meta` entry of the bucket `subscriptions`. It passes over
+   * broadcasts, but must see them: the planner waits until everything before a broadcast is projected.
+   */
+  projector: { stream: "log", filters: [filters.commands], checkpoint: "subscriptions" },
   /** WORK -> broadcasts, channels. Its checkpoint is the `meta` entry of the bucket `broadcasts`. */
   tally: { stream: "work", filters: [filters.plans, filters.outcomes], checkpoint: "broadcasts" }
 } as const

@@ -35,6 +35,7 @@ export const subjects = {
 
 /** Filters over several subjects, for consumers and replays. */
 export const filters = {
+  commands: "bellcast.cmd.>",
   subscriptions: "bellcast.cmd.subscription.>",
   registrations: "bellcast.cmd.registration.>",
   broadcasts: "bellcast.cmd.broadcast.>",
@@ -62,6 +63,9 @@ export const parseRegistration = (subject: string): { readonly channel: ChannelT
   return { channel: channel as ChannelToken, user: user as UserToken }
 }
 
+/** What a subject under `bellcast.cmd.` is a command for. */
+export const commandKind = (subject: string): string => subject.split(".")[2] ?? ""
+
 /** Source and channel of a broadcast's subject; undefined when the channel token is not one that {@link decodeToken} accepts. */
 export const parseBroadcast = (subject: string): { readonly source: string; readonly channel: ChannelToken } | undefined => {
   const [, , kind, source, channel, ...rest] = subject.split(".")
@@ -69,9 +73,12 @@ export const parseBroadcast = (subject: string): { readonly source: string; read
   return decodeToken(channel) === undefined ? undefined : { source, channel: channel as ChannelToken }
 }
 
-/** Channel and broadcast of a plan's, an outcome's or a dead letter's subject. */
-export const parseOfBroadcast = (subject: string): { readonly channel: ChannelToken; readonly broadcast: number } | undefined => {
-  const [, , channel, broadcast] = subject.split(".")
+/** Channel and broadcast of a plan's, an outcome's (with what it is of) or a dead letter's subject. */
+export const parseOfBroadcast = (
+  subject: string
+): { readonly channel: ChannelToken; readonly broadcast: number; readonly of: "shard" | "push" } | undefined => {
+  const [, , channel, broadcast, of] = subject.split(".")
   const sequence = Number(broadcast)
-  return channel !== undefined && Number.isSafeInteger(sequence) ? { channel: channel as ChannelToken, broadcast: sequence } : undefined
+  if (channel === undefined || !Number.isSafeInteger(sequence)) return undefined
+  return { channel: channel as ChannelToken, broadcast: sequence, of: of === "push" ? "push" : "shard" }
 }

@@ -22,6 +22,8 @@ const multiGetMillis = 5_000
 export class Buckets extends Context.Service<
   Buckets,
   {
+    /** The bucket's last revision, as the leader has it. */
+    readonly revision: (bucket: BucketName) => Effect.Effect<number, LogUnavailable>
     /** The entry as the leader has it, so that a write just acknowledged is seen. */
     readonly get: (bucket: BucketName, key: string) => Effect.Effect<Entry | undefined, LogUnavailable>
     /** Writes if the entry's revision is still `revision` (0: if there is none). Returns the new revision. */
@@ -47,6 +49,12 @@ export class Buckets extends Context.Service<
     Buckets,
     Effect.gen(function* () {
       const { js, jsm, nc } = yield* Nats
+
+      const revision = (bucket: BucketName) =>
+        Effect.tryPromise({
+          try: async () => (await jsm.streams.info(bucketStream(bucket))).state.last_seq,
+          catch: (cause) => new LogUnavailable({ operation: `revision of ${bucket}`, cause })
+        })
 
       const get = (bucket: BucketName, key: string) =>
         Effect.tryPromise({
@@ -120,7 +128,7 @@ export class Buckets extends Context.Service<
         }
       })
 
-      return Buckets.of({ get, put, getMany })
+      return Buckets.of({ revision, get, put, getMany })
     })
   )
 }

@@ -1,0 +1,107 @@
+// Broadcast -> plan -> shard jobs: decides once how a channel is cut, and refuses what cannot be sent.
+import { Clock, Effect, Layer } from "effect"
+import { Settings } from "#config"
+import { payloadBytesMax, payloadOf, readHeaders, shardDepth } from "#domain/broadcast.ts"
+import type { BroadcastRef } from "#domain/job.ts"
+import type { Plan } from "#domain/outcome.ts"
+import type { ChannelRegistrations } from "#domain/registration.ts"
+import { Buckets } from "#log/bucket.ts"
+import { type Ack, Consumers, type Delivery, done, later, never } from "#log/consume.ts"
+import { Log } from "#log/log.ts"
+import { Watermark } from "#log/watermark.ts"
+import { keys } from "#streams/buckets.ts"
+import { parseBroadcast, subjects } from "#streams/subjects.ts"
+import { type ChannelToken, shardsAt } from "#streams/tokens.ts"
+
+const plannersInFlight = 8
+/** Jobs published at once; 4096 take 50 to 100 ms. */
+const publishConcurrency = 128
+/** Pushes need some time to reach everybody, whatever the publisher asks for. */
+const lifeMillisMin = 10_000
+const notAppliedAfterMillis = 1_000
+
+/** What is to be sent, or why it is not. */
+const read = (
+  delivery: Delivery,
+  ttlSecondsDefault: number
+): { readonly ref: BroadcastRef; readonly channel: ChannelToken } | { readonly reason: string } => {
+  const place = parseBroadcast(delivery.subject)
+  if (place === undefined) return { reason: "the subject names no channel" }
+  if (delivery.message.type === "malformed") return { reason: delivery.message.reason }
+  if (delivery.message.type !== "broadcast/1") return { reason: `${delivery.message.type} is no broadcast` }
+  const { faults, headers } = readHeaders((name) => delivery.header(name), ttlSecondsDefault)
+  if (faults.length > 0) return { reason: faults.map(({ description }) => description).join("; ") }
+  if ((payloadOf(delivery.message)?.length ?? 0) > payloadBytesMax) return { reason: `the payload is larger than ${payloadBytesMax} bytes` }
+  const { topic, ttlSeconds, urgency } = headers
+  return {
+    channel: place.channel,
+    ref: {
+      broadcast: delivery.seq,
+      channel: place.channel,
+      acceptedAt: delivery.at,
+      expiresAt: delivery.at + Math.max(ttlSeconds * 1000, lifeMillisMin),
+      urgency,
+      ...(topic === undefined ? {} : { topic })
+    }
+  }
+}
+
+export const plan = Effect.gen(function* () {
+  const log = yield* Log
+  const buckets = yield* Buckets
+  const watermark = yield* Watermark
+  const settings = yield* Settings
+
+  const reject = Effect.fnUntraced(function* ({ seq, subject }: Delivery, reason: string) {
+    const body = { broadcast: seq, subject, reason, at: yield* Clock.currentTimeMillis }
+    yield* log
+      .append("log", { subject: subjects.rejected(seq), type: "broadcast.rejected/1", body, expect: 0 })
+      .pipe(Effect.catchTag("AppendConflict", () => Effect.void))
+    yield* Effect.logWarning("a broadcast was refused", { broadcast: seq, reason })
+    return never(reason)
+  })
+
+  /** The plan of a broadcast: made now, or the one that an earlier delivery of the message made. */
+  const planOf = Effect.fnUntraced(function* (ref: BroadcastRef, channel: ChannelToken, floor: Plan["floor"]) {
+    const entry = yield* buckets.get("channels", keys.channelRegistrations(channel))
+    const registrations = (entry?.value as ChannelRegistrations | undefined)?.registrations ?? 0
+    const depth = shardDepth(registrations)
+    const subject = subjects.plan(channel, ref.broadcast)
+    const { acceptedAt, broadcast, expiresAt } = ref
+    const at = yield* Clock.currentTimeMillis
+    const body: Plan = { broadcast, depth, shards: registrations === 0 ? 0 : 16 ** depth, floor, acceptedAt, expiresAt, at }
+    return yield* log.append("work", { subject, type: "plan/1", body, expect: 0 }).pipe(
+      Effect.as(body),
+      Effect.catchTag("AppendConflict", () =>
+        log.last("work", subject).pipe(Effect.map((stored) => (stored?.message.type === "plan/1" ? stored.message : body)))
+      )
+    )
+  })
+
+  return Effect.fnUntraced(function* (delivery: Delivery) {
+    const wanted = read(delivery, settings.ttlSecondsDefault)
+    if ("reason" in wanted) return yield* reject(delivery, wanted.reason)
+    const { channel, ref } = wanted
+    const applied = yield* Effect.result(watermark.reached(ref.broadcast, settings.appliedTimeoutMillis))
+    // No projector at the moment. The broadcast waits; nothing is lost.
+    if (applied._tag === "Failure") return later(notAppliedAfterMillis)
+    const { depth, floor, shards } = yield* planOf(ref, channel, applied.success.floor)
+    yield* Effect.forEach(
+      shards === 0 ? [] : shardsAt(depth),
+      (shard) =>
+        log
+          .append("work", { subject: subjects.shard(ref.broadcast, shard), type: "shard/1", body: { ...ref, shard, floor }, expect: 0 })
+          .pipe(Effect.catchTag("AppendConflict", () => Effect.void)),
+      { concurrency: publishConcurrency, discard: true }
+    )
+    return done as Ack
+  })
+})
+
+/** Runs the planner for as long as the layer lives. */
+export const fanoutLayer = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const consumers = yield* Consumers
+    yield* Effect.forkScoped(consumers.each("log", "planner", plannersInFlight, yield* plan))
+  })
+)

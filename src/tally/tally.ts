@@ -1,0 +1,66 @@
+// WORK -> broadcasts, channels: counts what became of pushes, and tells LOG when a broadcast is finished.
+import { Effect, Layer } from "effect"
+import { type ChannelPushes, emptyPushes, evolveProgress, evolvePushes, type Progress, startProgress } from "#domain/outcome.ts"
+import type { LogUnavailable } from "#log/errors.ts"
+import { Followers } from "#log/follow.ts"
+import { Log, type Stored } from "#log/log.ts"
+import { makeWorkingSet } from "#log/working-set.ts"
+import { keys } from "#streams/buckets.ts"
+import { parseOfBroadcast, subjects } from "#streams/subjects.ts"
+
+const start = Effect.fnUntraced(function* (from: number) {
+  const log = yield* Log
+  const broadcasts = yield* makeWorkingSet<Progress>("broadcasts")
+  const channels = yield* makeWorkingSet<ChannelPushes>("channels")
+
+  /** Counts one message; returns the fact to record when it finished its broadcast. */
+  const count = ({ message, seq, subject }: Stored): { readonly subject: string; readonly progress: Progress } | undefined => {
+    const place = parseOfBroadcast(subject)
+    if (place === undefined) return undefined
+    const key = keys.broadcast(place.broadcast)
+    const before = broadcasts.get(key)
+    if (message.type === "plan/1") broadcasts.set(key, before ?? startProgress(message, seq))
+    if (message.type === "outcome/1") {
+      const pushes = keys.channelPushes(place.channel)
+      channels.set(pushes, evolvePushes(channels.get(pushes) ?? emptyPushes, message, seq))
+      // Without its plan a broadcast is older than the bucket remembers; its channel still counts.
+      if (before !== undefined) broadcasts.set(key, evolveProgress(before, message, place.of, seq))
+    }
+    const progress = broadcasts.get(key)
+    return progress?.finished === true && before?.finished !== true
+      ? { subject: subjects.finished(place.channel, place.broadcast), progress }
+      : undefined
+  }
+
+  const apply = Effect.fnUntraced(function* (batch: ReadonlyArray<Stored>): Effect.fn.Return<void, LogUnavailable> {
+    const places = batch.flatMap(({ subject }) => parseOfBroadcast(subject) ?? [])
+    yield* Effect.all(
+      [
+        broadcasts.load(places.map(({ broadcast }) => keys.broadcast(broadcast))),
+        channels.load(places.map(({ channel }) => keys.channelPushes(channel)))
+      ],
+      { concurrency: "unbounded", discard: true }
+    )
+    const finished = batch.flatMap((stored) => count(stored) ?? [])
+    // The fact goes first: a crash in between finds the broadcast unfinished and records the same fact again, which is refused.
+    yield* Effect.forEach(
+      finished,
+      ({ progress, subject }) =>
+        log
+          .append("log", { subject, type: "broadcast.finished/1", body: progress, expect: 0 })
+          .pipe(Effect.catchTag("AppendConflict", () => Effect.void)),
+      { concurrency: 16, discard: true }
+    )
+    yield* Effect.all([broadcasts.flush, channels.flush], { concurrency: "unbounded", discard: true })
+  })
+
+  return { from, apply }
+})
+
+/** Runs the tally for as long as the layer lives. */
+export const tallyLayer = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const followers = yield* Followers
+    yield* Effect.forkScoped(followers.follow("tally", start))
+  })
+)
