@@ -1,9 +1,12 @@
 // The simulator's scripts, its sink mode, its waiting, and the same service in a process of its own.
+import { execFile } from "node:child_process"
+import { promisify } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { Agent, request } from "undici"
 import webPush from "web-push"
 import { startPushService } from "#test/push-service.ts"
 import { spawnPushService } from "#test/spawn-push-service.ts"
+import { trustingEnvironment } from "#test/tls.ts"
 import type { SubscriptionJson } from "#test/user-agent.ts"
 
 const vapidDetails = { subject: "mailto:ops@example.com", ...webPush.generateVAPIDKeys() }
@@ -141,5 +144,15 @@ describe("a process of its own", () => {
     assert.strictEqual(answer.statusCode, 201)
     assert.strictEqual((await request(`${first!.endpoint}x`, { method: "POST" })).statusCode, 404)
     assert.deepStrictEqual((await service.report()).counts, { requests: 2, total: 1, distinct: 1, duplicates: 0 })
+  })
+
+  it("over TLS is trusted by a process with the trusting environment and by no other", async () => {
+    await using service = await spawnPushService({ tls: true, decrypt: false })
+    const [subscription] = await service.subscribe(1)
+    const script = `fetch("${subscription!.endpoint}", { method: "POST" }).then((answer) => console.log(answer.status), (error) => console.log(error.cause.code))`
+    const printed = async (env: object) =>
+      (await promisify(execFile)(process.execPath, ["-e", script], { env: { ...process.env, ...env } })).stdout.trim()
+    assert.strictEqual(await printed(trustingEnvironment), "201")
+    assert.strictEqual(await printed({}), "DEPTH_ZERO_SELF_SIGNED_CERT")
   })
 })

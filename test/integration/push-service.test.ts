@@ -1,7 +1,8 @@
 // The simulator against the real `web-push` library: right pushes arrive decrypted, and each wrong thing gets its status.
 // A simulator that accepts everything would make every other test worthless.
-import { sign } from "node:crypto"
+import { createECDH, sign } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
+import ece from "http_ece"
 import { Agent, request } from "undici"
 import webPush from "web-push"
 import { startPushService } from "#test/push-service.ts"
@@ -41,15 +42,35 @@ const flipped = (push: Push, at: number): Push => {
   return { ...push, body }
 }
 
+interface Token {
+  readonly aud: string
+  readonly expiresInSeconds?: number
+  readonly alg?: string
+  readonly sub?: string
+}
+
 /** A VAPID header signed here, because web-push refuses to make wrong ones. */
-const forged = (aud: string, expiresInSeconds: number, keys = vapid): string => {
+const forged = ({ aud, expiresInSeconds = 60, alg = "ES256", sub = "mailto:ops@example.com" }: Token, keys = vapid): string => {
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url")
   const exp = Math.floor(Date.now() / 1000) + expiresInSeconds
-  const content = `${part({ typ: "JWT", alg: "ES256" })}.${part({ aud, exp, sub: "mailto:ops@example.com" })}`
+  const content = `${part({ typ: "JWT", alg })}.${part({ aud, exp, sub })}`
   const point = Buffer.from(keys.publicKey, "base64url")
   const [x, y] = [point.toString("base64url", 1, 33), point.toString("base64url", 33)]
   const key = { format: "jwk", key: { kty: "EC", crv: "P-256", x, y, d: keys.privateKey }, dsaEncoding: "ieee-p1363" } as const
   return `vapid t=${content}.${sign("sha256", Buffer.from(content), key).toString("base64url")}, k=${keys.publicKey}`
+}
+
+/** A body whose sender key is the VAPID key itself. */
+const encryptedWithVapidKey = ({ keys: { p256dh, auth } }: SubscriptionJson): Buffer => {
+  const privateKey = createECDH("prime256v1")
+  privateKey.setPrivateKey(vapid.privateKey, "base64url")
+  const params = {
+    version: "aes128gcm",
+    privateKey,
+    dh: Buffer.from(p256dh, "base64url"),
+    authSecret: Buffer.from(auth, "base64url")
+  } as const
+  return ece.encrypt(Buffer.from(text), params)
 }
 
 describe("a right push", () => {
@@ -119,12 +140,15 @@ describe("a wrong push", () => {
     ["a body of noise", 400, (push) => ({ ...push, body: Buffer.alloc(200, 7) })],
     ["no Authorization", 401, header("authorization")],
     ["another scheme", 401, header("authorization", "WebPush abc")],
-    ["another VAPID key", 403, authorization((origin) => forged(origin, 60, other))],
-    ["a signature by another key", 403, authorization((origin) => forged(origin, 60, other).replace(/k=.*/, `k=${key}`))],
-    ["the audience of another port", 403, authorization(() => forged("http://127.0.0.1:1", 60))],
-    ["an audience with a path", 403, authorization((origin) => forged(`${origin}/`, 60))],
-    ["an expired token", 403, authorization((origin) => forged(origin, -1))],
-    ["a token for more than 24 hours", 403, authorization((origin) => forged(origin, 24 * 3600 + 5))],
+    ["another VAPID key", 403, authorization((origin) => forged({ aud: origin }, other))],
+    ["a signature by another key", 403, authorization((origin) => forged({ aud: origin }, other).replace(/k=.*/, `k=${key}`))],
+    ["the audience of another port", 403, authorization(() => forged({ aud: "http://127.0.0.1:1" }))],
+    ["an audience with a path", 403, authorization((origin) => forged({ aud: `${origin}/` }))],
+    ["an expired token", 403, authorization((origin) => forged({ aud: origin, expiresInSeconds: -1 }))],
+    ["a token for more than 24 hours", 403, authorization((origin) => forged({ aud: origin, expiresInSeconds: 24 * 3600 + 5 }))],
+    ["an algorithm other than ES256", 403, authorization((aud) => forged({ aud, alg: "ES384" }))],
+    ["a contact that is no address", 403, authorization((aud) => forged({ aud, sub: "ops" }))],
+    ["the VAPID key as the sender's encryption key", 400, (push, to) => ({ ...push, body: encryptedWithVapidKey(to) })],
     ["no TTL", 400, header("ttl")],
     ["a negative TTL", 400, header("ttl", "-1")],
     ["a TTL that is no integer", 400, header("ttl", "1.5")],
@@ -142,7 +166,7 @@ describe("a wrong push", () => {
       const agent = service.subscribe({ applicationServerKey: key })
       const { endpoint } = agent.subscription
       // The same forger makes the right token, so that a refusal is about the one change.
-      const right = withHeader(pushFor(agent.subscription), "authorization", forged(service.origin, 60))
+      const right = withHeader(pushFor(agent.subscription), "authorization", forged({ aud: service.origin }))
       assert.strictEqual((await post(endpoint, change(right, agent.subscription, service.origin))).status, status)
       assert.deepStrictEqual([agent.received.length, service.counts.total], [0, 0])
       assert.deepStrictEqual(
