@@ -1,17 +1,19 @@
 // Durable consumers: every message to one worker, with bounded concurrency. Redelivery is JetStream's, and so is the delay of a retry.
 import type { Consumer, ConsumerMessages, JsMsg } from "@nats-io/jetstream"
-import { Cause, Context, Effect, Layer, Schedule } from "effect"
+import { Cause, Context, Effect, Fiber, Layer, Schedule } from "effect"
 import { streams } from "#streams/index.ts"
 import type { ConsumerSpec } from "#streams/spec.ts"
 import { LogUnavailable } from "./errors.ts"
 import { type Stored, type StreamKey, toStored } from "./log.ts"
 import { Nats } from "./nats.ts"
 
-/** What becomes of a message: done with; come back later; or never deliver it again, for a reason. */
+/** What becomes of a message: done with; come back later; never deliver it again, for a reason; or leave it to another worker. */
 export type Ack =
   | { readonly _tag: "Done" }
   | { readonly _tag: "Later"; readonly afterMillis: number }
   | { readonly _tag: "Never"; readonly reason: string }
+  | { readonly _tag: "Leave" }
+export const leave: Ack = { _tag: "Leave" }
 export const done: Ack = { _tag: "Done" }
 export const later = (afterMillis: number): Ack => ({ _tag: "Later", afterMillis })
 export const never = (reason: string): Ack => ({ _tag: "Never", reason })
@@ -43,7 +45,7 @@ const deliveryOf = (msg: JsMsg): Delivery => ({
 const answer = (msg: JsMsg, ack: Ack): void => {
   if (ack._tag === "Done") msg.ack()
   else if (ack._tag === "Later") msg.nak(ack.afterMillis)
-  else msg.term(ack.reason)
+  else if (ack._tag === "Never") msg.term(ack.reason)
 }
 
 export class Consumers extends Context.Service<
@@ -98,17 +100,19 @@ export class Consumers extends Context.Service<
         handle: (delivery: Delivery) => Effect.Effect<Ack, E, R>
       ) => {
         const spec = specOf(stream, durable)
-        const one = (msg: JsMsg) =>
-          handle(deliveryOf(msg)).pipe(
+        const one = Effect.fnUntraced(function* (msg: JsMsg) {
+          // A forked fiber can be interrupted although this one cannot.
+          const beat = yield* Effect.forkChild(Effect.sync(() => msg.working()).pipe(Effect.delay(spec.ackWaitMillis / 3), Effect.forever))
+          const ack = yield* handle(deliveryOf(msg)).pipe(
             Effect.catchCause((cause) =>
               Effect.logError(`${spec.name}: message ${msg.seq} failed, again in ${failedAfterMillis} ms`, cause).pipe(
                 Effect.as(later(failedAfterMillis))
               )
-            ),
-            Effect.tap((ack) => Effect.sync(() => answer(msg, ack))),
-            Effect.raceFirst(Effect.sync(() => msg.working()).pipe(Effect.delay(spec.ackWaitMillis / 3), Effect.forever)),
-            Effect.uninterruptible
+            )
           )
+          yield* Fiber.interrupt(beat)
+          answer(msg, ack)
+        }, Effect.uninterruptible)
         return forever(
           spec.name,
           Effect.scoped(

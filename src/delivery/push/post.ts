@@ -1,0 +1,102 @@
+// POST to push services: kept-alive HTTP/1.1 connections per origin, every wait bounded, answers read no further than needed. No redirects.
+import { Context, Effect, Layer } from "effect"
+import { Pool } from "undici"
+import { Settings } from "#config"
+import type { Answer } from "./classify.ts"
+import { checkedLookup } from "./egress.ts"
+
+const connectMillis = 5_000
+const keepAliveMillis = 60_000
+/** An error's body is searched for a few words; no more of it is kept. */
+const bodyCharsMax = 2_048
+/** A body longer than this closes the connection. */
+const bodyBytesMax = 65_536
+/** Pools kept at once; with the default allow-list there are a handful of hosts. */
+const originsMax = 1_000
+
+export interface Request {
+  readonly origin: string
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Uint8Array | undefined
+}
+
+export class PushClient extends Context.Service<
+  PushClient,
+  {
+    /** Never fails: what goes wrong is an answer too. */
+    readonly post: (request: Request) => Effect.Effect<Answer>
+  }
+>()("bellcast/delivery/PushClient") {
+  static readonly layer = Layer.effect(
+    PushClient,
+    Effect.gen(function* () {
+      const { allowLoopbackEndpoints, connectionsPerOrigin, pushTimeoutMillis } = yield* Settings
+      const totalMillis = connectMillis + 2 * pushTimeoutMillis
+      const pools = new Map<string, Pool>()
+      yield* Effect.addFinalizer(() => Effect.promise(() => Promise.all([...pools.values()].map((pool) => pool.destroy()))))
+      const poolOf = (origin: string): Pool => {
+        const known = pools.get(origin)
+        if (known !== undefined) return known
+        for (const [oldest, pool] of pools) {
+          if (pools.size < originsMax) break
+          pools.delete(oldest)
+          void pool.close()
+        }
+        const pool = new Pool(origin, {
+          connections: connectionsPerOrigin,
+          allowH2: false,
+          keepAliveTimeout: keepAliveMillis,
+          headersTimeout: pushTimeoutMillis,
+          bodyTimeout: pushTimeoutMillis / 2,
+          connect: { timeout: connectMillis, lookup: checkedLookup(allowLoopbackEndpoints) as never }
+        })
+        pools.set(origin, pool)
+        return pool
+      }
+      const post = ({ body, headers, origin, path }: Request) =>
+        Effect.callback<Answer>((resume) => {
+          let status = 0
+          let answered: Record<string, string> = {}
+          let text = ""
+          let bytes = 0
+          const finish = () => resume(Effect.succeed({ status, headers: answered, body: text }))
+          let abort = () => {}
+          try {
+            poolOf(origin).dispatch(
+              { method: "POST", path, headers, body: body ?? null },
+              {
+                onRequestStart: (controller) => {
+                  abort = () => controller.abort(new Error("took too long"))
+                },
+                onResponseStart: (_controller, code, received) => {
+                  status = code
+                  answered = received as Record<string, string>
+                  // The status of a success says it all; its body is drained behind our back.
+                  if (code >= 200 && code < 300) finish()
+                },
+                onResponseData: (controller, chunk) => {
+                  bytes += chunk.length
+                  if (text.length < bodyCharsMax) text += chunk.toString("latin1").slice(0, bodyCharsMax - text.length)
+                  if (bytes > bodyBytesMax) controller.abort(new Error("body too long"))
+                },
+                onResponseEnd: finish,
+                onResponseError: (_controller, error) => {
+                  // A body that breaks off does not change the status that came before it.
+                  if (status !== 0) finish()
+                  else resume(Effect.succeed({ error: (error as NodeJS.ErrnoException).code ?? "UNKNOWN" }))
+                }
+              }
+            )
+          } catch (error) {
+            resume(Effect.succeed({ error: (error as NodeJS.ErrnoException).code ?? "UNKNOWN" }))
+          }
+          return Effect.sync(() => abort())
+        }).pipe(
+          // An answer may also come byte by byte, for ever.
+          Effect.timeoutOrElse({ duration: totalMillis, orElse: () => Effect.succeed({ error: "UND_ERR_ABORTED" }) })
+        )
+      return PushClient.of({ post })
+    })
+  )
+}

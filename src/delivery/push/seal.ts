@@ -1,0 +1,89 @@
+// Message encryption for Web Push (RFC 8291, aes128gcm of RFC 8188). One record, a fresh key pair and salt for every message.
+//
+// Ours instead of web-push's `encrypt`, because encryption is what a broadcast costs: the same bytes for 0.56 of the CPU (`make bench`).
+// The primitives are node:crypto's; the result is checked against the RFC's vectors and by an independent decrypter in the tests.
+import { createCipheriv, createECDH, hash, randomFillSync } from "node:crypto"
+
+const saltBytes = 16
+const keyBytes = 65
+const tagBytes = 16
+/** salt, record size, key id length, key id (RFC 8188 section 2.1). */
+const headerBytes = saltBytes + 4 + 1 + keyBytes
+const recordSize = 4096
+
+const info = Buffer.from("WebPush: info\0")
+const one = Buffer.from([1])
+const contentKeyInfo = Buffer.from("Content-Encoding: aes128gcm\0\x01")
+const nonceInfo = Buffer.from("Content-Encoding: nonce\0\x01")
+
+/** HMAC-SHA256 with a key of at most 32 bytes, over the one-shot hash: a sixth of the cost of createHmac for inputs this short. */
+const hmac = (key: Uint8Array, ...parts: ReadonlyArray<Uint8Array>): Buffer => {
+  const inner = Buffer.allocUnsafe(64 + parts.reduce((sum, part) => sum + part.length, 0)).fill(0x36, 0, 64)
+  const outer = Buffer.allocUnsafe(96).fill(0x5c, 0, 64)
+  for (let i = 0; i < key.length; i++) {
+    inner[i]! ^= key[i]!
+    outer[i]! ^= key[i]!
+  }
+  let offset = 64
+  for (const part of parts) {
+    inner.set(part, offset)
+    offset += part.length
+  }
+  outer.set(hash("sha256", inner, "buffer"), 64)
+  return hash("sha256", outer, "buffer")
+}
+
+// Random bytes are drawn in bulk: one call for 256 salts.
+const pool = Buffer.alloc(saltBytes * 256)
+let drawn = pool.length
+const freshSalt = (): Buffer => {
+  if (drawn === pool.length) {
+    randomFillSync(pool)
+    drawn = 0
+  }
+  drawn += saltBytes
+  return pool.subarray(drawn - saltBytes, drawn)
+}
+
+export interface Ephemeral {
+  readonly publicKey: Buffer
+  readonly computeSecret: (other: Uint8Array) => Buffer
+}
+
+/** A P-256 key pair for one message (RFC 8291 section 3.1). */
+export const freshKeyPair = (): Ephemeral => {
+  const ecdh = createECDH("prime256v1")
+  const publicKey = ecdh.generateKeys()
+  return { publicKey, computeSecret: (other) => ecdh.computeSecret(other) }
+}
+
+/**
+ * The body of a push message. `padded` is the plaintext with its delimiter (see {@link pad}), `p256dh` the subscription's public key
+ * (65 bytes), `auth` its secret (16 bytes). Throws ERR_CRYPTO_ECDH_INVALID_PUBLIC_KEY when p256dh is no point on the curve.
+ */
+export const seal = (
+  padded: Uint8Array,
+  p256dh: Uint8Array,
+  auth: Uint8Array,
+  pair: Ephemeral = freshKeyPair(),
+  salt: Uint8Array = freshSalt()
+): Buffer => {
+  // RFC 8291 section 3.4: both HKDF steps, each expand being one block.
+  const keyMaterial = hmac(hmac(auth, pair.computeSecret(p256dh)), info, p256dh, pair.publicKey, one)
+  const pseudoRandomKey = hmac(salt, keyMaterial)
+  const contentKey = hmac(pseudoRandomKey, contentKeyInfo).subarray(0, 16)
+  const nonce = hmac(pseudoRandomKey, nonceInfo).subarray(0, 12)
+  const body = Buffer.allocUnsafe(headerBytes + padded.length + tagBytes)
+  body.set(salt, 0)
+  body.writeUInt32BE(recordSize, saltBytes)
+  body[saltBytes + 4] = keyBytes
+  body.set(pair.publicKey, saltBytes + 5)
+  const cipher = createCipheriv("aes-128-gcm", contentKey, nonce)
+  body.set(cipher.update(padded), headerBytes)
+  cipher.final()
+  body.set(cipher.getAuthTag(), headerBytes + padded.length)
+  return body
+}
+
+/** The plaintext and the delimiter of a last record (RFC 8188 section 2); made once for a broadcast. */
+export const pad = (plaintext: Uint8Array): Buffer => Buffer.concat([plaintext, Buffer.from([2])])

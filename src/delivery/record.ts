@@ -1,0 +1,140 @@
+// Writes down what became of pushes, in the order that a crash anywhere forgives: removals and dead letters, then the outcome, then retries.
+import { Clock, Effect, Schedule } from "effect"
+import { Settings } from "#config"
+import { attemptsMax, type BroadcastRef, type RetryJob, retryDelayMillis } from "#domain/job.ts"
+import type { PushResult } from "#domain/outcome.ts"
+import { type Ack, leave } from "#log/consume.ts"
+import { AppendConflict } from "#log/errors.ts"
+import { Log } from "#log/log.ts"
+import { subjects } from "#streams/subjects.ts"
+import { type ChannelToken, originToken, type UserToken } from "#streams/tokens.ts"
+import { type Attempted, originOf, type Target } from "./push/send.ts"
+
+/** A result and what it was for. */
+export interface Recorded {
+  readonly target: Target
+  readonly result: PushResult
+}
+
+/** What was sent must be written down: while NATS is away this goes on for two minutes before the pushes count as not sent. */
+export const patiently = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.retry(effect, { schedule: Schedule.spaced("500 millis"), times: 24, while: ({ _tag }) => _tag === "LogUnavailable" })
+
+/** The fate of a push after its `attempt`-th try (from 1). `random` in [0, 1) spreads the next one. */
+export const resultOf = (
+  target: Target,
+  ref: BroadcastRef,
+  attempted: Attempted,
+  attempt: number,
+  at: number,
+  baseMillis: number,
+  random: number
+): PushResult => {
+  const { class: outcome, millis, retryAfterMillis, status } = attempted
+  const base = { user: target.user, subscription: target.id, ...(status === undefined ? {} : { status }), attempt, millis, at }
+  if (outcome === "accepted") return { ...base, fate: "delivered", reason: attempted.reason }
+  if (outcome === "gone" || outcome === "dead") return { ...base, fate: outcome, reason: attempted.reason }
+  if (attempt >= attemptsMax) return { ...base, fate: "dead", reason: `attempts-used-up:${attempted.reason}` }
+  const nextAt = at + retryDelayMillis(attempt, baseMillis, random, retryAfterMillis)
+  if (nextAt >= ref.expiresAt) return { ...base, fate: "expired", reason: `expired:${attempted.reason}` }
+  return { ...base, fate: "retrying", reason: attempted.reason, nextAt }
+}
+
+export const makeRecord = Effect.gen(function* () {
+  const log = yield* Log
+  const { retryBaseMillis } = yield* Settings
+  /** What is there already was written by an earlier delivery of the same job. */
+  const once = <A, E, R>(effect: Effect.Effect<A, E | AppendConflict, R>) =>
+    Effect.catchIf(
+      effect,
+      (error): error is AppendConflict => error instanceof AppendConflict,
+      () => Effect.void
+    )
+
+  const remove = (ref: BroadcastRef, { result, target }: Recorded) =>
+    log
+      .append("log", {
+        subject: subjects.subscription(target.user),
+        type: "subscription.gone/1",
+        body: { id: target.id, generation: target.stored.seq, broadcast: ref.broadcast, status: result.status ?? 0, at: result.at },
+        messageId: `gone.${target.user}.${target.id}.${target.stored.seq}`
+      })
+      .pipe(once)
+
+  const bury = (ref: BroadcastRef, { result, target }: Recorded) =>
+    log
+      .append("work", {
+        subject: subjects.deadLetter(ref.channel as ChannelToken, ref.broadcast, target.user, target.id),
+        type: "dead/1",
+        body: {
+          ...ref,
+          user: target.user,
+          subscription: target.id,
+          generation: target.stored.seq,
+          reason: result.reason,
+          ...(result.status === undefined ? {} : { status: result.status }),
+          attempts: result.attempt,
+          at: result.at
+        },
+        expect: 0
+      })
+      .pipe(once)
+
+  const retry = (ref: BroadcastRef, { result, target }: Recorded) => {
+    const body: RetryJob = {
+      ...ref,
+      user: target.user,
+      subscription: target.id,
+      generation: target.stored.seq,
+      firstNextAt: result.nextAt ?? result.at,
+      attempts: result.attempt
+    }
+    const subject = subjects.retry(originToken(new URL(originOf(target)).hostname), ref.broadcast, target.user, target.id)
+    return log.append("work", { subject, type: "retry/1", body, expect: 0 }).pipe(once)
+  }
+
+  const forEach = <E, R>(list: ReadonlyArray<Recorded>, fate: PushResult["fate"], run: (each: Recorded) => Effect.Effect<unknown, E, R>) =>
+    Effect.forEach(
+      list.filter(({ result }) => result.fate === fate),
+      run,
+      { concurrency: 32, discard: true }
+    )
+
+  return {
+    resultOf: (target: Target, ref: BroadcastRef, attempted: Attempted, attempt: number, at: number, random: number) =>
+      resultOf(target, ref, attempted, attempt, at, retryBaseMillis, random),
+
+    /** What must be written before the outcome: a subscription the push service calls dead, and the letter of a push given up. */
+    before: Effect.fnUntraced(function* (ref: BroadcastRef, list: ReadonlyArray<Recorded>) {
+      yield* forEach(list, "gone", (each) => (each.result.status === undefined ? Effect.void : remove(ref, each)))
+      yield* forEach(list, "dead", (each) => bury(ref, each))
+    }),
+
+    /** What must be written after it: the jobs of pushes to try again. Writing them twice changes nothing. */
+    after: (ref: BroadcastRef, list: ReadonlyArray<Recorded>) => forEach(list, "retrying", (each) => retry(ref, each)),
+
+    /** Appends an outcome behind the one at sequence `expect` (0: the first). A conflict means that another worker is on it. */
+    outcome: Effect.fnUntraced(function* (
+      subject: string,
+      expect: number,
+      body: { readonly broadcast: number; readonly pushes: number; readonly results: ReadonlyArray<PushResult>; readonly final: boolean }
+    ) {
+      const at = yield* Clock.currentTimeMillis
+      return (yield* log.append("work", { subject, type: "outcome/1", body: { ...body, at }, expect })).seq
+    })
+  }
+})
+
+/** Somebody else has recorded in our place: the message is theirs, and answering it would be a lie. */
+export const conflictLeaves = <E, R>(effect: Effect.Effect<Ack, E, R>): Effect.Effect<Ack, Exclude<E, AppendConflict>, R> =>
+  Effect.catchIf(
+    effect,
+    (error): error is E & AppendConflict => error instanceof AppendConflict,
+    () => Effect.succeed(leave)
+  ) as Effect.Effect<Ack, Exclude<E, AppendConflict>, R>
+
+export const outcomeSubject = {
+  shard: (ref: BroadcastRef, shard: string) => subjects.shardOutcome(ref.channel as ChannelToken, ref.broadcast, shard),
+  push: (ref: BroadcastRef, user: string, subscription: string) =>
+    subjects.pushOutcome(ref.channel as ChannelToken, ref.broadcast, user as UserToken, subscription)
+}

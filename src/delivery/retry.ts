@@ -1,0 +1,75 @@
+// Retry job -> another attempt -> outcome. The message comes back by JetStream's redelivery, delayed by a nak; which attempt it is and when it
+// is due stand in the push's last outcome, so a crash at any point forgets nothing.
+import { Clock, Effect, Random, type Semaphore } from "effect"
+import type { RetryJob } from "#domain/job.ts"
+import type { PushResult } from "#domain/outcome.ts"
+import type { Registration } from "#domain/registration.ts"
+import type { SubscriptionList } from "#domain/subscription.ts"
+import { Buckets } from "#log/bucket.ts"
+import { type Delivery, done, later, never } from "#log/consume.ts"
+import { Log } from "#log/log.ts"
+import { keys } from "#streams/buckets.ts"
+import type { ChannelToken, UserToken } from "#streams/tokens.ts"
+import { makePayloads } from "./payloads.ts"
+import { Sender, type Target } from "./push/send.ts"
+import { conflictLeaves, makeRecord, outcomeSubject, patiently } from "./record.ts"
+
+const drainingAfterMillis = 1_000
+
+export const makeRetry = Effect.fnUntraced(function* (permits: Semaphore.Semaphore, draining: () => boolean) {
+  const log = yield* Log
+  const buckets = yield* Buckets
+  const sender = yield* Sender
+  const record = yield* makeRecord
+  const payload = yield* makePayloads
+
+  /** The subscription as it is now; undefined when it was removed or replaced, or its user left the channel. */
+  const targetOf = Effect.fnUntraced(function* (job: RetryJob) {
+    const user = job.user as UserToken
+    const [list, place] = yield* Effect.all(
+      [
+        buckets.get("subscriptions", keys.subscriptions(user)),
+        buckets.get("registrations", keys.registration(job.channel as ChannelToken, user))
+      ],
+      { concurrency: "unbounded" }
+    )
+    const stored = (list?.value as SubscriptionList | undefined)?.subscriptions[job.subscription]
+    const current = stored?.seq === job.generation && (place?.value as Registration | undefined)?.on === true
+    return current ? ({ user, id: job.subscription, stored } satisfies Target) : undefined
+  })
+
+  const attempt = Effect.fnUntraced(function* (job: RetryJob, number: number, padded: Buffer | undefined) {
+    const target = yield* targetOf(job)
+    const at = yield* Clock.currentTimeMillis
+    const unsent = { user: job.user, subscription: job.subscription, attempt: number, millis: 0, at }
+    if (target === undefined) return { result: { ...unsent, fate: "gone", reason: "left" } as PushResult }
+    if (at >= job.expiresAt) return { target, result: { ...unsent, fate: "expired", reason: "expired" } as PushResult }
+    const attempted = yield* sender.inLane(target)(sender.send(target, job, padded))
+    return { target, result: record.resultOf(target, job, attempted, number, yield* Clock.currentTimeMillis, yield* Random.next) }
+  })
+
+  const step = Effect.fnUntraced(function* (job: RetryJob, number: number, expect: number, padded: Buffer | undefined) {
+    const { result, target } = yield* attempt(job, number, padded)
+    if (target !== undefined) yield* record.before(job, [{ target, result }]).pipe(patiently)
+    const body = { broadcast: job.broadcast, pushes: 0, results: [result], final: result.fate !== "retrying" }
+    yield* record.outcome(outcomeSubject.push(job, job.user, job.subscription), expect, body).pipe(patiently)
+    return result.nextAt === undefined ? done : later(result.nextAt - result.at)
+  })
+
+  return Effect.fnUntraced(function* (delivery: Delivery) {
+    const { message: job } = delivery
+    if (job.type !== "retry/1") return never(job.type === "malformed" ? job.reason : "not a retry job")
+    const now = yield* Clock.currentTimeMillis
+    if (delivery.deliveryCount === 1 && now < job.firstNextAt) return later(job.firstNextAt - now)
+    if (draining()) return later(drainingAfterMillis)
+    const last = yield* log.last("work", outcomeSubject.push(job, job.user, job.subscription))
+    const previous = last?.message.type === "outcome/1" ? last.message.results[0] : undefined
+    if (previous !== undefined && previous.fate !== "retrying") return done
+    const dueAt = previous?.nextAt ?? job.firstNextAt
+    if (now < dueAt) return later(dueAt - now)
+    const found = yield* payload(job.broadcast)
+    if (found === undefined) return never("the broadcast is not in the log")
+    const number = (previous?.attempt ?? job.attempts) + 1
+    return yield* permits.withPermit(step(job, number, last?.seq ?? 0, found.padded)).pipe(conflictLeaves)
+  })
+})

@@ -1,0 +1,123 @@
+// Shard job -> pushes -> outcomes. A push holds a permit from before it is sent until its outcome is stored, so the permits are the most that a
+// crash can send twice.
+import { Clock, Effect, Fiber, Random, Semaphore } from "effect"
+import { Settings } from "#config"
+import type { ShardJob } from "#domain/job.ts"
+import type { PushResult } from "#domain/outcome.ts"
+import { type Delivery, done, later, never } from "#log/consume.ts"
+import { Log } from "#log/log.ts"
+import { audience } from "./audience.ts"
+import { makePayloads } from "./payloads.ts"
+import { Sender, type Target } from "./push/send.ts"
+import { conflictLeaves, makeRecord, outcomeSubject, patiently, type Recorded } from "./record.ts"
+
+/** Results in one outcome message: 64 of about 200 bytes are a third of what WORK takes. */
+const resultsMax = 64
+const flushMillis = 50
+
+const pushKey = (user: string, id: string) => `${user}.${id}`
+
+/** What earlier deliveries of this job have recorded. */
+interface Past {
+  readonly seq: number
+  readonly declared: number
+  readonly final: boolean
+  readonly results: ReadonlyMap<string, PushResult>
+}
+
+const nothing: Past = { seq: 0, declared: 0, final: false, results: new Map() }
+
+/** `draining()` turns true when the process is told to stop: what is in hand is finished, the rest is left to others. */
+export const makeShard = Effect.fnUntraced(function* (permits: Semaphore.Semaphore, draining: () => boolean) {
+  const log = yield* Log
+  const sender = yield* Sender
+  const record = yield* makeRecord
+  const payload = yield* makePayloads
+  const { unrecordedPushesMax } = yield* Settings
+
+  const pastOf = Effect.fnUntraced(function* (subject: string) {
+    if ((yield* log.last("work", subject)) === undefined) return nothing
+    let past = nothing
+    const results = new Map<string, PushResult>()
+    yield* log.replay("work", [subject], ({ message, seq }) =>
+      Effect.sync(() => {
+        if (message.type !== "outcome/1") return
+        for (const result of message.results) results.set(pushKey(result.user, result.subscription), result)
+        past = { seq, declared: past.declared + message.pushes, final: message.final, results }
+      })
+    )
+    return past
+  })
+
+  const run = Effect.fnUntraced(function* (job: ShardJob, past: Past, targets: ReadonlyArray<Target>, padded: Buffer | undefined) {
+    const subject = outcomeSubject.shard(job, job.shard)
+    const todo = targets.filter(({ id, user }) => !past.results.has(pushKey(user, id)))
+    const total = past.results.size + todo.length
+    const flushing = yield* Semaphore.make(1)
+    const buffer: Array<Recorded> = []
+    let { declared, seq } = past
+    let held = 0
+    let left = 0
+
+    const flush = (final: boolean) =>
+      Effect.gen(function* () {
+        const list = buffer.splice(0, resultsMax)
+        if (list.length === 0 && !final) return
+        yield* record.before(job, list).pipe(patiently)
+        const body = { broadcast: job.broadcast, pushes: total - declared, results: list.map(({ result }) => result), final }
+        seq = yield* record.outcome(subject, seq, body).pipe(patiently)
+        declared = total
+        yield* record.after(job, list).pipe(patiently)
+        held -= list.length
+        yield* permits.release(list.length)
+      }).pipe(flushing.withPermit, Effect.uninterruptible)
+
+    const attempt = Effect.fnUntraced(function* (target: Target) {
+      yield* permits.take(1)
+      held += 1
+      return yield* sender.send(target, job, padded)
+    })
+
+    const push = Effect.fnUntraced(function* (target: Target) {
+      if (draining()) {
+        left += 1
+        return
+      }
+      const attempted = yield* sender.inLane(target)(attempt(target))
+      buffer.push({ target, result: record.resultOf(target, job, attempted, 1, yield* Clock.currentTimeMillis, yield* Random.next) })
+      if (buffer.length >= resultsMax) yield* flush(false)
+    })
+
+    // Without it, results waiting here would keep permits that the pushes still to come need: nobody could go on.
+    const flusher = yield* Effect.forkChild(flush(false).pipe(Effect.delay(flushMillis), Effect.forever))
+    yield* Effect.forEach(todo, push, { concurrency: unrecordedPushesMax, discard: true }).pipe(
+      Effect.andThen(Fiber.interrupt(flusher)),
+      Effect.andThen(Effect.whileLoop({ while: () => buffer.length > resultsMax, body: () => flush(false), step: () => {} })),
+      Effect.andThen(Effect.suspend(() => flush(left === 0))),
+      Effect.ensuring(Fiber.interrupt(flusher)),
+      Effect.ensuring(Effect.suspend(() => permits.release(held)))
+    )
+    return left === 0 ? done : later(0)
+  })
+
+  /** Jobs of pushes that wait for another try: an earlier delivery may have died before it wrote them. */
+  const ensureRetries = Effect.fnUntraced(function* (job: ShardJob, past: Past, targets: ReadonlyArray<Target>) {
+    const list = targets.flatMap((target): ReadonlyArray<Recorded> => {
+      const result = past.results.get(pushKey(target.user, target.id))
+      return result?.fate === "retrying" ? [{ target, result }] : []
+    })
+    yield* record.after(job, list)
+  })
+
+  return Effect.fnUntraced(function* (delivery: Delivery) {
+    const { message } = delivery
+    if (message.type !== "shard/1") return never(message.type === "malformed" ? message.reason : "not a shard job")
+    const found = yield* payload(message.broadcast)
+    if (found === undefined) return never("the broadcast is not in the log")
+    const past = delivery.deliveryCount === 1 ? nothing : yield* pastOf(outcomeSubject.shard(message, message.shard))
+    const targets = yield* audience(message)
+    yield* ensureRetries(message, past, targets)
+    if (past.final) return done
+    return yield* run(message, past, targets, found.padded).pipe(conflictLeaves)
+  })
+})
