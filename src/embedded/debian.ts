@@ -1,0 +1,74 @@
+// The Debian package of nats-server, unpacked without root: apt with a sources list and state folders of its own.
+import { existsSync } from "node:fs"
+import { mkdir, readdir, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { install, type Place } from "./place.ts"
+import { type RunOptions, run } from "./run.ts"
+
+const publicMirror = "http://deb.debian.org/debian"
+/** Two names of the same: .gpg until Debian 12, .pgp since. */
+const keyrings = ["/usr/share/keyrings/debian-archive-keyring.pgp", "/usr/share/keyrings/debian-archive-keyring.gpg"]
+
+/** From the indexes apt has: the first mirror of Debian proper. */
+const mirrorInIndexes = async (options: RunOptions) => {
+  const printed = await run("apt-get", ["indextargets", "--format", "$(ORIGIN) $(REPO_URI)", "Created-By: Packages"], options)
+  return /^Debian ((?!.*security)\S+)$/m.exec(printed)?.[1]
+}
+
+/** From the sources alone, where apt was never updated (fresh images): no origin is known, so its name must say Debian. */
+const mirrorInSources = async (options: RunOptions) => {
+  const printed = await run("apt-get", ["update", "--print-uris"], options)
+  return /^'((?!.*security)[^']*\/debian\/?)\/dists\//m.exec(printed)?.[1]
+}
+
+/** A file because only there can the machine's own hooks, pins and default release be cleared: hooks would change the system. */
+const aptConfig = (folder: string) => `
+#clear APT::Update;
+#clear APT::Default-Release;
+Dir::Etc::sourcelist "${folder}/sources.list";
+Dir::Etc::sourceparts "/dev/null";
+Dir::Etc::preferences "/dev/null";
+Dir::Etc::preferencesparts "/dev/null";
+Dir::State "${folder}";
+Dir::State::lists "${folder}/lists";
+Dir::State::status "${folder}/status";
+Dir::Cache "${folder}";
+Dir::Cache::archives "${folder}/archives";
+Debug::NoLocking "1";
+APT::Sandbox::User "";
+Acquire::Retries "2";
+Acquire::Languages "none";
+Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
+Acquire::IndexTargets::deb::DEP-11-icons-small::DefaultEnabled "false";
+Acquire::IndexTargets::deb::DEP-11-icons::DefaultEnabled "false";
+Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled "false";
+`
+
+const prepare = async (folder: string, mirror: string, keyring: string): Promise<string> => {
+  const config = join(folder, "apt.conf")
+  await mkdir(join(folder, "lists", "partial"), { recursive: true })
+  await mkdir(join(folder, "archives", "partial"), { recursive: true })
+  await writeFile(join(folder, "status"), "")
+  await writeFile(join(folder, "sources.list"), `deb [signed-by=${keyring}] ${mirror} sid main\n`)
+  await writeFile(config, aptConfig(folder))
+  return config
+}
+
+export const fromDebian = async (place: Place): Promise<string> => {
+  const options = { ...place, timeoutMillis: 60_000 }
+  await run("apt-get", ["--version"], options)
+  const keyring = keyrings.find(existsSync)
+  if (keyring === undefined) throw new Error("no /usr/share/keyrings/debian-archive-keyring.* to check signatures with")
+  const mirror = (await mirrorInIndexes(options)) ?? (await mirrorInSources(options).catch(() => undefined)) ?? publicMirror
+  place.say("fetching nats-server from Debian ...")
+  return install(place, async (folder) => {
+    const config = await prepare(folder, mirror, keyring)
+    await run("apt-get", ["-c", config, "update", "--error-on=any"], options)
+    // `download` writes into the current folder.
+    await run("sh", ["-c", 'cd "$1" && exec apt-get -c "$2" download nats-server', "sh", folder, config], options)
+    const archive = (await readdir(folder)).find((name) => name.endsWith(".deb"))
+    if (archive === undefined) throw new Error("apt-get download left no package")
+    await run("dpkg", ["-x", join(folder, archive), join(folder, "unpacked")], options)
+    return join(folder, "unpacked", "usr", "sbin", "nats-server")
+  })
+}

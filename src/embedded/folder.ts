@@ -1,0 +1,75 @@
+// The folder of one embedded server: its config, log, address and lock, and who holds it.
+import { readdir, readFile, rm } from "node:fs/promises"
+import { join, resolve } from "node:path"
+import { setTimeout as sleep } from "node:timers/promises"
+
+export const folderAt = (root: string) => {
+  const at = resolve(root)
+  return {
+    root: at,
+    config: join(at, "nats.conf"),
+    log: join(at, "nats.log"),
+    store: join(at, "store"),
+    /** Where nats-server says on which port it listens. */
+    ports: join(at, "ports"),
+    /** Holds the pid of the supervisor. nats-server itself has no lock: two would share a store and spoil it. */
+    lock: join(at, "lock")
+  }
+}
+
+export type Folder = ReturnType<typeof folderAt>
+
+export interface Address {
+  readonly pid: number
+  readonly url: string
+  readonly port: number
+}
+
+/** Where the server of this folder listens; undefined while it does not. */
+export const addressIn = async (folder: Folder): Promise<Address | undefined> => {
+  try {
+    const name = (await readdir(folder.ports)).find((each) => each.endsWith(".ports"))
+    if (name === undefined) return undefined
+    const { nats } = JSON.parse(await readFile(join(folder.ports, name), "utf8")) as { readonly nats: ReadonlyArray<string> }
+    const url = nats[0]!
+    return { url, port: Number(new URL(url).port), pid: Number(/_(\d+)\.ports$/.exec(name)?.[1]) }
+  } catch {
+    // The file is there before its content is.
+    return undefined
+  }
+}
+
+export const logTail = async (folder: Folder, lines: number): Promise<string> => {
+  const text = await readFile(folder.log, "utf8").catch(() => "")
+  return text.trimEnd().split("\n").slice(-lines).join("\n")
+}
+
+const runs = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM"
+  }
+}
+
+/** Whether this process is the supervisor of this folder: after a reboot its number may belong to another. */
+const supervises = async (pid: number, folder: Folder): Promise<boolean> => {
+  if (!runs(pid)) return false
+  const commandLine = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => undefined)
+  return commandLine === undefined || commandLine.includes(folder.lock)
+}
+
+/** Waits until nobody holds the folder: a server whose parent was killed needs a moment to end. False when it stays held. */
+export const released = async (folder: Folder, timeoutMillis: number): Promise<boolean> => {
+  const deadline = AbortSignal.timeout(timeoutMillis)
+  for (;;) {
+    const holder = await readFile(folder.lock, "utf8").catch(() => undefined)
+    if (holder === undefined) return true
+    if (!(await supervises(Number(holder), folder))) {
+      await rm(folder.lock, { force: true })
+      return true
+    }
+    if (deadline.aborted) return false
+    await sleep(25)
+  }
+}

@@ -1,0 +1,89 @@
+// Starts nats-server with JetStream on a folder and waits until it takes connections.
+import { chmod, mkdir, rename, rm, writeFile } from "node:fs/promises"
+import { createServer } from "node:net"
+import { setTimeout as sleep } from "node:timers/promises"
+import { type Address, addressIn, type Folder, folderAt, logTail, released } from "./folder.ts"
+import { lockTaken, type Supervisor, supervise } from "./supervisor.ts"
+
+export interface LaunchOptions {
+  readonly binary: string
+  /** Everything of this server is in here. */
+  readonly folder: string
+  /** Wanted; another when it is busy, any when undefined. */
+  readonly port?: number | undefined
+  /** "always" (the default) writes to disk before it acknowledges; anything else trades that for speed. */
+  readonly syncInterval?: string | undefined
+}
+
+export interface RunningServer extends Address {
+  /** Resolves with the exit code when the server ends, by whatever cause. */
+  readonly exited: Promise<number>
+  readonly stop: () => Promise<void>
+}
+
+const readyTimeoutMillis = 20_000
+/** Longer than the 5 s that a server told to stop has. */
+const releaseTimeoutMillis = 7_000
+/** What nats-server takes to mean: any free port. */
+const anyPort = -1
+
+const isFree = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const server = createServer()
+    server.once("error", () => resolve(false))
+    server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)))
+  })
+
+const configOf = (folder: Folder, port: number, syncInterval: string) => `
+listen: "127.0.0.1:${port}"
+server_name: "bellcast-embedded"
+ports_file_dir: ${JSON.stringify(folder.ports)}
+log_file: ${JSON.stringify(folder.log)}
+logfile_size_limit: 10MB
+logfile_max_num: 2
+jetstream {
+  store_dir: ${JSON.stringify(folder.store)}
+  sync_interval: ${syncInterval}
+}
+`
+
+const inUse = async (folder: Folder) => {
+  const url = (await addressIn(folder))?.url
+  const share = url === undefined ? "" : ` To use that server here too, set BELLCAST_NATS_URL=${url}.`
+  return new Error(`${folder.root} is in use by another embedded nats-server.${share}`)
+}
+
+const ready = async (supervisor: Supervisor, folder: Folder): Promise<Address> => {
+  const deadline = AbortSignal.timeout(readyTimeoutMillis)
+  let ended: number | undefined
+  void supervisor.exited.then((code) => {
+    ended = code
+  })
+  while (!deadline.aborted && ended === undefined) {
+    const address = await addressIn(folder)
+    if (address !== undefined) return address
+    await sleep(5)
+  }
+  if (ended === lockTaken) throw await inUse(folder)
+  await supervisor.stop()
+  const what = ended === undefined ? `was not ready within ${readyTimeoutMillis / 1000} s` : `ended with code ${ended} at start`
+  throw new Error([`nats-server ${what}.`, supervisor.printed().trim(), await logTail(folder, 5)].filter((text) => text !== "").join("\n"))
+}
+
+export const launch = async (options: LaunchOptions): Promise<RunningServer> => {
+  const { binary, port = anyPort, syncInterval = "always" } = options
+  const folder = folderAt(options.folder)
+  await mkdir(folder.root, { recursive: true })
+  // What subscribers and publishers said is in here.
+  await chmod(folder.root, 0o700)
+  if (!(await released(folder, releaseTimeoutMillis))) throw await inUse(folder)
+  // A server that was killed left its address behind.
+  await rm(folder.ports, { recursive: true, force: true })
+  await mkdir(folder.ports, { recursive: true })
+  const draft = `${folder.config}.${process.pid}`
+  await writeFile(draft, configOf(folder, port === anyPort || (await isFree(port)) ? port : anyPort, syncInterval))
+  // Renamed: a server that starts at the same moment must not read half of it.
+  await rename(draft, folder.config)
+  const supervisor = supervise(binary, folder)
+  return { ...(await ready(supervisor, folder)), exited: supervisor.exited, stop: supervisor.stop }
+}
