@@ -1,5 +1,5 @@
 // The outcome table: what an answer of a push service, or the lack of one, means for the push and its subscription. Pure and total.
-// Deleting a healthy subscriber is worse than one push too many: only 404 and 410 remove.
+// Deleting a healthy subscriber is worse than one push too many: only 404 and 410 remove, and keys that nothing can be encrypted for.
 
 /**
  * accepted: the push service has it. gone: the subscription is dead. retry: try later. dead: this push will never be taken.
@@ -14,30 +14,44 @@ export interface Classified {
   readonly retryAfterMillis?: number
 }
 
-export type Answer =
-  | {
-      readonly status: number
-      /** Lower-case names. */
-      readonly headers: Readonly<Record<string, string>>
-      /** The first bytes of the body, read for errors only. */
-      readonly body: string
-    }
-  | { readonly error: string }
-
-const parsedRetryAfter = (value: string | undefined, now: number): { readonly retryAfterMillis?: number } => {
-  if (value === undefined) return {}
-  // RFC 9110 section 10.2.3: delay-seconds or an HTTP-date. Anything else counts as absent.
-  if (/^\d{1,9}$/.test(value.trim())) return { retryAfterMillis: Number(value) * 1000 }
-  const date = Date.parse(value)
-  return /^[A-Za-z]/.test(value.trim()) && date > now ? { retryAfterMillis: date - now } : {}
+interface Answered {
+  readonly status: number
+  /** Lower-case names. */
+  readonly headers: Readonly<Record<string, string>>
+  /** The first bytes of the body, read for errors only. */
+  readonly body: string
 }
 
-const mismatchWords = /VapidPkHashMismatch|do not correspond|MismatchSenderId|sender ID|public key mismatch/i
-const credentialWords = /UnauthorizedRegistration|BadAuthorizationHeader|BadJwtToken|BadVapidPublicKey|ExpiredToken|VapidPkHashMismatch/i
+export type Answer = Answered | { readonly error: string }
+
+// RFC 9110 section 5.6.7: the usual form and the two that are only read. Date.parse alone takes nearly anything for a date.
+const httpDate =
+  /^(?:\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT|\w{6,9}, \d\d-\w{3}-\d\d \d\d:\d\d:\d\d GMT|\w{3} \w{3} [\d ]\d \d\d:\d\d:\d\d \d{4})$/
+/** 31 years: more digits than this mean the same. */
+const retryAfterSecondsMax = 1e9
+
+/** RFC 9110 section 10.2.3: delay-seconds or an HTTP-date still to come. Anything else counts as absent. */
+const parsedRetryAfter = (value: string | undefined, now: number): { readonly retryAfterMillis?: number } => {
+  const text = value?.trim() ?? ""
+  if (/^\d+$/.test(text)) return { retryAfterMillis: Math.min(Number(text), retryAfterSecondsMax) * 1000 }
+  if (!httpDate.test(text)) return {}
+  const date = Date.parse(text.endsWith("GMT") ? text : `${text} GMT`)
+  return date > now ? { retryAfterMillis: date - now } : {}
+}
+
+// What push services write into a refusal for one subscription made with another key, and for our credentials, by status.
+const mismatchWords: Readonly<Record<number, RegExp>> = {
+  400: /VapidPkHashMismatch/i,
+  401: /VAPID public key mismatch/i,
+  403: /VapidPkHashMismatch|do not correspond|MismatchSenderId|sender ID/i
+}
+const credentialWords = /UnauthorizedRegistration|BadAuthorizationHeader/i
+/** Apple and Mozilla (errno 113) on a Topic they do not take. */
+const topicWords = /BadWebPushTopic|"errno"\s*:\s*113\b/i
 
 // DNS, TCP, HTTP and time-outs pass; a certificate that fails may be a captive proxy and must never be argued away.
 const passing: Readonly<Record<string, string>> = {
-  ENOTFOUND: "dns",
+  ENOTFOUND: "unknown-host",
   EAI_AGAIN: "dns",
   ECONNREFUSED: "refused",
   ECONNRESET: "reset",
@@ -54,33 +68,40 @@ const passing: Readonly<Record<string, string>> = {
 }
 
 const ofError = (code: string): Classified => {
-  if (code === "ERR_CRYPTO_ECDH_INVALID_PUBLIC_KEY") return { class: "dead", reason: "invalid-key" }
+  if (code === "ERR_CRYPTO_ECDH_INVALID_PUBLIC_KEY") return { class: "gone", reason: "invalid-key" }
   if (code === "ENDPOINT_NOT_ALLOWED") return { class: "dead", reason: "endpoint-not-allowed" }
   if (passing[code] !== undefined) return { class: "retry", reason: passing[code] }
   if (/CERT|SELF_SIGNED|UNABLE_TO_|ERR_TLS|ERR_SSL|DEPTH_ZERO/.test(code)) return { class: "retry", reason: "tls" }
   return { class: "retry", reason: "network" }
 }
 
-const ofStatus = (status: number, words: string, host: string, headers: Readonly<Record<string, string>>, now: number): Classified => {
-  const retryAfter = parsedRetryAfter(headers["retry-after"], now)
-  if (/throttled/i.test(headers["x-wns-status"] ?? "") || /throttled/i.test(headers["x-wns-notificationstatus"] ?? "")) {
-    return { class: "retry", reason: "throttled", ...retryAfter }
-  }
+const isThrottled = (status: number, headers: Answered["headers"], host: string): boolean =>
+  status === 429 ||
+  (status === 406 && host.endsWith(".notify.windows.com")) ||
+  (/throttled/i.test(`${headers["x-wns-status"]} ${headers["x-wns-notificationstatus"]}`) && (status < 300 || status >= 400))
+
+const isPassing = (status: number): boolean => status === 408 || status === 425 || (status >= 500 && status !== 501 && status !== 505)
+
+/** A refusal that no other try changes: one word for why. */
+const refusal = (status: number, body: string, headers: Answered["headers"]): string => {
+  if (status >= 300 && status < 400) return "redirect"
+  if (status === 413) return "too-large"
+  if (status === 400 && topicWords.test(body)) return "bad-topic"
+  if (status === 400 && /ttl/i.test(headers["x-wns-error-description"] ?? "")) return "bad-ttl"
+  return "refused"
+}
+
+const ofStatus = ({ body, headers, status }: Answered, host: string, now: number): Classified => {
+  if (isThrottled(status, headers, host)) return { class: "retry", reason: "throttled", ...parsedRetryAfter(headers["retry-after"], now) }
   if (status >= 200 && status < 300) return { class: "accepted", reason: "accepted" }
-  if (status >= 300 && status < 400) return { class: "dead", reason: "redirect" }
   if (status === 404 || status === 410) return { class: "gone", reason: "gone" }
-  if (status === 429) return { class: "retry", reason: "throttled", ...retryAfter }
-  if (status === 406 && host.endsWith(".notify.windows.com")) return { class: "retry", reason: "throttled", ...retryAfter }
-  if ((status === 400 || status === 401 || status === 403) && mismatchWords.test(words))
-    return { class: "mismatch", reason: "key-mismatch" }
-  if (status === 401 || status === 403 || (status === 400 && credentialWords.test(words)))
+  if (mismatchWords[status]?.test(body)) return { class: "mismatch", reason: "key-mismatch" }
+  if (status === 401 || status === 403 || (status === 400 && credentialWords.test(body)))
     return { class: "credentials", reason: "credentials" }
-  if (status === 413) return { class: "dead", reason: "too-large" }
-  if (status === 501 || status === 505) return { class: "dead", reason: "refused" }
-  if (status === 408 || status === 425 || status >= 500) return { class: "retry", reason: "server-error", ...retryAfter }
-  return { class: "dead", reason: "refused" }
+  if (isPassing(status)) return { class: "retry", reason: "server-error", ...parsedRetryAfter(headers["retry-after"], now) }
+  return { class: "dead", reason: refusal(status, body, headers) }
 }
 
 /** Judges one answer. `host` is the push service's, `now` milliseconds since the epoch (for a Retry-After that is a date). */
 export const classify = (answer: Answer, host: string, now: number): Classified =>
-  "error" in answer ? ofError(answer.error) : ofStatus(answer.status, answer.body, host, answer.headers, now)
+  "error" in answer ? ofError(answer.error) : ofStatus(answer, host, now)

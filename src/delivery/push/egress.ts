@@ -3,8 +3,14 @@
 import { type LookupAddress, lookup } from "node:dns"
 import { BlockList, isIP } from "node:net"
 
-const blocked = new BlockList()
-for (const [net, prefix] of [
+const listOf = (family: "ipv4" | "ipv6", nets: ReadonlyArray<readonly [net: string, prefix: number]>): BlockList => {
+  const list = new BlockList()
+  for (const [net, prefix] of nets) list.addSubnet(net, prefix, family)
+  return list
+}
+
+// One list a family: a BlockList matches IPv4 addresses against ::ffff:0:0/96 too, which would refuse every one of them.
+const blocked4 = listOf("ipv4", [
   ["0.0.0.0", 8],
   ["10.0.0.0", 8],
   ["100.64.0.0", 10],
@@ -20,13 +26,11 @@ for (const [net, prefix] of [
   ["203.0.113.0", 24],
   ["224.0.0.0", 4],
   ["240.0.0.0", 4]
-] as const)
-  blocked.addSubnet(net, prefix, "ipv4")
-for (const [net, prefix] of [
+])
+const blocked6 = listOf("ipv6", [
   ["::", 96],
   ["::ffff:0:0", 96],
   ["::ffff:0:0:0", 96],
-  ["64:ff9b::", 96],
   ["64:ff9b:1::", 48],
   ["100::", 64],
   ["2001::", 32],
@@ -37,17 +41,38 @@ for (const [net, prefix] of [
   ["fe80::", 10],
   ["fec0::", 10],
   ["ff00::", 8]
-] as const)
-  blocked.addSubnet(net, prefix, "ipv6")
+])
+const translated = listOf("ipv6", [["64:ff9b::", 96]])
+const loopback4 = listOf("ipv4", [["127.0.0.0", 8]])
+const loopback6 = listOf("ipv6", [["::1", 128]])
 
-const loopback = new BlockList()
-loopback.addSubnet("127.0.0.0", 8, "ipv4")
-loopback.addAddress("::1", "ipv6")
+/** The IPv4 address in the last 32 bits of an address under 64:ff9b::/96 (RFC 6052). */
+const embedded = (address: string): string => {
+  // URL writes it in hexadecimal and as short as it goes, so at most two groups are behind the `::`.
+  const groups = new URL(`http://[${address}]`).hostname.slice(1, -1).split("::")[1]?.split(":") ?? []
+  const bits = Number.parseInt(
+    groups
+      .map((group) => group.padStart(4, "0"))
+      .join("")
+      .padStart(8, "0"),
+    16
+  )
+  return [bits >>> 24, (bits >>> 16) & 255, (bits >>> 8) & 255, bits & 255].join(".")
+}
+
+const isPublic6 = (address: string): boolean => {
+  // Behind NAT64 the whole IPv4 Internet is here.
+  if (translated.check(address, "ipv6")) return !blocked4.check(embedded(address), "ipv4")
+  return !blocked6.check(address, "ipv6")
+}
 
 /** Whether an address is one of the public Internet (or, where that is allowed, of this machine). */
 export const isAllowedAddress = (address: string, allowLoopback: boolean): boolean => {
-  const family = isIP(address) === 6 ? "ipv6" : "ipv4"
-  return (allowLoopback && loopback.check(address, family)) || (isIP(address) !== 0 && !blocked.check(address, family))
+  // A zone names an interface of this machine.
+  if (isIP(address) === 0 || address.includes("%")) return false
+  return isIP(address) === 4
+    ? (allowLoopback && loopback4.check(address, "ipv4")) || !blocked4.check(address, "ipv4")
+    : (allowLoopback && loopback6.check(address, "ipv6")) || isPublic6(address)
 }
 
 type Callback = (error: NodeJS.ErrnoException | null, address: string | Array<LookupAddress>, family?: number) => void

@@ -70,8 +70,11 @@ export class PushClient extends Context.Service<
                   abort = () => controller.abort(new Error("took too long"))
                 },
                 onResponseStart: (_controller, code, received) => {
+                  // Early hints and the like: the answer is still to come.
+                  if (code < 200) return
                   status = code
-                  answered = received as Record<string, string>
+                  // A header that came twice is a list.
+                  answered = Object.fromEntries(Object.entries(received).map(([name, value]) => [name, String(value)]))
                   // The status of a success says it all; its body is drained behind our back.
                   if (code >= 200 && code < 300) finish()
                 },

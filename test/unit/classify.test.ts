@@ -1,0 +1,195 @@
+// What an answer of a push service means: one line for each that push services are known to give, and what holds for all of them.
+import { assert, describe, it } from "@effect/vitest"
+import fc from "fast-check"
+import { type Answer, type Classified, classify, type OutcomeClass } from "#delivery/push/classify.ts"
+
+const now = Date.UTC(2026, 10, 20, 12, 0, 0)
+const fcm = "fcm.googleapis.com"
+const wns = "db5p.notify.windows.com"
+
+interface Case {
+  readonly host?: string
+  readonly body?: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+const judge = (status: number, { body = "", headers = {}, host = fcm }: Case = {}): Classified =>
+  classify({ status, headers, body }, host, now)
+
+const mozilla = (code: number, errno: number, message: string) => JSON.stringify({ code, errno, error: "Error", message })
+const apple = (reason: string) => JSON.stringify({ reason })
+
+type Row = readonly [status: number, expected: OutcomeClass, reason: string, given?: Case]
+
+const rows: ReadonlyArray<Row> = [
+  ...[200, 201, 202, 203, 204, 226].map((status): Row => [status, "accepted", "accepted"]),
+
+  [404, "gone", "gone", { body: "the endpoint should look like https://fcm.googleapis.com/wp/" }],
+  [404, "gone", "gone", { body: mozilla(404, 102, "Invalid token") }],
+  [410, "gone", "gone", { body: "push subscription has unsubscribed or expired.\n" }],
+  [410, "gone", "gone", { body: mozilla(410, 106, "No such subscription") }],
+  [410, "gone", "gone", { body: apple("Unregistered") }],
+
+  [400, "mismatch", "key-mismatch", { body: apple("VapidPkHashMismatch") }],
+  [403, "mismatch", "key-mismatch", { body: apple("VapidPkHashMismatch") }],
+  [
+    403,
+    "mismatch",
+    "key-mismatch",
+    {
+      body: "the VAPID credentials in the authorization header do not correspond to the credentials used to create the subscriptions."
+    }
+  ],
+  [403, "mismatch", "key-mismatch", { body: "MismatchSenderId" }],
+  [403, "mismatch", "key-mismatch", { body: "the key in the authorization header does not correspond to the sender ID" }],
+  [401, "mismatch", "key-mismatch", { body: mozilla(401, 109, "VAPID public key mismatch") }],
+
+  [401, "credentials", "credentials"],
+  [401, "credentials", "credentials", { body: mozilla(401, 109, "Request did not validate missing authorization header") }],
+  [401, "credentials", "credentials", { body: "invalid push subscription endpoint" }],
+  [401, "credentials", "credentials", { body: "do not correspond" }],
+  [403, "credentials", "credentials"],
+  [403, "credentials", "credentials", { body: "permission denied: invalid JWT provided" }],
+  [403, "credentials", "credentials", { body: apple("BadJwtToken") }],
+  [403, "credentials", "credentials", { body: apple("BadVapidPublicKey") }],
+  [403, "credentials", "credentials", { body: apple("ExpiredToken") }],
+  [400, "credentials", "credentials", { body: "<TITLE>UnauthorizedRegistration</TITLE>" }],
+  [400, "credentials", "credentials", { body: apple("BadAuthorizationHeader") }],
+
+  [413, "dead", "too-large", { body: mozilla(413, 104, "This message is intended for a constrained device") }],
+  [400, "dead", "bad-topic", { body: apple("BadWebPushTopic") }],
+  [400, "dead", "bad-topic", { body: mozilla(400, 113, "Invalid Topic header") }],
+  [400, "dead", "bad-ttl", { host: wns, headers: { "x-wns-error-description": "Ttl value conflicts with X-WNS-Cache-Policy" } }],
+
+  [400, "dead", "refused"],
+  [400, "dead", "refused", { body: mozilla(400, 111, "Missing TTL") }],
+  [400, "dead", "refused", { body: "do not correspond" }],
+  ...[405, 411, 414, 415, 422, 431, 501, 505].map((status): Row => [status, "dead", "refused"]),
+
+  [429, "retry", "throttled"],
+  [429, "retry", "throttled", { body: apple("TooManyRequests") }],
+  [406, "retry", "throttled", { host: wns }],
+  [406, "dead", "refused", { host: fcm }],
+  [406, "dead", "refused", { host: "notify.windows.com.example.org" }],
+  [200, "retry", "throttled", { host: wns, headers: { "x-wns-status": "appthrottled" } }],
+  [201, "retry", "throttled", { host: wns, headers: { "x-wns-notificationstatus": "channelThrottled" } }],
+  [410, "retry", "throttled", { host: wns, headers: { "x-wns-status": "channelthrottled" } }],
+  [201, "accepted", "accepted", { host: wns, headers: { "x-wns-status": "received" } }],
+
+  ...[408, 425, 500, 502, 503, 504, 506, 507, 511, 520, 521, 522, 523, 524, 525, 526, 527, 599].map(
+    (status): Row => [status, "retry", "server-error"]
+  ),
+
+  ...[300, 301, 302, 303, 304, 307, 308].map((status): Row => [status, "dead", "redirect"]),
+  [302, "dead", "redirect", { host: wns, headers: { "x-wns-status": "appthrottled" } }],
+  ...[402, 409, 418, 421, 451].map((status): Row => [status, "dead", "refused"])
+]
+
+const failures: ReadonlyArray<readonly [code: string, expected: OutcomeClass, reason: string]> = [
+  ["ENOTFOUND", "retry", "unknown-host"],
+  ["EAI_AGAIN", "retry", "dns"],
+  ["ECONNREFUSED", "retry", "refused"],
+  ["ECONNRESET", "retry", "reset"],
+  ["EPIPE", "retry", "reset"],
+  ["UND_ERR_SOCKET", "retry", "reset"],
+  ["UND_ERR_INFO", "retry", "reset"],
+  ["EHOSTUNREACH", "retry", "unreachable"],
+  ["ENETUNREACH", "retry", "unreachable"],
+  ["ETIMEDOUT", "retry", "timeout"],
+  ["UND_ERR_CONNECT_TIMEOUT", "retry", "timeout"],
+  ["UND_ERR_HEADERS_TIMEOUT", "retry", "timeout"],
+  ["UND_ERR_BODY_TIMEOUT", "retry", "timeout"],
+  ["UND_ERR_ABORTED", "retry", "timeout"],
+  ["CERT_HAS_EXPIRED", "retry", "tls"],
+  ["DEPTH_ZERO_SELF_SIGNED_CERT", "retry", "tls"],
+  ["SELF_SIGNED_CERT_IN_CHAIN", "retry", "tls"],
+  ["UNABLE_TO_VERIFY_LEAF_SIGNATURE", "retry", "tls"],
+  ["ERR_TLS_CERT_ALTNAME_INVALID", "retry", "tls"],
+  ["ERR_SSL_WRONG_VERSION_NUMBER", "retry", "tls"],
+  ["ERR_HTTP2_GOAWAY_SESSION", "retry", "network"],
+  ["ERR_HTTP2_STREAM_ERROR", "retry", "network"],
+  ["UNKNOWN", "retry", "network"],
+  ["ERR_CRYPTO_ECDH_INVALID_PUBLIC_KEY", "gone", "invalid-key"],
+  ["ENDPOINT_NOT_ALLOWED", "dead", "endpoint-not-allowed"]
+]
+
+describe("an answer of a push service", () => {
+  it.for(rows)("%i means %s (%s) given %j", ([status, expected, reason, given]) => {
+    assert.deepStrictEqual(judge(status, given), { class: expected, reason })
+  })
+
+  it.for(failures)("that never came because of %s means %s (%s)", ([code, expected, reason]) => {
+    assert.deepStrictEqual(classify({ error: code }, fcm, now), { class: expected, reason })
+  })
+
+  it("has one class whatever it says, removes on 404 and 410 only, and is accepted on 2xx only", () => {
+    const words = fc.constantFrom(...rows.map(([, , , given]) => given?.body ?? ""))
+    const headers = fc.dictionary(
+      fc.constantFrom("retry-after", "x-wns-status", "x-wns-notificationstatus", "x-wns-error-description"),
+      fc.oneof(fc.string(), fc.constantFrom("appthrottled", "received", "Ttl", "5"))
+    )
+    const text = fc.oneof(words, fc.string({ unit: "binary" }))
+    fc.assert(
+      fc.property(fc.integer({ min: 100, max: 599 }), text, headers, fc.constantFrom(fcm, wns), (status, body, headers, host) => {
+        const judged = classify({ status, headers, body }, host, now)
+        assert.include(["accepted", "gone", "retry", "dead", "credentials", "mismatch"], judged.class)
+        assert.match(judged.reason, /^[a-z-]+$/)
+        if (judged.class === "gone") assert.include([404, 410], status)
+        if (judged.class === "accepted") assert.isTrue(status >= 200 && status < 300)
+        if (judged.retryAfterMillis !== undefined) assert.isAtLeast(judged.retryAfterMillis, 0)
+      }),
+      { numRuns: 2_000 }
+    )
+  })
+
+  it("that never came is tried again, whatever the reason, unless nothing could ever be sent", () => {
+    fc.assert(
+      fc.property(fc.string(), (error) => {
+        const answer: Answer = { error }
+        assert.strictEqual(classify(answer, fcm, now).class, "retry")
+      })
+    )
+  })
+})
+
+const inMillis = (retryAfter: string | undefined, status = 503) =>
+  judge(status, retryAfter === undefined ? {} : { headers: { "retry-after": retryAfter } }).retryAfterMillis
+
+describe("Retry-After", () => {
+  it("is read as seconds, on every answer that is tried again", () => {
+    for (const status of [408, 425, 429, 500, 503, 507]) assert.strictEqual(inMillis("120", status), 120_000, String(status))
+    assert.strictEqual(judge(406, { host: wns, headers: { "retry-after": " 7 " } }).retryAfterMillis, 7_000)
+    assert.strictEqual(inMillis("0"), 0)
+  })
+
+  it("is read as a date in all three forms of RFC 9110, in whatever time zone this process runs", () => {
+    const zone = process.env["TZ"]
+    try {
+      for (const each of ["UTC", "America/New_York", "Asia/Kolkata"]) {
+        process.env["TZ"] = each
+        assert.strictEqual(inMillis("Fri, 20 Nov 2026 12:01:30 GMT"), 90_000, each)
+        assert.strictEqual(inMillis("Friday, 20-Nov-26 12:01:30 GMT"), 90_000, each)
+        assert.strictEqual(inMillis("Fri Nov 20 12:01:30 2026"), 90_000, each)
+      }
+    } finally {
+      if (zone === undefined) delete process.env["TZ"]
+      else process.env["TZ"] = zone
+    }
+  })
+
+  it("counts as absent when it is missing, past, negative or garbage", () => {
+    const absent = [undefined, "", "Fri, 20 Nov 2026 11:59:59 GMT", "Fri, 20 Nov 2026 12:00:00 GMT", "-5", "1.5", "1e3", "0x10", "soon"]
+    for (const value of [...absent, "5, 5", "Foo 2099", "2099-01-01T00:00:00Z", "Fri, 99 Nov 2099 12:00:00 GMT"]) {
+      assert.isUndefined(inMillis(value), value)
+    }
+  })
+
+  it("stays a number however many digits it has", () => {
+    assert.isTrue(Number.isSafeInteger(inMillis("9".repeat(400))))
+    assert.isAbove(inMillis("99999999999") ?? 0, 24 * 3600 * 1000)
+  })
+
+  it("is not looked at on an answer that is not tried again", () => {
+    for (const status of [201, 301, 400, 403, 404, 410, 413]) assert.isUndefined(inMillis("5", status), String(status))
+  })
+})
