@@ -1,0 +1,73 @@
+// The composition root: settings, secrets, NATS (an embedded server unless one is named), then the stages this process runs.
+import { NodeRuntime } from "@effect/platform-node"
+import { Cause, Effect, Exit, Layer, Option } from "effect"
+import { type Role, Settings } from "#config"
+import { deliveryLayer } from "#delivery/layer.ts"
+import { VapidKeys } from "#delivery/push/vapid.ts"
+import { embeddedServer } from "#embedded/server.ts"
+import { fanoutLayer } from "#fanout/planner.ts"
+import { PublicKey } from "#gateway/public-key.ts"
+import { gatewayLayer } from "#gateway/serve.ts"
+import { Identity } from "#identity/identity.ts"
+import { logLayer } from "#log/layer.ts"
+import { provision } from "#log/provision.ts"
+import { projectionLayer } from "#projection/projector.ts"
+import { tallyLayer } from "#tally/tally.ts"
+import { loggerLayer } from "#telemetry/logger.ts"
+import { Secrets } from "./secrets.ts"
+import { story } from "./story.ts"
+
+/** The stages by role; each runs for as long as its layer lives. */
+const stage = (role: Role, secrets: Secrets["Service"]) => {
+  switch (role) {
+    case "gateway":
+      return gatewayLayer.pipe(
+        Layer.provide(Identity.layer),
+        Layer.provide(Layer.succeed(PublicKey, { vapidPublicKey: secrets.vapidPublicKey }))
+      )
+    case "projection":
+      return projectionLayer
+    case "fanout":
+      return fanoutLayer
+    case "tally":
+      return tallyLayer
+    case "delivery":
+      return deliveryLayer.pipe(Layer.provide(Layer.succeed(VapidKeys, { publicKey: secrets.vapidPublicKey, ...secrets.vapid! })))
+  }
+}
+
+const service = Layer.unwrap(
+  Effect.gen(function* () {
+    const settings = yield* Settings
+    const secrets = yield* Secrets
+    const url = Option.isSome(settings.natsUrl) ? settings.natsUrl.value : (yield* embeddedServer(settings.dataDir)).url
+    const stages = settings.roles.map((role) => stage(role, secrets))
+    const root = `http://${settings.host}:${settings.port}/v1/`
+    const ready = Layer.effectDiscard(
+      Effect.sync(() => {
+        if (Option.isNone(settings.natsUrl)) process.stdout.write(story(root, url, secrets.vapidPublicKey))
+      }).pipe(Effect.andThen(Effect.logInfo("ready", { roles: settings.roles.join(","), nats: url.replace(/\/\/[^@/]*@/, "//") })))
+    )
+    return ready.pipe(
+      Layer.provideMerge(Layer.mergeAll(stages[0]!, ...stages.slice(1))),
+      Layer.provide(Layer.effectDiscard(provision(settings.replicas))),
+      Layer.provide(logLayer({ url, credsFile: Option.getOrUndefined(settings.natsCreds), name: `bellcast ${settings.roles.join(",")}` })),
+      // From here on the secret is known, wherever it came from.
+      Layer.provide(Layer.succeed(Settings, { ...settings, useridHmacSecret: Option.some(secrets.useridHmacSecret) }))
+    )
+  })
+).pipe(Layer.provide(Secrets.layer), Layer.provideMerge(Settings.layer))
+
+const logger = Layer.unwrap(Effect.map(Settings, ({ logLevel }) => loggerLayer(logLevel, process.stdout.isTTY))).pipe(
+  Layer.provide(Settings.layer)
+)
+
+Layer.launch(service).pipe(
+  Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logFatal("cannot start", cause))),
+  Effect.provide(logger),
+  NodeRuntime.runMain({
+    disableErrorReporting: true,
+    // Being told to stop is no failure; without this the exit code would be 130.
+    teardown: (exit, onExit) => onExit(Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause) ? 1 : 0)
+  })
+)

@@ -1,0 +1,67 @@
+// Effect's log into pino: JSON lines on stdout, or one short line each on a terminal. Names that hold secrets are struck out wherever they stand.
+import { Cause, Layer, Logger, References } from "effect"
+import pino from "pino"
+
+const level = { Trace: "trace", Debug: "debug", Info: "info", Warn: "warn", Error: "error", Fatal: "fatal" } as const
+const secrets = ["authorization", "endpoint", "keys", "auth", "p256dh", "privateKey", "token", "password", "secret"]
+// Endpoints are bearer tokens (RFC 8030 section 8.3); an error from deep below may carry one in its text.
+const urls = /\bhttps?:\/\/[^\s"'<>]+/g
+const withoutPath = (text: string): string => text.replace(urls, (url) => `${/^https?:\/\/[^/]+/.exec(url)?.[0] ?? ""}/...`)
+
+const errorFields = (error: unknown, depth = 0): Record<string, unknown> => {
+  if (!(error instanceof Error)) return { message: withoutPath(String(error)) }
+  const { cause, code, name, operation } = error as Error & { code?: unknown; operation?: unknown; cause?: unknown }
+  return {
+    type: name,
+    ...(operation === undefined ? {} : { operation }),
+    ...(code === undefined ? {} : { code }),
+    message: withoutPath(error.message),
+    ...(cause === undefined || depth > 3 ? {} : { cause: errorFields(cause, depth + 1) }),
+    ...(depth === 0 && operation === undefined ? { stack: withoutPath(error.stack ?? "") } : {})
+  }
+}
+
+/** Sends everything logged through Effect to pino at `minimum` and above. `pretty` writes lines for people. */
+export const loggerLayer = (minimum: pino.Level, pretty: boolean) => {
+  const root = pino(
+    {
+      level: minimum,
+      base: null,
+      redact: { paths: secrets.flatMap((name) => [name, `*.${name}`]), censor: "[redacted]" },
+      serializers: { err: (error: unknown) => errorFields(error) }
+    },
+    pretty ? prettyStream : pino.destination({ dest: 1, sync: true })
+  )
+  const logger = Logger.make<unknown, void>(({ cause, fiber, logLevel, message }) => {
+    if (logLevel === "None" || logLevel === "All") return
+    const fields: Record<string, unknown> = { ...fiber.getRef(References.CurrentLogAnnotations) }
+    if (cause.reasons.length > 0) fields["err"] = Cause.squash(cause)
+    const words: Array<string> = []
+    for (const part of Array.isArray(message) ? message : [message]) {
+      if (Cause.isCause(part)) fields["err"] = Cause.squash(part)
+      else if (part instanceof Error) fields["err"] = part
+      else if (typeof part === "object" && part !== null) Object.assign(fields, part)
+      else words.push(String(part))
+    }
+    root[level[logLevel]](fields, withoutPath(words.join(" ")))
+  })
+  return Layer.merge(Logger.layer([logger]), Layer.succeed(References.MinimumLogLevel, root.isLevelEnabled("debug") ? "Debug" : "Info"))
+}
+
+const prettyStream = {
+  write(line: string) {
+    const { err, level: number, msg, time, ...rest } = JSON.parse(line) as Record<string, unknown>
+    const name = Object.keys(pino.levels.values).find((each) => pino.levels.values[each] === number) ?? ""
+    const fields = Object.entries({ ...rest, ...(err === undefined ? {} : { err: describe(err) }) }).map(
+      ([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`
+    )
+    process.stdout.write(`${new Date(Number(time)).toISOString().slice(11, 23)} ${name.padEnd(5)} ${String(msg)} ${fields.join(" ")}\n`)
+  }
+}
+
+const describe = (error: unknown): string => {
+  const { cause, message, operation } = error as { message?: string; operation?: string; cause?: unknown }
+  return [operation, message, cause === undefined ? undefined : describe(cause)]
+    .filter((part) => part !== undefined && part !== "")
+    .join(": ")
+}

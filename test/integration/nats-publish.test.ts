@@ -1,0 +1,55 @@
+// Straight onto NATS: a client that is not ours publishes a broadcast, and what is malformed is refused for a recorded reason.
+import { jetstream, jetstreamManager } from "@nats-io/jetstream"
+import { connect, headers } from "@nats-io/transport-node"
+import { assert, it } from "vitest"
+import { call, finished, join, until } from "../support/client.ts"
+import { startNats } from "../support/nats.ts"
+import { startPushService } from "../support/push-service.ts"
+import { startService } from "../support/service.ts"
+
+it("takes a broadcast from any NATS client, and a malformed one blocks nothing", { timeout: 60_000 }, async () => {
+  await using nats = await startNats()
+  await using push = await startPushService()
+  await using service = await startService({ natsUrl: nats.url })
+  const agent = push.subscribe()
+  await join([service.url], "news", [agent.subscription])
+  const nc = await connect({ servers: nats.url })
+  try {
+    const js = jetstream(nc)
+    const withTtl = headers()
+    withTtl.set("TTL", "soon")
+    const subject = "bellcast.cmd.broadcast.billing.news"
+    const bad = [
+      await js.publish(subject, "not json"),
+      await js.publish(subject, JSON.stringify({ data: [1] })),
+      await js.publish(subject, JSON.stringify({ data: { text: "x".repeat(4_000) } })),
+      await js.publish(subject, JSON.stringify({ data: {} }), { headers: withTtl }),
+      await js.publish("bellcast.cmd.broadcast.billing.=ZZ", JSON.stringify({ data: {} }))
+    ]
+    const good = await js.publish(subject, JSON.stringify({ data: { invoice: 7 } }), { msgID: "invoice-7" })
+    const again = await js.publish(subject, JSON.stringify({ data: { invoice: 7 } }), { msgID: "invoice-7" })
+    assert.isTrue(again.duplicate)
+    assert.equal(again.seq, good.seq)
+
+    const counts = await finished(service.url, "news", String(good.seq))
+    assert.deepInclude(counts, { accepted: 1, delivered: 1 })
+    assert.deepEqual(
+      agent.received.map(({ text }) => text),
+      ['{"invoice":7}']
+    )
+
+    const jsm = await jetstreamManager(nc)
+    for (const { seq } of bad) {
+      const fact = await until(
+        () => jsm.streams.getMessage("BELLCAST_LOG", { last_by_subj: `bellcast.evt.rejected.${seq}` }),
+        (found) => found !== null
+      )
+      assert.isString(fact?.json<{ reason: string }>().reason)
+    }
+    const answer = await call(service.url, "GET", `/channels/news/broadcasts/${bad[0]!.seq}`, "publisher")
+    assert.equal(answer.status, 200)
+    assert.isString(answer.body.data.rejected)
+  } finally {
+    await nc.close()
+  }
+})

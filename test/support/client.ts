@@ -1,0 +1,88 @@
+// A plain HTTP client of the service, for tests: basic credentials, JSON in and out, and waiting for a condition instead of sleeping.
+import type { SubscriptionJson } from "./user-agent.ts"
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of any shape
+  readonly body: any
+}
+
+/** One request as `user`; rejects only when no answer comes within 15 s. */
+export const call = async (
+  base: string,
+  method: string,
+  path: string,
+  user?: string,
+  body?: unknown,
+  headers: Record<string, string> = {}
+): Promise<Answer> => {
+  const response = await fetch(`${base}${path}`, {
+    method,
+    redirect: "manual",
+    signal: AbortSignal.timeout(15_000),
+    headers: {
+      ...(user === undefined ? {} : { authorization: `Basic ${Buffer.from(`${user}:secret`).toString("base64")}` }),
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+      ...headers
+    },
+    ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) })
+  })
+  const text = await response.text()
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: text.startsWith("{") || text.startsWith("[") ? JSON.parse(text) : text
+  }
+}
+
+const expectStatus = (answer: Answer, ...statuses: ReadonlyArray<number>): Answer => {
+  if (!statuses.includes(answer.status)) throw new Error(`status ${answer.status}: ${JSON.stringify(answer.body)}`)
+  return answer
+}
+
+/** Subscribes and registers each browser as a user of its own, `concurrency` at a time. */
+export const join = async (
+  bases: ReadonlyArray<string>,
+  channel: string,
+  subscriptions: ReadonlyArray<SubscriptionJson>,
+  concurrency = 24
+) => {
+  let next = 0
+  const one = async () => {
+    while (next < subscriptions.length) {
+      const i = next++
+      const [first, second] = [bases[i % bases.length]!, bases[(i + 1) % bases.length]!]
+      expectStatus(await call(first, "POST", "/subscriptions", `user${i}`, { data: subscriptions[i] }), 201)
+      expectStatus(await call(second, "PUT", `/channels/${channel}/registration`, `user${i}`), 202)
+    }
+  }
+  await Promise.all(Array.from({ length: concurrency }, one))
+}
+
+/** Publishes and returns the broadcast's id. */
+export const publish = async (base: string, channel: string, data: unknown, headers: Record<string, string> = {}): Promise<string> => {
+  const answer = expectStatus(await call(base, "POST", `/channels/${channel}`, "publisher", { data }, headers), 202)
+  return answer.headers.get("location")!.split("/").at(-1)!
+}
+
+/** Asks again every 50 ms until `accept` is content; rejects with the last answer after the timeout. */
+export const until = async <A>(ask: () => Promise<A>, accept: (answer: A) => boolean, timeoutMillis = 20_000): Promise<A> => {
+  const deadline = performance.now() + timeoutMillis
+  while (true) {
+    const answer = await ask()
+    if (accept(answer)) return answer
+    if (performance.now() > deadline) throw new Error(`not in ${timeoutMillis} ms: ${JSON.stringify(answer)}`)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+
+/** The counts of a broadcast once every push has its final fate. */
+export const finished = async (base: string, channel: string, broadcast: string, timeoutMillis = 20_000) =>
+  (
+    await until(
+      () => call(base, "GET", `/channels/${channel}/broadcasts/${broadcast}`, "publisher"),
+      ({ body }) => body.data?.finished === true,
+      timeoutMillis
+    )
+  ).body.data

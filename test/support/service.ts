@@ -1,0 +1,98 @@
+// Runs the service as its users do: `node src/main.ts` as a process of its own, black box, with its log and its HTTP address.
+import { type ChildProcess, spawn } from "node:child_process"
+import { once } from "node:events"
+import { createServer } from "node:net"
+import { fileURLToPath } from "node:url"
+import webpush from "web-push"
+
+const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url))
+
+/** Secrets shared by all processes of one test. */
+export const vapid = webpush.generateVAPIDKeys()
+export const secretEnvironment = {
+  BELLCAST_USERID_HMAC_SECRET: "a secret for tests",
+  BELLCAST_VAPID_PUBLIC_KEY: vapid.publicKey,
+  BELLCAST_VAPID_PRIVATE_KEY: vapid.privateKey,
+  BELLCAST_VAPID_SUBJECT: "mailto:tests@example.com"
+} as const
+
+/** A port that was free a moment ago. */
+export const freePort = async (): Promise<number> => {
+  const server = createServer().listen(0, "127.0.0.1")
+  await once(server, "listening")
+  const { port } = server.address() as { port: number }
+  server.close()
+  await once(server, "close")
+  return port
+}
+
+export interface Service extends AsyncDisposable {
+  /** `http://127.0.0.1:PORT/v1` */
+  readonly url: string
+  readonly port: number
+  readonly process: ChildProcess
+  /** All that it has printed. */
+  readonly output: () => string
+  /** SIGKILL; resolves when it is gone. */
+  readonly kill: () => Promise<void>
+  /** SIGTERM; resolves with the exit code. */
+  readonly stop: () => Promise<number | null>
+}
+
+export interface ServiceOptions {
+  readonly natsUrl?: string
+  readonly roles?: string
+  readonly port?: number
+  readonly env?: Readonly<Record<string, string>>
+  readonly cwd?: string
+  readonly readyTimeoutMillis?: number
+}
+
+/** Starts a process and resolves once it is ready; rejects with its output when it ends or takes too long. */
+export const startService = async (options: ServiceOptions = {}): Promise<Service> => {
+  const port = options.port ?? (await freePort())
+  const env = {
+    ...process.env,
+    BELLCAST_PORT: String(port),
+    BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "true",
+    BELLCAST_CHANNEL_WRITE_PRINCIPALS: "system.Authenticated",
+    BELLCAST_RETRY_BASE_MILLIS: "200",
+    ...(options.natsUrl === undefined ? {} : { ...secretEnvironment, BELLCAST_NATS_URL: options.natsUrl }),
+    ...(options.roles === undefined ? {} : { BELLCAST_ROLES: options.roles }),
+    ...options.env
+  }
+  const child = spawn(process.execPath, [main], { env, cwd: options.cwd, stdio: ["ignore", "pipe", "pipe"] })
+  let output = ""
+  const exited = once(child, "close")
+  const ready = new Promise<void>((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`not ready in time:\n${output}`)), options.readyTimeoutMillis ?? 30_000)
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding("utf8").on("data", (text: string) => {
+        output += text
+        if (!/"msg":"ready"/.test(output)) return
+        clearTimeout(timer)
+        resolve()
+      })
+    }
+    void exited.then(([code]) => reject(new Error(`ended with ${code} before it was ready:\n${output}`)))
+  })
+  const end = async (signal: NodeJS.Signals) => {
+    child.kill(signal)
+    return (await exited)[0] as number | null
+  }
+  try {
+    await ready
+  } catch (error) {
+    await end("SIGKILL")
+    throw error
+  }
+  return {
+    url: `http://127.0.0.1:${port}/v1`,
+    port,
+    process: child,
+    output: () => output,
+    kill: async () => void (await end("SIGKILL")),
+    stop: () => end("SIGTERM"),
+    [Symbol.asyncDispose]: async () => void (await end("SIGKILL"))
+  }
+}
