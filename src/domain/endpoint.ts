@@ -1,0 +1,68 @@
+// Which addresses a subscription may name (webpush.md 5.1): whoever may subscribe chooses where this service sends requests. Pure; delivery
+// checks the resolved address again on every connection.
+
+/** The push services of the browsers: FCM, Mozilla, Apple, Windows. */
+export const knownPushHosts = [
+  "fcm.googleapis.com",
+  "updates.push.services.mozilla.com",
+  "web.push.apple.com",
+  "*.push.apple.com",
+  "*.notify.windows.com"
+] as const
+
+export const endpointLengthMax = 2048
+
+export interface EndpointPolicy {
+  /** Allowed beside the known ones: `push.example.org`, `*.example.org` (every subdomain), `*` (any public host). */
+  readonly hosts: ReadonlyArray<string>
+  /** Development only: http or https to this machine, on any port. */
+  readonly allowLoopback: boolean
+}
+
+const loopbackHosts = new Set(["localhost", "127.0.0.1", "[::1]"])
+/** Names that never leave a machine or a site (RFC 6761, 6762, 8375, 9476). */
+const localSuffixes = ["localhost", "local", "internal", "home.arpa", "alt", "invalid", "test", "onion"]
+
+// The URL parser repairs much: slashes that are missing or too many, backslashes, spaces. What needs repair is refused, so that
+// everybody who reads the address later reads the same.
+const plainUrl = /^https?:\/\/[^/\\?#]+([/?][^\\]*)?$/i
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the URL parser drops them silently
+const blanks = /[\u0000-\u0020]/
+
+/** URL has normalised every spelling of an IPv4 address (decimal, hex, octal, full width) to this one by then. */
+const isAddress = (hostname: string): boolean => hostname.startsWith("[") || /^\d+(\.\d+){3}$/.test(hostname)
+
+const isPublicName = (hostname: string): boolean =>
+  hostname.includes(".") && !localSuffixes.some((suffix) => hostname === suffix || hostname.endsWith(`.${suffix}`))
+
+const normalHost = (host: string): string => {
+  try {
+    return new URL(`https://${host}`).hostname
+  } catch {
+    return host.toLowerCase()
+  }
+}
+
+const matches = (hostname: string, pattern: string): boolean => {
+  if (pattern === "*") return isPublicName(hostname)
+  if (pattern.startsWith("*.")) return hostname.endsWith(`.${normalHost(pattern.slice(2))}`)
+  return hostname === normalHost(pattern)
+}
+
+/** Why this address may not be subscribed, or undefined when it may. */
+export const checkEndpoint = (endpoint: string, policy: EndpointPolicy): string | undefined => {
+  if (endpoint.length > endpointLengthMax) return `Must be at most ${endpointLengthMax} characters long`
+  if (blanks.test(endpoint) || endpoint.includes("#") || !URL.canParse(endpoint) || !plainUrl.test(endpoint)) {
+    return endpoint.includes("#") && URL.canParse(endpoint) ? "Must not have a fragment" : "Must be a URL"
+  }
+  const { hostname, password, port, protocol, username } = new URL(endpoint)
+  const authority = endpoint.slice(endpoint.indexOf("//") + 2).split(/[/?]/, 1)[0] ?? ""
+  if (username !== "" || password !== "" || authority.includes("@")) return "Must not carry credentials"
+  if (policy.allowLoopback && loopbackHosts.has(hostname)) return undefined
+  if (protocol !== "https:") return "Must be an https URL"
+  if (isAddress(hostname)) return "Must name its host, not an IP address"
+  if (hostname.endsWith(".")) return "Must not have a host that ends in a dot"
+  if (port !== "") return "Must use the default port"
+  if ([...knownPushHosts, ...policy.hosts].some((pattern) => matches(hostname, pattern))) return undefined
+  return "Must be at a push service that this server knows"
+}

@@ -1,0 +1,61 @@
+// A request and an answer as the gateway sees them, apart from any HTTP library: the same for a request on a socket and one inside a batch.
+import { Data, type Effect } from "effect"
+import type { Buckets } from "#log/bucket.ts"
+import type { Log } from "#log/log.ts"
+import type { Watermark } from "#log/watermark.ts"
+import type { Settings } from "../config.ts"
+import type { Caller, Identity } from "../identity/identity.ts"
+import type { PublicKey } from "./public-key.ts"
+import type { GatewaySettings } from "./settings.ts"
+
+/** What answering a request may need. */
+export type Services = Settings | GatewaySettings | PublicKey | Identity | Log | Buckets | Watermark
+
+export interface Ask {
+  readonly method: string
+  /** Path and query as they came, percent-encoded. */
+  readonly target: string
+  /** By lower-case names. */
+  readonly headers: Readonly<Record<string, string | undefined>>
+  readonly hasBody: boolean
+  /** The body, or "too large"; nothing is read before somebody asks. */
+  readonly body: Effect.Effect<Uint8Array, BodyTooLarge>
+  /** An entry of a batch. */
+  readonly batched: boolean
+}
+
+export class BodyTooLarge extends Data.TaggedError("BodyTooLarge") {}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  /** Sent as JSON; undefined: no body at all. */
+  readonly body?: unknown
+  readonly html?: string
+  /** For the log; 0 when all is well. */
+  readonly errno: number
+  /** A fault of ours or of the storage: a batch that meets it stops (contract 5.6). */
+  readonly aborts?: true
+}
+
+/** Ends a request with an answer from the table in faults.ts. */
+export class Refused extends Data.TaggedError("Refused")<{ readonly answer: Answer }> {}
+
+/** A request whose endpoint is known and whose caller may use it. */
+export interface Call {
+  readonly ask: Ask
+  readonly caller: Caller | undefined
+  /** Decoded segments of the path that stand for names. */
+  readonly params: Readonly<Record<string, string>>
+  /** The part of the target behind `?`. */
+  readonly query: string
+  /** Absolute URL of the API without trailing slash. */
+  readonly rootUrl: string
+}
+
+export const ok = (body: unknown, headers: Readonly<Record<string, string>> = {}, status = 200): Answer => ({
+  status,
+  headers,
+  body,
+  errno: 0
+})

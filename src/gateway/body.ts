@@ -1,0 +1,106 @@
+// Request bodies: bytes to JSON to what a schema says, collecting every fault on the way (contract 2.5).
+import { Effect, Schema, SchemaIssue } from "effect"
+import type { Ask, Refused } from "./ask.ts"
+import { type Fault, refuse } from "./faults.ts"
+import { isJson } from "./media.ts"
+
+// A byte order mark is kept, so that JSON.parse refuses it.
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+
+const required: Fault = { location: "body", name: "", description: "Required" }
+const notJson: Fault = { location: "body", name: "", description: "Invalid JSON: the body is not a JSON text" }
+const notMapping: Fault = { location: "body", name: "", description: "Invalid JSON: must be an object or an array" }
+
+const bytesOf = (ask: Ask): Effect.Effect<Uint8Array, Refused> => Effect.catchTag(ask.body, "BodyTooLarge", () => refuse("bodyTooLarge"))
+
+const parse = (bytes: Uint8Array): { readonly json: unknown } | undefined => {
+  try {
+    return { json: JSON.parse(utf8.decode(bytes)) as unknown }
+  } catch {
+    return undefined
+  }
+}
+
+const leaf = (issue: SchemaIssue.Leaf): string => {
+  switch (issue._tag) {
+    case "MissingKey":
+      return "Required"
+    case "InvalidType":
+      switch (issue.ast._tag) {
+        case "Objects":
+          return "Must be an object"
+        case "Arrays":
+          return "Must be an array"
+        case "String":
+          return "Must be a string"
+        default:
+          return "Is of the wrong type"
+      }
+    case "UnexpectedKey":
+      return "Unrecognised key"
+    default:
+      return "Is not valid"
+  }
+}
+
+const format = SchemaIssue.makeFormatterStandardSchemaV1({ leafHook: leaf })
+
+/** Dotted names; keys that do not belong are reported together, at the object that holds them. */
+const faultsOf = (issue: SchemaIssue.Issue): ReadonlyArray<Fault> => {
+  const faults: Array<Fault> = []
+  const strangers = new Map<string, Array<string>>()
+  for (const { message, path = [] } of format(issue).issues) {
+    const names = path.map((part) => String(typeof part === "object" ? part.key : part))
+    if (message !== "Unrecognised key") faults.push({ location: "body", name: names.join("."), description: message })
+    else {
+      const holder = names.slice(0, -1).join(".")
+      strangers.set(holder, [...(strangers.get(holder) ?? []), names.at(-1) ?? ""])
+    }
+  }
+  for (const [name, keys] of strangers) {
+    faults.push({ location: "body", name, description: `Unrecognised keys: ${keys.map((key) => key.slice(0, 64)).join(", ")}` })
+  }
+  return faults
+}
+
+/** A value as the schema has it; what does not fit goes into `faults`. */
+export const decoderOf = <S extends Schema.Top & { readonly DecodingServices: never }>(schema: S) => {
+  const decode = Schema.decodeUnknownResult(schema as unknown as Schema.ConstraintCodec<S["Type"], unknown>, {
+    errors: "all",
+    onExcessProperty: "error"
+  })
+  return (value: unknown, faults: Array<Fault>): S["Type"] | undefined => {
+    const result = decode(value)
+    if (result._tag === "Success") return result.success
+    faults.push(...faultsOf(result.failure.issue))
+    return undefined
+  }
+}
+
+export interface Body<A> {
+  /** The body as the schema has it; undefined when a fault was found. */
+  readonly value: A | undefined
+  /** The body as it came, for rules that look further than a schema; undefined when it is not even JSON. */
+  readonly raw: unknown
+}
+
+/** A missing body counts as an empty object. */
+export const readBody = <S extends Schema.Top & { readonly DecodingServices: never }>(schema: S) => {
+  const decode = decoderOf(schema)
+  return (ask: Ask, faults: Array<Fault>): Effect.Effect<Body<S["Type"]>, Refused> =>
+    Effect.map(bytesOf(ask), (bytes) => {
+      const parsed = bytes.length === 0 ? { json: {} } : parse(bytes)
+      if (parsed === undefined) faults.push(notJson, required)
+      else if (typeof parsed.json !== "object" || parsed.json === null) faults.push(notMapping, required)
+      else return { value: decode(parsed.json, faults), raw: parsed.json }
+      return { value: undefined, raw: undefined }
+    })
+}
+
+/** Of methods that take no body: one that claims to be JSON must at least be JSON. */
+export const checkNoBody = (ask: Ask, faults: Array<Fault>): Effect.Effect<void, Refused> => {
+  if (!ask.hasBody || !isJson(ask)) return Effect.void
+  return Effect.map(bytesOf(ask), (bytes) => {
+    if (bytes.length > 0 && parse(bytes) === undefined) faults.push(notJson)
+  })
+}

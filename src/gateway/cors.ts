@@ -1,0 +1,73 @@
+// Cross-origin requests: who may call, what scripts may read, and preflights (contract 1.8). Pure.
+import type { Ask } from "./ask.ts"
+import type { Fault } from "./faults.ts"
+import { type Endpoint, operationOf } from "./operation.ts"
+
+export const baseExposed = ["Backoff", "Retry-After", "Alert", "Content-Length", "Content-Type"]
+
+/** A shell pattern as a regular expression: `*`, `?` and nothing else is special. */
+const globOf = (pattern: string): RegExp =>
+  new RegExp(
+    `^${pattern
+      .replace(/[.+^${}()|[\]\\]/g, "\\$&")
+      .replaceAll("*", ".*")
+      .replaceAll("?", ".")}$`
+  )
+
+const anyOrigin = (allowed: ReadonlyArray<string>): boolean => allowed.includes("*")
+
+/** What Access-Control-Allow-Origin says; undefined: this origin may not call. */
+export const allowedOrigin = (origin: string, allowed: ReadonlyArray<string>): string | undefined => {
+  if (anyOrigin(allowed)) return "*"
+  return allowed.some((pattern) => globOf(pattern).test(origin)) ? origin : undefined
+}
+
+export const foreignOrigin: Fault = { location: "header", name: "Origin", description: "This Origin is not allowed" }
+
+/** Patterns are honoured on endpoints only: elsewhere there is nothing to protect and nobody to let in. */
+export const corsHeaders = (
+  { headers, method }: Ask,
+  allowed: ReadonlyArray<string>,
+  endpoint: Endpoint | undefined,
+  status: number
+): Record<string, string> => {
+  const result: Record<string, string> = {}
+  const { origin } = headers
+  const permitted = origin === undefined ? undefined : allowedOrigin(origin, allowed)
+  if (permitted === "*" || (permitted !== undefined && endpoint !== undefined)) {
+    result["Access-Control-Allow-Origin"] = permitted
+    if (permitted !== "*") result["Vary"] = "Origin"
+  }
+  if (method === "OPTIONS" || status === 405) return result
+  const exposes = endpoint === undefined ? [] : (operationOf(endpoint, method)?.exposes ?? [])
+  result["Access-Control-Expose-Headers"] = [...baseExposed, ...exposes].join(endpoint === undefined ? "," : ", ")
+  return result
+}
+
+/** What is wrong with a preflight. */
+export const preflightFaults = ({ headers }: Ask, allowed: ReadonlyArray<string>, methods: ReadonlyArray<string>): ReadonlyArray<Fault> => {
+  const faults: Array<Fault> = []
+  const method = headers["access-control-request-method"]
+  const fault = (name: string, description: string) => faults.push({ location: "header", name, description })
+  if (headers["origin"] === undefined) fault("Origin", "Required")
+  else if (allowedOrigin(headers["origin"], allowed) === undefined) faults.push(foreignOrigin)
+  if (method === undefined) fault("Access-Control-Request-Method", "Required")
+  else if (!methods.includes(method)) fault("Access-Control-Request-Method", "This method is not offered here")
+  return faults
+}
+
+export const preflightHeaders = (
+  { headers }: Ask,
+  endpoint: Endpoint,
+  methods: ReadonlyArray<string>,
+  maxAgeSeconds: string
+): Record<string, string> => {
+  const exposed = Object.values(endpoint.operations).flatMap((operation) => operation?.exposes ?? [])
+  const requested = (headers["access-control-request-headers"] ?? "").split(",").map((name) => name.trim())
+  const names = [...new Set([...baseExposed, ...exposed, ...requested])].filter((name) => name !== "")
+  return {
+    "Access-Control-Allow-Methods": methods.join(","),
+    "Access-Control-Allow-Headers": names.join(","),
+    ...(/^\d+$/.test(maxAgeSeconds) ? { "Access-Control-Max-Age": maxAgeSeconds } : {})
+  }
+}

@@ -1,0 +1,44 @@
+// Every endpoint there is: what is not in this table is a 404, what an endpoint does not list is a 405.
+import type { Endpoint } from "./operation.ts"
+import { broadcastGet } from "./resources/broadcast.ts"
+import { broadcastPost } from "./resources/broadcast-post.ts"
+import { channelGet } from "./resources/channel.ts"
+import { heartbeatGet, lbheartbeatGet } from "./resources/heartbeat.ts"
+import { registrationDelete, registrationPut } from "./resources/registration.ts"
+import { rootGet } from "./resources/root.ts"
+import { subscriptionDelete, subscriptionGet, subscriptionPut } from "./resources/subscription.ts"
+import { listDelete, listGet } from "./resources/subscription-list.ts"
+import { subscriptionPost } from "./resources/subscription-post.ts"
+
+const readable = ["GET", "HEAD", "OPTIONS"]
+
+export const endpoints: ReadonlyArray<Endpoint> = [
+  { name: "root", path: "/", allow: readable, operations: { GET: rootGet } },
+  {
+    name: "subscription-list",
+    path: "/subscriptions",
+    allow: ["HEAD", "GET", "POST", "DELETE", "OPTIONS"],
+    operations: { GET: listGet, POST: subscriptionPost, DELETE: listDelete }
+  },
+  {
+    name: "subscription",
+    path: "/subscriptions/:id",
+    allow: ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"],
+    operations: { GET: subscriptionGet, PUT: subscriptionPut, DELETE: subscriptionDelete }
+  },
+  {
+    name: "channel",
+    path: "/channels/:channel",
+    allow: ["POST", "GET", "HEAD", "OPTIONS"],
+    operations: { GET: channelGet, POST: broadcastPost }
+  },
+  {
+    name: "registration",
+    path: "/channels/:channel/registration",
+    allow: ["PUT", "DELETE", "OPTIONS"],
+    operations: { PUT: registrationPut, DELETE: registrationDelete }
+  },
+  { name: "broadcast", path: "/channels/:channel/broadcasts/:broadcast", allow: readable, operations: { GET: broadcastGet } },
+  { name: "heartbeat", path: "/__heartbeat__", allow: readable, operations: { GET: heartbeatGet } },
+  { name: "lbheartbeat", path: "/__lbheartbeat__", allow: readable, operations: { GET: lbheartbeatGet } }
+]

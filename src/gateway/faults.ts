@@ -1,0 +1,109 @@
+// Every answer other than success that the server can give, in one table, and how its body is composed (contract 2).
+import { type Answer, Refused } from "./ask.ts"
+
+interface Row {
+  readonly code: number
+  readonly errno: number
+  readonly error: string
+  readonly message?: string
+}
+
+const invalid = "Invalid parameters"
+
+export const faults = {
+  /** Something outside the body: header, query string, path, origin. */
+  invalidRequest: { code: 400, errno: 107, error: invalid },
+  invalidBody: { code: 400, errno: 109, error: invalid },
+  undecodable: { code: 400, errno: 107, error: "Bad Request", message: "The URL is not valid UTF-8." },
+  unauthenticated: { code: 401, errno: 104, error: "Unauthorized", message: "Please authenticate yourself to use this endpoint." },
+  forbidden: { code: 403, errno: 121, error: "Forbidden", message: "This user cannot access this resource." },
+  unknownObject: { code: 404, errno: 110, error: "Not Found" },
+  unknownUrl: { code: 404, errno: 111, error: "Not Found", message: "The resource you are looking for could not be found." },
+  unknownVersion: { code: 404, errno: 116, error: "Not Found", message: "The requested API version is not available on this server." },
+  methodNotAllowed: { code: 405, errno: 115, error: "Method Not Allowed", message: "Method not allowed on this endpoint." },
+  notAcceptable: { code: 406, errno: 107, error: invalid },
+  conflict: { code: 409, errno: 122, error: "Conflict", message: "Too many writes at once to the same resource, please retry later." },
+  endOfLife: {
+    code: 410,
+    errno: 202,
+    error: "Gone",
+    message: "The service you are trying to connect no longer exists at this location."
+  },
+  modifiedMeanwhile: { code: 412, errno: 114, error: "Precondition Failed", message: "Resource was modified meanwhile" },
+  bodyTooLarge: { code: 413, errno: 113, error: "Request Entity Too Large", message: "The request body is too large." },
+  payloadTooLarge: {
+    code: 413,
+    errno: 113,
+    error: "Request Entity Too Large",
+    message: "The data is too large for one push message (3993 bytes of compact JSON)."
+  },
+  unsupportedMediaType: { code: 415, errno: 107, error: invalid },
+  tooManySubscriptions: {
+    code: 429,
+    errno: 117,
+    error: "Too Many Requests",
+    message: "This user holds as many subscriptions as this server keeps for one user: remove one first."
+  },
+  internal: {
+    code: 500,
+    errno: 999,
+    error: "Internal Server Error",
+    message: "A programmatic error occurred, developers have been informed."
+  },
+  unavailable: {
+    code: 503,
+    errno: 201,
+    error: "Service Unavailable",
+    message: "Service temporary unavailable due to overloading or maintenance, please retry later."
+  }
+} as const satisfies Record<string, Row>
+
+export type FaultName = keyof typeof faults
+
+interface Extra {
+  readonly details?: unknown
+  readonly info?: string
+  readonly message?: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export const faultAnswer = (name: FaultName, extra: Extra = {}): Answer => {
+  const row: Row = faults[name]
+  const { code, errno, error } = row
+  const message = extra.message ?? row.message
+  const body = {
+    code,
+    errno,
+    error,
+    ...(message === undefined ? {} : { message }),
+    ...(extra.info === undefined ? {} : { info: extra.info }),
+    ...(extra.details === undefined ? {} : { details: extra.details })
+  }
+  return { status: code, headers: extra.headers ?? {}, body, errno }
+}
+
+export const refuse = (name: FaultName, extra: Extra = {}): Refused => new Refused({ answer: faultAnswer(name, extra) })
+
+/** One thing that is wrong with a request. A null name stands for the whole of its location. */
+export interface Fault {
+  readonly location: "body" | "querystring" | "header" | "path"
+  readonly name: string | null
+  readonly description: string
+}
+
+const sortKey = ({ name }: Fault): string => name ?? "None"
+
+/** The sentence about the first fault (contract 2.4). */
+const messageOf = ({ description, location, name }: Fault): string => {
+  if (name === null) return `${location}: ${description}`
+  return description.includes(name) ? description : `${name} in ${location}: ${description}`
+}
+
+/** One answer for everything that is wrong with a request, in the order of contract 2.4. */
+export const refuseFaults = (list: ReadonlyArray<Fault>, as?: "notAcceptable" | "unsupportedMediaType"): Refused => {
+  const details = [...list].sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : sortKey(a) > sortKey(b) ? 1 : 0))
+  const first = details[0]!
+  return refuse(as ?? (first.location === "body" ? "invalidBody" : "invalidRequest"), { message: messageOf(first), details })
+}
+
+export const badId: Fault = { location: "path", name: null, description: "Invalid object id" }

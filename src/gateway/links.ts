@@ -1,0 +1,21 @@
+// Absolute addresses that answers carry: of the API itself and of its documentation. Pure.
+import { Option } from "effect"
+import type { SettingsShape } from "../config.ts"
+import type { GatewaySettings } from "./settings.ts"
+
+/** A Host header that can stand in a URL; anything else would let a client write into our answers. */
+const plainHost = /^[A-Za-z0-9.-]+(:\d+)?$|^\[[0-9A-Fa-f:.]+\](:\d+)?$/
+
+/** Scheme and host as clients see them: as configured, else as this request names them. */
+export const originOf = (settings: Pick<SettingsShape, "httpScheme" | "httpHost" | "host" | "port">, host: string | undefined): string => {
+  const scheme = Option.getOrElse(settings.httpScheme, () => "http")
+  const named = host !== undefined && plainHost.test(host) ? host : `${settings.host}:${settings.port}`
+  return `${scheme}://${Option.getOrElse(settings.httpHost, () => named)}`
+}
+
+export const versionOf = ({ httpApiVersion }: Pick<GatewaySettings["Service"], "httpApiVersion">): string =>
+  `v${httpApiVersion.split(".")[0]}`
+
+/** The API describes itself when the operator names no other documentation. */
+export const docsUrl = ({ projectDocs }: Pick<GatewaySettings["Service"], "projectDocs">, rootUrl: string): string =>
+  projectDocs === "" ? `${rootUrl}/__api__` : projectDocs

@@ -1,0 +1,53 @@
+// Page tokens: where the next page begins, opaque to clients (contract 3.10). For GET they may be used again; a DELETE uses each once,
+// which all gateways see through the bucket `cache`.
+import { randomUUID } from "node:crypto"
+import { Clock, Effect } from "effect"
+import { Buckets } from "#log/bucket.ts"
+import { refuseFaults } from "../faults.ts"
+import { GatewaySettings } from "../settings.ts"
+import { isObject, type JsonObject } from "./value.ts"
+
+export interface PageToken {
+  /** The sort fields of the last object shown. */
+  readonly last_object: JsonObject
+  /** Objects shown so far. */
+  readonly offset: number
+  readonly nonce: string
+  /** Milliseconds since the epoch. */
+  readonly expires: number
+}
+
+const invalid = { location: "querystring", name: null, description: "_token has invalid content" } as const
+
+/** Undefined when the text is no token of ours. */
+export const decodeToken = (text: string): PageToken | undefined => {
+  try {
+    const token = JSON.parse(Buffer.from(text, "base64url").toString("utf8")) as unknown
+    if (!isObject(token) || !isObject(token["last_object"])) return undefined
+    const { expires, nonce, offset } = token
+    const sound =
+      Number.isSafeInteger(offset) && Number.isSafeInteger(expires) && typeof nonce === "string" && /^[0-9a-f-]{36}$/.test(nonce)
+    return sound ? (token as unknown as PageToken) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+export const invalidToken = invalid
+
+export const issueToken = Effect.fnUntraced(function* (lastObject: JsonObject, offset: number) {
+  const { paginationTokenValiditySeconds } = yield* GatewaySettings
+  const expires = (yield* Clock.currentTimeMillis) + paginationTokenValiditySeconds * 1000
+  const token: PageToken = { last_object: lastObject, offset, nonce: randomUUID(), expires }
+  return Buffer.from(JSON.stringify(token)).toString("base64url")
+})
+
+/** Uses a token up. A token that was used before, anywhere, or that is too old, is refused. */
+export const spendToken = Effect.fnUntraced(function* ({ expires, nonce }: PageToken) {
+  const { paginationTokenValiditySeconds } = yield* GatewaySettings
+  if ((yield* Clock.currentTimeMillis) > expires) return yield* refuseFaults([invalid])
+  const buckets = yield* Buckets
+  yield* buckets
+    .put("cache", `page.${nonce}`, { v: 1 }, 0, { ttlSeconds: paginationTokenValiditySeconds + 60 })
+    .pipe(Effect.catchTag("AppendConflict", () => refuseFaults([invalid])))
+})

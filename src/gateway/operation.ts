@@ -1,0 +1,57 @@
+// What one method of one endpoint is: who may use it, what it takes, what it does, and how it is described to clients.
+import type { Effect, Schema } from "effect"
+import type { LogUnavailable } from "#log/errors.ts"
+import type { Answer, Ask, Call, Refused, Services } from "./ask.ts"
+import type { Fault } from "./faults.ts"
+
+export type Method = "GET" | "POST" | "PUT" | "DELETE"
+
+/** For the API description; see openapi.ts. */
+export interface Description {
+  readonly summary: string
+  /** Query parameters and request headers, by their keys in openapi-parameters.ts. */
+  readonly parameters?: ReadonlyArray<string>
+  readonly body?: Schema.Top
+  readonly bodyRequired?: boolean
+  /** Successful statuses and what they carry; null: nothing. */
+  readonly answers: Readonly<Record<number, Schema.Top | null>>
+  /** Statuses of faults beside those that every endpoint of its access can give. */
+  readonly faults?: ReadonlyArray<number>
+}
+
+/** Answers another request within this one: what a batch does. */
+export type Again = (ask: Ask) => Effect.Effect<Answer, never, Services>
+
+export interface Operation<I> {
+  /** `publisher`: a caller whom the settings name (contract 7.8). */
+  readonly access: "anyone" | "caller" | "publisher"
+  /** Whether Accept must allow JSON (contract 2.5: only for subscriptions). */
+  readonly negotiates?: boolean
+  /** When Content-Type must be JSON: always when it is given, or only with a body. */
+  readonly takesJson?: "always" | "withBody"
+  /** Response headers that scripts may read, beside the base ones (contract 1.8). */
+  readonly exposes?: ReadonlyArray<string>
+  /** Reads header, query string and body; every fault goes into `faults`, and the request is refused with all of them. */
+  readonly read: (call: Call, faults: Array<Fault>) => Effect.Effect<I, Refused, Services>
+  readonly run: (input: I, call: Call, again: Again) => Effect.Effect<Answer, Refused | LogUnavailable, Services>
+  readonly doc: Description
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: what `read` returns is only ever given to `run` of the same operation
+export type AnyOperation = Operation<any>
+
+export interface Endpoint {
+  readonly name: string
+  /** Below the version prefix; `:name` stands for one segment. */
+  readonly path: string
+  /** The order in which Allow names the methods (contract 1.6). */
+  readonly allow: ReadonlyArray<string>
+  readonly operations: Readonly<Partial<Record<Method, AnyOperation>>>
+}
+
+/** HEAD is GET without the body. */
+export const operationOf = (endpoint: Endpoint, method: string): AnyOperation | undefined => {
+  const { operations } = endpoint
+  const name = method === "HEAD" ? "GET" : method
+  return Object.hasOwn(operations, name) ? operations[name as Method] : undefined
+}

@@ -1,0 +1,132 @@
+// One request from beginning to end. Many statuses depend on this order (contract 1.2); each line names the answer that ends the request there.
+//
+//    1  end of service passed ............... 410   (but __lbheartbeat__)
+//    2  read-only, and not a reading method . 405   (whatever the path)
+//    3  path not UTF-8 ...................... 400
+//    4  route ............................... 307 to the version or without slashes, 404
+//    5  method .............................. 405 with Allow; OPTIONS is answered here
+//    6  Accept .............................. 406, then Content-Type 415
+//    7  caller .............................. 401, publisher 403
+//    8  Origin .............................. 400
+//    9  header, query string, body together . 400 with everything that is wrong; 413
+//   10  the operation ....................... 400 bad id, 403 not registered, 404, 304, 412, 409, 429, 2xx
+//
+// Whatever the answer, it then gets the headers of decorate.ts and one line in the log.
+import { Cause, Clock, Effect, Option } from "effect"
+import { Identity } from "#identity/identity.ts"
+import { Settings } from "../config.ts"
+import { type Answer, type Ask, type Call, ok, type Refused, type Services } from "./ask.ts"
+import { allowedOrigin, foreignOrigin, preflightFaults, preflightHeaders } from "./cors.ts"
+import { decorate, endOfService, expiringIn } from "./decorate.ts"
+import { endpoints } from "./endpoints.ts"
+import { type Fault, faultAnswer, refuse, refuseFaults } from "./faults.ts"
+import { docsUrl, originOf, versionOf } from "./links.ts"
+import { acceptsJson, isJson, notAcceptable, unsupported } from "./media.ts"
+import { type AnyOperation, type Endpoint, operationOf } from "./operation.ts"
+import { type Route, routeOf } from "./routing.ts"
+import { GatewaySettings } from "./settings.ts"
+import { summarize } from "./summary.ts"
+
+const reading = ["GET", "HEAD", "OPTIONS"]
+
+/** The methods that are offered: some can be switched off. */
+const methodsOf = (endpoint: Endpoint, settings: GatewaySettings["Service"]): ReadonlyArray<string> =>
+  endpoint.allow.filter((method) => {
+    const name = `${endpoint.name} ${method === "HEAD" ? "GET" : method}`
+    return (settings.enabled as Readonly<Record<string, boolean>>)[name] ?? true
+  })
+
+/** Steps 1 to 4. */
+const reach = Effect.fnUntraced(function* (ask: Ask, route: Route, origin: string) {
+  const settings = yield* GatewaySettings
+  const now = yield* Clock.currentTimeMillis
+  const isProbe = route.kind === "endpoint" && route.endpoint.name === "lbheartbeat"
+  if (Option.isSome(settings.eos) && now >= endOfService(settings.eos.value) && !isProbe) return yield* refuse("endOfLife")
+  if (settings.readonly && !reading.includes(ask.method)) return yield* refuse("methodNotAllowed")
+  if (route.kind === "undecodable") return yield* refuse("undecodable")
+  if (route.kind === "unknown") return yield* refuse(route.version ? "unknownVersion" : "unknownUrl")
+  if (route.kind === "endpoint") return route
+  if (route.why === "version" && ask.method === "OPTIONS") return { status: 200, headers: {}, errno: 0 } satisfies Answer
+  const seconds = route.why === "version" ? settings.versionPrefixRedirectTtlSeconds : settings.trailingSlashRedirectTtlSeconds
+  const location = `${origin}${route.to}`
+  return ok({ code: 307, message: "Temporary Redirect", location }, { Location: location, ...expiringIn(seconds, now) }, 307)
+})
+
+/** Step 6. */
+const checkMedia = (ask: Ask, { negotiates, takesJson }: AnyOperation): Refused | undefined => {
+  if (negotiates && !acceptsJson(ask.headers["accept"])) return refuseFaults([notAcceptable], "notAcceptable")
+  const concerned = takesJson === "always" || (takesJson === "withBody" && ask.hasBody)
+  return concerned && !isJson(ask) ? refuseFaults([unsupported], "unsupportedMediaType") : undefined
+}
+
+/** Step 7. */
+const admit = Effect.fnUntraced(function* (ask: Ask, { access }: AnyOperation) {
+  if (access === "anyone") return undefined
+  const identity = yield* Identity
+  const caller = yield* identity.identify(ask.headers)
+  if (caller === undefined) {
+    const challenges = identity.policies.map(({ challenge }) => challenge).join(", ")
+    return yield* refuse("unauthenticated", { headers: challenges === "" ? {} : { "WWW-Authenticate": challenges } })
+  }
+  const { channelWritePrincipals } = yield* Settings
+  if (access === "publisher" && !caller.principals.some((principal) => channelWritePrincipals.includes(principal))) {
+    return yield* refuse("forbidden")
+  }
+  return caller
+})
+
+const judge = Effect.fnUntraced(function* (ask: Ask, route: Route, origin: string, rootUrl: string) {
+  const reached = yield* reach(ask, route, origin)
+  if (!("endpoint" in reached)) return reached
+  const settings = yield* GatewaySettings
+  const { endpoint, params, query } = reached
+  const methods = methodsOf(endpoint, settings)
+  const operation = operationOf(endpoint, ask.method)
+  if (ask.method === "OPTIONS") {
+    const faults = preflightFaults(ask, settings.corsOrigins, methods)
+    if (faults.length > 0) return yield* refuseFaults(faults)
+    return ok(null, preflightHeaders(ask, endpoint, methods, settings.corsMaxAgeSeconds))
+  }
+  if (operation === undefined || !methods.includes(ask.method)) {
+    return yield* refuse("methodNotAllowed", { headers: { Allow: methods.join(", ") } })
+  }
+  const media = checkMedia(ask, operation)
+  if (media !== undefined) return yield* media
+  const caller = yield* admit(ask, operation)
+  const { origin: from } = ask.headers
+  if (from !== undefined && allowedOrigin(from, settings.corsOrigins) === undefined) return yield* refuseFaults([foreignOrigin])
+  const call: Call = { ask, caller, params, query, rootUrl }
+  const faults: Array<Fault> = []
+  const input = yield* operation.read(call, faults)
+  if (faults.length > 0) return yield* refuseFaults(faults)
+  return yield* operation.run(input, call, answerTo)
+})
+
+/** The answer to any request. Nothing fails here: a fault of ours is a 500, of the storage a 503. */
+export const answerTo = (ask: Ask): Effect.Effect<Answer, never, Services> =>
+  Effect.gen(function* () {
+    const began = yield* Clock.currentTimeMillis
+    const settings = yield* GatewaySettings
+    const origin = originOf(yield* Settings, ask.headers["host"])
+    const version = versionOf(settings)
+    const rootUrl = `${origin}/${version}`
+    const rules = { version, versionRedirect: settings.versionPrefixRedirectEnabled, slashRedirect: settings.trailingSlashRedirectEnabled }
+    const route = routeOf(endpoints, ask.target, rules)
+    const info = settings.errorInfoLink === "" ? docsUrl(settings, rootUrl) : settings.errorInfoLink
+    const answer = yield* judge(ask, route, origin, rootUrl).pipe(
+      Effect.catchTags({
+        Refused: ({ answer }) => Effect.succeed(answer),
+        IdentityUnavailable: (error) => Effect.as(Effect.logError("identity unavailable", error), faultAnswer("unavailable")),
+        LogUnavailable: (error) =>
+          Effect.as(Effect.logError("storage unavailable", error), { ...faultAnswer("unavailable"), aborts: true as const })
+      }),
+      Effect.catchCause((cause) =>
+        Cause.hasInterruptsOnly(cause)
+          ? Effect.interrupt
+          : Effect.as(Effect.logError("request failed", cause), { ...faultAnswer("internal", { info }), aborts: true as const })
+      )
+    )
+    const decorated = yield* decorate(ask, answer, route.kind === "endpoint" ? route.endpoint : undefined, rootUrl)
+    yield* summarize(ask, decorated, began)
+    return decorated
+  })

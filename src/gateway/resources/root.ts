@@ -1,0 +1,57 @@
+// GET /: what this server is, what it can do, and who is asking (contract 5.1). Wrong credentials are no fault here: there is just no `user`.
+import { Clock, Effect, Option, Schema } from "effect"
+import { Identity } from "#identity/identity.ts"
+import { ok } from "../ask.ts"
+import { expiringIn } from "../decorate.ts"
+import { docsUrl } from "../links.ts"
+import type { Operation } from "../operation.ts"
+import { PublicKey } from "../public-key.ts"
+import { GatewaySettings } from "../settings.ts"
+
+const cacheSecondsWhenReadonly = 86_400
+
+const Root = Schema.Struct({
+  project_name: Schema.String,
+  project_version: Schema.String,
+  http_api_version: Schema.String,
+  project_docs: Schema.String,
+  url: Schema.String,
+  eos: Schema.optionalKey(Schema.String),
+  settings: Schema.Struct({ batch_max_requests: Schema.Int, readonly: Schema.Boolean }),
+  capabilities: Schema.Record(
+    Schema.String,
+    Schema.StructWithRest(Schema.Struct({ description: Schema.String, url: Schema.String }), [Schema.Record(Schema.String, Schema.Unknown)])
+  ),
+  user: Schema.optionalKey(Schema.Struct({ id: Schema.String, principals: Schema.Array(Schema.String) }))
+})
+
+export const rootGet: Operation<void> = {
+  access: "anyone",
+  read: () => Effect.void,
+  run: Effect.fnUntraced(function* (_, { ask, caller: known, rootUrl }) {
+    const identity = yield* Identity
+    const settings = yield* GatewaySettings
+    const { vapidPublicKey } = yield* PublicKey
+    const caller = known ?? (yield* identity.identify(ask.headers).pipe(Effect.orElseSucceed(() => undefined)))
+    const policies = Object.fromEntries(identity.policies.map(({ capability, name }) => [name, capability]))
+    const webpush = {
+      description: "Web Push to everybody who is registered to a channel.",
+      url: `${rootUrl}/__api__`,
+      vapid_public_key: vapidPublicKey
+    }
+    const body = {
+      project_name: settings.projectName,
+      project_version: settings.projectVersion,
+      http_api_version: settings.httpApiVersion,
+      project_docs: docsUrl(settings, rootUrl),
+      url: rootUrl,
+      ...(Option.isSome(settings.eos) ? { eos: settings.eos.value } : {}),
+      settings: { batch_max_requests: settings.batchMaxRequests, readonly: settings.readonly },
+      capabilities: { ...policies, webpush },
+      ...(caller === undefined ? {} : { user: { id: caller.id, principals: caller.principals } })
+    }
+    const now = yield* Clock.currentTimeMillis
+    return ok(body, settings.readonly ? expiringIn(cacheSecondsWhenReadonly, now) : {})
+  }),
+  doc: { summary: "What this server is and can do", answers: { 200: Root } }
+}

@@ -1,0 +1,52 @@
+// POST /subscriptions: stores a subscription of the caller (contract 3.4, 3.5). One that is stored already stays as it is.
+import { Effect, Schema } from "effect"
+import { type Call, ok } from "../ask.ts"
+import type { Fault } from "../faults.ts"
+import type { Operation } from "../operation.ts"
+import { stamp, violated } from "../preconditions.ts"
+import { type PostInput, readPosted, store } from "../subscription-put.ts"
+import { SubscriptionBody, SubscriptionObject, viewOf } from "../subscription-view.ts"
+import { changeList } from "../write.ts"
+
+const read = Effect.fnUntraced(function* (call: Call, faults: Array<Fault>) {
+  const input = yield* readPosted(call, faults)
+  const { claimed, id } = input.posted ?? {}
+  if (faults.length === 0 && claimed !== undefined && claimed !== id) {
+    faults.push({ location: "body", name: "data", description: `The id ${claimed} differs from the one this data has: ${id}` })
+  }
+  return input
+})
+
+export const subscriptionPost: Operation<PostInput> = {
+  access: "caller",
+  negotiates: true,
+  takesJson: "always",
+  exposes: ["Last-Modified", "ETag"],
+  read,
+  run: ({ posted, preconditions }, { caller }) =>
+    changeList(
+      caller!.user,
+      Effect.fnUntraced(function* (list, now) {
+        const existing = viewOf(list, posted.id)
+        if (existing === undefined) {
+          // A new one goes into the list: that is what If-Match is about then, and `*` in If-None-Match is met.
+          const { ifNoneMatch: _, ...ifMatch } = preconditions
+          const refused = violated(ifMatch, { timestamp: list.lastModified, exists: true })
+          if (refused !== undefined) return yield* refused
+          return yield* store(caller!, list, posted, now, 201)
+        }
+        const timestamp = existing["last_modified"] as number
+        const refused = violated(preconditions, { timestamp, exists: true, existing })
+        if (refused !== undefined) return yield* refused
+        return { _tag: "Unchanged" as const, answer: ok({ data: existing }, stamp(timestamp)) }
+      })
+    ),
+  doc: {
+    summary: "Store a subscription of the caller; one that is stored already is returned as it is",
+    parameters: ["preconditions"],
+    body: SubscriptionBody,
+    bodyRequired: true,
+    answers: { 200: Schema.Struct({ data: SubscriptionObject }), 201: Schema.Struct({ data: SubscriptionObject }) },
+    faults: [400, 406, 409, 412, 413, 415, 429]
+  }
+}

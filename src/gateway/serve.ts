@@ -1,0 +1,58 @@
+// Serves the pipeline on a socket: an HTTP request becomes an Ask, an Answer becomes an HTTP response.
+import { createServer } from "node:http"
+import { NodeHttpServer } from "@effect/platform-node"
+import { ByteSize, Effect, Layer } from "effect"
+import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Settings } from "../config.ts"
+import { type Answer, type Ask, BodyTooLarge } from "./ask.ts"
+import { answerTo } from "./pipeline.ts"
+import { GatewaySettings } from "./settings.ts"
+
+/** How long requests under way may take once we are told to stop. */
+const shutdownMillis = 10_000
+/** What arrives slower than this is no request (the body is at most a few KiB). */
+const requestTimeoutMillis = 30_000
+
+const askOf = (request: HttpServerRequest.HttpServerRequest, bodyBytesMax: number): Ask => {
+  const length = request.headers["content-length"]
+  return {
+    method: request.method,
+    target: request.url,
+    headers: request.headers,
+    hasBody: request.headers["transfer-encoding"] !== undefined || (length !== undefined && length !== "0"),
+    body: request.arrayBuffer.pipe(
+      Effect.provideService(HttpServerRequest.MaxBodySize, ByteSize.bytes(bodyBytesMax)),
+      Effect.map((buffer) => new Uint8Array(buffer)),
+      Effect.catch((error) => {
+        const tooLarge = error.reason._tag === "RequestParseError" && error.reason.reason === "BodyTooLarge"
+        // Otherwise the client is gone: nobody reads the answer.
+        return tooLarge ? Effect.fail(new BodyTooLarge()) : Effect.succeed(new Uint8Array())
+      })
+    ),
+    batched: false
+  }
+}
+
+const responseOf = ({ body, headers, html, status }: Answer): HttpServerResponse.HttpServerResponse => {
+  if (html !== undefined) return HttpServerResponse.text(html, { status, headers, contentType: "text/html; charset=UTF-8" })
+  if (body === undefined) return HttpServerResponse.empty({ status, headers })
+  return HttpServerResponse.text(JSON.stringify(body), { status, headers, contentType: "application/json; charset=UTF-8" })
+}
+
+/** Serves HTTP for as long as it lives. On shutdown, requests under way are finished; connections that only wait are closed. */
+export const gatewayLayer = Layer.unwrap(
+  Effect.gen(function* () {
+    const settings = yield* Settings
+    const { host, port } = settings
+    const server = NodeHttpServer.layerServer(() => createServer({ requestTimeout: requestTimeoutMillis }), {
+      host,
+      port,
+      gracefulShutdownTimeout: shutdownMillis
+    })
+    const app = Effect.gen(function* () {
+      const request = yield* HttpServerRequest.HttpServerRequest
+      return responseOf(yield* answerTo(askOf(request, settings.bodyBytesMax)))
+    })
+    return HttpServer.serve(app).pipe(Layer.provide(server), Layer.provide(GatewaySettings.layer))
+  })
+)

@@ -1,0 +1,78 @@
+// The gateway's settings: what operators can change about the HTTP contract (contract 6). Read once, at start, from BELLCAST_<NAME>.
+import { Config, Context, Effect, Layer, Schema } from "effect"
+
+const withDefault = Config.withDefault
+const count = (name: string, minimum = 0) =>
+  Config.schema(Schema.NumberFromString.pipe(Schema.check(Schema.isInt(), Schema.isGreaterThanOrEqualTo(minimum))), name)
+const optional = (name: string) => Config.String(name).pipe(withDefault(""))
+const flag = (name: string, value: boolean) => Config.Boolean(name).pipe(withDefault(value))
+
+/** ISO 8601: a date means its midnight, local time. */
+const isoDate = Schema.String.pipe(
+  Schema.check(Schema.isPattern(/^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})?)?$/u))
+)
+
+const config = Config.all({
+  projectName: Config.String("BELLCAST_PROJECT_NAME").pipe(withDefault("bellcast")),
+  projectVersion: Config.String("BELLCAST_PROJECT_VERSION").pipe(withDefault("1.0.0")),
+  /** Unset: the API's own description. */
+  projectDocs: optional("BELLCAST_PROJECT_DOCS"),
+  /** MAJOR.MINOR; the major part is the version prefix of every path. */
+  httpApiVersion: Config.schema(Schema.String.pipe(Schema.check(Schema.isPattern(/^\d+\.\d+$/u))), "BELLCAST_HTTP_API_VERSION").pipe(
+    withDefault("1.0")
+  ),
+  /** Where __version__ looks first; then beside the code. */
+  versionJsonPath: Config.String("BELLCAST_VERSION_JSON_PATH").pipe(withDefault("version.json")),
+  /** `info` of a 500. Unset: the project's documentation. */
+  errorInfoLink: optional("BELLCAST_ERROR_INFO_LINK"),
+
+  /** Everything but GET, HEAD and OPTIONS is refused. */
+  readonly: flag("BELLCAST_READONLY", false),
+  /** Seconds for which clients shall avoid needless requests; 0: not said. */
+  backoff: count("BELLCAST_BACKOFF").pipe(withDefault(0)),
+  /** Share of answers that carry Backoff, so that not all clients stop and return together. */
+  backoffPercentage: count("BELLCAST_BACKOFF_PERCENTAGE").pipe(withDefault(100)),
+  /** End of service: Alert before it, 410 after it. */
+  eos: Config.option(Config.schema(isoDate, "BELLCAST_EOS")),
+  eosMessage: optional("BELLCAST_EOS_MESSAGE"),
+  eosUrl: optional("BELLCAST_EOS_URL"),
+
+  /** Objects in a list answer; 0: all of them (a user has few). */
+  paginateBy: count("BELLCAST_PAGINATE_BY").pipe(withDefault(0)),
+  storageMaxFetchSize: count("BELLCAST_STORAGE_MAX_FETCH_SIZE", 1).pipe(withDefault(10_000)),
+  /** How long the Next-Page of a DELETE may be followed. */
+  paginationTokenValiditySeconds: count("BELLCAST_PAGINATION_TOKEN_VALIDITY_SECONDS", 1).pipe(withDefault(600)),
+  /** Requests in a batch; 0: any number. */
+  batchMaxRequests: count("BELLCAST_BATCH_MAX_REQUESTS").pipe(withDefault(25)),
+  heartbeatTimeoutSeconds: count("BELLCAST_HEARTBEAT_TIMEOUT_SECONDS", 1).pipe(withDefault(10)),
+
+  /** Origins of pages that may call, shell patterns separated by blanks. */
+  corsOrigins: Config.String("BELLCAST_CORS_ORIGINS").pipe(
+    withDefault("*"),
+    Config.map((text) => text.split(/[\s,]+/).filter((origin) => origin !== ""))
+  ),
+  /** How long browsers keep a preflight answer; empty: not said. */
+  corsMaxAgeSeconds: Config.String("BELLCAST_CORS_MAX_AGE_SECONDS").pipe(withDefault("3600")),
+
+  versionPrefixRedirectEnabled: flag("BELLCAST_VERSION_PREFIX_REDIRECT_ENABLED", true),
+  /** How long a redirect may be cached; negative: nothing is said. */
+  versionPrefixRedirectTtlSeconds: Config.Int("BELLCAST_VERSION_PREFIX_REDIRECT_TTL_SECONDS").pipe(withDefault(-1)),
+  trailingSlashRedirectEnabled: flag("BELLCAST_TRAILING_SLASH_REDIRECT_ENABLED", true),
+  trailingSlashRedirectTtlSeconds: Config.Int("BELLCAST_TRAILING_SLASH_REDIRECT_TTL_SECONDS").pipe(withDefault(3600)),
+
+  /** Methods that can be switched off: they then answer 405. HEAD goes with GET. */
+  enabled: Config.all({
+    "subscription-list GET": flag("BELLCAST_PLURAL_SUBSCRIPTION_GET_ENABLED", true),
+    "subscription-list POST": flag("BELLCAST_PLURAL_SUBSCRIPTION_POST_ENABLED", true),
+    "subscription-list DELETE": flag("BELLCAST_PLURAL_SUBSCRIPTION_DELETE_ENABLED", true),
+    "subscription GET": flag("BELLCAST_OBJECT_SUBSCRIPTION_GET_ENABLED", true),
+    "subscription PUT": flag("BELLCAST_OBJECT_SUBSCRIPTION_PUT_ENABLED", true),
+    "subscription DELETE": flag("BELLCAST_OBJECT_SUBSCRIPTION_DELETE_ENABLED", true)
+  })
+})
+
+export class GatewaySettings extends Context.Service<GatewaySettings, Config.Success<typeof config>>()("bellcast/gateway/Settings") {
+  static readonly layer = Layer.effect(GatewaySettings, config)
+}
+
+export const gatewaySettings = Effect.map(config, (settings) => GatewaySettings.of(settings))

@@ -1,0 +1,78 @@
+// From a posted body to the command that stores it: what POST and PUT have in common (contract 3.2).
+import { Effect } from "effect"
+import { checkEndpoint, type EndpointPolicy } from "#domain/endpoint.ts"
+import { nextTimestamp, type SubscriptionCommand, type SubscriptionData, type SubscriptionList } from "#domain/subscription.ts"
+import type { Caller } from "#identity/identity.ts"
+import { Settings } from "../config.ts"
+import { type Call, ok } from "./ask.ts"
+import { readBody } from "./body.ts"
+import { badId, type Fault, refuse } from "./faults.ts"
+import { valueAt } from "./listing/value.ts"
+import { type Preconditions, readPreconditions, stamp } from "./preconditions.ts"
+import { checkAuth, checkP256dh } from "./push-keys.ts"
+import { isId, subscriptionId } from "./subscription-id.ts"
+import { SubscriptionBody, viewOf } from "./subscription-view.ts"
+import type { Decision } from "./write.ts"
+
+export interface Posted {
+  /** Computed from the endpoint: the client cannot choose it. */
+  readonly id: string
+  /** What the client says the id is. */
+  readonly claimed: string | undefined
+  readonly data: SubscriptionData
+}
+
+export interface PostInput {
+  readonly posted: Posted
+  readonly preconditions: Preconditions
+}
+
+const decodeBody = readBody(SubscriptionBody)
+
+/** Beside the schema: where an endpoint may point, keys that can be encrypted to. What the schema refused is not judged again. */
+const ruleFaults = (raw: unknown, endpoints: EndpointPolicy): ReadonlyArray<Fault> => {
+  const rules = {
+    "data.endpoint": (text: string) => checkEndpoint(text, endpoints),
+    "data.keys.auth": checkAuth,
+    "data.keys.p256dh": checkP256dh
+  }
+  return Object.entries(rules).flatMap(([name, rule]) => {
+    const value = valueAt(raw, name)
+    const description = typeof value === "string" && value !== "" ? rule(value) : undefined
+    return description === undefined ? [] : [{ location: "body", name, description } as const]
+  })
+}
+
+/** Reads a POST or PUT. */
+export const readPosted = Effect.fnUntraced(function* ({ ask }: Call, faults: Array<Fault>) {
+  const { allowLoopbackEndpoints, pushHosts } = yield* Settings
+  const preconditions = readPreconditions(ask, faults)
+  const { raw, value } = yield* decodeBody(ask, faults)
+  faults.push(...ruleFaults(raw, { hosts: pushHosts, allowLoopback: allowLoopbackEndpoints }))
+  // Without a value there are faults, and with faults nobody looks at the input.
+  if (value === undefined) return { preconditions } as PostInput
+  const { endpoint, id: claimed, keys, last_modified: _, ...rest } = value.data
+  if (claimed !== undefined && !isId(claimed)) faults.push(badId)
+  const data = { ...rest, endpoint, keys: { auth: keys.auth, p256dh: keys.p256dh } }
+  return { posted: { id: subscriptionId(endpoint), claimed, data }, preconditions } as PostInput
+})
+
+/** Stores or replaces, within the number of subscriptions that a user may hold. */
+export const store = Effect.fnUntraced(function* (
+  caller: Caller,
+  list: SubscriptionList,
+  { data, id }: Posted,
+  now: number,
+  status: number
+) {
+  const { subscriptionsPerUserMax } = yield* Settings
+  const isNew = !Object.hasOwn(list.subscriptions, id)
+  if (isNew && Object.keys(list.subscriptions).length >= subscriptionsPerUserMax) return yield* refuse("tooManySubscriptions")
+  const lastModified = nextTimestamp(list, now)
+  const decision: Decision<SubscriptionList, SubscriptionCommand> = {
+    _tag: "Change",
+    command: { type: "subscription.put/1", user: caller.id, id, data, lastModified },
+    answer: (after) => ok({ data: viewOf(after, id) }, stamp(lastModified), status)
+  }
+  return decision
+})

@@ -1,0 +1,44 @@
+// A user's list as clients see it: objects with id and last_modified, tombstones, and the schemas of both.
+import { Schema } from "effect"
+import type { SubscriptionList } from "#domain/subscription.ts"
+import type { JsonObject } from "./listing/value.ts"
+
+const text = Schema.String.pipe(Schema.check(Schema.isNonEmpty({ message: "Required" })))
+const anything = Schema.Record(Schema.String, Schema.Unknown)
+
+/** What POST and PUT take. Browsers and clients may store more beside the endpoint; other keys than the two are dropped. */
+export const SubscriptionBody = Schema.Struct({
+  data: Schema.StructWithRest(
+    Schema.Struct({
+      endpoint: text,
+      keys: Schema.StructWithRest(Schema.Struct({ auth: text, p256dh: text }), [anything]),
+      id: Schema.optionalKey(Schema.String)
+    }),
+    [anything]
+  )
+})
+
+export const SubscriptionObject = Schema.StructWithRest(
+  Schema.Struct({
+    endpoint: Schema.String,
+    keys: Schema.Struct({ auth: Schema.String, p256dh: Schema.String }),
+    id: Schema.String,
+    last_modified: Schema.Int
+  }),
+  [anything]
+)
+
+export const Tombstone = Schema.Struct({ id: Schema.String, last_modified: Schema.Int, deleted: Schema.Literal(true) })
+
+export const viewOf = (list: SubscriptionList, id: string): JsonObject | undefined => {
+  const stored = Object.hasOwn(list.subscriptions, id) ? list.subscriptions[id] : undefined
+  return stored === undefined ? undefined : { ...stored.data, id, last_modified: stored.lastModified }
+}
+
+export const tombstone = (id: string, lastModified: number): JsonObject => ({ id, last_modified: lastModified, deleted: true })
+
+export const objectsOf = (list: SubscriptionList): ReadonlyArray<JsonObject> =>
+  Object.keys(list.subscriptions).map((id) => viewOf(list, id)!)
+
+export const tombstonesOf = (list: SubscriptionList): ReadonlyArray<JsonObject> =>
+  Object.entries(list.tombstones).map(([id, lastModified]) => tombstone(id, lastModified))

@@ -1,0 +1,100 @@
+// How a command enters LOG (streams.md D5): decide on the state as the leader has it, append expecting exactly that state, wait until the
+// projection shows it, answer from the folded state. Another write in between means: look again and decide again.
+import { Clock, Effect } from "effect"
+import { evolveRegistration, type Registration, type RegistrationCommand } from "#domain/registration.ts"
+import { emptyList, evolveList, type SubscriptionCommand, type SubscriptionList } from "#domain/subscription.ts"
+import { Buckets } from "#log/bucket.ts"
+import { type Append, Log } from "#log/log.ts"
+import { Watermark } from "#log/watermark.ts"
+import { type BucketName, keys } from "#streams/buckets.ts"
+import { subjects } from "#streams/subjects.ts"
+import type { ChannelToken, UserToken } from "#streams/tokens.ts"
+import { Settings } from "../config.ts"
+import type { Answer, Refused } from "./ask.ts"
+import { refuse } from "./faults.ts"
+
+/** An answer at once, or a command and the answer that follows from the state it leads to. */
+export type Decision<S, C> =
+  | { readonly _tag: "Unchanged"; readonly answer: Answer }
+  | { readonly _tag: "Change"; readonly command: C; readonly answer: (state: S) => Answer }
+
+/** A user's writes from many sessions meet on one subject: each round one of them wins, so the time bounds the rounds. */
+const conflictBudgetMillis = 5_000
+const lookAgainMillis = 10
+
+interface Kind<S, C extends { readonly type: string }> {
+  readonly bucket: BucketName
+  readonly key: string
+  readonly subject: string
+  readonly seqOf: (state: S) => number
+  readonly stateOf: (value: unknown) => S
+  readonly evolve: (state: S, command: C, seq: number) => S
+}
+
+const change = Effect.fnUntraced(function* <S, C extends SubscriptionCommand | RegistrationCommand, E, R>(
+  kind: Kind<S, C>,
+  decide: (state: S, now: number) => Effect.Effect<Decision<S, C>, E, R>
+) {
+  const buckets = yield* Buckets
+  const log = yield* Log
+  const watermark = yield* Watermark
+  const { appliedTimeoutMillis } = yield* Settings
+  const deadline = (yield* Clock.currentTimeMillis) + conflictBudgetMillis
+  /** Sequence that another write overtook: a state as old as that need not be decided on again. */
+  let overtaken = -1
+  while (true) {
+    const state = kind.stateOf((yield* buckets.get(kind.bucket, kind.key))?.value)
+    const now = yield* Clock.currentTimeMillis
+    if (kind.seqOf(state) > overtaken) {
+      const decision = yield* decide(state, now)
+      if (decision._tag === "Unchanged") return decision.answer
+      const { type, ...body } = decision.command
+      const append = { subject: kind.subject, type, body, expect: kind.seqOf(state) } as unknown as Append<C["type"]>
+      const appended = yield* Effect.result(log.append("log", append))
+      if (appended._tag === "Success") {
+        const { seq } = appended.success
+        yield* watermark.reached(seq, appliedTimeoutMillis)
+        return decision.answer(kind.evolve(state, decision.command, seq))
+      }
+      if (appended.failure._tag === "LogUnavailable") return yield* appended.failure
+      overtaken = kind.seqOf(state)
+    }
+    if (now >= deadline) return yield* refuse("conflict")
+    yield* Effect.sleep(lookAgainMillis)
+  }
+})
+
+/** Changes a user's subscriptions. */
+export const changeList = <E = never, R = never>(
+  user: UserToken,
+  decide: (list: SubscriptionList, now: number) => Effect.Effect<Decision<SubscriptionList, SubscriptionCommand>, E | Refused, R>
+) =>
+  change<SubscriptionList, SubscriptionCommand, E | Refused, R>(
+    {
+      bucket: "subscriptions",
+      key: keys.subscriptions(user),
+      subject: subjects.subscription(user),
+      seqOf: ({ seq }) => seq,
+      stateOf: (value) => (value as SubscriptionList | undefined) ?? emptyList,
+      evolve: evolveList
+    },
+    decide
+  )
+
+/** Changes a user's place in a channel. */
+export const changeRegistration = (
+  channel: ChannelToken,
+  user: UserToken,
+  decide: (registration: Registration | undefined, now: number) => Decision<Registration | undefined, RegistrationCommand>
+) =>
+  change<Registration | undefined, RegistrationCommand, never, never>(
+    {
+      bucket: "registrations",
+      key: keys.registration(channel, user),
+      subject: subjects.registration(channel, user),
+      seqOf: (registration) => registration?.seq ?? 0,
+      stateOf: (value) => value as Registration | undefined,
+      evolve: evolveRegistration
+    },
+    (registration, now) => Effect.succeed(decide(registration, now))
+  )

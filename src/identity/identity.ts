@@ -1,0 +1,46 @@
+// Who is asking: the policies are asked in order, and the first that knows the caller wins (contract 7.1).
+import { Context, Effect, Layer, Option, Redacted } from "effect"
+import { Settings } from "#config"
+import type { UserToken } from "#streams/tokens.ts"
+import { basic } from "./basic.ts"
+import type { IdentityUnavailable, Policy } from "./policy.ts"
+import { userToken } from "./pseudonym.ts"
+
+export interface Caller {
+  /** `<policy>:<id>` */
+  readonly id: string
+  readonly policy: string
+  /** The caller in subjects and keys. */
+  readonly user: UserToken
+  readonly principals: ReadonlyArray<string>
+}
+
+export class Identity extends Context.Service<
+  Identity,
+  {
+    /** Undefined: nobody we know, whether credentials are missing or wrong. */
+    readonly identify: (headers: Readonly<Record<string, string | undefined>>) => Effect.Effect<Caller | undefined, IdentityUnavailable>
+    readonly policies: ReadonlyArray<Policy>
+  }
+>()("bellcast/identity/Identity") {
+  static readonly layer = Layer.effect(
+    Identity,
+    Effect.gen(function* () {
+      const settings = yield* Settings
+      const secret = Option.match(settings.useridHmacSecret, { onNone: () => "", onSome: Redacted.value })
+      const policies: ReadonlyArray<Policy> = [basic(secret)]
+
+      const identify = Effect.fnUntraced(function* (headers: Readonly<Record<string, string | undefined>>) {
+        for (const policy of policies) {
+          const known = yield* policy.identify(headers)
+          if (known === undefined) continue
+          const id = `${policy.name}:${known}`
+          return { id, policy: policy.name, user: userToken(id, secret), principals: [id, "system.Everyone", "system.Authenticated"] }
+        }
+        return undefined
+      })
+
+      return Identity.of({ identify, policies })
+    })
+  )
+}
