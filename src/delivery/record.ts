@@ -10,6 +10,9 @@ import { subjects } from "#streams/subjects.ts"
 import { type ChannelToken, originToken, type UserToken } from "#streams/tokens.ts"
 import { type Attempted, originOf, type Target } from "./push/send.ts"
 
+/** Gone, but not by the push service's word: its user removed the subscription or left the channel. */
+export const leftReason = "left"
+
 /** A result and what it was for. */
 export interface Recorded {
   readonly target: Target
@@ -106,7 +109,7 @@ export const makeRecord = Effect.gen(function* () {
 
     /** What must be written before the outcome: a subscription the push service calls dead, and the letter of a push given up. */
     before: Effect.fnUntraced(function* (ref: BroadcastRef, list: ReadonlyArray<Recorded>) {
-      yield* forEach(list, "gone", (each) => (each.result.status === undefined ? Effect.void : remove(ref, each)))
+      yield* forEach(list, "gone", (each) => (each.result.reason === leftReason ? Effect.void : remove(ref, each)))
       yield* forEach(list, "dead", (each) => bury(ref, each))
     }),
 

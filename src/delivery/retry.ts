@@ -12,7 +12,7 @@ import { keys } from "#streams/buckets.ts"
 import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import { makePayloads } from "./payloads.ts"
 import { Sender, type Target } from "./push/send.ts"
-import { conflictLeaves, makeRecord, outcomeSubject, patiently } from "./record.ts"
+import { conflictLeaves, leftReason, makeRecord, outcomeSubject, patiently } from "./record.ts"
 
 const drainingAfterMillis = 1_000
 
@@ -42,7 +42,7 @@ export const makeRetry = Effect.fnUntraced(function* (permits: Semaphore.Semapho
     const target = yield* targetOf(job)
     const at = yield* Clock.currentTimeMillis
     const unsent = { user: job.user, subscription: job.subscription, attempt: number, millis: 0, at }
-    if (target === undefined) return { result: { ...unsent, fate: "gone", reason: "left" } as PushResult }
+    if (target === undefined) return { result: { ...unsent, fate: "gone", reason: leftReason } as PushResult }
     if (at >= job.expiresAt) return { target, result: { ...unsent, fate: "expired", reason: "expired" } as PushResult }
     const attempted = yield* sender.inLane(target)(sender.send(target, job, padded))
     return { target, result: record.resultOf(target, job, attempted, number, yield* Clock.currentTimeMillis, yield* Random.next) }

@@ -2,6 +2,7 @@
 // Same order and answer as loop.ts.
 import { Pool } from "undici"
 import webpush, { type PushSubscription } from "web-push"
+import { makeRecipients } from "#delivery/push/recipients.ts"
 import { pad, seal } from "#delivery/push/seal.ts"
 
 const inFlight = 64
@@ -12,6 +13,8 @@ interface Order {
   readonly vapid: { readonly publicKey: string; readonly privateKey: string }
   readonly payload: string
 }
+
+const recipient = makeRecipients()
 
 const run = async ({ payload, subscriptions, vapid }: Order) => {
   const { origin } = new URL(subscriptions[0]!.endpoint)
@@ -33,7 +36,7 @@ const run = async ({ payload, subscriptions, vapid }: Order) => {
   }
   const send = ({ endpoint, keys }: PushSubscription) =>
     new Promise<void>((resolve, reject) => {
-      const body = seal(padded, Buffer.from(keys.p256dh, "base64url"), Buffer.from(keys.auth, "base64url"))
+      const body = seal(padded, recipient(keys.p256dh, keys.auth))
       pool.dispatch(
         { method: "POST", path: endpoint.slice(origin.length), headers, body },
         {

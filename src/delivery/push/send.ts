@@ -7,6 +7,7 @@ import type { StoredSubscription } from "#domain/subscription.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { type Answer, type Classified, classify } from "./classify.ts"
 import { PushClient } from "./post.ts"
+import { makeRecipients } from "./recipients.ts"
 import { seal } from "./seal.ts"
 import { Vapid } from "./vapid.ts"
 
@@ -39,6 +40,7 @@ export class Sender extends Context.Service<
       const client = yield* PushClient
       const vapid = yield* Vapid
       const { connectionsPerOrigin } = yield* Settings
+      const recipient = makeRecipients()
       const lanes = new Map<string, Semaphore.Semaphore>()
 
       const inLane = (target: Target) => {
@@ -55,9 +57,10 @@ export class Sender extends Context.Service<
         if (padded === undefined) return undefined
         const { auth, p256dh } = target.stored.data.keys
         try {
-          return seal(padded, Buffer.from(p256dh, "base64url"), Buffer.from(auth, "base64url"))
-        } catch (error) {
-          return { error: (error as NodeJS.ErrnoException).code ?? "ERR_CRYPTO_ECDH_INVALID_PUBLIC_KEY" }
+          return seal(padded, recipient(p256dh, auth))
+        } catch {
+          // Checked at registration; this can only be a list written by other means.
+          return { error: "ERR_CRYPTO_ECDH_INVALID_PUBLIC_KEY" }
         }
       }
 
