@@ -1,0 +1,88 @@
+# Everything one does here by hand. `make` lists it; Node 24, npm packages and nats-server come by themselves.
+
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# Node runs the .ts files as they are; the first that can is 22.19. An older or missing one gets company in .tools/.
+NODE_LOCAL := .tools/node_modules/node/bin/node
+NODE_IS_OLD = node -e 'const [a, b] = process.versions.node.split("."); process.exit(+a > 22 || (+a === 22 && +b >= 19) ? 1 : 0)' 2>/dev/null || ! command -v node >/dev/null
+ifneq ($(wildcard $(NODE_LOCAL)),)
+  NODE_NEEDED := $(NODE_LOCAL)
+else
+  NODE_NEEDED := $(shell if $(NODE_IS_OLD); then echo $(NODE_LOCAL); fi)
+endif
+export PATH := $(CURDIR)/node_modules/.bin:$(if $(NODE_NEEDED),$(CURDIR)/.tools/node_modules/node/bin:)$(PATH)
+
+# npm writes this file last: as new as the lock file means that the packages are in.
+PACKAGES := node_modules/.package-lock.json
+# Beside vitest's own 5 s: a first test may fetch a nats-server or pull an image.
+VITEST := vitest run --testTimeout=60000 --hookTimeout=120000 $(VITEST_FLAGS)
+BELLCAST := node src/cli/main.ts
+
+.PHONY: help install run dev check fmt test e2e bench streams listen audit replay redrive rebuild keys
+
+help: ## List the targets.
+	@awk -F ': .*## ' '/^[a-z0-9]+:.* ## / { printf "  %-9s %s\n", $$1, $$2 }' Makefile
+
+install: $(PACKAGES) ## Fetch what is missing: Node 24, npm packages.
+
+$(NODE_LOCAL):
+	@echo "fetching Node 24 ..." >&2
+	@npm install --prefix .tools --no-audit --no-fund --loglevel=error node@24 >&2
+
+# Not `npm ci`: that refuses a lock file written where the optional binaries of other platforms could not be had.
+$(PACKAGES): package-lock.json | $(NODE_NEEDED)
+	@echo "installing npm packages ..." >&2
+	@npm install --no-save --no-audit --no-fund --loglevel=error >&2
+	@touch $@
+
+# What is handy on one's own machine and wrong on a server; an environment variable overrides each.
+run dev: export BELLCAST_CHANNEL_WRITE_PRINCIPALS ?= system.Authenticated
+run dev: export BELLCAST_ALLOW_LOOPBACK_ENDPOINTS ?= true
+
+# In a terminal the service gets a process group of its own (set -m): Ctrl-C is then for it alone, and make ends as it ends, with 0.
+FOREGROUND := if [ -t 0 ]; then set -m; else exec="exec"; fi; $$exec
+
+run: install ## Run the service with an embedded nats-server, on http://127.0.0.1:9999/v1/.
+	@$(FOREGROUND) node src/main.ts
+
+dev: install ## Run it and start again when a file changes.
+	@$(FOREGROUND) node --watch src/main.ts
+
+check: install ## Types, Effect diagnostics, format, lint, import rules.
+	@tsc --noEmit
+	@effect-tsgo diagnostics --project tsconfig.json
+	@biome check .
+
+fmt: install ## Format, sort imports, apply safe fixes.
+	@biome check --write .
+
+test: install ## Unit and integration tests, against real nats-servers.
+	@$(VITEST) test/unit test/integration
+
+e2e: install ## The whole service, killed and restarted, against simulated push services.
+	@$(VITEST) test/e2e
+
+bench: install ## Deliveries per second and per CPU second, beside a plain loop.
+	@node test/bench/run.ts $(ARGS)
+
+streams: install ## What flows: every stream, consumer and bucket.
+	@$(BELLCAST) streams $(ARGS)
+
+listen: install ## Be a browser: make listen CHANNEL=news prints what arrives.
+	@$(FOREGROUND) $(BELLCAST) listen $(CHANNEL) $(ARGS)
+
+audit: install ## What became of a broadcast: make audit ARGS="news BROADCAST".
+	@$(BELLCAST) audit $(ARGS)
+
+replay: install ## Read the log again from a point in time.
+	@$(BELLCAST) replay $(ARGS)
+
+redrive: install ## Send dead letters again.
+	@$(BELLCAST) redrive $(ARGS)
+
+rebuild: install ## Delete the buckets and make them again from the log.
+	@$(BELLCAST) rebuild $(ARGS)
+
+keys: install ## Make a VAPID key pair.
+	@$(BELLCAST) keys $(ARGS)
