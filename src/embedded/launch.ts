@@ -22,6 +22,8 @@ export interface RunningServer extends Address {
 }
 
 const readyTimeoutMillis = 20_000
+/** What the supervisor needs to see that its parent was killed. */
+const noticeMillis = 500
 /** Longer than the 5 s that a server told to stop has. */
 const releaseTimeoutMillis = 7_000
 /** What nats-server takes to mean: any free port. */
@@ -53,6 +55,12 @@ const inUse = async (folder: Folder) => {
   return new Error(`${folder.root} is in use by another embedded nats-server.${share}`)
 }
 
+/** True when another server means to stay on this folder; one whose parent was killed is waited for. */
+const heldByAnother = async (folder: Folder): Promise<boolean> => {
+  if (await released(folder, noticeMillis)) return false
+  return (await addressIn(folder)) !== undefined || !(await released(folder, releaseTimeoutMillis))
+}
+
 const ready = async (supervisor: Supervisor, folder: Folder): Promise<Address> => {
   const deadline = AbortSignal.timeout(readyTimeoutMillis)
   let ended: number | undefined
@@ -76,7 +84,7 @@ export const launch = async (options: LaunchOptions): Promise<RunningServer> => 
   await mkdir(folder.root, { recursive: true })
   // What subscribers and publishers said is in here.
   await chmod(folder.root, 0o700)
-  if (!(await released(folder, releaseTimeoutMillis))) throw await inUse(folder)
+  if (await heldByAnother(folder)) throw await inUse(folder)
   // A server that was killed left its address behind.
   await rm(folder.ports, { recursive: true, force: true })
   await mkdir(folder.ports, { recursive: true })

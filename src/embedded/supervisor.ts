@@ -8,15 +8,16 @@ export const lockTaken = 75
 
 /**
  * Our end of its standard input closes when we die, even by kill -9; `cat` then ends and nats-server is told to stop: TERM, and KILL
- * after 5 s. Its own end frees the lock and is reported with its exit code. noclobber makes taking the lock atomic.
+ * after 5 s. The address goes first: a lock without one means "about to be free". Its own end frees the lock and is reported with its
+ * exit code. noclobber makes taking the lock atomic.
  */
 const script = `
-lock=$1; shift
+lock=$1 ports=$2; shift 2
 (set -C; echo $$ > "$lock") 2>/dev/null || exit ${lockTaken}
 exec 3<&0
 "$@" 3<&- </dev/null &
 server=$!
-(cat <&3; kill -TERM $server; sleep 5; kill -KILL $server) >/dev/null 2>&1 &
+(cat <&3; rm -f "$ports"/*; kill -TERM $server; sleep 5; kill -KILL $server) >/dev/null 2>&1 &
 watch=$!
 exec 3<&-
 wait $server; code=$?
@@ -34,7 +35,7 @@ export interface Supervisor {
 }
 
 export const supervise = (binary: string, folder: Folder): Supervisor => {
-  const args = ["-c", script, "bellcast-nats", folder.lock, binary, "-c", folder.config]
+  const args = ["-c", script, "bellcast-nats", folder.lock, folder.ports, binary, "-c", folder.config]
   // Detached: a session of its own, so that neither Ctrl-C nor a closed terminal reaches it before we have drained.
   const child = spawn("/bin/sh", args, { detached: true, stdio: ["pipe", "ignore", "pipe"] })
   let printed = ""

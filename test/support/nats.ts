@@ -1,0 +1,55 @@
+// A real nats-server with JetStream for one test: a container where a Docker engine answers, the local binary elsewhere.
+// BELLCAST_TEST_NATS=container|binary forces either.
+import { Effect } from "effect"
+import { startNatsBinary } from "./nats-binary.ts"
+import { startNatsContainer } from "./nats-container.ts"
+import { dockerAnswers } from "./nats-docker.ts"
+
+export interface NatsOptions {
+  /** On disk before it is acknowledged (the default), as the service runs it; false is faster. */
+  readonly syncAlways?: boolean
+}
+
+export interface TestNats extends AsyncDisposable {
+  readonly mode: "container" | "binary"
+  /** The same over kill and restart, as is the data. */
+  readonly url: string
+  /** SIGKILL; resolves when it is gone. */
+  readonly kill: () => Promise<void>
+  readonly stop: () => Promise<void>
+  /** Stops it if it runs; resolves when it takes connections again. */
+  readonly restart: () => Promise<void>
+}
+
+export type StartNats = (syncInterval: string) => Promise<TestNats>
+
+/** An engine that answers may still have no image and no way to get one; then the binary serves, and we say so. */
+const containerElseBinary: StartNats = async (syncInterval) => {
+  try {
+    return await startNatsContainer(syncInterval)
+  } catch (error) {
+    process.stderr.write(`no nats container (${error instanceof Error ? error.message : error}): using the local binary\n`)
+    choice = Promise.resolve(startNatsBinary)
+    return startNatsBinary(syncInterval)
+  }
+}
+
+const choose = async (): Promise<StartNats> => {
+  const forced = process.env["BELLCAST_TEST_NATS"]
+  if (forced === "container") return startNatsContainer
+  if (forced === "binary") return startNatsBinary
+  if (forced !== undefined) throw new Error(`BELLCAST_TEST_NATS is container or binary, not "${forced}"`)
+  return (await dockerAnswers()) ? containerElseBinary : startNatsBinary
+}
+
+/** Made once a process. */
+let choice: Promise<StartNats> | undefined
+
+export const startNats = async ({ syncAlways = true }: NatsOptions = {}): Promise<TestNats> => {
+  choice ??= choose()
+  const start = await choice
+  return start(syncAlways ? "always" : "2m")
+}
+
+/** The same for as long as the scope lives. */
+export const scopedNats = (options: NatsOptions = {}) => Effect.acquireDisposable(Effect.promise(() => startNats(options)))
