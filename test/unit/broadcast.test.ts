@@ -1,0 +1,133 @@
+// What a publisher may send: its headers, the bytes that subscribers get, and into how many shards a channel is cut.
+import { assert, describe, it } from "@effect/vitest"
+import fc from "fast-check"
+import { payloadBytesMax, payloadOf, readHeaders, shardDepth, ttlSecondsMax } from "#domain/broadcast.ts"
+
+type Given = { readonly TTL?: string; readonly Urgency?: string; readonly Topic?: string }
+const read = (given: Given) => readHeaders((name) => given[name], 86_400)
+const faultsOf = (given: Given) => read(given).faults.map(({ name }) => name)
+
+describe("the headers of a broadcast", () => {
+  it("have defaults: the service's TTL, normal urgency, no topic", () => {
+    assert.deepStrictEqual(read({}), { headers: { ttlSeconds: 86_400, urgency: "normal" }, faults: [] })
+  })
+
+  it("are taken as they are", () => {
+    const { faults, headers } = read({ TTL: "0", Urgency: "very-low", Topic: "weather_-09" })
+    assert.deepStrictEqual(headers, { ttlSeconds: 0, urgency: "very-low", topic: "weather_-09" })
+    assert.deepStrictEqual(faults, [])
+  })
+
+  it.for(["0", "1", "060", String(ttlSecondsMax)])("take a TTL of %s", (TTL) => {
+    assert.deepStrictEqual(faultsOf({ TTL }), [])
+    assert.strictEqual(read({ TTL }).headers.ttlSeconds, Number(TTL))
+  })
+
+  it.for(["", " ", "-1", "+1", "1.5", "1e3", "0x10", "ten", "1 ", "1,2", "2419201", "99999999999", "９"])("refuse a TTL of %j", (TTL) => {
+    assert.deepStrictEqual(faultsOf({ TTL }), ["TTL"])
+  })
+
+  it.for(["very-low", "low", "normal", "high"])("take an Urgency of %s", (Urgency) => {
+    assert.deepStrictEqual(faultsOf({ Urgency }), [])
+    assert.strictEqual(read({ Urgency }).headers.urgency, Urgency)
+  })
+
+  it.for(["", "High", "urgent", "very_low", "low,high", " low"])("refuse an Urgency of %j", (Urgency) => {
+    assert.deepStrictEqual(faultsOf({ Urgency }), ["Urgency"])
+  })
+
+  it.for(["a", "A-Za-z0-9_", "x".repeat(32)])("take a Topic of %s", (Topic) => {
+    assert.deepStrictEqual(faultsOf({ Topic }), [])
+  })
+
+  it.for(["", "x".repeat(33), "a b", "a.b", "a=", "a+b", "a/b", "ä", "a\n"])("refuse a Topic of %j", (Topic) => {
+    assert.deepStrictEqual(faultsOf({ Topic }), ["Topic"])
+  })
+
+  it("name every fault at once, with what would be right", () => {
+    const { faults } = read({ TTL: "x", Urgency: "x", Topic: "" })
+    assert.deepStrictEqual(
+      faults.map(({ name }) => name),
+      ["TTL", "Urgency", "Topic"]
+    )
+    for (const { description, name } of faults) assert.isTrue(description.startsWith(`${name} must be `), description)
+    assert.include(faults[0]?.description, String(ttlSecondsMax))
+  })
+})
+
+const textOf = (data: Record<string, unknown>) => new TextDecoder().decode(payloadOf({ data }))
+
+/** The same value with the keys of every object in another order. */
+const shuffled = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(shuffled)
+  if (typeof value !== "object" || value === null) return value
+  const entries = Object.entries(value).map(([key, inner]) => [key, shuffled(inner)] as const)
+  return Object.fromEntries(entries.reverse())
+}
+
+describe("the payload of a broadcast", () => {
+  it("is JSON with sorted keys at every depth, without white space", () => {
+    const data = { z: 1, a: { d: [{ y: null, b: true }, "x y"], c: 1.5 }, B: {} }
+    assert.strictEqual(textOf(data), '{"B":{},"a":{"c":1.5,"d":[{"b":true,"y":null},"x y"]},"z":1}')
+  })
+
+  it("carries text as raw UTF-8", () => {
+    assert.strictEqual(textOf({ t: "Grüße 🔔 \u2028" }), '{"t":"Grüße 🔔 \u2028"}')
+    assert.deepStrictEqual(payloadOf({ data: { t: "é" } }), Uint8Array.from(Buffer.from('{"t":"é"}')))
+  })
+
+  it("keeps the order of lists and every key, even one named __proto__", () => {
+    assert.strictEqual(textOf({ list: [3, 1, 2] }), '{"list":[3,1,2]}')
+    assert.strictEqual(textOf(JSON.parse('{"b":1,"__proto__":{"x":1}}')), '{"__proto__":{"x":1},"b":1}')
+  })
+
+  it("is not there when there is nothing to carry", () => {
+    assert.isUndefined(payloadOf({}))
+    assert.isUndefined(payloadOf({ data: {} }))
+    assert.isDefined(payloadOf({ data: { a: null } }))
+  })
+
+  it("is the same bytes for the same data in any order of keys, and the same data again", () => {
+    const data = fc.dictionary(fc.string({ unit: "binary" }), fc.jsonValue(), { minKeys: 1 })
+    fc.assert(
+      fc.property(data, (data) => {
+        const json = JSON.parse(JSON.stringify(data)) as Record<string, unknown>
+        assert.strictEqual(textOf(shuffled(json) as Record<string, unknown>), textOf(json))
+        assert.deepStrictEqual(JSON.parse(textOf(json)), json)
+      })
+    )
+  })
+
+  it("fits a body of 4096 bytes with the header, the delimiter and the tag of RFC 8188 up to 3993 bytes", () => {
+    assert.strictEqual(payloadBytesMax + 86 + 1 + 16, 4096)
+  })
+})
+
+describe("the depth to which a channel is cut", () => {
+  it.for([
+    [0, 0],
+    [1, 0],
+    [250, 0],
+    [251, 1],
+    [4_000, 1],
+    [4_001, 2],
+    [64_000, 2],
+    [64_001, 3],
+    [1_024_000, 3],
+    [1_024_001, 4],
+    [100_000_000, 4]
+  ] as const)("for %i registrations is %i", ([registrations, depth]) => {
+    assert.strictEqual(shardDepth(registrations), depth)
+  })
+
+  it("never gives a shard more than 250 registrations on average, until there are 65,536 shards", () => {
+    fc.assert(
+      fc.property(fc.nat(250 * 16 ** 4), (registrations) => {
+        const depth = shardDepth(registrations)
+        assert.isAtMost(registrations / 16 ** depth, 250)
+        // No deeper than needed: a small channel is one multi-get.
+        if (depth > 0) assert.isAbove(registrations / 16 ** (depth - 1), 250)
+      })
+    )
+  })
+})
