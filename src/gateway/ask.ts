@@ -1,10 +1,10 @@
 // A request and an answer as the gateway sees them, apart from any HTTP library: the same for a request on a socket and one inside a batch.
 import { Data, type Effect } from "effect"
+import type { Settings } from "#config"
+import type { Caller, Identity } from "#identity/identity.ts"
 import type { Buckets } from "#log/bucket.ts"
 import type { Log } from "#log/log.ts"
 import type { Watermark } from "#log/watermark.ts"
-import type { Settings } from "../config.ts"
-import type { Caller, Identity } from "../identity/identity.ts"
 import type { PublicKey } from "./public-key.ts"
 import type { GatewaySettings } from "./settings.ts"
 
@@ -18,8 +18,8 @@ export interface Ask {
   /** By lower-case names. */
   readonly headers: Readonly<Record<string, string | undefined>>
   readonly hasBody: boolean
-  /** The body, or "too large"; nothing is read before somebody asks. */
-  readonly body: Effect.Effect<Uint8Array, BodyTooLarge>
+  /** The body, or that it is larger than so many bytes; nothing is read before somebody asks. */
+  readonly body: (bytesMax: number) => Effect.Effect<Uint8Array, BodyTooLarge>
   /** An entry of a batch. */
   readonly batched: boolean
 }
@@ -34,6 +34,8 @@ export interface Answer {
   readonly html?: string
   /** For the log; 0 when all is well. */
   readonly errno: number
+  /** Of a batch, for the log. */
+  readonly batchSize?: number
   /** A fault of ours or of the storage: a batch that meets it stops (contract 5.6). */
   readonly aborts?: true
 }

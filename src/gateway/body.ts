@@ -1,5 +1,6 @@
 // Request bodies: bytes to JSON to what a schema says, collecting every fault on the way (contract 2.5).
 import { Effect, Schema, SchemaIssue } from "effect"
+import { Settings } from "#config"
 import type { Ask, Refused } from "./ask.ts"
 import { type Fault, refuse } from "./faults.ts"
 import { isJson } from "./media.ts"
@@ -11,7 +12,11 @@ const required: Fault = { location: "body", name: "", description: "Required" }
 const notJson: Fault = { location: "body", name: "", description: "Invalid JSON: the body is not a JSON text" }
 const notMapping: Fault = { location: "body", name: "", description: "Invalid JSON: must be an object or an array" }
 
-const bytesOf = (ask: Ask): Effect.Effect<Uint8Array, Refused> => Effect.catchTag(ask.body, "BodyTooLarge", () => refuse("bodyTooLarge"))
+/** `times`: a batch carries the bodies of several requests. */
+const bytesOf = (ask: Ask, times = 1): Effect.Effect<Uint8Array, Refused, Settings> =>
+  Effect.flatMap(Settings, ({ bodyBytesMax }) => ask.body(bodyBytesMax * times)).pipe(
+    Effect.catchTag("BodyTooLarge", () => refuse("bodyTooLarge"))
+  )
 
 const parse = (bytes: Uint8Array): { readonly json: unknown } | undefined => {
   try {
@@ -34,12 +39,12 @@ const leaf = (issue: SchemaIssue.Leaf): string => {
         case "String":
           return "Must be a string"
         default:
-          return "Is of the wrong type"
+          return SchemaIssue.defaultLeafHook(issue)
       }
     case "UnexpectedKey":
       return "Unrecognised key"
     default:
-      return "Is not valid"
+      return SchemaIssue.defaultLeafHook(issue)
   }
 }
 
@@ -84,21 +89,24 @@ export interface Body<A> {
   readonly raw: unknown
 }
 
-/** A missing body counts as an empty object. */
-export const readBody = <S extends Schema.Top & { readonly DecodingServices: never }>(schema: S) => {
+/** A missing body counts as an empty object. `prepare` sees the JSON before the schema does. */
+export const readBody = <S extends Schema.Top & { readonly DecodingServices: never }>(
+  schema: S,
+  prepare: (json: unknown) => unknown = (json) => json
+) => {
   const decode = decoderOf(schema)
-  return (ask: Ask, faults: Array<Fault>): Effect.Effect<Body<S["Type"]>, Refused> =>
-    Effect.map(bytesOf(ask), (bytes) => {
+  return (ask: Ask, faults: Array<Fault>, times = 1): Effect.Effect<Body<S["Type"]>, Refused, Settings> =>
+    Effect.map(bytesOf(ask, times), (bytes) => {
       const parsed = bytes.length === 0 ? { json: {} } : parse(bytes)
       if (parsed === undefined) faults.push(notJson, required)
       else if (typeof parsed.json !== "object" || parsed.json === null) faults.push(notMapping, required)
-      else return { value: decode(parsed.json, faults), raw: parsed.json }
+      else return { value: decode(prepare(parsed.json), faults), raw: parsed.json }
       return { value: undefined, raw: undefined }
     })
 }
 
 /** Of methods that take no body: one that claims to be JSON must at least be JSON. */
-export const checkNoBody = (ask: Ask, faults: Array<Fault>): Effect.Effect<void, Refused> => {
+export const checkNoBody = (ask: Ask, faults: Array<Fault>): Effect.Effect<void, Refused, Settings> => {
   if (!ask.hasBody || !isJson(ask)) return Effect.void
   return Effect.map(bytesOf(ask), (bytes) => {
     if (bytes.length > 0 && parse(bytes) === undefined) faults.push(notJson)

@@ -1,6 +1,6 @@
 // Headers that do not depend on what was asked: security, CORS, Backoff, Alert, Retry-After (contract 1.8, 1.9, 2.7, 6).
 import { Clock, Effect, Option, Random } from "effect"
-import { Settings } from "../config.ts"
+import { Settings } from "#config"
 import type { Answer, Ask } from "./ask.ts"
 import { corsHeaders } from "./cors.ts"
 import { docsUrl } from "./links.ts"
@@ -39,5 +39,6 @@ export const decorate = Effect.fnUntraced(function* (ask: Ask, answer: Answer, e
       url: settings.eosUrl === "" ? docsUrl(settings, rootUrl) : settings.eosUrl
     })
   }
-  return { ...answer, headers: { ...headers, ...answer.headers } }
+  const vary = [headers["Vary"], answer.headers["Vary"]].filter((name) => name !== undefined).join(", ")
+  return { ...answer, headers: { ...headers, ...answer.headers, ...(vary === "" ? {} : { Vary: vary }) } }
 })

@@ -1,6 +1,6 @@
 // Absolute addresses that answers carry: of the API itself and of its documentation. Pure.
 import { Option } from "effect"
-import type { SettingsShape } from "../config.ts"
+import type { SettingsShape } from "#config"
 import type { GatewaySettings } from "./settings.ts"
 
 /** A Host header that can stand in a URL; anything else would let a client write into our answers. */

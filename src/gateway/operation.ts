@@ -19,8 +19,11 @@ export interface Description {
   readonly faults?: ReadonlyArray<number>
 }
 
-/** Answers another request within this one: what a batch does. */
-export type Again = (ask: Ask) => Effect.Effect<Answer, never, Services>
+/** What an operation may know of the whole: a batch answers other requests, the description tells of every endpoint. */
+export interface Whole {
+  readonly answerTo: (ask: Ask) => Effect.Effect<Answer, never, Services>
+  readonly endpoints: ReadonlyArray<Endpoint>
+}
 
 export interface Operation<I> {
   /** `publisher`: a caller whom the settings name (contract 7.8). */
@@ -33,7 +36,7 @@ export interface Operation<I> {
   readonly exposes?: ReadonlyArray<string>
   /** Reads header, query string and body; every fault goes into `faults`, and the request is refused with all of them. */
   readonly read: (call: Call, faults: Array<Fault>) => Effect.Effect<I, Refused, Services>
-  readonly run: (input: I, call: Call, again: Again) => Effect.Effect<Answer, Refused | LogUnavailable, Services>
+  readonly run: (input: I, call: Call, whole: Whole) => Effect.Effect<Answer, Refused | LogUnavailable, Services>
   readonly doc: Description
 }
 

@@ -13,8 +13,8 @@
 //
 // Whatever the answer, it then gets the headers of decorate.ts and one line in the log.
 import { Cause, Clock, Effect, Option } from "effect"
+import { Settings } from "#config"
 import { Identity } from "#identity/identity.ts"
-import { Settings } from "../config.ts"
 import { type Answer, type Ask, type Call, ok, type Refused, type Services } from "./ask.ts"
 import { allowedOrigin, foreignOrigin, preflightFaults, preflightHeaders } from "./cors.ts"
 import { decorate, endOfService, expiringIn } from "./decorate.ts"
@@ -25,7 +25,7 @@ import { acceptsJson, isJson, notAcceptable, unsupported } from "./media.ts"
 import { type AnyOperation, type Endpoint, operationOf } from "./operation.ts"
 import { type Route, routeOf } from "./routing.ts"
 import { GatewaySettings } from "./settings.ts"
-import { summarize } from "./summary.ts"
+import { summarize, type Trace } from "./summary.ts"
 
 const reading = ["GET", "HEAD", "OPTIONS"]
 
@@ -60,10 +60,11 @@ const checkMedia = (ask: Ask, { negotiates, takesJson }: AnyOperation): Refused 
 }
 
 /** Step 7. */
-const admit = Effect.fnUntraced(function* (ask: Ask, { access }: AnyOperation) {
+const admit = Effect.fnUntraced(function* (ask: Ask, { access }: AnyOperation, trace: Trace) {
   if (access === "anyone") return undefined
   const identity = yield* Identity
   const caller = yield* identity.identify(ask.headers)
+  trace.caller = caller
   if (caller === undefined) {
     const challenges = identity.policies.map(({ challenge }) => challenge).join(", ")
     return yield* refuse("unauthenticated", { headers: challenges === "" ? {} : { "WWW-Authenticate": challenges } })
@@ -75,7 +76,7 @@ const admit = Effect.fnUntraced(function* (ask: Ask, { access }: AnyOperation) {
   return caller
 })
 
-const judge = Effect.fnUntraced(function* (ask: Ask, route: Route, origin: string, rootUrl: string) {
+const judge = Effect.fnUntraced(function* (ask: Ask, route: Route, origin: string, rootUrl: string, trace: Trace) {
   const reached = yield* reach(ask, route, origin)
   if (!("endpoint" in reached)) return reached
   const settings = yield* GatewaySettings
@@ -92,14 +93,14 @@ const judge = Effect.fnUntraced(function* (ask: Ask, route: Route, origin: strin
   }
   const media = checkMedia(ask, operation)
   if (media !== undefined) return yield* media
-  const caller = yield* admit(ask, operation)
+  const caller = yield* admit(ask, operation, trace)
   const { origin: from } = ask.headers
   if (from !== undefined && allowedOrigin(from, settings.corsOrigins) === undefined) return yield* refuseFaults([foreignOrigin])
   const call: Call = { ask, caller, params, query, rootUrl }
   const faults: Array<Fault> = []
   const input = yield* operation.read(call, faults)
   if (faults.length > 0) return yield* refuseFaults(faults)
-  return yield* operation.run(input, call, answerTo)
+  return yield* operation.run(input, call, { answerTo, endpoints })
 })
 
 /** The answer to any request. Nothing fails here: a fault of ours is a 500, of the storage a 503. */
@@ -113,7 +114,8 @@ export const answerTo = (ask: Ask): Effect.Effect<Answer, never, Services> =>
     const rules = { version, versionRedirect: settings.versionPrefixRedirectEnabled, slashRedirect: settings.trailingSlashRedirectEnabled }
     const route = routeOf(endpoints, ask.target, rules)
     const info = settings.errorInfoLink === "" ? docsUrl(settings, rootUrl) : settings.errorInfoLink
-    const answer = yield* judge(ask, route, origin, rootUrl).pipe(
+    const trace: Trace = { began, caller: undefined }
+    const answer = yield* judge(ask, route, origin, rootUrl, trace).pipe(
       Effect.catchTags({
         Refused: ({ answer }) => Effect.succeed(answer),
         IdentityUnavailable: (error) => Effect.as(Effect.logError("identity unavailable", error), faultAnswer("unavailable")),
@@ -127,6 +129,6 @@ export const answerTo = (ask: Ask): Effect.Effect<Answer, never, Services> =>
       )
     )
     const decorated = yield* decorate(ask, answer, route.kind === "endpoint" ? route.endpoint : undefined, rootUrl)
-    yield* summarize(ask, decorated, began)
+    yield* summarize(ask, decorated, trace)
     return decorated
   })

@@ -3,7 +3,7 @@ import { createServer } from "node:http"
 import { NodeHttpServer } from "@effect/platform-node"
 import { ByteSize, Effect, Layer } from "effect"
 import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { Settings } from "../config.ts"
+import { Settings } from "#config"
 import { type Answer, type Ask, BodyTooLarge } from "./ask.ts"
 import { answerTo } from "./pipeline.ts"
 import { GatewaySettings } from "./settings.ts"
@@ -13,22 +13,23 @@ const shutdownMillis = 10_000
 /** What arrives slower than this is no request (the body is at most a few KiB). */
 const requestTimeoutMillis = 30_000
 
-const askOf = (request: HttpServerRequest.HttpServerRequest, bodyBytesMax: number): Ask => {
+const askOf = (request: HttpServerRequest.HttpServerRequest): Ask => {
   const length = request.headers["content-length"]
   return {
     method: request.method,
     target: request.url,
     headers: request.headers,
     hasBody: request.headers["transfer-encoding"] !== undefined || (length !== undefined && length !== "0"),
-    body: request.arrayBuffer.pipe(
-      Effect.provideService(HttpServerRequest.MaxBodySize, ByteSize.bytes(bodyBytesMax)),
-      Effect.map((buffer) => new Uint8Array(buffer)),
-      Effect.catch((error) => {
-        const tooLarge = error.reason._tag === "RequestParseError" && error.reason.reason === "BodyTooLarge"
-        // Otherwise the client is gone: nobody reads the answer.
-        return tooLarge ? Effect.fail(new BodyTooLarge()) : Effect.succeed(new Uint8Array())
-      })
-    ),
+    body: (bytesMax) =>
+      request.arrayBuffer.pipe(
+        Effect.provideService(HttpServerRequest.MaxBodySize, ByteSize.bytes(bytesMax)),
+        Effect.map((buffer) => new Uint8Array(buffer)),
+        Effect.catch((error) => {
+          const tooLarge = error.reason._tag === "RequestParseError" && error.reason.reason === "BodyTooLarge"
+          // Otherwise the client is gone: nobody reads the answer.
+          return tooLarge ? Effect.fail(new BodyTooLarge()) : Effect.succeed(new Uint8Array())
+        })
+      ),
     batched: false
   }
 }
@@ -51,7 +52,7 @@ export const gatewayLayer = Layer.unwrap(
     })
     const app = Effect.gen(function* () {
       const request = yield* HttpServerRequest.HttpServerRequest
-      return responseOf(yield* answerTo(askOf(request, settings.bodyBytesMax)))
+      return responseOf(yield* answerTo(askOf(request)))
     })
     return HttpServer.serve(app).pipe(Layer.provide(server), Layer.provide(GatewaySettings.layer))
   })

@@ -1,9 +1,9 @@
 // From a posted body to the command that stores it: what POST and PUT have in common (contract 3.2).
 import { Effect } from "effect"
+import { Settings } from "#config"
 import { checkEndpoint, type EndpointPolicy } from "#domain/endpoint.ts"
 import { nextTimestamp, type SubscriptionCommand, type SubscriptionData, type SubscriptionList } from "#domain/subscription.ts"
 import type { Caller } from "#identity/identity.ts"
-import { Settings } from "../config.ts"
 import { type Call, ok } from "./ask.ts"
 import { readBody } from "./body.ts"
 import { badId, type Fault, refuse } from "./faults.ts"

@@ -1,5 +1,7 @@
 // One log line per request (contract 6.1). Query strings may name endpoints and keys, so only values that cannot are shown.
+import { randomUUID } from "node:crypto"
 import { Clock, Effect } from "effect"
+import type { Caller } from "#identity/identity.ts"
 import type { Answer, Ask } from "./ask.ts"
 
 const harmless = /^(_limit|_since|_before|_to|_sort|_fields|last_modified)=/
@@ -10,7 +12,13 @@ const redact = (query: string): string =>
     .map((pair) => (harmless.test(pair) || !pair.includes("=") ? pair : `${pair.slice(0, pair.indexOf("="))}=…`))
     .join("&")
 
-export const summarize = Effect.fnUntraced(function* (ask: Ask, answer: Answer, began: number) {
+/** What is learned of a request on its way. */
+export interface Trace {
+  readonly began: number
+  caller: Caller | undefined
+}
+
+export const summarize = Effect.fnUntraced(function* (ask: Ask, answer: Answer, { began, caller }: Trace) {
   const now = yield* Clock.currentTimeMillis
   const [path = "", ...query] = ask.target.split("?")
   const { headers } = ask
@@ -20,7 +28,11 @@ export const summarize = Effect.fnUntraced(function* (ask: Ask, answer: Answer, 
     querystring: redact(query.join("?")).slice(0, 1024),
     agent: headers["user-agent"],
     lang: headers["accept-language"],
-    rid: headers["x-request-id"],
+    // A balancer's id ties our line to its own; without one, this line still has an id to be asked for by.
+    rid: headers["x-request-id"]?.slice(0, 128) ?? randomUUID(),
+    uid: caller?.id,
+    authn_type: caller?.policy,
+    ...(answer.batchSize === undefined ? {} : { batch_size: answer.batchSize }),
     errno: answer.errno,
     code: answer.status,
     t: now - began

@@ -1,6 +1,7 @@
 // How a command enters LOG (streams.md D5): decide on the state as the leader has it, append expecting exactly that state, wait until the
 // projection shows it, answer from the folded state. Another write in between means: look again and decide again.
 import { Clock, Effect } from "effect"
+import { Settings } from "#config"
 import { evolveRegistration, type Registration, type RegistrationCommand } from "#domain/registration.ts"
 import { emptyList, evolveList, type SubscriptionCommand, type SubscriptionList } from "#domain/subscription.ts"
 import { Buckets } from "#log/bucket.ts"
@@ -9,7 +10,6 @@ import { Watermark } from "#log/watermark.ts"
 import { type BucketName, keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import type { ChannelToken, UserToken } from "#streams/tokens.ts"
-import { Settings } from "../config.ts"
 import type { Answer, Refused } from "./ask.ts"
 import { refuse } from "./faults.ts"
 

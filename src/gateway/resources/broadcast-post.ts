@@ -1,11 +1,11 @@
 // POST /channels/{id}: accepts a broadcast (contract 4.4). 202 as soon as JetStream has stored it; everything after that is other stages' work.
 import { createHash, randomUUID } from "node:crypto"
 import { Effect } from "effect"
+import { Settings } from "#config"
 import { BroadcastBody, payloadBytesMax, payloadOf, readHeaders } from "#domain/broadcast.ts"
 import { Log, type Stored } from "#log/log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { channelToken } from "#streams/tokens.ts"
-import { Settings } from "../../config.ts"
 import type { Call } from "../ask.ts"
 import { readBody } from "../body.ts"
 import { channelIdOf } from "../channel-id.ts"

@@ -1,6 +1,7 @@
 // GET /channels/{id}/broadcasts/{broadcast}: how far a broadcast is, for those who may publish. The counts always add up:
 // accepted = delivered + waiting + retrying + expired + dead + gone.
 import { Effect, Schema } from "effect"
+import { Settings } from "#config"
 import { readHeaders } from "#domain/broadcast.ts"
 import { type Progress, waiting } from "#domain/outcome.ts"
 import { Buckets } from "#log/bucket.ts"
@@ -8,7 +9,6 @@ import { Log } from "#log/log.ts"
 import { keys } from "#streams/buckets.ts"
 import { parseBroadcast, subjects } from "#streams/subjects.ts"
 import { type ChannelToken, channelToken } from "#streams/tokens.ts"
-import { Settings } from "../../config.ts"
 import { ok } from "../ask.ts"
 import { channelIdOf } from "../channel-id.ts"
 import { refuse } from "../faults.ts"

@@ -1,0 +1,21 @@
+// GET /__api__: the API described, as OpenAPI 3.1 for programs and as a page for people (contract 5.5).
+import { Effect, Schema } from "effect"
+import { apiPage, pagePolicy } from "../api-page.ts"
+import { ok } from "../ask.ts"
+import { prefersHtml } from "../media.ts"
+import { openApiOf } from "../openapi.ts"
+import type { Operation } from "../operation.ts"
+import { GatewaySettings } from "../settings.ts"
+
+export const apiGet: Operation<void> = {
+  access: "anyone",
+  read: () => Effect.void,
+  run: Effect.fnUntraced(function* (_, { ask, rootUrl }, { endpoints }) {
+    const { projectName, projectVersion } = yield* GatewaySettings
+    const document = openApiOf(endpoints, { title: projectName, version: projectVersion, rootUrl })
+    const answer = ok(document, { Vary: "Accept" })
+    if (!prefersHtml(ask.headers["accept"])) return answer
+    return { ...answer, html: apiPage(document), headers: { ...answer.headers, "Content-Security-Policy": pagePolicy } }
+  }),
+  doc: { summary: "This description", answers: { 200: Schema.Record(Schema.String, Schema.Unknown) } }
+}
