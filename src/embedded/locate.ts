@@ -80,7 +80,7 @@ export const locateNatsServer = Effect.gen(function* () {
   return yield* Effect.tryPromise({
     try: (signal) => {
       const say = (line: string) => void process.stderr.write(`${line}\n`)
-      return locateIn({ explicit: Option.getOrUndefined(settings.explicit), path: settings.path, toolsDir, say, signal })
+      return locateIn({ explicit: Option.getOrUndefined(settings.explicit) || undefined, path: settings.path, toolsDir, say, signal })
     },
     catch: (error) => new NatsServerMissing({ message: error instanceof Error ? error.message : String(error) })
   })

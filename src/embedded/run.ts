@@ -28,7 +28,7 @@ export const run = (command: string, args: ReadonlyArray<string>, options: RunOp
       (error, stdout, stderr) => {
         if (error === null) resolve(stdout)
         else if (error.killed) reject(new Error(`${command} did not end within ${timeoutMillis / 1000} s`))
-        else if (error.code === 127) reject(new Error(`no ${command} on PATH`))
+        else if (error.code === 127) reject(new Error(command.includes("/") ? `${command} does not exist` : `no ${command} on PATH`))
         else reject(new Error(reasonIn(stderr) ?? `${command} ended with ${error.code ?? error.signal}`))
       }
     )

@@ -22,7 +22,7 @@ export const isAtLeast = (version: string, least: string): boolean => {
 export const usableVersion = async (file: string, options: Pick<RunOptions, "path" | "signal">): Promise<string> => {
   const printed = await run(file, ["--version"], { ...options, timeoutMillis: 5_000 })
   const version = parseVersion(printed)
-  if (version === undefined) throw new Error(`${file} is not a nats-server: it printed "${printed.trim().slice(0, 60)}"`)
+  if (version === undefined) throw new Error(`${file} is not a nats-server: it printed "${printed.split("\n", 1)[0]?.slice(0, 60)}"`)
   if (!isAtLeast(version, versionMin)) throw new Error(`${file} is ${version}, older than ${versionMin}`)
   return version
 }
