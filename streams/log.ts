@@ -17,7 +17,7 @@ export const log = {
     planner: {
       name: "planner",
       filters: [filters.broadcasts],
-      ackWaitMillis: 30_000,
+      ackWaitMillis: 15_000,
       maxDeliver: 20,
       maxAckPending: 64
     }

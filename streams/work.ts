@@ -19,15 +19,15 @@ export const work = {
     deliver: {
       name: "deliver",
       filters: [filters.shards],
-      // Workers say "working" every 20 s while a shard waits for slow push services.
-      ackWaitMillis: 60_000,
+      // How long a killed worker's shards lie idle. Living ones say "working" every 5 s, however slow the push services are.
+      ackWaitMillis: 15_000,
       maxDeliver: 20,
       maxAckPending: 512
     },
     retry: {
       name: "retry",
       filters: [filters.retries],
-      ackWaitMillis: 60_000,
+      ackWaitMillis: 15_000,
       maxDeliver: -1,
       // A push waiting for its next attempt is a nak with a delay, and those count as pending: a bound would stall the rest.
       maxAckPending: -1

@@ -1,6 +1,6 @@
 // Durable consumers: every message to one worker, with bounded concurrency. Redelivery is JetStream's, and so is the delay of a retry.
-import type { Consumer, ConsumerMessages, JsMsg } from "@nats-io/jetstream"
-import { Cause, Context, Effect, Fiber, Layer, Schedule } from "effect"
+import type { ConsumerMessages, JsMsg } from "@nats-io/jetstream"
+import { Cause, Context, Effect, Fiber, Layer, Queue, Schedule } from "effect"
 import { streams } from "#streams/index.ts"
 import type { ConsumerSpec } from "#streams/spec.ts"
 import { LogUnavailable } from "./errors.ts"
@@ -15,7 +15,10 @@ export type Ack =
   | { readonly _tag: "Leave" }
 export const leave: Ack = { _tag: "Leave" }
 export const done: Ack = { _tag: "Done" }
-export const later = (afterMillis: number): Ack => ({ _tag: "Later", afterMillis })
+export const later = (afterMillis: number): Ack => ({
+  _tag: "Later",
+  afterMillis
+})
 export const never = (reason: string): Ack => ({ _tag: "Never", reason })
 
 export interface Delivery extends Stored {
@@ -68,18 +71,41 @@ export class Consumers extends Context.Service<
     Effect.gen(function* () {
       const { js } = yield* Nats
 
+      /** Messages as they arrive. What nobody has taken when the scope closes goes back to the server at once, not after the ack wait. */
       const open = (stream: StreamKey, spec: ConsumerSpec, maxMessages: number) =>
-        Effect.acquireRelease(
-          Effect.tryPromise({
-            try: async (): Promise<ConsumerMessages> => {
-              const consumer: Consumer = await js.consumers.get(streams[stream].name, spec.name)
-              const options = { max_messages: maxMessages, expires: expiresMillis, idle_heartbeat: expiresMillis / 2 }
-              return consumer.consume(options)
-            },
-            catch: (cause) => new LogUnavailable({ operation: `consume ${spec.name}`, cause })
-          }),
-          (messages) => Effect.promise(() => messages.close()).pipe(Effect.timeoutOption("1 second"), Effect.ignore)
-        )
+        Effect.gen(function* () {
+          const queue = yield* Queue.unbounded<JsMsg, LogUnavailable>()
+          const gone = (cause: unknown) => new LogUnavailable({ operation: `consume ${spec.name}`, cause })
+          yield* Effect.acquireRelease(
+            Effect.tryPromise({
+              try: async (): Promise<ConsumerMessages> => {
+                const consumer = await js.consumers.get(streams[stream].name, spec.name)
+                const options = {
+                  max_messages: maxMessages,
+                  expires: expiresMillis,
+                  idle_heartbeat: expiresMillis / 2
+                }
+                const messages = await consumer.consume({
+                  ...options,
+                  callback: (msg) => void Queue.offerUnsafe(queue, msg)
+                })
+                void messages.closed().then((error) => {
+                  Queue.failCauseUnsafe(queue, Cause.fail(gone(error ?? new Error("the consumer ended"))))
+                })
+                return messages
+              },
+              catch: gone
+            }),
+            (messages) =>
+              Queue.clear(queue).pipe(
+                Effect.map((waiting) => waiting.forEach((msg) => void msg.nak())),
+                Effect.andThen(Effect.promise(() => messages.close())),
+                Effect.timeoutOption("1 second"),
+                Effect.ignore
+              )
+          )
+          return queue
+        })
 
       const specOf = (stream: StreamKey, durable: PropertyKey) => (streams[stream].consumers as Record<PropertyKey, ConsumerSpec>)[durable]!
 
@@ -117,19 +143,8 @@ export class Consumers extends Context.Service<
           spec.name,
           Effect.scoped(
             Effect.gen(function* () {
-              const messages = yield* open(stream, spec, concurrency)
-              const iterator = messages[Symbol.asyncIterator]()
-              // Each fiber takes the next message when it is free: no message waits in this process beyond the client's buffer.
-              const worker = Effect.gen(function* () {
-                while (true) {
-                  const next = yield* Effect.tryPromise({
-                    try: () => iterator.next(),
-                    catch: (cause) => new LogUnavailable({ operation: spec.name, cause })
-                  })
-                  if (next.done) return yield* new LogUnavailable({ operation: spec.name, cause: new Error("the consumer ended") })
-                  yield* one(next.value)
-                }
-              })
+              const queue = yield* open(stream, spec, concurrency)
+              const worker = Queue.take(queue).pipe(Effect.flatMap(one), Effect.forever)
               yield* Effect.all(
                 Array.from({ length: concurrency }, () => worker),
                 { concurrency: "unbounded", discard: true }
