@@ -6,40 +6,15 @@ const mebibyte = 1024 ** 2
 
 export const buckets = {
   /** One document a user: subscriptions, tombstones, timestamps. */
-  subscriptions: {
-    name: "bellcast_subscriptions",
-    maxBytes: 2048 * mebibyte,
-    maxValueBytes: mebibyte - 4096,
-    ttlMillis: 0
-  },
+  subscriptions: { name: "bellcast_subscriptions", maxBytes: 2048 * mebibyte, maxValueBytes: mebibyte - 4096, ttlMillis: 0 },
   /** One key a channel and user, spread by hash. */
-  registrations: {
-    name: "bellcast_registrations",
-    maxBytes: 1024 * mebibyte,
-    maxValueBytes: 4096,
-    ttlMillis: 0
-  },
+  registrations: { name: "bellcast_registrations", maxBytes: 1024 * mebibyte, maxValueBytes: 4096, ttlMillis: 0 },
   /** Counts of a channel: registrations (by the projector) and pushes (by the tally). */
-  channels: {
-    name: "bellcast_channels",
-    maxBytes: 128 * mebibyte,
-    maxValueBytes: 4096,
-    ttlMillis: 0
-  },
+  channels: { name: "bellcast_channels", maxBytes: 128 * mebibyte, maxValueBytes: 4096, ttlMillis: 0 },
   /** Progress of each broadcast; after five weeks its final counts stand in LOG only. */
-  broadcasts: {
-    name: "bellcast_broadcasts",
-    maxBytes: 256 * mebibyte,
-    maxValueBytes: 4096,
-    ttlMillis: 35 * 24 * 60 * 60_000
-  },
+  broadcasts: { name: "bellcast_broadcasts", maxBytes: 256 * mebibyte, maxValueBytes: 4096, ttlMillis: 35 * 24 * 60 * 60_000 },
   /** Short-lived things that all gateways share: verified tokens, page tokens, leases. Not a projection. */
-  cache: {
-    name: "bellcast_cache",
-    maxBytes: 128 * mebibyte,
-    maxValueBytes: 65_536,
-    ttlMillis: 24 * 60 * 60_000
-  }
+  cache: { name: "bellcast_cache", maxBytes: 128 * mebibyte, maxValueBytes: 65_536, ttlMillis: 24 * 60 * 60_000 }
 } as const satisfies Record<string, BucketSpec>
 
 export type BucketName = keyof typeof buckets

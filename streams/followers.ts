@@ -7,17 +7,9 @@ export const followers = {
    * LOG -> subscriptions, registrations, channels. Its checkpoint is the `meta` entry of the bucket `subscriptions`. It passes over
    * broadcasts, but must see them: the planner waits until everything before a broadcast is projected.
    */
-  projector: {
-    stream: "log",
-    filters: [filters.commands],
-    checkpoint: "subscriptions"
-  },
+  projector: { stream: "log", filters: [filters.commands], checkpoint: "subscriptions" },
   /** WORK -> broadcasts, channels. Its checkpoint is the `meta` entry of the bucket `broadcasts`. */
-  tally: {
-    stream: "work",
-    filters: [filters.plans, filters.outcomes],
-    checkpoint: "broadcasts"
-  }
+  tally: { stream: "work", filters: [filters.plans, filters.outcomes], checkpoint: "broadcasts" }
 } as const
 
 export type FollowerName = keyof typeof followers

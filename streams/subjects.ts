@@ -76,19 +76,9 @@ export const parseBroadcast = (subject: string): { readonly source: string; read
 /** Channel and broadcast of a plan's, an outcome's (with what it is of) or a dead letter's subject. */
 export const parseOfBroadcast = (
   subject: string
-):
-  | {
-      readonly channel: ChannelToken
-      readonly broadcast: number
-      readonly of: "shard" | "push"
-    }
-  | undefined => {
+): { readonly channel: ChannelToken; readonly broadcast: number; readonly of: "shard" | "push" } | undefined => {
   const [, , channel, broadcast, of] = subject.split(".")
   const sequence = Number(broadcast)
   if (channel === undefined || !Number.isSafeInteger(sequence)) return undefined
-  return {
-    channel: channel as ChannelToken,
-    broadcast: sequence,
-    of: of === "push" ? "push" : "shard"
-  }
+  return { channel: channel as ChannelToken, broadcast: sequence, of: of === "push" ? "push" : "shard" }
 }

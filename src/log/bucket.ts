@@ -59,9 +59,7 @@ export class Buckets extends Context.Service<
       const get = (bucket: BucketName, key: string) =>
         Effect.tryPromise({
           try: async () => {
-            const found = await jsm.streams.getMessage(bucketStream(bucket), {
-              last_by_subj: bucketSubject(bucket, key)
-            })
+            const found = await jsm.streams.getMessage(bucketStream(bucket), { last_by_subj: bucketSubject(bucket, key) })
             return found === null || found.data.length === 0 ? undefined : { key, value: found.json() as unknown, revision: found.seq }
           },
           catch: (cause) => new LogUnavailable({ operation: `get ${bucket}`, cause })
@@ -79,10 +77,7 @@ export class Buckets extends Context.Service<
           catch: (cause) => {
             const code = cause instanceof JetStreamApiError ? cause.code : undefined
             if (code === wrongLastSequence) return new AppendConflict({ subject: key })
-            return new LogUnavailable({
-              operation: code === wrongLastSequenceInFlight ? "in flight" : `put ${bucket}`,
-              cause
-            })
+            return new LogUnavailable({ operation: code === wrongLastSequenceInFlight ? "in flight" : `put ${bucket}`, cause })
           }
         })
 
@@ -107,38 +102,16 @@ export class Buckets extends Context.Service<
             if (status === 0) {
               const key = (msg.headers?.get("Nats-Subject") ?? "").slice(prefix.length)
               if (key !== metaKey && msg.data.length > 0)
-                entries.push({
-                  key,
-                  value: msg.json(),
-                  revision: Number(msg.headers?.get("Nats-Sequence"))
-                })
+                entries.push({ key, value: msg.json(), revision: Number(msg.headers?.get("Nats-Sequence")) })
               return
             }
             sub.unsubscribe()
-            if (status === 204)
-              resume(
-                Effect.succeed({
-                  entries,
-                  upTo: Number(msg.headers?.get("Nats-UpTo-Sequence") ?? 0)
-                })
-              )
-            else if (status === 413)
-              resume(
-                Effect.succeed({
-                  entries: undefined,
-                  upTo: Number.MAX_SAFE_INTEGER
-                })
-              )
+            if (status === 204) resume(Effect.succeed({ entries, upTo: Number(msg.headers?.get("Nats-UpTo-Sequence") ?? 0) }))
+            else if (status === 413) resume(Effect.succeed({ entries: undefined, upTo: Number.MAX_SAFE_INTEGER }))
             else fail(new Error(`multi-get answered ${status} ${msg.headers?.description}`))
           }
-          const sub = nc.subscribe(inbox, {
-            callback: answer,
-            timeout: multiGetMillis
-          })
-          const request = {
-            multi_last: [...filters, metaKey].map((key) => prefix + key),
-            batch: 1025
-          }
+          const sub = nc.subscribe(inbox, { callback: answer, timeout: multiGetMillis })
+          const request = { multi_last: [...filters, metaKey].map((key) => prefix + key), batch: 1025 }
           nc.publish(`$JS.API.DIRECT.GET.${bucketStream(bucket)}`, JSON.stringify(request), { reply: inbox })
           return Effect.sync(() => sub.unsubscribe())
         })
@@ -150,10 +123,7 @@ export class Buckets extends Context.Service<
           // A follower that lags behind answers with what it has, and says how far that is.
           if (upTo >= floor) return entries
           if (attempt === floorAttempts)
-            return yield* new LogUnavailable({
-              operation: `read ${bucket}`,
-              cause: new Error(`no replica reached revision ${floor}`)
-            })
+            return yield* new LogUnavailable({ operation: `read ${bucket}`, cause: new Error(`no replica reached revision ${floor}`) })
           yield* Effect.sleep("25 millis")
         }
       })

@@ -45,11 +45,7 @@ export class Followers extends Context.Service<
         Effect.gen(function* () {
           const held = yield* buckets.get("cache", keys.lease(name))
           const free = held === undefined || (held.value as { holder: string }).holder === ""
-          if (!free)
-            return yield* new LogUnavailable({
-              operation: "lease",
-              cause: new Error("held")
-            })
+          if (!free) return yield* new LogUnavailable({ operation: "lease", cause: new Error("held") })
           return yield* buckets.put("cache", keys.lease(name), { holder }, held?.revision ?? 0, { ttlSeconds: leaseSeconds })
         }).pipe(Effect.retry(again), Effect.orDie)
 
@@ -57,22 +53,16 @@ export class Followers extends Context.Service<
       const renew = Effect.fnUntraced(function* (name: FollowerName, lease: { revision: number }) {
         while (true) {
           yield* Effect.sleep(renewMillis)
-          lease.revision = yield* buckets
-            .put("cache", keys.lease(name), { holder }, lease.revision, {
-              ttlSeconds: leaseSeconds
-            })
-            .pipe(
-              Effect.timeout((leaseSeconds * 1000) / 2),
-              Effect.mapError((cause) => new LogUnavailable({ operation: "lease lost", cause }))
-            )
+          lease.revision = yield* buckets.put("cache", keys.lease(name), { holder }, lease.revision, { ttlSeconds: leaseSeconds }).pipe(
+            Effect.timeout((leaseSeconds * 1000) / 2),
+            Effect.mapError((cause) => new LogUnavailable({ operation: "lease lost", cause }))
+          )
         }
       })
 
       const release = (name: FollowerName, lease: { revision: number }) =>
         buckets
-          .put("cache", keys.lease(name), { holder: "" }, lease.revision, {
-            ttlSeconds: leaseSeconds
-          })
+          .put("cache", keys.lease(name), { holder: "" }, lease.revision, { ttlSeconds: leaseSeconds })
           .pipe(Effect.timeout("1 second"), Effect.ignore)
 
       const read = Effect.fnUntraced(function* (name: FollowerName, follower: Follower, lastCheckpoint: { seq: number; revision: number }) {
@@ -85,10 +75,7 @@ export class Followers extends Context.Service<
                 deliver_policy: "by_start_sequence",
                 opt_start_seq: follower.from + 1
               } as never)
-              return consumer.consume({
-                max_messages: batchMax * 2,
-                expires: 5_000
-              })
+              return consumer.consume({ max_messages: batchMax * 2, expires: 5_000 })
             },
             catch: (cause) => new LogUnavailable({ operation: `follow ${name}`, cause })
           }),
@@ -135,11 +122,7 @@ export class Followers extends Context.Service<
             const batch = waiting.splice(0, batchMax)
             yield* follower.apply(batch)
             applied = batch.at(-1)!.seq
-          } else if (ended)
-            return yield* new LogUnavailable({
-              operation: `follow ${name}`,
-              cause: new Error("the stream ended")
-            })
+          } else if (ended) return yield* new LogUnavailable({ operation: `follow ${name}`, cause: new Error("the stream ended") })
           const now = yield* Clock.currentTimeMillis
           if (now - savedAt < checkpointMillis) continue
           savedAt = now
@@ -152,10 +135,7 @@ export class Followers extends Context.Service<
           const lease = { revision: yield* acquire(name) }
           yield* Effect.addFinalizer(() => release(name, lease))
           const meta = yield* buckets.get(followers[name].checkpoint, metaKey)
-          const saved = {
-            seq: (meta?.value as { seq?: number } | undefined)?.seq ?? 0,
-            revision: meta?.revision ?? 0
-          }
+          const saved = { seq: (meta?.value as { seq?: number } | undefined)?.seq ?? 0, revision: meta?.revision ?? 0 }
           const work = Effect.gen(function* () {
             const follower = yield* start(saved.seq)
             return yield* read(name, follower, saved)

@@ -101,10 +101,7 @@ export class Log extends Context.Service<
     Effect.gen(function* () {
       const { js, jsm } = yield* Nats
       const attempt = <A>(operation: string, run: () => Promise<A>) =>
-        Effect.tryPromise({
-          try: run,
-          catch: (cause) => new LogUnavailable({ operation, cause })
-        })
+        Effect.tryPromise({ try: run, catch: (cause) => new LogUnavailable({ operation, cause }) })
 
       const read = (stream: StreamKey, query: { last_by_subj: string } | { seq: number }) =>
         attempt("read", () => jsm.streams.getMessage(streams[stream].name, query)).pipe(
@@ -122,20 +119,13 @@ export class Log extends Context.Service<
           headers,
           timeout: attemptMillis,
           ...(message.messageId === undefined ? {} : { msgID: message.messageId }),
-          expect: {
-            streamName: streams[stream].name,
-            ...(message.expect === undefined ? {} : { lastSubjectSequence: message.expect })
-          }
+          expect: { streamName: streams[stream].name, ...(message.expect === undefined ? {} : { lastSubjectSequence: message.expect }) }
         }
         const body = JSON.stringify(message.body)
         let uncertain = false
         while (true) {
           const result = yield* Effect.result(attempt(`append ${message.type}`, () => js.publish(message.subject, body, options)))
-          if (result._tag === "Success")
-            return {
-              seq: result.success.seq,
-              duplicate: result.success.duplicate
-            }
+          if (result._tag === "Success") return { seq: result.success.seq, duplicate: result.success.duplicate }
           const { cause } = result.failure
           const code = cause instanceof JetStreamApiError ? cause.code : undefined
           if (code === wrongLastSequence) {
@@ -168,10 +158,7 @@ export class Log extends Context.Service<
         while (remaining > 0) {
           const batch = yield* attempt("replay", async () => {
             const got: Array<Stored> = []
-            for await (const msg of await consumer.fetch({
-              max_messages: Math.min(remaining, 500),
-              expires: 5_000
-            })) {
+            for await (const msg of await consumer.fetch({ max_messages: Math.min(remaining, 500), expires: 5_000 })) {
               got.push(
                 toStored({
                   subject: msg.subject,

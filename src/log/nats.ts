@@ -23,23 +23,13 @@ const servers = (url: string) => {
       ? {}
       : password === ""
         ? { token: decodeURIComponent(username) }
-        : {
-            user: decodeURIComponent(username),
-            pass: decodeURIComponent(password)
-          }
-  return {
-    servers: parsed.map(({ host, protocol }) => `${protocol}//${host}`),
-    ...login
-  }
+        : { user: decodeURIComponent(username), pass: decodeURIComponent(password) }
+  return { servers: parsed.map(({ host, protocol }) => `${protocol}//${host}`), ...login }
 }
 
 export class Nats extends Context.Service<
   Nats,
-  {
-    readonly nc: NatsConnection
-    readonly js: JetStreamClient
-    readonly jsm: JetStreamManager
-  }
+  { readonly nc: NatsConnection; readonly js: JetStreamClient; readonly jsm: JetStreamManager }
 >()("bellcast/log/Nats") {
   /** Connects, and refuses a server that is too old. Reconnects for ever; what was under way meanwhile fails as unavailable. */
   static readonly layer = (options: NatsOptions) =>
@@ -51,11 +41,7 @@ export class Nats extends Context.Service<
             try: async () =>
               connect({
                 ...servers(options.url),
-                ...(options.credsFile === undefined
-                  ? {}
-                  : {
-                      authenticator: credsAuthenticator(await readFile(options.credsFile))
-                    }),
+                ...(options.credsFile === undefined ? {} : { authenticator: credsAuthenticator(await readFile(options.credsFile)) }),
                 name: options.name,
                 maxReconnectAttempts: -1,
                 reconnectTimeWait: 250,
@@ -73,10 +59,7 @@ export class Nats extends Context.Service<
         )
         const jsm = yield* Effect.tryPromise({
           try: async () => {
-            const jsm = await jetstreamManager(nc, {
-              timeout: 5_000,
-              sendRequiredApiLevel: true
-            } as Parameters<typeof jetstreamManager>[1])
+            const jsm = await jetstreamManager(nc, { timeout: 5_000, sendRequiredApiLevel: true } as Parameters<typeof jetstreamManager>[1])
             const { api } = await jsm.getAccountInfo()
             const level = (api as { level?: number }).level ?? 0
             if (level < apiLevelMin)

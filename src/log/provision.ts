@@ -81,9 +81,7 @@ const ensureConsumer = async (jsm: JetStreamManager, stream: string, spec: Consu
 const ensureBucket = async (jsm: JetStreamManager, nats: Nats["Service"], bucket: BucketName, replicas: number) => {
   await ensureStream(jsm, bucketConfig(buckets[bucket], replicas))
   await nats.js
-    .publish(bucketSubject(bucket, metaKey), JSON.stringify({ v: 1 }), {
-      expect: { lastSubjectSequence: 0 }
-    })
+    .publish(bucketSubject(bucket, metaKey), JSON.stringify({ v: 1 }), { expect: { lastSubjectSequence: 0 } })
     .catch((error: unknown) => {
       if (!(error instanceof JetStreamApiError)) throw error
     })

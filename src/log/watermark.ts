@@ -7,10 +7,7 @@ import { Nats } from "./nats.ts"
 /** Everything in LOG up to `log` can be read from the buckets at these revisions. */
 export interface Applied {
   readonly log: number
-  readonly floor: {
-    readonly subscriptions: number
-    readonly registrations: number
-  }
+  readonly floor: { readonly subscriptions: number; readonly registrations: number }
 }
 
 /** Announcements are core messages and may be missed: a waiter asks again this often. */
@@ -29,10 +26,7 @@ export class Watermark extends Context.Service<
     Watermark,
     Effect.gen(function* () {
       const { nc } = yield* Nats
-      let latest: Applied = {
-        log: 0,
-        floor: { subscriptions: 0, registrations: 0 }
-      }
+      let latest: Applied = { log: 0, floor: { subscriptions: 0, registrations: 0 } }
       let own: Applied | undefined
       const waiters = new Map<Deferred.Deferred<Applied>, number>()
 

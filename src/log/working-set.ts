@@ -30,14 +30,9 @@ export const makeWorkingSet = Effect.fnUntraced(function* <V>(bucket: BucketName
     Effect.forEach(
       [...new Set(keys)].filter((key) => !entries.has(key)),
       (key) =>
-        buckets.get(bucket, key).pipe(
-          Effect.map((entry) =>
-            entries.set(key, {
-              value: entry?.value as V | undefined,
-              revision: entry?.revision ?? 0
-            })
-          )
-        ),
+        buckets
+          .get(bucket, key)
+          .pipe(Effect.map((entry) => entries.set(key, { value: entry?.value as V | undefined, revision: entry?.revision ?? 0 }))),
       { concurrency: ioConcurrency, discard: true }
     )
 
