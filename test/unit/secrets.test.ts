@@ -1,0 +1,194 @@
+// The secrets of a process: which are refused, and that those made once are kept as they are.
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { ConfigProvider, Effect, Layer, Redacted, Result } from "effect"
+import webpush from "web-push"
+import { Settings } from "#config"
+import { keyPairFault, Secrets, subjectFault } from "../../src/secrets.ts"
+
+describe("a VAPID subject", () => {
+  it.for(["mailto:ops@example.com", "mailto:a.b+c@mail.example.co.uk", "https://example.com", "https://example.com/contact?a=b"])(
+    "may be %s",
+    (subject) => {
+      assert.isUndefined(subjectFault(subject))
+    }
+  )
+
+  it.for([
+    ...["", "ops@example.com", "mailto:", "mailto:ops", "mailto:ops@", "mailto: ops@example.com", "mailto:<ops@example.com>"],
+    ...["mailto:ops@exam ple.com", "mailto:a@b@example.com", "http://example.com", "https://", "https://exa mple.com", "tel:123"],
+    ...["mailto:ops@localhost", "mailto:ops@printer.local", "https://localhost", "https://localhost:8443/", "https://printer.local/"],
+    " mailto:ops@example.com"
+  ])("may not be %j", (subject) => {
+    assert.isString(subjectFault(subject))
+  })
+})
+
+const pair = webpush.generateVAPIDKeys()
+const other = webpush.generateVAPIDKeys()
+
+describe("a VAPID key pair", () => {
+  it("is one that web-push makes", () => {
+    assert.isUndefined(keyPairFault(pair.publicKey, pair.privateKey))
+  })
+
+  const point = Buffer.from(pair.publicKey, "base64url")
+  const changed = (first: number) => Buffer.concat([Buffer.from([first]), point.subarray(1)]).toString("base64url")
+  it.for([
+    ["a public key of somebody else", other.publicKey, pair.privateKey, /does not belong/],
+    ["no public key", "", pair.privateKey, /public key must be 65 bytes/],
+    ["a public key cut short", point.subarray(0, 64).toString("base64url"), pair.privateKey, /public key must be 65 bytes/],
+    ["a public key in hybrid form", changed(6), pair.privateKey, /uncompressed/],
+    [
+      "a compressed public key",
+      Buffer.concat([Buffer.from([2]), point.subarray(1, 33)]).toString("base64url"),
+      pair.privateKey,
+      /65 bytes/
+    ],
+    ["no private key", pair.publicKey, "", /private key must be 32 bytes/],
+    ["a private key that is too long", pair.publicKey, Buffer.alloc(33, 1).toString("base64url"), /32 bytes/],
+    ["a private key of zero", pair.publicKey, Buffer.alloc(32).toString("base64url"), /no P-256 key/],
+    ["a private key beyond the order of the curve", pair.publicKey, Buffer.alloc(32, 255).toString("base64url"), /no P-256 key/]
+  ] as const)("is refused with %s", ([, publicKey, privateKey, why]) => {
+    assert.match(keyPairFault(publicKey, privateKey) ?? "", why)
+  })
+})
+
+const read = (env: Readonly<Record<string, string>>) =>
+  Effect.gen(function* () {
+    const { useridHmacSecret, vapid, vapidPublicKey } = yield* Secrets
+    const plain = { useridHmacSecret: Redacted.value(useridHmacSecret), vapidPublicKey }
+    return vapid === undefined ? plain : { ...plain, subject: vapid.subject, vapidPrivateKey: Redacted.value(vapid.privateKey) }
+  }).pipe(
+    Effect.provide(Secrets.layer.pipe(Layer.provide(Settings.layer), Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(env))))),
+    Effect.result,
+    Effect.runPromise
+  )
+
+/** What stopped the start. */
+const fault = async (env: Readonly<Record<string, string>>) => {
+  const result = await read(env)
+  return Result.isFailure(result) ? result.failure.message : "nothing"
+}
+
+const folder = async () => {
+  const parent = await mkdtemp(join(tmpdir(), "bellcast-secrets-"))
+  return {
+    dir: join(parent, "data"),
+    [Symbol.asyncDispose]: () => rm(parent, { recursive: true, force: true })
+  }
+}
+
+describe("beside the embedded server", () => {
+  it("secrets are made once, for their owner's eyes only, and are the same on the next start", async () => {
+    await using data = await folder()
+    const env = { BELLCAST_DATA_DIR: data.dir }
+    const first = Result.getOrThrow(await read(env))
+    const file = join(data.dir, "secrets.json")
+    assert.strictEqual((await stat(file)).mode & 0o777, 0o600)
+    const text = await readFile(file, "utf8")
+    assert.deepStrictEqual(Result.getOrThrow(await read(env)), first)
+    assert.strictEqual(await readFile(file, "utf8"), text)
+    assert.deepStrictEqual(await readdir(data.dir), ["secrets.json"])
+    assert.strictEqual(first.vapidPublicKey, JSON.parse(text).vapidPublicKey)
+    assert.isAtLeast(Buffer.from(first.useridHmacSecret, "base64url").length, 32)
+  })
+
+  it("secrets differ from those of another data folder", async () => {
+    await using a = await folder()
+    await using b = await folder()
+    const [first, second] = [await read({ BELLCAST_DATA_DIR: a.dir }), await read({ BELLCAST_DATA_DIR: b.dir })].map(Result.getOrThrow)
+    assert.notStrictEqual(first?.useridHmacSecret, second?.useridHmacSecret)
+    assert.notStrictEqual(first?.vapidPublicKey, second?.vapidPublicKey)
+  })
+
+  it("a damaged file stops the start and is left as it is", async () => {
+    await using data = await folder()
+    const env = { BELLCAST_DATA_DIR: data.dir }
+    await read(env)
+    const file = join(data.dir, "secrets.json")
+    const whole = await readFile(file, "utf8")
+    for (const damaged of ["", "{}", whole.slice(0, -20), whole.replace("vapidPublicKey", "vapid"), "[]"]) {
+      await writeFile(file, damaged)
+      assert.include(await fault(env), `${file} cannot be read`)
+      assert.strictEqual(await readFile(file, "utf8"), damaged)
+    }
+  })
+
+  it("a kept key pair that does not fit together stops the start", async () => {
+    await using data = await folder()
+    const env = { BELLCAST_DATA_DIR: data.dir }
+    await read(env)
+    const file = join(data.dir, "secrets.json")
+    await writeFile(
+      file,
+      JSON.stringify({
+        ...JSON.parse(await readFile(file, "utf8")),
+        vapidPublicKey: other.publicKey
+      })
+    )
+    assert.match(await fault(env), /does not belong/)
+  })
+
+  it("what the environment gives goes before what is kept", async () => {
+    await using data = await folder()
+    const secrets = { BELLCAST_USERID_HMAC_SECRET: "given", BELLCAST_VAPID_SUBJECT: "mailto:ops@example.org" }
+    const result = Result.getOrThrow(await read({ BELLCAST_DATA_DIR: data.dir, ...secrets }))
+    assert.deepInclude(result, { useridHmacSecret: "given", subject: "mailto:ops@example.org" })
+  })
+})
+
+describe("beside an existing server", () => {
+  const all = {
+    BELLCAST_NATS_URL: "nats://127.0.0.1:4222",
+    BELLCAST_USERID_HMAC_SECRET: "secret",
+    BELLCAST_VAPID_PUBLIC_KEY: pair.publicKey,
+    BELLCAST_VAPID_PRIVATE_KEY: pair.privateKey,
+    BELLCAST_VAPID_SUBJECT: "mailto:ops@example.com"
+  }
+  const without = (name: keyof typeof all) => Object.fromEntries(Object.entries(all).filter(([key]) => key !== name))
+
+  it("secrets come from the environment, and no file is made", async () => {
+    await using data = await folder()
+    const result = Result.getOrThrow(await read({ ...all, BELLCAST_DATA_DIR: data.dir }))
+    assert.deepStrictEqual(result, {
+      useridHmacSecret: "secret",
+      vapidPublicKey: pair.publicKey,
+      vapidPrivateKey: pair.privateKey,
+      subject: "mailto:ops@example.com"
+    })
+    assert.isTrue(
+      await stat(data.dir).then(
+        () => false,
+        () => true
+      )
+    )
+  })
+
+  it.for(["BELLCAST_USERID_HMAC_SECRET", "BELLCAST_VAPID_PUBLIC_KEY", "BELLCAST_VAPID_PRIVATE_KEY", "BELLCAST_VAPID_SUBJECT"] as const)(
+    "the start stops for want of %s, and says so",
+    async (name) => {
+      assert.isTrue((await fault(without(name))).startsWith(`${name} must be set`))
+    }
+  )
+
+  it("a process that delivers nothing needs neither the private key nor the subject, and does not hold them", async () => {
+    const { BELLCAST_VAPID_PRIVATE_KEY, BELLCAST_VAPID_SUBJECT, ...some } = all
+    const expected = { useridHmacSecret: "secret", vapidPublicKey: pair.publicKey }
+    assert.deepStrictEqual(Result.getOrThrow(await read({ ...some, BELLCAST_ROLES: "gateway,tally" })), expected)
+    assert.deepStrictEqual(Result.getOrThrow(await read({ ...all, BELLCAST_ROLES: "gateway" })), expected)
+  })
+
+  it("a subject, a key pair or a secret that cannot be used stops the start, and is not shown", async () => {
+    assert.match(
+      await fault({ ...all, BELLCAST_VAPID_SUBJECT: "mailto:ops@localhost" }),
+      /^BELLCAST_VAPID_SUBJECT must name a public domain/
+    )
+    const mixed = await fault({ ...all, BELLCAST_VAPID_PUBLIC_KEY: other.publicKey })
+    assert.match(mixed, /^BELLCAST_VAPID_PUBLIC_KEY and BELLCAST_VAPID_PRIVATE_KEY: /)
+    assert.notInclude(mixed, pair.privateKey)
+    assert.match(await fault({ ...all, BELLCAST_USERID_HMAC_SECRET: "" }), /^BELLCAST_USERID_HMAC_SECRET must /)
+  })
+})
