@@ -1,202 +1,140 @@
 // Which nats-server is taken, with small scripts in the place of servers.
-import {
-	chmod,
-	mkdir,
-	mkdtemp,
-	readdir,
-	readFile,
-	rm,
-	writeFile,
-} from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { assert, describe, it } from "@effect/vitest";
-import { locateIn } from "#embedded/locate.ts";
-import { install, type Place } from "#embedded/place.ts";
-import { isAtLeast, parseVersion } from "#embedded/version.ts";
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { locateIn } from "#embedded/locate.ts"
+import { install, type Place } from "#embedded/place.ts"
+import { isAtLeast, parseVersion } from "#embedded/version.ts"
 
 describe("the version of a nats-server", () => {
-	it("is read from what --version prints", () => {
-		assert.strictEqual(parseVersion("nats-server: v2.15.1\n"), "2.15.1");
-		assert.strictEqual(
-			parseVersion("nats-server: v2.14.0-RC.1\n"),
-			"2.14.0-RC.1",
-		);
-		assert.isUndefined(parseVersion("nats-streaming-server version 0.25.6"));
-		assert.isUndefined(parseVersion(""));
-	});
+  it("is read from what --version prints", () => {
+    assert.strictEqual(parseVersion("nats-server: v2.15.1\n"), "2.15.1")
+    assert.strictEqual(parseVersion("nats-server: v2.14.0-RC.1\n"), "2.14.0-RC.1")
+    assert.isUndefined(parseVersion("nats-streaming-server version 0.25.6"))
+    assert.isUndefined(parseVersion(""))
+  })
 
-	it("is compared number by number, and a preview is older than its release", () => {
-		assert.isTrue(isAtLeast("2.14.0", "2.14.0"));
-		assert.isTrue(isAtLeast("2.15.1", "2.14.0"));
-		assert.isTrue(isAtLeast("2.100.0", "2.14.0"));
-		assert.isTrue(isAtLeast("3.0.0", "2.14.0"));
-		assert.isTrue(isAtLeast("2.14.1-RC.1", "2.14.0"));
-		assert.isFalse(isAtLeast("2.9.25", "2.14.0"));
-		assert.isFalse(isAtLeast("1.99.0", "2.14.0"));
-		assert.isFalse(isAtLeast("2.14.0-RC.1", "2.14.0"));
-	});
-});
+  it("is compared number by number, and a preview is older than its release", () => {
+    assert.isTrue(isAtLeast("2.14.0", "2.14.0"))
+    assert.isTrue(isAtLeast("2.15.1", "2.14.0"))
+    assert.isTrue(isAtLeast("2.100.0", "2.14.0"))
+    assert.isTrue(isAtLeast("3.0.0", "2.14.0"))
+    assert.isTrue(isAtLeast("2.14.1-RC.1", "2.14.0"))
+    assert.isFalse(isAtLeast("2.9.25", "2.14.0"))
+    assert.isFalse(isAtLeast("1.99.0", "2.14.0"))
+    assert.isFalse(isAtLeast("2.14.0-RC.1", "2.14.0"))
+  })
+})
 
-const prints = (version: string) => `echo "nats-server: v${version}"`;
+const prints = (version: string) => `echo "nats-server: v${version}"`
 
 /** A machine with nothing on its PATH but these; a key is `FOLDER/COMMAND`. */
-const withMachine = async (
-	commands: Readonly<Record<string, string>>,
-	work: (place: Place, root: string) => Promise<void>,
-) => {
-	const root = await mkdtemp(join(tmpdir(), "bellcast-locate-"));
-	for (const folder of ["bin", "tools", "elsewhere"])
-		await mkdir(join(root, folder));
-	for (const [name, script] of Object.entries(commands)) {
-		await writeFile(join(root, name), `#!/bin/sh\n${script}\n`);
-		await chmod(join(root, name), 0o755);
-	}
-	const signal = AbortSignal.timeout(10_000);
-	const place = {
-		explicit: undefined,
-		path: join(root, "bin"),
-		toolsDir: join(root, "tools"),
-		say: () => undefined,
-		signal,
-	};
-	await work(place, root).finally(() =>
-		rm(root, { recursive: true, force: true }),
-	);
-};
+const withMachine = async (commands: Readonly<Record<string, string>>, work: (place: Place, root: string) => Promise<void>) => {
+  const root = await mkdtemp(join(tmpdir(), "bellcast-locate-"))
+  for (const folder of ["bin", "tools", "elsewhere"]) await mkdir(join(root, folder))
+  for (const [name, script] of Object.entries(commands)) {
+    await writeFile(join(root, name), `#!/bin/sh\n${script}\n`)
+    await chmod(join(root, name), 0o755)
+  }
+  const signal = AbortSignal.timeout(10_000)
+  const place = {
+    explicit: undefined,
+    path: join(root, "bin"),
+    toolsDir: join(root, "tools"),
+    say: () => undefined,
+    signal
+  }
+  await work(place, root).finally(() => rm(root, { recursive: true, force: true }))
+}
 
 const failure = (located: Promise<string>): Promise<string> =>
-	located.then(
-		(file) => `found ${file}`,
-		(error: Error) => error.message,
-	);
+  located.then(
+    (file) => `found ${file}`,
+    (error: Error) => error.message
+  )
 
 describe("locate", () => {
-	it("takes the named one before all others", () =>
-		withMachine(
-			{
-				"elsewhere/mine": prints("2.14.3"),
-				"bin/nats-server": prints("2.15.1"),
-				"tools/nats-server": prints("2.15.1"),
-			},
-			async (place, root) => {
-				const explicit = join(root, "elsewhere/mine");
-				assert.strictEqual(await locateIn({ ...place, explicit }), explicit);
-			},
-		));
+  it("takes the named one before all others", () =>
+    withMachine(
+      {
+        "elsewhere/mine": prints("2.14.3"),
+        "bin/nats-server": prints("2.15.1"),
+        "tools/nats-server": prints("2.15.1")
+      },
+      async (place, root) => {
+        const explicit = join(root, "elsewhere/mine")
+        assert.strictEqual(await locateIn({ ...place, explicit }), explicit)
+      }
+    ))
 
-	it("fails at once when the named one is too old, missing or something else, though others would do", () =>
-		withMachine(
-			{
-				"elsewhere/old": prints("2.10.1"),
-				"elsewhere/other": "echo hello",
-				"bin/nats-server": prints("2.15.1"),
-			},
-			async (place, root) => {
-				const named = (name: string) =>
-					failure(
-						locateIn({ ...place, explicit: join(root, "elsewhere", name) }),
-					);
-				assert.match(
-					await named("old"),
-					/^BELLCAST_NATS_SERVER: .*old is 2\.10\.1, older than 2\.14\.0/,
-				);
-				assert.match(
-					await named("other"),
-					/^BELLCAST_NATS_SERVER: .*not a nats-server: it printed "hello"/,
-				);
-				assert.match(
-					await named("missing"),
-					/^BELLCAST_NATS_SERVER: .*missing does not exist/,
-				);
-			},
-		));
+  it("fails at once when the named one is too old, missing or something else, though others would do", () =>
+    withMachine(
+      {
+        "elsewhere/old": prints("2.10.1"),
+        "elsewhere/other": "echo hello",
+        "bin/nats-server": prints("2.15.1")
+      },
+      async (place, root) => {
+        const named = (name: string) => failure(locateIn({ ...place, explicit: join(root, "elsewhere", name) }))
+        assert.match(await named("old"), /^BELLCAST_NATS_SERVER: .*old is 2\.10\.1, older than 2\.14\.0/)
+        assert.match(await named("other"), /^BELLCAST_NATS_SERVER: .*not a nats-server: it printed "hello"/)
+        assert.match(await named("missing"), /^BELLCAST_NATS_SERVER: .*missing does not exist/)
+      }
+    ))
 
-	it("takes the one on PATH when it is new enough, else the one fetched earlier", async () => {
-		const machine = (onPath: string) => ({
-			"bin/nats-server": prints(onPath),
-			"tools/nats-server": prints("2.15.1"),
-		});
-		await withMachine(machine("2.14.0"), async (place, root) =>
-			assert.strictEqual(await locateIn(place), join(root, "bin/nats-server")),
-		);
-		await withMachine(machine("2.9.25"), async (place, root) =>
-			assert.strictEqual(
-				await locateIn(place),
-				join(root, "tools/nats-server"),
-			),
-		);
-	});
+  it("takes the one on PATH when it is new enough, else the one fetched earlier", async () => {
+    const machine = (onPath: string) => ({
+      "bin/nats-server": prints(onPath),
+      "tools/nats-server": prints("2.15.1")
+    })
+    await withMachine(machine("2.14.0"), async (place, root) => assert.strictEqual(await locateIn(place), join(root, "bin/nats-server")))
+    await withMachine(machine("2.9.25"), async (place, root) => assert.strictEqual(await locateIn(place), join(root, "tools/nats-server")))
+  })
 
-	it("says in one message what was tried, why it failed and what to do", () =>
-		withMachine(
-			{
-				"bin/nats-server": prints("2.9.25"),
-				"bin/docker": "echo Cannot connect to the Docker daemon >&2; exit 1",
-			},
-			async (place) => {
-				const message = await failure(locateIn(place));
-				assert.match(message, /^ {2}BELLCAST_NATS_SERVER: not set$/m);
-				assert.match(
-					message,
-					/^ {2}PATH: .* is 2\.9\.25, older than 2\.14\.0$/m,
-				);
-				assert.match(message, /^ {2}\.tools\/nats-server: none there$/m);
-				assert.match(
-					message,
-					/^ {2}Debian package \(sid\): no apt-get on PATH$/m,
-				);
-				assert.match(message, /^ {2}go install: no go on PATH$/m);
-				assert.match(
-					message,
-					/^ {2}Docker image: Cannot connect to the Docker daemon$/m,
-				);
-				assert.match(
-					message,
-					/^Shortest way: .*BELLCAST_NATS_SERVER.*BELLCAST_NATS_URL/m,
-				);
-			},
-		));
+  it("says in one message what was tried, why it failed and what to do", () =>
+    withMachine(
+      {
+        "bin/nats-server": prints("2.9.25"),
+        "bin/docker": "echo Cannot connect to the Docker daemon >&2; exit 1"
+      },
+      async (place) => {
+        const message = await failure(locateIn(place))
+        assert.match(message, /^ {2}BELLCAST_NATS_SERVER: not set$/m)
+        assert.match(message, /^ {2}PATH: .* is 2\.9\.25, older than 2\.14\.0$/m)
+        assert.match(message, /^ {2}\.tools\/nats-server: none there$/m)
+        assert.match(message, /^ {2}Debian package \(sid\): no apt-get on PATH$/m)
+        assert.match(message, /^ {2}go install: no go on PATH$/m)
+        assert.match(message, /^ {2}Docker image: Cannot connect to the Docker daemon$/m)
+        assert.match(message, /^Shortest way: .*BELLCAST_NATS_SERVER.*BELLCAST_NATS_URL/m)
+      }
+    ))
 
-	it("copies the server out of Docker's image where nothing else is, and leaves no container behind", () => {
-		// `docker cp CONTAINER:/nats-server FILE`, and a note of every call.
-		const docker = `PATH=/usr/bin:/bin
+  it("copies the server out of Docker's image where nothing else is, and leaves no container behind", () => {
+    // `docker cp CONTAINER:/nats-server FILE`, and a note of every call.
+    const docker = `PATH=/usr/bin:/bin
       echo "$@" >> "$(dirname "$0")/../calls"
       case $1 in
         create) echo c0ffee ;;
         cp) printf '#!/bin/sh\\n${prints("2.15.1")}\\n' > "$3"; chmod +x "$3" ;;
-      esac`;
-		return withMachine({ "bin/docker": docker }, async (place, root) => {
-			assert.strictEqual(
-				await locateIn(place),
-				join(root, "tools/nats-server"),
-			);
-			assert.deepStrictEqual(await readdir(place.toolsDir), ["nats-server"]);
-			assert.match(
-				await readFile(join(root, "calls"), "utf8"),
-				/^create nats:2\.15\.1$.*^rm c0ffee$/ms,
-			);
-		});
-	});
+      esac`
+    return withMachine({ "bin/docker": docker }, async (place, root) => {
+      assert.strictEqual(await locateIn(place), join(root, "tools/nats-server"))
+      assert.deepStrictEqual(await readdir(place.toolsDir), ["nats-server"])
+      assert.match(await readFile(join(root, "calls"), "utf8"), /^create nats:2\.15\.1$.*^rm c0ffee$/ms)
+    })
+  })
 
-	it("puts a fetched server in place whole, however many fetch at once, and keeps none that does not run", () =>
-		withMachine({}, async (place) => {
-			const fetch = (script: string) => async (folder: string) => {
-				const file = join(folder, "fetched");
-				await writeFile(file, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
-				return file;
-			};
-			await Promise.all(
-				[1, 2, 3, 4].map(() => install(place, fetch(prints("2.15.1")))),
-			);
-			assert.match(
-				await failure(install(place, fetch("exit 3"))),
-				/ended with 3/,
-			);
-			assert.deepStrictEqual(await readdir(place.toolsDir), ["nats-server"]);
-			assert.strictEqual(
-				await locateIn(place),
-				join(place.toolsDir, "nats-server"),
-			);
-		}));
-});
+  it("puts a fetched server in place whole, however many fetch at once, and keeps none that does not run", () =>
+    withMachine({}, async (place) => {
+      const fetch = (script: string) => async (folder: string) => {
+        const file = join(folder, "fetched")
+        await writeFile(file, `#!/bin/sh\n${script}\n`, { mode: 0o755 })
+        return file
+      }
+      await Promise.all([1, 2, 3, 4].map(() => install(place, fetch(prints("2.15.1")))))
+      assert.match(await failure(install(place, fetch("exit 3"))), /ended with 3/)
+      assert.deepStrictEqual(await readdir(place.toolsDir), ["nats-server"])
+      assert.strictEqual(await locateIn(place), join(place.toolsDir, "nats-server"))
+    }))
+})
