@@ -1,4 +1,5 @@
 // Starts nats-server with JetStream on a folder and waits until it takes connections.
+import { randomUUID } from "node:crypto"
 import { chmod, mkdir, rename, rm, writeFile } from "node:fs/promises"
 import { createServer } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
@@ -88,7 +89,7 @@ export const launch = async (options: LaunchOptions): Promise<RunningServer> => 
   // A server that was killed left its address behind.
   await rm(folder.ports, { recursive: true, force: true })
   await mkdir(folder.ports, { recursive: true })
-  const draft = `${folder.config}.${process.pid}`
+  const draft = `${folder.config}.${randomUUID()}`
   await writeFile(draft, configOf(folder, port === anyPort || (await isFree(port)) ? port : anyPort, syncInterval))
   // Renamed: a server that starts at the same moment must not read half of it.
   await rename(draft, folder.config)
