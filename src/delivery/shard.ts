@@ -6,6 +6,7 @@ import type { ShardJob } from "#domain/job.ts"
 import type { PushResult } from "#domain/outcome.ts"
 import { type Delivery, done, later, never } from "#log/consume.ts"
 import { Log } from "#log/log.ts"
+import type { UserToken } from "#streams/tokens.ts"
 import { audience } from "./audience.ts"
 import { makePayloads } from "./payloads.ts"
 import { Sender, type Target } from "./push/send.ts"
@@ -13,7 +14,7 @@ import { conflictLeaves, makeRecord, outcomeSubject, patiently, type Recorded } 
 
 /** Results in one outcome message: 64 of about 200 bytes are a third of what WORK takes. */
 const resultsMax = 64
-const flushMillis = 50
+const flushMillis = 100
 
 const pushKey = (user: string, id: string) => `${user}.${id}`
 
@@ -25,6 +26,13 @@ interface Past {
   readonly results: ReadonlyMap<string, PushResult>
 }
 
+/** Stands for a subscription that is no more. */
+const nobody = ({ subscription, user }: PushResult): Target => ({
+  user: user as UserToken,
+  id: subscription,
+  stored: { seq: 0, lastModified: 0, data: { endpoint: "https://gone.invalid/", keys: { auth: "", p256dh: "" } } }
+})
+
 const nothing: Past = { seq: 0, declared: 0, final: false, results: new Map() }
 
 /** `draining()` turns true when the process is told to stop: what is in hand is finished, the rest is left to others. */
@@ -34,6 +42,8 @@ export const makeShard = Effect.fnUntraced(function* (permits: Semaphore.Semapho
   const record = yield* makeRecord
   const payload = yield* makePayloads
   const { unrecordedPushesMax } = yield* Settings
+  // Two large shards at a time, or many small ones: a crowd of large ones would share out the permits until each outcome held a handful.
+  const admission = yield* Semaphore.make(2 * unrecordedPushesMax)
 
   const pastOf = Effect.fnUntraced(function* (subject: string) {
     if ((yield* log.last("work", subject)) === undefined) return nothing
@@ -102,9 +112,10 @@ export const makeShard = Effect.fnUntraced(function* (permits: Semaphore.Semapho
 
   /** Jobs of pushes that wait for another try: an earlier delivery may have died before it wrote them. */
   const ensureRetries = Effect.fnUntraced(function* (job: ShardJob, past: Past, targets: ReadonlyArray<Target>) {
-    const list = targets.flatMap((target): ReadonlyArray<Recorded> => {
-      const result = past.results.get(pushKey(target.user, target.id))
-      return result?.fate === "retrying" ? [{ target, result }] : []
+    const present = new Map(targets.map((target) => [pushKey(target.user, target.id), target]))
+    const list = [...past.results].flatMap(([key, result]): ReadonlyArray<Recorded> => {
+      // One who left meanwhile still needs a last outcome; the retry will find nobody and say so.
+      return result.fate === "retrying" ? [{ target: present.get(key) ?? nobody(result), result }] : []
     })
     yield* record.after(job, list)
   })
@@ -118,6 +129,7 @@ export const makeShard = Effect.fnUntraced(function* (permits: Semaphore.Semapho
     const targets = yield* audience(message)
     yield* ensureRetries(message, past, targets)
     if (past.final) return done
-    return yield* run(message, past, targets, found.padded).pipe(conflictLeaves)
+    const weight = Math.min(Math.max(1, targets.length), unrecordedPushesMax)
+    return yield* run(message, past, targets, found.padded).pipe(conflictLeaves, admission.withPermits(weight))
   })
 })

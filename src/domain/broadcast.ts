@@ -81,12 +81,12 @@ export const payloadOf = (body: BroadcastBody): Uint8Array | undefined =>
 /** Why a broadcast in the log is not sent. */
 export const BroadcastRejected = Schema.Struct({ broadcast: Schema.Int, subject: Schema.String, reason: Schema.String, at: Schema.Int })
 
-/**
- * How deep to cut a channel of so many registrations: 16^depth shards of at most about 250 registrations each, because one
- * multi-get returns up to 1024 entries and a crashed worker repeats at most what it had not recorded.
- */
+/** Registrations in a shard, on average at most. One multi-get returns up to 1024; shards differ in size by chance. */
+const registrationsPerShard = 600
+
+/** How deep to cut a channel of so many registrations: into 16^depth shards. */
 export const shardDepth = (registrations: number): number => {
   let depth = 0
-  while (depth < 4 && registrations > 250 * 16 ** depth) depth++
+  while (depth < 4 && registrations > registrationsPerShard * 16 ** depth) depth++
   return depth
 }

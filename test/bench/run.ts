@@ -2,11 +2,14 @@
 // sync always), beside a plain loop over web-push and beside the ceiling, against the same sink over TLS in the same run. It prints ratios and
 // asserts nothing: machines are noisy. BENCH_SUBSCRIPTIONS (default 10000) sets the size, BENCH_ROUNDS (default 3) the repetitions.
 import { fork } from "node:child_process"
-import { readFileSync } from "node:fs"
-import { cpus } from "node:os"
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { cpus, tmpdir } from "node:os"
+import { join as path } from "node:path"
 import { fileURLToPath } from "node:url"
+import { Effect } from "effect"
+import { launch } from "#embedded/launch.ts"
+import { locateNatsServer } from "#embedded/locate.ts"
 import { finished, join, publish } from "../support/client.ts"
-import { startNats } from "../support/nats.ts"
 import { startService, vapid } from "../support/service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
 import { trustingEnvironment } from "../support/tls.ts"
@@ -41,9 +44,11 @@ const runChild = (file: string, order: unknown): Promise<Figures> =>
 const median = (values: ReadonlyArray<number>): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!
 const say = (line: string) => process.stdout.write(`${line}\n`)
 
-await using nats = await startNats()
+// The binary, not a container: its CPU time is read from its process.
+const folder = mkdtempSync(path(tmpdir(), "bellcast-bench-"))
+const nats = await launch({ binary: await Effect.runPromise(locateNatsServer), folder })
 await using sink = await spawnPushService({ tls: true, decrypt: false, host: "localhost" })
-await using service = await startService({ natsUrl: nats.url, env: { ...trustingEnvironment, BELLCAST_LOG_LEVEL: "warn" } })
+await using service = await startService({ natsUrl: nats.url, env: { ...trustingEnvironment } })
 say(
   `${size} subscriptions, payload ${payload.length} bytes, ${cpus().length} cores (${cpus()[0]?.model.trim()}), Node ${process.versions.node}; median of ${rounds} rounds`
 )
@@ -90,4 +95,7 @@ const natsShare = median(results.service.map(({ natsCpuSeconds }) => (natsCpuSec
 say(
   `\nof Bellcast's CPU, nats-server: ${natsShare.toFixed(3)} s / 1000; peak memory: service ${peakMebibytesOf(service.process.pid!).toFixed(0)} MiB, nats-server ${peakMebibytesOf(nats.pid).toFixed(0)} MiB`
 )
+await service.stop()
+await nats.stop()
+rmSync(folder, { recursive: true, force: true })
 process.exit(0)

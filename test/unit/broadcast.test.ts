@@ -107,26 +107,26 @@ describe("the depth to which a channel is cut", () => {
   it.for([
     [0, 0],
     [1, 0],
-    [250, 0],
-    [251, 1],
-    [4_000, 1],
-    [4_001, 2],
-    [64_000, 2],
-    [64_001, 3],
-    [1_024_000, 3],
-    [1_024_001, 4],
+    [600, 0],
+    [601, 1],
+    [9_600, 1],
+    [9_601, 2],
+    [153_600, 2],
+    [153_601, 3],
+    [2_457_600, 3],
+    [2_457_601, 4],
     [100_000_000, 4]
   ] as const)("for %i registrations is %i", ([registrations, depth]) => {
     assert.strictEqual(shardDepth(registrations), depth)
   })
 
-  it("never gives a shard more than 250 registrations on average, until there are 65,536 shards", () => {
+  it("never gives a shard more than 600 registrations on average, until there are 65,536 shards", () => {
     fc.assert(
-      fc.property(fc.nat(250 * 16 ** 4), (registrations) => {
+      fc.property(fc.nat(600 * 16 ** 4), (registrations) => {
         const depth = shardDepth(registrations)
-        assert.isAtMost(registrations / 16 ** depth, 250)
+        assert.isAtMost(registrations / 16 ** depth, 600)
         // No deeper than needed: a small channel is one multi-get.
-        if (depth > 0) assert.isAbove(registrations / 16 ** (depth - 1), 250)
+        if (depth > 0) assert.isAbove(registrations / 16 ** (depth - 1), 600)
       })
     )
   })
