@@ -19,7 +19,7 @@ PACKAGES := node_modules/.package-lock.json
 VITEST := vitest run --testTimeout=60000 --hookTimeout=120000 $(VITEST_FLAGS)
 BELLCAST := node src/cli/main.ts
 
-.PHONY: help install run dev check fmt test e2e bench streams listen audit replay redrive rebuild keys
+.PHONY: help install run dev check fmt test e2e bench streams listen audit dead rebuild
 
 help: ## List the targets.
 	@awk -F ': .*## ' '/^[a-z0-9]+:.* ## / { printf "  %-9s %s\n", $$1, $$2 }' Makefile
@@ -69,20 +69,14 @@ bench: install ## Deliveries per second and per CPU second, beside a plain loop.
 streams: install ## What flows: every stream, consumer and bucket.
 	@$(BELLCAST) streams $(ARGS)
 
-listen: install ## Be a browser: make listen CHANNEL=news prints what arrives.
+listen: install ## Be a browser in the terminal: make listen CHANNEL=news prints what arrives.
 	@$(FOREGROUND) $(BELLCAST) listen $(CHANNEL) $(ARGS)
 
-audit: install ## What became of a broadcast: make audit ARGS="news BROADCAST".
-	@$(BELLCAST) audit $(ARGS)
+audit: install ## What became of every push of a broadcast: make audit BROADCAST=3.
+	@$(BELLCAST) audit $(BROADCAST) $(ARGS)
 
-replay: install ## Read the log again from a point in time.
-	@$(BELLCAST) replay $(ARGS)
+dead: install ## The pushes that were given up: make dead, or make dead BROADCAST=3.
+	@$(BELLCAST) dead $(BROADCAST) $(ARGS)
 
-redrive: install ## Send dead letters again.
-	@$(BELLCAST) redrive $(ARGS)
-
-rebuild: install ## Delete the buckets and make them again from the log.
+rebuild: install ## Delete the buckets and make them again from the streams (stop the service first).
 	@$(BELLCAST) rebuild $(ARGS)
-
-keys: install ## Make a VAPID key pair.
-	@$(BELLCAST) keys $(ARGS)
