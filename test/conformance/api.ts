@@ -1,0 +1,118 @@
+// What a case may do: requests as a user that no other case knows, and the objects that most cases need.
+import { createECDH, createHmac, randomBytes } from "node:crypto"
+import { type Answer, exchange } from "./http.ts"
+
+export interface Target {
+  /** Scheme, host and port. */
+  readonly origin: string
+  /** `user:password` of one who may publish. */
+  readonly publisher: string
+  /** The server's userid_hmac_secret. */
+  readonly secret: string
+  /** Where subscriptions may point to. */
+  readonly pushOrigin: string
+}
+
+export interface Request {
+  readonly method: string
+  /** Below the version prefix. */
+  readonly path?: string
+  /** Instead of `path`: from the root of the server. */
+  readonly target?: string
+  /** `user:password`; null: nobody. Unset: the user of this case. */
+  readonly as?: string | null
+  /** An object is sent as JSON with its Content-Type; a text or bytes as they are. */
+  readonly body?: unknown
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export interface Subscription {
+  readonly endpoint: string
+  readonly keys: { readonly auth: string; readonly p256dh: string }
+  readonly [extra: string]: unknown
+}
+
+const point = () => {
+  const ecdh = createECDH("prime256v1")
+  ecdh.generateKeys()
+  return ecdh.getPublicKey("base64url")
+}
+/** One key pair serves all cases: making one costs more than the rest of a case. */
+export const keys = { auth: randomBytes(16).toString("base64url"), p256dh: point() }
+export const otherKeys = { auth: randomBytes(16).toString("base64url"), p256dh: point() }
+
+export const basic = (credentials: string): string => `Basic ${Buffer.from(credentials).toString("base64")}`
+
+export class Api {
+  readonly target: Target
+  readonly me = `user-${randomBytes(6).toString("hex")}:secret`
+  /** A channel of this case's own, as it stands in a path. */
+  readonly channel = `c-${randomBytes(6).toString("hex")}`
+
+  constructor(target: Target) {
+    this.target = target
+  }
+
+  get root(): string {
+    return `${this.target.origin}/v1`
+  }
+
+  send({ as, body, headers = {}, method, path = "/", target }: Request): Promise<Answer> {
+    const who = as === undefined ? this.me : as
+    const isText = typeof body === "string" || Buffer.isBuffer(body)
+    return exchange(this.target.origin, {
+      method,
+      target: target ?? `/v1${path}`,
+      headers: {
+        ...(who === null ? {} : { authorization: basic(who) }),
+        ...(body === undefined || isText ? {} : { "content-type": "application/json" }),
+        ...headers
+      },
+      ...(body === undefined ? {} : { body: isText ? (body as string | Buffer) : JSON.stringify(body) })
+    })
+  }
+
+  subscription(name = "a", extra: Readonly<Record<string, unknown>> = {}): Subscription {
+    return { endpoint: `${this.target.pushOrigin}/${name}`, keys, ...extra }
+  }
+
+  /** Stores a subscription and returns it as the server has it. */
+  async stored(name = "a", extra: Readonly<Record<string, unknown>> = {}, as?: string): Promise<StoredObject> {
+    const { json, status, text } = await this.send({
+      method: "POST",
+      path: "/subscriptions",
+      body: { data: this.subscription(name, extra) },
+      ...(as === undefined ? {} : { as })
+    })
+    if (status !== 201) throw new Error(`POST /subscriptions answered ${status}: ${text}`)
+    return json.data as StoredObject
+  }
+
+  async removed(id: string): Promise<number> {
+    const { json, status, text } = await this.send({ method: "DELETE", path: `/subscriptions/${id}` })
+    if (status !== 200) throw new Error(`DELETE answered ${status}: ${text}`)
+    return json.data.last_modified as number
+  }
+
+  async registered(channel = this.channel, as?: string): Promise<void> {
+    const { status, text } = await this.send({
+      method: "PUT",
+      path: `/channels/${channel}/registration`,
+      ...(as === undefined ? {} : { as })
+    })
+    if (status !== 202) throw new Error(`PUT registration answered ${status}: ${text}`)
+  }
+
+  list(query = "", headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
+    return this.send({ method: "GET", path: `/subscriptions${query}`, headers })
+  }
+
+  userId(credentials = this.me): string {
+    return `basicauth:${createHmac("sha256", this.target.secret).update(credentials).digest("hex")}`
+  }
+}
+
+export interface StoredObject extends Subscription {
+  readonly id: string
+  readonly last_modified: number
+}

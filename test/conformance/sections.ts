@@ -1,0 +1,29 @@
+// The contract's sections, in its order.
+import { batches } from "./sections/batch.ts"
+import { broadcasts } from "./sections/broadcasts.ts"
+import { channels } from "./sections/channels.ts"
+import { cors } from "./sections/cors.ts"
+import { errors } from "./sections/errors.ts"
+import { filtering } from "./sections/filtering.ts"
+import { listing } from "./sections/listing.ts"
+import { operational } from "./sections/operational.ts"
+import { preconditions } from "./sections/preconditions.ts"
+import { subscriptionBodies } from "./sections/subscription-bodies.ts"
+import { subscriptions } from "./sections/subscriptions.ts"
+import { urls } from "./sections/urls.ts"
+import type { Case } from "./table.ts"
+
+export const sections: ReadonlyArray<readonly [name: string, cases: ReadonlyArray<Case>]> = [
+  ["1 URLs", urls],
+  ["1.8 origins", cors],
+  ["2 errors", errors],
+  ["3.1-3.2 what a subscription is", subscriptionBodies],
+  ["3.3-3.5 subscriptions", subscriptions],
+  ["3.6 preconditions", preconditions],
+  ["3.9 filters", filtering],
+  ["3.7-3.10 lists", listing],
+  ["4.1-4.3 channels", channels],
+  ["4.4 broadcasts", broadcasts],
+  ["5.1-5.5, 7 the server and its callers", operational],
+  ["5.6 batches", batches]
+]

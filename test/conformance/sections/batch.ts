@@ -1,0 +1,179 @@
+// Contract 5.6: several requests in one.
+import { expect } from "vitest"
+import type { Api, Request } from "../api.ts"
+import { type Case, define } from "../table.ts"
+
+const batch = (requests: ReadonlyArray<unknown>, rest: Readonly<Record<string, unknown>> = {}): Request => ({
+  method: "POST",
+  path: "/batch",
+  body: { ...rest, requests }
+})
+
+const bad: ReadonlyArray<readonly [name: string, body: unknown, faults: ReadonlyArray<string>]> = [
+  ["without requests", {}, ["body:requests"]],
+  ["of requests that are no list", { requests: {} }, ["body:requests"]],
+  ["of requests that are no objects", { requests: [1] }, ["body:requests.0"]],
+  ["with a key it does not know", { requests: [], other: 1 }, ["body:"]],
+  ["with an entry without path", { requests: [{ method: "GET" }] }, ["body:requests.0.path"]],
+  ["with a path that does not begin with a slash", { requests: [{ path: "subscriptions" }] }, ["body:requests.0.path"]],
+  ["with a path that is no text", { requests: [{ path: "/" }, { path: 3 }] }, ["body:requests.1.path"]],
+  ["with an unknown method", { requests: [{ path: "/", method: "FOO" }] }, ["body:requests.0.method"]],
+  ["with a method in small letters", { requests: [{ path: "/", method: "get" }] }, ["body:requests.0.method"]],
+  ["with OPTIONS", { requests: [{ path: "/", method: "OPTIONS" }] }, ["body:requests.0.method"]],
+  ["with a header that is no text", { requests: [{ path: "/", headers: { a: 1 } }] }, ["body:requests.0.headers.a"]],
+  ["with headers that are a list", { requests: [{ path: "/", headers: [] }] }, ["body:requests.0.headers"]],
+  ["with a body that is a list", { requests: [{ path: "/", body: [] }] }, ["body:requests.0.body"]],
+  ["with a body that is a text", { requests: [{ path: "/", body: "x" }] }, ["body:requests.0.body"]],
+  ["with an entry of unknown keys", { requests: [{ path: "/", other: 1 }] }, ["body:requests.0"]],
+  ["with defaults of unknown keys", { defaults: { other: 1 }, requests: [] }, ["body:defaults"]],
+  ["with defaults that are a list", { defaults: [], requests: [] }, ["body:defaults"]],
+  ["of 26 requests", { requests: Array.from({ length: 26 }, () => ({ path: "/" })) }, ["body:requests"]],
+  ["within a batch", { requests: [{ path: "/batch", method: "POST" }] }, ["body:requests"]],
+  ["within a batch, with the version", { requests: [{ path: "/v1/batch" }] }, ["body:requests"]],
+  ["within a batch, behind a redirect", { requests: [{ path: "/batch//" }] }, ["body:requests"]],
+  ["within a batch, in disguise", { requests: [{ path: "/b%61tch?x" }] }, ["body:requests"]]
+]
+
+const statuses = (json: { responses: ReadonlyArray<{ status: number }> }) => json.responses.map(({ status }) => status)
+
+const create = (api: Api, name: string) => ({ method: "POST", path: "/subscriptions", body: { data: api.subscription(name) } })
+
+export const batches: ReadonlyArray<Case> = [
+  ...bad.map(([name, body, faults]) =>
+    define({
+      name: `refuses a batch ${name}`,
+      request: { method: "POST", path: "/batch", body },
+      expected: { status: 400, errno: 109, faults }
+    })
+  ),
+  define({
+    name: "refuses a batch that is no JSON by its type",
+    request: { method: "POST", path: "/batch", body: '{"requests":[]}', headers: { "content-type": "text/plain" } },
+    expected: { status: 415, errno: 107 }
+  }),
+  define({ name: "answers an empty batch", request: batch([]), expected: { status: 200, exactly: { responses: [] } } }),
+  define({
+    name: "needs nobody to be somebody, but its entries may",
+    request: { ...batch([{ path: "/" }, { path: "/subscriptions" }]), as: null },
+    expected: { status: 200 },
+    also: ({ json }) => {
+      expect(statuses(json)).toEqual([200, 401])
+      expect(json.responses[1].body).toMatchObject({ code: 401, errno: 104 })
+      expect(json.responses[1].headers["WWW-Authenticate"]).toMatch(/^Basic/)
+    }
+  }),
+  define({
+    name: "answers in order, with path, status, headers and body",
+    request: (api) =>
+      batch([
+        create(api, "a"),
+        { path: "/subscriptions?_limit=1" },
+        { method: "DELETE", path: "/subscriptions" },
+        { path: "/v1/subscriptions" }
+      ]),
+    expected: { status: 200 },
+    also: ({ json }) => {
+      expect(statuses(json)).toEqual([201, 200, 200, 200])
+      expect(json.responses.map(({ path }: { path: string }) => path)).toEqual(Array(4).fill("/v1/subscriptions"))
+      expect(json.responses[1].body.data).toHaveLength(1)
+      expect(json.responses[1].headers).toMatchObject({ ETag: json.responses[0].headers.ETag, "Total-Records": "1" })
+      expect(json.responses[3].body).toEqual({ data: [] })
+      for (const response of json.responses) expect(Object.keys(response).sort()).toEqual(["body", "headers", "path", "status"])
+    }
+  }),
+  define({
+    name: "adds the version to a path that has none, and shows the path decoded",
+    request: batch([{ path: "/channels/caf%C3%A9 ü" }, { path: "/v10/x" }, { path: "/v1foo" }]),
+    expected: { status: 200 },
+    also: ({ json }) => {
+      expect(json.responses.map(({ path }: { path: string }) => path)).toEqual(["/v1/channels/café ü", "/v1/v10/x", "/v1/v1foo"])
+      expect(statuses(json)).toEqual([403, 404, 404])
+    }
+  }),
+  define({
+    name: "has no body for HEAD, and an empty text for 304",
+    given: (api) => api.stored(),
+    request: (_, stored) =>
+      batch([
+        { method: "HEAD", path: "/subscriptions" },
+        { path: "/subscriptions", headers: { "If-None-Match": `"${(stored as { last_modified: number }).last_modified}"` } }
+      ]),
+    expected: { status: 200 },
+    also: ({ json }) => {
+      expect(statuses(json)).toEqual([200, 304])
+      expect(json.responses.map(({ body }: { body: unknown }) => body)).toEqual(["", ""])
+    }
+  }),
+  define({
+    name: "puts defaults under what an entry says, in headers and body too",
+    request: (api) =>
+      batch([{ body: { data: { endpoint: api.subscription("x").endpoint } } }, { method: "GET", path: "/subscriptions" }, {}], {
+        defaults: { method: "POST", path: "/subscriptions", headers: { "X-A": "1" }, body: { data: api.subscription("y") } }
+      }),
+    expected: { status: 200 },
+    also: ({ json }) => {
+      expect(statuses(json)).toEqual([201, 200, 201])
+      expect(json.responses[0].body.data.endpoint).toMatch(/x$/)
+      expect(json.responses[2].body.data.endpoint).toMatch(/y$/)
+    }
+  }),
+  define({
+    name: "gives its headers to the entries, which may say otherwise in any case",
+    request: (api) => ({
+      ...batch([
+        { path: "/subscriptions" },
+        { path: "/subscriptions", headers: { "IF-MATCH": "*" } },
+        { path: "/", headers: { AUTHORIZATION: `Basic ${Buffer.from(`${api.me}2`).toString("base64")}` } },
+        { path: "/" }
+      ]),
+      headers: { "if-match": '"1"' }
+    }),
+    expected: { status: 200 },
+    also: ({ json }, api) => {
+      expect(statuses(json)).toEqual([412, 200, 200, 200])
+      expect(json.responses[2].body.user.id).toBe(api.userId(`${api.me}2`))
+      expect(json.responses[3].body.user.id).toBe(api.userId())
+    }
+  }),
+  define({
+    name: "follows a redirect once, with method and body",
+    request: (api) => batch([{ ...create(api, "a"), path: "/subscriptions/" }, { path: "/v1" }]),
+    expected: { status: 200 },
+    also: ({ json }) => {
+      expect(statuses(json)).toEqual([201, 200])
+      expect(json.responses.map(({ path }: { path: string }) => path)).toEqual(["/v1/subscriptions", "/v1/"])
+    }
+  }),
+  define({
+    name: "keeps the faults of an entry in its entry",
+    request: (api) =>
+      batch([
+        { path: "/nothing" },
+        { method: "PATCH", path: "/subscriptions" },
+        { method: "TRACE", path: "/" },
+        { method: "POST", path: "/subscriptions", body: {} },
+        { path: "/subscriptions?_since=x" },
+        { path: "/channels/%ff" },
+        { path: "/subscriptions", headers: { Accept: "text/html" } },
+        create(api, "a")
+      ]),
+    expected: { status: 200 },
+    also: ({ json }) => expect(statuses(json)).toEqual([404, 405, 405, 400, 400, 400, 406, 201])
+  }),
+  define({
+    name: "answers 25 writes, each seen by the next read",
+    request: (api) =>
+      batch(Array.from({ length: 24 }, (_, i) => create(api, `n${i}`)).concat({ method: "HEAD", path: "/subscriptions" } as never)),
+    expected: { status: 200 },
+    also: ({ json }) => {
+      expect(statuses(json)).toEqual([...Array(24).fill(201), 200])
+      expect(json.responses[24].headers["Total-Records"]).toBe("24")
+    }
+  }),
+  define({
+    name: "reaches a channel whose name begins with batch",
+    request: batch([{ method: "PUT", path: "/channels/batch/registration" }, { path: "/channels/batch" }]),
+    expected: { status: 200 },
+    also: ({ json }) => expect(statuses(json)).toEqual([202, 200])
+  })
+]

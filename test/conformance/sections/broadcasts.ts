@@ -1,0 +1,185 @@
+// Contract 4.4: broadcasts, and what becomes of them.
+import { expect } from "vitest"
+import type { Api, Request } from "../api.ts"
+import { type Case, define, type Expected } from "../table.ts"
+
+const accepted = { code: 202, message: "Accepted" }
+
+const publish = (api: Api, body?: unknown, headers: Record<string, string> = {}, channel = api.channel): Request => ({
+  method: "POST",
+  path: `/channels/${channel}`,
+  as: api.target.publisher,
+  headers,
+  ...(body === undefined ? {} : { body })
+})
+
+const located = (api: Api): Expected => ({
+  status: 202,
+  exactly: accepted,
+  headers: { Location: new RegExp(`^${api.root}/channels/${api.channel}/broadcasts/[0-9]+$`) }
+})
+
+const bodies: ReadonlyArray<readonly [name: string, body: unknown]> = [
+  ["nothing", undefined],
+  ["an empty object", {}],
+  ["empty data", { data: {} }],
+  ["data", { data: { title: "Grüße", n: 1.5, deep: { list: [null, true] } } }],
+  ["data with a timestamp", { data: { last_modified: 123 } }]
+]
+
+const badBodies: ReadonlyArray<readonly [name: string, body: unknown, faults: ReadonlyArray<string>]> = [
+  ["data that is null", { data: null }, ["body:data"]],
+  ["data that is a list", { data: [1] }, ["body:data"]],
+  ["data that is a text", { data: "x" }, ["body:data"]],
+  ["another key", { other: 1 }, ["body:"]],
+  ["a list", [], ["body:"]],
+  ["nonsense", "{nonsense", ["body:", "body:"]]
+]
+
+const badHeaders: ReadonlyArray<readonly [name: string, value: string]> = [
+  ["TTL", "-1"],
+  ["TTL", "1.5"],
+  ["TTL", "soon"],
+  ["TTL", "2419201"],
+  ["Urgency", "now"],
+  ["Topic", "with space"],
+  ["Topic", "x".repeat(33)],
+  ["Idempotency-Key", "x".repeat(256)],
+  ["Idempotency-Key", ""]
+]
+
+const locationOf = async (api: Api, body?: unknown, headers: Record<string, string> = {}): Promise<string> => {
+  const { headers: answered, status, text } = await api.send(publish(api, body, headers))
+  if (status !== 202) throw new Error(`${status}: ${text}`)
+  return (answered["location"] as string).slice(api.target.origin.length)
+}
+
+export const broadcasts: ReadonlyArray<Case> = [
+  ...bodies.map(([name, body]) =>
+    define({ name: `accepts a broadcast of ${name}`, request: (api) => publish(api, body), expected: located })
+  ),
+  define({
+    name: "accepts a broadcast without a body, whatever type it claims",
+    request: (api) => publish(api, "", { "content-type": "text/plain" }),
+    expected: located
+  }),
+  define({
+    name: "accepts TTL, Urgency and Topic",
+    request: (api) => publish(api, { data: { a: 1 } }, { TTL: "0", Urgency: "very-low", Topic: "A_z-9" }),
+    expected: located
+  }),
+  ...badBodies.map(([name, body, faults]) =>
+    define({
+      name: `refuses a broadcast of ${name}`,
+      request: (api) => publish(api, body, { "content-type": "application/json" }),
+      expected: { status: 400, errno: 109, faults }
+    })
+  ),
+  ...badHeaders.map(([name, value]) =>
+    define({
+      name: `refuses a broadcast with ${name}: ${value.slice(0, 12)}`,
+      request: (api) => publish(api, { data: {} }, { [name]: value }),
+      expected: { status: 400, errno: 107, faults: [`header:${name}`] }
+    })
+  ),
+  define({
+    name: "refuses a broadcast that is not JSON",
+    request: (api) => publish(api, "text", { "content-type": "text/plain" }),
+    expected: { status: 415, errno: 107 }
+  }),
+  define({
+    name: "refuses a broadcast that fits into no push",
+    request: (api) => publish(api, { data: { text: "x".repeat(3_990) } }),
+    expected: { status: 413, errno: 113 }
+  }),
+  define({
+    name: "accepts the largest broadcast that fits",
+    request: (api) => publish(api, { data: { t: "x".repeat(3_993 - '{"t":""}'.length) } }),
+    expected: located
+  }),
+  define({
+    name: "lets only publishers broadcast",
+    request: (api) => ({ ...publish(api, { data: {} }), as: api.me }),
+    expected: { status: 403, errno: 121 }
+  }),
+  define({
+    name: "says so before it looks at the body",
+    request: (api) => ({ ...publish(api, "{nonsense"), as: api.me }),
+    expected: { status: 403 }
+  }),
+  define({ name: "lets nobody broadcast", request: (api) => ({ ...publish(api, {}), as: null }), expected: { status: 401, errno: 104 } }),
+  define({
+    name: "refuses a broadcast to a channel of 256 bytes",
+    request: (api) => publish(api, {}, {}, "x".repeat(256)),
+    expected: { status: 400, errno: 107, faults: ["path:null"] }
+  }),
+  define<string>({
+    name: "takes the same key for the same broadcast",
+    given: (api) => locationOf(api, { data: { b: 1, a: 2 } }, { "Idempotency-Key": api.channel, TTL: "60" }),
+    request: (api) => publish(api, { data: { a: 2, b: 1 } }, { "Idempotency-Key": api.channel, TTL: "60" }),
+    expected: located,
+    also: ({ headers }, api, location) => expect(headers["location"]).toBe(api.target.origin + location)
+  }),
+  ...[
+    ["another payload", { data: { a: 2 } }, { TTL: "60" }],
+    ["another TTL", { data: { a: 1 } }, { TTL: "61" }],
+    ["no TTL", { data: { a: 1 } }, {}]
+  ].map(([name, body, headers]) =>
+    define({
+      name: `refuses a key that was used for ${name}`,
+      given: (api) => locationOf(api, { data: { a: 1 } }, { "Idempotency-Key": api.channel, TTL: "60" }),
+      request: (api) => publish(api, body, { "Idempotency-Key": api.channel, ...(headers as Record<string, string>) }),
+      expected: { status: 400, errno: 107, faults: ["header:Idempotency-Key"], message: /used for another broadcast/ }
+    })
+  ),
+  define<string>({
+    name: "takes the same key on another channel for another broadcast",
+    given: (api) => locationOf(api, {}, { "Idempotency-Key": api.channel }),
+    request: (api) => publish(api, { data: { other: 1 } }, { "Idempotency-Key": api.channel }, `${api.channel}x`),
+    expected: { status: 202 }
+  }),
+  define<string>({
+    name: "makes two broadcasts of two requests without a key",
+    given: (api) => locationOf(api, {}),
+    request: (api) => publish(api, {}),
+    expected: located,
+    also: ({ headers }, api, location) => expect(headers["location"]).not.toBe(api.target.origin + location)
+  }),
+  define<string>({
+    name: "tells what became of a broadcast, in counts that add up",
+    given: (api) => locationOf(api, { data: { a: 1 } }, { TTL: "60" }),
+    request: (api, target) => ({ method: "GET", target, as: api.target.publisher }),
+    expected: { status: 200, headers: { ETag: /^"\d+"$/, "Last-Modified": /GMT$/ } },
+    also: ({ json: { data } }, _, location) => {
+      expect(data.id).toBe(location.split("/").at(-1))
+      expect(data.accepted).toBe(data.delivered + data.waiting + data.retrying + data.expired + data.dead + data.gone)
+      expect(data.expires_at - data.accepted_at).toBe(60_000)
+      expect(data).toMatchObject({ finished: expect.any(Boolean), shards: expect.any(Number), shards_done: expect.any(Number) })
+    }
+  }),
+  define<string>({
+    name: "does not tell a broadcast to who may not publish",
+    given: (api) => locationOf(api),
+    request: (_, target) => ({ method: "GET", target }),
+    expected: { status: 403, errno: 121 }
+  }),
+  define<string>({
+    name: "does not tell a broadcast to nobody",
+    given: (api) => locationOf(api),
+    request: (_, target) => ({ method: "GET", target, as: null }),
+    expected: { status: 401 }
+  }),
+  define<string>({
+    name: "does not know a broadcast below another channel",
+    given: (api) => locationOf(api),
+    request: (api, target) => ({ method: "GET", target: target.replace(api.channel, `${api.channel}x`), as: api.target.publisher }),
+    expected: { status: 404, errno: 110, body: { details: { resource_name: "broadcast" } } }
+  }),
+  ...["0", "999999999", "-1", "1x", "99999999999999999999", "a%20b"].map((id) =>
+    define({
+      name: `does not know the broadcast ${id}`,
+      request: (api) => ({ method: "GET", path: `/channels/${api.channel}/broadcasts/${id}`, as: api.target.publisher }),
+      expected: { status: 404, errno: 110, body: { details: { id: decodeURIComponent(id), resource_name: "broadcast" } } }
+    })
+  )
+]

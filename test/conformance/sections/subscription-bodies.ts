@@ -1,0 +1,150 @@
+// Contract 3.1 and 3.2: ids, and what makes a subscription.
+import { expect } from "vitest"
+import { keys } from "../api.ts"
+import { type Case, define } from "../table.ts"
+
+const vectors: ReadonlyArray<readonly [endpoint: string, id: string]> = [
+  ["https://push.example.com/a", "12eccec801bb95c808b11cff317fdf759e0a3119b6922d7a9057940d14d3c132"],
+  [
+    "https://updates.push.services.mozilla.com/wpush/v1/gAAAAABYZNoTAeA9vv-_zHx79",
+    "f7023896e08a42254fcbf4ffde1a7b36ce06bc2c857f4286c277221894ce2943"
+  ],
+  ["https://fcm.googleapis.com/fcm/send/abc:def", "9a6cf4d347aa7fc6d7dbf0a9b85a7c983fd6b93b3da68fe5a1156aa88ad61c7a"],
+  ["https://é.com/é", "7b492235bb23707eca10259bc66d5d6df14eb045ba524b94a80a0da6adf303cc"],
+  ["https://push.example.com/\u{1f600}", "adb32fc7309ecb12baeb18d66ddc9a2132baf005065fa738965204fcd422fb61"],
+  ["https://push.example.com/\u007f", "22e6ab39a0fcd6e20f0bf6d551b5eeefb41b4df39f153bf72ec8f4c36f8d3483"]
+]
+
+const badEndpoints: ReadonlyArray<readonly [name: string, endpoint: unknown, message: string | RegExp]> = [
+  ["missing", undefined, "data.endpoint in body: Required"],
+  ["empty", "", "data.endpoint in body: Required"],
+  ["a number", 3, /^data\.endpoint in body: /],
+  ["null", null, /^data\.endpoint in body: /],
+  ["no URL", "nonsense", "data.endpoint in body: Must be a URL"],
+  ["a URL without a host", "https://", "data.endpoint in body: Must be a URL"],
+  ["a URL with a space", "https://push.example.com/a b", /Must be a URL/],
+  ["a URL that only a repair makes one", "https:push.example.com/a", /Must be a URL/],
+  ["plain http", "http://push.example.com/a", /https/],
+  ["another scheme", "ftp://push.example.com/a", /./],
+  ["with credentials", "https://user:pass@push.example.com/a", /credentials/],
+  ["with empty credentials", "https://@push.example.com/a", /credentials/],
+  ["with a fragment", "https://push.example.com/a#b", /fragment/],
+  ["an IPv4 address", "https://10.0.0.1/a", /./],
+  ["an IPv4 address in disguise", "https://0x7f.1/a", /./],
+  ["an IPv4 address as a number", "https://2130706433/a", /./],
+  ["an IPv6 address", "https://[::1]/a", /./],
+  ["this machine", "https://localhost/a", /./],
+  ["on another port", "https://push.example.com:8443/a", /port/],
+  ["on a host with a trailing dot", "https://push.example.com./a", /./],
+  ["on an unknown host", "https://evil.test/a", /./],
+  ["on a host that ends like a known one", "https://evilfcm.googleapis.com.evil.test/a", /./],
+  ["longer than 2048 characters", `https://push.example.com/${"a".repeat(2048)}`, /2048/]
+]
+
+const offCurve = Buffer.concat([Buffer.from([4]), Buffer.alloc(64, 1)]).toString("base64url")
+const hybrid = Buffer.from(keys.p256dh, "base64url")
+hybrid[0] = 6
+
+const badKeys: ReadonlyArray<readonly [name: string, keys: unknown, faults: ReadonlyArray<string>]> = [
+  ["are missing", undefined, ["body:data.keys"]],
+  ["are null", null, ["body:data.keys"]],
+  ["are a list", [], ["body:data.keys"]],
+  ["are empty", {}, ["body:data.keys.auth", "body:data.keys.p256dh"]],
+  ["hold an empty auth", { ...keys, auth: "" }, ["body:data.keys.auth"]],
+  ["hold a number for auth", { ...keys, auth: 5 }, ["body:data.keys.auth"]],
+  ["hold an auth of 4 bytes", { ...keys, auth: "AAAAAA" }, ["body:data.keys.auth"]],
+  ["hold an auth of 17 bytes", { ...keys, auth: Buffer.alloc(17).toString("base64url") }, ["body:data.keys.auth"]],
+  ["hold an auth that is no base64", { ...keys, auth: "!!!!!!!!!!!!!!!!!!!!!!" }, ["body:data.keys.auth"]],
+  ["hold a p256dh of 64 bytes", { ...keys, p256dh: Buffer.alloc(64, 4).toString("base64url") }, ["body:data.keys.p256dh"]],
+  ["hold a p256dh off the curve", { ...keys, p256dh: offCurve }, ["body:data.keys.p256dh"]],
+  ["hold a p256dh in the hybrid form", { ...keys, p256dh: hybrid.toString("base64url") }, ["body:data.keys.p256dh"]],
+  ["hold a p256dh that is no base64", { ...keys, p256dh: "?" }, ["body:data.keys.p256dh"]]
+]
+
+const post = (data: unknown) => ({ method: "POST", path: "/subscriptions", body: { data } })
+
+export const subscriptionBodies: ReadonlyArray<Case> = [
+  ...vectors.map(([endpoint, id]) =>
+    define({
+      name: `gives ${JSON.stringify(endpoint)} its id`,
+      request: post({ endpoint, keys }),
+      expected: { status: 201, body: { data: { id, endpoint } } }
+    })
+  ),
+  ...badEndpoints.map(([name, endpoint, message]) =>
+    define({
+      name: `refuses an endpoint that is ${name}`,
+      request: post({ endpoint, keys }),
+      expected: { status: 400, errno: 109, faults: ["body:data.endpoint"], message }
+    })
+  ),
+  ...badKeys.map(([name, bad, faults]) =>
+    define({
+      name: `refuses keys that ${name}`,
+      request: (api) => post({ ...api.subscription(), keys: bad }),
+      expected: { status: 400, errno: 109, faults, message: /^data\.keys/ }
+    })
+  ),
+  define({
+    name: "takes keys in the other base64 alphabet, padded",
+    request: (api) => {
+      const standard = (text: string) => Buffer.from(text, "base64url").toString("base64")
+      return post({ ...api.subscription(), keys: { auth: standard(keys.auth), p256dh: standard(keys.p256dh) } })
+    },
+    expected: { status: 201 }
+  }),
+  define({
+    name: "stores a new subscription and shows all of it",
+    request: (api) => post(api.subscription()),
+    expected: (api) => ({ status: 201, headers: { ETag: /^"\d+"$/, "Last-Modified": /GMT$/ }, body: { data: api.subscription() } }),
+    also: ({ headers, json }) => {
+      expect(Object.keys(json)).toEqual(["data"])
+      expect(Object.keys(json.data).sort()).toEqual(["endpoint", "id", "keys", "last_modified"])
+      expect(headers.etag).toBe(`"${json.data.last_modified}"`)
+      expect(headers["last-modified"]).toBe(new Date(json.data.last_modified).toUTCString())
+    }
+  }),
+  define({
+    name: "keeps attributes it does not know, and drops keys it does not know",
+    request: (api) => post({ ...api.subscription("a", { expirationTime: null, device: { os: ["x"] } }), keys: { ...keys, other: "x" } }),
+    expected: { status: 201 },
+    also: ({ json: { data } }) => {
+      expect(data).toMatchObject({ expirationTime: null, device: { os: ["x"] } })
+      expect(data.keys).toEqual(keys)
+    }
+  }),
+  define({
+    name: "ignores a timestamp that the client chose",
+    request: (api) => post(api.subscription("a", { last_modified: 12 })),
+    expected: { status: 201 },
+    also: ({ json }) => expect(json.data.last_modified).toBeGreaterThan(1_600_000_000_000)
+  }),
+  define({
+    name: "ignores a timestamp that is none",
+    request: (api) => post(api.subscription("a", { last_modified: "nonsense" })),
+    expected: { status: 201 },
+    also: ({ json }) => expect(json.data.last_modified).toBeTypeOf("number")
+  }),
+  define({
+    name: "takes the id that belongs to the endpoint",
+    request: { ...post({ endpoint: vectors[0]![0], keys, id: vectors[0]![1] }) },
+    expected: { status: 201, body: { data: { id: vectors[0]![1] } } }
+  }),
+  define({
+    name: "refuses another id, and tells both",
+    request: post({ endpoint: vectors[0]![0], keys, id: "abc" }),
+    expected: { status: 400, errno: 109, faults: ["body:data"], message: /abc.*12eccec8|12eccec8.*abc/ }
+  }),
+  ...["", "_a", "a b", "ä"].map((id) =>
+    define({
+      name: `refuses the impossible id ${JSON.stringify(id)} in a body as it would in a path`,
+      request: (api) => post({ ...api.subscription(), id }),
+      expected: { status: 400, errno: 107, faults: ["path:null"], message: /^path: / }
+    })
+  ),
+  define({
+    name: "refuses an id that is no text",
+    request: (api) => post({ ...api.subscription(), id: 3 }),
+    expected: { status: 400, errno: 109, faults: ["body:data.id"] }
+  })
+]

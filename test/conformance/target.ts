@@ -1,0 +1,68 @@
+// What the suite is aimed at: the server at BASE_URL, or services of its own.
+//
+// A server named by BASE_URL (its address without a path) must take subscriptions at PUSH_ORIGIN (https://push.example.com), know PUBLISHER
+// (`user:password`) as one who may publish, and hash user ids with USERID_HMAC_SECRET.
+import { createHmac } from "node:crypto"
+import { once } from "node:events"
+import { Agent, createServer, request } from "node:http"
+import { startNats } from "../support/nats.ts"
+import { type Service, type ServiceOptions, startService } from "../support/service.ts"
+import type { Target } from "./api.ts"
+
+const secret = process.env["USERID_HMAC_SECRET"] ?? "s3cr3t"
+const publisher = process.env["PUBLISHER"] ?? "publisher:secret"
+const pushOrigin = process.env["PUSH_ORIGIN"] ?? "https://push.example.com"
+
+// Vite sets BASE_URL to "/" for its own purposes.
+export const baseUrl = process.env["BASE_URL"]?.startsWith("http") ? process.env["BASE_URL"] : undefined
+
+const env = {
+  BELLCAST_USERID_HMAC_SECRET: secret,
+  BELLCAST_CHANNEL_WRITE_PRINCIPALS: `basicauth:${createHmac("sha256", secret).update(publisher).digest("hex")}`,
+  BELLCAST_PUSH_HOSTS: "push.example.com, xn--9ca.com, *.example.org",
+  BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "false"
+}
+
+/** Everything but delivery: no case waits for a push service. */
+const roles = "gateway,projection,fanout,tally"
+
+export interface Running extends AsyncDisposable {
+  readonly target: Target
+}
+
+export const targetOf = (origin: string): Target => ({ origin, publisher, secret, pushOrigin })
+
+export const startOwn = (natsUrl: string, options: Omit<ServiceOptions, "natsUrl"> = {}): Promise<Service> =>
+  startService({ natsUrl, roles, ...options, env: { ...env, ...options.env } })
+
+/** One address for several servers, which take turns request by request. */
+const alternate = async (ports: ReadonlyArray<number>) => {
+  const agent = new Agent({ keepAlive: true })
+  let turn = 0
+  const server = createServer((incoming, outgoing) => {
+    const { headers, method, url } = incoming
+    const port = ports[turn++ % ports.length]
+    const forwarded = request({ agent, host: "127.0.0.1", port, method, path: url, headers }, (answer) => {
+      outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
+      answer.pipe(outgoing)
+    })
+    forwarded.on("error", () => outgoing.destroy())
+    incoming.pipe(forwarded)
+  }).listen(0, "127.0.0.1")
+  await once(server, "listening")
+  const { port } = server.address() as { port: number }
+  return { origin: `http://127.0.0.1:${port}`, close: () => server.close().closeAllConnections() }
+}
+
+/** The server at BASE_URL, else so many gateways of our own behind one address. */
+export const start = async (gateways: 1 | 2): Promise<Running> => {
+  if (baseUrl !== undefined) return { target: targetOf(new URL(baseUrl).origin), [Symbol.asyncDispose]: async () => {} }
+  const stack = new AsyncDisposableStack()
+  const nats = stack.use(await startNats())
+  const first = stack.use(await startOwn(nats.url))
+  if (gateways === 1) return { target: targetOf(`http://127.0.0.1:${first.port}`), [Symbol.asyncDispose]: () => stack.disposeAsync() }
+  const second = stack.use(await startOwn(nats.url, { roles: "gateway" }))
+  const front = await alternate([first.port, second.port])
+  stack.defer(front.close)
+  return { target: targetOf(front.origin), [Symbol.asyncDispose]: () => stack.disposeAsync() }
+}

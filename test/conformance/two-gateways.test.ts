@@ -1,0 +1,15 @@
+// The same contract through two gateways behind one address that take turns: whatever one of them wrote, the other one shows.
+import { afterAll, beforeAll, describe } from "vitest"
+import { sections } from "./sections.ts"
+import { run } from "./table.ts"
+import { baseUrl, type Running, start } from "./target.ts"
+
+describe.skipIf(baseUrl !== undefined)("two gateways", () => {
+  let running: Running
+  beforeAll(async () => {
+    running = await start(2)
+  }, 60_000)
+  afterAll(() => running[Symbol.asyncDispose]())
+
+  for (const [name, cases] of sections) describe(name, () => run(cases, () => running.target))
+})
