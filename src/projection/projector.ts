@@ -73,7 +73,7 @@ const cut = (steps: ReadonlyArray<Step>): ReadonlyArray<ReadonlyArray<Step>> => 
   return parts
 }
 
-const start = Effect.fnUntraced(function* (from: number) {
+export const start = Effect.fnUntraced(function* (from: number) {
   const log = yield* Log
   const watermark = yield* Watermark
   const lists = yield* makeWorkingSet<SubscriptionList>("subscriptions")

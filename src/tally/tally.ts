@@ -8,7 +8,7 @@ import { makeWorkingSet } from "#log/working-set.ts"
 import { keys } from "#streams/buckets.ts"
 import { parseOfBroadcast, subjects } from "#streams/subjects.ts"
 
-const start = Effect.fnUntraced(function* (from: number) {
+export const start = Effect.fnUntraced(function* (from: number) {
   const log = yield* Log
   const broadcasts = yield* makeWorkingSet<Progress>("broadcasts")
   const channels = yield* makeWorkingSet<ChannelPushes>("channels")

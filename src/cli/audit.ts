@@ -1,0 +1,150 @@
+// `bellcast audit BROADCAST`: what became of every push of a broadcast, from the messages in WORK. Never shows an endpoint or a key.
+import { Console, Effect } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { evolveProgress, type Progress, type PushResult, startProgress, waiting } from "#domain/outcome.ts"
+import { Log, type Stored } from "#log/log.ts"
+import { commandKind, filters, parseBroadcast, parseOfBroadcast, subjects } from "#streams/subjects.ts"
+import { decodeToken } from "#streams/tokens.ts"
+import { natsFlags, onNats, VerbFailed } from "./nats.ts"
+import { harmless, table } from "./table.ts"
+
+/** The last known of one push. */
+interface Push {
+  readonly user: string
+  readonly subscription: string
+  readonly fate: PushResult["fate"]
+  readonly status?: number
+  readonly reason: string
+  readonly attempts: number
+  /** How long the push service took at the last attempt. */
+  readonly millis?: number
+}
+
+interface Audit {
+  readonly broadcast: number
+  readonly channel: string
+  /** Milliseconds since the epoch. */
+  readonly acceptedAt: number
+  readonly source: string
+  /** Why nothing was sent. */
+  readonly rejected?: string
+  /** Absent until the broadcast is planned. */
+  readonly progress?: Progress
+  readonly pushes: ReadonlyArray<Push>
+}
+
+const pushOf = ({ attempt, fate, millis, reason, status, subscription, user }: PushResult): Push => ({
+  user,
+  subscription,
+  fate,
+  ...(status === undefined ? {} : { status }),
+  reason,
+  attempts: attempt,
+  millis
+})
+
+/** Folds what WORK holds of a broadcast; a later outcome of a push wins. */
+const readWork = Effect.fnUntraced(function* (broadcast: number) {
+  const log = yield* Log
+  const pushes = new Map<string, Push>()
+  let progress: Progress | undefined
+  const fold = ({ message, seq, subject }: Stored) => {
+    if (message.type === "plan/1") progress ??= startProgress(message, seq)
+    if (message.type === "outcome/1") {
+      const of = parseOfBroadcast(subject)?.of ?? "shard"
+      progress = progress && evolveProgress(progress, message, of, seq)
+      for (const result of message.results) pushes.set(`${result.user}.${result.subscription}`, pushOf(result))
+    }
+    // Written before its outcome, so it may be all there is.
+    if (message.type === "dead/1" && !pushes.has(`${message.user}.${message.subscription}`)) {
+      const { attempts, reason, status, subscription, user } = message
+      pushes.set(`${user}.${subscription}`, {
+        user,
+        subscription,
+        fate: "dead",
+        ...(status === undefined ? {} : { status }),
+        reason,
+        attempts
+      })
+    }
+  }
+  const wanted = [filters.planOf(broadcast), filters.outcomesOf(broadcast), filters.deadLettersOf(broadcast)]
+  yield* log.replay("work", wanted, (stored) => Effect.sync(() => fold(stored)))
+  return { progress, pushes: [...pushes.values()] }
+})
+
+export const audit = Effect.fn("Cli.audit")(function* (broadcast: number) {
+  const log = yield* Log
+  const stored = yield* log.at("log", broadcast)
+  const place = stored === undefined ? undefined : parseBroadcast(stored.subject)
+  if (stored === undefined || commandKind(stored.subject) !== "broadcast")
+    return yield* new VerbFailed({ message: `there is no broadcast ${broadcast}` })
+  const rejection = (yield* log.last("log", subjects.rejected(broadcast)))?.message
+  const { progress, pushes } = yield* readWork(broadcast)
+  // After five weeks this fact is all that is left.
+  const fact =
+    place === undefined || progress !== undefined ? undefined : yield* log.last("log", subjects.finished(place.channel, broadcast))
+  const known = progress ?? (fact?.message.type === "broadcast.finished/1" ? fact.message : undefined)
+  const result: Audit = {
+    broadcast,
+    channel: (place && decodeToken(place.channel)) ?? stored.subject,
+    acceptedAt: stored.at,
+    source: place?.source ?? "",
+    ...(rejection?.type === "broadcast.rejected/1" ? { rejected: rejection.reason } : {}),
+    ...(known === undefined ? {} : { progress: known }),
+    pushes
+  }
+  return result
+})
+
+const countsOf = (progress: Progress) => {
+  const { accepted, dead, delivered, expired, gone, retrying } = progress
+  return { accepted, delivered, waiting: waiting(progress), retrying, expired, dead, gone }
+}
+
+const jsonOf = ({ progress, ...rest }: Audit) => {
+  if (progress === undefined) return { ...rest }
+  const { expiresAt, finished, shards, shardsDone } = progress
+  return { ...rest, expiresAt, finished, shards, shardsDone, ...countsOf(progress) }
+}
+
+const headerOf = ({ acceptedAt, broadcast, channel, progress, rejected, source }: Audit): ReadonlyArray<string> => {
+  const first = `broadcast ${broadcast} on channel ${harmless(channel)}, accepted ${new Date(acceptedAt).toISOString()} from ${harmless(source)}`
+  if (rejected !== undefined) return [first, `rejected: ${harmless(rejected)}`]
+  if (progress === undefined) return [first, "not planned yet"]
+  const { accepted, ...fates } = countsOf(progress)
+  const sum = Object.entries(fates).map(([fate, count]) => `${count} ${fate}`)
+  const state = progress.finished ? "finished" : `${progress.shardsDone} of ${progress.shards} shards done`
+  return [first, `${accepted} accepted = ${sum.join(" + ")}; ${state}`]
+}
+
+/** What the counts tell of pushes that have no line. */
+const footerOf = ({ progress, pushes }: Audit): ReadonlyArray<string> => {
+  if (progress === undefined) return []
+  const open = waiting(progress)
+  if (open > 0) return [`${open} more waiting: no result yet`]
+  return progress.accepted > pushes.length ? ["what became of each push is no longer kept"] : []
+}
+
+const text = (result: Audit): string => {
+  const rows = result.pushes.map(({ attempts, fate, millis, reason, status, subscription, user }) => [
+    ...[user, subscription.slice(0, 12)],
+    ...[fate, status, reason, attempts, millis]
+  ])
+  const heading = ["USER", "SUBSCRIPTION", "FATE", "STATUS", "REASON", "ATTEMPTS", "MS"]
+  return [...headerOf(result), ...(rows.length === 0 ? [] : [table(heading, rows)]), ...footerOf(result)].join("\n")
+}
+
+const flags = {
+  broadcast: Argument.Int("broadcast").pipe(Argument.withDescription("Its id: the last part of Location, the sequence of the PubAck")),
+  json: Flag.Boolean("json").pipe(Flag.withDescription("Print one JSON object"), Flag.withDefault(false)),
+  ...natsFlags
+}
+
+/** The verb. */
+export const auditCommand = Command.make("audit", flags, ({ broadcast, json, ...nats }) =>
+  audit(broadcast).pipe(
+    Effect.flatMap((result) => Console.log(json ? JSON.stringify(jsonOf(result)) : text(result))),
+    onNats(nats)
+  )
+).pipe(Command.withDescription("Tell what became of every push of a broadcast"))

@@ -1,0 +1,25 @@
+// Takes the place of the followers: their buckets may be changed by nobody else meanwhile.
+import { Deferred, Effect } from "effect"
+import { Followers } from "#log/follow.ts"
+import { type FollowerName, leaseSeconds } from "#streams/followers.ts"
+import { VerbFailed } from "./nats.ts"
+
+/** A killed service holds its leases for `leaseSeconds`, and the server's clock for them ticks in seconds. */
+const waitMillis = leaseSeconds * 1000 + 1_500
+
+/** Holds a follower's lease until the scope ends. Fails when a running service keeps it; `lost` fails when it is lost later. */
+export const holdLease = Effect.fnUntraced(function* (name: FollowerName) {
+  const followers = yield* Followers
+  const held = yield* Deferred.make<void>()
+  const lost = yield* Deferred.make<never, VerbFailed>()
+  const loss = Deferred.fail(lost, new VerbFailed({ message: `the lease of the ${name} was lost: run this again` }))
+  const hold = Deferred.succeed(held, undefined).pipe(Effect.andThen(Effect.never), Effect.ensuring(loss))
+  yield* Effect.forkScoped(followers.follow(name, () => hold))
+  yield* Deferred.await(held).pipe(
+    Effect.timeoutOrElse({
+      duration: waitMillis,
+      orElse: () => Effect.fail(new VerbFailed({ message: `a running service holds the lease of the ${name}: stop it first` }))
+    })
+  )
+  return { lost: Deferred.await(lost) }
+})

@@ -1,0 +1,133 @@
+// `bellcast rebuild`: the buckets anew from the streams, value by value the same. LOG gives subscriptions, registrations and their counts;
+// WORK gives progress and pushes as far back as it goes, and before that the facts that LOG keeps of finished broadcasts.
+import { Clock, Console, Effect } from "effect"
+import { Command } from "effect/cli"
+import type { ChannelPushes, Progress } from "#domain/outcome.ts"
+import { Buckets } from "#log/bucket.ts"
+import type { Follower } from "#log/follow.ts"
+import { Log, type Stored, type StreamKey } from "#log/log.ts"
+import { bucketState, emptyBucket, streamState } from "#log/operate.ts"
+import { provision } from "#log/provision.ts"
+import { start as startProjector } from "#projection/projector.ts"
+import { type BucketName, buckets, keys, metaKey } from "#streams/buckets.ts"
+import { type FollowerName, followers } from "#streams/followers.ts"
+import { streams } from "#streams/index.ts"
+import { filters, parseOfBroadcast, subjects } from "#streams/subjects.ts"
+import type { ChannelToken } from "#streams/tokens.ts"
+import { start as startTally } from "#tally/tally.ts"
+import { holdLease } from "./leases.ts"
+import { natsFlags, onNats, VerbFailed } from "./nats.ts"
+import { table } from "./table.ts"
+
+const rebuilt = ["subscriptions", "registrations", "channels", "broadcasts"] as const satisfies ReadonlyArray<BucketName>
+/** Messages applied at once. */
+const batchMax = 256
+
+/** A finished broadcast as LOG remembers it. */
+interface Fact {
+  readonly channel: ChannelToken
+  readonly progress: Progress
+  /** When it finished, milliseconds since the epoch. */
+  readonly at: number
+}
+
+/** What must be known before anything is emptied. */
+const readHistory = Effect.gen(function* () {
+  const log = yield* Log
+  const planned = new Set<number>()
+  const facts: Array<Fact> = []
+  let floor = 0
+  yield* log.replay("work", [filters.plans], ({ message }) =>
+    Effect.sync(() => {
+      if (message.type !== "plan/1") return
+      planned.add(message.broadcast)
+      floor = Math.max(floor, message.floor.subscriptions, message.floor.registrations)
+    })
+  )
+  yield* log.replay("log", [filters.finished], ({ at, message, subject, text }) =>
+    Effect.sync(() => {
+      if (message.type !== "broadcast.finished/1" || planned.has(message.broadcast)) return
+      const channel = subject.split(".").at(-2) as ChannelToken
+      if (subjects.finished(channel, message.broadcast) !== subject) return
+      facts.push({ channel, progress: JSON.parse(text) as Progress, at })
+    })
+  )
+  return { facts, floor }
+})
+
+/** Applies a stream from its beginning to its present end, and notes how far that is for the follower to go on from. */
+const replayInto = Effect.fnUntraced(function* (name: FollowerName, follower: Follower, wanted: (stored: Stored) => boolean) {
+  const log = yield* Log
+  const { checkpoint, filters, stream } = followers[name]
+  let batch: Array<Stored> = []
+  let last = 0
+  const flush = Effect.suspend(() => {
+    const full = batch
+    batch = []
+    return full.length === 0 ? Effect.void : follower.apply(full)
+  })
+  yield* log.replay(stream satisfies StreamKey, filters, (stored) => {
+    last = stored.seq
+    if (wanted(stored)) batch.push(stored)
+    return batch.length < batchMax ? Effect.void : flush
+  })
+  yield* flush
+  const buckets = yield* Buckets
+  const meta = yield* buckets.get(checkpoint, metaKey)
+  yield* buckets.put(checkpoint, metaKey, { v: 1, seq: last }, meta?.revision ?? 0)
+})
+
+/** Adds what WORK has forgotten: the pushes of a channel for ever, the progress for as long as its entry would have been kept. */
+const restore = Effect.fnUntraced(function* ({ at, channel, progress }: Fact) {
+  const bucket = yield* Buckets
+  if (at + buckets.broadcasts.ttlMillis > (yield* Clock.currentTimeMillis)) {
+    yield* bucket.put("broadcasts", keys.broadcast(progress.broadcast), progress, 0)
+  }
+  // Without a shard there was no outcome, and a channel knows of outcomes only.
+  if (progress.shards === 0) return
+  const key = keys.channelPushes(channel)
+  const entry = yield* bucket.get("channels", key)
+  const before = (entry?.value ?? { v: 1, seq: 0, pushes: 0, lastModified: 0 }) as ChannelPushes
+  const next: ChannelPushes = {
+    v: 1,
+    seq: Math.max(before.seq, progress.seq),
+    pushes: before.pushes + progress.delivered,
+    lastModified: progress.delivered === 0 ? before.lastModified : Math.max(before.lastModified, progress.lastModified)
+  }
+  yield* bucket.put("channels", key, next, entry?.revision ?? 0)
+})
+
+const replayAll = Effect.fnUntraced(function* (replicas: number) {
+  const { facts, floor } = yield* readHistory
+  yield* Effect.forEach(rebuilt, (bucket) => emptyBucket(bucket, replicas, floor), { discard: true })
+  yield* replayInto("projector", yield* startProjector(0), () => true)
+  // What is left of a broadcast that WORK has half forgotten is in its fact already.
+  const forgotten = new Set(facts.map(({ progress }) => progress.broadcast))
+  const wanted = ({ subject }: Stored) => !forgotten.has(parseOfBroadcast(subject)?.broadcast ?? 0)
+  yield* replayInto("tally", yield* startTally(0), wanted)
+  yield* Effect.forEach(facts, restore, { discard: true })
+})
+
+/** Makes the buckets anew. Returns how many entries each has. Fails when a service is running. */
+export const rebuild = Effect.fn("Cli.rebuild")(function* () {
+  const log = yield* streamState(streams.log)
+  if (log === undefined)
+    return yield* new VerbFailed({ message: `this NATS has no stream ${streams.log.name}: there is nothing to rebuild from` })
+  // Whatever else is missing, leases included, is made first.
+  yield* provision(log.replicas)
+  const leases = yield* Effect.forEach(Object.keys(followers) as Array<FollowerName>, holdLease)
+  yield* Effect.raceAllFirst([replayAll(log.replicas), ...leases.map(({ lost }) => lost)])
+  return yield* Effect.forEach(rebuilt, (bucket) =>
+    Effect.map(bucketState(bucket), (state) => ({ bucket: buckets[bucket].name, entries: (state?.messages ?? 1) - 1 }))
+  )
+}, Effect.scoped)
+
+/** The verb. */
+export const rebuildCommand = Command.make("rebuild", natsFlags, (nats) =>
+  Effect.gen(function* () {
+    const startedAt = yield* Clock.currentTimeMillis
+    const done = yield* rebuild()
+    const rows = done.map(({ bucket, entries }) => [bucket, entries])
+    yield* Console.log(`${table(["BUCKET", "ENTRIES"], rows)}\nrebuilt in ${(yield* Clock.currentTimeMillis) - startedAt} ms`)
+  }).pipe(onNats(nats))
+).pipe(Command.withDescription("Make the buckets anew from the streams; the service must be stopped"))

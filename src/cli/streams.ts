@@ -1,0 +1,124 @@
+// `bellcast streams`: what flows and what is kept, as declared in streams/; with --live, how much of it there is.
+import { Console, Effect } from "effect"
+import { Command, Flag } from "effect/cli"
+import { Buckets } from "#log/bucket.ts"
+import type { LogUnavailable } from "#log/errors.ts"
+import type { Nats } from "#log/nats.ts"
+import { bucketState, consumerState, streamState } from "#log/operate.ts"
+import { type BucketName, buckets, metaKey } from "#streams/buckets.ts"
+import { type FollowerName, followers } from "#streams/followers.ts"
+import { streams, topology } from "#streams/index.ts"
+import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
+import { natsFlags, onNats } from "./nats.ts"
+import { type Cell, table } from "./table.ts"
+
+const dayMillis = 86_400_000
+const minuteMillis = 60_000
+
+const spanOf = (millis: number): string => {
+  if (millis === 0) return "for ever"
+  if (millis % dayMillis === 0) return `${millis / dayMillis} d`
+  return millis % minuteMillis === 0 ? `${millis / minuteMillis} min` : `${millis / 1000} s`
+}
+
+const sizeOf = (bytes: number): string => {
+  const power = Math.min(Math.floor(Math.log2(Math.max(bytes, 1)) / 10), 3)
+  return `${Math.round((bytes / 1024 ** power) * 10) / 10} ${["B", "KiB", "MiB", "GiB"][power]}`
+}
+
+const unbounded = (limit: number): Cell => (limit === -1 ? "any" : limit)
+
+interface Row {
+  readonly cells: ReadonlyArray<Cell>
+  /** What the server says of it; nothing where it does not have it. */
+  readonly live: Effect.Effect<ReadonlyArray<Cell>, LogUnavailable, Nats | Buckets>
+}
+interface Section {
+  readonly heading: ReadonlyArray<string>
+  readonly live: ReadonlyArray<string>
+  readonly rows: ReadonlyArray<Row>
+}
+
+const streamRow = (spec: StreamSpec): Row => ({
+  cells: [spec.name, spec.subjects.join(" "), spanOf(spec.maxAgeMillis), sizeOf(spec.maxBytes), sizeOf(spec.maxMessageBytes)],
+  live: Effect.map(streamState(spec), (state) => (state === undefined ? [] : [state.messages, sizeOf(state.bytes), state.replicas]))
+})
+
+const consumerRow = (stream: StreamSpec, spec: ConsumerSpec): Row => {
+  const limits = [spanOf(spec.ackWaitMillis), unbounded(spec.maxDeliver), unbounded(spec.maxAckPending)]
+  return {
+    cells: [spec.name, stream.name, spec.filters.join(" "), ...limits],
+    live: Effect.map(consumerState(stream, spec), (state) => (state === undefined ? [] : [state.pending, state.unanswered]))
+  }
+}
+
+const followerRow = (name: FollowerName): Row => {
+  const { checkpoint, filters, stream } = followers[name]
+  return {
+    cells: [name, streams[stream].name, filters.join(" "), `${buckets[checkpoint].name}/${metaKey}`],
+    live: Effect.gen(function* () {
+      const last = yield* streamState(streams[stream])
+      if (last === undefined) return []
+      const meta = yield* (yield* Buckets).get(checkpoint, metaKey)
+      return [last.lastSeq - ((meta?.value as { seq?: number } | undefined)?.seq ?? 0)]
+    })
+  }
+}
+
+const bucketRow = (name: BucketName): Row => {
+  const { maxBytes, maxValueBytes, name: bucket, ttlMillis } = buckets[name]
+  return {
+    cells: [bucket, spanOf(ttlMillis), sizeOf(maxBytes), sizeOf(maxValueBytes)],
+    live: Effect.map(bucketState(name), (state) => (state === undefined ? [] : [Math.max(0, state.messages - 1), sizeOf(state.bytes)]))
+  }
+}
+
+const sections: ReadonlyArray<Section> = [
+  {
+    heading: ["STREAM", "SUBJECTS", "KEPT", "MAX", "MAX MESSAGE"],
+    live: ["MESSAGES", "BYTES", "COPIES"],
+    rows: topology.streams.map(streamRow)
+  },
+  {
+    heading: ["CONSUMER", "STREAM", "SUBJECTS", "ACK WAIT", "DELIVERIES", "IN HAND"],
+    live: ["PENDING", "UNANSWERED"],
+    rows: topology.streams.flatMap((stream: StreamSpec) => Object.values(stream.consumers).map((spec) => consumerRow(stream, spec)))
+  },
+  {
+    heading: ["FOLLOWER", "STREAM", "SUBJECTS", "CHECKPOINT"],
+    // Messages since the last one it applied; it may be that none of them is for it.
+    live: ["BEHIND"],
+    rows: (Object.keys(followers) as Array<FollowerName>).map(followerRow)
+  },
+  {
+    heading: ["BUCKET", "KEPT", "MAX", "MAX VALUE"],
+    live: ["ENTRIES", "BYTES"],
+    rows: (Object.keys(buckets) as Array<BucketName>).map(bucketRow)
+  }
+]
+
+const declared = sections
+  .map(({ heading, rows }) =>
+    table(
+      heading,
+      rows.map(({ cells }) => cells)
+    )
+  )
+  .join("\n\n")
+
+const withLive = Effect.forEach(sections, ({ heading, live, rows }) =>
+  Effect.map(
+    Effect.forEach(rows, (row) => Effect.map(row.live, (values) => [...row.cells, ...live.map((_, i) => values[i])])),
+    (lines) => table([...heading, ...live], lines)
+  )
+).pipe(Effect.map((tables) => tables.join("\n\n")))
+
+const flags = {
+  ...natsFlags,
+  live: Flag.Boolean("live").pipe(Flag.withDescription("Ask NATS how much there is and how far everybody is"), Flag.withDefault(false))
+}
+
+/** The verb. */
+export const streamsCommand = Command.make("streams", flags, ({ live, ...nats }) =>
+  live ? onNats(nats)(Effect.flatMap(withLive, (text) => Console.log(text))) : Console.log(declared)
+).pipe(Command.withDescription("Show what flows and what is kept: streams, consumers, followers, buckets"))

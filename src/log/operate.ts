@@ -1,0 +1,65 @@
+// What operators' verbs need of the server beside the door: how full streams are and how far their consumers, and buckets made empty.
+import { JetStreamApiError } from "@nats-io/jetstream"
+import { Effect } from "effect"
+import { type BucketName, metaKey } from "#streams/buckets.ts"
+import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
+import { Buckets } from "./bucket.ts"
+import { LogUnavailable } from "./errors.ts"
+import { Nats } from "./nats.ts"
+import { bucketStream, recreateBucket } from "./provision.ts"
+
+const notFound = 404
+
+/** Undefined where the server has no such thing. */
+const ask = <A>(operation: string, run: (nats: Nats["Service"]) => Promise<A>): Effect.Effect<A | undefined, LogUnavailable, Nats> =>
+  Effect.flatMap(Nats, (nats) =>
+    Effect.tryPromise({
+      try: () =>
+        run(nats).catch((error: unknown) => {
+          if (error instanceof JetStreamApiError && error.status === notFound) return undefined
+          throw error
+        }),
+      catch: (cause) => new LogUnavailable({ operation, cause })
+    })
+  )
+
+export interface StreamState {
+  readonly messages: number
+  readonly bytes: number
+  readonly lastSeq: number
+  readonly replicas: number
+}
+
+const stateOf = (name: string) =>
+  ask(`state of ${name}`, async ({ jsm }): Promise<StreamState> => {
+    const { config, state } = await jsm.streams.info(name)
+    return { messages: state.messages, bytes: state.bytes, lastSeq: state.last_seq, replicas: config.num_replicas }
+  })
+
+export const streamState = (stream: StreamSpec) => stateOf(stream.name)
+export const bucketState = (bucket: BucketName) => stateOf(bucketStream(bucket))
+
+export interface ConsumerState {
+  /** Messages that no worker has been given yet. */
+  readonly pending: number
+  /** Given to a worker, or waiting for another try, and not answered yet. */
+  readonly unanswered: number
+}
+
+export const consumerState = (stream: StreamSpec, { name }: ConsumerSpec) =>
+  ask(`state of ${name}`, async ({ jsm }): Promise<ConsumerState> => {
+    const { num_ack_pending, num_pending } = await jsm.consumers.info(stream.name, name)
+    return { pending: num_pending, unanswered: num_ack_pending }
+  })
+
+/**
+ * Deletes a bucket and creates it empty, with as many copies as `replicas` says. Its revisions go on above those it had and above
+ * `floor`: a job in WORK that waits for a revision of the former bucket must find it reached.
+ */
+export const emptyBucket = Effect.fnUntraced(function* (bucket: BucketName, replicas: number, floor: number) {
+  const buckets = yield* Buckets
+  const last = Math.max(floor, (yield* bucketState(bucket))?.lastSeq ?? 0)
+  yield* recreateBucket(bucket, replicas)
+  yield* ask(`empty ${bucket}`, ({ jsm }) => jsm.streams.purge(bucketStream(bucket), { seq: last + 1 }))
+  yield* buckets.put(bucket, metaKey, { v: 1 }, 0)
+})

@@ -1,0 +1,110 @@
+// The verbs that look: what they print of a service's past, and what they say when there is nothing to look at.
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { logLayer } from "#log/layer.ts"
+import { Log } from "#log/log.ts"
+import { subjects } from "#streams/subjects.ts"
+import { channels, startWithHistory, subscriptionOf, userOf } from "#test/history.ts"
+import { spawnCli } from "#test/spawn-cli.ts"
+
+const run = async (...args: ReadonlyArray<string>) => {
+  await using cli = spawnCli(args)
+  const code = await cli.exit()
+  return { code, ...cli.output }
+}
+
+const line = (n: number, ...cells: ReadonlyArray<string>) =>
+  new RegExp(`^${[userOf(n), subscriptionOf(n).slice(0, 12), ...cells].join(" +")}$`, "m")
+
+describe("the verbs of an operator", { timeout: 30_000 }, () => {
+  it("tell of a finished broadcast each push's last fate, and that they add up", async () => {
+    await using past = await startWithHistory()
+    const { code, stderr, stdout } = await run("audit", String(past.done), "--nats", past.url)
+    assert.strictEqual(stderr, "")
+    assert.strictEqual(code, 0)
+    assert.match(stdout, new RegExp(`^broadcast ${past.done} on channel news, accepted \\d{4}-\\S+Z from rest$`, "m"))
+    const sum = "4 accepted = 2 delivered + 0 waiting + 0 retrying + 0 expired + 1 dead + 1 gone; finished"
+    assert.include(stdout.split("\n"), sum)
+    assert.match(stdout, line(1, "delivered", "201", "accepted", "1", "12"))
+    assert.match(stdout, line(2, "delivered", "201", "accepted", "3", "12"))
+    assert.match(stdout, line(3, "gone", "410", "gone", "1", "12"))
+    assert.match(stdout, line(4, "dead", "503", "dead", "1", "12"))
+    assert.notInclude(stdout, "push.example.com")
+    assert.lengthOf(stdout.trimEnd().split("\n"), 7)
+  })
+
+  it("tell of an open broadcast what waits, as a person and as a program reads it", async () => {
+    await using past = await startWithHistory()
+    const { stdout } = await run("audit", String(past.open), "--nats", past.url)
+    assert.include(stdout, "3 accepted = 1 delivered + 1 waiting + 1 retrying + 0 expired + 0 dead + 0 gone; 0 of 2 shards done\n")
+    assert.isTrue(stdout.endsWith("\n1 more waiting: no result yet\n"))
+    const json = JSON.parse((await run("audit", String(past.open), "--json", "--nats", past.url)).stdout)
+    assert.deepInclude(json, { broadcast: past.open, channel: "news", accepted: 3, delivered: 1, waiting: 1, retrying: 1, finished: false })
+    assert.deepStrictEqual(json.pushes[1], {
+      ...{ user: userOf(2), subscription: subscriptionOf(2), fate: "retrying", status: 503, reason: "retrying", attempts: 1, millis: 12 }
+    })
+  })
+
+  it("tell why a broadcast was refused, and that one does not exist", async () => {
+    await using past = await startWithHistory()
+    const seq = await Effect.runPromise(
+      Effect.gen(function* () {
+        const log = yield* Log
+        const subject = subjects.broadcast("billing", channels[1]!)
+        const { seq } = yield* log.append("log", { subject, type: "broadcast/1", body: {} })
+        const body = { broadcast: seq, subject, reason: "TTL must be\u001b[2J right", at: 1 }
+        yield* log.append("log", { subject: subjects.rejected(seq), type: "broadcast.rejected/1", body })
+        return seq
+      }).pipe(Effect.provide(logLayer({ url: past.url, name: "test" })))
+    )
+    const refused = await run("audit", String(seq), "--nats", past.url)
+    assert.match(
+      refused.stdout,
+      new RegExp(`^broadcast ${seq} on channel wetter/süd, accepted \\S+ from billing\nrejected: TTL must be\\\\u001b\\[2J right\n$`)
+    )
+    // A sequence that is another command's.
+    for (const unknown of ["1", "999999"]) {
+      const { code, stderr, stdout } = await run("audit", unknown, "--nats", past.url)
+      assert.deepStrictEqual({ code, stderr, stdout }, { code: 1, stderr: `bellcast: there is no broadcast ${unknown}\n`, stdout: "" })
+    }
+  })
+
+  it("list dead letters, of all broadcasts or of one", async () => {
+    await using past = await startWithHistory()
+    for (const args of [["dead"], ["dead", String(past.done)]]) {
+      const { stdout } = await run(...args, "--nats", past.url)
+      assert.match(
+        stdout,
+        new RegExp(`^ *${past.done} +news +${userOf(4)} +${subscriptionOf(4).slice(0, 12)} +400 +refused +1 +1970-\\S+Z$`, "m")
+      )
+    }
+    assert.strictEqual((await run("dead", String(past.open), "--nats", past.url)).stdout, "no dead letters\n")
+    const { broadcast, channel, reason } = JSON.parse((await run("dead", "--json", "--nats", past.url)).stdout)
+    assert.deepStrictEqual([broadcast, channel, reason], [past.done, "news", "refused"])
+  })
+
+  it("show what is declared without a connection, and with one how much there is", async () => {
+    const { code, stdout } = await run("streams")
+    assert.strictEqual(code, 0)
+    for (const name of ["BELLCAST_LOG", "BELLCAST_WORK", "planner", "deliver", "retry", "projector", "tally", "bellcast_cache"])
+      assert.match(stdout, new RegExp(`^${name} `, "m"))
+    assert.notInclude(stdout, "PENDING")
+    await using past = await startWithHistory()
+    const live = (await run("streams", "--live", "--nats", past.url)).stdout
+    assert.match(live, /^CONSUMER .* PENDING +UNANSWERED$/m)
+    // The four broadcasts, which no planner has taken.
+    assert.match(live, /^planner .* 4 +0$/m)
+    assert.match(live, new RegExp(`^BELLCAST_WORK .* ${past.lastWork} +[\\d.]+ KiB +1$`, "m"))
+    assert.match(live, /^bellcast_broadcasts .* 4 +[\d.]+ KiB$/m)
+  })
+
+  it.for([["audit", "1"], ["dead"], ["streams", "--live"], ["rebuild"]])("fail in one line when NATS does not answer: %s", async (verb) => {
+    const { code, stderr, stdout } = await run(...verb, "--nats", "nats://user:password@127.0.0.1:1")
+    assert.strictEqual(code, 1)
+    assert.match(
+      stderr,
+      /^bellcast: no answer from NATS at nats:\/\/127\.0\.0\.1:1 \(.+\): is the service running, and is --nats right\?\n$/
+    )
+    assert.strictEqual(stdout, "")
+  })
+})

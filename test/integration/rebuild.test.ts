@@ -1,0 +1,122 @@
+// The buckets made anew from the streams, against a real nats-server: byte for byte what the service had written, as far as WORK goes back
+// and beyond it, and never under a running service.
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { rebuild } from "#cli/rebuild.ts"
+import { Buckets } from "#log/bucket.ts"
+import { logLayer } from "#log/layer.ts"
+import { keys } from "#streams/buckets.ts"
+import { administer, bucketStreams, channels, folded, foldingLayer, planFloor, quiet, startWithHistory } from "#test/history.ts"
+import { startNats } from "#test/nats.ts"
+import { spawnCli } from "#test/spawn-cli.ts"
+
+/** Runs against the buckets of a server that no service uses. */
+const at = <A, E>(url: string, program: Effect.Effect<A, E, Buckets>) =>
+  Effect.runPromise(program.pipe(Effect.provide(logLayer({ url, name: "test" }))))
+
+/** The registrations of a channel as a worker reads them that was told to wait for a revision. */
+const registered = (floor: number) =>
+  Effect.flatMap(Buckets, (buckets) => buckets.getMany("registrations", [keys.registrationsOf(channels[0]!, "all")], floor))
+
+const rebuildAt = (url: string) => Effect.runPromise(rebuild().pipe(Effect.provide(Layer.merge(logLayer({ url, name: "test" }), quiet))))
+
+const runCli = async (...args: ReadonlyArray<string>) => {
+  await using cli = spawnCli(args)
+  const code = await cli.exit()
+  return { code, ...cli.output }
+}
+
+describe("rebuild", { timeout: 30_000 }, () => {
+  it("makes deleted buckets anew, byte for byte", async () => {
+    await using service = await startWithHistory()
+    await using admin = await administer(service.url)
+    const before = await admin.entries()
+    assert.isAbove(Object.keys(before).length, 40)
+    for (const stream of bucketStreams) await admin.jsm.streams.delete(stream)
+    const made = await rebuildAt(service.url)
+    assert.deepStrictEqual(await admin.entries(), before)
+    assert.strictEqual(
+      made.reduce((sum, { entries }) => sum + entries, 0),
+      Object.keys(before).length
+    )
+    assert.isAbove((await at(service.url, registered(planFloor)))?.length ?? 0, 0)
+  })
+
+  it("leaves no trace of what the streams do not hold, and lets revisions go on, so that jobs under way find theirs reached", async () => {
+    await using service = await startWithHistory()
+    await using admin = await administer(service.url)
+    const before = await admin.entries()
+    const floor = await at(
+      service.url,
+      Effect.gen(function* () {
+        const buckets = yield* Buckets
+        let revision = 0
+        for (let i = 0; i < 50; i++) revision = yield* buckets.put("registrations", "news.0.0.0.0.somebody", { v: 1, i }, revision)
+        return revision
+      })
+    )
+    await rebuildAt(service.url)
+    assert.deepStrictEqual(await admin.entries(), before)
+    assert.isAbove((await at(service.url, registered(floor)))?.length ?? 0, 0)
+  })
+
+  it("takes from the facts in LOG what WORK has forgotten, once, also when it has forgotten half of it", async () => {
+    await using service = await startWithHistory()
+    await using admin = await administer(service.url)
+    const before = await admin.entries()
+    const { done, empty, lost } = service
+    // The plan and the first outcomes of one broadcast, all of two others.
+    const { state } = await admin.jsm.streams.info("BELLCAST_WORK")
+    for (let seq = state.first_seq, left = 2; seq <= state.last_seq && left > 0; seq++) {
+      const message = await admin.jsm.streams.getMessage("BELLCAST_WORK", { seq })
+      if (!message?.subject.includes(`.${done}`)) continue
+      await admin.jsm.streams.deleteMessage("BELLCAST_WORK", seq)
+      left--
+    }
+    for (const broadcast of [empty, lost]) {
+      for (const filter of [`bellcast.plan.*.${broadcast}`, `bellcast.outcome.*.${broadcast}.>`])
+        await admin.jsm.streams.purge("BELLCAST_WORK", { filter })
+    }
+    await rebuildAt(service.url)
+    assert.deepStrictEqual(await admin.entries(), before)
+  })
+
+  it("is taken up by the service where it left off, without a change", async () => {
+    await using service = await startWithHistory()
+    await using admin = await administer(service.url)
+    const before = await admin.entries()
+    await rebuildAt(service.url)
+    await Effect.runPromise(folded(service.lastWork - 1).pipe(Effect.provide(foldingLayer(service.url))))
+    const after = await admin.entries()
+    const touched = Object.keys(before).filter((key) => after[key] !== before[key])
+    // One more command was folded, for one user.
+    assert.lengthOf(touched, 1)
+    assert.match(touched[0] ?? "", /^\$KV\.bellcast_subscriptions\./)
+  })
+
+  it("gives up in one line, and touches nothing, while a service runs", async () => {
+    await using service = await startWithHistory()
+    await using admin = await administer(service.url)
+    const before = await admin.entries()
+    const { code, stderr, stdout } = await Effect.runPromise(
+      Effect.promise(() => runCli("rebuild", "--nats", service.url)).pipe(Effect.provide(foldingLayer(service.url)))
+    )
+    assert.strictEqual(code, 1)
+    assert.strictEqual(stderr, "bellcast: a running service holds the lease of the projector: stop it first\n")
+    assert.strictEqual(stdout, "")
+    assert.deepStrictEqual(await admin.entries(), before)
+  })
+
+  it("as a verb prints the entries of each bucket, and says so when there is nothing to rebuild from", async () => {
+    await using service = await startWithHistory()
+    const { code, stdout } = await runCli("rebuild", "--nats", service.url)
+    assert.strictEqual(code, 0)
+    assert.match(stdout, /^bellcast_subscriptions +12$/m)
+    assert.match(stdout, /^bellcast_broadcasts +4$/m)
+    assert.match(stdout, /^rebuilt in \d+ ms$/m)
+    await using empty = await startNats({ syncAlways: false })
+    const nothing = await runCli("rebuild", "--nats", empty.url)
+    assert.strictEqual(nothing.code, 1)
+    assert.strictEqual(nothing.stderr, "bellcast: this NATS has no stream BELLCAST_LOG: there is nothing to rebuild from\n")
+  })
+})
