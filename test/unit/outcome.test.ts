@@ -78,6 +78,11 @@ describe("the progress of a broadcast", () => {
     assert.deepInclude(done, { retrying: 1, delivered: 1, shardsDone: 1, finished: false })
   })
 
+  it("is not finished while a push has no fate, although every shard says that it is done", () => {
+    const first = evolveProgress(startProgress(plan(1), 3), outcome(3, ["delivered"], true), "shard", 4)
+    assert.deepInclude(first, { shardsDone: 1, finished: false })
+  })
+
   it("never moves its timestamp back", () => {
     assert.strictEqual(evolveProgress(started, outcome(0, [], true, 7), "shard", 4).lastModified, 1_005)
   })

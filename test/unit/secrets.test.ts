@@ -1,5 +1,5 @@
 // The secrets of a process: which are refused, and that those made once are kept as they are.
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises"
+import { mkdir, mkdtemp, readdir, readFile, readlink, rm, stat, symlink, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -19,7 +19,15 @@ describe("a VAPID subject", () => {
   it.for([
     ...["", "ops@example.com", "mailto:", "mailto:ops", "mailto:ops@", "mailto: ops@example.com", "mailto:<ops@example.com>"],
     ...["mailto:ops@exam ple.com", "mailto:a@b@example.com", "http://example.com", "https://", "https://exa mple.com", "tel:123"],
-    ...["mailto:ops@localhost", "mailto:ops@printer.local", "https://localhost", "https://localhost:8443/", "https://printer.local/"],
+    ...[
+      "mailto:ops@localhost",
+      "mailto:ops@printer.local",
+      "mailto:ops@intranet",
+      "https://intranet/",
+      "https://localhost",
+      "https://localhost:8443/",
+      "https://printer.local/"
+    ],
     " mailto:ops@example.com"
   ])("may not be %j", (subject) => {
     assert.isString(subjectFault(subject))
@@ -115,6 +123,16 @@ describe("beside the embedded server", () => {
       assert.include(await fault(env), `${file} cannot be read`)
       assert.strictEqual(await readFile(file, "utf8"), damaged)
     }
+  })
+
+  it("a file that cannot be read stops the start, and no other takes its place", async () => {
+    await using data = await folder()
+    const file = join(data.dir, "secrets.json")
+    await mkdir(data.dir)
+    // A link to itself: there, but not to be opened, whoever we are.
+    await symlink(file, file)
+    assert.include(await fault({ BELLCAST_DATA_DIR: data.dir }), `${file} cannot be read`)
+    assert.strictEqual(await readlink(file), file)
   })
 
   it("a kept key pair that does not fit together stops the start", async () => {
