@@ -60,7 +60,7 @@ export const preflightHeaders = (
   { headers }: Ask,
   endpoint: Endpoint,
   methods: ReadonlyArray<string>,
-  maxAgeSeconds: string
+  maxAgeSeconds: number
 ): Record<string, string> => {
   const exposed = Object.values(endpoint.operations).flatMap((operation) => operation?.exposes ?? [])
   const requested = (headers["access-control-request-headers"] ?? "").split(",").map((name) => name.trim())
@@ -68,6 +68,6 @@ export const preflightHeaders = (
   return {
     "Access-Control-Allow-Methods": methods.join(","),
     "Access-Control-Allow-Headers": names.join(","),
-    ...(/^\d+$/.test(maxAgeSeconds) ? { "Access-Control-Max-Age": maxAgeSeconds } : {})
+    ...(maxAgeSeconds >= 0 ? { "Access-Control-Max-Age": String(maxAgeSeconds) } : {})
   }
 }

@@ -1,5 +1,6 @@
 // The gateway's settings: what operators can change about the HTTP contract (contract 6). Read once, at start, from BELLCAST_<NAME>.
-import { Config, Context, Effect, Layer, Schema } from "effect"
+import { Config, Context, Layer, Schema } from "effect"
+import { everySetting } from "./every-setting.ts"
 
 const withDefault = Config.withDefault
 const count = (name: string, minimum = 0) =>
@@ -7,12 +8,13 @@ const count = (name: string, minimum = 0) =>
 const optional = (name: string) => Config.String(name).pipe(withDefault(""))
 const flag = (name: string, value: boolean) => Config.Boolean(name).pipe(withDefault(value))
 
-/** ISO 8601: a date means its midnight, local time. */
+const iso8601 = /^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})?)?$/
+/** A date means its midnight, local time. */
 const isoDate = Schema.String.pipe(
-  Schema.check(Schema.isPattern(/^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})?)?$/u))
+  Schema.check(Schema.makeFilter((text: string) => (iso8601.test(text) && !Number.isNaN(Date.parse(text))) || "Expected an ISO 8601 date"))
 )
 
-const config = Config.all({
+const settings = {
   projectName: Config.String("BELLCAST_PROJECT_NAME").pipe(withDefault("bellcast")),
   projectVersion: Config.String("BELLCAST_PROJECT_VERSION").pipe(withDefault("1.0.0")),
   /** Unset: the API's own description. */
@@ -51,8 +53,8 @@ const config = Config.all({
     withDefault("*"),
     Config.map((text) => text.split(/[\s,]+/).filter((origin) => origin !== ""))
   ),
-  /** How long browsers keep a preflight answer; empty: not said. */
-  corsMaxAgeSeconds: Config.String("BELLCAST_CORS_MAX_AGE_SECONDS").pipe(withDefault("3600")),
+  /** How long browsers keep a preflight answer; negative: not said. */
+  corsMaxAgeSeconds: Config.Int("BELLCAST_CORS_MAX_AGE_SECONDS").pipe(withDefault(3_600)),
 
   versionPrefixRedirectEnabled: flag("BELLCAST_VERSION_PREFIX_REDIRECT_ENABLED", true),
   /** How long a redirect may be cached; negative: nothing is said. */
@@ -69,10 +71,10 @@ const config = Config.all({
     "subscription PUT": flag("BELLCAST_OBJECT_SUBSCRIPTION_PUT_ENABLED", true),
     "subscription DELETE": flag("BELLCAST_OBJECT_SUBSCRIPTION_DELETE_ENABLED", true)
   })
-})
-
-export class GatewaySettings extends Context.Service<GatewaySettings, Config.Success<typeof config>>()("bellcast/gateway/Settings") {
-  static readonly layer = Layer.effect(GatewaySettings, config)
 }
 
-export const gatewaySettings = Effect.map(config, (settings) => GatewaySettings.of(settings))
+type GatewaySettingsShape = { readonly [K in keyof typeof settings]: Config.Success<(typeof settings)[K]> }
+
+export class GatewaySettings extends Context.Service<GatewaySettings, GatewaySettingsShape>()("bellcast/gateway/Settings") {
+  static readonly layer = Layer.effect(GatewaySettings, everySetting(settings))
+}

@@ -27,6 +27,9 @@ export interface Case<G = unknown> {
   readonly also?: (answer: Answer, api: Api, given: G) => void | Promise<void>
 }
 
+/** A gateway with settings of its own, named without their common prefix, and what is true of it. */
+export type Gateway = readonly [name: string, settings: Readonly<Record<string, string>>, cases: ReadonlyArray<Case>]
+
 export const define = <G>(each: Case<G>): Case => each as unknown as Case
 
 const errorKeys = ["code", "errno", "error", "message", "info", "details"]

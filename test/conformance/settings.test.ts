@@ -1,0 +1,65 @@
+// Contract 6: what operators can change. Each case asks a gateway that was started with its settings; all of them share one NATS and projector.
+import { mkdtemp, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { startNats } from "../support/nats.ts"
+import { Api } from "./api.ts"
+import { addresses } from "./settings/addresses.ts"
+import { lifecycle } from "./settings/lifecycle.ts"
+import { limits } from "./settings/limits.ts"
+import { define, type Gateway, run } from "./table.ts"
+import { baseUrl, startOwn, targetOf } from "./target.ts"
+
+const gateways = [...lifecycle, ...addresses, ...limits]
+
+const prefixed = (env: Gateway[1]): Gateway[1] =>
+  Object.fromEntries(Object.entries(env).map(([name, value]) => [`BELLCAST_${name}`, value]))
+
+describe.skipIf(baseUrl !== undefined)("a gateway", () => {
+  const stack = new AsyncDisposableStack()
+  const ports = new Map<string, number>()
+  let natsUrl = ""
+  const portOf = (name: string) => targetOf(`http://127.0.0.1:${ports.get(name)}`)
+
+  beforeAll(async () => {
+    const nats = stack.use(await startNats())
+    natsUrl = nats.url
+    stack.use(await startOwn(nats.url, { roles: "projection" }))
+    const file = join(await mkdtemp(join(tmpdir(), "bellcast-")), "version.json")
+    await writeFile(file, '{"name":"bellcast","version":"1.2.3","commit":"abc","source":"here"}')
+    const all = [...gateways.map(([name, env]) => [name, env] as const), ["deployed", { VERSION_JSON_PATH: file }] as const]
+    await Promise.all(
+      all.map(async ([name, env]) => {
+        ports.set(name, stack.use(await startOwn(nats.url, { roles: "gateway", env: prefixed(env) })).port)
+      })
+    )
+  }, 120_000)
+  afterAll(() => stack.disposeAsync())
+
+  for (const [name, , cases] of gateways) describe(name, () => run(cases, () => portOf(name)))
+
+  describe("deployed", () => {
+    run(
+      [
+        define({
+          name: "says what is deployed, from the file it was told",
+          request: { method: "GET", path: "/__version__", as: null },
+          expected: { status: 200, exactly: { name: "bellcast", version: "1.2.3", commit: "abc", source: "here" } }
+        })
+      ],
+      () => portOf("deployed")
+    )
+  })
+
+  it("does not know what is deployed without that file", async () => {
+    const answer = await new Api(portOf("under load")).send({ method: "GET", path: "/__version__", as: null })
+    expect(answer.status).toBe(404)
+    expect(answer.json.errno).toBe(111)
+  })
+
+  it("does not start with settings it cannot use, and names all of them", async () => {
+    const bad = { BELLCAST_BACKOFF: "soon", BELLCAST_EOS: "2026-13-40", BELLCAST_READONLY: "perhaps" }
+    await expect(startOwn(natsUrl, { roles: "gateway", env: bad })).rejects.toThrow(/READONLY.*BACKOFF.*EOS/s)
+  })
+})

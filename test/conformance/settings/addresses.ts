@@ -1,0 +1,114 @@
+// Contract 6: who may call, and under which address.
+import { define, type Gateway } from "../table.ts"
+
+const page = { origin: "https://page.ok.example" }
+const stranger = { origin: "https://evil.example" }
+
+export const addresses: ReadonlyArray<Gateway> = [
+  [
+    "behind a proxy",
+    { HTTP_SCHEME: "https", HTTP_HOST: "push.example.net:8443" },
+    [
+      define({
+        name: "names the proxy in its root",
+        request: { method: "GET" },
+        expected: { status: 200, body: { url: "https://push.example.net:8443/v1" } }
+      }),
+      define({
+        name: "redirects to the proxy",
+        request: { method: "GET", target: "/x" },
+        expected: { status: 307, headers: { Location: "https://push.example.net:8443/v1/x" } }
+      }),
+      define({
+        name: "pages at the proxy",
+        given: async (api) => [await api.stored("a"), await api.stored("b")],
+        request: { method: "GET", path: "/subscriptions?_limit=1" },
+        expected: { status: 200, headers: { "Next-Page": /^https:\/\/push\.example\.net:8443\/v1\/subscriptions\?/ } }
+      })
+    ]
+  ],
+  [
+    "of some origins",
+    { CORS_ORIGINS: "https://*.ok.example http://local?host", CORS_MAX_AGE_SECONDS: "-1" },
+    [
+      define({
+        name: "echoes an origin that fits",
+        request: { method: "GET", headers: page },
+        expected: { status: 200, headers: { "Access-Control-Allow-Origin": page.origin, Vary: "Origin" } }
+      }),
+      define({
+        name: "refuses another",
+        request: { method: "GET", headers: stranger },
+        expected: { status: 400, errno: 107, faults: ["header:Origin"], headers: { "Access-Control-Allow-Origin": null } }
+      }),
+      define({
+        name: "takes a pattern for the whole of an origin, in its case",
+        request: { method: "GET", headers: { origin: "HTTPS://page.ok.example" } },
+        expected: { status: 400 }
+      }),
+      define({
+        name: "takes a question mark for one character",
+        request: { method: "GET", headers: { origin: "http://local-host" } },
+        expected: { status: 200 }
+      }),
+      define({
+        name: "looks at the caller before the origin",
+        request: { method: "GET", path: "/subscriptions", as: null, headers: stranger },
+        expected: { status: 401 }
+      }),
+      define({
+        name: "looks at the origin before the query",
+        request: { method: "GET", path: "/subscriptions?_limit=x", headers: stranger },
+        expected: { status: 400, faults: ["header:Origin"] }
+      }),
+      define({
+        name: "does not mind origins of unknown paths, and lets none in",
+        request: { method: "GET", path: "/nothing", headers: page },
+        expected: { status: 404, headers: { "Access-Control-Allow-Origin": null } }
+      }),
+      define({
+        name: "refuses a preflight of another origin",
+        request: { method: "OPTIONS", headers: { ...stranger, "access-control-request-method": "GET" } },
+        expected: { status: 400, faults: ["header:Origin"] }
+      }),
+      define({
+        name: "says nothing of how long a preflight holds when told so",
+        request: { method: "OPTIONS", headers: { ...page, "access-control-request-method": "GET" } },
+        expected: { status: 200, headers: { "Access-Control-Max-Age": null, "Access-Control-Allow-Origin": page.origin } }
+      })
+    ]
+  ],
+  [
+    "that does not redirect",
+    { VERSION_PREFIX_REDIRECT_ENABLED: "false", TRAILING_SLASH_REDIRECT_ENABLED: "false" },
+    [
+      define({
+        name: "knows no unversioned path",
+        request: { method: "GET", target: "/subscriptions" },
+        expected: { status: 404, errno: 116 }
+      }),
+      define({
+        name: "knows no trailing slash",
+        request: { method: "GET", path: "/subscriptions/" },
+        expected: { status: 404, errno: 111 }
+      }),
+      define({ name: "knows no bare prefix", request: { method: "GET", target: "/v1" }, expected: { status: 404, errno: 111 } })
+    ]
+  ],
+  [
+    "whose redirects hold other times",
+    { VERSION_PREFIX_REDIRECT_TTL_SECONDS: "60", TRAILING_SLASH_REDIRECT_TTL_SECONDS: "-1" },
+    [
+      define({
+        name: "lets the version be cached",
+        request: { method: "GET", target: "/x" },
+        expected: { status: 307, headers: { "Cache-Control": "max-age=60", Expires: /GMT$/ } }
+      }),
+      define({
+        name: "says nothing of slashes",
+        request: { method: "GET", path: "/x/" },
+        expected: { status: 307, headers: { "Cache-Control": null, Expires: null } }
+      })
+    ]
+  ]
+]

@@ -1,0 +1,101 @@
+// Contract 6: read-only, under load, ended.
+import { define, type Gateway } from "../table.ts"
+
+const day = (offset: number) => new Date(Date.now() + offset * 86_400_000).toISOString().slice(0, 10)
+const page = { origin: "https://page.ok.example" }
+const gone = { status: 410, errno: 202, headers: { Alert: /"code":"hard-eol"/ } }
+
+export const lifecycle: ReadonlyArray<Gateway> = [
+  [
+    "read-only",
+    { READONLY: "true" },
+    [
+      ...(
+        [
+          ["PUT", "/channels/a/registration"],
+          ["POST", "/subscriptions"],
+          ["POST", "/batch"],
+          ["POST", "/nothing"],
+          ["DELETE", "/channels/%ff"],
+          ["PATCH", "/subscriptions/a"]
+        ] as const
+      ).map(([method, path]) =>
+        define({
+          name: `refuses ${method} ${path}, whatever it is`,
+          request: { method, path, as: null },
+          expected: { status: 405, errno: 115, headers: { Allow: null } }
+        })
+      ),
+      define({
+        name: "says so, and may be cached for a day",
+        request: { method: "GET" },
+        expected: { status: 200, body: { settings: { readonly: true } }, headers: { "Cache-Control": "max-age=86400", Expires: /GMT$/ } }
+      }),
+      define({ name: "still reads", request: { method: "GET", path: "/subscriptions" }, expected: { status: 200 } }),
+      define({ name: "still is in good health", request: { method: "GET", path: "/__heartbeat__" }, expected: { status: 200 } }),
+      define({
+        name: "still answers preflights",
+        request: { method: "OPTIONS", path: "/subscriptions", headers: { ...page, "access-control-request-method": "POST" } },
+        expected: { status: 200 }
+      })
+    ]
+  ],
+  [
+    "under load",
+    { BACKOFF: "7" },
+    (
+      [
+        ["GET", "/", 200],
+        ["GET", "/nothing", 404],
+        ["PATCH", "/", 405],
+        ["GET", "/subscriptions/", 307],
+        ["GET", "/subscriptions?_limit=x", 400],
+        ["GET", "/channels/a", 403]
+      ] as const
+    ).map(([method, path, status]) =>
+      define({
+        name: `asks for patience with ${method} ${path}`,
+        request: { method, path },
+        expected: { status, headers: { Backoff: "7" } }
+      })
+    )
+  ],
+  [
+    "asking nobody for patience",
+    { BACKOFF: "7", BACKOFF_PERCENTAGE: "0" },
+    [define({ name: "does not", request: { method: "GET" }, expected: { status: 200, headers: { Backoff: null } } })]
+  ],
+  [
+    "that will end",
+    { EOS: day(30), EOS_MESSAGE: "move on", EOS_URL: "https://elsewhere.example/" },
+    [
+      ...["/", "/nothing", "/subscriptions"].map((path) =>
+        define({
+          name: `warns with ${path}`,
+          request: { method: "GET", path },
+          expected: {
+            status: path === "/nothing" ? 404 : 200,
+            headers: { Alert: '{"code":"soft-eol","message":"move on","url":"https://elsewhere.example/"}' }
+          }
+        })
+      ),
+      define({ name: "says when", request: { method: "GET" }, expected: { status: 200, body: { eos: day(30) } } })
+    ]
+  ],
+  [
+    "that has ended",
+    { EOS: day(-1) },
+    [
+      ...["/", "/nothing", "/subscriptions", "/__heartbeat__", "/channels/%ff"].map((path) =>
+        define({ name: `has nothing at ${path} any more`, request: { method: "GET", path, as: null }, expected: gone })
+      ),
+      define({ name: "does not redirect any more", request: { method: "GET", target: "/x", as: null }, expected: gone }),
+      define({
+        name: "says where to read more, without a message of its own",
+        request: { method: "GET" },
+        expected: ({ root }) => ({ status: 410, headers: { Alert: `{"code":"hard-eol","message":null,"url":"${root}/__api__"}` } })
+      }),
+      define({ name: "still is there for its balancer", request: { method: "GET", path: "/__lbheartbeat__" }, expected: { status: 200 } })
+    ]
+  ]
+]

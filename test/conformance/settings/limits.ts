@@ -1,0 +1,109 @@
+// Contract 6: pages, methods, sizes.
+import { expect } from "vitest"
+import { define, type Gateway } from "../table.ts"
+
+const page = { origin: "https://page.ok.example" }
+
+export const limits: ReadonlyArray<Gateway> = [
+  [
+    "with small pages",
+    { PAGINATE_BY: "2" },
+    ["", "?_limit=5", "?_limit=0"].map((query) =>
+      define({
+        name: `shows two at once for "${query}"`,
+        given: async (api) => [await api.stored("a"), await api.stored("b"), await api.stored("c")],
+        request: { method: "GET", path: `/subscriptions${query}` },
+        expected: { status: 200, headers: { "Total-Records": "3", "Next-Page": /_limit=2/ } },
+        also: ({ json }) => expect(json.data).toHaveLength(2)
+      })
+    )
+  ],
+  [
+    "with methods switched off",
+    { PLURAL_SUBSCRIPTION_DELETE_ENABLED: "false", OBJECT_SUBSCRIPTION_GET_ENABLED: "false" },
+    [
+      define({
+        name: "refuses them and offers the others",
+        request: { method: "DELETE", path: "/subscriptions" },
+        expected: { status: 405, errno: 115, headers: { Allow: "HEAD, GET, POST, OPTIONS" } }
+      }),
+      define({
+        name: "switches HEAD off with GET",
+        request: { method: "HEAD", path: "/subscriptions/abc" },
+        expected: { status: 405, headers: { Allow: "PUT, DELETE, OPTIONS" } }
+      }),
+      define({
+        name: "does not preflight them",
+        request: { method: "OPTIONS", path: "/subscriptions", headers: { ...page, "access-control-request-method": "DELETE" } },
+        expected: { status: 400, faults: ["header:Access-Control-Request-Method"] }
+      }),
+      define({ name: "keeps the rest", request: { method: "DELETE", path: "/subscriptions/abc" }, expected: { status: 404, errno: 110 } })
+    ]
+  ],
+  [
+    "of other limits",
+    {
+      BATCH_MAX_REQUESTS: "2",
+      BODY_BYTES_MAX: "600",
+      SUBSCRIPTIONS_PER_USER_MAX: "1",
+      RETRY_AFTER_SECONDS: "11",
+      HTTP_API_VERSION: "2.3",
+      PROJECT_NAME: "Rundfunk"
+    },
+    [
+      define({
+        name: "has its own version and says its limits",
+        request: { method: "GET", target: "/v2/" },
+        expected: { status: 200, body: { http_api_version: "2.3", project_name: "Rundfunk", settings: { batch_max_requests: 2 } } }
+      }),
+      define({
+        name: "does not know the other version",
+        request: { method: "GET", target: "/v1/" },
+        expected: { status: 404, errno: 116 }
+      }),
+      define({
+        name: "takes two requests in a batch",
+        request: { method: "POST", target: "/v2/batch", body: { requests: [{ path: "/" }, { path: "/" }] } },
+        expected: { status: 200 }
+      }),
+      define({
+        name: "does not take three",
+        request: { method: "POST", target: "/v2/batch", body: { requests: [{ path: "/" }, { path: "/" }, { path: "/" }] } },
+        expected: { status: 400, faults: ["body:requests"], message: /2/ }
+      }),
+      define({
+        name: "does not take a larger body, not even within a batch",
+        request: (api) => ({
+          method: "POST",
+          target: "/v2/batch",
+          body: {
+            requests: [
+              { method: "POST", path: "/subscriptions", body: { data: api.subscription("a", { x: "x".repeat(600) }) } },
+              { path: "/" }
+            ]
+          }
+        }),
+        expected: { status: 200 },
+        also: ({ json }) => expect(json.responses.map(({ status }: { status: number }) => status)).toEqual([413, 200])
+      }),
+      define({
+        name: "does not take a batch larger than its requests may be",
+        request: { method: "POST", target: "/v2/batch", body: { requests: [{ path: "/", body: { x: "x".repeat(1_200) } }] } },
+        expected: { status: 413, errno: 113 }
+      }),
+      define({
+        name: "lets a user hold one subscription, and says when to try again",
+        given: (api) => api.send({ method: "POST", target: "/v2/subscriptions", body: { data: api.subscription("a") } }),
+        request: (api) => ({ method: "POST", target: "/v2/subscriptions", body: { data: api.subscription("b") } }),
+        expected: { status: 429, errno: 117, headers: { "Retry-After": "11" } }
+      }),
+      define({
+        name: "lets that one be replaced",
+        given: async (api) =>
+          (await api.send({ method: "POST", target: "/v2/subscriptions", body: { data: api.subscription("a") } })).json.data.id,
+        request: (api, id) => ({ method: "PUT", target: `/v2/subscriptions/${id}`, body: { data: api.subscription("a") } }),
+        expected: { status: 200 }
+      })
+    ]
+  ]
+]
