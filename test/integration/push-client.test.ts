@@ -1,0 +1,112 @@
+// Requests to push services that behave oddly, over real sockets: whatever comes back is one answer that can be judged.
+import { once } from "node:events"
+import { type AddressInfo, createServer, type Socket } from "node:net"
+import { assert, describe, it } from "@effect/vitest"
+import { ConfigProvider, Effect, Layer } from "effect"
+import { Settings } from "#config"
+import { type Answer, classify } from "#delivery/push/classify.ts"
+import { PushClient } from "#delivery/push/post.ts"
+
+const layerWith = (env: Readonly<Record<string, string>>) =>
+  PushClient.layer.pipe(Layer.provide(Settings.layer), Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(env))))
+const loopback = { BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "true", BELLCAST_PUSH_TIMEOUT_MILLIS: "1000" }
+
+const lastByte = 255
+
+/** A server that answers every request with these bytes, the way `write` writes them; it counts connections. */
+const startServer = async (write: (socket: Socket) => void) => {
+  let connections = 0
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => {
+    connections += 1
+    sockets.add(socket)
+    socket.on("error", () => {})
+    socket.on("data", (chunk) => {
+      // The last byte of the request.
+      if (chunk.at(-1) === lastByte) write(socket)
+    })
+  }).listen(0, "127.0.0.1")
+  await once(server, "listening")
+  return {
+    origin: `http://localhost:${(server.address() as AddressInfo).port}`,
+    connections: () => connections,
+    [Symbol.asyncDispose]: async () => {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+    }
+  }
+}
+
+const post = (origin: string, times = 1, env: Readonly<Record<string, string>> = loopback): Promise<ReadonlyArray<Answer>> =>
+  Effect.gen(function* () {
+    const client = yield* PushClient
+    const answers: Array<Answer> = []
+    for (let i = 0; i < times; i++)
+      answers.push(yield* client.post({ origin, path: "/push/1?token=a%2Fb", headers: { ttl: "60" }, body: Buffer.of(lastByte) }))
+    return answers
+  }).pipe(Effect.provide(layerWith(env)), Effect.runPromise)
+
+const judged = (answer: Answer | undefined) => classify(answer ?? { error: "none" }, "localhost", Date.now())
+
+describe("a push service", () => {
+  it("that sends a header twice is judged like any other", async () => {
+    await using server = await startServer((socket) =>
+      socket.write(
+        "HTTP/1.1 503 Busy\r\nRetry-After: 5\r\nRetry-After: 7\r\nX-WNS-Status: a\r\nX-WNS-Status: b\r\nContent-Length: 0\r\n\r\n"
+      )
+    )
+    const [answer] = await post(server.origin)
+    assert.deepStrictEqual(judged(answer), { class: "retry", reason: "server-error" })
+  })
+
+  it("that says something ahead of its answer is judged by the answer, or by the lack of it", async () => {
+    await using server = await startServer((socket) =>
+      socket.write("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n")
+    )
+    assert.deepInclude((await post(server.origin))[0], { status: 201 })
+    await using silent = await startServer((socket) => socket.end("HTTP/1.1 103 Early Hints\r\n\r\n"))
+    assert.deepStrictEqual(judged((await post(silent.origin))[0]), { class: "retry", reason: "reset" })
+  })
+
+  it("that breaks off in its answer is judged by the status it gave", async () => {
+    await using server = await startServer((socket) => socket.end("HTTP/1.1 410 Gone\r\nContent-Length: 1000\r\n\r\nunsub"))
+    assert.deepStrictEqual(judged((await post(server.origin))[0]), { class: "gone", reason: "gone" })
+  })
+
+  it("that answers at endless length is judged by the status it gave", async () => {
+    await using server = await startServer((socket) =>
+      socket.write(`HTTP/1.1 403 No\r\nContent-Length: 900000000\r\n\r\nBadJwtToken${"x".repeat(200_000)}`)
+    )
+    const [answer] = await post(server.origin)
+    assert.deepStrictEqual(judged(answer), { class: "credentials", reason: "credentials" })
+    assert.isAtMost(answer !== undefined && "body" in answer ? answer.body.length : 0, 4_096)
+  })
+
+  it("that takes too long is left after the time set, and nothing is known of the push", async () => {
+    await using server = await startServer(() => {})
+    const startedAt = performance.now()
+    assert.deepStrictEqual(judged((await post(server.origin))[0]), { class: "retry", reason: "timeout" })
+    assert.isBelow(performance.now() - startedAt, 4_000)
+  })
+
+  it("is asked over connections that stay open, and not where it redirects to", async () => {
+    await using other = await startServer((socket) => socket.write("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"))
+    await using server = await startServer((socket) =>
+      socket.write(`HTTP/1.1 307 Go\r\nLocation: ${other.origin}/\r\nContent-Length: 0\r\n\r\n`)
+    )
+    const answers = await post(server.origin, 20)
+    assert.deepStrictEqual(
+      answers.map((answer) => judged(answer).reason),
+      Array.from({ length: 20 }, () => "redirect")
+    )
+    // The second request is sent before the pool has put the first connection back.
+    assert.isAtMost(server.connections(), 2)
+    assert.strictEqual(other.connections(), 0)
+  })
+
+  it("on this machine is not asked without the setting for it", async () => {
+    await using server = await startServer((socket) => socket.write("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"))
+    assert.deepStrictEqual(judged((await post(server.origin, 1, {}))[0]), { class: "dead", reason: "endpoint-not-allowed" })
+    assert.strictEqual(server.connections(), 0)
+  })
+})
