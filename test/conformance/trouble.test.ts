@@ -1,0 +1,130 @@
+// What a gateway says when the rest is in trouble, what it writes into its log, and how it leaves.
+import { Agent, type ClientRequest, type RequestOptions, request } from "node:http"
+import { describe, expect, it } from "vitest"
+import { startNats } from "../support/nats.ts"
+import { Api, basic, keys } from "./api.ts"
+import { check } from "./table.ts"
+import { baseUrl, startOwn, targetOf } from "./target.ts"
+
+const apiOf = ({ port }: { port: number }) => new Api(targetOf(`http://127.0.0.1:${port}`))
+
+interface Line {
+  readonly msg: string
+  readonly [field: string]: unknown
+}
+
+const linesOf = (output: string): ReadonlyArray<Line> =>
+  output
+    .split("\n")
+    .filter((line) => line.startsWith("{"))
+    .map((line) => JSON.parse(line) as Line)
+
+describe.skipIf(baseUrl !== undefined)("a gateway in trouble", () => {
+  it("says 503 and when to try again while NATS is gone, stops a batch there, and still is there itself", { timeout: 60_000 }, async () => {
+    const nats = await startNats()
+    await using service = await startOwn(nats.url)
+    const api = apiOf(service)
+    await api.stored()
+    await nats[Symbol.asyncDispose]()
+    const list = { method: "GET", path: "/subscriptions" }
+    const broadcast = { method: "POST", path: "/channels/a", as: api.target.publisher, body: {} }
+    const registration = { method: "PUT", path: "/channels/a/registration" }
+    const batch = { method: "POST", path: "/batch", body: { requests: [{ path: "/" }, { path: "/subscriptions" }, { path: "/" }] } }
+    const health = { method: "GET", path: "/__heartbeat__" }
+    const answers = await Promise.all([list, broadcast, registration, batch, health].map((each) => api.send(each)))
+    for (const [i, each] of [list, broadcast, registration, batch].entries()) {
+      check(answers[i]!, each, { status: 503, errno: 201, headers: { "Retry-After": /^\d+$/ } })
+    }
+    check(answers[4]!, health, { status: 503, exactly: { storage: false, cache: false } })
+    for (const path of ["/__lbheartbeat__", "/"]) check(await api.send({ method: "GET", path }), { method: "GET" }, { status: 200 })
+  })
+
+  it("does not say that a write is done before it can be read, and says so once a projector is there", { timeout: 60_000 }, async () => {
+    await using nats = await startNats()
+    await using service = await startOwn(nats.url, { roles: "gateway", env: { BELLCAST_APPLIED_TIMEOUT_MILLIS: "300" } })
+    const api = apiOf(service)
+    const put = { method: "PUT", path: `/channels/${api.channel}/registration` }
+    check(await api.send(put), put, { status: 503, errno: 201 })
+    check(await api.send({ method: "GET", path: "/__heartbeat__" }), put, { status: 503, exactly: { storage: false, cache: true } })
+    await using _projector = await startOwn(nats.url, { roles: "projection" })
+    await expect.poll(async () => (await api.send({ method: "GET", path: "/__heartbeat__" })).status, { timeout: 10_000 }).toBe(200)
+    await expect.poll(async () => (await api.send(put)).status, { timeout: 10_000 }).toBe(202)
+    const get = { method: "GET", path: `/channels/${api.channel}` }
+    check(await api.send(get), get, { status: 200, body: { data: { registrations: 1 } } })
+  })
+
+  it("writes one line for a request, with its fields and without a secret", { timeout: 60_000 }, async () => {
+    await using nats = await startNats()
+    await using service = await startOwn(nats.url)
+    const api = apiOf(service)
+    const { endpoint } = await api.stored("very-secret-address")
+    const query = `endpoint=${encodeURIComponent(endpoint)}&_limit=1&keys.auth=${keys.auth}&_token=`
+    const headers = { "user-agent": "tester", "accept-language": "fr", "x-request-id": "request-1" }
+    await api.send({ method: "GET", path: `/subscriptions?${query}`, headers })
+    await api.send({ method: "POST", path: "/subscriptions", body: { data: { endpoint: "nonsense", keys } } })
+    await api.send({ method: "POST", path: "/batch", body: { requests: [{ path: "/nothing" }, { path: "/" }] } })
+    const lines = () => linesOf(service.output()).filter(({ msg }) => msg.endsWith("request.summary"))
+    await expect.poll(() => lines().length).toBe(6)
+    const [, list, bad, , , batch] = lines() as [Line, Line, Line, Line, Line, Line]
+    expect(list).toMatchObject({
+      msg: "request.summary",
+      agent: "tester",
+      lang: "fr",
+      rid: "request-1",
+      method: "GET",
+      path: "/v1/subscriptions",
+      code: 200,
+      errno: 0,
+      uid: api.userId(),
+      authn_type: "basicauth",
+      t: expect.any(Number),
+      time: expect.any(Number)
+    })
+    expect(list["querystring"]).toBe("endpoint=…&_limit=1&keys.auth=…&_token=…")
+    expect(bad).toMatchObject({ code: 400, errno: 109 })
+    expect(lines().map(({ msg }) => msg)).toEqual([
+      "request.summary",
+      "request.summary",
+      "request.summary",
+      "subrequest.summary",
+      "subrequest.summary",
+      "request.summary"
+    ])
+    expect(batch).toMatchObject({ batch_size: 2, code: 200 })
+    const secrets = [basic(api.me).slice(6), "very-secret-address", keys.auth, keys.p256dh, encodeURIComponent(endpoint)]
+    for (const secret of secrets) expect(service.output()).not.toContain(secret)
+  })
+
+  it("leaves in time with a connection open, and finishes the request in hand", { timeout: 60_000 }, async () => {
+    await using nats = await startNats()
+    await using _projector = await startOwn(nats.url, { roles: "projection" })
+    const service = await startOwn(nats.url, { roles: "gateway" })
+    const api = apiOf(service)
+    const agent = new Agent({ keepAlive: true })
+    const body = JSON.stringify({ data: api.subscription() })
+    const headers = { authorization: basic(api.me), "content-type": "application/json", "content-length": Buffer.byteLength(body) }
+    const send = (options: RequestOptions, onContinue?: (sent: ClientRequest) => void) =>
+      new Promise<number | undefined>((resolve, reject) => {
+        const sent = request({ agent, port: service.port, ...options }, (answer) => {
+          answer.resume().on("end", () => resolve(answer.statusCode))
+        })
+        sent.on("error", reject)
+        if (onContinue === undefined) sent.end()
+        else sent.on("continue", () => onContinue(sent)).flushHeaders()
+      })
+    expect(await send({ path: "/v1/__lbheartbeat__" })).toBe(200)
+    let stopped: Promise<number | null> | undefined
+    let began = 0
+    // The server has the request in hand when it asks for the body.
+    const inHand = send({ method: "POST", path: "/v1/subscriptions", headers: { ...headers, expect: "100-continue" } }, (sent) => {
+      began = performance.now()
+      stopped = service.stop()
+      setTimeout(() => sent.end(body), 300)
+    })
+    expect(await inHand).toBe(201)
+    expect(await stopped).toBe(0)
+    // A connection that waits for its keep-alive to end would take 5 s.
+    expect(performance.now() - began).toBeLessThan(4_000)
+    agent.destroy()
+  })
+})
