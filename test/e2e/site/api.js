@@ -1,0 +1,22 @@
+// What page and worker of the test's site share: calls of our API as the user named in the query string, and subscribing.
+const query = new URLSearchParams(self.location.search)
+const authorization = `Basic ${btoa(`${query.get("user")}:secret`)}`
+
+/** A cross-origin request with credentials and JSON: the browser asks with a preflight first. */
+const call = async (method, path, body) => {
+  const headers = { authorization, ...(body === undefined ? {} : { "content-type": "application/json" }) }
+  const response = await fetch(query.get("api") + path, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) })
+  return { status: response.status, body: await response.json() }
+}
+
+/** The subscription that the browser has, or a new one, made known to our API. */
+const subscribe = async (registration) => {
+  const { body: root } = await call("GET", "/")
+  const applicationServerKey = root.capabilities.webpush.vapid_public_key
+  const existing = await registration.pushManager.getSubscription()
+  const subscription = existing ?? (await registration.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey }))
+  const { status } = await call("POST", "/subscriptions", { data: subscription.toJSON() })
+  return { status, endpoint: subscription.endpoint }
+}
+
+self.api = { call, subscribe }
