@@ -1,0 +1,57 @@
+// The API description agrees with the tables it is made of: every endpoint, every method, every fault.
+import { assert, describe, it } from "vitest"
+import { endpoints } from "#gateway/endpoints.ts"
+import { faults } from "#gateway/faults.ts"
+import { openApiOf } from "#gateway/openapi.ts"
+
+// biome-ignore lint/suspicious/noExplicitAny: the document is looked into at many places
+const document = openApiOf(endpoints, { title: "t", version: "1", rootUrl: "http://localhost/v1" }) as any
+const operations = Object.entries<Record<string, { responses: Record<string, unknown>; operationId: string }>>(document.paths).flatMap(
+  ([path, item]) =>
+    Object.entries(item)
+      .filter(([method]) => method !== "parameters")
+      .map(([method, operation]) => ({ path, method, operation }))
+)
+
+describe("the description", () => {
+  it("has every endpoint with the methods that Allow names", () => {
+    for (const endpoint of endpoints) {
+      const item = document.paths[endpoint.path.replace(/:(\w+)/g, "{$1}")]
+      const described = Object.keys(item).filter((key) => key !== "parameters")
+      const allowed = endpoint.allow.filter((method) => method !== "HEAD" && method !== "OPTIONS").map((method) => method.toLowerCase())
+      assert.sameMembers(described, allowed, endpoint.path)
+      assert.strictEqual(endpoint.allow.includes("HEAD"), allowed.includes("get"), endpoint.path)
+      assert.include(endpoint.allow, "OPTIONS")
+    }
+  })
+
+  it("tells every status of the table of faults somewhere, and no other", () => {
+    const told = new Set(
+      operations.flatMap(({ operation }) => Object.keys(operation.responses).map(Number)).filter((status) => status >= 400)
+    )
+    // 405 belongs to methods that are not described.
+    const possible = new Set(
+      Object.values(faults)
+        .map(({ code }): number => code)
+        .filter((code) => code !== 405)
+    )
+    assert.sameMembers([...told], [...possible])
+  })
+
+  it("names every operation once", () => {
+    const ids = operations.map(({ operation }) => operation.operationId)
+    assert.strictEqual(new Set(ids).size, ids.length)
+  })
+
+  it("is JSON, with nothing left out by undefined", () => {
+    assert.deepEqual(JSON.parse(JSON.stringify(document)), document)
+  })
+})
+
+describe("the table of faults", () => {
+  it("gives an errno one meaning", () => {
+    const meanings = new Map<number, Set<string>>()
+    for (const { code, errno } of Object.values(faults)) meanings.set(errno, (meanings.get(errno) ?? new Set()).add(String(code)))
+    for (const [errno, codes] of meanings) if (errno !== 107) assert.strictEqual(codes.size, 1, `errno ${errno}`)
+  })
+})

@@ -1,0 +1,114 @@
+// Which addresses may be subscribed: nothing may lead this service to a machine that its operator did not name.
+import fc from "fast-check"
+import { assert, describe, it } from "vitest"
+import { checkEndpoint, knownPushHosts } from "#domain/endpoint.ts"
+
+const strict = { hosts: [], allowLoopback: false }
+const open = { hosts: ["*"], allowLoopback: false }
+const development = { hosts: [], allowLoopback: true }
+
+const takes = (endpoint: string, policy: Parameters<typeof checkEndpoint>[1]) =>
+  it(`takes ${endpoint}`, () => assert.isUndefined(checkEndpoint(endpoint, policy)))
+const refuses = (endpoint: string, policy: Parameters<typeof checkEndpoint>[1]) =>
+  it(`refuses ${endpoint}`, () => assert.isString(checkEndpoint(endpoint, policy)))
+
+describe("without settings", () => {
+  for (const endpoint of [
+    "https://fcm.googleapis.com/fcm/send/abc:def",
+    "https://updates.push.services.mozilla.com/wpush/v2/abc",
+    "https://web.push.apple.com/abc",
+    "https://eu.push.apple.com/abc",
+    "https://db5.notify.windows.com/w/?token=abc%2b",
+    "HTTPS://FCM.googleapis.com:443/x"
+  ]) {
+    takes(endpoint, strict)
+  }
+  for (const endpoint of [
+    "https://googleapis.com/x",
+    "https://evilfcm.googleapis.com/x",
+    "https://fcm.googleapis.com.evil.example/x",
+    "https://evil.example/fcm.googleapis.com/",
+    "https://evil.example\\@fcm.googleapis.com/",
+    "https://fcm.googleapis.com@evil.example/",
+    "https://notify.windows.com/x",
+    "https://evilpush.apple.com/x",
+    "https:/fcm.googleapis.com/x",
+    "https:///fcm.googleapis.com/x",
+    " https://fcm.googleapis.com/x",
+    "https://fcm.goo\tgleapis.com/x",
+    "https://fcm.googleapis.com/x\n",
+    "//fcm.googleapis.com/x",
+    "http://localhost:8080/x"
+  ]) {
+    refuses(endpoint, strict)
+  }
+})
+
+describe("with any public host allowed", () => {
+  takes("https://push.example.com/x", open)
+  takes("https://é.com/é", open)
+  for (const endpoint of [
+    "https://127.0.0.1/x",
+    "https://127.1/x",
+    "https://0x7f000001/x",
+    "https://0177.0.0.1/x",
+    "https://2130706433/x",
+    "https://１２７.0.0.1/x",
+    "https://[::1]/x",
+    "https://[::ffff:10.0.0.1]/x",
+    "https://8.8.8.8/x",
+    "https://localhost/x",
+    "https://a.localhost/x",
+    "https://printer.local/x",
+    "https://metadata.google.internal/x",
+    "https://intranet/x",
+    "https://push.example.com./x",
+    "https://push.example.com:8443/x"
+  ]) {
+    refuses(endpoint, open)
+  }
+})
+
+describe("in development", () => {
+  for (const endpoint of ["http://localhost:8080/x", "https://127.0.0.1:1/x", "http://[::1]:9/x"]) takes(endpoint, development)
+  for (const endpoint of ["http://127.0.0.2/x", "http://10.0.0.1/x", "http://fcm.googleapis.com/x", "http://localhost.evil.example/x"]) {
+    refuses(endpoint, development)
+  }
+})
+
+describe("with hosts of its own", () => {
+  const own = { hosts: ["push.example.org", "*.example.net", "É.com"], allowLoopback: false }
+  for (const endpoint of ["https://push.example.org/x", "https://a.b.example.net/x", "https://é.com/x"]) takes(endpoint, own)
+  for (const endpoint of ["https://example.org/x", "https://example.net/x", "https://badexample.net/x"]) refuses(endpoint, own)
+})
+
+it("only ever takes what every reader of the URL takes to an allowed host", () => {
+  const pieces = fc.constantFrom(
+    "https:",
+    "http:",
+    "/",
+    "//",
+    "\\",
+    "@",
+    ":",
+    "#",
+    "?",
+    "fcm.googleapis.com",
+    "evil.example",
+    "127.0.0.1",
+    "%40",
+    " ",
+    ".",
+    "443"
+  )
+  fc.assert(
+    fc.property(fc.array(pieces, { maxLength: 9 }), (parts) => {
+      const endpoint = parts.join("")
+      if (checkEndpoint(endpoint, strict) !== undefined) return
+      const { hash, host, password, protocol, username } = new URL(endpoint)
+      assert.deepEqual({ hash, password, protocol, username }, { hash: "", password: "", protocol: "https:", username: "" })
+      assert.include(knownPushHosts as ReadonlyArray<string>, host)
+    }),
+    { numRuns: 20_000 }
+  )
+})

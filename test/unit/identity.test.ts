@@ -1,0 +1,56 @@
+// Who is asking: the contract's vectors for basic auth, and pseudonyms.
+import fc from "fast-check"
+import { assert, describe, it } from "vitest"
+import { basicId, credentialsOf } from "#identity/basic.ts"
+import { userToken } from "#identity/pseudonym.ts"
+
+const encoded = (text: string | Buffer) => `Basic ${Buffer.from(text as string).toString("base64")}`
+
+describe("basic auth", () => {
+  for (const [secret, credentials, id] of [
+    ["", "mat:secret", "8a931a10fc88ab2f6d1cc02a07d3a81b5d4768f6f13e85c5d8d4180419acb1b4"],
+    ["s3cr3t", "mat:secret", "5e4cea54f25e735d69f0abe2425848011e644cd6b517407152494e998e2bfce3"],
+    ["s3cr3t", "bob:", "ec3bd31ad9f17802723c08dda88408c22bde707262b68ce3e3d8bafdc3d57a73"]
+  ] as const) {
+    it(`makes the id of ${credentials} with the secret "${secret}" as contract 7.3 has it`, () => {
+      assert.strictEqual(basicId(credentials, secret), id)
+    })
+  }
+
+  it("finds every pair that a client can send", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "binary", minLength: 1 }), fc.string({ unit: "binary" }), (user, password) => {
+        fc.pre(!user.includes(":") && user.isWellFormed() && password.isWellFormed())
+        assert.strictEqual(credentialsOf(encoded(`${user}:${password}`)), `${user}:${password}`)
+      })
+    )
+  })
+
+  it("finds nobody in anything else", () => {
+    for (const header of [
+      undefined,
+      "",
+      "Basic",
+      "Basic ",
+      "Bearer abc",
+      encoded(":x"),
+      encoded("x"),
+      "Basic ***",
+      `${encoded("a:b")} c`
+    ]) {
+      assert.isUndefined(credentialsOf(header), header)
+    }
+  })
+})
+
+describe("a pseudonym", () => {
+  it("is 22 characters that are safe in subjects, and differs by user and by secret", () => {
+    fc.assert(
+      fc.property(fc.string(), fc.string(), (a, b) => {
+        assert.match(userToken(a, "secret"), /^[A-Za-z0-9_-]{22}$/)
+        if (a !== b) assert.notStrictEqual(userToken(a, "secret"), userToken(b, "secret"))
+        assert.notStrictEqual(userToken(a, "secret"), userToken(a, "other"))
+      })
+    )
+  })
+})
