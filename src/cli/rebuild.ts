@@ -129,5 +129,5 @@ export const rebuildCommand = Command.make("rebuild", natsFlags, (nats) =>
     const done = yield* rebuild()
     const rows = done.map(({ bucket, entries }) => [bucket, entries])
     yield* Console.log(`${table(["BUCKET", "ENTRIES"], rows)}\nrebuilt in ${(yield* Clock.currentTimeMillis) - startedAt} ms`)
-  }).pipe(onNats(nats))
+  }).pipe(onNats(nats, { startIt: true }))
 ).pipe(Command.withDescription("Make the buckets anew from the streams; the service must be stopped"))

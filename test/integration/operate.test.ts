@@ -1,5 +1,5 @@
 // The verbs that look: what they print of a service's past, and what they say when there is nothing to look at.
-import { assert, describe, it } from "@effect/vitest"
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { logLayer } from "#log/layer.ts"
 import { Log } from "#log/log.ts"
@@ -16,9 +16,29 @@ const run = async (...args: ReadonlyArray<string>) => {
 const line = (n: number, ...cells: ReadonlyArray<string>) =>
   new RegExp(`^${[userOf(n), subscriptionOf(n).slice(0, 12), ...cells].join(" +")}$`, "m")
 
+/** A broadcast that was refused; its reason tries to steer the terminal. */
+const appendRefused = (url: string) =>
+  Effect.runPromise(
+    Effect.gen(function* () {
+      const log = yield* Log
+      const subject = subjects.broadcast("billing", channels[1]!)
+      const { seq } = yield* log.append("log", { subject, type: "broadcast/1", body: {} })
+      const body = { broadcast: seq, subject, reason: "TTL must be\u001b[2J right", at: 1 }
+      yield* log.append("log", { subject: subjects.rejected(seq), type: "broadcast.rejected/1", body })
+      return seq
+    }).pipe(Effect.provide(logLayer({ url, name: "test" })))
+  )
+
 describe("the verbs of an operator", { timeout: 30_000 }, () => {
+  let past: Awaited<ReturnType<typeof startWithHistory>>
+  let refused = 0
+  beforeAll(async () => {
+    past = await startWithHistory()
+    refused = await appendRefused(past.url)
+  }, 60_000)
+  afterAll(() => past[Symbol.asyncDispose]())
+
   it("tell of a finished broadcast each push's last fate, and that they add up", async () => {
-    await using past = await startWithHistory()
     const { code, stderr, stdout } = await run("audit", String(past.done), "--nats", past.url)
     assert.strictEqual(stderr, "")
     assert.strictEqual(code, 0)
@@ -34,7 +54,6 @@ describe("the verbs of an operator", { timeout: 30_000 }, () => {
   })
 
   it("tell of an open broadcast what waits, as a person and as a program reads it", async () => {
-    await using past = await startWithHistory()
     const { stdout } = await run("audit", String(past.open), "--nats", past.url)
     assert.include(stdout, "3 accepted = 1 delivered + 1 waiting + 1 retrying + 0 expired + 0 dead + 0 gone; 0 of 2 shards done\n")
     assert.isTrue(stdout.endsWith("\n1 more waiting: no result yet\n"))
@@ -46,21 +65,10 @@ describe("the verbs of an operator", { timeout: 30_000 }, () => {
   })
 
   it("tell why a broadcast was refused, and that one does not exist", async () => {
-    await using past = await startWithHistory()
-    const seq = await Effect.runPromise(
-      Effect.gen(function* () {
-        const log = yield* Log
-        const subject = subjects.broadcast("billing", channels[1]!)
-        const { seq } = yield* log.append("log", { subject, type: "broadcast/1", body: {} })
-        const body = { broadcast: seq, subject, reason: "TTL must be\u001b[2J right", at: 1 }
-        yield* log.append("log", { subject: subjects.rejected(seq), type: "broadcast.rejected/1", body })
-        return seq
-      }).pipe(Effect.provide(logLayer({ url: past.url, name: "test" })))
-    )
-    const refused = await run("audit", String(seq), "--nats", past.url)
+    const { stdout } = await run("audit", String(refused), "--nats", past.url)
     assert.match(
-      refused.stdout,
-      new RegExp(`^broadcast ${seq} on channel wetter/süd, accepted \\S+ from billing\nrejected: TTL must be\\\\u001b\\[2J right\n$`)
+      stdout,
+      new RegExp(`^broadcast ${refused} on channel wetter/süd, accepted \\S+ from billing\nrejected: TTL must be\\\\u001b\\[2J right\n$`)
     )
     // A sequence that is another command's.
     for (const unknown of ["1", "999999"]) {
@@ -70,7 +78,6 @@ describe("the verbs of an operator", { timeout: 30_000 }, () => {
   })
 
   it("list dead letters, of all broadcasts or of one", async () => {
-    await using past = await startWithHistory()
     for (const args of [["dead"], ["dead", String(past.done)]]) {
       const { stdout } = await run(...args, "--nats", past.url)
       assert.match(
@@ -89,13 +96,12 @@ describe("the verbs of an operator", { timeout: 30_000 }, () => {
     for (const name of ["BELLCAST_LOG", "BELLCAST_WORK", "planner", "deliver", "retry", "projector", "tally", "bellcast_cache"])
       assert.match(stdout, new RegExp(`^${name} `, "m"))
     assert.notInclude(stdout, "PENDING")
-    await using past = await startWithHistory()
     const live = (await run("streams", "--live", "--nats", past.url)).stdout
     assert.match(live, /^CONSUMER .* PENDING +UNANSWERED$/m)
-    // The four broadcasts, which no planner has taken.
-    assert.match(live, /^planner .* 4 +0$/m)
+    // Six broadcasts, which no planner has taken.
+    assert.match(live, /^planner .* 6 +0$/m)
     assert.match(live, new RegExp(`^BELLCAST_WORK .* ${past.lastWork} +[\\d.]+ KiB +1$`, "m"))
-    assert.match(live, /^bellcast_broadcasts .* 4 +[\d.]+ KiB$/m)
+    assert.match(live, /^bellcast_broadcasts .* 5 +[\d.]+ KiB$/m)
   })
 
   it.for([["audit", "1"], ["dead"], ["streams", "--live"], ["rebuild"]])("fail in one line when NATS does not answer: %s", async (verb) => {

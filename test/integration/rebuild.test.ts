@@ -1,12 +1,27 @@
 // The buckets made anew from the streams, against a real nats-server: byte for byte what the service had written, as far as WORK goes back
 // and beyond it, and never under a running service.
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { rebuild } from "#cli/rebuild.ts"
+import { addressIn, folderAt } from "#embedded/folder.ts"
+import { embeddedServer } from "#embedded/server.ts"
 import { Buckets } from "#log/bucket.ts"
 import { logLayer } from "#log/layer.ts"
 import { keys } from "#streams/buckets.ts"
-import { administer, bucketStreams, channels, folded, foldingLayer, planFloor, quiet, startWithHistory } from "#test/history.ts"
+import {
+  administer,
+  bucketStreams,
+  channels,
+  folded,
+  foldingLayer,
+  makeHistory,
+  planFloor,
+  quiet,
+  startWithHistory
+} from "#test/history.ts"
 import { startNats } from "#test/nats.ts"
 import { spawnCli } from "#test/spawn-cli.ts"
 
@@ -112,11 +127,25 @@ describe("rebuild", { timeout: 30_000 }, () => {
     const { code, stdout } = await runCli("rebuild", "--nats", service.url)
     assert.strictEqual(code, 0)
     assert.match(stdout, /^bellcast_subscriptions +12$/m)
-    assert.match(stdout, /^bellcast_broadcasts +4$/m)
+    assert.match(stdout, /^bellcast_broadcasts +5$/m)
     assert.match(stdout, /^rebuilt in \d+ ms$/m)
     await using empty = await startNats({ syncAlways: false })
     const nothing = await runCli("rebuild", "--nats", empty.url)
     assert.strictEqual(nothing.code, 1)
     assert.strictEqual(nothing.stderr, "bellcast: this NATS has no stream BELLCAST_LOG: there is nothing to rebuild from\n")
+  })
+
+  it("as a verb starts the embedded server of a stopped service by itself, and stops it again", async () => {
+    const parent = await mkdtemp(join(tmpdir(), "bellcast-rebuild-"))
+    const past = Effect.gen(function* () {
+      const { url } = yield* embeddedServer(parent)
+      yield* Effect.provide(Effect.andThen(makeHistory, Effect.void), foldingLayer(url))
+    })
+    await Effect.runPromise(Effect.scoped(past))
+    await using cli = spawnCli(["rebuild"], { BELLCAST_DATA_DIR: parent })
+    assert.strictEqual(await cli.exit(), 0)
+    assert.match(cli.output.stdout, /^bellcast_subscriptions +12$/m)
+    assert.isUndefined(await addressIn(folderAt(join(parent, "nats"))))
+    await rm(parent, { recursive: true })
   })
 })

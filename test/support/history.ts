@@ -1,4 +1,4 @@
-// A past for a test: some hundred commands in every order, four broadcasts at different points of their way, and the stages that fold them.
+// A past for a test: some hundred commands in every order, five broadcasts at different points of their way, and the stages that fold them.
 import { jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { Effect, Layer, References, Schedule } from "effect"
@@ -119,7 +119,7 @@ const broadcastOn = Effect.fnUntraced(function* (channel: ChannelToken, shards: 
 
 /**
  * Makes the past: `done` is finished after retries, `open` has a push waiting and one retrying, `empty` had nobody to go to, `lost` reached
- * nobody. `done` and `open` share a channel and their outcomes alternate.
+ * nobody, `mixed` ended with a push that was refused. `done` and `open` share a channel and their outcomes alternate.
  */
 export const makeHistory = Effect.gen(function* () {
   const log = yield* Log
@@ -129,6 +129,7 @@ export const makeHistory = Effect.gen(function* () {
   const open = yield* broadcastOn(news, 2)
   const empty = yield* broadcastOn(weather, 0)
   const lost = yield* broadcastOn(bell, 1)
+  const mixed = yield* broadcastOn(weather, 1)
   const first = [
     [1, "delivered"],
     [2, "retrying"],
@@ -150,7 +151,9 @@ export const makeHistory = Effect.gen(function* () {
   yield* done.again(2, "retrying", 2, 5_005)
   yield* open.shard("0", 0, [[2, "retrying"]], false, 5_006)
   yield* done.shard("1", 0, [], true, 5_007)
-  yield* done.again(2, "delivered", 3, 5_008)
+  yield* mixed.shard("all", 2, [[5, "delivered"]], false, 5_008)
+  yield* mixed.shard("all", 0, [[6, "dead"]], true, 5_009)
+  yield* done.again(2, "delivered", 3, 5_010)
   const dead = {
     ...({ broadcast: done.broadcast, channel: news, acceptedAt: 4_000, expiresAt: 90_000, urgency: "normal", user: userOf(4) } as const),
     ...{ subscription: subscriptionOf(4), generation: 1, reason: "refused", status: 400, attempts: 1, at: 5_003 }

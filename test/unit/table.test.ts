@@ -1,0 +1,18 @@
+// Columns for the terminal, and what must not reach it.
+import { assert, describe, it } from "@effect/vitest"
+import { table } from "#cli/table.ts"
+
+describe("a table", () => {
+  it("gives each column the width of its widest cell, numbers to the right, a dash for what is missing", () => {
+    const lines = [
+      ["NAME", "COUNT", "STATUS"],
+      ["a", 5, 201],
+      ["longer", 1234567, undefined]
+    ] as const
+    assert.strictEqual(table(lines[0], lines.slice(1)), "NAME      COUNT  STATUS\na             5     201\nlonger  1234567       -")
+  })
+
+  it("writes control characters as escapes, so that no name steers the terminal or makes a line of its own", () => {
+    assert.strictEqual(table(["NAME"], [["a\u001b[2J\nb\u009b\u0000"]]), "NAME\na\\u001b[2J\\u000ab\\u009b\\u0000")
+  })
+})
