@@ -60,7 +60,7 @@ fmt: install ## Format, sort imports, apply safe fixes.
 test: install ## Unit and integration tests, against real nats-servers.
 	@$(VITEST) test/unit test/integration
 
-e2e: install ## The whole service, killed and restarted, against simulated push services.
+e2e: install ## The whole service and a real Firefox (skipped where there is none).
 	@$(VITEST) test/e2e
 
 bench: install ## Deliveries per second and per CPU second, beside a plain loop.

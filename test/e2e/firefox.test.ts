@@ -45,7 +45,7 @@ describe.skipIf(firefoxPath === undefined)("Firefox", () => {
     for (const each of opened.reverse()) await each[Symbol.asyncDispose]()
   })
 
-  const inPage = async <A>(call: string): Promise<A> => (await page.evaluate(`site.${call}`)) as A
+  const inPage = async <A>(expression: string): Promise<A> => (await page.evaluate(`site.${expression}`)) as A
   const join = async (channel: string): Promise<Joined> => {
     const joined = await inPage<Joined>(`join("${channel}")`)
     assert.include([200, 201], joined.subscribed)
@@ -140,6 +140,8 @@ describe.skipIf(firefoxPath === undefined)("Firefox", () => {
   })
 
   it("could decrypt every push, got each once, and none was refused but those to lost subscriptions", async () => {
+    await join("last")
+    await arrives("last", { n: 3 }, '{"n":3}')
     const { acknowledgements, refusals } = autopush
     assert.deepEqual(
       acknowledgements.filter(({ code }) => code !== 100),
