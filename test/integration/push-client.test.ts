@@ -89,6 +89,19 @@ describe("a push service", () => {
     assert.isBelow(performance.now() - startedAt, 4_000)
   })
 
+  it("that announces an answer for ever, or gives it byte by byte, is left after the time set", { timeout: 20_000 }, async () => {
+    const every = (first: string, again: string) => (socket: Socket) => {
+      socket.write(first)
+      const timer = setInterval(() => socket.write(again), 100)
+      socket.once("close", () => clearInterval(timer))
+    }
+    await using hints = await startServer(every("", "HTTP/1.1 103 Early Hints\r\n\r\n"))
+    await using head = await startServer(every("HTTP/1.1 503 Busy\r\nX-Slow: ", "x"))
+    await using body = await startServer(every("HTTP/1.1 503 Busy\r\nContent-Length: 1000\r\n\r\n", "x"))
+    const answers = await Promise.all([hints, head, body].map(({ origin }) => post(origin)))
+    for (const [answer] of answers) assert.strictEqual(judged(answer).class, "retry")
+  })
+
   it("is asked over connections that stay open, and not where it redirects to", async () => {
     await using other = await startServer((socket) => socket.write("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"))
     await using server = await startServer((socket) =>
