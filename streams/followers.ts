@@ -7,12 +7,14 @@ export const followers = {
    * LOG -> subscriptions, registrations, channels. Its checkpoint is the `meta` entry of the bucket `subscriptions`. It passes over
    * broadcasts, but must see them: the planner waits until everything before a broadcast is projected.
    */
-  projector: { stream: "log", filters: [filters.commands], checkpoint: "subscriptions" },
+  projector: { stream: "log", filters: [filters.commands], checkpoint: "subscriptions", pauseMillis: 0 },
   /** WORK -> broadcasts, channels. Its checkpoint is the `meta` entry of the bucket `broadcasts`. */
-  tally: { stream: "work", filters: [filters.plans, filters.outcomes], checkpoint: "broadcasts" }
+  tally: { stream: "work", filters: [filters.plans, filters.outcomes], checkpoint: "broadcasts", pauseMillis: 100 }
 } as const
 
 export type FollowerName = keyof typeof followers
+
+// `pauseMillis` is how long a follower lets messages gather before the next batch: counts may lag, and each batch costs a write per broadcast.
 
 /** A lease ends this long after its holder was last heard of: how long writes wait when the projector is killed. The server's TTLs tick in seconds. */
 export const leaseSeconds = 2

@@ -66,7 +66,7 @@ export class Followers extends Context.Service<
           .pipe(Effect.timeout("1 second"), Effect.ignore)
 
       const read = Effect.fnUntraced(function* (name: FollowerName, follower: Follower, lastCheckpoint: { seq: number; revision: number }) {
-        const { checkpoint, filters, stream } = followers[name]
+        const { checkpoint, filters, pauseMillis, stream } = followers[name]
         const messages = yield* Effect.acquireRelease(
           Effect.tryPromise({
             try: async () => {
@@ -122,6 +122,7 @@ export class Followers extends Context.Service<
             const batch = waiting.splice(0, batchMax)
             yield* follower.apply(batch)
             applied = batch.at(-1)!.seq
+            if (pauseMillis > 0 && waiting.length < batchMax) yield* Effect.sleep(pauseMillis)
           } else if (ended) return yield* new LogUnavailable({ operation: `follow ${name}`, cause: new Error("the stream ended") })
           const now = yield* Clock.currentTimeMillis
           if (now - savedAt < checkpointMillis) continue

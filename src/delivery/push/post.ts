@@ -61,14 +61,12 @@ export class PushClient extends Context.Service<
           let text = ""
           let bytes = 0
           const finish = () => resume(Effect.succeed({ status, headers: answered, body: text }))
-          let abort = () => {}
+          const startedAt = performance.now()
           try {
             poolOf(origin).dispatch(
               { method: "POST", path, headers, body: body ?? null },
               {
-                onRequestStart: (controller) => {
-                  abort = () => controller.abort(new Error("took too long"))
-                },
+                onRequestStart: () => {},
                 onResponseStart: (_controller, code, received) => {
                   // Early hints and the like: the answer is still to come.
                   if (code < 200) return
@@ -81,7 +79,8 @@ export class PushClient extends Context.Service<
                 onResponseData: (controller, chunk) => {
                   bytes += chunk.length
                   if (text.length < bodyCharsMax) text += chunk.toString("latin1").slice(0, bodyCharsMax - text.length)
-                  if (bytes > bodyBytesMax) controller.abort(new Error("body too long"))
+                  // undici's time-outs watch for silence; a body may also come byte by byte, for ever.
+                  if (bytes > bodyBytesMax || performance.now() - startedAt > totalMillis) controller.abort(new Error("body too long"))
                 },
                 onResponseEnd: finish,
                 onResponseError: (_controller, error) => {
@@ -94,11 +93,7 @@ export class PushClient extends Context.Service<
           } catch (error) {
             resume(Effect.succeed({ error: (error as NodeJS.ErrnoException).code ?? "UNKNOWN" }))
           }
-          return Effect.sync(() => abort())
-        }).pipe(
-          // An answer may also come byte by byte, for ever.
-          Effect.timeoutOrElse({ duration: totalMillis, orElse: () => Effect.succeed({ error: "UND_ERR_ABORTED" }) })
-        )
+        })
       return PushClient.of({ post })
     })
   )

@@ -25,13 +25,29 @@ export interface Attempted extends Classified {
   readonly millis: number
 }
 
+/** A body ready to be sent: encrypted, without payload, or one that cannot be made. */
+export type Sealed = Uint8Array | undefined | { readonly error: string }
+
+/** What all pushes to one push service share. */
+interface Lane {
+  readonly origin: string
+  readonly host: string
+  readonly slots: Semaphore.Semaphore
+}
+
+/** Lanes remembered; with the default allow-list there are a handful. */
+const lanesMax = 1_000
+
 export class Sender extends Context.Service<
   Sender,
   {
-    /** Sends `padded` (see seal.ts; undefined: a push without payload). Never fails. */
-    readonly send: (target: Target, ref: BroadcastRef, padded: Uint8Array | undefined) => Effect.Effect<Attempted>
-    /** Lets at most `connectionsPerOrigin` of these run for one push service, so that a slow one does not hold up the others. */
-    readonly inLane: (target: Target) => <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+    /** Encrypts `padded` (see seal.ts; undefined: a push without payload) for a target. */
+    readonly seal: (target: Target, padded: Uint8Array | undefined) => Sealed
+    /**
+     * One attempt; never fails. At most `connectionsPerOrigin` run for one push service, so that a slow one does not hold up the others;
+     * `turn` is run when it is this push's turn, before anything is sent.
+     */
+    readonly send: (target: Target, ref: BroadcastRef, sealed: Sealed, turn: Effect.Effect<unknown>) => Effect.Effect<Attempted>
   }
 >()("bellcast/delivery/Sender") {
   static readonly layer = Layer.effect(
@@ -41,19 +57,18 @@ export class Sender extends Context.Service<
       const vapid = yield* Vapid
       const { connectionsPerOrigin } = yield* Settings
       const recipient = makeRecipients()
-      const lanes = new Map<string, Semaphore.Semaphore>()
+      const lanes = new Map<string, Lane>()
 
-      const inLane = (target: Target) => {
-        const origin = originOf(target)
-        let lane = lanes.get(origin)
-        if (lane === undefined) {
-          lane = Semaphore.makeUnsafe(connectionsPerOrigin)
-          lanes.set(origin, lane)
-        }
-        return lane.withPermit
+      const laneOf = (origin: string): Lane => {
+        const known = lanes.get(origin)
+        if (known !== undefined) return known
+        if (lanes.size >= lanesMax) lanes.delete(lanes.keys().next().value!)
+        const lane = { origin, host: new URL(origin).hostname, slots: Semaphore.makeUnsafe(connectionsPerOrigin) }
+        lanes.set(origin, lane)
+        return lane
       }
 
-      const body = (target: Target, padded: Uint8Array | undefined): Uint8Array | undefined | { readonly error: string } => {
+      const sealFor = (target: Target, padded: Uint8Array | undefined): Sealed => {
         if (padded === undefined) return undefined
         const { auth, p256dh } = target.stored.data.keys
         try {
@@ -64,11 +79,8 @@ export class Sender extends Context.Service<
         }
       }
 
-      const send = Effect.fnUntraced(function* (target: Target, ref: BroadcastRef, padded: Uint8Array | undefined) {
-        const origin = originOf(target)
-        const host = new URL(origin).hostname
+      const attempt = Effect.fnUntraced(function* ({ host, origin }: Lane, target: Target, ref: BroadcastRef, sealed: Sealed) {
         const startedAt = yield* Clock.currentTimeMillis
-        const sealed = body(target, padded)
         if (sealed !== undefined && "error" in sealed) return { ...classify(sealed, host, startedAt), millis: 0 }
         const headers: Record<string, string> = {
           // At least 1: WNS refuses 0 (webpush-go #66).
@@ -86,7 +98,12 @@ export class Sender extends Context.Service<
         return { ...classify(answer, host, now), ...("status" in answer ? { status: answer.status } : {}), millis: now - startedAt }
       })
 
-      return Sender.of({ send, inLane })
+      const send = (target: Target, ref: BroadcastRef, sealed: Sealed, turn: Effect.Effect<unknown>) => {
+        const lane = laneOf(originOf(target))
+        return lane.slots.withPermit(Effect.flatMap(turn, () => attempt(lane, target, ref, sealed)))
+      }
+
+      return Sender.of({ seal: sealFor, send })
     })
   )
 }
