@@ -28,6 +28,18 @@ export const SubscriptionObject = Schema.StructWithRest(
   [anything]
 )
 
+/** An object of a list: with `_fields` only a part of it, with a bound on the timestamp perhaps a tombstone. */
+export const ListedObject = Schema.StructWithRest(
+  Schema.Struct({
+    id: Schema.String,
+    last_modified: Schema.Int,
+    endpoint: Schema.optionalKey(Schema.String),
+    keys: Schema.optionalKey(Schema.Struct({ auth: Schema.optionalKey(Schema.String), p256dh: Schema.optionalKey(Schema.String) })),
+    deleted: Schema.optionalKey(Schema.Literal(true))
+  }),
+  [anything]
+)
+
 export const Tombstone = Schema.Struct({ id: Schema.String, last_modified: Schema.Int, deleted: Schema.Literal(true) })
 
 export const viewOf = (list: SubscriptionList, id: string): JsonObject | undefined => {

@@ -8,6 +8,7 @@ import { Agent, createServer, request } from "node:http"
 import { startNats } from "../support/nats.ts"
 import { type Service, type ServiceOptions, startService } from "../support/service.ts"
 import type { Target } from "./api.ts"
+import { exchange } from "./http.ts"
 
 const secret = process.env["USERID_HMAC_SECRET"] ?? "s3cr3t"
 const publisher = process.env["PUBLISHER"] ?? "publisher:secret"
@@ -31,6 +32,15 @@ export interface Running extends AsyncDisposable {
 }
 
 export const targetOf = (origin: string): Target => ({ origin, publisher, secret, pushOrigin })
+
+/** A projector is at work: until then writes would wait for it. */
+const healthy = async (origin: string): Promise<void> => {
+  for (let left = 200; left > 0; left--) {
+    if ((await exchange(origin, { method: "GET", target: "/v1/__heartbeat__" })).status === 200) return
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  throw new Error(`${origin} is not in good health`)
+}
 
 export const startOwn = (natsUrl: string, options: Omit<ServiceOptions, "natsUrl"> = {}): Promise<Service> =>
   startService({ natsUrl, roles, ...options, env: { ...env, ...options.env } })
@@ -60,6 +70,7 @@ export const start = async (gateways: 1 | 2): Promise<Running> => {
   const stack = new AsyncDisposableStack()
   const nats = stack.use(await startNats())
   const first = stack.use(await startOwn(nats.url))
+  await healthy(`http://127.0.0.1:${first.port}`)
   if (gateways === 1) return { target: targetOf(`http://127.0.0.1:${first.port}`), [Symbol.asyncDispose]: () => stack.disposeAsync() }
   const second = stack.use(await startOwn(nats.url, { roles: "gateway" }))
   const front = await alternate([first.port, second.port])

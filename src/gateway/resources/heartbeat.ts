@@ -58,5 +58,5 @@ export const lbheartbeatGet: Operation<void> = {
   access: "anyone",
   read: () => Effect.void,
   run: () => Effect.succeed(ok({})),
-  doc: { summary: "Whether this server is there; touches nothing else", answers: { 200: Schema.Struct({}) } }
+  doc: { summary: "Whether this server is there; touches nothing else", answers: { 200: Schema.Record(Schema.String, Schema.Unknown) } }
 }

@@ -14,7 +14,7 @@ import type { JsonObject } from "../listing/value.ts"
 import type { Operation } from "../operation.ts"
 import { notModified, type Preconditions, readPreconditions, stamp, violated } from "../preconditions.ts"
 import { GatewaySettings } from "../settings.ts"
-import { objectsOf, SubscriptionObject, Tombstone, tombstone, tombstonesOf } from "../subscription-view.ts"
+import { ListedObject, objectsOf, Tombstone, tombstone, tombstonesOf } from "../subscription-view.ts"
 import { changeList } from "../write.ts"
 
 interface ListInput {
@@ -47,7 +47,7 @@ const limitOf = Effect.fnUntraced(function* ({ limit }: Listing) {
 const deprecation = ({ deprecated }: Listing, { rootUrl }: Call): Record<string, string> =>
   deprecated ? { Alert: JSON.stringify({ code: "soft-eol", message: "_to is deprecated, use _before", url: `${rootUrl}/__api__` }) } : {}
 
-const objects = Schema.Struct({ data: Schema.Array(Schema.Union([SubscriptionObject, Tombstone])) })
+const objects = Schema.Struct({ data: Schema.Array(ListedObject) })
 
 export const listGet: Operation<ListInput> = {
   access: "caller",

@@ -13,7 +13,7 @@ import type { Operation } from "../operation.ts"
 import { notModified, type Preconditions, readPreconditions, stamp, violated } from "../preconditions.ts"
 import { isId } from "../subscription-id.ts"
 import { type PostInput, readPosted, store } from "../subscription-put.ts"
-import { SubscriptionBody, SubscriptionObject, Tombstone, tombstone, viewOf } from "../subscription-view.ts"
+import { ListedObject, SubscriptionBody, SubscriptionObject, Tombstone, tombstone, viewOf } from "../subscription-view.ts"
 import { changeList } from "../write.ts"
 
 interface ReadInput {
@@ -59,7 +59,7 @@ export const subscriptionGet: Operation<ReadInput> = {
   doc: {
     summary: "One subscription of the caller",
     parameters: ["fields", "preconditions"],
-    answers: { 200: Schema.Struct({ data: SubscriptionObject }), 304: null },
+    answers: { 200: Schema.Struct({ data: ListedObject }), 304: null },
     faults: [400, 404, 406, 412]
   }
 }

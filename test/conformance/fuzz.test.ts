@@ -1,0 +1,195 @@
+// Requests made of the server's own description, sound and unsound: nothing it answers is a fault of its own, and nothing is undescribed.
+// FUZZ_REQUESTS says how many (2,000).
+import fc from "fast-check"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { Api, keys, type Request } from "./api.ts"
+import type { Answer } from "./http.ts"
+import { type Running, start } from "./target.ts"
+
+const requests = Number(process.env["FUZZ_REQUESTS"] ?? 2_000)
+const concurrency = 8
+
+type Schema = Readonly<Record<string, unknown>>
+
+interface Operation {
+  readonly method: string
+  readonly path: string
+  readonly parameters: ReadonlyArray<{ readonly in: string; readonly name: string; readonly schema: Schema }>
+  readonly body: Schema | undefined
+  readonly responses: Readonly<Record<string, { readonly content?: { readonly "application/json": { readonly schema: Schema } } }>>
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a document that is read as it comes
+type Loose = any
+
+const operationsOf = (document: Loose): ReadonlyArray<Operation> =>
+  Object.entries<Record<string, Loose>>(document.paths).flatMap(([path, item]) =>
+    Object.entries(item)
+      .filter(([method]) => method !== "parameters")
+      .map(([method, operation]) => ({
+        method: method.toUpperCase(),
+        path,
+        parameters: [...(item["parameters"] ?? []), ...(operation.parameters ?? [])],
+        body: operation.requestBody?.content["application/json"].schema,
+        responses: operation.responses
+      }))
+  )
+
+const anything = fc.oneof(fc.jsonValue({ maxDepth: 2 }), fc.string({ unit: "binary", maxLength: 12 }))
+
+/** Values that fit a schema, as far as the description goes. */
+const sound = (schema: Schema): fc.Arbitrary<unknown> => {
+  if (Array.isArray(schema["enum"])) return fc.constantFrom(...(schema["enum"] as ReadonlyArray<unknown>))
+  if (typeof schema["pattern"] === "string") return fc.stringMatching(new RegExp(schema["pattern"]))
+  switch (schema["type"]) {
+    case "integer":
+      return fc.integer({ min: 0, max: 2_000_000 })
+    case "string":
+      return fc.string({
+        unit: "grapheme",
+        minLength: Number(schema["minLength"] ?? 0),
+        maxLength: Math.min(Number(schema["maxLength"] ?? 20), 20)
+      })
+    case "array":
+      return fc.array(sound(schema["items"] as Schema), { maxLength: 3 })
+    case "object": {
+      const properties = Object.entries((schema["properties"] ?? {}) as Record<string, Schema>)
+      const model = Object.fromEntries(properties.map(([name, each]) => [name, sound(each)]))
+      const object = fc.record(model, { requiredKeys: (schema["required"] ?? []) as Array<string> })
+      return schema["additionalProperties"] === false
+        ? object
+        : fc
+            .tuple(fc.dictionary(fc.string({ maxLength: 5 }), anything, { maxKeys: 2 }), object)
+            .map(([more, own]) => ({ ...more, ...(own as object) }))
+    }
+    default:
+      return anything
+  }
+}
+
+/** Now and then something else altogether. */
+const mostly = (schema: Schema): fc.Arbitrary<unknown> =>
+  fc.oneof({ arbitrary: sound(schema), weight: 9 }, { arbitrary: anything, weight: 1 })
+
+const subscription = (pushOrigin: string) =>
+  fc.record({
+    data: fc.record(
+      { endpoint: fc.nat(30).map((n) => `${pushOrigin}/${n}`), keys: fc.constant(keys), extra: anything },
+      { requiredKeys: ["endpoint", "keys"] }
+    )
+  })
+
+const textOf = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value))
+/** What a header may carry at all. */
+const headerText = (value: unknown): string => textOf(value).replace(/[^\x20-\x7e]/g, "")
+const segment = (value: unknown): string => encodeURIComponent(textOf(value).toWellFormed()) || "x"
+
+const requestOf = ({ body, method, parameters, path }: Operation, api: Api): fc.Arbitrary<Request> => {
+  const arbitraryOf = (chosen: Operation["parameters"]) =>
+    fc.record(Object.fromEntries(chosen.map(({ in: place, name, schema }) => [`${place} ${name}`, mostly(schema)])))
+  const optional = parameters.filter((parameter) => parameter.in !== "path")
+  const required = parameters.filter((parameter) => parameter.in === "path")
+  // A few at a time: among many, one is wrong nearly always.
+  const given = fc
+    .subarray([...optional], { maxLength: Math.min(2, optional.length) })
+    .chain((chosen) => arbitraryOf([...required, ...chosen]))
+  const bodies =
+    body === undefined
+      ? fc.constant(undefined)
+      : fc.oneof(mostly(body), path.startsWith("/subscriptions") ? subscription(api.target.pushOrigin) : mostly(body))
+  const callers = fc.constantFrom<string | null>(api.me, api.me, api.target.publisher, null)
+  return fc.tuple(given, bodies, callers, fc.boolean()).map(([values, content, as, head]) => {
+    const of = (place: string) =>
+      Object.entries(values as Record<string, unknown>)
+        .filter(([key]) => key.startsWith(`${place} `))
+        .map(([key, value]) => [key.slice(place.length + 1), value] as const)
+    const filled = of("path").reduce((text, [name, value]) => text.replace(`{${name}}`, segment(value)), path)
+    const query = of("query").map(([name, value]) => `${name}=${segment(value)}`)
+    const headers = Object.fromEntries(of("header").map(([name, value]) => [name, headerText(value)]))
+    return {
+      method: method === "GET" && head ? "HEAD" : method,
+      path: query.length === 0 ? filled : `${filled}?${query.join("&")}`,
+      as,
+      headers: content === undefined ? headers : { "content-type": "application/json", ...headers },
+      ...(content === undefined ? {} : { body: JSON.stringify(content) })
+    }
+  })
+}
+
+const types: Readonly<Record<string, (value: unknown) => boolean>> = {
+  object: (value) => typeof value === "object" && value !== null && !Array.isArray(value),
+  array: Array.isArray,
+  string: (value) => typeof value === "string",
+  integer: Number.isInteger,
+  boolean: (value) => typeof value === "boolean",
+  null: (value) => value === null
+}
+
+/** Where a value does not fit a schema; enough of JSON Schema for the description. */
+const misfit = (value: unknown, schema: Schema, at = "$"): string | undefined => {
+  const union = (schema["anyOf"] ?? schema["oneOf"]) as ReadonlyArray<Schema> | undefined
+  if (union !== undefined) return union.some((each) => misfit(value, each) === undefined) ? undefined : `${at} fits none`
+  if (Array.isArray(schema["enum"])) return schema["enum"].includes(value) ? undefined : `${at} is ${value}`
+  const names = [schema["type"] ?? []].flat() as unknown as ReadonlyArray<string>
+  if (names.length > 0 && !names.some((name) => types[name]?.(value))) return `${at} is no ${names}`
+  if (types["array"]?.(value)) {
+    return (value as ReadonlyArray<unknown>).map((each, i) => misfit(each, (schema["items"] ?? {}) as Schema, `${at}.${i}`)).find(Boolean)
+  }
+  if (!types["object"]?.(value)) return undefined
+  const object = value as Record<string, unknown>
+  const missing = ((schema["required"] ?? []) as ReadonlyArray<string>).find((name) => !Object.hasOwn(object, name))
+  if (missing !== undefined) return `${at}.${missing} is missing`
+  const properties = (schema["properties"] ?? {}) as Record<string, Schema>
+  return Object.keys(properties)
+    .filter((name) => Object.hasOwn(object, name))
+    .map((name) => misfit(object[name], properties[name]!, `${at}.${name}`))
+    .find(Boolean)
+}
+
+/** What the description does not tell of an answer. */
+const undescribed = ({ json, status }: Answer, operation: Operation, method: string, errorSchema: Schema): string | undefined => {
+  const described = operation.responses[status]
+  if (described === undefined) return `${status} is not described`
+  const schema = described.content?.["application/json"].schema
+  if (method === "HEAD" || schema === undefined) return undefined
+  return misfit(json, schema["$ref"] === undefined ? schema : errorSchema)
+}
+
+describe("any request", () => {
+  let running: Running
+  beforeAll(async () => {
+    running = await start(1)
+  }, 60_000)
+  afterAll(() => running[Symbol.asyncDispose]())
+
+  it(`is answered as described (${requests} of them)`, { timeout: 60_000 + requests * 40 }, async () => {
+    const api = new Api(running.target)
+    const document = (await api.send({ method: "GET", path: "/__api__" })).json
+    const operations = operationsOf(document)
+    const cases = fc.constantFrom(...operations).chain((operation) => requestOf(operation, api).map((request) => ({ operation, request })))
+    const seen = new Map<string, number>()
+    const property = fc.asyncProperty(fc.array(cases, { minLength: concurrency, maxLength: concurrency }), async (batch) => {
+      await Promise.all(
+        batch.map(async ({ operation, request }) => {
+          const answer = await api.send(request)
+          const name = `${request.method} ${operation.path} ${answer.status}`
+          seen.set(name, (seen.get(name) ?? 0) + 1)
+          const told = `${JSON.stringify(request)} -> ${answer.status} ${answer.text.slice(0, 500)}`
+          expect(answer.status, told).toBeLessThan(500)
+          expect(undescribed(answer, operation, request.method, document.components.schemas.Error), told).toBeUndefined()
+        })
+      )
+    })
+    await fc.assert(property, { numRuns: Math.ceil(requests / concurrency), endOnFailure: true })
+    // Sound requests got through too: without them the rest would mean little.
+    for (const name of [
+      "POST /subscriptions 201",
+      "GET /subscriptions 200",
+      "DELETE /subscriptions 200",
+      "POST /batch 200",
+      "POST /channels/{channel} 202"
+    ]) {
+      expect([...seen.keys()]).toContain(name)
+    }
+  })
+})
