@@ -19,7 +19,7 @@ PACKAGES := node_modules/.package-lock.json
 VITEST := vitest run --testTimeout=60000 --hookTimeout=120000 $(VITEST_FLAGS)
 BELLCAST := node src/cli/main.ts
 
-.PHONY: help install run dev check fmt test e2e bench streams listen audit dead rebuild
+.PHONY: help install run dev check fmt test e2e bench streams listen audit dead rebuild keys
 
 help: ## List the targets.
 	@awk -F ': .*## ' '/^[a-z0-9]+:.* ## / { printf "  %-9s %s\n", $$1, $$2 }' Makefile
@@ -80,3 +80,6 @@ dead: install ## The pushes that were given up: make dead, or make dead BROADCAS
 
 rebuild: install ## Delete the buckets and make them again from the streams (stop the service first).
 	@$(BELLCAST) rebuild $(ARGS)
+
+keys: install ## Make the secrets of a service beside an existing NATS: make keys > .env
+	@$(BELLCAST) keys

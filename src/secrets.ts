@@ -55,8 +55,9 @@ const keep = (dataDir: string) => {
       if (error.code === "ENOENT") return create(dataDir, file)
       throw error
     })
-    return Schema.decodeUnknownSync(Schema.fromJsonString(Kept))(text)
+    return text
   }).pipe(
+    Effect.flatMap(Schema.decodeEffect(Schema.fromJsonString(Kept))),
     Effect.mapError(
       () => new SecretsFault({ message: `${file} cannot be read. Restore it, or remove it and lose every subscription made with its key.` })
     )

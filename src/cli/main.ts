@@ -6,13 +6,14 @@ import { FetchHttpClient } from "effect/http"
 import packageJson from "../../package.json" with { type: "json" }
 import { auditCommand } from "./audit.ts"
 import { deadCommand } from "./dead.ts"
+import { keysCommand } from "./keys.ts"
 import { listenCommand } from "./listen.ts"
 import { rebuildCommand } from "./rebuild.ts"
 import { streamsCommand } from "./streams.ts"
 
 const bellcast = Command.make("bellcast").pipe(
   Command.withDescription("Operate and try out a Bellcast service"),
-  Command.withSubcommands([listenCommand, auditCommand, deadCommand, streamsCommand, rebuildCommand])
+  Command.withSubcommands([listenCommand, auditCommand, deadCommand, streamsCommand, rebuildCommand, keysCommand])
 )
 
 Command.run(bellcast, { version: packageJson.version }).pipe(
