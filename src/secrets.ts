@@ -65,15 +65,14 @@ const keep = (dataDir: string) => {
 }
 
 const required = <A>(name: string, value: Option.Option<A>) =>
-  Option.match(value, {
-    onNone: () =>
-      Effect.fail(
+  Effect.fromOption(value).pipe(
+    Effect.mapError(
+      () =>
         new SecretsFault({
           message: `${name} must be set beside BELLCAST_NATS_URL: a secret made up here would differ from that of the other processes.`
         })
-      ),
-    onSome: Effect.succeed
-  })
+    )
+  )
 
 export class Secrets extends Context.Service<
   Secrets,
