@@ -99,7 +99,10 @@ describe("a push service", () => {
     await using head = await startServer(every("HTTP/1.1 503 Busy\r\nX-Slow: ", "x"))
     await using body = await startServer(every("HTTP/1.1 503 Busy\r\nContent-Length: 1000\r\n\r\n", "x"))
     const answers = await Promise.all([hints, head, body].map(({ origin }) => post(origin)))
-    for (const [answer] of answers) assert.strictEqual(judged(answer).class, "retry")
+    assert.deepStrictEqual(
+      answers.map(([answer]) => judged(answer).reason),
+      ["timeout", "timeout", "server-error"]
+    )
   })
 
   it("is asked over connections that stay open, and not where it redirects to", async () => {

@@ -62,14 +62,18 @@ export class PushClient extends Context.Service<
           let bytes = 0
           const finish = () => resume(Effect.succeed({ status, headers: answered, body: text }))
           const startedAt = performance.now()
+          const isLate = () => performance.now() - startedAt > totalMillis
           try {
             poolOf(origin).dispatch(
               { method: "POST", path, headers, body: body ?? null },
               {
                 onRequestStart: () => {},
-                onResponseStart: (_controller, code, received) => {
-                  // Early hints and the like: the answer is still to come.
-                  if (code < 200) return
+                onResponseStart: (controller, code, received) => {
+                  // Early hints and the like: the answer is still to come. Each of them starts undici's time-out anew.
+                  if (code < 200) {
+                    if (isLate()) controller.abort(Object.assign(new Error("no answer"), { code: "UND_ERR_ABORTED" }))
+                    return
+                  }
                   status = code
                   // A header that came twice is a list.
                   answered = Object.fromEntries(Object.entries(received).map(([name, value]) => [name, String(value)]))
@@ -80,7 +84,7 @@ export class PushClient extends Context.Service<
                   bytes += chunk.length
                   if (text.length < bodyCharsMax) text += chunk.toString("latin1").slice(0, bodyCharsMax - text.length)
                   // undici's time-outs watch for silence; a body may also come byte by byte, for ever.
-                  if (bytes > bodyBytesMax || performance.now() - startedAt > totalMillis) controller.abort(new Error("body too long"))
+                  if (bytes > bodyBytesMax || isLate()) controller.abort(new Error("body too long"))
                 },
                 onResponseEnd: finish,
                 onResponseError: (_controller, error) => {
