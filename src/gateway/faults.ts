@@ -58,6 +58,18 @@ export const faults = {
   }
 } as const satisfies Record<string, Row>
 
+/** What is refused before it is a request at all. */
+export const wireFaults = {
+  HPE_HEADER_OVERFLOW: {
+    code: 431,
+    errno: 107,
+    error: "Request Header Fields Too Large",
+    message: "The headers or the URL are too large."
+  },
+  ERR_HTTP_REQUEST_TIMEOUT: { code: 408, errno: 107, error: "Request Timeout", message: "The request did not arrive in time." },
+  other: { code: 400, errno: 107, error: "Bad Request", message: "This is not HTTP." }
+} as const satisfies Record<string, Row>
+
 export type FaultName = keyof typeof faults
 
 interface Extra {

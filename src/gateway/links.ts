@@ -4,7 +4,7 @@ import type { SettingsShape } from "#config"
 import type { GatewaySettings } from "./settings.ts"
 
 /** A Host header that can stand in a URL; anything else would let a client write into our answers. */
-const plainHost = /^[A-Za-z0-9.-]+(:\d+)?$|^\[[0-9A-Fa-f:.]+\](:\d+)?$/
+const plainHost = /^[A-Za-z0-9._-]+(:\d+)?$|^\[[0-9A-Fa-f:.]+\](:\d+)?$/
 
 /** Scheme and host as clients see them: as configured, else as this request names them. */
 export const originOf = (settings: Pick<SettingsShape, "httpScheme" | "httpHost" | "host" | "port">, host: string | undefined): string => {

@@ -1,17 +1,15 @@
 // Serves the pipeline on a socket: an HTTP request becomes an Ask, an Answer becomes an HTTP response.
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import { NodeHttpServer } from "@effect/platform-node"
 import { ByteSize, Effect, Layer } from "effect"
 import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Settings } from "#config"
 import { type Answer, type Ask, BodyTooLarge } from "./ask.ts"
+import { makeServer } from "./node-server.ts"
 import { answerTo } from "./pipeline.ts"
 import { GatewaySettings } from "./settings.ts"
 
 /** How long requests under way may take once we are told to stop. */
 const shutdownMillis = 10_000
-/** What arrives slower than this is no request (the body is at most a few KiB). */
-const requestTimeoutMillis = 30_000
 
 const askOf = (request: HttpServerRequest.HttpServerRequest): Ask => {
   const length = request.headers["content-length"]
@@ -40,23 +38,12 @@ const responseOf = ({ body, headers, html, status }: Answer): HttpServerResponse
   return HttpServerResponse.text(JSON.stringify(body), { status, headers, contentType: "application/json; charset=UTF-8" })
 }
 
-/** A connection that falls idle while the server closes would keep it open until its keep-alive ends (5 s). */
-const closingServer = () => {
-  const server = createServer({ requestTimeout: requestTimeoutMillis })
-  const watch = (_: IncomingMessage, response: ServerResponse) => {
-    response.once("close", () => {
-      if (!server.listening) setImmediate(() => server.closeIdleConnections())
-    })
-  }
-  return server.on("request", watch).on("checkContinue", watch)
-}
-
 /** Serves HTTP for as long as it lives. On shutdown, requests under way are finished; connections that only wait are closed. */
 export const gatewayLayer = Layer.unwrap(
   Effect.gen(function* () {
     const settings = yield* Settings
     const { host, port } = settings
-    const server = NodeHttpServer.layerServer(closingServer, {
+    const server = NodeHttpServer.layerServer(makeServer, {
       host,
       port,
       gracefulShutdownTimeout: shutdownMillis

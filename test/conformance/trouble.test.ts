@@ -1,5 +1,6 @@
 // What a gateway says when the rest is in trouble, what it writes into its log, and how it leaves.
 import { Agent, type ClientRequest, type RequestOptions, request } from "node:http"
+import { connect } from "node:net"
 import { describe, expect, it } from "vitest"
 import { startNats } from "../support/nats.ts"
 import { Api, basic, keys } from "./api.ts"
@@ -126,5 +127,23 @@ describe.skipIf(baseUrl !== undefined)("a gateway in trouble", () => {
     // A connection that waits for its keep-alive to end would take 5 s.
     expect(performance.now() - began).toBeLessThan(4_000)
     agent.destroy()
+  })
+
+  it("answers what is no request in the shape of its errors", { timeout: 60_000 }, async () => {
+    await using nats = await startNats()
+    await using service = await startOwn(nats.url, { roles: "gateway" })
+    const tell = async (text: string) => {
+      const socket = connect(service.port, "127.0.0.1")
+      socket.write(text)
+      let answer = ""
+      for await (const chunk of socket.setEncoding("utf8")) answer += chunk
+      const [head = "", body = ""] = answer.split("\r\n\r\n")
+      return { status: Number(head.split(" ")[1]), body: JSON.parse(body) as unknown }
+    }
+    expect(await tell("nonsense\r\n\r\n")).toMatchObject({ status: 400, body: { code: 400, errno: 107, error: "Bad Request" } })
+    expect(await tell(`GET /${"x".repeat(20_000)} HTTP/1.1\r\nHost: a\r\n\r\n`)).toMatchObject({
+      status: 431,
+      body: { code: 431, errno: 107 }
+    })
   })
 })
