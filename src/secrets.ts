@@ -99,8 +99,6 @@ export class Secrets extends Context.Service<
         "BELLCAST_VAPID_PUBLIC_KEY",
         or(settings.vapidPublicKey, (each) => each.vapidPublicKey)
       )
-      if (Redacted.value(useridHmacSecret) === "")
-        return yield* new SecretsFault({ message: "BELLCAST_USERID_HMAC_SECRET must not be empty" })
       if (!settings.roles.includes("delivery")) return Secrets.of({ useridHmacSecret, vapidPublicKey, vapid: undefined })
       const privateKey = yield* required(
         "BELLCAST_VAPID_PRIVATE_KEY",

@@ -33,7 +33,7 @@ export const decodeToken = (token: string): string | undefined => {
       i += 2
     }
   }
-  const text = new TextDecoder().decode(Uint8Array.from(bytes))
+  const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(Uint8Array.from(bytes))
   return text !== "" && encode(text) === token ? text : undefined
 }
 

@@ -24,11 +24,9 @@ describe("the token of a channel", () => {
   it("gives back any text, byte for byte", () => {
     fc.assert(
       fc.property(text, (name) => {
-        // A byte order mark in front is dropped by the decoder.
-        fc.pre(!name.startsWith("\ufeff"))
         assert.strictEqual(decodeToken(channelToken(name)), name)
       }),
-      { numRuns: 2_000 }
+      { numRuns: 2_000, examples: [["\ufeffnews"]] }
     )
   })
 
