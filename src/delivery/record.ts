@@ -8,6 +8,7 @@ import { AppendConflict } from "#log/errors.ts"
 import { Log } from "#log/log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { type ChannelToken, originToken, type UserToken } from "#streams/tokens.ts"
+import type { Held } from "./lane.ts"
 import { type Attempted, originOf, type Target } from "./push/send.ts"
 
 /** Gone, but not by the push service's word: its user removed the subscription or left the channel. */
@@ -23,6 +24,13 @@ export interface Recorded {
 export const patiently = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.retry(effect, { schedule: Schedule.spaced("500 millis"), times: 24, while: ({ _tag }) => _tag === "LogUnavailable" })
 
+/** A push that has to wait through no fault of its own: spread over a tenth of the wait, so that not all come back at once. */
+const heldOf = (base: Omit<PushResult, "fate" | "reason">, ref: BroadcastRef, { reason, until }: Held, random: number): PushResult => {
+  const nextAt = Math.round(until + ((until - base.at) * random) / 10)
+  if (nextAt >= ref.expiresAt) return { ...base, fate: "expired", reason: `expired:${reason}` }
+  return { ...base, fate: "retrying", reason, nextAt }
+}
+
 /** The fate of a push after its `attempt`-th try (from 1). `random` in [0, 1) spreads the next one. */
 export const resultOf = (
   target: Target,
@@ -33,12 +41,13 @@ export const resultOf = (
   baseMillis: number,
   random: number
 ): PushResult => {
-  const { class: outcome, millis, retryAfterMillis, status } = attempted
+  const { class: outcome, millis, status } = attempted
   const base = { user: target.user, subscription: target.id, ...(status === undefined ? {} : { status }), attempt, millis, at }
+  if (outcome === "held") return heldOf({ ...base, attempt: attempt - 1 }, ref, attempted, random)
   if (outcome === "accepted") return { ...base, fate: "delivered", reason: attempted.reason }
   if (outcome === "gone" || outcome === "dead") return { ...base, fate: outcome, reason: attempted.reason }
   if (attempt >= attemptsMax) return { ...base, fate: "dead", reason: `attempts-used-up:${attempted.reason}` }
-  const nextAt = at + retryDelayMillis(attempt, baseMillis, random, retryAfterMillis)
+  const nextAt = at + retryDelayMillis(attempt, baseMillis, random, attempted.retryAfterMillis)
   if (nextAt >= ref.expiresAt) return { ...base, fate: "expired", reason: `expired:${attempted.reason}` }
   return { ...base, fate: "retrying", reason: attempted.reason, nextAt }
 }

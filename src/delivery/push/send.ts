@@ -1,11 +1,12 @@
 // One attempt at one push: encrypt, sign, post, judge the answer.
-import { Clock, Context, Effect, Layer, Semaphore } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import { Settings } from "#config"
 import { ttlSecondsMax } from "#domain/broadcast.ts"
 import type { BroadcastRef } from "#domain/job.ts"
 import type { StoredSubscription } from "#domain/subscription.ts"
 import type { UserToken } from "#streams/tokens.ts"
-import { type Answer, type Classified, classify } from "./classify.ts"
+import { type Judged, type Lane, makeLane, type Notice } from "../lane.ts"
+import { type Answer, classify } from "./classify.ts"
 import { PushClient } from "./post.ts"
 import { makeRecipients } from "./recipients.ts"
 import { seal } from "./seal.ts"
@@ -19,7 +20,7 @@ export interface Target {
   readonly stored: StoredSubscription
 }
 
-export interface Attempted extends Classified {
+export type Attempted = Judged & {
   /** Absent when no answer came. */
   readonly status?: number
   readonly millis: number
@@ -28,12 +29,7 @@ export interface Attempted extends Classified {
 /** A body ready to be sent: encrypted, without payload, or one that cannot be made. */
 export type Sealed = Uint8Array | undefined | { readonly error: string }
 
-/** What all pushes to one push service share. */
-interface Lane {
-  readonly origin: string
-  readonly host: string
-  readonly slots: Semaphore.Semaphore
-}
+const say = ({ level, text }: Notice) => (level === "info" ? Effect.logInfo(text) : Effect.logWarning(text))
 
 /** Lanes remembered; with the default allow-list there are a handful. */
 const lanesMax = 1_000
@@ -63,7 +59,7 @@ export class Sender extends Context.Service<
         const known = lanes.get(origin)
         if (known !== undefined) return known
         if (lanes.size >= lanesMax) lanes.delete(lanes.keys().next().value!)
-        const lane = { origin, host: new URL(origin).hostname, slots: Semaphore.makeUnsafe(connectionsPerOrigin) }
+        const lane = makeLane(origin, connectionsPerOrigin)
         lanes.set(origin, lane)
         return lane
       }
@@ -79,7 +75,8 @@ export class Sender extends Context.Service<
         }
       }
 
-      const attempt = Effect.fnUntraced(function* ({ host, origin }: Lane, target: Target, ref: BroadcastRef, sealed: Sealed) {
+      const attempt = Effect.fnUntraced(function* (lane: Lane, target: Target, ref: BroadcastRef, sealed: Sealed) {
+        const { host, origin } = lane
         const startedAt = yield* Clock.currentTimeMillis
         if (sealed !== undefined && "error" in sealed) return { ...classify(sealed, host, startedAt), millis: 0 }
         const headers: Record<string, string> = {
@@ -95,7 +92,12 @@ export class Sender extends Context.Service<
         }
         const answer: Answer = yield* client.post({ origin, path: target.stored.data.endpoint.slice(origin.length), headers, body: sealed })
         const now = yield* Clock.currentTimeMillis
-        return { ...classify(answer, host, now), ...("status" in answer ? { status: answer.status } : {}), millis: now - startedAt }
+        const classified = classify(answer, host, now)
+        const millis = now - startedAt
+        if ("error" in answer) return { ...classified, millis }
+        const { judged, notice } = lane.judge(classified, ref.acceptedAt, now)
+        if (notice !== undefined) yield* say(notice)
+        return { ...judged, status: answer.status, millis }
       })
 
       const send = (target: Target, ref: BroadcastRef, sealed: Sealed, turn: Effect.Effect<unknown>) => {

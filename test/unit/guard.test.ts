@@ -1,0 +1,57 @@
+// The mass-gone guard: when it stops believing "gone", and when it believes again.
+import { assert, describe, it } from "@effect/vitest"
+import { makeGuard } from "../../src/delivery/guard.ts"
+
+const minute = 60_000
+const start = 1_800_000_000_000
+
+const noted = (guard: ReturnType<typeof makeGuard>, times: number, gone: boolean, now: number) =>
+  Array.from({ length: times }, () => guard.note(gone, now)).filter((each) => each !== undefined)
+
+describe("the mass-gone guard", () => {
+  it("believes 49 gone answers and holds from the 50th, saying so once", () => {
+    const guard = makeGuard()
+    assert.deepEqual(noted(guard, 49, true, start), [])
+    assert.isFalse(guard.holding)
+    assert.strictEqual(guard.note(true, start), "holds")
+    assert.isTrue(guard.holding)
+    assert.deepEqual(noted(guard, 500, true, start + minute), [])
+  })
+
+  it("believes a share of exactly a half and no more", () => {
+    const guard = makeGuard()
+    noted(guard, 100, false, start)
+    assert.deepEqual(noted(guard, 100, true, start), [])
+    assert.strictEqual(guard.note(true, start), "holds")
+  })
+
+  it("believes again when the share falls, saying so once", () => {
+    const guard = makeGuard()
+    noted(guard, 60, true, start)
+    assert.deepEqual(noted(guard, 59, false, start + minute), [])
+    assert.strictEqual(guard.note(false, start + minute), "trusts")
+    assert.isFalse(guard.holding)
+  })
+
+  it("forgets answers after five minutes", () => {
+    const guard = makeGuard()
+    noted(guard, 49, true, start)
+    assert.deepEqual(noted(guard, 49, true, start + 5 * minute), [])
+    assert.isFalse(guard.holding)
+    assert.strictEqual(guard.note(true, start + 7 * minute), "holds")
+  })
+
+  it("does not forget its suspicion in a quiet hour, but gives it up for ten answers", () => {
+    const guard = makeGuard()
+    noted(guard, 60, true, start)
+    noted(guard, 1, true, start + 60 * minute)
+    assert.isTrue(guard.holding)
+    assert.deepEqual(noted(guard, 9, false, start + 60 * minute), ["trusts"])
+  })
+
+  it("goes on when the clock is set back", () => {
+    const guard = makeGuard()
+    noted(guard, 30, true, start)
+    assert.deepEqual(noted(guard, 20, true, start - 60 * minute), ["holds"])
+  })
+})
