@@ -61,6 +61,8 @@ const settings = {
   connectionsPerOrigin: Config.Int("BELLCAST_CONNECTIONS_PER_ORIGIN").pipe(withDefault(64)),
   /** How long a push service may take to answer. */
   pushTimeoutMillis: Config.Int("BELLCAST_PUSH_TIMEOUT_MILLIS").pipe(withDefault(10_000)),
+  /** How long a push service that refuses our credentials is left alone before a push tries again. */
+  breakerOpenMillis: Config.Int("BELLCAST_BREAKER_OPEN_MILLIS").pipe(withDefault(60_000)),
   /** DEVELOPMENT ONLY: lets subscriptions point at this machine over plain http. Anyone who may subscribe could then reach local services. */
   allowLoopbackEndpoints: Config.Boolean("BELLCAST_ALLOW_LOOPBACK_ENDPOINTS").pipe(withDefault(false)),
   /** Hosts of push services beside the known ones; `*.example.org` takes every subdomain. */

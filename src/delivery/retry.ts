@@ -45,11 +45,14 @@ export const makeRetry = Effect.fnUntraced(function* (permits: Semaphore.Semapho
     if (target === undefined) return { result: { ...unsent, fate: "gone", reason: leftReason } as PushResult }
     if (at >= job.expiresAt) return { target, result: { ...unsent, fate: "expired", reason: "expired" } as PushResult }
     const attempted = yield* sender.send(target, job, sender.seal(target, padded), Effect.void)
-    return { target, result: record.resultOf(target, job, attempted, number, yield* Clock.currentTimeMillis, yield* Random.next) }
+    const result = record.resultOf(target, job, attempted, number, yield* Clock.currentTimeMillis, yield* Random.next)
+    return { target, result, unsent: attempted.class === "held" && attempted.status === undefined }
   })
 
   const step = Effect.fnUntraced(function* (job: RetryJob, number: number, expect: number, padded: Buffer | undefined) {
-    const { result, target } = yield* attempt(job, number, padded)
+    const { result, target, unsent } = yield* attempt(job, number, padded)
+    // Nothing has happened: a lane closed for an hour must not write an outcome a minute for each of its pushes.
+    if (unsent === true && result.nextAt !== undefined) return later(result.nextAt - result.at)
     if (target !== undefined) yield* record.before(job, [{ target, result }]).pipe(patiently)
     const body = { broadcast: job.broadcast, pushes: 0, results: [result], final: result.fate !== "retrying" }
     yield* record.outcome(outcomeSubject.push(job, job.user, job.subscription), expect, body).pipe(patiently)

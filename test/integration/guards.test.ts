@@ -2,8 +2,10 @@
 import { assert, describe, it } from "vitest"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
+import { refuse } from "../support/push-script.ts"
 import { startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
+import { spawnCli } from "../support/spawn-cli.ts"
 
 const progress = async (base: string, broadcast: string) =>
   (await call(base, "GET", `/channels/news/broadcasts/${broadcast}`, "publisher")).body.data
@@ -67,5 +69,96 @@ describe("a push service that says 410 to 5 of 300", () => {
       ),
       295
     )
+  })
+})
+
+describe("a push service that refuses our credentials", () => {
+  it("is asked twice, then left alone; nobody is removed, no attempt counts, and all get the push when it relents", {
+    timeout: 90_000
+  }, async () => {
+    await using nats = await startNats()
+    await using push = await startPushService()
+    await using service = await startService({
+      natsUrl: nats.url,
+      env: { BELLCAST_BREAKER_OPEN_MILLIS: "1000", BELLCAST_CONNECTIONS_PER_ORIGIN: "1" }
+    })
+    // Whoever comes first is refused, with the token at hand and with a new one; and so is the first probe.
+    let left = 4
+    const agents = Array.from({ length: 30 }, () => push.subscribe())
+    for (const agent of agents) {
+      const next = agent.nextAnswer
+      Object.assign(agent, { nextAnswer: () => (left-- > 0 ? refuse(403, "BadJwtToken") : next()) })
+    }
+    await join(
+      [service.url],
+      "news",
+      agents.map(({ subscription }) => subscription)
+    )
+    const broadcast = await publish(service.url, "news", { n: 1 })
+    const counts = await finished(service.url, "news", broadcast)
+    assert.deepInclude(counts, { accepted: 30, delivered: 30, gone: 0, dead: 0, expired: 0 })
+    assert.equal(push.requests, 34)
+    assert.deepEqual(push.faults, [])
+    const opened = lines(service.output(), /refuses our credentials/)
+    assert.lengthOf(opened, 2)
+    for (const line of opened) assert.notMatch(line, /wpush|vapid t=/)
+    assert.lengthOf(lines(service.output(), /takes our credentials again/), 1)
+    await using audit = spawnCli(["audit", broadcast, "--json"], { BELLCAST_NATS_URL: nats.url })
+    assert.equal(await audit.exit(), 0, audit.output.stderr)
+    assert.deepEqual(new Set(JSON.parse(audit.output.stdout).pushes.map(({ attempts }: { attempts: number }) => attempts)), new Set([1]))
+  })
+
+  it("gets over a token gone bad with one resend", { timeout: 90_000 }, async () => {
+    await using nats = await startNats()
+    await using push = await startPushService()
+    await using service = await startService({ natsUrl: nats.url })
+    const agents = Array.from({ length: 5 }, () => push.subscribe({ script: ["401", "201"] }))
+    await join(
+      [service.url],
+      "news",
+      agents.map(({ subscription }) => subscription)
+    )
+    assert.deepInclude(await finished(service.url, "news", await publish(service.url, "news", { n: 1 })), { accepted: 5, delivered: 5 })
+    assert.equal(push.requests, 10)
+    assert.lengthOf(lines(service.output(), /refuses our credentials/), 0)
+  })
+})
+
+describe("a subscription made with another key", () => {
+  it("is removed when the push service takes our key from others, and only then", { timeout: 90_000 }, async () => {
+    await using nats = await startNats()
+    await using push = await startPushService()
+    await using service = await startService({ natsUrl: nats.url, env: { BELLCAST_BREAKER_OPEN_MILLIS: "600000" } })
+    const mismatch = '403 {"reason":"VapidPkHashMismatch"}'
+    const agents = [...Array.from({ length: 3 }, () => push.subscribe()), push.subscribe({ script: ["201", mismatch] })]
+    await join(
+      [service.url],
+      "news",
+      agents.map(({ subscription }) => subscription)
+    )
+    await finished(service.url, "news", await publish(service.url, "news", { n: 1 }))
+    const second = await finished(service.url, "news", await publish(service.url, "news", { n: 2 }))
+    assert.deepInclude(second, { accepted: 4, delivered: 3, gone: 1 })
+    assert.equal(
+      await until(
+        () => subscribed(service.url, 4),
+        (count) => count === 3
+      ),
+      3
+    )
+
+    await using other = await startPushService()
+    const wrong = Array.from({ length: 3 }, () => other.subscribe({ script: [mismatch] }))
+    await join(
+      [service.url],
+      "other",
+      wrong.map(({ subscription }) => subscription)
+    )
+    const third = await publish(service.url, "other", { n: 3 })
+    await until(
+      async () => (await call(service.url, "GET", `/channels/other/broadcasts/${third}`, "publisher")).body.data,
+      ({ retrying }) => retrying === 3
+    )
+    assert.lengthOf(lines(service.output(), /refuses our credentials \(key-mismatch, status 403\)/), 1)
   })
 })

@@ -29,7 +29,8 @@ export type Attempted = Judged & {
 /** A body ready to be sent: encrypted, without payload, or one that cannot be made. */
 export type Sealed = Uint8Array | undefined | { readonly error: string }
 
-const say = ({ level, text }: Notice) => (level === "info" ? Effect.logInfo(text) : Effect.logWarning(text))
+const logs = { info: Effect.logInfo, warn: Effect.logWarning, error: Effect.logError }
+const say = ({ level, text }: Notice) => logs[level](text)
 
 /** Lanes remembered; with the default allow-list there are a handful. */
 const lanesMax = 1_000
@@ -51,7 +52,7 @@ export class Sender extends Context.Service<
     Effect.gen(function* () {
       const client = yield* PushClient
       const vapid = yield* Vapid
-      const { connectionsPerOrigin } = yield* Settings
+      const settings = yield* Settings
       const recipient = makeRecipients()
       const lanes = new Map<string, Lane>()
 
@@ -59,7 +60,7 @@ export class Sender extends Context.Service<
         const known = lanes.get(origin)
         if (known !== undefined) return known
         if (lanes.size >= lanesMax) lanes.delete(lanes.keys().next().value!)
-        const lane = makeLane(origin, connectionsPerOrigin)
+        const lane = makeLane(origin, settings)
         lanes.set(origin, lane)
         return lane
       }
@@ -79,6 +80,8 @@ export class Sender extends Context.Service<
         const { host, origin } = lane
         const startedAt = yield* Clock.currentTimeMillis
         if (sealed !== undefined && "error" in sealed) return { ...classify(sealed, host, startedAt), millis: 0 }
+        const held = lane.heldAt(startedAt)
+        if (held !== undefined) return { ...held, millis: 0 }
         const headers: Record<string, string> = {
           // At least 1: WNS refuses 0 (webpush-go #66).
           ttl: String(Math.min(Math.max(1, Math.ceil((ref.expiresAt - startedAt) / 1000)), ttlSecondsMax)),
@@ -90,13 +93,21 @@ export class Sender extends Context.Service<
           headers["content-encoding"] = "aes128gcm"
           headers["content-type"] = "application/octet-stream"
         }
-        const answer: Answer = yield* client.post({ origin, path: target.stored.data.endpoint.slice(origin.length), headers, body: sealed })
-        const now = yield* Clock.currentTimeMillis
-        const classified = classify(answer, host, now)
+        const path = target.stored.data.endpoint.slice(origin.length)
+        let answer: Answer = yield* client.post({ origin, path, headers, body: sealed })
+        let now = yield* Clock.currentTimeMillis
+        let classified = classify(answer, host, now)
+        if (lane.doubtsToken(classified, now)) {
+          headers["authorization"] = yield* vapid.renewed(origin, headers["authorization"]!)
+          answer = yield* client.post({ origin, path, headers, body: sealed })
+          now = yield* Clock.currentTimeMillis
+          classified = classify(answer, host, now)
+        }
         const millis = now - startedAt
         if ("error" in answer) return { ...classified, millis }
-        const { judged, notice } = lane.judge(classified, ref.acceptedAt, now)
-        if (notice !== undefined) yield* say(notice)
+        const push = { subscription: `${target.user}.${target.id}`, acceptedAt: ref.acceptedAt }
+        const { judged, notices } = lane.judge(classified, push, answer.status, now)
+        if (notices.length > 0) yield* Effect.forEach(notices, say, { discard: true })
         return { ...judged, status: answer.status, millis }
       })
 

@@ -23,6 +23,8 @@ export class Vapid extends Context.Service<
   {
     /** The Authorization header for an origin. It is a credential: never log it. */
     readonly authorization: (origin: string) => Effect.Effect<string>
+    /** Another one than `refused`: signed anew, unless that has been done since. */
+    readonly renewed: (origin: string, refused: string) => Effect.Effect<string>
   }
 >()("bellcast/delivery/Vapid") {
   static readonly layer = Layer.effect(
@@ -41,7 +43,12 @@ export class Vapid extends Context.Service<
         tokens.set(origin, { header, renewAt: now + renewMillis * (0.9 + (yield* Random.next) / 10) })
         return header
       })
-      return Vapid.of({ authorization })
+      const renewed = (origin: string, refused: string) =>
+        Effect.suspend(() => {
+          if (tokens.get(origin)?.header === refused) tokens.delete(origin)
+          return authorization(origin)
+        })
+      return Vapid.of({ authorization, renewed })
     })
   )
 }
