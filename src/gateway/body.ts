@@ -1,12 +1,10 @@
 // Request bodies: bytes to JSON to what a schema says, collecting every fault on the way (contract 2.5).
+import { isUtf8 } from "node:buffer"
 import { Effect, Schema, SchemaIssue } from "effect"
 import { Settings } from "#config"
 import type { Ask, Refused } from "./ask.ts"
 import { type Fault, refuse } from "./faults.ts"
 import { isJson } from "./media.ts"
-
-// A byte order mark is kept, so that JSON.parse refuses it.
-const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
 const required: Fault = { location: "body", name: "", description: "Required" }
 const notJson: Fault = { location: "body", name: "", description: "Invalid JSON: the body is not a JSON text" }
@@ -18,9 +16,11 @@ const bytesOf = (ask: Ask, times = 1): Effect.Effect<Uint8Array, Refused, Settin
     Effect.catchTag("BodyTooLarge", () => refuse("bodyTooLarge"))
   )
 
+// A byte order mark stays in the text, and JSON.parse refuses it.
 const parse = (bytes: Uint8Array): { readonly json: unknown } | undefined => {
+  if (!isUtf8(bytes)) return undefined
   try {
-    return { json: JSON.parse(utf8.decode(bytes)) as unknown }
+    return { json: JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8")) as unknown }
   } catch {
     return undefined
   }

@@ -43,8 +43,19 @@ export const decodePercent = (text: string): string | undefined => {
 /** A target may hold raw bytes (one character each); a Location may not. */
 const ascii = (target: string): string => target.replace(/[^\x21-\x7e]/g, (char) => `%${char.charCodeAt(0).toString(16).padStart(2, "0")}`)
 
-const match = (pattern: string, segments: ReadonlyArray<string>): Record<string, string> | undefined => {
-  const parts = pattern.split("/").slice(1)
+const patterns = new WeakMap<Endpoint, ReadonlyArray<string>>()
+
+/** The segments of an endpoint's path, cut once. */
+const partsOf = (endpoint: Endpoint): ReadonlyArray<string> => {
+  let parts = patterns.get(endpoint)
+  if (parts === undefined) {
+    parts = endpoint.path.split("/").slice(1)
+    patterns.set(endpoint, parts)
+  }
+  return parts
+}
+
+const match = (parts: ReadonlyArray<string>, segments: ReadonlyArray<string>): Record<string, string> | undefined => {
   if (parts.length !== segments.length) return undefined
   const params: Record<string, string> = {}
   for (const [i, part] of parts.entries()) {
@@ -61,7 +72,7 @@ export const routeOf = (endpoints: ReadonlyArray<Endpoint>, target: string, rule
   const mark = target.indexOf("?")
   const path = mark === -1 ? target : target.slice(0, mark)
   const query = mark === -1 ? "" : target.slice(mark + 1)
-  const search = ascii(target.slice(path.length))
+  const search = () => ascii(target.slice(path.length))
   const segments: Array<string> = []
   for (const raw of path.split("/").slice(1)) {
     const segment = decodePercent(raw)
@@ -73,15 +84,15 @@ export const routeOf = (endpoints: ReadonlyArray<Endpoint>, target: string, rule
     const crlf = segments.some((segment) => /[\r\n]/.test(segment))
     // Whole segments are compared: /v10 is another version, not a path below /v1.
     if (/^v\d/.test(first) || !rules.versionRedirect || crlf || !path.startsWith("/")) return { kind: "unknown", version: true }
-    return { kind: "redirect", why: "version", to: `/${rules.version}${ascii(path)}${search}` }
+    return { kind: "redirect", why: "version", to: `/${rules.version}${ascii(path)}${search()}` }
   }
   for (const endpoint of endpoints) {
-    const params = match(endpoint.path, rest)
+    const params = match(partsOf(endpoint), rest)
     if (params !== undefined) return { kind: "endpoint", endpoint, params, query }
   }
-  if (rules.slashRedirect && rest.length === 0) return { kind: "redirect", why: "slash", to: `/${rules.version}/${search}` }
+  if (rules.slashRedirect && rest.length === 0) return { kind: "redirect", why: "slash", to: `/${rules.version}/${search()}` }
   if (rules.slashRedirect && path.endsWith("/")) {
-    return { kind: "redirect", why: "slash", to: `${ascii(path).replace(/\/+$/, "")}${search}` }
+    return { kind: "redirect", why: "slash", to: `${ascii(path).replace(/\/+$/, "")}${search()}` }
   }
   return { kind: "unknown", version: false }
 }

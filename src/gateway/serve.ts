@@ -42,7 +42,10 @@ const responseOf = ({ body, headers, html, status }: Answer): HttpServerResponse
 export const gatewayLayer = Layer.unwrap(
   Effect.gen(function* () {
     const settings = yield* Settings
-    const { host, port } = settings
+    const { channelWritePrincipals, host, port } = settings
+    if (channelWritePrincipals.length === 0) {
+      yield* Effect.logWarning("nobody may publish over HTTP: BELLCAST_CHANNEL_WRITE_PRINCIPALS is empty")
+    }
     const server = NodeHttpServer.layerServer(makeServer, {
       host,
       port,
