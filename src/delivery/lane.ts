@@ -1,8 +1,10 @@
 // What this process has learned about one push service (with the one VAPID key it signs with), and what that makes of the next push and of an
 // answer. Plain values; who sends decides what to log.
 import { Semaphore } from "effect"
+import { throttledBaseMillis } from "#domain/job.ts"
 import { makeBreaker } from "./breaker.ts"
 import { makeGuard } from "./guard.ts"
+import { makePacing } from "./pacing.ts"
 import type { Classified } from "./push/classify.ts"
 
 /** Not for this push to pay for: it waits until `until` (milliseconds since the epoch), and the attempt does not count. */
@@ -23,6 +25,7 @@ export interface Notice {
 export interface LaneOptions {
   readonly connectionsPerOrigin: number
   readonly breakerOpenMillis: number
+  readonly retryBaseMillis: number
 }
 
 /** Of the push that was answered. */
@@ -37,10 +40,11 @@ export interface Push {
 const goneMillisMin = 60_000
 const goneMillisMax = 15 * 60_000
 
-export const makeLane = (origin: string, { breakerOpenMillis, connectionsPerOrigin }: LaneOptions) => {
+export const makeLane = (origin: string, { breakerOpenMillis, connectionsPerOrigin, retryBaseMillis }: LaneOptions) => {
   const { hostname: host } = new URL(origin)
   const guard = makeGuard()
   const breaker = makeBreaker(breakerOpenMillis)
+  const pacing = makePacing(throttledBaseMillis(retryBaseMillis))
   const noNotices: ReadonlyArray<Notice> = []
   let notices: Array<Notice> = []
   const notice = (level: Notice["level"], text: string) => {
@@ -74,6 +78,9 @@ export const makeLane = (origin: string, { breakerOpenMillis, connectionsPerOrig
 
     /** Why a push must not be sent now; undefined: send it. */
     heldAt: (now: number): Held | undefined => {
+      const closedUntil = pacing.closedUntil(now)
+      // Before the breaker, which would take a push that is not sent for its probe.
+      if (closedUntil !== undefined) return { class: "held", reason: "lane-throttled", until: closedUntil }
       const until = breaker.admit(now)
       return until === undefined ? undefined : { class: "held", reason: "breaker-open", until }
     },
@@ -93,6 +100,9 @@ export const makeLane = (origin: string, { breakerOpenMillis, connectionsPerOrig
     ): { readonly judged: Judged; readonly notices: typeof noNotices } => {
       const classified = meant(answered, now)
       if (classified.class === "accepted" && breaker.accepted(now)) notice("info", "takes our credentials again")
+      if (classified.reason === "throttled" && pacing.throttled(push.subscription, now, classified.retryAfterMillis)) {
+        notice("warn", `throttles us: pushes to it wait ${Math.round((pacing.closedUntil(now)! - now) / 1000)} s`)
+      }
       const believed = guarded(classified, push, now)
       const doubted = believed.class === "credentials" || believed.class === "mismatch"
       const judged = doubted ? refused(believed, push, status, now) : believed

@@ -1,7 +1,7 @@
 // Writes down what became of pushes, in the order that a crash anywhere forgives: removals and dead letters, then the outcome, then retries.
 import { Clock, Effect, Schedule } from "effect"
 import { Settings } from "#config"
-import { attemptsMax, type BroadcastRef, type RetryJob, retryDelayMillis } from "#domain/job.ts"
+import { attemptsMax, type BroadcastRef, type RetryJob, retryDelayMillis, throttledBaseMillis } from "#domain/job.ts"
 import type { PushResult } from "#domain/outcome.ts"
 import { type Ack, leave } from "#log/consume.ts"
 import { AppendConflict } from "#log/errors.ts"
@@ -47,7 +47,10 @@ export const resultOf = (
   if (outcome === "accepted") return { ...base, fate: "delivered", reason: attempted.reason }
   if (outcome === "gone" || outcome === "dead") return { ...base, fate: outcome, reason: attempted.reason }
   if (attempt >= attemptsMax) return { ...base, fate: "dead", reason: `attempts-used-up:${attempted.reason}` }
-  const nextAt = at + retryDelayMillis(attempt, baseMillis, random, attempted.retryAfterMillis)
+  const { reason, retryAfterMillis } = attempted
+  // One who throttles and says for how long is taken at its word, from the usual delay up.
+  const firstMillis = reason === "throttled" && retryAfterMillis === undefined ? throttledBaseMillis(baseMillis) : baseMillis
+  const nextAt = at + retryDelayMillis(attempt, firstMillis, random, retryAfterMillis)
   if (nextAt >= ref.expiresAt) return { ...base, fate: "expired", reason: `expired:${attempted.reason}` }
   return { ...base, fate: "retrying", reason: attempted.reason, nextAt }
 }

@@ -46,20 +46,22 @@ export const DeadLetter = Schema.Struct({
 })
 export type DeadLetter = typeof DeadLetter.Type
 
-/** Attempts a push gets, the first included; full delays add up to about 36 minutes. */
+/** Attempts a push gets, the first included; the seven full delays between them add up to about 21 minutes. */
 export const attemptsMax = 8
 
 const delayMillisMax = 15 * 60_000
 const retryAfterMillisMax = 24 * 60 * 60_000
 
+/** Throttled without a word for how long: a minute, where other failures wait 10 s. */
+export const throttledBaseMillis = (baseMillis: number): number => 6 * baseMillis
+
 /**
  * Milliseconds until the next attempt after `attempt` (from 1) failed: exponential from `baseMillis`, at most 15 minutes, spread over its upper
- * half. What the push service asks for in Retry-After goes before, clamped to 1 s .. 24 h and spread by 10 %. `random` is in [0, 1).
+ * half. A push service that asks for more in Retry-After gets it, clamped to 1 s .. 24 h and spread by 10 %. `random` is in [0, 1).
  */
-export const retryDelayMillis = (attempt: number, baseMillis: number, random: number, retryAfterMillis?: number): number => {
-  if (retryAfterMillis !== undefined) {
-    const clamped = Math.min(Math.max(retryAfterMillis, 1_000), retryAfterMillisMax)
-    return Math.round(clamped * (1 + random / 10))
-  }
-  return Math.round(Math.min(delayMillisMax, baseMillis * 2 ** (attempt - 1)) * (0.5 + random / 2))
+export const retryDelayMillis = (attempt: number, baseMillis: number, random: number, retryAfterMillis = 0): number => {
+  const backoff = Math.min(delayMillisMax, baseMillis * 2 ** (attempt - 1)) * (0.5 + random / 2)
+  if (retryAfterMillis <= 0) return Math.round(backoff)
+  const asked = Math.min(Math.max(retryAfterMillis, 1_000), retryAfterMillisMax) * (1 + random / 10)
+  return Math.round(Math.max(backoff, asked))
 }

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "vitest"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
-import { refuse } from "../support/push-script.ts"
+import { refuse, reply } from "../support/push-script.ts"
 import { startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
 import { spawnCli } from "../support/spawn-cli.ts"
@@ -160,5 +160,40 @@ describe("a subscription made with another key", () => {
       ({ retrying }) => retrying === 3
     )
     assert.lengthOf(lines(service.output(), /refuses our credentials \(key-mismatch, status 403\)/), 1)
+  })
+})
+
+describe("a push service that throttles everybody", () => {
+  it("is left alone for as long as it asks, then gets every push, and no wait counts as an attempt", { timeout: 90_000 }, async () => {
+    await using nats = await startNats()
+    await using push = await startPushService()
+    await using service = await startService({ natsUrl: nats.url, env: { BELLCAST_CONNECTIONS_PER_ORIGIN: "4" } })
+    let throttledUntil = Number.POSITIVE_INFINITY
+    const agents = Array.from({ length: 100 }, () => push.subscribe())
+    const slowDown = reply(429, () => ({ "retry-after": "2" }))
+    for (const agent of agents) {
+      const next = agent.nextAnswer
+      const answer = () => {
+        throttledUntil = Math.min(throttledUntil, Date.now() + 1_500)
+        return Date.now() < throttledUntil ? slowDown : next()
+      }
+      Object.assign(agent, { nextAnswer: answer })
+    }
+    await join(
+      [service.url],
+      "news",
+      agents.map(({ subscription }) => subscription)
+    )
+    const broadcast = await publish(service.url, "news", { n: 1 })
+    assert.deepInclude(await finished(service.url, "news", broadcast), { accepted: 100, delivered: 100, dead: 0, expired: 0 })
+    // Five close the lane; at most the other connections' pushes are on their way.
+    const throttled = agents.filter(({ attempts }) => attempts[0]?.status === 429).length
+    assert.isTrue(throttled >= 5 && throttled <= 8, `${throttled} were throttled`)
+    assert.equal(push.requests, 100 + throttled)
+    assert.lengthOf(lines(service.output(), /throttles us/), 1)
+    await using audit = spawnCli(["audit", broadcast, "--json"], { BELLCAST_NATS_URL: nats.url })
+    assert.equal(await audit.exit(), 0, audit.output.stderr)
+    const attempts = JSON.parse(audit.output.stdout).pushes.map((each: { attempts: number }) => each.attempts)
+    assert.equal(attempts.filter((each: number) => each === 1).length, 100 - throttled)
   })
 })

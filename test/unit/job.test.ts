@@ -1,7 +1,7 @@
 // When a push is tried again: bounds that hold for every attempt and every throw of the dice.
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
-import { attemptsMax, retryDelayMillis } from "#domain/job.ts"
+import { attemptsMax, retryDelayMillis, throttledBaseMillis } from "#domain/job.ts"
 
 const baseMillis = 10_000
 const lowest = 0
@@ -38,16 +38,26 @@ describe("the delay before the next attempt", () => {
     assert.strictEqual(sum(lowest), 635_000)
   })
 
-  it("is what Retry-After asks for and up to a tenth more, between a second and a day", () => {
+  it("is what Retry-After asks for and up to a tenth more, between a second and a day, when that is more", () => {
     fc.assert(
       fc.property(attempt, random, fc.integer({ min: -10_000, max: 200_000_000 }), (attempt, random, asked) => {
         const delay = retryDelayMillis(attempt, baseMillis, random, asked)
         const clamped = Math.min(Math.max(asked, 1_000), 86_400_000)
-        assert.isTrue(delay >= clamped && delay <= Math.round(clamped * 1.1) && Number.isInteger(delay), `${asked}: ${delay}`)
+        const backoff = retryDelayMillis(attempt, baseMillis, random)
+        assert.isTrue(delay >= Math.max(backoff, asked > 0 ? clamped : 0) && Number.isInteger(delay), `${asked}: ${delay}`)
+        assert.isTrue(delay <= Math.max(backoff, Math.round(clamped * 1.1)), `${asked}: ${delay}`)
       })
     )
     assert.strictEqual(retryDelayMillis(1, baseMillis, lowest, 120_000), 120_000)
-    assert.strictEqual(retryDelayMillis(1, baseMillis, lowest, 0), 1_000)
     assert.strictEqual(retryDelayMillis(1, baseMillis, lowest, 1e12), 86_400_000)
+  })
+
+  it("is not shortened by Retry-After", () => {
+    assert.strictEqual(retryDelayMillis(1, baseMillis, lowest, 0), 5_000)
+    assert.strictEqual(retryDelayMillis(4, baseMillis, highest, 1_000), 80_000)
+  })
+
+  it("starts at a minute for a push that was throttled", () => {
+    assert.strictEqual(throttledBaseMillis(baseMillis), 60_000)
   })
 })
