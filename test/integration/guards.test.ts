@@ -197,3 +197,45 @@ describe("a push service that throttles everybody", () => {
     assert.equal(attempts.filter((each: number) => each === 1).length, 100 - throttled)
   })
 })
+
+describe("an answer that deserves a second try", () => {
+  it("gets one at once: 421 over another connection, a refused Topic without it; no more than one", { timeout: 90_000 }, async () => {
+    await using nats = await startNats()
+    await using push = await startPushService()
+    await using service = await startService({ natsUrl: nats.url, env: { BELLCAST_CONNECTIONS_PER_ORIGIN: "1" } })
+    const badTopic = '400 {"reason":"BadWebPushTopic"}'
+    const scripts = [["421", "201"], ["421"], [badTopic, "201"], [badTopic]]
+    const agents = scripts.map((script) => push.subscribe({ script }))
+    const sockets: Array<unknown> = []
+    const misdirected = agents[0]!
+    const next = misdirected.nextAnswer
+    Object.assign(misdirected, {
+      nextAnswer: () => {
+        const answer = next()
+        const play: typeof answer.play = (request, response) => {
+          sockets.push(request.socket)
+          answer.play(request, response)
+        }
+        return { ...answer, play }
+      }
+    })
+    await join(
+      [service.url],
+      "news",
+      agents.map(({ subscription }) => subscription)
+    )
+    const broadcast = await publish(service.url, "news", { n: 1 }, { topic: "weather" })
+    assert.deepInclude(await finished(service.url, "news", broadcast), { accepted: 4, delivered: 2, dead: 2 })
+    assert.deepEqual(
+      agents.map(({ attempts }) => attempts.length),
+      [2, 2, 2, 2]
+    )
+    assert.isDefined(misdirected.received[0]?.headers["topic"])
+    assert.isUndefined(agents[2]!.received[0]?.headers["topic"])
+    assert.equal(new Set(sockets).size, 2)
+    await using audit = spawnCli(["audit", broadcast, "--json"], { BELLCAST_NATS_URL: nats.url })
+    assert.equal(await audit.exit(), 0, audit.output.stderr)
+    const reasons = JSON.parse(audit.output.stdout).pushes.map(({ reason }: { reason: string }) => reason)
+    assert.deepEqual(reasons.sort(), ["accepted", "accepted", "bad-topic", "refused"])
+  })
+})

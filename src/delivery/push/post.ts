@@ -79,6 +79,8 @@ export class PushClient extends Context.Service<
                   answered = Object.fromEntries(Object.entries(received).map(([name, value]) => [name, String(value)]))
                   // The status of a success says it all; its body is drained behind our back.
                   if (code >= 200 && code < 300) finish()
+                  // Misdirected (RFC 9110 section 15.5.20): what is sent again must not go the same way.
+                  if (code === 421) controller.abort(new Error("misdirected"))
                 },
                 onResponseData: (controller, chunk) => {
                   bytes += chunk.length

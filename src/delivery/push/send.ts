@@ -6,7 +6,7 @@ import type { BroadcastRef } from "#domain/job.ts"
 import type { StoredSubscription } from "#domain/subscription.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { type Judged, type Lane, makeLane, type Notice } from "../lane.ts"
-import { type Answer, classify } from "./classify.ts"
+import { type Answer, type Classified, classify } from "./classify.ts"
 import { PushClient } from "./post.ts"
 import { makeRecipients } from "./recipients.ts"
 import { seal } from "./seal.ts"
@@ -31,6 +31,14 @@ export type Sealed = Uint8Array | undefined | { readonly error: string }
 
 const logs = { info: Effect.logInfo, warn: Effect.logWarning, error: Effect.logError }
 const say = ({ level, text }: Notice) => logs[level](text)
+
+/** The one second try, at once, that some answers deserve; a 421 has closed its connection (see post.ts). */
+const secondTryOf = (lane: Lane, classified: Classified, answer: Answer, now: number) => {
+  if (classified.class === "accepted" || "error" in answer) return undefined
+  if (lane.doubtsToken(classified, now)) return "new-token"
+  if (classified.reason === "bad-topic") return "without-topic"
+  return answer.status === 421 ? "other-connection" : undefined
+}
 
 /** Lanes remembered; with the default allow-list there are a handful. */
 const lanesMax = 1_000
@@ -97,8 +105,10 @@ export class Sender extends Context.Service<
         let answer: Answer = yield* client.post({ origin, path, headers, body: sealed })
         let now = yield* Clock.currentTimeMillis
         let classified = classify(answer, host, now)
-        if (lane.doubtsToken(classified, now)) {
-          headers["authorization"] = yield* vapid.renewed(origin, headers["authorization"]!)
+        const second = secondTryOf(lane, classified, answer, now)
+        if (second !== undefined) {
+          if (second === "new-token") headers["authorization"] = yield* vapid.renewed(origin, headers["authorization"]!)
+          if (second === "without-topic") delete headers["topic"]
           answer = yield* client.post({ origin, path, headers, body: sealed })
           now = yield* Clock.currentTimeMillis
           classified = classify(answer, host, now)
