@@ -4,10 +4,12 @@ import { Effect, Schema, SchemaIssue } from "effect"
 import { Settings } from "#config"
 import type { Ask, Refused } from "./ask.ts"
 import { type Fault, refuse } from "./faults.ts"
+import { depthMax, parseJson } from "./json.ts"
 import { isJson } from "./media.ts"
 
 const required: Fault = { location: "body", name: "", description: "Required" }
 const notJson: Fault = { location: "body", name: "", description: "Invalid JSON: the body is not a JSON text" }
+const tooDeep: Fault = { location: "body", name: "", description: `Invalid JSON: nested more than ${depthMax} levels deep` }
 const notMapping: Fault = { location: "body", name: "", description: "Invalid JSON: must be an object or an array" }
 
 /** `times`: a batch carries the bodies of several requests. */
@@ -16,14 +18,11 @@ const bytesOf = (ask: Ask, times = 1): Effect.Effect<Uint8Array, Refused, Settin
     Effect.catchTag("BodyTooLarge", () => refuse("bodyTooLarge"))
   )
 
-// A byte order mark stays in the text, and JSON.parse refuses it.
-const parse = (bytes: Uint8Array): { readonly json: unknown } | undefined => {
-  if (!isUtf8(bytes)) return undefined
-  try {
-    return { json: JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8")) as unknown }
-  } catch {
-    return undefined
-  }
+/** The JSON of a body, or what is wrong with it. A byte order mark stays in the text, and is no JSON. */
+const parse = (bytes: Uint8Array): { readonly json: unknown } | Fault => {
+  if (!isUtf8(bytes)) return notJson
+  const parsed = parseJson(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8"))
+  return parsed === "malformed" ? notJson : parsed === "deep" ? tooDeep : parsed
 }
 
 const leaf = (issue: SchemaIssue.Leaf): string => {
@@ -98,7 +97,7 @@ export const readBody = <S extends Schema.Top & { readonly DecodingServices: nev
   return (ask: Ask, faults: Array<Fault>, times = 1): Effect.Effect<Body<S["Type"]>, Refused, Settings> =>
     Effect.map(bytesOf(ask, times), (bytes) => {
       const parsed = bytes.length === 0 ? { json: {} } : parse(bytes)
-      if (parsed === undefined) faults.push(notJson, required)
+      if ("location" in parsed) faults.push(parsed, required)
       else if (typeof parsed.json !== "object" || parsed.json === null) faults.push(notMapping, required)
       else return { value: decode(prepare(parsed.json), faults), raw: parsed.json }
       return { value: undefined, raw: undefined }
@@ -109,6 +108,7 @@ export const readBody = <S extends Schema.Top & { readonly DecodingServices: nev
 export const checkNoBody = (ask: Ask, faults: Array<Fault>): Effect.Effect<void, Refused, Settings> => {
   if (!ask.hasBody || !isJson(ask)) return Effect.void
   return Effect.map(bytesOf(ask), (bytes) => {
-    if (bytes.length > 0 && parse(bytes) === undefined) faults.push(notJson)
+    const parsed = bytes.length === 0 ? { json: {} } : parse(bytes)
+    if ("location" in parsed) faults.push(parsed)
   })
 }

@@ -1,5 +1,6 @@
 // Filters over list fields: `min_age=3`, `in_id=a,b`, `has_expirationTime=true` (contract 3.9). Pure.
 import type { Fault } from "../faults.ts"
+import { parseJson } from "../json.ts"
 import { compareValues, equal, type JsonObject, valueAt } from "./value.ts"
 
 const operators = ["min", "max", "not", "lt", "gt", "in", "exclude", "like", "has", "contains_any", "contains"] as const
@@ -15,11 +16,8 @@ const prefixed = new RegExp(`^(${operators.join("|")})_([\\w.]+)$`)
 
 /** JSON where it is JSON, else the text itself. */
 export const jsonOrText = (text: string): unknown => {
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    return text
-  }
+  const parsed = parseJson(text)
+  return typeof parsed === "string" ? text : parsed.json
 }
 
 /** Milliseconds since the epoch, as a number or as the quoted text of an ETag; undefined when it is neither. */

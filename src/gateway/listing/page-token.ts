@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto"
 import { Clock, Effect } from "effect"
 import { Buckets } from "#log/bucket.ts"
 import { refuseFaults } from "../faults.ts"
+import { parseJson } from "../json.ts"
 import { GatewaySettings } from "../settings.ts"
 import { isObject, type JsonObject } from "./value.ts"
 
@@ -21,16 +22,12 @@ const invalid = { location: "querystring", name: null, description: "_token has 
 
 /** Undefined when the text is no token of ours. */
 export const decodeToken = (text: string): PageToken | undefined => {
-  try {
-    const token = JSON.parse(Buffer.from(text, "base64url").toString("utf8")) as unknown
-    if (!isObject(token) || !isObject(token["last_object"])) return undefined
-    const { expires, nonce, offset } = token
-    const sound =
-      Number.isSafeInteger(offset) && Number.isSafeInteger(expires) && typeof nonce === "string" && /^[0-9a-f-]{36}$/.test(nonce)
-    return sound ? (token as unknown as PageToken) : undefined
-  } catch {
-    return undefined
-  }
+  const parsed = parseJson(Buffer.from(text, "base64url").toString("utf8"))
+  const token = typeof parsed === "string" ? undefined : parsed.json
+  if (!isObject(token) || !isObject(token["last_object"])) return undefined
+  const { expires, nonce, offset } = token
+  const sound = Number.isSafeInteger(offset) && Number.isSafeInteger(expires) && typeof nonce === "string" && /^[0-9a-f-]{36}$/.test(nonce)
+  return sound ? (token as unknown as PageToken) : undefined
 }
 
 export const invalidToken = invalid

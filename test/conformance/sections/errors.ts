@@ -10,7 +10,8 @@ const notJson: ReadonlyArray<readonly [name: string, body: string | Buffer]> = [
   ["bytes that are no UTF-8", Buffer.from([0x7b, 0xff, 0x7d])],
   ["a byte order mark", Buffer.from([0xef, 0xbb, 0xbf, 0x7b, 0x7d])],
   ["white space", "   "],
-  ["two texts", "{}{}"]
+  ["two texts", "{}{}"],
+  ["lists in lists without end", `{"data":${"[".repeat(8_000)}${"]".repeat(8_000)}}`]
 ]
 
 const scalars = ["3", '"text"', "null", "true"]
@@ -169,6 +170,24 @@ export const errors: ReadonlyArray<Case> = [
     name: "refuses a body that is too large",
     request: (api) => post({ data: api.subscription("a", { more: "x".repeat(20_000) }) }),
     expected: { status: 413, errno: 113 }
+  }),
+  define({
+    name: "refuses a body that is too large once it is written down",
+    request: (api) =>
+      post(JSON.stringify({ data: api.subscription("a", { more: "numbers" }) }).replace('"numbers"', `[${"1e20,".repeat(3_000)}1]`), json),
+    expected: { status: 413, errno: 113 }
+  }),
+  define({
+    name: "takes lists in lists up to a hundred deep, and filters by them",
+    given: (api) => api.stored("a", { deep: JSON.parse("[".repeat(98) + "]".repeat(98)) }),
+    request: { method: "GET", path: `/subscriptions?deep=${"[".repeat(98)}${"]".repeat(98)}&_sort=deep` },
+    expected: { status: 200, headers: { "Total-Records": "1" } }
+  }),
+  define({
+    name: "takes a filter that is nested without end for a text",
+    given: (api) => api.stored("a", { deep: [[]] }),
+    request: { method: "GET", path: `/subscriptions?deep=${"[".repeat(2_500)}${"]".repeat(2_500)}` },
+    expected: { status: 200, headers: { "Total-Records": "0" } }
   }),
   define({
     name: "says so only to those who may ask",

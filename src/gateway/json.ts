@@ -1,0 +1,37 @@
+// JSON texts from outside. What is nested without end would overflow the stack of everybody who walks it later: stages, filters, clients.
+
+export const depthMax = 100
+
+const quote = 0x22
+const backslash = 0x5c
+const opening = new Set([0x5b, 0x7b])
+const closing = new Set([0x5d, 0x7d])
+
+/** Whether objects and lists are nested more than so deep; strings may hold any brackets. */
+const isTooDeep = (text: string): boolean => {
+  // Fewer characters cannot nest that deep.
+  if (text.length <= depthMax * 2) return false
+  let depth = 0
+  let inString = false
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i)
+    if (inString) {
+      if (code === backslash) i++
+      else if (code === quote) inString = false
+    } else if (code === quote) inString = true
+    else if (opening.has(code)) {
+      if (++depth > depthMax) return true
+    } else if (closing.has(code)) depth--
+  }
+  return false
+}
+
+/** What a text stands for, or why it stands for nothing. */
+export const parseJson = (text: string): { readonly json: unknown } | "malformed" | "deep" => {
+  if (isTooDeep(text)) return "deep"
+  try {
+    return { json: JSON.parse(text) as unknown }
+  } catch {
+    return "malformed"
+  }
+}
