@@ -26,7 +26,8 @@ export const patiently = <A, E extends { readonly _tag: string }, R>(effect: Eff
 
 /** A push that has to wait through no fault of its own: spread over a tenth of the wait, so that not all come back at once. */
 const heldOf = (base: Omit<PushResult, "fate" | "reason">, ref: BroadcastRef, { reason, until }: Held, random: number): PushResult => {
-  const nextAt = Math.round(until + ((until - base.at) * random) / 10)
+  const waitMillis = Math.max(1, until - base.at)
+  const nextAt = base.at + Math.round(waitMillis * (1 + random / 10))
   if (nextAt >= ref.expiresAt) return { ...base, fate: "expired", reason: `expired:${reason}` }
   return { ...base, fate: "retrying", reason, nextAt }
 }
