@@ -22,7 +22,7 @@ export const PushResult = Schema.Struct({
   status: Schema.optionalKey(Schema.Int),
   /** A word for what happened, from a closed list (see delivery/classify.ts). */
   reason: Schema.String,
-  /** Counted from 1. */
+  /** Attempts so far that count towards the most a push gets; one held back before it was sent does not. */
   attempt: Schema.Int,
   /** How long the push service took. */
   millis: Schema.Int,
