@@ -57,8 +57,8 @@ check: install ## Types, Effect diagnostics, format, lint, import rules.
 fmt: install ## Format, sort imports, apply safe fixes.
 	@biome check --write .
 
-test: install ## Unit and integration tests, against real nats-servers.
-	@$(VITEST) test/unit test/integration
+test: install ## Unit, integration and conformance tests, against real nats-servers.
+	@$(VITEST) test/unit test/integration test/conformance
 
 e2e: install ## The whole service and a real Firefox (skipped where there is none).
 	@$(VITEST) test/e2e

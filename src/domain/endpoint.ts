@@ -1,4 +1,4 @@
-// Which addresses a subscription may name (webpush.md 5.1): whoever may subscribe chooses where this service sends requests. Pure; delivery
+// Which addresses a subscription may name: whoever may subscribe chooses where this service sends requests. Pure; delivery
 // checks the resolved address again on every connection.
 
 /** The push services of the browsers: FCM, Mozilla, Apple, Windows. */

@@ -1,7 +1,8 @@
 // Every message type there is, with the schema of its body. The header Bellcast-Type names it; a type's meaning never changes, a new one is added.
-import { Schema } from "effect"
+import { type Exit, Schema } from "effect"
 import { BroadcastBody, BroadcastRejected } from "./broadcast.ts"
 import { DeadLetter, RetryJob, ShardJob } from "./job.ts"
+import { depthMax, parseJson } from "./json.ts"
 import { Outcome, Plan, Progress } from "./outcome.ts"
 import { RegistrationDelete, RegistrationPut } from "./registration.ts"
 import { SubscriptionDelete, SubscriptionGone, SubscriptionPut } from "./subscription.ts"
@@ -30,15 +31,19 @@ export type Message<T extends MessageType = MessageType> = T extends MessageType
 const decoders = Object.fromEntries(
   Object.entries(messages).map(([type, schema]) => [
     type,
-    Schema.decodeUnknownExit(Schema.fromJsonString(schema as unknown as Schema.ConstraintCodec<unknown, unknown>))
+    Schema.decodeUnknownExit(schema as unknown as Schema.ConstraintCodec<unknown, unknown>)
   ])
-) as unknown as { readonly [T in MessageType]: (text: string) => import("effect").Exit.Exit<MessageBody<T>, Schema.SchemaError> }
+) as unknown as { readonly [T in MessageType]: (json: unknown) => Exit.Exit<MessageBody<T>, Schema.SchemaError> }
 
 const isType = (type: string): type is MessageType => Object.hasOwn(messages, type)
 
-/** The message behind a type and a JSON text, or why it is none: an unknown type, not JSON, or a body that does not fit. */
+/** The message behind a type and a JSON text, or why it is none: an unknown type, not JSON, nested without end, or a body that does not fit. */
 export const decodeMessage = (type: string, text: string): Message | { readonly type: "malformed"; readonly reason: string } => {
-  if (!isType(type)) return { type: "malformed", reason: `unknown type ${JSON.stringify(type.slice(0, 64))}` }
-  const exit = decoders[type](text)
-  return exit._tag === "Success" ? ({ ...exit.value, type } as Message) : { type: "malformed", reason: `not a ${type}` }
+  const malformed = (reason: string) => ({ type: "malformed", reason }) as const
+  if (!isType(type)) return malformed(`unknown type ${JSON.stringify(type.slice(0, 64))}`)
+  const parsed = parseJson(text)
+  if (parsed === "malformed") return malformed("not JSON")
+  if (parsed === "deep") return malformed(`nested more than ${depthMax} levels deep`)
+  const exit = decoders[type](parsed.json)
+  return exit._tag === "Success" ? ({ ...exit.value, type } as Message) : malformed(`not a ${type}`)
 }

@@ -36,7 +36,7 @@ export interface Answer {
   readonly errno: number
   /** Of a batch, for the log. */
   readonly batchSize?: number
-  /** A fault of ours or of the storage: a batch that meets it stops (contract 5.6). */
+  /** A fault of ours or of the storage: a batch that meets it stops. */
   readonly aborts?: true
 }
 

@@ -1,10 +1,10 @@
-// Request bodies: bytes to JSON to what a schema says, collecting every fault on the way (contract 2.5).
+// Request bodies: bytes to JSON to what a schema says, collecting every fault on the way.
 import { isUtf8 } from "node:buffer"
 import { Effect, Schema, SchemaIssue } from "effect"
 import { Settings } from "#config"
+import { depthMax, parseJson } from "#domain/json.ts"
 import type { Ask, Refused } from "./ask.ts"
 import { type Fault, refuse } from "./faults.ts"
-import { depthMax, parseJson } from "./json.ts"
 import { isJson } from "./media.ts"
 
 const required: Fault = { location: "body", name: "", description: "Required" }

@@ -1,4 +1,4 @@
-// Names of channels: any text of 1 to 255 bytes without a slash, taken literally (contract 4.1).
+// Names of channels: any text of 1 to 255 bytes without a slash, taken literally.
 import { Effect } from "effect"
 import type { Refused } from "./ask.ts"
 import { refuseFaults } from "./faults.ts"

@@ -1,4 +1,4 @@
-// Cross-origin requests: who may call, what scripts may read, and preflights (contract 1.8). Pure.
+// Cross-origin requests: who may call, what scripts may read, and preflights. Pure.
 import type { Ask } from "./ask.ts"
 import type { Fault } from "./faults.ts"
 import { type Endpoint, operationOf } from "./operation.ts"

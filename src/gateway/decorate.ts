@@ -1,4 +1,4 @@
-// Headers that do not depend on what was asked: security, CORS, Backoff, Alert, Retry-After (contract 1.8, 1.9, 2.7, 6).
+// Headers that do not depend on what was asked: security, CORS, Backoff, Alert, Retry-After.
 import { Clock, Effect, Option, Random } from "effect"
 import { Settings } from "#config"
 import type { Answer, Ask } from "./ask.ts"

@@ -1,4 +1,4 @@
-// Every answer other than success that the server can give, in one table, and how its body is composed (contract 2).
+// Every answer other than success that the server can give, in one table, and how its body is composed.
 import { type Answer, Refused } from "./ask.ts"
 
 interface Row {
@@ -105,13 +105,13 @@ export interface Fault {
 
 const sortKey = ({ name }: Fault): string => name ?? "None"
 
-/** The sentence about the first fault (contract 2.4). */
+/** The sentence about the first fault. */
 const messageOf = ({ description, location, name }: Fault): string => {
   if (name === null) return `${location}: ${description}`
   return description.includes(name) ? description : `${name} in ${location}: ${description}`
 }
 
-/** One answer for everything that is wrong with a request, in the order of contract 2.4. */
+/** One answer for everything that is wrong with a request, ordered by name. */
 export const refuseFaults = (list: ReadonlyArray<Fault>, as?: "notAcceptable" | "unsupportedMediaType"): Refused => {
   const details = [...list].sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : sortKey(a) > sortKey(b) ? 1 : 0))
   const first = details[0]!

@@ -1,4 +1,4 @@
-// Accept and Content-Type (contract 2.5).
+// Accept and Content-Type.
 import type { Ask } from "./ask.ts"
 import type { Fault } from "./faults.ts"
 

@@ -26,13 +26,13 @@ export interface Whole {
 }
 
 export interface Operation<I> {
-  /** `publisher`: a caller whom the settings name (contract 7.8). */
+  /** `publisher`: a caller whom the settings name. */
   readonly access: "anyone" | "caller" | "publisher"
-  /** Whether Accept must allow JSON (contract 2.5: only for subscriptions). */
+  /** Whether Accept must allow JSON. */
   readonly negotiates?: boolean
   /** When Content-Type must be JSON: always when it is given, or only with a body. */
   readonly takesJson?: "always" | "withBody"
-  /** Response headers that scripts may read, beside the base ones (contract 1.8). */
+  /** Response headers that scripts may read, beside the base ones. */
   readonly exposes?: ReadonlyArray<string>
   /** Reads header, query string and body; every fault goes into `faults`, and the request is refused with all of them. */
   readonly read: (call: Call, faults: Array<Fault>) => Effect.Effect<I, Refused, Services>
@@ -47,7 +47,7 @@ export interface Endpoint {
   readonly name: string
   /** Below the version prefix; `:name` stands for one segment. */
   readonly path: string
-  /** The order in which Allow names the methods (contract 1.6). */
+  /** The order in which Allow names the methods. */
   readonly allow: ReadonlyArray<string>
   readonly operations: Readonly<Partial<Record<Method, AnyOperation>>>
 }

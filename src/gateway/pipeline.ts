@@ -1,4 +1,4 @@
-// One request from beginning to end. Many statuses depend on this order (contract 1.2); each line names the answer that ends the request there.
+// One request from beginning to end. Many statuses depend on this order; each line names the answer that ends the request there.
 //
 //    1  end of service passed ............... 410   (but __lbheartbeat__)
 //    2  read-only, and not a reading method . 405   (whatever the path)

@@ -1,4 +1,4 @@
-// If-Match and If-None-Match, ETag and Last-Modified (contract 3.6). If-Modified-Since and If-Unmodified-Since are ignored, as documented.
+// If-Match and If-None-Match, ETag and Last-Modified. If-Modified-Since and If-Unmodified-Since are ignored, as documented.
 import { type Answer, type Ask, Refused } from "./ask.ts"
 import { type Fault, refuse } from "./faults.ts"
 

@@ -1,4 +1,4 @@
-// From a request target to an endpoint, a redirect or a 404 (contract 1.1 to 1.5). Pure.
+// From a request target to an endpoint, a redirect or a 404. Pure.
 import type { Endpoint } from "./operation.ts"
 
 export type Route =

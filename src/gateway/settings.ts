@@ -1,4 +1,4 @@
-// The gateway's settings: what operators can change about the HTTP contract (contract 6). Read once, at start, from BELLCAST_<NAME>.
+// The gateway's settings: what operators can change about the HTTP contract. Read once, at start, from BELLCAST_<NAME>.
 import { Config, Context, Layer, Schema } from "effect"
 import { everySetting } from "./every-setting.ts"
 

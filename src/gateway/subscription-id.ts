@@ -1,4 +1,4 @@
-// The id of a subscription: SHA-256 of the endpoint as JSON text in ASCII, quotes included (contract 3.1, with test vectors).
+// The id of a subscription: SHA-256 of the endpoint as JSON text in ASCII, quotes included.
 import { createHash } from "node:crypto"
 
 /** JSON.stringify leaves everything beyond ASCII, and DEL, as it is; the id is defined over the escaped form. */

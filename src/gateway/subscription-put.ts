@@ -1,4 +1,4 @@
-// From a posted body to the command that stores it: what POST and PUT have in common (contract 3.2).
+// From a posted body to the command that stores it: what POST and PUT have in common.
 import { Effect } from "effect"
 import { Settings } from "#config"
 import { checkEndpoint, type EndpointPolicy } from "#domain/endpoint.ts"

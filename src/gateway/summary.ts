@@ -1,4 +1,4 @@
-// One log line per request (contract 6.1). Query strings may name endpoints and keys, so only values that cannot are shown.
+// One log line per request. Query strings may name endpoints and keys, so only values that cannot are shown.
 import { randomUUID } from "node:crypto"
 import { Clock, Effect } from "effect"
 import type { Caller } from "#identity/identity.ts"

@@ -1,4 +1,4 @@
-// How a command enters LOG (streams.md D5): decide on the state as the leader has it, append expecting exactly that state, wait until the
+// How a command enters LOG: decide on the state as the leader has it, append expecting exactly that state, wait until the
 // projection shows it, answer from the folded state. Another write in between means: look again and decide again.
 import { Clock, Effect } from "effect"
 import { Settings } from "#config"

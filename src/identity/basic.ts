@@ -1,4 +1,4 @@
-// Basic authentication without accounts: any pair of user and password is a user (contract 7.3). For development, and for services
+// Basic authentication without accounts: any pair of user and password is a user. For development, and for services
 // behind a proxy that checks the pair.
 import { createHmac } from "node:crypto"
 import { Effect } from "effect"

@@ -1,4 +1,4 @@
-// Who is asking: the policies are asked in order, and the first that knows the caller wins (contract 7.1).
+// Who is asking: the policies are asked in order, and the first that knows the caller wins.
 import { Context, Effect, Layer, Option, Redacted } from "effect"
 import { Settings } from "#config"
 import type { UserToken } from "#streams/tokens.ts"

@@ -1,4 +1,4 @@
-// How a user appears in subjects and keys: a pseudonym that only those who hold the secret can tie to the user (streams.md, decision 8).
+// How a user appears in subjects and keys: a pseudonym that only those who hold the secret can tie to the user.
 import { createHmac } from "node:crypto"
 import type { UserToken } from "#streams/tokens.ts"
 

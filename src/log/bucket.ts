@@ -4,7 +4,7 @@ import { createInbox, type Msg } from "@nats-io/transport-node"
 import { Context, Effect, Layer, Schedule } from "effect"
 import { type BucketName, buckets, metaKey } from "#streams/buckets.ts"
 import { AppendConflict, LogUnavailable } from "./errors.ts"
-import { Nats } from "./nats.ts"
+import { Nats, withoutStacks } from "./nats.ts"
 import { bucketStream, bucketSubject } from "./provision.ts"
 
 export interface Entry {
@@ -59,7 +59,9 @@ export class Buckets extends Context.Service<
       const get = (bucket: BucketName, key: string) =>
         Effect.tryPromise({
           try: async () => {
-            const found = await jsm.streams.getMessage(bucketStream(bucket), { last_by_subj: bucketSubject(bucket, key) })
+            const found = await withoutStacks(() =>
+              jsm.streams.getMessage(bucketStream(bucket), { last_by_subj: bucketSubject(bucket, key) })
+            )
             return found === null || found.data.length === 0 ? undefined : { key, value: found.json() as unknown, revision: found.seq }
           },
           catch: (cause) => new LogUnavailable({ operation: `get ${bucket}`, cause })
@@ -69,10 +71,12 @@ export class Buckets extends Context.Service<
         Effect.tryPromise({
           try: async () =>
             (
-              await js.publish(bucketSubject(bucket, key), JSON.stringify(value), {
-                expect: { lastSubjectSequence: revision },
-                ...(ttlSeconds === undefined ? {} : { ttl: `${ttlSeconds}s` })
-              })
+              await withoutStacks(() =>
+                js.publish(bucketSubject(bucket, key), JSON.stringify(value), {
+                  expect: { lastSubjectSequence: revision },
+                  ...(ttlSeconds === undefined ? {} : { ttl: `${ttlSeconds}s` })
+                })
+              )
             ).seq,
           catch: (cause) => {
             const code = cause instanceof JetStreamApiError ? cause.code : undefined

@@ -5,7 +5,7 @@ import { Clock, Context, Effect, Layer, Random } from "effect"
 import { decodeMessage, type Message, type MessageBody, type MessageType } from "#domain/messages.ts"
 import { streams } from "#streams/index.ts"
 import { AppendConflict, LogUnavailable } from "./errors.ts"
-import { Nats } from "./nats.ts"
+import { Nats, withoutStacks } from "./nats.ts"
 
 export type StreamKey = keyof typeof streams
 
@@ -104,7 +104,7 @@ export class Log extends Context.Service<
         Effect.tryPromise({ try: run, catch: (cause) => new LogUnavailable({ operation, cause }) })
 
       const read = (stream: StreamKey, query: { last_by_subj: string } | { seq: number }) =>
-        attempt("read", () => jsm.streams.getMessage(streams[stream].name, query)).pipe(
+        attempt("read", () => withoutStacks(() => jsm.streams.getMessage(streams[stream].name, query))).pipe(
           Effect.map((found) => (found === null ? undefined : storedOf(found)))
         )
 
@@ -124,7 +124,9 @@ export class Log extends Context.Service<
         const body = JSON.stringify(message.body)
         let uncertain = false
         while (true) {
-          const result = yield* Effect.result(attempt(`append ${message.type}`, () => js.publish(message.subject, body, options)))
+          const result = yield* Effect.result(
+            attempt(`append ${message.type}`, () => withoutStacks(() => js.publish(message.subject, body, options)))
+          )
           if (result._tag === "Success") return { seq: result.success.seq, duplicate: result.success.duplicate }
           const { cause } = result.failure
           const code = cause instanceof JetStreamApiError ? cause.code : undefined

@@ -8,6 +8,20 @@ import { LogUnavailable } from "./errors.ts"
 /** nats-server 2.14: older ones ignore the settings we depend on without a word (per-message TTL, consumer pinning). */
 const apiLevelMin = 4
 
+/**
+ * Runs a request of the client without stack traces. It makes two Errors for every request, in case it fails; their stacks were two thirds
+ * of what a publish cost (50 us with, 17 us without), and our own errors name the operation.
+ */
+export const withoutStacks = <A>(run: () => A): A => {
+  const limit = Error.stackTraceLimit
+  Error.stackTraceLimit = 0
+  try {
+    return run()
+  } finally {
+    Error.stackTraceLimit = limit
+  }
+}
+
 export interface NatsOptions {
   /** Comma-separated; user and password may stand in the URL. */
   readonly url: string

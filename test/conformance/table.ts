@@ -57,7 +57,7 @@ const checkHeaders = (answer: Answer, headers: NonNullable<Expected["headers"]>)
   }
 }
 
-/** True of every answer there is (contract 1.9, 2.2, 2.7). */
+/** True of every answer there is. */
 const checkAlways = (answer: Answer, { method }: Request) => {
   expect(answer.headers["x-content-type-options"]).toBe("nosniff")
   expect(answer.headers["content-security-policy"]).toMatch(/default-src 'none'/)

@@ -22,6 +22,7 @@ it("takes a broadcast from any NATS client, and a malformed one blocks nothing",
     const bad = [
       await js.publish(subject, "not json"),
       await js.publish(subject, JSON.stringify({ data: [1] })),
+      await js.publish(subject, `{"data":${'{"a":'.repeat(2_000)}1${"}".repeat(2_000)}}`),
       await js.publish(subject, JSON.stringify({ data: { text: "x".repeat(4_000) } })),
       await js.publish(subject, JSON.stringify({ data: {} }), { headers: withTtl }),
       await js.publish("bellcast.cmd.broadcast.billing.=ZZ", JSON.stringify({ data: {} }))

@@ -1,4 +1,4 @@
-// Projection: `_fields=endpoint,keys.auth` (contract 3.9). Pure.
+// Projection: `_fields=endpoint,keys.auth`. Pure.
 import { isObject, type JsonObject } from "./value.ts"
 
 /** Which object this is, when it changed, and whether it is a tombstone is never left out. */

@@ -1,6 +1,7 @@
-// Filters over list fields: `min_age=3`, `in_id=a,b`, `has_expirationTime=true` (contract 3.9). Pure.
+// Filters over list fields: `min_age=3`, `in_id=a,b`, `has_expirationTime=true`. Pure.
+
+import { parseJson } from "#domain/json.ts"
 import type { Fault } from "../faults.ts"
-import { parseJson } from "../json.ts"
 import { compareValues, equal, type JsonObject, valueAt } from "./value.ts"
 
 const operators = ["min", "max", "not", "lt", "gt", "in", "exclude", "like", "has", "contains_any", "contains"] as const

@@ -1,4 +1,4 @@
-// What a request asks of a list: its query string read (contract 1.10, 3.8 to 3.10), and the page of objects that answers it.
+// What a request asks of a list: its query string read, and the page of objects that answers it.
 import type { Fault } from "../faults.ts"
 import { decodePercent } from "../routing.ts"
 import { readFields } from "./fields.ts"

@@ -1,10 +1,10 @@
-// Page tokens: where the next page begins, opaque to clients (contract 3.10). For GET they may be used again; a DELETE uses each once,
+// Page tokens: where the next page begins, opaque to clients. For GET they may be used again; a DELETE uses each once,
 // which all gateways see through the bucket `cache`.
 import { randomUUID } from "node:crypto"
 import { Clock, Effect } from "effect"
+import { parseJson } from "#domain/json.ts"
 import { Buckets } from "#log/bucket.ts"
 import { refuseFaults } from "../faults.ts"
-import { parseJson } from "../json.ts"
 import { GatewaySettings } from "../settings.ts"
 import { isObject, type JsonObject } from "./value.ts"
 

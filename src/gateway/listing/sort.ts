@@ -1,4 +1,4 @@
-// The order of a list, and where a page begins (contract 3.9, 3.10). Pure.
+// The order of a list, and where a page begins. Pure.
 import { compareValues, type JsonObject, valueAt } from "./value.ts"
 
 export interface SortKey {

@@ -1,4 +1,4 @@
-// Values of JSON objects as filters and sorting see them: nested fields, an order over all types, equality (contract 3.9). Pure.
+// Values of JSON objects as filters and sorting see them: nested fields, an order over all types, equality. Pure.
 
 export type JsonObject = Readonly<Record<string, unknown>>
 

@@ -1,4 +1,4 @@
-// GET /__api__: the API described, as OpenAPI 3.1 for programs and as a page for people (contract 5.5).
+// GET /__api__: the API described, as OpenAPI 3.1 for programs and as a page for people.
 import { Effect, Schema } from "effect"
 import { apiPage, pagePolicy } from "../api-page.ts"
 import { ok } from "../ask.ts"

@@ -1,4 +1,4 @@
-// POST /batch: several requests in one, answered in order, each judged alone (contract 5.6). Nothing is rolled back: when the storage fails in
+// POST /batch: several requests in one, answered in order, each judged alone. Nothing is rolled back: when the storage fails in
 // the middle, the batch answers with that failure and what was written before stays; every write may be repeated.
 import { Effect, Schema } from "effect"
 import { type Answer, type Ask, BodyTooLarge, type Call, ok } from "../ask.ts"

@@ -1,4 +1,4 @@
-// POST /channels/{id}: accepts a broadcast (contract 4.4). 202 as soon as JetStream has stored it; everything after that is other stages' work.
+// POST /channels/{id}: accepts a broadcast. 202 as soon as JetStream has stored it; everything after that is other stages' work.
 import { createHash, randomUUID } from "node:crypto"
 import { Effect } from "effect"
 import { Settings } from "#config"

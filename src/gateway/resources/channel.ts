@@ -1,4 +1,4 @@
-// GET /channels/{id}: how many are registered and how many pushes were sent (contract 4.2). Only those who are registered may ask.
+// GET /channels/{id}: how many are registered and how many pushes were sent. Only those who are registered may ask.
 import { Effect, Schema } from "effect"
 import { type ChannelPushes, emptyPushes } from "#domain/outcome.ts"
 import { type ChannelRegistrations, emptyChannel, type Registration } from "#domain/registration.ts"

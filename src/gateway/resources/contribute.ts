@@ -1,4 +1,4 @@
-// GET /contribute.json: how to take part in the project (contract 5.5).
+// GET /contribute.json: how to take part in the project.
 import { Effect, Schema } from "effect"
 import { ok } from "../ask.ts"
 import { docsUrl } from "../links.ts"

@@ -1,4 +1,4 @@
-// GET /__heartbeat__ and /__lbheartbeat__: whether what this server depends on works, and whether it is there at all (contract 5.2, 5.3).
+// GET /__heartbeat__ and /__lbheartbeat__: whether what this server depends on works, and whether it is there at all.
 import { Effect, Random, Schema } from "effect"
 import { Buckets } from "#log/bucket.ts"
 import { Log } from "#log/log.ts"

@@ -1,4 +1,4 @@
-// PUT and DELETE /channels/{id}/registration: a user's place in a channel (contract 4.3). Both say 202, but are done when they say it.
+// PUT and DELETE /channels/{id}/registration: a user's place in a channel. Both say 202, but are done when they say it.
 import { Effect, Schema } from "effect"
 import { channelToken } from "#streams/tokens.ts"
 import { ok } from "../ask.ts"

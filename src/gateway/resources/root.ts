@@ -1,4 +1,4 @@
-// GET /: what this server is, what it can do, and who is asking (contract 5.1). Wrong credentials are no fault here: there is just no `user`.
+// GET /: what this server is, what it can do, and who is asking. Wrong credentials are no fault here: there is just no `user`.
 import { Clock, Effect, Option, Schema } from "effect"
 import { Identity } from "#identity/identity.ts"
 import { ok } from "../ask.ts"

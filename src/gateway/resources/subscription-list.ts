@@ -1,4 +1,4 @@
-// GET and DELETE /subscriptions: the subscriptions of the caller, filtered, sorted and in pages (contract 3.4 to 3.10).
+// GET and DELETE /subscriptions: the subscriptions of the caller, filtered, sorted and in pages.
 import { Clock, Effect, Schema } from "effect"
 import { emptyList, nextTimestamp, type SubscriptionList } from "#domain/subscription.ts"
 import { Buckets } from "#log/bucket.ts"

@@ -1,4 +1,4 @@
-// POST /subscriptions: stores a subscription of the caller (contract 3.4, 3.5). One that is stored already stays as it is.
+// POST /subscriptions: stores a subscription of the caller. One that is stored already stays as it is.
 import { Effect, Schema } from "effect"
 import { type Call, ok } from "../ask.ts"
 import type { Fault } from "../faults.ts"

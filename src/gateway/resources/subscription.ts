@@ -1,4 +1,4 @@
-// GET, PUT and DELETE /subscriptions/{id}: one subscription of the caller (contract 3.4).
+// GET, PUT and DELETE /subscriptions/{id}: one subscription of the caller.
 import { Clock, Effect, Schema } from "effect"
 import { emptyList, nextTimestamp, type SubscriptionList } from "#domain/subscription.ts"
 import { Buckets } from "#log/bucket.ts"

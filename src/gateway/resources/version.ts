@@ -1,4 +1,4 @@
-// GET /__version__: what is deployed, from a file that the deployment writes (contract 5.4). Without the file there is nothing to say: 404.
+// GET /__version__: what is deployed, from a file that the deployment writes. Without the file there is nothing to say: 404.
 import { readFileSync } from "node:fs"
 import { Effect, Schema } from "effect"
 import { ok } from "../ask.ts"

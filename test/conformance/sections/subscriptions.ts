@@ -3,7 +3,7 @@ import { expect } from "vitest"
 import { keys, otherKeys, type StoredObject } from "../api.ts"
 import { type Case, define } from "../table.ts"
 
-/** A vector of contract 3.1. */
+/** An endpoint and the id it must get. */
 const known = { endpoint: "https://push.example.com/a", id: "12eccec801bb95c808b11cff317fdf759e0a3119b6922d7a9057940d14d3c132" }
 
 const put = (id: string, data: unknown, headers = {}) => ({ method: "PUT", path: `/subscriptions/${id}`, body: { data }, headers })
