@@ -18,7 +18,7 @@ export const log = {
       name: "planner",
       filters: [filters.broadcasts],
       ackWaitMillis: 15_000,
-      maxDeliver: 20,
+      maxDeliver: -1,
       maxAckPending: 64
     }
   }

@@ -5,7 +5,7 @@ export interface ConsumerSpec {
   readonly filters: ReadonlyArray<string>
   /** How long a message may stay unanswered before JetStream delivers it again. */
   readonly ackWaitMillis: number
-  /** -1: without end. A finite number is a net for messages that kill their worker; everything that can fail normally ends by itself. */
+  /** -1, without end: a message that JetStream stops delivering is lost without a word. Whatever can fail for good ends by a recorded outcome. */
   readonly maxDeliver: number
   /** Unanswered messages over all workers; -1: no bound, because delayed naks count here (nats-server, getNextMsg). */
   readonly maxAckPending: number

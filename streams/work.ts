@@ -21,7 +21,7 @@ export const work = {
       filters: [filters.shards],
       // How long a killed worker's shards lie idle. Living ones say "working" every 5 s, however slow the push services are.
       ackWaitMillis: 15_000,
-      maxDeliver: 20,
+      maxDeliver: -1,
       maxAckPending: 512
     },
     retry: {

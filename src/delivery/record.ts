@@ -5,7 +5,7 @@ import { attemptsMax, type BroadcastRef, type RetryJob, retryDelayMillis, thrott
 import type { PushResult } from "#domain/outcome.ts"
 import { type Ack, leave } from "#log/consume.ts"
 import { AppendConflict } from "#log/errors.ts"
-import { Log } from "#log/log.ts"
+import { freshId, Log } from "#log/log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { type ChannelToken, originToken, type UserToken } from "#streams/tokens.ts"
 import type { Held } from "./lane.ts"
@@ -20,9 +20,17 @@ export interface Recorded {
   readonly result: PushResult
 }
 
-/** What was sent must be written down: while NATS is away this goes on for two minutes before the pushes count as not sent. */
+/** How long a write that NATS does not take is tried again, before the pushes it tells of count as not sent. */
+const patienceMillis = 120_000
+
+/** What was sent must be written down: goes on while NATS is away or full. */
 export const patiently = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.retry(effect, { schedule: Schedule.spaced("500 millis"), times: 24, while: ({ _tag }) => _tag === "LogUnavailable" })
+  Effect.flatMap(Clock.currentTimeMillis, (startedAt) =>
+    Effect.retry(effect, {
+      schedule: Schedule.spaced("500 millis"),
+      while: ({ _tag }) => Effect.map(Clock.currentTimeMillis, (now) => _tag === "LogUnavailable" && now - startedAt < patienceMillis)
+    })
+  )
 
 /** A push that has to wait through no fault of its own: spread over a tenth of the wait, so that not all come back at once. */
 const heldOf = (base: Omit<PushResult, "fate" | "reason">, ref: BroadcastRef, { reason, until }: Held, random: number): PushResult => {
@@ -129,14 +137,15 @@ export const makeRecord = Effect.gen(function* () {
     /** What must be written after it: the jobs of pushes to try again. Writing them twice changes nothing. */
     after: (ref: BroadcastRef, list: ReadonlyArray<Recorded>) => forEach(list, "retrying", (each) => retry(ref, each)),
 
-    /** Appends an outcome behind the one at sequence `expect` (0: the first). A conflict means that another worker is on it. */
+    /** Appends an outcome, patiently, behind the one at sequence `expect` (0: the first). A conflict means that another worker is on it. */
     outcome: Effect.fnUntraced(function* (
       subject: string,
       expect: number,
       body: { readonly broadcast: number; readonly pushes: number; readonly results: ReadonlyArray<PushResult>; readonly final: boolean }
     ) {
       const at = yield* Clock.currentTimeMillis
-      return (yield* log.append("work", { subject, type: "outcome/1", body: { ...body, at }, expect })).seq
+      const id = yield* freshId
+      return (yield* log.append("work", { subject, type: "outcome/1", body: { ...body, at }, expect, id }).pipe(patiently)).seq
     })
   }
 })

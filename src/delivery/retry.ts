@@ -38,26 +38,44 @@ export const makeRetry = Effect.fnUntraced(function* (permits: Semaphore.Semapho
     return current ? ({ user, id: job.subscription, stored } satisfies Target) : undefined
   })
 
-  const attempt = Effect.fnUntraced(function* (job: RetryJob, number: number, padded: Buffer | undefined) {
+  const attempt = Effect.fnUntraced(function* (
+    job: RetryJob,
+    number: number,
+    padded: Buffer | undefined,
+    turn: Effect.Effect<void, "stop">
+  ) {
     const target = yield* targetOf(job)
     const at = yield* Clock.currentTimeMillis
     const unsent = { user: job.user, subscription: job.subscription, attempt: number, millis: 0, at }
     if (target === undefined) return { result: { ...unsent, fate: "gone", reason: leftReason } as PushResult }
     if (at >= job.expiresAt) return { target, result: { ...unsent, fate: "expired", reason: "expired" } as PushResult }
-    const attempted = yield* sender.send(target, job, sender.seal(target, padded), Effect.void)
+    const attempted = yield* sender.send(target, job, sender.seal(target, padded), turn)
     const result = record.resultOf(target, job, attempted, number, yield* Clock.currentTimeMillis, yield* Random.next)
     return { target, result, unsent: attempted.class === "held" && attempted.status === undefined }
   })
 
-  const step = Effect.fnUntraced(function* (job: RetryJob, number: number, expect: number, padded: Buffer | undefined) {
-    const { result, target, unsent } = yield* attempt(job, number, padded)
-    // Nothing has happened: a lane closed for an hour must not write an outcome a minute for each of its pushes.
-    if (unsent === true && result.nextAt !== undefined) return later(result.nextAt - result.at)
-    if (target !== undefined) yield* record.before(job, [{ target, result }]).pipe(patiently)
-    const body = { broadcast: job.broadcast, pushes: 0, results: [result], final: result.fate !== "retrying" }
-    yield* record.outcome(outcomeSubject.push(job, job.user, job.subscription), expect, body).pipe(patiently)
-    return result.nextAt === undefined ? done : later(result.nextAt - result.at)
-  })
+  const step = (job: RetryJob, number: number, expect: number, padded: Buffer | undefined) => {
+    let held = 0
+    // After the lane's slot, as everywhere: in the other order two could wait for each other.
+    const turn = Effect.flatMap(permits.take(1), () => {
+      held = 1
+      return draining() ? Effect.fail("stop" as const) : Effect.void
+    })
+    return Effect.gen(function* () {
+      const attempted = yield* Effect.result(attempt(job, number, padded, turn))
+      if (attempted._tag === "Failure") {
+        if (attempted.failure === "stop") return later(drainingAfterMillis)
+        return yield* attempted.failure
+      }
+      const { result, target, unsent } = attempted.success
+      // Nothing has happened: a lane closed for an hour must not write an outcome a minute for each of its pushes.
+      if (unsent === true && result.nextAt !== undefined) return later(result.nextAt - result.at)
+      if (target !== undefined) yield* record.before(job, [{ target, result }]).pipe(patiently)
+      const body = { broadcast: job.broadcast, pushes: 0, results: [result], final: result.fate !== "retrying" }
+      yield* record.outcome(outcomeSubject.push(job, job.user, job.subscription), expect, body)
+      return result.nextAt === undefined ? done : later(result.nextAt - result.at)
+    }).pipe(Effect.ensuring(Effect.suspend(() => permits.release(held))))
+  }
 
   return Effect.fnUntraced(function* (delivery: Delivery) {
     const { message: job } = delivery
@@ -73,6 +91,6 @@ export const makeRetry = Effect.fnUntraced(function* (permits: Semaphore.Semapho
     const found = yield* payload(job.broadcast)
     if (found === undefined) return never("the broadcast is not in the log")
     const number = (previous?.attempt ?? job.attempts) + 1
-    return yield* permits.withPermit(step(job, number, last?.seq ?? 0, found.padded)).pipe(conflictLeaves)
+    return yield* step(job, number, last?.seq ?? 0, found.padded).pipe(conflictLeaves)
   })
 })

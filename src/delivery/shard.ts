@@ -1,10 +1,11 @@
 // Shard job -> pushes -> outcomes. A push holds a permit from before it is sent until its outcome is stored, so the permits are the most that a
 // crash can send twice.
-import { Clock, Effect, Fiber, Random, Semaphore } from "effect"
+import { type Cause, Clock, Effect, Fiber, Random, Semaphore } from "effect"
 import { Settings } from "#config"
 import type { ShardJob } from "#domain/job.ts"
 import type { PushResult } from "#domain/outcome.ts"
 import { type Delivery, done, later, never } from "#log/consume.ts"
+import type { AppendConflict, LogUnavailable } from "#log/errors.ts"
 import { Log } from "#log/log.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { audience } from "./audience.ts"
@@ -66,31 +67,43 @@ export const makeShard = Effect.fnUntraced(function* (permits: Semaphore.Semapho
     const todo = targets.filter(({ id, user }) => !past.results.has(pushKey(user, id)))
     const total = past.results.size + todo.length
     const flushing = yield* Semaphore.make(1)
-    const buffer: Array<Recorded> = []
-    let { declared, seq } = past
+    const buffer: Array<Recorded & { readonly permit: boolean }> = []
+    let { seq } = past
     let held = 0
     let left = 0
+    let broken: Cause.Cause<AppendConflict | LogUnavailable> | undefined
 
+    const giveBack = (count: number) => {
+      held -= count
+      return permits.release(count)
+    }
+
+    const write = Effect.fnUntraced(function* (final: boolean) {
+      const list = buffer.splice(0, resultsMax)
+      if (list.length === 0 && !final) return
+      yield* record.before(job, list).pipe(patiently)
+      seq = yield* record.outcome(subject, seq, { broadcast: job.broadcast, pushes: 0, results: list.map(({ result }) => result), final })
+      yield* record.after(job, list).pipe(patiently)
+      yield* giveBack(list.filter(({ permit }) => permit).length)
+    })
+
+    /** Once a write has failed all that follow fail, nothing more is sent, and whoever waits for a permit gets one and sees it. */
     const flush = (final: boolean) =>
-      Effect.gen(function* () {
-        const list = buffer.splice(0, resultsMax)
-        if (list.length === 0 && !final) return
-        yield* record.before(job, list).pipe(patiently)
-        const body = { broadcast: job.broadcast, pushes: total - declared, results: list.map(({ result }) => result), final }
-        seq = yield* record.outcome(subject, seq, body).pipe(patiently)
-        declared = total
-        yield* record.after(job, list).pipe(patiently)
-        held -= list.length
-        yield* permits.release(list.length)
-      }).pipe(flushing.withPermit, Effect.uninterruptible)
-
-    const takePermit = permits.take(1).pipe(
-      Effect.tap(() =>
-        Effect.sync(() => {
-          held += 1
-        })
+      Effect.suspend(() => (broken === undefined ? write(final) : Effect.failCause(broken))).pipe(
+        Effect.tapCause((cause) =>
+          Effect.suspend(() => {
+            broken ??= cause
+            return giveBack(held)
+          })
+        ),
+        flushing.withPermit,
+        Effect.uninterruptible
       )
-    )
+
+    const turn = Effect.flatMap(permits.take(1), () => {
+      held += 1
+      return broken === undefined && !draining() ? Effect.void : Effect.andThen(giveBack(1), Effect.fail("stop" as const))
+    })
 
     const sealed: Array<Sealed> = []
     const sealedBody = (i: number): Sealed => {
@@ -101,15 +114,25 @@ export const makeShard = Effect.fnUntraced(function* (permits: Semaphore.Semapho
     }
 
     const push = Effect.fnUntraced(function* (target: Target, i: number) {
-      if (draining()) {
-        left += 1
-        return
+      const now = yield* Clock.currentTimeMillis
+      if (now >= job.expiresAt) {
+        const unsent = { user: target.user, subscription: target.id, attempt: 0, millis: 0, at: now }
+        buffer.push({ target, result: { ...unsent, fate: "expired", reason: "expired" }, permit: false })
+      } else {
+        const attempted = yield* Effect.result(sender.send(target, job, sealedBody(i), turn))
+        if (attempted._tag === "Failure") {
+          left += 1
+          return
+        }
+        const result = record.resultOf(target, job, attempted.success, 1, yield* Clock.currentTimeMillis, yield* Random.next)
+        buffer.push({ target, result, permit: true })
       }
-      const attempted = yield* sender.send(target, job, sealedBody(i), takePermit)
-      buffer.push({ target, result: record.resultOf(target, job, attempted, 1, yield* Clock.currentTimeMillis, yield* Random.next) })
       if (buffer.length >= resultsMax) yield* flush(false)
     })
 
+    // Before anything is sent, the shard is claimed and its size told: where that cannot be written, the fates could not either; and whoever
+    // has it already is not run over.
+    seq = yield* record.outcome(subject, seq, { broadcast: job.broadcast, pushes: total - past.declared, results: [], final: false })
     // Without it, results waiting here would keep permits that the pushes still to come need: nobody could go on.
     const flusher = yield* Effect.forkChild(flush(false).pipe(Effect.delay(flushMillis), Effect.forever))
     yield* Effect.forEach(todo, push, { concurrency: unrecordedPushesMax, discard: true }).pipe(
@@ -117,7 +140,7 @@ export const makeShard = Effect.fnUntraced(function* (permits: Semaphore.Semapho
       Effect.andThen(Effect.whileLoop({ while: () => buffer.length > resultsMax, body: () => flush(false), step: () => {} })),
       Effect.andThen(Effect.suspend(() => flush(left === 0))),
       Effect.ensuring(Fiber.interrupt(flusher)),
-      Effect.ensuring(Effect.suspend(() => permits.release(held)))
+      Effect.ensuring(Effect.suspend(() => giveBack(held)))
     )
     return left === 0 ? done : later(0)
   })
@@ -137,7 +160,8 @@ export const makeShard = Effect.fnUntraced(function* (permits: Semaphore.Semapho
     if (message.type !== "shard/1") return never(message.type === "malformed" ? message.reason : "not a shard job")
     const found = yield* payload(message.broadcast)
     if (found === undefined) return never("the broadcast is not in the log")
-    const past = delivery.deliveryCount === 1 ? nothing : yield* pastOf(outcomeSubject.shard(message, message.shard))
+    // Also on what looks like a first delivery: a killed server forgets the last deliveries and acknowledgements of its consumers.
+    const past = yield* pastOf(outcomeSubject.shard(message, message.shard))
     const targets = yield* audience(message)
     yield* ensureRetries(message, past, targets)
     if (past.final) return done

@@ -36,7 +36,7 @@ export class Buckets extends Context.Service<
     ) => Effect.Effect<number, AppendConflict | LogUnavailable>
     /**
      * All entries that a key or wildcard matches, from any replica that has at least revision `floor` of the bucket.
-     * Undefined when more than 1024 match (the server refuses, 413): the caller asks for less.
+     * Undefined when that is too much for one answer (1024 entries, 64 MB): the caller asks for less.
      */
     readonly getMany: (
       bucket: BucketName,
@@ -110,7 +110,10 @@ export class Buckets extends Context.Service<
               return
             }
             sub.unsubscribe()
-            if (status === 204) resume(Effect.succeed({ entries, upTo: Number(msg.headers?.get("Nats-UpTo-Sequence") ?? 0) }))
+            // The server stops at 64 MB on the way to us, and says only here how much is missing.
+            if (status === 204 && Number(msg.headers?.get("Nats-Num-Pending") ?? 0) > 0)
+              resume(Effect.succeed({ entries: undefined, upTo: Number.MAX_SAFE_INTEGER }))
+            else if (status === 204) resume(Effect.succeed({ entries, upTo: Number(msg.headers?.get("Nats-UpTo-Sequence") ?? 0) }))
             else if (status === 413) resume(Effect.succeed({ entries: undefined, upTo: Number.MAX_SAFE_INTEGER }))
             else fail(new Error(`multi-get answered ${status} ${msg.headers?.description}`))
           }

@@ -1,6 +1,6 @@
 // Durable consumers: every message to one worker, with bounded concurrency. Redelivery is JetStream's, and so is the delay of a retry.
-import type { ConsumerMessages, JsMsg } from "@nats-io/jetstream"
-import { Cause, Context, Effect, Fiber, Layer, Queue, Schedule } from "effect"
+import type { Consumer, JsMsg } from "@nats-io/jetstream"
+import { Cause, Context, Effect, Fiber, Layer, Schedule } from "effect"
 import { streams } from "#streams/index.ts"
 import type { ConsumerSpec } from "#streams/spec.ts"
 import { LogUnavailable } from "./errors.ts"
@@ -28,10 +28,12 @@ export interface Delivery extends Stored {
 
 type Durable = { [K in StreamKey]: keyof (typeof streams)[K]["consumers"] }
 
-// The client's default of 30 s leaves a consumer blind for 44 s after a server crash; with 2-5 s it is back in 3-7 s (measured).
+// How long an unanswered pull stays open: what a consumer is blind for at most after a server crash.
 const expiresMillis = 5_000
 /** A message whose handler failed unexpectedly comes back after this long. */
 const failedAfterMillis = 5_000
+/** A push that waits for its service comes back often; a shard or a broadcast that does is worth a look. */
+const manyDeliveries = 100
 const restart = Schedule.spaced("500 millis")
 
 const deliveryOf = (msg: JsMsg): Delivery => ({
@@ -71,42 +73,6 @@ export class Consumers extends Context.Service<
     Effect.gen(function* () {
       const { js } = yield* Nats
 
-      /** Messages as they arrive. What nobody has taken when the scope closes goes back to the server at once, not after the ack wait. */
-      const open = (stream: StreamKey, spec: ConsumerSpec, maxMessages: number) =>
-        Effect.gen(function* () {
-          const queue = yield* Queue.unbounded<JsMsg, LogUnavailable>()
-          const gone = (cause: unknown) => new LogUnavailable({ operation: `consume ${spec.name}`, cause })
-          yield* Effect.acquireRelease(
-            Effect.tryPromise({
-              try: async (): Promise<ConsumerMessages> => {
-                const consumer = await js.consumers.get(streams[stream].name, spec.name)
-                const options = {
-                  max_messages: maxMessages,
-                  expires: expiresMillis,
-                  idle_heartbeat: expiresMillis / 2
-                }
-                const messages = await consumer.consume({
-                  ...options,
-                  callback: (msg) => void Queue.offerUnsafe(queue, msg)
-                })
-                void messages.closed().then((error) => {
-                  Queue.failCauseUnsafe(queue, Cause.fail(gone(error ?? new Error("the consumer ended"))))
-                })
-                return messages
-              },
-              catch: gone
-            }),
-            (messages) =>
-              Queue.clear(queue).pipe(
-                Effect.map((waiting) => waiting.forEach((msg) => void msg.nak())),
-                Effect.andThen(Effect.promise(() => messages.close())),
-                Effect.timeoutOption("1 second"),
-                Effect.ignore
-              )
-          )
-          return queue
-        })
-
       const specOf = (stream: StreamKey, durable: PropertyKey) => (streams[stream].consumers as Record<PropertyKey, ConsumerSpec>)[durable]!
 
       /** A consumer that ends or fails is opened again: a stage that stops in silence is the worst outcome. */
@@ -126,9 +92,24 @@ export class Consumers extends Context.Service<
         handle: (delivery: Delivery) => Effect.Effect<Ack, E, R>
       ) => {
         const spec = specOf(stream, durable)
+        const failed = (cause: unknown) => new LogUnavailable({ operation: `consume ${spec.name}`, cause })
+        /** The next message; null when none came in time. One that comes after we stopped waiting goes back at once. */
+        const nextOf = (consumer: Consumer) =>
+          Effect.callback<JsMsg | null, LogUnavailable>((resume) => {
+            let waiting = true
+            consumer.next({ expires: expiresMillis }).then(
+              (msg) => (waiting ? resume(Effect.succeed(msg)) : msg?.nak()),
+              (cause: unknown) => resume(Effect.fail(failed(cause)))
+            )
+            return Effect.sync(() => {
+              waiting = false
+            })
+          })
         const one = Effect.fnUntraced(function* (msg: JsMsg) {
           // A forked fiber can be interrupted although this one cannot.
           const beat = yield* Effect.forkChild(Effect.sync(() => msg.working()).pipe(Effect.delay(spec.ackWaitMillis / 3), Effect.forever))
+          if (msg.info.deliveryCount % manyDeliveries === 0)
+            yield* Effect.logWarning(`${spec.name}: message ${msg.seq} comes back again and again`, { deliveries: msg.info.deliveryCount })
           const ack = yield* handle(deliveryOf(msg)).pipe(
             Effect.catchCause((cause) =>
               Effect.logError(`${spec.name}: message ${msg.seq} failed, again in ${failedAfterMillis} ms`, cause).pipe(
@@ -143,8 +124,12 @@ export class Consumers extends Context.Service<
           spec.name,
           Effect.scoped(
             Effect.gen(function* () {
-              const queue = yield* open(stream, spec, concurrency)
-              const worker = Queue.take(queue).pipe(Effect.flatMap(one), Effect.forever)
+              const consumer = yield* Effect.tryPromise({ try: () => js.consumers.get(streams[stream].name, spec.name), catch: failed })
+              // One message for each free hand, and none in advance: what waits here would age unanswered, and no other worker could have it.
+              const worker = nextOf(consumer).pipe(
+                Effect.flatMap((msg) => (msg === null ? Effect.void : one(msg))),
+                Effect.forever
+              )
               yield* Effect.all(
                 Array.from({ length: concurrency }, () => worker),
                 { concurrency: "unbounded", discard: true }

@@ -17,6 +17,8 @@ export interface Append<T extends MessageType> {
   readonly expect?: number
   /** Recognised for the stream's duplicate window; a repetition is acknowledged with the sequence of the first. */
   readonly messageId?: string
+  /** Tells this message from others on its subject. Given by those who append it again after a failure: the first try may have been stored. */
+  readonly id?: string
   readonly headers?: Readonly<Record<string, string>>
 }
 
@@ -46,6 +48,9 @@ const attemptMillis = 2_000
 
 const typeHeader = "Bellcast-Type"
 const idHeader = "Bellcast-Id"
+
+/** An id for a message that may have to be appended more than once. */
+export const freshId = Effect.map(Effect.all([Random.nextInt, Random.nextInt]), ([a, b]) => a.toString(36) + b.toString(36))
 
 /** What a message without Bellcast-Type is: foreign publishers send broadcasts with nothing but a body. */
 const typeOf = (subject: string, header: string | undefined): string =>
@@ -110,7 +115,7 @@ export class Log extends Context.Service<
 
       const append = Effect.fnUntraced(function* <T extends MessageType>(stream: StreamKey, message: Append<T>) {
         const deadline = (yield* Clock.currentTimeMillis) + appendBudgetMillis
-        const id = (yield* Random.nextInt).toString(36) + (yield* Random.nextInt).toString(36)
+        const id = message.id ?? (yield* freshId)
         const headers = natsHeaders()
         for (const [name, value] of Object.entries(message.headers ?? {})) headers.set(name, value)
         headers.set(typeHeader, message.type)
@@ -122,7 +127,7 @@ export class Log extends Context.Service<
           expect: { streamName: streams[stream].name, ...(message.expect === undefined ? {} : { lastSubjectSequence: message.expect }) }
         }
         const body = JSON.stringify(message.body)
-        let uncertain = false
+        let uncertain = message.id !== undefined
         while (true) {
           const result = yield* Effect.result(
             attempt(`append ${message.type}`, () => withoutStacks(() => js.publish(message.subject, body, options)))
@@ -177,6 +182,7 @@ export class Log extends Context.Service<
           remaining -= batch.length
           for (const stored of batch) yield* each(stored)
         }
+        yield* attempt("replay", () => consumer.delete()).pipe(Effect.ignore)
       })
 
       return Log.of({

@@ -2,6 +2,7 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import { Settings } from "#config"
 import { ttlSecondsMax } from "#domain/broadcast.ts"
+import { checkEndpoint } from "#domain/endpoint.ts"
 import type { BroadcastRef } from "#domain/job.ts"
 import type { StoredSubscription } from "#domain/subscription.ts"
 import type { UserToken } from "#streams/tokens.ts"
@@ -9,7 +10,7 @@ import { type Judged, type Lane, makeLane, type Notice } from "../lane.ts"
 import { type Answer, type Classified, classify } from "./classify.ts"
 import { PushClient } from "./post.ts"
 import { makeRecipients } from "./recipients.ts"
-import { seal } from "./seal.ts"
+import { type Recipient, seal } from "./seal.ts"
 import { Vapid } from "./vapid.ts"
 
 /** A push to be: one subscription of one user. */
@@ -50,9 +51,9 @@ export class Sender extends Context.Service<
     readonly seal: (target: Target, padded: Uint8Array | undefined) => Sealed
     /**
      * One attempt; never fails. At most `connectionsPerOrigin` run for one push service, so that a slow one does not hold up the others;
-     * `turn` is run when it is this push's turn, before anything is sent.
+     * `turn` is run when it is this push's turn, before anything is sent; when it fails, nothing is.
      */
-    readonly send: (target: Target, ref: BroadcastRef, sealed: Sealed, turn: Effect.Effect<unknown>) => Effect.Effect<Attempted>
+    readonly send: <E>(target: Target, ref: BroadcastRef, sealed: Sealed, turn: Effect.Effect<unknown, E>) => Effect.Effect<Attempted, E>
   }
 >()("bellcast/delivery/Sender") {
   static readonly layer = Layer.effect(
@@ -61,6 +62,7 @@ export class Sender extends Context.Service<
       const client = yield* PushClient
       const vapid = yield* Vapid
       const settings = yield* Settings
+      const policy = { hosts: settings.pushHosts, allowLoopback: settings.allowLoopbackEndpoints }
       const recipient = makeRecipients()
       const lanes = new Map<string, Lane>()
 
@@ -76,11 +78,18 @@ export class Sender extends Context.Service<
       const sealFor = (target: Target, padded: Uint8Array | undefined): Sealed => {
         if (padded === undefined) return undefined
         const { auth, p256dh } = target.stored.data.keys
+        let to: Recipient
         try {
-          return seal(padded, recipient(p256dh, auth))
+          to = recipient(p256dh, auth)
         } catch {
           // Checked at registration; this can only be a list written by other means.
           return { error: "ERR_CRYPTO_ECDH_INVALID_PUBLIC_KEY" }
+        }
+        try {
+          return seal(padded, to)
+        } catch {
+          // Ours, not the subscription's: it must not cost anybody their place.
+          return { error: "ENCRYPTION_FAILED" }
         }
       }
 
@@ -88,6 +97,10 @@ export class Sender extends Context.Service<
         const { host, origin } = lane
         const startedAt = yield* Clock.currentTimeMillis
         if (sealed !== undefined && "error" in sealed) return { ...classify(sealed, host, startedAt), millis: 0 }
+        // On every send: the settings may have changed since it was stored, and sockets look no literal address up.
+        if (checkEndpoint(target.stored.data.endpoint, policy) !== undefined) {
+          return { ...classify({ error: "ENDPOINT_NOT_ALLOWED" }, host, startedAt), millis: 0 }
+        }
         const held = lane.heldAt(startedAt)
         if (held !== undefined) return { ...held, millis: 0 }
         const headers: Record<string, string> = {
@@ -121,7 +134,7 @@ export class Sender extends Context.Service<
         return { ...judged, status: answer.status, millis }
       })
 
-      const send = (target: Target, ref: BroadcastRef, sealed: Sealed, turn: Effect.Effect<unknown>) => {
+      const send = <E>(target: Target, ref: BroadcastRef, sealed: Sealed, turn: Effect.Effect<unknown, E>) => {
         const lane = laneOf(originOf(target))
         return lane.slots.withPermit(Effect.flatMap(turn, () => attempt(lane, target, ref, sealed)))
       }
