@@ -82,6 +82,9 @@ export const plan = Effect.gen(function* () {
     const wanted = read(delivery, settings.ttlSecondsDefault)
     if ("reason" in wanted) return yield* reject(delivery, wanted.reason)
     const { channel, ref } = wanted
+    // A consumer made anew reads LOG from its beginning; WORK has forgotten the old plans by then, LOG has not forgotten how it ended.
+    const over = (yield* Clock.currentTimeMillis) >= ref.expiresAt
+    if (over && (yield* log.last("log", subjects.finished(channel, ref.broadcast))) !== undefined) return done
     const applied = yield* Effect.result(watermark.reached(ref.broadcast, settings.appliedTimeoutMillis))
     // No projector at the moment. The broadcast waits; nothing is lost.
     if (applied._tag === "Failure") return later(notAppliedAfterMillis)
