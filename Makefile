@@ -19,7 +19,7 @@ PACKAGES := node_modules/.package-lock.json
 VITEST := vitest run --testTimeout=60000 --hookTimeout=120000 $(VITEST_FLAGS)
 BELLCAST := node src/cli/main.ts
 
-.PHONY: help install run dev check fmt test e2e bench streams listen audit dead rebuild keys
+.PHONY: help install run dev check fmt test e2e bench streams listen audit dead restore rebuild keys
 
 help: ## List the targets.
 	@awk -F ': .*## ' '/^[a-z0-9]+:.* ## / { printf "  %-9s %s\n", $$1, $$2 }' Makefile
@@ -77,6 +77,9 @@ audit: install ## What became of every push of a broadcast: make audit BROADCAST
 
 dead: install ## The pushes that were given up: make dead, or make dead BROADCAST=3.
 	@$(BELLCAST) dead $(BROADCAST) $(ARGS)
+
+restore: install ## Put back subscriptions wrongly called gone: make restore ARGS="--from 2026-11-20T09:00:00Z".
+	@$(BELLCAST) restore $(ARGS)
 
 rebuild: install ## Delete the buckets and make them again from the streams (stop the service first).
 	@$(BELLCAST) rebuild $(ARGS)

@@ -9,11 +9,12 @@ import { deadCommand } from "./dead.ts"
 import { keysCommand } from "./keys.ts"
 import { listenCommand } from "./listen.ts"
 import { rebuildCommand } from "./rebuild.ts"
+import { restoreCommand } from "./restore.ts"
 import { streamsCommand } from "./streams.ts"
 
 const bellcast = Command.make("bellcast").pipe(
   Command.withDescription("Operate and try out a Bellcast service"),
-  Command.withSubcommands([listenCommand, auditCommand, deadCommand, streamsCommand, rebuildCommand, keysCommand])
+  Command.withSubcommands([listenCommand, auditCommand, deadCommand, streamsCommand, rebuildCommand, restoreCommand, keysCommand])
 )
 
 Command.run(bellcast, { version: packageJson.version }).pipe(

@@ -1,0 +1,68 @@
+// The undo of removals: subscriptions that a push service wrongly called gone come back, and nothing else does.
+import { assert, describe, it } from "vitest"
+import { call, finished, join, publish, until } from "../support/client.ts"
+import { startNats } from "../support/nats.ts"
+import { startPushService } from "../support/push-service.ts"
+import { type Service, startService } from "../support/service.ts"
+import { spawnCli } from "../support/spawn-cli.ts"
+
+const run = async (...args: ReadonlyArray<string>) => {
+  await using cli = spawnCli(["restore", ...args])
+  const code = await cli.exit()
+  return { code, ...cli.output }
+}
+
+const holders = async (service: Service, users: number) => {
+  const lists = await Promise.all(Array.from({ length: users }, (_, i) => call(service.url, "GET", "/subscriptions", `user${i}`)))
+  return lists.filter(({ body }) => body.data.length === 1).length
+}
+
+describe("a push service that called 8 of 20 gone by mistake", () => {
+  it("gets them back, but not the one its user removed; a second restore changes nothing", { timeout: 90_000 }, async () => {
+    await using nats = await startNats()
+    await using push = await startPushService()
+    await using service = await startService({ natsUrl: nats.url })
+    const from = new Date(Date.now() - 60_000).toISOString()
+    const agents = Array.from({ length: 21 }, (_, i) => push.subscribe({ script: i < 8 ? ["410", "201"] : ["201"] }))
+    await join(
+      [service.url],
+      "news",
+      agents.map(({ subscription }) => subscription)
+    )
+    const counts = await finished(service.url, "news", await publish(service.url, "news", { n: 1 }))
+    assert.deepInclude(counts, { accepted: 21, delivered: 13, gone: 8 })
+    assert.equal((await call(service.url, "DELETE", "/subscriptions", "user20")).status, 200)
+    await until(
+      () => holders(service, 21),
+      (count) => count === 12
+    )
+
+    const at = ["--from", from, "--nats", nats.url]
+    const would = await run(...at, "--dry-run")
+    assert.deepEqual(would, { code: 0, stdout: "8 subscriptions of 8 users would be restored\n", stderr: "" })
+    assert.equal(await holders(service, 21), 12)
+    for (const other of [
+      ["--host", "push.example.org"],
+      ["--to", from]
+    ])
+      assert.equal((await run(...at, ...other)).stdout, "0 subscriptions of 0 users were restored\n")
+    assert.equal(
+      (await run(...at, "--host", "push.example.org", "--host", "127.0.0.1")).stdout,
+      "8 subscriptions of 8 users were restored\n"
+    )
+    assert.equal((await run(...at)).stdout, "0 subscriptions of 0 users were restored\n")
+
+    push.reset()
+    const again = await finished(service.url, "news", await publish(service.url, "news", { n: 2 }))
+    assert.deepInclude(again, { accepted: 20, delivered: 20 })
+    assert.deepEqual(
+      agents.map(({ received }) => received.length),
+      agents.map((_, i) => (i < 20 ? 1 : 0))
+    )
+
+    // Restored, then removed by its user: that is the last word.
+    assert.equal((await call(service.url, "DELETE", "/subscriptions", "user0")).status, 200)
+    assert.equal((await run(...at)).stdout, "0 subscriptions of 0 users were restored\n")
+    assert.equal(await holders(service, 21), 19)
+  })
+})
