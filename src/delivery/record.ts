@@ -8,6 +8,7 @@ import { AppendConflict } from "#log/errors.ts"
 import { freshId, Log } from "#log/log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { type ChannelToken, originToken, type UserToken } from "#streams/tokens.ts"
+import { makePushMetrics } from "#telemetry/metrics.ts"
 import type { Held } from "./lane.ts"
 import { type Attempted, originOf, type Target } from "./push/send.ts"
 
@@ -22,6 +23,8 @@ export interface Recorded {
 
 /** How long a write that NATS does not take is tried again, before the pushes it tells of count as not sent. */
 const patienceMillis = 120_000
+
+const hostOf = (target: Target): string => URL.parse(originOf(target))?.hostname ?? ""
 
 /** What was sent must be written down: goes on while NATS is away or full. */
 export const patiently = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
@@ -67,6 +70,7 @@ export const resultOf = (
 export const makeRecord = Effect.gen(function* () {
   const log = yield* Log
   const { retryBaseMillis } = yield* Settings
+  const metrics = yield* makePushMetrics
   /** What is there already was written by an earlier delivery of the same job. */
   const once = <A, E, R>(effect: Effect.Effect<A, E | AppendConflict, R>) =>
     Effect.catchIf(
@@ -125,8 +129,16 @@ export const makeRecord = Effect.gen(function* () {
     )
 
   return {
-    resultOf: (target: Target, ref: BroadcastRef, attempted: Attempted, attempt: number, at: number, random: number) =>
-      resultOf(target, ref, attempted, attempt, at, retryBaseMillis, random),
+    resultOf: (target: Target, ref: BroadcastRef, attempted: Attempted, attempt: number, at: number, random: number) => {
+      // Without an answer and without a wait, nothing was sent.
+      if (attempted.status !== undefined || attempted.millis > 0) metrics.attempted(hostOf(target))
+      return resultOf(target, ref, attempted, attempt, at, retryBaseMillis, random)
+    },
+
+    /** Counts what an outcome has just recorded. */
+    counted: (ref: BroadcastRef, list: ReadonlyArray<Recorded>): void => {
+      for (const { result, target } of list) metrics.recorded(hostOf(target), result, ref.acceptedAt)
+    },
 
     /** What must be written before the outcome: a subscription the push service calls dead, and the letter of a push given up. */
     before: Effect.fnUntraced(function* (ref: BroadcastRef, list: ReadonlyArray<Recorded>) {

@@ -73,6 +73,7 @@ export const makeRetry = Effect.fnUntraced(function* (permits: Semaphore.Semapho
       if (target !== undefined) yield* record.before(job, [{ target, result }]).pipe(patiently)
       const body = { broadcast: job.broadcast, pushes: 0, results: [result], final: result.fate !== "retrying" }
       yield* record.outcome(outcomeSubject.push(job, job.user, job.subscription), expect, body)
+      if (target !== undefined) record.counted(job, [{ target, result }])
       return result.nextAt === undefined ? done : later(result.nextAt - result.at)
     }).pipe(Effect.ensuring(Effect.suspend(() => permits.release(held))))
   }

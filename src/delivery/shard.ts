@@ -83,6 +83,7 @@ export const makeShard = Effect.fnUntraced(function* (permits: Semaphore.Semapho
       if (list.length === 0 && !final) return
       yield* record.before(job, list).pipe(patiently)
       seq = yield* record.outcome(subject, seq, { broadcast: job.broadcast, pushes: 0, results: list.map(({ result }) => result), final })
+      record.counted(job, list)
       yield* record.after(job, list).pipe(patiently)
       yield* giveBack(list.filter(({ permit }) => permit).length)
     })

@@ -7,6 +7,7 @@ import { broadcastPost } from "./resources/broadcast-post.ts"
 import { channelGet } from "./resources/channel.ts"
 import { contributeGet } from "./resources/contribute.ts"
 import { heartbeatGet, lbheartbeatGet } from "./resources/heartbeat.ts"
+import { metricsGet } from "./resources/metrics.ts"
 import { registrationDelete, registrationPut } from "./resources/registration.ts"
 import { rootGet } from "./resources/root.ts"
 import { subscriptionDelete, subscriptionGet, subscriptionPut } from "./resources/subscription.ts"
@@ -46,6 +47,7 @@ export const endpoints: ReadonlyArray<Endpoint> = [
   { name: "heartbeat", path: "/__heartbeat__", allow: readable, operations: { GET: heartbeatGet } },
   { name: "lbheartbeat", path: "/__lbheartbeat__", allow: readable, operations: { GET: lbheartbeatGet } },
   { name: "version", path: "/__version__", allow: readable, operations: { GET: versionGet } },
+  { name: "metrics", path: "/__metrics__", allow: readable, operations: { GET: metricsGet } },
   { name: "contribute", path: "/contribute.json", allow: readable, operations: { GET: contributeGet } },
   { name: "api", path: "/__api__", allow: readable, operations: { GET: apiGet } },
   { name: "batch", path: "/batch", allow: ["POST", "OPTIONS"], operations: { POST: batchPost } }

@@ -15,6 +15,7 @@
 import { Cause, Clock, Effect, Option } from "effect"
 import { Settings } from "#config"
 import { Identity } from "#identity/identity.ts"
+import { requestAnswered } from "#telemetry/metrics.ts"
 import { type Answer, type Ask, type Call, ok, type Refused, type Services } from "./ask.ts"
 import { allowedOrigin, foreignOrigin, preflightFaults, preflightHeaders } from "./cors.ts"
 import { decorate, endOfService, expiringIn } from "./decorate.ts"
@@ -130,5 +131,7 @@ export const answerTo = (ask: Ask): Effect.Effect<Answer, never, Services> =>
     )
     const decorated = yield* decorate(ask, answer, route.kind === "endpoint" ? route.endpoint : undefined, rootUrl)
     yield* summarize(ask, decorated, trace)
+    const template = route.kind === "endpoint" ? route.endpoint.path : "none"
+    requestAnswered(ask.method, template, decorated.status, (yield* Clock.currentTimeMillis) - began)
     return decorated
   })

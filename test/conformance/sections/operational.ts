@@ -138,6 +138,7 @@ export const operational: ReadonlyArray<Case> = [
           "/__api__",
           "/__heartbeat__",
           "/__lbheartbeat__",
+          "/__metrics__",
           "/__version__",
           "/batch",
           "/channels/{channel}",

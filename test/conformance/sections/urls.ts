@@ -39,6 +39,7 @@ const allowed: ReadonlyArray<readonly [path: string, allow: string, refused: Rea
   ["/", "GET, HEAD, OPTIONS", ["POST", "DELETE", "TRACE"]],
   ["/__heartbeat__", "GET, HEAD, OPTIONS", ["PUT"]],
   ["/__lbheartbeat__", "GET, HEAD, OPTIONS", ["POST"]],
+  ["/__metrics__", "GET, HEAD, OPTIONS", ["POST"]],
   ["/__version__", "GET, HEAD, OPTIONS", ["POST"]],
   ["/contribute.json", "GET, HEAD, OPTIONS", ["POST"]],
   ["/__api__", "GET, HEAD, OPTIONS", ["POST"]],

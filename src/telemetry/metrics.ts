@@ -1,0 +1,83 @@
+// Every metric there is, and how each is counted. Labels are few and bounded: no endpoint, key, user or path that a client chose. A process
+// counts what it does itself; who gathers them adds up.
+import { Context, Effect, Metric } from "effect"
+import { Settings } from "#config"
+import { knownPushHosts } from "#domain/endpoint.ts"
+import type { PushResult } from "#domain/outcome.ts"
+
+// From an answer at once to the end of the longest retries.
+const latencyMillisBounds = [10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 600_000, 3_600_000, 86_400_000]
+const requestSecondsBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+
+const pushes = Metric.counter("bellcast_pushes_total", {
+  description: "Recorded outcomes by fate and push service; a push that is retried counts as retrying too, once for each such attempt",
+  incremental: true
+})
+const attempts = Metric.counter("bellcast_push_attempts_total", {
+  description: "Pushes sent to a push service, whatever came of it",
+  incremental: true
+})
+const latency = Metric.histogram("bellcast_push_latency_milliseconds", {
+  description: "From the acceptance of a broadcast until a push has its last outcome",
+  boundaries: latencyMillisBounds
+})
+const requests = Metric.counter("bellcast_http_requests_total", {
+  description: "HTTP requests by method, endpoint and status; those inside a batch count one by one as well",
+  incremental: true
+})
+const requestDuration = Metric.histogram("bellcast_http_request_duration_seconds", {
+  description: "How long HTTP requests take",
+  boundaries: requestSecondsBounds
+})
+
+/** One series of a metric for each combination of labels, made once: labels are few, and updates many. */
+const series = <Input, State>(metric: Metric.Metric<Input, State>, context: Context.Context<never>) => {
+  const known = new Map<string, Metric.Metric<Input, State>>()
+  return (labels: Readonly<Record<string, string>>, input: Input): void => {
+    const key = Object.values(labels).join(" ")
+    let one = known.get(key)
+    if (one === undefined) {
+      one = Metric.withAttributes(metric, labels)
+      known.set(key, one)
+    }
+    one.updateUnsafe(input, context)
+  }
+}
+
+/** The entry of the allow-list that a host falls under, so that its subdomains are one; whatever `*` lets in is "other". */
+export const hostLabel = (hosts: ReadonlyArray<string>): ((host: string) => string) => {
+  const patterns = [...knownPushHosts, ...hosts].filter((pattern) => pattern !== "*").map((pattern) => pattern.toLowerCase())
+  return (host) =>
+    patterns.find((pattern) => host === pattern) ??
+    patterns.find((pattern) => pattern.startsWith("*.") && host.endsWith(pattern.slice(1))) ??
+    "other"
+}
+
+/** What delivery counts. */
+export const makePushMetrics = Effect.gen(function* () {
+  const context = yield* Effect.context<never>()
+  const labelOf = hostLabel((yield* Settings).pushHosts)
+  const countPush = series(pushes, context)
+  const countAttempt = series(attempts, context)
+  const observe = series(latency, context)
+  return {
+    attempted: (host: string): void => countAttempt({ host: labelOf(host) }, 1),
+    recorded: (host: string, { at, fate }: PushResult, acceptedAt: number): void => {
+      countPush({ fate, host: labelOf(host) }, 1)
+      if (fate !== "retrying") observe({ fate }, Math.max(0, at - acceptedAt))
+    }
+  }
+})
+
+const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+
+const noContext = Context.empty()
+const countRequest = series(requests, noContext)
+const observeRequest = series(requestDuration, noContext)
+
+/** Counts a request that was answered. `endpoint` is its template, never the path that came. */
+export const requestAnswered = (method: string, endpoint: string, status: number, millis: number): void => {
+  const named = methods.has(method) ? method : "other"
+  countRequest({ method: named, endpoint, status: String(status) }, 1)
+  observeRequest({ method: named, endpoint }, Math.max(0, millis) / 1000)
+}

@@ -1,0 +1,56 @@
+// What the service counts of itself, as Prometheus reads it, and that it names nobody.
+import { assert, describe, it } from "vitest"
+import { call, finished, join, publish } from "../support/client.ts"
+import { startNats } from "../support/nats.ts"
+import { startPushService } from "../support/push-service.ts"
+import { startService, vapid } from "../support/service.ts"
+
+describe("the metrics", () => {
+  it("tell what became of a broadcast's pushes and of the requests, and name nobody", { timeout: 60_000 }, async () => {
+    await using nats = await startNats()
+    await using push = await startPushService()
+    await using service = await startService({ natsUrl: nats.url })
+    const scripts = [["201"], ["201"], ["201"], ["410"], ["503", "201"], ["400"]]
+    const agents = scripts.map((script) => push.subscribe({ script }))
+    await join(
+      [service.url],
+      "secret-channel",
+      agents.map(({ subscription }) => subscription)
+    )
+    const counts = await finished(service.url, "secret-channel", await publish(service.url, "secret-channel", { n: 1 }))
+    assert.deepInclude(counts, { accepted: 6, delivered: 4, gone: 1, dead: 1 })
+    await call(service.url, "GET", "/subscriptions/some-id", "user0")
+    await call(service.url, "GET", "/no/such/page", "user0")
+    await call(service.url, "PROPFIND", "/", "user0")
+
+    const { body, headers, status } = await call(service.url, "GET", "/__metrics__")
+    assert.equal(status, 200)
+    assert.equal(headers.get("content-type"), "text/plain; version=0.0.4; charset=utf-8")
+    const text = body as string
+    const value = (name: string, ...labels: ReadonlyArray<string>) => {
+      const line = text.split("\n").find((each) => each.replace(/\{.*| .*/, "") === name && labels.every((label) => each.includes(label)))
+      return line === undefined ? undefined : Number(line.split(" ").at(-1))
+    }
+    assert.equal(value("bellcast_pushes_total", 'fate="delivered"', 'host="other"'), 4)
+    for (const fate of ["gone", "dead", "retrying"]) assert.equal(value("bellcast_pushes_total", `fate="${fate}"`), 1)
+    assert.equal(value("bellcast_push_attempts_total", 'host="other"'), 7)
+    assert.equal(value("bellcast_push_latency_milliseconds_count", 'fate="delivered"'), 4)
+    assert.equal(value("bellcast_push_latency_milliseconds_bucket", 'fate="delivered"', 'le="60000"'), 4)
+    assert.equal(value("bellcast_http_requests_total", 'method="POST"', 'endpoint="/subscriptions"', 'status="201"'), 6)
+    assert.equal(value("bellcast_http_requests_total", 'method="GET"', 'endpoint="none"', 'status="404"'), 1)
+    assert.equal(value("bellcast_http_requests_total", 'method="other"', 'endpoint="/"', 'status="405"'), 1)
+    assert.equal(value("bellcast_http_request_duration_seconds_count", 'method="PUT"', "/channels/:channel/registration"), 6)
+
+    const secrets = agents.flatMap(({ subscription: { endpoint, keys } }) => [new URL(endpoint).pathname, keys.auth, keys.p256dh])
+    const lists = await Promise.all(agents.map((_, i) => call(service.url, "GET", "/", `user${i}`)))
+    const ids = lists.map(({ body }) => body.user.id as string)
+    for (const secret of [...secrets, ...ids, "127.0.0.1", "user0", "secret-channel", "some-id", "such/page", vapid.publicKey, vapid.privateKey])
+      assert.notInclude(text, secret)
+
+    assert.equal((await call(service.url, "HEAD", "/__metrics__")).status, 200)
+    assert.equal((await call(service.url, "OPTIONS", "/__metrics__")).status, 200)
+    const refused = await call(service.url, "POST", "/__metrics__")
+    assert.deepEqual([refused.status, refused.headers.get("allow")], [405, "GET, HEAD, OPTIONS"])
+    assert.property((await call(service.url, "GET", "/__api__")).body.paths, "/__metrics__")
+  })
+})
