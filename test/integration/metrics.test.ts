@@ -1,5 +1,6 @@
 // What the service counts of itself, as Prometheus reads it, and that it names nobody.
 import { assert, describe, it } from "vitest"
+import { hostLabel } from "#telemetry/metrics.ts"
 import { call, finished, join, publish } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
@@ -44,13 +45,40 @@ describe("the metrics", () => {
     const secrets = agents.flatMap(({ subscription: { endpoint, keys } }) => [new URL(endpoint).pathname, keys.auth, keys.p256dh])
     const lists = await Promise.all(agents.map((_, i) => call(service.url, "GET", "/", `user${i}`)))
     const ids = lists.map(({ body }) => body.user.id as string)
-    for (const secret of [...secrets, ...ids, "127.0.0.1", "user0", "secret-channel", "some-id", "such/page", vapid.publicKey, vapid.privateKey])
+    for (const secret of [
+      ...secrets,
+      ...ids,
+      "127.0.0.1",
+      "user0",
+      "secret-channel",
+      "some-id",
+      "such/page",
+      vapid.publicKey,
+      vapid.privateKey
+    ])
       assert.notInclude(text, secret)
 
     assert.equal((await call(service.url, "HEAD", "/__metrics__")).status, 200)
-    assert.equal((await call(service.url, "OPTIONS", "/__metrics__")).status, 200)
+    const preflight = { origin: "https://example.org", "access-control-request-method": "GET" }
+    assert.equal((await call(service.url, "OPTIONS", "/__metrics__", undefined, undefined, preflight)).status, 200)
     const refused = await call(service.url, "POST", "/__metrics__")
     assert.deepEqual([refused.status, refused.headers.get("allow")], [405, "GET, HEAD, OPTIONS"])
     assert.property((await call(service.url, "GET", "/__api__")).body.paths, "/__metrics__")
+  })
+
+  it("call a push service by its entry in the allow-list, and all others one", () => {
+    const labelOf = hostLabel(["push.example.org", "*.Example.net", "*"])
+    for (const [host, label] of [
+      ["fcm.googleapis.com", "fcm.googleapis.com"],
+      ["web.push.apple.com", "web.push.apple.com"],
+      ["api.push.apple.com", "*.push.apple.com"],
+      ["db5p.notify.windows.com", "*.notify.windows.com"],
+      ["push.example.org", "push.example.org"],
+      ["7.example.net", "*.example.net"],
+      ["example.net", "other"],
+      ["notfcm.googleapis.com", "other"],
+      ["", "other"]
+    ] as const)
+      assert.equal(labelOf(host), label)
   })
 })

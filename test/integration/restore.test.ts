@@ -1,5 +1,9 @@
 // The undo of removals: subscriptions that a push service wrongly called gone come back, and nothing else does.
+import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
+import { logLayer } from "#log/layer.ts"
+import { Log } from "#log/log.ts"
+import { filters } from "#streams/subjects.ts"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
@@ -11,6 +15,21 @@ const run = async (...args: ReadonlyArray<string>) => {
   const code = await cli.exit()
   return { code, ...cli.output }
 }
+
+/** Puts by who made them, as the log has it. */
+const putsBy = (url: string) =>
+  Effect.runPromise(
+    Effect.gen(function* () {
+      const log = yield* Log
+      const makers: Array<string> = []
+      yield* log.replay("log", [filters.subscriptions], ({ header, message }) =>
+        Effect.sync(() => {
+          if (message.type === "subscription.put/1") makers.push(header("Bellcast-By") ?? "user")
+        })
+      )
+      return makers
+    }).pipe(Effect.provide(logLayer({ url, name: "test" })))
+  )
 
 const holders = async (service: Service, users: number) => {
   const lists = await Promise.all(Array.from({ length: users }, (_, i) => call(service.url, "GET", "/subscriptions", `user${i}`)))
@@ -51,6 +70,8 @@ describe("a push service that called 8 of 20 gone by mistake", () => {
       "8 subscriptions of 8 users were restored\n"
     )
     assert.equal((await run(...at)).stdout, "0 subscriptions of 0 users were restored\n")
+
+    assert.deepEqual(await putsBy(nats.url), [...Array(21).fill("user"), ...Array(8).fill("restore")])
 
     push.reset()
     const again = await finished(service.url, "news", await publish(service.url, "news", { n: 2 }))
