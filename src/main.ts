@@ -10,6 +10,7 @@ import { PublicKey } from "#gateway/public-key.ts"
 import { gatewayLayer } from "#gateway/serve.ts"
 import { Identity } from "#identity/identity.ts"
 import { logLayer } from "#log/layer.ts"
+import { hostsOf } from "#log/nats.ts"
 import { provision } from "#log/provision.ts"
 import { projectionLayer } from "#projection/projector.ts"
 import { tallyLayer } from "#tally/tally.ts"
@@ -46,7 +47,7 @@ const service = Layer.unwrap(
     const ready = Layer.effectDiscard(
       Effect.sync(() => {
         if (Option.isNone(settings.natsUrl)) process.stdout.write(story(root, url, secrets.vapidPublicKey))
-      }).pipe(Effect.andThen(Effect.logInfo("ready", { roles: settings.roles.join(","), nats: url.replace(/\/\/[^@/]*@/, "//") })))
+      }).pipe(Effect.andThen(Effect.logInfo("ready", { roles: settings.roles.join(","), nats: hostsOf(url) })))
     )
     return ready.pipe(
       Layer.provideMerge(Layer.mergeAll(stages[0]!, ...stages.slice(1))),
@@ -61,6 +62,10 @@ const service = Layer.unwrap(
 const logger = Layer.unwrap(Effect.map(Settings, ({ logLevel }) => loggerLayer(logLevel, process.stdout.isTTY))).pipe(
   Layer.provide(Settings.layer)
 )
+
+/** Pushes in hand end within their own time-outs; but nothing may keep a process that was told to stop for longer. */
+const stopMillisMax = 25_000
+for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => setTimeout(() => process.exit(1), stopMillisMax).unref())
 
 Layer.launch(service).pipe(
   Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logFatal("cannot start", cause))),

@@ -18,13 +18,15 @@ export interface Ask {
   /** By lower-case names. */
   readonly headers: Readonly<Record<string, string | undefined>>
   readonly hasBody: boolean
-  /** The body, or that it is larger than so many bytes; nothing is read before somebody asks. */
-  readonly body: (bytesMax: number) => Effect.Effect<Uint8Array, BodyTooLarge>
+  /** The body, or that it is larger than so many bytes or broke off; nothing is read before somebody asks. */
+  readonly body: (bytesMax: number) => Effect.Effect<Uint8Array, BodyTooLarge | BodyBroken>
   /** An entry of a batch. */
   readonly batched: boolean
 }
 
 export class BodyTooLarge extends Data.TaggedError("BodyTooLarge") {}
+/** It ended before its length. What came of it must not be taken for the whole: an empty broadcast would go out to everybody. */
+export class BodyBroken extends Data.TaggedError("BodyBroken") {}
 
 export interface Answer {
   readonly status: number

@@ -4,18 +4,20 @@ import { Effect, Schema, SchemaIssue } from "effect"
 import { Settings } from "#config"
 import { depthMax, parseJson } from "#domain/json.ts"
 import type { Ask, Refused } from "./ask.ts"
-import { type Fault, refuse } from "./faults.ts"
+import { type Fault, refuse, refuseFaults } from "./faults.ts"
 import { isJson } from "./media.ts"
 
 const required: Fault = { location: "body", name: "", description: "Required" }
 const notJson: Fault = { location: "body", name: "", description: "Invalid JSON: the body is not a JSON text" }
+const broken: Fault = { location: "body", name: "", description: "The body ended before its length" }
 const tooDeep: Fault = { location: "body", name: "", description: `Invalid JSON: nested more than ${depthMax} levels deep` }
 const notMapping: Fault = { location: "body", name: "", description: "Invalid JSON: must be an object or an array" }
 
 /** `times`: a batch carries the bodies of several requests. */
 const bytesOf = (ask: Ask, times = 1): Effect.Effect<Uint8Array, Refused, Settings> =>
   Effect.flatMap(Settings, ({ bodyBytesMax }) => ask.body(bodyBytesMax * times)).pipe(
-    Effect.catchTag("BodyTooLarge", () => refuse("bodyTooLarge"))
+    Effect.catchTag("BodyTooLarge", () => refuse("bodyTooLarge")),
+    Effect.catchTag("BodyBroken", () => refuseFaults([broken]))
   )
 
 /** The JSON of a body, or what is wrong with it. A byte order mark stays in the text, and is no JSON. */

@@ -3,7 +3,7 @@ import { NodeHttpServer } from "@effect/platform-node"
 import { ByteSize, Effect, Layer } from "effect"
 import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Settings } from "#config"
-import { type Answer, type Ask, BodyTooLarge } from "./ask.ts"
+import { type Answer, type Ask, BodyBroken, BodyTooLarge } from "./ask.ts"
 import { makeServer } from "./node-server.ts"
 import { answerTo } from "./pipeline.ts"
 import { GatewaySettings } from "./settings.ts"
@@ -24,8 +24,7 @@ const askOf = (request: HttpServerRequest.HttpServerRequest): Ask => {
         Effect.map((buffer) => new Uint8Array(buffer)),
         Effect.catch((error) => {
           const tooLarge = error.reason._tag === "RequestParseError" && error.reason.reason === "BodyTooLarge"
-          // Otherwise the client is gone: nobody reads the answer.
-          return tooLarge ? Effect.fail(new BodyTooLarge()) : Effect.succeed(new Uint8Array())
+          return Effect.fail(tooLarge ? new BodyTooLarge() : new BodyBroken())
         })
       ),
     batched: false

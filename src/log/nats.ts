@@ -29,8 +29,16 @@ export interface NatsOptions {
   readonly name: string
 }
 
+const parse = (url: string) => url.split(",").map((each) => new URL(each.trim().includes("://") ? each.trim() : `nats://${each.trim()}`))
+
+/** Where the servers are, without the passwords that a URL may hold: fit for a log. */
+export const hostsOf = (url: string): string =>
+  parse(url)
+    .map(({ host }) => host)
+    .join(",")
+
 const servers = (url: string) => {
-  const parsed = url.split(",").map((each) => new URL(each.includes("://") ? each : `nats://${each}`))
+  const parsed = parse(url)
   const { password, username } = parsed[0]!
   const login =
     username === ""

@@ -1,0 +1,45 @@
+// A publisher whose connection breaks in mid-body has published nothing; least of all an empty push to everybody.
+import { connect as socketTo } from "node:net"
+import { jetstreamManager } from "@nats-io/jetstream"
+import { connect } from "@nats-io/transport-node"
+import { assert, it } from "vitest"
+import { publish, until } from "../support/client.ts"
+import { startNats } from "../support/nats.ts"
+import { startService } from "../support/service.ts"
+
+it.for(["FIN", "RST"] as const)(
+  "takes nothing for a broadcast that ends with %s before its length",
+  { timeout: 60_000 },
+  async (ending) => {
+    await using nats = await startNats()
+    await using service = await startService({ natsUrl: nats.url })
+    const authorization = `Basic ${Buffer.from("publisher:secret").toString("base64")}`
+    const socket = socketTo(service.port, "127.0.0.1")
+    socket.on("error", () => {})
+    const head = [
+      "POST /v1/channels/news HTTP/1.1",
+      "Host: a",
+      `Authorization: ${authorization}`,
+      "Content-Type: application/json",
+      "Content-Length: 500"
+    ]
+    socket.write(`${head.join("\r\n")}\r\n\r\n{"data":{"a":1`)
+    // The service has begun to read it once it has answered another request that came later.
+    await until(
+      () => fetch(`${service.url}/__lbheartbeat__`),
+      ({ status }) => status === 200
+    )
+    if (ending === "FIN") socket.end()
+    else socket.resetAndDestroy()
+    await publish(service.url, "news", { whole: true })
+    const nc = await connect({ servers: nats.url })
+    try {
+      const jsm = await jetstreamManager(nc)
+      const { state } = await jsm.streams.info("BELLCAST_LOG", { subjects_filter: "bellcast.cmd.broadcast.>" })
+      assert.deepEqual(state.subjects, { "bellcast.cmd.broadcast.rest.news": 1 })
+    } finally {
+      await nc.close()
+    }
+    assert.notMatch(service.output(), /"code":202[^\n]*\n[^\n]*"code":202/)
+  }
+)
