@@ -5,25 +5,33 @@ export const roles = ["gateway", "projection", "fanout", "delivery", "tally"] as
 export type Role = (typeof roles)[number]
 
 const withDefault = Config.withDefault
+/** A whole number within bounds; outside of them something would stand still or not fit. */
+const within = (name: string, minimum: number, maximum: number) =>
+  Config.schema(Schema.NumberFromString.pipe(Schema.check(Schema.isInt(), Schema.isBetween({ minimum, maximum }))), name)
 const list = (name: string) =>
   Config.String(name).pipe(
     withDefault(""),
     Config.map((text) => text.split(/[\s,]+/).filter((word) => word !== ""))
   )
 
+/** On its own, too, so that a fault in any other setting can be logged. */
+export const logLevel = Config.Literals(["trace", "debug", "info", "warn", "error"], "BELLCAST_LOG_LEVEL").pipe(
+  withDefault("info" as const)
+)
+
 const settings = {
   /** Stages this process runs. Unset: all of them. */
   roles: Config.Array(Schema.Literals(roles), "BELLCAST_ROLES").pipe(withDefault(roles)),
   /** Where our own data lives: the embedded server's store, keys created once. */
   dataDir: Config.String("BELLCAST_DATA_DIR").pipe(withDefault(".bellcast")),
-  logLevel: Config.Literals(["trace", "debug", "info", "warn", "error"], "BELLCAST_LOG_LEVEL").pipe(withDefault("info" as const)),
+  logLevel,
 
   /** An existing server or cluster (comma-separated). Unset: an embedded server is started. */
   natsUrl: Config.option(Config.String("BELLCAST_NATS_URL")),
   /** A NATS credentials file (JWT and nkey). */
   natsCreds: Config.option(Config.String("BELLCAST_NATS_CREDS")),
   /** Copies of every stream. 3 in production: what 202 promised then survives the loss of a server. */
-  replicas: Config.Int("BELLCAST_REPLICAS").pipe(withDefault(1)),
+  replicas: within("BELLCAST_REPLICAS", 1, 5).pipe(withDefault(1)),
 
   host: Config.String("BELLCAST_HOST").pipe(withDefault("127.0.0.1")),
   port: Config.Port("BELLCAST_PORT").pipe(withDefault(9999)),
@@ -31,13 +39,13 @@ const settings = {
   httpScheme: Config.option(Config.String("BELLCAST_HTTP_SCHEME")),
   httpHost: Config.option(Config.String("BELLCAST_HTTP_HOST")),
   /** Seconds in Retry-After. */
-  retryAfterSeconds: Config.Int("BELLCAST_RETRY_AFTER_SECONDS").pipe(withDefault(3)),
+  retryAfterSeconds: within("BELLCAST_RETRY_AFTER_SECONDS", 1, 86_400).pipe(withDefault(3)),
   /** A body larger than this is answered 413. It must fit into a LOG message (32 KiB) with its envelope. */
-  bodyBytesMax: Config.Int("BELLCAST_BODY_BYTES_MAX").pipe(withDefault(16_384)),
+  bodyBytesMax: within("BELLCAST_BODY_BYTES_MAX", 256, 16_384).pipe(withDefault(16_384)),
   /** Subscriptions a user may hold. 50 of the largest still fit into one bucket value (1 MiB). */
-  subscriptionsPerUserMax: Config.Int("BELLCAST_SUBSCRIPTIONS_PER_USER_MAX").pipe(withDefault(50)),
+  subscriptionsPerUserMax: within("BELLCAST_SUBSCRIPTIONS_PER_USER_MAX", 1, 50).pipe(withDefault(50)),
   /** How long a write waits for the projection (read-your-writes). Longer than the projector's failover of 3 s. */
-  appliedTimeoutMillis: Config.Int("BELLCAST_APPLIED_TIMEOUT_MILLIS").pipe(withDefault(5_000)),
+  appliedTimeoutMillis: within("BELLCAST_APPLIED_TIMEOUT_MILLIS", 100, 60_000).pipe(withDefault(5_000)),
 
   /** Keys the pseudonyms of users in subjects and the ids of basic auth. Changing it makes every user a stranger. */
   useridHmacSecret: Config.option(Config.Redacted("BELLCAST_USERID_HMAC_SECRET")),
@@ -50,19 +58,19 @@ const settings = {
   vapidSubject: Config.option(Config.String("BELLCAST_VAPID_SUBJECT")),
 
   /** Life of a push whose publisher sends no TTL. */
-  ttlSecondsDefault: Config.Int("BELLCAST_TTL_SECONDS_DEFAULT").pipe(withDefault(86_400)),
+  ttlSecondsDefault: within("BELLCAST_TTL_SECONDS_DEFAULT", 0, 2_419_200).pipe(withDefault(86_400)),
   /** First retry delay; doubles with each attempt, 15 minutes at most. FCM asks for at least 10 s. */
-  retryBaseMillis: Config.Int("BELLCAST_RETRY_BASE_MILLIS").pipe(withDefault(10_000)),
+  retryBaseMillis: within("BELLCAST_RETRY_BASE_MILLIS", 10, 900_000).pipe(withDefault(10_000)),
   /** Pushes sent but not yet recorded, over the whole process: the most that a crash can send twice. */
-  unrecordedPushesMax: Config.Int("BELLCAST_UNRECORDED_PUSHES_MAX").pipe(withDefault(256)),
+  unrecordedPushesMax: within("BELLCAST_UNRECORDED_PUSHES_MAX", 1, 65_536).pipe(withDefault(256)),
   /** Shards a process works on at once. */
-  shardsInFlight: Config.Int("BELLCAST_SHARDS_IN_FLIGHT").pipe(withDefault(8)),
+  shardsInFlight: within("BELLCAST_SHARDS_IN_FLIGHT", 1, 512).pipe(withDefault(8)),
   /** Connections to one push service. At 60 ms a push each gives about 16 pushes a second. */
-  connectionsPerOrigin: Config.Int("BELLCAST_CONNECTIONS_PER_ORIGIN").pipe(withDefault(64)),
+  connectionsPerOrigin: within("BELLCAST_CONNECTIONS_PER_ORIGIN", 1, 4_096).pipe(withDefault(64)),
   /** How long a push service may take to answer. */
-  pushTimeoutMillis: Config.Int("BELLCAST_PUSH_TIMEOUT_MILLIS").pipe(withDefault(10_000)),
+  pushTimeoutMillis: within("BELLCAST_PUSH_TIMEOUT_MILLIS", 100, 60_000).pipe(withDefault(10_000)),
   /** How long a push service that refuses our credentials is left alone before a push tries again. */
-  breakerOpenMillis: Config.Int("BELLCAST_BREAKER_OPEN_MILLIS").pipe(withDefault(60_000)),
+  breakerOpenMillis: within("BELLCAST_BREAKER_OPEN_MILLIS", 10, 3_600_000).pipe(withDefault(60_000)),
   /** DEVELOPMENT ONLY: lets subscriptions point at this machine over plain http. Anyone who may subscribe could then reach local services. */
   allowLoopbackEndpoints: Config.Boolean("BELLCAST_ALLOW_LOOPBACK_ENDPOINTS").pipe(withDefault(false)),
   /** Hosts of push services beside the known ones; `*.example.org` takes every subdomain. */

@@ -1,7 +1,7 @@
 // The composition root: settings, secrets, NATS (an embedded server unless one is named), then the stages this process runs.
 import { NodeRuntime } from "@effect/platform-node"
 import { Cause, Effect, Exit, Layer, Option } from "effect"
-import { type Role, Settings } from "#config"
+import { logLevel, type Role, Settings } from "#config"
 import { deliveryLayer } from "#delivery/layer.ts"
 import { VapidKeys } from "#delivery/push/vapid.ts"
 import { embeddedServer } from "#embedded/server.ts"
@@ -37,11 +37,22 @@ const stage = (role: Role, secrets: Secrets["Service"]) => {
   }
 }
 
+/** The URL of a server of our own. Without it there is nothing to serve: when it ends before us, so do we. */
+const embedded = Effect.fnUntraced(function* (dataDir: string) {
+  const server = yield* embeddedServer(dataDir)
+  yield* Effect.promise(() => server.exited).pipe(
+    Effect.andThen((code) => Effect.logFatal("the embedded nats-server has ended", { code })),
+    Effect.andThen(Effect.sync(() => process.exit(1))),
+    Effect.forkScoped
+  )
+  return server.url
+})
+
 const service = Layer.unwrap(
   Effect.gen(function* () {
     const settings = yield* Settings
     const secrets = yield* Secrets
-    const url = Option.isSome(settings.natsUrl) ? settings.natsUrl.value : (yield* embeddedServer(settings.dataDir)).url
+    const url = Option.isSome(settings.natsUrl) ? settings.natsUrl.value : yield* embedded(settings.dataDir)
     const stages = settings.roles.map((role) => stage(role, secrets))
     const root = `http://${settings.host}:${settings.port}/v1/`
     const ready = Layer.effectDiscard(
@@ -59,8 +70,11 @@ const service = Layer.unwrap(
   })
 ).pipe(Layer.provide(Secrets.layer), Layer.provideMerge(Settings.layer))
 
-const logger = Layer.unwrap(Effect.map(Settings, ({ logLevel }) => loggerLayer(logLevel, process.stdout.isTTY))).pipe(
-  Layer.provide(Settings.layer)
+const logger = Layer.unwrap(
+  Effect.map(
+    Effect.orElseSucceed(logLevel, () => "info" as const),
+    (level) => loggerLayer(level, process.stdout.isTTY)
+  )
 )
 
 /** Pushes in hand end within their own time-outs; but nothing may keep a process that was told to stop for longer. */

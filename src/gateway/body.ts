@@ -16,8 +16,7 @@ const notMapping: Fault = { location: "body", name: "", description: "Invalid JS
 /** `times`: a batch carries the bodies of several requests. */
 const bytesOf = (ask: Ask, times = 1): Effect.Effect<Uint8Array, Refused, Settings> =>
   Effect.flatMap(Settings, ({ bodyBytesMax }) => ask.body(bodyBytesMax * times)).pipe(
-    Effect.catchTag("BodyTooLarge", () => refuse("bodyTooLarge")),
-    Effect.catchTag("BodyBroken", () => refuseFaults([broken]))
+    Effect.catchTags({ BodyTooLarge: () => refuse("bodyTooLarge"), BodyBroken: () => refuseFaults([broken]) })
   )
 
 /** The JSON of a body, or what is wrong with it. A byte order mark stays in the text, and is no JSON. */

@@ -84,6 +84,7 @@ export class Followers extends Context.Service<
         const waiting: Array<Stored> = []
         let ended = false
         let wake = () => {}
+        let goOn = () => {}
         const pump = async () => {
           for await (const msg of messages) {
             waiting.push(
@@ -96,6 +97,11 @@ export class Followers extends Context.Service<
               })
             )
             wake()
+            // A follower far behind reads no faster than it applies.
+            if (waiting.length >= batchMax * 2)
+              await new Promise<void>((resolve) => {
+                goOn = resolve
+              })
           }
         }
         pump()
@@ -120,6 +126,7 @@ export class Followers extends Context.Service<
           yield* arrival.pipe(Effect.timeoutOption(checkpointMillis))
           if (waiting.length > 0) {
             const batch = waiting.splice(0, batchMax)
+            goOn()
             yield* follower.apply(batch)
             applied = batch.at(-1)!.seq
             if (pauseMillis > 0 && waiting.length < batchMax) yield* Effect.sleep(pauseMillis)

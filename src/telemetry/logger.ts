@@ -5,19 +5,20 @@ import pino from "pino"
 const level = { Trace: "trace", Debug: "debug", Info: "info", Warn: "warn", Error: "error", Fatal: "fatal" } as const
 const secrets = ["authorization", "endpoint", "keys", "auth", "p256dh", "privateKey", "token", "password", "secret"]
 // Endpoints are bearer tokens (RFC 8030 section 8.3); an error from deep below may carry one in its text.
-const urls = /\bhttps?:\/\/[^\s"'<>]+/g
-const withoutPath = (text: string): string => text.replace(urls, (url) => `${/^https?:\/\/[^/]+/.exec(url)?.[0] ?? ""}/...`)
+const urls = /\b((?:https?|wss?|nats|tls):\/\/)(?:[^\s"'<>/?#]*@)?([^\s"'<>/?#@,]*)[^\s"'<>]*/g
+/** Of every URL the scheme and the host: no path, no query, no password. */
+export const withoutSecrets = (text: string): string => text.replace(urls, "$1$2/...")
 
 const errorFields = (error: unknown, depth = 0): Record<string, unknown> => {
-  if (!(error instanceof Error)) return { message: withoutPath(String(error)) }
+  if (!(error instanceof Error)) return { message: withoutSecrets(String(error)) }
   const { cause, code, name, operation } = error as Error & { code?: unknown; operation?: unknown; cause?: unknown }
   return {
     type: name,
     ...(operation === undefined ? {} : { operation }),
     ...(code === undefined ? {} : { code }),
-    message: withoutPath(error.message),
+    message: withoutSecrets(error.message),
     ...(cause === undefined || depth > 3 ? {} : { cause: errorFields(cause, depth + 1) }),
-    ...(depth === 0 && operation === undefined ? { stack: withoutPath(error.stack ?? "") } : {})
+    ...(depth === 0 && operation === undefined ? { stack: withoutSecrets(error.stack ?? "") } : {})
   }
 }
 
@@ -40,10 +41,11 @@ export const loggerLayer = (minimum: pino.Level, pretty: boolean) => {
     for (const part of Array.isArray(message) ? message : [message]) {
       if (Cause.isCause(part)) fields["err"] = Cause.squash(part)
       else if (part instanceof Error) fields["err"] = part
-      else if (typeof part === "object" && part !== null) Object.assign(fields, part)
-      else words.push(String(part))
+      else if (typeof part === "object" && part !== null) {
+        for (const [name, value] of Object.entries(part)) fields[name] = typeof value === "string" ? withoutSecrets(value) : value
+      } else words.push(String(part))
     }
-    root[level[logLevel]](fields, withoutPath(words.join(" ")))
+    root[level[logLevel]](fields, withoutSecrets(words.join(" ")))
   })
   return Layer.merge(Logger.layer([logger]), Layer.succeed(References.MinimumLogLevel, root.isLevelEnabled("debug") ? "Debug" : "Info"))
 }
