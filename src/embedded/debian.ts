@@ -5,7 +5,6 @@ import { join } from "node:path"
 import { install, type Place } from "./place.ts"
 import { type RunOptions, run } from "./run.ts"
 
-const publicMirror = "http://deb.debian.org/debian"
 /** Two names of the same: .gpg until Debian 12, .pgp since. */
 const keyrings = ["/usr/share/keyrings/debian-archive-keyring.pgp", "/usr/share/keyrings/debian-archive-keyring.gpg"]
 
@@ -59,7 +58,8 @@ export const fromDebian = async (place: Place): Promise<string> => {
   await run("apt-get", ["--version"], options)
   const keyring = keyrings.find(existsSync)
   if (keyring === undefined) throw new Error("no /usr/share/keyrings/debian-archive-keyring.* to check signatures with")
-  const mirror = (await mirrorInIndexes(options)) ?? (await mirrorInSources(options).catch(() => undefined)) ?? publicMirror
+  const mirror = (await mirrorInIndexes(options)) ?? (await mirrorInSources(options).catch(() => undefined))
+  if (mirror === undefined) throw new Error("apt is not set up for Debian")
   place.say("fetching nats-server from Debian ...")
   return install(place, async (folder) => {
     const config = await prepare(folder, mirror, keyring)
