@@ -7,6 +7,7 @@ import { addressIn, folderAt, released } from "#embedded/folder.ts"
 import { embeddedServer } from "#embedded/server.ts"
 import type { AppendConflict, LogUnavailable } from "#log/errors.ts"
 import { logLayer } from "#log/layer.ts"
+import { hostsOf } from "#log/nats.ts"
 
 export const natsFlags = {
   nats: Flag.String("nats").pipe(
@@ -31,17 +32,14 @@ const urlDefault = "nats://127.0.0.1:4222"
 /** A verb cannot go on; the message is for whoever typed it. */
 export class VerbFailed extends Schema.TaggedError<VerbFailed>()("VerbFailed", { message: Schema.String }) {}
 
-/** Without the password that may stand in a URL. */
-const bare = (url: string) => url.replace(/\/\/[^@/]*@/g, "//")
-
 const reasonOf = ({ cause }: LogUnavailable) => (cause instanceof Error ? cause.message : String(cause))
 
 const inWords = (url: string, error: LogUnavailable | AppendConflict | VerbFailed): string => {
   if (error._tag === "VerbFailed") return error.message
   if (error._tag === "AppendConflict") return `somebody else writes to ${error.subject}`
   if (error.operation === "connect")
-    return `no answer from NATS at ${bare(url)} (${reasonOf(error)}): is the service running, and is --nats right?`
-  return `NATS at ${bare(url)} failed (${error.operation}: ${reasonOf(error)})`
+    return `no answer from NATS at ${hostsOf(url)} (${reasonOf(error)}): is the service running, and is --nats right?`
+  return `NATS at ${hostsOf(url)} failed (${error.operation}: ${reasonOf(error)})`
 }
 
 // Standard output holds answers only.

@@ -29,12 +29,13 @@ export interface NatsOptions {
   readonly name: string
 }
 
-const parse = (url: string) => url.split(",").map((each) => new URL(each.trim().includes("://") ? each.trim() : `nats://${each.trim()}`))
+const each = (url: string) => url.split(",").map((one) => (one.includes("://") ? one.trim() : `nats://${one.trim()}`))
+const parse = (url: string) => each(url).map((one) => new URL(one))
 
 /** Where the servers are, without the passwords that a URL may hold: fit for a log. */
 export const hostsOf = (url: string): string =>
-  parse(url)
-    .map(({ host }) => host)
+  each(url)
+    .map((one) => URL.parse(one)?.host ?? "(no URL)")
     .join(",")
 
 const servers = (url: string) => {
