@@ -9,7 +9,7 @@ import { freshId, Log } from "#log/log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { type ChannelToken, originToken, type UserToken } from "#streams/tokens.ts"
 import { makePushMetrics } from "#telemetry/metrics.ts"
-import type { Held } from "./lane.ts"
+import type { Held } from "./lanes/lane.ts"
 import { type Attempted, originOf, type Target } from "./push/send.ts"
 
 /** Gone, but not by the push service's word: its user removed the subscription or left the channel. */

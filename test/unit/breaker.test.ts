@@ -1,6 +1,6 @@
 // The credentials breaker: when it opens, whom it lets through, what closes it.
 import { assert, describe, it } from "@effect/vitest"
-import { makeBreaker } from "../../src/delivery/breaker.ts"
+import { makeBreaker } from "#delivery/lanes/breaker.ts"
 
 const openMillis = 60_000
 const now = 1_800_000_000_000

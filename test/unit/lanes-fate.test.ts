@@ -1,8 +1,8 @@
 // The fate of a push that was tried, or held back: what counts as an attempt, and when it comes back.
 import { assert, describe, it } from "@effect/vitest"
+import type { Attempted, Target } from "#delivery/push/send.ts"
 import { attemptsMax, type BroadcastRef } from "#domain/job.ts"
 import type { UserToken } from "#streams/tokens.ts"
-import type { Attempted, Target } from "../../src/delivery/push/send.ts"
 import { resultOf } from "../../src/delivery/record.ts"
 
 const at = 1_800_000_000_000

@@ -1,8 +1,8 @@
 // What one process learns about a push service: when 429s close its lane, and how guard, breaker and pacing judge together.
 import { assert, describe, it } from "@effect/vitest"
-import { makeLane } from "../../src/delivery/lane.ts"
-import { makePacing } from "../../src/delivery/pacing.ts"
-import type { Classified } from "../../src/delivery/push/classify.ts"
+import { makeLane } from "#delivery/lanes/lane.ts"
+import { makePacing } from "#delivery/lanes/pacing.ts"
+import type { Classified } from "#delivery/push/classify.ts"
 
 const now = 1_800_000_000_000
 const minute = 60_000

@@ -2,10 +2,10 @@
 // answer. Plain values; who sends decides what to log.
 import { Semaphore } from "effect"
 import { throttledBaseMillis } from "#domain/job.ts"
+import type { Classified } from "../push/classify.ts"
 import { makeBreaker } from "./breaker.ts"
 import { makeGuard } from "./guard.ts"
 import { makePacing } from "./pacing.ts"
-import type { Classified } from "./push/classify.ts"
 
 /** Not for this push to pay for: it waits until `until` (milliseconds since the epoch), and the attempt does not count. */
 export interface Held {
