@@ -63,8 +63,8 @@ test: install ## Unit, integration and conformance tests, against real nats-serv
 e2e: install ## The whole service and a real Firefox (skipped where there is none).
 	@$(VITEST) test/e2e
 
-bench: install ## Deliveries per second and per CPU second, beside a plain loop.
-	@node test/bench/run.ts $(ARGS)
+bench: install ## What deliveries cost beside a plain loop, and requests beside bare parts (make bench ARGS=gateway: these only).
+	@set -e; for part in $(or $(ARGS),run gateway); do node test/bench/$$part.ts; done
 
 streams: install ## What flows: every stream, consumer and bucket.
 	@$(BELLCAST) streams $(ARGS)

@@ -45,6 +45,8 @@ export interface ServiceOptions {
   readonly port?: number
   readonly env?: Readonly<Record<string, string>>
   readonly cwd?: string
+  /** Keep nothing of what is printed once it is ready: for benches, which print a line for each of many requests. */
+  readonly forgets?: boolean
   readonly readyTimeoutMillis?: number
 }
 
@@ -63,13 +65,16 @@ export const startService = async (options: ServiceOptions = {}): Promise<Servic
   }
   const child = spawn(process.execPath, [main], { env, cwd: options.cwd, stdio: ["ignore", "pipe", "pipe"] })
   let output = ""
+  let isReady = false
   const exited = once(child, "close")
   const ready = new Promise<void>((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error(`not ready in time:\n${output}`)), options.readyTimeoutMillis ?? 30_000)
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding("utf8").on("data", (text: string) => {
+        if (isReady && options.forgets === true) return
         output += text
-        if (!/"msg":"ready"/.test(output)) return
+        if (isReady || !/"msg":"ready"/.test(output)) return
+        isReady = true
         clearTimeout(timer)
         resolve()
       })
