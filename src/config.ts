@@ -1,5 +1,6 @@
-// Every setting: its name, unit, default and reason. Read once, at start, from BELLCAST_<NAME>; one message names every fault.
+// Every setting: its name, unit, default and reason. Read once, at start, from BELLCAST_<NAME> or the file; those of HTTP are in gateway/settings.ts.
 import { Config, Context, Layer, Schema } from "effect"
+import { everySetting, type Values } from "#settings/every-setting.ts"
 
 export const roles = ["gateway", "projection", "fanout", "delivery", "tally"] as const
 export type Role = (typeof roles)[number]
@@ -19,9 +20,12 @@ export const logLevel = Config.Literals(["trace", "debug", "info", "warn", "erro
   withDefault("info" as const)
 )
 
-const settings = {
+export const settings = {
   /** Stages this process runs. Unset: all of them. */
-  roles: Config.Array(Schema.Literals(roles), "BELLCAST_ROLES").pipe(withDefault(roles)),
+  roles: Config.Array(Schema.Literals(roles), "BELLCAST_ROLES").pipe(
+    withDefault(roles),
+    Config.map((named): ReadonlyArray<Role> => [...new Set(named)])
+  ),
   /** Where our own data lives: the embedded server's store, keys created once. */
   dataDir: Config.String("BELLCAST_DATA_DIR").pipe(withDefault(".bellcast")),
   logLevel,
@@ -77,10 +81,8 @@ const settings = {
   pushHosts: list("BELLCAST_PUSH_HOSTS")
 }
 
-const config = Config.all(settings)
-
-export type SettingsShape = Config.Success<typeof config>
+export type SettingsShape = Values<typeof settings>
 
 export class Settings extends Context.Service<Settings, SettingsShape>()("bellcast/Settings") {
-  static readonly layer = Layer.effect(Settings, config)
+  static readonly layer = Layer.effect(Settings, everySetting(settings))
 }

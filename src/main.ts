@@ -13,9 +13,12 @@ import { logLayer } from "#log/layer.ts"
 import { hostsOf } from "#log/nats.ts"
 import { provision } from "#log/provision.ts"
 import { projectionLayer } from "#projection/projector.ts"
+import { SettingsFault } from "#settings/every-setting.ts"
+import { sourceLayer } from "#settings/source.ts"
 import { tallyLayer } from "#tally/tally.ts"
 import { loggerLayer } from "#telemetry/logger.ts"
-import { Secrets } from "./secrets.ts"
+import { checkSettings } from "./check-settings.ts"
+import { Secrets, SecretsFault } from "./secrets.ts"
 import { story } from "./story.ts"
 
 /** The stages by role; each runs for as long as its layer lives. */
@@ -68,7 +71,7 @@ const service = Layer.unwrap(
       Layer.provide(Layer.succeed(Settings, { ...settings, useridHmacSecret: Option.some(secrets.useridHmacSecret) }))
     )
   })
-).pipe(Layer.provide(Secrets.layer), Layer.provideMerge(Settings.layer))
+).pipe(Layer.provide(Secrets.layer), Layer.provideMerge(Settings.layer), Layer.provide(Layer.effectDiscard(checkSettings)))
 
 const logger = Layer.unwrap(
   Effect.map(
@@ -81,9 +84,16 @@ const logger = Layer.unwrap(
 const stopMillisMax = 25_000
 for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => setTimeout(() => process.exit(1), stopMillisMax).unref())
 
+/** What an operator can put right is told as it is; a fault of ours with its stack. */
+const tell = (cause: Cause.Cause<unknown>) => {
+  const error = Cause.squash(cause)
+  const told = error instanceof SettingsFault || error instanceof SecretsFault
+  return told ? Effect.logFatal(`cannot start. ${error.message}`) : Effect.logFatal("cannot start", cause)
+}
+
 Layer.launch(service).pipe(
-  Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logFatal("cannot start", cause))),
-  Effect.provide(logger),
+  Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : tell(cause))),
+  Effect.provide(logger.pipe(Layer.provideMerge(sourceLayer))),
   NodeRuntime.runMain({
     disableErrorReporting: true,
     // Being told to stop is no failure; without this the exit code would be 130.

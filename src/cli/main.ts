@@ -1,8 +1,10 @@
 // The `bellcast` command line: `node src/cli/main.ts VERB`. One file a verb; this is the list of them.
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
-import { Cause, Effect, Exit } from "effect"
+import { Cause, Console, Effect, Exit } from "effect"
 import { Command } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
+import { settingsFault } from "#settings/every-setting.ts"
+import { Source, sourceLayer } from "#settings/source.ts"
 import packageJson from "../../package.json" with { type: "json" }
 import { auditCommand } from "./audit.ts"
 import { deadCommand } from "./dead.ts"
@@ -17,8 +19,15 @@ const bellcast = Command.make("bellcast").pipe(
   Command.withSubcommands([listenCommand, auditCommand, deadCommand, streamsCommand, rebuildCommand, restoreCommand, keysCommand])
 )
 
-Command.run(bellcast, { version: packageJson.version }).pipe(
-  Effect.provide([NodeServices.layer, FetchHttpClient.layer]),
+/** Verbs read the settings of the service; with a file that says something else than was meant they might work on another NATS. */
+const readableFile = Effect.gen(function* () {
+  const { faults } = yield* Source
+  if (faults.length > 0) return yield* settingsFault(faults)
+}).pipe(Effect.tapError(({ message }) => Console.error(`bellcast: ${message}`)))
+
+readableFile.pipe(
+  Effect.andThen(Command.run(bellcast, { version: packageJson.version })),
+  Effect.provide([NodeServices.layer, FetchHttpClient.layer, sourceLayer]),
   NodeRuntime.runMain({
     // Verbs print their own errors.
     disableErrorReporting: true,

@@ -1,6 +1,6 @@
-// The gateway's settings: what operators can change about the HTTP contract. Read once, at start, from BELLCAST_<NAME>.
+// The gateway's settings: what operators can change about the HTTP contract. Read once, at start, from BELLCAST_<NAME> or the file.
 import { Config, Context, Layer, Schema } from "effect"
-import { everySetting } from "./every-setting.ts"
+import { everySetting, type Values } from "#settings/every-setting.ts"
 
 const withDefault = Config.withDefault
 const count = (name: string, minimum = 0) =>
@@ -14,7 +14,7 @@ const isoDate = Schema.String.pipe(
   Schema.check(Schema.makeFilter((text: string) => (iso8601.test(text) && !Number.isNaN(Date.parse(text))) || "Expected an ISO 8601 date"))
 )
 
-const settings = {
+export const gatewaySettings = {
   projectName: Config.String("BELLCAST_PROJECT_NAME").pipe(withDefault("bellcast")),
   projectVersion: Config.String("BELLCAST_PROJECT_VERSION").pipe(withDefault("1.0.0")),
   /** Unset: the API's own description. */
@@ -73,8 +73,6 @@ const settings = {
   })
 }
 
-type GatewaySettingsShape = { readonly [K in keyof typeof settings]: Config.Success<(typeof settings)[K]> }
-
-export class GatewaySettings extends Context.Service<GatewaySettings, GatewaySettingsShape>()("bellcast/gateway/Settings") {
-  static readonly layer = Layer.effect(GatewaySettings, everySetting(settings))
+export class GatewaySettings extends Context.Service<GatewaySettings, Values<typeof gatewaySettings>>()("bellcast/gateway/Settings") {
+  static readonly layer = Layer.effect(GatewaySettings, everySetting(gatewaySettings))
 }

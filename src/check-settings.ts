@@ -1,0 +1,32 @@
+// Looks at every setting of every stage before anything starts: one message names all that is wrong.
+import { Effect, Layer, Option } from "effect"
+import { Settings, type SettingsShape, settings } from "#config"
+import { gatewaySettings } from "#gateway/settings.ts"
+import { namesOf, readEvery, settingsFault } from "#settings/every-setting.ts"
+import { Source } from "#settings/source.ts"
+import { strangersOf } from "#settings/strangers.ts"
+import { Secrets } from "./secrets.ts"
+
+const askedBySecrets = ["natsUrl", "roles", "useridHmacSecret", "vapidPublicKey", "vapidPrivateKey", "vapidSubject"] as const
+
+/** Beside an existing server secrets are only looked at, never made, so what is wrong with them can be told with the rest. */
+const secretsFaults = Effect.fnUntraced(function* (values: Partial<SettingsShape>) {
+  const known = askedBySecrets.every((key) => Object.hasOwn(values, key))
+  if (!known || Option.isNone(values.natsUrl!)) return []
+  const result = yield* Effect.result(
+    Layer.build(Secrets.layer).pipe(Effect.provideService(Settings, values as SettingsShape), Effect.scoped)
+  )
+  return result._tag === "Success" ? [] : [result.failure.message]
+})
+
+/** Every process checks all settings, also those of stages it does not run: whichever starts first tells. */
+export const checkSettings = Effect.gen(function* () {
+  const source = yield* Source
+  const own = yield* readEvery(settings)
+  const gateway = yield* readEvery(gatewaySettings)
+  const strangers = strangersOf(source, [...namesOf(settings), ...namesOf(gatewaySettings)])
+  for (const warning of strangers.warnings) yield* Effect.logWarning(warning)
+  const secrets = yield* secretsFaults(own.values)
+  const faults = [...source.faults, ...own.faults, ...gateway.faults, ...strangers.faults, ...secrets]
+  if (faults.length > 0) return yield* settingsFault(faults)
+})

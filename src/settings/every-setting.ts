@@ -1,0 +1,59 @@
+// Reads a table of settings to its end, so that a start that fails names every fault at once and not only the first.
+import { type Config, ConfigProvider, Effect, Schema, SchemaIssue } from "effect"
+import { Source, type SourceShape } from "./source.ts"
+
+/** The service cannot start with these settings; the message has one line for each. */
+export class SettingsFault extends Schema.TaggedError<SettingsFault>()("SettingsFault", { message: Schema.String }) {}
+
+export type Table = Readonly<Record<string, Config.Config<unknown>>>
+export type Values<C> = { readonly [K in keyof C]: C[K] extends Config.Config<infer A> ? A : never }
+
+export const settingsFault = (faults: ReadonlyArray<string>): SettingsFault =>
+  new SettingsFault({ message: `Settings that cannot be used:\n${faults.join("\n")}` })
+
+const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
+
+/** One line for each thing that is wrong with a setting, with the place where it was set. What it was set to may be a secret. */
+const sentences = ({ cause }: Config.ConfigError, { found }: SourceShape): ReadonlyArray<string> => {
+  if (cause._tag === "SourceError") return [cause.message]
+  const issues = issuesOf(cause.issue).issues.map(({ message, path = [] }) => {
+    const [name = "", ...inside] = path.map((part) => String(typeof part === "object" ? part.key : part))
+    return { name, inside, message }
+  })
+  return issues
+    .filter(({ inside, name }) => inside.length > 0 || !issues.some((other) => other.name === name && other.inside.length > 0))
+    .map(
+      ({ inside, message, name }) =>
+        `${found.get(name)?.place ?? name}: ${message}${inside.length === 0 ? "" : ` (item ${Number(inside[0]) + 1})`}`
+    )
+}
+
+/** The values that can be used, and a sentence about every other setting of the table. */
+export const readEvery = Effect.fnUntraced(function* <C extends Table>(table: C) {
+  const source = yield* Source
+  const values: Record<string, unknown> = {}
+  const faults: Array<string> = []
+  for (const [key, config] of Object.entries(table)) {
+    const result = yield* Effect.result(config)
+    if (result._tag === "Success") values[key] = result.success
+    else faults.push(...sentences(result.failure, source))
+  }
+  return { values: values as Partial<Values<C>>, faults }
+})
+
+export const everySetting = Effect.fnUntraced(function* <C extends Table>(table: C) {
+  const { faults, values } = yield* readEvery(table)
+  if (faults.length > 0) return yield* settingsFault(faults)
+  return values as Values<C>
+})
+
+/** The names under which a table looks for its settings, by asking it. */
+export const namesOf = (table: Table): ReadonlyArray<string> => {
+  const names = new Set<string>()
+  const nothing = ConfigProvider.make((path) => {
+    names.add(String(path[0]))
+    return Effect.succeed(undefined)
+  })
+  for (const config of Object.values(table)) Effect.runSync(Effect.result(config.parse(nothing)))
+  return [...names]
+}

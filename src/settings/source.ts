@@ -1,0 +1,80 @@
+// Where settings come from: the environment and, where it says nothing, a file of lines `bellcast.<name> = <value>`.
+import { readFileSync } from "node:fs"
+import { ConfigProvider, Context, Effect, Layer } from "effect"
+
+/** Read when it is there and BELLCAST_CONFIG names no other. */
+const fileDefault = "bellcast.ini"
+
+export interface Found {
+  readonly value: string
+  /** For messages: `BELLCAST_PORT`, or `bellcast.port (bellcast.ini, line 3)`. */
+  readonly place: string
+  readonly inFile: boolean
+}
+
+export interface SourceShape {
+  /** By BELLCAST_<NAME>. An empty value is none. */
+  readonly found: ReadonlyMap<string, Found>
+  /** What cannot be read in the file. The values of its lines may be secrets, so they are not quoted. */
+  readonly faults: ReadonlyArray<string>
+}
+
+/** What this process was given. */
+export const Source: Context.Reference<SourceShape> = Context.Reference<SourceShape>("bellcast/settings/Source", {
+  defaultValue: () => ({ found: new Map(), faults: [] })
+})
+
+const setting = /^bellcast\.([a-z][a-z0-9_]*)\s*=\s*(.*)$/
+
+/** One setting a line, its value as it stands; lines that begin with `#` or `;` are comments. */
+const parseFile = (text: string, file: string): SourceShape => {
+  const found = new Map<string, Found>()
+  const faults: Array<string> = []
+  for (const [i, line] of text
+    .replace(/^\ufeff/, "")
+    .split(/\r?\n/)
+    .entries()) {
+    const trimmed = line.trim()
+    if (trimmed === "" || /^[#;]/.test(trimmed)) continue
+    const at = `${file}, line ${i + 1}`
+    const [, name, value] = setting.exec(trimmed) ?? []
+    if (name === undefined || value === undefined) {
+      faults.push(`${at}: Expected bellcast.<name> = <value>`)
+      continue
+    }
+    const key = `BELLCAST_${name.toUpperCase()}`
+    const earlier = found.get(key)
+    if (earlier !== undefined) faults.push(`${at}: bellcast.${name} stands in this file twice: ${earlier.place}`)
+    else found.set(key, { value, place: `bellcast.${name} (${at})`, inFile: true })
+  }
+  return { found, faults }
+}
+
+const readFile = (named: string | undefined): SourceShape => {
+  const file = named ?? fileDefault
+  try {
+    return parseFile(readFileSync(file, "utf8"), file)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    const faults = named === undefined && code === "ENOENT" ? [] : [`${file}: Cannot be read (${code})`]
+    return { found: new Map(), faults }
+  }
+}
+
+/** The environment wins over the file. */
+export const readSource = (env: Readonly<Record<string, string | undefined>>): SourceShape => {
+  const { faults, found } = readFile(env["BELLCAST_CONFIG"] || undefined)
+  const given = Object.entries(env).flatMap(([name, value]) =>
+    value && name.startsWith("BELLCAST_") ? [[name, { value, place: name, inFile: false }] as const] : []
+  )
+  return { found: new Map([...found, ...given]), faults }
+}
+
+/** For everything that reads settings below it. Faults of the file are told by whoever checks the settings; see every-setting.ts. */
+export const sourceLayer: Layer.Layer<never> = Layer.unwrap(
+  Effect.sync(() => {
+    const source = readSource(process.env)
+    const values = Object.fromEntries([...source.found].map(([name, { value }]) => [name, value]))
+    return Layer.merge(ConfigProvider.layer(ConfigProvider.fromEnv({ env: values })), Layer.succeed(Source, source))
+  })
+)

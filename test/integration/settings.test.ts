@@ -1,0 +1,130 @@
+// A start with wrong settings names all of them in one message; settings come from the environment and from a file, in this order.
+import { mkdtemp, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { startNats, type TestNats } from "#test/nats.ts"
+import { freePort, secretEnvironment, startService } from "#test/service.ts"
+import { spawnCli } from "#test/spawn-cli.ts"
+
+/** A working directory with these files. */
+const folderWith = async (files: Readonly<Record<string, string>>): Promise<string> => {
+  const folder = await mkdtemp(join(tmpdir(), "bellcast-"))
+  await Promise.all(Object.entries(files).map(([name, text]) => writeFile(join(folder, name), text)))
+  return folder
+}
+
+/** All that a start which fails prints. */
+const failing = async (env: Readonly<Record<string, string>>, file = ""): Promise<string> => {
+  const cwd = await folderWith({ "bellcast.ini": file })
+  const error = await startService({ env, cwd }).then(
+    async (service) => {
+      await service.kill()
+      throw new Error(`it started: ${service.output()}`)
+    },
+    (failure: Error) => failure
+  )
+  return error.message
+}
+
+const messageOf = (output: string): string => {
+  const fatal = output.split("\n").filter((line) => line.includes('"level":60'))
+  expect(fatal).toHaveLength(1)
+  return (JSON.parse(fatal[0]!) as { msg: string }).msg
+}
+
+describe("a start with wrong settings", () => {
+  it("names all of them in one message, whosever they are, and shows no stack", async () => {
+    const output = await failing({
+      BELLCAST_PORT: "tcp://10.0.0.1:9999",
+      BELLCAST_REPLICAS: "9",
+      BELLCAST_ROLES: "gateway,postman",
+      BELLCAST_BACKOFF: "soon",
+      BELLCAST_EOS: "2026-13-40"
+    })
+    expect(output).toMatch(/^ended with 1 /)
+    expect(output).not.toMatch(/\n? {4}at |"stack"/)
+    expect(messageOf(output).split("\n").slice(1).sort()).toEqual([
+      "BELLCAST_BACKOFF: Expected an integer",
+      "BELLCAST_EOS: Expected an ISO 8601 date",
+      "BELLCAST_PORT: Expected a string representing a finite number",
+      "BELLCAST_REPLICAS: Expected a value between 1 and 5",
+      'BELLCAST_ROLES: Expected "gateway" | "projection" | "fanout" | "delivery" | "tally" (item 2)'
+    ])
+  })
+
+  it("names what is wrong with the secrets beside an existing NATS, too", async () => {
+    const env = { ...secretEnvironment, BELLCAST_NATS_URL: "nats://127.0.0.1:1", BELLCAST_VAPID_SUBJECT: "me", BELLCAST_BACKOFF: "soon" }
+    expect(messageOf(await failing(env))).toMatch(/BELLCAST_BACKOFF: .*\nBELLCAST_VAPID_SUBJECT /)
+  })
+
+  it("says of a fault in the file where it stands, and not what stands there", async () => {
+    const file = `[main]
+; a comment
+bellcast.vapid_private_key hush
+bellcast.backoff = soon
+bellcast.prot = 1
+bellcast.replicas = 1
+bellcast.replicas = 3
+bellcast.config = other.ini
+`
+    const output = await failing({}, file)
+    expect(output).not.toMatch(/hush/)
+    expect(messageOf(output).split("\n").slice(1)).toEqual([
+      "bellcast.ini, line 1: Expected bellcast.<name> = <value>",
+      "bellcast.ini, line 3: Expected bellcast.<name> = <value>",
+      "bellcast.ini, line 7: bellcast.replicas stands in this file twice: bellcast.replicas (bellcast.ini, line 6)",
+      "bellcast.backoff (bellcast.ini, line 4): Expected an integer",
+      "bellcast.prot (bellcast.ini, line 5): No such setting, perhaps bellcast.port is meant",
+      "bellcast.config (bellcast.ini, line 8): No such setting"
+    ])
+  })
+
+  it("says that the file it was told to read is not there", async () => {
+    expect(messageOf(await failing({ BELLCAST_CONFIG: "none.ini" }))).toMatch(/\nnone\.ini: Cannot be read \(ENOENT\)$/)
+  })
+})
+
+describe("a file of settings", () => {
+  let nats: TestNats
+  beforeAll(async () => {
+    nats = await startNats()
+  })
+  afterAll(() => nats[Symbol.asyncDispose]())
+
+  it("counts where the environment says nothing, for the service and for the command line", async () => {
+    const natsPort = new URL(nats.url).port
+    const cwd = await folderWith({
+      "bellcast.ini": [
+        "# ours",
+        `bellcast.nats_url = ${nats.url}`,
+        "bellcast.project_name=Rundfunk = Radio  ",
+        "  bellcast.version_json_path = deployed.json",
+        "bellcast.backoff = 7",
+        "bellcast.backoff_percentage ="
+      ].join("\r\n"),
+      "deployed.json": '{"name":"bellcast","version":"1.2.3","commit":"abc","source":"here"}'
+    })
+    const env = { ...secretEnvironment, BELLCAST_BACKOFF: "9", BELLCAST_PAGINATE_BY: "", BELLCAST_PUHS_HOSTS: "x.example" }
+    await using service = await startService({ roles: "gateway", env, cwd, port: await freePort() })
+    const root = await fetch(`${service.url}/`)
+    expect(((await root.json()) as { project_name: string }).project_name).toBe("Rundfunk = Radio")
+    expect(root.headers.get("backoff")).toBe("9")
+    const version = (await (await fetch(`${service.url}/__version__`)).json()) as { version: string }
+    expect(version.version).toBe("1.2.3")
+    // The environment is shared with others: a stranger there is worth no more than a warning.
+    expect(service.output()).toMatch(/BELLCAST_PUHS_HOSTS: no such setting, perhaps BELLCAST_PUSH_HOSTS is meant/)
+    expect(service.output()).not.toMatch(/PAGINATE_BY|BELLCAST_TEST/)
+
+    await using cli = spawnCli(["dead"], {}, cwd)
+    await cli.printed(/no dead letters/)
+    expect(await cli.exit()).toBe(0)
+    expect(natsPort).not.toBe("4222")
+  })
+
+  it("stops a verb when it cannot be read", async () => {
+    await using cli = spawnCli(["dead"], { BELLCAST_NATS_URL: nats.url }, await folderWith({ "bellcast.ini": "nats = x" }))
+    await cli.printed(/bellcast\.ini, line 1: Expected bellcast\.<name> = <value>/)
+    expect(await cli.exit()).toBe(1)
+  })
+})
