@@ -9,14 +9,14 @@ import { addresses } from "./settings/addresses.ts"
 import { lifecycle } from "./settings/lifecycle.ts"
 import { limits } from "./settings/limits.ts"
 import { define, type Gateway, run } from "./table.ts"
-import { baseUrl, startOwn, targetOf } from "./target.ts"
+import { targetUrl, startOwn, targetOf } from "./target.ts"
 
 const gateways = [...lifecycle, ...addresses, ...limits]
 
 const prefixed = (env: Gateway[1]): Gateway[1] =>
   Object.fromEntries(Object.entries(env).map(([name, value]) => [`BELLCAST_${name}`, value]))
 
-describe.skipIf(baseUrl !== undefined)("a gateway", () => {
+describe.skipIf(targetUrl !== undefined)("a gateway", () => {
   const stack = new AsyncDisposableStack()
   const ports = new Map<string, number>()
   let natsUrl = ""

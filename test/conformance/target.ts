@@ -1,7 +1,8 @@
-// What the suite is aimed at: the server at BASE_URL, or services of its own.
+// What the suite is aimed at: the server at TARGET_URL, or services of its own.
 //
-// A server named by BASE_URL (its address without a path) must take subscriptions at PUSH_ORIGIN (https://push.example.com), know PUBLISHER
-// (`user:password`) as one who may publish, and hash user ids with USERID_HMAC_SECRET.
+// `make test BASE_URL=...` sets TARGET_URL to its BASE_URL, which Vite would overwrite. That server must take subscriptions at PUSH_ORIGIN
+// (https://push.example.com) and its like below, know PUBLISHER (`user:password`) as one who may publish, and hash user ids with
+// USERID_HMAC_SECRET.
 import { createHmac } from "node:crypto"
 import { once } from "node:events"
 import { Agent, createServer, request } from "node:http"
@@ -14,8 +15,8 @@ const secret = process.env["USERID_HMAC_SECRET"] ?? "s3cr3t"
 const publisher = process.env["PUBLISHER"] ?? "publisher:secret"
 const pushOrigin = process.env["PUSH_ORIGIN"] ?? "https://push.example.com"
 
-// Vite sets BASE_URL to "/" for its own purposes.
-export const baseUrl = process.env["BASE_URL"]?.startsWith("http") ? process.env["BASE_URL"] : undefined
+/** Of another server, whose API is at /v1. */
+export const targetUrl = process.env["TARGET_URL"] || undefined
 
 const env = {
   BELLCAST_USERID_HMAC_SECRET: secret,
@@ -64,9 +65,9 @@ const alternate = async (ports: ReadonlyArray<number>) => {
   return { origin: `http://127.0.0.1:${port}`, close: () => server.close().closeAllConnections() }
 }
 
-/** The server at BASE_URL, else so many gateways of our own behind one address. */
+/** The server at TARGET_URL, else so many gateways of our own behind one address. */
 export const start = async (gateways: 1 | 2): Promise<Running> => {
-  if (baseUrl !== undefined) return { target: targetOf(new URL(baseUrl).origin), [Symbol.asyncDispose]: async () => {} }
+  if (targetUrl !== undefined) return { target: targetOf(new URL(targetUrl).origin), [Symbol.asyncDispose]: async () => {} }
   const stack = new AsyncDisposableStack()
   const nats = stack.use(await startNats())
   const first = stack.use(await startOwn(nats.url))

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest"
 import { startNats } from "../support/nats.ts"
 import { Api, basic, keys } from "./api.ts"
 import { check } from "./table.ts"
-import { baseUrl, startOwn, targetOf } from "./target.ts"
+import { targetUrl, startOwn, targetOf } from "./target.ts"
 
 const apiOf = ({ port }: { port: number }) => new Api(targetOf(`http://127.0.0.1:${port}`))
 
@@ -20,7 +20,7 @@ const linesOf = (output: string): ReadonlyArray<Line> =>
     .filter((line) => line.startsWith("{"))
     .map((line) => JSON.parse(line) as Line)
 
-describe.skipIf(baseUrl !== undefined)("a gateway in trouble", () => {
+describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
   it("says 503 and when to try again while NATS is gone, stops a batch there, and still is there itself", { timeout: 60_000 }, async () => {
     const nats = await startNats()
     await using service = await startOwn(nats.url)

@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, describe } from "vitest"
 import { sections } from "./sections.ts"
 import { run } from "./table.ts"
-import { baseUrl, type Running, start } from "./target.ts"
+import { targetUrl, type Running, start } from "./target.ts"
 
-describe.skipIf(baseUrl !== undefined)("two gateways", () => {
+describe.skipIf(targetUrl !== undefined)("two gateways", () => {
   let running: Running
   beforeAll(async () => {
     running = await start(2)
