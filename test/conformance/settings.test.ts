@@ -9,7 +9,7 @@ import { addresses } from "./settings/addresses.ts"
 import { lifecycle } from "./settings/lifecycle.ts"
 import { limits } from "./settings/limits.ts"
 import { define, type Gateway, run } from "./table.ts"
-import { targetUrl, startOwn, targetOf } from "./target.ts"
+import { startOwn, targetOf, targetUrl } from "./target.ts"
 
 const gateways = [...lifecycle, ...addresses, ...limits]
 

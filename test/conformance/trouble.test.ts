@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest"
 import { startNats } from "../support/nats.ts"
 import { Api, basic, keys } from "./api.ts"
 import { check } from "./table.ts"
-import { targetUrl, startOwn, targetOf } from "./target.ts"
+import { startOwn, targetOf, targetUrl } from "./target.ts"
 
 const apiOf = ({ port }: { port: number }) => new Api(targetOf(`http://127.0.0.1:${port}`))
 

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe } from "vitest"
 import { sections } from "./sections.ts"
 import { run } from "./table.ts"
-import { targetUrl, type Running, start } from "./target.ts"
+import { type Running, start, targetUrl } from "./target.ts"
 
 describe.skipIf(targetUrl !== undefined)("two gateways", () => {
   let running: Running
