@@ -30,7 +30,9 @@ export const subjects = {
   /** Core NATS, not stored: the projector says how far it is. */
   applied: "bellcast.sys.applied",
   /** Core NATS request: ask the projector how far it is. */
-  appliedGet: "bellcast.sys.applied.get"
+  appliedGet: "bellcast.sys.applied.get",
+  /** Core NATS, not stored: a delivery worker says what it has learned about a push service. */
+  lane: "bellcast.sys.lane"
 } as const
 
 /** Filters over several subjects, for consumers and replays. */

@@ -1,5 +1,6 @@
 // Everything in this folder, connected: what main.ts, the CLI and tests provide to the stages.
 import { Layer } from "effect"
+import { Announcements } from "./announcements.ts"
 import { Buckets } from "./bucket.ts"
 import { Consumers } from "./consume.ts"
 import { Followers } from "./follow.ts"
@@ -8,6 +9,10 @@ import { Nats, type NatsOptions } from "./nats.ts"
 import { Watermark } from "./watermark.ts"
 
 export const logLayer = (options: NatsOptions) =>
-  Layer.mergeAll(Log.layer, Consumers.layer, Watermark.layer, Followers.layer.pipe(Layer.provideMerge(Buckets.layer))).pipe(
-    Layer.provideMerge(Nats.layer(options))
-  )
+  Layer.mergeAll(
+    Log.layer,
+    Consumers.layer,
+    Watermark.layer,
+    Announcements.layer,
+    Followers.layer.pipe(Layer.provideMerge(Buckets.layer))
+  ).pipe(Layer.provideMerge(Nats.layer(options)))
