@@ -2,6 +2,7 @@
 import { Effect, Layer, Semaphore } from "effect"
 import { Settings } from "#config"
 import { Consumers } from "#log/consume.ts"
+import { Lanes } from "./lanes/lanes.ts"
 import { PushClient } from "./push/post.ts"
 import { Sender } from "./push/send.ts"
 import { Vapid } from "./push/vapid.ts"
@@ -28,4 +29,4 @@ export const deliveryLayer = Layer.effectDiscard(
       })
     )
   })
-).pipe(Layer.provide(Sender.layer.pipe(Layer.provide(Layer.merge(PushClient.layer, Vapid.layer)))))
+).pipe(Layer.provide(Sender.layer.pipe(Layer.provide(Layer.mergeAll(PushClient.layer, Vapid.layer, Lanes.layer)))))

@@ -54,4 +54,36 @@ describe("the mass-gone guard", () => {
     noted(guard, 30, true, start)
     assert.deepEqual(noted(guard, 20, true, start - 60 * minute), ["holds"])
   })
+
+  it("counts what other workers count: together they hold where each alone would not, and trust where one alone would hold", () => {
+    const guard = makeGuard()
+    noted(guard, 25, true, start)
+    assert.strictEqual(guard.told({ answers: 25, gone: 25 }, false, start), "holds")
+    assert.strictEqual(guard.told({ answers: 60, gone: 0 }, false, start), "trusts")
+    const other = makeGuard()
+    other.told({ answers: 500, gone: 0 }, false, start)
+    assert.deepEqual(noted(other, 100, true, start), [])
+  })
+
+  it("believes another worker that holds as long as it knows nothing itself", () => {
+    const guard = makeGuard()
+    assert.strictEqual(guard.told({ answers: 0, gone: 0 }, true, start), "holds")
+    assert.isTrue(guard.holding)
+    assert.deepEqual(noted(guard, 10, false, start), ["trusts"])
+    assert.isUndefined(guard.told({ answers: 0, gone: 0 }, true, start))
+    assert.isFalse(guard.holding)
+  })
+
+  it("tells each answer of its own once, and none that it was told; ten gone ones at once", () => {
+    const guard = makeGuard()
+    guard.told({ answers: 7, gone: 7 }, false, start)
+    noted(guard, 9, true, start)
+    noted(guard, 3, false, start)
+    assert.isFalse(guard.isUrgent())
+    guard.note(true, start)
+    assert.isTrue(guard.isUrgent())
+    assert.deepEqual(guard.untold(), { answers: 13, gone: 10 })
+    assert.deepEqual(guard.untold(), { answers: 0, gone: 0 })
+    assert.isFalse(guard.isUrgent())
+  })
 })

@@ -1,44 +1,11 @@
-// What one process learns about a push service: when 429s close its lane, and how guard, breaker and pacing judge together.
+// What one process learns about a push service: how guard, breaker and pacing judge together, and what it tells the others.
 import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
 import { makeLane } from "#delivery/lanes/lane.ts"
-import { makePacing } from "#delivery/lanes/pacing.ts"
 import type { Classified } from "#delivery/push/classify.ts"
 
 const now = 1_800_000_000_000
 const minute = 60_000
-
-describe("pacing", () => {
-  const close = (retryAfterMillis?: number) => {
-    const pacing = makePacing(minute)
-    for (const each of ["a", "b", "c", "d"]) assert.isFalse(pacing.throttled(each, now, retryAfterMillis))
-    assert.isUndefined(pacing.closedUntil(now))
-    assert.isTrue(pacing.throttled("e", now, retryAfterMillis))
-    return pacing
-  }
-
-  it("closes at the fifth throttled subscription for what Retry-After says, or a minute", () => {
-    const pacing = close()
-    assert.strictEqual(pacing.closedUntil(now + minute - 1), now + minute)
-    assert.isUndefined(pacing.closedUntil(now + minute))
-    assert.strictEqual(close(120_000).closedUntil(now), now + 120_000)
-    assert.strictEqual(close(0).closedUntil(now), now + 1_000)
-    assert.strictEqual(close(24 * 60 * minute).closedUntil(now), now + 15 * minute)
-  })
-
-  it("stays open for one subscription throttled again and again, and for five in more than a minute", () => {
-    const pacing = makePacing(minute)
-    for (let i = 0; i < 20; i++) assert.isFalse(pacing.throttled("a", now, undefined))
-    for (let i = 0; i < 20; i++) assert.isFalse(pacing.throttled(`s${i}`, now + minute + i * 16_000, undefined))
-  })
-
-  it("stays closed for the longest wait that pushes on their way are asked for, and closes again only for five more", () => {
-    const pacing = close()
-    assert.isFalse(pacing.throttled("f", now + 1, 90_000))
-    assert.strictEqual(pacing.closedUntil(now + 2), now + 1 + 90_000)
-    assert.isFalse(pacing.throttled("g", now + 2 * minute, undefined))
-    assert.isUndefined(pacing.closedUntil(now + 2 * minute))
-  })
-})
 
 describe("a lane", () => {
   const accepted: Classified = { class: "accepted", reason: "accepted" }
@@ -47,8 +14,8 @@ describe("a lane", () => {
   const mismatch: Classified = { class: "mismatch", reason: "key-mismatch" }
   const throttled: Classified = { class: "retry", reason: "throttled", retryAfterMillis: 30_000 }
   const laneOf = () =>
-    makeLane("https://push.example.com:8443", { connectionsPerOrigin: 1, breakerOpenMillis: minute, retryBaseMillis: 10_000 })
-  const push = (i: number, acceptedAt = now) => ({ subscription: `user${i}.id`, acceptedAt })
+    makeLane("https://push.example.com:8443", "k1", { connectionsPerOrigin: 8, breakerOpenMillis: minute, retryBaseMillis: 10_000 })
+  const push = (i: number, acceptedAt = now, sentAt = now) => ({ subscription: `user${i}.id`, acceptedAt, sentAt })
 
   it("holds the 50th of nothing but gone answers back for a minute, later for a quarter of the broadcast's age, at most 15 minutes", () => {
     const lane = laneOf()
@@ -98,5 +65,88 @@ describe("a lane", () => {
     for (let i = 0; i < 5; i++) assert.deepEqual(lane.judge(throttled, push(i), 429, now).judged, throttled)
     assert.deepEqual(lane.heldAt(now + 1), { class: "held", reason: "lane-throttled", until: now + 30_000 })
     assert.isUndefined(lane.heldAt(now + 30_000))
+  })
+
+  it("turns pushes away only when it is slowed and its line is full", async () => {
+    const lane = laneOf()
+    const open: Array<() => void> = []
+    const enter = () => void Effect.runFork(lane.inTurn(Effect.promise(() => new Promise<void>((resolve) => open.push(resolve)))))
+    for (let i = 0; i < 20; i++) enter()
+    assert.strictEqual(open.length, 8)
+    assert.isUndefined(lane.turnedAway(now, now))
+    for (let i = 0; i < 5; i++) lane.judge(throttled, push(i), 429, now)
+    assert.deepEqual(lane.turnedAway(now - 40_000, now), { class: "held", reason: "lane-slow", until: now + 10_000 })
+    for (let i = 0; i < 8; i++) open[i]!()
+    await Effect.runPromise(Effect.sleep(1))
+    // Four more got in, eight stand in line: that is full; one less is not.
+    assert.strictEqual(open.length, 12)
+    assert.isDefined(lane.turnedAway(now, now))
+    open[8]!()
+    await Effect.runPromise(Effect.sleep(1))
+    assert.strictEqual(open.length, 13)
+    assert.isUndefined(lane.turnedAway(now, now))
+  })
+})
+
+describe("what a worker tells of a lane", () => {
+  const throttled: Classified = { class: "retry", reason: "throttled", retryAfterMillis: 30_000 }
+  const credentials: Classified = { class: "credentials", reason: "credentials" }
+  const laneOf = () =>
+    makeLane("https://push.example.com", "k1", { connectionsPerOrigin: 8, breakerOpenMillis: minute, retryBaseMillis: 10_000 })
+  const push = (i: number) => ({ subscription: `user${i}.id`, acceptedAt: now, sentAt: now })
+  const nothing = { worker: "w", origin: "https://push.example.com", key: "k1", answers: 0, gone: 0, holds: false }
+
+  it("is nothing while there is nothing to tell", () => {
+    assert.isUndefined(laneOf().news("w", now))
+    assert.isFalse(laneOf().isUrgent())
+  })
+
+  it("stops and slows the others, once; for how long it stops is repeated, shorter and shorter", () => {
+    const [here, there] = [laneOf(), laneOf()]
+    for (let i = 0; i < 5; i++) here.judge(throttled, push(i), 429, now)
+    assert.isTrue(here.isUrgent())
+    const news = here.news("w", now)!
+    assert.deepEqual(news, { ...nothing, answers: 5, window: 4, closedMillis: 30_000 })
+    assert.deepEqual(
+      there.learn(news, now).map(({ level }) => level),
+      ["warn"]
+    )
+    assert.deepEqual(there.heldAt(now), { class: "held", reason: "lane-throttled", until: now + 30_000 })
+    assert.strictEqual(there.stateAt(now).window, 4)
+    there.learn(news, now)
+    assert.strictEqual(there.stateAt(now).window, 4, "who is told twice is not slower")
+    assert.isUndefined(there.news("v", now), "what one was told is not told on")
+    assert.deepEqual(here.news("w", now + 10_000), { ...nothing, closedMillis: 20_000 })
+  })
+
+  it("opens and closes the others' breakers", () => {
+    const [here, there] = [laneOf(), laneOf()]
+    here.judge(credentials, push(1), 403, now)
+    const news = here.news("w", now)!
+    assert.deepEqual(news, { ...nothing, answers: 1, openMillis: minute })
+    there.learn(news, now)
+    assert.strictEqual(there.stateAt(now).breaker, "open")
+    assert.isUndefined(there.news("v", now))
+    assert.deepEqual(here.news("w", now + 20_000), { ...nothing, openMillis: 40_000 })
+    there.judge({ class: "accepted", reason: "accepted" }, push(2), 201, now + minute)
+    const better = there.news("v", now + minute)!
+    assert.deepEqual(better, { ...nothing, worker: "v", answers: 1, openMillis: 0 })
+    here.learn(better, now + minute)
+    assert.strictEqual(here.stateAt(now + minute).breaker, "closed")
+    assert.isUndefined(here.news("w", now + minute))
+  })
+
+  it("makes the others hold, whatever was lost before", () => {
+    const [here, there] = [laneOf(), laneOf()]
+    for (let i = 0; i < 60; i++) here.judge({ class: "gone", reason: "gone" }, push(i), 410, now)
+    assert.isTrue(here.isUrgent())
+    here.news("w", now)
+    const again = here.news("w", now + 2_000)!
+    assert.deepEqual(again, { ...nothing, holds: true })
+    assert.deepEqual(
+      there.learn(again, now).map(({ level }) => level),
+      ["warn"]
+    )
+    assert.strictEqual(there.judge({ class: "gone", reason: "gone" }, push(1), 410, now).judged.class, "held")
   })
 })

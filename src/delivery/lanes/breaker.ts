@@ -5,10 +5,17 @@
 const provenMillis = 10 * 60_000
 /** With such proof, this many different subscriptions refused, and nothing accepted between them, are the service after all. */
 const refusedInRowMax = 5
+/** Subscriptions known to be refused alone; the oldest are forgotten beyond this. */
+const loneMax = 1_000
 /** How long others wait for a probe; should its answer tell nothing, the next one probes. */
 const probeMillisMin = 1_000
 
 export interface Breaker {
+  /** For how many milliseconds it stays open; 0: it is closed, or a probe may pass. */
+  readonly openMillis: (now: number) => number
+  readonly stateAt: (now: number) => "closed" | "half-open" | "open"
+  /** Another worker's is open for so long (0: is closed, with a 2xx): then so is ours. Whether that changes anything. */
+  readonly told: (openMillis: number, now: number) => boolean
   /** Undefined: send (what is sent while half-open is the probe). Else when to come back. */
   readonly admit: (now: number) => number | undefined
   /** Whether the credentials may be tried at all: not open, or half-open. */
@@ -16,19 +23,36 @@ export interface Breaker {
   /** A 2xx within the last ten minutes. */
   readonly proven: (now: number) => boolean
   /** A 2xx; true when it closes the breaker. */
-  readonly accepted: (now: number) => boolean
+  readonly accepted: (subscription: string, now: number) => boolean
   /** Refused with a fresh token too. `lone`: this subscription's own trouble. Else when to come back, and whether this one opened the breaker. */
   readonly refused: (subscription: string, now: number) => "lone" | { readonly until: number; readonly opens: boolean }
 }
 
+/** `openMillis`: how long it stays open, unless told otherwise. */
 export const makeBreaker = (openMillis: number): Breaker => {
   let openUntil: number | undefined
   let probedUntil = 0
   let acceptedAt = Number.NEGATIVE_INFINITY
   const refusedInRow = new Set<string>()
+  /** Refused while our key was proven. Tried again in a quiet hour, without a proof, they must not open the breaker for everybody. */
+  const lone = new Set<string>()
 
   const passes = (now: number) => openUntil === undefined || now >= openUntil
   const proven = (now: number) => now - acceptedAt < provenMillis
+
+  const close = (now: number) => {
+    const closes = openUntil !== undefined
+    openUntil = undefined
+    acceptedAt = now
+    if (refusedInRow.size > 0) refusedInRow.clear()
+    return closes
+  }
+
+  const open = (millis: number, now: number) => {
+    refusedInRow.clear()
+    openUntil = now + millis
+    probedUntil = 0
+  }
 
   return {
     passes,
@@ -40,22 +64,32 @@ export const makeBreaker = (openMillis: number): Breaker => {
       probedUntil = now + Math.max(probeMillisMin, openMillis / 10)
       return undefined
     },
-    accepted: (now) => {
-      const closes = openUntil !== undefined
-      openUntil = undefined
-      acceptedAt = now
-      if (refusedInRow.size > 0) refusedInRow.clear()
-      return closes
+    accepted: (subscription, now) => {
+      if (lone.size > 0) lone.delete(subscription)
+      return close(now)
     },
     refused: (subscription, now) => {
       if (openUntil !== undefined && now < openUntil) return { until: openUntil, opens: false }
+      if (lone.has(subscription)) return "lone"
       refusedInRow.add(subscription)
       // A refused probe needs no more proof.
-      if (openUntil === undefined && proven(now) && refusedInRow.size < refusedInRowMax) return "lone"
-      refusedInRow.clear()
-      openUntil = now + openMillis
-      probedUntil = 0
-      return { until: openUntil, opens: true }
+      if (openUntil === undefined && proven(now) && refusedInRow.size < refusedInRowMax) {
+        if (lone.size >= loneMax) lone.delete(lone.values().next().value!)
+        lone.add(subscription)
+        return "lone"
+      }
+      // So many in a row were not alone after all.
+      if (refusedInRow.size >= refusedInRowMax) for (const each of refusedInRow) lone.delete(each)
+      open(openMillis, now)
+      return { until: now + openMillis, opens: true }
+    },
+    openMillis: (now) => Math.max(0, (openUntil ?? now) - now),
+    stateAt: (now) => (openUntil === undefined ? "closed" : now < openUntil ? "open" : "half-open"),
+    told: (millis, now) => {
+      if (millis === 0) return close(now)
+      const changes = passes(now)
+      if (changes) open(Math.min(millis, openMillis), now)
+      return changes
     }
   }
 }

@@ -10,11 +10,26 @@ const answersMin = 50
 const answersToTrustMin = 10
 const goneShareMax = 0.5
 
+/** Told others this often at the latest: each worker removes at most so many more before it hears of the others. */
+const toldGonesMax = 10
+
+/** What one worker counted. */
+export interface Counted {
+  readonly answers: number
+  readonly gone: number
+}
+
 export interface Guard {
   /** While true, "gone" is not to be believed. */
   readonly holding: boolean
   /** Counts an answer; says so when it is the one that changes `holding`. */
   readonly note: (gone: boolean, now: number) => "holds" | "trusts" | undefined
+  /** What another worker counted, and whether it holds: that is believed until there are answers enough to know better. */
+  readonly told: (counted: Counted, holds: boolean, now: number) => "holds" | "trusts" | undefined
+  /** What was counted here since this was asked last. */
+  readonly untold: () => Counted
+  /** Whether others had better be told at once. */
+  readonly isUrgent: () => boolean
 }
 
 export const makeGuard = (): Guard => {
@@ -24,6 +39,7 @@ export const makeGuard = (): Guard => {
   let answersSum = 0
   let gonesSum = 0
   let holding = false
+  let untold = { answers: 0, gone: 0 }
 
   const advance = (now: number) => {
     const current = Math.floor(now / sliceMillis)
@@ -37,22 +53,42 @@ export const makeGuard = (): Guard => {
     slice = Math.max(slice, current)
   }
 
+  const count = (more: number, gone: number, now: number) => {
+    advance(now)
+    answers[slice % slices]! += more
+    answersSum += more
+    gones[slice % slices]! += gone
+    gonesSum += gone
+  }
+
+  const weigh = () => {
+    const suspicious = gonesSum > answersSum * goneShareMax
+    if (suspicious === holding || answersSum < (holding ? answersToTrustMin : answersMin)) return undefined
+    holding = suspicious
+    return holding ? "holds" : "trusts"
+  }
+
   return {
     get holding() {
       return holding
     },
-    note: (gone, now) => {
-      advance(now)
-      answers[slice % slices]! += 1
-      answersSum += 1
-      if (gone) {
-        gones[slice % slices]! += 1
-        gonesSum += 1
-      }
-      const suspicious = gonesSum > answersSum * goneShareMax
-      if (suspicious === holding || answersSum < (holding ? answersToTrustMin : answersMin)) return undefined
-      holding = suspicious
-      return holding ? "holds" : "trusts"
-    }
+    note: (isGone, now) => {
+      const gone = isGone ? 1 : 0
+      untold = { answers: untold.answers + 1, gone: untold.gone + gone }
+      count(1, gone, now)
+      return weigh()
+    },
+    told: (counted, holds, now) => {
+      count(counted.answers, counted.gone, now)
+      if (!holds || holding || answersSum >= answersToTrustMin) return weigh()
+      holding = true
+      return "holds"
+    },
+    untold: () => {
+      const told = untold
+      untold = { answers: 0, gone: 0 }
+      return told
+    },
+    isUrgent: () => untold.gone >= toldGonesMax
   }
 }

@@ -1,11 +1,12 @@
 // What this process has learned about one push service (with the one VAPID key it signs with), and what that makes of the next push and of an
-// answer. Plain values; who sends decides what to log.
-import { Semaphore } from "effect"
+// answer. Plain values; who sends decides what to log, and who keeps the lanes tells other workers.
 import { throttledBaseMillis } from "#domain/job.ts"
 import type { Classified } from "../push/classify.ts"
 import { makeBreaker } from "./breaker.ts"
 import { makeGuard } from "./guard.ts"
-import { makePacing } from "./pacing.ts"
+import { awayMillis, makeLine } from "./line.ts"
+import type { LaneNews } from "./news.ts"
+import { makePacing, type Narrowed } from "./pacing.ts"
 
 /** Not for this push to pay for: it waits until `until` (milliseconds since the epoch), and the attempt does not count. */
 export interface Held {
@@ -34,35 +35,67 @@ export interface Push {
   readonly subscription: string
   /** When its broadcast was accepted. */
   readonly acceptedAt: number
+  readonly sentAt: number
 }
 
 /** A first look after a minute; then at growing intervals, so that a service that stays so is not asked every minute for a day. */
 const goneMillisMin = 60_000
 const goneMillisMax = 15 * 60_000
 
-export const makeLane = (origin: string, { breakerOpenMillis, connectionsPerOrigin, retryBaseMillis }: LaneOptions) => {
+const seconds = (millis: number) => `${Math.round(millis / 1000)} s`
+
+/** `key` names the VAPID key. */
+export const makeLane = (origin: string, key: string, { breakerOpenMillis, connectionsPerOrigin, retryBaseMillis }: LaneOptions) => {
   const { hostname: host } = new URL(origin)
   const guard = makeGuard()
   const breaker = makeBreaker(breakerOpenMillis)
-  const pacing = makePacing(throttledBaseMillis(retryBaseMillis))
-  const noNotices: ReadonlyArray<Notice> = []
-  let notices: Array<Notice> = []
+  const pacing = makePacing(connectionsPerOrigin, throttledBaseMillis(retryBaseMillis))
+  const line = makeLine(connectionsPerOrigin, () => pacing.window)
+  const notices: Array<Notice> = []
+  /** What this process saw itself, and the others do not know yet. What they said is not repeated: they would hear it from us for ever. */
+  let fresh: { openMillis?: number; window?: number } = {}
+  let isOpenHere = false
+  let closedHereUntil = 0
+
   const notice = (level: Notice["level"], text: string) => {
     notices.push({ level, text: `${host} ${text}` })
+  }
+  const said = (): ReadonlyArray<Notice> => notices.splice(0)
+
+  const taken = ({ subscription }: Push, now: number) => {
+    if (breaker.accepted(subscription, now)) {
+      notice("info", "takes our credentials again")
+      isOpenHere = false
+      fresh.openMillis = 0
+    }
+    if (pacing.accepted(now)) notice("info", "is sent to at full speed again")
+  }
+
+  const narrowed = ({ closedMillis, window }: Narrowed, now: number) => {
+    fresh.window = window
+    closedHereUntil = now + closedMillis
+    const wait = closedMillis === 0 ? "" : `, and none for ${seconds(closedMillis)}`
+    notice("warn", `throttles us: ${window} pushes at a time from now on${wait}`)
   }
 
   const refused = (classified: Classified, { subscription }: Push, status: number, now: number): Judged => {
     const refusal = breaker.refused(subscription, now)
     if (refusal === "lone") return classified
-    if (refusal.opens) notice("error", `refuses our credentials (${classified.reason}, status ${status}): pushes to it wait`)
+    if (refusal.opens) {
+      isOpenHere = true
+      notice("error", `refuses our credentials (${classified.reason}, status ${status}): pushes to it wait`)
+    }
     return { class: "held", reason: classified.reason, until: refusal.until }
+  }
+
+  const weighed = (change: "holds" | "trusts" | undefined) => {
+    if (change === "holds") notice("warn", "says of most subscriptions that they are gone: none is removed until that changes")
+    if (change === "trusts") notice("info", "says of most subscriptions that they live: the gone ones are removed again")
   }
 
   const guarded = (classified: Classified, { acceptedAt }: Push, now: number): Judged => {
     const gone = classified.class === "gone"
-    const change = guard.note(gone, now)
-    if (change === "holds") notice("warn", "says of most subscriptions that they are gone: none is removed until that changes")
-    if (change === "trusts") notice("info", "says of most subscriptions that they live: the gone ones are removed again")
+    weighed(guard.note(gone, now))
     if (!gone || !guard.holding) return classified
     return { class: "held", reason: "mass-gone", until: now + Math.min(Math.max(goneMillisMin, (now - acceptedAt) / 4), goneMillisMax) }
   }
@@ -73,8 +106,16 @@ export const makeLane = (origin: string, { breakerOpenMillis, connectionsPerOrig
 
   return {
     origin,
+    key,
     host,
-    slots: Semaphore.makeUnsafe(connectionsPerOrigin),
+    inTurn: line.inTurn,
+
+    /** As an operator sees it. */
+    stateAt: (now: number) => ({ breaker: breaker.stateAt(now), holding: guard.holding, window: pacing.window }),
+
+    /** Why a push must not even stand in line; undefined: let it. */
+    turnedAway: (acceptedAt: number, now: number): Held | undefined =>
+      line.isFull() ? { class: "held", reason: "lane-slow", until: now + awayMillis(now - acceptedAt) } : undefined,
 
     /** Why a push must not be sent now; undefined: send it. */
     heldAt: (now: number): Held | undefined => {
@@ -97,19 +138,49 @@ export const makeLane = (origin: string, { breakerOpenMillis, connectionsPerOrig
       push: Push,
       status: number,
       now: number
-    ): { readonly judged: Judged; readonly notices: typeof noNotices } => {
+    ): { readonly judged: Judged; readonly notices: ReadonlyArray<Notice> } => {
       const classified = meant(answered, now)
-      if (classified.class === "accepted" && breaker.accepted(now)) notice("info", "takes our credentials again")
-      if (classified.reason === "throttled" && pacing.throttled(push.subscription, now, classified.retryAfterMillis)) {
-        notice("warn", `throttles us: pushes to it wait ${Math.round((pacing.closedUntil(now)! - now) / 1000)} s`)
+      if (classified.class === "accepted") taken(push, now)
+      if (classified.reason === "throttled") {
+        const change = pacing.throttled(push.subscription, push.sentAt, now, classified.retryAfterMillis)
+        if (change !== undefined) narrowed(change, now)
       }
       const believed = guarded(classified, push, now)
       const doubted = believed.class === "credentials" || believed.class === "mismatch"
       const judged = doubted ? refused(believed, push, status, now) : believed
-      if (notices.length === 0) return { judged, notices: noNotices }
-      const said = notices
-      notices = []
-      return { judged, notices: said }
+      return { judged, notices: notices.length === 0 ? notices : said() }
+    },
+
+    /** Whether other workers had better hear of this lane at once. */
+    isUrgent: (): boolean => fresh.openMillis !== undefined || fresh.window !== undefined || guard.isUrgent(),
+
+    /** What other workers should know, and have not heard or may have missed; undefined: nothing. */
+    news: (worker: string, now: number): LaneNews | undefined => {
+      const { answers, gone } = guard.untold()
+      const openMillis = fresh.openMillis ?? (isOpenHere ? breaker.openMillis(now) || undefined : undefined)
+      const closedMillis = Math.max(0, closedHereUntil - now)
+      const { window } = fresh
+      fresh = {}
+      const optional = {
+        ...(openMillis === undefined ? {} : { openMillis }),
+        ...(window === undefined ? {} : { window }),
+        ...(closedMillis === 0 ? {} : { closedMillis })
+      }
+      if (answers === 0 && !guard.holding && Object.keys(optional).length === 0) return undefined
+      return { worker, origin, key, answers, gone, holds: guard.holding, ...optional }
+    },
+
+    /** What another worker tells; what an operator should know of that. */
+    learn: ({ answers, closedMillis = 0, gone, holds, openMillis, window }: LaneNews, now: number): ReadonlyArray<Notice> => {
+      weighed(guard.told({ answers, gone }, holds, now))
+      if (openMillis !== undefined && breaker.told(openMillis, now)) {
+        isOpenHere = false
+        if (openMillis === 0) notice("info", "takes our credentials again, another worker says")
+        else notice("warn", "refuses our credentials, another worker says: pushes to it wait")
+      }
+      if (window !== undefined || closedMillis > 0) pacing.told({ ...(window === undefined ? {} : { window }), closedMillis }, now)
+      if (window !== undefined) notice("warn", `throttles another worker: at most ${window} pushes at a time from now on`)
+      return said()
     }
   }
 }

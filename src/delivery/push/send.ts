@@ -6,12 +6,13 @@ import { checkEndpoint } from "#domain/endpoint.ts"
 import type { BroadcastRef } from "#domain/job.ts"
 import type { StoredSubscription } from "#domain/subscription.ts"
 import type { UserToken } from "#streams/tokens.ts"
-import { type Judged, type Lane, makeLane, type Notice } from "../lanes/lane.ts"
+import type { Judged, Lane } from "../lanes/lane.ts"
+import { Lanes } from "../lanes/lanes.ts"
 import { type Answer, type Classified, classify } from "./classify.ts"
 import { PushClient } from "./post.ts"
 import { makeRecipients } from "./recipients.ts"
 import { type Recipient, seal } from "./seal.ts"
-import { Vapid } from "./vapid.ts"
+import { Vapid, VapidKeys } from "./vapid.ts"
 
 /** A push to be: one subscription of one user. */
 export interface Target {
@@ -30,9 +31,6 @@ export type Attempted = Judged & {
 /** A body ready to be sent: encrypted, without payload, or one that cannot be made. */
 export type Sealed = Uint8Array | undefined | { readonly error: string }
 
-const logs = { info: Effect.logInfo, warn: Effect.logWarning, error: Effect.logError }
-const say = ({ level, text }: Notice) => logs[level](text)
-
 /** The one second try, at once, that some answers deserve; a 421 has closed its connection (see post.ts). */
 const secondTryOf = (lane: Lane, classified: Classified, answer: Answer, now: number) => {
   if (classified.class === "accepted" || "error" in answer) return undefined
@@ -40,9 +38,6 @@ const secondTryOf = (lane: Lane, classified: Classified, answer: Answer, now: nu
   if (classified.reason === "bad-topic") return "without-topic"
   return answer.status === 421 ? "other-connection" : undefined
 }
-
-/** Lanes remembered; with the default allow-list there are a handful. */
-const lanesMax = 1_000
 
 export class Sender extends Context.Service<
   Sender,
@@ -61,19 +56,11 @@ export class Sender extends Context.Service<
     Effect.gen(function* () {
       const client = yield* PushClient
       const vapid = yield* Vapid
+      const { publicKey } = yield* VapidKeys
+      const lanes = yield* Lanes
       const settings = yield* Settings
       const policy = { hosts: settings.pushHosts, allowLoopback: settings.allowLoopbackEndpoints }
       const recipient = makeRecipients()
-      const lanes = new Map<string, Lane>()
-
-      const laneOf = (origin: string): Lane => {
-        const known = lanes.get(origin)
-        if (known !== undefined) return known
-        if (lanes.size >= lanesMax) lanes.delete(lanes.keys().next().value!)
-        const lane = makeLane(origin, settings)
-        lanes.set(origin, lane)
-        return lane
-      }
 
       const sealFor = (target: Target, padded: Uint8Array | undefined): Sealed => {
         if (padded === undefined) return undefined
@@ -128,16 +115,19 @@ export class Sender extends Context.Service<
         }
         const millis = now - startedAt
         if ("error" in answer) return { ...classified, millis }
-        const push = { subscription: `${target.user}.${target.id}`, acceptedAt: ref.acceptedAt }
+        const push = { subscription: `${target.user}.${target.id}`, acceptedAt: ref.acceptedAt, sentAt: startedAt }
         const { judged, notices } = lane.judge(classified, push, answer.status, now)
-        if (notices.length > 0) yield* Effect.forEach(notices, say, { discard: true })
+        yield* lanes.noticed(lane, notices)
         return { ...judged, status: answer.status, millis }
       })
 
-      const send = <E>(target: Target, ref: BroadcastRef, sealed: Sealed, turn: Effect.Effect<unknown, E>) => {
-        const lane = laneOf(originOf(target))
-        return lane.slots.withPermit(Effect.flatMap(turn, () => attempt(lane, target, ref, sealed)))
-      }
+      const send = <E>(target: Target, ref: BroadcastRef, sealed: Sealed, turn: Effect.Effect<unknown, E>) =>
+        Effect.flatMap(Clock.currentTimeMillis, (now): Effect.Effect<Attempted, E> => {
+          const lane = lanes.of(originOf(target), publicKey)
+          const away = lane.turnedAway(ref.acceptedAt, now)
+          if (away !== undefined) return Effect.as(turn, { ...away, millis: 0 })
+          return lane.inTurn(Effect.flatMap(turn, () => attempt(lane, target, ref, sealed)))
+        })
 
       return Sender.of({ seal: sealFor, send })
     })

@@ -1,0 +1,89 @@
+// The lanes of this process, one for each push service and VAPID key, and what it tells other workers about them and hears from them.
+import { createHash } from "node:crypto"
+import { Clock, Context, Effect, Layer, Schedule } from "effect"
+import { Settings } from "#config"
+import { Announcements } from "#log/announcements.ts"
+import { freshId } from "#log/log.ts"
+import { subjects } from "#streams/subjects.ts"
+import { type Lane, makeLane, type Notice } from "./lane.ts"
+import { decodeNews } from "./news.ts"
+
+/** Lanes remembered; with the default allow-list there are a handful. */
+const lanesMax = 1_000
+/** How often what was counted is told, and what stands is repeated for those who came later or missed it. */
+const tellMillis = 2_000
+
+/** Of the hash that names a VAPID key: keys are a handful. */
+const keyDigits = 12
+
+const logs = { info: Effect.logInfo, warn: Effect.logWarning, error: Effect.logError }
+
+export class Lanes extends Context.Service<
+  Lanes,
+  {
+    /** The lane of a push service and of the VAPID key (the public one) that we sign with there. */
+    readonly of: (origin: string, publicKey: string) => Lane
+    /** Logs what an operator should see of a lane, and tells other workers what cannot wait. */
+    readonly noticed: (lane: Lane, notices: ReadonlyArray<Notice>) => Effect.Effect<void>
+  }
+>()("bellcast/delivery/Lanes") {
+  static readonly layer = Layer.effect(
+    Lanes,
+    Effect.gen(function* () {
+      const settings = yield* Settings
+      const announcements = yield* Announcements
+      const worker = yield* freshId
+      const context = yield* Effect.context<never>()
+      const lanes = new Map<string, Lane>()
+      const names = new Map<string, string>()
+
+      const nameOf = (publicKey: string): string => {
+        const known = names.get(publicKey)
+        if (known !== undefined) return known
+        const name = createHash("sha256").update(publicKey).digest("hex").slice(0, keyDigits)
+        names.set(publicKey, name)
+        return name
+      }
+
+      const laneOf = (origin: string, key: string): Lane => {
+        const name = `${key} ${origin}`
+        const known = lanes.get(name)
+        if (known !== undefined) return known
+        if (lanes.size >= lanesMax) lanes.delete(lanes.keys().next().value!)
+        const lane = makeLane(origin, key, settings)
+        lanes.set(name, lane)
+        return lane
+      }
+
+      const say = (notices: ReadonlyArray<Notice>) => Effect.forEach(notices, ({ level, text }) => logs[level](text), { discard: true })
+
+      const tell = (lane: Lane, now: number): void => {
+        const news = lane.news(worker, now)
+        if (news !== undefined) announcements.tell(subjects.lane, news)
+      }
+
+      const heard = Effect.fnUntraced(function* (body: unknown) {
+        const news = decodeNews(body)
+        if (news._tag === "Failure" || news.value.worker === worker || !URL.canParse(news.value.origin)) return
+        const { key, origin } = news.value
+        yield* say(laneOf(origin, key).learn(news.value, yield* Clock.currentTimeMillis))
+      })
+      yield* announcements.listen(subjects.lane, (body) => void Effect.runForkWith(context)(heard(body)))
+
+      const tellAll = Effect.map(Clock.currentTimeMillis, (now) => {
+        for (const lane of lanes.values()) tell(lane, now)
+      })
+      yield* Effect.forkScoped(Effect.repeat(tellAll, Schedule.spaced(tellMillis)))
+
+      const noticed = (lane: Lane, notices: ReadonlyArray<Notice>) => {
+        if (notices.length === 0 && !lane.isUrgent()) return Effect.void
+        return Effect.flatMap(Clock.currentTimeMillis, (now) => {
+          tell(lane, now)
+          return say(notices)
+        })
+      }
+
+      return Lanes.of({ of: (origin, publicKey) => laneOf(origin, nameOf(publicKey)), noticed })
+    })
+  )
+}
