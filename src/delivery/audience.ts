@@ -1,31 +1,48 @@
 // Who a shard of a broadcast goes to: the subscriptions of the users registered in it, as they were when the broadcast was accepted.
 import { Effect } from "effect"
+import { Settings } from "#config"
 import type { ShardJob } from "#domain/job.ts"
 import type { Registration } from "#domain/registration.ts"
 import type { SubscriptionList } from "#domain/subscription.ts"
 import { Buckets, type Entry } from "#log/bucket.ts"
 import { LogUnavailable } from "#log/errors.ts"
+import { makeRemembered } from "#log/remembered.ts"
 import { keys, userOfKey } from "#streams/buckets.ts"
-import type { ChannelToken } from "#streams/tokens.ts"
+import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import type { Target } from "./push/send.ts"
 
 /** Lists read in one request. A usual one has 1 KB. */
 const listsAtOnce = 250
 const digits = [..."0123456789abcdef"]
 
-/** Registered users, from one multi-get or, where the server refuses so many matches, from sixteen smaller ones. */
-const registered = (
-  channel: ChannelToken,
-  shard: string,
-  floor: number
-): Effect.Effect<ReadonlyArray<readonly [string, Registration]>, LogUnavailable, Buckets> =>
+interface Place {
+  readonly user: UserToken
+  readonly since: number
+}
+
+/** Entries that a wildcard matches, from one multi-get or, where the server refuses so many matches, from sixteen smaller ones. */
+const entriesOf = (filter: string, floor: number): Effect.Effect<ReadonlyArray<Entry>, LogUnavailable, Buckets> =>
   Effect.gen(function* () {
     const buckets = yield* Buckets
-    const entries = yield* buckets.getMany("registrations", [keys.registrationsOf(channel, shard)], floor)
-    if (entries !== undefined) return entries.map(({ key, value }) => [key, value as Registration] as const)
-    const below = yield* Effect.forEach(digits, (digit) => registered(channel, shard === "all" ? digit : `${shard}.${digit}`, floor))
+    const entries = yield* buckets.getMany("registrations", [filter], floor)
+    if (entries !== undefined) return entries
+    const below = yield* Effect.forEach(digits, (digit) => entriesOf(filter.replace(/>$/, `${digit}.>`), floor))
     return below.flat()
   })
+
+/** The users registered under these wildcards. */
+const placesOf = Effect.fnUntraced(function* (filters: ReadonlyArray<string>, floor: number) {
+  const places = new Map<string, ReadonlyArray<Place>>()
+  for (const filter of filters) {
+    const entries = yield* entriesOf(filter, floor)
+    const on = entries.flatMap(({ key, value }) => {
+      const { on, since } = value as Registration
+      return on ? [{ user: userOfKey(key), since }] : []
+    })
+    places.set(filter, on)
+  }
+  return places
+})
 
 /** The lists of these users; in halves where one answer cannot hold them. */
 const listsOf = (users: ReadonlyArray<string>, floor: number): Effect.Effect<ReadonlyArray<Entry>, LogUnavailable, Buckets> =>
@@ -39,18 +56,37 @@ const listsOf = (users: ReadonlyArray<string>, floor: number): Effect.Effect<Rea
     return parts.flat()
   })
 
-/** The targets of a shard, in a fixed order. A registration or subscription made after the broadcast was accepted is not for it. */
-export const audience = Effect.fnUntraced(function* ({ broadcast, channel, floor, shard }: ShardJob) {
-  const places = yield* registered(channel as ChannelToken, shard, floor.registrations)
-  const users = places.filter(([, { on, since }]) => on && since <= broadcast).map(([key]) => userOfKey(key))
-  const targets: Array<Target> = []
+/** What a push needs of each subscription of these users; whatever else their browsers stored is left behind. */
+const targetsOf = Effect.fnUntraced(function* (users: ReadonlyArray<string>, floor: number) {
+  const targets = new Map<string, ReadonlyArray<Target>>()
   for (let i = 0; i < users.length; i += listsAtOnce) {
-    const lists = yield* listsOf(users.slice(i, i + listsAtOnce), floor.subscriptions)
-    for (const { key, value } of lists) {
-      for (const [id, stored] of Object.entries((value as SubscriptionList).subscriptions)) {
-        if (stored.seq <= broadcast) targets.push({ user: userOfKey(key), id, stored })
-      }
+    for (const { key, value } of yield* listsOf(users.slice(i, i + listsAtOnce), floor)) {
+      const user = userOfKey(key)
+      const list = Object.entries((value as SubscriptionList).subscriptions).map(([id, stored]): Target => {
+        const { endpoint, keys } = stored.data
+        return { user, id, stored: { ...stored, data: { endpoint, keys } } }
+      })
+      targets.set(key, list)
     }
   }
   return targets
+})
+
+/** The targets of a shard, in a fixed order. A registration or subscription made after the broadcast was accepted is not for it. */
+export const makeAudience = Effect.gen(function* () {
+  const buckets = yield* Buckets
+  const { rememberedSubscriptionsMax } = yield* Settings
+  const registrations = yield* makeRemembered("registrations", rememberedSubscriptionsMax, (filters, floor) =>
+    placesOf(filters, floor).pipe(Effect.provideService(Buckets, buckets))
+  )
+  const subscriptions = yield* makeRemembered("subscriptions", rememberedSubscriptionsMax, (users, floor) =>
+    targetsOf(users, floor).pipe(Effect.provideService(Buckets, buckets))
+  )
+  return Effect.fnUntraced(function* ({ broadcast, channel, floor, shard }: ShardJob) {
+    const filter = keys.registrationsOf(channel as ChannelToken, shard)
+    const places = (yield* registrations.lists([filter], floor.registrations)).get(filter) ?? []
+    const users = places.filter(({ since }) => since <= broadcast).map(({ user }) => user)
+    const lists = yield* subscriptions.lists(users, floor.subscriptions)
+    return users.flatMap((user) => (lists.get(user) ?? []).filter(({ stored }) => stored.seq <= broadcast))
+  })
 })

@@ -8,7 +8,7 @@ import { type Delivery, done, later, never } from "#log/consume.ts"
 import type { AppendConflict, LogUnavailable } from "#log/errors.ts"
 import { Log } from "#log/log.ts"
 import type { UserToken } from "#streams/tokens.ts"
-import { audience } from "./audience.ts"
+import { makeAudience } from "./audience.ts"
 import { makePayloads } from "./payloads.ts"
 import { type Sealed, Sender, type Target } from "./push/send.ts"
 import { conflictLeaves, makeRecord, outcomeSubject, patiently, type Recorded } from "./record.ts"
@@ -44,6 +44,7 @@ export const makeShard = Effect.fnUntraced(function* (permits: Semaphore.Semapho
   const sender = yield* Sender
   const record = yield* makeRecord
   const payload = yield* makePayloads
+  const audience = yield* makeAudience
   const { unrecordedPushesMax } = yield* Settings
   // Two large shards at a time, or many small ones: a crowd of large ones would share out the permits until each outcome held a handful.
   const admission = yield* Semaphore.make(2 * unrecordedPushesMax)
@@ -108,7 +109,7 @@ export const makeShard = Effect.fnUntraced(function* (permits: Semaphore.Semapho
 
     const sealed: Array<Sealed> = []
     const sealedBody = (i: number): Sealed => {
-      if (i >= sealed.length) for (const target of todo.slice(sealed.length, i + sealedAhead)) sealed.push(sender.seal(target, padded))
+      if (i >= sealed.length) sealed.push(...sender.seal(todo.slice(sealed.length, i + sealedAhead), padded))
       const body = sealed[i]
       sealed[i] = undefined
       return body

@@ -18,6 +18,7 @@ const wrongLastSequenceInFlight = 10164
 const inFlightDelay = Schedule.spaced("2 millis")
 const floorAttempts = 40
 const multiGetMillis = 5_000
+const changesInFlight = 1_024
 
 export class Buckets extends Context.Service<
   Buckets,
@@ -43,6 +44,12 @@ export class Buckets extends Context.Service<
       filters: ReadonlyArray<string>,
       floor: number
     ) => Effect.Effect<ReadonlyArray<Entry> | undefined, LogUnavailable>
+    /** Tells the key of every change after revision `after`, in order, none left out. Ends only when the bucket cannot be followed. */
+    readonly changes: (
+      bucket: BucketName,
+      after: number,
+      changed: (key: string, revision: number) => void
+    ) => Effect.Effect<never, LogUnavailable>
   }
 >()("bellcast/log/Buckets") {
   static readonly layer = Layer.effect(
@@ -135,7 +142,33 @@ export class Buckets extends Context.Service<
         }
       })
 
-      return Buckets.of({ revision, get, put, getMany })
+      const changes = (bucket: BucketName, after: number, changed: (key: string, revision: number) => void) => {
+        const subject = bucketSubject(bucket, "")
+        const failed = (cause: unknown) => new LogUnavailable({ operation: `changes of ${bucket}`, cause })
+        const open = async () => {
+          const consumer = await js.consumers.get(bucketStream(bucket), {
+            filter_subjects: [`${subject}>`],
+            headers_only: true,
+            deliver_policy: "by_start_sequence",
+            opt_start_seq: after + 1
+          } as never)
+          return consumer.consume({ max_messages: changesInFlight, expires: 5_000 })
+        }
+        return Effect.acquireUseRelease(
+          Effect.tryPromise({ try: open, catch: failed }),
+          (messages) =>
+            Effect.tryPromise({
+              try: async () => {
+                for await (const msg of messages) changed(msg.subject.slice(subject.length), msg.seq)
+                throw new Error("the stream ended")
+              },
+              catch: failed
+            }),
+          (messages) => Effect.promise(() => messages.close()).pipe(Effect.timeoutOption("1 second"), Effect.ignore)
+        )
+      }
+
+      return Buckets.of({ revision, get, put, getMany, changes })
     })
   )
 }

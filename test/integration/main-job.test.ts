@@ -47,6 +47,11 @@ describe("a broadcast to 300 subscriptions, some of them in trouble", () => {
       )
     })
     assert.deepEqual(push.faults, [])
+    const sharing = Map.groupBy(
+      agents.flatMap(({ received }) => received),
+      ({ sender }) => sender
+    )
+    assert.isAtMost(Math.max(...[...sharing.values()].map(({ length }) => length)), 32, "messages that share a key pair")
     assert.deepEqual(bystander.received, [])
     for (const i of [10, 14]) {
       await until(

@@ -1,6 +1,6 @@
 // One simulated browser subscription: the keys, the endpoint, the script of its push service, and what arrived.
 import type { IncomingHttpHeaders } from "node:http"
-import { makeReceiverKeys, openPush, type ReceiverKeys } from "#cli/push-receiver.ts"
+import { makeReceiverKeys, openPush, type ReceiverKeys, senderKeyOf } from "#cli/push-receiver.ts"
 import { type Answer, type AttemptStatus, playerOf, type Step } from "./push-script.ts"
 
 /** The JSON of a browser's PushSubscription. */
@@ -14,6 +14,8 @@ export interface SubscriptionJson {
 export interface Received {
   readonly payload: Uint8Array | null
   readonly text: string
+  /** The public key it was encrypted with (base64url); empty for a push without body. */
+  readonly sender: string
   /** Milliseconds since the epoch. */
   readonly at: number
   readonly headers: IncomingHttpHeaders
@@ -58,7 +60,8 @@ export class UserAgent {
   /** Decrypts and keeps one push. Throws when the body was not encrypted for this subscription. */
   receive(body: Buffer, headers: IncomingHttpHeaders): void {
     const payload = body.length === 0 ? null : openPush(this.#keys, body)
-    this.received.push({ payload, text: payload?.toString() ?? "", at: Date.now(), headers })
+    const sender = payload === null ? "" : senderKeyOf(body)
+    this.received.push({ payload, text: payload?.toString() ?? "", sender, at: Date.now(), headers })
   }
 
   /** Forgets what arrived; the script goes on where it was. */

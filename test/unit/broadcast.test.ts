@@ -107,26 +107,26 @@ describe("the depth to which a channel is cut", () => {
   it.for([
     [0, 0],
     [1, 0],
-    [600, 0],
-    [601, 1],
-    [9_600, 1],
-    [9_601, 2],
-    [153_600, 2],
-    [153_601, 3],
-    [2_457_600, 3],
-    [2_457_601, 4],
+    [900, 0],
+    [901, 1],
+    [14_400, 1],
+    [14_401, 2],
+    [230_400, 2],
+    [230_401, 3],
+    [3_686_400, 3],
+    [3_686_401, 4],
     [100_000_000, 4]
   ] as const)("for %i registrations is %i", ([registrations, depth]) => {
     assert.strictEqual(shardDepth(registrations), depth)
   })
 
-  it("never gives a shard more than 600 registrations on average, until there are 65,536 shards", () => {
+  it("never gives a shard more than 900 registrations on average, until there are 65,536 shards", () => {
     fc.assert(
-      fc.property(fc.nat(600 * 16 ** 4), (registrations) => {
+      fc.property(fc.nat(900 * 16 ** 4), (registrations) => {
         const depth = shardDepth(registrations)
-        assert.isAtMost(registrations / 16 ** depth, 600)
+        assert.isAtMost(registrations / 16 ** depth, 900)
         // No deeper than needed: a small channel is one multi-get.
-        if (depth > 0) assert.isAbove(registrations / 16 ** (depth - 1), 600)
+        if (depth > 0) assert.isAbove(registrations / 16 ** (depth - 1), 900)
       })
     )
   })

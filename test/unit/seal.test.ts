@@ -12,7 +12,7 @@ const headerBytes = 86
 const plaintextBytesMax = 3_993
 
 const receiver = makeReceiverKeys()
-const sealed = (plaintext: Uint8Array, keys = receiver) => seal(pad(plaintext), recipientOf(keys.p256dh, keys.auth))
+const sealed = (plaintext: Uint8Array, keys = receiver) => seal(pad(plaintext), recipientOf(keys.p256dh, keys.auth), freshKeyPair())
 
 describe("a sealed message", () => {
   it("is the example of RFC 8291 appendix A, byte for byte, given its key pair and salt", () => {
