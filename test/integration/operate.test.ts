@@ -109,7 +109,7 @@ describe("the verbs of an operator", { timeout: 30_000 }, () => {
     assert.strictEqual(code, 1)
     assert.match(
       stderr,
-      /^bellcast: no answer from NATS at nats:\/\/127\.0\.0\.1:1 \(.+\): is the service running, and is --nats right\?\n$/
+      /^bellcast: no answer from NATS at 127\.0\.0\.1:1 \(.+\): is the service running, and is --nats right\?\n$/
     )
     assert.strictEqual(stdout, "")
   })
