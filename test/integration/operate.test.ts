@@ -107,10 +107,7 @@ describe("the verbs of an operator", { timeout: 30_000 }, () => {
   it.for([["audit", "1"], ["dead"], ["streams", "--live"], ["rebuild"]])("fail in one line when NATS does not answer: %s", async (verb) => {
     const { code, stderr, stdout } = await run(...verb, "--nats", "nats://user:password@127.0.0.1:1")
     assert.strictEqual(code, 1)
-    assert.match(
-      stderr,
-      /^bellcast: no answer from NATS at 127\.0\.0\.1:1 \(.+\): is the service running, and is --nats right\?\n$/
-    )
+    assert.match(stderr, /^bellcast: no answer from NATS at 127\.0\.0\.1:1 \(.+\): is the service running, and is --nats right\?\n$/)
     assert.strictEqual(stdout, "")
   })
 })
