@@ -36,7 +36,14 @@ const stage = (role: Role, secrets: Secrets["Service"]) => {
     case "tally":
       return tallyLayer
     case "delivery":
-      return deliveryLayer.pipe(Layer.provide(Layer.succeed(VapidKeys, { publicKey: secrets.vapidPublicKey, ...secrets.vapid! })))
+      return deliveryLayer.pipe(
+        Layer.provide(
+          Layer.succeed(VapidKeys, {
+            keys: [{ publicKey: secrets.vapidPublicKey, privateKey: secrets.vapid!.privateKey }],
+            subject: secrets.vapid!.subject
+          })
+        )
+      )
   }
 }
 

@@ -6,17 +6,25 @@ import webpush from "web-push"
 import { checkVapid } from "#cli/vapid-check.ts"
 import { Vapid, VapidKeys } from "#delivery/push/vapid.ts"
 
-const { privateKey, publicKey } = webpush.generateVAPIDKeys()
+const pairs = [webpush.generateVAPIDKeys(), webpush.generateVAPIDKeys(), webpush.generateVAPIDKeys(), webpush.generateVAPIDKeys()]
+const [oldest, retired, former, current] = pairs.map(({ publicKey }) => publicKey) as [string, string, string, string]
+const publicKey = current
 const subject = "mailto:ops@example.com"
-const keys = Layer.succeed(VapidKeys, { publicKey, privateKey: Redacted.make(privateKey), subject })
+const keys = Layer.succeed(VapidKeys, {
+  keys: pairs.map((pair) => ({
+    publicKey: pair.publicKey,
+    privateKey: pair.publicKey === retired ? undefined : Redacted.make(pair.privateKey)
+  })),
+  subject
+})
 const provided = <A, E>(effect: Effect.Effect<A, E, Vapid>) => Effect.provide(effect, Vapid.layer.pipe(Layer.provide(keys)))
 
 const fcm = "https://fcm.googleapis.com"
 const mozilla = "https://updates.push.services.mozilla.com"
 const hourMillis = 3_600_000
 
-const check = Effect.fnUntraced(function* (header: string, audience: string) {
-  return checkVapid(header, { audience, nowMillis: yield* Clock.currentTimeMillis, applicationServerKey: publicKey })
+const check = Effect.fnUntraced(function* (header: string, audience: string, applicationServerKey = publicKey) {
+  return checkVapid(header, { audience, nowMillis: yield* Clock.currentTimeMillis, applicationServerKey })
 })
 const claimsOf = (header: string): Record<string, unknown> =>
   JSON.parse(Buffer.from(header.split(".")[1] ?? "", "base64url").toString()) as Record<string, unknown>
@@ -27,7 +35,7 @@ describe("the Authorization header", () => {
       Effect.gen(function* () {
         const { authorization } = yield* Vapid
         for (const origin of [fcm, "https://push.example.net:8443"]) {
-          const header = yield* authorization(origin)
+          const header = yield* authorization(origin, publicKey)
           assert.deepStrictEqual(yield* check(header, origin), { ok: true, applicationServerKey: publicKey, subject })
           assert.strictEqual(claimsOf(header)["aud"], origin)
           assert.deepInclude(yield* check(header, mozilla), { ok: false, status: 403 })
@@ -40,18 +48,18 @@ describe("the Authorization header", () => {
     provided(
       Effect.gen(function* () {
         const { authorization } = yield* Vapid
-        const first = yield* authorization(fcm)
-        assert.notStrictEqual(yield* authorization(mozilla), first)
+        const first = yield* authorization(fcm, publicKey)
+        assert.notStrictEqual(yield* authorization(mozilla, publicKey), first)
         for (let passed = 0; passed < 5; passed++) {
           yield* TestClock.adjust("1 hour")
-          assert.strictEqual(yield* authorization(fcm), first)
+          assert.strictEqual(yield* authorization(fcm, publicKey), first)
         }
         yield* TestClock.adjust("1 hour")
-        const second = yield* authorization(fcm)
+        const second = yield* authorization(fcm, publicKey)
         assert.notStrictEqual(second, first)
         assert.deepInclude(yield* check(second, fcm), { ok: true })
         yield* TestClock.adjust("5 hours")
-        assert.strictEqual(yield* authorization(fcm), second)
+        assert.strictEqual(yield* authorization(fcm, publicKey), second)
       })
     )
   )
@@ -61,7 +69,7 @@ describe("the Authorization header", () => {
       Effect.gen(function* () {
         const { authorization } = yield* Vapid
         for (let minute = 0; minute < 26 * 60; minute += 20) {
-          const left = Number(claimsOf(yield* authorization(fcm))["exp"]) * 1000 - (yield* Clock.currentTimeMillis)
+          const left = Number(claimsOf(yield* authorization(fcm, publicKey))["exp"]) * 1000 - (yield* Clock.currentTimeMillis)
           assert.isAbove(left, 5 * hourMillis)
           assert.isAtMost(left, 24 * hourMillis)
           yield* TestClock.adjust("20 minutes")
@@ -76,9 +84,71 @@ describe("the Authorization header", () => {
         const { authorization } = yield* Vapid
         for (let i = 0; i < 1_001; i++) {
           const origin = `https://h${i}.example.net`
-          assert.strictEqual(claimsOf(yield* authorization(origin))["aud"], origin)
+          assert.strictEqual(claimsOf(yield* authorization(origin, publicKey))["aud"], origin)
         }
-        assert.deepInclude(yield* check(yield* authorization(fcm), fcm), { ok: true })
+        assert.deepInclude(yield* check(yield* authorization(fcm, publicKey), fcm), { ok: true })
+      })
+    )
+  )
+})
+
+describe("a set of keys", () => {
+  it.effect("signs with the key that is asked for, and never gives out one key's token for another", () =>
+    provided(
+      Effect.gen(function* () {
+        const { authorization } = yield* Vapid
+        for (const key of [current, oldest, current, former]) {
+          assert.deepStrictEqual(yield* check(yield* authorization(fcm, key), fcm, key), { ok: true, applicationServerKey: key, subject })
+        }
+      })
+    )
+  )
+
+  it.effect("renews the token of one key only", () =>
+    provided(
+      Effect.gen(function* () {
+        const { authorization, renewed } = yield* Vapid
+        const [ofCurrent, ofFormer] = [yield* authorization(fcm, current), yield* authorization(fcm, former)]
+        yield* TestClock.adjust("1 second")
+        const fresh = yield* renewed(fcm, former, ofFormer)
+        assert.notStrictEqual(fresh, ofFormer)
+        assert.strictEqual(yield* renewed(fcm, former, ofFormer), fresh)
+        assert.strictEqual(yield* authorization(fcm, current), ofCurrent)
+      })
+    )
+  )
+
+  it.effect("takes the oldest for a subscription whose key was not noted, and else the one that was", () =>
+    provided(
+      Effect.gen(function* () {
+        const { keyOf } = yield* Vapid
+        assert.strictEqual(keyOf({}), oldest)
+        assert.strictEqual(keyOf({ vapidKey: former }), former)
+        assert.strictEqual(keyOf({ vapidKey: "another" }), "another")
+      })
+    )
+  )
+
+  it.effect("says why nothing can be signed", () =>
+    provided(
+      Effect.gen(function* () {
+        const { fault } = yield* Vapid
+        assert.deepStrictEqual([oldest, retired, former, current, "another"].map(fault), [
+          undefined,
+          "retired",
+          undefined,
+          undefined,
+          "unknown"
+        ])
+      })
+    )
+  )
+
+  it.effect("tries the key before in place of a wrong one, and the one after in place of the oldest; never a retired one", () =>
+    provided(
+      Effect.gen(function* () {
+        const { otherThan } = yield* Vapid
+        assert.deepStrictEqual([current, former, oldest].map(otherThan), [former, oldest, former])
       })
     )
   )

@@ -71,6 +71,7 @@ const passing: Readonly<Record<string, string>> = {
 const ofError = (code: string): Classified => {
   if (code === "ERR_CRYPTO_ECDH_INVALID_PUBLIC_KEY") return { class: "gone", reason: "invalid-key" }
   if (code === "ENDPOINT_NOT_ALLOWED") return { class: "dead", reason: "endpoint-not-allowed" }
+  if (code === "KEY_RETIRED") return { class: "dead", reason: "key-retired" }
   if (passing[code] !== undefined) return { class: "retry", reason: passing[code] }
   if (/CERT|SELF_SIGNED|UNABLE_TO_|ERR_TLS|ERR_SSL|DEPTH_ZERO/.test(code)) return { class: "retry", reason: "tls" }
   return { class: "retry", reason: "network" }

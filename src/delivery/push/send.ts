@@ -11,7 +11,7 @@ import { Lanes } from "../lanes/lanes.ts"
 import { type Answer, type Classified, classify } from "./classify.ts"
 import { PushClient } from "./post.ts"
 import { freshKeyPair, type KeyPair, type Recipient, recipientOf, seal } from "./seal.ts"
-import { Vapid, VapidKeys } from "./vapid.ts"
+import { Vapid } from "./vapid.ts"
 
 /** A push to be: one subscription of one user. */
 export interface Target {
@@ -32,9 +32,13 @@ export type Attempted = Judged & {
 /** A body ready to be sent: encrypted, without payload, or one that cannot be made. */
 export type Sealed = Uint8Array | undefined | { readonly error: string }
 
+/** Keys in use at other processes come here with their next start; the push is tried again until its life ends. */
+const unknownKeyMillis = 60_000
+
 /** The one second try, at once, that some answers deserve; a 421 has closed its connection (see post.ts). */
-const secondTryOf = (lane: Lane, classified: Classified, answer: Answer, now: number) => {
+const secondTryOf = (lane: Lane, classified: Classified, answer: Answer, otherKey: string | undefined, now: number) => {
   if (classified.class === "accepted" || "error" in answer) return undefined
+  if (classified.class === "mismatch" && otherKey !== undefined) return "other-key"
   if (lane.doubtsToken(classified, now)) return "new-token"
   if (classified.reason === "bad-topic") return "without-topic"
   return answer.status === 421 ? "other-connection" : undefined
@@ -57,7 +61,6 @@ export class Sender extends Context.Service<
     Effect.gen(function* () {
       const client = yield* PushClient
       const vapid = yield* Vapid
-      const { publicKey } = yield* VapidKeys
       const lanes = yield* Lanes
       const settings = yield* Settings
       const policy = { hosts: settings.pushHosts, allowLoopback: settings.allowLoopbackEndpoints }
@@ -84,7 +87,7 @@ export class Sender extends Context.Service<
         return targets.map((target) => sealOne(target, padded, pair))
       }
 
-      const attempt = Effect.fnUntraced(function* (lane: Lane, target: Target, ref: BroadcastRef, sealed: Sealed) {
+      const attempt = Effect.fnUntraced(function* (lane: Lane, key: string, target: Target, ref: BroadcastRef, sealed: Sealed) {
         const { host, origin } = lane
         const startedAt = yield* Clock.currentTimeMillis
         if (sealed !== undefined && "error" in sealed) return { ...classify(sealed, host, startedAt), millis: 0 }
@@ -92,13 +95,16 @@ export class Sender extends Context.Service<
         if (checkEndpoint(target.stored.data.endpoint, policy) !== undefined) {
           return { ...classify({ error: "ENDPOINT_NOT_ALLOWED" }, host, startedAt), millis: 0 }
         }
+        const keyFault = vapid.fault(key)
+        if (keyFault === "retired") return { ...classify({ error: "KEY_RETIRED" }, host, startedAt), millis: 0 }
+        if (keyFault === "unknown") return { class: "held" as const, reason: "key-unknown", until: startedAt + unknownKeyMillis, millis: 0 }
         const held = lane.heldAt(startedAt)
         if (held !== undefined) return { ...held, millis: 0 }
         const headers: Record<string, string> = {
           // At least 1: WNS refuses 0 (webpush-go #66).
           ttl: String(Math.min(Math.max(1, Math.ceil((ref.expiresAt - startedAt) / 1000)), ttlSecondsMax)),
           urgency: ref.urgency,
-          authorization: yield* vapid.authorization(origin)
+          authorization: yield* vapid.authorization(origin, key)
         }
         if (ref.topic !== undefined) headers["topic"] = ref.topic
         if (sealed !== undefined) {
@@ -109,28 +115,34 @@ export class Sender extends Context.Service<
         let answer: Answer = yield* client.post({ origin, path, headers, body: sealed })
         let now = yield* Clock.currentTimeMillis
         let classified = classify(answer, host, now)
-        const second = secondTryOf(lane, classified, answer, now)
+        const otherKey = vapid.otherThan(key)
+        const second = secondTryOf(lane, classified, answer, otherKey, now)
+        let judging = lane
         if (second !== undefined) {
-          if (second === "new-token") headers["authorization"] = yield* vapid.renewed(origin, headers["authorization"]!)
+          if (second === "new-token") headers["authorization"] = yield* vapid.renewed(origin, key, headers["authorization"]!)
+          if (second === "other-key") headers["authorization"] = yield* vapid.authorization(origin, otherKey!)
           if (second === "without-topic") delete headers["topic"]
           answer = yield* client.post({ origin, path, headers, body: sealed })
           now = yield* Clock.currentTimeMillis
           classified = classify(answer, host, now)
+          // What the other key is told is its own lane's news; told the same, it was not the other key either.
+          if (second === "other-key" && classified.class !== "mismatch") judging = lanes.of(origin, otherKey!)
         }
         const millis = now - startedAt
         if ("error" in answer) return { ...classified, millis }
         const push = { subscription: `${target.user}.${target.id}`, acceptedAt: ref.acceptedAt, sentAt: startedAt }
-        const { judged, notices } = lane.judge(classified, push, answer.status, now)
-        yield* lanes.noticed(lane, notices)
+        const { judged, notices } = judging.judge(classified, push, answer.status, now)
+        yield* lanes.noticed(judging, notices)
         return { ...judged, status: answer.status, millis }
       })
 
       const send = <E>(target: Target, ref: BroadcastRef, sealed: Sealed, turn: Effect.Effect<unknown, E>) =>
         Effect.flatMap(Clock.currentTimeMillis, (now): Effect.Effect<Attempted, E> => {
-          const lane = lanes.of(originOf(target), publicKey)
+          const key = vapid.keyOf(target.stored)
+          const lane = lanes.of(originOf(target), key)
           const away = lane.turnedAway(ref.acceptedAt, now)
           if (away !== undefined) return Effect.as(turn, { ...away, millis: 0 })
-          return lane.inTurn(Effect.flatMap(turn, () => attempt(lane, target, ref, sealed)))
+          return lane.inTurn(Effect.flatMap(turn, () => attempt(lane, key, target, ref, sealed)))
         })
 
       return Sender.of({ seal: sealAll, send })
