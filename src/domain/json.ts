@@ -35,3 +35,7 @@ export const parseJson = (text: string): { readonly json: unknown } | "malformed
     return "malformed"
   }
 }
+
+/** JSON.stringify leaves everything beyond ASCII, and DEL, as it is. Ids are defined over the escaped form, and headers carry no other. */
+export const asciiJson = (value: unknown): string =>
+  JSON.stringify(value).replace(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)

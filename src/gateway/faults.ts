@@ -67,8 +67,15 @@ export const wireFaults = {
     message: "The headers or the URL are too large."
   },
   ERR_HTTP_REQUEST_TIMEOUT: { code: 408, errno: 107, error: "Request Timeout", message: "The request did not arrive in time." },
+  noHost: { code: 400, errno: 107, error: "Bad Request", message: "The request does not name its Host." },
   other: { code: 400, errno: 107, error: "Bad Request", message: "This is not HTTP." }
 } as const satisfies Record<string, Row>
+
+/** By a code of Node's. */
+export const wireAnswer = (code: string | undefined): Answer => {
+  const row = Object.hasOwn(wireFaults, code ?? "") ? wireFaults[code as keyof typeof wireFaults] : wireFaults.other
+  return { status: row.code, headers: {}, body: row, errno: row.errno }
+}
 
 export type FaultName = keyof typeof faults
 

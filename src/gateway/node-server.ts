@@ -1,33 +1,62 @@
 // The socket server: what Node does by itself that the contract does not want.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
-import type { Socket } from "node:net"
-import { wireFaults } from "./faults.ts"
+import type { Duplex } from "node:stream"
+import type { Answer } from "./ask.ts"
+import { constantHeaders } from "./decorate.ts"
+import { wireAnswer } from "./faults.ts"
 
 /** What arrives slower than this is no request (a body is at most a few KiB). */
 const requestTimeoutMillis = 30_000
 
-/** Node answers what is no HTTP without a body; every error of ours has one. */
-const refuseBroken = (error: NodeJS.ErrnoException, socket: Socket): void => {
-  if (error.code === "ECONNRESET" || !socket.writable) return void socket.destroy()
-  const row = wireFaults[error.code as "other"] ?? wireFaults.other
+interface ParseError extends NodeJS.ErrnoException {
+  readonly rawPacket?: Buffer
+  /** Of the packet, until something was wrong. */
+  readonly bytesParsed?: number
+}
+
+/** The target of a request whose method is the only thing wrong with its first line. */
+const targetOf = ({ bytesParsed = 0, code, rawPacket }: ParseError): string | undefined => {
+  if (code !== "HPE_INVALID_METHOD" || rawPacket === undefined) return undefined
+  const [, method = "", target] = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+) (\S+) HTTP\/1\.[01]\r\n/.exec(rawPacket.toString("latin1")) ?? []
+  // Behind the first method: it is another request of the same packet.
+  return bytesParsed <= method.length ? target : undefined
+}
+
+/** What Node refuses by itself it answers without a body, or not at all; every error of ours has one. */
+const end = (socket: Duplex, { body: row, headers }: Answer): void => {
+  const { code, error } = row as { code: number; error: string }
   const body = JSON.stringify(row)
   const head = [
-    `HTTP/1.1 ${row.code} ${row.error}`,
+    `HTTP/1.1 ${code} ${error}`,
+    ...Object.entries({ ...constantHeaders, ...headers }).map(([name, value]) => `${name}: ${value}`),
     "Content-Type: application/json; charset=UTF-8",
     `Content-Length: ${Buffer.byteLength(body)}`,
-    "X-Content-Type-Options: nosniff",
     "Connection: close"
   ]
   socket.end(`${head.join("\r\n")}\r\n\r\n${body}`)
 }
 
-export const makeServer = (): Server => {
-  const server = createServer({ requestTimeout: requestTimeoutMillis })
+/** `unknownMethod`: the answer to a method that Node does not know, at a target. */
+export const makeServer = (unknownMethod: (target: string) => Answer): Server => {
+  const server = createServer({ requestTimeout: requestTimeoutMillis, requireHostHeader: false })
+  const refuseBroken = (error: ParseError, socket: Duplex): void => {
+    if (error.code === "ECONNRESET" || !socket.writable) return void socket.destroy()
+    const target = targetOf(error)
+    end(socket, target === undefined ? wireAnswer(error.code) : unknownMethod(target))
+  }
   // A connection that falls idle while the server closes would keep it open until its keep-alive ends (5 s).
   const watch = (_: IncomingMessage, response: ServerResponse) => {
     response.once("close", () => {
       if (!server.listening) setImmediate(() => server.closeIdleConnections())
     })
   }
-  return server.on("request", watch).on("checkContinue", watch).on("clientError", refuseBroken)
+  return (
+    server
+      .on("request", watch)
+      .on("checkContinue", watch)
+      // What a client expects beyond 100-continue is its own affair (RFC 9110 section 10.1.1).
+      .on("checkExpectation", (request, response) => server.emit("request", request, response))
+      .on("connect", (request, socket) => end(socket, unknownMethod(request.url ?? "")))
+      .on("clientError", refuseBroken)
+  )
 }

@@ -1,11 +1,14 @@
 // Serves the pipeline on a socket: an HTTP request becomes an Ask, an Answer becomes an HTTP response.
+import type { IncomingMessage } from "node:http"
 import { NodeHttpServer } from "@effect/platform-node"
 import { ByteSize, Effect, Layer } from "effect"
 import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Settings } from "#config"
 import { type Answer, type Ask, BodyBroken, BodyTooLarge } from "./ask.ts"
+import { constantHeaders } from "./decorate.ts"
+import { wireAnswer } from "./faults.ts"
 import { makeServer } from "./node-server.ts"
-import { answerTo } from "./pipeline.ts"
+import { answerTo, unknownMethod } from "./pipeline.ts"
 import { GatewaySettings } from "./settings.ts"
 
 /** How long requests under way may take once we are told to stop. */
@@ -38,6 +41,10 @@ const responseOf = ({ body, headers, html, status }: Answer): HttpServerResponse
   return HttpServerResponse.text(JSON.stringify(body), { status, headers, contentType: "application/json; charset=UTF-8" })
 }
 
+/** RFC 9112 section 3.2. */
+const isHostless = ({ headers, source }: HttpServerRequest.HttpServerRequest): boolean =>
+  headers["host"] === undefined && (source as IncomingMessage).httpVersion === "1.1"
+
 /** Serves HTTP for as long as it lives. On shutdown, requests under way are finished; connections that only wait are closed. */
 export const gatewayLayer = Layer.unwrap(
   Effect.gen(function* () {
@@ -46,15 +53,16 @@ export const gatewayLayer = Layer.unwrap(
     if (channelWritePrincipals.length === 0) {
       yield* Effect.logWarning("nobody may publish over HTTP: BELLCAST_CHANNEL_WRITE_PRINCIPALS is empty")
     }
-    const server = NodeHttpServer.layerServer(makeServer, {
+    const gateway = yield* GatewaySettings
+    const server = NodeHttpServer.layerServer(() => makeServer((target) => unknownMethod(target, gateway)), {
       host,
       port,
       gracefulShutdownTimeout: shutdownMillis
     })
     const app = Effect.gen(function* () {
       const request = yield* HttpServerRequest.HttpServerRequest
-      return responseOf(yield* answerTo(askOf(request)))
+      return responseOf(isHostless(request) ? { ...wireAnswer("noHost"), headers: constantHeaders } : yield* answerTo(askOf(request)))
     })
-    return HttpServer.serve(app).pipe(Layer.provide(server), Layer.provide(GatewaySettings.layer))
+    return HttpServer.serve(app).pipe(Layer.provide(server))
   })
-)
+).pipe(Layer.provide(GatewaySettings.layer))

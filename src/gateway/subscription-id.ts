@@ -1,9 +1,6 @@
 // The id of a subscription: SHA-256 of the endpoint as JSON text in ASCII, quotes included.
 import { createHash } from "node:crypto"
-
-/** JSON.stringify leaves everything beyond ASCII, and DEL, as it is; the id is defined over the escaped form. */
-const asciiJson = (text: string): string =>
-  JSON.stringify(text).replace(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
+import { asciiJson } from "#domain/json.ts"
 
 export const subscriptionId = (endpoint: string): string => createHash("sha256").update(asciiJson(endpoint), "ascii").digest("hex")
 

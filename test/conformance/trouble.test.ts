@@ -132,18 +132,32 @@ describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
   it("answers what is no request in the shape of its errors", { timeout: 60_000 }, async () => {
     await using nats = await startNats()
     await using service = await startOwn(nats.url, { roles: "gateway" })
-    const tell = async (text: string) => {
+    const told = async (text: string) => {
       const socket = connect(service.port, "127.0.0.1")
       socket.write(text)
       let answer = ""
       for await (const chunk of socket.setEncoding("utf8")) answer += chunk
+      return answer
+    }
+    const tell = async (text: string) => {
+      const answer = await told(text)
       const [head = "", body = ""] = answer.split("\r\n\r\n")
-      return { status: Number(head.split(" ")[1]), body: JSON.parse(body) as unknown }
+      return { status: Number(head.split(" ")[1]), body: JSON.parse(body) as unknown, allow: /^Allow: (.*)\r$/m.exec(head)?.[1] }
     }
     expect(await tell("nonsense\r\n\r\n")).toMatchObject({ status: 400, body: { code: 400, errno: 107, error: "Bad Request" } })
     expect(await tell(`GET /${"x".repeat(20_000)} HTTP/1.1\r\nHost: a\r\n\r\n`)).toMatchObject({
       status: 431,
       body: { code: 431, errno: 107 }
     })
+    const closing = "Host: a\r\nConnection: close\r\n\r\n"
+    // What Node by itself would answer otherwise, or without a body, or not at all.
+    expect(await tell(`BREW /v1/batch HTTP/1.1\r\n${closing}`)).toMatchObject({ status: 405, body: { errno: 115 }, allow: "POST, OPTIONS" })
+    expect(await tell(`get /v1/ HTTP/1.1\r\n${closing}`)).toMatchObject({ status: 405, allow: "GET, HEAD, OPTIONS" })
+    expect(await tell(`BREW /v1/tea HTTP/1.1\r\n${closing}`)).toMatchObject({ status: 404, body: { errno: 111 } })
+    // What follows a request is another one, and its fault not that of the first.
+    expect(await told("GET /v1/__lbheartbeat__ HTTP/1.1\r\nHost: a\r\n\r\n{}")).toMatch(/ 200 OK.* 400 Bad Request/s)
+    expect(await tell(`CONNECT a:1 HTTP/1.1\r\n${closing}`)).toMatchObject({ status: 404, body: { errno: 116 } })
+    expect(await tell("GET /v1/ HTTP/1.1\r\nConnection: close\r\n\r\n")).toMatchObject({ status: 400, body: { code: 400, errno: 107 } })
+    expect(await tell(`GET /v1/ HTTP/1.1\r\nExpect: tea\r\n${closing}`)).toMatchObject({ status: 200, body: { project_name: "bellcast" } })
   })
 })

@@ -79,7 +79,28 @@ export const lifecycle: ReadonlyArray<Gateway> = [
           }
         })
       ),
+      define({
+        name: "warns of its end rather than of a parameter's",
+        request: { method: "GET", path: "/subscriptions?_to=5" },
+        expected: { status: 200, headers: { Alert: /"move on"/ } }
+      }),
       define({ name: "says when", request: { method: "GET" }, expected: { status: 200, body: { eos: day(30) } } })
+    ]
+  ],
+  [
+    "that will end, in other words than ASCII",
+    { EOS: day(30), EOS_MESSAGE: "Schluß → \u{1f44b}", PROJECT_DOCS: "https://docs.example/é" },
+    [
+      define({
+        name: "escapes them",
+        request: { method: "GET" },
+        expected: {
+          status: 200,
+          headers: {
+            Alert: '{"code":"soft-eol","message":"Schlu\\u00df \\u2192 \\ud83d\\udc4b","url":"https://docs.example/\\u00e9"}'
+          }
+        }
+      })
     ]
   ],
   [
