@@ -22,10 +22,10 @@ BELLCAST := node src/cli/main.ts
 export TARGET_URL ?= $(filter http%,$(BASE_URL))
 TESTS := $(if $(TARGET_URL),test/conformance,test/unit test/integration test/conformance)
 
-.PHONY: help install run dev check fmt test e2e bench streams listen audit dead restore rebuild keys
+.PHONY: help install run dev check fmt test e2e bench streams listen audit dead restore rebuild permissions keys
 
 help: ## List the targets.
-	@awk -F ': .*## ' '/^[a-z0-9]+:.* ## / { printf "  %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ': .*## ' '/^[a-z0-9]+:.* ## / { printf "  %-11s %s\n", $$1, $$2 }' Makefile
 
 install: $(PACKAGES) ## Fetch what is missing: Node 24, npm packages.
 
@@ -86,6 +86,9 @@ restore: install ## Put back subscriptions wrongly called gone: make restore ARG
 
 rebuild: install ## Delete the buckets and make them again from the streams (stop the service first).
 	@$(BELLCAST) rebuild $(ARGS)
+
+permissions: install ## Who may publish on a channel: make permissions ARGS="grant news basicauth:..." (or list, revoke).
+	@$(BELLCAST) permissions $(or $(ARGS),list)
 
 keys: install ## Make the secrets of a service beside an existing NATS: make keys > .env
 	@$(BELLCAST) keys

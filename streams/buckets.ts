@@ -1,4 +1,4 @@
-// The KV buckets: projections that queries and fan-out read. All but `cache` are disposable: `bellcast rebuild` makes them anew.
+// The KV buckets: projections that queries and fan-out read. All but the last two are disposable: `bellcast rebuild` makes them anew.
 import type { BucketSpec } from "./spec.ts"
 import { type ChannelToken, shardPath, type UserToken } from "./tokens.ts"
 
@@ -13,6 +13,8 @@ export const buckets = {
   channels: { name: "bellcast_channels", maxBytes: 128 * mebibyte, maxValueBytes: 4096, ttlMillis: 0 },
   /** Progress of each broadcast; after five weeks its final counts stand in LOG only. */
   broadcasts: { name: "bellcast_broadcasts", maxBytes: 256 * mebibyte, maxValueBytes: 4096, ttlMillis: 35 * 24 * 60 * 60_000 },
+  /** Who may publish on a channel, beside those whom the settings name for all. Written by `bellcast permissions`; not a projection. */
+  permissions: { name: "bellcast_permissions", maxBytes: 64 * mebibyte, maxValueBytes: 65_536, ttlMillis: 0 },
   /** Short-lived things that all gateways share: verified tokens, page tokens, leases. Not a projection. */
   cache: { name: "bellcast_cache", maxBytes: 128 * mebibyte, maxValueBytes: 65_536, ttlMillis: 24 * 60 * 60_000 }
 } as const satisfies Record<string, BucketSpec>
@@ -33,6 +35,7 @@ export const keys = {
   channelRegistrations: (channel: ChannelToken): string => `${channel}.registrations`,
   channelPushes: (channel: ChannelToken): string => `${channel}.pushes`,
   broadcast: (broadcast: number): string => String(broadcast),
+  publishers: (channel: ChannelToken): string => `${channel}.publishers`,
   lease: (holder: string): string => `lease.${holder}`
 } as const
 

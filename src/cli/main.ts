@@ -10,13 +10,23 @@ import { auditCommand } from "./audit.ts"
 import { deadCommand } from "./dead.ts"
 import { keysCommand } from "./keys.ts"
 import { listenCommand } from "./listen.ts"
+import { permissionsCommand } from "./permissions.ts"
 import { rebuildCommand } from "./rebuild.ts"
 import { restoreCommand } from "./restore.ts"
 import { streamsCommand } from "./streams.ts"
 
 const bellcast = Command.make("bellcast").pipe(
   Command.withDescription("Operate and try out a Bellcast service"),
-  Command.withSubcommands([listenCommand, auditCommand, deadCommand, streamsCommand, rebuildCommand, restoreCommand, keysCommand])
+  Command.withSubcommands([
+    listenCommand,
+    auditCommand,
+    deadCommand,
+    streamsCommand,
+    rebuildCommand,
+    restoreCommand,
+    permissionsCommand,
+    keysCommand
+  ])
 )
 
 /** Verbs read the settings of the service; with a file that says something else than was meant they might work on another NATS. */

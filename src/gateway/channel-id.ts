@@ -5,8 +5,10 @@ import { refuseFaults } from "./faults.ts"
 
 const channelIdBytesMax = 255
 
+export const isChannelId = (id: string): boolean => id !== "" && Buffer.byteLength(id) <= channelIdBytesMax
+
 export const channelIdOf = (params: Readonly<Record<string, string>>): Effect.Effect<string, Refused> => {
   const id = params["channel"] ?? ""
-  if (Buffer.byteLength(id) <= channelIdBytesMax) return Effect.succeed(id)
+  if (isChannelId(id)) return Effect.succeed(id)
   return refuseFaults([{ location: "path", name: null, description: `Invalid channel id: at most ${channelIdBytesMax} bytes` }])
 }

@@ -26,7 +26,7 @@ export interface Whole {
 }
 
 export interface Operation<I> {
-  /** `publisher`: a caller whom the settings name. */
+  /** `publisher`: a caller whom the settings name, or an operator for the channel in the path. */
   readonly access: "anyone" | "caller" | "publisher"
   /** Whether Accept must allow JSON. */
   readonly negotiates?: boolean

@@ -24,6 +24,7 @@ import { type Fault, faultAnswer, refuse, refuseFaults } from "./faults.ts"
 import { docsUrl, originOf, versionOf } from "./links.ts"
 import { acceptsJson, isJson, notAcceptable, unsupported } from "./media.ts"
 import { type AnyOperation, type Endpoint, operationOf } from "./operation.ts"
+import { mayPublish } from "./publishers.ts"
 import { type Route, routeOf } from "./routing.ts"
 import { GatewaySettings } from "./settings.ts"
 import { summarize, type Trace } from "./summary.ts"
@@ -61,7 +62,7 @@ const checkMedia = (ask: Ask, { negotiates, takesJson }: AnyOperation): Refused 
 }
 
 /** Step 7. */
-const admit = Effect.fnUntraced(function* (ask: Ask, { access }: AnyOperation, trace: Trace) {
+const admit = Effect.fnUntraced(function* (ask: Ask, { access }: AnyOperation, channel: string, trace: Trace) {
   if (access === "anyone") return undefined
   const identity = yield* Identity
   const caller = yield* identity.identify(ask.headers)
@@ -70,10 +71,7 @@ const admit = Effect.fnUntraced(function* (ask: Ask, { access }: AnyOperation, t
     const challenges = identity.policies.map(({ challenge }) => challenge).join(", ")
     return yield* refuse("unauthenticated", { headers: challenges === "" ? {} : { "WWW-Authenticate": challenges } })
   }
-  const { channelWritePrincipals } = yield* Settings
-  if (access === "publisher" && !caller.principals.some((principal) => channelWritePrincipals.includes(principal))) {
-    return yield* refuse("forbidden")
-  }
+  if (access === "publisher" && !(yield* mayPublish(caller, channel))) return yield* refuse("forbidden")
   return caller
 })
 
@@ -94,7 +92,7 @@ const judge = Effect.fnUntraced(function* (ask: Ask, route: Route, origin: strin
   }
   const media = checkMedia(ask, operation)
   if (media !== undefined) return yield* media
-  const caller = yield* admit(ask, operation, trace)
+  const caller = yield* admit(ask, operation, params["channel"] ?? "", trace)
   const { origin: from } = ask.headers
   if (from !== undefined && allowedOrigin(from, settings.corsOrigins) === undefined) return yield* refuseFaults([foreignOrigin])
   const call: Call = { ask, caller, params, query, rootUrl }

@@ -51,7 +51,9 @@ export const gatewayLayer = Layer.unwrap(
     const settings = yield* Settings
     const { channelWritePrincipals, host, port } = settings
     if (channelWritePrincipals.length === 0) {
-      yield* Effect.logWarning("nobody may publish over HTTP: BELLCAST_CHANNEL_WRITE_PRINCIPALS is empty")
+      yield* Effect.logWarning(
+        "BELLCAST_CHANNEL_WRITE_PRINCIPALS is empty: over HTTP nobody may publish but whom `bellcast permissions` names for a channel"
+      )
     }
     const gateway = yield* GatewaySettings
     const server = NodeHttpServer.layerServer(() => makeServer((target) => unknownMethod(target, gateway)), {

@@ -36,7 +36,7 @@ describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
     for (const [i, each] of [list, broadcast, registration, batch].entries()) {
       check(answers[i]!, each, { status: 503, errno: 201, headers: { "Retry-After": /^\d+$/ } })
     }
-    check(answers[4]!, health, { status: 503, exactly: { storage: false, cache: false } })
+    check(answers[4]!, health, { status: 503, exactly: { storage: false, cache: false, permission: false } })
     for (const path of ["/__lbheartbeat__", "/"]) check(await api.send({ method: "GET", path }), { method: "GET" }, { status: 200 })
   })
 
@@ -46,7 +46,10 @@ describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
     const api = apiOf(service)
     const put = { method: "PUT", path: `/channels/${api.channel}/registration` }
     check(await api.send(put), put, { status: 503, errno: 201 })
-    check(await api.send({ method: "GET", path: "/__heartbeat__" }), put, { status: 503, exactly: { storage: false, cache: true } })
+    check(await api.send({ method: "GET", path: "/__heartbeat__" }), put, {
+      status: 503,
+      exactly: { storage: false, cache: true, permission: true }
+    })
     await using _projector = await startOwn(nats.url, { roles: "projection" })
     await expect.poll(async () => (await api.send({ method: "GET", path: "/__heartbeat__" })).status, { timeout: 10_000 }).toBe(200)
     await expect.poll(async () => (await api.send(put)).status, { timeout: 10_000 }).toBe(202)

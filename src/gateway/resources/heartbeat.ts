@@ -31,6 +31,10 @@ const cache = Effect.gen(function* () {
   return ((yield* buckets.get("cache", key))?.value as { probe?: number } | undefined)?.probe === probe
 })
 
+const permission = Effect.gen(function* () {
+  return (yield* (yield* Buckets).get("permissions", metaKey)) !== undefined
+})
+
 /** A check that fails, throws or does not end in time is false. */
 const within = <E, R>(seconds: number, name: string, check: Effect.Effect<boolean, E, R>) =>
   check.pipe(
@@ -38,7 +42,7 @@ const within = <E, R>(seconds: number, name: string, check: Effect.Effect<boolea
     Effect.catchCause((cause) => Effect.as(Effect.logWarning(`heartbeat: ${name} fails`, cause), false))
   )
 
-const Health = Schema.Struct({ storage: Schema.Boolean, cache: Schema.Boolean })
+const Health = Schema.Struct({ storage: Schema.Boolean, cache: Schema.Boolean, permission: Schema.Boolean })
 
 export const heartbeatGet: Operation<void> = {
   access: "anyone",
@@ -46,7 +50,11 @@ export const heartbeatGet: Operation<void> = {
   run: Effect.fnUntraced(function* () {
     const { heartbeatTimeoutSeconds } = yield* GatewaySettings
     const health = yield* Effect.all(
-      { storage: within(heartbeatTimeoutSeconds, "storage", storage), cache: within(heartbeatTimeoutSeconds, "cache", cache) },
+      {
+        storage: within(heartbeatTimeoutSeconds, "storage", storage),
+        cache: within(heartbeatTimeoutSeconds, "cache", cache),
+        permission: within(heartbeatTimeoutSeconds, "permission", permission)
+      },
       { concurrency: "unbounded" }
     )
     return ok(health, {}, Object.values(health).every(Boolean) ? 200 : 503)

@@ -119,7 +119,7 @@ export const operational: ReadonlyArray<Case> = [
   define({
     name: "is in good health",
     request: { method: "GET", path: "/__heartbeat__", as: null },
-    expected: { status: 200, exactly: { storage: true, cache: true } }
+    expected: { status: 200, exactly: { storage: true, cache: true, permission: true } }
   }),
   define({ name: "is there", request: { method: "GET", path: "/__lbheartbeat__", as: null }, expected: { status: 200, exactly: {} } }),
   define({

@@ -1,0 +1,95 @@
+// Publishers whom an operator names for one channel: they may publish there at once and nowhere else, and no longer once that is taken back.
+import { createHmac } from "node:crypto"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { startNats, type TestNats } from "#test/nats.ts"
+import { type Service, secretEnvironment, startService } from "#test/service.ts"
+import { spawnCli } from "#test/spawn-cli.ts"
+
+const basic = (pair: string) => `Basic ${Buffer.from(pair).toString("base64")}`
+const idOf = (pair: string) => `basicauth:${createHmac("sha256", secretEnvironment.BELLCAST_USERID_HMAC_SECRET).update(pair).digest("hex")}`
+
+const anna = "anna:secret"
+const bert = "bert:secret"
+
+describe("a publisher named for a channel", () => {
+  let nats: TestNats
+  let service: Service
+  beforeAll(async () => {
+    nats = await startNats()
+    service = await startService({
+      natsUrl: nats.url,
+      roles: "gateway,projection",
+      env: { BELLCAST_CHANNEL_WRITE_PRINCIPALS: idOf("root:secret") }
+    })
+  }, 60_000)
+  afterAll(async () => {
+    await service.stop()
+    await nats[Symbol.asyncDispose]()
+  })
+
+  const permissions = async (...args: ReadonlyArray<string>) => {
+    await using cli = spawnCli(["permissions", ...args], { BELLCAST_NATS_URL: nats.url })
+    const code = await cli.exit()
+    return { code, ...cli.output }
+  }
+  const publish = async (pair: string, channel: string) =>
+    (await fetch(`${service.url}/channels/${encodeURIComponent(channel)}`, { method: "POST", headers: { authorization: basic(pair) } }))
+      .status
+
+  // Names that are special: to NATS, to buckets, to our own keys.
+  for (const channel of ["news", "a.b *>", "meta", "ü=2F"]) {
+    it(`may publish on ${channel} from then on until it is taken back, and on no other channel`, async () => {
+      expect(await publish(anna, channel)).toBe(403)
+      expect(await permissions("grant", channel, idOf(anna))).toMatchObject({
+        code: 0,
+        stdout: `${idOf(anna)} may publish on ${channel}\n`
+      })
+      expect(await publish(anna, channel)).toBe(202)
+      expect(await publish(bert, channel)).toBe(403)
+      expect(await publish(anna, `${channel}s`)).toBe(403)
+      expect((await permissions("grant", channel, idOf(bert))).code).toBe(0)
+      expect(await publish(bert, channel)).toBe(202)
+      expect(
+        (await permissions("list", channel, "--json")).stdout
+          .trimEnd()
+          .split("\n")
+          .map((line) => JSON.parse(line))
+      ).toEqual([idOf(anna), idOf(bert)].sort().map((principal) => ({ channel, principal })))
+      expect((await permissions("revoke", channel, idOf(anna))).code).toBe(0)
+      expect(await publish(anna, channel)).toBe(403)
+      expect(await publish(bert, channel)).toBe(202)
+      expect(await publish("root:secret", channel)).toBe(202)
+    })
+  }
+
+  it("may ask what became of a broadcast there", async () => {
+    await permissions("grant", "weather", idOf(anna))
+    const headers = { authorization: basic(anna) }
+    const posted = await fetch(`${service.url}/channels/weather`, { method: "POST", headers })
+    const location = posted.headers.get("location")!
+    expect((await fetch(location, { headers })).status).toBe(200)
+    expect((await fetch(location, { headers: { authorization: basic(bert) } })).status).toBe(403)
+  })
+
+  it("may be every user", async () => {
+    await permissions("grant", "town-hall", "system.Authenticated")
+    expect(await publish(bert, "town-hall")).toBe(202)
+    expect((await fetch(`${service.url}/channels/town-hall`, { method: "POST" })).status).toBe(401)
+  })
+
+  it("is not named by what is no principal or no channel, and nothing changes twice", async () => {
+    expect(await permissions("grant", "news", "anna")).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^bellcast: a principal is /)
+    })
+    expect(await permissions("grant", "news/eu", idOf(anna))).toMatchObject({ code: 1, stderr: expect.stringMatching(/no slash/) })
+    expect(await permissions("revoke", "nobody-here", idOf(anna))).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/nothing to change/)
+    })
+    await using elsewhere = await startNats()
+    await using cli = spawnCli(["permissions", "list", "--nats", elsewhere.url])
+    expect(await cli.exit()).toBe(1)
+    expect(cli.output.stderr).toMatch(/start the service once/)
+  })
+})
