@@ -23,11 +23,8 @@ const loopbackHosts = new Set(["localhost", "127.0.0.1", "[::1]"])
 /** Names that never leave a machine or a site (RFC 6761, 6762, 8375, 9476). */
 const localSuffixes = ["localhost", "local", "internal", "home.arpa", "alt", "invalid", "test", "onion"]
 
-// The URL parser repairs much: slashes that are missing or too many, backslashes, spaces. What needs repair is refused, so that
-// everybody who reads the address later reads the same.
-const plainUrl = /^https?:\/\/[^/\\?#]+([/?][^\\]*)?$/i
-// biome-ignore lint/suspicious/noControlCharactersInRegex: the URL parser drops them silently
-const blanks = /[\u0000-\u0020]/
+/** Printable ASCII but for the backslash, which the URL parser takes for a slash. */
+const plain = /^[\x21-\x5b\x5d-\x7e]+$/
 
 /** URL has normalised every spelling of an IPv4 address (decimal, hex, octal, full width) to this one by then. */
 const isAddress = (hostname: string): boolean => hostname.startsWith("[") || /^\d+(\.\d+){3}$/.test(hostname)
@@ -49,20 +46,29 @@ const matches = (hostname: string, pattern: string): boolean => {
   return hostname === normalHost(pattern)
 }
 
-/** Why this address may not be subscribed, or undefined when it may. */
-export const checkEndpoint = (endpoint: string, policy: EndpointPolicy): string | undefined => {
-  if (endpoint.length > endpointLengthMax) return `Must be at most ${endpointLengthMax} characters long`
-  if (blanks.test(endpoint) || endpoint.includes("#") || !URL.canParse(endpoint) || !plainUrl.test(endpoint)) {
-    return endpoint.includes("#") && URL.canParse(endpoint) ? "Must not have a fragment" : "Must be a URL"
-  }
-  const { hostname, password, port, protocol, username } = new URL(endpoint)
-  const authority = endpoint.slice(endpoint.indexOf("//") + 2).split(/[/?]/, 1)[0] ?? ""
-  if (username !== "" || password !== "" || authority.includes("@")) return "Must not carry credentials"
-  if (policy.allowLoopback && loopbackHosts.has(hostname)) return undefined
+const faultOfHost = ({ hostname, port, protocol }: URL, hosts: ReadonlyArray<string>): string | undefined => {
   if (protocol !== "https:") return "Must be an https URL"
   if (isAddress(hostname)) return "Must name its host, not an IP address"
   if (hostname.endsWith(".")) return "Must not have a host that ends in a dot"
   if (port !== "") return "Must use the default port"
-  if ([...knownPushHosts, ...policy.hosts].some((pattern) => matches(hostname, pattern))) return undefined
-  return "Must be at a push service that this server knows"
+  const known = [...knownPushHosts, ...hosts].some((pattern) => matches(hostname, pattern))
+  return known ? undefined : "Must be at a push service that this server knows"
+}
+
+/**
+ * Why this address may not be subscribed, or undefined when it may. The URL parser repairs much (capitals, slashes too few or too many, other
+ * digits, escapes in the host, the default port); what needs repair is refused, so that everybody who reads the address later reads the same,
+ * and each push service has one spelling.
+ */
+export const checkEndpoint = (endpoint: string, policy: EndpointPolicy): string | undefined => {
+  if (endpoint.length > endpointLengthMax) return `Must be at most ${endpointLengthMax} characters long`
+  if (!URL.canParse(endpoint)) return "Must be a URL"
+  if (!plain.test(endpoint)) return "Must be a URL of printable ASCII characters, without a backslash"
+  if (endpoint.includes("#")) return "Must not have a fragment"
+  const url = new URL(endpoint)
+  if (url.username !== "" || url.password !== "") return "Must not carry credentials"
+  const isLoopback = policy.allowLoopback && loopbackHosts.has(url.hostname) && /^https?:$/.test(url.protocol)
+  const fault = isLoopback ? undefined : faultOfHost(url, policy.hosts)
+  if (fault !== undefined) return fault
+  return endpoint.startsWith(`${url.origin}/`) ? undefined : `Must be written in its plain form, which begins with ${url.origin}/`
 }

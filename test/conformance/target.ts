@@ -21,7 +21,7 @@ export const targetUrl = process.env["TARGET_URL"] || undefined
 const env = {
   BELLCAST_USERID_HMAC_SECRET: secret,
   BELLCAST_CHANNEL_WRITE_PRINCIPALS: `basicauth:${createHmac("sha256", secret).update(publisher).digest("hex")}`,
-  BELLCAST_PUSH_HOSTS: "push.example.com, xn--9ca.com, *.example.org",
+  BELLCAST_PUSH_HOSTS: "push.example.com, *.example.org",
   BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "false"
 }
 

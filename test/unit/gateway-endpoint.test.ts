@@ -18,8 +18,7 @@ describe("without settings", () => {
     "https://updates.push.services.mozilla.com/wpush/v2/abc",
     "https://web.push.apple.com/abc",
     "https://eu.push.apple.com/abc",
-    "https://db5.notify.windows.com/w/?token=abc%2b",
-    "HTTPS://FCM.googleapis.com:443/x"
+    "https://db5.notify.windows.com/w/?token=abc%2b"
   ]) {
     takes(endpoint, strict)
   }
@@ -46,7 +45,7 @@ describe("without settings", () => {
 
 describe("with any public host allowed", () => {
   takes("https://push.example.com/x", open)
-  takes("https://é.com/é", open)
+  takes("https://xn--9ca.com/%C3%A9", open)
   for (const endpoint of [
     "https://127.0.0.1/x",
     "https://127.1/x",
@@ -69,16 +68,63 @@ describe("with any public host allowed", () => {
   }
 })
 
+describe("in another spelling than its own", () => {
+  const plainForm = "Must be written in its plain form, which begins with https://fcm.googleapis.com/"
+  for (const endpoint of [
+    "HTTPS://fcm.googleapis.com/x",
+    "https://FCM.googleapis.com/x",
+    "https://fcm.googleapis.com:443/x",
+    "https://fcm.googleapis.com:/x",
+    "https://fcm%2Egoogleapis.com/x",
+    "https://%66cm.googleapis.com/x",
+    "https://@fcm.googleapis.com/x",
+    "https://:@fcm.googleapis.com/x",
+    "https:fcm.googleapis.com/x",
+    "https:/fcm.googleapis.com/x",
+    "https:///fcm.googleapis.com/x",
+    "https://fcm.googleapis.com",
+    "https://fcm.googleapis.com?x"
+  ])
+    it(`${endpoint} is told the plain one`, () => assert.equal(checkEndpoint(endpoint, strict), plainForm))
+  const ascii = "Must be a URL of printable ASCII characters, without a backslash"
+  for (const endpoint of [
+    "https://fcm。googleapis.com/x",
+    "https://ｆｃｍ.googleapis.com/x",
+    "https://fcm.google\u00adapis.com/x",
+    "https://é.com/x",
+    "https://fcm.googleapis.com/é",
+    "https://fcm.googleapis.com/\u{1f600}",
+    "https://fcm.googleapis.com/\u007f",
+    "https://fcm.googleapis.com\\x",
+    "https://fcm.googleapis.com/\\evil.example"
+  ])
+    it(`${JSON.stringify(endpoint)} is told what characters there are`, () => assert.equal(checkEndpoint(endpoint, strict), ascii))
+  for (const endpoint of [
+    "HTTP://localhost:8080/x",
+    "http://LOCALHOST:8080/x",
+    "http://localhost:80/x",
+    "http://127.1:8080/x",
+    "http://localhost:8080"
+  ])
+    refuses(endpoint, development)
+})
+
 describe("in development", () => {
   for (const endpoint of ["http://localhost:8080/x", "https://127.0.0.1:1/x", "http://[::1]:9/x"]) takes(endpoint, development)
-  for (const endpoint of ["http://127.0.0.2/x", "http://10.0.0.1/x", "http://fcm.googleapis.com/x", "http://localhost.evil.example/x"]) {
+  for (const endpoint of [
+    "http://127.0.0.2/x",
+    "http://10.0.0.1/x",
+    "http://fcm.googleapis.com/x",
+    "http://localhost.evil.example/x",
+    "ftp://localhost/x"
+  ]) {
     refuses(endpoint, development)
   }
 })
 
 describe("with hosts of its own", () => {
   const own = { hosts: ["push.example.org", "*.example.net", "É.com"], allowLoopback: false }
-  for (const endpoint of ["https://push.example.org/x", "https://a.b.example.net/x", "https://é.com/x"]) takes(endpoint, own)
+  for (const endpoint of ["https://push.example.org/x", "https://a.b.example.net/x", "https://xn--9ca.com/x"]) takes(endpoint, own)
   for (const endpoint of ["https://example.org/x", "https://example.net/x", "https://badexample.net/x"]) refuses(endpoint, own)
 })
 
@@ -106,6 +152,7 @@ it("only ever takes what every reader of the URL takes to an allowed host", () =
       const endpoint = parts.join("")
       if (checkEndpoint(endpoint, strict) !== undefined) return
       const { hash, host, password, protocol, username } = new URL(endpoint)
+      assert.isTrue(endpoint.startsWith(`https://${host}/`))
       assert.deepEqual({ hash, password, protocol, username }, { hash: "", password: "", protocol: "https:", username: "" })
       assert.include(knownPushHosts as ReadonlyArray<string>, host)
     }),
