@@ -81,7 +81,7 @@ audit: install ## What became of every push of a broadcast: make audit BROADCAST
 dead: install ## The pushes that were given up: make dead, or make dead BROADCAST=3.
 	@$(BELLCAST) dead $(BROADCAST) $(ARGS)
 
-restore: install ## Put back subscriptions wrongly called gone: make restore ARGS="--from 2026-11-20T09:00:00Z".
+restore: install ## Put back subscriptions wrongly called gone or suspended: make restore ARGS="--from 2026-11-20T09:00:00Z".
 	@$(BELLCAST) restore $(ARGS)
 
 rebuild: install ## Delete the buckets and make them again from the streams (stop the service first).

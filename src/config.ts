@@ -77,6 +77,11 @@ export const settings = {
   pushTimeoutMillis: within("BELLCAST_PUSH_TIMEOUT_MILLIS", 100, 60_000).pipe(withDefault(10_000)),
   /** How long a push service that refuses our credentials is left alone before a push tries again. */
   breakerOpenMillis: within("BELLCAST_BREAKER_OPEN_MILLIS", 10, 3_600_000).pipe(withDefault(60_000)),
+  /**
+   * Of the strikes against one subscription, the least time between two; three over more than three times as long suspend it. With 8 hours
+   * nothing that passes within a day costs anybody a subscription.
+   */
+  strikeIntervalMillis: within("BELLCAST_STRIKE_INTERVAL_MILLIS", 10, 604_800_000).pipe(withDefault(28_800_000)),
   /** DEVELOPMENT ONLY: lets subscriptions point at this machine over plain http. Anyone who may subscribe could then reach local services. */
   allowLoopbackEndpoints: Config.Boolean("BELLCAST_ALLOW_LOOPBACK_ENDPOINTS").pipe(withDefault(false)),
   /** Hosts of push services beside the known ones; `*.example.org` takes every subdomain. */

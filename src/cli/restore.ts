@@ -1,9 +1,10 @@
-// `bellcast restore --from TIME`: puts back subscriptions that push services called gone, when that was wrong. What its user removed stays
-// removed, and who has subscribed again is left alone. Never shows an endpoint or a key.
+// `bellcast restore --from TIME`: puts back subscriptions that push services called gone, and sends again to suspended ones, when that was
+// wrong. What its user removed stays removed, and who has subscribed again is left alone. Never shows an endpoint or a key.
 import { Clock, Config, Console, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import { emptyList, nextTimestamp, type SubscriptionList, type SubscriptionPut } from "#domain/subscription.ts"
+import { causeOf, emptyList, nextTimestamp, type SubscriptionList, type SubscriptionPut } from "#domain/subscription.ts"
 import { Buckets } from "#log/bucket.ts"
+import type { LogUnavailable } from "#log/errors.ts"
 import { Log, type Stored } from "#log/log.ts"
 import { keys } from "#streams/buckets.ts"
 import { filters, parseSubscription, subjects } from "#streams/subjects.ts"
@@ -16,14 +17,26 @@ export interface RestoreOptions {
   readonly to: number
   /** Only subscriptions at these push services; none: all. */
   readonly hosts: ReadonlyArray<string>
+  /** Only those removed for these causes, or `suspended`; none: all. */
+  readonly causes: ReadonlyArray<string>
   readonly dryRun: boolean
   readonly subscriptionsPerUserMax: number
 }
+
+const suspended = "suspended"
+const causes = ["gone", "key-mismatch", "invalid-key", suspended] as const
 
 interface Removal {
   readonly id: string
   /** Sequence of the put that stored what was removed. */
   readonly generation: number
+  /** Why it was removed, or that it is {@link suspended}. */
+  readonly cause: string
+}
+
+/** A removal and the put that it was of. */
+interface Found extends Removal {
+  readonly put: SubscriptionPut
 }
 
 /** How long the buckets may be behind LOG; longer, and nobody keeps them. */
@@ -32,8 +45,8 @@ const lookAgainMillis = 50
 /** Users at a time. Those of one user go one after the other: each expects the one before. */
 const usersAtOnce = 16
 
-/** What was removed by a push service's word in the time range and is removed still, by user, with the last sequence of each such user. */
-const findRemovals = Effect.fnUntraced(function* ({ from, to }: RestoreOptions) {
+/** What a push service's word removed, or strikes suspended, in the time range, and is so still; by user, with the last sequence of each. */
+const findRemovals = Effect.fnUntraced(function* ({ causes, from, to }: RestoreOptions) {
   const log = yield* Log
   const standing = new Map<string, number>()
   const removed = new Map<UserToken, Map<string, Removal>>()
@@ -51,13 +64,22 @@ const findRemovals = Effect.fnUntraced(function* ({ from, to }: RestoreOptions) 
       standing.set(`${user}.${message.id}`, seq)
     }
     if (message.type === "subscription.delete/1") for (const { id } of message.removed) drop(id)
-    if (message.type === "subscription.gone/1" && standing.get(`${user}.${message.id}`) === message.generation) {
+    const found = (removal: Removal) => {
+      if (at < from || at >= to || (causes.length > 0 && !causes.includes(removal.cause))) return
+      if (!removed.has(user)) removed.set(user, new Map())
+      removed.get(user)!.set(removal.id, removal)
+    }
+    const isStanding = ({ generation, id }: { readonly id: string; readonly generation: number }) =>
+      standing.get(`${user}.${id}`) === generation
+    if (message.type === "subscription.gone/1" && isStanding(message)) {
       const { generation, id } = message
       drop(id)
-      if (at < from || at >= to) return
-      if (!removed.has(user)) removed.set(user, new Map())
-      removed.get(user)!.set(id, { id, generation })
+      found({ id, generation, cause: causeOf(message) })
     }
+    if (message.type === "subscription.suspended/1" && isStanding(message)) {
+      found({ id: message.id, generation: message.generation, cause: suspended })
+    }
+    if (message.type === "subscription.cleared/1" && isStanding(message)) removed.get(user)?.delete(message.id)
   }
   yield* log.replay("log", [filters.subscriptions], (stored) => Effect.sync(() => fold(stored)))
   return [...removed].map(([user, each]) => ({ user, removals: [...each.values()], seq: lastSeq.get(user)! }))
@@ -80,45 +102,53 @@ const listAt = Effect.fnUntraced(function* (user: UserToken, seq: number) {
 export const restore = Effect.fn("Cli.restore")(function* (options: RestoreOptions) {
   const log = yield* Log
   const { dryRun, hosts, subscriptionsPerUserMax } = options
-  const counts = { restored: 0, users: 0, full: 0, changed: 0 }
+  const counts = { restored: 0, users: 0, full: 0, changed: 0, causes: new Map<string, number>() }
+  const restored = ({ cause }: Removal) => {
+    counts.restored += 1
+    counts.causes.set(cause, (counts.causes.get(cause) ?? 0) + 1)
+  }
 
   const isAt = ({ data }: SubscriptionPut) => hosts.length === 0 || hosts.some((host) => URL.parse(data.endpoint)?.hostname === host)
 
-  const putOf = Effect.fnUntraced(function* ({ generation }: Removal) {
-    const message = (yield* log.at("log", generation))?.message
-    return message?.type === "subscription.put/1" && isAt(message) ? [message] : []
+  const withPut = Effect.fnUntraced(function* (removal: Removal): Effect.fn.Return<ReadonlyArray<Found>, LogUnavailable> {
+    const message = (yield* log.at("log", removal.generation))?.message
+    return message?.type === "subscription.put/1" && isAt(message) ? [{ ...removal, put: message }] : []
   })
 
+  /** The message that undoes it; undefined: the user has as many subscriptions as may be. */
+  const undoing = ({ cause, generation, id, put: { data, user: name, vapidKey } }: Found, list: SubscriptionList, now: number) => {
+    if (cause === suspended) return { type: "subscription.cleared/1", body: { id, generation, by: "operator", at: now } } as const
+    if (Object.keys(list.subscriptions).length >= subscriptionsPerUserMax) return undefined
+    const key = vapidKey === undefined ? {} : { vapidKey }
+    return { type: "subscription.put/1", body: { user: name, id, data, ...key, lastModified: nextTimestamp(list, now) } } as const
+  }
+
   /** What the user does meanwhile wins: then nothing more is put back. */
-  const restoreUser = Effect.fnUntraced(function* (user: UserToken, puts: ReadonlyArray<SubscriptionPut>, lastSeq: number) {
+  const restoreUser = Effect.fnUntraced(function* (user: UserToken, all: ReadonlyArray<Found>, lastSeq: number) {
     let expect = lastSeq
-    for (const [i, { data, id, user: name, vapidKey }] of puts.entries()) {
-      const list = yield* listAt(user, expect)
-      if (Object.keys(list.subscriptions).length >= subscriptionsPerUserMax) {
-        counts.full += puts.length - i
-        return
+    for (const [i, found] of all.entries()) {
+      const message = undoing(found, yield* listAt(user, expect), yield* Clock.currentTimeMillis)
+      if (message === undefined) {
+        counts.full += 1
+        continue
       }
-      const lastModified = nextTimestamp(list, yield* Clock.currentTimeMillis)
-      const body = { user: name, id, data, ...(vapidKey === undefined ? {} : { vapidKey }), lastModified }
-      const headers = { "Bellcast-By": "restore" }
-      const appended = yield* log
-        .append("log", { subject: subjects.subscription(user), type: "subscription.put/1", body, expect, headers })
-        .pipe(Effect.catchTag("AppendConflict", () => Effect.void))
+      const append = { subject: subjects.subscription(user), ...message, expect, headers: { "Bellcast-By": "restore" } }
+      const appended = yield* log.append("log", append).pipe(Effect.catchTag("AppendConflict", () => Effect.void))
       if (appended === undefined) {
-        counts.changed += puts.length - i
+        counts.changed += all.length - i
         return
       }
       expect = appended.seq
-      counts.restored += 1
+      restored(found)
     }
   })
 
   const each = Effect.fnUntraced(function* ({ removals, seq, user }: Effect.Success<ReturnType<typeof findRemovals>>[number]) {
-    const puts = (yield* Effect.forEach(removals, putOf)).flat()
-    if (puts.length === 0) return
+    const all = (yield* Effect.forEach(removals, withPut)).flat()
+    if (all.length === 0) return
     counts.users += 1
-    if (dryRun) counts.restored += puts.length
-    else yield* restoreUser(user, puts, seq)
+    if (dryRun) all.forEach(restored)
+    else yield* restoreUser(user, all, seq)
   })
   yield* Effect.forEach(yield* findRemovals(options), each, { concurrency: usersAtOnce, discard: true })
   return counts
@@ -127,20 +157,26 @@ export const restore = Effect.fn("Cli.restore")(function* (options: RestoreOptio
 const flags = {
   from: Flag.Date("from").pipe(Flag.withDescription("Removed at this time or later, e.g. 2026-11-20T09:00:00Z")),
   to: Flag.Date("to").pipe(Flag.withDescription("Removed before this time"), Flag.optional),
-  cause: Flag.Literals("cause", ["gone"]).pipe(Flag.withDescription("Why they were removed"), Flag.withDefault("gone" as const)),
+  cause: Flag.Literals("cause", causes).pipe(
+    Flag.withDescription("Only those removed for this, or suspended; may be repeated"),
+    Flag.atLeast(0)
+  ),
   host: Flag.String("host").pipe(Flag.withDescription("Only those at this push service; may be repeated"), Flag.atLeast(0)),
   dryRun: Flag.Boolean("dry-run").pipe(Flag.withDescription("Only count"), Flag.withDefault(false)),
   ...natsFlags
 }
 
 /** The verb. */
-export const restoreCommand = Command.make("restore", flags, ({ cause: _, dryRun, from, host, to, ...nats }) =>
+export const restoreCommand = Command.make("restore", flags, ({ cause, dryRun, from, host, to, ...nats }) =>
   Effect.gen(function* () {
     const subscriptionsPerUserMax = yield* Config.Int("BELLCAST_SUBSCRIPTIONS_PER_USER_MAX").pipe(Config.withDefault(50), Effect.orDie)
     const range = { from: from.getTime(), to: Option.match(to, { onNone: () => Number.POSITIVE_INFINITY, onSome: (at) => at.getTime() }) }
-    const { changed, full, restored, users } = yield* restore({ ...range, hosts: host, dryRun, subscriptionsPerUserMax })
-    yield* Console.log(`${restored} subscriptions of ${users} users ${dryRun ? "would be" : "were"} restored`)
+    const done = yield* restore({ ...range, hosts: host, causes: cause, dryRun, subscriptionsPerUserMax })
+    const { changed, full, restored, users } = done
+    const byCause = [...done.causes].sort().map(([each, count]) => `${count} ${each}`)
+    const detail = byCause.length === 0 ? "" : `: ${byCause.join(", ")}`
+    yield* Console.log(`${restored} subscriptions of ${users} users ${dryRun ? "would be" : "were"} restored${detail}`)
     if (full > 0) yield* Console.log(`${full} were not: their users have as many as they may`)
     if (changed > 0) yield* Console.log(`${changed} were not: their users changed their subscriptions meanwhile; run it again`)
   }).pipe(onNats(nats))
-).pipe(Command.withDescription("Put back subscriptions that push services wrongly called gone"))
+).pipe(Command.withDescription("Put back subscriptions that were wrongly called gone, or suspended"))

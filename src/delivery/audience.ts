@@ -87,6 +87,8 @@ export const makeAudience = Effect.gen(function* () {
     const places = (yield* registrations.lists([filter], floor.registrations)).get(filter) ?? []
     const users = places.filter(({ since }) => since <= broadcast).map(({ user }) => user)
     const lists = yield* subscriptions.lists(users, floor.subscriptions)
-    return users.flatMap((user) => (lists.get(user) ?? []).filter(({ stored }) => stored.seq <= broadcast))
+    return users.flatMap((user) =>
+      (lists.get(user) ?? []).filter(({ stored }) => stored.seq <= broadcast && stored.suspended === undefined)
+    )
   })
 })

@@ -8,6 +8,7 @@ import { Sender } from "./push/send.ts"
 import { Vapid } from "./push/vapid.ts"
 import { makeRetry } from "./retry.ts"
 import { makeShard } from "./shard.ts"
+import { Strikes } from "./strikes.ts"
 
 /** Retries under way at once; the permits bound what they send. */
 const retriesInFlight = 64
@@ -29,4 +30,7 @@ export const deliveryLayer = Layer.effectDiscard(
       })
     )
   })
-).pipe(Layer.provide(Sender.layer.pipe(Layer.provide(Layer.mergeAll(PushClient.layer, Vapid.layer, Lanes.layer)))))
+).pipe(
+  Layer.provide(Strikes.layer),
+  Layer.provide(Sender.layer.pipe(Layer.provide(Layer.mergeAll(PushClient.layer, Vapid.layer, Lanes.layer))))
+)

@@ -11,6 +11,7 @@ import { type ChannelToken, originToken, type UserToken } from "#streams/tokens.
 import { makePushMetrics } from "#telemetry/metrics.ts"
 import type { Held } from "./lanes/lane.ts"
 import { type Attempted, originOf, type Target } from "./push/send.ts"
+import { Strikes } from "./strikes.ts"
 
 /** Gone, but not by the push service's word: its user removed the subscription or left the channel. */
 export const leftReason = "left"
@@ -71,6 +72,7 @@ export const makeRecord = Effect.gen(function* () {
   const log = yield* Log
   const { retryBaseMillis } = yield* Settings
   const metrics = yield* makePushMetrics
+  const strikes = yield* Strikes
   /** What is there already was written by an earlier delivery of the same job. */
   const once = <A, E, R>(effect: Effect.Effect<A, E | AppendConflict, R>) =>
     Effect.catchIf(
@@ -84,7 +86,14 @@ export const makeRecord = Effect.gen(function* () {
       .append("log", {
         subject: subjects.subscription(target.user),
         type: "subscription.gone/1",
-        body: { id: target.id, generation: target.stored.seq, broadcast: ref.broadcast, status: result.status ?? 0, at: result.at },
+        body: {
+          id: target.id,
+          generation: target.stored.seq,
+          broadcast: ref.broadcast,
+          status: result.status ?? 0,
+          cause: result.reason,
+          at: result.at
+        },
         messageId: `gone.${target.user}.${target.id}.${target.stored.seq}`
       })
       .pipe(once)
@@ -140,10 +149,11 @@ export const makeRecord = Effect.gen(function* () {
       for (const { result, target } of list) metrics.recorded(hostOf(target), result, ref.acceptedAt)
     },
 
-    /** What must be written before the outcome: a subscription the push service calls dead, and the letter of a push given up. */
+    /** What must be written before the outcome: a subscription the push service calls dead, the letter of a push given up, strikes. */
     before: Effect.fnUntraced(function* (ref: BroadcastRef, list: ReadonlyArray<Recorded>) {
       yield* forEach(list, "gone", (each) => (each.result.reason === leftReason ? Effect.void : remove(ref, each)))
       yield* forEach(list, "dead", (each) => bury(ref, each))
+      yield* strikes.weigh(ref, list)
     }),
 
     /** What must be written after it: the jobs of pushes to try again. Writing them twice changes nothing. */

@@ -48,6 +48,7 @@ export const makeRetry = Effect.fnUntraced(function* (permits: Semaphore.Semapho
     const at = yield* Clock.currentTimeMillis
     const unsent = { user: job.user, subscription: job.subscription, attempt: number, millis: 0, at }
     if (target === undefined) return { result: { ...unsent, fate: "gone", reason: leftReason } as PushResult }
+    if (target.stored.suspended !== undefined) return { target, result: { ...unsent, fate: "dead", reason: "suspended" } as PushResult }
     if (at >= job.expiresAt) return { target, result: { ...unsent, fate: "expired", reason: "expired" } as PushResult }
     const attempted = yield* sender.send(target, job, sender.seal([target], padded)[0], turn)
     const result = record.resultOf(target, job, attempted, number, yield* Clock.currentTimeMillis, yield* Random.next)

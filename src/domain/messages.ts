@@ -5,12 +5,16 @@ import { DeadLetter, RetryJob, ShardJob } from "./job.ts"
 import { depthMax, parseJson } from "./json.ts"
 import { Outcome, Plan, Progress } from "./outcome.ts"
 import { RegistrationDelete, RegistrationPut } from "./registration.ts"
+import { SubscriptionCleared, SubscriptionStruck, SubscriptionSuspended } from "./strike.ts"
 import { SubscriptionDelete, SubscriptionGone, SubscriptionPut } from "./subscription.ts"
 
 export const messages = {
   "subscription.put/1": SubscriptionPut,
   "subscription.delete/1": SubscriptionDelete,
   "subscription.gone/1": SubscriptionGone,
+  "subscription.struck/1": SubscriptionStruck,
+  "subscription.suspended/1": SubscriptionSuspended,
+  "subscription.cleared/1": SubscriptionCleared,
   "registration.put/1": RegistrationPut,
   "registration.delete/1": RegistrationDelete,
   "broadcast/1": BroadcastBody,

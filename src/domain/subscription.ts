@@ -1,5 +1,6 @@
 // A user's subscriptions: the commands LOG keeps, the list they fold into, and who may change it how. Pure.
 import { Schema } from "effect"
+import type { Strikes, SubscriptionCleared, SubscriptionStruck, SubscriptionSuspended, Suspension } from "./strike.ts"
 
 /** What a browser hands out (PushSubscription.toJSON), with whatever else the client stored beside it. */
 export const SubscriptionData = Schema.StructWithRest(
@@ -25,20 +26,32 @@ export const SubscriptionDelete = Schema.Struct({
 })
 export type SubscriptionDelete = typeof SubscriptionDelete.Type
 
-/** The push service said that the subscription is dead (404 or 410). `generation` is the sequence of the put that it was sent to. */
+/**
+ * The push service said that the subscription is dead (404 or 410), or it was made with another key, or nothing can be encrypted for its own.
+ * `generation` is the sequence of the put that it was sent to, `status` 0 where nothing was sent.
+ */
 export const SubscriptionGone = Schema.Struct({
   id: Schema.String,
   generation: Schema.Int,
   broadcast: Schema.Int,
   status: Schema.Int,
+  /** A word: gone, key-mismatch, invalid-key. Older removals have none. */
+  cause: Schema.optionalKey(Schema.String),
   at: Schema.Int
 })
 export type SubscriptionGone = typeof SubscriptionGone.Type
+
+/** Why it was removed, also where that was not written down. */
+export const causeOf = ({ cause, status }: SubscriptionGone): string =>
+  cause ?? (status === 0 ? "invalid-key" : status === 404 || status === 410 ? "gone" : "key-mismatch")
 
 export type SubscriptionCommand =
   | ({ readonly type: "subscription.put/1" } & SubscriptionPut)
   | ({ readonly type: "subscription.delete/1" } & SubscriptionDelete)
   | ({ readonly type: "subscription.gone/1" } & SubscriptionGone)
+  | ({ readonly type: "subscription.struck/1" } & SubscriptionStruck)
+  | ({ readonly type: "subscription.suspended/1" } & SubscriptionSuspended)
+  | ({ readonly type: "subscription.cleared/1" } & SubscriptionCleared)
 
 export interface StoredSubscription {
   readonly data: SubscriptionData
@@ -46,6 +59,10 @@ export interface StoredSubscription {
   /** Sequence of the command that stored it. */
   readonly seq: number
   readonly lastModified: number
+  /** What is held against it; gone with the next push that arrives, or when it is stored again. Clients do not see it. */
+  readonly strikes?: Strikes
+  /** Nothing is sent to it. Clients do not see it either. */
+  readonly suspended?: Suspension
 }
 
 /** The value of a key in the bucket `subscriptions`. */
@@ -86,6 +103,16 @@ const boundTombstones = (tombstones: Record<string, number>): Record<string, num
   return Object.fromEntries(entries.sort(([, a], [, b]) => a - b).slice(-tombstonesMax))
 }
 
+/** Changes what is kept about a subscription, unless its browser has subscribed again since. Its timestamp stays: clients see no difference. */
+const replace = (
+  list: SubscriptionList,
+  { generation, id }: { readonly id: string; readonly generation: number },
+  change: (stored: StoredSubscription) => StoredSubscription
+): SubscriptionList => {
+  const stored = Object.hasOwn(list.subscriptions, id) ? list.subscriptions[id] : undefined
+  return stored?.seq === generation ? { ...list, subscriptions: { ...list.subscriptions, [id]: change(stored) } } : list
+}
+
 /** Folds one command, stored at `seq`, into the list. A command that was folded before changes nothing. */
 export const evolveList = (list: SubscriptionList, command: SubscriptionCommand, seq: number): SubscriptionList => {
   if (seq <= list.seq) return list
@@ -109,5 +136,16 @@ export const evolveList = (list: SubscriptionList, command: SubscriptionCommand,
     case "subscription.gone/1":
       // A browser that subscribed again since keeps its new subscription.
       return list.subscriptions[command.id]?.seq === command.generation ? remove(next, command.id, nextTimestamp(list, command.at)) : next
+    case "subscription.struck/1":
+      return replace(next, command, (stored) => {
+        const { at, cause, strike } = command
+        // Two workers may have seen the same, or one may have seen an older list.
+        if (stored.suspended !== undefined || strike !== (stored.strikes?.count ?? 0) + 1) return stored
+        return { ...stored, strikes: { count: strike, cause, firstAt: stored.strikes?.firstAt ?? at, lastAt: at } }
+      })
+    case "subscription.suspended/1":
+      return replace(next, command, ({ strikes: _, ...stored }) => ({ suspended: { cause: command.cause, at: command.at }, ...stored }))
+    case "subscription.cleared/1":
+      return replace(next, command, ({ strikes: _, suspended: __, ...stored }) => stored)
   }
 }

@@ -2,7 +2,7 @@
 import { Clock, Effect, Layer } from "effect"
 import type { Message } from "#domain/messages.ts"
 import { type ChannelRegistrations, emptyChannel, evolveChannel, evolveRegistration, type Registration } from "#domain/registration.ts"
-import { emptyList, evolveList, type SubscriptionList } from "#domain/subscription.ts"
+import { emptyList, evolveList, type SubscriptionCommand, type SubscriptionList } from "#domain/subscription.ts"
 import type { LogUnavailable } from "#log/errors.ts"
 import { Followers } from "#log/follow.ts"
 import { Log, type Stored } from "#log/log.ts"
@@ -17,7 +17,7 @@ type Step =
       readonly kind: "list"
       readonly key: string
       readonly seq: number
-      readonly command: Message<"subscription.put/1" | "subscription.delete/1" | "subscription.gone/1">
+      readonly command: SubscriptionCommand
     }
   | {
       readonly kind: "registration"

@@ -21,6 +21,14 @@ const latency = Metric.histogram("bellcast_push_latency_milliseconds", {
   description: "From the acceptance of a broadcast until a push has its last outcome",
   boundaries: latencyMillisBounds
 })
+const struck = Metric.counter("bellcast_subscription_strikes_total", {
+  description: "Strikes against subscriptions that could not be reached while others could, by cause and push service",
+  incremental: true
+})
+const suspended = Metric.counter("bellcast_subscriptions_suspended_total", {
+  description: "Subscriptions that nothing is sent to any more, by cause and push service",
+  incremental: true
+})
 const requests = Metric.counter("bellcast_http_requests_total", {
   description: "HTTP requests by method, endpoint and status; those inside a batch count one by one as well",
   incremental: true
@@ -66,6 +74,18 @@ export const makePushMetrics = Effect.gen(function* () {
       countPush({ fate, host: labelOf(host) }, 1)
       if (fate !== "retrying") observe({ fate }, Math.max(0, at - acceptedAt))
     }
+  }
+})
+
+/** What delivery holds against subscriptions. */
+export const makeStrikeMetrics = Effect.gen(function* () {
+  const context = yield* Effect.context<never>()
+  const labelOf = hostLabel((yield* Settings).pushHosts)
+  const countStruck = series(struck, context)
+  const countSuspended = series(suspended, context)
+  return {
+    struck: (host: string, cause: string): void => countStruck({ host: labelOf(host), cause }, 1),
+    suspended: (host: string, cause: string): void => countSuspended({ host: labelOf(host), cause }, 1)
   }
 })
 

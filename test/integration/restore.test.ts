@@ -58,16 +58,17 @@ describe("a push service that called 8 of 20 gone by mistake", () => {
 
     const at = ["--from", from, "--nats", nats.url]
     const would = await run(...at, "--dry-run")
-    assert.deepEqual(would, { code: 0, stdout: "8 subscriptions of 8 users would be restored\n", stderr: "" })
+    assert.deepEqual(would, { code: 0, stdout: "8 subscriptions of 8 users would be restored: 8 gone\n", stderr: "" })
     assert.equal(await holders(service, 21), 12)
     for (const other of [
       ["--host", "push.example.org"],
+      ["--cause", "suspended", "--cause", "key-mismatch"],
       ["--to", from]
     ])
       assert.equal((await run(...at, ...other)).stdout, "0 subscriptions of 0 users were restored\n")
     assert.equal(
       (await run(...at, "--host", "push.example.org", "--host", "127.0.0.1")).stdout,
-      "8 subscriptions of 8 users were restored\n"
+      "8 subscriptions of 8 users were restored: 8 gone\n"
     )
     assert.equal((await run(...at)).stdout, "0 subscriptions of 0 users were restored\n")
 

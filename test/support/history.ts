@@ -35,7 +35,21 @@ export const foldingLayer = (url: string) =>
   )
 
 const wish = fc.record({
-  what: fc.constantFrom("register", "register", "register", "unregister", "put", "put", "delete", "gone", "malformed"),
+  what: fc.constantFrom(
+    "register",
+    "register",
+    "register",
+    "unregister",
+    "put",
+    "put",
+    "delete",
+    "gone",
+    "struck",
+    "struck",
+    "suspended",
+    "cleared",
+    "malformed"
+  ),
   user: fc.nat(11),
   channel: fc.nat(channels.length - 1),
   subscription: fc.nat(2),
@@ -63,6 +77,12 @@ const appendCommands = Effect.gen(function* () {
         const generation = puts.get(`${user}.${id}`) ?? 0
         return log.append("log", { subject, type: "subscription.gone/1", body: { id, generation, broadcast: 1, status: 410, at } })
       }
+      const of = { id, generation: puts.get(`${user}.${id}`) ?? 0, at }
+      const evidence = { ...of, broadcast: 1, cause: "unknown-host", worker: "w" }
+      if (what === "struck")
+        return log.append("log", { subject, type: "subscription.struck/1", body: { ...evidence, strike: 1 + (at % 2) } })
+      if (what === "suspended") return log.append("log", { subject, type: "subscription.suspended/1", body: evidence })
+      if (what === "cleared") return log.append("log", { subject, type: "subscription.cleared/1", body: { ...of, by: "push" } })
       if (what === "malformed") return log.append("log", { subject, type: "subscription.put/1", body: { user: name } as never })
       const data = {
         endpoint: `https://push.example.com/${user}/${i}?ü=${subscription}`,

@@ -50,6 +50,8 @@ export interface PushService extends AsyncDisposable {
   readonly subscribe: (options?: UserAgentOptions) => UserAgent
   /** Resolves as soon as the predicate holds: now, or after the request that makes it true. Rejects after the timeout. */
   readonly waitFor: (predicate: (service: PushService) => boolean, timeoutMillis?: number) => Promise<void>
+  /** Closes every connection: who sends again has to connect, and so to resolve the name. */
+  readonly disconnect: () => void
   /** Sets counts, faults and histories to zero; subscriptions and the positions of their scripts stay. */
   readonly reset: () => void
 }
@@ -153,6 +155,7 @@ export const startPushService = async (options: PushServiceOptions = {}): Promis
         waiting.add(check)
         check()
       }),
+    disconnect: () => server.closeAllConnections(),
     reset: () => {
       counts = { requests: 0, total: 0, distinct: 0, duplicates: 0 }
       faults.length = 0

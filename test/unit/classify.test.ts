@@ -82,7 +82,7 @@ const rows: ReadonlyArray<Row> = [
 
   ...[300, 301, 302, 303, 304, 307, 308].map((status): Row => [status, "dead", "redirect"]),
   [302, "dead", "redirect", { host: wns, headers: { "x-wns-status": "appthrottled" } }],
-  ...[402, 409, 418, 421, 451].map((status): Row => [status, "dead", "refused"])
+  ...[402, 409, 418, 421, 451].map((status): Row => [status, "dead", "unexpected"])
 ]
 
 const failures: ReadonlyArray<readonly [code: string, expected: OutcomeClass, reason: string]> = [
@@ -110,7 +110,8 @@ const failures: ReadonlyArray<readonly [code: string, expected: OutcomeClass, re
   ["ERR_HTTP2_STREAM_ERROR", "retry", "network"],
   ["UNKNOWN", "retry", "network"],
   ["ERR_CRYPTO_ECDH_INVALID_PUBLIC_KEY", "gone", "invalid-key"],
-  ["ENDPOINT_NOT_ALLOWED", "dead", "endpoint-not-allowed"]
+  ["ENDPOINT_NOT_ALLOWED", "dead", "endpoint-not-allowed"],
+  ["ADDRESS_NOT_ALLOWED", "dead", "address-not-allowed"]
 ]
 
 describe("an answer of a push service", () => {

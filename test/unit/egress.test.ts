@@ -118,24 +118,24 @@ describe("the lookup of a socket", () => {
   })
 
   it("refuses a name with one public and one private address, wherever the private one stands", async () => {
-    assert.strictEqual(await lookupOver([of("142.250.185.74", "10.0.0.1")])({ all: true }), "ENDPOINT_NOT_ALLOWED")
-    assert.strictEqual(await lookupOver([of("fd00::1", "142.250.185.74")])(), "ENDPOINT_NOT_ALLOWED")
+    assert.strictEqual(await lookupOver([of("142.250.185.74", "10.0.0.1")])({ all: true }), "ADDRESS_NOT_ALLOWED")
+    assert.strictEqual(await lookupOver([of("fd00::1", "142.250.185.74")])(), "ADDRESS_NOT_ALLOWED")
   })
 
   it("judges anew each time, so a name that turns private after its first answer is refused", async () => {
     const lookup = lookupOver([of("142.250.185.74"), of("127.0.0.1"), of("142.250.185.74")])
     assert.deepStrictEqual(await lookup(), ["142.250.185.74", 4])
-    assert.strictEqual(await lookup(), "ENDPOINT_NOT_ALLOWED")
+    assert.strictEqual(await lookup(), "ADDRESS_NOT_ALLOWED")
     assert.deepStrictEqual(await lookup(), ["142.250.185.74", 4])
   })
 
   it("takes a loopback address with the flag only", async () => {
-    assert.strictEqual(await lookupOver([of("127.0.0.1")])(), "ENDPOINT_NOT_ALLOWED")
+    assert.strictEqual(await lookupOver([of("127.0.0.1")])(), "ADDRESS_NOT_ALLOWED")
     assert.deepStrictEqual(await lookupOver([of("127.0.0.1")], true)(), ["127.0.0.1", 4])
   })
 
   it("refuses a name without any address, and passes on why a name was not found", async () => {
-    assert.strictEqual(await lookupOver([[]])(), "ENDPOINT_NOT_ALLOWED")
+    assert.strictEqual(await lookupOver([[]])(), "ADDRESS_NOT_ALLOWED")
     assert.strictEqual(await lookupOver([Object.assign(new Error("nope"), { code: "ENOTFOUND" })])(), "ENOTFOUND")
   })
 })

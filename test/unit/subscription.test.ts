@@ -1,7 +1,9 @@
 // The list of a user's subscriptions: what each command does, and what holds for every order of them.
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
+import { decodeMessage } from "#domain/messages.ts"
 import {
+  causeOf,
   emptyList,
   evolveList,
   nextTimestamp,
@@ -92,6 +94,85 @@ describe("a push service that calls a subscription gone", () => {
   })
 })
 
+const of = (id: string, generation: number) => ({ id, generation, broadcast: 1, cause: "unknown-host", worker: "w" })
+const struck = (id: string, generation: number, strike: number, at: number): SubscriptionCommand => ({
+  type: "subscription.struck/1",
+  ...of(id, generation),
+  strike,
+  at
+})
+const suspended = (id: string, generation: number, at: number): SubscriptionCommand => ({
+  type: "subscription.suspended/1",
+  ...of(id, generation),
+  at
+})
+const cleared = (id: string, generation: number, at = 500): SubscriptionCommand => ({
+  type: "subscription.cleared/1",
+  id,
+  generation,
+  by: "push",
+  at
+})
+
+describe("what is held against a subscription", () => {
+  const before = given(put("a", 100), put("b", 101))
+
+  it("is counted, strike after strike, and changes nothing that a client sees", () => {
+    const once = before.when(struck("a", 1, 1, 300))
+    assert.deepStrictEqual(once.subscriptions["a"]?.strikes, { count: 1, cause: "unknown-host", firstAt: 300, lastAt: 300 })
+    const twice = evolveList(once, struck("a", 1, 2, 400), 4)
+    assert.deepStrictEqual(twice.subscriptions["a"], {
+      ...{ data: data("a"), seq: 1, lastModified: 100 },
+      strikes: { count: 2, cause: "unknown-host", firstAt: 300, lastAt: 400 }
+    })
+    assert.deepStrictEqual(twice.subscriptions["b"], before.before.subscriptions["b"])
+    assert.strictEqual(twice.lastModified, 101)
+  })
+
+  it("is counted once when two workers saw it", () => {
+    const list = evolveList(before.when(struck("a", 1, 1, 300)), struck("a", 1, 1, 301), 4)
+    assert.strictEqual(list.subscriptions["a"]?.strikes?.count, 1)
+    assert.isUndefined(before.when(struck("a", 1, 2, 300)).subscriptions["a"]?.strikes)
+  })
+
+  it("ends in its suspension, the first of which stays, and in nothing more", () => {
+    const list = given(put("a", 100), struck("a", 1, 1, 200), suspended("a", 1, 300)).when(suspended("a", 1, 400))
+    const expected = { data: data("a"), seq: 1, lastModified: 100, suspended: { cause: "unknown-host", at: 300 } }
+    assert.deepStrictEqual(list.subscriptions["a"], expected)
+    assert.deepStrictEqual(evolveList(list, struck("a", 1, 1, 500), 5).subscriptions["a"], expected)
+    assert.strictEqual(list.lastModified, 100)
+  })
+
+  it("is forgotten when it is cleared or put again, and not for another generation", () => {
+    const held = given(put("a", 100), struck("a", 1, 1, 200), suspended("a", 1, 300))
+    assert.deepStrictEqual(held.when(cleared("a", 1)).subscriptions, given(put("a", 100)).before.subscriptions)
+    assert.deepStrictEqual(held.when(put("a", 102)).subscriptions["a"], { data: data("a"), seq: 4, lastModified: 102 })
+    assert.isDefined(held.when(cleared("a", 2)).subscriptions["a"]?.suspended)
+    const again = given(put("a", 100), put("a", 101))
+    for (const command of [struck("a", 1, 1, 200), suspended("a", 1, 200)])
+      assert.deepStrictEqual(again.when(command).subscriptions, again.before.subscriptions)
+  })
+
+  it("of one that is gone is nothing", () => {
+    const list = given(put("a", 100), gone("a", 1, 110))
+    for (const command of [struck("a", 1, 1, 200), suspended("a", 1, 200), cleared("a", 1), suspended("constructor", 0, 1)])
+      assert.deepStrictEqual(list.when(command), { ...list.before, seq: 3 })
+  })
+})
+
+describe("the cause of a removal", () => {
+  it("is what was written down, or what the status of an older one says", () => {
+    const removal = { id: "a", generation: 1, broadcast: 1, at: 1 }
+    assert.strictEqual(causeOf({ ...removal, status: 403, cause: "key-mismatch" }), "key-mismatch")
+    assert.deepStrictEqual(
+      [404, 410, 403, 0].map((status) => causeOf({ ...removal, status })),
+      ["gone", "gone", "key-mismatch", "invalid-key"]
+    )
+    const text = JSON.stringify({ ...removal, status: 410 })
+    assert.deepStrictEqual(decodeMessage("subscription.gone/1", text), { ...removal, status: 410, type: "subscription.gone/1" })
+  })
+})
+
 describe("tombstones", () => {
   it("are forgotten, the oldest first, beyond the number that fits into a list", () => {
     const commands = Array.from({ length: tombstonesMax + 2 }, (_, i) => [put(`s${i}`, 2 * i + 1), del([`s${i}`, 2 * i + 2])]).flat()
@@ -105,7 +186,7 @@ describe("tombstones", () => {
 
 /** What clients and push services want, in some order; the timestamps are given by the list as the gateway does. */
 const wish = fc.record({
-  what: fc.constantFrom("put", "put", "put", "delete", "deleteAll", "gone"),
+  what: fc.constantFrom("put", "put", "put", "delete", "deleteAll", "gone", "struck", "struck", "suspended", "cleared"),
   id: fc.constantFrom("a", "b", "c"),
   // A clock that stands still and runs backwards.
   now: fc.integer({ min: 0, max: 50 }),
@@ -132,12 +213,17 @@ const run = (wishes: ReadonlyArray<Wish>): ReadonlyArray<Step> => {
     const next = nextTimestamp(list, now)
     const generation = puts.filter((each) => each.id === id).at(-1 - back)?.seq ?? 0
     const ids = what === "deleteAll" ? ["a", "b", "c"] : [id]
+    const commands = {
+      put: () => put(id, next),
+      gone: () => gone(id, generation, now),
+      struck: () => struck(id, generation, 1 + skipped, now),
+      suspended: () => suspended(id, generation, now),
+      cleared: () => cleared(id, generation, now)
+    }
     const command =
-      what === "put"
-        ? put(id, next)
-        : what === "gone"
-          ? gone(id, generation, now)
-          : del(...ids.map((each, i): readonly [string, number] => [each, next + i]))
+      what === "delete" || what === "deleteAll"
+        ? del(...ids.map((each, i): readonly [string, number] => [each, next + i]))
+        : commands[what]()
     if (what === "put") puts.push({ id, seq })
     const before = list
     list = evolveList(list, command, seq)
@@ -153,7 +239,7 @@ const stamps = (list: SubscriptionList) => [
   ...Object.values(list.tombstones)
 ]
 
-describe("any order of put, delete and gone", () => {
+describe("any order of commands", () => {
   it("gives the same list however much of it is delivered again, and wherever in it that happens", () => {
     fc.assert(
       fc.property(history, fc.nat(40), fc.nat(40), fc.nat(40), (steps, a, b, c) => {
@@ -194,6 +280,24 @@ describe("any order of put, delete and gone", () => {
     fc.assert(
       fc.property(history, (steps) => {
         for (const { after } of steps) for (const id of Object.keys(after.tombstones)) assert.isUndefined(after.subscriptions[id])
+      })
+    )
+  })
+
+  it("lets what is held against a subscription change nothing but that, of the generation it names", () => {
+    const bare = (list: SubscriptionList) =>
+      Object.fromEntries(Object.entries(list.subscriptions).map(([id, { strikes: _, suspended: __, ...stored }]) => [id, stored]))
+    fc.assert(
+      fc.property(history, (steps) => {
+        for (const { after, before, command, seq } of steps) {
+          if (!/struck|suspended|cleared/.test(command.type)) continue
+          assert.deepStrictEqual({ ...after, subscriptions: bare(after) }, { ...before, seq, subscriptions: bare(before) })
+          const { id, generation } = command as { id: string; generation: number }
+          for (const [each, stored] of Object.entries(after.subscriptions)) {
+            assert.isFalse(stored.strikes !== undefined && stored.suspended !== undefined)
+            if (each !== id || stored.seq !== generation) assert.deepStrictEqual(stored, before.subscriptions[each])
+          }
+        }
       })
     )
   })

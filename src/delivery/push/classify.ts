@@ -72,6 +72,7 @@ const ofError = (code: string): Classified => {
   if (code === "ERR_CRYPTO_ECDH_INVALID_PUBLIC_KEY") return { class: "gone", reason: "invalid-key" }
   if (code === "ENDPOINT_NOT_ALLOWED") return { class: "dead", reason: "endpoint-not-allowed" }
   if (code === "KEY_RETIRED") return { class: "dead", reason: "key-retired" }
+  if (code === "ADDRESS_NOT_ALLOWED") return { class: "dead", reason: "address-not-allowed" }
   if (passing[code] !== undefined) return { class: "retry", reason: passing[code] }
   if (/CERT|SELF_SIGNED|UNABLE_TO_|ERR_TLS|ERR_SSL|DEPTH_ZERO/.test(code)) return { class: "retry", reason: "tls" }
   return { class: "retry", reason: "network" }
@@ -84,13 +85,16 @@ const isThrottled = (status: number, headers: Answered["headers"], host: string)
 
 const isPassing = (status: number): boolean => status === 408 || status === 425 || (status >= 500 && status !== 501 && status !== 505)
 
+/** Refusals that speak of the request or the message (RFC 9110 section 15.5, 15.6): any subscription would get them. */
+const ofTheRequest = new Set([400, 405, 406, 411, 414, 415, 422, 431, 501, 505])
+
 /** A refusal that no other try changes: one word for why. */
 const refusal = (status: number, body: string, headers: Answered["headers"]): string => {
   if (status >= 300 && status < 400) return "redirect"
   if (status === 413) return "too-large"
   if (status === 400 && topicWords.test(body)) return "bad-topic"
   if (status === 400 && /ttl/i.test(headers["x-wns-error-description"] ?? "")) return "bad-ttl"
-  return "refused"
+  return ofTheRequest.has(status) ? "refused" : "unexpected"
 }
 
 const ofStatus = ({ body, headers, status }: Answered, host: string, now: number): Classified => {

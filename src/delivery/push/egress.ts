@@ -83,7 +83,7 @@ type Resolve = (
 ) => void
 
 /**
- * A `lookup` for sockets: resolves every address of a name, refuses with ENDPOINT_NOT_ALLOWED if any of them is not allowed, and hands
+ * A `lookup` for sockets: resolves every address of a name, refuses with ADDRESS_NOT_ALLOWED if any of them is not allowed, and hands
  * only the checked ones on. Sockets skip it for IP literals, which is why endpoints may not be literals.
  */
 export const checkedLookup =
@@ -92,7 +92,7 @@ export const checkedLookup =
     resolve(hostname, { all: true }, (error, addresses) => {
       if (error !== null) return callback(error, [])
       if (addresses.length === 0 || !addresses.every(({ address }) => isAllowedAddress(address, allowLoopback))) {
-        return callback(Object.assign(new Error("address not allowed"), { code: "ENDPOINT_NOT_ALLOWED" }), [])
+        return callback(Object.assign(new Error("address not allowed"), { code: "ADDRESS_NOT_ALLOWED" }), [])
       }
       return options.all === true ? callback(null, addresses) : callback(null, addresses[0]!.address, addresses[0]!.family)
     })

@@ -1,4 +1,4 @@
-// POST /subscriptions: stores a subscription of the caller. One that is stored already stays as it is.
+// POST /subscriptions: stores a subscription of the caller. One that is stored already stays as it is, and is sent to again if it was suspended.
 import { Effect, Schema } from "effect"
 import { type Call, ok } from "../ask.ts"
 import type { Fault } from "../faults.ts"
@@ -38,7 +38,12 @@ export const subscriptionPost: Operation<PostInput> = {
         const timestamp = existing["last_modified"] as number
         const refused = violated(preconditions, { timestamp, exists: true, existing })
         if (refused !== undefined) return yield* refused
-        return { _tag: "Unchanged" as const, answer: ok({ data: existing }, stamp(timestamp)) }
+        const answer = ok({ data: existing }, stamp(timestamp))
+        const stored = list.subscriptions[posted.id]
+        if (stored?.suspended === undefined) return { _tag: "Unchanged" as const, answer }
+        // A browser that comes back is worth another try; for the client nothing has changed.
+        const command = { type: "subscription.cleared/1", id: posted.id, generation: stored.seq, by: "user", at: now } as const
+        return { _tag: "Change" as const, command, answer: () => answer }
       })
     ),
   doc: {

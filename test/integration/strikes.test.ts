@@ -1,0 +1,147 @@
+// Subscriptions that cannot be reached, through the running service: three strikes suspend them, and what lifts that.
+import { Effect } from "effect"
+import { assert, describe, it } from "vitest"
+import { logLayer } from "#log/layer.ts"
+import { Log } from "#log/log.ts"
+import { filters } from "#streams/subjects.ts"
+import { call, finished, join, publish } from "../support/client.ts"
+import { startNats } from "../support/nats.ts"
+import { startPushService } from "../support/push-service.ts"
+import { scriptedDns } from "../support/scripted-dns.ts"
+import { startService } from "../support/service.ts"
+import { spawnCli } from "../support/spawn-cli.ts"
+
+/** Intervals of 0.3 s stand for eight hours; eight attempts are over in a second and a half. */
+const hurried = { BELLCAST_STRIKE_INTERVAL_MILLIS: "300", BELLCAST_RETRY_BASE_MILLIS: "10" }
+
+/** What the log has of subscriptions beside who stored them. */
+const held = (url: string) =>
+  Effect.runPromise(
+    Effect.gen(function* () {
+      const log = yield* Log
+      const found: Array<Record<string, unknown>> = []
+      yield* log.replay("log", [filters.subscriptions], ({ message }) =>
+        Effect.sync(() => {
+          if (message.type === "malformed" || message.type === "subscription.put/1") return
+          const { at: _, generation: __, id: ___, worker, ...rest } = message as Record<string, unknown> & typeof message
+          found.push({ ...rest, ...(worker === undefined ? {} : { worker: typeof worker }) })
+        })
+      )
+      return found
+    }).pipe(Effect.provide(logLayer({ url, name: "test" })))
+  )
+
+const metric = async (base: string, line: RegExp) =>
+  String((await call(base, "GET", "/__metrics__")).body)
+    .split("\n")
+    .filter((each) => line.test(each))
+
+describe("a subscription whose host has no address", () => {
+  it("is suspended by the third strike in more than three intervals, unseen by its user, and sent to again when it is stored again", {
+    timeout: 90_000
+  }, async () => {
+    await using nats = await startNats()
+    using dns = scriptedDns()
+    await using elsewhere = await startPushService()
+    await using lost = await startPushService({ host: "localhost" })
+    await using service = await startService({ natsUrl: nats.url, env: { ...hurried, ...dns.env } })
+    const agents = [lost.subscribe(), ...Array.from({ length: 3 }, () => elsewhere.subscribe())]
+    await join(
+      [service.url],
+      "news",
+      agents.map(({ subscription }) => subscription)
+    )
+    const before = await call(service.url, "GET", "/subscriptions", "user0")
+    const send = async (n: number) => {
+      const broadcast = await publish(service.url, "news", { n })
+      return { broadcast: Number(broadcast), counts: await finished(service.url, "news", broadcast) }
+    }
+    dns.say("ENOTFOUND")
+    const sent = [await send(1), await send(2), await send(3)]
+    for (const { counts } of sent) assert.deepInclude(counts, { accepted: 4, delivered: 3, dead: 1 })
+    const of = (n: number) => ({ broadcast: sent[n - 1]!.broadcast, cause: "unknown-host", worker: "string" })
+    assert.deepEqual(await held(nats.url), [
+      { type: "subscription.struck/1", ...of(1), strike: 1 },
+      { type: "subscription.struck/1", ...of(2), strike: 2 },
+      { type: "subscription.suspended/1", ...of(3) }
+    ])
+    assert.deepInclude((await send(4)).counts, { accepted: 3, delivered: 3 })
+    for (const [name, count] of [
+      ["subscription_strikes", 2],
+      ["subscriptions_suspended", 1]
+    ])
+      assert.match((await metric(service.url, new RegExp(`^bellcast_${name}_total.*host="other"`)))[0] ?? "", new RegExp(` ${count}$`))
+
+    const seen = await call(service.url, "GET", "/subscriptions", "user0")
+    assert.deepEqual([seen.body, seen.headers.get("etag")], [before.body, before.headers.get("etag")])
+    dns.say("")
+    const again = await call(service.url, "POST", "/subscriptions", "user0", { data: agents[0]!.subscription })
+    assert.deepEqual([again.status, again.body.data], [200, before.body.data[0]])
+    assert.deepInclude((await held(nats.url)).at(-1), { type: "subscription.cleared/1", by: "user" })
+    assert.deepInclude((await send(5)).counts, { accepted: 4, delivered: 4 })
+  })
+})
+
+describe("a subscription that alone is refused, redirected or blocked", () => {
+  it("is struck for it, is forgiven when a push arrives, and suspended at once where its address must not be called", {
+    timeout: 90_000
+  }, async () => {
+    await using nats = await startNats()
+    using dns = scriptedDns()
+    await using push = await startPushService()
+    await using blocked = await startPushService({ host: "localhost" })
+    await using service = await startService({ natsUrl: nats.url, env: { ...hurried, ...dns.env } })
+    dns.say("10.0.0.1")
+    const scripts = [["307", "201"], ["409"], ["401"], ...Array.from({ length: 10 }, () => ["201"])]
+    const agents = [...scripts.map((script) => push.subscribe({ script })), blocked.subscribe()]
+    await join(
+      [service.url],
+      "news",
+      agents.map(({ subscription }) => subscription)
+    )
+    const first = await finished(service.url, "news", await publish(service.url, "news", { n: 1 }))
+    assert.deepInclude(first, { accepted: 14, delivered: 10, dead: 4 })
+    const causes = (await held(nats.url)).map(({ cause, status, strike, type }) => [type, cause, status, strike])
+    assert.deepEqual(causes.sort(), [
+      ["subscription.struck/1", "credentials", 401, 1],
+      ["subscription.struck/1", "redirect", 307, 1],
+      ["subscription.struck/1", "unexpected", 409, 1],
+      ["subscription.suspended/1", "address-not-allowed", undefined, undefined]
+    ])
+    const second = await finished(service.url, "news", await publish(service.url, "news", { n: 2 }))
+    assert.deepInclude(second, { accepted: 13, delivered: 11, dead: 2 })
+    assert.deepInclude(await held(nats.url), { type: "subscription.cleared/1", by: "push" })
+  })
+})
+
+describe("subscriptions at a push service that is not allowed any more", () => {
+  it("are suspended at once, and restored by the operator", { timeout: 90_000 }, async () => {
+    await using nats = await startNats()
+    await using push = await startPushService()
+    const from = new Date(Date.now() - 60_000).toISOString()
+    const agents = Array.from({ length: 60 }, () => push.subscribe())
+    const before = await startService({ natsUrl: nats.url })
+    await join(
+      [before.url],
+      "news",
+      agents.map(({ subscription }) => subscription)
+    )
+    await before.stop()
+    const strict = await startService({ natsUrl: nats.url, env: { BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "false" } })
+    const counts = await finished(strict.url, "news", await publish(strict.url, "news", { n: 1 }))
+    assert.deepInclude(counts, { accepted: 60, dead: 60 })
+    assert.deepInclude(await finished(strict.url, "news", await publish(strict.url, "news", { n: 2 })), { accepted: 0 })
+    await strict.stop()
+    await using service = await startService({ natsUrl: nats.url })
+    const restore = async (...args: ReadonlyArray<string>) => {
+      await using cli = spawnCli(["restore", "--from", from, "--nats", nats.url, ...args])
+      assert.equal(await cli.exit(), 0, cli.output.stderr)
+      return cli.output.stdout
+    }
+    assert.equal(await restore("--cause", "gone"), "0 subscriptions of 0 users were restored\n")
+    assert.equal(await restore("--dry-run"), "60 subscriptions of 60 users would be restored: 60 suspended\n")
+    assert.equal(await restore("--cause", "suspended"), "60 subscriptions of 60 users were restored: 60 suspended\n")
+    assert.equal(await restore(), "0 subscriptions of 0 users were restored\n")
+    assert.deepInclude(await finished(service.url, "news", await publish(service.url, "news", { n: 3 })), { accepted: 60, delivered: 60 })
+  })
+})

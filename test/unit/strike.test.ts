@@ -1,0 +1,58 @@
+// When an ended push is a strike against its subscription, and when strikes suspend it.
+import { assert, describe, it } from "@effect/vitest"
+import type { Fate } from "#domain/outcome.ts"
+import { strike, strikeOf } from "#domain/strike.ts"
+
+const hour = 3_600_000
+const interval = 8 * hour
+const first = 1_800_000_000_000
+
+describe("a strike", () => {
+  it.for<readonly [Fate, string, string | undefined]>([
+    ["dead", "attempts-used-up:unknown-host", "unknown-host"],
+    ["expired", "expired:unknown-host", "unknown-host"],
+    ["dead", "redirect", "redirect"],
+    ["dead", "unexpected", "unexpected"],
+    ["dead", "address-not-allowed", "address-not-allowed"],
+    ["dead", "endpoint-not-allowed", "endpoint-not-allowed"],
+    ["dead", "attempts-used-up:credentials", "credentials"],
+    ["dead", "attempts-used-up:key-mismatch", "key-mismatch"],
+    // Held back with all others until its life was over.
+    ["expired", "expired:credentials", undefined],
+    ["expired", "expired:breaker-open", undefined],
+    ["expired", "expired:mass-gone", undefined],
+    ["expired", "expired", undefined],
+    ["retrying", "unknown-host", undefined],
+    ["delivered", "accepted", undefined],
+    ["gone", "gone", undefined],
+    ...["dns", "tls", "timeout", "reset", "refused", "unreachable", "network", "server-error", "throttled"].map(
+      (reason) => ["dead", `attempts-used-up:${reason}`, undefined] as const
+    ),
+    ...["refused", "too-large", "bad-topic", "bad-ttl", "suspended"].map((reason) => ["dead", reason, undefined] as const)
+  ])("for %s (%s) is %s", ([fate, reason, expected]) => assert.strictEqual(strikeOf({ fate, reason }), expected))
+})
+
+describe("strikes", () => {
+  const earlier = (count: number, lastHours: number) => ({ count, cause: "redirect", firstAt: first, lastAt: first + lastHours * hour })
+  const next = (strikes: ReturnType<typeof earlier> | undefined, hours: number, cause = "redirect") =>
+    strike(strikes, cause, first + hours * hour, interval)
+
+  it("are counted once in eight hours", () => {
+    assert.strictEqual(next(undefined, 0), 1)
+    assert.isUndefined(next(earlier(1, 0), 7.9))
+    assert.strictEqual(next(earlier(1, 0), 8), 2)
+  })
+
+  it("suspend at the third, when more than a day lies between it and the first", () => {
+    assert.strictEqual(next(earlier(2, 8), 16), 3)
+    assert.strictEqual(next(earlier(3, 16), 24), 4)
+    assert.strictEqual(next(earlier(3, 16), 24.1), "suspend")
+    assert.strictEqual(next(earlier(2, 8), 30), "suspend")
+    assert.strictEqual(next(earlier(1, 0), 100), 2)
+  })
+
+  it("are not needed where nothing may be sent", () => {
+    assert.strictEqual(next(undefined, 0, "endpoint-not-allowed"), "suspend")
+    assert.strictEqual(next(earlier(1, 0), 1, "address-not-allowed"), "suspend")
+  })
+})
