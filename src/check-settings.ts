@@ -5,9 +5,17 @@ import { gatewaySettings } from "#gateway/settings.ts"
 import { namesOf, readEvery, settingsFault } from "#settings/every-setting.ts"
 import { Source } from "#settings/source.ts"
 import { strangersOf } from "#settings/strangers.ts"
-import { Secrets } from "./secrets.ts"
+import { Secrets } from "./secrets/secrets.ts"
 
-const askedBySecrets = ["natsUrl", "roles", "useridHmacSecret", "vapidPublicKey", "vapidPrivateKey", "vapidSubject"] as const
+const askedBySecrets = [
+  "natsUrl",
+  "roles",
+  "useridHmacSecret",
+  "vapidPublicKey",
+  "vapidPrivateKey",
+  "vapidFormerKeys",
+  "vapidSubject"
+] as const
 
 /** Beside an existing server secrets are only looked at, never made, so what is wrong with them can be told with the rest. */
 const secretsFaults = Effect.fnUntraced(function* (values: Partial<SettingsShape>) {

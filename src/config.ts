@@ -58,6 +58,8 @@ export const settings = {
 
   vapidPublicKey: Config.option(Config.String("BELLCAST_VAPID_PUBLIC_KEY")),
   vapidPrivateKey: Config.option(Config.Redacted("BELLCAST_VAPID_PRIVATE_KEY")),
+  /** Pairs that were current once, the oldest first: `public:private,...`. They sign for the subscriptions made with them. `public:retired`: given up. */
+  vapidFormerKeys: Config.option(Config.Redacted("BELLCAST_VAPID_FORMER_KEYS")),
   /** Whom push services may write to about our traffic: mailto: or https: (RFC 8292 section 2.1). */
   vapidSubject: Config.option(Config.String("BELLCAST_VAPID_SUBJECT")),
 

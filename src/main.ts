@@ -6,8 +6,8 @@ import { deliveryLayer } from "#delivery/layer.ts"
 import { VapidKeys } from "#delivery/push/vapid.ts"
 import { embeddedServer } from "#embedded/server.ts"
 import { fanoutLayer } from "#fanout/planner.ts"
-import { PublicKey } from "#gateway/public-key.ts"
 import { gatewayLayer } from "#gateway/serve.ts"
+import { VapidPublicKeys } from "#gateway/vapid-public-keys.ts"
 import { Identity } from "#identity/identity.ts"
 import { logLayer } from "#log/layer.ts"
 import { hostsOf } from "#log/nats.ts"
@@ -18,7 +18,10 @@ import { sourceLayer } from "#settings/source.ts"
 import { tallyLayer } from "#tally/tally.ts"
 import { loggerLayer } from "#telemetry/logger.ts"
 import { checkSettings } from "./check-settings.ts"
-import { Secrets, SecretsFault } from "./secrets.ts"
+import { SecretsFault } from "./secrets/file.ts"
+import { adopt, checkKeysInUse } from "./secrets/in-use.ts"
+import { usableKeys } from "./secrets/key-set.ts"
+import { Secrets } from "./secrets/secrets.ts"
 import { story } from "./story.ts"
 
 /** The stages by role; each runs for as long as its layer lives. */
@@ -27,7 +30,7 @@ const stage = (role: Role, secrets: Secrets["Service"]) => {
     case "gateway":
       return gatewayLayer.pipe(
         Layer.provide(Identity.layer),
-        Layer.provide(Layer.succeed(PublicKey, { vapidPublicKey: secrets.vapidPublicKey }))
+        Layer.provide(Layer.succeed(VapidPublicKeys, { current: secrets.vapidPublicKey, usable: usableKeys(secrets.vapidKeys) }))
       )
     case "projection":
       return projectionLayer
@@ -36,14 +39,7 @@ const stage = (role: Role, secrets: Secrets["Service"]) => {
     case "tally":
       return tallyLayer
     case "delivery":
-      return deliveryLayer.pipe(
-        Layer.provide(
-          Layer.succeed(VapidKeys, {
-            keys: [{ publicKey: secrets.vapidPublicKey, privateKey: secrets.vapid!.privateKey }],
-            subject: secrets.vapid!.subject
-          })
-        )
-      )
+      return deliveryLayer.pipe(Layer.provide(Layer.succeed(VapidKeys, { keys: secrets.vapidKeys, subject: secrets.vapidSubject! })))
   }
 }
 
@@ -65,6 +61,8 @@ const service = Layer.unwrap(
     const url = Option.isSome(settings.natsUrl) ? settings.natsUrl.value : yield* embedded(settings.dataDir)
     const stages = settings.roles.map((role) => stage(role, secrets))
     const root = `http://${settings.host}:${settings.port}/v1/`
+    const offers = settings.roles.includes("gateway") ? adopt(secrets.vapidKeys) : Effect.void
+    const keysChecked = Effect.andThen(checkKeysInUse(secrets.vapidKeys), offers)
     const ready = Layer.effectDiscard(
       Effect.sync(() => {
         if (Option.isNone(settings.natsUrl)) process.stdout.write(story(root, url, secrets.vapidPublicKey))
@@ -72,6 +70,7 @@ const service = Layer.unwrap(
     )
     return ready.pipe(
       Layer.provideMerge(Layer.mergeAll(stages[0]!, ...stages.slice(1))),
+      Layer.provide(Layer.effectDiscard(keysChecked)),
       Layer.provide(Layer.effectDiscard(provision(settings.replicas))),
       Layer.provide(logLayer({ url, credsFile: Option.getOrUndefined(settings.natsCreds), name: `bellcast ${settings.roles.join(",")}` })),
       // From here on the secret is known, wherever it came from.

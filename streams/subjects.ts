@@ -12,6 +12,8 @@ export const subjects = {
   rejected: (broadcast: number) => `bellcast.evt.rejected.${broadcast}`,
   /** The final counts of a broadcast. */
   finished: (channel: ChannelToken, broadcast: number) => `bellcast.evt.finished.${channel}.${broadcast}`,
+  /** From here on browsers were offered this VAPID public key (base64url). */
+  adopted: (publicKey: string) => `bellcast.evt.adopted.${publicKey}`,
   /** How a broadcast was cut into shards: written once. */
   plan: (channel: ChannelToken, broadcast: number) => `bellcast.plan.${channel}.${broadcast}`,
   /** One slice of a channel to deliver to. */
@@ -42,6 +44,7 @@ export const filters = {
   registrations: "bellcast.cmd.registration.>",
   broadcasts: "bellcast.cmd.broadcast.>",
   finished: "bellcast.evt.finished.>",
+  adopted: "bellcast.evt.adopted.*",
   plans: "bellcast.plan.>",
   shards: "bellcast.job.shard.>",
   retries: "bellcast.job.retry.>",

@@ -66,7 +66,9 @@ export const listen = Effect.fn("Cli.listen")(function* ({ channel, url, user, c
   if (vapidKey === undefined) yield* note("the service does not name its VAPID key, so signatures are not verified")
   const { subscription, pushes } = yield* openPushEndpoint(vapidKey)
 
-  const subscribe = call("POST", "/subscriptions", Subscribed, { data: subscription })
+  const subscribe = call("POST", "/subscriptions", Subscribed, {
+    data: { ...subscription, ...(vapidKey === undefined ? {} : { vapid_public_key: vapidKey }) }
+  })
   const { data } = yield* Effect.acquireRelease(subscribe, ({ data }) =>
     forget("the subscription", call("DELETE", `/subscriptions/${data.id}`, Schema.Unknown))
   )

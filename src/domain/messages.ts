@@ -7,6 +7,7 @@ import { Outcome, Plan, Progress } from "./outcome.ts"
 import { RegistrationDelete, RegistrationPut } from "./registration.ts"
 import { SubscriptionCleared, SubscriptionStruck, SubscriptionSuspended } from "./strike.ts"
 import { SubscriptionDelete, SubscriptionGone, SubscriptionPut } from "./subscription.ts"
+import { KeyAdopted } from "./vapid-key.ts"
 
 export const messages = {
   "subscription.put/1": SubscriptionPut,
@@ -17,6 +18,7 @@ export const messages = {
   "subscription.cleared/1": SubscriptionCleared,
   "registration.put/1": RegistrationPut,
   "registration.delete/1": RegistrationDelete,
+  "key.adopted/1": KeyAdopted,
   "broadcast/1": BroadcastBody,
   "broadcast.rejected/1": BroadcastRejected,
   "broadcast.finished/1": Progress,

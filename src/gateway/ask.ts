@@ -5,11 +5,11 @@ import type { Caller, Identity } from "#identity/identity.ts"
 import type { Buckets } from "#log/bucket.ts"
 import type { Log } from "#log/log.ts"
 import type { Watermark } from "#log/watermark.ts"
-import type { PublicKey } from "./public-key.ts"
 import type { GatewaySettings } from "./settings.ts"
+import type { VapidPublicKeys } from "./vapid-public-keys.ts"
 
 /** What answering a request may need. */
-export type Services = Settings | GatewaySettings | PublicKey | Identity | Log | Buckets | Watermark
+export type Services = Settings | GatewaySettings | VapidPublicKeys | Identity | Log | Buckets | Watermark
 
 export interface Ask {
   readonly method: string

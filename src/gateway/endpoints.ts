@@ -13,6 +13,7 @@ import { rootGet } from "./resources/root.ts"
 import { subscriptionDelete, subscriptionGet, subscriptionPut } from "./resources/subscription.ts"
 import { listDelete, listGet } from "./resources/subscription-list.ts"
 import { subscriptionPost } from "./resources/subscription-post.ts"
+import { vapidPublicKeyGet } from "./resources/vapid-public-key.ts"
 import { versionGet } from "./resources/version.ts"
 
 const readable = ["GET", "HEAD", "OPTIONS"]
@@ -44,6 +45,7 @@ export const endpoints: ReadonlyArray<Endpoint> = [
     operations: { PUT: registrationPut, DELETE: registrationDelete }
   },
   { name: "broadcast", path: "/channels/:channel/broadcasts/:broadcast", allow: readable, operations: { GET: broadcastGet } },
+  { name: "vapid-public-key", path: "/vapid-public-key", allow: readable, operations: { GET: vapidPublicKeyGet } },
   { name: "heartbeat", path: "/__heartbeat__", allow: readable, operations: { GET: heartbeatGet } },
   { name: "lbheartbeat", path: "/__lbheartbeat__", allow: readable, operations: { GET: lbheartbeatGet } },
   { name: "version", path: "/__version__", allow: readable, operations: { GET: versionGet } },

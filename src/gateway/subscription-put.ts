@@ -12,6 +12,7 @@ import { type Preconditions, readPreconditions, stamp } from "./preconditions.ts
 import { checkAuth, checkP256dh } from "./push-keys.ts"
 import { isId, subscriptionId } from "./subscription-id.ts"
 import { SubscriptionBody, viewOf } from "./subscription-view.ts"
+import { VapidPublicKeys } from "./vapid-public-keys.ts"
 import type { Decision } from "./write.ts"
 
 export interface Posted {
@@ -20,6 +21,8 @@ export interface Posted {
   /** What the client says the id is. */
   readonly claimed: string | undefined
   readonly data: SubscriptionData
+  /** The application server key that the client says it was made with. */
+  readonly vapidKey: string | undefined
 }
 
 export interface PostInput {
@@ -29,12 +32,14 @@ export interface PostInput {
 
 const decodeBody = readBody(SubscriptionBody)
 
-/** Beside the schema: where an endpoint may point, keys that can be encrypted to. What the schema refused is not judged again. */
-const ruleFaults = (raw: unknown, endpoints: EndpointPolicy): ReadonlyArray<Fault> => {
+/** Beside the schema: where an endpoint may point, keys that can be encrypted to, a key that we can sign with. What the schema refused is not judged again. */
+const ruleFaults = (raw: unknown, endpoints: EndpointPolicy, vapidKeys: ReadonlyArray<string>): ReadonlyArray<Fault> => {
   const rules = {
     "data.endpoint": (text: string) => checkEndpoint(text, endpoints),
     "data.keys.auth": checkAuth,
-    "data.keys.p256dh": checkP256dh
+    "data.keys.p256dh": checkP256dh,
+    // No push would ever reach it (RFC 8292 section 4.2).
+    "data.vapid_public_key": (text: string) => (vapidKeys.includes(text) ? undefined : "Must be a VAPID public key of this server")
   }
   return Object.entries(rules).flatMap(([name, rule]) => {
     const value = valueAt(raw, name)
@@ -48,7 +53,8 @@ export const readPosted = Effect.fnUntraced(function* ({ ask }: Call, faults: Ar
   const { allowLoopbackEndpoints, bodyBytesMax, pushHosts } = yield* Settings
   const preconditions = readPreconditions(ask, faults)
   const { raw, value } = yield* decodeBody(ask, faults)
-  faults.push(...ruleFaults(raw, { hosts: pushHosts, allowLoopback: allowLoopbackEndpoints }))
+  const { usable } = yield* VapidPublicKeys
+  faults.push(...ruleFaults(raw, { hosts: pushHosts, allowLoopback: allowLoopbackEndpoints }, usable))
   // Without a value there are faults, and with faults nobody looks at the input.
   if (value === undefined) return { preconditions } as PostInput
   const { endpoint, id: claimed, keys, last_modified: _, ...rest } = value.data
@@ -56,14 +62,17 @@ export const readPosted = Effect.fnUntraced(function* ({ ask }: Call, faults: Ar
   const data = { ...rest, endpoint, keys: { auth: keys.auth, p256dh: keys.p256dh } }
   // As it is stored: 1e20 takes 4 bytes in a body and 21 when JavaScript writes it.
   if (Buffer.byteLength(JSON.stringify(data)) > bodyBytesMax) return yield* refuse("bodyTooLarge")
-  return { posted: { id: subscriptionId(endpoint), claimed, data }, preconditions } as PostInput
+  return {
+    posted: { id: subscriptionId(endpoint), claimed, data, vapidKey: data["vapid_public_key"] as string | undefined },
+    preconditions
+  } as PostInput
 })
 
 /** Stores or replaces, within the number of subscriptions that a user may hold. */
 export const store = Effect.fnUntraced(function* (
   caller: Caller,
   list: SubscriptionList,
-  { data, id }: Posted,
+  { data, id, vapidKey: named }: Posted,
   now: number,
   status: number
 ) {
@@ -71,9 +80,12 @@ export const store = Effect.fnUntraced(function* (
   const isNew = !Object.hasOwn(list.subscriptions, id)
   if (isNew && Object.keys(list.subscriptions).length >= subscriptionsPerUserMax) return yield* refuse("tooManySubscriptions")
   const lastModified = nextTimestamp(list, now)
+  // The endpoint names the browser's subscription for good, so one that is replaced was made with the same key as before.
+  const vapidKey = named ?? (isNew ? (yield* VapidPublicKeys).current : list.subscriptions[id]!.vapidKey)
+  const noted = vapidKey === undefined ? {} : { vapidKey }
   const decision: Decision<SubscriptionList, SubscriptionCommand> = {
     _tag: "Change",
-    command: { type: "subscription.put/1", user: caller.id, id, data, lastModified },
+    command: { type: "subscription.put/1", user: caller.id, id, data, ...noted, lastModified },
     answer: (after) => ok({ data: viewOf(after, id) }, stamp(lastModified), status)
   }
   return decision

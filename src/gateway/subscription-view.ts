@@ -12,7 +12,9 @@ export const SubscriptionBody = Schema.Struct({
     Schema.Struct({
       endpoint: text,
       keys: Schema.StructWithRest(Schema.Struct({ auth: text, p256dh: text }), [anything]),
-      id: Schema.optionalKey(Schema.String)
+      id: Schema.optionalKey(Schema.String),
+      /** The application server key it was made with; left out: the current one. */
+      vapid_public_key: Schema.optionalKey(text)
     }),
     [anything]
   )

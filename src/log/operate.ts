@@ -6,7 +6,7 @@ import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { Buckets } from "./bucket.ts"
 import { LogUnavailable } from "./errors.ts"
 import { Nats } from "./nats.ts"
-import { bucketStream, recreateBucket } from "./provision.ts"
+import { bucketStream, bucketSubject, recreateBucket } from "./provision.ts"
 
 const notFound = 404
 
@@ -51,6 +51,33 @@ export const consumerState = (stream: StreamSpec, { name }: ConsumerSpec) =>
     const { num_ack_pending, num_pending } = await jsm.consumers.info(stream.name, name)
     return { pending: num_pending, unanswered: num_ack_pending }
   })
+
+/** Shows every entry of a bucket, as they are now. For what cannot be asked by key; it reads all of them. */
+export const eachEntry = (bucket: BucketName, see: (key: string, value: unknown) => void) =>
+  Effect.flatMap(Nats, ({ js }) =>
+    Effect.tryPromise({
+      try: async () => {
+        const prefix = bucketSubject(bucket, "")
+        const consumer = await js.consumers.get(bucketStream(bucket), {
+          filter_subjects: [`${prefix}>`],
+          deliver_policy: "last_per_subject"
+        } as never)
+        let remaining = (await consumer.info()).num_pending
+        while (remaining > 0) {
+          let got = 0
+          for await (const msg of await consumer.fetch({ max_messages: Math.min(remaining, 500), expires: 5_000 })) {
+            got += 1
+            const key = msg.subject.slice(prefix.length)
+            if (key !== metaKey && msg.data.length > 0) see(key, msg.json())
+          }
+          if (got === 0) throw new Error("the server stopped answering")
+          remaining -= got
+        }
+        await consumer.delete()
+      },
+      catch: (cause) => new LogUnavailable({ operation: `read ${bucket}`, cause })
+    })
+  )
 
 /**
  * Deletes a bucket and creates it empty, with as many copies as `replicas` says. Its revisions go on above those it had and above

@@ -2,11 +2,12 @@
 import { mkdir, mkdtemp, readdir, readFile, readlink, rm, stat, symlink, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe, it, vi } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer, Redacted, Result } from "effect"
 import webpush from "web-push"
 import { Settings } from "#config"
-import { keyPairFault, Secrets, subjectFault } from "../../src/secrets.ts"
+import { keyPairFault } from "#secrets/key-set.ts"
+import { Secrets, subjectFault } from "#secrets/secrets.ts"
 
 describe("a VAPID subject", () => {
   it.for(["mailto:ops@example.com", "mailto:a.b+c@mail.example.co.uk", "https://example.com", "https://example.com/contact?a=b"])(
@@ -66,9 +67,14 @@ describe("a VAPID key pair", () => {
 
 const read = (env: Readonly<Record<string, string>>) =>
   Effect.gen(function* () {
-    const { useridHmacSecret, vapid, vapidPublicKey } = yield* Secrets
-    const plain = { useridHmacSecret: Redacted.value(useridHmacSecret), vapidPublicKey }
-    return vapid === undefined ? plain : { ...plain, subject: vapid.subject, vapidPrivateKey: Redacted.value(vapid.privateKey) }
+    const { useridHmacSecret, vapidKeys, vapidPublicKey, vapidSubject } = yield* Secrets
+    const keys = vapidKeys.map(({ privateKey, publicKey, state }) => ({
+      publicKey,
+      state,
+      ...(privateKey === undefined ? {} : { privateKey: Redacted.value(privateKey) })
+    }))
+    const plain = { useridHmacSecret: Redacted.value(useridHmacSecret), vapidPublicKey, keys }
+    return vapidSubject === undefined ? plain : { ...plain, subject: vapidSubject }
   }).pipe(
     Effect.provide(Secrets.layer.pipe(Layer.provide(Settings.layer), Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(env))))),
     Effect.result,
@@ -100,7 +106,11 @@ describe("beside the embedded server", () => {
     assert.deepStrictEqual(Result.getOrThrow(await read(env)), first)
     assert.strictEqual(await readFile(file, "utf8"), text)
     assert.deepStrictEqual(await readdir(data.dir), ["secrets.json"])
-    assert.strictEqual(first.vapidPublicKey, JSON.parse(text).vapidPublicKey)
+    const { v, vapidKeys } = JSON.parse(text)
+    assert.strictEqual(v, 2)
+    assert.lengthOf(vapidKeys, 1)
+    assert.strictEqual(first.vapidPublicKey, vapidKeys[0].publicKey)
+    assert.isAtMost(Math.abs(Date.now() - Date.parse(vapidKeys[0].createdAt)), 60_000)
     assert.isAtLeast(Buffer.from(first.useridHmacSecret, "base64url").length, 32)
   })
 
@@ -118,7 +128,14 @@ describe("beside the embedded server", () => {
     await read(env)
     const file = join(data.dir, "secrets.json")
     const whole = await readFile(file, "utf8")
-    for (const damaged of ["", "{}", whole.slice(0, -20), whole.replace("vapidPublicKey", "vapid"), "[]"]) {
+    for (const damaged of [
+      "",
+      "{}",
+      whole.slice(0, -20),
+      whole.replace("vapidKeys", "vapid"),
+      whole.replaceAll("privateKey", "private"),
+      "[]"
+    ]) {
       await writeFile(file, damaged)
       assert.include(await fault(env), `${file} cannot be read`)
       assert.strictEqual(await readFile(file, "utf8"), damaged)
@@ -140,14 +157,10 @@ describe("beside the embedded server", () => {
     const env = { BELLCAST_DATA_DIR: data.dir }
     await read(env)
     const file = join(data.dir, "secrets.json")
-    await writeFile(
-      file,
-      JSON.stringify({
-        ...JSON.parse(await readFile(file, "utf8")),
-        vapidPublicKey: other.publicKey
-      })
-    )
-    assert.match(await fault(env), /does not belong/)
+    const whole = await readFile(file, "utf8")
+    const { vapidPublicKey } = Result.getOrThrow(await read(env))
+    await writeFile(file, whole.replace(vapidPublicKey, other.publicKey))
+    assert.match(await fault(env), /^key 1 in .*secrets\.json: the public key does not belong/)
   })
 
   it("what the environment gives goes before what is kept", async () => {
@@ -174,7 +187,7 @@ describe("beside an existing server", () => {
     assert.deepStrictEqual(result, {
       useridHmacSecret: "secret",
       vapidPublicKey: pair.publicKey,
-      vapidPrivateKey: pair.privateKey,
+      keys: [{ publicKey: pair.publicKey, privateKey: pair.privateKey, state: "current" }],
       subject: "mailto:ops@example.com"
     })
     assert.isTrue(
@@ -194,9 +207,47 @@ describe("beside an existing server", () => {
 
   it("a process that delivers nothing needs neither the private key nor the subject, and does not hold them", async () => {
     const { BELLCAST_VAPID_PRIVATE_KEY, BELLCAST_VAPID_SUBJECT, ...some } = all
-    const expected = { useridHmacSecret: "secret", vapidPublicKey: pair.publicKey }
+    const keys = [{ publicKey: pair.publicKey, state: "current" as const }]
+    const expected = { useridHmacSecret: "secret", vapidPublicKey: pair.publicKey, keys }
     assert.deepStrictEqual(Result.getOrThrow(await read({ ...some, BELLCAST_ROLES: "gateway,tally" })), expected)
     assert.deepStrictEqual(Result.getOrThrow(await read({ ...all, BELLCAST_ROLES: "gateway" })), expected)
+  })
+
+  it("former keys sign beside the current one, each set once, and are held by who delivers only", async () => {
+    const BELLCAST_VAPID_FORMER_KEYS = `${other.publicKey}:${other.privateKey}`
+    const former = { publicKey: other.publicKey, state: "kept" as const }
+    const { keys } = Result.getOrThrow(await read({ ...all, BELLCAST_VAPID_FORMER_KEYS }))
+    assert.deepStrictEqual(keys, [
+      { ...former, privateKey: other.privateKey },
+      { publicKey: pair.publicKey, privateKey: pair.privateKey, state: "current" }
+    ])
+    const gateway = Result.getOrThrow(await read({ ...all, BELLCAST_VAPID_FORMER_KEYS, BELLCAST_ROLES: "gateway" }))
+    assert.deepStrictEqual(gateway.keys, [former, { publicKey: pair.publicKey, state: "current" }])
+    assert.match(
+      await fault({ ...all, BELLCAST_VAPID_FORMER_KEYS: `${pair.publicKey}:${pair.privateKey}` }),
+      /^BELLCAST_VAPID_FORMER_KEYS: the key .* stands here twice, or is the current one/
+    )
+    assert.match(await fault({ ...all, BELLCAST_VAPID_FORMER_KEYS: `${other.publicKey}:half` }), /^BELLCAST_VAPID_FORMER_KEYS, entry 1: /)
+  })
+
+  it("everything that is wrong is told at once", async () => {
+    const message = await fault({
+      BELLCAST_NATS_URL: all.BELLCAST_NATS_URL,
+      BELLCAST_VAPID_SUBJECT: "me",
+      BELLCAST_VAPID_FORMER_KEYS: "x:retired"
+    })
+    const wrong = ["BELLCAST_VAPID_FORMER_KEYS, entry 1: ", "BELLCAST_VAPID_PUBLIC_KEY must", "BELLCAST_VAPID_PRIVATE_KEY must"]
+    const lines = message.split("\n")
+    assert.lengthOf(lines, 5)
+    for (const [i, start] of [...wrong, "BELLCAST_USERID_HMAC_SECRET must", "BELLCAST_VAPID_SUBJECT must"].entries()) {
+      assert.isTrue(lines[i]?.startsWith(start), lines[i])
+    }
+  })
+
+  it("an environment in which http_ece prints keys stops the start", async () => {
+    vi.stubEnv("ECE_KEYLOG", "1")
+    const message = await fault(all).finally(() => vi.unstubAllEnvs())
+    assert.match(message, /^ECE_KEYLOG=1 prints encryption keys/)
   })
 
   it("a subject, a key pair or a secret that cannot be used stops the start, and is not shown", async () => {

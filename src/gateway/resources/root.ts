@@ -5,8 +5,8 @@ import { ok } from "../ask.ts"
 import { expiringIn } from "../decorate.ts"
 import { docsUrl } from "../links.ts"
 import type { Operation } from "../operation.ts"
-import { PublicKey } from "../public-key.ts"
 import { GatewaySettings } from "../settings.ts"
+import { VapidPublicKeys } from "../vapid-public-keys.ts"
 
 const cacheSecondsWhenReadonly = 86_400
 
@@ -31,13 +31,13 @@ export const rootGet: Operation<void> = {
   run: Effect.fnUntraced(function* (_, { ask, caller: known, rootUrl }) {
     const identity = yield* Identity
     const settings = yield* GatewaySettings
-    const { vapidPublicKey } = yield* PublicKey
+    const { current } = yield* VapidPublicKeys
     const caller = known ?? (yield* identity.identify(ask.headers).pipe(Effect.orElseSucceed(() => undefined)))
     const policies = Object.fromEntries(identity.policies.map(({ capability, name }) => [name, capability]))
     const webpush = {
       description: "Web Push to everybody who is registered to a channel.",
       url: `${rootUrl}/__api__`,
-      vapid_public_key: vapidPublicKey
+      vapid_public_key: current
     }
     const body = {
       project_name: settings.projectName,

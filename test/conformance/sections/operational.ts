@@ -1,7 +1,7 @@
 // Contract 5.1 to 5.5 and 7: what the server says of itself, and who is asking.
 import { createHmac } from "node:crypto"
 import { expect } from "vitest"
-import { basic } from "../api.ts"
+import { type Api, basic } from "../api.ts"
 import { type Case, define } from "../table.ts"
 
 const isPair = (credentials: string) => (api: { target: { secret: string } }) => ({
@@ -33,6 +33,8 @@ const vectors: ReadonlyArray<readonly [credentials: string, id: string]> = [
   ["mat:secret", "5e4cea54f25e735d69f0abe2425848011e644cd6b517407152494e998e2bfce3"],
   ["bob:", "ec3bd31ad9f17802723c08dda88408c22bde707262b68ce3e3d8bafdc3d57a73"]
 ]
+
+const publicKeyOf = async (api: Api): Promise<string> => (await api.send({ method: "GET" })).json.capabilities.webpush.vapid_public_key
 
 export const operational: ReadonlyArray<Case> = [
   define({
@@ -123,6 +125,29 @@ export const operational: ReadonlyArray<Case> = [
   }),
   define({ name: "is there", request: { method: "GET", path: "/__lbheartbeat__", as: null }, expected: { status: 200, exactly: {} } }),
   define({
+    name: "tells anybody the key that browsers subscribe with: the one the root tells, to be kept for minutes",
+    given: publicKeyOf,
+    request: { method: "GET", path: "/vapid-public-key", as: null, headers: { "if-none-match": '"0"' } },
+    expected: (_, key) => ({
+      status: 200,
+      exactly: { data: { vapid_public_key: key } },
+      headers: { ETag: `"${key}"`, "Cache-Control": "max-age=300", "Access-Control-Expose-Headers": /ETag/ }
+    })
+  }),
+  ...['"another", "KEY"', 'W/"KEY"', "*"].map((tags) =>
+    define({
+      name: `does not send the key again to who has it: ${tags}`,
+      given: publicKeyOf,
+      request: (_, key) => ({
+        method: "GET",
+        path: "/vapid-public-key",
+        as: null,
+        headers: { "if-none-match": tags.replace("KEY", String(key)) }
+      }),
+      expected: (_, key) => ({ status: 304, headers: { ETag: `"${key}"`, "Cache-Control": "max-age=300" } })
+    })
+  ),
+  define({
     name: "says how to contribute",
     request: { method: "GET", path: "/contribute.json", as: null },
     expected: { status: 200, body: { name: expect.any(String), description: expect.any(String), repository: expect.any(Object) } }
@@ -146,7 +171,8 @@ export const operational: ReadonlyArray<Case> = [
           "/channels/{channel}/registration",
           "/contribute.json",
           "/subscriptions",
-          "/subscriptions/{id}"
+          "/subscriptions/{id}",
+          "/vapid-public-key"
         ].sort()
       )
       expect(json.components.schemas.Error.properties.errno.enum).toEqual(

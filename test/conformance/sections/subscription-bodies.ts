@@ -150,5 +150,18 @@ export const subscriptionBodies: ReadonlyArray<Case> = [
     name: "refuses an id that is no text",
     request: (api) => post({ ...api.subscription(), id: 3 }),
     expected: { status: 400, errno: 109, faults: ["body:data.id"] }
-  })
+  }),
+  define({
+    name: "takes the key that a browser says it subscribed with, and returns it like whatever else was stored",
+    given: async (api) => (await api.send({ method: "GET" })).json.capabilities.webpush.vapid_public_key as string,
+    request: (api, key) => post(api.subscription("named", { vapid_public_key: key })),
+    expected: (_, key) => ({ status: 201, body: { data: { vapid_public_key: key } } })
+  }),
+  ...([keys.p256dh, "", "nonsense", 7, null] as const).map((key) =>
+    define({
+      name: `refuses a subscription made with a key that is none of this server's: ${JSON.stringify(key)}`,
+      request: (api) => post(api.subscription("named", { vapid_public_key: key })),
+      expected: { status: 400, errno: 109, faults: ["body:data.vapid_public_key"] }
+    })
+  )
 ]

@@ -9,13 +9,21 @@ const call = async (method, path, body) => {
   return { status: response.status, body: await response.json() }
 }
 
+const base64url = (bytes) =>
+  btoa(String.fromCharCode(...new Uint8Array(bytes)))
+    .replaceAll("+", "-")
+    .replaceAll("/", "_")
+    .replaceAll("=", "")
+
 /** The subscription that the browser has, or a new one, made known to our API. */
 const subscribe = async (registration) => {
   const { body: root } = await call("GET", "/")
   const applicationServerKey = root.capabilities.webpush.vapid_public_key
   const existing = await registration.pushManager.getSubscription()
   const subscription = existing ?? (await registration.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey }))
-  const { status } = await call("POST", "/subscriptions", { data: subscription.toJSON() })
+  const { status } = await call("POST", "/subscriptions", {
+    data: { ...subscription.toJSON(), vapid_public_key: base64url(subscription.options.applicationServerKey) }
+  })
   return { status, endpoint: subscription.endpoint }
 }
 

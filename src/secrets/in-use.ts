@@ -1,0 +1,68 @@
+// Which VAPID keys subscriptions were made with, as NATS knows it: what was ever offered to browsers stands in LOG, who uses which key in the bucket
+// `subscriptions`. A set of keys that has lost one in use must not start: its pushes would be refused one by one, and the subscriptions removed.
+import { Clock, Effect } from "effect"
+import type { SubscriptionList } from "#domain/subscription.ts"
+import type { KeyAdopted } from "#domain/vapid-key.ts"
+import { Log } from "#log/log.ts"
+import { eachEntry } from "#log/operate.ts"
+import { filters, subjects } from "#streams/subjects.ts"
+import { SecretsFault } from "./file.ts"
+import { type KeySet, usableKeys } from "./key-set.ts"
+
+/** Every key that was ever offered, the first one first. */
+export const adoptedKeys = Effect.gen(function* () {
+  const log = yield* Log
+  const adopted: Array<KeyAdopted> = []
+  yield* log.replay("log", [filters.adopted], ({ message }) =>
+    Effect.sync(() => {
+      if (message.type === "key.adopted/1") adopted.push(message)
+    })
+  )
+  return adopted
+})
+
+/** Stored subscriptions by the key they were made with. Where that was not noted it is `oldest`. */
+export const usesOf = Effect.fnUntraced(function* (oldest: string) {
+  const uses = new Map<string, number>()
+  yield* eachEntry("subscriptions", (_, value) => {
+    for (const { vapidKey = oldest } of Object.values((value as SubscriptionList).subscriptions)) {
+      uses.set(vapidKey, (uses.get(vapidKey) ?? 0) + 1)
+    }
+  })
+  return uses
+})
+
+/** The key of subscriptions that note none: the first that was offered. */
+export const oldestOf = (adopted: ReadonlyArray<KeyAdopted>, set: KeySet): string => (adopted[0] ?? set[0]!).publicKey
+
+const refusal = (lost: ReadonlyArray<readonly [string, number]>): string =>
+  [
+    "VAPID keys that subscriptions were made with are no longer there; nothing else can push to them:",
+    ...lost.map(([publicKey, count]) => `${publicKey} (${count} subscriptions)`),
+    "Restore them (BELLCAST_VAPID_FORMER_KEYS=<public key>:<private key>, or the former secrets.json), or give them up together with",
+    "their subscriptions: `bellcast keys retire <public key> --force`."
+  ].join("\n")
+
+/** Fails when a key that stored subscriptions were made with is not in the set, retired or not. */
+export const checkKeysInUse = Effect.fnUntraced(function* (set: KeySet) {
+  const adopted = yield* adoptedKeys
+  const gone = adopted.filter(({ publicKey }) => !set.some((key) => key.publicKey === publicKey))
+  if (gone.length === 0) return
+  // Asked only now: it means reading every subscription.
+  const uses = yield* usesOf(oldestOf(adopted, set))
+  const lost = gone.flatMap(({ publicKey }) => (uses.has(publicKey) ? [[publicKey, uses.get(publicKey)!] as const] : []))
+  if (lost.length > 0) return yield* new SecretsFault({ message: refusal(lost) })
+  yield* Effect.logInfo("VAPID keys that were offered once are not in the set any more; no subscription needs them", { keys: gone.length })
+})
+
+/** Writes down that these keys are offered from now on. Done before they are. */
+export const adopt = Effect.fnUntraced(function* (set: KeySet) {
+  const log = yield* Log
+  const known = new Set((yield* adoptedKeys).map(({ publicKey }) => publicKey))
+  for (const publicKey of usableKeys(set).filter((key) => !known.has(key))) {
+    const body = { publicKey, at: yield* Clock.currentTimeMillis }
+    yield* log
+      .append("log", { subject: subjects.adopted(publicKey), type: "key.adopted/1", body, expect: 0 })
+      .pipe(Effect.catchTag("AppendConflict", () => Effect.void))
+  }
+})

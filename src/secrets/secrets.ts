@@ -1,0 +1,93 @@
+// The secrets a process needs: from the environment or, beside the embedded server, created once and kept in the data folder. Losing or changing
+// them strands every subscriber, so nothing is created beside an existing server, and what exists is never replaced.
+import { Context, Effect, Layer, Option, Redacted } from "effect"
+import { Settings, type SettingsShape } from "#config"
+import { type KeptSecrets, keep, SecretsFault } from "./file.ts"
+import { currentKey, type KeySet, keyPairFault, parseFormer, publicKeyFault, repeatedKey } from "./key-set.ts"
+
+const developmentSubject = "mailto:operator@example.com"
+
+/** Why a subject would be refused by a push service; Apple is the strictest (403 BadJwtToken). */
+export const subjectFault = (subject: string): string | undefined => {
+  const host =
+    /^mailto:[^\s<>@]+@([^\s<>@]+)$/.exec(subject)?.[1] ?? (/^https:\/\/[^\s]+$/.test(subject) ? URL.parse(subject)?.hostname : undefined)
+  if (host === undefined) return "must be mailto:name@domain or an https: URL, without spaces or brackets"
+  return host.includes(".") && !host.endsWith(".local") && host !== "localhost" ? undefined : "must name a public domain"
+}
+
+/** Whether the VAPID keys come from the settings: always beside an existing server; beside the embedded one when there are any. */
+export const keysAreSet = ({ natsUrl, vapidFormerKeys, vapidPrivateKey, vapidPublicKey }: SettingsShape): boolean =>
+  [natsUrl, vapidPublicKey, vapidPrivateKey, vapidFormerKeys].some((each) => Option.isSome<unknown>(each))
+
+const missing = (name: string) =>
+  `${name} must be set beside BELLCAST_NATS_URL, and beside other VAPID keys: one made up here would differ from that of the other processes.`
+
+/** The keys that the settings hold, and everything that is wrong with them. `needsPrivate`: for a process that signs. */
+export const keysOfSettings = (
+  { vapidFormerKeys, vapidPrivateKey, vapidPublicKey }: SettingsShape,
+  needsPrivate: boolean
+): { readonly keys: KeySet; readonly faults: ReadonlyArray<string> } => {
+  const former = parseFormer(Option.match(vapidFormerKeys, { onNone: () => "", onSome: Redacted.value }), needsPrivate)
+  const faults = former.faults.map((fault) => `BELLCAST_VAPID_FORMER_KEYS, ${fault}`)
+  if (Option.isNone(vapidPublicKey)) faults.push(missing("BELLCAST_VAPID_PUBLIC_KEY"))
+  if (needsPrivate && Option.isNone(vapidPrivateKey)) faults.push(missing("BELLCAST_VAPID_PRIVATE_KEY"))
+  if (Option.isNone(vapidPublicKey) || (needsPrivate && Option.isNone(vapidPrivateKey))) return { keys: former.keys, faults }
+  const publicKey = vapidPublicKey.value
+  const privateKey = needsPrivate ? Option.getOrUndefined(vapidPrivateKey) : undefined
+  const keys: KeySet = [...former.keys, { publicKey, privateKey, state: "current", createdAt: undefined }]
+  const fault = privateKey === undefined ? publicKeyFault(publicKey) : keyPairFault(publicKey, Redacted.value(privateKey))
+  const names = privateKey === undefined ? "BELLCAST_VAPID_PUBLIC_KEY" : "BELLCAST_VAPID_PUBLIC_KEY and BELLCAST_VAPID_PRIVATE_KEY"
+  if (fault !== undefined) faults.push(`${names}: ${fault}`)
+  const repeated = repeatedKey(keys)
+  if (repeated !== undefined) faults.push(`BELLCAST_VAPID_FORMER_KEYS: the key ${repeated} stands here twice, or is the current one`)
+  return { keys, faults }
+}
+
+const keysOfFile = ({ vapidKeys }: KeptSecrets, needsPrivate: boolean, dataDir: string) => {
+  const faults = vapidKeys.flatMap(({ privateKey, publicKey }, i) => {
+    const fault = privateKey === undefined ? publicKeyFault(publicKey) : keyPairFault(publicKey, Redacted.value(privateKey))
+    return fault === undefined ? [] : [`key ${i + 1} in ${dataDir}/secrets.json: ${fault}`]
+  })
+  return { keys: needsPrivate ? vapidKeys : vapidKeys.map((key) => ({ ...key, privateKey: undefined })), faults }
+}
+
+export class Secrets extends Context.Service<
+  Secrets,
+  {
+    readonly useridHmacSecret: Redacted.Redacted<string>
+    /** With private keys only where the role delivery runs. */
+    readonly vapidKeys: KeySet
+    /** The one that browsers subscribe with. */
+    readonly vapidPublicKey: string
+    /** Only where the role delivery runs. */
+    readonly vapidSubject: string | undefined
+  }
+>()("bellcast/Secrets") {
+  static readonly layer = Layer.effect(
+    Secrets,
+    Effect.gen(function* () {
+      const settings = yield* Settings
+      const embedded = Option.isNone(settings.natsUrl)
+      const delivers = settings.roles.includes("delivery")
+      const fromSettings = keysAreSet(settings)
+      const file = embedded && !(fromSettings && Option.isSome(settings.useridHmacSecret)) ? yield* keep(settings.dataDir) : undefined
+      const { faults: keyFaults, keys } = fromSettings ? keysOfSettings(settings, delivers) : keysOfFile(file!, delivers, settings.dataDir)
+      const faults = [...keyFaults]
+      const secret = Option.getOrElse(settings.useridHmacSecret, () => Redacted.make(file?.useridHmacSecret ?? ""))
+      if (Redacted.value(secret) === "") faults.push(missing("BELLCAST_USERID_HMAC_SECRET"))
+      const subject = Option.getOrElse(settings.vapidSubject, () => (embedded ? developmentSubject : undefined))
+      const badSubject = subject === undefined ? undefined : subjectFault(subject)
+      if (delivers && subject === undefined) faults.push(missing("BELLCAST_VAPID_SUBJECT"))
+      if (delivers && badSubject !== undefined) faults.push(`BELLCAST_VAPID_SUBJECT ${badSubject}`)
+      // http_ece prints every key it derives when this is set; web-push brings it into the process.
+      if (process.env["ECE_KEYLOG"] === "1") faults.push("ECE_KEYLOG=1 prints encryption keys: take it out of the environment")
+      if (faults.length > 0) return yield* new SecretsFault({ message: faults.join("\n") })
+      return Secrets.of({
+        useridHmacSecret: secret,
+        vapidKeys: keys,
+        vapidPublicKey: currentKey(keys).publicKey,
+        vapidSubject: delivers ? subject : undefined
+      })
+    })
+  )
+}

@@ -1,0 +1,174 @@
+// The set of VAPID key pairs: what a setting may say, what a rotation and a retirement make of it, and where it is kept.
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import webpush from "web-push"
+import { changeKeys, freshPair, keep } from "#secrets/file.ts"
+import { currentKey, formatFormer, type KeySet, parseFormer, retired, rotated, usableKeys } from "#secrets/key-set.ts"
+
+const [a, b, c] = [webpush.generateVAPIDKeys(), webpush.generateVAPIDKeys(), webpush.generateVAPIDKeys()]
+const pairOf = ({ privateKey, publicKey }: typeof a) => ({ publicKey, privateKey: Redacted.make(privateKey) })
+const first: KeySet = [{ ...pairOf(a), state: "current", createdAt: undefined }]
+const states = (set: KeySet) => set.map(({ privateKey, publicKey, state }) => [publicKey, state, privateKey && Redacted.value(privateKey)])
+
+describe("former keys in a setting", () => {
+  it("are pairs, or retired ones, the oldest first", () => {
+    const { faults, keys } = parseFormer(` ${a.publicKey}:${a.privateKey},\n${b.publicKey}:retired, `, true)
+    assert.deepStrictEqual(faults, [])
+    assert.deepStrictEqual(states(keys), [
+      [a.publicKey, "kept", a.privateKey],
+      [b.publicKey, "retired", undefined]
+    ])
+    assert.strictEqual(formatFormer(keys), `${a.publicKey}:${a.privateKey},${b.publicKey}:retired`)
+  })
+
+  it("need no private key where nothing is signed, and are not held there", () => {
+    const { faults, keys } = parseFormer(`${a.publicKey},${b.publicKey}:${b.privateKey},${c.publicKey}:retired`, false)
+    assert.deepStrictEqual(faults, [])
+    assert.deepStrictEqual(states(keys), [
+      [a.publicKey, "kept", undefined],
+      [b.publicKey, "kept", undefined],
+      [c.publicKey, "retired", undefined]
+    ])
+  })
+
+  it.for([
+    ["no private key", `${a.publicKey}`, /must be <public key>:<private key>/],
+    ["too many parts", `${a.publicKey}:${a.privateKey}:retired`, /must be <public key>/],
+    ["an empty private key", `${a.publicKey}:`, /private key must be 32 bytes/],
+    ["the private key of another", `${a.publicKey}:${b.privateKey}`, /does not belong/],
+    ["half a public key", `${a.publicKey.slice(0, 40)}:retired`, /65 bytes/],
+    ["a public key off the curve", `${Buffer.concat([Buffer.from([4]), Buffer.alloc(64, 1)]).toString("base64url")}:retired`, /no point/],
+    ["a public key in another spelling", `${a.publicKey}=:${a.privateKey}`, /65 bytes/]
+  ] as const)("are refused with %s, by their place only", ([, entry, why]) => {
+    const { faults, keys } = parseFormer(`${c.publicKey}:${c.privateKey},${entry}`, true)
+    assert.lengthOf(faults, 1)
+    assert.match(faults[0]!, why)
+    assert.match(faults[0]!, /^entry 2: /)
+    for (const { privateKey } of [a, b, c]) assert.notInclude(faults[0]!, privateKey)
+    assert.deepStrictEqual(states(keys), [[c.publicKey, "kept", c.privateKey]])
+  })
+})
+
+describe("a rotation", () => {
+  it("makes the new pair current and keeps the former one", () => {
+    const set = rotated(rotated(first, pairOf(b), 1), pairOf(c), 2)
+    assert.deepStrictEqual(states(set), [
+      [a.publicKey, "kept", a.privateKey],
+      [b.publicKey, "kept", b.privateKey],
+      [c.publicKey, "current", c.privateKey]
+    ])
+    assert.strictEqual(currentKey(set).publicKey, c.publicKey)
+    assert.deepStrictEqual(usableKeys(set), [a.publicKey, b.publicKey, c.publicKey])
+  })
+})
+
+describe("a retirement", () => {
+  it("forgets the private key and keeps the place", () => {
+    const set = retired(rotated(first, pairOf(b), 1), a.publicKey)
+    assert.deepStrictEqual(states(set), [
+      [a.publicKey, "retired", undefined],
+      [b.publicKey, "current", b.privateKey]
+    ])
+    assert.deepStrictEqual(usableKeys(set), [b.publicKey])
+  })
+
+  it("of a key that was lost notes it as the oldest", () => {
+    assert.deepStrictEqual(states(retired(first, b.publicKey)), [
+      [b.publicKey, "retired", undefined],
+      [a.publicKey, "current", a.privateKey]
+    ])
+  })
+})
+
+const folder = async () => {
+  const dir = await mkdtemp(join(tmpdir(), "bellcast-keys-"))
+  return { dir, file: join(dir, "secrets.json"), [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true }) }
+}
+const addKey = (set: KeySet) => rotated(set, freshPair(), Date.now())
+
+describe("the file of secrets", () => {
+  it("that holds one pair, as it was before there were sets, is read, and changed only by a rotation", async () => {
+    await using data = await folder()
+    const text = JSON.stringify({ vapidPublicKey: a.publicKey, vapidPrivateKey: a.privateKey, useridHmacSecret: "hush" })
+    await writeFile(data.file, text)
+    const kept = await Effect.runPromise(keep(data.dir))
+    assert.strictEqual(kept.useridHmacSecret, "hush")
+    assert.deepStrictEqual(states(kept.vapidKeys), states(first))
+    assert.strictEqual(await readFile(data.file, "utf8"), text)
+    await Effect.runPromise(changeKeys(data.dir, addKey))
+    const after = await Effect.runPromise(keep(data.dir))
+    assert.strictEqual(after.useridHmacSecret, "hush")
+    assert.deepStrictEqual(
+      after.vapidKeys.map(({ state }) => state),
+      ["kept", "current"]
+    )
+    assert.deepStrictEqual(states(after.vapidKeys)[0], [a.publicKey, "kept", a.privateKey])
+    assert.deepStrictEqual(await readdir(data.dir), ["secrets.json"])
+  })
+
+  it("comes back as it was written, with every state and time", async () => {
+    await using data = await folder()
+    await Effect.runPromise(keep(data.dir))
+    const oldest = (await Effect.runPromise(keep(data.dir))).vapidKeys[0]!.publicKey
+    const written = await Effect.runPromise(changeKeys(data.dir, (set) => retired(addKey(addKey(set)), oldest)))
+    const { vapidKeys } = await Effect.runPromise(keep(data.dir))
+    assert.deepStrictEqual(states(vapidKeys), states(written))
+    assert.deepStrictEqual(
+      vapidKeys.map(({ state }) => state),
+      ["retired", "kept", "current"]
+    )
+    for (const { createdAt } of vapidKeys) assert.isAtMost(Math.abs(Date.now() - createdAt!), 60_000)
+    assert.notInclude(JSON.stringify(written), Redacted.value(written[1]!.privateKey!))
+  })
+
+  it("is made once by many first starts at the same time", async () => {
+    await using data = await folder()
+    const dir = join(data.dir, "data")
+    const all = await Effect.runPromise(
+      Effect.all(
+        Array.from({ length: 40 }, () => keep(dir)),
+        { concurrency: "unbounded" }
+      )
+    )
+    assert.strictEqual(new Set(all.map(({ useridHmacSecret }) => useridHmacSecret)).size, 1)
+    assert.strictEqual(new Set(all.map(({ vapidKeys }) => vapidKeys[0]!.publicKey)).size, 1)
+    assert.deepStrictEqual(await readdir(dir), ["secrets.json"])
+  })
+
+  it("loses no key when several change it at once: all but one are refused", async () => {
+    await using data = await folder()
+    await Effect.runPromise(keep(data.dir))
+    const results = await Effect.runPromise(
+      Effect.all(
+        Array.from({ length: 20 }, () => Effect.result(changeKeys(data.dir, addKey))),
+        { concurrency: "unbounded" }
+      )
+    )
+    const done = results.filter(({ _tag }) => _tag === "Success").length
+    assert.isAbove(done, 0)
+    for (const each of results) if (each._tag === "Failure") assert.match(each.failure.message, /the keys are being changed/)
+    assert.lengthOf((await Effect.runPromise(keep(data.dir))).vapidKeys, 1 + done)
+  })
+
+  it("is not changed while somebody else does, or did and died", async () => {
+    await using data = await folder()
+    await Effect.runPromise(keep(data.dir))
+    const before = await readFile(data.file, "utf8")
+    await writeFile(`${data.file}.new`, "half")
+    const result = await Effect.runPromise(Effect.result(changeKeys(data.dir, addKey)))
+    assert.strictEqual(result._tag, "Failure")
+    assert.strictEqual(await readFile(data.file, "utf8"), before)
+    assert.strictEqual(await readFile(`${data.file}.new`, "utf8"), "half")
+  })
+
+  it("that is not there is not made by a rotation", async () => {
+    await using data = await folder()
+    await mkdir(join(data.dir, "empty"))
+    const result = await Effect.runPromise(Effect.result(changeKeys(join(data.dir, "empty"), addKey)))
+    assert.match(result._tag === "Failure" ? result.failure.message : "", /there is no .*secrets\.json/)
+    assert.deepStrictEqual(await readdir(join(data.dir, "empty")), [])
+  })
+})
