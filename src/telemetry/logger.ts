@@ -1,13 +1,25 @@
-// Effect's log into pino: JSON lines on stdout, or one short line each on a terminal. Names that hold secrets are struck out wherever they stand.
+// Effect's log into pino: JSON lines on stdout, or one short line each on a terminal. What stands under a name that holds secrets is struck out.
 import { Cause, Layer, Logger, References } from "effect"
 import pino from "pino"
 
 const level = { Trace: "trace", Debug: "debug", Info: "info", Warn: "warn", Error: "error", Fatal: "fatal" } as const
-const secrets = ["authorization", "endpoint", "keys", "auth", "p256dh", "privateKey", "token", "password", "secret"]
+const secrets = new Set(["authorization", "endpoint", "keys", "auth", "p256dh", "privateKey", "token", "password", "secret"])
+/** Lines wait so long for others: a write for each would be a system call of 13 us. */
+const gatherMillis = 20
+const gatherChars = 16_384
 // Endpoints are bearer tokens (RFC 8030 section 8.3); an error from deep below may carry one in its text.
 const urls = /\b((?:https?|wss?|nats|tls):\/\/)(?:[^\s"'<>/?#]*@)?([^\s"'<>/?#@,]*)[^\s"'<>]*/g
 /** Of every URL the scheme and the host: no path, no query, no password. */
-export const withoutSecrets = (text: string): string => text.replace(urls, "$1$2/...")
+export const withoutSecrets = (text: string): string => (text.includes("://") ? text.replace(urls, "$1$2/...") : text)
+
+/** A field as a line may show it; `depth` is how deep objects are looked into. pino's own redaction costs more than the rest of a line. */
+export const fieldOf = (name: string, value: unknown, depth = 3): unknown => {
+  if (secrets.has(name)) return "[redacted]"
+  if (typeof value === "string") return withoutSecrets(value)
+  if (depth === 0 || typeof value !== "object" || value === null) return value
+  if (Array.isArray(value)) return value.map((inner) => fieldOf("", inner, depth - 1))
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, fieldOf(name, inner, depth - 1)]))
+}
 
 const errorFields = (error: unknown, depth = 0): Record<string, unknown> => {
   if (!(error instanceof Error)) return { message: withoutSecrets(String(error)) }
@@ -22,17 +34,30 @@ const errorFields = (error: unknown, depth = 0): Record<string, unknown> => {
   }
 }
 
+/** Lines on stdout, gathered; `flush` writes those that wait. None is left behind at exit. */
+const gathered = () => {
+  const stdout = pino.destination({ dest: 1, sync: true })
+  let lines = ""
+  let timer: NodeJS.Timeout | undefined
+  const flush = () => {
+    clearTimeout(timer)
+    timer = undefined
+    if (lines !== "") stdout.write(lines)
+    lines = ""
+  }
+  process.on("exit", flush)
+  const write = (line: string) => {
+    lines += line
+    if (lines.length >= gatherChars) flush()
+    else timer ??= setTimeout(flush, gatherMillis).unref()
+  }
+  return { write, flush }
+}
+
 /** Sends everything logged through Effect to pino at `minimum` and above. `pretty` writes lines for people. */
 export const loggerLayer = (minimum: pino.Level, pretty: boolean) => {
-  const root = pino(
-    {
-      level: minimum,
-      base: null,
-      redact: { paths: secrets.flatMap((name) => [name, `*.${name}`]), censor: "[redacted]" },
-      serializers: { err: (error: unknown) => errorFields(error) }
-    },
-    pretty ? prettyStream : pino.destination({ dest: 1, sync: true })
-  )
+  const output = pretty ? prettyStream : gathered()
+  const root = pino({ level: minimum, base: null, serializers: { err: (error: unknown) => errorFields(error) } }, output)
   const logger = Logger.make<unknown, void>(({ cause, fiber, logLevel, message }) => {
     if (logLevel === "None" || logLevel === "All") return
     const fields: Record<string, unknown> = { ...fiber.getRef(References.CurrentLogAnnotations) }
@@ -42,10 +67,12 @@ export const loggerLayer = (minimum: pino.Level, pretty: boolean) => {
       if (Cause.isCause(part)) fields["err"] = Cause.squash(part)
       else if (part instanceof Error) fields["err"] = part
       else if (typeof part === "object" && part !== null) {
-        for (const [name, value] of Object.entries(part)) fields[name] = typeof value === "string" ? withoutSecrets(value) : value
+        for (const [name, value] of Object.entries(part)) fields[name] = fieldOf(name, value)
       } else words.push(String(part))
     }
     root[level[logLevel]](fields, withoutSecrets(words.join(" ")))
+    // What may be the last words is written at once.
+    if (logLevel !== "Info" && logLevel !== "Debug" && logLevel !== "Trace") output.flush()
   })
   return Layer.merge(Logger.layer([logger]), Layer.succeed(References.MinimumLogLevel, root.isLevelEnabled("debug") ? "Debug" : "Info"))
 }
@@ -58,7 +85,8 @@ const prettyStream = {
       ([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`
     )
     process.stdout.write(`${new Date(Number(time)).toISOString().slice(11, 23)} ${name.padEnd(5)} ${String(msg)} ${fields.join(" ")}\n`)
-  }
+  },
+  flush: () => {}
 }
 
 const describe = (error: unknown): string => {

@@ -1,13 +1,45 @@
-// What a log line may say of a URL.
-import { assert, it } from "vitest"
-import { withoutSecrets } from "#telemetry/logger.ts"
+// What a log line may say, and that none is lost.
+import { spawnSync } from "node:child_process"
+import { assert, describe, it } from "vitest"
+import { fieldOf, withoutSecrets } from "#telemetry/logger.ts"
 
-it.for([
-  ["POST https://fcm.googleapis.com/fcm/send/SECRET failed", "POST https://fcm.googleapis.com/... failed"],
-  ["https://h?token=SECRET", "https://h/..."],
-  ["https://user:SECRET@h:8443/x", "https://h:8443/..."],
-  ["nats://user:SECRET@a:4222,nats://b", "nats://a:4222/..."],
-  ["nothing to hide", "nothing to hide"]
-] as const)("of %s is %s", ([text, said]) => {
-  assert.equal(withoutSecrets(text), said)
+describe("a URL in a line", () => {
+  it.for([
+    ["POST https://fcm.googleapis.com/fcm/send/SECRET failed", "POST https://fcm.googleapis.com/... failed"],
+    ["https://h?token=SECRET", "https://h/..."],
+    ["https://user:SECRET@h:8443/x", "https://h:8443/..."],
+    ["nats://user:SECRET@a:4222,nats://b", "nats://a:4222/..."],
+    ["nothing to hide", "nothing to hide"]
+  ] as const)("of %s is %s", ([text, said]) => {
+    assert.equal(withoutSecrets(text), said)
+  })
+})
+
+describe("a field", () => {
+  it.for(["authorization", "endpoint", "keys", "auth", "p256dh", "privateKey", "token", "password", "secret"])(
+    "named %s is struck out, on the line and in what stands on it",
+    (name) => {
+      assert.equal(fieldOf(name, "SECRET"), "[redacted]")
+      assert.deepEqual(fieldOf("subscription", { id: 1, [name]: { a: "SECRET" } }), { id: 1, [name]: "[redacted]" })
+      assert.deepEqual(fieldOf("subscriptions", [{ [name]: "SECRET" }]), [{ [name]: "[redacted]" }])
+    }
+  )
+
+  it("shows no more of a URL than a line does, and everything else as it is", () => {
+    assert.deepEqual(fieldOf("at", { url: "https://h/SECRET", n: 1, none: null }), { url: "https://h/...", n: 1, none: null })
+    assert.deepEqual(fieldOf("numbers", [1, 2]), [1, 2])
+  })
+})
+
+it("writes what is still gathered when the process ends", () => {
+  const program = `
+    import { Effect } from "effect"
+    import { loggerLayer } from "#telemetry/logger.ts"
+    const lines = Effect.forEach(Array(500).keys(), (n) => Effect.logInfo("line", { n }))
+    Effect.runSync(lines.pipe(Effect.provide(loggerLayer("info", false))))
+    process.exit(0)`
+  const { stdout } = spawnSync(process.execPath, ["--input-type=module", "-e", program], { encoding: "utf8" })
+  const lines = stdout.trim().split("\n")
+  assert.lengthOf(lines, 500)
+  assert.deepInclude(JSON.parse(lines.at(-1)!), { level: 30, msg: "line", n: 499 })
 })
