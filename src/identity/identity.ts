@@ -4,7 +4,7 @@ import { Settings } from "#config"
 import type { UserToken } from "#streams/tokens.ts"
 import { basic } from "./basic.ts"
 import type { IdentityUnavailable, Policy } from "./policy.ts"
-import { userToken } from "./pseudonym.ts"
+import { pseudonyms } from "./pseudonym.ts"
 
 export interface Caller {
   /** `<policy>:<id>` */
@@ -15,7 +15,7 @@ export interface Caller {
   readonly principals: ReadonlyArray<string>
 }
 
-/** A caller's next request need not pay for the pseudonym again: an HMAC is a twentieth of a request. No credentials are kept, only ids. */
+/** A caller's next request need not pay for the pseudonym again. No credentials are kept, only ids. */
 const rememberedMax = 5_000
 
 export class Identity extends Context.Service<
@@ -34,12 +34,13 @@ export class Identity extends Context.Service<
       const policies: ReadonlyArray<Policy> = [basic(secret)]
       yield* Effect.logWarning("basic auth is on: any user name and password make a user, do not expose this to the internet")
 
+      const pseudonymOf = pseudonyms(secret)
       const callers = new Map<string, Caller>()
       const callerOf = (policy: string, known: string): Caller => {
         const id = `${policy}:${known}`
         const remembered = callers.get(id)
         if (remembered !== undefined) return remembered
-        const caller = { id, policy, user: userToken(id, secret), principals: [id, "system.Everyone", "system.Authenticated"] }
+        const caller = { id, policy, user: pseudonymOf(id), principals: [id, "system.Everyone", "system.Authenticated"] }
         if (callers.size >= rememberedMax) callers.clear()
         callers.set(id, caller)
         return caller

@@ -1,8 +1,10 @@
 // Who is asking: the contract's vectors for basic auth, and pseudonyms.
+import { createHmac } from "node:crypto"
 import fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import { basicId, credentialsOf } from "#identity/basic.ts"
-import { userToken } from "#identity/pseudonym.ts"
+import { basicIds, credentialsOf } from "#identity/basic.ts"
+import { hmacSha256 } from "#identity/hmac.ts"
+import { pseudonyms } from "#identity/pseudonym.ts"
 
 const encoded = (text: string | Buffer) => `Basic ${Buffer.from(text as string).toString("base64")}`
 
@@ -13,7 +15,7 @@ describe("basic auth", () => {
     ["s3cr3t", "bob:", "ec3bd31ad9f17802723c08dda88408c22bde707262b68ce3e3d8bafdc3d57a73"]
   ] as const) {
     it(`makes the id of ${credentials} with the secret "${secret}"`, () => {
-      assert.strictEqual(basicId(credentials, secret), id)
+      assert.strictEqual(basicIds(secret)(credentials), id)
     })
   }
 
@@ -43,7 +45,17 @@ describe("basic auth", () => {
   })
 })
 
+it("keys hashes as RFC 2104 does, whatever the key and the text", () => {
+  fc.assert(
+    fc.property(fc.string({ unit: "binary", maxLength: 200 }), fc.string({ unit: "binary" }), (secret, text) => {
+      assert.strictEqual(hmacSha256(secret)(text, "base64"), createHmac("sha256", secret).update(text, "utf8").digest("base64"))
+    })
+  )
+})
+
 describe("a pseudonym", () => {
+  const userToken = (user: string, secret: string) => pseudonyms(secret)(user)
+
   it("is 22 characters that are safe in subjects, and differs by user and by secret", () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), (a, b) => {
