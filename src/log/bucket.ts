@@ -1,11 +1,12 @@
 // The KV buckets: read from the leader, write fenced by the expected revision, and read many keys at a revision or later.
 import { JetStreamApiError } from "@nats-io/jetstream"
-import { createInbox, type Msg } from "@nats-io/transport-node"
+import { createInbox, type Msg, headers as natsHeaders } from "@nats-io/transport-node"
 import { Context, Effect, Layer, Schedule } from "effect"
 import { type BucketName, buckets, metaKey } from "#streams/buckets.ts"
 import { AppendConflict, LogUnavailable } from "./errors.ts"
-import { Nats, withoutStacks } from "./nats.ts"
+import { Nats } from "./nats.ts"
 import { bucketStream, bucketSubject } from "./provision.ts"
+import type { PubAck } from "./request.ts"
 
 export interface Entry {
   readonly key: string
@@ -19,6 +20,7 @@ const inFlightDelay = Schedule.spaced("2 millis")
 const floorAttempts = 40
 const multiGetMillis = 5_000
 const changesInFlight = 1_024
+const putMillis = 5_000
 
 export class Buckets extends Context.Service<
   Buckets,
@@ -55,7 +57,7 @@ export class Buckets extends Context.Service<
   static readonly layer = Layer.effect(
     Buckets,
     Effect.gen(function* () {
-      const { js, jsm, nc } = yield* Nats
+      const { ask, js, jsm, message, nc } = yield* Nats
 
       const revision = (bucket: BucketName) =>
         Effect.tryPromise({
@@ -64,33 +66,28 @@ export class Buckets extends Context.Service<
         })
 
       const get = (bucket: BucketName, key: string) =>
-        Effect.tryPromise({
-          try: async () => {
-            const found = await withoutStacks(() =>
-              jsm.streams.getMessage(bucketStream(bucket), { last_by_subj: bucketSubject(bucket, key) })
-            )
-            return found === null || found.data.length === 0 ? undefined : { key, value: found.json() as unknown, revision: found.seq }
-          },
-          catch: (cause) => new LogUnavailable({ operation: `get ${bucket}`, cause })
-        })
+        message(bucketStream(bucket), { last_by_subj: bucketSubject(bucket, key) }).pipe(
+          Effect.map((found) =>
+            found?.data === undefined
+              ? undefined
+              : { key, value: JSON.parse(Buffer.from(found.data, "base64").toString()) as unknown, revision: found.seq }
+          ),
+          Effect.mapError((cause) => new LogUnavailable({ operation: `get ${bucket}`, cause }))
+        )
 
-      const putOnce = (bucket: BucketName, key: string, value: unknown, revision: number, ttlSeconds: number | undefined) =>
-        Effect.tryPromise({
-          try: async () =>
-            (
-              await withoutStacks(() =>
-                js.publish(bucketSubject(bucket, key), JSON.stringify(value), {
-                  expect: { lastSubjectSequence: revision },
-                  ...(ttlSeconds === undefined ? {} : { ttl: `${ttlSeconds}s` })
-                })
-              )
-            ).seq,
-          catch: (cause) => {
+      const putOnce = (bucket: BucketName, key: string, value: unknown, revision: number, ttlSeconds: number | undefined) => {
+        const headers = natsHeaders()
+        headers.set("Nats-Expected-Last-Subject-Sequence", String(revision))
+        if (ttlSeconds !== undefined) headers.set("Nats-TTL", `${ttlSeconds}s`)
+        return ask<PubAck>(bucketSubject(bucket, key), JSON.stringify(value), putMillis, headers).pipe(
+          Effect.map(({ seq }) => seq),
+          Effect.mapError((cause) => {
             const code = cause instanceof JetStreamApiError ? cause.code : undefined
             if (code === wrongLastSequence) return new AppendConflict({ subject: key })
             return new LogUnavailable({ operation: code === wrongLastSequenceInFlight ? "in flight" : `put ${bucket}`, cause })
-          }
-        })
+          })
+        )
+      }
 
       const put = (bucket: BucketName, key: string, value: unknown, revision: number, options?: { readonly ttlSeconds: number }) =>
         putOnce(bucket, key, value, revision, options?.ttlSeconds).pipe(

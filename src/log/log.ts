@@ -1,11 +1,12 @@
 // The streams: append with an expectation, read back, replay. The only way anything is written that must not be lost.
-import { JetStreamApiError, type StoredMsg } from "@nats-io/jetstream"
+import { JetStreamApiError } from "@nats-io/jetstream"
 import { headers as natsHeaders } from "@nats-io/transport-node"
 import { Clock, Context, Effect, Layer, Random } from "effect"
 import { decodeMessage, type Message, type MessageBody, type MessageType } from "#domain/messages.ts"
 import { streams } from "#streams/index.ts"
 import { AppendConflict, LogUnavailable } from "./errors.ts"
-import { Nats, withoutStacks } from "./nats.ts"
+import { Nats } from "./nats.ts"
+import type { PubAck, Query, StoredMessage } from "./request.ts"
 
 export type StreamKey = keyof typeof streams
 
@@ -50,7 +51,7 @@ const typeHeader = "Bellcast-Type"
 const idHeader = "Bellcast-Id"
 
 /** An id for a message that may have to be appended more than once. */
-export const freshId = Effect.map(Effect.all([Random.nextInt, Random.nextInt]), ([a, b]) => a.toString(36) + b.toString(36))
+export const freshId = Effect.flatMap(Random.nextInt, (a) => Effect.map(Random.nextInt, (b) => a.toString(36) + b.toString(36)))
 
 /** What a message without Bellcast-Type is: foreign publishers send broadcasts with nothing but a body. */
 const typeOf = (subject: string, header: string | undefined): string =>
@@ -71,14 +72,18 @@ export const toStored = (message: {
   header: (name) => message.header(name) || undefined
 })
 
-export const storedOf = (msg: StoredMsg): Stored =>
-  toStored({
-    subject: msg.subject,
-    seq: msg.seq,
-    at: msg.time.getTime(),
-    text: msg.string(),
-    header: (name) => msg.header?.get(name) ?? ""
+const textOf = (base64: string | undefined): string => Buffer.from(base64 ?? "", "base64").toString()
+
+const storedOf = (message: StoredMessage): Stored => {
+  const headers = textOf(message.hdrs)
+  return toStored({
+    subject: message.subject,
+    seq: message.seq,
+    at: Date.parse(message.time),
+    text: textOf(message.data),
+    header: (name) => new RegExp(`^${name}:[ \\t]*(.*?)[ \\t]*\\r$`, "m").exec(headers)?.[1] ?? ""
   })
+}
 
 export class Log extends Context.Service<
   Log,
@@ -104,13 +109,14 @@ export class Log extends Context.Service<
   static readonly layer = Layer.effect(
     Log,
     Effect.gen(function* () {
-      const { js, jsm } = yield* Nats
+      const { ask, js, message: messageOf } = yield* Nats
       const attempt = <A>(operation: string, run: () => Promise<A>) =>
         Effect.tryPromise({ try: run, catch: (cause) => new LogUnavailable({ operation, cause }) })
 
-      const read = (stream: StreamKey, query: { last_by_subj: string } | { seq: number }) =>
-        attempt("read", () => withoutStacks(() => jsm.streams.getMessage(streams[stream].name, query))).pipe(
-          Effect.map((found) => (found === null ? undefined : storedOf(found)))
+      const read = (stream: StreamKey, query: Query) =>
+        messageOf(streams[stream].name, query).pipe(
+          Effect.map((found) => (found === undefined ? undefined : storedOf(found))),
+          Effect.mapError((cause) => new LogUnavailable({ operation: "read", cause }))
         )
 
       const append = Effect.fnUntraced(function* <T extends MessageType>(stream: StreamKey, message: Append<T>) {
@@ -120,20 +126,16 @@ export class Log extends Context.Service<
         for (const [name, value] of Object.entries(message.headers ?? {})) headers.set(name, value)
         headers.set(typeHeader, message.type)
         headers.set(idHeader, id)
-        const options = {
-          headers,
-          timeout: attemptMillis,
-          ...(message.messageId === undefined ? {} : { msgID: message.messageId }),
-          expect: { streamName: streams[stream].name, ...(message.expect === undefined ? {} : { lastSubjectSequence: message.expect }) }
-        }
+        headers.set("Nats-Expected-Stream", streams[stream].name)
+        if (message.messageId !== undefined) headers.set("Nats-Msg-Id", message.messageId)
+        if (message.expect !== undefined) headers.set("Nats-Expected-Last-Subject-Sequence", String(message.expect))
         const body = JSON.stringify(message.body)
         let uncertain = message.id !== undefined
         while (true) {
-          const result = yield* Effect.result(
-            attempt(`append ${message.type}`, () => withoutStacks(() => js.publish(message.subject, body, options)))
-          )
-          if (result._tag === "Success") return { seq: result.success.seq, duplicate: result.success.duplicate }
-          const { cause } = result.failure
+          const result = yield* Effect.result(ask<PubAck>(message.subject, body, attemptMillis, headers))
+          if (result._tag === "Success") return { seq: result.success.seq, duplicate: result.success.duplicate === true }
+          const cause = result.failure
+          const unavailable = () => new LogUnavailable({ operation: `append ${message.type}`, cause })
           const code = cause instanceof JetStreamApiError ? cause.code : undefined
           if (code === wrongLastSequence) {
             // An attempt that timed out may have been stored: then the message that stands there is ours.
@@ -141,8 +143,8 @@ export class Log extends Context.Service<
             if (last?.header(idHeader) === id) return { seq: last.seq, duplicate: false }
             return yield* new AppendConflict({ subject: message.subject })
           }
-          if (code !== undefined && code !== wrongLastSequenceInFlight) return yield* result.failure
-          if ((yield* Clock.currentTimeMillis) >= deadline) return yield* result.failure
+          if (code !== undefined && code !== wrongLastSequenceInFlight) return yield* unavailable()
+          if ((yield* Clock.currentTimeMillis) >= deadline) return yield* unavailable()
           if (code === undefined) uncertain = true
           yield* Effect.sleep(code === undefined ? "100 millis" : "2 millis")
         }

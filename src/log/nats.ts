@@ -4,23 +4,10 @@ import { type JetStreamClient, type JetStreamManager, jetstream, jetstreamManage
 import { connect, credsAuthenticator, type NatsConnection } from "@nats-io/transport-node"
 import { Context, Effect, Layer } from "effect"
 import { LogUnavailable } from "./errors.ts"
+import { makeRequests, type Requests } from "./request.ts"
 
 /** nats-server 2.14: older ones ignore the settings we depend on without a word (per-message TTL, consumer pinning). */
 const apiLevelMin = 4
-
-/**
- * Runs a request of the client without stack traces. It makes two Errors for every request, in case it fails; their stacks were two thirds
- * of what a publish cost (50 us with, 17 us without), and our own errors name the operation.
- */
-export const withoutStacks = <A>(run: () => A): A => {
-  const limit = Error.stackTraceLimit
-  Error.stackTraceLimit = 0
-  try {
-    return run()
-  } finally {
-    Error.stackTraceLimit = limit
-  }
-}
 
 export interface NatsOptions {
   /** Comma-separated; user and password may stand in the URL. */
@@ -52,7 +39,7 @@ const servers = (url: string) => {
 
 export class Nats extends Context.Service<
   Nats,
-  { readonly nc: NatsConnection; readonly js: JetStreamClient; readonly jsm: JetStreamManager }
+  Requests & { readonly nc: NatsConnection; readonly js: JetStreamClient; readonly jsm: JetStreamManager }
 >()("bellcast/log/Nats") {
   /** Connects, and refuses a server that is too old. Reconnects for ever; what was under way meanwhile fails as unavailable. */
   static readonly layer = (options: NatsOptions) =>
@@ -91,7 +78,7 @@ export class Nats extends Context.Service<
           },
           catch: (cause) => new LogUnavailable({ operation: "JetStream", cause })
         })
-        return Nats.of({ nc, jsm, js: jetstream(nc, { timeout: 5_000 }) })
+        return Nats.of({ nc, jsm, js: jetstream(nc, { timeout: 5_000 }), ...makeRequests(nc) })
       })
     )
 }

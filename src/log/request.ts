@@ -1,0 +1,98 @@
+// Requests to JetStream with little around them: one subscription for all answers, one timer each, and no Error before something is wrong. The client's
+// own request makes three Errors with their stacks each time, in case it fails, and four promises: more than half of what a publish costs.
+import { JetStreamApiError } from "@nats-io/jetstream"
+import { createInbox, type Msg, type MsgHdrs, type NatsConnection } from "@nats-io/transport-node"
+import { Data, Effect } from "effect"
+
+/** Nothing is known of what was asked: no answer in time, nobody there, no connection. */
+export class Unanswered extends Data.TaggedError("Unanswered")<{ readonly message: string }> {}
+
+export type Failure = JetStreamApiError | Unanswered
+
+/** What JetStream says when it has stored a message. */
+export interface PubAck {
+  readonly seq: number
+  readonly duplicate?: boolean
+}
+
+export interface Requests {
+  /** Asks and returns the JSON of the answer. What the server refuses is a JetStreamApiError. */
+  readonly ask: <A>(subject: string, payload: string, timeoutMillis: number, headers?: MsgHdrs) => Effect.Effect<A, Failure>
+  /** A message of a stream as its leader has it; undefined: there is none. */
+  readonly message: (stream: string, query: Query) => Effect.Effect<StoredMessage | undefined, Failure>
+}
+
+export type Query = { readonly last_by_subj: string } | { readonly seq: number }
+
+/** A message as the server keeps it; bytes are base64, absent when there are none. */
+export interface StoredMessage {
+  readonly subject: string
+  readonly seq: number
+  readonly time: string
+  readonly data?: string
+  readonly hdrs?: string
+}
+
+const readMillis = 5_000
+const noResponders = 503
+const notFound = 404
+/** Said for a moment by a server that starts; nothing is known then. */
+const notEnabled = 10039
+
+type Refusal = ConstructorParameters<typeof JetStreamApiError>[0]
+
+/** What an answer says, or why it is none. */
+const answerOf = <A>(msg: Msg): Effect.Effect<A, Failure> => {
+  if (msg.data.length === 0 && msg.headers?.code === noResponders)
+    return Effect.fail(new Unanswered({ message: "JetStream does not answer" }))
+  try {
+    const { error, ...answer } = msg.json<A & { readonly error?: Refusal }>()
+    if (error === undefined) return Effect.succeed(answer as A)
+    return Effect.fail(error.err_code === notEnabled ? new Unanswered({ message: error.description }) : new JetStreamApiError(error))
+  } catch (cause) {
+    return Effect.fail(new Unanswered({ message: String(cause) }))
+  }
+}
+
+export const makeRequests = (nc: NatsConnection): Requests => {
+  const prefix = `${createInbox()}.`
+  const waiting = new Map<string, (msg: Msg) => void>()
+  let last = 0
+  nc.subscribe(`${prefix}*`, {
+    callback: (error, msg) => {
+      if (error === null) waiting.get(msg.subject.slice(prefix.length))?.(msg)
+    }
+  })
+  const ask: Requests["ask"] = <A>(subject: string, payload: string, timeoutMillis: number, headers?: MsgHdrs) =>
+    Effect.callback<A, Failure>((resume) => {
+      const token = (++last).toString(36)
+      const end = () => {
+        clearTimeout(timer)
+        waiting.delete(token)
+      }
+      const fail = (message: string) => {
+        end()
+        resume(Effect.fail(new Unanswered({ message })))
+      }
+      const timer = setTimeout(() => fail(`no answer within ${timeoutMillis} ms`), timeoutMillis)
+      waiting.set(token, (msg) => {
+        end()
+        resume(answerOf<A>(msg))
+      })
+      try {
+        nc.publish(subject, payload, { reply: prefix + token, ...(headers === undefined ? {} : { headers }) })
+      } catch (cause) {
+        fail(String(cause))
+      }
+      return Effect.sync(end)
+    })
+  const message: Requests["message"] = (stream, query) =>
+    ask<{ readonly message: StoredMessage }>(`$JS.API.STREAM.MSG.GET.${stream}`, JSON.stringify(query), readMillis).pipe(
+      Effect.map(({ message }) => message),
+      Effect.catchIf(
+        (cause) => cause instanceof JetStreamApiError && cause.status === notFound,
+        () => Effect.as(Effect.void, undefined)
+      )
+    )
+  return { ask, message }
+}
