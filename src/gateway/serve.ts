@@ -1,14 +1,15 @@
 // Serves the pipeline on a socket: an HTTP request becomes an Ask, an Answer becomes an HTTP response.
-import type { IncomingMessage } from "node:http"
-import { NodeHttpServer } from "@effect/platform-node"
-import { ByteSize, Effect, Layer } from "effect"
+import type { IncomingMessage, ServerResponse } from "node:http"
+import { NodeHttpServer, NodeHttpServerRequest } from "@effect/platform-node"
+import { Effect, Layer } from "effect"
 import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Settings } from "#config"
-import { type Answer, type Ask, BodyBroken, BodyTooLarge } from "./ask.ts"
+import type { Answer, Ask } from "./ask.ts"
 import { constantHeaders } from "./decorate.ts"
 import { wireAnswer } from "./faults.ts"
 import { makeServer } from "./node-server.ts"
 import { answerTo, unknownMethod } from "./pipeline.ts"
+import { readBytes } from "./request-body.ts"
 import { GatewaySettings } from "./settings.ts"
 
 /** How long requests under way may take once we are told to stop. */
@@ -22,13 +23,10 @@ const askOf = (request: HttpServerRequest.HttpServerRequest): Ask => {
     headers: request.headers,
     hasBody: request.headers["transfer-encoding"] !== undefined || (length !== undefined && length !== "0"),
     body: (bytesMax) =>
-      request.arrayBuffer.pipe(
-        Effect.provideService(HttpServerRequest.MaxBodySize, ByteSize.bytes(bytesMax)),
-        Effect.map((buffer) => new Uint8Array(buffer)),
-        Effect.catch((error) => {
-          const tooLarge = error.reason._tag === "RequestParseError" && error.reason.reason === "BodyTooLarge"
-          return Effect.fail(tooLarge ? new BodyTooLarge() : new BodyBroken())
-        })
+      readBytes(
+        NodeHttpServerRequest.toIncomingMessage(request) as IncomingMessage,
+        NodeHttpServerRequest.toServerResponse(request) as ServerResponse,
+        bytesMax
       ),
     batched: false
   }
