@@ -29,6 +29,15 @@ const suspended = Metric.counter("bellcast_subscriptions_suspended_total", {
   description: "Subscriptions that nothing is sent to any more, by cause and push service",
   incremental: true
 })
+const laneBreaker = Metric.gauge("bellcast_lane_breaker_state", {
+  description: "Whether a push service takes our credentials: 0 closed, it does; 1 half-open, the next push will tell; 2 open, pushes wait"
+})
+const laneHolding = Metric.gauge("bellcast_lane_guard_holding", {
+  description: "1 while a push service says of most subscriptions that they are gone, and is not believed"
+})
+const laneWindow = Metric.gauge("bellcast_lane_window_pushes", {
+  description: "Pushes that may be under way to a push service at once: BELLCAST_CONNECTIONS_PER_ORIGIN, or less while it throttles us"
+})
 const requests = Metric.counter("bellcast_http_requests_total", {
   description: "HTTP requests by method, endpoint and status; those inside a batch count one by one as well",
   incremental: true
@@ -73,6 +82,41 @@ export const makePushMetrics = Effect.gen(function* () {
     recorded: (host: string, { at, fate }: PushResult, acceptedAt: number): void => {
       countPush({ fate, host: labelOf(host) }, 1)
       if (fate !== "retrying") observe({ fate }, Math.max(0, at - acceptedAt))
+    }
+  }
+})
+
+/** As an operator sees what is known of a push service. */
+export interface LaneState {
+  readonly breaker: "closed" | "half-open" | "open"
+  readonly holding: boolean
+  readonly window: number
+}
+
+const breakerStates = ["closed", "half-open", "open"]
+
+/** The lanes as they are now; where one label stands for several, the worst. */
+export const makeLaneMetrics = Effect.gen(function* () {
+  const context = yield* Effect.context<never>()
+  const labelOf = hostLabel((yield* Settings).pushHosts)
+  const [showBreaker, showHolding, showWindow] = [series(laneBreaker, context), series(laneHolding, context), series(laneWindow, context)]
+  return {
+    show: (lanes: Iterable<{ readonly host: string; readonly state: LaneState }>): void => {
+      const worst = new Map<string, { breaker: number; holding: number; window: number }>()
+      for (const { host, state } of lanes) {
+        const label = labelOf(host)
+        const known = worst.get(label) ?? { breaker: 0, holding: 0, window: Number.POSITIVE_INFINITY }
+        worst.set(label, {
+          breaker: Math.max(known.breaker, breakerStates.indexOf(state.breaker)),
+          holding: Math.max(known.holding, state.holding ? 1 : 0),
+          window: Math.min(known.window, state.window)
+        })
+      }
+      for (const [host, { breaker, holding, window }] of worst) {
+        showBreaker({ host }, breaker)
+        showHolding({ host }, holding)
+        showWindow({ host }, window)
+      }
     }
   }
 })

@@ -1,7 +1,7 @@
 // What the service counts of itself, as Prometheus reads it, and that it names nobody.
 import { assert, describe, it } from "vitest"
 import { hostLabel } from "#telemetry/metrics.ts"
-import { call, finished, join, publish } from "../support/client.ts"
+import { call, finished, join, publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
 import { startService, vapid } from "../support/service.ts"
@@ -64,6 +64,39 @@ describe("the metrics", () => {
     const refused = await call(service.url, "POST", "/__metrics__")
     assert.deepEqual([refused.status, refused.headers.get("allow")], [405, "GET, HEAD, OPTIONS"])
     assert.property((await call(service.url, "GET", "/__api__")).body.paths, "/__metrics__")
+  })
+
+  it("tell the state of the lanes, of those under one name the worst", { timeout: 60_000 }, async () => {
+    await using nats = await startNats()
+    await using fine = await startPushService()
+    await using throttling = await startPushService()
+    await using gone = await startPushService()
+    await using refusing = await startPushService()
+    const env = { BELLCAST_CONNECTIONS_PER_ORIGIN: "8" }
+    await using service = await startService({ natsUrl: nats.url, env })
+    const lanes = async () => {
+      const text = String((await call(service.url, "GET", "/__metrics__")).body)
+      const value = (name: string) => new RegExp(`^bellcast_lane_${name}\\{host="other"\\} (\\d+)$`, "m").exec(text)?.[1]
+      return ["breaker_state", "guard_holding", "window_pushes"].map(value).join(" ")
+    }
+    const send = async (push: typeof fine, channel: string, count: number, ...script: ReadonlyArray<string>) => {
+      const agents = Array.from({ length: count }, () => push.subscribe({ script }))
+      await join(
+        [service.url],
+        channel,
+        agents.map(({ subscription }) => subscription)
+      )
+      await publish(service.url, channel, { n: 1 })
+    }
+    const become = (states: string) => until(lanes, (now) => now === states)
+    await send(fine, "fine", 1, "201")
+    await become("0 0 8")
+    await send(throttling, "throttling", 8, "429 retry-after 60")
+    await become("0 0 4")
+    await send(gone, "gone", 60, "410")
+    await become("0 1 4")
+    await send(refusing, "refusing", 1, "403")
+    await become("2 1 4")
   })
 
   it("call a push service by its entry in the allow-list, and all others one", () => {

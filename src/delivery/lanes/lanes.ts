@@ -5,6 +5,7 @@ import { Settings } from "#config"
 import { Announcements } from "#log/announcements.ts"
 import { freshId } from "#log/log.ts"
 import { subjects } from "#streams/subjects.ts"
+import { makeLaneMetrics } from "#telemetry/metrics.ts"
 import { type Lane, makeLane, type Notice } from "./lane.ts"
 import { decodeNews } from "./news.ts"
 
@@ -32,6 +33,7 @@ export class Lanes extends Context.Service<
     Effect.gen(function* () {
       const settings = yield* Settings
       const announcements = yield* Announcements
+      const metrics = yield* makeLaneMetrics
       const worker = yield* freshId
       const context = yield* Effect.context<never>()
       const lanes = new Map<string, Lane>()
@@ -62,16 +64,26 @@ export class Lanes extends Context.Service<
         if (news !== undefined) announcements.tell(subjects.lane, news)
       }
 
+      const show = (now: number): void => {
+        metrics.show([...lanes.values()].map((lane) => ({ host: lane.host, state: lane.stateAt(now) })))
+      }
+
       const heard = Effect.fnUntraced(function* (body: unknown) {
         const news = decodeNews(body)
         if (news._tag === "Failure" || news.value.worker === worker || !URL.canParse(news.value.origin)) return
         const { key, origin } = news.value
-        yield* say(laneOf(origin, key).learn(news.value, yield* Clock.currentTimeMillis))
+        const now = yield* Clock.currentTimeMillis
+        const notices = laneOf(origin, key).learn(news.value, now)
+        if (notices.length === 0) return
+        show(now)
+        yield* say(notices)
       })
       yield* announcements.listen(subjects.lane, (body) => void Effect.runForkWith(context)(heard(body)))
 
       const tellAll = Effect.map(Clock.currentTimeMillis, (now) => {
         for (const lane of lanes.values()) tell(lane, now)
+        // Also for what only time has changed: a breaker turns half-open by itself.
+        show(now)
       })
       yield* Effect.forkScoped(Effect.repeat(tellAll, Schedule.spaced(tellMillis)))
 
@@ -79,6 +91,7 @@ export class Lanes extends Context.Service<
         if (notices.length === 0 && !lane.isUrgent()) return Effect.void
         return Effect.flatMap(Clock.currentTimeMillis, (now) => {
           tell(lane, now)
+          if (notices.length > 0) show(now)
           return say(notices)
         })
       }
