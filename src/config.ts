@@ -15,6 +15,9 @@ const list = (name: string) =>
     Config.map((text) => text.split(/[\s,]+/).filter((word) => word !== ""))
   )
 
+/** A host, with or without a port, that can stand in a URL and in a header. */
+export const plainHost = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d+)?$/u
+
 /** On its own, too, so that a fault in any other setting can be logged. */
 export const logLevel = Config.Literals(["trace", "debug", "info", "warn", "error"], "BELLCAST_LOG_LEVEL").pipe(
   withDefault("info" as const)
@@ -40,8 +43,8 @@ export const settings = {
   host: Config.String("BELLCAST_HOST").pipe(withDefault("127.0.0.1")),
   port: Config.Port("BELLCAST_PORT").pipe(withDefault(9999)),
   /** Scheme and host (with port) that generated URLs carry, when a proxy stands in front. */
-  httpScheme: Config.option(Config.String("BELLCAST_HTTP_SCHEME")),
-  httpHost: Config.option(Config.String("BELLCAST_HTTP_HOST")),
+  httpScheme: Config.option(Config.Literals(["http", "https"], "BELLCAST_HTTP_SCHEME")),
+  httpHost: Config.option(Config.schema(Schema.String.pipe(Schema.check(Schema.isPattern(plainHost))), "BELLCAST_HTTP_HOST")),
   /** Seconds in Retry-After. */
   retryAfterSeconds: within("BELLCAST_RETRY_AFTER_SECONDS", 1, 86_400).pipe(withDefault(3)),
   /** A body larger than this is answered 413. It must fit into a LOG message (32 KiB) with its envelope. */

@@ -1,14 +1,12 @@
 // Absolute addresses that answers carry: of the API itself and of its documentation. Pure.
 import { Option } from "effect"
-import type { SettingsShape } from "#config"
+import { plainHost, type SettingsShape } from "#config"
 import type { GatewaySettings } from "./settings.ts"
-
-/** A Host header that can stand in a URL; anything else would let a client write into our answers. */
-const plainHost = /^[A-Za-z0-9._-]+(:\d+)?$|^\[[0-9A-Fa-f:.]+\](:\d+)?$/
 
 /** Scheme and host as clients see them: as configured, else as this request names them. */
 export const originOf = (settings: Pick<SettingsShape, "httpScheme" | "httpHost" | "host" | "port">, host: string | undefined): string => {
   const scheme = Option.getOrElse(settings.httpScheme, () => "http")
+  // What could not stand in a URL would let a client write into our answers.
   const named = host !== undefined && plainHost.test(host) ? host : `${settings.host}:${settings.port}`
   return `${scheme}://${Option.getOrElse(settings.httpHost, () => named)}`
 }

@@ -3,8 +3,11 @@ import { Config, Context, Layer, Schema } from "effect"
 import { everySetting, type Values } from "#settings/every-setting.ts"
 
 const withDefault = Config.withDefault
-const count = (name: string, minimum = 0) =>
-  Config.schema(Schema.NumberFromString.pipe(Schema.check(Schema.isInt(), Schema.isGreaterThanOrEqualTo(minimum))), name)
+/** A whole number within bounds. */
+const within = (name: string, minimum: number, maximum: number) =>
+  Config.schema(Schema.NumberFromString.pipe(Schema.check(Schema.isInt(), Schema.isBetween({ minimum, maximum }))), name)
+const day = 86_400
+const year = 365 * day
 const optional = (name: string) => Config.String(name).pipe(withDefault(""))
 const flag = (name: string, value: boolean) => Config.Boolean(name).pipe(withDefault(value))
 
@@ -31,36 +34,36 @@ export const gatewaySettings = {
   /** Everything but GET, HEAD and OPTIONS is refused. */
   readonly: flag("BELLCAST_READONLY", false),
   /** Seconds for which clients shall avoid needless requests; 0: not said. */
-  backoff: count("BELLCAST_BACKOFF").pipe(withDefault(0)),
+  backoff: within("BELLCAST_BACKOFF", 0, day).pipe(withDefault(0)),
   /** Share of answers that carry Backoff, so that not all clients stop and return together. */
-  backoffPercentage: count("BELLCAST_BACKOFF_PERCENTAGE").pipe(withDefault(100)),
+  backoffPercentage: within("BELLCAST_BACKOFF_PERCENTAGE", 0, 100).pipe(withDefault(100)),
   /** End of service: Alert before it, 410 after it. */
   eos: Config.option(Config.schema(isoDate, "BELLCAST_EOS")),
   eosMessage: optional("BELLCAST_EOS_MESSAGE"),
   eosUrl: optional("BELLCAST_EOS_URL"),
 
   /** Objects in a list answer; 0: all of them (a user has few). */
-  paginateBy: count("BELLCAST_PAGINATE_BY").pipe(withDefault(0)),
-  storageMaxFetchSize: count("BELLCAST_STORAGE_MAX_FETCH_SIZE", 1).pipe(withDefault(10_000)),
+  paginateBy: within("BELLCAST_PAGINATE_BY", 0, 10_000).pipe(withDefault(0)),
+  storageMaxFetchSize: within("BELLCAST_STORAGE_MAX_FETCH_SIZE", 1, 10_000).pipe(withDefault(10_000)),
   /** How long the Next-Page of a DELETE may be followed. */
-  paginationTokenValiditySeconds: count("BELLCAST_PAGINATION_TOKEN_VALIDITY_SECONDS", 1).pipe(withDefault(600)),
-  /** Requests in a batch; 0: any number. */
-  batchMaxRequests: count("BELLCAST_BATCH_MAX_REQUESTS").pipe(withDefault(25)),
-  heartbeatTimeoutSeconds: count("BELLCAST_HEARTBEAT_TIMEOUT_SECONDS", 1).pipe(withDefault(10)),
+  paginationTokenValiditySeconds: within("BELLCAST_PAGINATION_TOKEN_VALIDITY_SECONDS", 1, day).pipe(withDefault(600)),
+  /** Requests in a batch; 0: any number, within the bytes of 100 bodies. */
+  batchMaxRequests: within("BELLCAST_BATCH_MAX_REQUESTS", 0, 1_000).pipe(withDefault(25)),
+  heartbeatTimeoutSeconds: within("BELLCAST_HEARTBEAT_TIMEOUT_SECONDS", 1, 60).pipe(withDefault(10)),
 
   /** Origins of pages that may call, shell patterns separated by blanks. */
   corsOrigins: Config.String("BELLCAST_CORS_ORIGINS").pipe(
     withDefault("*"),
     Config.map((text) => text.split(/[\s,]+/).filter((origin) => origin !== ""))
   ),
-  /** How long browsers keep a preflight answer; negative: not said. */
-  corsMaxAgeSeconds: Config.Int("BELLCAST_CORS_MAX_AGE_SECONDS").pipe(withDefault(3_600)),
+  /** How long browsers keep a preflight answer; -1: not said. */
+  corsMaxAgeSeconds: within("BELLCAST_CORS_MAX_AGE_SECONDS", -1, year).pipe(withDefault(3_600)),
 
   versionPrefixRedirectEnabled: flag("BELLCAST_VERSION_PREFIX_REDIRECT_ENABLED", true),
-  /** How long a redirect may be cached; negative: nothing is said. */
-  versionPrefixRedirectTtlSeconds: Config.Int("BELLCAST_VERSION_PREFIX_REDIRECT_TTL_SECONDS").pipe(withDefault(-1)),
+  /** How long a redirect may be cached; -1: nothing is said. */
+  versionPrefixRedirectTtlSeconds: within("BELLCAST_VERSION_PREFIX_REDIRECT_TTL_SECONDS", -1, year).pipe(withDefault(-1)),
   trailingSlashRedirectEnabled: flag("BELLCAST_TRAILING_SLASH_REDIRECT_ENABLED", true),
-  trailingSlashRedirectTtlSeconds: Config.Int("BELLCAST_TRAILING_SLASH_REDIRECT_TTL_SECONDS").pipe(withDefault(3600)),
+  trailingSlashRedirectTtlSeconds: within("BELLCAST_TRAILING_SLASH_REDIRECT_TTL_SECONDS", -1, year).pipe(withDefault(3600)),
 
   /** Methods that can be switched off: they then answer 405. HEAD goes with GET. */
   enabled: Config.all({

@@ -1,6 +1,7 @@
 // The form of a case, and how it is checked: a request, what came before it, and all that the answer must be.
 import { expect, it } from "vitest"
 import { Api, type Request, type Target } from "./api.ts"
+import { checkDescribed } from "./described.ts"
 import type { Answer } from "./http.ts"
 
 export interface Expected {
@@ -88,6 +89,7 @@ export const run = (cases: ReadonlyArray<Case>, target: () => Target): void => {
       const sent = typeof request === "function" ? request(api, context) : request
       const answer = await api.send(sent)
       check(answer, sent, typeof expected === "function" ? expected(api, context) : expected)
+      await checkDescribed(api.target.origin, answer, sent)
       await also?.(answer, api, context)
     })
   }

@@ -53,6 +53,17 @@ describe("a start with wrong settings", () => {
     ])
   })
 
+  it("names numbers out of their bounds and what could not stand in a URL", async () => {
+    const out = {
+      BELLCAST_BACKOFF_PERCENTAGE: "101",
+      BELLCAST_CORS_MAX_AGE_SECONDS: "-2",
+      BELLCAST_HTTP_SCHEME: "gopher",
+      BELLCAST_HTTP_HOST: "a b"
+    }
+    const message = messageOf(await failing(out))
+    for (const name of Object.keys(out)) expect(message).toMatch(new RegExp(`^${name}: Expected `, "m"))
+  })
+
   it("names what is wrong with the secrets beside an existing NATS, too", async () => {
     const env = { ...secretEnvironment, BELLCAST_NATS_URL: "nats://127.0.0.1:1", BELLCAST_VAPID_SUBJECT: "me", BELLCAST_BACKOFF: "soon" }
     expect(messageOf(await failing(env))).toMatch(/BELLCAST_BACKOFF: .*\nBELLCAST_VAPID_SUBJECT /)
