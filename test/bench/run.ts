@@ -1,45 +1,41 @@
-// `make bench`: deliveries a second and CPU seconds per 1,000 deliveries of the whole service (all its processes and nats-server, log on disk with
-// sync always), beside a plain loop over web-push and beside the ceiling, against the same sink over TLS in the same run. It prints ratios and
-// asserts nothing: machines are noisy. BENCH_SUBSCRIPTIONS (default 10000) sets the size, BENCH_ROUNDS (default 3) the repetitions.
-import { fork } from "node:child_process"
+// `make bench`, first part: from publish to the last receipt. Deliveries a second and CPU seconds per 1,000 deliveries of the whole service (its
+// process and nats-server, log on disk with sync always) at several sizes, beside a plain loop over web-push, webpush-go where Go is, and the
+// ceiling, against the same sink over TLS in the same run. It prints ratios and asserts nothing: machines are noisy.
+// BENCH_SIZES (default 1000,10000,100000) are the channels, BENCH_ROUNDS (default 3) the repetitions; BENCH_PROFILE names a folder for a CPU
+// profile of the service.
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { cpus, tmpdir } from "node:os"
 import { join as path } from "node:path"
-import { fileURLToPath } from "node:url"
 import { Effect } from "effect"
 import { launch } from "#embedded/launch.ts"
 import { locateNatsServer } from "#embedded/locate.ts"
-import { finished, join, publish } from "../support/client.ts"
+import { finished, publish } from "../support/client.ts"
 import { startService, vapid } from "../support/service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
 import { trustingEnvironment } from "../support/tls.ts"
+import { cpuSecondsOf, idle } from "./cpu.ts"
+import { fill } from "./fill.ts"
+import { buildWebpushGo, type Figures, runNode } from "./peers.ts"
 
-const size = Number(process.env["BENCH_SUBSCRIPTIONS"] ?? 10_000)
+const sizes = (process.env["BENCH_SIZES"] ?? "1000,10000,100000").split(",").map(Number)
 const rounds = Number(process.env["BENCH_ROUNDS"] ?? 3)
+const profile = process.env["BENCH_PROFILE"]
+/** The peers cost the same for each push, whatever the size. */
+const peerSize = Math.min(10_000, Math.max(...sizes))
+/** A small broadcast is over before the clock of a process's CPU time has ticked often enough: several are measured together. */
+const pushesAtLeast = 10_000
 const data = { title: "Bellcast", body: "x".repeat(240) }
 const payload = JSON.stringify(data)
-const ticksPerSecond = 100
 
-interface Figures {
-  readonly seconds: number
-  readonly cpuSeconds: number
+interface Broadcasts extends Figures {
+  readonly natsCpuSeconds: number
+  /** From the 202 to the receipt, milliseconds. */
+  readonly p50: number
+  readonly p99: number
 }
 
-/** User and system time of a process, its ended children left out (Linux). */
-const cpuSecondsOf = (pid: number): number => {
-  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]!.split(" ")
-  return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond
-}
-
-const peakMebibytesOf = (pid: number): number => Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1024
-
-const runChild = (file: string, order: unknown): Promise<Figures> =>
-  new Promise((resolve, reject) => {
-    const child = fork(fileURLToPath(new URL(file, import.meta.url)), { env: { ...process.env, ...trustingEnvironment }, execArgv: [] })
-    child.once("message", (figures) => resolve(figures as Figures))
-    child.once("exit", (code) => code !== 0 && reject(new Error(`${file} ended with ${code}`)))
-    child.send(order as object)
-  })
+const mebibytesOf = (pid: number, field: "VmHWM" | "VmRSS"): string =>
+  (Number(new RegExp(`${field}:\\s+(\\d+)`).exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1024).toFixed(0)
 
 const median = (values: ReadonlyArray<number>): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!
 const say = (line: string) => process.stdout.write(`${line}\n`)
@@ -48,52 +44,96 @@ const say = (line: string) => process.stdout.write(`${line}\n`)
 const folder = mkdtempSync(path(tmpdir(), "bellcast-bench-"))
 const nats = await launch({ binary: await Effect.runPromise(locateNatsServer), folder })
 await using sink = await spawnPushService({ tls: true, decrypt: false, host: "localhost" })
-await using service = await startService({ natsUrl: nats.url, env: { ...trustingEnvironment } })
+const env = { ...trustingEnvironment, ...(profile === undefined ? {} : { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${profile}` }) }
+await using service = await startService({ natsUrl: nats.url, env })
+const servicePid = service.process.pid!
+using webpushGo = buildWebpushGo()
 say(
-  `${size} subscriptions, payload ${payload.length} bytes, ${cpus().length} cores (${cpus()[0]?.model.trim()}), Node ${process.versions.node}; median of ${rounds} rounds`
+  `payload ${payload.length} bytes, ${cpus().length} cores (${cpus()[0]?.model.trim()}), Node ${process.versions.node}; median of ${rounds} rounds`
 )
-const subscriptions = await sink.subscribe(size)
-await join([service.url], "bench", subscriptions as never, 64)
-const order = { subscriptions, vapid, payload }
+const subscriptions = await sink.subscribe(Math.max(...sizes))
+await fill(nats.url, subscriptions, sizes)
 
-const broadcast = async (): Promise<Figures & { readonly natsCpuSeconds: number }> => {
+const broadcast = async (size: number) => {
   await sink.reset()
-  const before = { service: cpuSecondsOf(service.process.pid!), nats: cpuSecondsOf(nats.pid) }
   const start = performance.now()
-  const id = await publish(service.url, "bench", data)
+  const id = await publish(service.url, `bench-${size}`, data)
+  const acceptedAt = performance.timeOrigin + performance.now()
   await sink.waitForDistinct(size, 300_000)
   const seconds = (performance.now() - start) / 1000
   // Outcomes and counts are part of the work.
-  await finished(service.url, "bench", id, 60_000)
-  const natsCpuSeconds = cpuSecondsOf(nats.pid) - before.nats
-  return { seconds, natsCpuSeconds, cpuSeconds: cpuSecondsOf(service.process.pid!) - before.service + natsCpuSeconds }
+  await finished(service.url, `bench-${size}`, id, 60_000)
+  return { seconds, ...(await sink.latencies(acceptedAt)) }
 }
 
-await broadcast()
-const results = { loop: [] as Array<Figures>, ceiling: [] as Array<Figures>, service: [] as Array<Figures & { natsCpuSeconds: number }> }
+const measure = async (size: number): Promise<Broadcasts> => {
+  await idle([servicePid, nats.pid])
+  const count = Math.max(1, Math.round(pushesAtLeast / size))
+  const cpu = () => ({ service: cpuSecondsOf(servicePid), nats: cpuSecondsOf(nats.pid) })
+  const before = cpu()
+  const each: Array<Awaited<ReturnType<typeof broadcast>>> = []
+  for (let i = 0; i < count; i++) each.push(await broadcast(size))
+  const after = cpu()
+  const natsCpuSeconds = (after.nats - before.nats) / count
+  return {
+    seconds: median(each.map(({ seconds }) => seconds)),
+    cpuSeconds: (after.service - before.service) / count + natsCpuSeconds,
+    natsCpuSeconds,
+    p50: median(each.map(({ p50 }) => p50)),
+    p99: median(each.map(({ p99 }) => p99))
+  }
+}
+
+const order = { subscriptions: subscriptions.slice(0, peerSize), vapid, payload }
+const loop: Array<Figures> = []
+const ceiling: Array<Figures> = []
+const go: Array<Figures> = []
+const bellcast = new Map<number, Array<Broadcasts>>(sizes.map((size) => [size, []]))
+const memory: Array<string> = []
+for (const size of sizes) await broadcast(size)
 for (let round = 0; round < rounds; round++) {
-  results.loop.push(await runChild("loop.ts", order))
-  results.service.push(await broadcast())
-  results.ceiling.push(await runChild("ceiling.ts", order))
+  loop.push(await runNode("loop.ts", order))
+  ceiling.push(await runNode("ceiling.ts", order))
+  if (webpushGo !== undefined) go.push(await webpushGo.run(order))
+  for (const [size, list] of bellcast) list.push(await measure(size))
+  memory.push(mebibytesOf(servicePid, "VmRSS"))
 }
 
-const perCpu = (list: ReadonlyArray<Figures>) => median(list.map(({ cpuSeconds }) => size / cpuSeconds))
-const row = (name: string, list: ReadonlyArray<Figures>) =>
-  say(
-    [
-      name.padEnd(34),
-      (size / median(list.map(({ seconds }) => seconds))).toFixed(0).padStart(12),
-      ((median(list.map(({ cpuSeconds }) => cpuSeconds)) * 1000) / size).toFixed(3).padStart(14),
-      `${(perCpu(list) / perCpu(results.loop)).toFixed(2)} x`.padStart(12)
-    ].join("")
+const perThousand = (list: ReadonlyArray<Figures>, size: number) => (median(list.map(({ cpuSeconds }) => cpuSeconds)) * 1000) / size
+const cells = (...texts: ReadonlyArray<string>) => texts.map((text) => text.padStart(14)).join("")
+const figures = (list: ReadonlyArray<Figures>, size: number) => {
+  const cost = perThousand(list, size)
+  const times = (peer: number) => `${(peer / cost).toFixed(2)} x`
+  return cells(
+    (size / median(list.map(({ seconds }) => seconds))).toFixed(0),
+    cost.toFixed(3),
+    times(perThousand(loop, peerSize)),
+    times(perThousand(ceiling, peerSize))
   )
-say(`\n${"".padEnd(34)}${"deliveries/s".padStart(12)}${"CPU s / 1000".padStart(14)}${"per CPU s".padStart(12)}`)
-row("web-push loop, 100 in flight", results.loop)
-row("Bellcast, nats-server included", results.service)
-row("ceiling: encrypt + undici, no log", results.ceiling)
-const natsShare = median(results.service.map(({ natsCpuSeconds }) => (natsCpuSeconds * 1000) / size))
+}
+say(`\n${"".padEnd(34)}${cells("deliveries/s", "CPU s / 1000", "per CPU s: of", "of the")}`)
+say(`${"".padEnd(34)}${cells("", "", "the loop", "ceiling")}`)
+say(`${"web-push loop, 100 in flight".padEnd(34)}${figures(loop, peerSize)}`)
+say(go.length === 0 ? "webpush-go: no Go here" : `${"webpush-go, 100 workers".padEnd(34)}${figures(go, peerSize)}`)
+say(`${"ceiling: encrypt + undici, no log".padEnd(34)}${figures(ceiling, peerSize)}`)
+for (const [size, list] of bellcast) say(`${`Bellcast, ${size} subscriptions`.padEnd(34)}${figures(list, size)}`)
+
+say(`\n${"".padEnd(34)}${cells("p50 ms", "p99 ms", "nats-server")}`)
+for (const [size, list] of bellcast) {
+  const of = (pick: (each: Broadcasts) => number) => median(list.map(pick))
+  say(
+    `${`from 202 to receipt, ${size}`.padEnd(34)}${cells(
+      of(({ p50 }) => p50).toFixed(0),
+      of(({ p99 }) => p99).toFixed(0),
+      perThousand(
+        list.map(({ natsCpuSeconds, seconds }) => ({ cpuSeconds: natsCpuSeconds, seconds })),
+        size
+      ).toFixed(3)
+    )}`
+  )
+}
 say(
-  `\nof Bellcast's CPU, nats-server: ${natsShare.toFixed(3)} s / 1000; peak memory: service ${peakMebibytesOf(service.process.pid!).toFixed(0)} MiB, nats-server ${peakMebibytesOf(nats.pid).toFixed(0)} MiB`
+  `\nmemory, MiB: service at most ${mebibytesOf(servicePid, "VmHWM")}, after each round ${memory.join(", ")}; nats-server at most ${mebibytesOf(nats.pid, "VmHWM")}`
 )
 await service.stop()
 await nats.stop()

@@ -24,6 +24,12 @@ const verbs = {
     Array.from({ length: count }, () => service.subscribe(agentOptions).subscription),
   report: () => ({ counts: service.counts, faults: service.faults, texts: textsOf(), cpuMicros: cpuMicros() }),
   waitForDistinct: (distinct: number, timeoutMillis: number) => service.waitFor(({ counts }) => counts.distinct >= distinct, timeoutMillis),
+  /** Percentiles of the milliseconds from `since` (since the epoch) to each delivery. */
+  latencies: (since: number) => {
+    const sorted = service.deliveredAt.map((at) => at - since).sort((a, b) => a - b)
+    const at = (share: number) => sorted[Math.floor((sorted.length - 1) * share)] ?? Number.NaN
+    return { p50: at(0.5), p99: at(0.99) }
+  },
   reset: () => service.reset()
 }
 

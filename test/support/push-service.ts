@@ -46,6 +46,8 @@ export interface PushService extends AsyncDisposable {
   /** What the sender did wrong, oldest first; a good run leaves it empty. */
   readonly faults: ReadonlyArray<Fault>
   readonly agents: ReadonlyArray<UserAgent>
+  /** When each push answered 2xx was read, milliseconds since the epoch. */
+  readonly deliveredAt: ReadonlyArray<number>
   /** A new browser subscription. Throws on a script it cannot parse. */
   readonly subscribe: (options?: UserAgentOptions) => UserAgent
   /** Resolves as soon as the predicate holds: now, or after the request that makes it true. Rejects after the timeout. */
@@ -67,6 +69,7 @@ export const startPushService = async (options: PushServiceOptions = {}): Promis
   const agents = new Map<string, UserAgent>()
   const waiting = new Set<() => void>()
   const faults: Array<Fault> = []
+  const deliveredAt: Array<number> = []
   let counts = { requests: 0, total: 0, distinct: 0, duplicates: 0 }
 
   const refuseFaulty = (agent: UserAgent, status: number, reason: string): Answer => {
@@ -91,6 +94,7 @@ export const startPushService = async (options: PushServiceOptions = {}): Promis
   const count = (agent: UserAgent, answer: Answer) => {
     if (decrypt) agent.attempts.push({ status: answer.status, at: Date.now() })
     if (!delivers(answer)) return
+    deliveredAt.push(performance.timeOrigin + performance.now())
     counts.total += 1
     counts[agent.deliveries++ === 0 ? "distinct" : "duplicates"] += 1
   }
@@ -119,6 +123,7 @@ export const startPushService = async (options: PushServiceOptions = {}): Promis
   const service: PushService = {
     origin: `${tls ? "https" : "http"}://${host}:${await listen(server, port)}`,
     faults,
+    deliveredAt,
     get requests() {
       return counts.requests
     },
@@ -159,6 +164,7 @@ export const startPushService = async (options: PushServiceOptions = {}): Promis
     reset: () => {
       counts = { requests: 0, total: 0, distinct: 0, duplicates: 0 }
       faults.length = 0
+      deliveredAt.length = 0
       for (const agent of agents.values()) agent.forget()
     },
     [Symbol.asyncDispose]: () =>

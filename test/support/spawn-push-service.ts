@@ -15,6 +15,8 @@ export interface SpawnedPushService extends AsyncDisposable {
   readonly report: () => Answer<"report">
   /** Resolves when this many subscriptions have at least one push since the start or reset; rejects after the timeout. */
   readonly waitForDistinct: (distinct: number, timeoutMillis: number) => Answer<"waitForDistinct">
+  /** Percentiles of the milliseconds from a moment (since the epoch) to each delivery since the start or reset. */
+  readonly latencies: (since: number) => Answer<"latencies">
   /** Counts, faults and histories to zero; subscriptions stay. */
   readonly reset: () => Answer<"reset">
 }
@@ -56,6 +58,7 @@ export const spawnPushService = async (options: PushServiceOptions = {}): Promis
     subscribe: (count, agentOptions = {}) => ask("subscribe", count, agentOptions),
     report: () => ask("report"),
     waitForDistinct: (distinct, timeoutMillis) => ask("waitForDistinct", distinct, timeoutMillis),
+    latencies: (since) => ask("latencies", since),
     reset: () => ask("reset"),
     [Symbol.asyncDispose]: () => {
       child.kill("SIGKILL")
