@@ -82,10 +82,10 @@ export const payloadOf = (body: BroadcastBody): Uint8Array | undefined =>
 export const BroadcastRejected = Schema.Struct({ broadcast: Schema.Int, subject: Schema.String, reason: Schema.String, at: Schema.Int })
 
 /**
- * Registrations in a shard, on average at most. One multi-get returns up to 1024; shards differ in size by chance. A shard costs about six
- * requests to NATS, so small ones are dear: 256 shards of 39 took 25 us of CPU a push, 16 of 625 take 2.
+ * Registrations in a shard, on average at most. One multi-get returns up to 1024; a shard that is larger by chance is read in parts. A shard
+ * costs about six requests to NATS, so small ones are dear: 256 shards of 39 took 25 us of CPU a push, 16 of 625 take 2.
  */
-const registrationsPerShard = 900
+const registrationsPerShard = 1_000
 
 /** How deep to cut a channel of so many registrations: into 16^depth shards. */
 export const shardDepth = (registrations: number): number => {

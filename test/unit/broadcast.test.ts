@@ -107,26 +107,26 @@ describe("the depth to which a channel is cut", () => {
   it.for([
     [0, 0],
     [1, 0],
-    [900, 0],
-    [901, 1],
-    [14_400, 1],
-    [14_401, 2],
-    [230_400, 2],
-    [230_401, 3],
-    [3_686_400, 3],
-    [3_686_401, 4],
+    [1_000, 0],
+    [1_001, 1],
+    [16_000, 1],
+    [16_001, 2],
+    [256_000, 2],
+    [256_001, 3],
+    [4_096_000, 3],
+    [4_096_001, 4],
     [100_000_000, 4]
   ] as const)("for %i registrations is %i", ([registrations, depth]) => {
     assert.strictEqual(shardDepth(registrations), depth)
   })
 
-  it("never gives a shard more than 900 registrations on average, until there are 65,536 shards", () => {
+  it("never gives a shard more than 1,000 registrations on average, until there are 65,536 shards", () => {
     fc.assert(
-      fc.property(fc.nat(900 * 16 ** 4), (registrations) => {
+      fc.property(fc.nat(1_000 * 16 ** 4), (registrations) => {
         const depth = shardDepth(registrations)
-        assert.isAtMost(registrations / 16 ** depth, 900)
+        assert.isAtMost(registrations / 16 ** depth, 1_000)
         // No deeper than needed: a small channel is one multi-get.
-        if (depth > 0) assert.isAbove(registrations / 16 ** (depth - 1), 900)
+        if (depth > 0) assert.isAbove(registrations / 16 ** (depth - 1), 1_000)
       })
     )
   })
