@@ -1,22 +1,128 @@
-// `bellcast keys`: the secrets that a service beside an existing NATS needs, made once and kept by whoever runs it.
-import { randomBytes } from "node:crypto"
-import { Console } from "effect"
-import { Command } from "effect/cli"
-import webpush from "web-push"
+// `bellcast keys new|list|rotate|retire`: the VAPID keys of a service. Beside its embedded server they are kept in the data folder and changed there;
+// beside an existing NATS they are settings, and what to set is printed. A running service takes up a change with its next start.
+import { Clock, Console, Effect, Redacted } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { settings } from "#config"
+import { changeKeys, freshPair, freshUseridSecret, kept } from "#secrets/file.ts"
+import { adoptedKeys, oldestOf, usesOf } from "#secrets/in-use.ts"
+import { currentKey, formatFormer, type KeySet, retired, rotated } from "#secrets/key-set.ts"
+import { keysAreSet, keysOfSettings } from "#secrets/secrets.ts"
+import { everySetting } from "#settings/every-setting.ts"
+import { natsFlags, onNats, VerbFailed } from "./nats.ts"
+import { table } from "./table.ts"
 
-const lines = (): string => {
-  const { privateKey, publicKey } = webpush.generateVAPIDKeys()
-  return [
+const failed = ({ message }: { readonly message: string }) => new VerbFailed({ message })
+
+const { dataDir, natsUrl, vapidFormerKeys, vapidPrivateKey, vapidPublicKey } = settings
+const ownSettings = everySetting({ dataDir, natsUrl, vapidFormerKeys, vapidPrivateKey, vapidPublicKey })
+
+const pairLines = ({ privateKey, publicKey }: ReturnType<typeof freshPair>): ReadonlyArray<string> => [
+  `BELLCAST_VAPID_PUBLIC_KEY=${publicKey}`,
+  `BELLCAST_VAPID_PRIVATE_KEY=${Redacted.value(privateKey)}`
+]
+const formerLine = (set: KeySet) => `BELLCAST_VAPID_FORMER_KEYS=${formatFormer(set.filter(({ state }) => state !== "current"))}`
+
+const newLines = (): string =>
+  [
     "# Made by `bellcast keys`. Whoever loses these loses every subscription made with them.",
-    `BELLCAST_VAPID_PUBLIC_KEY=${publicKey}`,
-    `BELLCAST_VAPID_PRIVATE_KEY=${privateKey}`,
+    ...pairLines(freshPair()),
     "BELLCAST_VAPID_SUBJECT=mailto:you@your-domain.example",
-    `BELLCAST_USERID_HMAC_SECRET=${randomBytes(32).toString("base64url")}`,
+    `BELLCAST_USERID_HMAC_SECRET=${freshUseridSecret()}`,
     "BELLCAST_CHANNEL_WRITE_PRINCIPALS="
   ].join("\n")
+
+/** The keys, and how they are changed where they live. `change` tells what is left to do. */
+const home = Effect.gen(function* () {
+  const own = yield* Effect.mapError(ownSettings, failed)
+  if (!keysAreSet(own)) {
+    const { vapidKeys } = yield* Effect.mapError(kept(own.dataDir), failed)
+    const change = (edit: (set: KeySet) => KeySet) =>
+      changeKeys(own.dataDir, edit).pipe(
+        Effect.mapError(failed),
+        Effect.as(`# ${own.dataDir}/secrets.json is changed. The service takes it up with its next start.`)
+      )
+    return { set: vapidKeys, change }
+  }
+  const { faults, keys } = keysOfSettings(own, true)
+  if (faults.length > 0) return yield* new VerbFailed({ message: `the settings of the service must be here, too:\n${faults.join("\n")}` })
+  const change = (edit: (set: KeySet) => KeySet) => {
+    const set = edit(keys)
+    const { privateKey, publicKey } = currentKey(set)
+    const pair = publicKey === currentKey(keys).publicKey ? [] : pairLines({ publicKey, privateKey: privateKey! })
+    const note = "# Settings of every process from its next start on; first of those that deliver, then of the gateways."
+    return Effect.succeed([note, ...pair, formerLine(set)].join("\n"))
+  }
+  return { set: keys, change }
+})
+
+/** What NATS knows of the keys: since when each was offered, and how many subscriptions need it. */
+const inNats = Effect.fnUntraced(function* (set: KeySet) {
+  const adopted = yield* adoptedKeys
+  return { adopted, uses: yield* usesOf(oldestOf(adopted, set)) }
+})
+
+const rotate = Effect.gen(function* () {
+  const { change } = yield* home
+  const now = yield* Clock.currentTimeMillis
+  yield* Console.log(yield* change((set) => rotated(set, freshPair(), now)))
+}).pipe(Effect.tapError(({ message }) => Console.error(`bellcast: ${message}`)))
+
+const list = Effect.fnUntraced(function* (json: boolean) {
+  const { set } = yield* home
+  const { adopted, uses } = yield* inNats(set)
+  const adoptedAt = new Map(adopted.map(({ at, publicKey }) => [publicKey, at]))
+  const strangers = [...new Set([...adoptedAt.keys(), ...uses.keys()])].filter((key) => !set.some(({ publicKey }) => publicKey === key))
+  const missing = strangers.map((publicKey) => ({ publicKey, state: "lost" as const, createdAt: undefined }))
+  const rows = [...missing, ...set].map(({ createdAt, publicKey, state }) => {
+    const at = createdAt ?? adoptedAt.get(publicKey)
+    return { publicKey, state, created: at === undefined ? undefined : new Date(at).toISOString(), subscriptions: uses.get(publicKey) ?? 0 }
+  })
+  if (json) return yield* Effect.forEach(rows, (row) => Console.log(JSON.stringify(row)), { discard: true })
+  const cells = rows.map(({ created, publicKey, state, subscriptions }) => [publicKey, state, created, subscriptions])
+  yield* Console.log(table(["PUBLIC KEY", "STATE", "CREATED", "SUBSCRIPTIONS"], cells))
+})
+
+const retire = Effect.fnUntraced(function* (publicKey: string, force: boolean) {
+  const { change, set } = yield* home
+  const key = set.find((each) => each.publicKey === publicKey)
+  const { adopted, uses } = yield* inNats(set)
+  const known = key !== undefined || uses.has(publicKey) || adopted.some((each) => each.publicKey === publicKey)
+  const count = uses.get(publicKey) ?? 0
+  if (!known) return yield* new VerbFailed({ message: "there is no such key; `bellcast keys list` shows them" })
+  if (key?.state === "current") return yield* new VerbFailed({ message: "this key is the current one: `bellcast keys rotate` first" })
+  if (key?.state === "retired") return yield* new VerbFailed({ message: "this key is retired already" })
+  if (count > 0 && !force) {
+    return yield* new VerbFailed({
+      message: `${count} subscriptions were made with this key; with --force every push to them ends as dead, for the reason key-retired`
+    })
+  }
+  yield* Console.log(yield* change((now) => retired(now, publicKey)))
+})
+
+const jsonFlag = Flag.Boolean("json").pipe(Flag.withDescription("Print JSON lines"), Flag.withDefault(false))
+const retireFlags = {
+  key: Argument.String("key").pipe(Argument.withDescription("The public key")),
+  force: Flag.Boolean("force").pipe(Flag.withDescription("Give up the subscriptions made with it"), Flag.withDefault(false)),
+  ...natsFlags
 }
 
+const verbs = [
+  Command.make("new", {}, () => Console.log(newLines())).pipe(
+    Command.withDescription("Make a VAPID key pair and a user id secret, as lines for an .env file; so does `keys` alone")
+  ),
+  Command.make("list", { json: jsonFlag, ...natsFlags }, ({ json, ...nats }) => list(json).pipe(onNats(nats, { startIt: true }))).pipe(
+    Command.withDescription("Show the public keys, their states, and how many subscriptions were made with each")
+  ),
+  Command.make("rotate", {}, () => rotate).pipe(
+    Command.withDescription("Make a new pair the current one; the former ones go on signing for their subscriptions")
+  ),
+  Command.make("retire", retireFlags, ({ force, key, ...nats }) => retire(key, force).pipe(onNats(nats, { startIt: true }))).pipe(
+    Command.withDescription("Give up a former key that no subscription needs any more")
+  )
+] as const
+
 /** The verb. */
-export const keysCommand = Command.make("keys", {}, () => Console.log(lines())).pipe(
-  Command.withDescription("Make a VAPID key pair and a user id secret, as lines for an .env file")
+export const keysCommand = Command.make("keys", {}, () => Console.log(newLines())).pipe(
+  Command.withDescription("Make, show, rotate and retire the VAPID keys"),
+  Command.withSubcommands(verbs)
 )

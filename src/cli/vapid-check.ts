@@ -86,7 +86,7 @@ export const checkVapid = (authorization: string | undefined, expected: VapidExp
   const fault = content ? claimsFault(content, expected) : "the claims are not a JSON object"
   if (fault) return refused(403, fault)
   if (expected.applicationServerKey !== undefined && k !== expected.applicationServerKey) {
-    return refused(403, "k is not the key this subscription was made with")
+    return refused(403, "the credentials do not correspond to the key this subscription was made with")
   }
   const subject = content?.["sub"]
   return { ok: true, applicationServerKey: k, subject: typeof subject === "string" ? subject : undefined }

@@ -15,8 +15,15 @@ export const subjectFault = (subject: string): string | undefined => {
   return host.includes(".") && !host.endsWith(".local") && host !== "localhost" ? undefined : "must name a public domain"
 }
 
+type KeySettings = Pick<SettingsShape, "vapidFormerKeys" | "vapidPrivateKey" | "vapidPublicKey">
+
 /** Whether the VAPID keys come from the settings: always beside an existing server; beside the embedded one when there are any. */
-export const keysAreSet = ({ natsUrl, vapidFormerKeys, vapidPrivateKey, vapidPublicKey }: SettingsShape): boolean =>
+export const keysAreSet = ({
+  natsUrl,
+  vapidFormerKeys,
+  vapidPrivateKey,
+  vapidPublicKey
+}: KeySettings & Pick<SettingsShape, "natsUrl">): boolean =>
   [natsUrl, vapidPublicKey, vapidPrivateKey, vapidFormerKeys].some((each) => Option.isSome<unknown>(each))
 
 const missing = (name: string) =>
@@ -24,7 +31,7 @@ const missing = (name: string) =>
 
 /** The keys that the settings hold, and everything that is wrong with them. `needsPrivate`: for a process that signs. */
 export const keysOfSettings = (
-  { vapidFormerKeys, vapidPrivateKey, vapidPublicKey }: SettingsShape,
+  { vapidFormerKeys, vapidPrivateKey, vapidPublicKey }: KeySettings,
   needsPrivate: boolean
 ): { readonly keys: KeySet; readonly faults: ReadonlyArray<string> } => {
   const former = parseFormer(Option.match(vapidFormerKeys, { onNone: () => "", onSome: Redacted.value }), needsPrivate)

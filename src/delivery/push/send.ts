@@ -3,7 +3,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { Settings } from "#config"
 import { ttlSecondsMax } from "#domain/broadcast.ts"
 import { checkEndpoint } from "#domain/endpoint.ts"
-import type { BroadcastRef } from "#domain/job.ts"
+import { type BroadcastRef, throttledBaseMillis } from "#domain/job.ts"
 import type { StoredSubscription } from "#domain/subscription.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import type { Judged, Lane } from "../lanes/lane.ts"
@@ -31,9 +31,6 @@ export type Attempted = Judged & {
 
 /** A body ready to be sent: encrypted, without payload, or one that cannot be made. */
 export type Sealed = Uint8Array | undefined | { readonly error: string }
-
-/** Keys in use at other processes come here with their next start; the push is tried again until its life ends. */
-const unknownKeyMillis = 60_000
 
 /** The one second try, at once, that some answers deserve; a 421 has closed its connection (see post.ts). */
 const secondTryOf = (lane: Lane, classified: Classified, answer: Answer, otherKey: string | undefined, now: number) => {
@@ -97,7 +94,11 @@ export class Sender extends Context.Service<
         }
         const keyFault = vapid.fault(key)
         if (keyFault === "retired") return { ...classify({ error: "KEY_RETIRED" }, host, startedAt), millis: 0 }
-        if (keyFault === "unknown") return { class: "held" as const, reason: "key-unknown", until: startedAt + unknownKeyMillis, millis: 0 }
+        if (keyFault === "unknown") {
+          // New, and other workers have it already: one of them takes the push, or this one after its next start, or nobody until its life ends.
+          const until = startedAt + throttledBaseMillis(settings.retryBaseMillis)
+          return { class: "held" as const, reason: "key-unknown", until, millis: 0 }
+        }
         const held = lane.heldAt(startedAt)
         if (held !== undefined) return { ...held, millis: 0 }
         const headers: Record<string, string> = {
