@@ -30,7 +30,8 @@ const jsonOf = (text: string): unknown => {
 export const exchange = (origin: string, { body, headers = {}, method, target }: Sent): Promise<Answer> =>
   new Promise((resolve, reject) => {
     const { hostname, port } = new URL(origin)
-    const length = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) }
+    const unsized = body === undefined || headers["transfer-encoding"] !== undefined
+    const length = unsized ? {} : { "content-length": String(Buffer.byteLength(body)) }
     const outgoing = request(
       { agent, hostname, port, method, path: target, headers: { ...length, ...headers }, timeout: 20_000 },
       (incoming) => {

@@ -81,7 +81,7 @@ export const listGet: Operation<ListInput> = {
     summary: "List the caller's subscriptions, newest first",
     parameters: ["listing", "preconditions"],
     answers: { 200: objects, 304: null },
-    faults: [400, 406, 412]
+    faults: [400, 406, 412, 413]
   }
 }
 
@@ -121,6 +121,6 @@ export const listDelete: Operation<ListInput> = {
     summary: "Remove the caller's subscriptions: all of them, or those that match",
     parameters: ["listing", "preconditions"],
     answers: { 200: Schema.Struct({ data: Schema.Array(Tombstone) }) },
-    faults: [400, 406, 409, 412]
+    faults: [400, 406, 409, 412, 413]
   }
 }

@@ -60,7 +60,7 @@ export const subscriptionGet: Operation<ReadInput> = {
     summary: "One subscription of the caller",
     parameters: ["fields", "preconditions"],
     answers: { 200: Schema.Struct({ data: ListedObject }), 304: null },
-    faults: [400, 404, 406, 412]
+    faults: [400, 404, 406, 412, 413]
   }
 }
 
@@ -127,6 +127,6 @@ export const subscriptionDelete: Operation<ReadInput> = {
     summary: "Remove a subscription of the caller",
     parameters: ["preconditions"],
     answers: { 200: Schema.Struct({ data: Tombstone }) },
-    faults: [400, 404, 406, 409, 412]
+    faults: [400, 404, 406, 409, 412, 413]
   }
 }

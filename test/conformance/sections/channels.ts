@@ -46,6 +46,16 @@ export const channels: ReadonlyArray<Case> = [
       expected: { status: 202 }
     }),
     define({
+      name: `ignores even a body without end of ${method} of a registration`,
+      request: (api) => ({
+        method,
+        path: `/channels/${api.channel}/registration`,
+        body: "x".repeat(300_000),
+        headers: { "content-type": "application/json" }
+      }),
+      expected: { status: 202 }
+    }),
+    define({
       name: `does not let nobody ${method} a registration`,
       request: (api) => ({ method, path: `/channels/${api.channel}/registration`, as: null }),
       expected: { status: 401, errno: 104 }

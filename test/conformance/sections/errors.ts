@@ -3,6 +3,7 @@ import { expect } from "vitest"
 import { type Case, define } from "../table.ts"
 
 const json = { "content-type": "application/json" }
+const chunked = { ...json, "transfer-encoding": "chunked" }
 const post = (body: unknown, headers = {}) => ({ method: "POST", path: "/subscriptions", body, headers })
 
 const notJson: ReadonlyArray<readonly [name: string, body: string | Buffer]> = [
@@ -171,6 +172,26 @@ export const errors: ReadonlyArray<Case> = [
     request: (api) => post({ data: api.subscription("a", { more: "x".repeat(20_000) }) }),
     expected: { status: 413, errno: 113 }
   }),
+  // A body whose length nobody knows beforehand is as good as another (RFC 9112 section 7.1): no 411.
+  define({
+    name: "takes a body in chunks",
+    request: (api) => post(JSON.stringify({ data: api.subscription("a") }), chunked),
+    expected: { status: 201 }
+  }),
+  define({
+    name: "refuses a body in chunks that becomes too large",
+    request: (api) => post(JSON.stringify({ data: api.subscription("a", { more: "x".repeat(20_000) }) }), chunked),
+    expected: { status: 413, errno: 113 }
+  }),
+  ...["GET", "DELETE"].flatMap((method) =>
+    ["/subscriptions", "/subscriptions/abc"].map((path) =>
+      define({
+        name: `refuses a body that is too large to look into with ${method} ${path}`,
+        request: { method, path, body: `"${"x".repeat(20_000)}"`, headers: json },
+        expected: { status: 413, errno: 113 }
+      })
+    )
+  ),
   define({
     name: "refuses a body that is too large once it is written down",
     request: (api) =>
