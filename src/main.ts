@@ -61,8 +61,9 @@ const service = Layer.unwrap(
     const url = Option.isSome(settings.natsUrl) ? settings.natsUrl.value : yield* embedded(settings.dataDir)
     const stages = settings.roles.map((role) => stage(role, secrets))
     const root = `http://${settings.host}:${settings.port}/v1/`
-    const offers = settings.roles.includes("gateway") ? adopt(secrets.vapidKeys) : Effect.void
-    const keysChecked = Effect.andThen(checkKeysInUse(secrets.vapidKeys), offers)
+    const offers = settings.roles.includes("gateway")
+    const checks = offers || settings.roles.includes("delivery") ? checkKeysInUse(secrets.vapidKeys) : Effect.void
+    const keysChecked = Effect.andThen(checks, offers ? adopt(secrets.vapidKeys) : Effect.void)
     const ready = Layer.effectDiscard(
       Effect.sync(() => {
         if (Option.isNone(settings.natsUrl)) process.stdout.write(story(root, url, secrets.vapidPublicKey))

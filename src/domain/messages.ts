@@ -6,13 +6,14 @@ import { depthMax, parseJson } from "./json.ts"
 import { Outcome, Plan, Progress } from "./outcome.ts"
 import { RegistrationDelete, RegistrationPut } from "./registration.ts"
 import { SubscriptionCleared, SubscriptionStruck, SubscriptionSuspended } from "./strike.ts"
-import { SubscriptionDelete, SubscriptionGone, SubscriptionPut } from "./subscription.ts"
+import { SubscriptionDelete, SubscriptionGone, SubscriptionMatched, SubscriptionPut } from "./subscription.ts"
 import { KeyAdopted } from "./vapid-key.ts"
 
 export const messages = {
   "subscription.put/1": SubscriptionPut,
   "subscription.delete/1": SubscriptionDelete,
   "subscription.gone/1": SubscriptionGone,
+  "subscription.matched/1": SubscriptionMatched,
   "subscription.struck/1": SubscriptionStruck,
   "subscription.suspended/1": SubscriptionSuspended,
   "subscription.cleared/1": SubscriptionCleared,

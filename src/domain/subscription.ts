@@ -45,10 +45,15 @@ export type SubscriptionGone = typeof SubscriptionGone.Type
 export const causeOf = ({ cause, status }: SubscriptionGone): string =>
   cause ?? (status === 0 ? "invalid-key" : status === 404 || status === 410 ? "gone" : "key-mismatch")
 
+/** The push service refused the key that was noted for it, and took this one: what the browser subscribed with. `generation` as above. */
+export const SubscriptionMatched = Schema.Struct({ id: Schema.String, generation: Schema.Int, vapidKey: Schema.String, at: Schema.Int })
+export type SubscriptionMatched = typeof SubscriptionMatched.Type
+
 export type SubscriptionCommand =
   | ({ readonly type: "subscription.put/1" } & SubscriptionPut)
   | ({ readonly type: "subscription.delete/1" } & SubscriptionDelete)
   | ({ readonly type: "subscription.gone/1" } & SubscriptionGone)
+  | ({ readonly type: "subscription.matched/1" } & SubscriptionMatched)
   | ({ readonly type: "subscription.struck/1" } & SubscriptionStruck)
   | ({ readonly type: "subscription.suspended/1" } & SubscriptionSuspended)
   | ({ readonly type: "subscription.cleared/1" } & SubscriptionCleared)
@@ -136,6 +141,12 @@ export const evolveList = (list: SubscriptionList, command: SubscriptionCommand,
     case "subscription.gone/1":
       // A browser that subscribed again since keeps its new subscription.
       return list.subscriptions[command.id]?.seq === command.generation ? remove(next, command.id, nextTimestamp(list, command.at)) : next
+    case "subscription.matched/1": {
+      const { generation, id, vapidKey } = command
+      const stored = list.subscriptions[id]
+      // To its user nothing has changed.
+      return stored?.seq === generation ? { ...next, subscriptions: { ...list.subscriptions, [id]: { ...stored, vapidKey } } } : next
+    }
     case "subscription.struck/1":
       return replace(next, command, (stored) => {
         const { at, cause, strike } = command

@@ -113,6 +113,14 @@ describe("a rotation", () => {
     assert.deepInclude(counts, { accepted: 2, delivered: 2, gone: 0 })
     assert.deepEqual(received([silent, current]), [1, 2])
     assert.lengthOf((await call(service.url, "GET", "/subscriptions", "silent")).body.data, 1)
+    // Found out once, and noted: the next push is signed with the right key at once.
+    await until(
+      () => listed(env),
+      ([former]) => former!.subscriptions === 1
+    )
+    await finished(service.url, "news", await publish(service.url, "news", { n: 3 }))
+    assert.deepEqual(received([silent, current]), [2, 3])
+    assert.lengthOf(push.faults, 1)
   })
 
   it("keeps the troubles of one key from the pushes signed with another", { timeout: 90_000 }, async () => {

@@ -1,4 +1,6 @@
 // The set of VAPID key pairs: what a setting may say, what a rotation and a retirement make of it, and where it is kept.
+import { spawn } from "node:child_process"
+import { once } from "node:events"
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -124,17 +126,37 @@ describe("the file of secrets", () => {
     assert.notInclude(JSON.stringify(written), Redacted.value(written[1]!.privateKey!))
   })
 
-  it("is made once by many first starts at the same time", async () => {
+  it("is made once by several processes that start for the first time together", { timeout: 30_000 }, async () => {
     await using data = await folder()
     const dir = join(data.dir, "data")
-    const all = await Effect.runPromise(
-      Effect.all(
-        Array.from({ length: 40 }, () => keep(dir)),
-        { concurrency: "unbounded" }
+    const module = new URL("../../src/secrets/file.ts", import.meta.url)
+    const script = `
+      import { Effect } from "effect"
+      import { keep } from ${JSON.stringify(module.href)}
+      process.stdin.once("data", async () => {
+        const { useridHmacSecret, vapidKeys } = await Effect.runPromise(keep(process.argv[1]))
+        console.log(useridHmacSecret, vapidKeys[0].publicKey)
+        process.exit()
+      })
+      console.log("here")`
+    const children = Array.from({ length: 6 }, () => spawn(process.execPath, ["--input-type=module", "-e", script, dir]))
+    const lines = await Promise.all(
+      children.map(async (child) => {
+        await once(child.stdout, "data")
+        return child
+      })
+    ).then((ready) =>
+      Promise.all(
+        ready.map(async (child) => {
+          child.stdin.write("go")
+          const [line] = await once(child.stdout, "data")
+          return String(line)
+        })
       )
     )
-    assert.strictEqual(new Set(all.map(({ useridHmacSecret }) => useridHmacSecret)).size, 1)
-    assert.strictEqual(new Set(all.map(({ vapidKeys }) => vapidKeys[0]!.publicKey)).size, 1)
+    assert.lengthOf(lines, 6)
+    assert.match(lines[0]!, /^\S{43} \S{87}\n$/)
+    assert.strictEqual(new Set(lines).size, 1)
     assert.deepStrictEqual(await readdir(dir), ["secrets.json"])
   })
 

@@ -34,6 +34,36 @@ const gone = (id: string, generation: number, at: number): SubscriptionCommand =
   at
 })
 
+const matched = (id: string, generation: number, vapidKey: string): SubscriptionCommand => ({
+  type: "subscription.matched/1",
+  id,
+  generation,
+  vapidKey,
+  at: 1
+})
+
+describe("a subscription that turns out to be made with another key", () => {
+  it("is noted with that key, and is otherwise what it was to its user", () => {
+    const before = given(put("a", 100, { vapidKey: "k" }), put("b", 101, { vapidKey: "k" }))
+    const list = before.when(matched("a", 1, "l"))
+    assert.deepStrictEqual(list, {
+      v: 1,
+      seq: 3,
+      lastModified: 101,
+      subscriptions: {
+        a: { data: data("a"), vapidKey: "l", seq: 1, lastModified: 100 },
+        b: { data: data("b"), vapidKey: "k", seq: 2, lastModified: 101 }
+      },
+      tombstones: {}
+    })
+  })
+
+  it("is left alone when it was replaced or removed since", () => {
+    assert.strictEqual(given(put("a", 100), put("a", 101, { vapidKey: "k" })).when(matched("a", 1, "l")).subscriptions["a"]?.vapidKey, "k")
+    assert.deepStrictEqual(given(put("a", 100), del(["a", 101])).when(matched("a", 1, "l")).subscriptions, {})
+  })
+})
+
 describe("a subscription that is put", () => {
   it("is stored with the sequence and the timestamp of its command", () => {
     assert.deepStrictEqual(given().when(put("a", 100, { vapidKey: "k" })), {

@@ -5,6 +5,8 @@ import { ttlSecondsMax } from "#domain/broadcast.ts"
 import { checkEndpoint } from "#domain/endpoint.ts"
 import { type BroadcastRef, throttledBaseMillis } from "#domain/job.ts"
 import type { StoredSubscription } from "#domain/subscription.ts"
+import { Log } from "#log/log.ts"
+import { subjects } from "#streams/subjects.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import type { Judged, Lane } from "../lanes/lane.ts"
 import { Lanes } from "../lanes/lanes.ts"
@@ -59,6 +61,7 @@ export class Sender extends Context.Service<
       const client = yield* PushClient
       const vapid = yield* Vapid
       const lanes = yield* Lanes
+      const log = yield* Log
       const settings = yield* Settings
       const policy = { hosts: settings.pushHosts, allowLoopback: settings.allowLoopbackEndpoints }
 
@@ -83,6 +86,17 @@ export class Sender extends Context.Service<
         const pair = freshKeyPair()
         return targets.map((target) => sealOne(target, padded, pair))
       }
+
+      /** Not patient: what is not written down now is found out again with the next push. */
+      const matched = (target: Target, vapidKey: string, at: number) =>
+        log
+          .append("log", {
+            subject: subjects.subscription(target.user),
+            type: "subscription.matched/1",
+            body: { id: target.id, generation: target.stored.seq, vapidKey, at },
+            messageId: `matched.${target.user}.${target.id}.${target.stored.seq}`
+          })
+          .pipe(Effect.ignore)
 
       const attempt = Effect.fnUntraced(function* (lane: Lane, key: string, target: Target, ref: BroadcastRef, sealed: Sealed) {
         const { host, origin } = lane
@@ -129,6 +143,7 @@ export class Sender extends Context.Service<
           // What the other key is told is its own lane's news; told the same, it was not the other key either.
           if (second === "other-key" && classified.class !== "mismatch") judging = lanes.of(origin, otherKey!)
         }
+        if (judging !== lane && classified.class === "accepted") yield* matched(target, otherKey!, now)
         const millis = now - startedAt
         if ("error" in answer) return { ...classified, millis }
         const push = { subscription: `${target.user}.${target.id}`, acceptedAt: ref.acceptedAt, sentAt: startedAt }
