@@ -1,5 +1,5 @@
 // The socket server: what Node does by itself that the contract does not want.
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http"
 import type { Duplex } from "node:stream"
 import type { Answer } from "./ask.ts"
 import { constantHeaders } from "./decorate.ts"
@@ -14,35 +14,40 @@ interface ParseError extends NodeJS.ErrnoException {
   readonly bytesParsed?: number
 }
 
-/** The target of a request whose method is the only thing wrong with its first line. */
-const targetOf = ({ bytesParsed = 0, code, rawPacket }: ParseError): string | undefined => {
+/** The first line of a request when its method is the only thing wrong with it. */
+const lineOf = ({ bytesParsed = 0, code, rawPacket }: ParseError): readonly [method: string, target: string] | undefined => {
   if (code !== "HPE_INVALID_METHOD" || rawPacket === undefined) return undefined
-  const [, method = "", target] = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+) (\S+) HTTP\/1\.[01]\r\n/.exec(rawPacket.toString("latin1")) ?? []
+  const [, method, target] = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+) (\S+) HTTP\/1\.[01]\r\n/.exec(rawPacket.toString("latin1")) ?? []
   // Behind the first method: it is another request of the same packet.
-  return bytesParsed <= method.length ? target : undefined
+  return method === undefined || target === undefined || bytesParsed > method.length ? undefined : [method, target]
 }
 
 /** What Node refuses by itself it answers without a body, or not at all; every error of ours has one. */
-const end = (socket: Duplex, { body: row, headers }: Answer): void => {
-  const { code, error } = row as { code: number; error: string }
-  const body = JSON.stringify(row)
+const end = (socket: Duplex, { body, headers, status }: Answer): void => {
+  const text = JSON.stringify(body ?? null)
   const head = [
-    `HTTP/1.1 ${code} ${error}`,
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     ...Object.entries({ ...constantHeaders, ...headers }).map(([name, value]) => `${name}: ${value}`),
     "Content-Type: application/json; charset=UTF-8",
-    `Content-Length: ${Buffer.byteLength(body)}`,
+    `Content-Length: ${Buffer.byteLength(text)}`,
     "Connection: close"
   ]
-  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`)
+  socket.end(`${head.join("\r\n")}\r\n\r\n${text}`)
 }
 
-/** `unknownMethod`: the answer to a method that Node does not know, at a target. */
-export const makeServer = (unknownMethod: (target: string) => Answer): Server => {
+/** `answer`: what is said to a method that Node does not know or keeps for itself. */
+export const makeServer = (answer: (method: string, target: string) => Promise<Answer>): Server => {
   const server = createServer({ requestTimeout: requestTimeoutMillis, requireHostHeader: false })
+  const endWith = (socket: Duplex, method: string, target: string): void =>
+    void answer(method, target).then(
+      (told) => end(socket, told),
+      () => socket.destroy()
+    )
   const refuseBroken = (error: ParseError, socket: Duplex): void => {
     if (error.code === "ECONNRESET" || !socket.writable) return void socket.destroy()
-    const target = targetOf(error)
-    end(socket, target === undefined ? wireAnswer(error.code) : unknownMethod(target))
+    const line = lineOf(error)
+    if (line === undefined) end(socket, wireAnswer(error.code))
+    else endWith(socket, ...line)
   }
   // A connection that falls idle while the server closes would keep it open until its keep-alive ends (5 s).
   const watch = (_: IncomingMessage, response: ServerResponse) => {
@@ -56,7 +61,7 @@ export const makeServer = (unknownMethod: (target: string) => Answer): Server =>
       .on("checkContinue", watch)
       // What a client expects beyond 100-continue is its own affair (RFC 9110 section 10.1.1).
       .on("checkExpectation", (request, response) => server.emit("request", request, response))
-      .on("connect", (request, socket) => end(socket, unknownMethod(request.url ?? "")))
+      .on("connect", ({ method = "", url = "" }, socket) => endWith(socket, method, url))
       .on("clientError", refuseBroken)
   )
 }

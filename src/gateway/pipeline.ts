@@ -102,28 +102,15 @@ const judge = Effect.fnUntraced(function* (ask: Ask, route: Route, origin: strin
   return yield* operation.run(input, call, { answerTo, endpoints })
 })
 
-const rulesOf = (settings: GatewaySettings["Service"]) => ({
-  version: versionOf(settings),
-  versionRedirect: settings.versionPrefixRedirectEnabled,
-  slashRedirect: settings.trailingSlashRedirectEnabled
-})
-
-/** To a method that Node does not even know: it is offered nowhere. */
-export const unknownMethod = (target: string, settings: GatewaySettings["Service"]): Answer => {
-  const route = routeOf(endpoints, target, rulesOf(settings))
-  if (route.kind === "unknown") return faultAnswer(route.version ? "unknownVersion" : "unknownUrl")
-  if (route.kind !== "endpoint" || settings.readonly) return faultAnswer("methodNotAllowed")
-  return faultAnswer("methodNotAllowed", { headers: { Allow: methodsOf(route.endpoint, settings).join(", ") } })
-}
-
 /** The answer to any request. Nothing fails here: a fault of ours is a 500, of the storage a 503. */
 export const answerTo = (ask: Ask): Effect.Effect<Answer, never, Services> =>
   Effect.gen(function* () {
     const began = yield* Clock.currentTimeMillis
     const settings = yield* GatewaySettings
     const origin = originOf(yield* Settings, ask.headers["host"])
-    const rules = rulesOf(settings)
-    const rootUrl = `${origin}/${rules.version}`
+    const version = versionOf(settings)
+    const rootUrl = `${origin}/${version}`
+    const rules = { version, versionRedirect: settings.versionPrefixRedirectEnabled, slashRedirect: settings.trailingSlashRedirectEnabled }
     const route = routeOf(endpoints, ask.target, rules)
     const info = settings.errorInfoLink === "" ? docsUrl(settings, rootUrl) : settings.errorInfoLink
     const trace: Trace = { began, caller: undefined }

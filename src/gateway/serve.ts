@@ -4,11 +4,11 @@ import { NodeHttpServer, NodeHttpServerRequest } from "@effect/platform-node"
 import { Effect, Layer } from "effect"
 import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Settings } from "#config"
-import type { Answer, Ask } from "./ask.ts"
+import type { Answer, Ask, Services } from "./ask.ts"
 import { constantHeaders } from "./decorate.ts"
 import { wireAnswer } from "./faults.ts"
 import { makeServer } from "./node-server.ts"
-import { answerTo, unknownMethod } from "./pipeline.ts"
+import { answerTo } from "./pipeline.ts"
 import { readBytes } from "./request-body.ts"
 import { GatewaySettings } from "./settings.ts"
 
@@ -32,6 +32,16 @@ const askOf = (request: HttpServerRequest.HttpServerRequest): Ask => {
   }
 }
 
+/** Of a request that Node does not hand over there is only the first line. */
+const bare = (method: string, target: string): Ask => ({
+  method,
+  target,
+  headers: {},
+  hasBody: false,
+  body: () => Effect.succeed(new Uint8Array()),
+  batched: false
+})
+
 const responseOf = ({ body, headers, html, status }: Answer): HttpServerResponse.HttpServerResponse => {
   if (html !== undefined)
     return HttpServerResponse.text(html, { status, headers, contentType: headers["Content-Type"] ?? "text/html; charset=UTF-8" })
@@ -53,8 +63,9 @@ export const gatewayLayer = Layer.unwrap(
         "BELLCAST_CHANNEL_WRITE_PRINCIPALS is empty: over HTTP nobody may publish but whom `bellcast permissions` names for a channel"
       )
     }
-    const gateway = yield* GatewaySettings
-    const server = NodeHttpServer.layerServer(() => makeServer((target) => unknownMethod(target, gateway)), {
+    const services = yield* Effect.context<Services>()
+    const answer = (method: string, target: string) => Effect.runPromiseWith(services)(answerTo(bare(method, target)))
+    const server = NodeHttpServer.layerServer(() => makeServer(answer), {
       host,
       port,
       gracefulShutdownTimeout: shutdownMillis

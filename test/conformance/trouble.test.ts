@@ -157,6 +157,8 @@ describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
     expect(await tell(`BREW /v1/batch HTTP/1.1\r\n${closing}`)).toMatchObject({ status: 405, body: { errno: 115 }, allow: "POST, OPTIONS" })
     expect(await tell(`get /v1/ HTTP/1.1\r\n${closing}`)).toMatchObject({ status: 405, allow: "GET, HEAD, OPTIONS" })
     expect(await tell(`BREW /v1/tea HTTP/1.1\r\n${closing}`)).toMatchObject({ status: 404, body: { errno: 111 } })
+    // They are requests like all others.
+    await expect.poll(() => service.output()).toMatch(/"method":"BREW","path":"\/v1\/batch".*"code":405/)
     // What follows a request is another one, and its fault not that of the first.
     expect(await told("GET /v1/__lbheartbeat__ HTTP/1.1\r\nHost: a\r\n\r\n{}")).toMatch(/ 200 OK.* 400 Bad Request/s)
     expect(await tell(`CONNECT a:1 HTTP/1.1\r\n${closing}`)).toMatchObject({ status: 404, body: { errno: 116 } })
