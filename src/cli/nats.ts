@@ -3,6 +3,7 @@ import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { Config, Console, Effect, Logger, Option, Schema } from "effect"
 import { Flag } from "effect/cli"
+import { settings } from "#config"
 import { addressIn, folderAt, released } from "#embedded/folder.ts"
 import { embeddedServer } from "#embedded/server.ts"
 import type { AppendConflict, LogUnavailable } from "#log/errors.ts"
@@ -48,7 +49,7 @@ const toStderr = Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)])
 /** Where NATS is. `startIt`: when that is the embedded server and it does not run, it runs until the scope ends. */
 const urlOf = Effect.fnUntraced(function* (given: Option.Option<string>, startIt: boolean) {
   if (Option.isSome(given)) return given.value
-  const dataDir = yield* Config.String("BELLCAST_DATA_DIR").pipe(Config.withDefault(".bellcast"), Effect.orDie)
+  const dataDir = yield* Effect.orDie(settings.dataDir)
   const folder = folderAt(join(dataDir, "nats"))
   if (startIt && existsSync(folder.store) && (yield* Effect.promise(() => released(folder, 0)))) {
     const server = embeddedServer(dataDir).pipe(Effect.mapError((error) => new VerbFailed({ message: error.message })))

@@ -1,11 +1,13 @@
 // `bellcast restore --from TIME`: puts back subscriptions that push services called gone, and sends again to suspended ones, when that was
 // wrong. What its user removed stays removed, and who has subscribed again is left alone. Never shows an endpoint or a key.
-import { Clock, Config, Console, Effect, Option } from "effect"
+import { Clock, Console, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
+import { settings } from "#config"
 import { causeOf, emptyList, nextTimestamp, type SubscriptionList, type SubscriptionPut } from "#domain/subscription.ts"
 import { Buckets } from "#log/bucket.ts"
 import type { LogUnavailable } from "#log/errors.ts"
 import { Log, type Stored } from "#log/log.ts"
+import { everySetting } from "#settings/every-setting.ts"
 import { keys } from "#streams/buckets.ts"
 import { filters, parseSubscription, subjects } from "#streams/subjects.ts"
 import type { UserToken } from "#streams/tokens.ts"
@@ -166,10 +168,12 @@ const flags = {
   ...natsFlags
 }
 
+const limits = { subscriptionsPerUserMax: settings.subscriptionsPerUserMax }
+
 /** The verb. */
 export const restoreCommand = Command.make("restore", flags, ({ cause, dryRun, from, host, to, ...nats }) =>
   Effect.gen(function* () {
-    const subscriptionsPerUserMax = yield* Config.Int("BELLCAST_SUBSCRIPTIONS_PER_USER_MAX").pipe(Config.withDefault(50), Effect.orDie)
+    const { subscriptionsPerUserMax } = yield* everySetting(limits).pipe(Effect.mapError(({ message }) => new VerbFailed({ message })))
     const range = { from: from.getTime(), to: Option.match(to, { onNone: () => Number.POSITIVE_INFINITY, onSome: (at) => at.getTime() }) }
     const done = yield* restore({ ...range, hosts: host, causes: cause, dryRun, subscriptionsPerUserMax })
     const { changed, full, restored, users } = done

@@ -138,4 +138,11 @@ describe("a file of settings", () => {
     await cli.printed(/bellcast\.ini, line 1: Expected bellcast\.<name> = <value>/)
     expect(await cli.exit()).toBe(1)
   })
+
+  it("stops a verb that needs a setting which is wrong", async () => {
+    const env = { BELLCAST_NATS_URL: nats.url, BELLCAST_SUBSCRIPTIONS_PER_USER_MAX: "51" }
+    await using cli = spawnCli(["restore", "--from", "2026-11-20T09:00:00Z"], env)
+    await cli.printed(/BELLCAST_SUBSCRIPTIONS_PER_USER_MAX: Expected a value between 1 and 50/)
+    expect(await cli.exit()).toBe(1)
+  })
 })
