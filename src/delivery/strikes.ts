@@ -13,7 +13,7 @@ import { type Guard, makeGuard } from "./lanes/guard.ts"
 import { originOf } from "./push/send.ts"
 import type { Recorded } from "./record.ts"
 
-/** A push that arrived somewhere proves for so long that we reach push services at all. */
+/** Where a push service has answered, one that arrived somewhere shows for so long that it is not us. */
 const reachedMillis = 10 * 60_000
 /** Guards kept; with the default allow-list there are a handful of push services. */
 const originsMax = 1_000
@@ -54,10 +54,13 @@ export class Strikes extends Context.Service<
         guardOf(originOf(target)).note(strikeOf(result) !== undefined, result.at)
       }
 
-      const isBelieved = (ref: BroadcastRef, { result, target }: Recorded, cause: string): boolean =>
+      const isBelieved = (ref: BroadcastRef, { result, target }: Recorded, cause: string): boolean => {
         // What the settings say needs no proof.
-        cause === "endpoint-not-allowed" ||
-        ((reachedAt >= ref.acceptedAt || result.at - reachedAt < reachedMillis) && !guardOf(originOf(target)).holding)
+        if (cause === "endpoint-not-allowed") return true
+        if (guardOf(originOf(target)).holding) return false
+        // Without an answer it may be our own network or resolver: then nobody has been reached since.
+        return reachedAt >= ref.acceptedAt || (result.status !== undefined && result.at - reachedAt < reachedMillis)
+      }
 
       const append = <T extends StrikeMessage>({ broadcast }: BroadcastRef, { target }: Recorded, type: T, body: Append<T>["body"]) =>
         log

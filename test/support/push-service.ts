@@ -52,6 +52,8 @@ export interface PushService extends AsyncDisposable {
   readonly subscribe: (options?: UserAgentOptions) => UserAgent
   /** Resolves as soon as the predicate holds: now, or after the request that makes it true. Rejects after the timeout. */
   readonly waitFor: (predicate: (service: PushService) => boolean, timeoutMillis?: number) => Promise<void>
+  /** Over TLS only: from now on handshakes fail, or (`false`) work again. Open connections stay. */
+  readonly breakTls: (broken: boolean) => void
   /** Closes every connection: who sends again has to connect, and so to resolve the name. */
   readonly disconnect: () => void
   /** Sets counts, faults and histories to zero; subscriptions and the positions of their scripts stay. */
@@ -160,6 +162,8 @@ export const startPushService = async (options: PushServiceOptions = {}): Promis
         waiting.add(check)
         check()
       }),
+    // Without a certificate there is no cipher to agree on.
+    breakTls: (broken) => "setSecureContext" in server && server.setSecureContext(broken ? {} : testCertificate()),
     disconnect: () => server.closeAllConnections(),
     reset: () => {
       counts = { requests: 0, total: 0, distinct: 0, duplicates: 0 }

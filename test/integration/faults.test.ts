@@ -1,0 +1,114 @@
+// An hour of faults in a minute: DNS, TLS, 500, 429 and 403 from all push services at once, one after the other, then everything is well again.
+// Nobody healthy is removed, suspended or even struck; who is gone is removed at the first answer.
+import { Effect } from "effect"
+import { assert, it } from "vitest"
+import { logLayer } from "#log/layer.ts"
+import { Log } from "#log/log.ts"
+import { filters } from "#streams/subjects.ts"
+import { call, finished, join, publish, until } from "../support/client.ts"
+import { startNats } from "../support/nats.ts"
+import { refuse, reply } from "../support/push-script.ts"
+import { startPushService } from "../support/push-service.ts"
+import { scriptedDns } from "../support/scripted-dns.ts"
+import { startService } from "../support/service.ts"
+import { trustingEnvironment } from "../support/tls.ts"
+
+const healthyEach = 30
+const goneEach = 2
+
+// A push dies within three seconds of faults, and strikes may follow each other at once: whatever is not believed for the time it takes alone
+// would be suspended here.
+const hurried = {
+  BELLCAST_RETRY_BASE_MILLIS: "20",
+  BELLCAST_STRIKE_INTERVAL_MILLIS: "100",
+  BELLCAST_BREAKER_OPEN_MILLIS: "500",
+  BELLCAST_PUSH_TIMEOUT_MILLIS: "1000"
+}
+
+/** How many commands of each type the log has for subscriptions. */
+const commands = (url: string) =>
+  Effect.runPromise(
+    Effect.gen(function* () {
+      const counts: Record<string, number> = {}
+      yield* (yield* Log).replay("log", [filters.subscriptions], ({ message }) =>
+        Effect.sync(() => {
+          counts[message.type] = (counts[message.type] ?? 0) + 1
+        })
+      )
+      return counts
+    }).pipe(Effect.provide(logLayer({ url, name: "test" })))
+  )
+
+it("costs nobody healthy a subscription", { timeout: 180_000 }, async () => {
+  await using nats = await startNats()
+  using dns = scriptedDns()
+  await using first = await startPushService({ tls: true, host: "localhost" })
+  await using second = await startPushService({ tls: true, host: "localhost" })
+  await using third = await startPushService({ tls: true, host: "localhost" })
+  const services = [first, second, third]
+  await using service = await startService({ natsUrl: nats.url, env: { ...hurried, ...dns.env, ...trustingEnvironment } })
+
+  let fault: ReturnType<typeof reply> | undefined
+  const agents = services.flatMap((push) =>
+    Array.from({ length: healthyEach + goneEach }, (_, i) => push.subscribe({ script: [i < healthyEach ? "201" : "410"] }))
+  )
+  for (const agent of agents) {
+    const next = agent.nextAnswer
+    Object.assign(agent, { nextAnswer: () => fault ?? next() })
+  }
+  const healthy = healthyEach * services.length
+  const total = agents.length
+  await join(
+    [service.url],
+    "news",
+    agents.map(({ subscription }) => subscription)
+  )
+
+  /** The fault, three broadcasts in it, one after the other, until each push has died of it or waits for its end. */
+  const suffer = async (begin: () => void) => {
+    begin()
+    for (const push of services) push.disconnect()
+    const broadcasts: Array<string> = []
+    for (let n = 0; n < 3; n++) {
+      const broadcast = await publish(service.url, "news", { n })
+      broadcasts.push(broadcast)
+      await until(
+        async () => (await call(service.url, "GET", `/channels/news/broadcasts/${broadcast}`, "publisher")).body.data,
+        ({ dead, retrying, waiting }) => waiting === 0 && (fault === undefined ? dead === total : dead + retrying === total)
+      )
+    }
+    return broadcasts
+  }
+  const end = () => {
+    fault = undefined
+    dns.say("")
+    for (const push of services) push.breakTls(false)
+  }
+  const suffered = [
+    ...(await suffer(() => dns.say("ENOTFOUND"))),
+    ...(await suffer(() => dns.say("EAI_AGAIN"))),
+    ...(await suffer(() => {
+      end()
+      for (const push of services) push.breakTls(true)
+    })),
+    ...(await suffer(() => {
+      end()
+      fault = reply(500)
+    })),
+    ...(await suffer(() => {
+      fault = reply(429, () => ({ "retry-after": "1" }))
+    })),
+    ...(await suffer(() => {
+      fault = refuse(403, "BadJwtToken")
+    }))
+  ]
+  assert.deepEqual(await commands(nats.url), { "subscription.put/1": total }, "while nothing works, nothing is held against anybody")
+
+  end()
+  const counts = await finished(service.url, "news", await publish(service.url, "news", { n: 99 }), 60_000)
+  assert.deepInclude(counts, { accepted: total, delivered: healthy, gone: goneEach * services.length, dead: 0, expired: 0 })
+  for (const broadcast of suffered) await finished(service.url, "news", broadcast, 60_000)
+  assert.deepEqual(await commands(nats.url), { "subscription.put/1": total, "subscription.gone/1": goneEach * services.length })
+  const again = await finished(service.url, "news", await publish(service.url, "news", { n: 100 }))
+  assert.deepInclude(again, { accepted: healthy, delivered: healthy })
+})
