@@ -68,6 +68,7 @@ const kinds: ReadonlyArray<readonly [RegExp, (first: string, second: string) => 
   [/^(\d{3})$/, (status) => reply(Number(status))],
   [/^(\d{3}) retry-after-date (\d+)$/, (status, seconds) => reply(Number(status), () => ({ "retry-after": inSeconds(Number(seconds)) }))],
   [/^(\d{3}) retry-after (.+)$/, (status, value) => reply(Number(status), () => ({ "retry-after": value }))],
+  [/^(\d{3}) (x-wns-[a-z-]+: .+)$/, (status, header) => reply(Number(status), () => Object.fromEntries([header.split(": ")]))],
   [/^(\d{3}) (\{.*\})$/s, (status, json) => reply(Number(status), () => ({ "content-type": "application/json" }), json)],
   [/^redirect (\S+)$/, (location) => reply(307, () => ({ location }))],
   [/^slow (\d+)$/, (millis) => slow(Number(millis))],
@@ -80,7 +81,7 @@ const kinds: ReadonlyArray<readonly [RegExp, (first: string, second: string) => 
 /**
  * One step in words, see `kinds`:
  * `201`, `410`, `429 retry-after 2`, `503 retry-after Fri, 31 Dec 2027 23:59:59 GMT` (header as written),
- * `503 retry-after-date 2` (the HTTP date in 2 s), `400 {"errno":109}`, `redirect http://…`, `slow 500` (201 after 500 ms),
+ * `503 retry-after-date 2` (the HTTP date in 2 s), `400 x-wns-error-description: Ttl`, `400 {"errno":109}`, `redirect http://…`, `slow 500` (201 after 500 ms),
  * `huge` (201, endless body), `hang` (no answer), `reset` (connection torn down), `wns-throttled`.
  */
 export type Step = string
