@@ -56,7 +56,7 @@ const faultStatuses = (endpoint: Endpoint, { access, doc, negotiates, takesJson 
   410,
   500,
   503,
-  ...(access === "anyone" ? [] : [401]),
+  ...(access === "anyone" || access === "guest" ? [] : [401]),
   ...(access === "publisher" ? [403] : []),
   // A slash in the place of a name.
   ...(endpoint.path.includes("/:") ? [404] : []),
@@ -89,7 +89,7 @@ const operationOf = (endpoint: Endpoint, method: string, operation: AnyOperation
   return {
     operationId: `${method.toLowerCase()}-${endpoint.name}`,
     summary,
-    ...(operation.access === "anyone" ? {} : { security: [{ basicauth: [] }] }),
+    ...(operation.access === "anyone" || operation.access === "guest" ? {} : { security: [{ basicauth: [] }] }),
     ...(parameters.length === 0 ? {} : { parameters: parameters.flatMap((group) => parameterGroups[group] ?? []) }),
     ...(body === undefined
       ? {}

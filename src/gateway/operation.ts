@@ -26,8 +26,8 @@ export interface Whole {
 }
 
 export interface Operation<I> {
-  /** `publisher`: a caller whom the settings name, or an operator for the channel in the path. */
-  readonly access: "anyone" | "caller" | "publisher"
+  /** `guest`: anyone, by name when there is one. `publisher`: a caller whom the settings name, or an operator for the channel in the path. */
+  readonly access: "anyone" | "guest" | "caller" | "publisher"
   /** Whether Accept must allow JSON. */
   readonly negotiates?: boolean
   /** When Content-Type must be JSON: always when it is given, or only with a body. */

@@ -65,8 +65,10 @@ const checkMedia = (ask: Ask, { negotiates, takesJson }: AnyOperation): Refused 
 const admit = Effect.fnUntraced(function* (ask: Ask, { access }: AnyOperation, channel: string, trace: Trace) {
   if (access === "anyone") return undefined
   const identity = yield* Identity
-  const caller = yield* identity.identify(ask.headers)
+  const identified = identity.identify(ask.headers)
+  const caller = yield* access === "guest" ? Effect.orElseSucceed(identified, () => undefined) : identified
   trace.caller = caller
+  if (access === "guest") return caller
   if (caller === undefined) {
     const challenges = identity.policies.map(({ challenge }) => challenge).join(", ")
     return yield* refuse("unauthenticated", { headers: challenges === "" ? {} : { "WWW-Authenticate": challenges } })

@@ -69,7 +69,7 @@ describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
     await api.send({ method: "POST", path: "/batch", body: { requests: [{ path: "/nothing" }, { path: "/" }] } })
     const lines = () => linesOf(service.output()).filter(({ msg }) => msg.endsWith("request.summary"))
     await expect.poll(() => lines().length).toBe(6)
-    const [, list, bad, , , batch] = lines() as [Line, Line, Line, Line, Line, Line]
+    const [, list, bad, nothing, root, batch] = lines() as [Line, Line, Line, Line, Line, Line]
     expect(list).toMatchObject({
       msg: "request.summary",
       agent: "tester",
@@ -95,6 +95,8 @@ describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
       "request.summary"
     ])
     expect(batch).toMatchObject({ batch_size: 2, code: 200 })
+    expect(root).toMatchObject({ path: "/v1/", uid: api.userId(), authn_type: "basicauth" })
+    expect(nothing).toMatchObject({ path: "/v1/nothing", code: 404, errno: 111 })
     const secrets = [basic(api.me).slice(6), "very-secret-address", keys.auth, keys.p256dh, encodeURIComponent(endpoint)]
     for (const secret of secrets) expect(service.output()).not.toContain(secret)
   })

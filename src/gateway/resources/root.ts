@@ -26,13 +26,12 @@ const Root = Schema.Struct({
 })
 
 export const rootGet: Operation<void> = {
-  access: "anyone",
+  access: "guest",
   read: () => Effect.void,
-  run: Effect.fnUntraced(function* (_, { ask, caller: known, rootUrl }) {
+  run: Effect.fnUntraced(function* (_, { caller, rootUrl }) {
     const identity = yield* Identity
     const settings = yield* GatewaySettings
     const { current } = yield* VapidPublicKeys
-    const caller = known ?? (yield* identity.identify(ask.headers).pipe(Effect.orElseSucceed(() => undefined)))
     const policies = Object.fromEntries(identity.policies.map(({ capability, name }) => [name, capability]))
     const webpush = {
       description: "Web Push to everybody who is registered to a channel.",
