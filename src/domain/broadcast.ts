@@ -78,6 +78,13 @@ export const payloadOf = (body: BroadcastBody): Uint8Array | undefined =>
     ? undefined
     : new TextEncoder().encode(JSON.stringify(canonical(body.data)))
 
+/** Whether what subscribers receive fits into one push. Sorting keys changes no length, and no character takes more than three bytes. */
+export const fitsOnePush = ({ data }: BroadcastBody): boolean => {
+  if (data === undefined) return true
+  const text = JSON.stringify(data)
+  return text.length * 3 <= payloadBytesMax || new TextEncoder().encode(text).length <= payloadBytesMax
+}
+
 /** Why a broadcast in the log is not sent. */
 export const BroadcastRejected = Schema.Struct({ broadcast: Schema.Int, subject: Schema.String, reason: Schema.String, at: Schema.Int })
 

@@ -7,10 +7,18 @@ const backslash = 0x5c
 const opening = new Set([0x5b, 0x7b])
 const closing = new Set([0x5d, 0x7d])
 
+/** Whether a text holds so few brackets, in strings or not, that it cannot nest that deep. */
+const isShallow = (text: string): boolean => {
+  let count = 0
+  for (const bracket of "{[") {
+    for (let at = text.indexOf(bracket); at !== -1; at = text.indexOf(bracket, at + 1)) if (++count > depthMax) return false
+  }
+  return true
+}
+
 /** Whether objects and lists are nested more than so deep; strings may hold any brackets. */
 const isTooDeep = (text: string): boolean => {
-  // Fewer characters cannot nest that deep.
-  if (text.length <= depthMax * 2) return false
+  if (isShallow(text)) return false
   let depth = 0
   let inString = false
   for (let i = 0; i < text.length; i++) {

@@ -1,7 +1,7 @@
 // Broadcast -> plan -> shard jobs: decides once how a channel is cut, and refuses what cannot be sent.
 import { Clock, Effect, Layer } from "effect"
 import { Settings } from "#config"
-import { payloadBytesMax, payloadOf, readHeaders, shardDepth } from "#domain/broadcast.ts"
+import { fitsOnePush, payloadBytesMax, readHeaders, shardDepth } from "#domain/broadcast.ts"
 import type { BroadcastRef } from "#domain/job.ts"
 import type { Plan } from "#domain/outcome.ts"
 import type { ChannelRegistrations } from "#domain/registration.ts"
@@ -31,7 +31,7 @@ const read = (
   if (delivery.message.type !== "broadcast/1") return { reason: `${delivery.message.type} is no broadcast` }
   const { faults, headers } = readHeaders((name) => delivery.header(name), ttlSecondsDefault)
   if (faults.length > 0) return { reason: faults.map(({ description }) => description).join("; ") }
-  if ((payloadOf(delivery.message)?.length ?? 0) > payloadBytesMax) return { reason: `the payload is larger than ${payloadBytesMax} bytes` }
+  if (!fitsOnePush(delivery.message)) return { reason: `the payload is larger than ${payloadBytesMax} bytes` }
   const { topic, ttlSeconds, urgency } = headers
   return {
     channel: place.channel,

@@ -1,12 +1,11 @@
 // Headers that do not depend on what was asked: security, CORS, Backoff, Alert, Retry-After.
-import { Clock, Effect, Option, Random } from "effect"
-import { Settings } from "#config"
+import { Option } from "effect"
 import { asciiJson } from "#domain/json.ts"
 import type { Answer, Ask } from "./ask.ts"
 import { corsHeaders } from "./cors.ts"
 import { docsUrl } from "./links.ts"
 import type { Endpoint } from "./operation.ts"
-import { GatewaySettings } from "./settings.ts"
+import type { GatewaySettings } from "./settings.ts"
 
 /** Lets a client keep an answer; negative: nothing is said. */
 export const expiringIn = (seconds: number, now: number): Record<string, string> =>
@@ -23,20 +22,30 @@ const isTryLater = (status: number): boolean => status >= 500 || status === 409 
 /** A date means its midnight, local time. */
 export const endOfService = (eos: string): number => new Date(/^\d{4}-\d{2}-\d{2}$/.test(eos) ? `${eos}T00:00:00` : eos).getTime()
 
-export const decorate = Effect.fnUntraced(function* (ask: Ask, answer: Answer, endpoint: Endpoint | undefined, rootUrl: string) {
-  const settings = yield* GatewaySettings
+/** What an answer carries beside its own headers depends on. */
+interface Surroundings {
+  readonly settings: GatewaySettings["Service"]
+  readonly retryAfterSeconds: number
+  readonly rootUrl: string
+  readonly now: number
+  /** In [0, 1). */
+  readonly random: number
+}
+
+export const decorate = (ask: Ask, answer: Answer, endpoint: Endpoint | undefined, surroundings: Surroundings): Answer => {
+  const { now, random, retryAfterSeconds, rootUrl, settings } = surroundings
   const headers: Record<string, string> = {
     ...constantHeaders,
     ...corsHeaders(ask, settings.corsOrigins, endpoint, answer.status)
   }
   // The end of the service goes before that of a parameter.
   const endings: Record<string, string> = {}
-  if (settings.backoff > 0 && (settings.backoffPercentage >= 100 || (yield* Random.next) * 100 < settings.backoffPercentage)) {
+  if (settings.backoff > 0 && random * 100 < settings.backoffPercentage) {
     headers["Backoff"] = String(settings.backoff)
   }
-  if (isTryLater(answer.status)) headers["Retry-After"] = String((yield* Settings).retryAfterSeconds)
+  if (isTryLater(answer.status)) headers["Retry-After"] = String(retryAfterSeconds)
   if (Option.isSome(settings.eos)) {
-    const over = (yield* Clock.currentTimeMillis) >= endOfService(settings.eos.value)
+    const over = now >= endOfService(settings.eos.value)
     endings["Alert"] = asciiJson({
       code: over ? "hard-eol" : "soft-eol",
       message: settings.eosMessage === "" ? null : settings.eosMessage,
@@ -45,4 +54,4 @@ export const decorate = Effect.fnUntraced(function* (ask: Ask, answer: Answer, e
   }
   const vary = [headers["Vary"], answer.headers["Vary"]].filter((name) => name !== undefined).join(", ")
   return { ...answer, headers: { ...headers, ...answer.headers, ...endings, ...(vary === "" ? {} : { Vary: vary }) } }
-})
+}

@@ -12,11 +12,11 @@
 //   10  the operation ....................... 400 bad id, 403 not registered, 404, 304, 412, 409, 429, 2xx
 //
 // Whatever the answer, it then gets the headers of decorate.ts and one line in the log.
-import { Cause, Clock, Effect, Option } from "effect"
+import { Cause, Clock, Effect, Option, Random } from "effect"
 import { Settings } from "#config"
 import { Identity } from "#identity/identity.ts"
 import { requestAnswered } from "#telemetry/metrics.ts"
-import { type Answer, type Ask, type Call, ok, type Refused, type Services } from "./ask.ts"
+import { type Answer, type Ask, type Call, ok, Refused, type Services } from "./ask.ts"
 import { allowedOrigin, foreignOrigin, preflightFaults, preflightHeaders } from "./cors.ts"
 import { decorate, endOfService, expiringIn } from "./decorate.ts"
 import { endpoints } from "./endpoints.ts"
@@ -31,28 +31,28 @@ import { summarize, type Trace } from "./summary.ts"
 
 const reading = ["GET", "HEAD", "OPTIONS"]
 
-/** The methods that are offered: some can be switched off. */
+/** Whether a method is offered: some can be switched off. */
+const isOffered = (endpoint: Endpoint, method: string, settings: GatewaySettings["Service"]): boolean => {
+  const name = `${endpoint.name} ${method === "HEAD" ? "GET" : method}`
+  return endpoint.allow.includes(method) && ((settings.enabled as Readonly<Record<string, boolean>>)[name] ?? true)
+}
+
 const methodsOf = (endpoint: Endpoint, settings: GatewaySettings["Service"]): ReadonlyArray<string> =>
-  endpoint.allow.filter((method) => {
-    const name = `${endpoint.name} ${method === "HEAD" ? "GET" : method}`
-    return (settings.enabled as Readonly<Record<string, boolean>>)[name] ?? true
-  })
+  endpoint.allow.filter((method) => isOffered(endpoint, method, settings))
 
 /** Steps 1 to 4. */
-const reach = Effect.fnUntraced(function* (ask: Ask, route: Route, origin: string) {
-  const settings = yield* GatewaySettings
-  const now = yield* Clock.currentTimeMillis
+const reach = (ask: Ask, route: Route, origin: string, settings: GatewaySettings["Service"], now: number) => {
   const isProbe = route.kind === "endpoint" && route.endpoint.name === "lbheartbeat"
-  if (Option.isSome(settings.eos) && now >= endOfService(settings.eos.value) && !isProbe) return yield* refuse("endOfLife")
-  if (settings.readonly && !reading.includes(ask.method)) return yield* refuse("methodNotAllowed")
-  if (route.kind === "undecodable") return yield* refuse("undecodable")
-  if (route.kind === "unknown") return yield* refuse(route.version ? "unknownVersion" : "unknownUrl")
+  if (Option.isSome(settings.eos) && now >= endOfService(settings.eos.value) && !isProbe) return refuse("endOfLife")
+  if (settings.readonly && !reading.includes(ask.method)) return refuse("methodNotAllowed")
+  if (route.kind === "undecodable") return refuse("undecodable")
+  if (route.kind === "unknown") return refuse(route.version ? "unknownVersion" : "unknownUrl")
   if (route.kind === "endpoint") return route
   if (route.why === "version" && ask.method === "OPTIONS") return { status: 200, headers: {}, errno: 0 } satisfies Answer
   const seconds = route.why === "version" ? settings.versionPrefixRedirectTtlSeconds : settings.trailingSlashRedirectTtlSeconds
   const location = `${origin}${route.to}`
   return ok({ code: 307, message: "Temporary Redirect", location }, { Location: location, ...expiringIn(seconds, now) }, 307)
-})
+}
 
 /** Step 6. */
 const checkMedia = (ask: Ask, { negotiates, takesJson }: AnyOperation): Refused | undefined => {
@@ -78,19 +78,20 @@ const admit = Effect.fnUntraced(function* (ask: Ask, { access }: AnyOperation, c
 })
 
 const judge = Effect.fnUntraced(function* (ask: Ask, route: Route, origin: string, rootUrl: string, trace: Trace) {
-  const reached = yield* reach(ask, route, origin)
-  if (!("endpoint" in reached)) return reached
   const settings = yield* GatewaySettings
+  const reached = reach(ask, route, origin, settings, trace.began)
+  if (reached instanceof Refused) return yield* reached
+  if (!("endpoint" in reached)) return reached
   const { endpoint, params, query } = reached
-  const methods = methodsOf(endpoint, settings)
   const operation = operationOf(endpoint, ask.method)
   if (ask.method === "OPTIONS") {
+    const methods = methodsOf(endpoint, settings)
     const faults = preflightFaults(ask, settings.corsOrigins, methods)
     if (faults.length > 0) return yield* refuseFaults(faults)
     return ok(null, preflightHeaders(ask, endpoint, methods, settings.corsMaxAgeSeconds))
   }
-  if (operation === undefined || !methods.includes(ask.method)) {
-    return yield* refuse("methodNotAllowed", { headers: { Allow: methods.join(", ") } })
+  if (operation === undefined || !isOffered(endpoint, ask.method, settings)) {
+    return yield* refuse("methodNotAllowed", { headers: { Allow: methodsOf(endpoint, settings).join(", ") } })
   }
   const media = checkMedia(ask, operation)
   if (media !== undefined) return yield* media
@@ -104,17 +105,21 @@ const judge = Effect.fnUntraced(function* (ask: Ask, route: Route, origin: strin
   return yield* operation.run(input, call, { answerTo, endpoints })
 })
 
+/** Where clients read on after a fault of ours. */
+const infoOf = (settings: GatewaySettings["Service"], rootUrl: string): string =>
+  settings.errorInfoLink === "" ? docsUrl(settings, rootUrl) : settings.errorInfoLink
+
 /** The answer to any request. Nothing fails here: a fault of ours is a 500, of the storage a 503. */
 export const answerTo = (ask: Ask): Effect.Effect<Answer, never, Services> =>
   Effect.gen(function* () {
     const began = yield* Clock.currentTimeMillis
     const settings = yield* GatewaySettings
-    const origin = originOf(yield* Settings, ask.headers["host"])
+    const own = yield* Settings
+    const origin = originOf(own, ask.headers["host"])
     const version = versionOf(settings)
     const rootUrl = `${origin}/${version}`
     const rules = { version, versionRedirect: settings.versionPrefixRedirectEnabled, slashRedirect: settings.trailingSlashRedirectEnabled }
     const route = routeOf(endpoints, ask.target, rules)
-    const info = settings.errorInfoLink === "" ? docsUrl(settings, rootUrl) : settings.errorInfoLink
     const trace: Trace = { began, caller: undefined }
     const answer = yield* judge(ask, route, origin, rootUrl, trace).pipe(
       Effect.catchTags({
@@ -126,12 +131,17 @@ export const answerTo = (ask: Ask): Effect.Effect<Answer, never, Services> =>
       Effect.catchCause((cause) =>
         Cause.hasInterruptsOnly(cause)
           ? Effect.interrupt
-          : Effect.as(Effect.logError("request failed", cause), { ...faultAnswer("internal", { info }), aborts: true as const })
+          : Effect.as(Effect.logError("request failed", cause), {
+              ...faultAnswer("internal", { info: infoOf(settings, rootUrl) }),
+              aborts: true as const
+            })
       )
     )
-    const decorated = yield* decorate(ask, answer, route.kind === "endpoint" ? route.endpoint : undefined, rootUrl)
-    yield* summarize(ask, decorated, trace)
-    const template = route.kind === "endpoint" ? route.endpoint.path : "none"
-    requestAnswered(ask.method, template, decorated.status, (yield* Clock.currentTimeMillis) - began)
+    const endpoint = route.kind === "endpoint" ? route.endpoint : undefined
+    const now = yield* Clock.currentTimeMillis
+    const random = settings.backoff > 0 ? yield* Random.next : 0
+    const decorated = decorate(ask, answer, endpoint, { settings, retryAfterSeconds: own.retryAfterSeconds, rootUrl, now, random })
+    yield* summarize(ask, decorated, trace, now)
+    requestAnswered(ask.method, endpoint?.path ?? "none", decorated.status, now - began)
     return decorated
   })

@@ -70,10 +70,11 @@ export const gatewayLayer = Layer.unwrap(
       port,
       gracefulShutdownTimeout: shutdownMillis
     })
-    const app = Effect.gen(function* () {
-      const request = yield* HttpServerRequest.HttpServerRequest
-      return responseOf(isHostless(request) ? { ...wireAnswer("noHost"), headers: constantHeaders } : yield* answerTo(askOf(request)))
-    })
+    const app = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
+      isHostless(request)
+        ? Effect.succeed(responseOf({ ...wireAnswer("noHost"), headers: constantHeaders }))
+        : Effect.map(answerTo(askOf(request)), responseOf)
+    )
     return HttpServer.serve(app).pipe(Layer.provide(server))
   })
 ).pipe(Layer.provide(GatewaySettings.layer))

@@ -1,6 +1,6 @@
 // One log line per request. Query strings may name endpoints and keys, so only values that cannot are shown.
 import { randomUUID } from "node:crypto"
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import type { Caller } from "#identity/identity.ts"
 import type { Answer, Ask } from "./ask.ts"
 
@@ -18,11 +18,10 @@ export interface Trace {
   caller: Caller | undefined
 }
 
-export const summarize = Effect.fnUntraced(function* (ask: Ask, answer: Answer, { began, caller }: Trace) {
-  const now = yield* Clock.currentTimeMillis
+export const summarize = (ask: Ask, answer: Answer, { began, caller }: Trace, now: number): Effect.Effect<void> => {
   const [path = "", ...query] = ask.target.split("?")
   const { headers } = ask
-  yield* Effect.logInfo(ask.batched ? "subrequest.summary" : "request.summary", {
+  return Effect.logInfo(ask.batched ? "subrequest.summary" : "request.summary", {
     method: ask.method,
     path: path.slice(0, 1024),
     querystring: redact(query.join("?")).slice(0, 1024),
@@ -37,4 +36,4 @@ export const summarize = Effect.fnUntraced(function* (ask: Ask, answer: Answer, 
     code: answer.status,
     t: now - began
   })
-})
+}

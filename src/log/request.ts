@@ -46,8 +46,9 @@ const answerOf = <A>(msg: Msg): Effect.Effect<A, Failure> => {
   if (msg.data.length === 0 && msg.headers?.code === noResponders)
     return Effect.fail(new Unanswered({ message: "JetStream does not answer" }))
   try {
-    const { error, ...answer } = msg.json<A & { readonly error?: Refusal }>()
-    if (error === undefined) return Effect.succeed(answer as A)
+    const answer = msg.json<A & { readonly error?: Refusal }>()
+    const { error } = answer
+    if (error === undefined) return Effect.succeed(answer)
     return Effect.fail(error.err_code === notEnabled ? new Unanswered({ message: error.description }) : new JetStreamApiError(error))
   } catch (cause) {
     return Effect.fail(new Unanswered({ message: String(cause) }))

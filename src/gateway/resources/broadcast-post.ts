@@ -2,7 +2,7 @@
 import { createHash, randomUUID } from "node:crypto"
 import { Effect } from "effect"
 import { Settings } from "#config"
-import { BroadcastBody, payloadBytesMax, payloadOf, readHeaders } from "#domain/broadcast.ts"
+import { BroadcastBody, fitsOnePush, payloadOf, readHeaders } from "#domain/broadcast.ts"
 import { Log, type Stored } from "#log/log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { channelToken } from "#streams/tokens.ts"
@@ -60,8 +60,7 @@ export const broadcastPost: Operation<Input> = {
   read,
   run: Effect.fnUntraced(function* (input, { caller, params, rootUrl }) {
     const id = yield* channelIdOf(params)
-    const payload = payloadOf(input.body)
-    if (payload !== undefined && payload.length > payloadBytesMax) return yield* refuse("payloadTooLarge")
+    if (!fitsOnePush(input.body)) return yield* refuse("payloadTooLarge")
     const log = yield* Log
     const { duplicate, seq } = yield* log
       .append("log", {
