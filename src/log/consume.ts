@@ -41,7 +41,7 @@ const deliveryOf = (msg: JsMsg): Delivery => ({
     subject: msg.subject,
     seq: msg.seq,
     at: msg.time.getTime(),
-    text: msg.string(),
+    text: () => msg.string(),
     header: (name) => msg.headers?.get(name) ?? ""
   }),
   deliveryCount: msg.info.deliveryCount

@@ -92,7 +92,7 @@ export class Followers extends Context.Service<
                 subject: msg.subject,
                 seq: msg.seq,
                 at: msg.time.getTime(),
-                text: msg.string(),
+                text: () => msg.string(),
                 header: (header) => msg.headers?.get(header) ?? ""
               })
             )

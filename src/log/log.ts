@@ -57,20 +57,31 @@ export const freshId = Effect.flatMap(Random.nextInt, (a) => Effect.map(Random.n
 const typeOf = (subject: string, header: string | undefined): string =>
   header === undefined || header === "" ? (subject.startsWith("bellcast.cmd.broadcast.") ? "broadcast/1" : "") : header
 
-export const toStored = (message: {
+/** Decoded when somebody looks: the projector passes over every broadcast without looking. */
+export const toStored = (from: {
   subject: string
   seq: number
   at: number
-  text: string
+  text: () => string
   header: (name: string) => string
-}): Stored => ({
-  subject: message.subject,
-  seq: message.seq,
-  at: message.at,
-  text: message.text,
-  message: decodeMessage(typeOf(message.subject, message.header(typeHeader)), message.text),
-  header: (name) => message.header(name) || undefined
-})
+}): Stored => {
+  let text: string | undefined
+  let message: Stored["message"] | undefined
+  return {
+    subject: from.subject,
+    seq: from.seq,
+    at: from.at,
+    get text() {
+      text ??= from.text()
+      return text
+    },
+    get message() {
+      message ??= decodeMessage(typeOf(from.subject, from.header(typeHeader)), this.text)
+      return message
+    },
+    header: (name) => from.header(name) || undefined
+  }
+}
 
 const textOf = (base64: string | undefined): string => Buffer.from(base64 ?? "", "base64").toString()
 
@@ -80,7 +91,7 @@ const storedOf = (message: StoredMessage): Stored => {
     subject: message.subject,
     seq: message.seq,
     at: Date.parse(message.time),
-    text: textOf(message.data),
+    text: () => textOf(message.data),
     header: (name) => new RegExp(`^${name}:[ \\t]*(.*?)[ \\t]*\\r$`, "m").exec(headers)?.[1] ?? ""
   })
 }
@@ -173,7 +184,7 @@ export class Log extends Context.Service<
                   subject: msg.subject,
                   seq: msg.seq,
                   at: msg.time.getTime(),
-                  text: msg.string(),
+                  text: () => msg.string(),
                   header: (name) => msg.headers?.get(name) ?? ""
                 })
               )
