@@ -25,7 +25,7 @@ export const logLevel = Config.Literals(["trace", "debug", "info", "warn", "erro
 
 export const settings = {
   /** Stages this process runs. Unset: all of them. */
-  roles: Config.Array(Schema.Literals(roles), "BELLCAST_ROLES").pipe(
+  roles: Config.Array(Schema.Trim.pipe(Schema.decodeTo(Schema.Literals(roles))), "BELLCAST_ROLES").pipe(
     withDefault(roles),
     Config.map((named): ReadonlyArray<Role> => [...new Set(named)])
   ),

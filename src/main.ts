@@ -13,12 +13,10 @@ import { logLayer } from "#log/layer.ts"
 import { hostsOf } from "#log/nats.ts"
 import { provision } from "#log/provision.ts"
 import { projectionLayer } from "#projection/projector.ts"
-import { SettingsFault } from "#settings/every-setting.ts"
 import { sourceLayer } from "#settings/source.ts"
 import { tallyLayer } from "#tally/tally.ts"
 import { loggerLayer } from "#telemetry/logger.ts"
 import { checkSettings } from "./check-settings.ts"
-import { SecretsFault } from "./secrets/file.ts"
 import { adopt, checkKeysInUse } from "./secrets/in-use.ts"
 import { usableKeys } from "./secrets/key-set.ts"
 import { Secrets } from "./secrets/secrets.ts"
@@ -91,11 +89,14 @@ const logger = Layer.unwrap(
 const stopMillisMax = 25_000
 for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => setTimeout(() => process.exit(1), stopMillisMax).unref())
 
-/** What an operator can put right is told as it is; a fault of ours with its stack. */
+const operatorFaults = ["SettingsFault", "SecretsFault", "NatsServerMissing", "EmbeddedServerFailed"]
+
+/** What an operator can put right is told in words; a fault of ours with its stack. */
 const tell = (cause: Cause.Cause<unknown>) => {
-  const error = Cause.squash(cause)
-  const told = error instanceof SettingsFault || error instanceof SecretsFault
-  return told ? Effect.logFatal(`cannot start. ${error.message}`) : Effect.logFatal("cannot start", cause)
+  const error = Cause.squash(cause) as { readonly _tag?: string; readonly message?: string; readonly cause?: Error }
+  if (operatorFaults.includes(error._tag ?? "")) return Effect.logFatal(`cannot start. ${error.message}`)
+  if (error._tag === "ServeError") return Effect.logFatal(`cannot start. HTTP cannot be served: ${error.cause?.message}`)
+  return Effect.logFatal("cannot start", cause)
 }
 
 Layer.launch(service).pipe(

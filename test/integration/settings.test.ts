@@ -1,5 +1,7 @@
 // A start with wrong settings names all of them in one message; settings come from the environment and from a file, in this order.
+import { once } from "node:events"
 import { mkdtemp, writeFile } from "node:fs/promises"
+import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -51,6 +53,16 @@ describe("a start with wrong settings", () => {
       "BELLCAST_REPLICAS: Expected a value between 1 and 5",
       'BELLCAST_ROLES: Expected "gateway" | "projection" | "fanout" | "delivery" | "tally" (item 2)'
     ])
+  })
+
+  it("says in words that its address is taken", async () => {
+    const port = await freePort()
+    const other = createServer().listen(port, "127.0.0.1")
+    await once(other, "listening")
+    const output = await failing({ BELLCAST_PORT: String(port), BELLCAST_ROLES: "gateway, tally" })
+    other.close()
+    expect(messageOf(output)).toBe(`cannot start. HTTP cannot be served: listen EADDRINUSE: address already in use 127.0.0.1:${port}`)
+    expect(output).not.toMatch(/"stack"/)
   })
 
   it("names numbers out of their bounds and what could not stand in a URL", async () => {
