@@ -1,0 +1,109 @@
+// Delivery workers that are killed all the time: while a broadcast lasts, one of three gets a SIGKILL every two seconds, and another one starts.
+import { setInterval } from "node:timers/promises"
+import { Effect } from "effect"
+import { assert, it } from "vitest"
+import { logLayer } from "#log/layer.ts"
+import { Log } from "#log/log.ts"
+import { filters, parseOfBroadcast } from "#streams/subjects.ts"
+import { call, finished, publish } from "../support/client.ts"
+import { startNats } from "../support/nats.ts"
+import { startService } from "../support/service.ts"
+import { spawnPushService } from "../support/spawn-push-service.ts"
+import type { SubscriptionJson } from "../support/user-agent.ts"
+
+/** 20000 take two minutes. */
+const size = Number(process.env["BELLCAST_TEST_KILLED_SUBSCRIPTIONS"] ?? 3_000)
+const killMillis = 2_000
+/** So that the broadcast ends: what a killed worker had in hand lies idle for 15 s. */
+const killsMax = Math.floor(size / 1_000)
+/** Settings.unrecordedPushesMax: the most that one crash may send twice. */
+const duplicatesMax = 256
+
+/** What WORK says of each push: its first try, and how often it came to an end. */
+const readOutcomes = (natsUrl: string, broadcast: number) =>
+  Effect.gen(function* () {
+    const log = yield* Log
+    const pushes = new Map<string, { firsts: number; ends: number }>()
+    yield* log.replay("work", [filters.outcomesOf(broadcast)], ({ message, subject }) =>
+      Effect.sync(() => {
+        if (message.type !== "outcome/1") return
+        for (const { fate, subscription, user } of message.results) {
+          const push = pushes.get(`${user}.${subscription}`) ?? { firsts: 0, ends: 0 }
+          if (parseOfBroadcast(subject)?.of === "shard") push.firsts += 1
+          if (fate !== "retrying") push.ends += 1
+          pushes.set(`${user}.${subscription}`, push)
+        }
+      })
+    )
+    return [...pushes.values()]
+  }).pipe(Effect.provide(logLayer({ url: natsUrl, name: "test" })), Effect.runPromise)
+
+/** Three browsers a user, each user in one request. */
+const joinThrees = async (base: string, subscriptions: ReadonlyArray<SubscriptionJson>) => {
+  const threes = Array.from({ length: Math.ceil(subscriptions.length / 3) }, (_, i) => subscriptions.slice(i * 3, i * 3 + 3))
+  const one = async () => {
+    for (let i = threes.length; threes.length > 0; i = threes.length) {
+      const posts = threes.pop()!.map((data) => ({ method: "POST", path: "/subscriptions", body: { data } }))
+      const requests = [...posts, { method: "PUT", path: "/channels/news/registration" }]
+      const { body } = await call(base, "POST", "/batch", `user${i}`, { requests })
+      const statuses = body.responses.map(({ status }: { status: number }) => status)
+      assert.deepEqual([...new Set(statuses)], [201, 202])
+    }
+  }
+  await Promise.all(Array.from({ length: 16 }, one))
+}
+
+it(`delivers to all ${size} while one of three workers is killed every two seconds, and records each push once`, {
+  timeout: 60_000 + size * 15
+}, async () => {
+  await using nats = await startNats()
+  await using push = await spawnPushService()
+  // Slow, so that each worker has all its pushes under way when it is killed.
+  const taken = await push.subscribe(size * 0.97, { script: ["slow 1500"] })
+  const retried = await push.subscribe(size * 0.02, { script: ["503", "slow 1500"] })
+  const gone = await push.subscribe(size * 0.01, { script: ["410"] })
+  await using rest = await startService({ natsUrl: nats.url, roles: "gateway,projection,fanout,tally" })
+  // More connections than permits, so that only these keep the promise.
+  const env = { BELLCAST_CONNECTIONS_PER_ORIGIN: "1024", BELLCAST_SHARDS_IN_FLIGHT: "2" }
+  const start = () => startService({ natsUrl: nats.url, roles: "delivery", env })
+  const workers = [start(), start(), start()]
+  let over = false
+  try {
+    // Mixed, so that every shard has some of each.
+    const browsers = [...taken, ...retried, ...gone].sort((a, b) => (a.keys.auth < b.keys.auth ? -1 : 1))
+    await joinThrees(rest.url, browsers)
+    await Promise.all(workers)
+    const publishedAt = performance.now()
+    const broadcast = await publish(rest.url, "news", { n: 1 })
+    let kills = 0
+    const killing = async () => {
+      for await (const _ of setInterval(killMillis)) {
+        if (over || kills >= killsMax) return
+        const place = kills % workers.length
+        const worker = await workers[place]!
+        kills += 1
+        workers[place] = worker.kill().then(start)
+      }
+    }
+    const killed = killing()
+    const done = await finished(rest.url, "news", broadcast, 60_000 + size * 5)
+    const seconds = (performance.now() - publishedAt) / 1000
+    over = true
+    await killed
+    const { counts, faults } = await push.report()
+    process.stdout.write(`${kills} kills in ${seconds.toFixed(1)} s, ${counts.duplicates} of ${size} sent twice\n`)
+    const delivered = taken.length + retried.length
+    assert.deepInclude(done, { accepted: size, delivered, gone: gone.length, dead: 0, expired: 0, retrying: 0, waiting: 0 })
+    assert.equal(counts.distinct, delivered)
+    assert.deepEqual(faults, [])
+    assert.isAtLeast(kills, killsMax, "the broadcast was over too soon to prove anything")
+    assert.isAbove(counts.duplicates, 0, "no kill hit a worker at work")
+    assert.isAtMost(counts.duplicates, kills * duplicatesMax)
+    const outcomes = await readOutcomes(nats.url, Number(broadcast))
+    assert.lengthOf(outcomes, size)
+    assert.deepEqual([...new Set(outcomes.map(({ ends, firsts }) => `${firsts} ${ends}`))], ["1 1"])
+  } finally {
+    over = true
+    for (const worker of workers) await worker.then((one) => one.kill())
+  }
+})
