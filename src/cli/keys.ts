@@ -5,7 +5,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import { settings } from "#config"
 import { changeKeys, freshPair, freshUseridSecret, kept } from "#secrets/file.ts"
 import { adoptedKeys, oldestOf, usesOf } from "#secrets/in-use.ts"
-import { currentKey, formatFormer, type KeySet, retired, rotated } from "#secrets/key-set.ts"
+import { currentKey, formatFormer, type KeySet, retired, rotated, usableKeys, usableKeysMax } from "#secrets/key-set.ts"
 import { keysAreSet, keysOfSettings } from "#secrets/secrets.ts"
 import { everySetting } from "#settings/every-setting.ts"
 import { natsFlags, onNats, VerbFailed } from "./nats.ts"
@@ -62,7 +62,10 @@ const inNats = Effect.fnUntraced(function* (set: KeySet) {
 })
 
 const rotate = Effect.gen(function* () {
-  const { change } = yield* home
+  const { change, set } = yield* home
+  if (usableKeys(set).length >= usableKeysMax) {
+    return yield* new VerbFailed({ message: `there are ${usableKeysMax} keys: retire those that no subscription needs` })
+  }
   const now = yield* Clock.currentTimeMillis
   yield* Console.log(yield* change((set) => rotated(set, freshPair(), now)))
 }).pipe(Effect.tapError(({ message }) => Console.error(`bellcast: ${message}`)))

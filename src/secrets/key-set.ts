@@ -16,6 +16,9 @@ export interface VapidKey {
   readonly createdAt: number | undefined
 }
 
+/** Keys that sign: a subscription whose key was noted wrongly is tried with each of them. One a week for half a year. */
+export const usableKeysMax = 26
+
 /** Oldest first; exactly one is current. */
 export type KeySet = ReadonlyArray<VapidKey>
 
@@ -78,6 +81,7 @@ export const parseFormer = (text: string, needsPrivate: boolean): { readonly key
       keys.push({ publicKey, privateKey, state, createdAt: undefined })
     }
   }
+  if (usableKeys(keys).length >= usableKeysMax) faults.push(`at most ${usableKeysMax - 1} that are not retired`)
   return { keys, faults }
 }
 

@@ -48,6 +48,7 @@ const wish = fc.record({
     "struck",
     "suspended",
     "cleared",
+    "matched",
     "malformed"
   ),
   user: fc.nat(11),
@@ -83,6 +84,7 @@ const appendCommands = Effect.gen(function* () {
         return log.append("log", { subject, type: "subscription.struck/1", body: { ...evidence, strike: 1 + (at % 2) } })
       if (what === "suspended") return log.append("log", { subject, type: "subscription.suspended/1", body: evidence })
       if (what === "cleared") return log.append("log", { subject, type: "subscription.cleared/1", body: { ...of, by: "push" } })
+      if (what === "matched") return log.append("log", { subject, type: "subscription.matched/1", body: { ...of, vapidKey: `key ${at}` } })
       if (what === "malformed") return log.append("log", { subject, type: "subscription.put/1", body: { user: name } as never })
       const data = {
         endpoint: `https://push.example.com/${user}/${i}?ü=${subscription}`,

@@ -54,6 +54,14 @@ describe("former keys in a setting", () => {
   })
 })
 
+describe("a set", () => {
+  it("has at most 26 keys that sign", () => {
+    const text = (count: number) => Array.from({ length: count }, () => webpush.generateVAPIDKeys().publicKey).join(",")
+    assert.deepStrictEqual(parseFormer(`${text(25)},${a.publicKey}:retired`, false).faults, [])
+    assert.deepStrictEqual(parseFormer(text(26), false).faults, ["at most 25 that are not retired"])
+  })
+})
+
 describe("a rotation", () => {
   it("makes the new pair current and keeps the former one", () => {
     const set = rotated(rotated(first, pairOf(b), 1), pairOf(c), 2)

@@ -216,7 +216,7 @@ describe("tombstones", () => {
 
 /** What clients and push services want, in some order; the timestamps are given by the list as the gateway does. */
 const wish = fc.record({
-  what: fc.constantFrom("put", "put", "put", "delete", "deleteAll", "gone", "struck", "struck", "suspended", "cleared"),
+  what: fc.constantFrom("put", "put", "put", "delete", "deleteAll", "gone", "struck", "struck", "suspended", "cleared", "matched"),
   id: fc.constantFrom("a", "b", "c"),
   // A clock that stands still and runs backwards.
   now: fc.integer({ min: 0, max: 50 }),
@@ -248,7 +248,8 @@ const run = (wishes: ReadonlyArray<Wish>): ReadonlyArray<Step> => {
       gone: () => gone(id, generation, now),
       struck: () => struck(id, generation, 1 + skipped, now),
       suspended: () => suspended(id, generation, now),
-      cleared: () => cleared(id, generation, now)
+      cleared: () => cleared(id, generation, now),
+      matched: () => matched(id, generation, `key ${skipped}`)
     }
     const command =
       what === "delete" || what === "deleteAll"
@@ -314,13 +315,15 @@ describe("any order of commands", () => {
     )
   })
 
-  it("lets what is held against a subscription change nothing but that, of the generation it names", () => {
+  it("lets what push services tell of a subscription change nothing but that, of the generation it names", () => {
     const bare = (list: SubscriptionList) =>
-      Object.fromEntries(Object.entries(list.subscriptions).map(([id, { strikes: _, suspended: __, ...stored }]) => [id, stored]))
+      Object.fromEntries(
+        Object.entries(list.subscriptions).map(([id, { strikes: _, suspended: __, vapidKey: ___, ...stored }]) => [id, stored])
+      )
     fc.assert(
       fc.property(history, (steps) => {
         for (const { after, before, command, seq } of steps) {
-          if (!/struck|suspended|cleared/.test(command.type)) continue
+          if (!/struck|suspended|cleared|matched/.test(command.type)) continue
           assert.deepStrictEqual({ ...after, subscriptions: bare(after) }, { ...before, seq, subscriptions: bare(before) })
           const { id, generation } = command as { id: string; generation: number }
           for (const [each, stored] of Object.entries(after.subscriptions)) {

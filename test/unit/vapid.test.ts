@@ -144,11 +144,15 @@ describe("a set of keys", () => {
     )
   )
 
-  it.effect("tries the key before in place of a wrong one, and the one after in place of the oldest; never a retired one", () =>
+  it.effect("tries all others in place of a wrong one, those before it first; never a retired one", () =>
     provided(
       Effect.gen(function* () {
-        const { otherThan } = yield* Vapid
-        assert.deepStrictEqual([current, former, oldest].map(otherThan), [former, oldest, former])
+        const { othersThan } = yield* Vapid
+        assert.deepStrictEqual([current, former, oldest].map(othersThan), [
+          [former, oldest],
+          [oldest, current],
+          [former, current]
+        ])
       })
     )
   )

@@ -35,9 +35,8 @@ export type Attempted = Judged & {
 export type Sealed = Uint8Array | undefined | { readonly error: string }
 
 /** The one second try, at once, that some answers deserve; a 421 has closed its connection (see post.ts). */
-const secondTryOf = (lane: Lane, classified: Classified, answer: Answer, otherKey: string | undefined, now: number) => {
+const secondTryOf = (lane: Lane, classified: Classified, answer: Answer, now: number) => {
   if (classified.class === "accepted" || "error" in answer) return undefined
-  if (classified.class === "mismatch" && otherKey !== undefined) return "other-key"
   if (lane.doubtsToken(classified, now)) return "new-token"
   if (classified.reason === "bad-topic") return "without-topic"
   return answer.status === 421 ? "other-connection" : undefined
@@ -127,23 +126,32 @@ export class Sender extends Context.Service<
           headers["content-type"] = "application/octet-stream"
         }
         const path = target.stored.data.endpoint.slice(origin.length)
-        let answer: Answer = yield* client.post({ origin, path, headers, body: sealed })
-        let now = yield* Clock.currentTimeMillis
-        let classified = classify(answer, host, now)
-        const otherKey = vapid.otherThan(key)
-        const second = secondTryOf(lane, classified, answer, otherKey, now)
+        const ask = client
+          .post({ origin, path, headers, body: sealed })
+          .pipe(
+            Effect.flatMap((answer) =>
+              Effect.map(Clock.currentTimeMillis, (now) => ({ answer, classified: classify(answer, host, now), now }))
+            )
+          )
+        let heard = yield* ask
         let judging = lane
+        const others = heard.classified.class === "mismatch" ? vapid.othersThan(key) : []
+        for (const other of others) {
+          headers["authorization"] = yield* vapid.authorization(origin, other)
+          heard = yield* ask
+          if (heard.classified.class === "mismatch") continue
+          // What this key is told is news of its own lane.
+          judging = lanes.of(origin, other)
+          if (heard.classified.class === "accepted") yield* matched(target, other, heard.now)
+          break
+        }
+        const second = others.length === 0 ? secondTryOf(lane, heard.classified, heard.answer, heard.now) : undefined
         if (second !== undefined) {
           if (second === "new-token") headers["authorization"] = yield* vapid.renewed(origin, key, headers["authorization"]!)
-          if (second === "other-key") headers["authorization"] = yield* vapid.authorization(origin, otherKey!)
           if (second === "without-topic") delete headers["topic"]
-          answer = yield* client.post({ origin, path, headers, body: sealed })
-          now = yield* Clock.currentTimeMillis
-          classified = classify(answer, host, now)
-          // What the other key is told is its own lane's news; told the same, it was not the other key either.
-          if (second === "other-key" && classified.class !== "mismatch") judging = lanes.of(origin, otherKey!)
+          heard = yield* ask
         }
-        if (judging !== lane && classified.class === "accepted") yield* matched(target, otherKey!, now)
+        const { answer, classified, now } = heard
         const millis = now - startedAt
         if ("error" in answer) return { ...classified, millis }
         const push = { subscription: `${target.user}.${target.id}`, acceptedAt: ref.acceptedAt, sentAt: startedAt }

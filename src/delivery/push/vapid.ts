@@ -33,8 +33,8 @@ export class Vapid extends Context.Service<
     readonly keyOf: (subscription: { readonly vapidKey?: string }) => string
     /** Why nothing can be signed with a key: retired, or not in this process's set. Undefined: it can. */
     readonly fault: (publicKey: string) => "retired" | "unknown" | undefined
-    /** The key to try where a push service says that a subscription was made with another than this: the one before it in the set, else the one after. */
-    readonly otherThan: (publicKey: string) => string | undefined
+    /** The keys to try where a push service says that a subscription was made with another than this, the likeliest first: its forerunners. */
+    readonly othersThan: (publicKey: string) => ReadonlyArray<string>
     /** The Authorization header for an origin. It is a credential: never log it. Dies when {@link fault} has something against the key. */
     readonly authorization: (origin: string, publicKey: string) => Effect.Effect<string>
     /** Another one than `refused`: signed anew, unless that has been done since. */
@@ -68,9 +68,9 @@ export class Vapid extends Context.Service<
         authorization,
         keyOf: ({ vapidKey }) => vapidKey ?? keys[0]!.publicKey,
         fault: (publicKey) => (privateKeys.has(publicKey) ? (privateKeys.get(publicKey) === undefined ? "retired" : undefined) : "unknown"),
-        otherThan: (publicKey) => {
+        othersThan: (publicKey) => {
           const i = signing.indexOf(publicKey)
-          return signing[i - 1] ?? signing[i + 1]
+          return [...signing.slice(0, i).reverse(), ...signing.slice(i + 1)]
         },
         renewed: (origin, publicKey, refused) =>
           Effect.suspend(() => {
