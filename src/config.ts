@@ -74,7 +74,7 @@ export const settings = {
   unrecordedPushesMax: within("BELLCAST_UNRECORDED_PUSHES_MAX", 1, 65_536).pipe(withDefault(256)),
   /** Shards a process works on at once. */
   shardsInFlight: within("BELLCAST_SHARDS_IN_FLIGHT", 1, 512).pipe(withDefault(8)),
-  /** Subscriptions a delivery process remembers, with their keys decoded: 2.5 KB each. More are read again for every broadcast, at twice the cost. */
+  /** Subscriptions a delivery process remembers, with their keys decoded: 6 KB each. More are read again for every broadcast, at twice the cost. */
   rememberedSubscriptionsMax: within("BELLCAST_REMEMBERED_SUBSCRIPTIONS_MAX", 0, 10_000_000).pipe(withDefault(131_072)),
   /** Connections to one push service. At 60 ms a push each gives about 16 pushes a second. */
   connectionsPerOrigin: within("BELLCAST_CONNECTIONS_PER_ORIGIN", 1, 4_096).pipe(withDefault(64)),

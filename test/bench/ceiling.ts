@@ -5,7 +5,7 @@ import webpush, { type PushSubscription } from "web-push"
 import { freshKeyPair, pad, type Recipient, recipientOf, seal } from "#delivery/push/seal.ts"
 
 const inFlight = 64
-const warmUp = 500
+const warmUp = 3_000
 
 interface Order {
   readonly subscriptions: ReadonlyArray<PushSubscription>

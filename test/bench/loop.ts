@@ -1,10 +1,10 @@
 // The baseline: what people write today, a loop over web-push's sendNotification with a kept-alive agent and 100 in flight.
-// Reads {subscriptions, vapid, payload} over IPC, warms up on the first 500, answers with seconds and CPU seconds.
+// Reads {subscriptions, vapid, payload} over IPC, warms up on the first 3,000, answers with seconds and CPU seconds.
 import { Agent } from "node:https"
 import webpush, { type PushSubscription } from "web-push"
 
 const inFlight = 100
-const warmUp = 500
+const warmUp = 3_000
 
 interface Order {
   readonly subscriptions: ReadonlyArray<PushSubscription>

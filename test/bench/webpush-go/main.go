@@ -1,5 +1,5 @@
 // What people use in Go: webpush-go with 100 workers, each push encrypted and signed by the library, over one kept-alive client.
-// Reads {subscriptions, vapid, payload} from standard input, warms up on the first 500, prints seconds and CPU seconds as JSON.
+// Reads {subscriptions, vapid, payload} from standard input, warms up on the first 3,000, prints seconds and CPU seconds as JSON.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 )
 
 const workers = 100
-const warmUp = 500
+const warmUp = 3000
 
 type order struct {
 	Subscriptions []webpush.Subscription `json:"subscriptions"`
