@@ -71,7 +71,7 @@ describe("bellcast listen", () => {
     assert.strictEqual(await push({ ...subscription, keys: { ...subscription.keys, auth: "A".repeat(22) } }, "x"), 400)
     assert.strictEqual(await push(subscription, "y".repeat(3994)), 413)
     await cli.printed(/refused a push with 413/)
-    assert.match(cli.output.stderr, /with 403: k is not the key/)
+    assert.match(cli.output.stderr, /with 403: the credentials do not correspond to the key/)
     assert.strictEqual(cli.output.stdout.trim().split("\n").length, 1)
   })
 
