@@ -80,7 +80,7 @@ export const settings = {
   connectionsPerOrigin: within("BELLCAST_CONNECTIONS_PER_ORIGIN", 1, 4_096).pipe(withDefault(64)),
   /** How long a push service may take to answer. */
   pushTimeoutMillis: within("BELLCAST_PUSH_TIMEOUT_MILLIS", 100, 60_000).pipe(withDefault(10_000)),
-  /** How long a push service that refuses our credentials is left alone before a push tries again. */
+  /** How long a push service that refuses our credentials is left alone before a push tries again; the longest for one that does not answer. */
   breakerOpenMillis: within("BELLCAST_BREAKER_OPEN_MILLIS", 10, 3_600_000).pipe(withDefault(60_000)),
   /**
    * Of the strikes against one subscription, the least time between two; three over more than three times as long suspend it. With 8 hours

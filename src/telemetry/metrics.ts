@@ -32,6 +32,9 @@ const suspended = Metric.counter("bellcast_subscriptions_suspended_total", {
 const laneBreaker = Metric.gauge("bellcast_lane_breaker_state", {
   description: "Whether a push service takes our credentials: 0 closed, it does; 1 half-open, the next push will tell; 2 open, pushes wait"
 })
+const laneReach = Metric.gauge("bellcast_lane_reach_state", {
+  description: "Whether a push service answers at all: 0 closed, it does; 1 half-open, the next push will tell; 2 open, pushes wait"
+})
 const laneHolding = Metric.gauge("bellcast_lane_guard_holding", {
   description: "1 while a push service says of most subscriptions that they are gone, and is not believed"
 })
@@ -89,6 +92,7 @@ export const makePushMetrics = Effect.gen(function* () {
 /** As an operator sees what is known of a push service. */
 export interface LaneState {
   readonly breaker: "closed" | "half-open" | "open"
+  readonly reach: "closed" | "half-open" | "open"
   readonly holding: boolean
   readonly window: number
 }
@@ -99,21 +103,24 @@ const breakerStates = ["closed", "half-open", "open"]
 export const makeLaneMetrics = Effect.gen(function* () {
   const context = yield* Effect.context<never>()
   const labelOf = hostLabel((yield* Settings).pushHosts)
-  const [showBreaker, showHolding, showWindow] = [series(laneBreaker, context), series(laneHolding, context), series(laneWindow, context)]
+  const [showBreaker, showReach] = [series(laneBreaker, context), series(laneReach, context)]
+  const [showHolding, showWindow] = [series(laneHolding, context), series(laneWindow, context)]
   return {
     show: (lanes: Iterable<{ readonly host: string; readonly state: LaneState }>): void => {
-      const worst = new Map<string, { breaker: number; holding: number; window: number }>()
+      const worst = new Map<string, { breaker: number; reach: number; holding: number; window: number }>()
       for (const { host, state } of lanes) {
         const label = labelOf(host)
-        const known = worst.get(label) ?? { breaker: 0, holding: 0, window: Number.POSITIVE_INFINITY }
+        const known = worst.get(label) ?? { breaker: 0, reach: 0, holding: 0, window: Number.POSITIVE_INFINITY }
         worst.set(label, {
           breaker: Math.max(known.breaker, breakerStates.indexOf(state.breaker)),
+          reach: Math.max(known.reach, breakerStates.indexOf(state.reach)),
           holding: Math.max(known.holding, state.holding ? 1 : 0),
           window: Math.min(known.window, state.window)
         })
       }
-      for (const [host, { breaker, holding, window }] of worst) {
+      for (const [host, { breaker, holding, reach, window }] of worst) {
         showBreaker({ host }, breaker)
+        showReach({ host }, reach)
         showHolding({ host }, holding)
         showWindow({ host }, window)
       }

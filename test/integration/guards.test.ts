@@ -2,7 +2,7 @@
 import { assert, describe, it } from "vitest"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
-import { refuse, reply } from "../support/push-script.ts"
+import { playerOf, refuse, reply } from "../support/push-script.ts"
 import { startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
 import { spawnCli } from "../support/spawn-cli.ts"
@@ -195,6 +195,43 @@ describe("a push service that throttles everybody", () => {
     assert.equal(await audit.exit(), 0, audit.output.stderr)
     const attempts = JSON.parse(audit.output.stdout).pushes.map((each: { attempts: number }) => each.attempts)
     assert.equal(attempts.filter((each: number) => each === 1).length, 100 - throttled)
+  })
+})
+
+describe("a push service that does not answer", () => {
+  it("is left alone but for a probe at a time; no wait counts as an attempt, and all get the push when it is back", {
+    timeout: 90_000
+  }, async () => {
+    await using nats = await startNats()
+    await using push = await startPushService()
+    await using service = await startService({ natsUrl: nats.url, env: { BELLCAST_CONNECTIONS_PER_ORIGIN: "1" } })
+    let away = true
+    const agents = Array.from({ length: 100 }, () => push.subscribe())
+    for (const agent of agents) {
+      const [reset, taken] = [playerOf(["reset"])(), playerOf(["201"])()]
+      Object.assign(agent, { nextAnswer: () => (away ? reset : taken) })
+    }
+    await join(
+      [service.url],
+      "news",
+      agents.map(({ subscription }) => subscription)
+    )
+    const broadcast = await publish(service.url, "news", { n: 1 })
+    await until(
+      () => progress(service.url, broadcast),
+      ({ retrying }) => retrying === 100
+    )
+    // Five, and the probes since: after 0.2 s, 0.4 s, 0.8 s ...
+    assert.isAtMost(push.requests, 10)
+    assert.match((await call(service.url, "GET", "/__metrics__")).body, /^bellcast_lane_reach_state\{host="other"\} [12]$/m)
+    away = false
+    assert.deepInclude(await finished(service.url, "news", broadcast, 40_000), { accepted: 100, delivered: 100 })
+    assert.lengthOf(lines(service.output(), /cannot be reached \(reset\)/), 1)
+    assert.lengthOf(lines(service.output(), /is reached again/), 1)
+    await using audit = spawnCli(["audit", broadcast, "--json"], { BELLCAST_NATS_URL: nats.url })
+    assert.equal(await audit.exit(), 0, audit.output.stderr)
+    const attempts = JSON.parse(audit.output.stdout).pushes.map((each: { attempts: number }) => each.attempts)
+    assert.isAtLeast(attempts.filter((each: number) => each === 1).length, 90)
   })
 })
 

@@ -88,6 +88,34 @@ describe("a lane", () => {
   })
 })
 
+describe("a lane without answers", () => {
+  const failure = (reason: string): Classified => ({ class: "retry", reason })
+  const laneOf = () =>
+    makeLane("https://push.example.com", "k1", { connectionsPerOrigin: 8, breakerOpenMillis: minute, retryBaseMillis: 10_000 })
+  const failing = (lane: ReturnType<typeof laneOf>, classified: Classified) =>
+    Array.from({ length: 8 }, (_, i) => lane.failed(classified, { subscription: `s${i}`, acceptedAt: now, sentAt: now }, now)).flat()
+
+  it("holds pushes back, says so once, tells no other worker, and goes on with the first answer, whatever it says", () => {
+    const lane = laneOf()
+    assert.deepEqual(failing(lane, failure("timeout")), [
+      { level: "warn", text: "push.example.com cannot be reached (timeout): pushes to it wait" }
+    ])
+    assert.deepEqual(lane.heldAt(now), { class: "held", reason: "unreachable", until: now + 10_000 })
+    assert.isUndefined(lane.news("w", now))
+    const { notices } = lane.judge(failure("server-error"), { subscription: "s", acceptedAt: now, sentAt: now }, 500, now + 10_000)
+    assert.deepEqual(notices, [{ level: "info", text: "push.example.com is reached again" }])
+    assert.isUndefined(lane.heldAt(now + 10_000))
+  })
+
+  it("goes on for names that do not exist, and for pushes that could never be sent", () => {
+    const lane = laneOf()
+    assert.deepEqual(failing(lane, failure("unknown-host")), [])
+    assert.deepEqual(failing(lane, { class: "dead", reason: "address-not-allowed" }), [])
+    assert.isUndefined(lane.heldAt(now))
+    assert.strictEqual(failing(lane, failure("tls"))[0]?.level, "error")
+  })
+})
+
 describe("what a worker tells of a lane", () => {
   const throttled: Classified = { class: "retry", reason: "throttled", retryAfterMillis: 30_000 }
   const credentials: Classified = { class: "credentials", reason: "credentials" }

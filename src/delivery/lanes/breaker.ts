@@ -1,5 +1,6 @@
 // The breaker of one push service and VAPID key: when our credentials are refused, pushes wait until a probe is taken. A fault of ours, or of the
 // service, must never cost a subscriber. Pure: it knows the time only from its callers.
+import { type GateState, makeGate } from "./gate.ts"
 
 /** A 2xx this recent proves that our key is good: then a refusal may be one subscription's own trouble. */
 const provenMillis = 10 * 60_000
@@ -7,13 +8,10 @@ const provenMillis = 10 * 60_000
 const refusedInRowMax = 5
 /** Subscriptions known to be refused alone; the oldest are forgotten beyond this. */
 const loneMax = 1_000
-/** How long others wait for a probe; should its answer tell nothing, the next one probes. */
-const probeMillisMin = 1_000
-
 export interface Breaker {
   /** For how many milliseconds it stays open; 0: it is closed, or a probe may pass. */
   readonly openMillis: (now: number) => number
-  readonly stateAt: (now: number) => "closed" | "half-open" | "open"
+  readonly stateAt: (now: number) => GateState
   /** Another worker's is open for so long (0: is closed, with a 2xx): then so is ours. Whether that changes anything. */
   readonly told: (openMillis: number, now: number) => boolean
   /** Undefined: send (what is sent while half-open is the probe). Else when to come back. */
@@ -30,66 +28,53 @@ export interface Breaker {
 
 /** `openMillis`: how long it stays open, unless told otherwise. */
 export const makeBreaker = (openMillis: number): Breaker => {
-  let openUntil: number | undefined
-  let probedUntil = 0
+  const gate = makeGate()
   let acceptedAt = Number.NEGATIVE_INFINITY
   const refusedInRow = new Set<string>()
   /** Refused while our key was proven. Tried again in a quiet hour, without a proof, they must not open the breaker for everybody. */
   const lone = new Set<string>()
 
-  const passes = (now: number) => openUntil === undefined || now >= openUntil
+  const passes = (now: number) => gate.stateAt(now) !== "open"
   const proven = (now: number) => now - acceptedAt < provenMillis
 
   const close = (now: number) => {
-    const closes = openUntil !== undefined
-    openUntil = undefined
     acceptedAt = now
     if (refusedInRow.size > 0) refusedInRow.clear()
-    return closes
-  }
-
-  const open = (millis: number, now: number) => {
-    refusedInRow.clear()
-    openUntil = now + millis
-    probedUntil = 0
+    return gate.close()
   }
 
   return {
     passes,
     proven,
-    admit: (now) => {
-      if (openUntil === undefined) return undefined
-      if (now < openUntil) return openUntil
-      if (now < probedUntil) return probedUntil
-      probedUntil = now + Math.max(probeMillisMin, openMillis / 10)
-      return undefined
-    },
+    admit: gate.admit,
+    stateAt: gate.stateAt,
     accepted: (subscription, now) => {
       if (lone.size > 0) lone.delete(subscription)
       return close(now)
     },
     refused: (subscription, now) => {
-      if (openUntil !== undefined && now < openUntil) return { until: openUntil, opens: false }
+      if (!passes(now)) return { until: gate.openUntil()!, opens: false }
       if (lone.has(subscription)) return "lone"
       refusedInRow.add(subscription)
       // A refused probe needs no more proof.
-      if (openUntil === undefined && proven(now) && refusedInRow.size < refusedInRowMax) {
+      if (gate.stateAt(now) === "closed" && proven(now) && refusedInRow.size < refusedInRowMax) {
         if (lone.size >= loneMax) lone.delete(lone.values().next().value!)
         lone.add(subscription)
         return "lone"
       }
       // So many in a row were not alone after all.
       if (refusedInRow.size >= refusedInRowMax) for (const each of refusedInRow) lone.delete(each)
-      open(openMillis, now)
+      refusedInRow.clear()
+      gate.open(openMillis, now)
       return { until: now + openMillis, opens: true }
     },
-    openMillis: (now) => Math.max(0, (openUntil ?? now) - now),
-    stateAt: (now) => (openUntil === undefined ? "closed" : now < openUntil ? "open" : "half-open"),
+    openMillis: (now) => Math.max(0, (gate.openUntil() ?? now) - now),
     told: (millis, now) => {
       if (millis === 0) return close(now)
-      const changes = passes(now)
-      if (changes) open(Math.min(millis, openMillis), now)
-      return changes
+      if (!passes(now)) return false
+      refusedInRow.clear()
+      gate.open(Math.min(millis, openMillis), now)
+      return true
     }
   }
 }

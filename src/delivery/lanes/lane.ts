@@ -7,6 +7,7 @@ import { makeGuard } from "./guard.ts"
 import { awayMillis, makeLine } from "./line.ts"
 import type { LaneNews } from "./news.ts"
 import { makePacing, type Narrowed } from "./pacing.ts"
+import { makeReach } from "./reach.ts"
 
 /** Not for this push to pay for: it waits until `until` (milliseconds since the epoch), and the attempt does not count. */
 export interface Held {
@@ -42,6 +43,8 @@ export interface Push {
 const goneMillisMin = 60_000
 const goneMillisMax = 15 * 60_000
 
+const noNotices: ReadonlyArray<Notice> = []
+
 const seconds = (millis: number) => `${Math.round(millis / 1000)} s`
 
 /** `key` names the VAPID key. */
@@ -50,6 +53,7 @@ export const makeLane = (origin: string, key: string, { breakerOpenMillis, conne
   const guard = makeGuard()
   const breaker = makeBreaker(breakerOpenMillis)
   const pacing = makePacing(connectionsPerOrigin, throttledBaseMillis(retryBaseMillis))
+  const reach = makeReach(retryBaseMillis, breakerOpenMillis)
   const line = makeLine(connectionsPerOrigin, () => pacing.window)
   const notices: Array<Notice> = []
   /** What this process saw itself, and the others do not know yet. What they said is not repeated: they would hear it from us for ever. */
@@ -111,7 +115,7 @@ export const makeLane = (origin: string, key: string, { breakerOpenMillis, conne
     inTurn: line.inTurn,
 
     /** As an operator sees it. */
-    stateAt: (now: number) => ({ breaker: breaker.stateAt(now), holding: guard.holding, window: pacing.window }),
+    stateAt: (now: number) => ({ breaker: breaker.stateAt(now), reach: reach.stateAt(now), holding: guard.holding, window: pacing.window }),
 
     /** Why a push must not even stand in line; undefined: let it. */
     turnedAway: (acceptedAt: number, now: number): Held | undefined =>
@@ -120,8 +124,10 @@ export const makeLane = (origin: string, key: string, { breakerOpenMillis, conne
     /** Why a push must not be sent now; undefined: send it. */
     heldAt: (now: number): Held | undefined => {
       const closedUntil = pacing.closedUntil(now)
-      // Before the breaker, which would take a push that is not sent for its probe.
+      // Before the others, which would take a push that is not sent for their probe.
       if (closedUntil !== undefined) return { class: "held", reason: "lane-throttled", until: closedUntil }
+      const unreachableUntil = reach.admit(now)
+      if (unreachableUntil !== undefined) return { class: "held", reason: "unreachable", until: unreachableUntil }
       const until = breaker.admit(now)
       return until === undefined ? undefined : { class: "held", reason: "breaker-open", until }
     },
@@ -132,6 +138,14 @@ export const makeLane = (origin: string, key: string, { breakerOpenMillis, conne
       return (outcome === "credentials" || outcome === "mismatch") && breaker.passes(now)
     },
 
+    /** Notes that no answer came. The attempt counts; what waits then is not sent. */
+    failed: ({ class: outcome, reason }: Classified, { subscription }: Push, now: number): ReadonlyArray<Notice> => {
+      // A name that does not exist may be these subscriptions' own: strikes will tell.
+      if (outcome !== "retry" || reason === "unknown-host" || !reach.failed(subscription, now)) return noNotices
+      notice(reason === "tls" ? "error" : "warn", `cannot be reached (${reason}): pushes to it wait`)
+      return said()
+    },
+
     /** What a final answer means, given those before it. */
     judge: (
       answered: Classified,
@@ -140,6 +154,7 @@ export const makeLane = (origin: string, key: string, { breakerOpenMillis, conne
       now: number
     ): { readonly judged: Judged; readonly notices: ReadonlyArray<Notice> } => {
       const classified = meant(answered, now)
+      if (reach.answered()) notice("info", "is reached again")
       if (classified.class === "accepted") taken(push, now)
       if (classified.reason === "throttled") {
         const change = pacing.throttled(push.subscription, push.sentAt, now, classified.retryAfterMillis)
@@ -148,7 +163,7 @@ export const makeLane = (origin: string, key: string, { breakerOpenMillis, conne
       const believed = guarded(classified, push, now)
       const doubted = believed.class === "credentials" || believed.class === "mismatch"
       const judged = doubted ? refused(believed, push, status, now) : believed
-      return { judged, notices: notices.length === 0 ? notices : said() }
+      return { judged, notices: notices.length === 0 ? noNotices : said() }
     },
 
     /** Whether other workers had better hear of this lane at once. */

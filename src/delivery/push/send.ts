@@ -153,8 +153,11 @@ export class Sender extends Context.Service<
         }
         const { answer, classified, now } = heard
         const millis = now - startedAt
-        if ("error" in answer) return { ...classified, millis }
         const push = { subscription: `${target.user}.${target.id}`, acceptedAt: ref.acceptedAt, sentAt: startedAt }
+        if ("error" in answer) {
+          yield* lanes.noticed(judging, judging.failed(classified, push, now))
+          return { ...classified, millis }
+        }
         const { judged, notices } = judging.judge(classified, push, answer.status, now)
         yield* lanes.noticed(judging, notices)
         return { ...judged, status: answer.status, millis }

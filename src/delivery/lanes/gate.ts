@@ -1,0 +1,46 @@
+// A gate that closes for a while and then lets one probe through (half-open): what a breaker does, whatever it breaks for. "Open" is the word
+// of circuit breakers: nothing flows. Pure: it knows the time only from its callers.
+
+/** How long others wait for a probe; should its answer tell nothing, the next one probes. */
+const probeMillisMin = 1_000
+
+export type GateState = "closed" | "half-open" | "open"
+
+export interface Gate {
+  readonly stateAt: (now: number) => GateState
+  /** Undefined: send (what is sent while half-open is the probe). Else when to come back. */
+  readonly admit: (now: number) => number | undefined
+  /** Lets nothing through for so long. */
+  readonly open: (millis: number, now: number) => void
+  /** Lets everything through; true when it did not before. */
+  readonly close: () => boolean
+  /** When probes may pass; undefined: it is closed. */
+  readonly openUntil: () => number | undefined
+}
+
+export const makeGate = (): Gate => {
+  let openUntil: number | undefined
+  let probeMillis = probeMillisMin
+  let probedUntil = 0
+  return {
+    stateAt: (now) => (openUntil === undefined ? "closed" : now < openUntil ? "open" : "half-open"),
+    admit: (now) => {
+      if (openUntil === undefined) return undefined
+      if (now < openUntil) return openUntil
+      if (now < probedUntil) return probedUntil
+      probedUntil = now + probeMillis
+      return undefined
+    },
+    open: (millis, now) => {
+      openUntil = now + millis
+      probeMillis = Math.max(probeMillisMin, millis / 10)
+      probedUntil = 0
+    },
+    close: () => {
+      const closes = openUntil !== undefined
+      openUntil = undefined
+      return closes
+    },
+    openUntil: () => openUntil
+  }
+}

@@ -1,0 +1,43 @@
+// Whether a push service can be reached from here: when no answer comes to several subscriptions in a row, pushes wait instead of using up
+// their attempts. What it sees may be our own network, so other workers are not told. Pure: it knows the time only from its callers.
+import { type GateState, makeGate } from "./gate.ts"
+
+/** So many different subscriptions without an answer, and none between them. */
+const failedInRowMax = 5
+
+export interface Reach {
+  readonly stateAt: (now: number) => GateState
+  /** Undefined: send. Else when to come back. */
+  readonly admit: (now: number) => number | undefined
+  /** An answer, whatever it says; true when it ends the waiting. */
+  readonly answered: () => boolean
+  /** No answer; true when with this one the waiting begins. */
+  readonly failed: (subscription: string, now: number) => boolean
+}
+
+/** Waits `firstMillis`, then, as long as probes fail, twice as long each time, at most `maxMillis`. */
+export const makeReach = (firstMillis: number, maxMillis: number): Reach => {
+  const gate = makeGate()
+  const failedInRow = new Set<string>()
+  let millis = firstMillis
+
+  return {
+    stateAt: gate.stateAt,
+    admit: gate.admit,
+    answered: () => {
+      if (failedInRow.size > 0) failedInRow.clear()
+      millis = firstMillis
+      return gate.close()
+    },
+    failed: (subscription, now) => {
+      const state = gate.stateAt(now)
+      // Sent before.
+      if (state === "open") return false
+      if (state === "closed" && failedInRow.add(subscription).size < failedInRowMax) return false
+      failedInRow.clear()
+      gate.open(Math.min(millis, maxMillis), now)
+      millis = Math.min(2 * millis, maxMillis)
+      return state === "closed"
+    }
+  }
+}

@@ -1,0 +1,58 @@
+// When a push service counts as out of reach, and how it is tried again.
+import { assert, describe, it } from "@effect/vitest"
+import { makeReach } from "#delivery/lanes/reach.ts"
+
+const now = 1_800_000_000_000
+const second = 1_000
+
+const lost = () => {
+  const reach = makeReach(10 * second, 60 * second)
+  for (const each of ["a", "b", "c", "d"]) assert.isFalse(reach.failed(each, now))
+  assert.isUndefined(reach.admit(now))
+  assert.isTrue(reach.failed("e", now))
+  return reach
+}
+
+describe("a push service that does not answer", () => {
+  it("is left alone after five subscriptions in a row", () => {
+    const reach = lost()
+    assert.strictEqual(reach.stateAt(now), "open")
+    assert.strictEqual(reach.admit(now + 1), now + 10 * second)
+    assert.isFalse(reach.failed("f", now + 1), "it was sent before")
+    assert.strictEqual(reach.admit(now + 1), now + 10 * second)
+  })
+
+  it("is not for one subscription, however often, nor for five with an answer between them", () => {
+    const reach = makeReach(10 * second, 60 * second)
+    for (let i = 0; i < 20; i++) assert.isFalse(reach.failed("a", now))
+    for (let i = 0; i < 20; i++) {
+      for (const each of ["a", "b", "c", "d"]) assert.isFalse(reach.failed(each, now))
+      assert.isFalse(reach.answered())
+    }
+    assert.isUndefined(reach.admit(now))
+  })
+
+  it("is tried with one push at a time, after ever longer waits of at most the longest", () => {
+    const reach = lost()
+    let at = now + 10 * second
+    for (const wait of [20, 40, 60, 60]) {
+      assert.strictEqual(reach.stateAt(at), "half-open")
+      assert.isUndefined(reach.admit(at))
+      assert.isAbove(reach.admit(at) ?? 0, at, "one probe at a time")
+      assert.isFalse(reach.failed("a", at + 5), "that is no news")
+      assert.strictEqual(reach.admit(at + 5), at + 5 + wait * second)
+      at += 5 + wait * second
+    }
+  })
+
+  it("is sent to again with the first answer, and the next wait is a short one", () => {
+    const reach = lost()
+    reach.admit(now + 10 * second)
+    reach.failed("a", now + 10 * second)
+    assert.isTrue(reach.answered())
+    assert.isFalse(reach.answered())
+    assert.isUndefined(reach.admit(now + 11 * second))
+    for (const each of ["a", "b", "c", "d", "e"]) reach.failed(each, now + 20 * second)
+    assert.strictEqual(reach.admit(now + 20 * second), now + 30 * second)
+  })
+})
