@@ -1,5 +1,7 @@
 // Requests to push services that behave oddly, over real sockets: whatever comes back is one answer that can be judged.
+import dns from "node:dns"
 import { once } from "node:events"
+import { syncBuiltinESMExports } from "node:module"
 import { type AddressInfo, createServer, type Socket } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer } from "effect"
@@ -35,6 +37,23 @@ const startServer = async (write: (socket: Socket) => void) => {
       server.close()
     }
   }
+}
+
+/** Node's resolver, which for one name gives these answers in turn. */
+const rebinding = (name: string, addresses: ReadonlyArray<string>) => {
+  const real = dns.lookup as (...args: ReadonlyArray<unknown>) => void
+  const left = [...addresses]
+  let lookups = 0
+  const install = (lookup: typeof real) => {
+    Object.assign(dns, { lookup })
+    syncBuiltinESMExports()
+  }
+  install((hostname, options, callback) => {
+    if (hostname !== name) return real(hostname, options, callback)
+    lookups += 1
+    ;(callback as (error: null, addresses: unknown) => void)(null, [{ address: left.shift(), family: 4 }])
+  })
+  return { lookups: () => lookups, [Symbol.dispose]: () => install(real) }
 }
 
 const post = (origin: string, times = 1, env: Readonly<Record<string, string>> = loopback): Promise<ReadonlyArray<Answer>> =>
@@ -118,6 +137,17 @@ describe("a push service", () => {
     // The second request is sent before the pool has put the first connection back.
     assert.isAtMost(server.connections(), 2)
     assert.strictEqual(other.connections(), 0)
+  })
+
+  it("is called at the very address that was checked, and no more once its name points elsewhere", async () => {
+    await using server = await startServer((socket) => socket.end("HTTP/1.1 201 Created\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"))
+    using resolver = rebinding("push.example.com", ["127.0.0.1", "10.0.0.1", "127.0.0.1"])
+    const answers = await post(server.origin.replace("localhost", "push.example.com"), 3)
+    assert.deepStrictEqual(
+      answers.map((answer) => judged(answer).reason),
+      ["accepted", "address-not-allowed", "accepted"]
+    )
+    assert.deepStrictEqual([server.connections(), resolver.lookups()], [2, 3])
   })
 
   it("on this machine is not asked without the setting for it", async () => {

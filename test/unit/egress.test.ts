@@ -8,6 +8,7 @@ const refused4 = [
   ["10.0.0.0", "10.255.255.255"],
   ["100.64.0.0", "100.127.255.255"],
   ["127.0.0.0", "127.255.255.255"],
+  ["168.63.129.16", "168.63.129.16"],
   ["169.254.0.0", "169.254.255.255"],
   ["172.16.0.0", "172.31.255.255"],
   ["192.0.0.0", "192.0.0.255"],
@@ -28,11 +29,16 @@ const refused6 = [
   ["::ffff:8.8.8.8", "::ffff:808:808"],
   ["::ffff:0:0.0.0.0", "::ffff:0:255.255.255.255"],
   ["64:ff9b:1::", "64:ff9b:1:ffff:ffff:ffff:ffff:ffff"],
+  ["64:ff9b:0:0:0:1::", "64:ff9b:0:ffff:ffff:ffff:ffff:ffff"],
   ["100::", "100::ffff:ffff:ffff:ffff"],
+  ["100:0:0:1::", "1fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"],
   ["2001::", "2001:0:ffff:ffff:ffff:ffff:ffff:ffff"],
   ["2001:2::", "2001:2:0:ffff:ffff:ffff:ffff:ffff"],
+  ["2001:10::", "2001:1f:ffff:ffff:ffff:ffff:ffff:ffff"],
   ["2001:db8::", "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff"],
   ["2002::", "2002:ffff:ffff:ffff:ffff:ffff:ffff:ffff"],
+  ["3fff::", "3fff:fff:ffff:ffff:ffff:ffff:ffff:ffff"],
+  ["4000::", "5f00:ffff:ffff:ffff:ffff:ffff:ffff:ffff"],
   ["fc00::", "fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"],
   ["fe80::", "febf:ffff:ffff:ffff:ffff:ffff:ffff:ffff"],
   ["fec0::", "feff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"],
@@ -45,13 +51,22 @@ const allowed = [
   ...["169.255.0.0", "172.15.255.255", "172.32.0.0", "191.255.255.255", "192.0.1.0", "192.0.3.0", "192.88.98.255", "192.88.100.0"],
   ...["192.167.255.255", "192.169.0.0", "198.17.255.255", "198.20.0.0", "198.51.99.255", "198.51.101.0", "203.0.112.255", "203.0.114.0"],
   ...["223.255.255.255", "142.250.185.74", "34.107.243.93", "17.188.143.1", "20.190.1.1"],
-  ...["2a00:1450:4001:829::200a", "2620:149:a44:1::1", "2001:1::1", "2001:3::1", "2001:db7::1", "2001:db9::1", "2003::1", "101::1"]
+  ...["2a00:1450:4001:829::200a", "2620:149:a44:1::1", "2001:1::1", "2001:3::1", "2001:db7::1", "2001:db9::1", "2003::1", "2000::1"],
+  ...["2001:f::1", "2001:20::1", "3ffe::1", "3fff:1000::1", "168.63.129.15", "168.63.129.17"]
 ]
 
 describe("addresses", () => {
   it.for([...refused4, ...refused6])("from %s to %s are refused", ([first, last]) => {
     assert.isFalse(isAllowedAddress(first, false), first)
     assert.isFalse(isAllowedAddress(last, false), last)
+  })
+
+  it.for([
+    ...["169.254.169.254", "169.254.170.2", "168.63.129.16", "100.100.100.200", "192.0.0.192", "fd00:ec2::254", "fe80::a9fe:a9fe"],
+    ...["::ffff:169.254.169.254", "::ffff:a9fe:a9fe", "::169.254.169.254", "64:ff9b::169.254.169.254", "64:ff9b::a9fe:a9fe"],
+    ...["2002:a9fe:a9fe::", "2002:7f00:1::", "255.255.255.255", "0.0.0.0", "::ffff:127.0.0.1", "64:ff9b::127.0.0.1"]
+  ])("where clouds and machines keep what is theirs are refused: %s", (address) => {
+    assert.isFalse(isAllowedAddress(address, false))
   })
 
   it.for(allowed)("of the public Internet are allowed: %s", (address) => {

@@ -15,6 +15,8 @@ const blocked4 = listOf("ipv4", [
   ["10.0.0.0", 8],
   ["100.64.0.0", 10],
   ["127.0.0.0", 8],
+  // Azure's host, which hands out credentials to machines there: a public address by its looks only.
+  ["168.63.129.16", 32],
   ["169.254.0.0", 16],
   ["172.16.0.0", 12],
   ["192.0.0.0", 24],
@@ -27,20 +29,16 @@ const blocked4 = listOf("ipv4", [
   ["224.0.0.0", 4],
   ["240.0.0.0", 4]
 ])
+// Nothing is on the public Internet outside of 2000::/3 (RFC 4291 section 2.4), and these parts of it are not either: Teredo, benchmarks, ORCHID,
+// documentation, 6to4, documentation again.
+const unicast6 = listOf("ipv6", [["2000::", 3]])
 const blocked6 = listOf("ipv6", [
-  ["::", 96],
-  ["::ffff:0:0", 96],
-  ["::ffff:0:0:0", 96],
-  ["64:ff9b:1::", 48],
-  ["100::", 64],
   ["2001::", 32],
   ["2001:2::", 48],
+  ["2001:10::", 28],
   ["2001:db8::", 32],
   ["2002::", 16],
-  ["fc00::", 7],
-  ["fe80::", 10],
-  ["fec0::", 10],
-  ["ff00::", 8]
+  ["3fff::", 20]
 ])
 const translated = listOf("ipv6", [["64:ff9b::", 96]])
 const loopback4 = listOf("ipv4", [["127.0.0.0", 8]])
@@ -63,7 +61,7 @@ const embedded = (address: string): string => {
 const isPublic6 = (address: string): boolean => {
   // Behind NAT64 the whole IPv4 Internet is here.
   if (translated.check(address, "ipv6")) return !blocked4.check(embedded(address), "ipv4")
-  return !blocked6.check(address, "ipv6")
+  return unicast6.check(address, "ipv6") && !blocked6.check(address, "ipv6")
 }
 
 /** Whether an address is one of the public Internet (or, where that is allowed, of this machine). */
