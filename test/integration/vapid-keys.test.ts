@@ -2,7 +2,12 @@
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join as joinPath } from "node:path"
+import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
+import { logLayer } from "#log/layer.ts"
+import { Log } from "#log/log.ts"
+import { eachEntry } from "#log/operate.ts"
+import { type BucketName, buckets } from "#streams/buckets.ts"
 import { call, finished, publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { refuse } from "../support/push-script.ts"
@@ -56,6 +61,22 @@ const refusedStart = async (options: Parameters<typeof startService>[0]): Promis
   return JSON.parse(error.message.split("\n").find((line) => line.includes('"level":60'))!).msg
 }
 
+/** Every message of both streams and every entry of the buckets, with what names them. */
+const everythingIn = (url: string) =>
+  Effect.runPromise(
+    Effect.gen(function* () {
+      const log = yield* Log
+      const found: Array<string> = []
+      for (const stream of ["log", "work"] as const) {
+        yield* log.replay(stream, [">"], ({ subject, text }) => Effect.sync(() => void found.push(subject, text)))
+      }
+      for (const bucket of Object.keys(buckets) as Array<BucketName>) {
+        yield* eachEntry(bucket, (key, value) => void found.push(key, JSON.stringify(value)))
+      }
+      return found.join("\n")
+    }).pipe(Effect.provide(logLayer({ url, name: "test" })))
+  )
+
 const first = vapid.publicKey
 const received = (agents: ReadonlyArray<UserAgent>) => agents.map((agent) => agent.received.length)
 
@@ -97,6 +118,11 @@ describe("a rotation", () => {
       ]
     )
     for (const { created } of list) assert.isAtMost(Math.abs(Date.now() - Date.parse(created!)), 90_000)
+
+    const told = [former.output(), service.output(), await everythingIn(nats.url)].join("\n")
+    assert.include(told, second)
+    for (const pair of [env, after]) assert.notInclude(told, pair["BELLCAST_VAPID_PRIVATE_KEY"]!)
+    assert.notMatch(told, /vapid t=/)
   })
 
   it("reaches one who subscribed with a former key and did not say so, and remembers it", { timeout: 90_000 }, async () => {
