@@ -110,8 +110,12 @@ export class Followers extends Context.Service<
             ended = true
             wake()
           })
+        // What has come in one packet is one batch: each costs an announcement, and 20,000 of them after a long absence cost seconds.
         const arrival = Effect.callback<void>((resume) => {
-          wake = () => resume(Effect.void)
+          wake = () => {
+            wake = () => {}
+            setImmediate(resume, Effect.void)
+          }
           if (waiting.length > 0 || ended) wake()
         })
         let applied = follower.from
