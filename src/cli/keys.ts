@@ -99,7 +99,7 @@ const retire = Effect.fnUntraced(function* (publicKey: string, force: boolean) {
       message: `${count} subscriptions were made with this key; with --force every push to them ends as dead, for the reason key-retired`
     })
   }
-  yield* Console.log(yield* change((now) => retired(now, publicKey)))
+  yield* Console.log(yield* change((now) => retired(now, publicKey, adopted[0]?.publicKey === publicKey)))
 })
 
 const jsonFlag = Flag.Boolean("json").pipe(Flag.withDescription("Print JSON lines"), Flag.withDefault(false))

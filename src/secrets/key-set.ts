@@ -99,9 +99,13 @@ export const rotated = (set: KeySet, pair: Pick<VapidKey, "publicKey" | "private
   { ...pair, state: "current", createdAt: now }
 ]
 
-/** Without the private key of one that is not current. A key that is not in the set was lost: it is noted, as the oldest, that this was meant. */
-export const retired = (set: KeySet, publicKey: string): KeySet => {
+/**
+ * Without the private key of one that is not current. A key that is not in the set was lost: it is noted that this was meant. `isOldest`: it then
+ * belongs to the front, where subscriptions without a noted key look for theirs.
+ */
+export const retired = (set: KeySet, publicKey: string, isOldest: boolean): KeySet => {
   const given = { publicKey, privateKey: undefined, state: "retired" as const }
   if (set.some((key) => key.publicKey === publicKey)) return set.map((key) => (key.publicKey === publicKey ? { ...key, ...given } : key))
-  return [{ ...given, createdAt: undefined }, ...set]
+  const lost = { ...given, createdAt: undefined }
+  return isOldest ? [lost, ...set] : [set[0]!, lost, ...set.slice(1)]
 }

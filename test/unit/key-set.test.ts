@@ -77,7 +77,7 @@ describe("a rotation", () => {
 
 describe("a retirement", () => {
   it("forgets the private key and keeps the place", () => {
-    const set = retired(rotated(first, pairOf(b), 1), a.publicKey)
+    const set = retired(rotated(first, pairOf(b), 1), a.publicKey, true)
     assert.deepStrictEqual(states(set), [
       [a.publicKey, "retired", undefined],
       [b.publicKey, "current", b.privateKey]
@@ -85,11 +85,15 @@ describe("a retirement", () => {
     assert.deepStrictEqual(usableKeys(set), [b.publicKey])
   })
 
-  it("of a key that was lost notes it as the oldest", () => {
-    assert.deepStrictEqual(states(retired(first, b.publicKey)), [
-      [b.publicKey, "retired", undefined],
-      [a.publicKey, "current", a.privateKey]
-    ])
+  it("of a key that was lost notes it, and as the oldest only if it was", () => {
+    const lost = [c.publicKey, "retired", undefined]
+    const [former, current] = [
+      [a.publicKey, "kept", a.privateKey],
+      [b.publicKey, "current", b.privateKey]
+    ]
+    const set = rotated(first, pairOf(b), 1)
+    assert.deepStrictEqual(states(retired(set, c.publicKey, true)), [lost, former, current])
+    assert.deepStrictEqual(states(retired(set, c.publicKey, false)), [former, lost, current])
   })
 })
 
@@ -123,7 +127,7 @@ describe("the file of secrets", () => {
     await using data = await folder()
     await Effect.runPromise(keep(data.dir))
     const oldest = (await Effect.runPromise(keep(data.dir))).vapidKeys[0]!.publicKey
-    const written = await Effect.runPromise(changeKeys(data.dir, (set) => retired(addKey(addKey(set)), oldest)))
+    const written = await Effect.runPromise(changeKeys(data.dir, (set) => retired(addKey(addKey(set)), oldest, true)))
     const { vapidKeys } = await Effect.runPromise(keep(data.dir))
     assert.deepStrictEqual(states(vapidKeys), states(written))
     assert.deepStrictEqual(
