@@ -198,6 +198,55 @@ describe("a push service that throttles everybody", () => {
   })
 })
 
+describe("a push service that throttles without saying for how long", () => {
+  it("is sent to half as much at a time, at most one more every second, and the pushes to others do not stand behind", {
+    timeout: 90_000
+  }, async () => {
+    await using nats = await startNats()
+    await using push = await startPushService()
+    await using other = await startPushService()
+    const env = { BELLCAST_CONNECTIONS_PER_ORIGIN: "8", BELLCAST_UNRECORDED_PUSHES_MAX: "32" }
+    await using service = await startService({ natsUrl: nats.url, env })
+    const slow = playerOf(["slow 30"])()
+    let throttled = 0
+    let underWay = 0
+    let fullAt = Number.POSITIVE_INFINITY
+    const tooMany: Array<number> = []
+    const agents = Array.from({ length: 300 }, () => push.subscribe())
+    for (const agent of agents) {
+      const play: typeof slow.play = (request, response) => {
+        underWay += 1
+        response.once("close", () => {
+          underWay -= 1
+        })
+        // What was under way when the fifth was throttled may end first.
+        const secondsSince = (Date.now() - fullAt) / 1000
+        if (secondsSince > 0.2 && underWay > 4 + secondsSince) tooMany.push(underWay)
+        slow.play(request, response)
+      }
+      const nextAnswer = () => {
+        if (++throttled > 5) return { ...slow, play }
+        fullAt = Date.now()
+        return reply(429)
+      }
+      Object.assign(agent, { nextAnswer })
+    }
+    const others = Array.from({ length: 60 }, () => other.subscribe())
+    await join(
+      [service.url],
+      "news",
+      [...agents, ...others].map(({ subscription }) => subscription)
+    )
+    const broadcast = await publish(service.url, "news", { n: 1 })
+    await other.waitFor(({ counts }) => counts.distinct === 60)
+    assert.isBelow(push.requests, 150, "the others wait for the throttled ones")
+    assert.deepInclude(await finished(service.url, "news", broadcast, 40_000), { accepted: 360, delivered: 360 })
+    assert.deepEqual(tooMany, [])
+    assert.equal(push.requests, 305)
+    assert.lengthOf(lines(service.output(), /throttles us: 4 pushes at a time from now on"/), 1)
+  })
+})
+
 describe("a push service that does not answer", () => {
   it("is left alone but for a probe at a time; no wait counts as an attempt, and all get the push when it is back", {
     timeout: 90_000
