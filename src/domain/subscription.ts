@@ -141,12 +141,8 @@ export const evolveList = (list: SubscriptionList, command: SubscriptionCommand,
     case "subscription.gone/1":
       // A browser that subscribed again since keeps its new subscription.
       return list.subscriptions[command.id]?.seq === command.generation ? remove(next, command.id, nextTimestamp(list, command.at)) : next
-    case "subscription.matched/1": {
-      const { generation, id, vapidKey } = command
-      const stored = list.subscriptions[id]
-      // To its user nothing has changed.
-      return stored?.seq === generation ? { ...next, subscriptions: { ...list.subscriptions, [id]: { ...stored, vapidKey } } } : next
-    }
+    case "subscription.matched/1":
+      return replace(next, command, (stored) => ({ ...stored, vapidKey: command.vapidKey }))
     case "subscription.struck/1":
       return replace(next, command, (stored) => {
         const { at, cause, strike } = command

@@ -1,0 +1,134 @@
+// How a push service that throttles us, or does not answer, is sent to, through the running service.
+import { assert, describe, it } from "vitest"
+import { call, finished, join, publish, until } from "../support/client.ts"
+import { startNats } from "../support/nats.ts"
+import { playerOf, reply } from "../support/push-script.ts"
+import { startPushService } from "../support/push-service.ts"
+import { startService } from "../support/service.ts"
+import { spawnCli } from "../support/spawn-cli.ts"
+
+const progress = async (base: string, broadcast: string) =>
+  (await call(base, "GET", `/channels/news/broadcasts/${broadcast}`, "publisher")).body.data
+
+const lines = (output: string, words: RegExp) => output.split("\n").filter((line) => words.test(line))
+
+describe("a push service that throttles everybody", () => {
+  it("is left alone for as long as it asks, then gets every push, and no wait counts as an attempt", { timeout: 90_000 }, async () => {
+    await using nats = await startNats()
+    await using push = await startPushService()
+    await using service = await startService({ natsUrl: nats.url, env: { BELLCAST_CONNECTIONS_PER_ORIGIN: "4" } })
+    let throttledUntil = Number.POSITIVE_INFINITY
+    const agents = Array.from({ length: 100 }, () => push.subscribe())
+    const slowDown = reply(429, () => ({ "retry-after": "2" }))
+    for (const agent of agents) {
+      const next = agent.nextAnswer
+      const answer = () => {
+        throttledUntil = Math.min(throttledUntil, Date.now() + 1_500)
+        return Date.now() < throttledUntil ? slowDown : next()
+      }
+      Object.assign(agent, { nextAnswer: answer })
+    }
+    await join(
+      [service.url],
+      "news",
+      agents.map(({ subscription }) => subscription)
+    )
+    const broadcast = await publish(service.url, "news", { n: 1 })
+    assert.deepInclude(await finished(service.url, "news", broadcast), { accepted: 100, delivered: 100, dead: 0, expired: 0 })
+    // Five close the lane; at most the other connections' pushes are on their way.
+    const throttled = agents.filter(({ attempts }) => attempts[0]?.status === 429).length
+    assert.isTrue(throttled >= 5 && throttled <= 8, `${throttled} were throttled`)
+    assert.equal(push.requests, 100 + throttled)
+    assert.lengthOf(lines(service.output(), /throttles us/), 1)
+    await using audit = spawnCli(["audit", broadcast, "--json"], { BELLCAST_NATS_URL: nats.url })
+    assert.equal(await audit.exit(), 0, audit.output.stderr)
+    const attempts = JSON.parse(audit.output.stdout).pushes.map((each: { attempts: number }) => each.attempts)
+    assert.equal(attempts.filter((each: number) => each === 1).length, 100 - throttled)
+  })
+})
+
+describe("a push service that throttles without saying for how long", () => {
+  it("is sent to half as much at a time, at most one more every second, and the pushes to others do not stand behind", {
+    timeout: 90_000
+  }, async () => {
+    await using nats = await startNats()
+    await using push = await startPushService()
+    await using other = await startPushService()
+    const env = { BELLCAST_CONNECTIONS_PER_ORIGIN: "8", BELLCAST_UNRECORDED_PUSHES_MAX: "32" }
+    await using service = await startService({ natsUrl: nats.url, env })
+    const slow = playerOf(["slow 30"])()
+    let throttled = 0
+    let underWay = 0
+    let fullAt = Number.POSITIVE_INFINITY
+    const tooMany: Array<number> = []
+    const agents = Array.from({ length: 300 }, () => push.subscribe())
+    for (const agent of agents) {
+      const play: typeof slow.play = (request, response) => {
+        underWay += 1
+        response.once("close", () => {
+          underWay -= 1
+        })
+        // What was under way when the fifth was throttled may end first.
+        const secondsSince = (Date.now() - fullAt) / 1000
+        if (secondsSince > 0.2 && underWay > 4 + secondsSince) tooMany.push(underWay)
+        slow.play(request, response)
+      }
+      const nextAnswer = () => {
+        if (++throttled > 5) return { ...slow, play }
+        fullAt = Date.now()
+        return reply(429)
+      }
+      Object.assign(agent, { nextAnswer })
+    }
+    const others = Array.from({ length: 60 }, () => other.subscribe())
+    await join(
+      [service.url],
+      "news",
+      [...agents, ...others].map(({ subscription }) => subscription)
+    )
+    const broadcast = await publish(service.url, "news", { n: 1 })
+    await other.waitFor(({ counts }) => counts.distinct === 60)
+    assert.isBelow(push.requests, 150, "the others wait for the throttled ones")
+    assert.deepInclude(await finished(service.url, "news", broadcast, 40_000), { accepted: 360, delivered: 360 })
+    assert.deepEqual(tooMany, [])
+    assert.equal(push.requests, 305)
+    assert.lengthOf(lines(service.output(), /throttles us: 4 pushes at a time from now on"/), 1)
+  })
+})
+
+describe("a push service that does not answer", () => {
+  it("is left alone but for a probe at a time; no wait counts as an attempt, and all get the push when it is back", {
+    timeout: 90_000
+  }, async () => {
+    await using nats = await startNats()
+    await using push = await startPushService()
+    await using service = await startService({ natsUrl: nats.url, env: { BELLCAST_CONNECTIONS_PER_ORIGIN: "1" } })
+    let away = true
+    const agents = Array.from({ length: 100 }, () => push.subscribe())
+    for (const agent of agents) {
+      const [reset, taken] = [playerOf(["reset"])(), playerOf(["201"])()]
+      Object.assign(agent, { nextAnswer: () => (away ? reset : taken) })
+    }
+    await join(
+      [service.url],
+      "news",
+      agents.map(({ subscription }) => subscription)
+    )
+    const broadcast = await publish(service.url, "news", { n: 1 })
+    await until(
+      () => progress(service.url, broadcast),
+      ({ retrying }) => retrying === 100
+    )
+    // Five, and the probes since: after 0.2 s, 0.4 s, 0.8 s ...
+    assert.isAtMost(push.requests, 10)
+    assert.match((await call(service.url, "GET", "/__metrics__")).body, /^bellcast_lane_reach_state\{host="other"\} [12]$/m)
+    away = false
+    assert.deepInclude(await finished(service.url, "news", broadcast, 40_000), { accepted: 100, delivered: 100 })
+    assert.lengthOf(lines(service.output(), /cannot be reached \(reset\)/), 1)
+    assert.lengthOf(lines(service.output(), /is reached again/), 1)
+    await using audit = spawnCli(["audit", broadcast, "--json"], { BELLCAST_NATS_URL: nats.url })
+    assert.equal(await audit.exit(), 0, audit.output.stderr)
+    const attempts = JSON.parse(audit.output.stdout).pushes.map((each: { attempts: number }) => each.attempts)
+    assert.isAtLeast(attempts.filter((each: number) => each === 1).length, 90)
+  })
+})
