@@ -12,7 +12,6 @@ export const logLayer = (options: NatsOptions) =>
   Layer.mergeAll(
     Log.layer,
     Consumers.layer,
-    Watermark.layer,
-    Announcements.layer,
+    Watermark.layer.pipe(Layer.provideMerge(Announcements.layer)),
     Followers.layer.pipe(Layer.provideMerge(Buckets.layer))
   ).pipe(Layer.provideMerge(Nats.layer(options)))

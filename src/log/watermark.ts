@@ -1,6 +1,7 @@
 // How far the projection is. Writers wait for it before they answer (read-your-writes), the planner before it cuts a broadcast.
 import { Clock, Context, Deferred, Effect, Layer } from "effect"
 import { subjects } from "#streams/subjects.ts"
+import { Announcements } from "./announcements.ts"
 import { LogUnavailable } from "./errors.ts"
 import { Nats } from "./nats.ts"
 
@@ -26,6 +27,7 @@ export class Watermark extends Context.Service<
     Watermark,
     Effect.gen(function* () {
       const { nc } = yield* Nats
+      const announcements = yield* Announcements
       let latest: Applied = { log: 0, floor: { subscriptions: 0, registrations: 0 } }
       let own: Applied | undefined
       const waiters = new Map<Deferred.Deferred<Applied>, number>()
@@ -40,23 +42,16 @@ export class Watermark extends Context.Service<
         }
       }
 
+      yield* announcements.listen(subjects.applied, (applied) => learn(applied as Applied))
       yield* Effect.acquireRelease(
-        Effect.sync(() => [
-          nc.subscribe(subjects.applied, {
-            callback: (error, msg) => {
-              if (error === null) learn(msg.json())
-            }
-          }),
+        Effect.sync(() =>
           nc.subscribe(subjects.appliedGet, {
             callback: (error, msg) => {
               if (error === null && own !== undefined) msg.respond(JSON.stringify(own))
             }
           })
-        ]),
-        (subscriptions) =>
-          Effect.sync(() => {
-            for (const each of subscriptions) each.unsubscribe()
-          })
+        ),
+        (subscription) => Effect.sync(() => subscription.unsubscribe())
       )
 
       const ask = Effect.tryPromise(() => nc.request(subjects.appliedGet, undefined, { timeout: askMillis })).pipe(
@@ -88,7 +83,7 @@ export class Watermark extends Context.Service<
         Effect.sync(() => {
           own = applied
           learn(applied)
-          if (!nc.isClosed()) nc.publish(subjects.applied, JSON.stringify(applied))
+          announcements.tell(subjects.applied, applied)
         })
 
       return Watermark.of({ reached, announce })
