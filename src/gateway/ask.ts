@@ -2,6 +2,7 @@
 import { Data, type Effect } from "effect"
 import type { Settings } from "#config"
 import type { Caller, Identity } from "#identity/identity.ts"
+import type { Backlog } from "#log/backlog.ts"
 import type { Buckets } from "#log/bucket.ts"
 import type { Log } from "#log/log.ts"
 import type { Watermark } from "#log/watermark.ts"
@@ -9,7 +10,7 @@ import type { GatewaySettings } from "./settings.ts"
 import type { VapidPublicKeys } from "./vapid-public-keys.ts"
 
 /** What answering a request may need. */
-export type Services = Settings | GatewaySettings | VapidPublicKeys | Identity | Log | Buckets | Watermark
+export type Services = Settings | GatewaySettings | VapidPublicKeys | Identity | Backlog | Log | Buckets | Watermark
 
 export interface Ask {
   readonly method: string

@@ -85,7 +85,7 @@ export const toStored = (from: {
 
 const textOf = (base64: string | undefined): string => Buffer.from(base64 ?? "", "base64").toString()
 
-const storedOf = (message: StoredMessage): Stored => {
+export const storedOf = (message: StoredMessage): Stored => {
   const headers = textOf(message.hdrs)
   return toStored({
     subject: message.subject,

@@ -22,7 +22,8 @@ export interface Requests {
   readonly message: (stream: string, query: Query) => Effect.Effect<StoredMessage | undefined, Failure>
 }
 
-export type Query = { readonly last_by_subj: string } | { readonly seq: number }
+/** The last on a subject; the one at a sequence; the first from a sequence on that a filter matches. */
+export type Query = { readonly last_by_subj: string } | { readonly seq: number } | { readonly seq: number; readonly next_by_subj: string }
 
 /** A message as the server keeps it; bytes are base64, absent when there are none. */
 export interface StoredMessage {

@@ -41,6 +41,17 @@ const laneHolding = Metric.gauge("bellcast_lane_guard_holding", {
 const laneWindow = Metric.gauge("bellcast_lane_window_pushes", {
   description: "Pushes that may be under way to a push service at once: BELLCAST_CONNECTIONS_PER_ORIGIN, or less while it throttles us"
 })
+const oldestPush = Metric.gauge("bellcast_oldest_push_age_seconds", {
+  description:
+    "How long ago the oldest broadcast was accepted of which pushes wait, first tries or others; 0 where none waits. Of the whole service"
+})
+const pendingJobs = Metric.gauge("bellcast_pending_jobs", {
+  description: "Broadcasts to be cut up (planner), shards to be delivered (deliver), pushes to be tried again (retry). Of the whole service"
+})
+const appended = Metric.counter("bellcast_stream_messages_total", {
+  description: "Messages ever appended to a stream. Of the whole service",
+  incremental: true
+})
 const requests = Metric.counter("bellcast_http_requests_total", {
   description: "HTTP requests by method, endpoint and status; those inside a batch count one by one as well",
   incremental: true
@@ -139,6 +150,36 @@ export const makeStrikeMetrics = Effect.gen(function* () {
     suspended: (host: string, cause: string): void => countSuspended({ host: labelOf(host), cause }, 1)
   }
 })
+
+/** What waits, as the streams know it. */
+export interface BacklogState {
+  readonly oldestPushSeconds: number
+  readonly jobs: ReadonlyArray<{ readonly consumer: string; readonly messages: number }>
+  readonly appended: ReadonlyArray<{ readonly stream: string; readonly messages: number }>
+}
+
+/** What waits, by the last look; what is not known any more is no number. */
+export const makeBacklogMetrics = () => {
+  const context = Context.empty()
+  const [showJobs, countAppended] = [series(pendingJobs, context), series(appended, context)]
+  const last: { jobs: BacklogState["jobs"]; appended: Map<string, number> } = { jobs: [], appended: new Map() }
+  return {
+    show: (state: BacklogState): void => {
+      last.jobs = state.jobs
+      oldestPush.updateUnsafe(state.oldestPushSeconds, context)
+      for (const { consumer, messages } of state.jobs) showJobs({ consumer }, messages)
+      for (const { messages, stream } of state.appended) {
+        // A counter that starts anew is one that fell to zero: so is a stream that was.
+        countAppended({ stream }, Math.max(0, messages - (last.appended.get(stream) ?? 0)))
+        last.appended.set(stream, messages)
+      }
+    },
+    unknown: (): void => {
+      oldestPush.updateUnsafe(Number.NaN, context)
+      for (const { consumer } of last.jobs) showJobs({ consumer }, Number.NaN)
+    }
+  }
+}
 
 const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
 

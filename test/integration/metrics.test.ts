@@ -99,6 +99,58 @@ describe("the metrics", () => {
     await become("2 1 4")
   })
 
+  it("tell what waits and for how long, whichever stage is missing", { timeout: 60_000 }, async () => {
+    await using nats = await startNats()
+    await using push = await startPushService()
+    await using gateway = await startService({ natsUrl: nats.url, roles: "gateway,projection" })
+    const agents = [push.subscribe(), push.subscribe({ script: ["503 retry-after 3", "201", "503 retry-after 3"] })]
+    await join(
+      [gateway.url],
+      "news",
+      agents.map(({ subscription }) => subscription)
+    )
+    const look = async () => {
+      const { body } = await call(gateway.url, "GET", "/__metrics__")
+      const lines = (body as string).split("\n")
+      const value = (name: string) => Number(lines.find((line) => line.startsWith(`${name} `))?.split(" ")[1])
+      const jobs = ["planner", "deliver", "retry"].map((consumer) => value(`bellcast_pending_jobs{consumer="${consumer}"}`))
+      const [log, work] = ["LOG", "WORK"].map((name) => value(`bellcast_stream_messages_total{stream="BELLCAST_${name}"}`))
+      return { jobs: jobs.join(" "), age: value("bellcast_oldest_push_age_seconds"), log: log!, work: work! }
+    }
+    const seen = (jobs: string) => until(look, (now) => now.jobs === jobs)
+    const before = await seen("0 0 0")
+    assert.deepInclude(before, { age: 0, work: 0 })
+    assert.isAtLeast(before.log, 4, "two subscriptions, two registrations")
+
+    const publishedAt = performance.now()
+    const broadcast = await publish(gateway.url, "news", { n: 1 })
+    const acceptedAt = performance.now()
+    const isAge = ({ age }: { readonly age: number }) => {
+      assert.isAtLeast(age, (performance.now() - acceptedAt) / 1000 - 0.5)
+      assert.isAtMost(age, (performance.now() - publishedAt) / 1000 + 0.1)
+    }
+    const published = await seen("1 0 0")
+    isAge(published)
+    assert.equal(published.log, before.log + 1)
+    await using _fanout = await startService({ natsUrl: nats.url, roles: "fanout,tally" })
+    const planned = await seen("0 1 0")
+    isAge(planned)
+    assert.equal(planned.work, 2, "a plan and a job")
+    await using _delivery = await startService({ natsUrl: nats.url, roles: "delivery" })
+    const retrying = await seen("0 0 1")
+    isAge(retrying)
+    assert.isAbove(retrying.age, planned.age)
+    assert.deepInclude(await finished(gateway.url, "news", broadcast), { delivered: 2 })
+    // The last is the fact that it is finished.
+    const after = await until(look, ({ jobs, log }) => jobs === "0 0 0" && log > published.log)
+    assert.equal(after.age, 0)
+    const againAt = performance.now()
+    await publish(gateway.url, "news", { n: 2 })
+    assert.isAtMost((await seen("0 0 1")).age, (performance.now() - againAt) / 1000 + 0.1, "what is over is not the oldest")
+    await nats.kill()
+    assert.deepInclude(await until(look, ({ age }) => Number.isNaN(age)), { jobs: "NaN NaN NaN", log: after.log + 1 })
+  })
+
   it("call a push service by its entry in the allow-list, and all others one", () => {
     const labelOf = hostLabel(["push.example.org", "*.Example.net", "*"])
     for (const [host, label] of [
