@@ -1,6 +1,7 @@
 // Subscriptions that cannot be reached, through the running service: three strikes suspend them, and what lifts that.
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
+import { audit } from "#cli/audit.ts"
 import { logLayer } from "#log/layer.ts"
 import { Log } from "#log/log.ts"
 import { filters } from "#streams/subjects.ts"
@@ -143,5 +144,31 @@ describe("subscriptions at a push service that is not allowed any more", () => {
     assert.equal(await restore("--cause", "suspended"), "60 subscriptions of 60 users were restored: 60 suspended\n")
     assert.equal(await restore(), "0 subscriptions of 0 users were restored\n")
     assert.deepInclude(await finished(service.url, "news", await publish(service.url, "news", { n: 3 })), { accepted: 60, delivered: 60 })
+  })
+})
+
+describe("a push that waits for another try", () => {
+  it("is given up when its subscription is suspended meanwhile", { timeout: 60_000 }, async () => {
+    await using nats = await startNats()
+    await using push = await startPushService()
+    await using service = await startService({ natsUrl: nats.url })
+    const agent = push.subscribe({ script: ["503 retry-after 2", "201"] })
+    await join([service.url], "news", [agent.subscription])
+    const broadcast = await publish(service.url, "news", { n: 1 })
+    await push.waitFor(({ requests }) => requests === 1)
+    const layer = logLayer({ url: nats.url, name: "test" })
+    const suspend = Effect.gen(function* () {
+      const log = yield* Log
+      yield* log.replay("log", [filters.subscriptions], ({ message, seq, subject }) => {
+        if (message.type !== "subscription.put/1") return Effect.void
+        const body = { id: message.id, generation: seq, broadcast: 1, cause: "redirect", worker: "w", at: 1 }
+        return log.append("log", { subject, type: "subscription.suspended/1", body }).pipe(Effect.orDie)
+      })
+    })
+    await Effect.runPromise(suspend.pipe(Effect.provide(layer)))
+    assert.deepInclude(await finished(service.url, "news", broadcast), { accepted: 1, dead: 1 })
+    const { pushes } = await Effect.runPromise(audit(Number(broadcast)).pipe(Effect.provide(layer)))
+    assert.deepInclude(pushes[0], { fate: "dead", reason: "suspended" })
+    assert.equal(push.requests, 1)
   })
 })
