@@ -1,5 +1,5 @@
 // Every subject Bellcast uses, as a function of its parts, and the parsers back. Nothing else in the code spells a subject.
-import { type ChannelToken, decodeToken, type OriginToken, type UserToken } from "./tokens.ts"
+import { type ChannelToken, isChannelToken, isUserToken, type OriginToken, type UserToken } from "./tokens.ts"
 
 export const subjects = {
   /** Changes of one user's subscriptions, in order. */
@@ -58,24 +58,22 @@ export const filters = {
 /** The user of a subscription command's subject. */
 export const parseSubscription = (subject: string): UserToken | undefined => {
   const [, , kind, user, ...rest] = subject.split(".")
-  return kind === "subscription" && user !== undefined && rest.length === 0 ? (user as UserToken) : undefined
+  return kind === "subscription" && isUserToken(user) && rest.length === 0 ? user : undefined
 }
 
 /** Channel and user of a registration command's subject. */
 export const parseRegistration = (subject: string): { readonly channel: ChannelToken; readonly user: UserToken } | undefined => {
   const [, , kind, channel, user, ...rest] = subject.split(".")
-  if (kind !== "registration" || channel === undefined || user === undefined || rest.length > 0) return undefined
-  return { channel: channel as ChannelToken, user: user as UserToken }
+  return kind === "registration" && isChannelToken(channel) && isUserToken(user) && rest.length === 0 ? { channel, user } : undefined
 }
 
 /** What a subject under `bellcast.cmd.` is a command for. */
 export const commandKind = (subject: string): string => subject.split(".")[2] ?? ""
 
-/** Source and channel of a broadcast's subject; undefined when the channel token is not one that {@link decodeToken} accepts. */
+/** Source and channel of a broadcast's subject; undefined when it names none. */
 export const parseBroadcast = (subject: string): { readonly source: string; readonly channel: ChannelToken } | undefined => {
   const [, , kind, source, channel, ...rest] = subject.split(".")
-  if (kind !== "broadcast" || source === undefined || channel === undefined || rest.length > 0) return undefined
-  return decodeToken(channel) === undefined ? undefined : { source, channel: channel as ChannelToken }
+  return kind === "broadcast" && source !== undefined && isChannelToken(channel) && rest.length === 0 ? { source, channel } : undefined
 }
 
 /** Channel and broadcast of a plan's, an outcome's (with what it is of) or a dead letter's subject. */
@@ -84,6 +82,6 @@ export const parseOfBroadcast = (
 ): { readonly channel: ChannelToken; readonly broadcast: number; readonly of: "shard" | "push" } | undefined => {
   const [, , channel, broadcast, of] = subject.split(".")
   const sequence = Number(broadcast)
-  if (channel === undefined || !Number.isSafeInteger(sequence)) return undefined
-  return { channel: channel as ChannelToken, broadcast: sequence, of: of === "push" ? "push" : "shard" }
+  if (!isChannelToken(channel) || !Number.isSafeInteger(sequence) || sequence < 1 || String(sequence) !== broadcast) return undefined
+  return { channel, broadcast: sequence, of: of === "push" ? "push" : "shard" }
 }

@@ -37,6 +37,19 @@ export const decodeToken = (token: string): string | undefined => {
   return text !== "" && encode(text) === token ? text : undefined
 }
 
+/** Of a channel's id, in UTF-8. A subject and a bucket key hold it three times as long, and a NATS server takes 4 KiB of either. */
+export const channelBytesMax = 255
+
+/** Whether a token is a channel's; a foreign client may send anything. */
+export const isChannelToken = (token: string | undefined): token is ChannelToken => {
+  if (token === undefined || token.length > 3 * channelBytesMax) return false
+  const channel = decodeToken(token)
+  return channel !== undefined && new TextEncoder().encode(channel).length <= channelBytesMax
+}
+
+/** Whether a token is a user's. Not every name is: a bucket has the key `meta`. */
+export const isUserToken = (token: string | undefined): token is UserToken => token !== undefined && /^[A-Za-z0-9_-]{22}$/.test(token)
+
 const base64url = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 /**

@@ -2,11 +2,15 @@
 import { Schema } from "effect"
 import { Urgency } from "./broadcast.ts"
 
+/** A part of the subjects that follow from a job; a foreign client may send anything. */
+const Token = Schema.String.pipe(Schema.check(Schema.isPattern(/^[A-Za-z0-9_=-]{1,765}$/u)))
+const Shard = Schema.String.pipe(Schema.check(Schema.isPattern(/^(?:all|[0-9a-f](?:\.[0-9a-f]){0,3})$/u)))
+
 /** What a push needs to know of its broadcast, carried by every job so that workers need not look it up. */
 export const BroadcastRef = Schema.Struct({
   /** Sequence of the broadcast in LOG: its id, and where its payload stands. */
   broadcast: Schema.Int,
-  channel: Schema.String,
+  channel: Token,
   acceptedAt: Schema.Int,
   expiresAt: Schema.Int,
   urgency: Urgency,
@@ -16,7 +20,7 @@ export type BroadcastRef = typeof BroadcastRef.Type
 
 export const ShardJob = Schema.Struct({
   ...BroadcastRef.fields,
-  shard: Schema.String,
+  shard: Shard,
   floor: Schema.Struct({ subscriptions: Schema.Int, registrations: Schema.Int })
 })
 export type ShardJob = typeof ShardJob.Type
@@ -24,8 +28,8 @@ export type ShardJob = typeof ShardJob.Type
 /** One push to try again; which attempt it is and when it is due stand in its last outcome. */
 export const RetryJob = Schema.Struct({
   ...BroadcastRef.fields,
-  user: Schema.String,
-  subscription: Schema.String,
+  user: Token,
+  subscription: Token,
   /** Sequence of the subscription's put: one that was replaced since is not sent to. */
   generation: Schema.Int,
   firstNextAt: Schema.Int,

@@ -1,9 +1,10 @@
 // A user's place in a channel, and the channel's count of them. Pure.
 import { Schema } from "effect"
+import { Timestamp } from "./timestamp.ts"
 
 /** `user` is the full user id: it stands only here, never in a subject. */
-export const RegistrationPut = Schema.Struct({ user: Schema.String, at: Schema.Int })
-export const RegistrationDelete = Schema.Struct({ user: Schema.String, at: Schema.Int })
+export const RegistrationPut = Schema.Struct({ user: Schema.String, at: Timestamp })
+export const RegistrationDelete = Schema.Struct({ user: Schema.String, at: Timestamp })
 
 export type RegistrationCommand =
   | ({ readonly type: "registration.put/1" } & typeof RegistrationPut.Type)
@@ -37,6 +38,13 @@ export const evolveRegistration = (registration: Registration | undefined, comma
   const was = registration?.on ?? false
   const on = command.type === "registration.put/1"
   return { v: 1, seq, since: on && was ? (registration?.since ?? seq) : seq, on, was }
+}
+
+/** A command that is not obeyed changes nothing but what the next one is appended expecting. */
+export const passOverInRegistration = (registration: Registration | undefined, seq: number): Registration => {
+  if (registration !== undefined && seq <= registration.seq) return registration
+  const on = registration?.on ?? false
+  return { v: 1, seq, since: registration?.since ?? seq, on, was: on }
 }
 
 /**

@@ -2,6 +2,7 @@
 // its suspension. A suspended subscription is kept and not sent to. Pure.
 import { Schema } from "effect"
 import type { PushResult } from "./outcome.ts"
+import { Timestamp } from "./timestamp.ts"
 
 /** `generation` is the sequence of the put that stored it. */
 const named = { id: Schema.String, generation: Schema.Int }
@@ -14,7 +15,7 @@ const evidence = {
   status: Schema.optionalKey(Schema.Int),
   /** Who saw it: host and process. */
   worker: Schema.String,
-  at: Schema.Int
+  at: Timestamp
 }
 
 /** A push to it came to its end for a reason that speaks against this subscription alone; `strike` counts from 1. */
@@ -26,7 +27,7 @@ export const SubscriptionSuspended = Schema.Struct(evidence)
 export type SubscriptionSuspended = typeof SubscriptionSuspended.Type
 
 /** Nothing is held against it any more: a push arrived, its user stored it again, or an operator restored it. */
-export const SubscriptionCleared = Schema.Struct({ ...named, by: Schema.Literals(["push", "user", "operator"]), at: Schema.Int })
+export const SubscriptionCleared = Schema.Struct({ ...named, by: Schema.Literals(["push", "user", "operator"]), at: Timestamp })
 export type SubscriptionCleared = typeof SubscriptionCleared.Type
 
 export interface Strikes {

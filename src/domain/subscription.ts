@@ -1,6 +1,7 @@
 // A user's subscriptions: the commands LOG keeps, the list they fold into, and who may change it how. Pure.
 import { Schema } from "effect"
 import type { Strikes, SubscriptionCleared, SubscriptionStruck, SubscriptionSuspended, Suspension } from "./strike.ts"
+import { Timestamp } from "./timestamp.ts"
 
 /** What a browser hands out (PushSubscription.toJSON), with whatever else the client stored beside it. */
 export const SubscriptionData = Schema.StructWithRest(
@@ -9,20 +10,23 @@ export const SubscriptionData = Schema.StructWithRest(
 )
 export type SubscriptionData = typeof SubscriptionData.Type
 
+/** It becomes a part of subjects, so not everything can be one; the gateway's are SHA-256 in hex. */
+const SubscriptionId = Schema.String.pipe(Schema.check(Schema.isPattern(/^[A-Za-z0-9_-]{1,64}$/u)))
+
 /** Stored or replaced. `vapidKey` is the application server key the browser subscribed with (RFC 8292 section 4.2), when known. */
 export const SubscriptionPut = Schema.Struct({
   user: Schema.String,
-  id: Schema.String,
+  id: SubscriptionId,
   data: SubscriptionData,
   vapidKey: Schema.optionalKey(Schema.String),
-  lastModified: Schema.Int
+  lastModified: Timestamp
 })
 export type SubscriptionPut = typeof SubscriptionPut.Type
 
 /** Removed by its user, one or many at once; each removal has a timestamp of its own. */
 export const SubscriptionDelete = Schema.Struct({
   user: Schema.String,
-  removed: Schema.Array(Schema.Struct({ id: Schema.String, lastModified: Schema.Int }))
+  removed: Schema.Array(Schema.Struct({ id: Schema.String, lastModified: Timestamp }))
 })
 export type SubscriptionDelete = typeof SubscriptionDelete.Type
 
@@ -37,7 +41,7 @@ export const SubscriptionGone = Schema.Struct({
   status: Schema.Int,
   /** A word: gone, key-mismatch, invalid-key. Older removals have none. */
   cause: Schema.optionalKey(Schema.String),
-  at: Schema.Int
+  at: Timestamp
 })
 export type SubscriptionGone = typeof SubscriptionGone.Type
 
@@ -118,8 +122,43 @@ const replace = (
   return stored?.seq === generation ? { ...list, subscriptions: { ...list.subscriptions, [id]: change(stored) } } : list
 }
 
+/**
+ * Bytes of JSON that a list may grow to; a bucket value takes 1,044,480 with its headers. The gateway's settings allow 50 subscriptions of 16 KiB and
+ * 1000 tombstones of 83 bytes, less than this; whoever writes commands straight onto NATS could go beyond.
+ */
+export const listBytesMax = 1_040_000
+/** Kept free by what a user stores, for tombstones and for what is noted about subscriptions. */
+export const listMarginBytes = 100_000
+
+/** Whether a list has at most so many bytes of JSON. */
+export const listFits = (list: SubscriptionList, bytesMax: number): boolean => {
+  const text = JSON.stringify(list)
+  // No character takes more than three bytes.
+  return text.length * 3 <= bytesMax || (text.length <= bytesMax && new TextEncoder().encode(text).length <= bytesMax)
+}
+
+/** A command that is not obeyed changes nothing but what the next one is appended expecting. */
+export const passOverInList = (list: SubscriptionList, seq: number): SubscriptionList => (seq <= list.seq ? list : { ...list, seq })
+
+/** As {@link evolveList}, and why the command was not obeyed, if so. */
+export const foldList = (
+  list: SubscriptionList,
+  command: SubscriptionCommand,
+  seq: number
+): { readonly list: SubscriptionList; readonly reason?: string } => {
+  const next = evolve(list, command, seq)
+  // These only take away.
+  if (next === list || ["subscription.delete/1", "subscription.gone/1", "subscription.cleared/1"].includes(command.type))
+    return { list: next }
+  if (listFits(next, listBytesMax)) return { list: next }
+  return { list: passOverInList(list, seq), reason: `the user's subscriptions would be larger than ${listBytesMax} bytes` }
+}
+
 /** Folds one command, stored at `seq`, into the list. A command that was folded before changes nothing. */
-export const evolveList = (list: SubscriptionList, command: SubscriptionCommand, seq: number): SubscriptionList => {
+export const evolveList = (list: SubscriptionList, command: SubscriptionCommand, seq: number): SubscriptionList =>
+  foldList(list, command, seq).list
+
+const evolve = (list: SubscriptionList, command: SubscriptionCommand, seq: number): SubscriptionList => {
   if (seq <= list.seq) return list
   const next = { ...list, seq }
   switch (command.type) {

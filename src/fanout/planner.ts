@@ -12,6 +12,7 @@ import { Watermark } from "#log/watermark.ts"
 import { keys } from "#streams/buckets.ts"
 import { parseBroadcast, subjects } from "#streams/subjects.ts"
 import { type ChannelToken, shardsAt } from "#streams/tokens.ts"
+import { makeSeldom } from "#telemetry/seldom.ts"
 
 const plannersInFlight = 8
 /** Jobs published at once; 4096 take 50 to 100 ms. */
@@ -51,13 +52,14 @@ export const plan = Effect.gen(function* () {
   const buckets = yield* Buckets
   const watermark = yield* Watermark
   const settings = yield* Settings
+  const warn = makeSeldom("broadcasts were refused")
 
   const reject = Effect.fnUntraced(function* ({ seq, subject }: Delivery, reason: string) {
     const body = { broadcast: seq, subject, reason, at: yield* Clock.currentTimeMillis }
     yield* log
       .append("log", { subject: subjects.rejected(seq), type: "broadcast.rejected/1", body, expect: 0 })
       .pipe(Effect.catchTag("AppendConflict", () => Effect.void))
-    yield* Effect.logWarning("a broadcast was refused", { broadcast: seq, reason })
+    yield* warn({ broadcast: seq, reason })
     return never(reason)
   })
 

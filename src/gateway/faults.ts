@@ -37,6 +37,12 @@ export const faults = {
     error: "Request Entity Too Large",
     message: "The data is too large for one push message (3993 bytes of compact JSON)."
   },
+  listTooLarge: {
+    code: 413,
+    errno: 113,
+    error: "Request Entity Too Large",
+    message: "This user's subscriptions would be larger than this server keeps for one user: remove one first."
+  },
   unsupportedMediaType: { code: 415, errno: 107, error: invalid },
   tooManySubscriptions: {
     code: 429,

@@ -2,7 +2,16 @@
 import { Effect } from "effect"
 import { Settings } from "#config"
 import { checkEndpoint, type EndpointPolicy } from "#domain/endpoint.ts"
-import { nextTimestamp, type SubscriptionCommand, type SubscriptionData, type SubscriptionList } from "#domain/subscription.ts"
+import {
+  evolveList,
+  listBytesMax,
+  listFits,
+  listMarginBytes,
+  nextTimestamp,
+  type SubscriptionCommand,
+  type SubscriptionData,
+  type SubscriptionList
+} from "#domain/subscription.ts"
 import type { Caller } from "#identity/identity.ts"
 import { type Call, ok } from "./ask.ts"
 import { readBody } from "./body.ts"
@@ -83,9 +92,12 @@ export const store = Effect.fnUntraced(function* (
   // The endpoint names the browser's subscription for good, so one that is replaced was made with the same key as before.
   const vapidKey = named ?? (isNew ? (yield* VapidPublicKeys).current : list.subscriptions[id]!.vapidKey)
   const noted = vapidKey === undefined ? {} : { vapidKey }
+  const command = { type: "subscription.put/1", user: caller.id, id, data, ...noted, lastModified } as const
+  // The sequence will be another one, with as many digits at most as the largest.
+  if (!listFits(evolveList(list, command, Number.MAX_SAFE_INTEGER), listBytesMax - listMarginBytes)) return yield* refuse("listTooLarge")
   const decision: Decision<SubscriptionList, SubscriptionCommand> = {
     _tag: "Change",
-    command: { type: "subscription.put/1", user: caller.id, id, data, ...noted, lastModified },
+    command,
     answer: (after) => ok({ data: viewOf(after, id) }, stamp(lastModified), status)
   }
   return decision

@@ -1,0 +1,78 @@
+// What a message of LOG asks the projector to do. Whoever may write to NATS can send anything: what cannot be obeyed is refused, with a reason.
+import type { Message } from "#domain/messages.ts"
+import type { RegistrationCommand } from "#domain/registration.ts"
+import type { SubscriptionCommand } from "#domain/subscription.ts"
+import type { Stored } from "#log/log.ts"
+import { keys } from "#streams/buckets.ts"
+import { commandKind, parseRegistration, parseSubscription } from "#streams/subjects.ts"
+
+/** Not obeyed; but the value of its subject notes that it was there, as whoever appends next must expect it. */
+export interface Refused {
+  readonly type: "malformed"
+  readonly reason: string
+}
+
+export type Step = { readonly stored: Stored } & (
+  | { readonly kind: "list"; readonly key: string; readonly command: SubscriptionCommand | Refused }
+  | {
+      readonly kind: "registration"
+      readonly key: string
+      /** Where its channel is counted. */
+      readonly channel: string
+      readonly command: RegistrationCommand | Refused
+    }
+  /** The planner judges broadcasts. */
+  | { readonly kind: "pass" }
+  /** Refused, and no value of ours belongs to its subject. */
+  | { readonly kind: "nowhere"; readonly reason: string }
+)
+
+const commandOf = <C extends Message>(message: Stored["message"], prefix: string): C | Refused =>
+  message.type === "malformed" || message.type.startsWith(prefix)
+    ? (message as C | Refused)
+    : { type: "malformed", reason: "type and subject do not fit" }
+
+export const stepOf = (stored: Stored): Step => {
+  const { subject } = stored
+  switch (commandKind(subject)) {
+    case "broadcast":
+      return { kind: "pass", stored }
+    case "subscription": {
+      const user = parseSubscription(subject)
+      if (user === undefined) return { kind: "nowhere", stored, reason: "the subject names no user" }
+      return {
+        kind: "list",
+        stored,
+        key: keys.subscriptions(user),
+        command: commandOf<SubscriptionCommand>(stored.message, "subscription.")
+      }
+    }
+    case "registration": {
+      const place = parseRegistration(subject)
+      if (place === undefined) return { kind: "nowhere", stored, reason: "the subject names no channel and user" }
+      const command = commandOf<RegistrationCommand>(stored.message, "registration.")
+      const { channel, user } = place
+      return { kind: "registration", stored, key: keys.registration(channel, user), channel: keys.channelRegistrations(channel), command }
+    }
+    default:
+      return { kind: "nowhere", stored, reason: "there is no such command" }
+  }
+}
+
+/**
+ * Cuts a batch before the second command of one registration: its value remembers one change only, and that is what the channel's
+ * count is mended from when a crash comes between the two writes.
+ */
+export const cut = (steps: ReadonlyArray<Step>): ReadonlyArray<ReadonlyArray<Step>> => {
+  const parts: Array<Array<Step>> = [[]]
+  let seen = new Set<string>()
+  for (const step of steps) {
+    if (step.kind === "registration" && seen.has(step.key)) {
+      parts.push([])
+      seen = new Set()
+    }
+    if (step.kind === "registration") seen.add(step.key)
+    parts.at(-1)!.push(step)
+  }
+  return parts
+}

@@ -1,0 +1,19 @@
+// Warnings about what others send: as often as they like to send it, but one line in ten seconds.
+import { Clock, Effect } from "effect"
+
+const everyMillis = 10_000
+
+/** A warning that is written at most every ten seconds, with the fields of the latest case and how many there were since the last line. */
+export const makeSeldom = (message: string) => {
+  let writtenAt = Number.NEGATIVE_INFINITY
+  let count = 0
+  return Effect.fnUntraced(function* (fields: Readonly<Record<string, unknown>>) {
+    count += 1
+    const now = yield* Clock.currentTimeMillis
+    if (now - writtenAt < everyMillis) return
+    const seen = count
+    writtenAt = now
+    count = 0
+    yield* Effect.logWarning(message, { ...fields, count: seen })
+  })
+}

@@ -1,0 +1,156 @@
+// Garbage straight onto NATS, from whoever may write there: on every subject, of every shape. Nothing stands still, what is refused is recorded,
+// and the log stays readable.
+import { type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream"
+import { connect, headers, type NatsConnection } from "@nats-io/transport-node"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { call, finished, join, publish, until } from "../support/client.ts"
+import { startNats } from "../support/nats.ts"
+import { startPushService } from "../support/push-service.ts"
+import { type Service, startService } from "../support/service.ts"
+
+const typed = (type: string) => {
+  const made = headers()
+  made.set("Bellcast-Type", type)
+  return made
+}
+
+const stranger = "A".repeat(22)
+const job = {
+  ...{ broadcast: 1, channel: "news", acceptedAt: 1, expiresAt: 4_000_000_000_000, urgency: "normal", user: stranger },
+  ...{ subscription: "a b\r\nPUB x 0\r\n", generation: 1, firstNextAt: 0, attempts: 1 }
+}
+
+/** Subject, type and body of things that nobody should send. */
+const garbage: ReadonlyArray<readonly [subject: string, type: string | undefined, body: unknown]> = [
+  ...["subscription", "registration", "registration.=ZZ", `registration.${"c".repeat(3_600)}`, "nonsense", "subscription.a"].map(
+    (place) => [`bellcast.cmd.${place}.${stranger}`, "registration.put/1", { user: "x", at: 1 }] as const
+  ),
+  // The key of a bucket's checkpoint.
+  [
+    "bellcast.cmd.subscription.meta",
+    "subscription.put/1",
+    { user: "x", id: "a", data: { endpoint: "", keys: { auth: "", p256dh: "" } }, lastModified: 1 }
+  ],
+  ["bellcast.cmd.subscription.meta", "subscription.delete/1", { user: "x", removed: [] }],
+  ["bellcast.cmd.broadcast.x", undefined, {}],
+  ["bellcast.cmd.broadcast.x.y.z", undefined, {}],
+  ["bellcast.cmd.x", undefined, Buffer.alloc(30_000, 0xff)],
+  ["bellcast.cmd.broadcast.x.news", "subscription.put/1", {}],
+  ...[
+    "plan.news",
+    "plan.news.1",
+    "plan.news.x",
+    "job.shard",
+    "job.shard.1.all",
+    "job.retry.a.1.b.c",
+    "job.nonsense",
+    "outcome.x",
+    "dead.x"
+  ].flatMap((place) =>
+    [undefined, "plan/1", "shard/1", "retry/1", "outcome/1", "made/up", "__proto__"].flatMap((type) =>
+      [{}, [], "text", Buffer.from([0, 255, 13, 10]), Buffer.alloc(60_000, 0x5b)].map((body) => [`bellcast.${place}`, type, body] as const)
+    )
+  ),
+  ["bellcast.job.retry.a.1.b.d", "retry/1", job],
+  ["bellcast.job.retry.a.1.b.e", "retry/1", { ...job, subscription: "a", channel: ">" }],
+  ["bellcast.job.shard.1.b", "shard/1", { ...job, shard: "> *\r\n", floor: { subscriptions: 0, registrations: 0 } }],
+  ["bellcast.job.shard.1.c", "shard/1", { ...job, shard: "c", floor: { subscriptions: 9e15, registrations: 0 } }],
+  [`bellcast.outcome.${"c".repeat(3_700)}.1.shard.all`, "outcome/1", { broadcast: 1, pushes: 1, results: [], final: true, at: 1 }]
+]
+
+describe("garbage on NATS", { timeout: 120_000 }, () => {
+  let nats: Awaited<ReturnType<typeof startNats>>
+  let push: Awaited<ReturnType<typeof startPushService>>
+  let service: Service
+  let nc: NatsConnection
+  let jsm: JetStreamManager
+  beforeAll(async () => {
+    nats = await startNats({ syncAlways: false })
+    push = await startPushService()
+    service = await startService({ natsUrl: nats.url })
+    nc = await connect({ servers: nats.url })
+    jsm = await jetstreamManager(nc)
+  })
+  afterAll(async () => {
+    await nc?.close()
+    await service?.[Symbol.asyncDispose]()
+    await push?.[Symbol.asyncDispose]()
+    await nats?.[Symbol.asyncDispose]()
+  })
+
+  const send = (subject: string, type: string | undefined, body: unknown) =>
+    jetstream(nc).publish(subject, Buffer.isBuffer(body) ? body : JSON.stringify(body), type === undefined ? {} : { headers: typed(type) })
+  const refusal = async (seq: number) =>
+    (await until(
+      () => jsm.streams.getMessage("BELLCAST_LOG", { last_by_subj: `bellcast.evt.rejected.${seq}` }),
+      (found) => found !== null
+    ))!.json<{ reason: string }>().reason
+  /** Where the commands of the user stand who wrote last. */
+  const lastSubject = async () => (await jsm.streams.getMessage("BELLCAST_LOG", { last_by_subj: "bellcast.cmd.subscription.>" }))!.subject
+  const user = (agent: { readonly subscription: unknown }, name: string) =>
+    call(service.url, "POST", "/subscriptions", name, { data: agent.subscription })
+
+  it("on every subject blocks nothing, is recorded where it is refused, and fills no log", async () => {
+    const agent = push.subscribe()
+    await join([service.url], "news", [agent.subscription])
+    const before = service.output().length
+    const refused: Array<number> = []
+    for (let round = 0; round < 3; round++) {
+      for (const [subject, type, body] of garbage) {
+        const { seq } = await send(subject, type, body)
+        if (subject.startsWith("bellcast.cmd.")) refused.push(seq)
+      }
+    }
+    const broadcast = await publish(service.url, "news", { still: "here" })
+    assert.deepInclude(await finished(service.url, "news", broadcast), { accepted: 1, delivered: 1 })
+    for (const seq of refused) assert.isString(await refusal(seq))
+    for (const durable of ["deliver", "retry"]) {
+      const { num_pending } = await jsm.consumers.info("BELLCAST_WORK", durable)
+      assert.equal(num_pending, 0)
+    }
+    const lines = service.output().slice(before).split("\n")
+    assert.isBelow(lines.filter((line) => /"level":(?:[4-6]0)/.test(line)).length, 40)
+    assert.notInclude(service.output(), "stopped and starts again")
+  })
+
+  it("on a user's own subject does not keep the user from writing", async () => {
+    assert.equal((await user(push.subscribe(), "ann")).status, 201)
+    const subject = await lastSubject()
+    const token = subject.split(".").at(-1)!
+    for (const type of ["registration.put/1", "made/up", "subscription.put/1"]) await send(subject, type, { user: "x", at: 1 })
+    const { seq } = await send(subject, "subscription.delete/1", {
+      user: "ann",
+      removed: [{ id: "a", lastModified: Number.MAX_SAFE_INTEGER }]
+    })
+    assert.include(await refusal(seq), "subscription.delete/1")
+    assert.equal((await user(push.subscribe(), "ann")).status, 201)
+    assert.lengthOf((await call(service.url, "GET", "/subscriptions", "ann")).body.data, 2)
+    assert.equal((await call(service.url, "PUT", "/channels/own/registration", "ann")).status, 202)
+    await send(`bellcast.cmd.registration.own.${token}`, "made/up", {})
+    assert.equal((await call(service.url, "DELETE", "/channels/own/registration", "ann")).status, 202)
+    assert.equal((await call(service.url, "PUT", "/channels/own/registration", "ann")).status, 202)
+    assert.equal((await call(service.url, "GET", "/channels/own", "ann")).body.data.registrations, 1)
+  })
+
+  it("larger than a user's value may be is refused, by the gateway with 413; the user can go on", async () => {
+    const agent = push.subscribe()
+    assert.equal((await user(agent, "bob")).status, 201)
+    const subject = await lastSubject()
+    const put = (n: number) =>
+      send(subject, "subscription.put/1", {
+        ...{ user: "bob", id: `big${n}`, lastModified: Date.now() },
+        data: { ...agent.subscription, endpoint: `${agent.subscription.endpoint}${n}`, text: "\u20ac".repeat(10_000) }
+      })
+    let last = 0
+    for (let n = 0; n < 45; n++) last = (await put(n)).seq
+    assert.include(await refusal(last), "larger than")
+    const answer = await user(push.subscribe(), "bob")
+    assert.deepInclude(answer.body, { code: 413, errno: 113 })
+    const { body } = await call(service.url, "GET", "/subscriptions", "bob")
+    assert.isAbove(body.data.length, 20)
+    assert.equal((await call(service.url, "DELETE", `/subscriptions/${body.data.at(-1).id}`, "bob")).status, 200)
+    assert.equal((await call(service.url, "DELETE", "/subscriptions", "bob")).status, 200)
+    assert.equal((await user(push.subscribe(), "bob")).status, 201)
+    assert.notInclude(service.output(), "stopped and starts again")
+  })
+})
