@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
 import { createServer } from "node:net"
+import { devNull } from "node:os"
 import { fileURLToPath } from "node:url"
 import webpush from "web-push"
 
@@ -15,6 +16,9 @@ export const secretEnvironment = {
   BELLCAST_VAPID_PRIVATE_KEY: vapid.privateKey,
   BELLCAST_VAPID_SUBJECT: "mailto:tests@example.com"
 } as const
+
+/** A settings file is read from a folder that a test made, never from a developer's own. */
+export const settingsFile = (cwd: string | undefined) => ({ BELLCAST_CONFIG: cwd === undefined ? devNull : "" })
 
 /** A port that was free a moment ago. */
 export const freePort = async (): Promise<number> => {
@@ -55,6 +59,7 @@ export const startService = async (options: ServiceOptions = {}): Promise<Servic
   const port = options.port ?? (await freePort())
   const env = {
     ...process.env,
+    ...settingsFile(options.cwd),
     BELLCAST_PORT: String(port),
     BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "true",
     BELLCAST_CHANNEL_WRITE_PRINCIPALS: "system.Authenticated",

@@ -2,12 +2,14 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { fileURLToPath } from "node:url"
+import { settingsFile } from "./service.ts"
 
 const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url))
 
 /** Starts the command line with these arguments; it is killed on dispose if it still runs. */
 export const spawnCli = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}, cwd?: string) => {
-  const child = spawn(process.execPath, [main, ...args], { env: { ...process.env, ...env }, cwd, stdio: ["ignore", "pipe", "pipe"] })
+  const environment = { ...process.env, ...settingsFile(cwd), ...env }
+  const child = spawn(process.execPath, [main, ...args], { env: environment, cwd, stdio: ["ignore", "pipe", "pipe"] })
   const output = { stdout: "", stderr: "" }
   const checks = new Set<() => void>()
   for (const stream of ["stdout", "stderr"] as const) {
