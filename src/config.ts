@@ -78,6 +78,11 @@ export const settings = {
   rememberedSubscriptionsMax: within("BELLCAST_REMEMBERED_SUBSCRIPTIONS_MAX", 0, 10_000_000).pipe(withDefault(131_072)),
   /** Connections to one push service. At 60 ms a push each gives about 16 pushes a second. */
   connectionsPerOrigin: within("BELLCAST_CONNECTIONS_PER_ORIGIN", 1, 4_096).pipe(withDefault(64)),
+  /**
+   * Speak HTTP/2 to push services that do: one connection instead of 64, which then all fall with it. No gain on loopback: 5,000 pushes, median of
+   * three on two cores, 0.230 CPU seconds a thousand in the worker and 4,159 a second, against 0.222 and 4,712 over HTTP/1.1 (2026-11-21).
+   */
+  http2: Config.Boolean("BELLCAST_HTTP2").pipe(withDefault(false)),
   /** How long a push service may take to answer. */
   pushTimeoutMillis: within("BELLCAST_PUSH_TIMEOUT_MILLIS", 100, 60_000).pipe(withDefault(10_000)),
   /** How long a push service that refuses our credentials is left alone before a push tries again; the longest for one that does not answer. */

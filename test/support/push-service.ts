@@ -2,6 +2,7 @@
 // decrypts what it takes, follows a script per subscription, and keeps everything for the test to look at.
 import { randomBytes } from "node:crypto"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import { createSecureServer, type ServerHttp2Session } from "node:http2"
 import { createServer as createTlsServer } from "node:https"
 import type { AddressInfo } from "node:net"
 import { readBody, refusalOf } from "./push-checks.ts"
@@ -12,6 +13,8 @@ import { UserAgent, type UserAgentOptions } from "./user-agent.ts"
 export interface PushServiceOptions {
   /** Serve https with the certificate of tls.ts. */
   readonly tls?: boolean
+  /** With `tls`: speak HTTP/2 to those who can. */
+  readonly http2?: boolean
   /** 0, the default, takes a free port. */
   readonly port?: number
   /** The host that endpoints name; `localhost` for senders that refuse IP literals. Default 127.0.0.1. */
@@ -65,9 +68,20 @@ const listen = (server: ReturnType<typeof createServer>, port: number) =>
     server.once("error", reject).listen(port, "127.0.0.1", () => resolve((server.address() as AddressInfo).port))
   })
 
+/** Node's HTTP/2 server in its HTTP/1.1 clothes; it lacks one method. */
+const http2Server = (onRequest: Parameters<typeof createTlsServer>[1]) => {
+  const sessions = new Set<ServerHttp2Session>()
+  const server = createSecureServer({ ...testCertificate(), allowHTTP1: true }, onRequest as never)
+  server.on("session", (session) => sessions.add(session.once("close", () => sessions.delete(session))))
+  const closeAllConnections = () => {
+    for (const session of sessions) session.destroy()
+  }
+  return Object.assign(server, { closeAllConnections }) as unknown as ReturnType<typeof createTlsServer>
+}
+
 /** Starts a simulator; dispose of it with `await using`. Rejects when the port is taken. */
 export const startPushService = async (options: PushServiceOptions = {}): Promise<PushService> => {
-  const { tls = false, port = 0, host = "127.0.0.1", decrypt = true } = options
+  const { tls = false, http2 = false, port = 0, host = "127.0.0.1", decrypt = true } = options
   const agents = new Map<string, UserAgent>()
   const waiting = new Set<() => void>()
   const faults: Array<Fault> = []
@@ -118,7 +132,7 @@ export const startPushService = async (options: PushServiceOptions = {}): Promis
 
   // A sender that goes away in the middle of its body is its own business: it has not sent a push.
   const onRequest = (request: IncomingMessage, response: ServerResponse) => void handle(request, response).catch(() => response.destroy())
-  const server = tls ? createTlsServer(testCertificate(), onRequest) : createServer(onRequest)
+  const server = http2 ? http2Server(onRequest) : tls ? createTlsServer(testCertificate(), onRequest) : createServer(onRequest)
   // Longer than any pause of a test, so that a kept connection never closes just as the sender uses it again.
   server.keepAliveTimeout = 10 * 60_000
 

@@ -74,6 +74,7 @@ const ofError = (code: string): Classified => {
   if (code === "KEY_RETIRED") return { class: "dead", reason: "key-retired" }
   if (code === "ADDRESS_NOT_ALLOWED") return { class: "dead", reason: "address-not-allowed" }
   if (passing[code] !== undefined) return { class: "retry", reason: passing[code] }
+  if (code.startsWith("ERR_HTTP2_")) return { class: "retry", reason: "reset" }
   if (/CERT|SELF_SIGNED|UNABLE_TO_|ERR_TLS|ERR_SSL|DEPTH_ZERO/.test(code)) return { class: "retry", reason: "tls" }
   return { class: "retry", reason: "network" }
 }

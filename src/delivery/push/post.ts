@@ -1,4 +1,4 @@
-// POST to push services: kept-alive HTTP/1.1 connections per origin, every wait bounded, answers read no further than needed. No redirects.
+// POST to push services: kept-alive connections per origin, every wait bounded, answers read no further than needed. No redirects.
 import { Context, Effect, Layer } from "effect"
 import { Pool } from "undici"
 import { Settings } from "#config"
@@ -31,7 +31,7 @@ export class PushClient extends Context.Service<
   static readonly layer = Layer.effect(
     PushClient,
     Effect.gen(function* () {
-      const { allowLoopbackEndpoints, connectionsPerOrigin, pushTimeoutMillis } = yield* Settings
+      const { allowLoopbackEndpoints, connectionsPerOrigin, http2, pushTimeoutMillis } = yield* Settings
       const totalMillis = connectMillis + 2 * pushTimeoutMillis
       const pools = new Map<string, Pool>()
       yield* Effect.addFinalizer(() => Effect.promise(() => Promise.all([...pools.values()].map((pool) => pool.destroy()))))
@@ -45,7 +45,7 @@ export class PushClient extends Context.Service<
         }
         const pool = new Pool(origin, {
           connections: connectionsPerOrigin,
-          allowH2: false,
+          allowH2: http2,
           keepAliveTimeout: keepAliveMillis,
           headersTimeout: pushTimeoutMillis,
           bodyTimeout: pushTimeoutMillis / 2,

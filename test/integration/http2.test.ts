@@ -1,0 +1,131 @@
+// HTTP/2 to push services that speak it, over real connections: what it shares, and that whatever breaks is only tried again.
+import { once } from "node:events"
+import { constants, createSecureServer, type ServerHttp2Stream } from "node:http2"
+import type { AddressInfo } from "node:net"
+import { setDefaultCACertificates } from "node:tls"
+import { ConfigProvider, Effect, Layer } from "effect"
+import { assert, describe, it } from "vitest"
+import { Settings } from "#config"
+import { classify } from "#delivery/push/classify.ts"
+import { PushClient } from "#delivery/push/post.ts"
+import { finished, join, publish } from "../support/client.ts"
+import { startNats } from "../support/nats.ts"
+import { startPushService } from "../support/push-service.ts"
+import { startService } from "../support/service.ts"
+import { testCertificate, trustingEnvironment } from "../support/tls.ts"
+
+describe("the service", () => {
+  it.for([
+    ["true", "2"],
+    ["false", "1.1"]
+  ] as const)("with BELLCAST_HTTP2=%s delivers over HTTP/%s", { timeout: 60_000 }, async ([http2, version]) => {
+    await using nats = await startNats()
+    await using push = await startPushService({ tls: true, http2: true, host: "localhost" })
+    await using service = await startService({ natsUrl: nats.url, env: { ...trustingEnvironment, BELLCAST_HTTP2: http2 } })
+    const scripts = [...Array.from({ length: 200 }, () => ["201"]), ["503", "201"], ["reset", "201"], ["410"], ["huge"]]
+    const agents = scripts.map((script) => push.subscribe({ script }))
+    await join(
+      [service.url],
+      "news",
+      agents.map(({ subscription }) => subscription)
+    )
+    const counts = await finished(service.url, "news", await publish(service.url, "news", { n: 1 }))
+    assert.deepInclude(counts, { accepted: 204, delivered: 203, gone: 1 })
+    // Only HTTP/2 has pseudo-headers.
+    const versions = agents.flatMap(({ received }) => received).map(({ headers }) => (":path" in headers ? "2" : "1.1"))
+    assert.deepEqual([...new Set(versions)], [version])
+    assert.deepEqual(push.faults, [])
+    assert.equal(push.counts.duplicates, 0)
+  })
+})
+
+/** A server that treats each stream as told; it counts connections and streams. */
+const startServer = async (treat: (stream: ServerHttp2Stream, count: number) => void) => {
+  const counts = { sessions: 0, streams: 0 }
+  const server = createSecureServer(testCertificate()).listen(0, "127.0.0.1")
+  server.on("session", (session) => {
+    counts.sessions += 1
+    session.on("error", () => {})
+  })
+  server.on("stream", (stream) => {
+    counts.streams += 1
+    stream.on("error", () => {})
+    treat(stream, counts.streams)
+  })
+  await once(server, "listening")
+  return {
+    counts,
+    origin: `https://localhost:${(server.address() as AddressInfo).port}`,
+    [Symbol.asyncDispose]: async () => void server.close()
+  }
+}
+
+/** How so many pushes at once are judged. */
+const posted = (origin: string, pushes: number) =>
+  Effect.gen(function* () {
+    const client = yield* PushClient
+    const post = client.post({ origin, path: "/push/1", headers: { ttl: "60" }, body: Buffer.of(1) })
+    const answers = yield* Effect.all(
+      Array.from({ length: pushes }, () => post),
+      { concurrency: "unbounded" }
+    )
+    return answers.map((answer) => classify(answer, "localhost", 0)).map(({ class: outcome, reason }) => `${outcome} ${reason}`)
+  }).pipe(
+    Effect.provide(
+      PushClient.layer.pipe(
+        Layer.provide(Settings.layer),
+        Layer.provide(
+          ConfigProvider.layer(
+            ConfigProvider.fromUnknown({
+              BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "true",
+              BELLCAST_PUSH_TIMEOUT_MILLIS: "1000",
+              BELLCAST_HTTP2: "true"
+            })
+          )
+        )
+      )
+    ),
+    Effect.runPromise
+  )
+
+setDefaultCACertificates([testCertificate().cert])
+
+const take = (stream: ServerHttp2Stream) => stream.respond({ ":status": 201 }, { endStream: true })
+const all = (pushes: number, judged: string) => Array.from({ length: pushes }, () => judged)
+
+describe("a push service that speaks HTTP/2", () => {
+  it("takes many pushes at once over one connection", async () => {
+    await using server = await startServer(take)
+    assert.deepEqual(await posted(server.origin, 64), all(64, "accepted accepted"))
+    assert.deepEqual(server.counts, { sessions: 1, streams: 64 })
+  })
+
+  it("and goes away after its first answers has the rest over another connection", async () => {
+    await using server = await startServer((stream, count) => {
+      if (count === 11) return stream.session?.goaway(constants.NGHTTP2_NO_ERROR, 2 * 10 - 1)
+      take(stream)
+    })
+    assert.deepEqual(await posted(server.origin, 64), all(64, "accepted accepted"))
+    assert.isAtLeast(server.counts.sessions, 2)
+  })
+
+  it("and refuses streams, for ever, is tried again later", async () => {
+    await using server = await startServer((stream) => stream.close(constants.NGHTTP2_REFUSED_STREAM))
+    assert.deepEqual(await posted(server.origin, 3), all(3, "retry reset"))
+  })
+
+  it("and ends the connection with an error is tried again later", async () => {
+    await using server = await startServer((stream) => stream.session?.destroy(undefined, constants.NGHTTP2_INTERNAL_ERROR))
+    assert.deepEqual(await posted(server.origin, 3), all(3, "retry reset"))
+  })
+
+  it("and resets a stream is tried again later", async () => {
+    await using server = await startServer((stream) => stream.close(constants.NGHTTP2_INTERNAL_ERROR))
+    assert.deepEqual(await posted(server.origin, 3), all(3, "retry reset"))
+  })
+
+  it("and does not answer in time is tried again later", async () => {
+    await using server = await startServer(() => {})
+    assert.deepEqual(await posted(server.origin, 3), all(3, "retry timeout"))
+  })
+})
