@@ -84,7 +84,7 @@ dead: install ## The pushes that were given up: make dead, or make dead BROADCAS
 restore: install ## Put back subscriptions wrongly called gone or suspended: make restore ARGS="--from 2026-11-20T09:00:00Z".
 	@$(BELLCAST) restore $(ARGS)
 
-rebuild: install ## Delete the buckets and make them again from the streams (stop the service first).
+rebuild: install ## Delete the buckets and make them again from the streams (stop projection and tally first).
 	@$(BELLCAST) rebuild $(ARGS)
 
 permissions: install ## Who may publish on a channel: make permissions ARGS="grant news basicauth:..." (or list, revoke).

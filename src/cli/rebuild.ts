@@ -17,6 +17,7 @@ import type { ChannelToken } from "#streams/tokens.ts"
 import { start as startTally } from "#tally/tally.ts"
 import { holdLease } from "./leases.ts"
 import { natsFlags, onNats, VerbFailed } from "./nats.ts"
+import { pauseWork } from "./pause.ts"
 import { table } from "./table.ts"
 
 const rebuilt = ["subscriptions", "registrations", "channels", "broadcasts"] as const satisfies ReadonlyArray<BucketName>
@@ -97,8 +98,9 @@ const restore = Effect.fnUntraced(function* ({ at, channel, progress }: Fact) {
   yield* bucket.put("channels", key, next, entry?.revision ?? 0)
 })
 
-const replayAll = Effect.fnUntraced(function* (replicas: number) {
+const replayAll = Effect.fnUntraced(function* (replicas: number, emptied: Effect.Effect<void>) {
   const { facts, floor } = yield* readHistory
+  yield* emptied
   yield* Effect.forEach(rebuilt, (bucket) => emptyBucket(bucket, replicas, floor), { discard: true })
   yield* replayInto("projector", yield* startProjector(0), () => true)
   // What is left of a broadcast that WORK has half forgotten is in its fact already.
@@ -108,7 +110,7 @@ const replayAll = Effect.fnUntraced(function* (replicas: number) {
   yield* Effect.forEach(facts, restore, { discard: true })
 })
 
-/** Makes the buckets anew. Returns how many entries each has. Fails when a service is running. */
+/** Makes the buckets anew, while nothing is planned or delivered. Returns how many entries each has. Fails when a service is running. */
 export const rebuild = Effect.fn("Cli.rebuild")(function* () {
   const log = yield* streamState(streams.log)
   if (log === undefined)
@@ -116,7 +118,9 @@ export const rebuild = Effect.fn("Cli.rebuild")(function* () {
   // Whatever else is missing, leases included, is made first.
   yield* provision(log.replicas)
   const leases = yield* Effect.forEach(Object.keys(followers) as Array<FollowerName>, holdLease)
-  yield* Effect.raceAllFirst([replayAll(log.replicas), ...leases.map(({ lost }) => lost)])
+  const pause = yield* pauseWork
+  yield* Effect.raceAllFirst([replayAll(log.replicas, pause.keep), pause.held, ...leases.map(({ lost }) => lost)])
+  yield* pause.end
   return yield* Effect.forEach(rebuilt, (bucket) =>
     Effect.map(bucketState(bucket), (state) => ({ bucket: buckets[bucket].name, entries: (state?.messages ?? 1) - 1 }))
   )
@@ -130,4 +134,4 @@ export const rebuildCommand = Command.make("rebuild", natsFlags, (nats) =>
     const rows = done.map(({ bucket, entries }) => [bucket, entries])
     yield* Console.log(`${table(["BUCKET", "ENTRIES"], rows)}\nrebuilt in ${(yield* Clock.currentTimeMillis) - startedAt} ms`)
   }).pipe(onNats(nats, { startIt: true }))
-).pipe(Command.withDescription("Make the buckets anew from the streams; the service must be stopped"))
+).pipe(Command.withDescription("Make the buckets anew from the streams; projection and tally must be stopped, the rest waits"))

@@ -52,6 +52,14 @@ export const consumerState = (stream: StreamSpec, { name }: ConsumerSpec) =>
     return { pending: num_pending, unanswered: num_ack_pending }
   })
 
+/** Gives a consumer's messages to nobody until a point in time, in milliseconds since the epoch. What is in hand stays there. */
+export const pauseConsumer = (stream: StreamSpec, { name }: ConsumerSpec, until: number) =>
+  ask(`pause ${name}`, ({ jsm }) => jsm.consumers.pause(stream.name, name, new Date(until)))
+
+/** Gives them out again. */
+export const resumeConsumer = (stream: StreamSpec, { name }: ConsumerSpec) =>
+  ask(`resume ${name}`, ({ jsm }) => jsm.consumers.resume(stream.name, name))
+
 /** Shows every entry of a bucket, as they are now. For what cannot be asked by key; it reads all of them. */
 export const eachEntry = (bucket: BucketName, see: (key: string, value: unknown) => void) =>
   Effect.flatMap(Nats, ({ js }) =>

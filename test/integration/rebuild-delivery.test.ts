@@ -1,0 +1,54 @@
+// Buckets made anew under a process that only delivers: whatever waits or is under way reaches everybody, and nobody is taken for gone.
+
+import { assert, it } from "@effect/vitest"
+import { jetstreamManager } from "@nats-io/jetstream"
+import { connect } from "@nats-io/transport-node"
+import { Effect, Layer } from "effect"
+import { rebuild } from "#cli/rebuild.ts"
+import { logLayer } from "#log/layer.ts"
+import { quiet } from "#test/history.ts"
+import { finished, join, publish, until } from "../support/client.ts"
+import { startNats } from "../support/nats.ts"
+import { startPushService } from "../support/push-service.ts"
+import { startService } from "../support/service.ts"
+
+const browsers = 30
+const broadcasts = 15
+const rebuilds = 4
+
+it("delivers to everybody while the buckets are made anew", { timeout: 90_000 }, async () => {
+  await using nats = await startNats({ syncAlways: false })
+  await using push = await startPushService()
+  const agents = Array.from({ length: browsers }, () => push.subscribe({ script: ["slow 40"] }))
+  const subscriptions = agents.map(({ subscription }) => subscription)
+  const ids: Array<string> = []
+  await using nc = Object.assign(await connect({ servers: nats.url }), { [Symbol.asyncDispose]: () => nc.close() })
+  const jsm = await jetstreamManager(nc)
+  const consumer = (name: string) => jsm.consumers.info("BELLCAST_WORK", name)
+  {
+    await using rest = await startService({ natsUrl: nats.url, roles: "gateway,projection,fanout,tally" })
+    await join([rest.url], "news", subscriptions)
+    for (let n = 0; n < broadcasts; n++) ids.push(await publish(rest.url, "news", { n }))
+    await until(
+      () => consumer("deliver"),
+      ({ num_pending }) => num_pending === broadcasts
+    )
+    await rest.stop()
+  }
+  // A broadcast a time, of about 150 ms: each rebuild finds one in hand and others waiting.
+  const env = { BELLCAST_SHARDS_IN_FLIGHT: "1", BELLCAST_CONNECTIONS_PER_ORIGIN: "8" }
+  await using _delivery = await startService({ natsUrl: nats.url, roles: "delivery", env })
+  const layer = Layer.merge(logLayer({ url: nats.url, name: "test" }), quiet)
+  for (let n = 0; n < rebuilds; n++) {
+    await Effect.runPromise(rebuild().pipe(Effect.provide(layer)))
+    const { num_pending, paused } = await consumer("deliver")
+    assert.notStrictEqual(paused, true)
+    // It did not just wait until everything was delivered.
+    if (n === 0) assert.isAbove(num_pending, 0)
+  }
+  await using rest = await startService({ natsUrl: nats.url, roles: "gateway,projection,fanout,tally" })
+  for (const id of ids) {
+    assert.deepInclude(await finished(rest.url, "news", id), { accepted: browsers, delivered: browsers, gone: 0 })
+  }
+  assert.isTrue(agents.every(({ received }) => received.length === broadcasts))
+})
