@@ -3,22 +3,34 @@ import { Cause, Layer, Logger, References } from "effect"
 import pino from "pino"
 
 const level = { Trace: "trace", Debug: "debug", Info: "info", Warn: "warn", Error: "error", Fatal: "fatal" } as const
-const secrets = new Set(["authorization", "endpoint", "keys", "auth", "p256dh", "privateKey", "token", "password", "secret"])
+const secrets = new Set(["authorization", "endpoint", "keys", "auth", "p256dh", "privatekey", "token", "password", "secret"])
+/** What a line shows of one field at most: it is for people, and a value from outside may be of any size. */
+const depthMax = 5
+const itemsMax = 50
+const charsMax = 4_096
 /** Lines wait so long for others: a write for each would be a system call of 13 us. */
 const gatherMillis = 20
 const gatherChars = 16_384
 // Endpoints are bearer tokens (RFC 8030 section 8.3); an error from deep below may carry one in its text.
 const urls = /\b((?:https?|wss?|nats|tls):\/\/)(?:[^\s"'<>/?#]*@)?([^\s"'<>/?#@,]*)[^\s"'<>]*/g
 /** Of every URL the scheme and the host: no path, no query, no password. */
-export const withoutSecrets = (text: string): string => (text.includes("://") ? text.replace(urls, "$1$2/...") : text)
+export const withoutSecrets = (text: string): string => {
+  const clean = text.includes("://") ? text.slice(0, 2 * charsMax).replace(urls, "$1$2/...") : text
+  return clean.length <= charsMax ? clean : `${clean.slice(0, charsMax)}...`
+}
 
 /** A field as a line may show it; `depth` is how deep objects are looked into. pino's own redaction costs more than the rest of a line. */
-export const fieldOf = (name: string, value: unknown, depth = 3): unknown => {
-  if (secrets.has(name)) return "[redacted]"
+export const fieldOf = (name: string, value: unknown, depth = depthMax): unknown => {
+  if (secrets.has(name.toLowerCase())) return "[redacted]"
   if (typeof value === "string") return withoutSecrets(value)
-  if (depth === 0 || typeof value !== "object" || value === null) return value
-  if (Array.isArray(value)) return value.map((inner) => fieldOf("", inner, depth - 1))
-  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, fieldOf(name, inner, depth - 1)]))
+  if (typeof value !== "object" || value === null) return value
+  if (value instanceof Error) return errorFields(value)
+  // Bytes may be keys or payloads.
+  if (depth === 0 || ArrayBuffer.isView(value)) return "[...]"
+  if (value instanceof URL) return withoutSecrets(value.href)
+  if (Array.isArray(value)) return value.slice(0, itemsMax).map((inner) => fieldOf("", inner, depth - 1))
+  const entries = Object.entries(value).slice(0, itemsMax)
+  return Object.fromEntries(entries.map(([name, inner]) => [name, fieldOf(name, inner, depth - 1)]))
 }
 
 const errorFields = (error: unknown, depth = 0): Record<string, unknown> => {
@@ -26,8 +38,8 @@ const errorFields = (error: unknown, depth = 0): Record<string, unknown> => {
   const { cause, code, name, operation } = error as Error & { code?: unknown; operation?: unknown; cause?: unknown }
   return {
     type: name,
-    ...(operation === undefined ? {} : { operation }),
-    ...(code === undefined ? {} : { code }),
+    ...(operation === undefined ? {} : { operation: fieldOf("", operation) }),
+    ...(code === undefined ? {} : { code: fieldOf("", code) }),
     message: withoutSecrets(error.message),
     ...(cause === undefined || depth > 3 ? {} : { cause: errorFields(cause, depth + 1) }),
     ...(depth === 0 && operation === undefined ? { stack: withoutSecrets(error.stack ?? "") } : {})
@@ -57,10 +69,18 @@ const gathered = () => {
 /** Sends everything logged through Effect to pino at `minimum` and above. `pretty` writes lines for people. */
 export const loggerLayer = (minimum: pino.Level, pretty: boolean) => {
   const output = pretty ? prettyStream : gathered()
-  const root = pino({ level: minimum, base: null, serializers: { err: (error: unknown) => errorFields(error) } }, output)
+  const root = pino(
+    {
+      level: minimum,
+      base: null,
+      serializers: { err: (error: unknown) => (error instanceof Error ? errorFields(error) : fieldOf("", error)) }
+    },
+    output
+  )
   const logger = Logger.make<unknown, void>(({ cause, fiber, logLevel, message }) => {
     if (logLevel === "None" || logLevel === "All") return
-    const fields: Record<string, unknown> = { ...fiber.getRef(References.CurrentLogAnnotations) }
+    const fields: Record<string, unknown> = {}
+    for (const [name, value] of Object.entries(fiber.getRef(References.CurrentLogAnnotations))) fields[name] = fieldOf(name, value)
     if (cause.reasons.length > 0) fields["err"] = Cause.squash(cause)
     const words: Array<string> = []
     for (const part of Array.isArray(message) ? message : [message]) {

@@ -43,3 +43,28 @@ it("writes what is still gathered when the process ends", () => {
   assert.lengthOf(lines, 500)
   assert.deepInclude(JSON.parse(lines.at(-1)!), { level: 30, msg: "line", n: 499 })
 })
+
+it("lets no secret through, however deep, long or strange what carries it", () => {
+  const program = `
+    import { Effect } from "effect"
+    import { loggerLayer } from "#telemetry/logger.ts"
+    const url = "https://push.example.com/send/SECRET"
+    const cause = Object.assign(new Error("connect " + url), { code: url, operation: url, url })
+    const err = new Error("outer", { cause: new Error("middle", { cause }) })
+    const loop = { url }
+    loop.loop = loop
+    const all = Effect.gen(function* () {
+      yield* Effect.logWarning(url, err)
+      yield* Effect.logWarning("field", { err, inner: { err }, deep: { a: { b: { c: { d: { e: { f: { url, endpoint: url } } } } } } } })
+      yield* Effect.logWarning("strange", { loop, at: new URL(url), bytes: Buffer.from("SECRET"), Authorization: "SECRET", map: new Map([[url, url]]) })
+      yield* Effect.logWarning("long", { list: Array(5000).fill(url), text: "x".repeat(1e6) + url })
+      yield* Effect.logWarning("named", cause).pipe(Effect.annotateLogs({ endpoint: "SECRET", url }))
+      yield* Effect.logWarning("nats://user:SECRET@h:4222").pipe(Effect.annotateLogs({ nested: { token: "SECRET" } }))
+    })
+    Effect.runSync(all.pipe(Effect.provide(loggerLayer("info", false))))`
+  const { stdout } = spawnSync(process.execPath, ["--input-type=module", "-e", program], { encoding: "utf8" })
+  assert.lengthOf(stdout.trim().split("\n"), 6)
+  assert.notInclude(stdout, "SECRET")
+  assert.notInclude(JSON.stringify(stdout), "83,69,67")
+  assert.isBelow(stdout.length, 30_000)
+})
