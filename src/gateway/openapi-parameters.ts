@@ -1,4 +1,6 @@
 // Query parameters and request headers as the API description tells them, in the groups that operations name.
+import { subscriptionId } from "./subscription-id.ts"
+import { subscriptionExample } from "./subscription-view.ts"
 
 interface Parameter {
   readonly in: "query" | "header"
@@ -60,7 +62,7 @@ export const parameterGroups: Readonly<Record<string, ReadonlyArray<Parameter>>>
 }
 
 export const pathParameters: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
-  id: { type: "string", pattern: "^[A-Za-z0-9][A-Za-z0-9_-]*$" },
-  channel: { type: "string", minLength: 1, maxLength: 255, description: "1 to 255 bytes of UTF-8 without a slash" },
-  broadcast: { type: "string", pattern: "^[1-9][0-9]{0,14}$" }
+  id: { type: "string", pattern: "^[A-Za-z0-9][A-Za-z0-9_-]*$", examples: [subscriptionId(subscriptionExample.data.endpoint)] },
+  channel: { type: "string", minLength: 1, maxLength: 255, description: "1 to 255 bytes of UTF-8 without a slash", examples: ["news"] },
+  broadcast: { type: "string", pattern: "^[1-9][0-9]{0,14}$", examples: ["3"] }
 }

@@ -1,6 +1,7 @@
 // The API described as OpenAPI 3.1, made of the table of endpoints, the schemas that validate, and the table of faults. Pure.
 import { Schema } from "effect"
 import { type FaultName, faults } from "./faults.ts"
+import { headersOf } from "./openapi-headers.ts"
 import { parameterGroups, pathParameters } from "./openapi-parameters.ts"
 import type { AnyOperation, Endpoint } from "./operation.ts"
 
@@ -75,17 +76,26 @@ const describeFault = (status: number): string =>
 const answersOf = (endpoint: Endpoint, operation: AnyOperation): Json => {
   const answers: Record<string, unknown> = {}
   for (const status of faultStatuses(endpoint, operation)) {
-    answers[status] = { description: describeFault(status), content: { "application/json": { schema: errorRef } } }
+    answers[status] = { description: describeFault(status), ...headersOf(status), content: { "application/json": { schema: errorRef } } }
   }
-  for (const [status, schema] of Object.entries(operation.doc.answers)) {
-    const description = reasons[Number(status)] ?? describeFault(Number(status))
-    answers[status] = schema === null ? { description } : { description, content: { "application/json": { schema: jsonSchema(schema) } } }
+  const { answers: successes, textType } = operation.doc
+  for (const [key, schema] of Object.entries(successes)) {
+    const status = Number(key)
+    const content = {
+      ...(schema === null ? {} : { "application/json": { schema: jsonSchema(schema) } }),
+      ...(textType === undefined || status !== 200 ? {} : { [textType]: { schema: { type: "string" } } })
+    }
+    answers[status] = {
+      description: reasons[status] ?? describeFault(status),
+      ...headersOf(status, operation.exposes),
+      ...(Object.keys(content).length === 0 ? {} : { content })
+    }
   }
   return answers
 }
 
 const operationOf = (endpoint: Endpoint, method: string, operation: AnyOperation): Json => {
-  const { body, bodyRequired, parameters = [], summary } = operation.doc
+  const { body, bodyExample, bodyRequired, parameters = [], summary } = operation.doc
   return {
     operationId: `${method.toLowerCase()}-${endpoint.name}`,
     summary,
@@ -93,7 +103,12 @@ const operationOf = (endpoint: Endpoint, method: string, operation: AnyOperation
     ...(parameters.length === 0 ? {} : { parameters: parameters.flatMap((group) => parameterGroups[group] ?? []) }),
     ...(body === undefined
       ? {}
-      : { requestBody: { required: bodyRequired ?? false, content: { "application/json": { schema: strictSchema(body) } } } }),
+      : {
+          requestBody: {
+            required: bodyRequired ?? false,
+            content: { "application/json": { schema: strictSchema(body), example: bodyExample } }
+          }
+        }),
     responses: answersOf(endpoint, operation)
   }
 }

@@ -12,9 +12,12 @@ export interface Description {
   /** Query parameters and request headers, by their keys in openapi-parameters.ts. */
   readonly parameters?: ReadonlyArray<string>
   readonly body?: Schema.Top
+  readonly bodyExample?: unknown
   readonly bodyRequired?: boolean
   /** Successful statuses and what they carry; null: nothing. */
   readonly answers: Readonly<Record<number, Schema.Top | null>>
+  /** Media type of a 200 that is text: beside JSON, or instead of it. */
+  readonly textType?: string
   /** Statuses of faults beside those that every endpoint of its access can give. */
   readonly faults?: ReadonlyArray<number>
 }

@@ -20,6 +20,17 @@ export const SubscriptionBody = Schema.Struct({
   )
 })
 
+/** The keys of RFC 8291 section 5. */
+export const subscriptionExample = {
+  data: {
+    endpoint: "https://updates.push.services.mozilla.com/wpush/v2/gAAAAABn",
+    keys: {
+      auth: "BTBZMqHH6r4Tts7J_aSIgg",
+      p256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"
+    }
+  }
+}
+
 export const SubscriptionObject = Schema.StructWithRest(
   Schema.Struct({
     endpoint: Schema.String,

@@ -3,20 +3,18 @@
 import fc from "fast-check"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { Api, keys, type Request } from "./api.ts"
-import type { Answer } from "./http.ts"
+import { type Schema, undescribed } from "./described.ts"
 import { type Running, start } from "./target.ts"
 
 const requests = Number(process.env["FUZZ_REQUESTS"] ?? 2_000)
 const concurrency = 8
-
-type Schema = Readonly<Record<string, unknown>>
 
 interface Operation {
   readonly method: string
   readonly path: string
   readonly parameters: ReadonlyArray<{ readonly in: string; readonly name: string; readonly schema: Schema }>
   readonly body: Schema | undefined
-  readonly responses: Readonly<Record<string, { readonly content?: { readonly "application/json": { readonly schema: Schema } } }>>
+  readonly responses: Parameters<typeof undescribed>[1]["responses"]
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: a document that is read as it comes
@@ -114,45 +112,6 @@ const requestOf = ({ body, method, parameters, path }: Operation, api: Api): fc.
       ...(content === undefined ? {} : { body: JSON.stringify(content) })
     }
   })
-}
-
-const types: Readonly<Record<string, (value: unknown) => boolean>> = {
-  object: (value) => typeof value === "object" && value !== null && !Array.isArray(value),
-  array: Array.isArray,
-  string: (value) => typeof value === "string",
-  integer: Number.isInteger,
-  boolean: (value) => typeof value === "boolean",
-  null: (value) => value === null
-}
-
-/** Where a value does not fit a schema; enough of JSON Schema for the description. */
-const misfit = (value: unknown, schema: Schema, at = "$"): string | undefined => {
-  const union = (schema["anyOf"] ?? schema["oneOf"]) as ReadonlyArray<Schema> | undefined
-  if (union !== undefined) return union.some((each) => misfit(value, each) === undefined) ? undefined : `${at} fits none`
-  if (Array.isArray(schema["enum"])) return schema["enum"].includes(value) ? undefined : `${at} is ${value}`
-  const names = [schema["type"] ?? []].flat() as unknown as ReadonlyArray<string>
-  if (names.length > 0 && !names.some((name) => types[name]?.(value))) return `${at} is no ${names}`
-  if (types["array"]?.(value)) {
-    return (value as ReadonlyArray<unknown>).map((each, i) => misfit(each, (schema["items"] ?? {}) as Schema, `${at}.${i}`)).find(Boolean)
-  }
-  if (!types["object"]?.(value)) return undefined
-  const object = value as Record<string, unknown>
-  const missing = ((schema["required"] ?? []) as ReadonlyArray<string>).find((name) => !Object.hasOwn(object, name))
-  if (missing !== undefined) return `${at}.${missing} is missing`
-  const properties = (schema["properties"] ?? {}) as Record<string, Schema>
-  return Object.keys(properties)
-    .filter((name) => Object.hasOwn(object, name))
-    .map((name) => misfit(object[name], properties[name]!, `${at}.${name}`))
-    .find(Boolean)
-}
-
-/** What the description does not tell of an answer. */
-const undescribed = ({ json, status }: Answer, operation: Operation, method: string, errorSchema: Schema): string | undefined => {
-  const described = operation.responses[status]
-  if (described === undefined) return `${status} is not described`
-  const schema = described.content?.["application/json"].schema
-  if (method === "HEAD" || schema === undefined) return undefined
-  return misfit(json, schema["$ref"] === undefined ? schema : errorSchema)
 }
 
 describe("any request", () => {

@@ -17,5 +17,5 @@ export const apiGet: Operation<void> = {
     if (!prefersHtml(ask.headers["accept"])) return answer
     return { ...answer, html: apiPage(document), headers: { ...answer.headers, "Content-Security-Policy": pagePolicy } }
   }),
-  doc: { summary: "This description", answers: { 200: Schema.Record(Schema.String, Schema.Unknown) } }
+  doc: { summary: "This description", answers: { 200: Schema.Record(Schema.String, Schema.Unknown) }, textType: "text/html" }
 }

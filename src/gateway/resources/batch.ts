@@ -22,10 +22,10 @@ const optionalParts = {
 }
 const Entry = Schema.Struct({ path: Path, ...optionalParts })
 type Entry = typeof Entry.Type
-const BatchBody = Schema.Struct({
-  defaults: Schema.optionalKey(Schema.Struct({ path: Schema.optionalKey(Path), ...optionalParts })),
-  requests: Schema.Array(Entry)
-})
+const Partial = Schema.Struct({ path: Schema.optionalKey(Path), ...optionalParts })
+const bodyOf = <S extends Schema.Top>(entry: S) => Schema.Struct({ defaults: Schema.optionalKey(Partial), requests: Schema.Array(entry) })
+/** With the defaults in place every entry has a path; as it is sent, the defaults may have it. */
+const BatchBody = bodyOf(Entry)
 
 const BatchAnswer = Schema.Struct({
   responses: Schema.Array(
@@ -132,7 +132,11 @@ export const batchPost: Operation<Input> = {
   }),
   doc: {
     summary: "Several requests in one",
-    body: BatchBody,
+    body: bodyOf(Partial),
+    bodyExample: {
+      defaults: { method: "PUT" },
+      requests: [{ path: "/channels/news/registration" }, { path: "/channels/sport/registration" }]
+    },
     bodyRequired: true,
     answers: { 200: BatchAnswer },
     faults: [400, 413, 415]

@@ -81,6 +81,7 @@ export const broadcastPost: Operation<Input> = {
     summary: "Broadcast to everybody who is registered to a channel",
     parameters: ["broadcast"],
     body: BroadcastBody,
+    bodyExample: { data: { title: "Hello", body: "from Bellcast" } },
     answers: { 202: Acknowledgement },
     faults: [400, 403, 409, 413, 415]
   }

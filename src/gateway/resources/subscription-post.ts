@@ -5,7 +5,7 @@ import type { Fault } from "../faults.ts"
 import type { Operation } from "../operation.ts"
 import { stamp, violated } from "../preconditions.ts"
 import { type PostInput, readPosted, store } from "../subscription-put.ts"
-import { SubscriptionBody, SubscriptionObject, viewOf } from "../subscription-view.ts"
+import { SubscriptionBody, SubscriptionObject, subscriptionExample, viewOf } from "../subscription-view.ts"
 import { changeList } from "../write.ts"
 
 const read = Effect.fnUntraced(function* (call: Call, faults: Array<Fault>) {
@@ -50,6 +50,7 @@ export const subscriptionPost: Operation<PostInput> = {
     summary: "Store a subscription of the caller; one that is stored already is returned as it is",
     parameters: ["preconditions"],
     body: SubscriptionBody,
+    bodyExample: subscriptionExample,
     bodyRequired: true,
     answers: { 200: Schema.Struct({ data: SubscriptionObject }), 201: Schema.Struct({ data: SubscriptionObject }) },
     faults: [400, 406, 409, 412, 413, 415, 429]

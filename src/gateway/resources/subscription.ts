@@ -13,7 +13,15 @@ import type { Operation } from "../operation.ts"
 import { notModified, type Preconditions, readPreconditions, stamp, violated } from "../preconditions.ts"
 import { isId } from "../subscription-id.ts"
 import { type PostInput, readPosted, store } from "../subscription-put.ts"
-import { ListedObject, SubscriptionBody, SubscriptionObject, Tombstone, tombstone, viewOf } from "../subscription-view.ts"
+import {
+  ListedObject,
+  SubscriptionBody,
+  SubscriptionObject,
+  subscriptionExample,
+  Tombstone,
+  tombstone,
+  viewOf
+} from "../subscription-view.ts"
 import { changeList } from "../write.ts"
 
 interface ReadInput {
@@ -93,6 +101,7 @@ export const subscriptionPut: Operation<PostInput> = {
     summary: "Store or replace a subscription of the caller; the id is that of the endpoint",
     parameters: ["preconditions"],
     body: SubscriptionBody,
+    bodyExample: subscriptionExample,
     bodyRequired: true,
     answers: { 200: Schema.Struct({ data: SubscriptionObject }), 201: Schema.Struct({ data: SubscriptionObject }) },
     faults: [400, 406, 409, 412, 413, 415, 429]
