@@ -3,6 +3,7 @@ import { batches } from "./sections/batch.ts"
 import { broadcasts } from "./sections/broadcasts.ts"
 import { channels } from "./sections/channels.ts"
 import { cors } from "./sections/cors.ts"
+import { description } from "./sections/description.ts"
 import { errors } from "./sections/errors.ts"
 import { filtering } from "./sections/filtering.ts"
 import { listing } from "./sections/listing.ts"
@@ -25,5 +26,6 @@ export const sections: ReadonlyArray<readonly [name: string, cases: ReadonlyArra
   ["4.1-4.3 channels", channels],
   ["4.4 broadcasts", broadcasts],
   ["5.1-5.5, 7 the server and its callers", operational],
+  ["5.5 the description", description],
   ["5.6 batches", batches]
 ]

@@ -153,49 +153,6 @@ export const operational: ReadonlyArray<Case> = [
     expected: { status: 200, body: { name: expect.any(String), description: expect.any(String), repository: expect.any(Object) } }
   }),
   define({
-    name: "describes itself to programs",
-    request: { method: "GET", path: "/__api__", as: null },
-    expected: ({ root }) => ({ status: 200, body: { openapi: "3.1.0", servers: [{ url: root }] } }),
-    also: ({ json }) => {
-      expect(Object.keys(json.paths).sort()).toEqual(
-        [
-          "/",
-          "/__api__",
-          "/__heartbeat__",
-          "/__lbheartbeat__",
-          "/__metrics__",
-          "/__version__",
-          "/batch",
-          "/channels/{channel}",
-          "/channels/{channel}/broadcasts/{broadcast}",
-          "/channels/{channel}/registration",
-          "/contribute.json",
-          "/subscriptions",
-          "/subscriptions/{id}",
-          "/vapid-public-key"
-        ].sort()
-      )
-      expect(json.components.schemas.Error.properties.errno.enum).toEqual(
-        expect.arrayContaining([104, 107, 109, 110, 111, 113, 114, 115, 116, 117, 121, 122, 201, 202, 999])
-      )
-    }
-  }),
-  define({
-    name: "describes itself to people, on a page without scripts",
-    request: { method: "GET", path: "/__api__", as: null, headers: { accept: "text/html,application/xhtml+xml,*/*;q=0.8" } },
-    expected: { status: 200, headers: { "Content-Type": "text/html; charset=UTF-8", Vary: /Accept/ } },
-    also: ({ text }) => {
-      expect(text).toMatch(/^<!doctype html>/)
-      expect(text).toMatch(/\/subscriptions/)
-      expect(text).not.toMatch(/<script/)
-    }
-  }),
-  define({
-    name: "describes itself as JSON to who accepts both",
-    request: { method: "GET", path: "/__api__", as: null, headers: { accept: "text/html, application/json" } },
-    expected: { status: 200, body: { openapi: "3.1.0" } }
-  }),
-  define({
     name: "does not take a Host that could not stand in a URL",
     request: { method: "GET", as: null, headers: { host: "evil.example/path?x=<y>" } },
     expected: { status: 200 },
