@@ -94,7 +94,7 @@ describe("the README", () => {
 
   it("names no setting that there is not", () => {
     const known = [...defaults.map(([name]) => name), "BELLCAST_CONFIG", "BELLCAST_TEST_NATS"]
-    for (const [name] of readme.matchAll(/BELLCAST_[A-Z_]*[A-Z]/g)) if (name !== "BELLCAST_LOG") assert.include(known, name)
+    for (const [name] of readme.matchAll(/BELLCAST_[A-Z0-9_]*[A-Z0-9]/g)) if (name !== "BELLCAST_LOG") assert.include(known, name)
   })
 
   it("tells every metric, and no other", () => {
