@@ -14,6 +14,7 @@ interface Operation {
   readonly path: string
   readonly parameters: ReadonlyArray<{ readonly in: string; readonly name: string; readonly schema: Schema }>
   readonly body: Schema | undefined
+  readonly example: unknown
   readonly responses: Parameters<typeof undescribed>[1]["responses"]
 }
 
@@ -29,6 +30,7 @@ const operationsOf = (document: Loose): ReadonlyArray<Operation> =>
         path,
         parameters: [...(item["parameters"] ?? []), ...(operation.parameters ?? [])],
         body: operation.requestBody?.content["application/json"].schema,
+        example: operation.requestBody?.content["application/json"].example,
         responses: operation.responses
       }))
   )
@@ -65,9 +67,12 @@ const sound = (schema: Schema): fc.Arbitrary<unknown> => {
   }
 }
 
-/** Now and then something else altogether. */
-const mostly = (schema: Schema): fc.Arbitrary<unknown> =>
-  fc.oneof({ arbitrary: sound(schema), weight: 9 }, { arbitrary: anything, weight: 1 })
+/** Often an example, so that requests meet each other's objects; now and then something else altogether. */
+const mostly = (schema: Schema, examples = (schema["examples"] ?? []) as ReadonlyArray<unknown>): fc.Arbitrary<unknown> =>
+  fc.oneof({ arbitrary: sound(schema), weight: 9 }, ...examples.map((example) => ({ arbitrary: fc.constant(example), weight: 30 })), {
+    arbitrary: anything,
+    weight: 1
+  })
 
 const subscription = (pushOrigin: string) =>
   fc.record({
@@ -82,19 +87,19 @@ const textOf = (value: unknown): string => (typeof value === "string" ? value : 
 const headerText = (value: unknown): string => textOf(value).replace(/[^\x20-\x7e]/g, "")
 const segment = (value: unknown): string => encodeURIComponent(textOf(value).toWellFormed()) || "x"
 
-const requestOf = ({ body, method, parameters, path }: Operation, api: Api): fc.Arbitrary<Request> => {
+const requestOf = ({ body, example, method, parameters, path }: Operation, api: Api): fc.Arbitrary<Request> => {
   const arbitraryOf = (chosen: Operation["parameters"]) =>
     fc.record(Object.fromEntries(chosen.map(({ in: place, name, schema }) => [`${place} ${name}`, mostly(schema)])))
   const optional = parameters.filter((parameter) => parameter.in !== "path")
   const required = parameters.filter((parameter) => parameter.in === "path")
-  // A few at a time: among many, one is wrong nearly always.
+  // A few at a time, or none: among many, one is wrong nearly always.
   const given = fc
-    .subarray([...optional], { maxLength: Math.min(2, optional.length) })
+    .oneof(fc.constant([]), fc.subarray([...optional], { maxLength: Math.min(2, optional.length) }))
     .chain((chosen) => arbitraryOf([...required, ...chosen]))
   const bodies =
     body === undefined
       ? fc.constant(undefined)
-      : fc.oneof(mostly(body), path.startsWith("/subscriptions") ? subscription(api.target.pushOrigin) : mostly(body))
+      : fc.oneof(mostly(body, [example]), path === "/subscriptions" ? subscription(api.target.pushOrigin) : mostly(body))
   const callers = fc.constantFrom<string | null>(api.me, api.me, api.target.publisher, null)
   return fc.tuple(given, bodies, callers, fc.boolean()).map(([values, content, as, head]) => {
     const of = (place: string) =>
@@ -145,6 +150,8 @@ describe("any request", () => {
       "POST /subscriptions 201",
       "GET /subscriptions 200",
       "DELETE /subscriptions 200",
+      "PUT /subscriptions/{id} 201",
+      "GET /channels/{channel} 200",
       "POST /batch 200",
       "POST /channels/{channel} 202"
     ]) {
