@@ -58,13 +58,13 @@ const answerRow = ([status, { description, headers = {} }]: readonly [string, An
   return [`<code>${html(status)}</code>`, `${html(description)}${names === "" ? "" : ` <i>with ${names}</i>`}`] as const
 }
 
-/** The same request as a line for a shell. No example holds a single quote. */
+/** The same request as a line for a shell. No example holds a single quote; a batch needs nobody, but its entries do. */
 const curl = (rootUrl: string, { method, operation, parameters, path }: Entry): string => {
   const filled = parameters.reduce((text, { name, schema }) => text.replace(`{${name}}`, schema.examples?.[0] ?? name), path)
   const example = operation.requestBody?.content["application/json"].example
   return [
     "curl",
-    ...(operation.security === undefined ? [] : ["-u user:password"]),
+    ...(operation.security === undefined && example === undefined ? [] : ["-u user:password"]),
     ...(method === "get" || (method === "post" && example !== undefined) ? [] : [`-X ${method.toUpperCase()}`]),
     ...(example === undefined ? [] : ["-H 'Content-Type: application/json'", `-d '${JSON.stringify(example)}'`]),
     `${rootUrl}${filled}`

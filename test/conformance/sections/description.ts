@@ -57,6 +57,8 @@ export const description: ReadonlyArray<Case> = [
       expect(text).toMatch(/^<!doctype html>/)
       for (const [id] of operationsOf(described)) expect(text).toContain(`<a href="#${id}">`)
       expect(text).toContain(`curl -u user:password -X PUT ${root}/channels/news/registration</pre>`)
+      expect(text).toContain(`curl ${root}/vapid-public-key</pre>`)
+      expect(text).toContain("<pre>curl -u user:password -H 'Content-Type: application/json' -d '{&quot;defaults&quot;")
       expect(text).toContain(`-d '{&quot;data&quot;:{&quot;title&quot;:&quot;Hello&quot;`)
       expect(text).not.toMatch(/<script|undefined|\[object/)
       // Its style sheet is the one that its policy lets in.
