@@ -20,14 +20,18 @@ export const secretEnvironment = {
 /** A settings file is read from a folder that a test made, never from a developer's own. */
 export const settingsFile = (cwd: string | undefined) => ({ BELLCAST_CONFIG: cwd === undefined ? devNull : "" })
 
-/** A port that was free a moment ago. */
+/** A port that was free a moment ago, below those that the system gives to outgoing connections (32768 and up), which would take it meanwhile. */
 export const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, "127.0.0.1")
-  await once(server, "listening")
-  const { port } = server.address() as { port: number }
-  server.close()
-  await once(server, "close")
-  return port
+  while (true) {
+    const port = 10_000 + Math.floor(Math.random() * 20_000)
+    const server = createServer().listen(port, "127.0.0.1")
+    const free = await once(server, "listening").then(
+      () => true,
+      () => false
+    )
+    server.close()
+    if (free) return port
+  }
 }
 
 export interface Service extends AsyncDisposable {
