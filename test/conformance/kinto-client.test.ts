@@ -1,0 +1,73 @@
+// A client of the protocol that others wrote, Kinto's own for JavaScript, works unchanged: settings, batches, pages, errors, backing off.
+import { EventEmitter } from "node:events"
+import { createRequire } from "node:module"
+import type KintoClient from "kinto-http"
+import { describe, expect, it } from "vitest"
+import { startNats } from "../support/nats.ts"
+import { Api, basic, type StoredObject } from "./api.ts"
+import { startOwn, targetOf, targetUrl } from "./target.ts"
+
+// The build for browsers: the one for Node asks for stand-ins for fetch, atob and FormData, which Node has.
+const Kinto: typeof KintoClient.default = createRequire(import.meta.url)("kinto-http/dist/kinto-http.min.js")
+
+const failure = (promise: Promise<unknown>) =>
+  promise.then(
+    () => {
+      throw new Error("it did not fail")
+    },
+    (error: Error) => error
+  )
+
+describe.skipIf(targetUrl !== undefined)("kinto-http", () => {
+  it("reads the root, batches, follows pages, tells errors and when to come back", { timeout: 60_000 }, async () => {
+    const nats = await startNats()
+    await using service = await startOwn(nats.url, { env: { BELLCAST_BACKOFF: "7" } })
+    const api = new Api(targetOf(`http://127.0.0.1:${service.port}`))
+    await api.stored("first")
+    const headers = { Authorization: basic(api.me) }
+    const events = new EventEmitter()
+    const client = new Kinto(api.root, { events, headers, retry: 0 })
+
+    const { settings, user, capabilities, http_api_version } = await client.fetchServerInfo()
+    expect(settings).toMatchObject({ batch_max_requests: 25, readonly: false })
+    expect([http_api_version, user?.id, typeof capabilities]).toEqual(["1.0", api.userId(), "object"])
+    expect(client.backoff).toBeGreaterThan(5_000)
+
+    // More than one batch holds: the client cuts them by the setting it read.
+    const answers = await client.batch((batch: KintoClient.default) => {
+      for (let i = 0; i < 30; i++) {
+        batch.execute({ method: "POST", path: "/subscriptions", headers: {}, body: { data: api.subscription(`n${i}`) } })
+      }
+    })
+    expect((answers as ReadonlyArray<{ status: number }>).map(({ status }) => status)).toEqual(Array(30).fill(201))
+
+    const all = await client.paginatedList<StoredObject>("/subscriptions", { limit: 7, pages: 99 }, { headers })
+    expect([all.data.length, new Set(all.data.map(({ id }) => id)).size, all.hasNextPage]).toEqual([31, 31, false])
+    const page = await client.paginatedList<StoredObject>("/subscriptions", { limit: 20, sort: "last_modified" }, { headers })
+    expect([page.data.length, page.hasNextPage, page.last_modified]).toEqual([20, true, all.last_modified])
+    expect((await page.next()).data.length).toBe(11)
+    await api.stored("late")
+    const since = await client.paginatedList<StoredObject>("/subscriptions", { since: `"${all.last_modified}"` }, { headers })
+    expect(since.data.map(({ endpoint }) => endpoint)).toEqual([api.subscription("late").endpoint])
+
+    const [one] = all.data
+    const path = `/subscriptions/${one?.id}`
+    const stale = { ...headers, "If-Match": '"1"' }
+    expect(await failure(client.execute({ method: "DELETE", path, headers: stale }))).toMatchObject({
+      response: { status: 412 },
+      data: { errno: 114 }
+    })
+    const unknown = { method: "GET", path: `/subscriptions/${"0".repeat(64)}`, headers } as const
+    expect(await failure(client.execute(unknown))).toMatchObject({ response: { status: 404 }, data: { errno: 110 } })
+    const anonymous = { method: "GET", path: "/subscriptions", headers: {} } as const
+    expect(await failure(client.execute(anonymous))).toMatchObject({ response: { status: 401 }, data: { errno: 104 } })
+
+    const after = new Promise<number>((resolve) => events.once("retry-after", resolve))
+    await nats[Symbol.asyncDispose]()
+    expect(await failure(client.execute({ method: "GET", path, headers }))).toMatchObject({
+      response: { status: 503 },
+      data: { errno: 201 }
+    })
+    expect((await after) - Date.now()).toBeGreaterThan(0)
+  })
+})
