@@ -1,6 +1,8 @@
 // Every setting: its name, unit, default and reason. Read once, at start, from BELLCAST_<NAME> or the file; those of HTTP are in gateway/settings.ts.
 import { Config, Context, Layer, Schema } from "effect"
 import { everySetting, type Values } from "#settings/every-setting.ts"
+import { log } from "#streams/log.ts"
+import { work } from "#streams/work.ts"
 
 export const roles = ["gateway", "projection", "fanout", "delivery", "tally"] as const
 export type Role = (typeof roles)[number]
@@ -39,6 +41,10 @@ export const settings = {
   natsCreds: Config.option(Config.String("BELLCAST_NATS_CREDS")),
   /** Copies of every stream. 3 in production: what 202 promised then survives the loss of a server. */
   replicas: within("BELLCAST_REPLICAS", 1, 5).pipe(withDefault(1)),
+  /** Bytes of the stream of commands, kept for ever: 4 GiB are about 6 million. Full means refused. At least room for a few of the largest. */
+  logBytesMax: within("BELLCAST_LOG_BYTES_MAX", 65_536, 2 ** 50).pipe(withDefault(log.maxBytes)),
+  /** Bytes of the stream of jobs and outcomes. Full means that deliveries wait. */
+  workBytesMax: within("BELLCAST_WORK_BYTES_MAX", 65_536, 2 ** 50).pipe(withDefault(work.maxBytes)),
 
   host: Config.String("BELLCAST_HOST").pipe(withDefault("127.0.0.1")),
   port: Config.Port("BELLCAST_PORT").pipe(withDefault(9999)),

@@ -9,11 +9,13 @@ import { fanoutLayer } from "#fanout/planner.ts"
 import { gatewayLayer } from "#gateway/serve.ts"
 import { VapidPublicKeys } from "#gateway/vapid-public-keys.ts"
 import { Identity } from "#identity/identity.ts"
+import { fullnessLayer } from "#log/fullness.ts"
 import { logLayer } from "#log/layer.ts"
 import { hostsOf } from "#log/nats.ts"
 import { provision } from "#log/provision.ts"
 import { projectionLayer } from "#projection/projector.ts"
 import { sourceLayer } from "#settings/source.ts"
+import { streams } from "#streams/index.ts"
 import { tallyLayer } from "#tally/tally.ts"
 import { loggerLayer } from "#telemetry/logger.ts"
 import { checkSettings } from "./check-settings.ts"
@@ -70,7 +72,12 @@ const service = Layer.unwrap(
     return ready.pipe(
       Layer.provideMerge(Layer.mergeAll(stages[0]!, ...stages.slice(1))),
       Layer.provide(Layer.effectDiscard(keysChecked)),
-      Layer.provide(Layer.effectDiscard(provision(settings.replicas))),
+      Layer.provide(fullnessLayer),
+      Layer.provide(
+        Layer.effectDiscard(
+          provision(settings.replicas, { [streams.log.name]: settings.logBytesMax, [streams.work.name]: settings.workBytesMax })
+        )
+      ),
       Layer.provide(logLayer({ url, credsFile: Option.getOrUndefined(settings.natsCreds), name: `bellcast ${settings.roles.join(",")}` })),
       // From here on the secret is known, wherever it came from.
       Layer.provide(Layer.succeed(Settings, { ...settings, useridHmacSecret: Option.some(secrets.useridHmacSecret) }))

@@ -22,7 +22,12 @@ export interface Waiting {
 export interface Snapshot {
   readonly waiting: ReadonlyArray<Waiting>
   /** Messages ever appended, by stream. */
-  readonly appended: ReadonlyArray<{ readonly stream: string; readonly messages: number }>
+  readonly appended: ReadonlyArray<{
+    readonly stream: string
+    readonly messages: number
+    readonly bytes: number
+    readonly bytesMax: number
+  }>
 }
 
 export class Backlog extends Context.Service<
@@ -54,7 +59,7 @@ export class Backlog extends Context.Service<
       const appendedTo = (stream: string) =>
         Effect.map(
           asked(() => jsm.streams.info(stream)),
-          ({ state }) => ({ stream, messages: state.last_seq })
+          ({ config, state }) => ({ stream, messages: state.last_seq, bytes: state.bytes, bytesMax: config.max_bytes })
         )
 
       const each: ReadonlyArray<StreamSpec> = Object.values(streams)

@@ -50,12 +50,16 @@ const bucketConfig = (spec: BucketSpec, replicas: number) => ({
   num_replicas: replicas
 })
 
-const ensureStream = async (jsm: JetStreamManager, config: Partial<StreamConfig> & { name: string }) => {
+const ensureStream = async (
+  jsm: JetStreamManager,
+  config: Partial<StreamConfig> & { name: string },
+  changes: Partial<StreamConfig> = config
+) => {
   try {
     await jsm.streams.add(config)
   } catch (error) {
     if (!(error instanceof JetStreamApiError && error.code === nameInUse)) throw error
-    await jsm.streams.update(config.name, config)
+    await jsm.streams.update(config.name, changes)
   }
 }
 
@@ -87,13 +91,19 @@ const ensureBucket = async (jsm: JetStreamManager, nats: Nats["Service"], bucket
     })
 }
 
-/** Creates or updates every stream, consumer and bucket. Safe to run from several processes at once. */
-export const provision = Effect.fnUntraced(function* (replicas: number) {
+/**
+ * Creates or updates every stream, consumer and bucket. Safe to run from several processes at once. `bytesMax` by stream; one that is not
+ * named keeps the size it has, or starts with that of its declaration.
+ */
+export const provision = Effect.fnUntraced(function* (replicas: number, bytesMax: Readonly<Record<string, number>> = {}) {
   const nats = yield* Nats
   yield* Effect.tryPromise({
     try: async () => {
       for (const stream of topology.streams) {
-        await ensureStream(nats.jsm, streamConfig(stream, replicas))
+        const config = streamConfig(stream, replicas)
+        const sized = { ...config, max_bytes: bytesMax[stream.name] ?? config.max_bytes }
+        const { max_bytes: _, ...unsized } = config
+        await ensureStream(nats.jsm, sized, bytesMax[stream.name] === undefined ? unsized : sized)
         await Promise.all(Object.values<ConsumerSpec>(stream.consumers).map((consumer) => ensureConsumer(nats.jsm, stream.name, consumer)))
       }
       await Promise.all((Object.keys(buckets) as Array<BucketName>).map((bucket) => ensureBucket(nats.jsm, nats, bucket, replicas)))

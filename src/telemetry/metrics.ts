@@ -52,6 +52,10 @@ const appended = Metric.counter("bellcast_stream_messages_total", {
   description: "Messages ever appended to a stream. Of the whole service",
   incremental: true
 })
+const streamBytes = Metric.gauge("bellcast_stream_bytes", { description: "Bytes a stream holds. Of the whole service" })
+const streamBytesMax = Metric.gauge("bellcast_stream_bytes_max", {
+  description: "Bytes a stream may hold; full, it refuses. Of the whole service"
+})
 const requests = Metric.counter("bellcast_http_requests_total", {
   description: "HTTP requests by method, endpoint and status; those inside a batch count one by one as well",
   incremental: true
@@ -155,20 +159,28 @@ export const makeStrikeMetrics = Effect.gen(function* () {
 export interface BacklogState {
   readonly oldestPushSeconds: number
   readonly jobs: ReadonlyArray<{ readonly consumer: string; readonly messages: number }>
-  readonly appended: ReadonlyArray<{ readonly stream: string; readonly messages: number }>
+  readonly appended: ReadonlyArray<{
+    readonly stream: string
+    readonly messages: number
+    readonly bytes: number
+    readonly bytesMax: number
+  }>
 }
 
 /** What waits, by the last look; what is not known any more is no number. */
 export const makeBacklogMetrics = () => {
   const context = Context.empty()
   const [showJobs, countAppended] = [series(pendingJobs, context), series(appended, context)]
+  const [showBytes, showBytesMax] = [series(streamBytes, context), series(streamBytesMax, context)]
   const last: { jobs: BacklogState["jobs"]; appended: Map<string, number> } = { jobs: [], appended: new Map() }
   return {
     show: (state: BacklogState): void => {
       last.jobs = state.jobs
       oldestPush.updateUnsafe(state.oldestPushSeconds, context)
       for (const { consumer, messages } of state.jobs) showJobs({ consumer }, messages)
-      for (const { messages, stream } of state.appended) {
+      for (const { bytes, bytesMax, messages, stream } of state.appended) {
+        showBytes({ stream }, bytes)
+        showBytesMax({ stream }, bytesMax)
         // A counter that starts anew is one that fell to zero: so is a stream that was.
         countAppended({ stream }, Math.max(0, messages - (last.appended.get(stream) ?? 0)))
         last.appended.set(stream, messages)
@@ -177,6 +189,7 @@ export const makeBacklogMetrics = () => {
     unknown: (): void => {
       oldestPush.updateUnsafe(Number.NaN, context)
       for (const { consumer } of last.jobs) showJobs({ consumer }, Number.NaN)
+      for (const stream of last.appended.keys()) showBytes({ stream }, Number.NaN)
     }
   }
 }

@@ -1,0 +1,48 @@
+// A stream that fills up is told of in time, and its size is a setting that holds from the next start.
+import { jetstreamManager } from "@nats-io/jetstream"
+import { connect } from "@nats-io/transport-node"
+import { assert, it } from "vitest"
+import { call, join, until } from "../support/client.ts"
+import { startNats } from "../support/nats.ts"
+import { startPushService } from "../support/push-service.ts"
+import { startService } from "../support/service.ts"
+
+const limited = (bytes: number) => ({ BELLCAST_LOG_BYTES_MAX: String(bytes), BELLCAST_WORK_BYTES_MAX: "1000000" })
+
+it("tells that a stream fills up, and takes another limit at the next start", { timeout: 60_000 }, async () => {
+  await using nats = await startNats()
+  await using push = await startPushService()
+  const first = await startService({ natsUrl: nats.url, env: limited(1_000_000) })
+  await join(
+    [first.url],
+    "news",
+    Array.from({ length: 120 }, () => push.subscribe().subscription)
+  )
+  const nc = await connect({ servers: nats.url })
+  const jsm = await jetstreamManager(nc)
+  const { config, state } = await jsm.streams.info("BELLCAST_LOG")
+  await nc.close()
+  assert.equal(config.max_bytes, 1_000_000)
+  assert.notInclude(first.output(), "% full")
+  await first.stop()
+
+  for (const [share, level, words] of [
+    [0.8, 40, "more than 70 % full"],
+    [0.95, 50, "more than 90 % full"]
+  ] as const) {
+    const bytesMax = Math.floor(state.bytes / share)
+    const service = await startService({ natsUrl: nats.url, env: limited(bytesMax) })
+    const output = await until(
+      async () => service.output(),
+      (text) => text.includes("% full")
+    )
+    const lines = output.split("\n").filter((line) => line.includes("% full"))
+    assert.lengthOf(lines, 1)
+    assert.include(lines[0], words)
+    assert.deepInclude(JSON.parse(lines[0]!), { level, stream: "BELLCAST_LOG", bytesMax })
+    const { body } = await call(service.url, "GET", "/__metrics__")
+    assert.include(body, `bellcast_stream_bytes_max{stream="BELLCAST_LOG"} ${bytesMax}`)
+    assert.match(body, /^bellcast_stream_bytes\{stream="BELLCAST_LOG"\} [1-9]/mu)
+    await service.stop()
+  }
+})
