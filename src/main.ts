@@ -92,6 +92,9 @@ const logger = Layer.unwrap(
   )
 )
 
+/** Whoever reads what we print may leave (`| head`): that ends no service. */
+for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {})
+
 /** Pushes in hand end within their own time-outs; but nothing may keep a process that was told to stop for longer. */
 const stopMillisMax = 25_000
 for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => setTimeout(() => process.exit(1), stopMillisMax).unref())
