@@ -69,10 +69,7 @@ export class Backlog extends Context.Service<
             each.flatMap(({ consumers, name }) => Object.values(consumers).map((spec) => waitingOf(name, spec))),
             { concurrency: "unbounded" }
           ),
-          appended: Effect.all(
-            each.map(({ name }) => appendedTo(name)),
-            { concurrency: "unbounded" }
-          )
+          appended: Effect.forEach(each, ({ name }) => appendedTo(name), { concurrency: "unbounded" })
         },
         { concurrency: "unbounded" }
       ).pipe(Effect.timeout(timeoutMillis), Effect.mapError(unavailable), Effect.cachedWithTTL(heldMillis))

@@ -52,7 +52,7 @@ export const namesOf = (table: Table): ReadonlyArray<string> => {
   const names = new Set<string>()
   const nothing = ConfigProvider.make((path) => {
     names.add(String(path[0]))
-    return Effect.succeed(undefined)
+    return Effect.void as Effect.Effect<undefined>
   })
   for (const config of Object.values(table)) Effect.runSync(Effect.result(config.parse(nothing)))
   return [...names]
