@@ -46,7 +46,10 @@ export class Buckets extends Context.Service<
       filters: ReadonlyArray<string>,
       floor: number
     ) => Effect.Effect<ReadonlyArray<Entry> | undefined, LogUnavailable>
-    /** Tells the key of every change after revision `after`, in order, none left out. Ends only when the bucket cannot be followed. */
+    /**
+     * Tells the key of every change after revision `after`, in order, none left out. Ends when the bucket cannot be followed without a gap: also
+     * when the client had to begin anew, as it does not tell whether the bucket is still the same.
+     */
     readonly changes: (
       bucket: BucketName,
       after: number,
@@ -105,7 +108,10 @@ export class Buckets extends Context.Service<
           const inbox = createInbox()
           const fail = (cause: unknown) => resume(Effect.fail(new LogUnavailable({ operation: `read ${bucket}`, cause })))
           const answer = (error: Error | null, msg: Msg) => {
-            if (error !== null) return fail(error)
+            if (error !== null) {
+              sub.unsubscribe()
+              return fail(error)
+            }
             const status = msg.headers?.code ?? 0
             if (status === 0) {
               const key = (msg.headers?.get("Nats-Subject") ?? "").slice(prefix.length)
@@ -156,8 +162,17 @@ export class Buckets extends Context.Service<
           (messages) =>
             Effect.tryPromise({
               try: async () => {
+                let why = "the stream ended"
+                const watch = async () => {
+                  for await (const { type } of messages.status()) {
+                    if (!["ordered_consumer_recreated", "stream_not_found"].includes(type)) continue
+                    why = type
+                    messages.stop()
+                  }
+                }
+                watch().catch(() => {})
                 for await (const msg of messages) changed(msg.subject.slice(subject.length), msg.seq)
-                throw new Error("the stream ended")
+                throw new Error(why)
               },
               catch: failed
             }),

@@ -66,7 +66,11 @@ export const makeRemembered = Effect.fnUntraced(function* <A>(bucket: BucketName
 
   const follow = Effect.gen(function* () {
     seen = yield* buckets.revision(bucket)
+    // Whoever was reading when the last run failed may have put something here since.
+    known.clear()
+    items = 0
     return yield* buckets.changes(bucket, seen, (key, revision) => {
+      if (revision <= seen) throw new Error("revisions go back: the bucket was made anew")
       for (const filter of filtersOver(key)) forget(filter)
       seen = revision
     })
