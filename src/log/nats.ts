@@ -8,6 +8,8 @@ import { makeRequests, type Requests } from "./request.ts"
 
 /** nats-server 2.14: older ones ignore the settings we depend on without a word (per-message TTL, consumer pinning). */
 const apiLevelMin = 4
+/** nats-server's default. A user's subscriptions are one message in a bucket. */
+const payloadBytesMin = 1024 ** 2
 
 export interface NatsOptions {
   /** Comma-separated; user and password may stand in the URL. */
@@ -74,6 +76,9 @@ export class Nats extends Context.Service<
             const level = (api as { level?: number }).level ?? 0
             if (level < apiLevelMin)
               throw new Error(`nats-server ${nc.info?.version} is too old: JetStream API level ${level}, needed ${apiLevelMin} (2.14)`)
+            const { max_payload: bytesMax = 0 } = nc.info ?? {}
+            if (bytesMax < payloadBytesMin)
+              throw new Error(`nats-server takes ${bytesMax} bytes in a message: max_payload must be ${payloadBytesMin} or more`)
             return jsm
           },
           catch: (cause) => new LogUnavailable({ operation: "JetStream", cause })
