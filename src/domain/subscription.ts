@@ -1,6 +1,14 @@
 // A user's subscriptions: the commands LOG keeps, the list they fold into, and who may change it how. Pure.
 import { Schema } from "effect"
-import type { Strikes, SubscriptionCleared, SubscriptionStruck, SubscriptionSuspended, Suspension } from "./strike.ts"
+import {
+  type Strikes,
+  type SubscriptionCleared,
+  type SubscriptionStruck,
+  type SubscriptionSuspended,
+  type Suspension,
+  strikesMax,
+  suspendsAtOnce
+} from "./strike.ts"
 import { Timestamp } from "./timestamp.ts"
 
 /** What a browser hands out (PushSubscription.toJSON), with whatever else the client stored beside it. */
@@ -65,7 +73,7 @@ export type SubscriptionCommand =
 export interface StoredSubscription {
   readonly data: SubscriptionData
   readonly vapidKey?: string
-  /** Sequence of the command that stored it. */
+  /** Sequence of the command that stored it: the first one with these keys. */
   readonly seq: number
   readonly lastModified: number
   /** What is held against it; gone with the next push that arrives, or when it is stored again. Clients do not see it. */
@@ -158,13 +166,22 @@ export const foldList = (
 export const evolveList = (list: SubscriptionList, command: SubscriptionCommand, seq: number): SubscriptionList =>
   foldList(list, command, seq).list
 
+const isSameBrowser = (former: StoredSubscription, { data, vapidKey }: SubscriptionPut): boolean =>
+  former.data.endpoint === data.endpoint &&
+  former.data.keys.auth === data.keys.auth &&
+  former.data.keys.p256dh === data.keys.p256dh &&
+  former.vapidKey === vapidKey
+
 const evolve = (list: SubscriptionList, command: SubscriptionCommand, seq: number): SubscriptionList => {
   if (seq <= list.seq) return list
   const next = { ...list, seq }
   switch (command.type) {
     case "subscription.put/1": {
       const { data, id, lastModified, vapidKey } = command
-      const stored: StoredSubscription = { data, ...(vapidKey === undefined ? {} : { vapidKey }), seq, lastModified }
+      const former = list.subscriptions[id]
+      // Stored again as it was: what waits to be sent to it goes on.
+      const since = former !== undefined && isSameBrowser(former, command) ? former.seq : seq
+      const stored: StoredSubscription = { data, ...(vapidKey === undefined ? {} : { vapidKey }), seq: since, lastModified }
       return {
         ...next,
         lastModified: Math.max(list.lastModified, lastModified),
@@ -190,7 +207,12 @@ const evolve = (list: SubscriptionList, command: SubscriptionCommand, seq: numbe
         return { ...stored, strikes: { count: strike, cause, firstAt: stored.strikes?.firstAt ?? at, lastAt: at } }
       })
     case "subscription.suspended/1":
-      return replace(next, command, ({ strikes: _, ...stored }) => ({ suspended: { cause: command.cause, at: command.at }, ...stored }))
+      return replace(next, command, ({ strikes, ...stored }) => {
+        // It was reached after this was seen, and cleared.
+        if (!suspendsAtOnce(command.cause) && (strikes?.count ?? 0) < strikesMax - 1)
+          return { ...stored, ...(strikes === undefined ? {} : { strikes }) }
+        return { suspended: { cause: command.cause, at: command.at }, ...stored }
+      })
     case "subscription.cleared/1":
       return replace(next, command, ({ strikes: _, suspended: __, ...stored }) => stored)
   }

@@ -166,21 +166,30 @@ describe("what is held against a subscription", () => {
   })
 
   it("ends in its suspension, the first of which stays, and in nothing more", () => {
-    const list = given(put("a", 100), struck("a", 1, 1, 200), suspended("a", 1, 300)).when(suspended("a", 1, 400))
+    const list = given(put("a", 100), struck("a", 1, 1, 200), struck("a", 1, 2, 250), suspended("a", 1, 300)).when(suspended("a", 1, 400))
     const expected = { data: data("a"), seq: 1, lastModified: 100, suspended: { cause: "unknown-host", at: 300 } }
     assert.deepStrictEqual(list.subscriptions["a"], expected)
-    assert.deepStrictEqual(evolveList(list, struck("a", 1, 1, 500), 5).subscriptions["a"], expected)
+    assert.deepStrictEqual(evolveList(list, struck("a", 1, 1, 500), 6).subscriptions["a"], expected)
     assert.strictEqual(list.lastModified, 100)
   })
 
   it("is forgotten when it is cleared or put again, and not for another generation", () => {
-    const held = given(put("a", 100), struck("a", 1, 1, 200), suspended("a", 1, 300))
+    const twice = [put("a", 100), struck("a", 1, 1, 200), struck("a", 1, 2, 250)] as const
+    const held = given(...twice, suspended("a", 1, 300))
     assert.deepStrictEqual(held.when(cleared("a", 1)).subscriptions, given(put("a", 100)).before.subscriptions)
-    assert.deepStrictEqual(held.when(put("a", 102)).subscriptions["a"], { data: data("a"), seq: 4, lastModified: 102 })
+    assert.deepStrictEqual(held.when(put("a", 102)).subscriptions["a"], { data: data("a"), seq: 1, lastModified: 102 })
+    const cleanAgain = given(...twice, cleared("a", 1))
+    assert.deepStrictEqual(cleanAgain.when(suspended("a", 1, 300)).subscriptions, cleanAgain.before.subscriptions)
     assert.isDefined(held.when(cleared("a", 2)).subscriptions["a"]?.suspended)
-    const again = given(put("a", 100), put("a", 101))
+    const again = given(put("a", 100), put("a", 101, { vapidKey: "another" }))
     for (const command of [struck("a", 1, 1, 200), suspended("a", 1, 200)])
       assert.deepStrictEqual(again.when(command).subscriptions, again.before.subscriptions)
+  })
+
+  it("of a subscription stored again as it was is still what pushes are waiting for; with another key it is another one", () => {
+    const list = given(put("a", 100))
+    assert.strictEqual(list.when(put("a", 101)).subscriptions["a"]?.seq, 1)
+    assert.strictEqual(list.when(put("a", 101, { vapidKey: "another" })).subscriptions["a"]?.seq, 2)
   })
 
   it("of one that is gone is nothing", () => {
