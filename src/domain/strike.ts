@@ -22,7 +22,7 @@ const evidence = {
 export const SubscriptionStruck = Schema.Struct({ ...evidence, strike: Schema.Int })
 export type SubscriptionStruck = typeof SubscriptionStruck.Type
 
-/** The last of three strikes, or an address that must not be called: nothing is sent to it any more. */
+/** The last of three strikes, or an endpoint that the settings forbid: nothing is sent to it any more. */
 export const SubscriptionSuspended = Schema.Struct(evidence)
 export type SubscriptionSuspended = typeof SubscriptionSuspended.Type
 
@@ -56,7 +56,7 @@ export const strikeOf = ({ fate, reason }: Pick<PushResult, "fate" | "reason">):
 }
 
 /** Where nothing may be sent there is nothing to wait for. */
-const atOnce = ["address-not-allowed", "endpoint-not-allowed"]
+export const suspendsAtOnce = (cause: string): boolean => cause === "endpoint-not-allowed"
 
 /**
  * What evidence at `now` leads to: the next strike, suspension, or nothing, as the last strike is less than `intervalMillis` old. With 8 hours
@@ -68,7 +68,7 @@ export const strike = (
   now: number,
   intervalMillis: number
 ): number | "suspend" | undefined => {
-  if (atOnce.includes(cause)) return "suspend"
+  if (suspendsAtOnce(cause)) return "suspend"
   if (strikes === undefined) return 1
   if (now - strikes.lastAt < intervalMillis) return undefined
   const isLast = strikes.count + 1 >= strikesMax && now - strikes.firstAt > strikesMax * intervalMillis

@@ -152,7 +152,7 @@ describe("a push service", () => {
 
   it("on this machine is not asked without the setting for it", async () => {
     await using server = await startServer((socket) => socket.write("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"))
-    assert.deepStrictEqual(judged((await post(server.origin, 1, {}))[0]), { class: "dead", reason: "address-not-allowed" })
+    assert.deepStrictEqual(judged((await post(server.origin, 1, {}))[0]), { class: "retry", reason: "address-not-allowed" })
     assert.strictEqual(server.connections(), 0)
   })
 })

@@ -111,7 +111,7 @@ const failures: ReadonlyArray<readonly [code: string, expected: OutcomeClass, re
   ["UNKNOWN", "retry", "network"],
   ["ERR_CRYPTO_ECDH_INVALID_PUBLIC_KEY", "gone", "invalid-key"],
   ["ENDPOINT_NOT_ALLOWED", "dead", "endpoint-not-allowed"],
-  ["ADDRESS_NOT_ALLOWED", "dead", "address-not-allowed"]
+  ["ADDRESS_NOT_ALLOWED", "retry", "address-not-allowed"]
 ]
 
 describe("an answer of a push service", () => {

@@ -15,7 +15,7 @@ describe("a lane", () => {
   const throttled: Classified = { class: "retry", reason: "throttled", retryAfterMillis: 30_000 }
   const laneOf = () =>
     makeLane("https://push.example.com:8443", "k1", { connectionsPerOrigin: 8, breakerOpenMillis: minute, retryBaseMillis: 10_000 })
-  const push = (i: number, acceptedAt = now, sentAt = now) => ({ subscription: `user${i}.id`, acceptedAt, sentAt })
+  const push = (i: number, acceptedAt = now, sentAt = now, storedAt = 0) => ({ subscription: `user${i}.id`, acceptedAt, storedAt, sentAt })
 
   it("holds the 50th of nothing but gone answers back for a minute, later for a quarter of the broadcast's age, at most 15 minutes", () => {
     const lane = laneOf()
@@ -31,10 +31,12 @@ describe("a lane", () => {
 
   it("takes a mismatch for the subscription's with a proof, for ours without", () => {
     const lane = laneOf()
-    assert.isTrue(lane.doubtsToken(mismatch, now))
+    assert.isTrue(lane.doubtsToken(mismatch, 0, now))
     lane.judge(accepted, push(0), 201, now)
-    assert.isFalse(lane.doubtsToken(mismatch, now))
+    assert.isFalse(lane.doubtsToken(mismatch, 0, now))
     assert.deepEqual(lane.judge(mismatch, push(1), 403, now).judged, { class: "gone", reason: "key-mismatch" })
+    const ofToday = push(2, now, now, now - 60 * minute)
+    assert.deepEqual(lane.judge(mismatch, ofToday, 403, now).judged, mismatch, "made with a key that this process may not have yet")
     const other = laneOf()
     assert.deepEqual(other.judge(mismatch, push(1), 403, now).judged, { class: "held", reason: "key-mismatch", until: now + minute })
   })
@@ -93,7 +95,9 @@ describe("a lane without answers", () => {
   const laneOf = () =>
     makeLane("https://push.example.com", "k1", { connectionsPerOrigin: 8, breakerOpenMillis: minute, retryBaseMillis: 10_000 })
   const failing = (lane: ReturnType<typeof laneOf>, classified: Classified) =>
-    Array.from({ length: 8 }, (_, i) => lane.failed(classified, { subscription: `s${i}`, acceptedAt: now, sentAt: now }, now)).flat()
+    Array.from({ length: 8 }, (_, i) =>
+      lane.failed(classified, { subscription: `s${i}`, acceptedAt: now, storedAt: 0, sentAt: now }, now)
+    ).flat()
 
   it("holds pushes back, says so once, tells no other worker, and goes on with the first answer, whatever it says", () => {
     const lane = laneOf()
@@ -102,7 +106,12 @@ describe("a lane without answers", () => {
     ])
     assert.deepEqual(lane.heldAt(now), { class: "held", reason: "unreachable", until: now + 10_000 })
     assert.isUndefined(lane.news("w", now))
-    const { notices } = lane.judge(failure("server-error"), { subscription: "s", acceptedAt: now, sentAt: now }, 500, now + 10_000)
+    const { notices } = lane.judge(
+      failure("server-error"),
+      { subscription: "s", acceptedAt: now, storedAt: 0, sentAt: now },
+      500,
+      now + 10_000
+    )
     assert.deepEqual(notices, [{ level: "info", text: "push.example.com is reached again" }])
     assert.isUndefined(lane.heldAt(now + 10_000))
   })
@@ -110,7 +119,8 @@ describe("a lane without answers", () => {
   it("goes on for names that do not exist, and for pushes that could never be sent", () => {
     const lane = laneOf()
     assert.deepEqual(failing(lane, failure("unknown-host")), [])
-    assert.deepEqual(failing(lane, { class: "dead", reason: "address-not-allowed" }), [])
+    assert.deepEqual(failing(lane, { class: "dead", reason: "endpoint-not-allowed" }), [])
+    assert.deepEqual(failing(lane, failure("address-not-allowed")), [])
     assert.isUndefined(lane.heldAt(now))
     assert.strictEqual(failing(lane, failure("tls"))[0]?.level, "error")
   })
@@ -121,7 +131,7 @@ describe("what a worker tells of a lane", () => {
   const credentials: Classified = { class: "credentials", reason: "credentials" }
   const laneOf = () =>
     makeLane("https://push.example.com", "k1", { connectionsPerOrigin: 8, breakerOpenMillis: minute, retryBaseMillis: 10_000 })
-  const push = (i: number) => ({ subscription: `user${i}.id`, acceptedAt: now, sentAt: now })
+  const push = (i: number) => ({ subscription: `user${i}.id`, acceptedAt: now, storedAt: 0, sentAt: now })
   const nothing = { worker: "w", origin: "https://push.example.com", key: "k1", answers: 0, gone: 0, holds: false }
 
   it("is nothing while there is nothing to tell", () => {

@@ -36,12 +36,17 @@ export interface Push {
   readonly subscription: string
   /** When its broadcast was accepted. */
   readonly acceptedAt: number
+  /** When its subscription was stored. */
+  readonly storedAt: number
   readonly sentAt: number
 }
 
 /** A first look after a minute; then at growing intervals, so that a service that stays so is not asked every minute for a day. */
 const goneMillisMin = 60_000
 const goneMillisMax = 15 * 60_000
+
+/** All processes have the same keys after this. */
+const rotationMillis = 24 * 60 * 60_000
 
 const noNotices: ReadonlyArray<Notice> = []
 
@@ -104,9 +109,14 @@ export const makeLane = (origin: string, key: string, { breakerOpenMillis, conne
     return { class: "held", reason: "mass-gone", until: now + Math.min(Math.max(goneMillisMin, (now - acceptedAt) / 4), goneMillisMax) }
   }
 
-  /** Our key was accepted a moment ago, so it is the subscription that was made with another. */
-  const meant = (classified: Classified, now: number): Classified =>
-    classified.class === "mismatch" && breaker.proven(now) ? { class: "gone", reason: classified.reason } : classified
+  /**
+   * Our key was accepted a moment ago, so it is the subscription that was made with another. Not one of today: while keys are rotated,
+   * process by process, it may have been made with a key that this one does not have yet.
+   */
+  const meant = (classified: Classified, storedAt: number, now: number): Classified =>
+    classified.class === "mismatch" && breaker.proven(now) && now - storedAt >= rotationMillis
+      ? { class: "gone", reason: classified.reason }
+      : classified
 
   return {
     origin,
@@ -133,15 +143,16 @@ export const makeLane = (origin: string, key: string, { breakerOpenMillis, conne
     },
 
     /** Whether an answer may be due to a token gone bad: worth one try with a new one. */
-    doubtsToken: (classified: Classified, now: number): boolean => {
-      const { class: outcome } = meant(classified, now)
+    doubtsToken: (classified: Classified, storedAt: number, now: number): boolean => {
+      const { class: outcome } = meant(classified, storedAt, now)
       return (outcome === "credentials" || outcome === "mismatch") && breaker.passes(now)
     },
 
     /** Notes that no answer came. The attempt counts; what waits then is not sent. */
     failed: ({ class: outcome, reason }: Classified, { subscription }: Push, now: number): ReadonlyArray<Notice> => {
-      // A name that does not exist may be these subscriptions' own: strikes will tell.
-      if (outcome !== "retry" || reason === "unknown-host" || !reach.failed(subscription, now)) return noNotices
+      // A name that does not exist, or leads where nothing may be sent, may be these subscriptions' own: strikes will tell.
+      if (outcome !== "retry" || reason === "unknown-host" || reason === "address-not-allowed" || !reach.failed(subscription, now))
+        return noNotices
       notice(reason === "tls" ? "error" : "warn", `cannot be reached (${reason}): pushes to it wait`)
       return said()
     },
@@ -153,7 +164,7 @@ export const makeLane = (origin: string, key: string, { breakerOpenMillis, conne
       status: number,
       now: number
     ): { readonly judged: Judged; readonly notices: ReadonlyArray<Notice> } => {
-      const classified = meant(answered, now)
+      const classified = meant(answered, push.storedAt, now)
       if (reach.answered()) notice("info", "is reached again")
       if (classified.class === "accepted") taken(push, now)
       if (classified.reason === "throttled") {

@@ -50,7 +50,14 @@ export class Lanes extends Context.Service<
       const laneOf = (origin: string, key: string): Lane => {
         const name = `${key} ${origin}`
         const known = lanes.get(name)
-        if (known !== undefined) return known
+        if (known !== undefined) {
+          // The least used is forgotten first, and nobody's 429s are forgotten because somebody made up a thousand names.
+          if (lanes.size > lanesMax / 2) {
+            lanes.delete(name)
+            lanes.set(name, known)
+          }
+          return known
+        }
         if (lanes.size >= lanesMax) lanes.delete(lanes.keys().next().value!)
         const lane = makeLane(origin, key, settings)
         lanes.set(name, lane)

@@ -72,7 +72,8 @@ const ofError = (code: string): Classified => {
   if (code === "ERR_CRYPTO_ECDH_INVALID_PUBLIC_KEY") return { class: "gone", reason: "invalid-key" }
   if (code === "ENDPOINT_NOT_ALLOWED") return { class: "dead", reason: "endpoint-not-allowed" }
   if (code === "KEY_RETIRED") return { class: "dead", reason: "key-retired" }
-  if (code === "ADDRESS_NOT_ALLOWED") return { class: "dead", reason: "address-not-allowed" }
+  // Whose fault it is, our resolver's or the subscription's, strikes will tell.
+  if (code === "ADDRESS_NOT_ALLOWED") return { class: "retry", reason: "address-not-allowed" }
   if (passing[code] !== undefined) return { class: "retry", reason: passing[code] }
   if (code.startsWith("ERR_HTTP2_")) return { class: "retry", reason: "reset" }
   if (/CERT|SELF_SIGNED|UNABLE_TO_|ERR_TLS|ERR_SSL|DEPTH_ZERO/.test(code)) return { class: "retry", reason: "tls" }

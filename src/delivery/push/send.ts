@@ -35,9 +35,9 @@ export type Attempted = Judged & {
 export type Sealed = Uint8Array | undefined | { readonly error: string }
 
 /** The one second try, at once, that some answers deserve; a 421 has closed its connection (see post.ts). */
-const secondTryOf = (lane: Lane, classified: Classified, answer: Answer, now: number) => {
+const secondTryOf = (lane: Lane, classified: Classified, answer: Answer, storedAt: number, now: number) => {
   if (classified.class === "accepted" || "error" in answer) return undefined
-  if (lane.doubtsToken(classified, now)) return "new-token"
+  if (lane.doubtsToken(classified, storedAt, now)) return "new-token"
   if (classified.reason === "bad-topic") return "without-topic"
   return answer.status === 421 ? "other-connection" : undefined
 }
@@ -100,6 +100,8 @@ export class Sender extends Context.Service<
       const attempt = Effect.fnUntraced(function* (lane: Lane, key: string, target: Target, ref: BroadcastRef, sealed: Sealed) {
         const { host, origin } = lane
         const startedAt = yield* Clock.currentTimeMillis
+        // It stood in line.
+        if (startedAt >= ref.expiresAt) return { class: "held" as const, reason: "expired", until: startedAt, millis: 0 }
         if (sealed !== undefined && "error" in sealed) return { ...classify(sealed, host, startedAt), millis: 0 }
         // On every send: the settings may have changed since it was stored, and sockets look no literal address up.
         if (checkEndpoint(target.stored.data.endpoint, policy) !== undefined) {
@@ -139,21 +141,27 @@ export class Sender extends Context.Service<
         for (const other of others) {
           headers["authorization"] = yield* vapid.authorization(origin, other)
           heard = yield* ask
-          if (heard.classified.class === "mismatch") continue
+          if (heard.classified.class === "mismatch" && heard.now < ref.expiresAt) continue
           // What this key is told is news of its own lane.
           judging = lanes.of(origin, other)
           if (heard.classified.class === "accepted") yield* matched(target, other, heard.now)
           break
         }
-        const second = others.length === 0 ? secondTryOf(lane, heard.classified, heard.answer, heard.now) : undefined
-        if (second !== undefined) {
+        const second =
+          others.length === 0 ? secondTryOf(lane, heard.classified, heard.answer, target.stored.lastModified, heard.now) : undefined
+        if (second !== undefined && heard.now < ref.expiresAt) {
           if (second === "new-token") headers["authorization"] = yield* vapid.renewed(origin, key, headers["authorization"]!)
           if (second === "without-topic") delete headers["topic"]
           heard = yield* ask
         }
         const { answer, classified, now } = heard
         const millis = now - startedAt
-        const push = { subscription: `${target.user}.${target.id}`, acceptedAt: ref.acceptedAt, sentAt: startedAt }
+        const push = {
+          subscription: `${target.user}.${target.id}`,
+          acceptedAt: ref.acceptedAt,
+          storedAt: target.stored.lastModified,
+          sentAt: startedAt
+        }
         if ("error" in answer) {
           yield* lanes.noticed(judging, judging.failed(classified, push, now))
           return { ...classified, millis }

@@ -1,0 +1,23 @@
+// A push whose time is over is not sent, also when it was over only after the push had stood in line.
+import { assert, it } from "vitest"
+import { finished, join, publish } from "../support/client.ts"
+import { startNats } from "../support/nats.ts"
+import { startPushService } from "../support/push-service.ts"
+import { startService } from "../support/service.ts"
+
+it("is sent to nobody after its deadline, however long the line was", { timeout: 60_000 }, async () => {
+  await using nats = await startNats()
+  await using push = await startPushService()
+  const env = { BELLCAST_CONNECTIONS_PER_ORIGIN: "1", BELLCAST_PUSH_TIMEOUT_MILLIS: "6000", BELLCAST_RETRY_BASE_MILLIS: "60000" }
+  await using service = await startService({ natsUrl: nats.url, env })
+  const agents = Array.from({ length: 4 }, () => push.subscribe({ script: ["hang"] }))
+  await join(
+    [service.url],
+    "news",
+    agents.map(({ subscription }) => subscription)
+  )
+  // Ten seconds, the shortest life: the third would have its turn after twelve.
+  const broadcast = await publish(service.url, "news", { n: 1 }, { TTL: "0" })
+  assert.deepInclude(await finished(service.url, "news", broadcast, 40_000), { accepted: 4, delivered: 0, expired: 4 })
+  assert.equal(push.requests, 2)
+})
