@@ -3,6 +3,7 @@ import type { Consumer, JsMsg } from "@nats-io/jetstream"
 import { Cause, Context, Effect, Fiber, Layer, Schedule } from "effect"
 import { streams } from "#streams/index.ts"
 import type { ConsumerSpec } from "#streams/spec.ts"
+import { makeSeldom } from "#telemetry/seldom.ts"
 import { LogUnavailable } from "./errors.ts"
 import { type Stored, type StreamKey, toStored } from "./log.ts"
 import { Nats } from "./nats.ts"
@@ -34,7 +35,8 @@ const expiresMillis = 5_000
 const failedAfterMillis = 5_000
 /** A push that waits for its service comes back often; a shard or a broadcast that does is worth a look. */
 const manyDeliveries = 100
-const restart = Schedule.spaced("500 millis")
+const again = "500 millis"
+const restart = Schedule.spaced(again)
 
 const deliveryOf = (msg: JsMsg): Delivery => ({
   ...toStored({
@@ -92,6 +94,7 @@ export class Consumers extends Context.Service<
         handle: (delivery: Delivery) => Effect.Effect<Ack, E, R>
       ) => {
         const spec = specOf(stream, durable)
+        const warn = makeSeldom(`${spec.name}: messages cannot be pulled, again in ${again}`)
         const failed = (cause: unknown) => new LogUnavailable({ operation: `consume ${spec.name}`, cause })
         /** The next message; null when none came in time. One that comes after we stopped waiting goes back at once. */
         const nextOf = (consumer: Consumer) =>
@@ -127,6 +130,8 @@ export class Consumers extends Context.Service<
               const consumer = yield* Effect.tryPromise({ try: () => js.consumers.get(streams[stream].name, spec.name), catch: failed })
               // One message for each free hand, and none in advance: what waits here would age unanswered, and no other worker could have it.
               const worker = nextOf(consumer).pipe(
+                // One hand's trouble is not that of the others, which would have to finish what they hold first.
+                Effect.catch((error) => Effect.as(Effect.delay(warn({ reason: String(error.cause) }), again), null)),
                 Effect.flatMap((msg) => (msg === null ? Effect.void : one(msg))),
                 Effect.forever
               )
