@@ -8,6 +8,8 @@ import { connect } from "@nats-io/transport-node"
 import { type Answered, type Order, summaryOf } from "./load.ts"
 
 const [what, natsUrl, payload = ""] = process.argv.slice(2)
+// A run that fails leaves nothing behind.
+process.on("disconnect", () => process.exit())
 
 const serve = (accept: (data: unknown) => Promise<void> | void) => {
   const server = createServer((request, response) => {
