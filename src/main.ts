@@ -12,6 +12,7 @@ import { Identity } from "#identity/identity.ts"
 import { fullnessLayer } from "#log/fullness.ts"
 import { logLayer } from "#log/layer.ts"
 import { hostsOf } from "#log/nats.ts"
+import { refuseMissingBuckets } from "#log/operate.ts"
 import { provision } from "#log/provision.ts"
 import { projectionLayer } from "#projection/projector.ts"
 import { sourceLayer } from "#settings/source.ts"
@@ -75,7 +76,10 @@ const service = Layer.unwrap(
       Layer.provide(fullnessLayer),
       Layer.provide(
         Layer.effectDiscard(
-          provision(settings.replicas, { [streams.log.name]: settings.logBytesMax, [streams.work.name]: settings.workBytesMax })
+          Effect.andThen(
+            refuseMissingBuckets,
+            provision(settings.replicas, { [streams.log.name]: settings.logBytesMax, [streams.work.name]: settings.workBytesMax })
+          )
         )
       ),
       Layer.provide(logLayer({ url, credsFile: Option.getOrUndefined(settings.natsCreds), name: `bellcast ${settings.roles.join(",")}` })),
@@ -99,7 +103,7 @@ for (const stream of [process.stdout, process.stderr]) stream.on("error", () => 
 const stopMillisMax = 25_000
 for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => setTimeout(() => process.exit(1), stopMillisMax).unref())
 
-const operatorFaults = ["SettingsFault", "SecretsFault", "NatsServerMissing", "EmbeddedServerFailed"]
+const operatorFaults = ["SettingsFault", "SecretsFault", "NatsServerMissing", "EmbeddedServerFailed", "BucketsMissing"]
 
 /** What an operator can put right is told in words; a fault of ours with its stack. */
 const tell = (cause: Cause.Cause<unknown>) => {

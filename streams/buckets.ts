@@ -21,6 +21,9 @@ export const buckets = {
 
 export type BucketName = keyof typeof buckets
 
+/** Those that are made from the streams, and made anew by `bellcast rebuild`. */
+export const projections = ["subscriptions", "registrations", "channels", "broadcasts"] as const satisfies ReadonlyArray<BucketName>
+
 /**
  * A key that always exists, so that a multi-get never comes back empty: an empty answer carries no proof of freshness. In a bucket
  * with a follower it holds the follower's checkpoint.

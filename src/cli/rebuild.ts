@@ -9,7 +9,7 @@ import { Log, type Stored, type StreamKey } from "#log/log.ts"
 import { bucketState, emptyBucket, streamState } from "#log/operate.ts"
 import { provision } from "#log/provision.ts"
 import { start as startProjector } from "#projection/projector.ts"
-import { type BucketName, buckets, keys, metaKey } from "#streams/buckets.ts"
+import { buckets, keys, metaKey, projections } from "#streams/buckets.ts"
 import { type FollowerName, followers } from "#streams/followers.ts"
 import { streams } from "#streams/index.ts"
 import { filters, parseOfBroadcast, subjects } from "#streams/subjects.ts"
@@ -20,7 +20,6 @@ import { natsFlags, onNats, VerbFailed } from "./nats.ts"
 import { pauseWork } from "./pause.ts"
 import { table } from "./table.ts"
 
-const rebuilt = ["subscriptions", "registrations", "channels", "broadcasts"] as const satisfies ReadonlyArray<BucketName>
 /** Messages applied at once. */
 const batchMax = 256
 
@@ -101,7 +100,7 @@ const restore = Effect.fnUntraced(function* ({ at, channel, progress }: Fact) {
 const replayAll = Effect.fnUntraced(function* (replicas: number, emptied: Effect.Effect<void>) {
   const { facts, floor } = yield* readHistory
   yield* emptied
-  yield* Effect.forEach(rebuilt, (bucket) => emptyBucket(bucket, replicas, floor), { discard: true })
+  yield* Effect.forEach(projections, (bucket) => emptyBucket(bucket, replicas, floor), { discard: true })
   yield* replayInto("projector", yield* startProjector(0), () => true)
   // What is left of a broadcast that WORK has half forgotten is in its fact already.
   const forgotten = new Set(facts.map(({ progress }) => progress.broadcast))
@@ -121,7 +120,7 @@ export const rebuild = Effect.fn("Cli.rebuild")(function* () {
   const pause = yield* pauseWork
   yield* Effect.raceAllFirst([replayAll(log.replicas, pause.keep), pause.held, ...leases.map(({ lost }) => lost)])
   yield* pause.end
-  return yield* Effect.forEach(rebuilt, (bucket) =>
+  return yield* Effect.forEach(projections, (bucket) =>
     Effect.map(bucketState(bucket), (state) => ({ bucket: buckets[bucket].name, entries: (state?.messages ?? 1) - 1 }))
   )
 }, Effect.scoped)

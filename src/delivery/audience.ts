@@ -7,6 +7,7 @@ import type { SubscriptionList } from "#domain/subscription.ts"
 import { Buckets, type Entry } from "#log/bucket.ts"
 import { LogUnavailable } from "#log/errors.ts"
 import { makeRemembered } from "#log/remembered.ts"
+import { Watermark } from "#log/watermark.ts"
 import { keys, userOfKey } from "#streams/buckets.ts"
 import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import type { Target } from "./push/send.ts"
@@ -14,6 +15,9 @@ import type { Target } from "./push/send.ts"
 /** Lists read in one request. A usual one has 1 KB. */
 const listsAtOnce = 250
 const digits = [..."0123456789abcdef"]
+
+type Floor = ShardJob["floor"]
+const isBelow = (a: Floor, b: Floor) => a.subscriptions < b.subscriptions || a.registrations < b.registrations
 
 interface Place {
   readonly user: UserToken
@@ -75,14 +79,15 @@ const targetsOf = Effect.fnUntraced(function* (users: ReadonlyArray<string>, flo
 /** The targets of a shard, in a fixed order. A registration or subscription made after the broadcast was accepted is not for it. */
 export const makeAudience = Effect.gen(function* () {
   const buckets = yield* Buckets
-  const { rememberedSubscriptionsMax } = yield* Settings
+  const watermark = yield* Watermark
+  const { appliedTimeoutMillis, rememberedSubscriptionsMax } = yield* Settings
   const registrations = yield* makeRemembered("registrations", rememberedSubscriptionsMax, (filters, floor) =>
     placesOf(filters, floor).pipe(Effect.provideService(Buckets, buckets))
   )
   const subscriptions = yield* makeRemembered("subscriptions", rememberedSubscriptionsMax, (users, floor) =>
     targetsOf(users, floor).pipe(Effect.provideService(Buckets, buckets))
   )
-  return Effect.fnUntraced(function* ({ broadcast, channel, floor, shard }: ShardJob) {
+  const audience = Effect.fnUntraced(function* ({ broadcast, channel, shard }: ShardJob, floor: Floor) {
     const filter = keys.registrationsOf(channel as ChannelToken, shard)
     const places = (yield* registrations.lists([filter], floor.registrations)).get(filter) ?? []
     const users = places.filter(({ since }) => since <= broadcast).map(({ user }) => user)
@@ -91,4 +96,14 @@ export const makeAudience = Effect.gen(function* () {
       (lists.get(user) ?? []).filter(({ stored }) => stored.seq <= broadcast && stored.suspended === undefined)
     )
   })
+  return (job: ShardJob) =>
+    audience(job, job.floor).pipe(
+      // No replica is that far. Perhaps none ever will be: the bucket was restored or made anew, or the job is not the planner's. Then what
+      // the projection itself vouches for will do.
+      Effect.catchTag("LogUnavailable", (error) =>
+        watermark
+          .reached(job.broadcast, appliedTimeoutMillis)
+          .pipe(Effect.flatMap(({ floor }) => (isBelow(floor, job.floor) ? audience(job, floor) : Effect.fail(error))))
+      )
+    )
 })

@@ -1,10 +1,11 @@
 // What operators' verbs need of the server beside the door: how full streams are and how far their consumers, and buckets made empty.
 import { JetStreamApiError } from "@nats-io/jetstream"
 import { Effect } from "effect"
-import { type BucketName, metaKey } from "#streams/buckets.ts"
+import { type BucketName, metaKey, projections } from "#streams/buckets.ts"
+import { streams } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { Buckets } from "./bucket.ts"
-import { LogUnavailable } from "./errors.ts"
+import { BucketsMissing, LogUnavailable } from "./errors.ts"
 import { Nats } from "./nats.ts"
 import { bucketStream, bucketSubject, recreateBucket } from "./provision.ts"
 
@@ -38,6 +39,20 @@ const stateOf = (name: string) =>
 
 export const streamState = (stream: StreamSpec) => stateOf(stream.name)
 export const bucketState = (bucket: BucketName) => stateOf(bucketStream(bucket))
+
+/**
+ * Fails when commands were accepted and a bucket that shows them is gone. One made empty would stay so up to the checkpoint, which may stand in
+ * another bucket: registrations would be lost without a word.
+ */
+export const refuseMissingBuckets = Effect.gen(function* () {
+  if (((yield* streamState(streams.log))?.lastSeq ?? 0) === 0) return
+  const missing: Array<string> = []
+  for (const bucket of projections) if ((yield* bucketState(bucket)) === undefined) missing.push(bucketStream(bucket))
+  if (missing.length === 0) return
+  return yield* new BucketsMissing({
+    message: `${streams.log.name} holds commands, but ${missing.join(", ")} is gone: run \`bellcast rebuild\``
+  })
+})
 
 export interface ConsumerState {
   /** Messages that no worker has been given yet. */

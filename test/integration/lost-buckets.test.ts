@@ -1,0 +1,72 @@
+// Projections that somebody deleted, or put back as they were long ago: said at start, mended by a rebuild, and no job waits for what never comes.
+import { assert, it } from "@effect/vitest"
+import { jetstreamManager } from "@nats-io/jetstream"
+import { connect } from "@nats-io/transport-node"
+import { Effect, Layer } from "effect"
+import { rebuild } from "#cli/rebuild.ts"
+import { logLayer } from "#log/layer.ts"
+import { provision } from "#log/provision.ts"
+import { projections } from "#streams/buckets.ts"
+import { quiet } from "#test/history.ts"
+import { call, finished, join, publish } from "../support/client.ts"
+import { startNats } from "../support/nats.ts"
+import { startPushService } from "../support/push-service.ts"
+import { startService } from "../support/service.ts"
+
+const browsers = 5
+
+/** A replay folds these into one. */
+const revisionsMore = 20
+
+/** A broadcast that waits for its delivery to users of whom one has changed something again and again. */
+const waiting = async (natsUrl: string, push: Awaited<ReturnType<typeof startPushService>>) => {
+  const agents = Array.from({ length: browsers }, () => push.subscribe({}))
+  await using service = await startService({ natsUrl, roles: "gateway,projection,fanout,tally" })
+  await join(
+    [service.url],
+    "news",
+    agents.map(({ subscription }) => subscription)
+  )
+  const { id, last_modified: _, ...data } = (await call(service.url, "GET", "/subscriptions", "user0")).body.data[0]
+  for (let n = 0; n < revisionsMore; n++) await call(service.url, "PUT", `/subscriptions/${id}`, "user0", { data: { ...data, n } })
+  const broadcast = await publish(service.url, "news", { n: 1 })
+  await finished(service.url, "empty", await publish(service.url, "empty", { n: 2 }))
+  await service.stop()
+  return { agents, broadcast }
+}
+
+const deleteBuckets = async (natsUrl: string, names: ReadonlyArray<string>) => {
+  const nc = await connect({ servers: natsUrl })
+  const jsm = await jetstreamManager(nc)
+  for (const name of names) await jsm.streams.delete(`KV_bellcast_${name}`)
+  await nc.close()
+}
+
+const onLog = (natsUrl: string) => Effect.provide(Layer.merge(logLayer({ url: natsUrl, name: "test" }), quiet))
+
+it("a start without a projection is refused, and a rebuild brings everything back", { timeout: 60_000 }, async () => {
+  await using nats = await startNats({ syncAlways: false })
+  await using push = await startPushService()
+  const { agents, broadcast } = await waiting(nats.url, push)
+  await deleteBuckets(nats.url, ["registrations"])
+  const refused = await startService({ natsUrl: nats.url }).then(
+    () => "it started",
+    (error: Error) => error.message
+  )
+  assert.include(refused, "KV_bellcast_registrations is gone: run `bellcast rebuild`")
+  await Effect.runPromise(rebuild().pipe(onLog(nats.url)))
+  await using service = await startService({ natsUrl: nats.url })
+  assert.deepInclude(await finished(service.url, "news", broadcast), { accepted: browsers, delivered: browsers })
+  assert.isTrue(agents.every(({ received }) => received.length === 1))
+})
+
+it("a job that waits for a revision which its bucket no longer has is delivered all the same", { timeout: 60_000 }, async () => {
+  await using nats = await startNats({ syncAlways: false })
+  await using push = await startPushService()
+  const { agents, broadcast } = await waiting(nats.url, push)
+  await deleteBuckets(nats.url, projections)
+  await Effect.runPromise(provision(1).pipe(onLog(nats.url)))
+  await using service = await startService({ natsUrl: nats.url })
+  assert.deepInclude(await finished(service.url, "news", broadcast), { accepted: browsers, delivered: browsers })
+  assert.isTrue(agents.every(({ received }) => received.length === 1))
+})
