@@ -39,18 +39,14 @@ $(PACKAGES): package-lock.json | $(NODE_NEEDED)
 	@npm install --no-save --no-audit --no-fund --loglevel=error >&2
 	@touch $@
 
-# What is handy on one's own machine and wrong on a server; an environment variable overrides each.
-run dev: export BELLCAST_CHANNEL_WRITE_PRINCIPALS ?= system.Authenticated
-run dev: export BELLCAST_ALLOW_LOOPBACK_ENDPOINTS ?= true
-
 # In a terminal the service gets a process group of its own (set -m): Ctrl-C is then for it alone, and make ends as it ends, with 0.
 FOREGROUND := if [ -t 0 ]; then set -m; else exec="exec"; fi; $$exec
 
 run: install ## Run the service with an embedded nats-server, on http://127.0.0.1:9999/v1/.
-	@$(FOREGROUND) node src/main.ts
+	@$(FOREGROUND) node src/main.ts --development
 
 dev: install ## Run it and start again when a file changes.
-	@$(FOREGROUND) node --watch src/main.ts
+	@$(FOREGROUND) node --watch src/main.ts --development
 
 check: install ## Types, Effect diagnostics, format, lint, import rules.
 	@tsc --noEmit
@@ -75,10 +71,10 @@ streams: install ## What flows: every stream, consumer and bucket.
 listen: install ## Be a browser in the terminal: make listen CHANNEL=news prints what arrives.
 	@$(FOREGROUND) $(BELLCAST) listen $(CHANNEL) $(ARGS)
 
-audit: install ## What became of every push of a broadcast: make audit BROADCAST=3.
+audit: install ## What became of every push of a broadcast: make audit BROADCAST=5.
 	@$(BELLCAST) audit $(BROADCAST) $(ARGS)
 
-dead: install ## The pushes that were given up: make dead, or make dead BROADCAST=3.
+dead: install ## The pushes that were given up: make dead, or make dead BROADCAST=5.
 	@$(BELLCAST) dead $(BROADCAST) $(ARGS)
 
 restore: install ## Put back subscriptions wrongly called gone or suspended: make restore ARGS="--from 2026-11-20T09:00:00Z".

@@ -1,9 +1,13 @@
-// Where settings come from: the environment and, where it says nothing, a file of lines `bellcast.<name> = <value>`.
+// Where settings come from: the environment; where it says nothing, a file of lines `bellcast.<name> = <value>`; and with `--development`, where
+// neither says anything, what is handy on one's own machine and wrong on a server.
 import { readFileSync } from "node:fs"
 import { ConfigProvider, Context, Effect, Layer } from "effect"
 
 /** Read when it is there and BELLCAST_CONFIG names no other. */
 const fileDefault = "bellcast.ini"
+
+const developmentFlag = "--development"
+const development = { BELLCAST_CHANNEL_WRITE_PRINCIPALS: "system.Authenticated", BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "true" }
 
 export interface Found {
   readonly value: string
@@ -62,18 +66,21 @@ const readFile = (named: string | undefined): SourceShape => {
 }
 
 /** The environment wins over the file. */
-export const readSource = (env: Readonly<Record<string, string | undefined>>): SourceShape => {
+export const readSource = (env: Readonly<Record<string, string | undefined>>, args: ReadonlyArray<string> = []): SourceShape => {
   const { faults, found } = readFile(env["BELLCAST_CONFIG"] || undefined)
   const given = Object.entries(env).flatMap(([name, value]) =>
     value && name.startsWith("BELLCAST_") ? [[name, { value, place: name, inFile: false }] as const] : []
   )
-  return { found: new Map([...found, ...given]), faults }
+  const handy = Object.entries(args.includes(developmentFlag) ? development : {}).map(
+    ([name, value]) => [name, { value, place: developmentFlag, inFile: false }] as const
+  )
+  return { found: new Map([...handy, ...found, ...given]), faults }
 }
 
 /** For everything that reads settings below it. Faults of the file are told by whoever checks the settings; see every-setting.ts. */
 export const sourceLayer: Layer.Layer<never> = Layer.unwrap(
   Effect.sync(() => {
-    const source = readSource(process.env)
+    const source = readSource(process.env, process.argv.slice(2))
     const values = Object.fromEntries([...source.found].map(([name, { value }]) => [name, value]))
     return Layer.merge(ConfigProvider.layer(ConfigProvider.fromEnv({ env: values })), Layer.succeed(Source, source))
   })

@@ -5,6 +5,7 @@ import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call } from "#test/client.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
 import { freePort, secretEnvironment, startService } from "#test/service.ts"
 import { spawnCli } from "#test/spawn-cli.ts"
@@ -143,6 +144,13 @@ describe("a file of settings", () => {
     await cli.printed(/no dead letters/)
     expect(await cli.exit()).toBe(0)
     expect(natsPort).not.toBe("4222")
+  })
+
+  it("counts where `make run` would have what is handy on one's own machine", async () => {
+    const cwd = await folderWith({ "bellcast.ini": "bellcast.channel_write_principals = basicauth:nobody\n" })
+    const env = { BELLCAST_NATS_URL: nats.url, ...secretEnvironment, BELLCAST_CHANNEL_WRITE_PRINCIPALS: "" }
+    await using service = await startService({ roles: "gateway", env, cwd, args: ["--development"] })
+    expect((await call(service.url, "POST", "/channels/news", "stranger", { data: {} })).status).toBe(403)
   })
 
   it("stops a verb when it cannot be read", async () => {

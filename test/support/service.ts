@@ -53,6 +53,7 @@ export interface ServiceOptions {
   readonly port?: number
   readonly env?: Readonly<Record<string, string>>
   readonly cwd?: string
+  readonly args?: ReadonlyArray<string>
   /** Keep nothing of what is printed once it is ready: for benches, which print a line for each of many requests. */
   readonly forgets?: boolean
   readonly readyTimeoutMillis?: number
@@ -72,7 +73,7 @@ export const startService = async (options: ServiceOptions = {}): Promise<Servic
     ...(options.roles === undefined ? {} : { BELLCAST_ROLES: options.roles }),
     ...options.env
   }
-  const child = spawn(process.execPath, [main], { env, cwd: options.cwd, stdio: ["ignore", "pipe", "pipe"] })
+  const child = spawn(process.execPath, [main, ...(options.args ?? [])], { env, cwd: options.cwd, stdio: ["ignore", "pipe", "pipe"] })
   let output = ""
   let isReady = false
   const exited = once(child, "close")
