@@ -1,0 +1,52 @@
+// What the README has a newcomer type in the first minute, typed: against a service on an embedded server that has just been made.
+import { execFile } from "node:child_process"
+import { mkdtempSync, readFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { promisify } from "node:util"
+import { assert, it } from "vitest"
+import { until } from "../support/client.ts"
+import { startService } from "../support/service.ts"
+import { spawnCli } from "../support/spawn-cli.ts"
+
+const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8")
+const section = readme.slice(readme.indexOf("## The first minute"), readme.indexOf("## The picture"))
+const blocks = [...section.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, text]) => text!)
+const lineWith = (word: string): string => {
+  const block = blocks.find((text) => text.includes(word))
+  assert.isDefined(block, word)
+  return block!
+}
+
+it("tells what really happens", { timeout: 90_000 }, async () => {
+  const folder = mkdtempSync(join(tmpdir(), "bellcast-"))
+  // As `make run` starts it: what the support makes handy for other tests must come from the flag here.
+  const env = { BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "", BELLCAST_CHANNEL_WRITE_PRINCIPALS: "", BELLCAST_DATA_DIR: join(folder, "data") }
+  await using service = await startService({ cwd: folder, env, args: ["--development"], readyTimeoutMillis: 60_000 })
+  const typed = async (text: string) => {
+    const command = text.replaceAll("http://127.0.0.1:9999", `http://127.0.0.1:${service.port}`)
+    return (await promisify(execFile)("sh", ["-c", command])).stdout
+  }
+  const [, channel] = /^make listen CHANNEL=(\S+)$/m.exec(lineWith("make listen"))!
+  await using listener = spawnCli(["listen", channel!], { BELLCAST_URL: service.url })
+  await listener.printed(/^listening on/m)
+
+  const answer = await typed(lineWith("curl -i"))
+  assert.match(answer, /^HTTP\/1\.1 202 /)
+  await listener.printed(/"title":"Hello"/)
+
+  const [ask, audit] = lineWith("make audit").split("\n")
+  assert.strictEqual(/^location: (\S+)\r$/im.exec(answer)?.[1], /http\S+/.exec(ask!)![0].replace("9999", String(service.port)))
+  const told = await until(
+    async () => JSON.parse(await typed(ask!)).data,
+    ({ finished }) => finished
+  )
+  assert.deepInclude(told, { accepted: 1, delivered: 1 })
+  await using cli = spawnCli(
+    ["audit", /^make audit BROADCAST=(\d+)$/.exec(audit!)![1]!],
+    { BELLCAST_DATA_DIR: env.BELLCAST_DATA_DIR },
+    folder
+  )
+  await cli.printed(/delivered/)
+  assert.strictEqual(await cli.exit(), 0)
+})
