@@ -23,6 +23,7 @@ import { checkSettings } from "./check-settings.ts"
 import { adopt, checkKeysInUse } from "./secrets/in-use.ts"
 import { usableKeys } from "./secrets/key-set.ts"
 import { Secrets } from "./secrets/secrets.ts"
+import { adoptUseridSecret } from "./secrets/userid-secret.ts"
 import { story } from "./story.ts"
 
 /** The stages by role; each runs for as long as its layer lives. */
@@ -64,7 +65,8 @@ const service = Layer.unwrap(
     const root = `http://${settings.host}:${settings.port}/v1/`
     const offers = settings.roles.includes("gateway")
     const checks = offers || settings.roles.includes("delivery") ? checkKeysInUse(secrets.vapidKeys) : Effect.void
-    const keysChecked = Effect.andThen(checks, offers ? adopt(secrets.vapidKeys) : Effect.void)
+    const adopted = Effect.andThen(adoptUseridSecret(secrets.useridHmacSecret), adopt(secrets.vapidKeys))
+    const secretsChecked = Effect.andThen(checks, offers ? adopted : Effect.void)
     const ready = Layer.effectDiscard(
       Effect.sync(() => {
         if (Option.isNone(settings.natsUrl)) process.stdout.write(story(root, url, secrets.vapidPublicKey))
@@ -72,7 +74,7 @@ const service = Layer.unwrap(
     )
     return ready.pipe(
       Layer.provideMerge(Layer.mergeAll(stages[0]!, ...stages.slice(1))),
-      Layer.provide(Layer.effectDiscard(keysChecked)),
+      Layer.provide(Layer.effectDiscard(secretsChecked)),
       Layer.provide(fullnessLayer),
       Layer.provide(
         Layer.effectDiscard(

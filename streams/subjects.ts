@@ -14,6 +14,8 @@ export const subjects = {
   finished: (channel: ChannelToken, broadcast: number) => `bellcast.evt.finished.${channel}.${broadcast}`,
   /** From here on browsers were offered this VAPID public key (base64url). */
   adopted: (publicKey: string) => `bellcast.evt.adopted.${publicKey}`,
+  /** From here on user ids are made with the secret of this fingerprint. */
+  useridSecret: "bellcast.evt.userid-secret",
   /** How a broadcast was cut into shards: written once. */
   plan: (channel: ChannelToken, broadcast: number) => `bellcast.plan.${channel}.${broadcast}`,
   /** One slice of a channel to deliver to. */

@@ -1,4 +1,4 @@
-// `bellcast keys new|list|rotate|retire`: the VAPID keys of a service. Beside its embedded server they are kept in the data folder and changed there;
+// `bellcast keys new|list|rotate|retire|forget-users`: the VAPID keys of a service. Beside its embedded server they are kept in the data folder and changed there;
 // beside an existing NATS they are settings, and what to set is printed. A running service takes up a change with its next start.
 import { Clock, Console, Effect, Redacted } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
@@ -7,6 +7,7 @@ import { changeKeys, freshPair, freshUseridSecret, kept } from "#secrets/file.ts
 import { adoptedKeys, oldestOf, usesOf } from "#secrets/in-use.ts"
 import { currentKey, formatFormer, type KeySet, retired, rotated, usableKeys, usableKeysMax } from "#secrets/key-set.ts"
 import { keysAreSet, keysOfSettings } from "#secrets/secrets.ts"
+import { forgetUseridSecret } from "#secrets/userid-secret.ts"
 import { everySetting } from "#settings/every-setting.ts"
 import { natsFlags, onNats, VerbFailed } from "./nats.ts"
 import { table } from "./table.ts"
@@ -102,7 +103,14 @@ const retire = Effect.fnUntraced(function* (publicKey: string, force: boolean) {
   yield* Console.log(yield* change((now) => retired(now, publicKey, adopted[0]?.publicKey === publicKey)))
 })
 
+const forgetUsers = Effect.fnUntraced(function* (force: boolean) {
+  if (!force) return yield* new VerbFailed({ message: "with --force nobody who is a user now will find their subscriptions again" })
+  yield* forgetUseridSecret
+  yield* Console.log("# The next start may come with another BELLCAST_USERID_HMAC_SECRET.")
+})
+
 const jsonFlag = Flag.Boolean("json").pipe(Flag.withDescription("Print JSON lines"), Flag.withDefault(false))
+const forgetFlags = { force: Flag.Boolean("force").pipe(Flag.withDescription("Give up all users"), Flag.withDefault(false)), ...natsFlags }
 const retireFlags = {
   key: Argument.String("key").pipe(Argument.withDescription("The public key")),
   force: Flag.Boolean("force").pipe(Flag.withDescription("Give up the subscriptions made with it"), Flag.withDefault(false)),
@@ -118,6 +126,9 @@ const verbs = [
   ),
   Command.make("rotate", {}, () => rotate).pipe(
     Command.withDescription("Make a new pair the current one; the former ones go on signing for their subscriptions")
+  ),
+  Command.make("forget-users", forgetFlags, ({ force, ...nats }) => forgetUsers(force).pipe(onNats(nats, { startIt: true }))).pipe(
+    Command.withDescription("After the user id secret was lost: let the service start with a new one")
   ),
   Command.make("retire", retireFlags, ({ force, key, ...nats }) => retire(key, force).pipe(onNats(nats, { startIt: true }))).pipe(
     Command.withDescription("Give up a former key that no subscription needs any more")

@@ -7,6 +7,7 @@ import { Outcome, Plan, Progress } from "./outcome.ts"
 import { RegistrationDelete, RegistrationPut } from "./registration.ts"
 import { SubscriptionCleared, SubscriptionStruck, SubscriptionSuspended } from "./strike.ts"
 import { SubscriptionDelete, SubscriptionGone, SubscriptionMatched, SubscriptionPut } from "./subscription.ts"
+import { UseridSecretAdopted } from "./userid-secret.ts"
 import { KeyAdopted } from "./vapid-key.ts"
 
 export const messages = {
@@ -20,6 +21,7 @@ export const messages = {
   "registration.put/1": RegistrationPut,
   "registration.delete/1": RegistrationDelete,
   "key.adopted/1": KeyAdopted,
+  "userid-secret.adopted/1": UseridSecretAdopted,
   "broadcast/1": BroadcastBody,
   "broadcast.rejected/1": BroadcastRejected,
   "broadcast.finished/1": Progress,

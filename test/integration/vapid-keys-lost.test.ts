@@ -110,6 +110,10 @@ describe("a key that was lost", () => {
       assert.equal((await keys(env, "retire", lost)).code, 1)
       const forced = await keys(env, "retire", lost, "--force")
       assert.equal(forced.code, 0, forced.stderr)
+      // The secret of user ids was in the same file.
+      assert.include(await refusedStart({ env }), "bellcast keys forget-users --force")
+      assert.equal((await keys(env, "forget-users")).code, 1)
+      assert.equal((await keys(env, "forget-users", "--force")).code, 0)
       await using service = await startService({ env })
       await service.stop()
       assert.deepEqual(

@@ -1,0 +1,20 @@
+// The secret that user ids are made with: another one would make a stranger of every user, so it does not start.
+import { assert, it } from "vitest"
+import { startNats } from "../support/nats.ts"
+import { startService } from "../support/service.ts"
+
+it("a service does not start with another secret than the first", { timeout: 60_000 }, async () => {
+  await using nats = await startNats({ syncAlways: false })
+  const start = async (secret: string) => {
+    await using service = await startService({ natsUrl: nats.url, env: { BELLCAST_USERID_HMAC_SECRET: secret } })
+    assert.strictEqual(await service.stop(), 0)
+  }
+  await start("a first secret")
+  const refused = await start("another secret").then(
+    () => "it started",
+    (error: Error) => error.message
+  )
+  assert.include(refused, "cannot start. BELLCAST_USERID_HMAC_SECRET is not the one that this NATS was used with before")
+  assert.notMatch(refused, /a first secret|another secret/)
+  await start("a first secret")
+})
