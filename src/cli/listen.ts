@@ -1,5 +1,6 @@
 // `bellcast listen CHANNEL`: a browser in the terminal. It subscribes and registers through the HTTP API
 // and prints every push it receives, decrypted, until Ctrl-C; then it removes what it made.
+import { randomBytes } from "node:crypto"
 import { Config, Console, Effect, Option, Queue, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { type ApiError, makeApi } from "./api-client.ts"
@@ -94,6 +95,9 @@ export const listen = Effect.fn("Cli.listen")(function* ({ channel, url, user, c
   }
 }, Effect.scoped)
 
+/** Ending a listener ends its user's registration: one user for all of them would deafen the others. */
+const userOfItsOwn = () => `listener-${randomBytes(4).toString("hex")}:secret`
+
 const flags = {
   channel: Argument.String("channel").pipe(Argument.withDescription("Channel to register on; it need not exist")),
   url: Flag.String("url").pipe(
@@ -102,7 +106,7 @@ const flags = {
   ),
   user: Flag.String("user").pipe(
     Flag.withDescription("Who listens, name:password (BELLCAST_USER)"),
-    Flag.withFallbackConfig(Config.String("BELLCAST_USER").pipe(Config.withDefault("listener:secret")))
+    Flag.withFallbackConfig(Config.String("BELLCAST_USER").pipe(Config.withDefault(userOfItsOwn())))
   ),
   count: Flag.Int("count").pipe(Flag.withDescription("Exit after this many pushes"), Flag.optional),
   json: Flag.Boolean("json").pipe(Flag.withDescription("Print JSON lines"), Flag.withDefault(false))

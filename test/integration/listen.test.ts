@@ -106,6 +106,18 @@ describe("bellcast listen", () => {
     assert.strictEqual(api.calls.at(-1)?.call, `DELETE /v1/subscriptions/${id}`)
   })
 
+  it("is a user of its own unless it is told who: one that ends deafens no other", async () => {
+    await using api = await startScriptedApi(answers)
+    for (const env of [{}, {}, { BELLCAST_USER: "bob:pw" }]) {
+      await using cli = spawnCli(["listen", "news", "--url", baseOf(api)], env)
+      await cli.printed(/^listening/m)
+    }
+    const users = [...new Set(api.calls.map(({ authorization }) => atob(authorization?.slice("Basic ".length) ?? "")))]
+    assert.lengthOf(users, 3)
+    for (const user of users.slice(0, 2)) assert.match(user, /^listener-[0-9a-f]{8}:secret$/)
+    assert.strictEqual(users[2], "bob:pw")
+  })
+
   it("waits for a service that starts after it", async () => {
     const taken = await startScriptedApi({ "GET /v1/": { status: 503, body: { code: 503, errno: 201, error: "Service Unavailable" } } })
     await using cli = spawnCli(["listen", "news", "--url", baseOf(taken)])
