@@ -1,4 +1,7 @@
-// What a newcomer reads first: where the service is, and three commands that show what it is for.
+// What a newcomer reads first: where the service is, and four commands that show what it is for.
+import { urlDefault } from "#cli/api-client.ts"
+
+const argsFor = (url: string) => (url === `${urlDefault}/` ? "" : ` ARGS="--url ${url}"`)
 
 export const story = (url: string, natsUrl: string, vapidPublicKey: string): string => `
   Bellcast is ready.
@@ -9,16 +12,18 @@ export const story = (url: string, natsUrl: string, vapidPublicKey: string): str
 
   See it work. In a second terminal, be a browser that subscribes and registers to the channel "news":
 
-    make listen CHANNEL=news
+    make listen CHANNEL=news${argsFor(url)}
 
   In a third, publish:
 
     curl -i -u publisher:secret -H 'Content-Type: application/json' \\
       -d '{"data":{"title":"Hello","body":"from Bellcast"}}' ${url}channels/news
 
-  The first one prints the decrypted payload. The Location header of the answer says what became of it:
+  The first one prints the decrypted payload. The Location header of the answer says what became of it, and the
+  number at its end what became of every push:
 
-    curl -s -u publisher:secret ${url}channels/news/broadcasts/BROADCAST
+    curl -s -u publisher:secret ${url}channels/news/broadcasts/NUMBER
+    make audit BROADCAST=NUMBER
 
   Ctrl-C ends it; your data stays in .bellcast/.
 `

@@ -2,10 +2,13 @@
 import { Effect, Schedule, Schema } from "effect"
 import { HttpClient, HttpClientRequest, type HttpClientResponse, type HttpMethod } from "effect/http"
 
+/** Where the service is unless a setting of it says otherwise. */
+export const urlDefault = "http://127.0.0.1:9999/v1"
+
 /** No HTTP answer came from this address. */
 export class ApiUnreachable extends Schema.TaggedError<ApiUnreachable>()("ApiUnreachable", { url: Schema.String }) {
   override get message() {
-    return `no answer from ${this.url}: is the service running? (make run)`
+    return `no answer from ${this.url}: is the service running (make run), and is --url or BELLCAST_URL right?`
   }
 }
 
@@ -29,7 +32,14 @@ export class ApiNotUnderstood extends Schema.TaggedError<ApiNotUnderstood>()("Ap
   }
 }
 
-export type ApiError = ApiUnreachable | ApiRefused | ApiNotUnderstood
+/** There is no root resource at this address: another server, or another path of ours. */
+export class ApiForeign extends Schema.TaggedError<ApiForeign>()("ApiForeign", { url: Schema.String }) {
+  override get message() {
+    return `${this.url} does not look like Bellcast (GET / was answered 404): is --url or BELLCAST_URL right? It ends with /v1`
+  }
+}
+
+export type ApiError = ApiUnreachable | ApiRefused | ApiNotUnderstood | ApiForeign
 
 export interface ApiOptions {
   /** Base URL with the version, e.g. `http://127.0.0.1:9999/v1`; a slash at the end does not matter. */

@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto"
 import { Config, Console, Effect, Option, Queue, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { type ApiError, makeApi } from "./api-client.ts"
+import { type ApiError, ApiForeign, makeApi, urlDefault } from "./api-client.ts"
 import { type Arrived, openPushEndpoint } from "./push-endpoint.ts"
 
 /** Longest wait for a clean goodbye: Ctrl-C must not hang on a service that is gone. */
@@ -62,7 +62,8 @@ const forget = (what: string, removal: Effect.Effect<unknown, ApiError>) =>
 /** Runs until `count` pushes have been printed, or for ever. Fails with what the API said; removes registration and subscription in any case. */
 export const listen = Effect.fn("Cli.listen")(function* ({ channel, url, user, count, json }: ListenOptions) {
   const { call, whileStarting } = yield* makeApi({ url, user })
-  const root = yield* whileStarting(call("GET", "/", Root))
+  const foreign = (error: ApiError) => (error._tag === "ApiRefused" && error.status === 404 ? new ApiForeign({ url }) : error)
+  const root = yield* Effect.mapError(whileStarting(call("GET", "/", Root)), foreign)
   const vapidKey = root.capabilities?.webpush?.vapid_public_key
   if (vapidKey === undefined) yield* note("the service does not name its VAPID key, so signatures are not verified")
   const { subscription, pushes } = yield* openPushEndpoint(vapidKey)
@@ -101,14 +102,14 @@ const userOfItsOwn = () => `listener-${randomBytes(4).toString("hex")}:secret`
 const flags = {
   channel: Argument.String("channel").pipe(Argument.withDescription("Channel to register on; it need not exist")),
   url: Flag.String("url").pipe(
-    Flag.withDescription("Base URL of the service (BELLCAST_URL)"),
-    Flag.withFallbackConfig(Config.String("BELLCAST_URL").pipe(Config.withDefault("http://127.0.0.1:9999/v1")))
+    Flag.withDescription(`Base URL of the service (BELLCAST_URL); unset: ${urlDefault}`),
+    Flag.withFallbackConfig(Config.String("BELLCAST_URL").pipe(Config.withDefault(urlDefault)))
   ),
   user: Flag.String("user").pipe(
-    Flag.withDescription("Who listens, name:password (BELLCAST_USER)"),
+    Flag.withDescription("Who listens, name:password (BELLCAST_USER); unset: somebody new"),
     Flag.withFallbackConfig(Config.String("BELLCAST_USER").pipe(Config.withDefault(userOfItsOwn())))
   ),
-  count: Flag.Int("count").pipe(Flag.withDescription("Exit after this many pushes"), Flag.optional),
+  count: Flag.Int("count").pipe(Flag.withDescription("Exit after this many pushes; unset: never"), Flag.optional),
   json: Flag.Boolean("json").pipe(Flag.withDescription("Print JSON lines"), Flag.withDefault(false))
 }
 

@@ -106,6 +106,21 @@ describe("bellcast listen", () => {
     assert.strictEqual(api.calls.at(-1)?.call, `DELETE /v1/subscriptions/${id}`)
   })
 
+  it("says of a server that knows no root resource that it does not look like Bellcast", async () => {
+    await using api = await startScriptedApi({})
+    await using cli = spawnCli(["listen", "news", "--url", baseOf(api)])
+    assert.strictEqual(await cli.exit(), 1)
+    assert.match(cli.output.stderr, new RegExp(`^bellcast: ${baseOf(api)} does not look like Bellcast \\(.* 404\\): is --url .*\n$`))
+    assert.lengthOf(api.calls, 1)
+  })
+
+  it("names the defaults of its flags", async () => {
+    await using cli = spawnCli(["listen", "--help"])
+    assert.strictEqual(await cli.exit(), 0)
+    assert.match(cli.output.stdout, /^ *--url .* unset: http:\/\/127\.0\.0\.1:9999\/v1$/m)
+    assert.match(cli.output.stdout, /^ *--user .* unset: somebody new$/m)
+  })
+
   it("is a user of its own unless it is told who: one that ends deafens no other", async () => {
     await using api = await startScriptedApi(answers)
     for (const env of [{}, {}, { BELLCAST_USER: "bob:pw" }]) {
@@ -141,7 +156,10 @@ describe("bellcast listen", () => {
       assert.isAbove(attempts, 30)
       yield* TestClock.adjust("2 seconds")
       const exit = yield* Fiber.join(listening)
-      assert.match(String(Exit.isFailure(exit) && exit.cause), /no answer from http:\/\/127\.0\.0\.1:9\/v1.*make run/)
+      assert.match(
+        String(Exit.isFailure(exit) && exit.cause),
+        /no answer from http:\/\/127\.0\.0\.1:9\/v1.*make run.*--url or BELLCAST_URL/
+      )
     })
   )
 })
