@@ -11,6 +11,12 @@ import { table } from "./table.ts"
 
 const channelBytesMax = 255
 
+/** Why nobody can be this principal. */
+const faultOf = (principal: string): string | undefined =>
+  /^basicauth:(?![0-9a-f]{64}$)/.test(principal)
+    ? "an id of basicauth has 64 digits, 0-9 and a-f, as GET /v1/ shows it to its user"
+    : principalFault(principal)
+
 /** Nothing is made here that the service would make otherwise. */
 const provisioned = Effect.gen(function* () {
   if ((yield* bucketState("permissions")) === undefined)
@@ -22,7 +28,7 @@ export const setPublisher = Effect.fnUntraced(function* (channel: string, princi
   yield* provisioned
   if (channel === "" || Buffer.byteLength(channel) > channelBytesMax || channel.includes("/"))
     return yield* new VerbFailed({ message: `a channel has 1 to ${channelBytesMax} bytes and no slash` })
-  const fault = on ? principalFault(principal) : undefined
+  const fault = on ? faultOf(principal) : undefined
   if (fault !== undefined) return yield* new VerbFailed({ message: fault })
   const buckets = yield* Buckets
   const key = keys.publishers(channelToken(channel))
@@ -58,8 +64,10 @@ const changing = (verb: "grant" | "revoke", on: boolean, description: string) =>
   Command.make(verb, { channel, principal, ...natsFlags }, ({ channel, principal, ...nats }) =>
     Effect.gen(function* () {
       const changed = yield* setPublisher(channel, principal, on)
-      const is = on ? "may publish" : "may not publish"
-      yield* Console.log(`${principal} ${is} on ${channel}${changed ? "" : ": nothing to change"}`)
+      const done = on ? `may publish on ${channel}` : `is ${changed ? "no longer" : "not"} named for ${channel}`
+      // The settings are those of the service and may stand elsewhere.
+      const more = changed ? (on ? "" : "; whom the settings name may still publish") : ": nothing to change"
+      yield* Console.log(`${principal} ${done}${more}`)
     }).pipe(onNats(nats))
   ).pipe(Command.withDescription(description))
 

@@ -55,7 +55,10 @@ describe("a publisher named for a channel", () => {
           .split("\n")
           .map((line) => JSON.parse(line))
       ).toEqual([idOf(anna), idOf(bert)].sort().map((principal) => ({ channel, principal })))
-      expect((await permissions("revoke", channel, idOf(anna))).code).toBe(0)
+      expect(await permissions("revoke", channel, idOf(anna))).toMatchObject({
+        code: 0,
+        stdout: `${idOf(anna)} is no longer named for ${channel}; whom the settings name may still publish\n`
+      })
       expect(await publish(anna, channel)).toBe(403)
       expect(await publish(bert, channel)).toBe(202)
       expect(await publish("root:secret", channel)).toBe(202)
@@ -82,10 +85,16 @@ describe("a publisher named for a channel", () => {
       code: 1,
       stderr: expect.stringMatching(/^bellcast: a principal is /)
     })
+    for (const impossible of ["basicauth:aaaa", `${idOf(anna)}0`, idOf(anna).replace(/.{64}$/, (id) => id.toUpperCase())]) {
+      expect(await permissions("grant", "news", impossible)).toMatchObject({
+        code: 1,
+        stderr: expect.stringMatching(/^bellcast: an id of basicauth has 64 digits/)
+      })
+    }
     expect(await permissions("grant", "news/eu", idOf(anna))).toMatchObject({ code: 1, stderr: expect.stringMatching(/no slash/) })
     expect(await permissions("revoke", "nobody-here", idOf(anna))).toMatchObject({
       code: 0,
-      stdout: expect.stringMatching(/nothing to change/)
+      stdout: `${idOf(anna)} is not named for nobody-here: nothing to change\n`
     })
     await using elsewhere = await startNats()
     await using cli = spawnCli(["permissions", "list", "--nats", elsewhere.url])
