@@ -3,9 +3,10 @@ import { Console, Effect } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { evolveProgress, type Progress, type PushResult, startProgress, waiting } from "#domain/outcome.ts"
 import { Log, type Stored } from "#log/log.ts"
-import { commandKind, filters, parseBroadcast, parseOfBroadcast, subjects } from "#streams/subjects.ts"
+import { filters, parseBroadcast, parseOfBroadcast, subjects } from "#streams/subjects.ts"
 import { decodeToken } from "#streams/tokens.ts"
-import { natsFlags, onNats, VerbFailed } from "./nats.ts"
+import { broadcastArgument, commandOf } from "./broadcast.ts"
+import { natsFlags, onNats } from "./nats.ts"
 import { harmless, table } from "./table.ts"
 
 /** The last known of one push. */
@@ -75,10 +76,8 @@ const readWork = Effect.fnUntraced(function* (broadcast: number) {
 
 export const audit = Effect.fn("Cli.audit")(function* (broadcast: number) {
   const log = yield* Log
-  const stored = yield* log.at("log", broadcast)
-  const place = stored === undefined ? undefined : parseBroadcast(stored.subject)
-  if (stored === undefined || commandKind(stored.subject) !== "broadcast")
-    return yield* new VerbFailed({ message: `there is no broadcast ${broadcast}` })
+  const stored = yield* commandOf(broadcast)
+  const place = parseBroadcast(stored.subject)
   const rejection = (yield* log.last("log", subjects.rejected(broadcast)))?.message
   const { progress, pushes } = yield* readWork(broadcast)
   // After five weeks this fact is all that is left.
@@ -136,7 +135,7 @@ const text = (result: Audit): string => {
 }
 
 const flags = {
-  broadcast: Argument.Int("broadcast").pipe(Argument.withDescription("Its id: the last part of Location, the sequence of the PubAck")),
+  broadcast: broadcastArgument.pipe(Argument.withDescription("Its id: the last part of Location, the sequence of the PubAck")),
   json: Flag.Boolean("json").pipe(Flag.withDescription("Print one JSON object"), Flag.withDefault(false)),
   ...natsFlags
 }

@@ -4,6 +4,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import { Log } from "#log/log.ts"
 import { filters } from "#streams/subjects.ts"
 import { decodeToken } from "#streams/tokens.ts"
+import { broadcastArgument, commandOf } from "./broadcast.ts"
 import { natsFlags, onNats } from "./nats.ts"
 import { table } from "./table.ts"
 
@@ -22,6 +23,7 @@ interface Letter {
 /** The dead letters of one broadcast or of all, the oldest first. */
 const letters = Effect.fnUntraced(function* (broadcast: Option.Option<number>) {
   const log = yield* Log
+  if (Option.isSome(broadcast)) yield* commandOf(broadcast.value)
   const found: Array<Letter> = []
   const filter = Option.match(broadcast, { onNone: () => filters.deadLetters, onSome: filters.deadLettersOf })
   yield* log.replay("work", [filter], ({ message }) =>
@@ -47,7 +49,7 @@ const text = (list: ReadonlyArray<Letter>) =>
       )
 
 const flags = {
-  broadcast: Argument.Int("broadcast").pipe(Argument.withDescription("Only those of this broadcast"), Argument.optional),
+  broadcast: broadcastArgument.pipe(Argument.withDescription("Only those of this broadcast"), Argument.optional),
   json: Flag.Boolean("json").pipe(Flag.withDescription("Print JSON lines"), Flag.withDefault(false)),
   ...natsFlags
 }

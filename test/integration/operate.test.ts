@@ -72,9 +72,21 @@ describe("the verbs of an operator", { timeout: 30_000 }, () => {
     )
     // A sequence that is another command's.
     for (const unknown of ["1", "999999"]) {
-      const { code, stderr, stdout } = await run("audit", unknown, "--nats", past.url)
-      assert.deepStrictEqual({ code, stderr, stdout }, { code: 1, stderr: `bellcast: there is no broadcast ${unknown}\n`, stdout: "" })
+      for (const verb of ["audit", "dead"]) {
+        const { code, stderr, stdout } = await run(verb, unknown, "--nats", past.url)
+        assert.deepStrictEqual({ code, stderr, stdout }, { code: 1, stderr: `bellcast: there is no broadcast ${unknown}\n`, stdout: "" })
+      }
     }
+  })
+
+  it.for([
+    ["audit", "0"],
+    ["audit", "-1"],
+    ["dead", "0"]
+  ] as const)("refuse what is no id of a broadcast: %s %s", async ([verb, id]) => {
+    const { code, stderr } = await run(verb, id, "--nats", past.url)
+    assert.strictEqual(code, 1)
+    assert.include(stderr, `Expected a whole number from 1 on, got ${id}`)
   })
 
   it("list dead letters, of all broadcasts or of one", async () => {
