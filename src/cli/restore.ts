@@ -175,6 +175,7 @@ export const restoreCommand = Command.make("restore", flags, ({ cause, dryRun, f
   Effect.gen(function* () {
     const { subscriptionsPerUserMax } = yield* everySetting(limits).pipe(Effect.mapError(({ message }) => new VerbFailed({ message })))
     const range = { from: from.getTime(), to: Option.match(to, { onNone: () => Number.POSITIVE_INFINITY, onSome: (at) => at.getTime() }) }
+    if (range.to <= range.from) return yield* new VerbFailed({ message: "--to must be later than --from: nothing lies between them" })
     const done = yield* restore({ ...range, hosts: host, causes: cause, dryRun, subscriptionsPerUserMax })
     const { changed, full, restored, users } = done
     const byCause = [...done.causes].sort().map(([each, count]) => `${count} ${each}`)

@@ -63,9 +63,13 @@ describe("a push service that called 8 of 20 gone by mistake", () => {
     for (const other of [
       ["--host", "push.example.org"],
       ["--cause", "suspended", "--cause", "key-mismatch"],
-      ["--to", from]
+      ["--to", new Date(Date.parse(from) + 1).toISOString()]
     ])
       assert.equal((await run(...at, ...other)).stdout, "0 subscriptions of 0 users were restored\n")
+    for (const to of [from, "2026-01-01T00:00:00Z"]) {
+      const refused = { code: 1, stdout: "", stderr: "bellcast: --to must be later than --from: nothing lies between them\n" }
+      assert.deepEqual(await run(...at, "--to", to), refused)
+    }
     assert.equal(
       (await run(...at, "--host", "push.example.org", "--host", "127.0.0.1")).stdout,
       "8 subscriptions of 8 users were restored: 8 gone\n"
