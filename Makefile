@@ -86,5 +86,5 @@ rebuild: install ## Delete the buckets and make them again from the streams (sto
 permissions: install ## Who may publish on a channel: make permissions ARGS="grant news basicauth:..." (or list, revoke).
 	@$(BELLCAST) permissions $(or $(ARGS),list)
 
-keys: install ## Make the secrets of a service beside an existing NATS: make keys > .env; ARGS=list, rotate or "retire KEY".
+keys: install ## Make the secrets of a service beside an existing NATS: make keys > .env; ARGS=list, show, rotate or "retire KEY".
 	@$(BELLCAST) keys $(ARGS)

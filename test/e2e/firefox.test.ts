@@ -1,5 +1,6 @@
 // A real browser end to end: Firefox subscribes with our VAPID key, its page talks to our API across origins, and its service worker
 // gets our broadcasts decrypted. The cases share one browser; each begins with what a page does on load, so that each can run alone.
+import { readFileSync } from "node:fs"
 import type { Page } from "puppeteer-core"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { type Autopush, startAutopush } from "../support/autopush.ts"
@@ -10,6 +11,12 @@ import { firefoxPath, startFirefox } from "./browser.ts"
 import { startSite } from "./site.ts"
 
 if (firefoxPath === undefined) process.stdout.write("no Firefox here: its tests are skipped (apt-get install firefox-esr)\n")
+
+const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8")
+const section = readme.slice(readme.indexOf("## In a web page"), readme.indexOf("## The API"))
+const [inReadme = "", workerInReadme = "", broadcastInReadme = ""] = [...section.matchAll(/^```\w+\n(.*?)^```$/gms)].map(
+  ([, text]) => text!
+)
 
 interface Joined {
   readonly endpoint: string
@@ -26,19 +33,23 @@ describe.skipIf(firefoxPath === undefined)("Firefox", () => {
   let service: Service
   let autopush: Autopush
   let page: Page
+  let pageOfReadme: Page
 
   beforeAll(async () => {
     const nats = keep(await startNats())
     autopush = keep(await startAutopush())
     const site = keep(await startSite())
+    const siteOfReadme = keep(await startSite(workerInReadme))
     const [browser, started] = await Promise.all([
       startFirefox(firefoxPath!, autopush.socketUrl).then(keep),
       // The page's origin is named, so that a preflight says yes to it and not to everybody.
-      startService({ natsUrl: nats.url, env: { BELLCAST_CORS_ORIGINS: site.url } }).then(keep)
+      startService({ natsUrl: nats.url, env: { BELLCAST_CORS_ORIGINS: `${site.url} ${siteOfReadme.url}` } }).then(keep)
     ])
     service = started
     page = await browser.newPage()
     await page.goto(`${site.url}/?user=alice&api=${encodeURIComponent(service.url)}`)
+    pageOfReadme = await browser.newPage()
+    await pageOfReadme.goto(siteOfReadme.url)
   })
 
   afterAll(async () => {
@@ -153,5 +164,22 @@ describe.skipIf(firefoxPath === undefined)("Firefox", () => {
       []
     )
     assert.equal(await inPage("unread()"), 0)
+  })
+
+  it("does with the README's lines what the README says", async () => {
+    const lines = inReadme.replace(/"https:[^"]+"/, JSON.stringify(service.url))
+    assert.notEqual(lines, inReadme)
+    await pageOfReadme.evaluate(`(async () => { ${lines} })()`)
+    const { data } = JSON.parse(broadcastInReadme)
+    await publish(service.url, "news", data)
+    const shown = `navigator.serviceWorker.ready.then((worker) => worker.getNotifications()).then((all) => all.map(({ title, body }) => ({ title, body })))`
+    const { body, title } = data.notification
+    assert.deepEqual(
+      await until(
+        async () => (await pageOfReadme.evaluate(shown)) as Array<object>,
+        ({ length }) => length > 0
+      ),
+      [{ title, body }]
+    )
   })
 })

@@ -10,7 +10,7 @@ import { startService } from "../support/service.ts"
 import { spawnCli } from "../support/spawn-cli.ts"
 
 const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8")
-const section = readme.slice(readme.indexOf("## The first minute"), readme.indexOf("## The picture"))
+const section = readme.slice(readme.indexOf("## The first minute"), readme.indexOf("## In a web page"))
 const blocks = [...section.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, text]) => text!)
 const lineWith = (word: string): string => {
   const block = blocks.find((text) => text.includes(word))
