@@ -52,7 +52,7 @@ jetstream {
 
 const inUse = async (folder: Folder) => {
   const url = (await addressIn(folder))?.url
-  const share = url === undefined ? "" : ` To use that server here too, set BELLCAST_NATS_URL=${url}.`
+  const share = url === undefined ? "" : ` Set BELLCAST_NATS_URL=${url} to use that server here too.`
   return new Error(`${folder.root} is in use by another embedded nats-server.${share}`)
 }
 

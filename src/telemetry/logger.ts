@@ -12,10 +12,18 @@ const charsMax = 4_096
 const gatherMillis = 20
 const gatherChars = 16_384
 // Endpoints are bearer tokens (RFC 8030 section 8.3); an error from deep below may carry one in its text.
-const urls = /\b((?:https?|wss?|nats|tls):\/\/)(?:[^\s"'<>/?#]*@)?([^\s"'<>/?#@,]*)[^\s"'<>]*/g
+const urls = /\b((?:https?|wss?|nats|tls):\/\/)([^\s"'<>/?#]*@)?([^\s"'<>/?#@,]*[^\s"'<>/?#@,.;:!)])?([^\s"'<>]*)/g
+/** What may follow a host and tells nothing: a sentence that ends, the next word of a list. */
+const punctuation = /^[/.,;:!?)]*$/
 /** Of every URL the scheme and the host: no path, no query, no password. */
 export const withoutSecrets = (text: string): string => {
-  const clean = text.includes("://") ? text.slice(0, 2 * charsMax).replace(urls, "$1$2/...") : text
+  const clean = text.includes("://")
+    ? text
+        .slice(0, 2 * charsMax)
+        .replace(urls, (_, scheme: string, credentials: string | undefined, host: string | undefined, rest: string) =>
+          credentials === undefined && punctuation.test(rest) ? scheme + (host ?? "") + rest : `${scheme}${host ?? ""}/...`
+        )
+    : text
   return clean.length <= charsMax ? clean : `${clean.slice(0, charsMax)}...`
 }
 

@@ -87,7 +87,7 @@ describe("the embedded server", () => {
       )
       await first.stop()
       assert.match(refused, /is in use by another embedded nats-server/)
-      assert.include(refused, `BELLCAST_NATS_URL=${first.url}`)
+      assert.include(refused, `Set BELLCAST_NATS_URL=${first.url} to use`)
     }))
 
   it("takes another port when the wanted one is busy", () =>

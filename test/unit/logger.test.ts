@@ -8,7 +8,12 @@ describe("a URL in a line", () => {
     ["POST https://fcm.googleapis.com/fcm/send/SECRET failed", "POST https://fcm.googleapis.com/... failed"],
     ["https://h?token=SECRET", "https://h/..."],
     ["https://user:SECRET@h:8443/x", "https://h:8443/..."],
+    ["https://h.:8443./SECRET.", "https://h.:8443/..."],
     ["nats://user:SECRET@a:4222,nats://b", "nats://a:4222/..."],
+    ["nats://a,user:SECRET@b", "nats://b/..."],
+    ["nats://SECRET@h.", "nats://h/..."],
+    ["set BELLCAST_NATS_URL=nats://127.0.0.1:4222.", "set BELLCAST_NATS_URL=nats://127.0.0.1:4222."],
+    ["from https://push.example.com, or (tls://[::1]): https://h/.", "from https://push.example.com, or (tls://[::1]): https://h/."],
     ["nothing to hide", "nothing to hide"]
   ] as const)("of %s is %s", ([text, said]) => {
     assert.equal(withoutSecrets(text), said)
