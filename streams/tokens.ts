@@ -19,7 +19,7 @@ const encode = (text: string): string => {
   return token
 }
 
-/** `news/eu.1` becomes `news=2Feu=2E1`. At most three characters a byte. */
+/** `news eu.1` becomes `news=20eu=2E1`. At most three characters a byte. */
 export const channelToken = (channel: string): ChannelToken => encode(channel) as ChannelToken
 export const originToken = (host: string): OriginToken => encode(host) as OriginToken
 
@@ -40,11 +40,11 @@ export const decodeToken = (token: string): string | undefined => {
 /** Of a channel's id, in UTF-8. A subject and a bucket key hold it three times as long, and a NATS server takes 4 KiB of either. */
 export const channelBytesMax = 255
 
-/** Whether a token is a channel's; a foreign client may send anything. */
+/** Whether a token is a channel's; a foreign client may send anything. No path of the API can name a channel with a slash. */
 export const isChannelToken = (token: string | undefined): token is ChannelToken => {
   if (token === undefined || token.length > 3 * channelBytesMax) return false
   const channel = decodeToken(token)
-  return channel !== undefined && new TextEncoder().encode(channel).length <= channelBytesMax
+  return channel !== undefined && !channel.includes("/") && new TextEncoder().encode(channel).length <= channelBytesMax
 }
 
 /** Whether a token is a user's. Not every name is: a bucket has the key `meta`. */

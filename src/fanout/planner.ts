@@ -11,7 +11,7 @@ import { Log } from "#log/log.ts"
 import { Watermark } from "#log/watermark.ts"
 import { keys } from "#streams/buckets.ts"
 import { parseBroadcast, subjects } from "#streams/subjects.ts"
-import { type ChannelToken, shardsAt } from "#streams/tokens.ts"
+import { type ChannelToken, channelBytesMax, shardsAt } from "#streams/tokens.ts"
 import { makeSeldom } from "#telemetry/seldom.ts"
 
 const plannersInFlight = 8
@@ -21,13 +21,15 @@ const publishConcurrency = 128
 const lifeMillisMin = 10_000
 const notAppliedAfterMillis = 1_000
 
+const noChannel = `the subject names no channel: an id is 1 to ${channelBytesMax} bytes without a slash, and all but A-Z a-z 0-9 _ - are =XX, in upper case`
+
 /** What is to be sent, or why it is not. */
 const read = (
   delivery: Delivery,
   ttlSecondsDefault: number
 ): { readonly ref: BroadcastRef; readonly channel: ChannelToken } | { readonly reason: string } => {
   const place = parseBroadcast(delivery.subject)
-  if (place === undefined) return { reason: "the subject names no channel" }
+  if (place === undefined) return { reason: noChannel }
   if (delivery.message.type === "malformed") return { reason: delivery.message.reason }
   if (delivery.message.type !== "broadcast/1") return { reason: `${delivery.message.type} is no broadcast` }
   const { faults, headers } = readHeaders((name) => delivery.header(name), ttlSecondsDefault)

@@ -6,6 +6,7 @@ import { call, finished, join, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
+import { spawnCli } from "../support/spawn-cli.ts"
 
 it("takes a broadcast from any NATS client, and a malformed one blocks nothing", { timeout: 60_000 }, async () => {
   await using nats = await startNats()
@@ -25,7 +26,10 @@ it("takes a broadcast from any NATS client, and a malformed one blocks nothing",
       await js.publish(subject, `{"data":${'{"a":'.repeat(2_000)}1${"}".repeat(2_000)}}`),
       await js.publish(subject, JSON.stringify({ data: { text: "x".repeat(4_000) } })),
       await js.publish(subject, JSON.stringify({ data: {} }), { headers: withTtl }),
-      await js.publish("bellcast.cmd.broadcast.billing.=ZZ", JSON.stringify({ data: {} }))
+      await js.publish(subject, ""),
+      await js.publish("bellcast.cmd.broadcast.billing.=ZZ", JSON.stringify({ data: {} })),
+      // No path of the API can name it, so nobody could have joined.
+      await js.publish("bellcast.cmd.broadcast.billing.news=2Feu", JSON.stringify({ data: {} }))
     ]
     const good = await js.publish(subject, JSON.stringify({ data: { invoice: 7 } }), { msgID: "invoice-7" })
     const again = await js.publish(subject, JSON.stringify({ data: { invoice: 7 } }), { msgID: "invoice-7" })
@@ -47,6 +51,13 @@ it("takes a broadcast from any NATS client, and a malformed one blocks nothing",
       )
       assert.isString(fact?.json<{ reason: string }>().reason)
     }
+    await using audit = spawnCli(["audit", String(bad.at(-1)!.seq)], { BELLCAST_NATS_URL: nats.url })
+    assert.equal(await audit.exit(), 0, audit.output.stderr)
+    assert.match(audit.output.stdout, /rejected: the subject names no channel: .* without a slash/)
+    await js.publish(subject, "x".repeat(33_000)).then(
+      () => assert.fail("taken"),
+      (error: Error) => assert.match(error.message, /message size exceeds maximum/)
+    )
     const answer = await call(service.url, "GET", `/channels/news/broadcasts/${bad[0]!.seq}`, "publisher")
     assert.equal(answer.status, 200)
     assert.isString(answer.body.data.rejected)

@@ -17,7 +17,10 @@ import { work } from "#streams/work.ts"
 
 const base64url = fc.constantFrom(..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
 const user = fc.string({ unit: base64url, minLength: 22, maxLength: 22 }).map((token) => token as UserToken)
-const channel = fc.string({ unit: "binary", minLength: 1, maxLength: 40 }).map(channelToken)
+const channel = fc
+  .string({ unit: "binary", minLength: 1, maxLength: 40 })
+  .filter((id) => !id.includes("/"))
+  .map(channelToken)
 const broadcast = fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER })
 const subscription = fc.string({ unit: fc.constantFrom(..."0123456789abcdef"), minLength: 64, maxLength: 64 })
 const shard = fc.constantFrom(...shardsAt(0), ...shardsAt(1), ...shardsAt(2))

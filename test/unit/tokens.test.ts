@@ -1,7 +1,7 @@
 // Names as subject tokens and bucket keys, and the hash tree that cuts a channel into shards.
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
-import { channelToken, decodeToken, originToken, shardPath, shardsAt, type UserToken } from "#streams/tokens.ts"
+import { channelToken, decodeToken, isChannelToken, originToken, shardPath, shardsAt, type UserToken } from "#streams/tokens.ts"
 
 const text = fc.oneof(
   fc.string({ unit: "binary", minLength: 1 }),
@@ -15,7 +15,7 @@ const userToken = fc.string({ unit: base64url, minLength: 22, maxLength: 22 }).m
 
 describe("the token of a channel", () => {
   it("is written as the subjects of the documentation show it", () => {
-    assert.strictEqual(channelToken("news/eu.1"), "news=2Feu=2E1")
+    assert.strictEqual(channelToken("news eu.1"), "news=20eu=2E1")
     assert.strictEqual(channelToken("a b*c>d=e"), "a=20b=2Ac=3Ed=3De")
     assert.strictEqual(channelToken("🔔"), "=F0=9F=94=94")
     assert.strictEqual(originToken("fcm.googleapis.com"), "fcm=2Egoogleapis=2Ecom")
@@ -66,6 +66,12 @@ describe("the token of a channel", () => {
     "= 1"
   ])("is not %j, which no text encodes to", (token) => {
     assert.isUndefined(decodeToken(token))
+  })
+
+  it("is that of an id which a path of the API can name: 1 to 255 bytes without a slash", () => {
+    for (const id of ["a", "news eu", "x".repeat(255), "é".repeat(127)]) assert.isTrue(isChannelToken(channelToken(id)), id)
+    for (const id of ["", "news/eu", "/", "x".repeat(256), "é".repeat(128)]) assert.isFalse(isChannelToken(channelToken(id)), id)
+    for (const token of [undefined, "a b", "=20=2f"]) assert.isFalse(isChannelToken(token))
   })
 
   it("is decoded only when the text encodes to exactly this token", () => {
