@@ -112,6 +112,10 @@ describe("the verbs of an operator", { timeout: 30_000 }, () => {
     assert.match(live, /^CONSUMER .* PENDING +UNANSWERED$/m)
     // Six broadcasts, which no planner has taken.
     assert.match(live, /^planner .* 6 +0$/m)
+    // The last message of WORK is a dead letter, which the tally does not count.
+    assert.match(live, /^tally .* bellcast_broadcasts\/meta +0$/m)
+    // The refused broadcast came when nobody projected any more.
+    assert.match(live, /^projector .* bellcast_subscriptions\/meta +[1-9]\d*$/m)
     assert.match(live, new RegExp(`^BELLCAST_WORK .* ${past.lastWork} +[\\d.]+ KiB +1$`, "m"))
     assert.match(live, /^bellcast_broadcasts .* 5 +[\d.]+ KiB$/m)
   })
