@@ -5,11 +5,12 @@ import { Argument, Command, Flag } from "effect/cli"
 import { settings } from "#config"
 import { changeKeys, freshPair, freshUseridSecret, kept } from "#secrets/file.ts"
 import { adoptedKeys, oldestOf, usesOf } from "#secrets/in-use.ts"
-import { currentKey, formatFormer, type KeySet, retired, rotated, usableKeys, usableKeysMax } from "#secrets/key-set.ts"
+import { currentKey, formatFormer, type KeySet, type KeyState, retired, rotated, usableKeys, usableKeysMax } from "#secrets/key-set.ts"
 import { keysAreSet, keysOfSettings } from "#secrets/secrets.ts"
 import { forgetUseridSecret } from "#secrets/userid-secret.ts"
 import { everySetting } from "#settings/every-setting.ts"
 import { natsFlags, onNats, VerbFailed } from "./nats.ts"
+import { note } from "./note.ts"
 import { table } from "./table.ts"
 
 const failed = ({ message }: { readonly message: string }) => new VerbFailed({ message })
@@ -50,8 +51,8 @@ const home = Effect.gen(function* () {
     const set = edit(keys)
     const { privateKey, publicKey } = currentKey(set)
     const pair = publicKey === currentKey(keys).publicKey ? [] : pairLines({ publicKey, privateKey: privateKey! })
-    const note = "# Settings of every process from its next start on; first of those that deliver, then of the gateways."
-    return Effect.succeed([note, ...pair, formerLine(set)].join("\n"))
+    const head = "# Settings of every process from its next start on; first of those that deliver, then of the gateways."
+    return Effect.succeed([head, ...pair, formerLine(set)].join("\n"))
   }
   return { set: keys, change }
 })
@@ -69,7 +70,10 @@ const rotate = Effect.gen(function* () {
   }
   const now = yield* Clock.currentTimeMillis
   yield* Console.log(yield* change((set) => rotated(set, freshPair(), now)))
-}).pipe(Effect.tapError(({ message }) => Console.error(`bellcast: ${message}`)))
+}).pipe(Effect.tapError(({ message }) => note(message)))
+
+/** A key that is kept is a former one to its operator, as in the setting of that name. */
+const inWords = (state: KeyState) => (state === "kept" ? "former" : state)
 
 const list = Effect.fnUntraced(function* (json: boolean) {
   const { set } = yield* home
@@ -79,7 +83,12 @@ const list = Effect.fnUntraced(function* (json: boolean) {
   const missing = strangers.map((publicKey) => ({ publicKey, state: "lost" as const, createdAt: undefined }))
   const rows = [...missing, ...set].map(({ createdAt, publicKey, state }) => {
     const at = createdAt ?? adoptedAt.get(publicKey)
-    return { publicKey, state, created: at === undefined ? undefined : new Date(at).toISOString(), subscriptions: uses.get(publicKey) ?? 0 }
+    return {
+      publicKey,
+      state: state === "lost" ? state : inWords(state),
+      created: at === undefined ? undefined : new Date(at).toISOString(),
+      subscriptions: uses.get(publicKey) ?? 0
+    }
   })
   if (json) return yield* Effect.forEach(rows, (row) => Console.log(JSON.stringify(row)), { discard: true })
   const cells = rows.map(({ created, publicKey, state, subscriptions }) => [publicKey, state, created, subscriptions])

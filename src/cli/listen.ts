@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto"
 import { Config, Console, Effect, Option, Queue, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { type ApiError, ApiForeign, makeApi, urlDefault } from "./api-client.ts"
+import { note } from "./note.ts"
 import { type Arrived, openPushEndpoint } from "./push-endpoint.ts"
 
 /** Longest wait for a clean goodbye: Ctrl-C must not hang on a service that is gone. */
@@ -49,9 +50,6 @@ export interface ListenOptions {
   /** Print JSON lines. */
   readonly json: boolean
 }
-
-/** Notes go to stderr, so that stdout holds pushes only. */
-const note = (text: string) => Console.error(`bellcast: ${text}`)
 
 const forget = (what: string, removal: Effect.Effect<unknown, ApiError>) =>
   removal.pipe(

@@ -1,6 +1,6 @@
 // The `bellcast` command line: `node src/cli/main.ts VERB`. One file a verb; this is the list of them.
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
-import { Cause, Console, Effect, Exit } from "effect"
+import { Cause, Effect, Exit } from "effect"
 import { Command } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
 import { settingsFault } from "#settings/every-setting.ts"
@@ -10,6 +10,7 @@ import { auditCommand } from "./audit.ts"
 import { deadCommand } from "./dead.ts"
 import { keysCommand } from "./keys.ts"
 import { listenCommand } from "./listen.ts"
+import { note } from "./note.ts"
 import { permissionsCommand } from "./permissions.ts"
 import { rebuildCommand } from "./rebuild.ts"
 import { restoreCommand } from "./restore.ts"
@@ -33,7 +34,7 @@ const bellcast = Command.make("bellcast").pipe(
 const readableFile = Effect.gen(function* () {
   const { faults } = yield* Source
   if (faults.length > 0) return yield* settingsFault(faults)
-}).pipe(Effect.tapError(({ message }) => Console.error(`bellcast: ${message}`)))
+}).pipe(Effect.tapError(({ message }) => note(message)))
 
 readableFile.pipe(
   Effect.andThen(Command.run(bellcast, { version: packageJson.version })),

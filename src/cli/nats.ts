@@ -1,7 +1,7 @@
 // How verbs reach NATS: the flags they share, the connection, and one line instead of a stack when that fails.
 import { existsSync } from "node:fs"
 import { join } from "node:path"
-import { Config, Console, Effect, Logger, Option, Schema } from "effect"
+import { Config, Effect, Logger, Option, Schema } from "effect"
 import { Flag } from "effect/cli"
 import { settings } from "#config"
 import { addressIn, folderAt, released } from "#embedded/folder.ts"
@@ -9,6 +9,7 @@ import { embeddedServer } from "#embedded/server.ts"
 import type { AppendConflict, LogUnavailable } from "#log/errors.ts"
 import { logLayer } from "#log/layer.ts"
 import { hostsOf } from "#log/nats.ts"
+import { note } from "./note.ts"
 
 export const natsFlags = {
   nats: Flag.String("nats").pipe(
@@ -70,6 +71,6 @@ export const onNats =
       )
     }).pipe(
       Effect.scoped,
-      Effect.tapError(({ message }) => Console.error(`bellcast: ${message}`)),
+      Effect.tapError(({ message }) => note(message)),
       Effect.provide(toStderr)
     )

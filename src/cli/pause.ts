@@ -3,6 +3,7 @@ import { Clock, Effect } from "effect"
 import { consumerState, pauseConsumer, resumeConsumer } from "#log/operate.ts"
 import { topology } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
+import { note } from "./note.ts"
 
 /** How long a pause outlives whoever began it. A killed rebuild leaves half of the buckets: time enough to run it again. */
 const pauseMillis = 60 * 60_000
@@ -21,9 +22,11 @@ const pauseAll = Effect.gen(function* () {
 const resumeAll = Effect.forEach(consumers, ({ consumer, stream }) => resumeConsumer(stream, consumer), { discard: true })
 
 const nothingInHand = Effect.gen(function* () {
-  while (true) {
+  for (let told = false; ; told = true) {
     const states = yield* Effect.forEach(consumers, ({ consumer, stream }) => consumerState(stream, consumer))
-    if (states.every((state) => (state?.unanswered ?? 0) === 0)) return
+    const inHand = states.reduce((sum, state) => sum + (state?.unanswered ?? 0), 0)
+    if (inHand === 0) return
+    if (!told) yield* note(`waiting until what is in hand (${inHand}) is answered, at most ${inHandMillis / 1000} s`)
     yield* Effect.sleep(lookMillis)
   }
 })

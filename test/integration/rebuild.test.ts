@@ -4,6 +4,8 @@ import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
+import { jetstream } from "@nats-io/jetstream"
+import { connect } from "@nats-io/transport-node"
 import { Effect, Layer } from "effect"
 import { rebuild } from "#cli/rebuild.ts"
 import { addressIn, folderAt } from "#embedded/folder.ts"
@@ -109,7 +111,7 @@ describe("rebuild", { timeout: 30_000 }, () => {
     assert.match(touched[0] ?? "", /^\$KV\.bellcast_subscriptions\./)
   })
 
-  it("gives up in one line, and touches nothing, while a service runs", async () => {
+  it("gives up with a reason, and touches nothing, while a service runs", async () => {
     await using service = await startWithHistory()
     await using admin = await administer(service.url)
     const before = await admin.entries()
@@ -117,15 +119,30 @@ describe("rebuild", { timeout: 30_000 }, () => {
       Effect.promise(() => runCli("rebuild", "--nats", service.url)).pipe(Effect.provide(foldingLayer(service.url)))
     )
     assert.strictEqual(code, 1)
-    assert.strictEqual(stderr, "bellcast: a running service holds the lease of the projector: stop it first\n")
+    const waits = "bellcast: waiting for the lease of the projector, at most 3.5 s"
+    assert.strictEqual(stderr, `${waits}\nbellcast: a running service holds the lease of the projector: stop it first\n`)
     assert.strictEqual(stdout, "")
     assert.deepStrictEqual(await admin.entries(), before)
   })
 
+  it("says what it waits for while somebody has a message in hand, and goes on once it is answered", async () => {
+    await using service = await startWithHistory()
+    await using nc = Object.assign(await connect({ servers: service.url }), { [Symbol.asyncDispose]: () => nc.close() })
+    const planner = await jetstream(nc).consumers.get("BELLCAST_LOG", "planner")
+    const inHand = await planner.next()
+    await using cli = spawnCli(["rebuild", "--nats", service.url])
+    await cli.printed(/^bellcast: waiting until what is in hand \(1\) is answered, at most 15 s$/m)
+    inHand!.ack()
+    await cli.printed(/^rebuilt in/m)
+    assert.strictEqual(await cli.exit(), 0)
+    assert.lengthOf(cli.output.stderr.match(/waiting until/g)!, 1)
+  })
+
   it("as a verb prints the entries of each bucket, and says so when there is nothing to rebuild from", async () => {
     await using service = await startWithHistory()
-    const { code, stdout } = await runCli("rebuild", "--nats", service.url)
+    const { code, stderr, stdout } = await runCli("rebuild", "--nats", service.url)
     assert.strictEqual(code, 0)
+    assert.notInclude(stderr, "waiting until")
     assert.match(stdout, /^bellcast_subscriptions +12$/m)
     assert.match(stdout, /^bellcast_broadcasts +5$/m)
     assert.match(stdout, /^rebuilt in \d+ ms$/m)
