@@ -42,7 +42,7 @@ describe("a rotation", () => {
     assert.deepEqual(
       list.map(({ publicKey, state, subscriptions }) => [publicKey, state, subscriptions]),
       [
-        [first, "kept", 2],
+        [first, "former", 2],
         [second, "current", 1]
       ]
     )
