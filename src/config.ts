@@ -1,6 +1,7 @@
 // Every setting: its name, unit, default and reason. Read once, at start, from BELLCAST_<NAME> or the file; those of HTTP are in gateway/settings.ts.
 import { Config, Context, Layer, Schema } from "effect"
 import { everySetting, type Values } from "#settings/every-setting.ts"
+import { within } from "#settings/within.ts"
 import { log } from "#streams/log.ts"
 import { work } from "#streams/work.ts"
 
@@ -8,9 +9,6 @@ export const roles = ["gateway", "projection", "fanout", "delivery", "tally"] as
 export type Role = (typeof roles)[number]
 
 const withDefault = Config.withDefault
-/** A whole number within bounds; outside of them something would stand still or not fit. */
-const within = (name: string, minimum: number, maximum: number) =>
-  Config.schema(Schema.NumberFromString.pipe(Schema.check(Schema.isInt(), Schema.isBetween({ minimum, maximum }))), name)
 const list = (name: string) =>
   Config.String(name).pipe(
     withDefault(""),
@@ -47,7 +45,7 @@ export const settings = {
   workBytesMax: within("BELLCAST_WORK_BYTES_MAX", 65_536, 2 ** 50).pipe(withDefault(work.maxBytes)),
 
   host: Config.String("BELLCAST_HOST").pipe(withDefault("127.0.0.1")),
-  port: Config.Port("BELLCAST_PORT").pipe(withDefault(9999)),
+  port: within("BELLCAST_PORT", 1, 65_535).pipe(withDefault(9999)),
   /** Scheme and host (with port) that generated URLs carry, when a proxy stands in front. */
   httpScheme: Config.option(Config.Literals(["http", "https"], "BELLCAST_HTTP_SCHEME")),
   httpHost: Config.option(Config.schema(Schema.String.pipe(Schema.check(Schema.isPattern(plainHost))), "BELLCAST_HTTP_HOST")),

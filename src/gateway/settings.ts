@@ -1,11 +1,9 @@
 // The gateway's settings: what operators can change about the HTTP contract. Read once, at start, from BELLCAST_<NAME> or the file.
 import { Config, Context, Layer, Schema } from "effect"
 import { everySetting, type Values } from "#settings/every-setting.ts"
+import { within } from "#settings/within.ts"
 
 const withDefault = Config.withDefault
-/** A whole number within bounds. */
-const within = (name: string, minimum: number, maximum: number) =>
-  Config.schema(Schema.NumberFromString.pipe(Schema.check(Schema.isInt(), Schema.isBetween({ minimum, maximum }))), name)
 const day = 86_400
 const year = 365 * day
 const optional = (name: string) => Config.String(name).pipe(withDefault(""))

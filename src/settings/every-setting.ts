@@ -13,7 +13,7 @@ export const settingsFault = (faults: ReadonlyArray<string>): SettingsFault =>
 
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** One line for each thing that is wrong with a setting, with the place where it was set. What it was set to may be a secret. */
+/** One line for each thing that is wrong with a setting, with the place where it was set. What it was set to may be a secret: only numbers are quoted. */
 const sentences = ({ cause }: Config.ConfigError, { found }: SourceShape): ReadonlyArray<string> => {
   if (cause._tag === "SourceError") return [cause.message]
   const issues = issuesOf(cause.issue).issues.map(({ message, path = [] }) => {

@@ -48,10 +48,10 @@ describe("a start with wrong settings", () => {
     expect(output).toMatch(/^ended with 1 /)
     expect(output).not.toMatch(/\n? {4}at |"stack"/)
     expect(messageOf(output).split("\n").slice(1).sort()).toEqual([
-      "BELLCAST_BACKOFF: Expected an integer",
+      'BELLCAST_BACKOFF: Expected a whole number from 0 to 86400, not "soon"',
       "BELLCAST_EOS: Expected an ISO 8601 date",
-      "BELLCAST_PORT: Expected a string representing a finite number",
-      "BELLCAST_REPLICAS: Expected a value between 1 and 5",
+      'BELLCAST_PORT: Expected a whole number from 1 to 65535, not "tcp://10.0.0.1:9999"',
+      'BELLCAST_REPLICAS: Expected a whole number from 1 to 5, not "9"',
       'BELLCAST_ROLES: Expected "gateway" | "projection" | "fanout" | "delivery" | "tally" (item 2)'
     ])
   })
@@ -82,7 +82,7 @@ describe("a start with wrong settings", () => {
     expect(messageOf(await failing(env))).toMatch(/BELLCAST_BACKOFF: .*\nBELLCAST_VAPID_SUBJECT /)
   })
 
-  it("says of a fault in the file where it stands, and not what stands there", async () => {
+  it("says of a fault in the file where it stands, and quotes no line of it", async () => {
     const file = `[main]
 ; a comment
 bellcast.vapid_private_key hush
@@ -98,7 +98,7 @@ bellcast.config = other.ini
       "bellcast.ini, line 1: Expected bellcast.<name> = <value>",
       "bellcast.ini, line 3: Expected bellcast.<name> = <value>",
       "bellcast.ini, line 7: bellcast.replicas stands in this file twice: bellcast.replicas (bellcast.ini, line 6)",
-      "bellcast.backoff (bellcast.ini, line 4): Expected an integer",
+      'bellcast.backoff (bellcast.ini, line 4): Expected a whole number from 0 to 86400, not "soon"',
       "bellcast.prot (bellcast.ini, line 5): No such setting, perhaps bellcast.port is meant",
       "bellcast.config (bellcast.ini, line 8): No such setting"
     ])
@@ -162,7 +162,7 @@ describe("a file of settings", () => {
   it("stops a verb that needs a setting which is wrong", async () => {
     const env = { BELLCAST_NATS_URL: nats.url, BELLCAST_SUBSCRIPTIONS_PER_USER_MAX: "51" }
     await using cli = spawnCli(["restore", "--from", "2026-11-20T09:00:00Z"], env)
-    await cli.printed(/BELLCAST_SUBSCRIPTIONS_PER_USER_MAX: Expected a value between 1 and 50/)
+    await cli.printed(/BELLCAST_SUBSCRIPTIONS_PER_USER_MAX: Expected a whole number from 1 to 50, not "51"/)
     expect(await cli.exit()).toBe(1)
   })
 })
