@@ -1,5 +1,5 @@
 // Contract 6: what operators can change. Each case asks a gateway that was started with its settings; all of them share one NATS and projector.
-import { mkdtemp, writeFile } from "node:fs/promises"
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -26,7 +26,9 @@ describe.skipIf(targetUrl !== undefined)("a gateway", () => {
     const nats = stack.use(await startNats())
     natsUrl = nats.url
     stack.use(await startOwn(nats.url, { roles: "projection" }))
-    const file = join(await mkdtemp(join(tmpdir(), "bellcast-")), "version.json")
+    const folder = await mkdtemp(join(tmpdir(), "bellcast-"))
+    stack.defer(() => rm(folder, { recursive: true, force: true }))
+    const file = join(folder, "version.json")
     await writeFile(file, '{"name":"bellcast","version":"1.2.3","commit":"abc","source":"here"}')
     const all = [...gateways.map(([name, env]) => [name, env] as const), ["deployed", { VERSION_JSON_PATH: file }] as const]
     await Promise.all(

@@ -1,11 +1,11 @@
 // What the README has a newcomer type in the first minute, typed: against a service on an embedded server that has just been made.
 import { execFile } from "node:child_process"
-import { mkdtempSync, readFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { assert, it } from "vitest"
 import { until } from "../support/client.ts"
+import { temporaryFolder } from "../support/folder.ts"
 import { startService } from "../support/service.ts"
 import { spawnCli } from "../support/spawn-cli.ts"
 
@@ -19,7 +19,7 @@ const lineWith = (word: string): string => {
 }
 
 it("tells what really happens", { timeout: 90_000 }, async () => {
-  const folder = mkdtempSync(join(tmpdir(), "bellcast-"))
+  const folder = await temporaryFolder()
   // As `make run` starts it: what the support makes handy for other tests must come from the flag here.
   const env = { BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "", BELLCAST_CHANNEL_WRITE_PRINCIPALS: "", BELLCAST_DATA_DIR: join(folder, "data") }
   await using service = await startService({ cwd: folder, env, args: ["--development"], readyTimeoutMillis: 60_000 })

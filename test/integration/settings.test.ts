@@ -1,18 +1,18 @@
 // A start with wrong settings names all of them in one message; settings come from the environment and from a file, in this order.
 import { once } from "node:events"
-import { mkdtemp, writeFile } from "node:fs/promises"
+import { writeFile } from "node:fs/promises"
 import { createServer } from "node:net"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call } from "#test/client.ts"
+import { temporaryFolder } from "#test/folder.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
 import { freePort, secretEnvironment, startService } from "#test/service.ts"
 import { spawnCli } from "#test/spawn-cli.ts"
 
 /** A working directory with these files. */
 const folderWith = async (files: Readonly<Record<string, string>>): Promise<string> => {
-  const folder = await mkdtemp(join(tmpdir(), "bellcast-"))
+  const folder = await temporaryFolder()
   await Promise.all(Object.entries(files).map(([name, text]) => writeFile(join(folder, name), text)))
   return folder
 }
