@@ -97,6 +97,30 @@ describe("a push service that throttles without saying for how long", () => {
 })
 
 describe("a push service that does not answer", () => {
+  it("is told of though there is but one subscription to try, by its host alone", { timeout: 60_000 }, async () => {
+    await using nats = await startNats()
+    await using push = await startPushService()
+    await using service = await startService({ natsUrl: nats.url })
+    const agent = push.subscribe()
+    let away = true
+    const [reset, taken] = [playerOf(["reset"])(), playerOf(["201"])()]
+    Object.assign(agent, { nextAnswer: () => (away ? reset : taken) })
+    await join([service.url], "news", [agent.subscription])
+    const broadcast = await publish(service.url, "news", { n: 1 })
+    const warning = /cannot be reached \(reset\): its pushes are tried again/
+    const said = (pattern: RegExp) =>
+      until(
+        async () => lines(service.output(), pattern),
+        ({ length }) => length > 0
+      )
+    await said(warning)
+    away = false
+    assert.deepInclude(await finished(service.url, "news", broadcast), { accepted: 1, delivered: 1 })
+    assert.lengthOf(await said(/is reached again/), 1)
+    assert.lengthOf(await said(warning), 1)
+    assert.notInclude(service.output(), new URL(agent.subscription.endpoint).pathname)
+  })
+
   it("is left alone but for a probe at a time; no wait counts as an attempt, and all get the push when it is back", {
     timeout: 90_000
   }, async () => {

@@ -116,6 +116,17 @@ describe("a lane without answers", () => {
     assert.isUndefined(lane.heldAt(now + 10_000))
   })
 
+  it("says so once where it is one subscription's pushes, and holds none back", () => {
+    const lane = laneOf()
+    const push = { subscription: "s", acceptedAt: now, storedAt: 0, sentAt: now }
+    const notices = Array.from({ length: 8 }, () => lane.failed(failure("refused"), push, now)).flat()
+    assert.deepEqual(notices, [{ level: "warn", text: "push.example.com cannot be reached (refused): its pushes are tried again" }])
+    assert.isUndefined(lane.heldAt(now))
+    assert.deepEqual(lane.judge({ class: "accepted", reason: "accepted" }, push, 201, now).notices, [
+      { level: "info", text: "push.example.com is reached again" }
+    ])
+  })
+
   it("goes on for names that do not exist, and for pushes that could never be sent", () => {
     const lane = laneOf()
     assert.deepEqual(failing(lane, failure("unknown-host")), [])

@@ -7,9 +7,9 @@ const second = 1_000
 
 const lost = () => {
   const reach = makeReach(10 * second, 60 * second)
-  for (const each of ["a", "b", "c", "d"]) assert.isFalse(reach.failed(each, now))
+  for (const each of ["a", "b", "c", "d"]) assert.isUndefined(reach.failed(each, now))
   assert.isUndefined(reach.admit(now))
-  assert.isTrue(reach.failed("e", now))
+  assert.strictEqual(reach.failed("e", now), "waits")
   return reach
 }
 
@@ -18,18 +18,33 @@ describe("a push service that does not answer", () => {
     const reach = lost()
     assert.strictEqual(reach.stateAt(now), "open")
     assert.strictEqual(reach.admit(now + 1), now + 10 * second)
-    assert.isFalse(reach.failed("f", now + 1), "it was sent before")
+    assert.isUndefined(reach.failed("f", now + 1), "it was sent before")
     assert.strictEqual(reach.admit(now + 1), now + 10 * second)
   })
 
   it("is not for one subscription, however often, nor for five with an answer between them", () => {
     const reach = makeReach(10 * second, 60 * second)
-    for (let i = 0; i < 20; i++) assert.isFalse(reach.failed("a", now))
+    for (let i = 0; i < 20; i++) assert.notStrictEqual(reach.failed("a", now), "waits")
+    assert.isTrue(reach.answered())
     for (let i = 0; i < 20; i++) {
-      for (const each of ["a", "b", "c", "d"]) assert.isFalse(reach.failed(each, now))
+      for (const each of ["a", "b", "c", "d"]) assert.isUndefined(reach.failed(each, now))
       assert.isFalse(reach.answered())
     }
     assert.isUndefined(reach.admit(now))
+  })
+
+  it("is told of once when a few subscriptions get no answer to five pushes in a row, and when they get one", () => {
+    const reach = makeReach(10 * second, 60 * second)
+    for (let round = 0; round < 2; round++) {
+      for (const each of ["a", "b", "a", "b"]) assert.isUndefined(reach.failed(each, now))
+      assert.strictEqual(reach.failed("a", now), "silent")
+      for (let i = 0; i < 20; i++) assert.isUndefined(reach.failed("b", now))
+      assert.isTrue(reach.answered())
+      assert.isFalse(reach.answered())
+    }
+    for (let i = 0; i < 5; i++) reach.failed("a", now)
+    for (const each of ["b", "c", "d"]) assert.isUndefined(reach.failed(each, now))
+    assert.strictEqual(reach.failed("e", now), "waits")
   })
 
   it("is tried with one push at a time, after ever longer waits of at most the longest", () => {
@@ -39,7 +54,7 @@ describe("a push service that does not answer", () => {
       assert.strictEqual(reach.stateAt(at), "half-open")
       assert.isUndefined(reach.admit(at))
       assert.isAbove(reach.admit(at) ?? 0, at, "one probe at a time")
-      assert.isFalse(reach.failed("a", at + 5), "that is no news")
+      assert.isUndefined(reach.failed("a", at + 5), "that is no news")
       assert.strictEqual(reach.admit(at + 5), at + 5 + wait * second)
       at += 5 + wait * second
     }

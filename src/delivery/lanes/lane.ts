@@ -151,9 +151,11 @@ export const makeLane = (origin: string, key: string, { breakerOpenMillis, conne
     /** Notes that no answer came. The attempt counts; what waits then is not sent. */
     failed: ({ class: outcome, reason }: Classified, { subscription }: Push, now: number): ReadonlyArray<Notice> => {
       // A name that does not exist, or leads where nothing may be sent, may be these subscriptions' own: strikes will tell.
-      if (outcome !== "retry" || reason === "unknown-host" || reason === "address-not-allowed" || !reach.failed(subscription, now))
-        return noNotices
-      notice(reason === "tls" ? "error" : "warn", `cannot be reached (${reason}): pushes to it wait`)
+      if (outcome !== "retry" || reason === "unknown-host" || reason === "address-not-allowed") return noNotices
+      const change = reach.failed(subscription, now)
+      if (change === undefined) return noNotices
+      const then = change === "waits" ? "pushes to it wait" : "its pushes are tried again"
+      notice(reason === "tls" ? "error" : "warn", `cannot be reached (${reason}): ${then}`)
       return said()
     },
 

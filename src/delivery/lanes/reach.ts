@@ -2,23 +2,24 @@
 // their attempts. What it sees may be our own network, so other workers are not told. Pure: it knows the time only from its callers.
 import { type GateState, makeGate } from "./gate.ts"
 
-/** So many different subscriptions without an answer, and none between them. */
+/** So many different subscriptions without an answer, and none between them; or, to be told of but no more, so many pushes. */
 const failedInRowMax = 5
 
 export interface Reach {
   readonly stateAt: (now: number) => GateState
   /** Undefined: send. Else when to come back. */
   readonly admit: (now: number) => number | undefined
-  /** An answer, whatever it says; true when it ends the waiting. */
+  /** An answer, whatever it says; true when it ends the waiting, or a silence. */
   readonly answered: () => boolean
-  /** No answer; true when with this one the waiting begins. */
-  readonly failed: (subscription: string, now: number) => boolean
+  /** No answer. "waits": with this one the waiting begins. "silent": it is only a few subscriptions that get none, but time and again. */
+  readonly failed: (subscription: string, now: number) => "waits" | "silent" | undefined
 }
 
 /** Waits `firstMillis`, then, as long as probes fail, twice as long each time, at most `maxMillis`. */
 export const makeReach = (firstMillis: number, maxMillis: number): Reach => {
   const gate = makeGate()
   const failedInRow = new Set<string>()
+  let pushesInRow = 0
   let millis = firstMillis
 
   return {
@@ -27,17 +28,21 @@ export const makeReach = (firstMillis: number, maxMillis: number): Reach => {
     answered: () => {
       if (failedInRow.size > 0) failedInRow.clear()
       millis = firstMillis
-      return gate.close()
+      const isSilent = pushesInRow >= failedInRowMax
+      pushesInRow = 0
+      return gate.close() || isSilent
     },
     failed: (subscription, now) => {
       const state = gate.stateAt(now)
       // Sent before.
-      if (state === "open") return false
-      if (state === "closed" && failedInRow.add(subscription).size < failedInRowMax) return false
+      if (state === "open") return undefined
+      pushesInRow += 1
+      if (state === "closed" && failedInRow.add(subscription).size < failedInRowMax)
+        return pushesInRow === failedInRowMax ? "silent" : undefined
       failedInRow.clear()
       gate.open(Math.min(millis, maxMillis), now)
       millis = Math.min(2 * millis, maxMillis)
-      return state === "closed"
+      return state === "closed" ? "waits" : undefined
     }
   }
 }
