@@ -1,37 +1,25 @@
-// `bellcast keys new|list|rotate|retire|forget-users`: the VAPID keys of a service. Beside its embedded server they are kept in the data folder and changed there;
-// beside an existing NATS they are settings, and what to set is printed. A running service takes up a change with its next start.
-import { Clock, Console, Effect, Redacted } from "effect"
+// `bellcast keys new|show|list|rotate|retire|forget-users`: the VAPID keys of a service. Beside its embedded server they are kept in the data
+// folder and changed there; beside an existing NATS they are settings, and what to set is printed. A running service takes up a change with its
+// next start.
+import { Clock, Console, Effect, Option, Redacted } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { settings } from "#config"
-import { changeKeys, freshPair, freshUseridSecret, kept } from "#secrets/file.ts"
+import { changeKeys, freshPair, kept } from "#secrets/file.ts"
 import { adoptedKeys, oldestOf, usesOf } from "#secrets/in-use.ts"
-import { currentKey, formatFormer, type KeySet, type KeyState, retired, rotated, usableKeys, usableKeysMax } from "#secrets/key-set.ts"
-import { keysAreSet, keysOfSettings } from "#secrets/secrets.ts"
+import { type KeySet, type KeyState, retired, rotated, usableKeys, usableKeysMax } from "#secrets/key-set.ts"
+import { developmentSubject, keysAreSet, keysOfSettings } from "#secrets/secrets.ts"
 import { forgetUseridSecret } from "#secrets/userid-secret.ts"
 import { everySetting } from "#settings/every-setting.ts"
+import { allLines, changedLines, newLines } from "./key-lines.ts"
 import { natsFlags, onNats, VerbFailed } from "./nats.ts"
 import { note } from "./note.ts"
 import { table } from "./table.ts"
 
 const failed = ({ message }: { readonly message: string }) => new VerbFailed({ message })
 
-const { dataDir, natsUrl, vapidFormerKeys, vapidPrivateKey, vapidPublicKey } = settings
+const { dataDir, natsUrl, useridHmacSecret, vapidFormerKeys, vapidPrivateKey, vapidPublicKey, vapidSubject } = settings
 const ownSettings = everySetting({ dataDir, natsUrl, vapidFormerKeys, vapidPrivateKey, vapidPublicKey })
-
-const pairLines = ({ privateKey, publicKey }: ReturnType<typeof freshPair>): ReadonlyArray<string> => [
-  `BELLCAST_VAPID_PUBLIC_KEY=${publicKey}`,
-  `BELLCAST_VAPID_PRIVATE_KEY=${Redacted.value(privateKey)}`
-]
-const formerLine = (set: KeySet) => `BELLCAST_VAPID_FORMER_KEYS=${formatFormer(set.filter(({ state }) => state !== "current"))}`
-
-const newLines = (): string =>
-  [
-    "# Made by `bellcast keys`. Whoever loses these loses every subscription made with them.",
-    ...pairLines(freshPair()),
-    "BELLCAST_VAPID_SUBJECT=mailto:you@your-domain.example",
-    `BELLCAST_USERID_HMAC_SECRET=${freshUseridSecret()}`,
-    "BELLCAST_CHANNEL_WRITE_PRINCIPALS="
-  ].join("\n")
+const otherSecrets = everySetting({ useridHmacSecret, vapidSubject })
 
 /** The keys, and how they are changed where they live. `change` tells what is left to do. */
 const home = Effect.gen(function* () {
@@ -48,14 +36,26 @@ const home = Effect.gen(function* () {
   const { faults, keys } = keysOfSettings(own, true)
   if (faults.length > 0) return yield* new VerbFailed({ message: `the settings of the service must be here, too:\n${faults.join("\n")}` })
   const change = (edit: (set: KeySet) => KeySet) => {
-    const set = edit(keys)
-    const { privateKey, publicKey } = currentKey(set)
-    const pair = publicKey === currentKey(keys).publicKey ? [] : pairLines({ publicKey, privateKey: privateKey! })
     const head = "# Settings of every process from its next start on; first of those that deliver, then of the gateways."
-    return Effect.succeed([head, ...pair, formerLine(set)].join("\n"))
+    return Effect.succeed([head, ...changedLines(keys, edit(keys))].join("\n"))
   }
   return { set: keys, change }
 })
+
+/** Whatever NATS is named here: whoever asks is about to start a process beside the embedded server, and may have named it already. */
+const show = Effect.gen(function* () {
+  const own = yield* Effect.mapError(ownSettings, failed)
+  if (keysAreSet({ ...own, natsUrl: Option.none() })) {
+    return yield* new VerbFailed({
+      message: "VAPID keys are set here (BELLCAST_VAPID_...): with them, those of the data folder are not used"
+    })
+  }
+  const file = yield* Effect.mapError(kept(own.dataDir), failed)
+  const { useridHmacSecret, vapidSubject } = yield* Effect.mapError(otherSecrets, failed)
+  const subject = Option.getOrElse(vapidSubject, () => developmentSubject)
+  const secret = Option.match(useridHmacSecret, { onNone: () => file.useridHmacSecret, onSome: Redacted.value })
+  yield* Console.log(`# Secrets: those of ${own.dataDir}/secrets.json.\n${allLines(file.vapidKeys, subject, secret)}`)
+}).pipe(Effect.tapError(({ message }) => note(message)))
 
 /** What NATS knows of the keys: since when each was offered, and how many subscriptions need it. */
 const inNats = Effect.fnUntraced(function* (set: KeySet) {
@@ -73,7 +73,7 @@ const rotate = Effect.gen(function* () {
 }).pipe(Effect.tapError(({ message }) => note(message)))
 
 /** A key that is kept is a former one to its operator, as in the setting of that name. */
-const inWords = (state: KeyState) => (state === "kept" ? "former" : state)
+const inWords = (state: KeyState | "lost") => (state === "kept" ? "former" : state)
 
 const list = Effect.fnUntraced(function* (json: boolean) {
   const { set } = yield* home
@@ -85,7 +85,7 @@ const list = Effect.fnUntraced(function* (json: boolean) {
     const at = createdAt ?? adoptedAt.get(publicKey)
     return {
       publicKey,
-      state: state === "lost" ? state : inWords(state),
+      state: inWords(state),
       created: at === undefined ? undefined : new Date(at).toISOString(),
       subscriptions: uses.get(publicKey) ?? 0
     }
@@ -129,6 +129,11 @@ const retireFlags = {
 const verbs = [
   Command.make("new", {}, () => Console.log(newLines())).pipe(
     Command.withDescription("Make a VAPID key pair and a user id secret, as lines for an .env file; so does `keys` alone")
+  ),
+  Command.make("show", {}, () => show).pipe(
+    Command.withDescription(
+      "Print the secrets kept beside the embedded server, private keys too, as lines for the .env file of another process"
+    )
   ),
   Command.make("list", { json: jsonFlag, ...natsFlags }, ({ json, ...nats }) => list(json).pipe(onNats(nats, { startIt: true }))).pipe(
     Command.withDescription("Show the public keys, their states, and how many subscriptions were made with each")

@@ -5,7 +5,8 @@ import { Settings, type SettingsShape } from "#config"
 import { type KeptSecrets, keep, SecretsFault } from "./file.ts"
 import { currentKey, type KeySet, keyPairFault, parseFormer, publicKeyFault, repeatedKey } from "./key-set.ts"
 
-const developmentSubject = "mailto:operator@example.com"
+/** Beside the embedded server, where none is set. */
+export const developmentSubject = "mailto:operator@example.com"
 
 /** Why a subject would be refused by a push service; Apple is the strictest (403 BadJwtToken). */
 export const subjectFault = (subject: string): string | undefined => {

@@ -1,0 +1,52 @@
+// Secrets that are kept beside an embedded server, as lines for another process: with them it is one of the service's own.
+import { mkdtemp, readdir, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Effect } from "effect"
+import { assert, describe, it } from "vitest"
+import { addressIn, folderAt } from "#embedded/folder.ts"
+import { keep } from "#secrets/file.ts"
+import { call } from "../support/client.ts"
+import { startService } from "../support/service.ts"
+import { keys, rotate, withLines } from "../support/vapid-keys.ts"
+
+const dataFolder = async () => {
+  const dir = await mkdtemp(join(tmpdir(), "bellcast-show-"))
+  return { dir, env: { BELLCAST_DATA_DIR: dir }, [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true }) }
+}
+
+describe("the secrets of an embedded server's service", () => {
+  it("are shown as lines with which a second process starts beside it, former keys included", { timeout: 60_000 }, async () => {
+    await using data = await dataFolder()
+    await Effect.runPromise(keep(data.dir))
+    await rotate(data.env)
+    await using service = await startService({ env: data.env })
+    const natsUrl = (await addressIn(folderAt(join(data.dir, "nats"))))!.url
+    // Named already, as by somebody who has tried without.
+    const { code, stderr, stdout } = await keys({ ...data.env, BELLCAST_NATS_URL: natsUrl }, "show")
+    assert.deepEqual([code, stderr], [0, ""])
+    const shown = withLines({}, stdout)
+    const names = ["VAPID_PUBLIC_KEY", "VAPID_PRIVATE_KEY", "VAPID_FORMER_KEYS", "VAPID_SUBJECT", "USERID_HMAC_SECRET"]
+    assert.deepEqual(
+      Object.keys(shown),
+      names.map((name) => `BELLCAST_${name}`)
+    )
+    await using second = await startService({ natsUrl, roles: "gateway,delivery", env: shown })
+    const keyOf = async (url: string) => (await call(url, "GET", "/vapid-public-key")).body.data.vapid_public_key
+    assert.equal(await keyOf(second.url), await keyOf(service.url))
+    await second.stop()
+    await service.stop()
+  })
+
+  it("are not made by asking for them, and not shown where others are set", async () => {
+    await using data = await dataFolder()
+    const none = await keys(data.env, "show")
+    assert.deepEqual([none.code, none.stdout], [1, ""])
+    assert.match(none.stderr, /^bellcast: there is no .*secrets\.json/)
+    assert.deepEqual(await readdir(data.dir), [])
+    const { vapidKeys } = await Effect.runPromise(keep(data.dir))
+    const other = await keys({ ...data.env, BELLCAST_VAPID_PUBLIC_KEY: vapidKeys[0]!.publicKey }, "show")
+    assert.deepEqual([other.code, other.stdout], [1, ""])
+    assert.match(other.stderr, /^bellcast: VAPID keys are set here/)
+  })
+})
