@@ -7,7 +7,7 @@ import { settings } from "#config"
 import { changeKeys, freshPair, kept } from "#secrets/file.ts"
 import { adoptedKeys, oldestOf, usesOf } from "#secrets/in-use.ts"
 import { type KeySet, type KeyState, retired, rotated, usableKeys, usableKeysMax } from "#secrets/key-set.ts"
-import { developmentSubject, keysAreSet, keysOfSettings } from "#secrets/secrets.ts"
+import { developmentSubject, keysAreSet, keysOfSettings, missingFaults } from "#secrets/secrets.ts"
 import { forgetUseridSecret } from "#secrets/userid-secret.ts"
 import { everySetting } from "#settings/every-setting.ts"
 import { allLines, changedLines, newLines } from "./key-lines.ts"
@@ -33,7 +33,8 @@ const home = Effect.gen(function* () {
       )
     return { set: vapidKeys, change }
   }
-  const { faults, keys } = keysOfSettings(own, true)
+  const { faults: wrong, keys, missing } = keysOfSettings(own, true)
+  const faults = [...wrong, ...missingFaults(missing)]
   if (faults.length > 0) return yield* new VerbFailed({ message: `the settings of the service must be here, too:\n${faults.join("\n")}` })
   const change = (edit: (set: KeySet) => KeySet) => {
     const head = "# Settings of every process from its next start on; first of those that deliver, then of the gateways."

@@ -27,19 +27,27 @@ export const keysAreSet = ({
 }: KeySettings & Pick<SettingsShape, "natsUrl">): boolean =>
   [natsUrl, vapidPublicKey, vapidPrivateKey, vapidFormerKeys].some((each) => Option.isSome<unknown>(each))
 
-const missing = (name: string) =>
-  `${name} must be set beside BELLCAST_NATS_URL, and beside other VAPID keys: one made up here would differ from that of the other processes.`
+const inWords = new Intl.ListFormat("en-GB")
 
-/** The keys that the settings hold, and everything that is wrong with them. `needsPrivate`: for a process that signs. */
+/** One sentence about all that must be set and is not; none when nothing is missing. */
+export const missingFaults = (names: ReadonlyArray<string>): ReadonlyArray<string> =>
+  names.length === 0
+    ? []
+    : [
+        `${inWords.format(names)} must be set beside BELLCAST_NATS_URL, and beside other VAPID keys: what was made up here would differ from ` +
+          "what the other processes have. Where one of these has an embedded server, `make keys ARGS=show` prints its own."
+      ]
+
+/** The keys that the settings hold, what is wrong with them and which are missing. `needsPrivate`: for a process that signs. */
 export const keysOfSettings = (
   { vapidFormerKeys, vapidPrivateKey, vapidPublicKey }: KeySettings,
   needsPrivate: boolean
-): { readonly keys: KeySet; readonly faults: ReadonlyArray<string> } => {
+): { readonly keys: KeySet; readonly faults: ReadonlyArray<string>; readonly missing: ReadonlyArray<string> } => {
   const former = parseFormer(Option.match(vapidFormerKeys, { onNone: () => "", onSome: Redacted.value }), needsPrivate)
   const faults = former.faults.map((fault) => `BELLCAST_VAPID_FORMER_KEYS, ${fault}`)
-  if (Option.isNone(vapidPublicKey)) faults.push(missing("BELLCAST_VAPID_PUBLIC_KEY"))
-  if (needsPrivate && Option.isNone(vapidPrivateKey)) faults.push(missing("BELLCAST_VAPID_PRIVATE_KEY"))
-  if (Option.isNone(vapidPublicKey) || (needsPrivate && Option.isNone(vapidPrivateKey))) return { keys: former.keys, faults }
+  const missing = Option.isNone(vapidPublicKey) ? ["BELLCAST_VAPID_PUBLIC_KEY"] : []
+  if (needsPrivate && Option.isNone(vapidPrivateKey)) missing.push("BELLCAST_VAPID_PRIVATE_KEY")
+  if (Option.isNone(vapidPublicKey) || missing.length > 0) return { keys: former.keys, faults, missing }
   const publicKey = vapidPublicKey.value
   const privateKey = needsPrivate ? Option.getOrUndefined(vapidPrivateKey) : undefined
   const keys: KeySet = [...former.keys, { publicKey, privateKey, state: "current", createdAt: undefined }]
@@ -48,7 +56,7 @@ export const keysOfSettings = (
   if (fault !== undefined) faults.push(`${names}: ${fault}`)
   const repeated = repeatedKey(keys)
   if (repeated !== undefined) faults.push(`BELLCAST_VAPID_FORMER_KEYS: the key ${repeated} stands here twice, or is the current one`)
-  return { keys, faults }
+  return { keys, faults, missing }
 }
 
 const keysOfFile = ({ vapidKeys }: KeptSecrets, needsPrivate: boolean, dataDir: string) => {
@@ -56,7 +64,7 @@ const keysOfFile = ({ vapidKeys }: KeptSecrets, needsPrivate: boolean, dataDir: 
     const fault = privateKey === undefined ? publicKeyFault(publicKey) : keyPairFault(publicKey, Redacted.value(privateKey))
     return fault === undefined ? [] : [`key ${i + 1} in ${dataDir}/secrets.json: ${fault}`]
   })
-  return { keys: needsPrivate ? vapidKeys : vapidKeys.map((key) => ({ ...key, privateKey: undefined })), faults }
+  return { keys: needsPrivate ? vapidKeys : vapidKeys.map((key) => ({ ...key, privateKey: undefined })), faults, missing: [] }
 }
 
 export class Secrets extends Context.Service<
@@ -79,16 +87,18 @@ export class Secrets extends Context.Service<
       const delivers = settings.roles.includes("delivery")
       const fromSettings = keysAreSet(settings)
       const file = embedded && !(fromSettings && Option.isSome(settings.useridHmacSecret)) ? yield* keep(settings.dataDir) : undefined
-      const { faults: keyFaults, keys } = fromSettings ? keysOfSettings(settings, delivers) : keysOfFile(file!, delivers, settings.dataDir)
-      const faults = [...keyFaults]
+      const { keys, ...found } = fromSettings ? keysOfSettings(settings, delivers) : keysOfFile(file!, delivers, settings.dataDir)
+      const faults = [...found.faults]
+      const missing = [...found.missing]
       const secret = Option.getOrElse(settings.useridHmacSecret, () => Redacted.make(file?.useridHmacSecret ?? ""))
-      if (Redacted.value(secret) === "") faults.push(missing("BELLCAST_USERID_HMAC_SECRET"))
+      if (Redacted.value(secret) === "") missing.push("BELLCAST_USERID_HMAC_SECRET")
       const subject = Option.getOrElse(settings.vapidSubject, () => (embedded ? developmentSubject : undefined))
       const badSubject = subject === undefined ? undefined : subjectFault(subject)
-      if (delivers && subject === undefined) faults.push(missing("BELLCAST_VAPID_SUBJECT"))
+      if (delivers && subject === undefined) missing.push("BELLCAST_VAPID_SUBJECT")
       if (delivers && badSubject !== undefined) faults.push(`BELLCAST_VAPID_SUBJECT ${badSubject}`)
       // http_ece prints every key it derives when this is set; web-push brings it into the process.
       if (process.env["ECE_KEYLOG"] === "1") faults.push("ECE_KEYLOG=1 prints encryption keys: take it out of the environment")
+      faults.push(...missingFaults(missing))
       if (faults.length > 0) return yield* new SecretsFault({ message: faults.join("\n") })
       return Secrets.of({
         useridHmacSecret: secret,
