@@ -111,7 +111,8 @@ const operatorFaults = ["SettingsFault", "SecretsFault", "NatsServerMissing", "E
 const tell = (cause: Cause.Cause<unknown>) => {
   const error = Cause.squash(cause) as { readonly _tag?: string; readonly message?: string; readonly cause?: Error }
   if (operatorFaults.includes(error._tag ?? "")) return Effect.logFatal(`cannot start. ${error.message}`)
-  if (error._tag === "ServeError") return Effect.logFatal(`cannot start. HTTP cannot be served: ${error.cause?.message}`)
+  if (error._tag === "ServeError")
+    return Effect.logFatal(`cannot start. HTTP cannot be served: ${error.cause?.message} (BELLCAST_HOST, BELLCAST_PORT)`)
   return Effect.logFatal("cannot start", cause)
 }
 

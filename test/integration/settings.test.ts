@@ -62,7 +62,9 @@ describe("a start with wrong settings", () => {
     await once(other, "listening")
     const output = await failing({ BELLCAST_PORT: String(port), BELLCAST_ROLES: "gateway, tally" })
     other.close()
-    expect(messageOf(output)).toBe(`cannot start. HTTP cannot be served: listen EADDRINUSE: address already in use 127.0.0.1:${port}`)
+    expect(messageOf(output)).toBe(
+      `cannot start. HTTP cannot be served: listen EADDRINUSE: address already in use 127.0.0.1:${port} (BELLCAST_HOST, BELLCAST_PORT)`
+    )
     expect(output).not.toMatch(/"stack"/)
   })
 
