@@ -25,5 +25,5 @@ export const story = (url: string, natsUrl: string, vapidPublicKey: string): str
     curl -s -u publisher:secret ${url}channels/news/broadcasts/NUMBER
     make audit BROADCAST=NUMBER
 
-  Ctrl-C ends it; your data stays in .bellcast/.
+  Ctrl-C ends it; your data stays.
 `

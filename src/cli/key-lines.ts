@@ -22,9 +22,10 @@ const otherLines = (subject: string, useridSecret: string): ReadonlyArray<string
 /** What a service beside an existing NATS begins with. */
 export const newLines = (): string =>
   [
-    "# Made by `bellcast keys`. Whoever loses these loses every subscription made with them.",
+    "# Made by `bellcast keys`. Whoever loses these loses every subscription made with them. The subject, mailto:... or https://..., is where push",
+    "# services reach you; a service does not start without.",
     ...pairLines(freshPair()),
-    ...otherLines("mailto:you@your-domain.example", freshUseridSecret()),
+    ...otherLines("", freshUseridSecret()),
     "BELLCAST_CHANNEL_WRITE_PRINCIPALS="
   ].join("\n")
 
