@@ -68,7 +68,7 @@ describe("the verbs of an operator", { timeout: 30_000 }, () => {
     const { stdout } = await run("audit", String(refused), "--nats", past.url)
     assert.match(
       stdout,
-      new RegExp(`^broadcast ${refused} on channel wetter/süd, accepted \\S+ from billing\nrejected: TTL must be\\\\u001b\\[2J right\n$`)
+      new RegExp(`^broadcast ${refused} on channel wetter süd, accepted \\S+ from billing\nrejected: TTL must be\\\\u001b\\[2J right\n$`)
     )
     // A sequence that is another command's.
     for (const unknown of ["1", "999999"]) {

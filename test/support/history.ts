@@ -18,7 +18,7 @@ import { startNats } from "./nats.ts"
 
 export const userOf = (n: number) => Buffer.alloc(16, n + 1).toString("base64url") as UserToken
 export const subscriptionOf = (n: number) => n.toString(16).padStart(2, "0").repeat(32)
-export const channels = ["news", "wetter/süd", "\u{1f514}"].map(channelToken)
+export const channels = ["news", "wetter süd", "\u{1f514}"].map(channelToken)
 
 /** The revision that plans name; buckets made anew must not begin below it. */
 export const planFloor = 5_000
