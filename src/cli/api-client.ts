@@ -35,7 +35,7 @@ export class ApiNotUnderstood extends Schema.TaggedError<ApiNotUnderstood>()("Ap
 /** There is no root resource at this address: another server, or another path of ours. */
 export class ApiForeign extends Schema.TaggedError<ApiForeign>()("ApiForeign", { url: Schema.String }) {
   override get message() {
-    return `${this.url} does not look like Bellcast (GET / was answered 404): is --url or BELLCAST_URL right? It ends with /v1`
+    return `${this.url} does not look like Bellcast (GET / was answered 404): is --url or BELLCAST_URL right?`
   }
 }
 
