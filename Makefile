@@ -68,7 +68,7 @@ bench: install ## What deliveries cost beside a plain loop, and requests beside 
 streams: install ## What flows: every stream, consumer and bucket.
 	@$(BELLCAST) streams $(ARGS)
 
-listen: install ## Be a browser in the terminal: make listen CHANNEL=news prints what arrives.
+listen: install ## Be a browser in the terminal: make listen CHANNEL=news prints what arrives (ARGS="--url ..." from elsewhere).
 	@$(FOREGROUND) $(BELLCAST) listen $(CHANNEL) $(ARGS)
 
 audit: install ## What became of every push of a broadcast: make audit BROADCAST=5.

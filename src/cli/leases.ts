@@ -20,7 +20,7 @@ export const holdLease = Effect.fnUntraced(function* (name: FollowerName) {
   yield* Effect.forkScoped(followers.follow(name, () => hold))
   const tell = note(`waiting for the lease of the ${name}, at most ${waitMillis / 1000} s`)
   yield* Deferred.await(held).pipe(
-    Effect.raceFirst(tell.pipe(Effect.delay(tellMillis), Effect.andThen(Effect.never))),
+    Effect.timeoutOrElse({ duration: tellMillis, orElse: () => Effect.andThen(tell, Deferred.await(held)) }),
     Effect.timeoutOrElse({
       duration: waitMillis,
       orElse: () => Effect.fail(new VerbFailed({ message: `a running service holds the lease of the ${name}: stop it first` }))

@@ -2,9 +2,9 @@
 import { Console, Effect } from "effect"
 import { Command, Flag } from "effect/cli"
 import { Buckets } from "#log/bucket.ts"
-import { LogUnavailable } from "#log/errors.ts"
-import { Nats } from "#log/nats.ts"
-import { bucketState, consumerState, streamState } from "#log/operate.ts"
+import type { LogUnavailable } from "#log/errors.ts"
+import type { Nats } from "#log/nats.ts"
+import { bucketState, consumerState, countAfter, streamState } from "#log/operate.ts"
 import { type BucketName, buckets, metaKey } from "#streams/buckets.ts"
 import { type FollowerName, followers } from "#streams/followers.ts"
 import { streams, topology } from "#streams/index.ts"
@@ -52,30 +52,16 @@ const consumerRow = (stream: StreamSpec, spec: ConsumerSpec): Row => {
   }
 }
 
-/** How many messages after its checkpoint are for a follower: sequences would count those that are not, too. */
-const behind = (name: FollowerName, checkpoint: number) =>
-  Effect.flatMap(Nats, ({ js }) =>
-    Effect.tryPromise({
-      try: async () => {
-        const { filters, stream } = followers[name]
-        const wanted = { filter_subjects: [...filters], deliver_policy: "by_start_sequence", opt_start_seq: checkpoint + 1 }
-        const consumer = await js.consumers.get(streams[stream].name, wanted as never)
-        const { num_pending } = await consumer.info()
-        await consumer.delete()
-        return num_pending
-      },
-      catch: (cause) => new LogUnavailable({ operation: `how far the ${name} is`, cause })
-    })
-  )
-
 const followerRow = (name: FollowerName): Row => {
   const { checkpoint, filters, stream } = followers[name]
   return {
     cells: [name, streams[stream].name, filters.join(" "), `${buckets[checkpoint].name}/${metaKey}`],
     live: Effect.gen(function* () {
-      if ((yield* streamState(streams[stream])) === undefined) return []
       const meta = yield* (yield* Buckets).get(checkpoint, metaKey)
-      return [yield* behind(name, (meta?.value as { seq?: number } | undefined)?.seq ?? 0)]
+      const seq = (meta?.value as { seq?: number } | undefined)?.seq ?? 0
+      // Sequences would count the messages that are not for it, too.
+      const behind = yield* countAfter(streams[stream], filters, seq)
+      return behind === undefined ? [] : [behind]
     })
   }
 }

@@ -67,6 +67,16 @@ export const consumerState = (stream: StreamSpec, { name }: ConsumerSpec) =>
     return { pending: num_pending, unanswered: num_ack_pending }
   })
 
+/** How many messages after `seq` the filters match. */
+export const countAfter = (stream: StreamSpec, filters: ReadonlyArray<string>, seq: number) =>
+  ask(`count in ${stream.name}`, async ({ js }) => {
+    const wanted = { filter_subjects: [...filters], deliver_policy: "by_start_sequence", opt_start_seq: seq + 1 }
+    const consumer = await js.consumers.get(stream.name, wanted as never)
+    const { num_pending } = await consumer.info()
+    await consumer.delete()
+    return num_pending
+  })
+
 /** Gives a consumer's messages to nobody until a point in time, in milliseconds since the epoch. What is in hand stays there. */
 export const pauseConsumer = (stream: StreamSpec, { name }: ConsumerSpec, until: number) =>
   ask(`pause ${name}`, ({ jsm }) => jsm.consumers.pause(stream.name, name, new Date(until)))
