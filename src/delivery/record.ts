@@ -1,4 +1,5 @@
-// Writes down what became of pushes, in the order that a crash anywhere forgives: removals and dead letters, then the outcome, then retries.
+// Writes down what became of pushes, in the order that a crash anywhere forgives: dead letters, then the outcome, then removals, strikes and
+// retries. A removal before it would take the push out of its audience: after a crash nobody would know of it, and it would have no fate.
 import { Clock, Effect, Schedule } from "effect"
 import { Settings } from "#config"
 import { attemptsMax, type BroadcastRef, type RetryJob, retryDelayMillis, throttledBaseMillis } from "#domain/job.ts"
@@ -137,6 +138,12 @@ export const makeRecord = Effect.gen(function* () {
       { concurrency: 32, discard: true }
     )
 
+  /** Subscriptions that the push service calls dead, and the jobs of pushes to try again. */
+  const ensured = Effect.fnUntraced(function* (ref: BroadcastRef, list: ReadonlyArray<Recorded>) {
+    yield* forEach(list, "gone", (each) => (each.result.reason === leftReason ? Effect.void : remove(ref, each)))
+    yield* forEach(list, "retrying", (each) => retry(ref, each))
+  })
+
   return {
     resultOf: (target: Target, ref: BroadcastRef, attempted: Attempted, attempt: number, at: number, random: number) => {
       // Without an answer and without a wait, nothing was sent.
@@ -149,15 +156,14 @@ export const makeRecord = Effect.gen(function* () {
       for (const { result, target } of list) metrics.recorded(hostOf(target), result, ref.acceptedAt)
     },
 
-    /** What must be written before the outcome: a subscription the push service calls dead, the letter of a push given up, strikes. */
-    before: Effect.fnUntraced(function* (ref: BroadcastRef, list: ReadonlyArray<Recorded>) {
-      yield* forEach(list, "gone", (each) => (each.result.reason === leftReason ? Effect.void : remove(ref, each)))
-      yield* forEach(list, "dead", (each) => bury(ref, each))
-      yield* strikes.weigh(ref, list)
-    }),
+    /** What must be written before the outcome: the letter of a push given up. */
+    before: (ref: BroadcastRef, list: ReadonlyArray<Recorded>) => forEach(list, "dead", (each) => bury(ref, each)),
 
-    /** What must be written after it: the jobs of pushes to try again. Writing them twice changes nothing. */
-    after: (ref: BroadcastRef, list: ReadonlyArray<Recorded>) => forEach(list, "retrying", (each) => retry(ref, each)),
+    /** What must be written after it. */
+    after: (ref: BroadcastRef, list: ReadonlyArray<Recorded>) => Effect.andThen(ensured(ref, list), strikes.weigh(ref, list)),
+
+    /** The part of `after` that must not be lost: whoever finds an outcome writes it again. Twice changes nothing. */
+    ensured,
 
     /** Appends an outcome, patiently, behind the one at sequence `expect` (0: the first). A conflict means that another worker is on it. */
     outcome: Effect.fnUntraced(function* (

@@ -74,7 +74,11 @@ export const makeRetry = Effect.fnUntraced(function* (permits: Semaphore.Semapho
       if (target !== undefined) yield* record.before(job, [{ target, result }]).pipe(patiently)
       const body = { broadcast: job.broadcast, pushes: 0, results: [result], final: result.fate !== "retrying" }
       yield* record.outcome(outcomeSubject.push(job, job.user, job.subscription), expect, body)
-      if (target !== undefined) record.counted(job, [{ target, result }])
+      if (target !== undefined) {
+        record.counted(job, [{ target, result }])
+        // The job of a push to try again is this one.
+        if (result.fate !== "retrying") yield* record.after(job, [{ target, result }]).pipe(patiently)
+      }
       return result.nextAt === undefined ? done : later(result.nextAt - result.at)
     }).pipe(Effect.ensuring(Effect.suspend(() => permits.release(held))))
   }
@@ -87,7 +91,11 @@ export const makeRetry = Effect.fnUntraced(function* (permits: Semaphore.Semapho
     if (draining()) return later(drainingAfterMillis)
     const last = yield* log.last("work", outcomeSubject.push(job, job.user, job.subscription))
     const previous = last?.message.type === "outcome/1" ? last.message.results[0] : undefined
-    if (previous !== undefined && previous.fate !== "retrying") return done
+    if (previous !== undefined && previous.fate !== "retrying") {
+      const target = yield* targetOf(job)
+      if (target !== undefined) yield* record.ensured(job, [{ target, result: previous }])
+      return done
+    }
     const dueAt = previous?.nextAt ?? job.firstNextAt
     if (now < dueAt) return later(dueAt - now)
     const found = yield* payload(job.broadcast)

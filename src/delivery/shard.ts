@@ -147,14 +147,16 @@ export const makeShard = Effect.fnUntraced(function* (permits: Semaphore.Semapho
     return left === 0 ? done : later(0)
   })
 
-  /** Jobs of pushes that wait for another try: an earlier delivery may have died before it wrote them. */
-  const ensureRetries = Effect.fnUntraced(function* (job: ShardJob, past: Past, targets: ReadonlyArray<Target>) {
+  /** What follows from the outcomes: an earlier delivery may have died before it wrote that. */
+  const ensure = Effect.fnUntraced(function* (job: ShardJob, past: Past, targets: ReadonlyArray<Target>) {
     const present = new Map(targets.map((target) => [pushKey(target.user, target.id), target]))
     const list = [...past.results].flatMap(([key, result]): ReadonlyArray<Recorded> => {
+      const target = present.get(key)
+      if (target !== undefined) return [{ target, result }]
       // One who left meanwhile still needs a last outcome; the retry will find nobody and say so.
-      return result.fate === "retrying" ? [{ target: present.get(key) ?? nobody(result), result }] : []
+      return result.fate === "retrying" ? [{ target: nobody(result), result }] : []
     })
-    yield* record.after(job, list)
+    yield* record.ensured(job, list)
   })
 
   return Effect.fnUntraced(function* (delivery: Delivery) {
@@ -165,7 +167,7 @@ export const makeShard = Effect.fnUntraced(function* (permits: Semaphore.Semapho
     // Also on what looks like a first delivery: a killed server forgets the last deliveries and acknowledgements of its consumers.
     const past = yield* pastOf(outcomeSubject.shard(message, message.shard))
     const targets = yield* audience(message)
-    yield* ensureRetries(message, past, targets)
+    yield* ensure(message, past, targets)
     if (past.final) return done
     const weight = Math.min(Math.max(1, targets.length), unrecordedPushesMax)
     return yield* run(message, past, targets, found.padded).pipe(conflictLeaves, admission.withPermits(weight))

@@ -2,9 +2,12 @@
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join as path } from "node:path"
+import { jetstreamManager } from "@nats-io/jetstream"
+import { connect } from "@nats-io/transport-node"
 import { assert, it } from "vitest"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
+import { startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
 
@@ -76,4 +79,48 @@ it("finishes what is in hand on SIGTERM, exits 0, and sends nothing twice", { ti
   assert.deepInclude(await finished(second.url, "news", broadcast, 90_000), { accepted: 1_000, delivered: 1_000 })
   const { counts } = await push.report()
   assert.deepInclude(counts, { distinct: 1_000, duplicates: 0 })
+})
+
+it("knows the fate of every push of a worker killed while nothing could be recorded, also of those to dead subscriptions", {
+  timeout: 90_000
+}, async () => {
+  await using nats = await startNats()
+  await using push = await startPushService()
+  const dead = Array.from({ length: 8 }, () => push.subscribe({ script: ["410"] }))
+  const slow = Array.from({ length: 2 }, () => push.subscribe({ script: ["slow 3000", "201"] }))
+  await using rest = await startService({ natsUrl: nats.url, roles: "gateway,projection,fanout,tally" })
+  await using worker = await startService({ natsUrl: nats.url, roles: "delivery" })
+  await join(
+    [rest.url],
+    "news",
+    [...dead, ...slow].map(({ subscription }) => subscription)
+  )
+  const nc = await connect({ servers: nats.url })
+  try {
+    const jsm = await jetstreamManager(nc)
+    const work = () => jsm.streams.info("BELLCAST_WORK", { subjects_filter: "bellcast.outcome.>" })
+    let { config, state } = await work()
+    const broadcast = await publish(rest.url, "news", { n: 1 })
+    // The shard is claimed; what became of its first pushes is not written yet, and now cannot be.
+    while (state.subjects === undefined) state = (await work()).state
+    await jsm.streams.update("BELLCAST_WORK", { ...config, max_bytes: state.bytes })
+    await until(
+      async () => dead.filter(({ attempts }) => attempts.length > 0).length,
+      (count) => count === dead.length
+    )
+    await new Promise((resolve) => setTimeout(resolve, 1_500))
+    await worker.kill()
+    assert.strictEqual((await work()).state.last_seq, state.last_seq, "it was recorded too soon to prove anything")
+    await jsm.streams.update("BELLCAST_WORK", config)
+    await using _another = await startService({ natsUrl: nats.url, roles: "delivery" })
+    const counts = { accepted: dead.length + slow.length, gone: dead.length, delivered: slow.length }
+    assert.deepInclude(await finished(rest.url, "news", broadcast, 60_000), counts)
+    const left = async () => {
+      const lists = await Promise.all(dead.map((_, i) => call(rest.url, "GET", "/subscriptions", `user${i}`)))
+      return lists.reduce((sum, { body }) => sum + body.data.length, 0)
+    }
+    await until(left, (count) => count === 0)
+  } finally {
+    await nc.close()
+  }
 })
