@@ -41,6 +41,14 @@ describe("a lane", () => {
     assert.deepEqual(other.judge(mismatch, push(1), 403, now).judged, { class: "held", reason: "key-mismatch", until: now + minute })
   })
 
+  it("goes on for the others while one user has many subscriptions made with another key today", () => {
+    const lane = laneOf()
+    lane.judge(accepted, push(0), 201, now)
+    for (let i = 1; i <= 20; i++) assert.deepEqual(lane.judge(mismatch, push(i, now, now, now - minute), 403, now).judged, mismatch)
+    assert.strictEqual(lane.stateAt(now).breaker, "closed")
+    assert.isUndefined(lane.heldAt(now))
+  })
+
   it("does not remove by mismatch what would be a mass removal", () => {
     const lane = laneOf()
     lane.judge(accepted, push(0), 201, now)

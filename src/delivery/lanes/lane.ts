@@ -88,6 +88,8 @@ export const makeLane = (origin: string, key: string, { breakerOpenMillis, conne
   }
 
   const refused = (classified: Classified, { subscription }: Push, status: number, now: number): Judged => {
+    // A subscription made with another key says nothing of ours, and one user may have many.
+    if (classified.class === "mismatch" && breaker.proven(now)) return classified
     const refusal = breaker.refused(subscription, now)
     if (refusal === "lone") return classified
     if (refusal.opens) {
