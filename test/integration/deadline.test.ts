@@ -1,6 +1,7 @@
 // A push whose time is over is not sent, also when it was over only after the push had stood in line.
 import { assert, it } from "vitest"
-import { finished, join, publish } from "../support/client.ts"
+import webpush from "web-push"
+import { call, finished, join, publish } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
@@ -20,4 +21,20 @@ it("is sent to nobody after its deadline, however long the line was", { timeout:
   const broadcast = await publish(service.url, "news", { n: 1 }, { TTL: "0" })
   assert.deepInclude(await finished(service.url, "news", broadcast, 40_000), { accepted: 4, delivered: 0, expired: 4 })
   assert.equal(push.requests, 2)
+})
+
+it("is not tried with another key after its deadline, and what some keys were told removes nobody", { timeout: 60_000 }, async () => {
+  await using nats = await startNats()
+  await using push = await startPushService()
+  const former = Array.from({ length: 2 }, () => webpush.generateVAPIDKeys()).map(
+    ({ privateKey, publicKey }) => `${publicKey}:${privateKey}`
+  )
+  const env = { BELLCAST_VAPID_FORMER_KEYS: former.join(","), BELLCAST_PUSH_TIMEOUT_MILLIS: "15000" }
+  await using service = await startService({ natsUrl: nats.url, env })
+  const agent = push.subscribe({ script: ['slow 11000 403 {"reason":"VapidPkHashMismatch"}'] })
+  await join([service.url], "news", [agent.subscription])
+  const broadcast = await publish(service.url, "news", { n: 1 }, { TTL: "0" })
+  assert.deepInclude(await finished(service.url, "news", broadcast, 40_000), { accepted: 1, expired: 1, gone: 0 })
+  assert.equal(push.requests, 1)
+  assert.lengthOf((await call(service.url, "GET", "/subscriptions", "user0")).body.data, 1)
 })

@@ -28,10 +28,10 @@ export const refuse = (status: number, reason: string): Answer =>
 
 const accepted = reply(201, () => ({ location: "/message/1", ttl: "60" }))
 
-const slow = (millis: number): Answer => ({
-  status: 201,
+const slow = (millis: number, answer: Answer): Answer => ({
+  status: answer.status,
   play: (request, response) => {
-    const timer = setTimeout(() => accepted.play(request, response), millis)
+    const timer = setTimeout(() => answer.play(request, response), millis)
     response.once("close", () => clearTimeout(timer))
   }
 })
@@ -71,7 +71,8 @@ const kinds: ReadonlyArray<readonly [RegExp, (first: string, second: string) => 
   [/^(\d{3}) (x-wns-[a-z-]+: .+)$/, (status, header) => reply(Number(status), () => Object.fromEntries([header.split(": ")]))],
   [/^(\d{3}) (\{.*\})$/s, (status, json) => reply(Number(status), () => ({ "content-type": "application/json" }), json)],
   [/^redirect (\S+)$/, (location) => reply(307, () => ({ location }))],
-  [/^slow (\d+)$/, (millis) => slow(Number(millis))],
+  [/^slow (\d+)$/, (millis) => slow(Number(millis), accepted)],
+  [/^slow (\d+) (.+)$/s, (millis, step) => slow(Number(millis), parseStep(step))],
   [/^huge$/, () => huge],
   [/^hang$/, () => hang],
   [/^reset$/, () => reset],
@@ -81,7 +82,7 @@ const kinds: ReadonlyArray<readonly [RegExp, (first: string, second: string) => 
 /**
  * One step in words, see `kinds`:
  * `201`, `410`, `429 retry-after 2`, `503 retry-after Fri, 31 Dec 2027 23:59:59 GMT` (header as written),
- * `503 retry-after-date 2` (the HTTP date in 2 s), `400 x-wns-error-description: Ttl`, `400 {"errno":109}`, `redirect http://…`, `slow 500` (201 after 500 ms),
+ * `503 retry-after-date 2` (the HTTP date in 2 s), `400 x-wns-error-description: Ttl`, `400 {"errno":109}`, `redirect http://…`, `slow 500` (201 after 500 ms), `slow 500 410`,
  * `huge` (201, endless body), `hang` (no answer), `reset` (connection torn down), `wns-throttled`.
  */
 export type Step = string

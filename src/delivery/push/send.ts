@@ -101,7 +101,7 @@ export class Sender extends Context.Service<
         const { host, origin } = lane
         const startedAt = yield* Clock.currentTimeMillis
         // It stood in line.
-        if (startedAt >= ref.expiresAt) return { class: "held" as const, reason: "expired", until: startedAt, millis: 0 }
+        if (startedAt >= ref.expiresAt) return { class: "held" as const, reason: "lane-slow", until: startedAt, millis: 0 }
         if (sealed !== undefined && "error" in sealed) return { ...classify(sealed, host, startedAt), millis: 0 }
         // On every send: the settings may have changed since it was stored, and sockets look no literal address up.
         if (checkEndpoint(target.stored.data.endpoint, policy) !== undefined) {
@@ -117,8 +117,6 @@ export class Sender extends Context.Service<
         const held = lane.heldAt(startedAt)
         if (held !== undefined) return { ...held, millis: 0 }
         const headers: Record<string, string> = {
-          // At least 1: WNS refuses 0 (webpush-go #66).
-          ttl: String(Math.min(Math.max(1, Math.ceil((ref.expiresAt - startedAt) / 1000)), ttlSecondsMax)),
           urgency: ref.urgency,
           authorization: yield* vapid.authorization(origin, key)
         }
@@ -128,20 +126,25 @@ export class Sender extends Context.Service<
           headers["content-type"] = "application/octet-stream"
         }
         const path = target.stored.data.endpoint.slice(origin.length)
-        const ask = client
-          .post({ origin, path, headers, body: sealed })
-          .pipe(
-            Effect.flatMap((answer) =>
-              Effect.map(Clock.currentTimeMillis, (now) => ({ answer, classified: classify(answer, host, now), now }))
-            )
-          )
+        const ask = Effect.gen(function* () {
+          // At least 1: WNS refuses 0 (webpush-go #66).
+          const seconds = Math.max(1, Math.ceil((ref.expiresAt - (yield* Clock.currentTimeMillis)) / 1000))
+          headers["ttl"] = String(Math.min(seconds, ttlSecondsMax))
+          const answer = yield* client.post({ origin, path, headers, body: sealed })
+          const now = yield* Clock.currentTimeMillis
+          return { answer, classified: classify(answer, host, now), now }
+        })
         let heard = yield* ask
         let judging = lane
         const others = heard.classified.class === "mismatch" ? vapid.othersThan(key) : []
         for (const other of others) {
+          // With keys left to try, what was said so far proves nothing.
+          if (heard.now >= ref.expiresAt) {
+            return { class: "held" as const, reason: heard.classified.reason, until: heard.now, millis: heard.now - startedAt }
+          }
           headers["authorization"] = yield* vapid.authorization(origin, other)
           heard = yield* ask
-          if (heard.classified.class === "mismatch" && heard.now < ref.expiresAt) continue
+          if (heard.classified.class === "mismatch") continue
           // What this key is told is news of its own lane.
           judging = lanes.of(origin, other)
           if (heard.classified.class === "accepted") yield* matched(target, other, heard.now)
