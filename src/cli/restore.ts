@@ -3,7 +3,16 @@
 import { Clock, Console, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { settings } from "#config"
-import { causeOf, emptyList, nextTimestamp, type SubscriptionList, type SubscriptionPut } from "#domain/subscription.ts"
+import {
+  causeOf,
+  emptyList,
+  isSameBrowser,
+  nextTimestamp,
+  type StoredSubscription,
+  type SubscriptionList,
+  type SubscriptionMatched,
+  type SubscriptionPut
+} from "#domain/subscription.ts"
 import { Buckets } from "#log/bucket.ts"
 import type { LogUnavailable } from "#log/errors.ts"
 import { Log, type Stored } from "#log/log.ts"
@@ -30,8 +39,10 @@ const causes = ["gone", "key-mismatch", "invalid-key", suspended] as const
 
 interface Removal {
   readonly id: string
-  /** Sequence of the put that stored what was removed. */
+  /** As the list calls it: sequence of the first put with these keys. */
   readonly generation: number
+  /** Sequence of the last one. */
+  readonly putSeq: number
   /** Why it was removed, or that it is {@link suspended}. */
   readonly cause: string
 }
@@ -50,7 +61,7 @@ const usersAtOnce = 16
 /** What a push service's word removed, or strikes suspended, in the time range, and is so still; by user, with the last sequence of each. */
 const findRemovals = Effect.fnUntraced(function* ({ causes, from, to }: RestoreOptions) {
   const log = yield* Log
-  const standing = new Map<string, number>()
+  const standing = new Map<string, Pick<Removal, "generation" | "putSeq"> & Pick<StoredSubscription, "data" | "vapidKey">>()
   const removed = new Map<UserToken, Map<string, Removal>>()
   const lastSeq = new Map<UserToken, number>()
   const fold = ({ at, message, seq, subject }: Stored) => {
@@ -62,8 +73,11 @@ const findRemovals = Effect.fnUntraced(function* ({ causes, from, to }: RestoreO
       removed.get(user)?.delete(id)
     }
     if (message.type === "subscription.put/1") {
-      drop(message.id)
-      standing.set(`${user}.${message.id}`, seq)
+      const { data, id, vapidKey } = message
+      const former = standing.get(`${user}.${id}`)
+      const generation = former !== undefined && isSameBrowser(former, message) ? former.generation : seq
+      drop(id)
+      standing.set(`${user}.${id}`, { generation, putSeq: seq, data, ...(vapidKey === undefined ? {} : { vapidKey }) })
     }
     if (message.type === "subscription.delete/1") for (const { id } of message.removed) drop(id)
     const found = (removal: Removal) => {
@@ -71,17 +85,18 @@ const findRemovals = Effect.fnUntraced(function* ({ causes, from, to }: RestoreO
       if (!removed.has(user)) removed.set(user, new Map())
       removed.get(user)!.set(removal.id, removal)
     }
-    const isStanding = ({ generation, id }: { readonly id: string; readonly generation: number }) =>
-      standing.get(`${user}.${id}`) === generation
-    if (message.type === "subscription.gone/1" && isStanding(message)) {
-      const { generation, id } = message
+    if (!("generation" in message)) return
+    const { generation, id } = message as SubscriptionMatched
+    const stored = standing.get(`${user}.${id}`)
+    if (stored?.generation !== generation) return
+    const { putSeq } = stored
+    if (message.type === "subscription.matched/1") standing.set(`${user}.${id}`, { ...stored, vapidKey: message.vapidKey })
+    if (message.type === "subscription.gone/1") {
       drop(id)
-      found({ id, generation, cause: causeOf(message) })
+      found({ id, generation, putSeq, cause: causeOf(message) })
     }
-    if (message.type === "subscription.suspended/1" && isStanding(message)) {
-      found({ id: message.id, generation: message.generation, cause: suspended })
-    }
-    if (message.type === "subscription.cleared/1" && isStanding(message)) removed.get(user)?.delete(message.id)
+    if (message.type === "subscription.suspended/1") found({ id, generation, putSeq, cause: suspended })
+    if (message.type === "subscription.cleared/1") removed.get(user)?.delete(id)
   }
   yield* log.replay("log", [filters.subscriptions], (stored) => Effect.sync(() => fold(stored)))
   return [...removed].map(([user, each]) => ({ user, removals: [...each.values()], seq: lastSeq.get(user)! }))
@@ -113,7 +128,7 @@ export const restore = Effect.fn("Cli.restore")(function* (options: RestoreOptio
   const isAt = ({ data }: SubscriptionPut) => hosts.length === 0 || hosts.some((host) => URL.parse(data.endpoint)?.hostname === host)
 
   const withPut = Effect.fnUntraced(function* (removal: Removal): Effect.fn.Return<ReadonlyArray<Found>, LogUnavailable> {
-    const message = (yield* log.at("log", removal.generation))?.message
+    const message = (yield* log.at("log", removal.putSeq))?.message
     return message?.type === "subscription.put/1" && isAt(message) ? [{ ...removal, put: message }] : []
   })
 

@@ -166,7 +166,8 @@ export const foldList = (
 export const evolveList = (list: SubscriptionList, command: SubscriptionCommand, seq: number): SubscriptionList =>
   foldList(list, command, seq).list
 
-const isSameBrowser = (former: StoredSubscription, { data, vapidKey }: SubscriptionPut): boolean =>
+/** Whether a put stores again what is there: then what waits to be sent to it goes on, and its generation stays. */
+export const isSameBrowser = (former: Pick<StoredSubscription, "data" | "vapidKey">, { data, vapidKey }: SubscriptionPut): boolean =>
   former.data.endpoint === data.endpoint &&
   former.data.keys.auth === data.keys.auth &&
   former.data.keys.p256dh === data.keys.p256dh &&

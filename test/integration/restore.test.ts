@@ -48,6 +48,9 @@ describe("a push service that called 8 of 20 gone by mistake", () => {
       "news",
       agents.map(({ subscription }) => subscription)
     )
+    // A browser that tells of its subscription again, with something new beside it.
+    const { id, last_modified: _, ...data } = (await call(service.url, "GET", "/subscriptions", "user0")).body.data[0]
+    assert.equal((await call(service.url, "PUT", `/subscriptions/${id}`, "user0", { data: { ...data, visits: 2 } })).status, 200)
     const counts = await finished(service.url, "news", await publish(service.url, "news", { n: 1 }))
     assert.deepInclude(counts, { accepted: 21, delivered: 13, gone: 8 })
     assert.equal((await call(service.url, "DELETE", "/subscriptions", "user20")).status, 200)
@@ -76,7 +79,8 @@ describe("a push service that called 8 of 20 gone by mistake", () => {
     )
     assert.equal((await run(...at)).stdout, "0 subscriptions of 0 users were restored\n")
 
-    assert.deepEqual(await putsBy(nats.url), [...Array(21).fill("user"), ...Array(8).fill("restore")])
+    assert.equal((await call(service.url, "GET", "/subscriptions", "user0")).body.data[0].visits, 2)
+    assert.deepEqual(await putsBy(nats.url), [...Array(22).fill("user"), ...Array(8).fill("restore")])
 
     push.reset()
     const again = await finished(service.url, "news", await publish(service.url, "news", { n: 2 }))
