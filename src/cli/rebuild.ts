@@ -115,7 +115,7 @@ export const rebuild = Effect.fn("Cli.rebuild")(function* () {
   if (log === undefined)
     return yield* new VerbFailed({ message: `this NATS has no stream ${streams.log.name}: there is nothing to rebuild from` })
   // Whatever else is missing, leases included, is made first.
-  yield* provision(log.replicas)
+  yield* provision(log.replicas, {}, true)
   const leases = yield* Effect.forEach(Object.keys(followers) as Array<FollowerName>, holdLease)
   const pause = yield* pauseWork
   yield* Effect.raceAllFirst([replayAll(log.replicas, pause.keep), pause.held, ...leases.map(({ lost }) => lost)])

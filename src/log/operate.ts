@@ -47,7 +47,11 @@ export const bucketState = (bucket: BucketName) => stateOf(bucketStream(bucket))
 export const refuseMissingBuckets = Effect.gen(function* () {
   if (((yield* streamState(streams.log))?.lastSeq ?? 0) === 0) return
   const missing: Array<string> = []
-  for (const bucket of projections) if ((yield* bucketState(bucket)) === undefined) missing.push(bucketStream(bucket))
+  for (const bucket of projections) {
+    const state = yield* bucketState(bucket)
+    const meta = state === undefined ? undefined : (yield* (yield* Buckets).get(bucket, metaKey))?.value
+    if (state === undefined || (meta as { unbuilt?: boolean } | undefined)?.unbuilt === true) missing.push(bucketStream(bucket))
+  }
   if (missing.length === 0) return
   return yield* new BucketsMissing({
     message: `${streams.log.name} holds commands, but ${missing.join(", ")} is gone: run \`bellcast rebuild\``

@@ -82,10 +82,12 @@ const ensureConsumer = async (jsm: JetStreamManager, stream: string, spec: Consu
   }
 }
 
-const ensureBucket = async (jsm: JetStreamManager, nats: Nats["Service"], bucket: BucketName, replicas: number) => {
+const ensureBucket = async (jsm: JetStreamManager, nats: Nats["Service"], bucket: BucketName, replicas: number, unbuilt = false) => {
   await ensureStream(jsm, bucketConfig(buckets[bucket], replicas))
   await nats.js
-    .publish(bucketSubject(bucket, metaKey), JSON.stringify({ v: 1 }), { expect: { lastSubjectSequence: 0 } })
+    .publish(bucketSubject(bucket, metaKey), JSON.stringify({ v: 1, ...(unbuilt ? { unbuilt } : {}) }), {
+      expect: { lastSubjectSequence: 0 }
+    })
     .catch((error: unknown) => {
       if (!(error instanceof JetStreamApiError)) throw error
     })
@@ -93,9 +95,10 @@ const ensureBucket = async (jsm: JetStreamManager, nats: Nats["Service"], bucket
 
 /**
  * Creates or updates every stream, consumer and bucket. Safe to run from several processes at once. `bytesMax` by stream; one that is not
- * named keeps the size it has, or starts with that of its declaration.
+ * named keeps the size it has, or starts with that of its declaration. `unbuilt`: buckets that are made now lack what the streams hold, and say
+ * so until they are emptied for a rebuild.
  */
-export const provision = Effect.fnUntraced(function* (replicas: number, bytesMax: Readonly<Record<string, number>> = {}) {
+export const provision = Effect.fnUntraced(function* (replicas: number, bytesMax: Readonly<Record<string, number>> = {}, unbuilt = false) {
   const nats = yield* Nats
   yield* Effect.tryPromise({
     try: async () => {
@@ -106,7 +109,9 @@ export const provision = Effect.fnUntraced(function* (replicas: number, bytesMax
         await ensureStream(nats.jsm, sized, bytesMax[stream.name] === undefined ? unsized : sized)
         await Promise.all(Object.values<ConsumerSpec>(stream.consumers).map((consumer) => ensureConsumer(nats.jsm, stream.name, consumer)))
       }
-      await Promise.all((Object.keys(buckets) as Array<BucketName>).map((bucket) => ensureBucket(nats.jsm, nats, bucket, replicas)))
+      await Promise.all(
+        (Object.keys(buckets) as Array<BucketName>).map((bucket) => ensureBucket(nats.jsm, nats, bucket, replicas, unbuilt))
+      )
     },
     catch: (cause) => new LogUnavailable({ operation: "provision", cause })
   })

@@ -4,9 +4,10 @@ import { jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { Effect, Layer } from "effect"
 import { rebuild } from "#cli/rebuild.ts"
+import { Buckets } from "#log/bucket.ts"
 import { logLayer } from "#log/layer.ts"
 import { provision } from "#log/provision.ts"
-import { projections } from "#streams/buckets.ts"
+import { keys, projections } from "#streams/buckets.ts"
 import { quiet } from "#test/history.ts"
 import { call, finished, join, publish } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
@@ -44,6 +45,18 @@ const deleteBuckets = async (natsUrl: string, names: ReadonlyArray<string>) => {
 
 const onLog = (natsUrl: string) => Effect.provide(Layer.merge(logLayer({ url: natsUrl, name: "test" }), quiet))
 
+/** A rebuild that is given up, as a projector holds its lease. */
+const refusedRebuild = (natsUrl: string) =>
+  Effect.gen(function* () {
+    const buckets = yield* Buckets
+    const held = yield* buckets.get("cache", keys.lease("projector"))
+    yield* buckets.put("cache", keys.lease("projector"), { holder: "another" }, held?.revision ?? 0, { ttlSeconds: 10 })
+    const { revision } = (yield* buckets.get("cache", keys.lease("projector")))!
+    const failure = yield* Effect.flip(rebuild())
+    assert.include(failure.message, "holds the lease of the projector")
+    yield* buckets.put("cache", keys.lease("projector"), { holder: "" }, revision, { ttlSeconds: 1 })
+  }).pipe(onLog(natsUrl), Effect.runPromise)
+
 it("a start without a projection is refused, and a rebuild brings everything back", { timeout: 60_000 }, async () => {
   await using nats = await startNats({ syncAlways: false })
   await using push = await startPushService()
@@ -54,6 +67,14 @@ it("a start without a projection is refused, and a rebuild brings everything bac
     (error: Error) => error.message
   )
   assert.include(refused, "KV_bellcast_registrations is gone: run `bellcast rebuild`")
+  await refusedRebuild(nats.url)
+  assert.include(
+    await startService({ natsUrl: nats.url }).then(
+      () => "it started",
+      (error: Error) => error.message
+    ),
+    "is gone: run `bellcast rebuild`"
+  )
   await Effect.runPromise(rebuild().pipe(onLog(nats.url)))
   await using service = await startService({ natsUrl: nats.url })
   assert.deepInclude(await finished(service.url, "news", broadcast), { accepted: browsers, delivered: browsers })
