@@ -12,7 +12,7 @@ const charsMax = 4_096
 const gatherMillis = 20
 const gatherChars = 16_384
 // Endpoints are bearer tokens (RFC 8030 section 8.3); an error from deep below may carry one in its text.
-const urls = /\b((?:https?|wss?|nats|tls):\/\/)([^\s"'<>/?#]*@)?([^\s"'<>/?#@,]*[^\s"'<>/?#@,.;:!)])?([^\s"'<>]*)/g
+const urls = /\b((?:https?|wss?|nats|tls):\/\/)([^\s"'<>/?#]*@)?([^\s"'<>/?#@,]*[^\s"'<>/?#@,.;:!)])?([^\s"'<>]*)/gi
 /** What may follow a host and tells nothing: a sentence that ends, the next word of a list. */
 const punctuation = /^[/.,;:!?)]*$/
 /** Of every URL the scheme and the host: no path, no query, no password. */

@@ -7,6 +7,7 @@ describe("a URL in a line", () => {
   it.for([
     ["POST https://fcm.googleapis.com/fcm/send/SECRET failed", "POST https://fcm.googleapis.com/... failed"],
     ["https://h?token=SECRET", "https://h/..."],
+    ["HTTPS://h/SECRET", "HTTPS://h/..."],
     ["https://user:SECRET@h:8443/x", "https://h:8443/..."],
     ["https://h.:8443./SECRET.", "https://h.:8443/..."],
     ["nats://user:SECRET@a:4222,nats://b", "nats://a:4222/..."],
