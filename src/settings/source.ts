@@ -74,7 +74,8 @@ export const readSource = (env: Readonly<Record<string, string | undefined>>, ar
   const handy = Object.entries(args.includes(developmentFlag) ? development : {}).map(
     ([name, value]) => [name, { value, place: developmentFlag, inFile: false }] as const
   )
-  return { found: new Map([...handy, ...found, ...given]), faults }
+  const written = [...found].filter(([, { value }]) => value !== "")
+  return { found: new Map([...handy, ...written, ...given]), faults }
 }
 
 /** For everything that reads settings below it. Faults of the file are told by whoever checks the settings; see every-setting.ts. */

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call } from "#test/client.ts"
 import { temporaryFolder } from "#test/folder.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
+import { startPushService } from "#test/push-service.ts"
 import { freePort, secretEnvironment, startService } from "#test/service.ts"
 import { spawnCli } from "#test/spawn-cli.ts"
 
@@ -66,6 +67,12 @@ describe("a start with wrong settings", () => {
       `cannot start. HTTP cannot be served: listen EADDRINUSE: address already in use 127.0.0.1:${port} (BELLCAST_HOST, BELLCAST_PORT)`
     )
     expect(output).not.toMatch(/"stack"/)
+  })
+
+  it("says in words that no NATS is there", async () => {
+    const output = await failing({ ...secretEnvironment, BELLCAST_NATS_URL: `nats://user:hush@127.0.0.1:${await freePort()}` })
+    expect(messageOf(output)).toBe("cannot start. NATS cannot be used (connect): connection refused (BELLCAST_NATS_URL)")
+    expect(output).not.toMatch(/hush|"stack"/)
   })
 
   it("names numbers out of their bounds and what could not stand in a URL", async () => {
@@ -149,10 +156,17 @@ describe("a file of settings", () => {
   })
 
   it("counts where `make run` would have what is handy on one's own machine", async () => {
-    const cwd = await folderWith({ "bellcast.ini": "bellcast.channel_write_principals = basicauth:nobody\n" })
-    const env = { BELLCAST_NATS_URL: nats.url, ...secretEnvironment, BELLCAST_CHANNEL_WRITE_PRINCIPALS: "" }
-    await using service = await startService({ roles: "gateway", env, cwd, args: ["--development"] })
+    const cwd = await folderWith({
+      "bellcast.ini": "bellcast.channel_write_principals = basicauth:nobody\nbellcast.allow_loopback_endpoints =\n"
+    })
+    const empty = { BELLCAST_CHANNEL_WRITE_PRINCIPALS: "", BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "" }
+    const env = { BELLCAST_NATS_URL: nats.url, ...secretEnvironment, ...empty }
+    await using push = await startPushService()
+    const loopback = push.subscribe().subscription
+    await using service = await startService({ roles: "gateway,projection", env, cwd, args: ["--development"] })
     expect((await call(service.url, "POST", "/channels/news", "stranger", { data: {} })).status).toBe(403)
+    // An empty value is none, in the file as in the environment.
+    expect((await call(service.url, "POST", "/subscriptions", "user", { data: loopback })).status).toBe(201)
   })
 
   it("stops a verb when it cannot be read", async () => {
