@@ -40,7 +40,14 @@ export class Strikes extends Context.Service<
 
       const guardOf = (origin: string): Guard => {
         const known = guards.get(origin)
-        if (known !== undefined) return known
+        if (known !== undefined) {
+          // The least used is forgotten first, however many names somebody makes up.
+          if (guards.size > originsMax / 2) {
+            guards.delete(origin)
+            guards.set(origin, known)
+          }
+          return known
+        }
         if (guards.size >= originsMax) guards.delete(guards.keys().next().value!)
         const guard = makeGuard()
         guards.set(origin, guard)
