@@ -6,6 +6,7 @@ import { deliveryLayer } from "#delivery/layer.ts"
 import { VapidKeys } from "#delivery/push/vapid.ts"
 import { embeddedServer } from "#embedded/server.ts"
 import { fanoutLayer } from "#fanout/planner.ts"
+import { addressOf } from "#gateway/links.ts"
 import { gatewayLayer } from "#gateway/serve.ts"
 import { VapidPublicKeys } from "#gateway/vapid-public-keys.ts"
 import { Identity } from "#identity/identity.ts"
@@ -62,7 +63,7 @@ const service = Layer.unwrap(
     const secrets = yield* Secrets
     const url = Option.isSome(settings.natsUrl) ? settings.natsUrl.value : yield* embedded(settings.dataDir)
     const stages = settings.roles.map((role) => stage(role, secrets))
-    const root = `http://${settings.host}:${settings.port}/v1/`
+    const root = `http://${addressOf(settings)}/v1/`
     const offers = settings.roles.includes("gateway")
     const checks = offers || settings.roles.includes("delivery") ? checkKeysInUse(secrets.vapidKeys) : Effect.void
     const adopted = Effect.andThen(adoptUseridSecret(secrets.useridHmacSecret), adopt(secrets.vapidKeys))
@@ -109,10 +110,17 @@ const operatorFaults = ["SettingsFault", "SecretsFault", "NatsServerMissing", "E
 
 /** What an operator can put right is told in words; a fault of ours with its stack. */
 const tell = (cause: Cause.Cause<unknown>) => {
-  const error = Cause.squash(cause) as { readonly _tag?: string; readonly message?: string; readonly cause?: Error }
+  const error = Cause.squash(cause) as {
+    readonly _tag?: string
+    readonly message?: string
+    readonly operation?: string
+    readonly cause?: Error
+  }
   if (operatorFaults.includes(error._tag ?? "")) return Effect.logFatal(`cannot start. ${error.message}`)
   if (error._tag === "ServeError")
     return Effect.logFatal(`cannot start. HTTP cannot be served: ${error.cause?.message} (BELLCAST_HOST, BELLCAST_PORT)`)
+  if (error._tag === "LogUnavailable")
+    return Effect.logFatal(`cannot start. NATS cannot be used (${error.operation}): ${error.cause?.message} (BELLCAST_NATS_URL)`)
   return Effect.logFatal("cannot start", cause)
 }
 

@@ -3,11 +3,15 @@ import { Option } from "effect"
 import { plainHost, type SettingsShape } from "#config"
 import type { GatewaySettings } from "./settings.ts"
 
+/** Where we listen, as it stands in a URL (RFC 3986 section 3.2.2). */
+export const addressOf = ({ host, port }: Pick<SettingsShape, "host" | "port">): string =>
+  `${host.includes(":") ? `[${host}]` : host}:${port}`
+
 /** Scheme and host as clients see them: as configured, else as this request names them. */
 export const originOf = (settings: Pick<SettingsShape, "httpScheme" | "httpHost" | "host" | "port">, host: string | undefined): string => {
   const scheme = Option.getOrElse(settings.httpScheme, () => "http")
   // What could not stand in a URL would let a client write into our answers.
-  const named = host !== undefined && plainHost.test(host) ? host : `${settings.host}:${settings.port}`
+  const named = host !== undefined && plainHost.test(host) ? host : addressOf(settings)
   return `${scheme}://${Option.getOrElse(settings.httpHost, () => named)}`
 }
 
