@@ -17,9 +17,10 @@ export const story = (url: string, natsUrl: string, vapidPublicKey: string): str
   In a third, publish:
 
     curl -i -u publisher:secret -H 'Content-Type: application/json' \\
-      -d '{"data":{"title":"Hello","body":"from Bellcast"}}' ${url}channels/news
+      -d '{"data":{"title":"Hello","body":"from Bellcast","published_at":'$(node -p 'Date.now()')'}}' \\
+      ${url}channels/news
 
-  The first one prints the decrypted payload. The Location header of the answer says what became of it, and the
+  The first one prints the decrypted payload, and how long it took. The Location header of the answer says what became of it, and the
   number at its end what became of every push:
 
     curl -s -u publisher:secret ${url}channels/news/broadcasts/NUMBER

@@ -33,7 +33,7 @@ it("tells what really happens", { timeout: 90_000 }, async () => {
 
   const answer = await typed(lineWith("curl -i"))
   assert.match(answer, /^HTTP\/1\.1 202 /)
-  await listener.printed(/"title":"Hello"/)
+  await listener.printed(/ after \d+ ms .*"title":"Hello"/)
 
   const [ask, audit] = lineWith("make audit").split("\n")
   assert.strictEqual(/^location: (\S+)\r$/im.exec(answer)?.[1], /http\S+/.exec(ask!)![0].replace("9999", String(service.port)))
