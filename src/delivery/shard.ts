@@ -82,10 +82,14 @@ export const makeShard = Effect.fnUntraced(function* (permits: Semaphore.Semapho
     const write = Effect.fnUntraced(function* (final: boolean) {
       const list = buffer.splice(0, resultsMax)
       if (list.length === 0 && !final) return
+      const body = { broadcast: job.broadcast, pushes: 0 }
       yield* record.before(job, list).pipe(patiently)
-      seq = yield* record.outcome(subject, seq, { broadcast: job.broadcast, pushes: 0, results: list.map(({ result }) => result), final })
+      // A broadcast is not called finished while a subscription that it found dead can still be read.
+      const follows = list.some(({ result: { fate } }) => fate === "gone" || fate === "dead")
+      seq = yield* record.outcome(subject, seq, { ...body, results: list.map(({ result }) => result), final: final && !follows })
       record.counted(job, list)
       yield* record.after(job, list).pipe(patiently)
+      if (final && follows) seq = yield* record.outcome(subject, seq, { ...body, results: [], final })
       yield* giveBack(list.filter(({ permit }) => permit).length)
     })
 
