@@ -63,14 +63,14 @@ it("a start without a projection is refused, and a rebuild brings everything bac
   const { agents, broadcast } = await waiting(nats.url, push)
   await deleteBuckets(nats.url, ["registrations"])
   const refused = await startService({ natsUrl: nats.url }).then(
-    () => "it started",
+    (service) => service.kill().then(() => "it started"),
     (error: Error) => error.message
   )
   assert.include(refused, "KV_bellcast_registrations is gone: run `bellcast rebuild`")
   await refusedRebuild(nats.url)
   assert.include(
     await startService({ natsUrl: nats.url }).then(
-      () => "it started",
+      (service) => service.kill().then(() => "it started"),
       (error: Error) => error.message
     ),
     "is gone: run `bellcast rebuild`"

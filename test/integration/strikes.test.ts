@@ -121,14 +121,14 @@ describe("subscriptions at a push service that is not allowed any more", () => {
     await using push = await startPushService()
     const from = new Date(Date.now() - 60_000).toISOString()
     const agents = Array.from({ length: 60 }, () => push.subscribe())
-    const before = await startService({ natsUrl: nats.url })
+    await using before = await startService({ natsUrl: nats.url })
     await join(
       [before.url],
       "news",
       agents.map(({ subscription }) => subscription)
     )
     await before.stop()
-    const strict = await startService({ natsUrl: nats.url, env: { BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "false" } })
+    await using strict = await startService({ natsUrl: nats.url, env: { BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "false" } })
     const counts = await finished(strict.url, "news", await publish(strict.url, "news", { n: 1 }))
     assert.deepInclude(counts, { accepted: 60, dead: 60 })
     assert.deepInclude(await finished(strict.url, "news", await publish(strict.url, "news", { n: 2 })), { accepted: 0 })
