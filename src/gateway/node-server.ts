@@ -55,8 +55,14 @@ export const makeServer = (answer: (method: string, target: string) => Promise<A
       if (!server.listening) setImmediate(() => server.closeIdleConnections())
     })
   }
+  // Clients that speak HTTP/2 offer it with whatever request comes first (Java's does by default), and where somebody listens for such offers
+  // Node reads no body: a broadcast would go out empty. An offer may be ignored (RFC 9110 section 7.8). (shouldUpgradeCallback: from Node 24.9.)
+  const ignoreUpgrades = (event: string | symbol, listener: () => void) => {
+    if (event === "upgrade") process.nextTick(() => server.off(event, listener))
+  }
   return (
     server
+      .on("newListener", ignoreUpgrades)
       .on("request", watch)
       .on("checkContinue", watch)
       // What a client expects beyond 100-continue is its own affair (RFC 9110 section 10.1.1).

@@ -97,6 +97,19 @@ export const broadcasts: ReadonlyArray<Case> = [
     request: (api) => publish(api, { data: { t: "x".repeat(3_993 - '{"t":""}'.length) } }),
     expected: located
   }),
+  // What Java's HttpClient sends by default, curl with --http2, and a proxy that takes everything for a WebSocket.
+  ...["h2c", "websocket"].map((protocol) =>
+    define({
+      name: `reads the body of a broadcast that offers to speak ${protocol}`,
+      request: (api) => publish(api, "{nonsense", { connection: "upgrade", upgrade: protocol }),
+      expected: { status: 400, errno: 109, faults: ["body:", "body:"] }
+    })
+  ),
+  define({
+    name: "reads a body in chunks that offers to speak h2c",
+    request: (api) => publish(api, '{"data":{"a":1}}', { connection: "upgrade", upgrade: "h2c", "transfer-encoding": "chunked" }),
+    expected: located
+  }),
   define({
     name: "lets only publishers broadcast",
     request: (api) => ({ ...publish(api, { data: {} }), as: api.me }),
