@@ -15,8 +15,9 @@ export PATH := $(CURDIR)/node_modules/.bin:$(if $(NODE_NEEDED),$(CURDIR)/.tools/
 
 # npm writes this file last: as new as the lock file means that the packages are in.
 PACKAGES := node_modules/.package-lock.json
-# Beside vitest's own 5 s: a first test may fetch a nats-server or pull an image.
-VITEST := vitest run --testTimeout=60000 --hookTimeout=120000 $(VITEST_FLAGS)
+# Beside vitest's own 5 s: a first test may fetch a nats-server or pull an image. Tests wait more than they compute: on two cores
+# a worker for each takes 7 minutes, vitest's own choice of one less takes 11.
+VITEST := vitest run --maxWorkers=100% --testTimeout=60000 --hookTimeout=120000 $(VITEST_FLAGS)
 BELLCAST := node src/cli/main.ts
 # With BASE_URL=http://... the contract is tested against that server. Vite sets BASE_URL to "/" for its own purposes, hence the other name.
 export TARGET_URL ?= $(filter http%,$(BASE_URL))
