@@ -120,13 +120,17 @@ const boundTombstones = (tombstones: Record<string, number>): Record<string, num
   return Object.fromEntries(entries.sort(([, a], [, b]) => a - b).slice(-tombstonesMax))
 }
 
+/** Whoever writes onto NATS may call one `constructor`, which every object has. */
+const storedIn = ({ subscriptions }: SubscriptionList, id: string): StoredSubscription | undefined =>
+  Object.hasOwn(subscriptions, id) ? subscriptions[id] : undefined
+
 /** Changes what is kept about a subscription, unless its browser has subscribed again since. Its timestamp stays: clients see no difference. */
 const replace = (
   list: SubscriptionList,
   { generation, id }: { readonly id: string; readonly generation: number },
   change: (stored: StoredSubscription) => StoredSubscription
 ): SubscriptionList => {
-  const stored = Object.hasOwn(list.subscriptions, id) ? list.subscriptions[id] : undefined
+  const stored = storedIn(list, id)
   return stored?.seq === generation ? { ...list, subscriptions: { ...list.subscriptions, [id]: change(stored) } } : list
 }
 
@@ -179,7 +183,7 @@ const evolve = (list: SubscriptionList, command: SubscriptionCommand, seq: numbe
   switch (command.type) {
     case "subscription.put/1": {
       const { data, id, lastModified, vapidKey } = command
-      const former = list.subscriptions[id]
+      const former = storedIn(list, id)
       // Stored again as it was: what waits to be sent to it goes on.
       const since = former !== undefined && isSameBrowser(former, command) ? former.seq : seq
       const stored: StoredSubscription = { data, ...(vapidKey === undefined ? {} : { vapidKey }), seq: since, lastModified }
@@ -192,12 +196,12 @@ const evolve = (list: SubscriptionList, command: SubscriptionCommand, seq: numbe
     }
     case "subscription.delete/1":
       return command.removed.reduce(
-        (acc, { id, lastModified }) => (acc.subscriptions[id] === undefined ? acc : remove(acc, id, lastModified)),
+        (acc, { id, lastModified }) => (storedIn(acc, id) === undefined ? acc : remove(acc, id, lastModified)),
         next
       )
     case "subscription.gone/1":
       // A browser that subscribed again since keeps its new subscription.
-      return list.subscriptions[command.id]?.seq === command.generation ? remove(next, command.id, nextTimestamp(list, command.at)) : next
+      return storedIn(list, command.id)?.seq === command.generation ? remove(next, command.id, nextTimestamp(list, command.at)) : next
     case "subscription.matched/1":
       return replace(next, command, (stored) => ({ ...stored, vapidKey: command.vapidKey }))
     case "subscription.struck/1":

@@ -89,6 +89,18 @@ describe("a subscription that is put", () => {
   })
 })
 
+describe("a subscription that is called what every object has", () => {
+  for (const id of ["constructor", "__proto__", "toString"]) {
+    it(`${id}: is stored and removed like any other, and is not there before`, () => {
+      const stored = given(put(id, 100))
+      assert.deepStrictEqual(Object.entries(stored.before.subscriptions), [[id, { data: data(id), seq: 1, lastModified: 100 }]])
+      const removed = stored.when(del([id, 101]))
+      assert.deepStrictEqual([Object.entries(removed.subscriptions), Object.entries(removed.tombstones)], [[], [[id, 101]]])
+      assert.deepStrictEqual(Object.entries(given().when(del([id, 100])).tombstones), [])
+    })
+  }
+})
+
 describe("a deletion", () => {
   it("leaves a tombstone with a timestamp of its own for each subscription it names", () => {
     const list = given(put("a", 100), put("b", 101), put("c", 102)).when(del(["a", 103], ["c", 104]))
