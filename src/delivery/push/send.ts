@@ -188,5 +188,11 @@ export class Sender extends Context.Service<
   )
 }
 
-/** Scheme, host and port, byte for byte as they stand in the endpoint: WNS tokens break when a URL is written anew (web-push-php #233). */
-export const originOf = ({ stored }: Target): string => /^[a-z]+:\/\/[^/?#]+/.exec(stored.data.endpoint)?.[0] ?? "https://invalid.invalid"
+/**
+ * Scheme, host and port, byte for byte as they stand in the endpoint: WNS tokens break when a URL is written anew (web-push-php #233). Of what is
+ * no endpoint (checked at registration; this can only be a list written by other means) it is one that no policy allows.
+ */
+export const originOf = ({ stored }: Target): string => {
+  const origin = /^[a-z]+:\/\/[^/?#]+/.exec(stored.data.endpoint)?.[0]
+  return origin !== undefined && URL.canParse(origin) ? origin : "https://invalid.invalid"
+}
