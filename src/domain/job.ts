@@ -5,11 +5,13 @@ import { Urgency } from "./broadcast.ts"
 /** A part of the subjects that follow from a job; a foreign client may send anything. */
 const Token = Schema.String.pipe(Schema.check(Schema.isPattern(/^[A-Za-z0-9_=-]{1,765}$/u)))
 const Shard = Schema.String.pipe(Schema.check(Schema.isPattern(/^(?:all|[0-9a-f](?:\.[0-9a-f]){0,3})$/u)))
+/** In a stream; a server asked for any other says that the question is wrong, not that there is nothing. */
+const Sequence = Schema.Int.pipe(Schema.check(Schema.isGreaterThanOrEqualTo(1)))
 
 /** What a push needs to know of its broadcast, carried by every job so that workers need not look it up. */
 export const BroadcastRef = Schema.Struct({
   /** Sequence of the broadcast in LOG: its id, and where its payload stands. */
-  broadcast: Schema.Int,
+  broadcast: Sequence,
   channel: Token,
   acceptedAt: Schema.Int,
   expiresAt: Schema.Int,

@@ -33,6 +33,8 @@ type Durable = { [K in StreamKey]: keyof (typeof streams)[K]["consumers"] }
 const expiresMillis = 5_000
 /** A message whose handler failed unexpectedly comes back after this long. */
 const failedAfterMillis = 5_000
+/** Who has to wait longer is told so again; what the server cannot read as a delay is none. */
+const laterMillisMax = 24 * 60 * 60_000
 /** A push that waits for its service comes back often; a shard or a broadcast that does is worth a look. */
 const manyDeliveries = 100
 const again = "500 millis"
@@ -51,7 +53,7 @@ const deliveryOf = (msg: JsMsg): Delivery => ({
 
 const answer = (msg: JsMsg, ack: Ack): void => {
   if (ack._tag === "Done") msg.ack()
-  else if (ack._tag === "Later") msg.nak(ack.afterMillis)
+  else if (ack._tag === "Later") msg.nak(Math.min(ack.afterMillis, laterMillisMax))
   else if (ack._tag === "Never") msg.term(ack.reason)
 }
 
