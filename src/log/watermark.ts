@@ -1,15 +1,15 @@
 // How far the projection is. Writers wait for it before they answer (read-your-writes), the planner before it cuts a broadcast.
-import { Clock, Context, Deferred, Effect, Layer } from "effect"
+import { Clock, Context, Deferred, Effect, Layer, Schema } from "effect"
 import { subjects } from "#streams/subjects.ts"
 import { Announcements } from "./announcements.ts"
 import { LogUnavailable } from "./errors.ts"
 import { Nats } from "./nats.ts"
 
 /** Everything in LOG up to `log` can be read from the buckets at these revisions. */
-export interface Applied {
-  readonly log: number
-  readonly floor: { readonly subscriptions: number; readonly registrations: number }
-}
+const Applied = Schema.Struct({ log: Schema.Int, floor: Schema.Struct({ subscriptions: Schema.Int, registrations: Schema.Int }) })
+export type Applied = typeof Applied.Type
+
+const decodeApplied = Schema.decodeUnknownExit(Applied)
 
 /** Announcements are core messages and may be missed: a waiter asks again this often. */
 const askMillis = 250
@@ -42,7 +42,13 @@ export class Watermark extends Context.Service<
         }
       }
 
-      yield* announcements.listen(subjects.applied, (applied) => learn(applied as Applied))
+      // Thrown at by what is not of this form, the client would stop reading, whatever else comes, and say nothing.
+      const heard = (body: unknown) => {
+        const applied = decodeApplied(body)
+        if (applied._tag === "Success") learn(applied.value)
+      }
+
+      yield* announcements.listen(subjects.applied, heard)
       yield* Effect.acquireRelease(
         Effect.sync(() =>
           nc.subscribe(subjects.appliedGet, {
@@ -55,7 +61,7 @@ export class Watermark extends Context.Service<
       )
 
       const ask = Effect.tryPromise(() => nc.request(subjects.appliedGet, undefined, { timeout: askMillis })).pipe(
-        Effect.map((msg) => learn(msg.json())),
+        Effect.map((msg) => heard(msg.json())),
         Effect.ignore
       )
 

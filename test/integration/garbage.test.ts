@@ -55,6 +55,13 @@ const garbage: ReadonlyArray<readonly [subject: string, type: string | undefined
   ["bellcast.job.retry.a.1.b.e", "retry/1", { ...job, subscription: "a", channel: ">" }],
   ["bellcast.job.shard.1.b", "shard/1", { ...job, shard: "> *\r\n", floor: { subscriptions: 0, registrations: 0 } }],
   ["bellcast.job.shard.1.c", "shard/1", { ...job, shard: "c", floor: { subscriptions: 9e15, registrations: 0 } }],
+  // There is no such sequence, and none can be asked for.
+  ...[0, -1].flatMap((broadcast) => [
+    ["bellcast.job.shard.0.a", "shard/1", { ...job, broadcast, shard: "a", floor: { subscriptions: 0, registrations: 0 } }] as const,
+    ["bellcast.job.retry.a.0.b.c", "retry/1", { ...job, broadcast, subscription: "a" }] as const
+  ]),
+  // Longer than a server can count.
+  ["bellcast.job.retry.a.1.b.f", "retry/1", { ...job, subscription: "a", firstNextAt: 9e15 }],
   [`bellcast.outcome.${"c".repeat(3_700)}.1.shard.all`, "outcome/1", { broadcast: 1, pushes: 1, results: [], final: true, at: 1 }]
 ]
 
@@ -101,13 +108,20 @@ describe("garbage on NATS", { timeout: 120_000 }, () => {
         if (subject.startsWith("bellcast.cmd.")) refused.push(seq)
       }
     }
+    for (const body of ["null", "7", "{}", '{"log":1e300}', '{"log":9,"floor":null}']) {
+      for (const told of ["applied", "lane"]) nc.publish(`bellcast.sys.${told}`, body)
+    }
     const broadcast = await publish(service.url, "news", { still: "here" })
     assert.deepInclude(await finished(service.url, "news", broadcast), { accepted: 1, delivered: 1 })
     for (const seq of refused) assert.isString(await refusal(seq))
-    for (const durable of ["deliver", "retry"]) {
-      const { num_pending } = await jsm.consumers.info("BELLCAST_WORK", durable)
-      assert.equal(num_pending, 0)
+    for (const [durable, held] of [
+      ["deliver", 0],
+      ["retry", 3]
+    ] as const) {
+      const { num_ack_pending, num_pending } = await jsm.consumers.info("BELLCAST_WORK", durable)
+      assert.deepEqual({ num_pending, num_ack_pending }, { num_pending: 0, num_ack_pending: held })
     }
+    assert.notInclude(service.output(), "comes back again and again")
     const lines = service.output().slice(before).split("\n")
     assert.isBelow(lines.filter((line) => /"level":(?:[4-6]0)/.test(line)).length, 40)
     assert.notInclude(service.output(), "stopped and starts again")
@@ -130,6 +144,22 @@ describe("garbage on NATS", { timeout: 120_000 }, () => {
     assert.equal((await call(service.url, "DELETE", "/channels/own/registration", "ann")).status, 202)
     assert.equal((await call(service.url, "PUT", "/channels/own/registration", "ann")).status, 202)
     assert.equal((await call(service.url, "GET", "/channels/own", "ann")).body.data.registrations, 1)
+  })
+
+  it("in the place of an endpoint holds up nobody else, and is suspended", async () => {
+    const agent = push.subscribe()
+    assert.equal((await user(agent, "eve")).status, 201)
+    const subject = await lastSubject()
+    assert.equal((await call(service.url, "PUT", "/channels/odd/registration", "eve")).status, 202)
+    const endpoints = ["", "https://", "https://a b/x", "https://[zz/x", "http://%zz/", "https://x:99999/"]
+    for (const [i, endpoint] of endpoints.entries()) {
+      const data = { ...agent.subscription, endpoint }
+      await send(subject, "subscription.put/1", { user: "eve", id: `odd${i}`, data, lastModified: Date.now() + i })
+    }
+    const counts = { accepted: 1 + endpoints.length, delivered: 1, dead: endpoints.length }
+    assert.deepInclude(await finished(service.url, "odd", await publish(service.url, "odd", { n: 1 })), counts)
+    assert.deepInclude(await finished(service.url, "odd", await publish(service.url, "odd", { n: 2 })), { accepted: 1, delivered: 1 })
+    assert.lengthOf(agent.received, 2)
   })
 
   it("larger than a user's value may be is refused, by the gateway with 413; the user can go on", async () => {
