@@ -28,7 +28,7 @@ export const subjects = {
   /** What became of one push that was tried again. */
   pushOutcome: (channel: ChannelToken, broadcast: number, user: UserToken, subscription: string) =>
     `bellcast.outcome.${channel}.${broadcast}.push.${user}.${subscription}`,
-  /** A push that was given up, kept for `bellcast redrive`. */
+  /** A push that was given up, and why. */
   deadLetter: (channel: ChannelToken, broadcast: number, user: UserToken, subscription: string) =>
     `bellcast.dead.${channel}.${broadcast}.${user}.${subscription}`,
   /** Core NATS, not stored: the projector says how far it is. */
