@@ -23,7 +23,7 @@ BELLCAST := node src/cli/main.ts
 export TARGET_URL ?= $(filter http%,$(BASE_URL))
 TESTS := $(if $(TARGET_URL),test/conformance,test/unit test/integration test/conformance)
 
-.PHONY: help install run dev check fmt test e2e bench streams listen audit dead restore rebuild permissions keys
+.PHONY: help install run dev check fmt test e2e bench streams listen audit dead redrive restore rebuild permissions keys
 
 help: ## List the targets.
 	@awk -F ': .*## ' '/^[a-z0-9]+:.* ## / { printf "  %-11s %s\n", $$1, $$2 }' Makefile
@@ -77,6 +77,9 @@ audit: install ## What became of every push of a broadcast: make audit BROADCAST
 
 dead: install ## The pushes that were given up: make dead, or make dead BROADCAST=5.
 	@$(BELLCAST) dead $(BROADCAST) $(ARGS)
+
+redrive: install ## Send a broadcast again to those whom it did not reach: make redrive BROADCAST=5.
+	@$(BELLCAST) redrive $(BROADCAST) $(ARGS)
 
 restore: install ## Put back subscriptions wrongly called gone or suspended: make restore ARGS="--from 2026-11-20T09:00:00Z".
 	@$(BELLCAST) restore $(ARGS)

@@ -6,7 +6,7 @@ export const subjects = {
   subscription: (user: UserToken) => `bellcast.cmd.subscription.${user}`,
   /** One user's place in one channel. */
   registration: (channel: ChannelToken, user: UserToken) => `bellcast.cmd.registration.${channel}.${user}`,
-  /** A broadcast; `source` is the authenticated publisher (`rest` for the gateway), so that NATS permissions can bind it. */
+  /** A broadcast; `source` is the authenticated publisher (`rest` for the gateway, `redrive` for the verb), so that NATS permissions can bind it. */
   broadcast: (source: string, channel: ChannelToken) => `bellcast.cmd.broadcast.${source}.${channel}`,
   /** Why a broadcast that entered the log was refused. */
   rejected: (broadcast: number) => `bellcast.evt.rejected.${broadcast}`,
@@ -51,6 +51,7 @@ export const filters = {
   shards: "bellcast.job.shard.>",
   retries: "bellcast.job.retry.>",
   outcomes: "bellcast.outcome.>",
+  outcomesIn: (channel: ChannelToken, broadcast: number) => `bellcast.outcome.${channel}.${broadcast}.>`,
   outcomesOf: (broadcast: number) => `bellcast.outcome.*.${broadcast}.>`,
   planOf: (broadcast: number) => `bellcast.plan.*.${broadcast}`,
   deadLetters: "bellcast.dead.>",

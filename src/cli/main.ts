@@ -13,6 +13,7 @@ import { listenCommand } from "./listen.ts"
 import { note } from "./note.ts"
 import { permissionsCommand } from "./permissions.ts"
 import { rebuildCommand } from "./rebuild.ts"
+import { redriveCommand } from "./redrive.ts"
 import { restoreCommand } from "./restore.ts"
 import { streamsCommand } from "./streams.ts"
 
@@ -22,6 +23,7 @@ const bellcast = Command.make("bellcast").pipe(
     listenCommand,
     auditCommand,
     deadCommand,
+    redriveCommand,
     streamsCommand,
     rebuildCommand,
     restoreCommand,

@@ -11,6 +11,7 @@ import { Watermark } from "#log/watermark.ts"
 import { keys, userOfKey } from "#streams/buckets.ts"
 import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import type { Target } from "./push/send.ts"
+import { makeUnreached } from "./unreached.ts"
 
 /** Lists read in one request. A usual one has 1 KB. */
 const listsAtOnce = 250
@@ -87,14 +88,17 @@ export const makeAudience = Effect.gen(function* () {
   const subscriptions = yield* makeRemembered("subscriptions", rememberedSubscriptionsMax, (users, floor) =>
     targetsOf(users, floor).pipe(Effect.provideService(Buckets, buckets))
   )
-  const audience = Effect.fnUntraced(function* ({ broadcast, channel, shard }: ShardJob, floor: Floor) {
+  const unreached = yield* makeUnreached
+  const audience = Effect.fnUntraced(function* (job: ShardJob, floor: Floor) {
+    const { broadcast, channel, shard } = job
     const filter = keys.registrationsOf(channel as ChannelToken, shard)
     const places = (yield* registrations.lists([filter], floor.registrations)).get(filter) ?? []
     const users = places.filter(({ since }) => since <= broadcast).map(({ user }) => user)
     const lists = yield* subscriptions.lists(users, floor.subscriptions)
-    return users.flatMap((user) =>
+    const targets = users.flatMap((user) =>
       (lists.get(user) ?? []).filter(({ stored }) => stored.seq <= broadcast && stored.suspended === undefined)
     )
+    return yield* unreached(job, targets)
   })
   return (job: ShardJob) =>
     audience(job, job.floor).pipe(

@@ -25,6 +25,9 @@ export interface BroadcastHeaders {
   readonly topic?: string
 }
 
+/** Header of a broadcast that goes only to those whom an earlier one of its channel did not reach: the id of that one. */
+export const redrivesHeader = "Bellcast-Redrives"
+
 /** A header that does not follow RFC 8030, and why. */
 export interface HeaderFault {
   readonly name: "TTL" | "Urgency" | "Topic"

@@ -23,6 +23,8 @@ export type BroadcastRef = typeof BroadcastRef.Type
 export const ShardJob = Schema.Struct({
   ...BroadcastRef.fields,
   shard: Shard,
+  /** Only to those whom this broadcast did not reach. */
+  redrives: Schema.optionalKey(Schema.Int),
   floor: Schema.Struct({ subscriptions: Schema.Int, registrations: Schema.Int })
 })
 export type ShardJob = typeof ShardJob.Type

@@ -13,6 +13,9 @@ import { Schema } from "effect"
 export const Fate = Schema.Literals(["delivered", "retrying", "gone", "dead", "expired"])
 export type Fate = typeof Fate.Type
 
+/** Whether a push with this fate ended unsent to a subscription that may be well: sending it again makes sense. */
+export const isUnreached = (fate: Fate): boolean => fate === "dead" || fate === "expired"
+
 /** One attempt at one push, as recorded for the audit. Never holds an endpoint, a key or an answer's body. */
 export const PushResult = Schema.Struct({
   user: Schema.String,

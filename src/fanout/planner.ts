@@ -1,8 +1,8 @@
 // Broadcast -> plan -> shard jobs: decides once how a channel is cut, and refuses what cannot be sent.
 import { Clock, Effect, Layer } from "effect"
 import { Settings } from "#config"
-import { fitsOnePush, payloadBytesMax, readHeaders, shardDepth } from "#domain/broadcast.ts"
-import type { BroadcastRef } from "#domain/job.ts"
+import { fitsOnePush, payloadBytesMax, readHeaders, redrivesHeader, shardDepth } from "#domain/broadcast.ts"
+import type { BroadcastRef, ShardJob } from "#domain/job.ts"
 import type { Plan } from "#domain/outcome.ts"
 import type { ChannelRegistrations } from "#domain/registration.ts"
 import { Buckets } from "#log/bucket.ts"
@@ -23,11 +23,14 @@ const notAppliedAfterMillis = 1_000
 
 const noChannel = `the subject names no channel: an id is 1 to ${channelBytesMax} bytes without a slash, and all but A-Z a-z 0-9 _ - are =XX, in upper case`
 
+/** What all jobs of a broadcast have in common. */
+type ShardRef = Omit<ShardJob, "shard" | "floor">
+
 /** What is to be sent, or why it is not. */
 const read = (
   delivery: Delivery,
   ttlSecondsDefault: number
-): { readonly ref: BroadcastRef; readonly channel: ChannelToken } | { readonly reason: string } => {
+): { readonly ref: ShardRef; readonly channel: ChannelToken } | { readonly reason: string } => {
   const place = parseBroadcast(delivery.subject)
   if (place === undefined) return { reason: noChannel }
   if (delivery.message.type === "malformed") return { reason: delivery.message.reason }
@@ -36,6 +39,8 @@ const read = (
   if (faults.length > 0) return { reason: faults.map(({ description }) => description).join("; ") }
   if (!fitsOnePush(delivery.message)) return { reason: `the payload is larger than ${payloadBytesMax} bytes` }
   const { topic, ttlSeconds, urgency } = headers
+  const redrives = delivery.header(redrivesHeader)
+  if (redrives !== undefined && !/^[1-9]\d{0,14}$/.test(redrives)) return { reason: `${redrivesHeader} must be the id of a broadcast` }
   return {
     channel: place.channel,
     ref: {
@@ -44,7 +49,8 @@ const read = (
       acceptedAt: delivery.at,
       expiresAt: delivery.at + Math.max(ttlSeconds * 1000, lifeMillisMin),
       urgency,
-      ...(topic === undefined ? {} : { topic })
+      ...(topic === undefined ? {} : { topic }),
+      ...(redrives === undefined ? {} : { redrives: Number(redrives) })
     }
   }
 }

@@ -1,0 +1,68 @@
+// `bellcast redrive BROADCAST`: sends a finished broadcast again, as a new one, to those whose pushes ended as dead or expired.
+import { Console, Effect } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { redrivesHeader } from "#domain/broadcast.ts"
+import { isUnreached } from "#domain/outcome.ts"
+import { Log } from "#log/log.ts"
+import { parseBroadcast, subjects } from "#streams/subjects.ts"
+import { audit } from "./audit.ts"
+import { broadcastArgument, commandOf } from "./broadcast.ts"
+import { natsFlags, onNats, VerbFailed } from "./nats.ts"
+
+/** RFC 8030's; the time to live counts anew. */
+const headerNames = ["TTL", "Urgency", "Topic"]
+
+/** Pushes to send again: of a broadcast that is finished, and whose outcomes are still kept. */
+const unreachedOf = Effect.fnUntraced(function* (broadcast: number) {
+  const { progress, pushes, rejected } = yield* audit(broadcast)
+  if (rejected !== undefined)
+    return yield* new VerbFailed({ message: `broadcast ${broadcast} was rejected: there is nothing to send again` })
+  if (progress?.finished !== true)
+    return yield* new VerbFailed({ message: `broadcast ${broadcast} is not finished: some of its pushes may still arrive` })
+  const unreached = pushes.filter(({ fate }) => isUnreached(fate)).length
+  if (unreached < progress.dead + progress.expired)
+    return yield* new VerbFailed({ message: `whom broadcast ${broadcast} did not reach is no longer kept` })
+  return unreached
+})
+
+/** Appends the new broadcast and returns its id. Fails when there was one: two for the same would reach some twice. */
+const append = Effect.fnUntraced(function* (broadcast: number) {
+  const log = yield* Log
+  const { header, message, subject: source } = yield* commandOf(broadcast)
+  const channel = parseBroadcast(source)?.channel
+  if (channel === undefined || message.type !== "broadcast/1")
+    return yield* new VerbFailed({ message: `broadcast ${broadcast} cannot be read` })
+  const subject = subjects.broadcast("redrive", channel)
+  let [expect, former] = [0, 0]
+  yield* log.replay("log", [subject], ({ header, seq }) =>
+    Effect.sync(() => {
+      expect = seq
+      if (header(redrivesHeader) === String(broadcast)) former = seq
+    })
+  )
+  if (former > 0)
+    return yield* new VerbFailed({ message: `broadcast ${broadcast} was sent again as ${former}: redrive that one for those who are left` })
+  const given = headerNames.flatMap((name) => (header(name) === undefined ? [] : [[name, header(name)!]]))
+  const headers = { ...Object.fromEntries(given), [redrivesHeader]: String(broadcast) }
+  const { type: _, ...body } = message
+  return (yield* log.append("log", { subject, type: "broadcast/1", body, headers, expect })).seq
+})
+
+const flags = {
+  broadcast: broadcastArgument.pipe(Argument.withDescription("The one that did not reach everybody")),
+  dryRun: Flag.Boolean("dry-run").pipe(Flag.withDescription("Only count"), Flag.withDefault(false)),
+  ...natsFlags
+}
+
+/** The verb. */
+export const redriveCommand = Command.make("redrive", flags, ({ broadcast, dryRun, ...nats }) =>
+  Effect.gen(function* () {
+    const unreached = yield* unreachedOf(broadcast)
+    if (unreached === 0) return yield* Console.log(`broadcast ${broadcast} left nobody to send to again`)
+    if (dryRun) return yield* Console.log(`${unreached} pushes of broadcast ${broadcast} would be sent again`)
+    const again = yield* append(broadcast)
+    yield* Console.log(
+      `${unreached} pushes of broadcast ${broadcast} are sent again as broadcast ${again}, but to those who have left or are suspended`
+    )
+  }).pipe(onNats(nats))
+).pipe(Command.withDescription("Send a broadcast again to those whom it did not reach"))
