@@ -34,10 +34,9 @@ export const corsHeaders = (
   const result: Record<string, string> = {}
   const { origin } = headers
   const permitted = origin === undefined ? undefined : allowedOrigin(origin, allowed)
-  if (permitted === "*" || (permitted !== undefined && endpoint !== undefined)) {
-    result["Access-Control-Allow-Origin"] = permitted
-    if (permitted !== "*") result["Vary"] = "Origin"
-  }
+  if (permitted === "*" || (permitted !== undefined && endpoint !== undefined)) result["Access-Control-Allow-Origin"] = permitted
+  // Also where no Origin was named: a cache would give that answer to a page, whose browser then hides it.
+  if (endpoint !== undefined && !anyOrigin(allowed)) result["Vary"] = "Origin"
   if (method === "OPTIONS" || status === 405) return result
   const exposes = endpoint === undefined ? [] : (operationOf(endpoint, method)?.exposes ?? [])
   result["Access-Control-Expose-Headers"] = [...baseExposed, ...exposes].join(endpoint === undefined ? "," : ", ")

@@ -37,6 +37,11 @@ export const addresses: ReadonlyArray<Gateway> = [
         expected: { status: 200, headers: { "Access-Control-Allow-Origin": page.origin, Vary: "Origin" } }
       }),
       define({
+        name: "lets no cache give a page what nobody's page was told",
+        request: { method: "GET", path: "/vapid-public-key", as: null },
+        expected: { status: 200, headers: { "Access-Control-Allow-Origin": null, "Cache-Control": "max-age=300", Vary: "Origin" } }
+      }),
+      define({
         name: "refuses another",
         request: { method: "GET", headers: stranger },
         expected: { status: 400, errno: 107, faults: ["header:Origin"], headers: { "Access-Control-Allow-Origin": null } }
