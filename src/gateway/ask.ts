@@ -34,7 +34,7 @@ export interface Answer {
   readonly headers: Readonly<Record<string, string>>
   /** Sent as JSON; undefined: no body at all. */
   readonly body?: unknown
-  /** Sent as it is; another Content-Type may stand in the headers. */
+  /** Sent as it is; its Content-Type stands in the headers. */
   readonly html?: string
   /** For the log; 0 when all is well. */
   readonly errno: number

@@ -43,8 +43,7 @@ const bare = (method: string, target: string): Ask => ({
 })
 
 const responseOf = ({ body, headers, html, status }: Answer): HttpServerResponse.HttpServerResponse => {
-  if (html !== undefined)
-    return HttpServerResponse.text(html, { status, headers, contentType: headers["Content-Type"] ?? "text/html; charset=UTF-8" })
+  if (html !== undefined) return HttpServerResponse.text(html, { status, headers, contentType: headers["Content-Type"] })
   if (body === undefined) return HttpServerResponse.empty({ status, headers })
   return HttpServerResponse.text(JSON.stringify(body), { status, headers, contentType: "application/json; charset=UTF-8" })
 }

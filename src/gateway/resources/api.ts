@@ -13,9 +13,10 @@ export const apiGet: Operation<void> = {
   run: Effect.fnUntraced(function* (_, { ask, rootUrl }, { endpoints }) {
     const { projectName, projectVersion } = yield* GatewaySettings
     const document = openApiOf(endpoints, { title: projectName, version: projectVersion, rootUrl })
-    const answer = ok(document, { Vary: "Accept" })
-    if (!prefersHtml(ask.headers["accept"])) return answer
-    return { ...answer, html: apiPage(document), headers: { ...answer.headers, "Content-Security-Policy": pagePolicy } }
+    const vary = { Vary: "Accept" }
+    if (!prefersHtml(ask.headers["accept"])) return ok(document, vary)
+    const headers = { ...vary, "Content-Type": "text/html; charset=UTF-8", "Content-Security-Policy": pagePolicy }
+    return { status: 200, headers, html: apiPage(document), errno: 0 }
   }),
   doc: { summary: "This description", answers: { 200: Schema.Record(Schema.String, Schema.Unknown) }, textType: "text/html" }
 }

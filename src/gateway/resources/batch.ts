@@ -115,14 +115,14 @@ export const batchPost: Operation<Input> = {
   read,
   run: Effect.fnUntraced(function* ({ requests }, call, { answerTo }) {
     const version = versionOf(yield* GatewaySettings)
-    const origin = call.rootUrl.slice(0, -version.length - 1)
     const responses: Array<ReturnType<typeof responseOf>> = []
     for (const entry of requests) {
       let target = targetOf(entry.path, version)
       let answer = yield* answerTo(askOf(call, entry, target))
       const location = answer.status === 307 ? answer.headers["Location"] : undefined
       if (location !== undefined) {
-        target = location.slice(origin.length)
+        // The host may be one that the entry names.
+        target = location.replace(/^[a-z]+:\/\/[^/]+/, "")
         answer = yield* answerTo(askOf(call, entry, target))
       }
       if (answer.aborts) return answer

@@ -145,6 +145,29 @@ export const batches: ReadonlyArray<Case> = [
     }
   }),
   define({
+    name: "follows the redirect of an entry that names a host of its own",
+    request: batch([
+      { path: "/subscriptions/", headers: { Host: "a.example" } },
+      { path: "/subscriptions/", headers: { Host: "a-very-long-name-indeed.example.org:65535" } }
+    ]),
+    expected: { status: 200 },
+    also: ({ json }) => {
+      expect(statuses(json)).toEqual([200, 200])
+      expect(json.responses.map(({ path }: { path: string }) => path)).toEqual(["/v1/subscriptions", "/v1/subscriptions"])
+    }
+  }),
+  define({
+    name: "calls a page within a batch a page",
+    request: batch([{ path: "/__api__", headers: { Accept: "text/html" } }, { path: "/__metrics__" }, { path: "/__api__" }]),
+    expected: { status: 200 },
+    also: ({ json }) =>
+      expect(json.responses.map(({ headers }: { headers: Record<string, string> }) => headers["Content-Type"])).toEqual([
+        "text/html; charset=UTF-8",
+        "text/plain; version=0.0.4; charset=utf-8",
+        "application/json; charset=UTF-8"
+      ])
+  }),
+  define({
     name: "keeps the faults of an entry in its entry",
     request: (api) =>
       batch([
