@@ -16,6 +16,7 @@ import type { Caller } from "#identity/identity.ts"
 import { type Call, ok } from "./ask.ts"
 import { readBody } from "./body.ts"
 import { badId, type Fault, refuse } from "./faults.ts"
+import { queryPairs } from "./listing/listing.ts"
 import { valueAt } from "./listing/value.ts"
 import { type Preconditions, readPreconditions, stamp } from "./preconditions.ts"
 import { checkAuth, checkP256dh } from "./push-keys.ts"
@@ -58,7 +59,8 @@ const ruleFaults = (raw: unknown, endpoints: EndpointPolicy, vapidKeys: Readonly
 }
 
 /** Reads a POST or PUT. */
-export const readPosted = Effect.fnUntraced(function* ({ ask }: Call, faults: Array<Fault>) {
+export const readPosted = Effect.fnUntraced(function* ({ ask, query }: Call, faults: Array<Fault>) {
+  if (queryPairs(query) === undefined) return yield* refuse("undecodable")
   const { allowLoopbackEndpoints, bodyBytesMax, pushHosts } = yield* Settings
   const preconditions = readPreconditions(ask, faults)
   const { raw, value } = yield* decodeBody(ask, faults)

@@ -133,10 +133,19 @@ export const urls: ReadonlyArray<Case> = [
       expected: { status: 200 }
     })
   ),
-  define({
-    name: "refuses a query string of a list that is not UTF-8, without details",
-    request: { method: "GET", path: "/subscriptions?name=%ff" },
-    expected: { status: 400, errno: 107, body: { error: "Bad Request" } },
-    also: ({ json }) => expect(json.details).toBeUndefined()
-  })
+  ...[
+    ["GET", "/subscriptions?name=%ff"],
+    ["DELETE", "/subscriptions?%ff"],
+    ["POST", "/subscriptions?name=%ff"],
+    ["GET", "/subscriptions/abc?name=%ff"],
+    ["PUT", "/subscriptions/abc?name=%ff"],
+    ["DELETE", "/subscriptions/abc?%ff"]
+  ].map(([method = "", path = ""]) =>
+    define({
+      name: `refuses ${method} ${path}, whose query string is not UTF-8, without details`,
+      request: (api) => ({ method, path, ...(/^P/.test(method) ? { body: { data: api.subscription() } } : {}) }),
+      expected: { status: 400, errno: 107, body: { error: "Bad Request" } },
+      also: ({ json }) => expect(json.details).toBeUndefined()
+    })
+  )
 ]
