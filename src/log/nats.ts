@@ -1,8 +1,9 @@
 // The connection to NATS. Nothing outside this folder holds a NATS type.
 import { readFile } from "node:fs/promises"
 import { type JetStreamClient, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream"
-import { connect, credsAuthenticator, type NatsConnection } from "@nats-io/transport-node"
-import { Context, Effect, Layer } from "effect"
+import { connect, credsAuthenticator, type NatsConnection, type Status } from "@nats-io/transport-node"
+import { Context, Effect, Layer, Stream } from "effect"
+import { makeSeldom } from "#telemetry/seldom.ts"
 import { LogUnavailable } from "./errors.ts"
 import { makeRequests, type Requests } from "./request.ts"
 
@@ -39,6 +40,18 @@ const servers = (url: string) => {
   return { servers: parsed.map(({ host, protocol }) => `${protocol}//${host}`), ...login }
 }
 
+/** Says that the connection is lost or back, and what the server has against us. */
+const told = (nc: NatsConnection) => {
+  const refused = makeSeldom("NATS refuses")
+  const lost = makeSeldom("the connection to NATS is lost; it is tried again")
+  const one = (status: Status) => {
+    if (status.type === "disconnect") return lost({ server: status.server })
+    if (status.type === "reconnect") return Effect.logInfo("the connection to NATS is back", { server: status.server })
+    return status.type === "error" ? refused({ reason: status.error.message }) : Effect.void
+  }
+  return Stream.fromAsyncIterable(nc.status(), String).pipe(Stream.runForEach(one), Effect.ignore)
+}
+
 export class Nats extends Context.Service<
   Nats,
   Requests & { readonly nc: NatsConnection; readonly js: JetStreamClient; readonly jsm: JetStreamManager }
@@ -56,6 +69,8 @@ export class Nats extends Context.Service<
                 ...(options.credsFile === undefined ? {} : { authenticator: credsAuthenticator(await readFile(options.credsFile)) }),
                 name: options.name,
                 maxReconnectAttempts: -1,
+                // Else the second refusal of our login closes the connection for good, though it may be put right a minute later.
+                ignoreAuthErrorAbort: true,
                 reconnectTimeWait: 250,
                 timeout: 5_000
               }),
@@ -69,6 +84,7 @@ export class Nats extends Context.Service<
               Effect.ignore
             )
         )
+        yield* Effect.forkScoped(told(nc))
         const jsm = yield* Effect.tryPromise({
           try: async () => {
             const jsm = await jetstreamManager(nc, { timeout: 5_000, sendRequiredApiLevel: true } as Parameters<typeof jetstreamManager>[1])

@@ -1,0 +1,70 @@
+// A NATS that refuses our login for a while: passwords are changed on servers and in settings one after the other.
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join as joined } from "node:path"
+import { Effect } from "effect"
+import { assert, it } from "vitest"
+import { locateNatsServer } from "#embedded/locate.ts"
+import { finished, join, publish, until } from "../support/client.ts"
+import { startPushService } from "../support/push-service.ts"
+import { freePort, startService } from "../support/service.ts"
+
+/** A nats-server that knows one user; the password is changed while it runs. */
+const startNatsWithPassword = async (first: string) => {
+  const folder = await mkdtemp(joined(tmpdir(), "bellcast-login-"))
+  const config = joined(folder, "server.conf")
+  const port = await freePort()
+  const write = (password: string) =>
+    writeFile(
+      config,
+      `listen: "127.0.0.1:${port}"\njetstream { store_dir: "${folder}" }\nauthorization { user: bell, password: ${password} }\n`
+    )
+  await write(first)
+  const server = spawn(await Effect.runPromise(locateNatsServer), ["-c", config], { stdio: ["ignore", "ignore", "pipe"] })
+  let log = ""
+  server.stderr.setEncoding("utf8").on("data", (text: string) => {
+    log += text
+  })
+  const exited = once(server, "exit")
+  await until(
+    async () => log,
+    (text) => text.includes("Server is ready")
+  )
+  return {
+    urlOf: (password: string) => `nats://bell:${password}@127.0.0.1:${port}`,
+    refusals: () => log.split("authentication error").length - 1,
+    setPassword: async (password: string) => {
+      await write(password)
+      server.kill("SIGHUP")
+    },
+    [Symbol.asyncDispose]: async () => {
+      server.kill("SIGKILL")
+      await exited
+      await rm(folder, { recursive: true, force: true })
+    }
+  }
+}
+
+it("goes on when NATS, which refused our login, takes it again", { timeout: 60_000 }, async () => {
+  await using nats = await startNatsWithPassword("one")
+  await using push = await startPushService()
+  await using service = await startService({ natsUrl: nats.urlOf("one") })
+  const agent = push.subscribe()
+  await join([service.url], "news", [agent.subscription])
+  await nats.setPassword("two")
+  await until(
+    async () => nats.refusals(),
+    (count) => count >= 2
+  )
+  await nats.setPassword("one")
+  await until(
+    async () => service.output(),
+    (output) => output.includes("the connection to NATS is back")
+  )
+  for (const words of ["the connection to NATS is lost", "Authorization Violation"]) assert.include(service.output(), words)
+  assert.notInclude(service.output(), "bell:one")
+  const broadcast = await publish(service.url, "news", { n: 1 })
+  assert.deepInclude(await finished(service.url, "news", broadcast), { accepted: 1, delivered: 1 })
+})
