@@ -15,7 +15,7 @@ export const buckets = {
   broadcasts: { name: "bellcast_broadcasts", maxBytes: 256 * mebibyte, maxValueBytes: 4096, ttlMillis: 35 * 24 * 60 * 60_000 },
   /** Who may publish on a channel, beside those whom the settings name for all. Written by `bellcast permissions`; not a projection. */
   permissions: { name: "bellcast_permissions", maxBytes: 64 * mebibyte, maxValueBytes: 65_536, ttlMillis: 0 },
-  /** Short-lived things that all gateways share: verified tokens, page tokens, leases. Not a projection. */
+  /** Short-lived things that processes share: the followers' leases, page tokens that were used up. Not a projection. */
   cache: { name: "bellcast_cache", maxBytes: 128 * mebibyte, maxValueBytes: 65_536, ttlMillis: 24 * 60 * 60_000 }
 } as const satisfies Record<string, BucketSpec>
 

@@ -8,8 +8,8 @@ export const subjects = {
   registration: (channel: ChannelToken, user: UserToken) => `bellcast.cmd.registration.${channel}.${user}`,
   /** A broadcast; `source` is the authenticated publisher (`rest` for the gateway, `redrive` for the verb), so that NATS permissions can bind it. */
   broadcast: (source: string, channel: ChannelToken) => `bellcast.cmd.broadcast.${source}.${channel}`,
-  /** Why a broadcast that entered the log was refused. */
-  rejected: (broadcast: number) => `bellcast.evt.rejected.${broadcast}`,
+  /** Why a message that entered the log was refused: a broadcast, or a command that cannot be obeyed. */
+  rejected: (seq: number) => `bellcast.evt.rejected.${seq}`,
   /** The final counts of a broadcast. */
   finished: (channel: ChannelToken, broadcast: number) => `bellcast.evt.finished.${channel}.${broadcast}`,
   /** From here on browsers were offered this VAPID public key (base64url). */

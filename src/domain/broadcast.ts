@@ -88,7 +88,7 @@ export const fitsOnePush = ({ data }: BroadcastBody): boolean => {
   return text.length * 3 <= payloadBytesMax || new TextEncoder().encode(text).length <= payloadBytesMax
 }
 
-/** Why a broadcast in the log is not sent. */
+/** Why a message of LOG was refused. `broadcast` is its sequence, also where it is no broadcast but a command that cannot be obeyed. */
 export const BroadcastRejected = Schema.Struct({ broadcast: Schema.Int, subject: Schema.String, reason: Schema.String, at: Schema.Int })
 
 /**

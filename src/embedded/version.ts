@@ -1,7 +1,7 @@
 // Which nats-server is new enough: reads what `nats-server --version` prints and compares.
 import { type RunOptions, run } from "./run.ts"
 
-/** 2.14 is the first with all we depend on (per-message TTL, pinned consumers); older ones ignore it without a word. */
+/** In older ones a stream goes on when its disk fails (nats-server #7788), and before 2.11 per-message TTLs are ignored without a word. */
 export const versionMin = "2.14.0"
 
 /** `nats-server: v2.15.1` to `2.15.1`; undefined when it is something else. */

@@ -7,7 +7,7 @@ import { makeSeldom } from "#telemetry/seldom.ts"
 import { LogUnavailable } from "./errors.ts"
 import { makeRequests, type Requests } from "./request.ts"
 
-/** nats-server 2.14: older ones ignore the settings we depend on without a word (per-message TTL, consumer pinning). */
+/** nats-server 2.14: in older ones a stream goes on when its disk fails (nats-server #7788), and before 2.11 TTLs are ignored without a word. */
 const apiLevelMin = 4
 /** nats-server's default. A user's subscriptions are one message in a bucket. */
 const payloadBytesMin = 1024 ** 2
