@@ -6,6 +6,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import { type ApiError, ApiForeign, makeApi, urlDefault } from "./api-client.ts"
 import { note } from "./note.ts"
 import { type Arrived, openPushEndpoint } from "./push-endpoint.ts"
+import { harmless } from "./table.ts"
 
 /** Longest wait for a clean goodbye: Ctrl-C must not hang on a service that is gone. */
 const goodbyeTimeout = "3 seconds"
@@ -26,9 +27,6 @@ export const elapsedMillis = ({ payload, receivedAtMillis }: Arrived): number | 
   const publishedAtMillis = published_at ?? last_modified
   return publishedAtMillis === undefined ? undefined : receivedAtMillis - publishedAtMillis
 }
-
-/** Control characters as \u escapes: whoever may publish must not be able to steer the terminal. */
-const harmless = (text: string) => text.replace(/\p{Cc}/gu, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`)
 
 const lineOf = (push: Arrived): string => {
   const elapsed = elapsedMillis(push)

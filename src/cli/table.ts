@@ -1,6 +1,6 @@
 // Columns of text for the terminal.
 
-/** Control characters as \u escapes: names come from whoever may publish, and must not be able to steer the terminal. */
+/** Control characters as \u escapes: texts come from whoever may publish, and must not be able to steer the terminal. */
 export const harmless = (text: string): string =>
   text.replace(/\p{Cc}/gu, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`)
 
