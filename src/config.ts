@@ -1,5 +1,6 @@
 // Every setting: its name, unit, default and reason. Read once, at start, from BELLCAST_<NAME> or the file; those of HTTP are in gateway/settings.ts.
 import { Config, Context, Layer, Schema } from "effect"
+import { ttlSecondsMax } from "#domain/broadcast.ts"
 import { everySetting, type Values } from "#settings/every-setting.ts"
 import { within } from "#settings/within.ts"
 import { log } from "#streams/log.ts"
@@ -71,7 +72,7 @@ export const settings = {
   vapidSubject: Config.option(Config.String("BELLCAST_VAPID_SUBJECT")),
 
   /** Life of a push whose publisher sends no TTL. */
-  ttlSecondsDefault: within("BELLCAST_TTL_SECONDS_DEFAULT", 0, 2_419_200).pipe(withDefault(86_400)),
+  ttlSecondsDefault: within("BELLCAST_TTL_SECONDS_DEFAULT", 0, ttlSecondsMax).pipe(withDefault(86_400)),
   /** First retry delay; doubles with each attempt, 15 minutes at most. FCM asks for at least 10 s. */
   retryBaseMillis: within("BELLCAST_RETRY_BASE_MILLIS", 10, 900_000).pipe(withDefault(10_000)),
   /** Pushes sent but not yet recorded, over the whole process: the most that a crash can send twice. */

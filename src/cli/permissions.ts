@@ -5,11 +5,9 @@ import { noPublishers, type Publishers, principalFault, publishersMax, withPubli
 import { Buckets } from "#log/bucket.ts"
 import { bucketState } from "#log/operate.ts"
 import { keys } from "#streams/buckets.ts"
-import { channelToken, decodeToken } from "#streams/tokens.ts"
+import { channelBytesMax, channelToken, decodeToken, isChannelToken } from "#streams/tokens.ts"
 import { natsFlags, onNats, VerbFailed } from "./nats.ts"
 import { table } from "./table.ts"
-
-const channelBytesMax = 255
 
 /** Why nobody can be this principal. */
 const faultOf = (principal: string): string | undefined =>
@@ -26,12 +24,12 @@ const provisioned = Effect.gen(function* () {
 /** Names or drops a publisher; another operator at the same time makes it fail, and nothing is lost. */
 export const setPublisher = Effect.fnUntraced(function* (channel: string, principal: string, on: boolean) {
   yield* provisioned
-  if (channel === "" || Buffer.byteLength(channel) > channelBytesMax || channel.includes("/"))
-    return yield* new VerbFailed({ message: `a channel has 1 to ${channelBytesMax} bytes and no slash` })
+  const token = channelToken(channel)
+  if (!isChannelToken(token)) return yield* new VerbFailed({ message: `a channel has 1 to ${channelBytesMax} bytes and no slash` })
   const fault = on ? faultOf(principal) : undefined
   if (fault !== undefined) return yield* new VerbFailed({ message: fault })
   const buckets = yield* Buckets
-  const key = keys.publishers(channelToken(channel))
+  const key = keys.publishers(token)
   const entry = yield* buckets.get("permissions", key)
   const next = withPublisher((entry?.value as Publishers | undefined) ?? noPublishers, principal, on)
   if (next === undefined) return false

@@ -2,7 +2,7 @@
 // WORK gives progress and pushes as far back as it goes, and before that the facts that LOG keeps of finished broadcasts.
 import { Clock, Console, Effect } from "effect"
 import { Command } from "effect/cli"
-import type { ChannelPushes, Progress } from "#domain/outcome.ts"
+import { type ChannelPushes, emptyPushes, type Progress } from "#domain/outcome.ts"
 import { Buckets } from "#log/bucket.ts"
 import type { Follower } from "#log/follow.ts"
 import { Log, type Stored, type StreamKey } from "#log/log.ts"
@@ -87,7 +87,7 @@ const restore = Effect.fnUntraced(function* ({ at, channel, progress }: Fact) {
   if (progress.shards === 0) return
   const key = keys.channelPushes(channel)
   const entry = yield* bucket.get("channels", key)
-  const before = (entry?.value ?? { v: 1, seq: 0, pushes: 0, lastModified: 0 }) as ChannelPushes
+  const before = (entry?.value as ChannelPushes | undefined) ?? emptyPushes
   const next: ChannelPushes = {
     v: 1,
     seq: Math.max(before.seq, progress.seq),

@@ -50,7 +50,7 @@ export const readHeaders = (
     faults.push({ name: "TTL", description: `TTL must be a whole number of seconds from 0 to ${ttlSecondsMax}` })
   }
   if (urgency !== undefined && !isUrgency(urgency)) {
-    faults.push({ name: "Urgency", description: "Urgency must be one of very-low, low, normal, high" })
+    faults.push({ name: "Urgency", description: `Urgency must be one of ${Urgency.literals.join(", ")}` })
   }
   if (topic !== undefined && !isTopic(topic)) {
     faults.push({ name: "Topic", description: "Topic must be 1 to 32 characters of the URL-safe base64 alphabet" })

@@ -1,4 +1,5 @@
 // Every answer other than success that the server can give, in one table, and how its body is composed.
+import { payloadBytesMax } from "#domain/broadcast.ts"
 import { type Answer, Refused } from "./ask.ts"
 
 interface Row {
@@ -35,7 +36,7 @@ export const faults = {
     code: 413,
     errno: 113,
     error: "Request Entity Too Large",
-    message: "The data is too large for one push message (3993 bytes of compact JSON)."
+    message: `The data is too large for one push message (${payloadBytesMax} bytes of compact JSON).`
   },
   listTooLarge: {
     code: 413,

@@ -1,4 +1,6 @@
 // Query parameters and request headers as the API description tells them, in the groups that operations name.
+import { ttlSecondsMax, Urgency } from "#domain/broadcast.ts"
+import { channelBytesMax } from "#streams/tokens.ts"
 import { subscriptionId } from "./subscription-id.ts"
 import { subscriptionExample } from "./subscription-view.ts"
 
@@ -48,8 +50,8 @@ export const parameterGroups: Readonly<Record<string, ReadonlyArray<Parameter>>>
     header("If-None-Match", "Reading: only if the timestamp is another. With *: only if there is nothing yet.", tag)
   ],
   broadcast: [
-    header("TTL", "Seconds for which push services keep the message (RFC 8030).", { type: "integer", minimum: 0, maximum: 2_419_200 }),
-    header("Urgency", "RFC 8030 section 5.3.", { type: "string", enum: ["very-low", "low", "normal", "high"] }),
+    header("TTL", "Seconds for which push services keep the message (RFC 8030).", { type: "integer", minimum: 0, maximum: ttlSecondsMax }),
+    header("Urgency", "RFC 8030 section 5.3.", { type: "string", enum: Urgency.literals }),
     header("Topic", "Replaces a message of the same topic that was not delivered yet (RFC 8030 section 5.4).", {
       type: "string",
       pattern: "^[A-Za-z0-9_-]{1,32}$"
@@ -63,6 +65,12 @@ export const parameterGroups: Readonly<Record<string, ReadonlyArray<Parameter>>>
 
 export const pathParameters: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   id: { type: "string", pattern: "^[A-Za-z0-9][A-Za-z0-9_-]*$", examples: [subscriptionId(subscriptionExample.data.endpoint)] },
-  channel: { type: "string", minLength: 1, maxLength: 255, description: "1 to 255 bytes of UTF-8 without a slash", examples: ["news"] },
+  channel: {
+    type: "string",
+    minLength: 1,
+    maxLength: channelBytesMax,
+    description: `1 to ${channelBytesMax} bytes of UTF-8 without a slash`,
+    examples: ["news"]
+  },
   broadcast: { type: "string", pattern: "^[1-9][0-9]{0,14}$", examples: ["3"] }
 }
