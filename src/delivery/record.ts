@@ -74,13 +74,6 @@ export const makeRecord = Effect.gen(function* () {
   const { retryBaseMillis } = yield* Settings
   const metrics = yield* makePushMetrics
   const strikes = yield* Strikes
-  /** What is there already was written by an earlier delivery of the same job. */
-  const once = <A, E, R>(effect: Effect.Effect<A, E | AppendConflict, R>) =>
-    Effect.catchIf(
-      effect,
-      (error): error is AppendConflict => error instanceof AppendConflict,
-      () => Effect.void
-    )
 
   const remove = (ref: BroadcastRef, { result, target }: Recorded) =>
     log
@@ -97,26 +90,23 @@ export const makeRecord = Effect.gen(function* () {
         },
         messageId: `gone.${target.user}.${target.id}.${target.stored.seq}`
       })
-      .pipe(once)
+      .pipe(Effect.catchTag("AppendConflict", () => Effect.void))
 
   const bury = (ref: BroadcastRef, { result, target }: Recorded) =>
-    log
-      .append("work", {
-        subject: subjects.deadLetter(ref.channel as ChannelToken, ref.broadcast, target.user, target.id),
-        type: "dead/1",
-        body: {
-          ...ref,
-          user: target.user,
-          subscription: target.id,
-          generation: target.stored.seq,
-          reason: result.reason,
-          ...(result.status === undefined ? {} : { status: result.status }),
-          attempts: result.attempt,
-          at: result.at
-        },
-        expect: 0
-      })
-      .pipe(once)
+    log.once("work", {
+      subject: subjects.deadLetter(ref.channel as ChannelToken, ref.broadcast, target.user, target.id),
+      type: "dead/1",
+      body: {
+        ...ref,
+        user: target.user,
+        subscription: target.id,
+        generation: target.stored.seq,
+        reason: result.reason,
+        ...(result.status === undefined ? {} : { status: result.status }),
+        attempts: result.attempt,
+        at: result.at
+      }
+    })
 
   const retry = (ref: BroadcastRef, { result, target }: Recorded) => {
     const body: RetryJob = {
@@ -128,7 +118,7 @@ export const makeRecord = Effect.gen(function* () {
       attempts: result.attempt
     }
     const subject = subjects.retry(originToken(new URL(originOf(target)).hostname), ref.broadcast, target.user, target.id)
-    return log.append("work", { subject, type: "retry/1", body, expect: 0 }).pipe(once)
+    return log.once("work", { subject, type: "retry/1", body })
   }
 
   const forEach = <E, R>(list: ReadonlyArray<Recorded>, fate: PushResult["fate"], run: (each: Recorded) => Effect.Effect<unknown, E, R>) =>

@@ -64,9 +64,7 @@ export const plan = Effect.gen(function* () {
 
   const reject = Effect.fnUntraced(function* ({ seq, subject }: Delivery, reason: string) {
     const body = { broadcast: seq, subject, reason, at: yield* Clock.currentTimeMillis }
-    yield* log
-      .append("log", { subject: subjects.rejected(seq), type: "broadcast.rejected/1", body, expect: 0 })
-      .pipe(Effect.catchTag("AppendConflict", () => Effect.void))
+    yield* log.once("log", { subject: subjects.rejected(seq), type: "broadcast.rejected/1", body })
     yield* warn({ broadcast: seq, reason })
     return never(reason)
   })
@@ -101,10 +99,7 @@ export const plan = Effect.gen(function* () {
     const { depth, floor, shards } = yield* planOf(ref, channel, applied.success.floor)
     yield* Effect.forEach(
       shards === 0 ? [] : shardsAt(depth),
-      (shard) =>
-        log
-          .append("work", { subject: subjects.shard(ref.broadcast, shard), type: "shard/1", body: { ...ref, shard, floor }, expect: 0 })
-          .pipe(Effect.catchTag("AppendConflict", () => Effect.void)),
+      (shard) => log.once("work", { subject: subjects.shard(ref.broadcast, shard), type: "shard/1", body: { ...ref, shard, floor } }),
       { concurrency: publishConcurrency, discard: true }
     )
     return done as Ack

@@ -104,6 +104,11 @@ export class Log extends Context.Service<
       stream: StreamKey,
       message: Append<T>
     ) => Effect.Effect<Appended, AppendConflict | LogUnavailable>
+    /** Appends what has a subject of its own. Written once, however often it is tried: what stands there already stays. */
+    readonly once: <T extends MessageType>(
+      stream: StreamKey,
+      message: Pick<Append<T>, "subject" | "type" | "body">
+    ) => Effect.Effect<void, LogUnavailable>
     /** The last message on exactly this subject, from the leader. */
     readonly last: (stream: StreamKey, subject: string) => Effect.Effect<Stored | undefined, LogUnavailable>
     /** The message at a sequence, from the leader. */
@@ -161,6 +166,12 @@ export class Log extends Context.Service<
         }
       })
 
+      const once = <T extends MessageType>(stream: StreamKey, message: Pick<Append<T>, "subject" | "type" | "body">) =>
+        append(stream, { ...message, expect: 0 }).pipe(
+          Effect.asVoid,
+          Effect.catchTag("AppendConflict", () => Effect.void)
+        )
+
       const replay = Effect.fnUntraced(function* <E, R>(
         stream: StreamKey,
         filters: ReadonlyArray<string>,
@@ -200,6 +211,7 @@ export class Log extends Context.Service<
 
       return Log.of({
         append,
+        once,
         replay,
         last: (stream, subject) => read(stream, { last_by_subj: subject }),
         at: (stream, seq) => read(stream, { seq })

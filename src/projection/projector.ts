@@ -57,9 +57,7 @@ export const start = Effect.fnUntraced(function* (from: number) {
 
   const reject = Effect.fnUntraced(function* ({ seq, subject }: Stored, reason: string) {
     const body = { broadcast: seq, subject, reason, at: yield* Clock.currentTimeMillis }
-    yield* log
-      .append("log", { subject: subjects.rejected(seq), type: "broadcast.rejected/1", body, expect: 0 })
-      .pipe(Effect.catchTag("AppendConflict", () => Effect.void))
+    yield* log.once("log", { subject: subjects.rejected(seq), type: "broadcast.rejected/1", body })
     yield* warn({ seq, reason })
   })
 

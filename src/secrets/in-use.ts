@@ -61,8 +61,6 @@ export const adopt = Effect.fnUntraced(function* (set: KeySet) {
   const known = new Set((yield* adoptedKeys).map(({ publicKey }) => publicKey))
   for (const publicKey of usableKeys(set).filter((key) => !known.has(key))) {
     const body = { publicKey, at: yield* Clock.currentTimeMillis }
-    yield* log
-      .append("log", { subject: subjects.adopted(publicKey), type: "key.adopted/1", body, expect: 0 })
-      .pipe(Effect.catchTag("AppendConflict", () => Effect.void))
+    yield* log.once("log", { subject: subjects.adopted(publicKey), type: "key.adopted/1", body })
   }
 })

@@ -43,14 +43,10 @@ export const start = Effect.fnUntraced(function* (from: number) {
     )
     const finished = batch.flatMap((stored) => count(stored) ?? [])
     // The fact goes first: a crash in between finds the broadcast unfinished and records the same fact again, which is refused.
-    yield* Effect.forEach(
-      finished,
-      ({ progress, subject }) =>
-        log
-          .append("log", { subject, type: "broadcast.finished/1", body: progress, expect: 0 })
-          .pipe(Effect.catchTag("AppendConflict", () => Effect.void)),
-      { concurrency: 16, discard: true }
-    )
+    yield* Effect.forEach(finished, ({ progress, subject }) => log.once("log", { subject, type: "broadcast.finished/1", body: progress }), {
+      concurrency: 16,
+      discard: true
+    })
     yield* Effect.all([broadcasts.flush, channels.flush], { concurrency: "unbounded", discard: true })
   })
 
