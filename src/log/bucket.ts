@@ -1,12 +1,11 @@
 // The KV buckets: read from the leader, write fenced by the expected revision, and read many keys at a revision or later.
-import { JetStreamApiError } from "@nats-io/jetstream"
 import { createInbox, type Msg, headers as natsHeaders } from "@nats-io/transport-node"
 import { Context, Effect, Layer, Schedule } from "effect"
 import { type BucketName, buckets, metaKey } from "#streams/buckets.ts"
 import { AppendConflict, LogUnavailable } from "./errors.ts"
 import { Nats } from "./nats.ts"
 import { bucketStream, bucketSubject } from "./provision.ts"
-import type { PubAck } from "./request.ts"
+import { codeOf, type PubAck, wrongLastSequence, wrongLastSequenceInFlight } from "./request.ts"
 
 export interface Entry {
   readonly key: string
@@ -14,8 +13,6 @@ export interface Entry {
   readonly revision: number
 }
 
-const wrongLastSequence = 10071
-const wrongLastSequenceInFlight = 10164
 const inFlightDelay = Schedule.spaced("2 millis")
 const floorAttempts = 40
 const multiGetMillis = 5_000
@@ -78,28 +75,20 @@ export class Buckets extends Context.Service<
           Effect.mapError((cause) => new LogUnavailable({ operation: `get ${bucket}`, cause }))
         )
 
-      const putOnce = (bucket: BucketName, key: string, value: unknown, revision: number, ttlSeconds: number | undefined) => {
+      const put = (bucket: BucketName, key: string, value: unknown, revision: number, options?: { readonly ttlSeconds: number }) => {
         const headers = natsHeaders()
         headers.set("Nats-Expected-Last-Subject-Sequence", String(revision))
-        if (ttlSeconds !== undefined) headers.set("Nats-TTL", `${ttlSeconds}s`)
+        if (options !== undefined) headers.set("Nats-TTL", `${options.ttlSeconds}s`)
         return ask<PubAck>(bucketSubject(bucket, key), JSON.stringify(value), putMillis, headers).pipe(
+          Effect.retry({ times: 50, while: (failure) => codeOf(failure) === wrongLastSequenceInFlight, schedule: inFlightDelay }),
           Effect.map(({ seq }) => seq),
-          Effect.mapError((cause) => {
-            const code = cause instanceof JetStreamApiError ? cause.code : undefined
-            if (code === wrongLastSequence) return new AppendConflict({ subject: key })
-            return new LogUnavailable({ operation: code === wrongLastSequenceInFlight ? "in flight" : `put ${bucket}`, cause })
-          })
+          Effect.mapError((cause) =>
+            codeOf(cause) === wrongLastSequence
+              ? new AppendConflict({ subject: key })
+              : new LogUnavailable({ operation: `put ${bucket}`, cause })
+          )
         )
       }
-
-      const put = (bucket: BucketName, key: string, value: unknown, revision: number, options?: { readonly ttlSeconds: number }) =>
-        putOnce(bucket, key, value, revision, options?.ttlSeconds).pipe(
-          Effect.retry({
-            times: 50,
-            while: (error) => error._tag === "LogUnavailable" && error.operation === "in flight",
-            schedule: inFlightDelay
-          })
-        )
 
       const multiGet = (bucket: BucketName, filters: ReadonlyArray<string>) =>
         Effect.callback<{ entries: ReadonlyArray<Entry> | undefined; upTo: number }, LogUnavailable>((resume) => {

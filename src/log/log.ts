@@ -1,12 +1,11 @@
 // The streams: append with an expectation, read back, replay. The only way anything is written that must not be lost.
-import { JetStreamApiError } from "@nats-io/jetstream"
 import { headers as natsHeaders } from "@nats-io/transport-node"
 import { Clock, Context, Effect, Layer, Random } from "effect"
 import { decodeMessage, type Message, type MessageBody, type MessageType } from "#domain/messages.ts"
 import { streams } from "#streams/index.ts"
 import { AppendConflict, LogUnavailable } from "./errors.ts"
 import { Nats } from "./nats.ts"
-import type { PubAck, Query, StoredMessage } from "./request.ts"
+import { codeOf, type PubAck, type Query, type StoredMessage, wrongLastSequence, wrongLastSequenceInFlight } from "./request.ts"
 
 export type StreamKey = keyof typeof streams
 
@@ -39,10 +38,6 @@ export interface Stored {
   readonly text: string
   readonly header: (name: string) => string | undefined
 }
-
-const wrongLastSequence = 10071
-// Replicated streams only: another write on the subject is in flight, possibly our own previous one. Not a conflict yet.
-const wrongLastSequenceInFlight = 10164
 
 const appendBudgetMillis = 5_000
 const attemptMillis = 2_000
@@ -152,7 +147,7 @@ export class Log extends Context.Service<
           if (result._tag === "Success") return { seq: result.success.seq, duplicate: result.success.duplicate === true }
           const cause = result.failure
           const unavailable = () => new LogUnavailable({ operation: `append ${message.type}`, cause })
-          const code = cause instanceof JetStreamApiError ? cause.code : undefined
+          const code = codeOf(cause)
           if (code === wrongLastSequence) {
             // An attempt that timed out may have been stored: then the message that stands there is ours.
             const last = uncertain ? yield* read(stream, { last_by_subj: message.subject }) : undefined

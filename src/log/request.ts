@@ -40,6 +40,14 @@ const notFound = 404
 /** Said for a moment by a server that starts; nothing is known then. */
 const notEnabled = 10039
 
+/** Another message stands on the subject than was expected. */
+export const wrongLastSequence = 10071
+/** Replicated streams only: another write on the subject is in flight, possibly our own previous one. Not a conflict yet. */
+export const wrongLastSequenceInFlight = 10164
+
+/** What the server says is wrong; undefined: it said nothing. */
+export const codeOf = (failure: Failure): number | undefined => (failure instanceof JetStreamApiError ? failure.code : undefined)
+
 type Refusal = ConstructorParameters<typeof JetStreamApiError>[0]
 
 /** What an answer says, or why it is none. */
