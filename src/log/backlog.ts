@@ -3,8 +3,8 @@ import { Context, Effect, Layer } from "effect"
 import { streams } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { LogUnavailable } from "./errors.ts"
-import { type Stored, storedOf } from "./log.ts"
 import { Nats } from "./nats.ts"
+import { type Stored, storedOf } from "./stored.ts"
 
 /** However often one asks: anybody may, over HTTP. */
 const heldMillis = 1_000

@@ -1,7 +1,8 @@
 // The KV buckets: read from the leader, write fenced by the expected revision, and read many keys at a revision or later.
+import { DeliverPolicy } from "@nats-io/jetstream"
 import { createInbox, type Msg, headers as natsHeaders } from "@nats-io/transport-node"
 import { Context, Effect, Layer, Schedule } from "effect"
-import { type BucketName, buckets, metaKey } from "#streams/buckets.ts"
+import { type BucketName, metaKey } from "#streams/buckets.ts"
 import { AppendConflict, LogUnavailable } from "./errors.ts"
 import { Nats } from "./nats.ts"
 import { bucketStream, bucketSubject } from "./provision.ts"
@@ -92,7 +93,7 @@ export class Buckets extends Context.Service<
 
       const multiGet = (bucket: BucketName, filters: ReadonlyArray<string>) =>
         Effect.callback<{ entries: ReadonlyArray<Entry> | undefined; upTo: number }, LogUnavailable>((resume) => {
-          const prefix = `$KV.${buckets[bucket].name}.`
+          const prefix = bucketSubject(bucket, "")
           const entries: Array<Entry> = []
           const inbox = createInbox()
           const fail = (cause: unknown) => resume(Effect.fail(new LogUnavailable({ operation: `read ${bucket}`, cause })))
@@ -141,9 +142,9 @@ export class Buckets extends Context.Service<
           const consumer = await js.consumers.get(bucketStream(bucket), {
             filter_subjects: [`${subject}>`],
             headers_only: true,
-            deliver_policy: "by_start_sequence",
+            deliver_policy: DeliverPolicy.StartSequence,
             opt_start_seq: after + 1
-          } as never)
+          })
           return consumer.consume({ max_messages: changesInFlight, expires: 5_000 })
         }
         return Effect.acquireUseRelease(

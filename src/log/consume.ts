@@ -5,8 +5,9 @@ import { streams } from "#streams/index.ts"
 import type { ConsumerSpec } from "#streams/spec.ts"
 import { makeSeldom } from "#telemetry/seldom.ts"
 import { LogUnavailable } from "./errors.ts"
-import { type Stored, type StreamKey, toStored } from "./log.ts"
+import type { StreamKey } from "./log.ts"
 import { Nats } from "./nats.ts"
+import { type Stored, storedOfGiven } from "./stored.ts"
 
 /** What becomes of a message: done with; come back later; never deliver it again, for a reason; or leave it to another worker. */
 export type Ack =
@@ -41,13 +42,7 @@ const again = "500 millis"
 const restart = Schedule.spaced(again)
 
 const deliveryOf = (msg: JsMsg): Delivery => ({
-  ...toStored({
-    subject: msg.subject,
-    seq: msg.seq,
-    at: msg.time.getTime(),
-    text: () => msg.string(),
-    header: (name) => msg.headers?.get(name) ?? ""
-  }),
+  ...storedOfGiven(msg),
   deliveryCount: msg.info.deliveryCount
 })
 

@@ -1,12 +1,13 @@
 // Followers: read a stream in order from a checkpoint, one process at a time. See streams/followers.ts for why not a durable consumer.
+import { DeliverPolicy } from "@nats-io/jetstream"
 import { Cause, Clock, Context, Effect, Layer, Random, Schedule } from "effect"
 import { keys, metaKey } from "#streams/buckets.ts"
 import { type FollowerName, followers, leaseSeconds } from "#streams/followers.ts"
 import { streams } from "#streams/index.ts"
 import { Buckets } from "./bucket.ts"
 import { LogUnavailable } from "./errors.ts"
-import { type Stored, toStored } from "./log.ts"
 import { Nats } from "./nats.ts"
+import { type Stored, storedOfGiven } from "./stored.ts"
 
 /** Messages handled at once: what has arrived, at most this many. */
 const batchMax = 256
@@ -72,9 +73,9 @@ export class Followers extends Context.Service<
             try: async () => {
               const consumer = await js.consumers.get(streams[stream].name, {
                 filter_subjects: [...filters],
-                deliver_policy: "by_start_sequence",
+                deliver_policy: DeliverPolicy.StartSequence,
                 opt_start_seq: follower.from + 1
-              } as never)
+              })
               return consumer.consume({ max_messages: batchMax * 2, expires: 5_000 })
             },
             catch: (cause) => new LogUnavailable({ operation: `follow ${name}`, cause })
@@ -87,15 +88,7 @@ export class Followers extends Context.Service<
         let goOn = () => {}
         const pump = async () => {
           for await (const msg of messages) {
-            waiting.push(
-              toStored({
-                subject: msg.subject,
-                seq: msg.seq,
-                at: msg.time.getTime(),
-                text: () => msg.string(),
-                header: (header) => msg.headers?.get(header) ?? ""
-              })
-            )
+            waiting.push(storedOfGiven(msg))
             wake()
             // A follower far behind reads no faster than it applies.
             if (waiting.length >= batchMax * 2)

@@ -1,11 +1,14 @@
 // The streams: append with an expectation, read back, replay. The only way anything is written that must not be lost.
+import { DeliverPolicy } from "@nats-io/jetstream"
 import { headers as natsHeaders } from "@nats-io/transport-node"
 import { Clock, Context, Effect, Layer, Random } from "effect"
-import { decodeMessage, type Message, type MessageBody, type MessageType } from "#domain/messages.ts"
+import type { MessageBody, MessageType } from "#domain/messages.ts"
 import { streams } from "#streams/index.ts"
 import { AppendConflict, LogUnavailable } from "./errors.ts"
 import { Nats } from "./nats.ts"
-import { codeOf, type PubAck, type Query, type StoredMessage, wrongLastSequence, wrongLastSequenceInFlight } from "./request.ts"
+import { readAll } from "./read-all.ts"
+import { codeOf, type PubAck, type Query, wrongLastSequence, wrongLastSequenceInFlight } from "./request.ts"
+import { type Stored, storedOf, storedOfGiven, typeHeader } from "./stored.ts"
 
 export type StreamKey = keyof typeof streams
 
@@ -27,69 +30,13 @@ export interface Appended {
   readonly duplicate: boolean
 }
 
-/** A stored message, decoded. */
-export interface Stored {
-  readonly subject: string
-  readonly seq: number
-  /** When the server stored it, milliseconds since the epoch. */
-  readonly at: number
-  readonly message: Message | { readonly type: "malformed"; readonly reason: string }
-  /** The body as it was stored. */
-  readonly text: string
-  readonly header: (name: string) => string | undefined
-}
-
 const appendBudgetMillis = 5_000
 const attemptMillis = 2_000
 
-const typeHeader = "Bellcast-Type"
 const idHeader = "Bellcast-Id"
 
 /** An id for a message that may have to be appended more than once. */
 export const freshId = Effect.flatMap(Random.nextInt, (a) => Effect.map(Random.nextInt, (b) => a.toString(36) + b.toString(36)))
-
-/** What a message without Bellcast-Type is: foreign publishers send broadcasts with nothing but a body. */
-const typeOf = (subject: string, header: string | undefined): string =>
-  header === undefined || header === "" ? (subject.startsWith("bellcast.cmd.broadcast.") ? "broadcast/1" : "") : header
-
-/** Decoded when somebody looks: the projector passes over every broadcast without looking. */
-export const toStored = (from: {
-  subject: string
-  seq: number
-  at: number
-  text: () => string
-  header: (name: string) => string
-}): Stored => {
-  let text: string | undefined
-  let message: Stored["message"] | undefined
-  return {
-    subject: from.subject,
-    seq: from.seq,
-    at: from.at,
-    get text() {
-      text ??= from.text()
-      return text
-    },
-    get message() {
-      message ??= decodeMessage(typeOf(from.subject, from.header(typeHeader)), this.text)
-      return message
-    },
-    header: (name) => from.header(name) || undefined
-  }
-}
-
-const textOf = (base64: string | undefined): string => Buffer.from(base64 ?? "", "base64").toString()
-
-export const storedOf = (message: StoredMessage): Stored => {
-  const headers = textOf(message.hdrs)
-  return toStored({
-    subject: message.subject,
-    seq: message.seq,
-    at: Date.parse(message.time),
-    text: () => textOf(message.data),
-    header: (name) => new RegExp(`^${name}:[ \\t]*(.*?)[ \\t]*\\r$`, "m").exec(headers)?.[1] ?? ""
-  })
-}
 
 export class Log extends Context.Service<
   Log,
@@ -121,9 +68,6 @@ export class Log extends Context.Service<
     Log,
     Effect.gen(function* () {
       const { ask, js, message: messageOf } = yield* Nats
-      const attempt = <A>(operation: string, run: () => Promise<A>) =>
-        Effect.tryPromise({ try: run, catch: (cause) => new LogUnavailable({ operation, cause }) })
-
       const read = (stream: StreamKey, query: Query) =>
         messageOf(streams[stream].name, query).pipe(
           Effect.map((found) => (found === undefined ? undefined : storedOf(found))),
@@ -173,35 +117,16 @@ export class Log extends Context.Service<
         each: (stored: Stored) => Effect.Effect<void, E, R>,
         fromSeq = 1
       ) {
-        const consumer = yield* attempt("replay", () =>
-          js.consumers.get(streams[stream].name, {
-            filter_subjects: [...filters],
-            opt_start_seq: fromSeq,
-            deliver_policy: "by_start_sequence"
-          } as never)
-        )
-        let remaining = (yield* attempt("replay", () => consumer.info())).num_pending
-        while (remaining > 0) {
-          const batch = yield* attempt("replay", async () => {
-            const got: Array<Stored> = []
-            for await (const msg of await consumer.fetch({ max_messages: Math.min(remaining, 500), expires: 5_000 })) {
-              got.push(
-                toStored({
-                  subject: msg.subject,
-                  seq: msg.seq,
-                  at: msg.time.getTime(),
-                  text: () => msg.string(),
-                  header: (name) => msg.headers?.get(name) ?? ""
-                })
-              )
-            }
-            if (got.length === 0) throw new Error("the server stopped answering")
-            return got
+        const options = { filter_subjects: [...filters], opt_start_seq: fromSeq, deliver_policy: DeliverPolicy.StartSequence }
+        const batches = readAll(js, streams[stream].name, options)
+        while (true) {
+          const next = yield* Effect.tryPromise({
+            try: () => batches.next(),
+            catch: (cause) => new LogUnavailable({ operation: "replay", cause })
           })
-          remaining -= batch.length
-          for (const stored of batch) yield* each(stored)
+          if (next.done === true) return
+          for (const msg of next.value) yield* each(storedOfGiven(msg))
         }
-        yield* attempt("replay", () => consumer.delete()).pipe(Effect.ignore)
       })
 
       return Log.of({

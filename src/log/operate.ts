@@ -1,5 +1,5 @@
 // What operators' verbs need of the server beside the door: how full streams are and how far their consumers, and buckets made empty.
-import { JetStreamApiError } from "@nats-io/jetstream"
+import { DeliverPolicy, JetStreamApiError } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import { type BucketName, metaKey, projections } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
@@ -8,6 +8,7 @@ import { Buckets } from "./bucket.ts"
 import { BucketsMissing, LogUnavailable } from "./errors.ts"
 import { Nats } from "./nats.ts"
 import { bucketStream, bucketSubject, recreateBucket } from "./provision.ts"
+import { readAll } from "./read-all.ts"
 
 const notFound = 404
 
@@ -74,8 +75,8 @@ export const consumerState = (stream: StreamSpec, { name }: ConsumerSpec) =>
 /** How many messages after `seq` the filters match. */
 export const countAfter = (stream: StreamSpec, filters: ReadonlyArray<string>, seq: number) =>
   ask(`count in ${stream.name}`, async ({ js }) => {
-    const wanted = { filter_subjects: [...filters], deliver_policy: "by_start_sequence", opt_start_seq: seq + 1 }
-    const consumer = await js.consumers.get(stream.name, wanted as never)
+    const wanted = { filter_subjects: [...filters], deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: seq + 1 }
+    const consumer = await js.consumers.get(stream.name, wanted)
     const { num_pending } = await consumer.info()
     await consumer.delete()
     return num_pending
@@ -95,22 +96,13 @@ export const eachEntry = (bucket: BucketName, see: (key: string, value: unknown)
     Effect.tryPromise({
       try: async () => {
         const prefix = bucketSubject(bucket, "")
-        const consumer = await js.consumers.get(bucketStream(bucket), {
-          filter_subjects: [`${prefix}>`],
-          deliver_policy: "last_per_subject"
-        } as never)
-        let remaining = (await consumer.info()).num_pending
-        while (remaining > 0) {
-          let got = 0
-          for await (const msg of await consumer.fetch({ max_messages: Math.min(remaining, 500), expires: 5_000 })) {
-            got += 1
+        const options = { filter_subjects: [`${prefix}>`], deliver_policy: DeliverPolicy.LastPerSubject }
+        for await (const batch of readAll(js, bucketStream(bucket), options)) {
+          for (const msg of batch) {
             const key = msg.subject.slice(prefix.length)
             if (key !== metaKey && msg.data.length > 0) see(key, msg.json())
           }
-          if (got === 0) throw new Error("the server stopped answering")
-          remaining -= got
         }
-        await consumer.delete()
       },
       catch: (cause) => new LogUnavailable({ operation: `read ${bucket}`, cause })
     })

@@ -2,7 +2,7 @@
 import type { Message } from "#domain/messages.ts"
 import type { RegistrationCommand } from "#domain/registration.ts"
 import type { SubscriptionCommand } from "#domain/subscription.ts"
-import type { Stored } from "#log/log.ts"
+import type { Stored } from "#log/stored.ts"
 import { keys } from "#streams/buckets.ts"
 import { commandKind, parseRegistration, parseSubscription } from "#streams/subjects.ts"
 
