@@ -59,8 +59,7 @@ export class Log extends Context.Service<
     readonly replay: <E, R>(
       stream: StreamKey,
       filters: ReadonlyArray<string>,
-      each: (stored: Stored) => Effect.Effect<void, E, R>,
-      fromSeq?: number
+      each: (stored: Stored) => Effect.Effect<void, E, R>
     ) => Effect.Effect<void, E | LogUnavailable, R>
   }
 >()("bellcast/log/Log") {
@@ -114,11 +113,9 @@ export class Log extends Context.Service<
       const replay = Effect.fnUntraced(function* <E, R>(
         stream: StreamKey,
         filters: ReadonlyArray<string>,
-        each: (stored: Stored) => Effect.Effect<void, E, R>,
-        fromSeq = 1
+        each: (stored: Stored) => Effect.Effect<void, E, R>
       ) {
-        const options = { filter_subjects: [...filters], opt_start_seq: fromSeq, deliver_policy: DeliverPolicy.StartSequence }
-        const batches = readAll(js, streams[stream].name, options)
+        const batches = readAll(js, streams[stream].name, { filter_subjects: [...filters], deliver_policy: DeliverPolicy.All })
         while (true) {
           const next = yield* Effect.tryPromise({
             try: () => batches.next(),
