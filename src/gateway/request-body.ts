@@ -28,8 +28,10 @@ export const readBytes = (
       resume(Effect.fail(new BodyBroken()))
     }
     if (request.destroyed) return fail()
-    // Its client waits for this word.
-    if (/\b100-continue\b/i.test(request.headers.expect ?? "")) response.writeContinue()
+    // Nobody needs to send what is refused for the length it announces.
+    if (Number(request.headers["content-length"]) > bytesMax) return resume(Effect.fail(new BodyTooLarge()))
+    // Its client waits for this word; one of HTTP/1.0 would take it for the answer (RFC 9110 section 10.1.1).
+    if (/\b100-continue\b/i.test(request.headers.expect ?? "") && request.httpVersion !== "1.0") response.writeContinue()
     request.on("data", take).on("end", finish).on("error", fail).on("close", fail)
     return Effect.sync(stop)
   })

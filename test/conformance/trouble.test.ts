@@ -9,6 +9,15 @@ import { startOwn, targetOf, targetUrl } from "./target.ts"
 
 const apiOf = ({ port }: { port: number }) => new Api(targetOf(`http://127.0.0.1:${port}`))
 
+/** All that a connection answers to a text before it closes. */
+const told = async ({ port }: { port: number }, text: string) => {
+  const socket = connect(port, "127.0.0.1")
+  socket.write(text)
+  let answer = ""
+  for await (const chunk of socket.setEncoding("utf8")) answer += chunk
+  return answer
+}
+
 interface Line {
   readonly msg: string
   readonly [field: string]: unknown
@@ -134,18 +143,23 @@ describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
     agent.destroy()
   })
 
+  it("asks for a body only if it can take it", { timeout: 60_000 }, async () => {
+    await using nats = await startNats()
+    await using service = await startOwn(nats.url, { roles: "gateway" })
+    const head = `Host: a\r\nConnection: close\r\nAuthorization: ${basic("a:b")}\r\nExpect: 100-continue`
+    const post = (version: string, length: number, body = "") =>
+      told(service, `POST /v1/subscriptions HTTP/${version}\r\n${head}\r\nContent-Length: ${length}\r\n\r\n${body}`)
+    expect(await post("1.1", 2, "{}")).toMatch(/^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 400 /)
+    expect(await post("1.1", 16_385)).toMatch(/^HTTP\/1.1 413 .*"errno":113/s)
+    // To a client of HTTP/1.0 the first answer is the last.
+    expect(await post("1.0", 2, "{}")).toMatch(/^HTTP\/1.1 400 /)
+  })
+
   it("answers what is no request in the shape of its errors", { timeout: 60_000 }, async () => {
     await using nats = await startNats()
     await using service = await startOwn(nats.url, { roles: "gateway" })
-    const told = async (text: string) => {
-      const socket = connect(service.port, "127.0.0.1")
-      socket.write(text)
-      let answer = ""
-      for await (const chunk of socket.setEncoding("utf8")) answer += chunk
-      return answer
-    }
     const tell = async (text: string) => {
-      const answer = await told(text)
+      const answer = await told(service, text)
       const [head = "", body = ""] = answer.split("\r\n\r\n")
       return { status: Number(head.split(" ")[1]), body: JSON.parse(body) as unknown, allow: /^Allow: (.*)\r$/m.exec(head)?.[1] }
     }
@@ -162,7 +176,7 @@ describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
     // They are requests like all others.
     await expect.poll(() => service.output()).toMatch(/"method":"BREW","path":"\/v1\/batch".*"code":405/)
     // What follows a request is another one, and its fault not that of the first.
-    expect(await told("GET /v1/__lbheartbeat__ HTTP/1.1\r\nHost: a\r\n\r\n{}")).toMatch(/ 200 OK.* 400 Bad Request/s)
+    expect(await told(service, "GET /v1/__lbheartbeat__ HTTP/1.1\r\nHost: a\r\n\r\n{}")).toMatch(/ 200 OK.* 400 Bad Request/s)
     expect(await tell(`CONNECT a:1 HTTP/1.1\r\n${closing}`)).toMatchObject({ status: 404, body: { errno: 116 } })
     expect(await tell("GET /v1/ HTTP/1.1\r\nConnection: close\r\n\r\n")).toMatchObject({ status: 400, body: { code: 400, errno: 107 } })
     expect(await tell(`GET /v1/ HTTP/1.1\r\nExpect: tea\r\n${closing}`)).toMatchObject({ status: 200, body: { project_name: "bellcast" } })
