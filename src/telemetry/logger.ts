@@ -15,8 +15,11 @@ const gatherChars = 16_384
 const urls = /\b((?:https?|wss?|nats|tls):\/\/)([^\s"'<>/?#]*@)?([^\s"'<>/?#@,]*[^\s"'<>/?#@,.;:!)])?([^\s"'<>]*)/gi
 /** What may follow a host and tells nothing: a sentence that ends, the next word of a list. */
 const punctuation = /^[/.,;:!?)]*$/
-/** Of every URL the scheme and the host: no path, no query, no password. */
-export const withoutSecrets = (text: string): string => {
+/** As it stands in a path or a query: some clients take the endpoint for the id of a subscription. */
+const escapedUrls = /(https?|wss?|nats|tls)(%3a(?:%2f|\/){2}|:%2f%2f)[^\s"'<>&]*/gi
+/** Of every URL the scheme and the host: no path, no query, no password. Of one that is percent-encoded the scheme. */
+export const withoutSecrets = (given: string): string => {
+  const text = given.includes("%") ? given.slice(0, 2 * charsMax).replace(escapedUrls, "$1$2...") : given
   const clean = text.includes("://")
     ? text
         .slice(0, 2 * charsMax)

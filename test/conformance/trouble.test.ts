@@ -74,11 +74,13 @@ describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
     const query = `endpoint=${encodeURIComponent(endpoint)}&_limit=1&keys.auth=${keys.auth}&_token=`
     const headers = { "user-agent": "tester", "accept-language": "fr", "x-request-id": "request-1" }
     await api.send({ method: "GET", path: `/subscriptions?${query}`, headers })
+    // Clients that take the endpoint for the id.
+    await api.send({ method: "DELETE", path: `/subscriptions/${encodeURIComponent(endpoint)}?${encodeURIComponent(endpoint)}` })
     await api.send({ method: "POST", path: "/subscriptions", body: { data: { endpoint: "nonsense", keys } } })
     await api.send({ method: "POST", path: "/batch", body: { requests: [{ path: "/nothing" }, { path: "/" }] } })
     const lines = () => linesOf(service.output()).filter(({ msg }) => msg.endsWith("request.summary"))
-    await expect.poll(() => lines().length).toBe(6)
-    const [, list, bad, nothing, root, batch] = lines() as [Line, Line, Line, Line, Line, Line]
+    await expect.poll(() => lines().length).toBe(7)
+    const [, list, , bad, nothing, root, batch] = lines() as [Line, Line, Line, Line, Line, Line, Line]
     expect(list).toMatchObject({
       msg: "request.summary",
       agent: "tester",
@@ -96,6 +98,7 @@ describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
     expect(list["querystring"]).toBe("endpoint=…&_limit=1&keys.auth=…&_token=…")
     expect(bad).toMatchObject({ code: 400, errno: 109 })
     expect(lines().map(({ msg }) => msg)).toEqual([
+      "request.summary",
       "request.summary",
       "request.summary",
       "request.summary",

@@ -15,6 +15,11 @@ describe("a URL in a line", () => {
     ["nats://SECRET@h.", "nats://h/..."],
     ["set BELLCAST_NATS_URL=nats://127.0.0.1:4222.", "set BELLCAST_NATS_URL=nats://127.0.0.1:4222."],
     ["from https://push.example.com, or (tls://[::1]): https://h/.", "from https://push.example.com, or (tls://[::1]): https://h/."],
+    ["/v1/subscriptions/https%3A%2F%2Fh%2FSECRET", "/v1/subscriptions/https%3A%2F%2F..."],
+    ["q=a%20https%3a//user%3aSECRET%40h&_limit=1", "q=a%20https%3a//...&_limit=1"],
+    ["https:%2F%2Fh/SECRET", "https:%2F%2F..."],
+    ["https://h/a%20SECRET?to=https%3A%2F%2Fb", "https://h/..."],
+    ["/v1/channels/100%25", "/v1/channels/100%25"],
     ["nothing to hide", "nothing to hide"]
   ] as const)("of %s is %s", ([text, said]) => {
     assert.equal(withoutSecrets(text), said)
