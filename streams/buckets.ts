@@ -1,4 +1,4 @@
-// The KV buckets: projections that queries and fan-out read. All but the last two are disposable: `bellcast rebuild` makes them anew.
+// The KV buckets: projections that queries and fan-out read. All but the last are disposable: `bellcast rebuild` makes them anew.
 import type { BucketSpec } from "./spec.ts"
 import { type ChannelToken, shardPath, type UserToken } from "./tokens.ts"
 
@@ -13,7 +13,7 @@ export const buckets = {
   channels: { name: "bellcast_channels", maxBytes: 128 * mebibyte, maxValueBytes: 4096, ttlMillis: 0 },
   /** Progress of each broadcast; after five weeks its final counts stand in LOG only. */
   broadcasts: { name: "bellcast_broadcasts", maxBytes: 256 * mebibyte, maxValueBytes: 4096, ttlMillis: 35 * 24 * 60 * 60_000 },
-  /** Who may publish on a channel, beside those whom the settings name for all. Written by `bellcast permissions`; not a projection. */
+  /** Who may publish on a channel, beside those whom the settings name for all. */
   permissions: { name: "bellcast_permissions", maxBytes: 64 * mebibyte, maxValueBytes: 65_536, ttlMillis: 0 },
   /** Short-lived things that processes share: the followers' leases, page tokens that were used up. Not a projection. */
   cache: { name: "bellcast_cache", maxBytes: 128 * mebibyte, maxValueBytes: 65_536, ttlMillis: 24 * 60 * 60_000 }
@@ -22,7 +22,13 @@ export const buckets = {
 export type BucketName = keyof typeof buckets
 
 /** Those that are made from the streams, and made anew by `bellcast rebuild`. */
-export const projections = ["subscriptions", "registrations", "channels", "broadcasts"] as const satisfies ReadonlyArray<BucketName>
+export const projections = [
+  "subscriptions",
+  "registrations",
+  "channels",
+  "broadcasts",
+  "permissions"
+] as const satisfies ReadonlyArray<BucketName>
 
 /**
  * A key that always exists, so that a multi-get never comes back empty: an empty answer carries no proof of freshness. In a bucket

@@ -4,7 +4,7 @@ import { filters } from "./subjects.ts"
 
 export const followers = {
   /**
-   * LOG -> subscriptions, registrations, channels. Its checkpoint is the `meta` entry of the bucket `subscriptions`. It passes over
+   * LOG -> subscriptions, registrations, channels, permissions. Its checkpoint is the `meta` entry of the bucket `subscriptions`. It passes over
    * broadcasts, but must see them: the planner waits until everything before a broadcast is projected.
    */
   projector: { stream: "log", filters: [filters.commands], checkpoint: "subscriptions", pauseMillis: 0 },

@@ -6,6 +6,8 @@ export const subjects = {
   subscription: (user: UserToken) => `bellcast.cmd.subscription.${user}`,
   /** One user's place in one channel. */
   registration: (channel: ChannelToken, user: UserToken) => `bellcast.cmd.registration.${channel}.${user}`,
+  /** Who may publish on a channel, in order. */
+  publisher: (channel: ChannelToken) => `bellcast.cmd.publisher.${channel}`,
   /** A broadcast; `source` is the authenticated publisher (`rest` for the gateway, `redrive` for the verb), so that NATS permissions can bind it. */
   broadcast: (source: string, channel: ChannelToken) => `bellcast.cmd.broadcast.${source}.${channel}`,
   /** Why a message that entered the log was refused: a broadcast, or a command that cannot be obeyed. */
@@ -44,6 +46,7 @@ export const filters = {
   commands: "bellcast.cmd.>",
   subscriptions: "bellcast.cmd.subscription.>",
   registrations: "bellcast.cmd.registration.>",
+  publishers: "bellcast.cmd.publisher.*",
   broadcasts: "bellcast.cmd.broadcast.>",
   finished: "bellcast.evt.finished.>",
   adopted: "bellcast.evt.adopted.*",
@@ -68,6 +71,12 @@ export const parseSubscription = (subject: string): UserToken | undefined => {
 export const parseRegistration = (subject: string): { readonly channel: ChannelToken; readonly user: UserToken } | undefined => {
   const [, , kind, channel, user, ...rest] = subject.split(".")
   return kind === "registration" && isChannelToken(channel) && isUserToken(user) && rest.length === 0 ? { channel, user } : undefined
+}
+
+/** The channel of a publisher command's subject. */
+export const parsePublisher = (subject: string): ChannelToken | undefined => {
+  const [, , kind, channel, ...rest] = subject.split(".")
+  return kind === "publisher" && isChannelToken(channel) && rest.length === 0 ? channel : undefined
 }
 
 /** What a subject under `bellcast.cmd.` is a command for. */

@@ -1,13 +1,18 @@
 // `bellcast permissions list|grant|revoke`: who may publish on a channel, beside those whom the settings name for all channels.
-import { Console, Effect, Option } from "effect"
+import { Clock, Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { noPublishers, type Publishers, principalFault, publishersMax, withPublisher } from "#domain/publisher.ts"
-import { Buckets } from "#log/bucket.ts"
-import { bucketState } from "#log/operate.ts"
-import { keys } from "#streams/buckets.ts"
-import { channelBytesMax, channelToken, decodeToken, isChannelToken } from "#streams/tokens.ts"
+import { foldPublishers, noPublishers, type PublisherCommand, type Publishers, principalFault } from "#domain/publisher.ts"
+import { Log } from "#log/log.ts"
+import { streamState } from "#log/operate.ts"
+import { Watermark } from "#log/watermark.ts"
+import { streams } from "#streams/index.ts"
+import { filters, parsePublisher, subjects } from "#streams/subjects.ts"
+import { type ChannelToken, channelBytesMax, channelToken, decodeToken, isChannelToken } from "#streams/tokens.ts"
 import { natsFlags, onNats, VerbFailed } from "./nats.ts"
 import { table } from "./table.ts"
+
+/** How long a projector may take to obey. */
+const appliedMillis = 5_000
 
 /** Why nobody can be this principal. */
 const faultOf = (principal: string): string | undefined =>
@@ -15,43 +20,52 @@ const faultOf = (principal: string): string | undefined =>
     ? "an id of basicauth has 64 digits, 0-9 and a-f, as GET /v1/ shows it to its user"
     : principalFault(principal)
 
-/** Nothing is made here that the service would make otherwise. */
-const provisioned = Effect.gen(function* () {
-  if ((yield* bucketState("permissions")) === undefined)
-    return yield* new VerbFailed({ message: "this NATS has no bucket for permissions: start the service once" })
+const isCommand = (message: { readonly type: string }): message is PublisherCommand => message.type.startsWith("publisher.")
+
+/** The publishers of each channel that a filter matches, from the log; `seq` is that of the last message, obeyed or not. */
+const publishersOf = Effect.fnUntraced(function* (filter: string) {
+  const log = yield* Log
+  if ((yield* streamState(streams.log)) === undefined)
+    return yield* new VerbFailed({ message: `this NATS has no stream ${streams.log.name}: start the service once` })
+  const channels = new Map<ChannelToken, Publishers>()
+  yield* log.replay("log", [filter], ({ message, seq, subject }) =>
+    Effect.sync(() => {
+      const channel = parsePublisher(subject)
+      if (channel === undefined) return
+      const before = channels.get(channel) ?? noPublishers
+      channels.set(channel, isCommand(message) ? foldPublishers(before, message, seq).publishers : { ...before, seq })
+    })
+  )
+  return channels
 })
 
-/** Names or drops a publisher; another operator at the same time makes it fail, and nothing is lost. */
+/** Names or drops a publisher. Fails when another operator does so at the same time. Returns whether that changed anything. */
 export const setPublisher = Effect.fnUntraced(function* (channel: string, principal: string, on: boolean) {
-  yield* provisioned
   const token = channelToken(channel)
   if (!isChannelToken(token)) return yield* new VerbFailed({ message: `a channel has 1 to ${channelBytesMax} bytes and no slash` })
   const fault = on ? faultOf(principal) : undefined
   if (fault !== undefined) return yield* new VerbFailed({ message: fault })
-  const buckets = yield* Buckets
-  const key = keys.publishers(token)
-  const entry = yield* buckets.get("permissions", key)
-  const next = withPublisher((entry?.value as Publishers | undefined) ?? noPublishers, principal, on)
-  if (next === undefined) return false
-  if (next.principals.length > publishersMax)
-    return yield* new VerbFailed({
-      message: `a channel has at most ${publishersMax} publishers: let them share a principal, or use the settings`
+  const subject = subjects.publisher(token)
+  const publishers = (yield* publishersOf(subject)).get(token) ?? noPublishers
+  if (publishers.principals.includes(principal) === on) return false
+  const type = on ? "publisher.put/1" : "publisher.delete/1"
+  const body = { principal, at: yield* Clock.currentTimeMillis }
+  const { reason } = foldPublishers(publishers, { type, ...body }, publishers.seq + 1)
+  if (reason !== undefined) return yield* new VerbFailed({ message: reason })
+  const { seq } = yield* (yield* Log).append("log", { subject, type, body, expect: publishers.seq })
+  yield* (yield* Watermark).reached(seq, appliedMillis).pipe(
+    Effect.catchTag("LogUnavailable", () => {
+      const message = "this is in the log, but no projection runs to obey it: it holds once a service does"
+      return Effect.fail(new VerbFailed({ message }))
     })
-  yield* buckets.put("permissions", key, next, entry?.revision ?? 0)
+  )
   return true
 })
 
 const listed = Effect.fnUntraced(function* (channel: Option.Option<string>) {
-  yield* provisioned
-  const buckets = yield* Buckets
-  const filter = Option.match(channel, { onNone: () => "*.publishers", onSome: (name) => keys.publishers(channelToken(name)) })
-  const entries = yield* buckets.getMany("permissions", [filter], yield* buckets.revision("permissions"))
-  if (entries === undefined) return yield* new VerbFailed({ message: "too many channels to list at once: name one" })
-  return entries
-    .flatMap(({ key, value }) => {
-      const token = key.slice(0, key.lastIndexOf("."))
-      return (value as Publishers).principals.map((principal) => ({ channel: decodeToken(token) ?? token, principal }))
-    })
+  const filter = Option.match(channel, { onNone: () => filters.publishers, onSome: (name) => subjects.publisher(channelToken(name)) })
+  return [...(yield* publishersOf(filter))]
+    .flatMap(([token, { principals }]) => principals.map((principal) => ({ channel: decodeToken(token) ?? token, principal })))
     .sort((a, b) => (a.channel === b.channel ? (a.principal < b.principal ? -1 : 1) : a.channel < b.channel ? -1 : 1))
 })
 

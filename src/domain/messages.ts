@@ -4,6 +4,7 @@ import { BroadcastBody, BroadcastRejected } from "./broadcast.ts"
 import { DeadLetter, RetryJob, ShardJob } from "./job.ts"
 import { depthMax, parseJson } from "./json.ts"
 import { Outcome, Plan, Progress } from "./outcome.ts"
+import { PublisherDelete, PublisherPut } from "./publisher.ts"
 import { RegistrationDelete, RegistrationPut } from "./registration.ts"
 import { SubscriptionCleared, SubscriptionStruck, SubscriptionSuspended } from "./strike.ts"
 import { SubscriptionDelete, SubscriptionGone, SubscriptionMatched, SubscriptionPut } from "./subscription.ts"
@@ -20,6 +21,8 @@ export const messages = {
   "subscription.cleared/1": SubscriptionCleared,
   "registration.put/1": RegistrationPut,
   "registration.delete/1": RegistrationDelete,
+  "publisher.put/1": PublisherPut,
+  "publisher.delete/1": PublisherDelete,
   "key.adopted/1": KeyAdopted,
   "userid-secret.adopted/1": UseridSecretAdopted,
   "broadcast/1": BroadcastBody,

@@ -1,14 +1,26 @@
 // Who may publish on a channel: principals whom an operator named for it. Pure.
 import { Schema } from "effect"
+import { Timestamp } from "./timestamp.ts"
 
-/** As the bucket has it. */
-export const Publishers = Schema.Struct({ v: Schema.Literal(1), principals: Schema.Array(Schema.String) })
-export type Publishers = typeof Publishers.Type
+export const PublisherPut = Schema.Struct({ principal: Schema.String, at: Timestamp })
+export const PublisherDelete = Schema.Struct({ principal: Schema.String, at: Timestamp })
 
-export const noPublishers: Publishers = { v: 1, principals: [] }
+export type PublisherCommand =
+  | ({ readonly type: "publisher.put/1" } & typeof PublisherPut.Type)
+  | ({ readonly type: "publisher.delete/1" } & typeof PublisherDelete.Type)
+
+/** The value of a key in the bucket `permissions`. */
+export interface Publishers {
+  readonly v: 1
+  readonly seq: number
+  /** Sorted. */
+  readonly principals: ReadonlyArray<string>
+}
+
+export const noPublishers: Publishers = { v: 1, seq: 0, principals: [] }
 
 /** So many of the longest still fit into a value of the bucket (64 KiB). */
-export const publishersMax = 200
+const publishersMax = 200
 const principalBytesMax = 300
 
 /** Why a text is no principal: `<policy>:<id>`, system.Authenticated or system.Everyone. */
@@ -18,8 +30,23 @@ export const principalFault = (principal: string): string | undefined => {
   return "a principal is basicauth:<id> as GET /v1/ shows it to its user, or system.Authenticated"
 }
 
-/** Undefined when nothing changes. */
-export const withPublisher = ({ principals }: Publishers, principal: string, on: boolean): Publishers | undefined => {
-  if (principals.includes(principal) === on) return undefined
-  return { v: 1, principals: on ? [...principals, principal].sort() : principals.filter((each) => each !== principal) }
+/** A command that is not obeyed changes nothing but the sequence. */
+export const passOverInPublishers = (publishers: Publishers, seq: number): Publishers =>
+  seq <= publishers.seq ? publishers : { ...publishers, seq }
+
+/** Folds one command, stored at `seq`; `reason` tells why it is not obeyed. A command that was folded before changes nothing. */
+export const foldPublishers = (
+  publishers: Publishers,
+  command: PublisherCommand,
+  seq: number
+): { readonly publishers: Publishers; readonly reason?: string } => {
+  if (seq <= publishers.seq) return { publishers }
+  const { principal, type } = command
+  const others = publishers.principals.filter((each) => each !== principal)
+  if (type === "publisher.delete/1") return { publishers: { v: 1, seq, principals: others } }
+  const full = others.length >= publishersMax
+  const reason = full ? `a channel has at most ${publishersMax} publishers: let them share a principal, or use the settings` : undefined
+  const refused = principalFault(principal) ?? reason
+  if (refused !== undefined) return { publishers: passOverInPublishers(publishers, seq), reason: refused }
+  return { publishers: { v: 1, seq, principals: [...others, principal].sort() } }
 }

@@ -1,5 +1,6 @@
-// LOG -> subscriptions, registrations, channels: folds commands in order and says how far it is.
+// LOG -> subscriptions, registrations, channels, permissions: folds commands in order and says how far it is.
 import { Clock, Effect, Layer } from "effect"
+import { foldPublishers, noPublishers, type Publishers, passOverInPublishers } from "#domain/publisher.ts"
 import {
   type ChannelRegistrations,
   emptyChannel,
@@ -28,6 +29,7 @@ export const start = Effect.fnUntraced(function* (from: number) {
   const lists = yield* makeWorkingSet<SubscriptionList>("subscriptions")
   const registrations = yield* makeWorkingSet<Registration>("registrations")
   const channels = yield* makeWorkingSet<ChannelRegistrations>("channels")
+  const publishers = yield* makeWorkingSet<Publishers>("permissions")
   const floor = () => ({ subscriptions: lists.revision(), registrations: registrations.revision() })
   const warn = makeSeldom("commands in the log were refused")
 
@@ -45,6 +47,15 @@ export const start = Effect.fnUntraced(function* (from: number) {
           : foldList(before, step.command, seq)
       lists.set(key, list)
       return reason
+    }
+    if (step.kind === "publishers") {
+      const before = publishers.get(key) ?? noPublishers
+      const folded =
+        step.command.type === "malformed"
+          ? { publishers: passOverInPublishers(before, seq), reason: step.command.reason }
+          : foldPublishers(before, step.command, seq)
+      publishers.set(key, folded.publishers)
+      return folded.reason
     }
     if (step.command.type === "malformed") {
       registrations.set(key, passOverInRegistration(registrations.get(key), seq))
@@ -67,6 +78,7 @@ export const start = Effect.fnUntraced(function* (from: number) {
     yield* Effect.all(
       [
         lists.load(steps.flatMap((step) => (step.kind === "list" ? [step.key] : []))),
+        publishers.load(steps.flatMap((step) => (step.kind === "publishers" ? [step.key] : []))),
         registrations.load(places.map(({ key }) => key)),
         channels.load(places.map(({ channel }) => channel))
       ],
@@ -78,7 +90,7 @@ export const start = Effect.fnUntraced(function* (from: number) {
     })
     // The facts go first: once a list is written, a command that did not fit cannot be told from one that was folded.
     yield* Effect.forEach(rejected, ({ reason, stored }) => reject(stored, reason), { concurrency: rejectConcurrency, discard: true })
-    yield* Effect.all([lists.flush, registrations.flush], { concurrency: "unbounded", discard: true })
+    yield* Effect.all([lists.flush, registrations.flush, publishers.flush], { concurrency: "unbounded", discard: true })
     // After the registrations, never before: see cut.
     yield* channels.flush
   })

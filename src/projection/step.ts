@@ -1,10 +1,11 @@
 // What a message of LOG asks the projector to do. Whoever may write to NATS can send anything: what cannot be obeyed is refused, with a reason.
 import type { Message } from "#domain/messages.ts"
+import type { PublisherCommand } from "#domain/publisher.ts"
 import type { RegistrationCommand } from "#domain/registration.ts"
 import type { SubscriptionCommand } from "#domain/subscription.ts"
 import type { Stored } from "#log/stored.ts"
 import { keys } from "#streams/buckets.ts"
-import { commandKind, parseRegistration, parseSubscription } from "#streams/subjects.ts"
+import { commandKind, parsePublisher, parseRegistration, parseSubscription } from "#streams/subjects.ts"
 
 /** Not obeyed; but the value of its subject notes that it was there, as whoever appends next must expect it. */
 export interface Refused {
@@ -21,6 +22,7 @@ export type Step = { readonly stored: Stored } & (
       readonly channel: string
       readonly command: RegistrationCommand | Refused
     }
+  | { readonly kind: "publishers"; readonly key: string; readonly command: PublisherCommand | Refused }
   /** The planner judges broadcasts. */
   | { readonly kind: "pass" }
   /** Refused, and no value of ours belongs to its subject. */
@@ -53,6 +55,16 @@ export const stepOf = (stored: Stored): Step => {
       const command = commandOf<RegistrationCommand>(stored.message, "registration.")
       const { channel, user } = place
       return { kind: "registration", stored, key: keys.registration(channel, user), channel: keys.channelRegistrations(channel), command }
+    }
+    case "publisher": {
+      const channel = parsePublisher(subject)
+      if (channel === undefined) return { kind: "nowhere", stored, reason: "the subject names no channel" }
+      return {
+        kind: "publishers",
+        stored,
+        key: keys.publishers(channel),
+        command: commandOf<PublisherCommand>(stored.message, "publisher.")
+      }
     }
     default:
       return { kind: "nowhere", stored, reason: "there is no such command" }

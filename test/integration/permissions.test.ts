@@ -1,5 +1,7 @@
 // Publishers whom an operator names for one channel: they may publish there at once and nowhere else, and no longer once that is taken back.
 import { createHmac } from "node:crypto"
+import { jetstreamManager } from "@nats-io/jetstream"
+import { connect } from "@nats-io/transport-node"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { startNats, type TestNats } from "#test/nats.ts"
 import { type Service, secretEnvironment, startService } from "#test/service.ts"
@@ -14,13 +16,15 @@ const bert = "bert:secret"
 describe("a publisher named for a channel", () => {
   let nats: TestNats
   let service: Service
-  beforeAll(async () => {
-    nats = await startNats()
-    service = await startService({
+  const start = () =>
+    startService({
       natsUrl: nats.url,
       roles: "gateway,projection",
       env: { BELLCAST_CHANNEL_WRITE_PRINCIPALS: idOf("root:secret") }
     })
+  beforeAll(async () => {
+    nats = await startNats()
+    service = await start()
   }, 60_000)
   afterAll(async () => {
     await service.stop()
@@ -72,6 +76,21 @@ describe("a publisher named for a channel", () => {
     const location = posted.headers.get("location")!
     expect((await fetch(location, { headers })).status).toBe(200)
     expect((await fetch(location, { headers: { authorization: basic(bert) } })).status).toBe(403)
+  })
+
+  it("is named in the log, and so again after the bucket was lost and made anew", async () => {
+    await permissions("grant", "lost", idOf(anna))
+    await service.stop()
+    const nc = await connect({ servers: nats.url })
+    await (await jetstreamManager(nc)).streams.delete("KV_bellcast_permissions")
+    await nc.close()
+    await expect(start()).rejects.toThrow(/KV_bellcast_permissions is gone: run `bellcast rebuild`/)
+    expect((await permissions("grant", "lost", idOf(bert))).stderr).toMatch(/no projection runs to obey it/)
+    await using rebuild = spawnCli(["rebuild", "--nats", nats.url])
+    expect(await rebuild.exit()).toBe(0)
+    service = await start()
+    expect(await publish(anna, "lost")).toBe(202)
+    expect(await publish(bert, "lost")).toBe(202)
   })
 
   it("may be every user", async () => {

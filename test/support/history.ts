@@ -10,7 +10,7 @@ import { Log } from "#log/log.ts"
 import { provision } from "#log/provision.ts"
 import { Watermark } from "#log/watermark.ts"
 import { projectionLayer } from "#projection/projector.ts"
-import { metaKey } from "#streams/buckets.ts"
+import { metaKey, projections } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import { type ChannelToken, channelToken, type UserToken } from "#streams/tokens.ts"
 import { tallyLayer } from "#tally/tally.ts"
@@ -57,11 +57,22 @@ const wish = fc.record({
   at: fc.nat(1_000)
 })
 
+/** Who may publish: named, named again, dropped, and what is refused. Returns the sequence of the last. */
+const appendPublishers = Effect.gen(function* () {
+  const log = yield* Log
+  const put = (channel: ChannelToken, principal: string) =>
+    log.append("log", { subject: subjects.publisher(channel), type: "publisher.put/1", body: { principal, at: 1 } })
+  const [news, weather] = channels as [ChannelToken, ChannelToken]
+  for (const principal of ["basicauth:b", "basicauth:a", "basicauth:b", "no principal"]) yield* put(news, principal)
+  yield* put(weather, "system.Authenticated")
+  const body = { principal: "system.Authenticated", at: 2 }
+  return (yield* log.append("log", { subject: subjects.publisher(weather), type: "publisher.delete/1", body })).seq
+})
+
 /** Appends commands; the same ones on every run. Returns the sequence of the last. */
 const appendCommands = Effect.gen(function* () {
   const log = yield* Log
   const puts = new Map<string, number>()
-  let last = 0
   for (const [i, { at, channel, subscription, user, what }] of fc.sample(wish, { numRuns: 240, seed: 7 }).entries()) {
     const subject = subjects.subscription(userOf(user))
     const place = subjects.registration(channels[channel]!, userOf(user))
@@ -95,9 +106,8 @@ const appendCommands = Effect.gen(function* () {
     }
     const { seq } = yield* append()
     if (what === "put") puts.set(`${user}.${id}`, seq)
-    last = seq
   }
-  return last
+  return yield* appendPublishers
 })
 
 const result = (n: number, fate: Fate, attempt = 1): PushResult => ({
@@ -218,7 +228,7 @@ export const startWithHistory = async () => {
   return { ...past, url: nats.url, [Symbol.asyncDispose]: () => nats.stop() }
 }
 
-export const bucketStreams = ["subscriptions", "registrations", "channels", "broadcasts"].map((bucket) => `KV_bellcast_${bucket}`)
+export const bucketStreams = projections.map((bucket) => `KV_bellcast_${bucket}`)
 
 /** The server as an administrator has it. */
 export const administer = async (url: string) => {
