@@ -5,11 +5,12 @@ import { Settings } from "#config"
 import { attemptsMax, type BroadcastRef, type RetryJob, retryDelayMillis, throttledBaseMillis } from "#domain/job.ts"
 import type { PushResult } from "#domain/outcome.ts"
 import { type Ack, leave } from "#log/consume.ts"
-import { AppendConflict } from "#log/errors.ts"
+import { AppendConflict, LogUnavailable } from "#log/errors.ts"
 import { freshId, Log } from "#log/log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { type ChannelToken, originToken, type UserToken } from "#streams/tokens.ts"
 import { makePushMetrics } from "#telemetry/metrics.ts"
+import { makeSeldom } from "#telemetry/seldom.ts"
 import type { Held } from "./lanes/lane.ts"
 import { type Attempted, originOf, type Target } from "./push/send.ts"
 import { Strikes } from "./strikes.ts"
@@ -23,18 +24,28 @@ export interface Recorded {
   readonly result: PushResult
 }
 
-/** How long a write that NATS does not take is tried again, before the pushes it tells of count as not sent. */
+/** How long a write that follows from an outcome is tried again; whoever is given the job next begins with it. */
 const patienceMillis = 120_000
+const again = Schedule.spaced("500 millis")
 
 const hostOf = (target: Target): string => URL.parse(originOf(target))?.hostname ?? ""
 
-/** What was sent must be written down: goes on while NATS is away or full. */
+/** Goes on while NATS is away or full, for a while. */
 export const patiently = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.flatMap(Clock.currentTimeMillis, (startedAt) =>
     Effect.retry(effect, {
-      schedule: Schedule.spaced("500 millis"),
+      schedule: again,
       while: ({ _tag }) => Effect.map(Clock.currentTimeMillis, (now) => _tag === "LogUnavailable" && now - startedAt < patienceMillis)
     })
+  )
+
+const waits = makeSeldom("outcomes cannot be written: pushes wait")
+
+/** What was sent must be written down, however long NATS is away or full: given up, it would be sent again, and that again. */
+export const untilWritten = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E | LogUnavailable, R>) =>
+  effect.pipe(
+    Effect.tapError((error) => (error instanceof LogUnavailable ? waits({ reason: String(error.cause) }) : Effect.void)),
+    Effect.retry({ schedule: again, while: ({ _tag }) => _tag === "LogUnavailable" })
   )
 
 /** A push that has to wait through no fault of its own: spread over a tenth of the wait, so that not all come back at once. */
@@ -147,7 +158,7 @@ export const makeRecord = Effect.gen(function* () {
     },
 
     /** What must be written before the outcome: the letter of a push given up. */
-    before: (ref: BroadcastRef, list: ReadonlyArray<Recorded>) => forEach(list, "dead", (each) => bury(ref, each)),
+    before: (ref: BroadcastRef, list: ReadonlyArray<Recorded>) => forEach(list, "dead", (each) => bury(ref, each)).pipe(untilWritten),
 
     /** What must be written after it. */
     after: (ref: BroadcastRef, list: ReadonlyArray<Recorded>) => Effect.andThen(ensured(ref, list), strikes.weigh(ref, list)),
@@ -155,7 +166,7 @@ export const makeRecord = Effect.gen(function* () {
     /** The part of `after` that must not be lost: whoever finds an outcome writes it again. Twice changes nothing. */
     ensured,
 
-    /** Appends an outcome, patiently, behind the one at sequence `expect` (0: the first). A conflict means that another worker is on it. */
+    /** Appends an outcome, however long that takes, behind the one at sequence `expect` (0: the first). A conflict means that another worker is on it. */
     outcome: Effect.fnUntraced(function* (
       subject: string,
       expect: number,
@@ -163,7 +174,7 @@ export const makeRecord = Effect.gen(function* () {
     ) {
       const at = yield* Clock.currentTimeMillis
       const id = yield* freshId
-      return (yield* log.append("work", { subject, type: "outcome/1", body: { ...body, at }, expect, id }).pipe(patiently)).seq
+      return (yield* log.append("work", { subject, type: "outcome/1", body: { ...body, at }, expect, id }).pipe(untilWritten)).seq
     })
   }
 })

@@ -71,7 +71,7 @@ export const makeRetry = Effect.fnUntraced(function* (permits: Semaphore.Semapho
       const { result, target, unsent } = attempted.success
       // Nothing has happened: a lane closed for an hour must not write an outcome a minute for each of its pushes.
       if (unsent === true && result.nextAt !== undefined) return later(result.nextAt - result.at)
-      if (target !== undefined) yield* record.before(job, [{ target, result }]).pipe(patiently)
+      if (target !== undefined) yield* record.before(job, [{ target, result }])
       const body = { broadcast: job.broadcast, pushes: 0, results: [result], final: result.fate !== "retrying" }
       yield* record.outcome(outcomeSubject.push(job, job.user, job.subscription), expect, body)
       if (target !== undefined) {

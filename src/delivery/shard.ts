@@ -83,7 +83,7 @@ export const makeShard = Effect.fnUntraced(function* (permits: Semaphore.Semapho
       const list = buffer.splice(0, resultsMax)
       if (list.length === 0 && !final) return
       const body = { broadcast: job.broadcast, pushes: 0 }
-      yield* record.before(job, list).pipe(patiently)
+      yield* record.before(job, list)
       // A broadcast is not called finished while a subscription that it found dead can still be read.
       const follows = list.some(({ result: { fate } }) => fate === "gone" || fate === "dead")
       seq = yield* record.outcome(subject, seq, { ...body, results: list.map(({ result }) => result), final: final && !follows })
