@@ -11,6 +11,9 @@ import type { GatewaySettings } from "./settings.ts"
 export const expiringIn = (seconds: number, now: number): Record<string, string> =>
   seconds < 0 ? {} : { "Cache-Control": `max-age=${seconds}`, Expires: new Date(now + seconds * 1000).toUTCString() }
 
+/** Of what a user's next request may change: an answer that only says when it last changed is kept for a tenth of its age (RFC 9111 section 4.2.2). */
+export const notKept = { "Cache-Control": "no-cache, no-store" } as const
+
 /** Of every answer. */
 export const constantHeaders = {
   "X-Content-Type-Options": "nosniff",

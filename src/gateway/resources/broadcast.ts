@@ -11,6 +11,7 @@ import { parseBroadcast, subjects } from "#streams/subjects.ts"
 import { type ChannelToken, channelToken } from "#streams/tokens.ts"
 import { ok } from "../ask.ts"
 import { channelIdOf } from "../channel-id.ts"
+import { notKept } from "../decorate.ts"
 import { refuse } from "../faults.ts"
 import type { Operation } from "../operation.ts"
 import { stamp } from "../preconditions.ts"
@@ -87,7 +88,7 @@ export const broadcastGet: Operation<void> = {
     const id = params["broadcast"] ?? ""
     const data = /^[1-9]\d{0,14}$/.test(id) ? yield* find(channel, Number(id)) : undefined
     if (data === undefined) return yield* refuse("unknownObject", { details: { id, resource_name: "broadcast" } })
-    return ok({ data }, stamp(data.last_modified))
+    return ok({ data }, { ...stamp(data.last_modified), ...notKept })
   }),
   doc: {
     summary: "What became of a broadcast so far",

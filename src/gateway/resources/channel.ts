@@ -7,6 +7,7 @@ import { keys } from "#streams/buckets.ts"
 import { channelToken } from "#streams/tokens.ts"
 import { ok } from "../ask.ts"
 import { channelIdOf } from "../channel-id.ts"
+import { notKept } from "../decorate.ts"
 import { refuse } from "../faults.ts"
 import type { Operation } from "../operation.ts"
 import { stamp } from "../preconditions.ts"
@@ -33,7 +34,7 @@ export const channelGet: Operation<void> = {
     const counted = (registrations?.value as ChannelRegistrations | undefined) ?? emptyChannel
     const sent = (pushes?.value as ChannelPushes | undefined) ?? emptyPushes
     const data = { id, registrations: counted.registrations, push: sent.pushes }
-    return ok({ data }, stamp(Math.max(counted.lastModified, sent.lastModified)))
+    return ok({ data }, { ...stamp(Math.max(counted.lastModified, sent.lastModified)), ...notKept })
   }),
   doc: {
     summary: "Counts of a channel the caller is registered to",

@@ -5,6 +5,7 @@ import { Buckets } from "#log/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import { type Call, ok } from "../ask.ts"
 import { checkNoBody } from "../body.ts"
+import { notKept } from "../decorate.ts"
 import { type Fault, refuse } from "../faults.ts"
 import { project } from "../listing/fields.ts"
 import { effectiveLimit, type Listing, pageOf, queryPairs, readListing, select } from "../listing/listing.ts"
@@ -71,7 +72,7 @@ export const listGet: Operation<ListInput> = {
         ...stamp(list.lastModified),
         "Total-Records": total,
         "Total-Objects": total,
-        "Cache-Control": "no-cache, no-store",
+        ...notKept,
         ...(more ? { "Next-Page": yield* nextPage(call, listing, shown, limit) } : {}),
         ...deprecation(listing, call)
       }

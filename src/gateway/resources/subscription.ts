@@ -5,6 +5,7 @@ import { Buckets } from "#log/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import { type Call, ok } from "../ask.ts"
 import { checkNoBody } from "../body.ts"
+import { notKept } from "../decorate.ts"
 import { badId, type Fault, refuse, refuseFaults } from "../faults.ts"
 import { project } from "../listing/fields.ts"
 import { queryPairs, readListing } from "../listing/listing.ts"
@@ -62,7 +63,7 @@ export const subscriptionGet: Operation<ReadInput> = {
     const target = targetOf(existing)
     const refused = notModified(preconditions, target) ?? violated(preconditions, target)
     if (refused !== undefined) return yield* refused
-    return ok({ data: project(existing, fields) }, { ...stamp(target.timestamp), "Cache-Control": "no-cache, no-store" })
+    return ok({ data: project(existing, fields) }, { ...stamp(target.timestamp), ...notKept })
   }),
   doc: {
     summary: "One subscription of the caller",

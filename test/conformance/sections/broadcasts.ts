@@ -162,7 +162,7 @@ export const broadcasts: ReadonlyArray<Case> = [
     name: "tells what became of a broadcast, in counts that add up",
     given: (api) => locationOf(api, { data: { a: 1 } }, { TTL: "60" }),
     request: (api, target) => ({ method: "GET", target, as: api.target.publisher }),
-    expected: { status: 200, headers: { ETag: /^"\d+"$/, "Last-Modified": /GMT$/ } },
+    expected: { status: 200, headers: { ETag: /^"\d+"$/, "Last-Modified": /GMT$/, "Cache-Control": "no-cache, no-store" } },
     also: ({ json: { data } }, _, location) => {
       expect(data.id).toBe(location.split("/").at(-1))
       expect(data.accepted).toBe(data.delivered + data.waiting + data.retrying + data.expired + data.dead + data.gone)

@@ -73,7 +73,7 @@ export const channels: ReadonlyArray<Case> = [
     expected: (api) => ({
       status: 200,
       exactly: { data: { id: api.channel, registrations: 1, push: 0 } },
-      headers: { ETag: /^"\d+"$/, "Last-Modified": /GMT$/ }
+      headers: { ETag: /^"\d+"$/, "Last-Modified": /GMT$/, "Cache-Control": "no-cache, no-store" }
     })
   }),
   define({
