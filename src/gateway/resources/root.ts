@@ -50,7 +50,7 @@ export const rootGet: Operation<void> = {
       ...(caller === undefined ? {} : { user: { id: caller.id, principals: caller.principals } })
     }
     const now = yield* Clock.currentTimeMillis
-    return ok(body, settings.readonly ? expiringIn(cacheSecondsWhenReadonly, now) : {})
+    return ok(body, settings.readonly ? { ...expiringIn(cacheSecondsWhenReadonly, now), Vary: "Authorization" } : {})
   }),
   doc: { summary: "What this server is and can do", answers: { 200: Root } }
 }

@@ -29,7 +29,12 @@ export const lifecycle: ReadonlyArray<Gateway> = [
       define({
         name: "says so, and may be cached for a day",
         request: { method: "GET" },
-        expected: { status: 200, body: { settings: { readonly: true } }, headers: { "Cache-Control": "max-age=86400", Expires: /GMT$/ } }
+        expected: {
+          status: 200,
+          body: { settings: { readonly: true } },
+          // It names who asks: nobody is told of another.
+          headers: { "Cache-Control": "max-age=86400", Expires: /GMT$/, Vary: "Authorization" }
+        }
       }),
       define({ name: "still reads", request: { method: "GET", path: "/subscriptions" }, expected: { status: 200 } }),
       define({ name: "still is in good health", request: { method: "GET", path: "/__heartbeat__" }, expected: { status: 200 } }),
