@@ -30,7 +30,7 @@ const unbounded = (limit: number): Cell => (limit === -1 ? "any" : limit)
 
 interface Row {
   readonly cells: ReadonlyArray<Cell>
-  /** What the server says of it; nothing where it does not have it. */
+  /** The same and what the server says of it; nothing more where it does not have it. */
   readonly live: Effect.Effect<ReadonlyArray<Cell>, LogUnavailable, Nats | Buckets>
 }
 interface Section {
@@ -39,38 +39,55 @@ interface Section {
   readonly rows: ReadonlyArray<Row>
 }
 
-const streamRow = (spec: StreamSpec): Row => ({
-  cells: [spec.name, spec.subjects.join(" "), spanOf(spec.maxAgeMillis), sizeOf(spec.maxBytes), sizeOf(spec.maxMessageBytes)],
-  live: Effect.map(streamState(spec), (state) => (state === undefined ? [] : [state.messages, sizeOf(state.bytes), state.replicas]))
-})
+/** Settings change what a stream may hold. */
+const streamRow = (spec: StreamSpec): Row => {
+  const cells = (bytesMax: number) => [
+    spec.name,
+    spec.subjects.join(" "),
+    spanOf(spec.maxAgeMillis),
+    sizeOf(bytesMax),
+    sizeOf(spec.maxMessageBytes)
+  ]
+  return {
+    cells: cells(spec.maxBytes),
+    live: Effect.map(streamState(spec), (state) =>
+      state === undefined ? cells(spec.maxBytes) : [...cells(state.bytesMax), state.messages, sizeOf(state.bytes), state.replicas]
+    )
+  }
+}
 
 const consumerRow = (stream: StreamSpec, spec: ConsumerSpec): Row => {
   const limits = [spanOf(spec.ackWaitMillis), unbounded(spec.maxDeliver), unbounded(spec.maxAckPending)]
+  const cells = [spec.name, stream.name, spec.filters.join(" "), ...limits]
   return {
-    cells: [spec.name, stream.name, spec.filters.join(" "), ...limits],
-    live: Effect.map(consumerState(stream, spec), (state) => (state === undefined ? [] : [state.pending, state.unanswered]))
+    cells,
+    live: Effect.map(consumerState(stream, spec), (state) => (state === undefined ? cells : [...cells, state.pending, state.unanswered]))
   }
 }
 
 const followerRow = (name: FollowerName): Row => {
   const { checkpoint, filters, stream } = followers[name]
+  const cells = [name, streams[stream].name, filters.join(" "), `${buckets[checkpoint].name}/${metaKey}`]
   return {
-    cells: [name, streams[stream].name, filters.join(" "), `${buckets[checkpoint].name}/${metaKey}`],
+    cells,
     live: Effect.gen(function* () {
       const meta = yield* (yield* Buckets).get(checkpoint, metaKey)
       const seq = (meta?.value as { seq?: number } | undefined)?.seq ?? 0
       // Sequences would count the messages that are not for it, too.
       const behind = yield* countAfter(streams[stream], filters, seq)
-      return behind === undefined ? [] : [behind]
+      return behind === undefined ? cells : [...cells, behind]
     })
   }
 }
 
 const bucketRow = (name: BucketName): Row => {
   const { maxBytes, maxValueBytes, name: bucket, ttlMillis } = buckets[name]
+  const cells = [bucket, spanOf(ttlMillis), sizeOf(maxBytes), sizeOf(maxValueBytes)]
   return {
-    cells: [bucket, spanOf(ttlMillis), sizeOf(maxBytes), sizeOf(maxValueBytes)],
-    live: Effect.map(bucketState(name), (state) => (state === undefined ? [] : [Math.max(0, state.messages - 1), sizeOf(state.bytes)]))
+    cells,
+    live: Effect.map(bucketState(name), (state) =>
+      state === undefined ? cells : [...cells, Math.max(0, state.messages - 1), sizeOf(state.bytes)]
+    )
   }
 }
 
@@ -109,8 +126,13 @@ const declared = sections
 
 const withLive = Effect.forEach(sections, ({ heading, live, rows }) =>
   Effect.map(
-    Effect.forEach(rows, (row) => Effect.map(row.live, (values) => [...row.cells, ...live.map((_, i) => values[i])])),
-    (lines) => table([...heading, ...live], lines)
+    Effect.forEach(rows, (row) => row.live),
+    // What is not known of a row is left empty.
+    (lines) =>
+      table(
+        [...heading, ...live],
+        lines.map((cells) => [...heading, ...live].map((_, i) => cells[i]))
+      )
   )
 ).pipe(Effect.map((tables) => tables.join("\n\n")))
 

@@ -28,6 +28,8 @@ const ask = <A>(operation: string, run: (nats: Nats["Service"]) => Promise<A>): 
 export interface StreamState {
   readonly messages: number
   readonly bytes: number
+  /** What it may hold. */
+  readonly bytesMax: number
   readonly lastSeq: number
   readonly replicas: number
 }
@@ -35,7 +37,13 @@ export interface StreamState {
 const stateOf = (name: string) =>
   ask(`state of ${name}`, async ({ jsm }): Promise<StreamState> => {
     const { config, state } = await jsm.streams.info(name)
-    return { messages: state.messages, bytes: state.bytes, lastSeq: state.last_seq, replicas: config.num_replicas }
+    return {
+      messages: state.messages,
+      bytes: state.bytes,
+      bytesMax: config.max_bytes,
+      lastSeq: state.last_seq,
+      replicas: config.num_replicas
+    }
   })
 
 export const streamState = (stream: StreamSpec) => stateOf(stream.name)

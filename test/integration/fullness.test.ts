@@ -6,6 +6,7 @@ import { call, join, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
+import { spawnCli } from "../support/spawn-cli.ts"
 
 const limited = (bytes: number) => ({ BELLCAST_LOG_BYTES_MAX: String(bytes), BELLCAST_WORK_BYTES_MAX: "1000000" })
 
@@ -23,6 +24,9 @@ it("tells that a stream fills up, and takes another limit at the next start", { 
   const { config, state } = await jsm.streams.info("BELLCAST_LOG")
   await nc.close()
   assert.equal(config.max_bytes, 1_000_000)
+  await using verb = spawnCli(["streams", "--live", "--nats", nats.url])
+  assert.equal(await verb.exit(), 0)
+  assert.match(verb.output.stdout, /^BELLCAST_LOG .* for ever +976\.6 KiB /mu)
   assert.notInclude(first.output(), "% full")
   await first.stop()
 
