@@ -31,7 +31,7 @@ export const elapsedMillis = ({ payload, receivedAtMillis }: Arrived): number | 
 const lineOf = (push: Arrived): string => {
   const elapsed = elapsedMillis(push)
   const after = elapsed === undefined ? "" : `  after ${elapsed} ms`
-  return `${new Date(push.receivedAtMillis).toISOString()}${after}  ${harmless(push.payload)}`
+  return `${new Date(push.receivedAtMillis).toISOString()}${after}  ${push.payload === "" ? "(no payload)" : harmless(push.payload)}`
 }
 
 const jsonOf = (channel: string, push: Arrived): string => {

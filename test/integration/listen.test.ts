@@ -45,6 +45,8 @@ describe("bellcast listen", () => {
     const [, age] = await cli.printed(/Z {2}after (\d+) ms {2}\{"title":"Grüße"/)
     assert.isAtLeast(Number(age), 1000)
     await cli.printed(/Z {2}plain \\u001b\[2J text$/m)
+    assert.strictEqual(await push(subscription, ""), 201)
+    await cli.printed(/Z {2}\(no payload\)$/m)
     cli.interrupt()
     assert.strictEqual(await cli.exit(), 0)
     assert.deepStrictEqual(
