@@ -16,6 +16,7 @@ import { rebuildCommand } from "./rebuild.ts"
 import { redriveCommand } from "./redrive.ts"
 import { restoreCommand } from "./restore.ts"
 import { streamsCommand } from "./streams.ts"
+import { usageLayer } from "./usage.ts"
 
 const bellcast = Command.make("bellcast").pipe(
   Command.withDescription("Operate and try out a Bellcast service"),
@@ -40,7 +41,7 @@ const readableFile = Effect.gen(function* () {
 
 readableFile.pipe(
   Effect.andThen(Command.run(bellcast, { version: packageJson.version })),
-  Effect.provide([NodeServices.layer, FetchHttpClient.layer, sourceLayer]),
+  Effect.provide([NodeServices.layer, FetchHttpClient.layer, sourceLayer, usageLayer]),
   NodeRuntime.runMain({
     // Verbs print their own errors.
     disableErrorReporting: true,

@@ -120,6 +120,12 @@ describe("the verbs of an operator", { timeout: 30_000 }, () => {
     assert.match(live, /^bellcast_broadcasts .* 5 +[\d.]+ KiB$/m)
   })
 
+  it("say in two lines what is wrong with how they were called", async () => {
+    const { code, stderr, stdout } = await run("audit", "--nope")
+    assert.deepStrictEqual([code, stdout], [1, ""])
+    assert.match(stderr, /^bellcast: Unrecognized flag: --nope .*\nusage: bellcast audit \[flags\] <broadcast> \(--help tells more\)\n$/)
+  })
+
   it.for([["audit", "1"], ["dead"], ["streams", "--live"], ["rebuild"]])("fail in one line when NATS does not answer: %s", async (verb) => {
     const { code, stderr, stdout } = await run(...verb, "--nats", "nats://user:password@127.0.0.1:1")
     assert.strictEqual(code, 1)
