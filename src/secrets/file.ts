@@ -117,10 +117,13 @@ const load = async (dataDir: string): Promise<KeptSecrets> => read(await readFil
 // What went wrong inside may quote the file.
 const faultOf = (dataDir: string, error: unknown): SecretsFault => {
   const file = fileIn(dataDir)
+  const code = codeOf(error)
+  if (code === undefined)
+    return new SecretsFault({ message: `${file} cannot be read. Restore it, or remove it and lose every subscription made with its keys.` })
   const message =
-    codeOf(error) === "ENOENT"
+    code === "ENOENT"
       ? `there is no ${file}: it is made by the first start of a service beside its embedded server.`
-      : `${file} cannot be read. Restore it, or remove it and lose every subscription made with its keys.`
+      : `${file} cannot be used (${code}): BELLCAST_DATA_DIR must be a folder that this user may read and write.`
   return new SecretsFault({ message })
 }
 

@@ -148,8 +148,16 @@ describe("beside the embedded server", () => {
     await mkdir(data.dir)
     // A link to itself: there, but not to be opened, whoever we are.
     await symlink(file, file)
-    assert.include(await fault({ BELLCAST_DATA_DIR: data.dir }), `${file} cannot be read`)
+    assert.include(await fault({ BELLCAST_DATA_DIR: data.dir }), `${file} cannot be used (ELOOP): BELLCAST_DATA_DIR must`)
     assert.strictEqual(await readlink(file), file)
+  })
+
+  it("a folder that cannot be made stops the start, and nobody is told to remove secrets", async () => {
+    await using data = await folder()
+    await writeFile(data.dir, "")
+    const message = await fault({ BELLCAST_DATA_DIR: join(data.dir, "in-a-file") })
+    assert.match(message, /secrets\.json cannot be used \(ENOTDIR\): BELLCAST_DATA_DIR must/)
+    assert.notInclude(message, "remove")
   })
 
   it("a kept key pair that does not fit together stops the start", async () => {
