@@ -4,6 +4,7 @@ import { Cause, Clock, Context, Effect, Layer, Random, Schedule } from "effect"
 import { keys, metaKey } from "#streams/buckets.ts"
 import { type FollowerName, followers, leaseSeconds } from "#streams/followers.ts"
 import { streams } from "#streams/index.ts"
+import { makeSeldom } from "#telemetry/seldom.ts"
 import { Buckets } from "./bucket.ts"
 import { LogUnavailable } from "./errors.ts"
 import { Nats } from "./nats.ts"
@@ -147,10 +148,10 @@ export class Followers extends Context.Service<
           })
           return yield* Effect.raceFirst(work, renew(name, lease))
         }).pipe(Effect.scoped)
+        // As long as NATS refuses it stops four times a second.
+        const tell = makeSeldom(`${name} stopped and starts again`, Effect.logError)
         return run.pipe(
-          Effect.catchCause((cause) =>
-            Cause.hasInterruptsOnly(cause) ? Effect.interrupt : Effect.logError(`${name} stopped and starts again`, cause)
-          ),
+          Effect.catchCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.interrupt : tell({ err: Cause.squash(cause) }))),
           Effect.repeat(again),
           Effect.andThen(Effect.never)
         )

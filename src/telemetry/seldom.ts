@@ -1,10 +1,10 @@
-// Warnings about what others send: as often as they like to send it, but one line in ten seconds.
+// Lines about what others cause: as often as they like to cause it, but one line in ten seconds.
 import { Clock, Effect } from "effect"
 
 const everyMillis = 10_000
 
-/** A warning that is written at most every ten seconds, with the fields of the latest case and how many there were since the last line. */
-export const makeSeldom = (message: string) => {
+/** A warning (or `write`) that is written at most every ten seconds, with the fields of the latest case and how many there were since the last line. */
+export const makeSeldom = (message: string, write: typeof Effect.logWarning = Effect.logWarning) => {
   let writtenAt = Number.NEGATIVE_INFINITY
   let count = 0
   return Effect.fnUntraced(function* (fields: Readonly<Record<string, unknown>>) {
@@ -14,6 +14,6 @@ export const makeSeldom = (message: string) => {
     const seen = count
     writtenAt = now
     count = 0
-    yield* Effect.logWarning(message, { ...fields, count: seen })
+    yield* write(message, { ...fields, count: seen })
   })
 }
