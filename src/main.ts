@@ -13,7 +13,7 @@ import { Identity } from "#identity/identity.ts"
 import { fullnessLayer } from "#log/fullness.ts"
 import { logLayer } from "#log/layer.ts"
 import { hostsOf } from "#log/nats.ts"
-import { refuseMissingBuckets } from "#log/operate.ts"
+import { refuseMissingBuckets, warnOfPause } from "#log/operate.ts"
 import { provision } from "#log/provision.ts"
 import { projectionLayer } from "#projection/projector.ts"
 import { sourceLayer } from "#settings/source.ts"
@@ -79,9 +79,11 @@ const service = Layer.unwrap(
       Layer.provide(fullnessLayer),
       Layer.provide(
         Layer.effectDiscard(
-          Effect.andThen(
-            refuseMissingBuckets,
-            provision(settings.replicas, { [streams.log.name]: settings.logBytesMax, [streams.work.name]: settings.workBytesMax })
+          refuseMissingBuckets.pipe(
+            Effect.andThen(
+              provision(settings.replicas, { [streams.log.name]: settings.logBytesMax, [streams.work.name]: settings.workBytesMax })
+            ),
+            Effect.andThen(warnOfPause)
           )
         )
       ),

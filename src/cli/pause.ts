@@ -37,7 +37,11 @@ const nothingInHand = Effect.gen(function* () {
  */
 export const pauseWork = Effect.gen(function* () {
   let kept = false
-  yield* Effect.acquireRelease(pauseAll, () => Effect.suspend(() => (kept ? Effect.void : Effect.ignore(resumeAll))))
+  yield* Effect.acquireRelease(pauseAll, () =>
+    Effect.suspend(() =>
+      kept ? note("the buckets are half made: planning and delivery wait for an hour; run it again") : Effect.ignore(resumeAll)
+    )
+  )
   yield* nothingInHand.pipe(Effect.timeoutOption(inHandMillis))
   return {
     keep: Effect.sync(() => {

@@ -72,13 +72,25 @@ export interface ConsumerState {
   readonly pending: number
   /** Given to a worker, or waiting for another try, and not answered yet. */
   readonly unanswered: number
+  /** For how long it gives out nothing; 0: it is not paused. */
+  readonly pausedMillis: number
 }
 
 export const consumerState = (stream: StreamSpec, { name }: ConsumerSpec) =>
   ask(`state of ${name}`, async ({ jsm }): Promise<ConsumerState> => {
-    const { num_ack_pending, num_pending } = await jsm.consumers.info(stream.name, name)
-    return { pending: num_pending, unanswered: num_ack_pending }
+    const { num_ack_pending, num_pending, pause_remaining = 0 } = await jsm.consumers.info(stream.name, name)
+    return { pending: num_pending, unanswered: num_ack_pending, pausedMillis: pause_remaining / 1e6 }
   })
+
+/** A rebuild that was killed leaves planning and delivery waiting: said at start, as nothing else shows why nothing is sent. */
+export const warnOfPause = Effect.gen(function* () {
+  const { deliver } = streams.work.consumers
+  const pausedMillis = (yield* consumerState(streams.work, deliver))?.pausedMillis ?? 0
+  if (pausedMillis > 0)
+    yield* Effect.logWarning("planning and delivery wait for a rebuild: if none is running, one ended half-way; run `bellcast rebuild`", {
+      minutes: Math.ceil(pausedMillis / 60_000)
+    })
+})
 
 /** How many messages after `seq` the filters match. */
 export const countAfter = (stream: StreamSpec, filters: ReadonlyArray<string>, seq: number) =>

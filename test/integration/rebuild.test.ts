@@ -3,10 +3,11 @@
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe, it, vi } from "@effect/vitest"
 import { jetstream } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { Effect, Layer } from "effect"
+import { pauseWork } from "#cli/pause.ts"
 import { rebuild } from "#cli/rebuild.ts"
 import { addressIn, folderAt } from "#embedded/folder.ts"
 import { embeddedServer } from "#embedded/server.ts"
@@ -25,6 +26,7 @@ import {
   startWithHistory
 } from "#test/history.ts"
 import { startNats } from "#test/nats.ts"
+import { startService } from "#test/service.ts"
 import { spawnCli } from "#test/spawn-cli.ts"
 
 /** Runs against the buckets of a server that no service uses. */
@@ -135,6 +137,27 @@ describe("rebuild", { timeout: 30_000 }, () => {
     inHand!.ack()
     await cli.printed(/^rebuilt in/m)
     assert.strictEqual(await cli.exit(), 0)
+  })
+
+  it("ended half-way, says what waits until it is run again, and so does the next start", async () => {
+    await using service = await startWithHistory()
+    const told = vi.spyOn(console, "error").mockImplementation(() => {})
+    const halfway = Effect.flatMap(pauseWork, ({ keep }) => keep).pipe(
+      Effect.scoped,
+      Effect.provide(logLayer({ url: service.url, name: "test" }))
+    )
+    await Effect.runPromise(halfway)
+    assert.deepStrictEqual(told.mock.calls.flat(), [
+      "bellcast: the buckets are half made: planning and delivery wait for an hour; run it again"
+    ])
+    told.mockRestore()
+    const waits = /"level":40,.*"minutes":60,"msg":"planning and delivery wait for a rebuild: .* run `bellcast rebuild`"/
+    await using paused = await startService({ natsUrl: service.url, roles: "tally" })
+    assert.match(paused.output(), waits)
+    await paused.stop()
+    assert.strictEqual((await runCli("rebuild", "--nats", service.url)).code, 0)
+    await using resumed = await startService({ natsUrl: service.url, roles: "tally" })
+    assert.notMatch(resumed.output(), waits)
   })
 
   it("as a verb prints the entries of each bucket, and says so when there is nothing to rebuild from", async () => {
