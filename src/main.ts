@@ -46,6 +46,10 @@ const stage = (role: Role, secrets: Secrets["Service"]) => {
   }
 }
 
+/** Whether a newcomer's listener and publisher would be let in. */
+const isForTrying = ({ allowLoopbackEndpoints, channelWritePrincipals }: Settings["Service"]): boolean =>
+  allowLoopbackEndpoints && channelWritePrincipals.includes("system.Authenticated")
+
 /** The URL of a server of our own. Without it there is nothing to serve: when it ends before us, so do we. */
 const embedded = Effect.fnUntraced(function* (dataDir: string) {
   const server = yield* embeddedServer(dataDir)
@@ -69,9 +73,12 @@ const service = Layer.unwrap(
     const adopted = Effect.andThen(adoptUseridSecret(secrets.useridHmacSecret), adopt(secrets.vapidKeys))
     const secretsChecked = Effect.andThen(checks, offers ? adopted : Effect.void)
     const ready = Layer.effectDiscard(
-      Effect.sync(() => {
-        if (Option.isNone(settings.natsUrl)) process.stdout.write(story(root, url, secrets.vapidPublicKey))
-      }).pipe(Effect.andThen(Effect.logInfo("ready", { roles: settings.roles.join(","), nats: hostsOf(url) })))
+      Effect.acquireRelease(
+        Effect.sync(() => {
+          if (Option.isNone(settings.natsUrl)) process.stdout.write(story(root, url, secrets.vapidPublicKey, isForTrying(settings)))
+        }).pipe(Effect.andThen(Effect.logInfo("ready", { roles: settings.roles.join(","), nats: hostsOf(url) }))),
+        () => Effect.logInfo("stopping")
+      )
     )
     return ready.pipe(
       Layer.provideMerge(Layer.mergeAll(stages[0]!, ...stages.slice(1))),

@@ -3,13 +3,7 @@ import { urlDefault } from "#cli/api-client.ts"
 
 const argsFor = (url: string) => (url === `${urlDefault}/` ? "" : ` ARGS="--url ${url}"`)
 
-export const story = (url: string, natsUrl: string, vapidPublicKey: string): string => `
-  Bellcast is ready.
-
-    HTTP API           ${url}
-    NATS               ${natsUrl}
-    VAPID public key   ${vapidPublicKey}
-
+const trial = (url: string): string => `
   See it work. In a second terminal, be a browser that subscribes and registers to the channel "news":
 
     make listen CHANNEL=news${argsFor(url)}
@@ -25,6 +19,15 @@ export const story = (url: string, natsUrl: string, vapidPublicKey: string): str
 
     curl -s -u publisher:secret ${url}channels/news/broadcasts/NUMBER
     make audit BROADCAST=NUMBER
+`
 
+/** `isForTrying`: whether what it shows would be let in. */
+export const story = (url: string, natsUrl: string, vapidPublicKey: string, isForTrying: boolean): string => `
+  Bellcast is ready.
+
+    HTTP API           ${url}
+    NATS               ${natsUrl}
+    VAPID public key   ${vapidPublicKey}
+${isForTrying ? trial(url) : ""}
   Ctrl-C ends it; your data stays.
 `
