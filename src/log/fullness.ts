@@ -15,19 +15,19 @@ export const fullnessLayer = Layer.effectDiscard(
   Effect.gen(function* () {
     const { jsm } = yield* Nats
     const levels = new Map<string, number>()
-    const look = Effect.fnUntraced(function* (stream: string) {
+    const look = Effect.fnUntraced(function* (stream: string, setting: string) {
       const { config, state } = yield* Effect.tryPromise(() => jsm.streams.info(stream))
       const level = levelOf(state.bytes, config.max_bytes)
       const before = levels.get(stream) ?? 0
       levels.set(stream, level)
       if (level <= before) return
-      const fields = { stream, bytes: state.bytes, bytesMax: config.max_bytes }
+      const fields = { stream, bytes: state.bytes, bytesMax: config.max_bytes, setting }
       if (level === 1) yield* Effect.logWarning("a stream is more than 70 % full", fields)
       else yield* Effect.logError("a stream is more than 90 % full, and refuses when it is full", fields)
     })
-    yield* Effect.forEach(Object.values(streams), ({ name }) =>
+    yield* Effect.forEach(Object.entries(streams), ([key, { name }]) =>
       // Without the server there is nothing to tell, and others tell that.
-      look(name).pipe(Effect.timeout(timeoutMillis), Effect.ignore)
+      look(name, `BELLCAST_${key.toUpperCase()}_BYTES_MAX`).pipe(Effect.timeout(timeoutMillis), Effect.ignore)
     ).pipe(Effect.repeat(Schedule.spaced(everyMillis)), Effect.forkScoped)
   })
 )

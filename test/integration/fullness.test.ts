@@ -43,7 +43,7 @@ it("tells that a stream fills up, and takes another limit at the next start", { 
     const lines = output.split("\n").filter((line) => line.includes("% full"))
     assert.lengthOf(lines, 1)
     assert.include(lines[0], words)
-    assert.deepInclude(JSON.parse(lines[0]!), { level, stream: "BELLCAST_LOG", bytesMax })
+    assert.deepInclude(JSON.parse(lines[0]!), { level, stream: "BELLCAST_LOG", bytesMax, setting: "BELLCAST_LOG_BYTES_MAX" })
     const { body } = await call(service.url, "GET", "/__metrics__")
     assert.include(body, `bellcast_stream_bytes_max{stream="BELLCAST_LOG"} ${bytesMax}`)
     assert.match(body, /^bellcast_stream_bytes\{stream="BELLCAST_LOG"\} [1-9]/mu)
