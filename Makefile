@@ -31,6 +31,7 @@ help: ## List the targets.
 install: $(PACKAGES) ## Fetch what is missing: Node 24, npm packages.
 
 $(NODE_LOCAL):
+	@command -v npm >/dev/null || { echo "npm is not there, which fetches Node 24 and the packages: install any version of Node that brings it" >&2; exit 1; }
 	@echo "fetching Node 24 ..." >&2
 	@npm install --prefix .tools --no-audit --no-fund --loglevel=error node@24 >&2
 
