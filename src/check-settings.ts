@@ -3,7 +3,7 @@ import { Effect, Layer, Option } from "effect"
 import { Settings, type SettingsShape, settings } from "#config"
 import { gatewaySettings } from "#gateway/settings.ts"
 import { namesOf, readEvery, settingsFault } from "#settings/every-setting.ts"
-import { Source } from "#settings/source.ts"
+import { developmentFlag, Source } from "#settings/source.ts"
 import { strangersOf } from "#settings/strangers.ts"
 import { Secrets } from "./secrets/secrets.ts"
 
@@ -35,6 +35,10 @@ export const checkSettings = Effect.gen(function* () {
   const strangers = strangersOf(source, [...namesOf(settings), ...namesOf(gatewaySettings)])
   for (const warning of strangers.warnings) yield* Effect.logWarning(warning)
   const secrets = yield* secretsFaults(own.values)
-  const faults = [...source.faults, ...own.faults, ...gateway.faults, ...strangers.faults, ...secrets]
+  const args = process.argv.slice(2).filter((arg) => arg !== developmentFlag)
+  const unknown = args.map(
+    (arg) => `${JSON.stringify(arg)}: The only argument is ${developmentFlag}; settings come from BELLCAST_<NAME> or a file`
+  )
+  const faults = [...unknown, ...source.faults, ...own.faults, ...gateway.faults, ...strangers.faults, ...secrets]
   if (faults.length > 0) return yield* settingsFault(faults)
 })

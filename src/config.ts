@@ -1,7 +1,10 @@
 // Every setting: its name, unit, default and reason. Read once, at start, from BELLCAST_<NAME> or the file; those of HTTP are in gateway/settings.ts.
 import { Config, Context, Layer, Schema } from "effect"
 import { ttlSecondsMax } from "#domain/broadcast.ts"
+import { pushHostFault } from "#domain/endpoint.ts"
+import { nobodyFault } from "#domain/publisher.ts"
 import { everySetting, type Values } from "#settings/every-setting.ts"
+import { natsUrlFault } from "#settings/nats-url.ts"
 import { within } from "#settings/within.ts"
 import { log } from "#streams/log.ts"
 import { work } from "#streams/work.ts"
@@ -10,11 +13,17 @@ export const roles = ["gateway", "projection", "fanout", "delivery", "tally"] as
 export type Role = (typeof roles)[number]
 
 const withDefault = Config.withDefault
-const list = (name: string) =>
-  Config.String(name).pipe(
-    withDefault(""),
-    Config.map((text) => text.split(/[\s,]+/).filter((word) => word !== ""))
-  )
+const checked = (name: string, fault: (text: string) => string | undefined) =>
+  Config.schema(Schema.String.pipe(Schema.check(Schema.makeFilter(fault))), name)
+const words = (text: string) => text.split(/[\s,]+/).filter((word) => word !== "")
+/** Words, each without a fault; which one has it is told. */
+const list = (name: string, fault: (word: string) => string | undefined) => {
+  const faultOf = (text: string) => {
+    const wrong = words(text).find((word) => fault(word) !== undefined)
+    return wrong === undefined ? undefined : `${JSON.stringify(wrong.slice(0, 80))}: ${fault(wrong)}`
+  }
+  return checked(name, faultOf).pipe(withDefault(""), Config.map(words))
+}
 
 /** A host, with or without a port, that can stand in a URL and in a header. */
 export const plainHost = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d+)?$/u
@@ -35,7 +44,7 @@ export const settings = {
   logLevel,
 
   /** An existing server or cluster (comma-separated). Unset: an embedded server is started. */
-  natsUrl: Config.option(Config.String("BELLCAST_NATS_URL")),
+  natsUrl: Config.option(checked("BELLCAST_NATS_URL", natsUrlFault)),
   /** A NATS credentials file (JWT and nkey). */
   natsCreds: Config.option(Config.String("BELLCAST_NATS_CREDS")),
   /** Copies of every stream. 3 in production: what 202 promised then survives the loss of a server. */
@@ -49,7 +58,12 @@ export const settings = {
   port: within("BELLCAST_PORT", 1, 65_535).pipe(withDefault(9999)),
   /** Scheme and host (with port) that generated URLs carry, when a proxy stands in front. */
   httpScheme: Config.option(Config.Literals(["http", "https"], "BELLCAST_HTTP_SCHEME")),
-  httpHost: Config.option(Config.schema(Schema.String.pipe(Schema.check(Schema.isPattern(plainHost))), "BELLCAST_HTTP_HOST")),
+  httpHost: Config.option(
+    Config.schema(
+      Schema.String.pipe(Schema.check(Schema.isPattern(plainHost, { message: "Expected a host, with or without a port" }))),
+      "BELLCAST_HTTP_HOST"
+    )
+  ),
   /** Seconds in Retry-After. */
   retryAfterSeconds: within("BELLCAST_RETRY_AFTER_SECONDS", 1, 86_400).pipe(withDefault(3)),
   /** A body larger than this is answered 413. It must fit into a LOG message (32 KiB) with its envelope. */
@@ -62,7 +76,7 @@ export const settings = {
   /** Keys the pseudonyms of users in subjects and the ids of basic auth. Changing it makes every user a stranger. */
   useridHmacSecret: Config.option(Config.Redacted("BELLCAST_USERID_HMAC_SECRET")),
   /** Principals that may publish on every channel: `policy:id`, system.Authenticated, system.Everyone. Nobody by default. */
-  channelWritePrincipals: list("BELLCAST_CHANNEL_WRITE_PRINCIPALS"),
+  channelWritePrincipals: list("BELLCAST_CHANNEL_WRITE_PRINCIPALS", nobodyFault),
 
   vapidPublicKey: Config.option(Config.String("BELLCAST_VAPID_PUBLIC_KEY")),
   vapidPrivateKey: Config.option(Config.Redacted("BELLCAST_VAPID_PRIVATE_KEY")),
@@ -100,7 +114,7 @@ export const settings = {
   /** DEVELOPMENT ONLY: lets subscriptions point at this machine over plain http. Anyone who may subscribe could then reach local services. */
   allowLoopbackEndpoints: Config.Boolean("BELLCAST_ALLOW_LOOPBACK_ENDPOINTS").pipe(withDefault(false)),
   /** Hosts of push services beside the known ones; `*.example.org` takes every subdomain. */
-  pushHosts: list("BELLCAST_PUSH_HOSTS")
+  pushHosts: list("BELLCAST_PUSH_HOSTS", pushHostFault)
 }
 
 export type SettingsShape = Values<typeof settings>

@@ -9,6 +9,7 @@ import { embeddedServer } from "#embedded/server.ts"
 import type { AppendConflict, LogUnavailable } from "#log/errors.ts"
 import { logLayer } from "#log/layer.ts"
 import { hostsOf } from "#log/nats.ts"
+import { natsUrlFault } from "#settings/nats-url.ts"
 import { note } from "./note.ts"
 
 export const natsFlags = {
@@ -49,7 +50,11 @@ const toStderr = Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)])
 
 /** Where NATS is. `startIt`: when that is the embedded server and it does not run, it runs until the scope ends. */
 const urlOf = Effect.fnUntraced(function* (given: Option.Option<string>, startIt: boolean) {
-  if (Option.isSome(given)) return given.value
+  if (Option.isSome(given)) {
+    const fault = natsUrlFault(given.value)
+    if (fault !== undefined) return yield* new VerbFailed({ message: `--nats or BELLCAST_NATS_URL: ${fault}` })
+    return given.value
+  }
   const dataDir = yield* Effect.orDie(settings.dataDir)
   const folder = folderAt(join(dataDir, "nats"))
   if (startIt && existsSync(folder.store) && (yield* Effect.promise(() => released(folder, 0)))) {

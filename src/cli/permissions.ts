@@ -1,7 +1,7 @@
 // `bellcast permissions list|grant|revoke`: who may publish on a channel, beside those whom the settings name for all channels.
 import { Clock, Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { foldPublishers, noPublishers, type PublisherCommand, type Publishers, principalFault } from "#domain/publisher.ts"
+import { foldPublishers, nobodyFault, noPublishers, type PublisherCommand, type Publishers } from "#domain/publisher.ts"
 import { Log } from "#log/log.ts"
 import { streamState } from "#log/operate.ts"
 import { Watermark } from "#log/watermark.ts"
@@ -13,12 +13,6 @@ import { table } from "./table.ts"
 
 /** How long a projector may take to obey. */
 const appliedMillis = 5_000
-
-/** Why nobody can be this principal. */
-const faultOf = (principal: string): string | undefined =>
-  /^basicauth:(?![0-9a-f]{64}$)/.test(principal)
-    ? "an id of basicauth has 64 digits, 0-9 and a-f, as GET /v1/ shows it to its user"
-    : principalFault(principal)
 
 const isCommand = (message: { readonly type: string }): message is PublisherCommand => message.type.startsWith("publisher.")
 
@@ -43,7 +37,7 @@ const publishersOf = Effect.fnUntraced(function* (filter: string) {
 export const setPublisher = Effect.fnUntraced(function* (channel: string, principal: string, on: boolean) {
   const token = channelToken(channel)
   if (!isChannelToken(token)) return yield* new VerbFailed({ message: `a channel has 1 to ${channelBytesMax} bytes and no slash` })
-  const fault = on ? faultOf(principal) : undefined
+  const fault = on ? nobodyFault(principal) : undefined
   if (fault !== undefined) return yield* new VerbFailed({ message: fault })
   const subject = subjects.publisher(token)
   const publishers = (yield* publishersOf(subject)).get(token) ?? noPublishers

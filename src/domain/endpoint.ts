@@ -32,6 +32,10 @@ const isAddress = (hostname: string): boolean => hostname.startsWith("[") || /^\
 const isPublicName = (hostname: string): boolean =>
   hostname.includes(".") && !localSuffixes.some((suffix) => hostname === suffix || hostname.endsWith(`.${suffix}`))
 
+/** Why a text is no pattern of hosts. */
+export const pushHostFault = (pattern: string): string | undefined =>
+  /^(\*|(\*\.)?[^\s/:@*?#]+)$/u.test(pattern) ? undefined : "Expected a host, *.host or *, without a scheme, port or path"
+
 const normalHost = (host: string): string => {
   try {
     return new URL(`https://${host}`).hostname

@@ -24,11 +24,17 @@ const publishersMax = 200
 const principalBytesMax = 300
 
 /** Why a text is no principal: `<policy>:<id>`, system.Authenticated or system.Everyone. */
-export const principalFault = (principal: string): string | undefined => {
+const principalFault = (principal: string): string | undefined => {
   if (Buffer.byteLength(principal) > principalBytesMax) return `a principal has at most ${principalBytesMax} bytes`
   if (/^system\.(Authenticated|Everyone)$|^(?!system:)[a-z0-9_-]+:[^\s,"\\]+$/.test(principal)) return undefined
   return "a principal is basicauth:<id> as GET /v1/ shows it to its user, or system.Authenticated"
 }
+
+/** Why nobody can be this principal. */
+export const nobodyFault = (principal: string): string | undefined =>
+  /^basicauth:(?![0-9a-f]{64}$)/.test(principal)
+    ? "an id of basicauth has 64 digits, 0-9 and a-f, as GET /v1/ shows it to its user"
+    : principalFault(principal)
 
 /** A command that is not obeyed changes nothing but the sequence. */
 export const passOverInPublishers = (publishers: Publishers, seq: number): Publishers =>

@@ -21,9 +21,10 @@ export const gatewaySettings = {
   /** Unset: the API's own description. */
   projectDocs: optional("BELLCAST_PROJECT_DOCS"),
   /** MAJOR.MINOR; the major part is the version prefix of every path. */
-  httpApiVersion: Config.schema(Schema.String.pipe(Schema.check(Schema.isPattern(/^\d+\.\d+$/u))), "BELLCAST_HTTP_API_VERSION").pipe(
-    withDefault("1.0")
-  ),
+  httpApiVersion: Config.schema(
+    Schema.String.pipe(Schema.check(Schema.isPattern(/^\d+\.\d+$/u, { message: "Expected a version such as 1.0" }))),
+    "BELLCAST_HTTP_API_VERSION"
+  ).pipe(withDefault("1.0")),
   /** Where __version__ looks first; then beside the code. */
   versionJsonPath: Config.String("BELLCAST_VERSION_JSON_PATH").pipe(withDefault("version.json")),
   /** `info` of a 500. Unset: the project's documentation. */

@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises"
 import { type JetStreamClient, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { connect, credsAuthenticator, type NatsConnection, type Status } from "@nats-io/transport-node"
 import { Context, Effect, Layer, Stream } from "effect"
+import { natsUrls } from "#settings/nats-url.ts"
 import { makeSeldom } from "#telemetry/seldom.ts"
 import { LogUnavailable } from "./errors.ts"
 import { makeRequests, type Requests } from "./request.ts"
@@ -19,12 +20,11 @@ export interface NatsOptions {
   readonly name: string
 }
 
-const each = (url: string) => url.split(",").map((one) => (one.includes("://") ? one.trim() : `nats://${one.trim()}`))
-const parse = (url: string) => each(url).map((one) => new URL(one))
+const parse = (url: string) => natsUrls(url).map((one) => new URL(one))
 
 /** Where the servers are, without the passwords that a URL may hold: fit for a log. */
 export const hostsOf = (url: string): string =>
-  each(url)
+  natsUrls(url)
     .map((one) => URL.parse(one)?.host ?? "(no URL)")
     .join(",")
 
@@ -52,6 +52,11 @@ const told = (nc: NatsConnection) => {
   return Stream.fromAsyncIterable(nc.status(), String).pipe(Stream.runForEach(one), Effect.ignore)
 }
 
+const read = (credsFile: string) =>
+  readFile(credsFile).catch(({ code }: NodeJS.ErrnoException) => {
+    throw new Error(`the credentials file ${credsFile} cannot be read: ${code}`)
+  })
+
 export class Nats extends Context.Service<
   Nats,
   Requests & { readonly nc: NatsConnection; readonly js: JetStreamClient; readonly jsm: JetStreamManager }
@@ -66,7 +71,7 @@ export class Nats extends Context.Service<
             try: async () =>
               connect({
                 ...servers(options.url),
-                ...(options.credsFile === undefined ? {} : { authenticator: credsAuthenticator(await readFile(options.credsFile)) }),
+                ...(options.credsFile === undefined ? {} : { authenticator: credsAuthenticator(await read(options.credsFile)) }),
                 name: options.name,
                 maxReconnectAttempts: -1,
                 // Else the second refusal of our login closes the connection for good, though it may be put right a minute later.

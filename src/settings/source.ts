@@ -6,7 +6,8 @@ import { ConfigProvider, Context, Effect, Layer } from "effect"
 /** Read when it is there and BELLCAST_CONFIG names no other. */
 const fileDefault = "bellcast.ini"
 
-const developmentFlag = "--development"
+/** The only argument of the service. */
+export const developmentFlag = "--development"
 const development = { BELLCAST_CHANNEL_WRITE_PRINCIPALS: "system.Authenticated", BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "true" }
 
 export interface Found {

@@ -19,9 +19,9 @@ const folderWith = async (files: Readonly<Record<string, string>>): Promise<stri
 }
 
 /** All that a start which fails prints. */
-const failing = async (env: Readonly<Record<string, string>>, file = ""): Promise<string> => {
+const failing = async (env: Readonly<Record<string, string>>, file = "", args: ReadonlyArray<string> = []): Promise<string> => {
   const cwd = await folderWith({ "bellcast.ini": file })
-  const error = await startService({ env, cwd }).then(
+  const error = await startService({ env, cwd, args }).then(
     async (service) => {
       await service.kill()
       throw new Error(`it started: ${service.output()}`)
@@ -69,7 +69,9 @@ describe("a start with wrong settings", () => {
     expect(output).not.toMatch(/"stack"/)
   })
 
-  it("says in words that no NATS is there", async () => {
+  it("says in words that no NATS is there, or no credentials file", async () => {
+    const creds = { ...secretEnvironment, BELLCAST_NATS_URL: "nats://127.0.0.1:1", BELLCAST_NATS_CREDS: "/none.creds" }
+    expect(messageOf(await failing(creds))).toMatch(/the credentials file \/none\.creds cannot be read: ENOENT/)
     const output = await failing({ ...secretEnvironment, BELLCAST_NATS_URL: `nats://user:hush@127.0.0.1:${await freePort()}` })
     expect(messageOf(output)).toBe("cannot start. NATS cannot be used (connect): connection refused (BELLCAST_NATS_URL)")
     expect(output).not.toMatch(/hush|"stack"/)
@@ -84,6 +86,28 @@ describe("a start with wrong settings", () => {
     }
     const message = messageOf(await failing(out))
     for (const name of Object.keys(out)) expect(message).toMatch(new RegExp(`^${name}: Expected `, "m"))
+  })
+
+  it("names what would never match, and of a password that tears its URL apart shows no piece", async () => {
+    const output = await failing({
+      BELLCAST_NATS_URL: "nats://bell:p@hush/w%rd@127.0.0.1:4222",
+      BELLCAST_PUSH_HOSTS: "push.example.org https://push.example.org/",
+      BELLCAST_CHANNEL_WRITE_PRINCIPALS: "system.Authenticated,alice",
+      BELLCAST_HTTP_API_VERSION: "v1"
+    })
+    expect(output).not.toMatch(/hush|w%rd/)
+    const [, ...lines] = messageOf(output).split("\n")
+    expect(lines).toEqual([
+      expect.stringMatching(/^BELLCAST_NATS_URL: Expected host:port or user:password@host:port, /),
+      expect.stringMatching(/^BELLCAST_CHANNEL_WRITE_PRINCIPALS: "alice": a principal is basicauth:<id> /),
+      expect.stringMatching(/^BELLCAST_PUSH_HOSTS: "https:\/\/push\.example\.org.*": Expected a host, /),
+      "BELLCAST_HTTP_API_VERSION: Expected a version such as 1.0"
+    ])
+  })
+
+  it("takes no argument for something that it is not", async () => {
+    const [, line] = messageOf(await failing({}, "", ["--development", "--help"])).split("\n")
+    expect(line).toMatch(/^"--help": The only argument is --development; /)
   })
 
   it("names what is wrong with the secrets beside an existing NATS, too", async () => {
@@ -157,7 +181,7 @@ describe("a file of settings", () => {
 
   it("counts where `make run` would have what is handy on one's own machine", async () => {
     const cwd = await folderWith({
-      "bellcast.ini": "bellcast.channel_write_principals = basicauth:nobody\nbellcast.allow_loopback_endpoints =\n"
+      "bellcast.ini": `bellcast.channel_write_principals = basicauth:${"0".repeat(64)}\nbellcast.allow_loopback_endpoints =\n`
     })
     const empty = { BELLCAST_CHANNEL_WRITE_PRINCIPALS: "", BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "" }
     const env = { BELLCAST_NATS_URL: nats.url, ...secretEnvironment, ...empty }
@@ -167,11 +191,14 @@ describe("a file of settings", () => {
     expect((await call(service.url, "POST", "/channels/news", "stranger", { data: {} })).status).toBe(403)
     // An empty value is none, in the file as in the environment.
     expect((await call(service.url, "POST", "/subscriptions", "user", { data: loopback })).status).toBe(201)
+    expect(service.output()).not.toMatch(/"stopping"/)
+    expect(await service.stop()).toBe(0)
+    expect(service.output()).toMatch(/"msg":"stopping"/)
   })
 
   it("stops a verb when it cannot be read", async () => {
     await using cli = spawnCli(["dead"], { BELLCAST_NATS_URL: nats.url }, await folderWith({ "bellcast.ini": "nats = x" }))
-    await cli.printed(/bellcast\.ini, line 1: Expected bellcast\.<name> = <value>/)
+    await cli.printed(/bellcast.ini, line 1: Expected bellcast.<name> = <value>/)
     expect(await cli.exit()).toBe(1)
   })
 

@@ -1,6 +1,7 @@
 // What a log or a verb may print of a NATS URL.
 import { assert, it } from "vitest"
 import { hostsOf } from "#log/nats.ts"
+import { natsUrlFault } from "#settings/nats-url.ts"
 
 it.for([
   ["nats://u:p@a,nats://u:SECRET@b", "a,b"],
@@ -9,4 +10,25 @@ it.for([
   ["nats://u:SEC/RET@b", "(no URL)"]
 ] as const)("of %s is %s", ([url, shown]) => {
   assert.equal(hostsOf(url), shown)
+})
+
+it.for(["127.0.0.1:4222", "nats://a,tls://b:1", "u:p@a", "nats://TOKEN@a/", "u:p%40ss%2Fw%25rd@a:4222, b"])("%s may be set", (url) => {
+  assert.equal(natsUrlFault(url), undefined)
+})
+
+it.for([
+  "",
+  "a,",
+  "http://a",
+  "nats://u:p/w@a",
+  "nats://u:1/w@a",
+  "nats://u:1?w@a",
+  "nats://u:1#w@a",
+  "nats://u:100%@a",
+  "nats://u:p,w@a",
+  "not a url"
+])("%s may not, and is not quoted", (url) => {
+  const fault = natsUrlFault(url)
+  assert.match(fault ?? "", /^Expected host:port or user:password@host:port, /)
+  if (url.length > 2) assert.notInclude(fault, url)
 })
