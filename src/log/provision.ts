@@ -23,6 +23,9 @@ const nameInUse = 10058
 const streamNotFound = 10059
 const consumerExists = 10148
 
+/** Requests that wait for a message: each free hand of each worker has one, 64 in a process for retries alone. A server never changes it again. */
+const waitingMax = 16_384
+
 const streamConfig = (spec: StreamSpec, replicas: number) => ({
   name: spec.name,
   subjects: [...spec.subjects],
@@ -70,12 +73,10 @@ const ensureConsumer = async (jsm: JetStreamManager, stream: string, spec: Consu
     ack_policy: AckPolicy.Explicit,
     ack_wait: nanos(spec.ackWaitMillis),
     max_deliver: spec.maxDeliver,
-    max_ack_pending: spec.maxAckPending,
-    // Workers ask again when their request times out; more than this many waiting requests would be a mistake.
-    max_waiting: 512
+    max_ack_pending: spec.maxAckPending
   }
   try {
-    await jsm.consumers.add(stream, config)
+    await jsm.consumers.add(stream, { ...config, max_waiting: waitingMax })
   } catch (error) {
     if (!(error instanceof JetStreamApiError && error.code === consumerExists)) throw error
     await jsm.consumers.update(stream, spec.name, config)

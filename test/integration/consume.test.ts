@@ -1,6 +1,6 @@
 // Consumers: a process takes from the stream what it has hands for, and leaves the rest to others.
 import { jetstreamManager } from "@nats-io/jetstream"
-import { connect } from "@nats-io/transport-node"
+import { connect, nanos } from "@nats-io/transport-node"
 import { Deferred, Effect, Fiber } from "effect"
 import { assert, it } from "vitest"
 import { Consumers, done } from "#log/consume.ts"
@@ -51,6 +51,34 @@ it("has at most as many messages in hand as it has hands, and gives them up on s
     )
     yield* Fiber.interrupt(fiber)
     yield* Effect.promise(() => until(info, ({ num_ack_pending, num_pending }) => num_ack_pending === 0 && num_pending === 0))
+  })
+  try {
+    await Effect.runPromise(program.pipe(Effect.provide(logLayer({ url: nats.url, name: "test" }))))
+  } finally {
+    await nc.close()
+  }
+})
+
+it("has room for the free hands of as many workers as there are, and leaves a consumer that was made with less room as it is", {
+  timeout: 60_000
+}, async () => {
+  const hands = 600
+  await using nats = await startNats({ syncAlways: false })
+  const nc = await connect({ servers: nats.url })
+  const jsm = await jetstreamManager(nc, { checkAPI: false })
+  const info = () => jsm.consumers.info("BELLCAST_WORK", "retry")
+  const program = Effect.gen(function* () {
+    yield* provision(1)
+    const consumers = yield* Consumers
+    const fiber = yield* Effect.forkChild(consumers.each("work", "retry", hands, () => Effect.succeed(done)))
+    yield* Effect.promise(() => until(info, ({ num_waiting }) => num_waiting === hands))
+    yield* Fiber.interrupt(fiber)
+    const { config } = yield* Effect.promise(info)
+    yield* Effect.promise(() => jsm.consumers.delete("BELLCAST_WORK", "retry"))
+    yield* Effect.promise(() => jsm.consumers.add("BELLCAST_WORK", { ...config, max_waiting: 512, ack_wait: nanos(1_000) }))
+    yield* provision(1)
+    const { ack_wait, max_waiting } = (yield* Effect.promise(info)).config
+    assert.deepEqual({ ack_wait, max_waiting }, { ack_wait: config.ack_wait, max_waiting: 512 })
   })
   try {
     await Effect.runPromise(program.pipe(Effect.provide(logLayer({ url: nats.url, name: "test" }))))
