@@ -83,8 +83,16 @@ const ensureConsumer = async (jsm: JetStreamManager, stream: string, spec: Consu
   }
 }
 
-const ensureBucket = async (jsm: JetStreamManager, nats: Nats["Service"], bucket: BucketName, replicas: number, unbuilt = false) => {
-  await ensureStream(jsm, bucketConfig(buckets[bucket], replicas))
+const ensureBucket = async (
+  jsm: JetStreamManager,
+  nats: Nats["Service"],
+  bucket: BucketName,
+  replicas: number,
+  unbuilt: boolean,
+  bytesMax: number = buckets[bucket].maxBytes
+) => {
+  const { max_bytes: _, ...unsized } = bucketConfig(buckets[bucket], replicas)
+  await ensureStream(jsm, { ...unsized, max_bytes: bytesMax }, unsized)
   await nats.js
     .publish(bucketSubject(bucket, metaKey), JSON.stringify({ v: 1, ...(unbuilt ? { unbuilt } : {}) }), {
       expect: { lastSubjectSequence: 0 }
@@ -97,7 +105,7 @@ const ensureBucket = async (jsm: JetStreamManager, nats: Nats["Service"], bucket
 /**
  * Creates or updates every stream, consumer and bucket. Safe to run from several processes at once. `bytesMax` by stream; one that is not
  * named keeps the size it has, or starts with that of its declaration. `unbuilt`: buckets that are made now lack what the streams hold, and say
- * so until they are emptied for a rebuild.
+ * so until they are emptied for a rebuild. Buckets keep the size they have: an operator may have raised it.
  */
 export const provision = Effect.fnUntraced(function* (replicas: number, bytesMax: Readonly<Record<string, number>> = {}, unbuilt = false) {
   const nats = yield* Nats
@@ -123,10 +131,12 @@ export const recreateBucket = Effect.fnUntraced(function* (bucket: BucketName, r
   const nats = yield* Nats
   yield* Effect.tryPromise({
     try: async () => {
-      await nats.jsm.streams.delete(bucketStream(bucket)).catch((error: unknown) => {
+      const unlessMissing = (error: unknown) => {
         if (!(error instanceof JetStreamApiError && error.code === streamNotFound)) throw error
-      })
-      await ensureBucket(nats.jsm, nats, bucket, replicas)
+      }
+      const former = await nats.jsm.streams.info(bucketStream(bucket)).catch(unlessMissing)
+      await nats.jsm.streams.delete(bucketStream(bucket)).catch(unlessMissing)
+      await ensureBucket(nats.jsm, nats, bucket, replicas, false, former?.config.max_bytes)
     },
     catch: (cause) => new LogUnavailable({ operation: `recreate ${bucket}`, cause })
   })

@@ -1,12 +1,18 @@
 // A stream that fills up is told of in time, and its size is a setting that holds from the next start.
 import { jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
+import { Effect, Layer, Logger } from "effect"
 import { assert, it } from "vitest"
+import { fullnessLayer } from "#log/fullness.ts"
+import { logLayer } from "#log/layer.ts"
+import { recreateBucket } from "#log/provision.ts"
 import { call, join, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
 import { spawnCli } from "../support/spawn-cli.ts"
+
+const bucket = "KV_bellcast_subscriptions"
 
 const limited = (bytes: number) => ({ BELLCAST_LOG_BYTES_MAX: String(bytes), BELLCAST_WORK_BYTES_MAX: "1000000" })
 
@@ -48,5 +54,59 @@ it("tells that a stream fills up, and takes another limit at the next start", { 
     assert.include(body, `bellcast_stream_bytes_max{stream="BELLCAST_LOG"} ${bytesMax}`)
     assert.match(body, /^bellcast_stream_bytes\{stream="BELLCAST_LOG"\} [1-9]/mu)
     await service.stop()
+  }
+})
+
+it("tells that a bucket fills up; a size that an operator gave it holds, also after a start and a rebuild, and nothing is lost", {
+  timeout: 60_000
+}, async () => {
+  await using nats = await startNats({ syncAlways: false })
+  await using push = await startPushService()
+  const env = { BELLCAST_APPLIED_TIMEOUT_MILLIS: "500" }
+  const post = (url: string, user: string) => call(url, "POST", "/subscriptions", user, { data: push.subscribe().subscription })
+  await using first = await startService({ natsUrl: nats.url, env })
+  assert.equal((await post(first.url, "ann")).status, 201)
+  const nc = await connect({ servers: nats.url })
+  const jsm = await jetstreamManager(nc)
+  const resize = async (bytesMax: number) => jsm.streams.update(bucket, { max_bytes: bytesMax })
+  try {
+    const { state } = await jsm.streams.info(bucket)
+    await resize(state.bytes)
+    assert.equal((await post(first.url, "bob")).status, 503)
+    const lines: Array<unknown> = []
+    const logger = Logger.layer([Logger.make(({ message }) => void lines.push(message))])
+    const told = until(
+      async () => JSON.stringify(lines),
+      (text) => text.includes("% full")
+    )
+    const layer = fullnessLayer.pipe(Layer.provide(logLayer({ url: nats.url, name: "test" })), Layer.provide(logger))
+    await Effect.runPromise(
+      Effect.scoped(
+        Effect.andThen(
+          Layer.build(layer),
+          Effect.promise(() => told)
+        )
+      )
+    )
+    assert.deepEqual(lines, [
+      [
+        "a stream is more than 90 % full, and refuses when it is full",
+        { stream: bucket, bytes: state.bytes, bytesMax: state.bytes, command: `nats stream edit ${bucket} --max-bytes` }
+      ]
+    ])
+
+    await resize(3_000_000_000)
+    await until(
+      () => call(first.url, "GET", "/subscriptions", "bob"),
+      ({ body }) => body.data?.length === 1
+    )
+    await first.stop()
+    await using second = await startService({ natsUrl: nats.url, env })
+    assert.equal((await jsm.streams.info(bucket)).config.max_bytes, 3_000_000_000)
+    await second.stop()
+    await Effect.runPromise(recreateBucket("subscriptions", 1).pipe(Effect.provide(logLayer({ url: nats.url, name: "test" }))))
+    assert.equal((await jsm.streams.info(bucket)).config.max_bytes, 3_000_000_000)
+  } finally {
+    await nc.close()
   }
 })
