@@ -19,7 +19,7 @@ const limited = (bytes: number) => ({ BELLCAST_LOG_BYTES_MAX: String(bytes), BEL
 it("tells that a stream fills up, and takes another limit at the next start", { timeout: 60_000 }, async () => {
   await using nats = await startNats()
   await using push = await startPushService()
-  const first = await startService({ natsUrl: nats.url, env: limited(1_000_000) })
+  await using first = await startService({ natsUrl: nats.url, env: limited(1_000_000) })
   await join(
     [first.url],
     "news",
@@ -41,7 +41,7 @@ it("tells that a stream fills up, and takes another limit at the next start", { 
     [0.95, 50, "more than 90 % full"]
   ] as const) {
     const bytesMax = Math.floor(state.bytes / share)
-    const service = await startService({ natsUrl: nats.url, env: limited(bytesMax) })
+    await using service = await startService({ natsUrl: nats.url, env: limited(bytesMax) })
     const output = await until(
       async () => service.output(),
       (text) => text.includes("% full")
