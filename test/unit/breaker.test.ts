@@ -26,6 +26,17 @@ describe("the credentials breaker", () => {
     assert.deepEqual(breaker.refused("b", now + 5), { until: now + openMillis, opens: false })
   })
 
+  it("stays open no longer, and holds a proof no longer, when the clock is set back", () => {
+    const hour = 60 * 60_000
+    const breaker = opened()
+    assert.strictEqual(breaker.admit(now - hour), now - hour + openMillis)
+    assert.isUndefined(breaker.admit(now - hour + openMillis), "the probe")
+    assert.strictEqual(breaker.admit(now - 2 * hour), now - 2 * hour + openMillis)
+    breaker.accepted("z", now)
+    assert.isTrue(breaker.proven(now - hour))
+    assert.isFalse(breaker.proven(now - hour + 10 * 60_000))
+  })
+
   it("lets one probe through when half-open; the others wait for its answer", () => {
     const breaker = opened()
     const halfOpen = now + openMillis

@@ -25,6 +25,13 @@ describe("the window of a lane", () => {
     assert.deepEqual(throttle(makePacing(9, minute), start, 24 * 60 * minute), { window: 4, closedMillis: 15 * minute })
   })
 
+  it("stops no longer than the longest when the clock is set back", () => {
+    const pacing = makePacing(64, minute)
+    throttle(pacing, start, 120_000)
+    assert.strictEqual(pacing.closedUntil(start - 60 * minute), start - 45 * minute)
+    assert.isUndefined(pacing.closedUntil(start - 45 * minute))
+  })
+
   it("without a Retry-After only halves, until one push at a time is too many: then it stops for a while", () => {
     const pacing = makePacing(4, minute)
     assert.deepEqual(throttle(pacing, start), { window: 2, closedMillis: 0 })

@@ -35,7 +35,11 @@ export const makeBreaker = (openMillis: number): Breaker => {
   const lone = new Set<string>()
 
   const passes = (now: number) => gate.stateAt(now) !== "open"
-  const proven = (now: number) => now - acceptedAt < provenMillis
+  const proven = (now: number) => {
+    // With a clock set back an old proof would be good until the time comes again.
+    acceptedAt = Math.min(acceptedAt, now)
+    return now - acceptedAt < provenMillis
+  }
 
   const close = (now: number) => {
     acceptedAt = now
@@ -53,7 +57,7 @@ export const makeBreaker = (openMillis: number): Breaker => {
       return close(now)
     },
     refused: (subscription, now) => {
-      if (!passes(now)) return { until: gate.openUntil()!, opens: false }
+      if (!passes(now)) return { until: gate.openUntil(now)!, opens: false }
       if (lone.has(subscription)) return "lone"
       refusedInRow.add(subscription)
       // A refused probe needs no more proof.
@@ -68,7 +72,7 @@ export const makeBreaker = (openMillis: number): Breaker => {
       gate.open(openMillis, now)
       return { until: now + openMillis, opens: true }
     },
-    openMillis: (now) => Math.max(0, (gate.openUntil() ?? now) - now),
+    openMillis: (now) => Math.max(0, (gate.openUntil(now) ?? now) - now),
     told: (millis, now) => {
       if (millis === 0) return close(now)
       if (!passes(now)) return false

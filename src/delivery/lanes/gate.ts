@@ -15,24 +15,38 @@ export interface Gate {
   /** Lets everything through; true when it did not before. */
   readonly close: () => boolean
   /** When probes may pass; undefined: it is closed. */
-  readonly openUntil: () => number | undefined
+  readonly openUntil: (now: number) => number | undefined
 }
 
 export const makeGate = (): Gate => {
   let openUntil: number | undefined
+  let openMillis = 0
   let probeMillis = probeMillisMin
   let probedUntil = 0
+
+  /** A clock set back makes no wait longer than it was meant to be. */
+  const until = (now: number) => {
+    if (openUntil !== undefined) openUntil = Math.min(openUntil, now + openMillis)
+    probedUntil = Math.min(probedUntil, now + probeMillis)
+    return openUntil
+  }
+
   return {
-    stateAt: (now) => (openUntil === undefined ? "closed" : now < openUntil ? "open" : "half-open"),
+    stateAt: (now) => {
+      const end = until(now)
+      return end === undefined ? "closed" : now < end ? "open" : "half-open"
+    },
     admit: (now) => {
-      if (openUntil === undefined) return undefined
-      if (now < openUntil) return openUntil
+      const end = until(now)
+      if (end === undefined) return undefined
+      if (now < end) return end
       if (now < probedUntil) return probedUntil
       probedUntil = now + probeMillis
       return undefined
     },
     open: (millis, now) => {
       openUntil = now + millis
+      openMillis = millis
       probeMillis = Math.max(probeMillisMin, millis / 10)
       probedUntil = 0
     },
@@ -41,6 +55,6 @@ export const makeGate = (): Gate => {
       openUntil = undefined
       return closes
     },
-    openUntil: () => openUntil
+    openUntil: until
   }
 }

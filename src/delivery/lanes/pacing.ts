@@ -60,7 +60,11 @@ export const makePacing = (windowMax: number, closedMillis: number): Pacing => {
     get isSlowed() {
       return window < windowMax
     },
-    closedUntil: (now) => (now < until ? until : undefined),
+    closedUntil: (now) => {
+      // A clock set back makes no wait longer than the longest.
+      until = Math.min(until, now + closedMillisMax)
+      return now < until ? until : undefined
+    },
     accepted: (now) => {
       if (window === windowMax) return false
       taken += 1
