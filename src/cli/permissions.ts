@@ -34,7 +34,7 @@ const publishersOf = Effect.fnUntraced(function* (filter: string) {
 })
 
 /** Names or drops a publisher. Fails when another operator does so at the same time. Returns whether that changed anything. */
-export const setPublisher = Effect.fnUntraced(function* (channel: string, principal: string, on: boolean) {
+const setPublisher = Effect.fnUntraced(function* (channel: string, principal: string, on: boolean) {
   const token = channelToken(channel)
   if (!isChannelToken(token)) return yield* new VerbFailed({ message: `a channel has 1 to ${channelBytesMax} bytes and no slash` })
   const fault = on ? nobodyFault(principal) : undefined

@@ -10,7 +10,7 @@ export const knownPushHosts = [
   "*.notify.windows.com"
 ] as const
 
-export const endpointLengthMax = 2048
+const endpointLengthMax = 2048
 
 export interface EndpointPolicy {
   /** Allowed beside the known ones: `push.example.org`, `*.example.org` (every subdomain), `*` (any public host). */

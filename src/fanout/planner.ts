@@ -55,7 +55,7 @@ const read = (
   }
 }
 
-export const plan = Effect.gen(function* () {
+const plan = Effect.gen(function* () {
   const log = yield* Log
   const buckets = yield* Buckets
   const watermark = yield* Watermark

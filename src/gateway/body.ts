@@ -69,7 +69,7 @@ const faultsOf = (issue: SchemaIssue.Issue): ReadonlyArray<Fault> => {
 }
 
 /** A value as the schema has it; what does not fit goes into `faults`. */
-export const decoderOf = <S extends Schema.Top & { readonly DecodingServices: never }>(schema: S) => {
+const decoderOf = <S extends Schema.Top & { readonly DecodingServices: never }>(schema: S) => {
   const decode = Schema.decodeUnknownResult(schema as unknown as Schema.ConstraintCodec<S["Type"], unknown>, {
     errors: "all",
     onExcessProperty: "error"

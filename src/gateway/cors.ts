@@ -3,7 +3,7 @@ import type { Ask } from "./ask.ts"
 import type { Fault } from "./faults.ts"
 import { type Endpoint, operationOf } from "./operation.ts"
 
-export const baseExposed = ["Backoff", "Retry-After", "Alert", "Content-Length", "Content-Type"]
+const baseExposed = ["Backoff", "Retry-After", "Alert", "Content-Length", "Content-Type"]
 
 /** A shell pattern as a regular expression: `*`, `?` and nothing else is special. */
 const globOf = (pattern: string): RegExp =>

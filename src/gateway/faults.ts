@@ -66,7 +66,7 @@ export const faults = {
 } as const satisfies Record<string, Row>
 
 /** What is refused before it is a request at all. */
-export const wireFaults = {
+const wireFaults = {
   HPE_HEADER_OVERFLOW: {
     code: 431,
     errno: 107,

@@ -18,7 +18,7 @@ export interface RoutingRules {
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
 /** Bytes of a percent-encoded text. Escapes that are none stay as they are; characters beyond ASCII stand for raw bytes. */
-export const percentBytes = (text: string): Uint8Array => {
+const percentBytes = (text: string): Uint8Array => {
   const bytes: Array<number> = []
   for (let i = 0; i < text.length; i++) {
     const hex = text[i] === "%" ? text.slice(i + 1, i + 3) : ""

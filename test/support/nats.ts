@@ -1,6 +1,5 @@
 // A real nats-server with JetStream for one test: a container where a Docker engine answers, the local binary elsewhere.
 // BELLCAST_TEST_NATS=container|binary forces either.
-import { Effect } from "effect"
 import { startNatsBinary } from "./nats-binary.ts"
 import { startNatsContainer } from "./nats-container.ts"
 import { dockerAnswers } from "./nats-docker.ts"
@@ -50,6 +49,3 @@ export const startNats = async ({ syncAlways = true }: NatsOptions = {}): Promis
   const start = await choice
   return start(syncAlways ? "always" : "2m")
 }
-
-/** The same for as long as the scope lives. */
-export const scopedNats = (options: NatsOptions = {}) => Effect.acquireDisposable(Effect.promise(() => startNats(options)))

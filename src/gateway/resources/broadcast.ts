@@ -18,7 +18,7 @@ import { stamp } from "../preconditions.ts"
 
 const counts = ["accepted", "delivered", "waiting", "retrying", "expired", "dead", "gone", "shards", "shards_done"] as const
 
-export const BroadcastObject = Schema.Struct({
+const BroadcastObject = Schema.Struct({
   id: Schema.String,
   ...(Object.fromEntries(counts.map((count) => [count, Schema.Int])) as Record<(typeof counts)[number], typeof Schema.Int>),
   finished: Schema.Boolean,
