@@ -20,7 +20,8 @@ export const constantHeaders = {
   "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'"
 }
 
-const isTryLater = (status: number): boolean => status >= 500 || status === 409 || status === 429
+/** Whether the same request may be answered better after a while. */
+export const isTryLater = (status: number): boolean => status >= 500 || status === 409 || status === 429
 
 /** A date means its midnight, local time. */
 export const endOfService = (eos: string): number => new Date(/^\d{4}-\d{2}-\d{2}$/.test(eos) ? `${eos}T00:00:00` : eos).getTime()

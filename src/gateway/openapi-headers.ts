@@ -1,4 +1,5 @@
 // Response headers as the API description tells them. Of an operation's successful answers, those that scripts may read; of faults, when to come again.
+import { isTryLater } from "./decorate.ts"
 
 type Json = Readonly<Record<string, unknown>>
 
@@ -26,9 +27,7 @@ const pick = (names: ReadonlyArray<string>): Json =>
 const ofFault = (status: number): Json => {
   if (status === 401) return { "WWW-Authenticate": header("Schemes that are understood (RFC 9110 section 11.6.1).") }
   if (status === 412) return pick(ofState)
-  return status >= 500 || status === 409 || status === 429
-    ? { "Retry-After": header("Seconds until it is worth another try.", "integer") }
-    : {}
+  return isTryLater(status) ? { "Retry-After": header("Seconds until it is worth another try.", "integer") } : {}
 }
 
 /** `{ headers }` of an answer with this status, or nothing. */

@@ -18,7 +18,8 @@ export interface PageToken {
   readonly expires: number
 }
 
-const invalid = { location: "querystring", name: null, description: "_token has invalid content" } as const
+/** The text is no token of ours, or one that may not be used any more. */
+export const invalidToken = { location: "querystring", name: null, description: "_token has invalid content" } as const
 
 /** Undefined when the text is no token of ours. */
 export const decodeToken = (text: string): PageToken | undefined => {
@@ -30,8 +31,6 @@ export const decodeToken = (text: string): PageToken | undefined => {
   return sound ? (token as unknown as PageToken) : undefined
 }
 
-export const invalidToken = invalid
-
 export const issueToken = Effect.fnUntraced(function* (lastObject: JsonObject, offset: number) {
   const { paginationTokenValiditySeconds } = yield* GatewaySettings
   const expires = (yield* Clock.currentTimeMillis) + paginationTokenValiditySeconds * 1000
@@ -42,9 +41,9 @@ export const issueToken = Effect.fnUntraced(function* (lastObject: JsonObject, o
 /** Uses a token up. A token that was used before, anywhere, or that is too old, is refused. */
 export const spendToken = Effect.fnUntraced(function* ({ expires, nonce }: PageToken) {
   const { paginationTokenValiditySeconds } = yield* GatewaySettings
-  if ((yield* Clock.currentTimeMillis) > expires) return yield* refuseFaults([invalid])
+  if ((yield* Clock.currentTimeMillis) > expires) return yield* refuseFaults([invalidToken])
   const buckets = yield* Buckets
   yield* buckets
     .put("cache", `page.${nonce}`, { v: 1 }, 0, { ttlSeconds: paginationTokenValiditySeconds + 60 })
-    .pipe(Effect.catchTag("AppendConflict", () => refuseFaults([invalid])))
+    .pipe(Effect.catchTag("AppendConflict", () => refuseFaults([invalidToken])))
 })
