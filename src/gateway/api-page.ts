@@ -1,5 +1,5 @@
 // The API description as a page for people: no scripts, nothing loaded from elsewhere, readable in the dark and on a phone.
-import { createHash } from "node:crypto"
+import { hash } from "node:crypto"
 
 type Json = Readonly<Record<string, unknown>>
 
@@ -41,7 +41,7 @@ code,pre{font:.85rem/1.5 ui-monospace,monospace}pre{background:var(--box);paddin
 @media(max-width:40rem){nav i,.parameters td{display:block}.parameters td+td{border:0;padding-top:0}.parameters td:first-child{width:auto;padding-bottom:0}}`
 
 /** Only this style sheet may be used. */
-export const pagePolicy = `default-src 'none'; style-src 'sha256-${createHash("sha256").update(style).digest("base64")}'; frame-ancestors 'none'; base-uri 'none'`
+export const pagePolicy = `default-src 'none'; style-src 'sha256-${hash("sha256", style, "base64")}'; frame-ancestors 'none'; base-uri 'none'`
 
 const escapes: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" }
 const html = (value: unknown): string => String(value).replace(/[&<>"]/g, (char) => escapes[char]!)

@@ -1,5 +1,5 @@
 // The lanes of this process, one for each push service and VAPID key, and what it tells other workers about them and hears from them.
-import { createHash } from "node:crypto"
+import { hash } from "node:crypto"
 import { Clock, Context, Effect, Layer, Schedule } from "effect"
 import { Settings } from "#config"
 import { Announcements } from "#log/announcements.ts"
@@ -42,7 +42,7 @@ export class Lanes extends Context.Service<
       const nameOf = (publicKey: string): string => {
         const known = names.get(publicKey)
         if (known !== undefined) return known
-        const name = createHash("sha256").update(publicKey).digest("hex").slice(0, keyDigits)
+        const name = hash("sha256", publicKey, "hex").slice(0, keyDigits)
         names.set(publicKey, name)
         return name
       }

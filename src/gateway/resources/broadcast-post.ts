@@ -1,5 +1,5 @@
 // POST /channels/{id}: accepts a broadcast. 202 as soon as JetStream has stored it; everything after that is other stages' work.
-import { createHash, randomUUID } from "node:crypto"
+import { hash, randomUUID } from "node:crypto"
 import { Effect } from "effect"
 import { Settings } from "#config"
 import { BroadcastBody, fitsOnePush, payloadOf, readHeaders } from "#domain/broadcast.ts"
@@ -39,11 +39,7 @@ const read = Effect.fnUntraced(function* ({ ask }: Call, faults: Array<Fault>) {
 
 /** One key means one broadcast per caller and channel, for as long as LOG recognises repeated ids. */
 const messageIdOf = (key: string | undefined, caller: string, channel: string): string =>
-  key === undefined
-    ? randomUUID()
-    : createHash("sha256")
-        .update(JSON.stringify([caller, channel, key]))
-        .digest("base64url")
+  key === undefined ? randomUUID() : hash("sha256", JSON.stringify([caller, channel, key]), "base64url")
 
 const textOf = (payload: Uint8Array | undefined): string => (payload === undefined ? "" : Buffer.from(payload).toString("utf8"))
 
