@@ -1,6 +1,7 @@
 // Who a shard of a broadcast goes to: the subscriptions of the users registered in it, as they were when the broadcast was accepted.
 import { Effect } from "effect"
 import { Settings } from "#config"
+import type { Floor } from "#domain/floor.ts"
 import type { ShardJob } from "#domain/job.ts"
 import type { Registration } from "#domain/registration.ts"
 import type { SubscriptionList } from "#domain/subscription.ts"
@@ -17,7 +18,6 @@ import { makeUnreached } from "./unreached.ts"
 const listsAtOnce = 250
 const digits = [..."0123456789abcdef"]
 
-type Floor = ShardJob["floor"]
 const isBelow = (a: Floor, b: Floor) => a.subscriptions < b.subscriptions || a.registrations < b.registrations
 
 interface Place {

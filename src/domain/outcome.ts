@@ -1,5 +1,6 @@
 // What became of pushes: the fates a push can have, the messages that record them, and the counts they add up to. Pure.
 import { Schema } from "effect"
+import { Floor } from "./floor.ts"
 
 /**
  * Every state of an accepted push. `waiting` is not recorded: it is what remains. Final: delivered, gone, dead, expired.
@@ -41,8 +42,8 @@ export const Plan = Schema.Struct({
   broadcast: Schema.Int,
   depth: Schema.Int,
   shards: Schema.Int,
-  /** Revisions of the buckets at which everything appended before the broadcast is visible. */
-  floor: Schema.Struct({ subscriptions: Schema.Int, registrations: Schema.Int }),
+  /** Everything appended before the broadcast. */
+  floor: Floor,
   acceptedAt: Schema.Int,
   expiresAt: Schema.Int,
   at: Schema.Int
@@ -62,29 +63,20 @@ export const Outcome = Schema.Struct({
 export type Outcome = typeof Outcome.Type
 
 /** accepted = delivered + waiting + retrying + expired + dead + gone */
-export interface Counts {
-  readonly accepted: number
-  readonly delivered: number
-  readonly retrying: number
-  readonly gone: number
-  readonly dead: number
-  readonly expired: number
-}
-
-const countFields = {
+const Counts = Schema.Struct({
   accepted: Schema.Int,
   delivered: Schema.Int,
   retrying: Schema.Int,
   gone: Schema.Int,
   dead: Schema.Int,
   expired: Schema.Int
-}
+})
 
 /** The value of a key in the bucket `broadcasts`, and the body of the fact that a broadcast is finished. */
 export const Progress = Schema.Struct({
   v: Schema.Literal(1),
   broadcast: Schema.Int,
-  ...countFields,
+  ...Counts.fields,
   shards: Schema.Int,
   shardsDone: Schema.Int,
   acceptedAt: Schema.Int,
@@ -96,7 +88,7 @@ export const Progress = Schema.Struct({
 })
 export type Progress = typeof Progress.Type
 
-export const waiting = (counts: Counts): number =>
+export const waiting = (counts: typeof Counts.Type): number =>
   counts.accepted - counts.delivered - counts.retrying - counts.gone - counts.dead - counts.expired
 
 const finish = (progress: Progress): Progress => ({

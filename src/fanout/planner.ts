@@ -2,6 +2,7 @@
 import { Clock, Effect, Layer } from "effect"
 import { Settings } from "#config"
 import { fitsOnePush, payloadBytesMax, readHeaders, redrivesHeader, shardDepth } from "#domain/broadcast.ts"
+import type { Floor } from "#domain/floor.ts"
 import type { BroadcastRef, ShardJob } from "#domain/job.ts"
 import type { Plan } from "#domain/outcome.ts"
 import type { ChannelRegistrations } from "#domain/registration.ts"
@@ -70,7 +71,7 @@ const plan = Effect.gen(function* () {
   })
 
   /** The plan of a broadcast: made now, or the one that an earlier delivery of the message made. */
-  const planOf = Effect.fnUntraced(function* (ref: BroadcastRef, channel: ChannelToken, floor: Plan["floor"]) {
+  const planOf = Effect.fnUntraced(function* (ref: BroadcastRef, channel: ChannelToken, floor: Floor) {
     const entry = yield* buckets.get("channels", keys.channelRegistrations(channel))
     const registrations = (entry?.value as ChannelRegistrations | undefined)?.registrations ?? 0
     const depth = shardDepth(registrations)

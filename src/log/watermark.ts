@@ -1,12 +1,13 @@
 // How far the projection is. Writers wait for it before they answer (read-your-writes), the planner before it cuts a broadcast.
 import { Clock, Context, Deferred, Effect, Layer, Schema } from "effect"
+import { Floor } from "#domain/floor.ts"
 import { subjects } from "#streams/subjects.ts"
 import { Announcements } from "./announcements.ts"
 import { LogUnavailable } from "./errors.ts"
 import { Nats } from "./nats.ts"
 
 /** Everything in LOG up to `log` can be read from the buckets at these revisions. */
-const Applied = Schema.Struct({ log: Schema.Int, floor: Schema.Struct({ subscriptions: Schema.Int, registrations: Schema.Int }) })
+const Applied = Schema.Struct({ log: Schema.Int, floor: Floor })
 export type Applied = typeof Applied.Type
 
 const decodeApplied = Schema.decodeUnknownExit(Applied)
