@@ -2,10 +2,10 @@
 import { Effect, Layer, Option } from "effect"
 import { Settings, type SettingsShape, settings } from "#config"
 import { gatewaySettings } from "#gateway/settings.ts"
+import { Secrets } from "#secrets/secrets.ts"
 import { namesOf, readEvery, settingsFault } from "#settings/every-setting.ts"
 import { developmentFlag, Source } from "#settings/source.ts"
 import { strangersOf } from "#settings/strangers.ts"
-import { Secrets } from "./secrets/secrets.ts"
 
 const askedBySecrets = [
   "natsUrl",
