@@ -1,16 +1,13 @@
 // `bellcast redrive BROADCAST`: sends a finished broadcast again, as a new one, to those whose pushes ended as dead or expired.
 import { Console, Effect } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { redrivesHeader } from "#domain/broadcast.ts"
+import { givenHeaders, redrivesHeader } from "#domain/broadcast.ts"
 import { isUnreached } from "#domain/outcome.ts"
 import { Log } from "#log/log.ts"
 import { parseBroadcast, subjects } from "#streams/subjects.ts"
 import { audit } from "./audit.ts"
 import { broadcastArgument, commandOf } from "./broadcast.ts"
 import { natsFlags, onNats, VerbFailed } from "./nats.ts"
-
-/** RFC 8030's; the time to live counts anew. */
-const headerNames = ["TTL", "Urgency", "Topic"]
 
 /** Pushes to send again: of a broadcast that is finished, and whose outcomes are still kept. */
 const unreachedOf = Effect.fnUntraced(function* (broadcast: number) {
@@ -42,8 +39,8 @@ const append = Effect.fnUntraced(function* (broadcast: number) {
   )
   if (former > 0)
     return yield* new VerbFailed({ message: `broadcast ${broadcast} was sent again as ${former}: redrive that one for those who are left` })
-  const given = headerNames.flatMap((name) => (header(name) === undefined ? [] : [[name, header(name)!]]))
-  const headers = { ...Object.fromEntries(given), [redrivesHeader]: String(broadcast) }
+  // The time to live counts anew.
+  const headers = { ...givenHeaders(header), [redrivesHeader]: String(broadcast) }
   const { type: _, ...body } = message
   return (yield* log.append("log", { subject, type: "broadcast/1", body, headers, expect })).seq
 })

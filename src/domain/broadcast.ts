@@ -18,7 +18,15 @@ export const payloadBytesMax = 3_993
 export const BroadcastBody = Schema.Struct({ data: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)) })
 export type BroadcastBody = typeof BroadcastBody.Type
 
-/** Request headers of a broadcast, by their RFC 8030 names in lower case. */
+/** RFC 8030's headers, which a broadcast carries over HTTP and over NATS alike. */
+export const headerNames = ["TTL", "Urgency", "Topic"] as const
+type HeaderName = (typeof headerNames)[number]
+
+/** Those headers of a request or message that are there, as they stand. */
+export const givenHeaders = (get: (name: HeaderName) => string | undefined): Readonly<Record<string, string>> =>
+  Object.fromEntries(headerNames.flatMap((name) => (get(name) === undefined ? [] : [[name, get(name)!]])))
+
+/** What they say. */
 export interface BroadcastHeaders {
   readonly ttlSeconds: number
   readonly urgency: Urgency
@@ -30,7 +38,7 @@ export const redrivesHeader = "Bellcast-Redrives"
 
 /** A header that does not follow RFC 8030, and why. */
 export interface HeaderFault {
-  readonly name: "TTL" | "Urgency" | "Topic"
+  readonly name: HeaderName
   readonly description: string
 }
 
@@ -39,7 +47,7 @@ const isTopic = Schema.is(Topic)
 
 /** Reads TTL (seconds), Urgency and Topic; what is missing gets the default (normal urgency, no topic). */
 export const readHeaders = (
-  get: (name: "TTL" | "Urgency" | "Topic") => string | undefined,
+  get: (name: HeaderName) => string | undefined,
   ttlSecondsDefault: number
 ): { readonly headers: BroadcastHeaders; readonly faults: ReadonlyArray<HeaderFault> } => {
   const faults: Array<HeaderFault> = []

@@ -2,7 +2,7 @@
 import { hash, randomUUID } from "node:crypto"
 import { Effect } from "effect"
 import { Settings } from "#config"
-import { BroadcastBody, fitsOnePush, payloadOf, readHeaders } from "#domain/broadcast.ts"
+import { BroadcastBody, fitsOnePush, givenHeaders, headerNames, payloadOf, readHeaders } from "#domain/broadcast.ts"
 import { Log } from "#log/log.ts"
 import type { Stored } from "#log/stored.ts"
 import { subjects } from "#streams/subjects.ts"
@@ -21,7 +21,6 @@ interface Input {
   readonly key: string | undefined
 }
 
-const headerNames = ["TTL", "Urgency", "Topic"] as const
 const decodeBody = readBody(BroadcastBody)
 
 const read = Effect.fnUntraced(function* ({ ask }: Call, faults: Array<Fault>) {
@@ -33,8 +32,7 @@ const read = Effect.fnUntraced(function* ({ ask }: Call, faults: Array<Fault>) {
     faults.push({ location: "header", name: "Idempotency-Key", description: "Idempotency-Key must be 1 to 255 printable ASCII characters" })
   }
   const body = (yield* decodeBody(ask, faults)).value ?? {}
-  const headers = Object.fromEntries(headerNames.flatMap((name) => (given(name) === undefined ? [] : [[name, given(name)!]])))
-  return { body, headers, key }
+  return { body, headers: givenHeaders(given), key }
 })
 
 /** One key means one broadcast per caller and channel, for as long as LOG recognises repeated ids. */
