@@ -13,7 +13,7 @@ export class Condition<S> {
     for (const check of [...this.#checks]) check()
   }
 
-  /** Resolves as soon as the predicate holds; rejects after the timeout, with the predicate and what `describe` says. */
+  /** Resolves as soon as the predicate holds; rejects when it throws or after the timeout, with the predicate and what `describe` says. */
   waitFor(predicate: (state: S) => boolean, timeoutMillis: number, describe: () => string): Promise<void> {
     return new Promise((resolve, reject) => {
       const settle = (done: () => void) => {
@@ -21,7 +21,13 @@ export class Condition<S> {
         this.#checks.delete(check)
         done()
       }
-      const check = () => predicate(this.#state()) && settle(resolve)
+      const check = () => {
+        try {
+          if (predicate(this.#state())) settle(resolve)
+        } catch (error) {
+          settle(() => reject(error))
+        }
+      }
       const late = () => reject(new Error(`not in ${timeoutMillis} ms: ${predicate}, at ${describe()}`))
       const timer = setTimeout(() => settle(late), timeoutMillis)
       this.#checks.add(check)

@@ -5,6 +5,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { createSecureServer, type ServerHttp2Session } from "node:http2"
 import { createServer as createTlsServer } from "node:https"
 import type { AddressInfo } from "node:net"
+import { Condition } from "./condition.ts"
 import { readBody, refusalOf } from "./push-checks.ts"
 import { type Answer, delivers, refuse } from "./push-script.ts"
 import { testCertificate } from "./tls.ts"
@@ -83,7 +84,7 @@ const http2Server = (onRequest: Parameters<typeof createTlsServer>[1]) => {
 export const startPushService = async (options: PushServiceOptions = {}): Promise<PushService> => {
   const { tls = false, http2 = false, port = 0, host = "127.0.0.1", decrypt = true } = options
   const agents = new Map<string, UserAgent>()
-  const waiting = new Set<() => void>()
+  const condition = new Condition<PushService>(() => service)
   const faults: Array<Fault> = []
   const deliveredAt: Array<number> = []
   let counts = { requests: 0, total: 0, distinct: 0, duplicates: 0 }
@@ -127,7 +128,7 @@ export const startPushService = async (options: PushServiceOptions = {}): Promis
     counts.requests += 1
     const body = await readBody(request, decrypt)
     answerTo(agents.get(request.url ?? ""), request, body).play(request, response)
-    for (const check of waiting) check()
+    condition.changed()
   }
 
   // A sender that goes away in the middle of its body is its own business: it has not sent a push.
@@ -157,25 +158,7 @@ export const startPushService = async (options: PushServiceOptions = {}): Promis
       return agent
     },
     waitFor: (predicate, timeoutMillis = 10_000) =>
-      new Promise((resolve, reject) => {
-        const settle = (error?: unknown) => {
-          clearTimeout(timer)
-          waiting.delete(check)
-          return error === undefined ? resolve() : reject(error)
-        }
-        const check = () => {
-          try {
-            if (predicate(service)) settle()
-          } catch (error) {
-            settle(error)
-          }
-        }
-        const late = () =>
-          settle(new Error(`not in ${timeoutMillis} ms: ${predicate}, at ${JSON.stringify({ ...counts, faults: faults.slice(0, 5) })}`))
-        const timer = setTimeout(late, timeoutMillis)
-        waiting.add(check)
-        check()
-      }),
+      condition.waitFor(predicate, timeoutMillis, () => JSON.stringify({ ...counts, faults: faults.slice(0, 5) })),
     // Without a certificate there is no cipher to agree on.
     breakTls: (broken) => "setSecureContext" in server && server.setSecureContext(broken ? {} : testCertificate()),
     disconnect: () => server.closeAllConnections(),

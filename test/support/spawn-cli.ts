@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { fileURLToPath } from "node:url"
+import { Condition } from "./condition.ts"
 import { settingsFile } from "./service.ts"
 
 const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url))
@@ -11,11 +12,11 @@ export const spawnCli = (args: ReadonlyArray<string>, env: Readonly<Record<strin
   const environment = { ...process.env, ...settingsFile(cwd), ...env }
   const child = spawn(process.execPath, [main, ...args], { env: environment, cwd, stdio: ["ignore", "pipe", "pipe"] })
   const output = { stdout: "", stderr: "" }
-  const checks = new Set<() => void>()
+  const condition = new Condition(() => output)
   for (const stream of ["stdout", "stderr"] as const) {
     child[stream].setEncoding("utf8").on("data", (text: string) => {
       output[stream] += text
-      for (const check of checks) check()
+      condition.changed()
     })
   }
   const closed = once(child, "close")
@@ -23,20 +24,15 @@ export const spawnCli = (args: ReadonlyArray<string>, env: Readonly<Record<strin
   return {
     output,
     /** Resolves with the match as soon as stdout or stderr has one; rejects after the timeout with all that was printed. */
-    printed: (pattern: RegExp, timeoutMillis = 10_000) =>
-      new Promise<RegExpExecArray>((resolve, reject) => {
-        const late = () => reject(new Error(`no ${pattern} in ${timeoutMillis} ms: ${JSON.stringify(output)}`))
-        const timer = setTimeout(late, timeoutMillis)
-        const check = () => {
-          const match = pattern.exec(output.stdout) ?? pattern.exec(output.stderr)
-          if (!match) return
-          clearTimeout(timer)
-          checks.delete(check)
-          resolve(match)
-        }
-        checks.add(check)
-        check()
-      }),
+    printed: async (pattern: RegExp, timeoutMillis = 10_000): Promise<RegExpExecArray> => {
+      const match = () => pattern.exec(output.stdout) ?? pattern.exec(output.stderr)
+      await condition.waitFor(
+        () => match() !== null,
+        timeoutMillis,
+        () => `no ${pattern} in ${JSON.stringify(output)}`
+      )
+      return match()!
+    },
     /** Exit code, once it has ended and all its output is here; null when a signal ended it. */
     exit: async (): Promise<number | null> => (await closed)[0],
     interrupt: () => child.kill("SIGINT"),
