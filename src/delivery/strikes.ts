@@ -10,12 +10,12 @@ import { type Append, Log } from "#log/log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { makeStrikeMetrics } from "#telemetry/metrics.ts"
 import { type Guard, makeGuard } from "./lanes/guard.ts"
+import { makeKept } from "./lanes/kept.ts"
 import { originOf } from "./push/send.ts"
 import type { Recorded } from "./record.ts"
 
 /** Where a push service has answered, one that arrived somewhere shows for so long that it is not us. */
 const reachedMillis = 10 * 60_000
-/** Guards kept; with the default allow-list there are a handful of push services. */
 const originsMax = 1_000
 
 type StrikeMessage = "subscription.struck/1" | "subscription.suspended/1" | "subscription.cleared/1"
@@ -34,25 +34,11 @@ export class Strikes extends Context.Service<
       const { strikeIntervalMillis } = yield* Settings
       const metrics = yield* makeStrikeMetrics
       const worker = `${hostname()}:${process.pid}`
-      const guards = new Map<string, Guard>()
+      const guards = makeKept<Guard>(originsMax)
       const counted = new WeakSet<Recorded["result"]>()
       let reachedAt = Number.NEGATIVE_INFINITY
 
-      const guardOf = (origin: string): Guard => {
-        const known = guards.get(origin)
-        if (known !== undefined) {
-          // The least used is forgotten first, however many names somebody makes up.
-          if (guards.size > originsMax / 2) {
-            guards.delete(origin)
-            guards.set(origin, known)
-          }
-          return known
-        }
-        if (guards.size >= originsMax) guards.delete(guards.keys().next().value!)
-        const guard = makeGuard()
-        guards.set(origin, guard)
-        return guard
-      }
+      const guardOf = (origin: string): Guard => guards.of(origin, makeGuard)
 
       const count = ({ result, target }: Recorded): void => {
         if (result.fate === "retrying" || counted.has(result)) return

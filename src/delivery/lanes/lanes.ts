@@ -6,10 +6,10 @@ import { Announcements } from "#log/announcements.ts"
 import { freshId } from "#log/log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { makeLaneMetrics } from "#telemetry/metrics.ts"
+import { makeKept } from "./kept.ts"
 import { type Lane, makeLane, type Notice } from "./lane.ts"
 import { decodeNews } from "./news.ts"
 
-/** Lanes remembered; with the default allow-list there are a handful. */
 const lanesMax = 1_000
 /** How often what was counted is told, and what stands is repeated for those who came later or missed it. */
 const tellMillis = 2_000
@@ -36,7 +36,7 @@ export class Lanes extends Context.Service<
       const metrics = yield* makeLaneMetrics
       const worker = yield* freshId
       const context = yield* Effect.context<never>()
-      const lanes = new Map<string, Lane>()
+      const lanes = makeKept<Lane>(lanesMax)
       const names = new Map<string, string>()
 
       const nameOf = (publicKey: string): string => {
@@ -47,22 +47,7 @@ export class Lanes extends Context.Service<
         return name
       }
 
-      const laneOf = (origin: string, key: string): Lane => {
-        const name = `${key} ${origin}`
-        const known = lanes.get(name)
-        if (known !== undefined) {
-          // The least used is forgotten first, and nobody's 429s are forgotten because somebody made up a thousand names.
-          if (lanes.size > lanesMax / 2) {
-            lanes.delete(name)
-            lanes.set(name, known)
-          }
-          return known
-        }
-        if (lanes.size >= lanesMax) lanes.delete(lanes.keys().next().value!)
-        const lane = makeLane(origin, key, settings)
-        lanes.set(name, lane)
-        return lane
-      }
+      const laneOf = (origin: string, key: string): Lane => lanes.of(`${key} ${origin}`, () => makeLane(origin, key, settings))
 
       const say = (notices: ReadonlyArray<Notice>) => Effect.forEach(notices, ({ level, text }) => logs[level](text), { discard: true })
 
@@ -72,7 +57,7 @@ export class Lanes extends Context.Service<
       }
 
       const show = (now: number): void => {
-        metrics.show([...lanes.values()].map((lane) => ({ host: lane.host, state: lane.stateAt(now) })))
+        metrics.show([...lanes.all()].map((lane) => ({ host: lane.host, state: lane.stateAt(now) })))
       }
 
       const heard = Effect.fnUntraced(function* (body: unknown) {
@@ -88,7 +73,7 @@ export class Lanes extends Context.Service<
       yield* announcements.listen(subjects.lane, (body) => void Effect.runForkWith(context)(heard(body)))
 
       const tellAll = Effect.map(Clock.currentTimeMillis, (now) => {
-        for (const lane of lanes.values()) tell(lane, now)
+        for (const lane of lanes.all()) tell(lane, now)
         // Also for what only time has changed: a breaker turns half-open by itself.
         show(now)
       })
