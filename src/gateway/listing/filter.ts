@@ -2,7 +2,7 @@
 
 import { parseJson } from "#domain/json.ts"
 import type { Fault } from "../faults.ts"
-import { compareValues, equal, type JsonObject, valueAt } from "./value.ts"
+import { canonical, comparableOf, compare, type JsonObject, valueAt } from "./value.ts"
 
 const operators = ["min", "max", "not", "lt", "gt", "in", "exclude", "like", "has", "contains_any", "contains"] as const
 type Operator = (typeof operators)[number] | "equal"
@@ -71,34 +71,43 @@ const like = (text: unknown, pattern: string): boolean => {
   return subject.length - tail.length >= from && subject.endsWith(tail)
 }
 
-export const matches = (object: JsonObject, { field, operator, value }: Filter): boolean => {
-  const found = valueAt(object, field)
-  const among = () => (value as ReadonlyArray<unknown>).some((item) => equal(found, item))
-  const holds = (item: unknown) => (found as ReadonlyArray<unknown>).some((each) => equal(each, item))
+/** What a value of the field must be. */
+const test = ({ operator, value }: Filter): ((found: unknown) => boolean) => {
+  const list = (Array.isArray(value) ? value : [value]).map(canonical)
+  const [wanted, set, bound] = [canonical(value), new Set(list), comparableOf(value)]
   switch (operator) {
     case "equal":
-      return found !== undefined && equal(found, value)
+      return (found) => found !== undefined && canonical(found) === wanted
     case "not":
-      return found === undefined || !equal(found, value)
+      return (found) => found === undefined || canonical(found) !== wanted
     case "lt":
-      return compareValues(found, value) < 0
+      return (found) => compare(comparableOf(found), bound) < 0
     case "gt":
-      return compareValues(found, value) > 0
+      return (found) => compare(comparableOf(found), bound) > 0
     case "min":
-      return compareValues(found, value) >= 0
+      return (found) => compare(comparableOf(found), bound) >= 0
     case "max":
-      return compareValues(found, value) <= 0
+      return (found) => compare(comparableOf(found), bound) <= 0
     case "in":
-      return found !== undefined && among()
+      return (found) => found !== undefined && set.has(canonical(found))
     case "exclude":
-      return found === undefined || !among()
+      return (found) => found === undefined || !set.has(canonical(found))
     case "like":
-      return like(found, value as string)
+      return (found) => like(found, value as string)
     case "has":
-      return (found !== undefined) === value
+      return (found) => (found !== undefined) === value
     case "contains":
-      return Array.isArray(found) && (value as ReadonlyArray<unknown>).every(holds)
+      return (found) => {
+        const held = new Set(Array.isArray(found) ? found.map(canonical) : [])
+        return Array.isArray(found) && list.every((text) => held.has(text))
+      }
     case "contains_any":
-      return Array.isArray(found) && (value as ReadonlyArray<unknown>).some(holds)
+      return (found) => Array.isArray(found) && found.some((each) => set.has(canonical(each)))
   }
+}
+
+/** Whether an object passes. What is asked for is read once, whatever the number of objects. */
+export const matcherOf = (filter: Filter): ((object: JsonObject) => boolean) => {
+  const holds = test(filter)
+  return (object) => holds(valueAt(object, filter.field))
 }

@@ -2,9 +2,9 @@
 import type { Fault } from "../faults.ts"
 import { decodePercent } from "../routing.ts"
 import { readFields } from "./fields.ts"
-import { type Filter, jsonOrText, matches, readFilter, timestampOf } from "./filter.ts"
+import { type Filter, jsonOrText, matcherOf, readFilter, timestampOf } from "./filter.ts"
 import { decodeToken, invalidToken, type PageToken } from "./page-token.ts"
-import { compareObjects, readSort, type SortKey } from "./sort.ts"
+import { comparePlaces, placeIn, readSort, type SortKey } from "./sort.ts"
 import type { JsonObject } from "./value.ts"
 
 const dayMillis = 24 * 60 * 60_000
@@ -102,12 +102,20 @@ export interface Page {
 }
 
 /** Everything that matches, in order. */
-export const select = (objects: ReadonlyArray<JsonObject>, { filters, sort }: Listing): ReadonlyArray<JsonObject> =>
-  objects.filter((object) => filters.every((filter) => matches(object, filter))).sort(compareObjects(sort))
+export const select = (objects: ReadonlyArray<JsonObject>, { filters, sort }: Listing): ReadonlyArray<JsonObject> => {
+  const matchers = filters.map(matcherOf)
+  const inOrder = comparePlaces(sort)
+  return objects
+    .filter((object) => matchers.every((matches) => matches(object)))
+    .map((object) => ({ object, place: placeIn(object, sort) }))
+    .sort((a, b) => inOrder(a.place, b.place))
+    .map(({ object }) => object)
+}
 
 /** The part that a page shows: strictly behind the last object of the page before. */
 export const pageOf = (selected: ReadonlyArray<JsonObject>, { sort, token }: Listing, limit: number): Page => {
-  const compare = compareObjects(sort)
-  const rest = token === undefined ? selected : selected.filter((object) => compare(object, token.last_object) > 0)
+  const inOrder = comparePlaces(sort)
+  const last = token === undefined ? undefined : placeIn(token.last_object, sort)
+  const rest = last === undefined ? selected : selected.filter((object) => inOrder(placeIn(object, sort), last) > 0)
   return { shown: rest.slice(0, limit), more: rest.length > limit }
 }

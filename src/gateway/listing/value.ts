@@ -4,10 +4,17 @@ export type JsonObject = Readonly<Record<string, unknown>>
 
 export const isObject = (value: unknown): value is JsonObject => typeof value === "object" && value !== null && !Array.isArray(value)
 
+/**
+ * Keys may hold dots, so each dot is a place where a key may end: a name of 15,000 characters had a list of 50 objects looked through for 8 s.
+ * Nobody's names are as long as this.
+ */
+const pathCharsMax = 128
+
 /** The field as it is named, or reached through its dots; undefined when it is missing. */
 export const valueAt = (object: unknown, field: string): unknown => {
   if (!isObject(object)) return undefined
   if (Object.hasOwn(object, field)) return object[field]
+  if (field.length > pathCharsMax) return undefined
   for (let dot = field.indexOf("."); dot !== -1; dot = field.indexOf(".", dot + 1)) {
     const head = field.slice(0, dot)
     if (!Object.hasOwn(object, head)) continue
@@ -26,7 +33,7 @@ const rankOf = (value: unknown): number => {
 }
 
 /** One text for equal values, whatever the order of their keys. */
-const canonical = (value: unknown): string => {
+export const canonical = (value: unknown): string => {
   if (Array.isArray(value)) return `[${value.map(canonical).join()}]`
   if (!isObject(value)) return JSON.stringify(value)
   return `{${Object.keys(value)
@@ -35,12 +42,17 @@ const canonical = (value: unknown): string => {
     .join()}}`
 }
 
-export const compareValues = (a: unknown, b: unknown): number => {
-  const rank = rankOf(a)
-  if (rank !== rankOf(b)) return rank - rankOf(b)
-  if (rank === 0 || rank === 6) return 0
-  const [left, right] = rank < 4 ? [a as string, b as string] : [canonical(a), canonical(b)]
-  return left < right ? -1 : left > right ? 1 : 0
+/** What a value is compared by. To be made once for each value, not for each comparison: of a large object it is a long text. */
+export interface Comparable {
+  readonly rank: number
+  readonly by: string | number | boolean
 }
 
-export const equal = (a: unknown, b: unknown): boolean => compareValues(a, b) === 0
+export const comparableOf = (value: unknown): Comparable => {
+  const rank = rankOf(value)
+  if (rank === 0 || rank === 6) return { rank, by: 0 }
+  return { rank, by: rank < 4 ? (value as string | number | boolean) : canonical(value) }
+}
+
+export const compare = (a: Comparable, b: Comparable): number =>
+  a.rank === b.rank ? (a.by < b.by ? -1 : a.by > b.by ? 1 : 0) : a.rank - b.rank
