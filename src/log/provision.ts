@@ -11,7 +11,7 @@ import { nanos } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { type BucketName, buckets, metaKey } from "#streams/buckets.ts"
 import { topology } from "#streams/index.ts"
-import type { BucketSpec, ConsumerSpec, StreamSpec } from "#streams/spec.ts"
+import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { LogUnavailable } from "./errors.ts"
 import { Nats } from "./nats.ts"
 
@@ -26,11 +26,11 @@ const consumerExists = 10148
 /** Requests that wait for a message: each free hand of each worker has one, 64 in a process for retries alone. A server never changes it again. */
 const waitingMax = 16_384
 
-const streamConfig = (spec: StreamSpec, replicas: number) => ({
+const streamConfig = (spec: StreamSpec, replicas: number, bytesMax: number) => ({
   name: spec.name,
   subjects: [...spec.subjects],
   max_age: nanos(spec.maxAgeMillis),
-  max_bytes: spec.maxBytes,
+  max_bytes: bytesMax,
   max_msg_size: spec.maxMessageBytes,
   duplicate_window: nanos(spec.duplicateWindowMillis),
   deny_purge: spec.denyPurge,
@@ -39,13 +39,13 @@ const streamConfig = (spec: StreamSpec, replicas: number) => ({
   num_replicas: replicas
 })
 
-const bucketConfig = (spec: BucketSpec, replicas: number) => ({
-  name: `KV_${spec.name}`,
-  subjects: [`$KV.${spec.name}.>`],
+const bucketConfig = (bucket: BucketName, replicas: number, bytesMax: number) => ({
+  name: bucketStream(bucket),
+  subjects: [bucketSubject(bucket, ">")],
   max_msgs_per_subject: 1,
-  max_age: nanos(spec.ttlMillis),
-  max_bytes: spec.maxBytes,
-  max_msg_size: spec.maxValueBytes,
+  max_age: nanos(buckets[bucket].ttlMillis),
+  max_bytes: bytesMax,
+  max_msg_size: buckets[bucket].maxValueBytes,
   discard: DiscardPolicy.New,
   allow_rollup_hdrs: true,
   allow_direct: true,
@@ -53,16 +53,14 @@ const bucketConfig = (spec: BucketSpec, replicas: number) => ({
   num_replicas: replicas
 })
 
-const ensureStream = async (
-  jsm: JetStreamManager,
-  config: Partial<StreamConfig> & { name: string },
-  changes: Partial<StreamConfig> = config
-) => {
+/** `keepsSize`: one that is there keeps its bytes, and only a new one gets those of the configuration. */
+const ensureStream = async (jsm: JetStreamManager, config: Partial<StreamConfig> & { name: string }, keepsSize: boolean) => {
   try {
     await jsm.streams.add(config)
   } catch (error) {
     if (!(error instanceof JetStreamApiError && error.code === nameInUse)) throw error
-    await jsm.streams.update(config.name, changes)
+    const { max_bytes: _, ...unsized } = config
+    await jsm.streams.update(config.name, keepsSize ? unsized : config)
   }
 }
 
@@ -84,16 +82,14 @@ const ensureConsumer = async (jsm: JetStreamManager, stream: string, spec: Consu
 }
 
 const ensureBucket = async (
-  jsm: JetStreamManager,
-  nats: Nats["Service"],
+  { js, jsm }: Nats["Service"],
   bucket: BucketName,
   replicas: number,
   unbuilt: boolean,
   bytesMax: number = buckets[bucket].maxBytes
 ) => {
-  const { max_bytes: _, ...unsized } = bucketConfig(buckets[bucket], replicas)
-  await ensureStream(jsm, { ...unsized, max_bytes: bytesMax }, unsized)
-  await nats.js
+  await ensureStream(jsm, bucketConfig(bucket, replicas, bytesMax), true)
+  await js
     .publish(bucketSubject(bucket, metaKey), JSON.stringify({ v: 1, ...(unbuilt ? { unbuilt } : {}) }), {
       expect: { lastSubjectSequence: 0 }
     })
@@ -112,15 +108,11 @@ export const provision = Effect.fnUntraced(function* (replicas: number, bytesMax
   yield* Effect.tryPromise({
     try: async () => {
       for (const stream of topology.streams) {
-        const config = streamConfig(stream, replicas)
-        const sized = { ...config, max_bytes: bytesMax[stream.name] ?? config.max_bytes }
-        const { max_bytes: _, ...unsized } = config
-        await ensureStream(nats.jsm, sized, bytesMax[stream.name] === undefined ? unsized : sized)
+        const named = bytesMax[stream.name]
+        await ensureStream(nats.jsm, streamConfig(stream, replicas, named ?? stream.maxBytes), named === undefined)
         await Promise.all(Object.values<ConsumerSpec>(stream.consumers).map((consumer) => ensureConsumer(nats.jsm, stream.name, consumer)))
       }
-      await Promise.all(
-        (Object.keys(buckets) as Array<BucketName>).map((bucket) => ensureBucket(nats.jsm, nats, bucket, replicas, unbuilt))
-      )
+      await Promise.all((Object.keys(buckets) as Array<BucketName>).map((bucket) => ensureBucket(nats, bucket, replicas, unbuilt)))
     },
     catch: (cause) => new LogUnavailable({ operation: "provision", cause })
   })
@@ -136,7 +128,7 @@ export const recreateBucket = Effect.fnUntraced(function* (bucket: BucketName, r
       }
       const former = await nats.jsm.streams.info(bucketStream(bucket)).catch(unlessMissing)
       await nats.jsm.streams.delete(bucketStream(bucket)).catch(unlessMissing)
-      await ensureBucket(nats.jsm, nats, bucket, replicas, false, former?.config.max_bytes)
+      await ensureBucket(nats, bucket, replicas, false, former?.config.max_bytes)
     },
     catch: (cause) => new LogUnavailable({ operation: `recreate ${bucket}`, cause })
   })
