@@ -83,10 +83,10 @@ export class Nats extends Context.Service<
           }),
           // Draining waits for the server; when that is gone, closing must not.
           (nc) =>
-            Effect.promise(() => nc.drain()).pipe(
-              Effect.timeoutOption("2 seconds"),
-              Effect.andThen(Effect.promise(() => nc.close())),
-              Effect.ignore
+            Effect.tryPromise(() => nc.drain()).pipe(
+              Effect.timeout("2 seconds"),
+              Effect.ignore,
+              Effect.andThen(Effect.promise(() => nc.close()))
             )
         )
         yield* Effect.forkScoped(told(nc))

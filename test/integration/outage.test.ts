@@ -114,3 +114,14 @@ it("does not send what has expired meanwhile", { timeout: 90_000 }, async () => 
   assert.deepInclude(await finished(gateway.url, "news", broadcast, 30_000), { accepted: 1, delivered: 0, expired: 1 })
   assert.lengthOf(agent.attempts, 0)
 })
+
+it("told to stop while NATS is away and nothing is in hand, ends soon and in order", { timeout: 60_000 }, async () => {
+  await using nats = await startNats({ syncAlways: false })
+  await using service = await startService({ natsUrl: nats.url })
+  await nats.kill()
+  await until(
+    async () => service.output(),
+    (output) => output.includes("the connection to NATS is lost")
+  )
+  assert.equal(await service.stop(), 0)
+})
