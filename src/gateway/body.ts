@@ -59,7 +59,9 @@ const faultsOf = (issue: SchemaIssue.Issue): ReadonlyArray<Fault> => {
     if (message !== "Unrecognised key") faults.push({ location: "body", name: names.join("."), description: message })
     else {
       const holder = names.slice(0, -1).join(".")
-      strangers.set(holder, [...(strangers.get(holder) ?? []), names.at(-1) ?? ""])
+      const known = strangers.get(holder) ?? []
+      known.push(names.at(-1) ?? "")
+      strangers.set(holder, known)
     }
   }
   for (const [name, keys] of strangers) {
@@ -77,7 +79,8 @@ const decoderOf = <S extends Schema.Top & { readonly DecodingServices: never }>(
   return (value: unknown, faults: Array<Fault>): S["Type"] | undefined => {
     const result = decode(value)
     if (result._tag === "Success") return result.success
-    faults.push(...faultsOf(result.failure.issue))
+    // One by one: a batch can have more of them than a call takes arguments.
+    for (const fault of faultsOf(result.failure.issue)) faults.push(fault)
     return undefined
   }
 }
@@ -89,13 +92,21 @@ export interface Body<A> {
   readonly raw: unknown
 }
 
-/** A missing body counts as an empty object. `prepare` sees the JSON before the schema does. */
-export const readBody = <S extends Schema.Top & { readonly DecodingServices: never }>(
-  schema: S,
-  prepare: (json: unknown) => unknown = (json) => json
-) => {
+interface Reading {
+  /** A batch carries the bodies of so many requests. */
+  readonly times?: number
+  /** Sees the JSON before the schema does. */
+  readonly prepare?: (json: unknown) => unknown
+}
+
+/** A missing body counts as an empty object. */
+export const readBody = <S extends Schema.Top & { readonly DecodingServices: never }>(schema: S) => {
   const decode = decoderOf(schema)
-  return (ask: Ask, faults: Array<Fault>, times = 1): Effect.Effect<Body<S["Type"]>, Refused, Settings> =>
+  return (
+    ask: Ask,
+    faults: Array<Fault>,
+    { prepare = (json) => json, times = 1 }: Reading = {}
+  ): Effect.Effect<Body<S["Type"]>, Refused, Settings> =>
     Effect.map(bytesOf(ask, times), (bytes) => {
       const parsed = bytes.length === 0 ? { json: {} } : parse(bytes)
       if ("location" in parsed) faults.push(parsed, required)

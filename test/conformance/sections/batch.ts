@@ -46,6 +46,33 @@ export const batches: ReadonlyArray<Case> = [
       expected: { status: 400, errno: 109, faults }
     })
   ),
+  ...["1", "{}"].map((entry) =>
+    define({
+      name: `refuses a batch of as many ${entry} as its bytes allow`,
+      request: { ...batch([]), body: `{"requests":[${Array(Math.floor(400_000 / (entry.length + 1))).fill(entry)}]}` },
+      expected: { status: 400, errno: 109 }
+    })
+  ),
+  define({
+    name: "refuses a batch of as many unknown keys as its bytes allow, soon",
+    given: async () => performance.now(),
+    request: { ...batch([]), body: JSON.stringify(Object.fromEntries(Array.from({ length: 30_000 }, (_, i) => [`k${i}`, 1]))) },
+    expected: { status: 400, errno: 109, faults: ["body:", "body:requests"] },
+    also: (_, __, began) => expect(performance.now() - (began as number)).toBeLessThan(5_000)
+  }),
+  define({
+    name: "refuses defaults that make much of a batch, soon",
+    given: async () => performance.now(),
+    request: {
+      ...batch([]),
+      body: JSON.stringify({
+        defaults: { path: "/", headers: Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`h${i}`, "x"])) },
+        requests: Array(25).fill({ headers: {} })
+      })
+    },
+    expected: { status: 413, errno: 113 },
+    also: (_, __, began) => expect(performance.now() - began).toBeLessThan(5_000)
+  }),
   define({
     name: "refuses a batch that is no JSON by its type",
     request: { method: "POST", path: "/batch", body: '{"requests":[]}', headers: { "content-type": "text/plain" } },
