@@ -77,6 +77,8 @@ export class Nats extends Context.Service<
                 // Else the second refusal of our login closes the connection for good, though it may be put right a minute later.
                 ignoreAuthErrorAbort: true,
                 reconnectTimeWait: 250,
+                // A host that lost power closes no connection: without an answer to two of these in a row, another is tried.
+                pingInterval: 5_000,
                 timeout: 5_000
               }),
             catch: (cause) => new LogUnavailable({ operation: "connect", cause })
