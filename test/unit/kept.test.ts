@@ -1,6 +1,6 @@
 // What is kept for each push service: made once, and forgotten in the order of use.
 import { assert, describe, it } from "vitest"
-import { makeKept } from "#delivery/lanes/kept.ts"
+import { makeKept } from "#delivery/kept.ts"
 
 describe("what is kept for push services", () => {
   it("is made once for each name", () => {
@@ -25,5 +25,12 @@ describe("what is kept for push services", () => {
       )
       assert.isAtMost([...kept.all()].length, 10)
     }
+  })
+
+  it("hands over what it forgets, so that it can be closed", () => {
+    const forgotten: Array<string> = []
+    const kept = makeKept<string>(2, (each) => void forgotten.push(each))
+    for (const name of ["a", "b", "a", "c", "d"]) kept.of(name, () => name)
+    assert.deepEqual(forgotten, ["b", "a"])
   })
 })

@@ -6,7 +6,7 @@ import { Announcements } from "#log/announcements.ts"
 import { freshId } from "#log/log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { makeLaneMetrics } from "#telemetry/metrics.ts"
-import { makeKept } from "./kept.ts"
+import { makeKept } from "../kept.ts"
 import { type Lane, makeLane, type Notice } from "./lane.ts"
 import { decodeNews } from "./news.ts"
 

@@ -7,8 +7,8 @@ export interface Kept<A> {
   readonly all: () => Iterable<A>
 }
 
-/** Keeps at most `max`. Who was used last matters only beyond half of that: with the default allow-list there are a handful. */
-export const makeKept = <A>(max: number): Kept<A> => {
+/** Keeps at most `max`, and hands what it forgets to `forget`. Who was used last matters only beyond half of that: with the default allow-list there are a handful. */
+export const makeKept = <A>(max: number, forget: (forgotten: A) => void = () => {}): Kept<A> => {
   const kept = new Map<string, A>()
   return {
     of: (name, make) => {
@@ -20,7 +20,11 @@ export const makeKept = <A>(max: number): Kept<A> => {
         }
         return known
       }
-      if (kept.size >= max) kept.delete(kept.keys().next().value!)
+      if (kept.size >= max) {
+        const [oldest, forgotten] = kept.entries().next().value!
+        kept.delete(oldest)
+        forget(forgotten)
+      }
       const made = make()
       kept.set(name, made)
       return made
