@@ -8,6 +8,9 @@ import { wireAnswer } from "./faults.ts"
 /** What arrives slower than this is no request (a body is at most a few KiB). */
 const requestTimeoutMillis = 30_000
 
+/** Longer than the 60 s for which proxies keep theirs: one that we close first may just have been given a request. */
+const keepAliveMillis = 75_000
+
 interface ParseError extends NodeJS.ErrnoException {
   readonly rawPacket?: Buffer
   /** Of the packet, until something was wrong. */
@@ -37,7 +40,7 @@ const end = (socket: Duplex, { body, headers, status }: Answer): void => {
 
 /** `answer`: what is said to a method that Node does not know or keeps for itself. */
 export const makeServer = (answer: (method: string, target: string) => Promise<Answer>): Server => {
-  const server = createServer({ requestTimeout: requestTimeoutMillis, requireHostHeader: false })
+  const server = createServer({ requestTimeout: requestTimeoutMillis, keepAliveTimeout: keepAliveMillis, requireHostHeader: false })
   const endWith = (socket: Duplex, method: string, target: string): void =>
     void answer(method, target).then(
       (told) => end(socket, told),
@@ -49,7 +52,7 @@ export const makeServer = (answer: (method: string, target: string) => Promise<A
     if (line === undefined) end(socket, wireAnswer(error.code))
     else endWith(socket, ...line)
   }
-  // A connection that falls idle while the server closes would keep it open until its keep-alive ends (5 s).
+  // A connection that falls idle while the server closes would keep it open until its keep-alive ends.
   const watch = (_: IncomingMessage, response: ServerResponse) => {
     response.once("close", () => {
       if (!server.listening) setImmediate(() => server.closeIdleConnections())
