@@ -36,15 +36,15 @@ export class PushClient extends Context.Service<
       const totalMillis = connectMillis + 2 * pushTimeoutMillis
       const pools = makeKept<Pool>(originsMax, (pool) => void pool.close())
       yield* Effect.addFinalizer(() => Effect.promise(() => Promise.all([...pools.all()].map((pool) => pool.destroy()))))
-      const poolTo = (origin: string) =>
-        new Pool(origin, {
-          connections: connectionsPerOrigin,
-          allowH2: http2,
-          keepAliveTimeout: keepAliveMillis,
-          headersTimeout: pushTimeoutMillis,
-          bodyTimeout: pushTimeoutMillis / 2,
-          connect: { timeout: connectMillis, lookup: checkedLookup(allowLoopbackEndpoints) as never }
-        })
+      const options = {
+        connections: connectionsPerOrigin,
+        allowH2: http2,
+        keepAliveTimeout: keepAliveMillis,
+        headersTimeout: pushTimeoutMillis,
+        bodyTimeout: pushTimeoutMillis / 2,
+        connect: { timeout: connectMillis, lookup: checkedLookup(allowLoopbackEndpoints) as never }
+      }
+      const poolOf = (origin: string) => pools.of(origin, () => new Pool(origin, options))
       const post = ({ body, headers, origin, path }: Request) =>
         Effect.callback<Answer>((resume) => {
           let status = 0
@@ -55,40 +55,38 @@ export class PushClient extends Context.Service<
           const startedAt = performance.now()
           const isLate = () => performance.now() - startedAt > totalMillis
           try {
-            pools
-              .of(origin, () => poolTo(origin))
-              .dispatch(
-                { method: "POST", path, headers, body: body ?? null },
-                {
-                  onRequestStart: () => {},
-                  onResponseStart: (controller, code, received) => {
-                    // Early hints and the like: the answer is still to come. Each of them starts undici's time-out anew.
-                    if (code < 200) {
-                      if (isLate()) controller.abort(Object.assign(new Error("no answer"), { code: "UND_ERR_ABORTED" }))
-                      return
-                    }
-                    status = code
-                    // A header that came twice is a list.
-                    answered = Object.fromEntries(Object.entries(received).map(([name, value]) => [name, String(value)]))
-                    // The status of a success says it all; its body is drained behind our back.
-                    if (code >= 200 && code < 300) finish()
-                    // Misdirected (RFC 9110 section 15.5.20): what is sent again must not go the same way.
-                    if (code === 421) controller.abort(new Error("misdirected"))
-                  },
-                  onResponseData: (controller, chunk) => {
-                    bytes += chunk.length
-                    if (text.length < bodyCharsMax) text += chunk.toString("latin1").slice(0, bodyCharsMax - text.length)
-                    // undici's time-outs watch for silence; a body may also come byte by byte, for ever.
-                    if (bytes > bodyBytesMax || isLate()) controller.abort(new Error("body too long"))
-                  },
-                  onResponseEnd: finish,
-                  onResponseError: (_controller, error) => {
-                    // A body that breaks off does not change the status that came before it.
-                    if (status !== 0) finish()
-                    else resume(Effect.succeed({ error: (error as NodeJS.ErrnoException).code ?? "UNKNOWN" }))
+            poolOf(origin).dispatch(
+              { method: "POST", path, headers, body: body ?? null },
+              {
+                onRequestStart: () => {},
+                onResponseStart: (controller, code, received) => {
+                  // Early hints and the like: the answer is still to come. Each of them starts undici's time-out anew.
+                  if (code < 200) {
+                    if (isLate()) controller.abort(Object.assign(new Error("no answer"), { code: "UND_ERR_ABORTED" }))
+                    return
                   }
+                  status = code
+                  // A header that came twice is a list.
+                  answered = Object.fromEntries(Object.entries(received).map(([name, value]) => [name, String(value)]))
+                  // The status of a success says it all; its body is drained behind our back.
+                  if (code >= 200 && code < 300) finish()
+                  // Misdirected (RFC 9110 section 15.5.20): what is sent again must not go the same way.
+                  if (code === 421) controller.abort(new Error("misdirected"))
+                },
+                onResponseData: (controller, chunk) => {
+                  bytes += chunk.length
+                  if (text.length < bodyCharsMax) text += chunk.toString("latin1").slice(0, bodyCharsMax - text.length)
+                  // undici's time-outs watch for silence; a body may also come byte by byte, for ever.
+                  if (bytes > bodyBytesMax || isLate()) controller.abort(new Error("body too long"))
+                },
+                onResponseEnd: finish,
+                onResponseError: (_controller, error) => {
+                  // A body that breaks off does not change the status that came before it.
+                  if (status !== 0) finish()
+                  else resume(Effect.succeed({ error: (error as NodeJS.ErrnoException).code ?? "UNKNOWN" }))
                 }
-              )
+              }
+            )
           } catch (error) {
             resume(Effect.succeed({ error: (error as NodeJS.ErrnoException).code ?? "UNKNOWN" }))
           }
