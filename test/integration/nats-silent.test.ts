@@ -15,7 +15,8 @@ const startProxy = async (url: string) => {
   const server = createServer((client) => {
     const upstream = connect(Number(port), hostname)
     for (const socket of [client, upstream]) sockets.add(socket.on("error", () => {}))
-    client.pipe(upstream).pipe(client)
+    client.pipe(upstream)
+    upstream.pipe(client)
   })
   const own = await freePort()
   server.listen(own, "127.0.0.1")
