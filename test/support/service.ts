@@ -1,4 +1,4 @@
-// Runs the service as its users do: `node src/main.ts` as a process of its own, black box, with its log and its HTTP address.
+// Runs the service as `make run` does: a process of its own with the same flags of Node, black box, with its log and its HTTP address.
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
 import { createServer } from "node:net"
@@ -6,6 +6,8 @@ import { devNull } from "node:os"
 import { fileURLToPath } from "node:url"
 import webpush from "web-push"
 
+/** As in the Makefile. */
+const nodeFlags = ["--min-semi-space-size=16"]
 const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url))
 
 /** Secrets shared by all processes of one test. */
@@ -73,7 +75,11 @@ export const startService = async (options: ServiceOptions = {}): Promise<Servic
     ...(options.roles === undefined ? {} : { BELLCAST_ROLES: options.roles }),
     ...options.env
   }
-  const child = spawn(process.execPath, [main, ...(options.args ?? [])], { env, cwd: options.cwd, stdio: ["ignore", "pipe", "pipe"] })
+  const child = spawn(process.execPath, [...nodeFlags, main, ...(options.args ?? [])], {
+    env,
+    cwd: options.cwd,
+    stdio: ["ignore", "pipe", "pipe"]
+  })
   let output = ""
   let isReady = false
   const exited = once(child, "close")
