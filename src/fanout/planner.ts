@@ -15,7 +15,7 @@ import { parseBroadcast, subjects } from "#streams/subjects.ts"
 import { type ChannelToken, channelBytesMax, shardsAt } from "#streams/tokens.ts"
 import { makeSeldom } from "#telemetry/seldom.ts"
 
-const plannersInFlight = 8
+const plannersInFlight = 32
 /** Jobs published at once; 4096 take 50 to 100 ms. */
 const publishConcurrency = 128
 /** Pushes need some time to reach everybody, whatever the publisher asks for. */

@@ -1,12 +1,12 @@
 // The KV buckets: read from the leader, write fenced by the expected revision, and read many keys at a revision or later.
 import { DeliverPolicy } from "@nats-io/jetstream"
-import { createInbox, type Msg, headers as natsHeaders } from "@nats-io/transport-node"
+import { createInbox, type Msg } from "@nats-io/transport-node"
 import { Context, Effect, Layer, Schedule } from "effect"
 import { type BucketName, metaKey } from "#streams/buckets.ts"
 import { AppendConflict, LogUnavailable } from "./errors.ts"
 import { Nats } from "./nats.ts"
 import { bucketStream, bucketSubject } from "./provision.ts"
-import { codeOf, type PubAck, wrongLastSequence, wrongLastSequenceInFlight } from "./request.ts"
+import { codeOf, wrongLastSequence, wrongLastSequenceInFlight } from "./request.ts"
 
 export interface Entry {
   readonly key: string
@@ -58,7 +58,7 @@ export class Buckets extends Context.Service<
   static readonly layer = Layer.effect(
     Buckets,
     Effect.gen(function* () {
-      const { ask, js, jsm, message, nc } = yield* Nats
+      const { js, jsm, message, nc, store } = yield* Nats
 
       const revision = (bucket: BucketName) =>
         Effect.tryPromise({
@@ -77,10 +77,15 @@ export class Buckets extends Context.Service<
         )
 
       const put = (bucket: BucketName, key: string, value: unknown, revision: number, options?: { readonly ttlSeconds: number }) => {
-        const headers = natsHeaders()
-        headers.set("Nats-Expected-Last-Subject-Sequence", String(revision))
-        if (options !== undefined) headers.set("Nats-TTL", `${options.ttlSeconds}s`)
-        return ask<PubAck>(bucketSubject(bucket, key), JSON.stringify(value), putMillis, headers).pipe(
+        const headers = {
+          "Nats-Expected-Last-Subject-Sequence": String(revision),
+          ...(options === undefined ? {} : { "Nats-TTL": `${options.ttlSeconds}s` })
+        }
+        return store(
+          bucketStream(bucket),
+          { subject: bucketSubject(bucket, key), payload: JSON.stringify(value), headers },
+          putMillis
+        ).pipe(
           Effect.retry({ times: 50, while: (failure) => codeOf(failure) === wrongLastSequenceInFlight, schedule: inFlightDelay }),
           Effect.map(({ seq }) => seq),
           Effect.mapError((cause) =>

@@ -1,13 +1,12 @@
 // The streams: append with an expectation, read back, replay. The only way anything is written that must not be lost.
 import { DeliverPolicy } from "@nats-io/jetstream"
-import { headers as natsHeaders } from "@nats-io/transport-node"
 import { Clock, Context, Effect, Layer, Random } from "effect"
 import type { MessageBody, MessageType } from "#domain/messages.ts"
 import { streams } from "#streams/index.ts"
 import { AppendConflict, LogUnavailable } from "./errors.ts"
 import { Nats } from "./nats.ts"
 import { readAll } from "./read-all.ts"
-import { codeOf, type PubAck, type Query, wrongLastSequence, wrongLastSequenceInFlight } from "./request.ts"
+import { codeOf, type Query, wrongLastSequence, wrongLastSequenceInFlight } from "./request.ts"
 import { type Stored, storedOf, storedOfGiven, typeHeader } from "./stored.ts"
 
 export type StreamKey = keyof typeof streams
@@ -66,7 +65,7 @@ export class Log extends Context.Service<
   static readonly layer = Layer.effect(
     Log,
     Effect.gen(function* () {
-      const { ask, js, message: messageOf } = yield* Nats
+      const { js, message: messageOf, store } = yield* Nats
       const read = (stream: StreamKey, query: Query) =>
         messageOf(streams[stream].name, query).pipe(
           Effect.map((found) => (found === undefined ? undefined : storedOf(found))),
@@ -76,17 +75,18 @@ export class Log extends Context.Service<
       const append = Effect.fnUntraced(function* <T extends MessageType>(stream: StreamKey, message: Append<T>) {
         const deadline = (yield* Clock.currentTimeMillis) + appendBudgetMillis
         const id = message.id ?? (yield* freshId)
-        const headers = natsHeaders()
-        for (const [name, value] of Object.entries(message.headers ?? {})) headers.set(name, value)
-        headers.set(typeHeader, message.type)
-        headers.set(idHeader, id)
-        headers.set("Nats-Expected-Stream", streams[stream].name)
-        if (message.messageId !== undefined) headers.set("Nats-Msg-Id", message.messageId)
-        if (message.expect !== undefined) headers.set("Nats-Expected-Last-Subject-Sequence", String(message.expect))
-        const body = JSON.stringify(message.body)
+        const headers = {
+          ...message.headers,
+          [typeHeader]: message.type,
+          [idHeader]: id,
+          "Nats-Expected-Stream": streams[stream].name,
+          ...(message.messageId === undefined ? {} : { "Nats-Msg-Id": message.messageId }),
+          ...(message.expect === undefined ? {} : { "Nats-Expected-Last-Subject-Sequence": String(message.expect) })
+        }
+        const stored = { subject: message.subject, payload: JSON.stringify(message.body), headers }
         let uncertain = message.id !== undefined
         while (true) {
-          const result = yield* Effect.result(ask<PubAck>(message.subject, body, attemptMillis, headers))
+          const result = yield* Effect.result(store(streams[stream].name, stored, attemptMillis))
           if (result._tag === "Success") return { seq: result.success.seq, duplicate: result.success.duplicate === true }
           const cause = result.failure
           const unavailable = () => new LogUnavailable({ operation: `append ${message.type}`, cause })

@@ -1,11 +1,12 @@
 // The connection to NATS. Nothing outside this folder holds a NATS type.
 import { readFile } from "node:fs/promises"
 import { type JetStreamClient, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream"
-import { connect, credsAuthenticator, type NatsConnection, type Status } from "@nats-io/transport-node"
+import { connect, credsAuthenticator, type NatsConnection, nuid, type Status } from "@nats-io/transport-node"
 import { Context, Effect, Layer, Stream } from "effect"
 import { natsUrls } from "#settings/nats-url.ts"
 import { makeSeldom } from "#telemetry/seldom.ts"
 import { LogUnavailable } from "./errors.ts"
+import { groupCommitApiLevel, makeGroupCommit, type Store } from "./group-commit.ts"
 import { makeRequests, type Requests } from "./request.ts"
 
 /** nats-server 2.14: in older ones a stream goes on when its disk fails (nats-server #7788), and before 2.11 TTLs are ignored without a word. */
@@ -59,7 +60,7 @@ const read = (credsFile: string) =>
 
 export class Nats extends Context.Service<
   Nats,
-  Requests & { readonly nc: NatsConnection; readonly js: JetStreamClient; readonly jsm: JetStreamManager }
+  Requests & { readonly store: Store; readonly nc: NatsConnection; readonly js: JetStreamClient; readonly jsm: JetStreamManager }
 >()("bellcast/log/Nats") {
   /** Connects, and refuses a server that is too old. Reconnects for ever; what was under way meanwhile fails as unavailable. */
   static readonly layer = (options: NatsOptions) =>
@@ -92,7 +93,7 @@ export class Nats extends Context.Service<
             )
         )
         yield* Effect.forkScoped(told(nc))
-        const jsm = yield* Effect.tryPromise({
+        const { jsm, level } = yield* Effect.tryPromise({
           try: async () => {
             const jsm = await jetstreamManager(nc, { timeout: 5_000, sendRequiredApiLevel: true } as Parameters<typeof jetstreamManager>[1])
             const { api } = await jsm.getAccountInfo()
@@ -102,11 +103,13 @@ export class Nats extends Context.Service<
             const { max_payload: bytesMax = 0 } = nc.info ?? {}
             if (bytesMax < payloadBytesMin)
               throw new Error(`nats-server takes ${bytesMax} bytes in a message: max_payload must be ${payloadBytesMin} or more`)
-            return jsm
+            return { jsm, level }
           },
           catch: (cause) => new LogUnavailable({ operation: "JetStream", cause })
         })
-        return Nats.of({ nc, jsm, js: jetstream(nc, { timeout: 5_000 }), ...makeRequests(nc) })
+        const requests = makeRequests(nc)
+        const store = makeGroupCommit(requests, nuid.next(), level >= groupCommitApiLevel)
+        return Nats.of({ nc, jsm, js: jetstream(nc, { timeout: 5_000 }), ...requests, store })
       })
     )
 }

@@ -35,6 +35,7 @@ const streamConfig = (spec: StreamSpec, replicas: number, bytesMax: number) => (
   duplicate_window: nanos(spec.duplicateWindowMillis),
   deny_purge: spec.denyPurge,
   discard: DiscardPolicy.New,
+  allow_atomic: true,
   allow_direct: true,
   num_replicas: replicas
 })
@@ -47,6 +48,7 @@ const bucketConfig = (bucket: BucketName, replicas: number, bytesMax: number) =>
   max_bytes: bytesMax,
   max_msg_size: buckets[bucket].maxValueBytes,
   discard: DiscardPolicy.New,
+  allow_atomic: true,
   allow_rollup_hdrs: true,
   allow_direct: true,
   allow_msg_ttl: true,

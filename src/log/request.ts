@@ -2,7 +2,7 @@
 // own request makes three Errors with their stacks each time, in case it fails, and four promises: more than half of what a publish costs.
 import { JetStreamApiError } from "@nats-io/jetstream"
 import { createInbox, type Msg, type MsgHdrs, type NatsConnection } from "@nats-io/transport-node"
-import { Data, Effect } from "effect"
+import { Data, Effect, Result } from "effect"
 
 /** Nothing is known of what was asked: no answer in time, nobody there, no connection. */
 export class Unanswered extends Data.TaggedError("Unanswered")<{ readonly message: string }> {}
@@ -15,9 +15,22 @@ export interface PubAck {
   readonly duplicate?: boolean
 }
 
+/** Called once, with the JSON of the answer or why there is none. */
+export type Answered<A> = (answer: Result.Result<A, Failure>) => void
+
 export interface Requests {
+  /** Asks in the same turn of the event loop. What it returns stops waiting for the answer. */
+  readonly request: <A>(
+    subject: string,
+    payload: string,
+    timeoutMillis: number,
+    headers: MsgHdrs | undefined,
+    answered: Answered<A>
+  ) => () => void
+  /** Publishes and asks for no answer. What cannot be sent is not: the request that follows it will say so. */
+  readonly tell: (subject: string, payload: string, headers: MsgHdrs) => void
   /** Asks and returns the JSON of the answer. What the server refuses is a JetStreamApiError. */
-  readonly ask: <A>(subject: string, payload: string, timeoutMillis: number, headers?: MsgHdrs) => Effect.Effect<A, Failure>
+  readonly ask: <A>(subject: string, payload: string, timeoutMillis: number) => Effect.Effect<A, Failure>
   /** A message of a stream as its leader has it; undefined: there is none. */
   readonly message: (stream: string, query: Query) => Effect.Effect<StoredMessage | undefined, Failure>
 }
@@ -51,16 +64,16 @@ export const codeOf = (failure: Failure): number | undefined => (failure instanc
 type Refusal = ConstructorParameters<typeof JetStreamApiError>[0]
 
 /** What an answer says, or why it is none. */
-const answerOf = <A>(msg: Msg): Effect.Effect<A, Failure> => {
-  if (msg.data.length === 0 && msg.headers?.code === noResponders)
-    return Effect.fail(new Unanswered({ message: "JetStream does not answer" }))
+const answerOf = <A>(msg: Msg): Result.Result<A, Failure> => {
+  const unanswered = (message: string) => Result.fail(new Unanswered({ message }))
+  if (msg.data.length === 0 && msg.headers?.code === noResponders) return unanswered("JetStream does not answer")
   try {
     const answer = msg.json<A & { readonly error?: Refusal }>()
     const { error } = answer
-    if (error === undefined) return Effect.succeed(answer)
-    return Effect.fail(error.err_code === notEnabled ? new Unanswered({ message: error.description }) : new JetStreamApiError(error))
+    if (error === undefined) return Result.succeed(answer)
+    return error.err_code === notEnabled ? unanswered(error.description) : Result.fail(new JetStreamApiError(error))
   } catch (cause) {
-    return Effect.fail(new Unanswered({ message: String(cause) }))
+    return unanswered(String(cause))
   }
 }
 
@@ -68,42 +81,61 @@ export const makeRequests = (nc: NatsConnection): Requests => {
   const prefix = `${createInbox()}.`
   const waiting = new Map<string, (msg: Msg) => void>()
   let last = 0
-  // What is asked in one turn of the event loop goes out in one write: under load each write is a fifth of a request.
-  const outgoing: Array<() => void> = []
-  const sendAll = () => {
-    for (const send of outgoing.splice(0)) send()
-  }
   nc.subscribe(`${prefix}*`, {
     callback: (error, msg) => {
       if (error === null) waiting.get(msg.subject.slice(prefix.length))?.(msg)
     }
   })
-  const ask: Requests["ask"] = <A>(subject: string, payload: string, timeoutMillis: number, headers?: MsgHdrs) =>
+  const request: Requests["request"] = <A>(
+    subject: string,
+    payload: string,
+    timeoutMillis: number,
+    headers: MsgHdrs | undefined,
+    answered: Answered<A>
+  ) => {
+    const token = (++last).toString(36)
+    const end = () => {
+      clearTimeout(timer)
+      waiting.delete(token)
+    }
+    const fail = (message: string) => {
+      end()
+      answered(Result.fail(new Unanswered({ message })))
+    }
+    const timer = setTimeout(() => fail(`no answer within ${timeoutMillis} ms`), timeoutMillis)
+    waiting.set(token, (msg) => {
+      end()
+      answered(answerOf<A>(msg))
+    })
+    try {
+      nc.publish(subject, payload, { reply: prefix + token, ...(headers === undefined ? {} : { headers }) })
+    } catch (cause) {
+      fail(String(cause))
+    }
+    return end
+  }
+  const tell: Requests["tell"] = (subject, payload, headers) => {
+    try {
+      nc.publish(subject, payload, { headers })
+    } catch {}
+  }
+  // What is asked in one turn of the event loop goes out in one write: under load each write is a fifth of a request.
+  const outgoing = new Set<() => void>()
+  const sendAll = () => {
+    const now = [...outgoing]
+    outgoing.clear()
+    for (const send of now) send()
+  }
+  const ask: Requests["ask"] = <A>(subject: string, payload: string, timeoutMillis: number) =>
     Effect.callback<A, Failure>((resume) => {
-      const token = (++last).toString(36)
-      const end = () => {
-        clearTimeout(timer)
-        waiting.delete(token)
+      let cancel = () => {
+        outgoing.delete(send)
       }
-      const fail = (message: string) => {
-        end()
-        resume(Effect.fail(new Unanswered({ message })))
-      }
-      const timer = setTimeout(() => fail(`no answer within ${timeoutMillis} ms`), timeoutMillis)
-      waiting.set(token, (msg) => {
-        end()
-        resume(answerOf<A>(msg))
-      })
       const send = () => {
-        if (!waiting.has(token)) return
-        try {
-          nc.publish(subject, payload, { reply: prefix + token, ...(headers === undefined ? {} : { headers }) })
-        } catch (cause) {
-          fail(String(cause))
-        }
+        cancel = request<A>(subject, payload, timeoutMillis, undefined, (answer) => resume(Effect.fromResult(answer)))
       }
-      if (outgoing.push(send) === 1) setImmediate(sendAll)
-      return Effect.sync(end)
+      if (outgoing.add(send).size === 1) setImmediate(sendAll)
+      return Effect.sync(() => cancel())
     })
   const message: Requests["message"] = (stream, query) =>
     ask<{ readonly message: StoredMessage }>(`$JS.API.STREAM.MSG.GET.${stream}`, JSON.stringify(query), readMillis).pipe(
@@ -113,5 +145,5 @@ export const makeRequests = (nc: NatsConnection): Requests => {
         () => Effect.as(Effect.void, undefined)
       )
     )
-  return { ask, message }
+  return { request, tell, ask, message }
 }

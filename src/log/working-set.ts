@@ -6,7 +6,7 @@ import { LogUnavailable } from "./errors.ts"
 
 /** Remembered entries; beyond this the oldest are forgotten and read again when needed. About 1 KB each. */
 const rememberedMax = 20_000
-const ioConcurrency = 64
+const ioConcurrency = 256
 
 export interface WorkingSet<V> {
   /** Reads what is not remembered yet. */

@@ -45,7 +45,7 @@ export const start = Effect.fnUntraced(function* (from: number) {
     const finished = batch.flatMap((stored) => count(stored) ?? [])
     // The fact goes first: a crash in between finds the broadcast unfinished and records the same fact again, which is refused.
     yield* Effect.forEach(finished, ({ progress, subject }) => log.once("log", { subject, type: "broadcast.finished/1", body: progress }), {
-      concurrency: 16,
+      concurrency: 256,
       discard: true
     })
     yield* Effect.all([broadcasts.flush, channels.flush], { concurrency: "unbounded", discard: true })

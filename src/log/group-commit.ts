@@ -1,0 +1,145 @@
+// Group commit: messages for one stream that wait at the same time are stored as one atomic batch (ADR-50). With `sync_interval: always` a stream
+// without replicas waits for its disk after each message; for a batch it waits about five times, however large that is. Measured with conditional
+// messages of 0.4 KB, one by one and in batches: 50 at once 5,200/s and 13,000/s, 200 at once 5,300/s and 30,000/s, each with half the CPU.
+import { type MsgHdrs, headers as natsHeaders } from "@nats-io/transport-node"
+import { Effect, Result } from "effect"
+import { type Answered, codeOf, type Failure, type PubAck, type Requests } from "./request.ts"
+
+/** A message on its way into a stream. */
+export interface Message {
+  readonly subject: string
+  readonly payload: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** Stores a message and returns the server's acknowledgement. Unanswered, it may have been stored. */
+export type Store = (stream: string, message: Message, timeoutMillis: number) => Effect.Effect<PubAck, Failure>
+
+/** nats-server 2.15: older ones wait for the disk after each message of a batch as well. */
+export const groupCommitApiLevel = 5
+
+/** A batch costs as much as about 16 messages one by one: fewer are sent so, and no more than these at once. */
+const sizeMin = 16
+/** A server takes 1,000. */
+const sizeMax = 500
+/** Of payloads: what a replicated stream proposes at once should stay small. */
+const bytesMax = 2 * 1024 ** 2
+/** One message that is refused has its whole batch refused. For so long no other batch is made to pay for it. */
+const pauseMillis = 1_000
+
+const expectation = "Nats-Expected-Last-Subject-Sequence"
+const [batchId, batchSequence, batchCommit] = ["Nats-Batch-Id", "Nats-Batch-Sequence", "Nats-Batch-Commit"]
+
+interface Waiting {
+  readonly subject: string
+  readonly payload: string
+  readonly headers: MsgHdrs
+  readonly timeoutMillis: number
+  readonly answered: Answered<PubAck>
+}
+
+/** What waits for one stream, and what is on its way there. */
+interface Line {
+  readonly waiting: Array<Waiting>
+  /** How many are on their way one by one. */
+  alone: number
+  /** A batch is on its way: whoever comes meanwhile waits for the next. */
+  committing: boolean
+  scheduled: boolean
+  /** On the clock of `performance`. */
+  pausedUntil: number
+}
+
+/** Takes from the front what may stand in one batch: there, a subject that is written already can have no expectation. */
+const takeGroup = (waiting: Array<Waiting>): ReadonlyArray<Waiting> => {
+  const subjects = new Set<string>()
+  let bytes = 0
+  const end = waiting.findIndex(({ headers, payload, subject }, n) => {
+    bytes += payload.length
+    const fits = n === 0 || (n < sizeMax && bytes <= bytesMax && !(subjects.has(subject) && headers.has(expectation)))
+    subjects.add(subject)
+    return !fits
+  })
+  return waiting.splice(0, end === -1 ? waiting.length : end)
+}
+
+/** `name` tells this connection's batches from those of others. Not `enabled`, each message is sent when it comes. */
+export const makeGroupCommit = ({ request, tell }: Requests, name: string, enabled: boolean): Store => {
+  const lines = new Map<string, Line>()
+  let batches = 0
+
+  const sendAlone = (line: Line, { answered, headers, payload, subject, timeoutMillis }: Waiting) => {
+    line.alone++
+    request<PubAck>(subject, payload, timeoutMillis, headers, (answer) => {
+      line.alone--
+      answered(answer)
+      schedule(line)
+    })
+  }
+
+  const sendBatch = (line: Line, group: ReadonlyArray<Waiting>) => {
+    line.committing = true
+    const id = `${name}.${++batches}`
+    for (const [n, { headers }] of group.entries()) {
+      headers.set(batchId, id)
+      headers.set(batchSequence, String(n + 1))
+    }
+    const last = group.at(-1)!
+    last.headers.set(batchCommit, "1")
+    for (const { headers, payload, subject } of group.slice(0, -1)) tell(subject, payload, headers)
+    request<PubAck>(last.subject, last.payload, last.timeoutMillis, last.headers, (answer) => {
+      line.committing = false
+      if (Result.isFailure(answer) && codeOf(answer.failure) !== undefined) {
+        // None of it is stored, and nobody says whose fault it is.
+        line.pausedUntil = performance.now() + pauseMillis
+        for (const one of group) {
+          for (const header of [batchId, batchSequence, batchCommit]) one.headers.delete(header)
+          sendAlone(line, one)
+        }
+      } else {
+        const first = (seq: number) => seq - group.length + 1
+        for (const [n, { answered }] of group.entries()) answered(Result.map(answer, ({ seq }) => ({ seq: first(seq) + n })))
+      }
+      schedule(line)
+    })
+  }
+
+  const send = (line: Line) => {
+    line.scheduled = false
+    const { waiting } = line
+    const groups = enabled && performance.now() >= line.pausedUntil
+    while (waiting.length > 0 && !line.committing) {
+      const group = groups && waiting.length >= sizeMin ? takeGroup(waiting) : []
+      if (group.length > 1) sendBatch(line, group)
+      else if (!groups || line.alone < sizeMin) sendAlone(line, group[0] ?? waiting.shift()!)
+      else return
+    }
+  }
+
+  /** At the end of this turn of the event loop: what comes in one turn goes out in one write. */
+  const schedule = (line: Line) => {
+    if (line.scheduled || line.waiting.length === 0) return
+    line.scheduled = true
+    setImmediate(send, line)
+  }
+
+  const lineOf = (stream: string): Line => {
+    const line = lines.get(stream) ?? { waiting: [], alone: 0, committing: false, scheduled: false, pausedUntil: 0 }
+    lines.set(stream, line)
+    return line
+  }
+
+  return (stream, { headers: given, payload, subject }, timeoutMillis) =>
+    Effect.callback<PubAck, Failure>((resume) => {
+      const headers = natsHeaders()
+      for (const [name, value] of Object.entries(given)) headers.set(name, value)
+      const one: Waiting = { subject, payload, headers, timeoutMillis, answered: (answer) => resume(Effect.fromResult(answer)) }
+      const line = lineOf(stream)
+      line.waiting.push(one)
+      schedule(line)
+      return Effect.sync(() => {
+        const place = line.waiting.indexOf(one)
+        if (place !== -1) line.waiting.splice(place, 1)
+      })
+    })
+}

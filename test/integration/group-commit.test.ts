@@ -1,0 +1,186 @@
+// What many write at once goes to the server in batches, and nobody can tell: each has the sequence of its own message, its own conflict, its own
+// repetition, and is written once.
+import { Effect, Result, Schedule } from "effect"
+import { assert, it } from "vitest"
+import { Buckets } from "#log/bucket.ts"
+import { logLayer } from "#log/layer.ts"
+import { type Append, Log } from "#log/log.ts"
+import { provision } from "#log/provision.ts"
+import type { Stored } from "#log/stored.ts"
+import { filters, subjects } from "#streams/subjects.ts"
+import { channelToken } from "#streams/tokens.ts"
+import { startNats, type TestNats } from "../support/nats.ts"
+
+const message = (n: number, more: Partial<Append<"broadcast/1">> = {}): Append<"broadcast/1"> => ({
+  subject: subjects.broadcast("rest", channelToken(`channel-${n}`)),
+  type: "broadcast/1",
+  body: { data: { n } },
+  expect: 0,
+  ...more
+})
+
+const upTo = (count: number, from = 0) => Array.from({ length: count }, (_, n) => message(from + n))
+
+const appendAll = (messages: ReadonlyArray<Append<"broadcast/1">>) =>
+  Effect.flatMap(Log, (log) => Effect.forEach(messages, (one) => Effect.result(log.append("log", one)), { concurrency: "unbounded" }))
+
+const stored = Effect.flatMap(Log, (log) => {
+  const found: Array<Stored> = []
+  return log.replay("log", [filters.broadcasts], (one) => Effect.sync(() => found.push(one))).pipe(Effect.as(found))
+})
+
+const subjectsOf = (found: ReadonlyArray<Pick<Stored, "subject">>) => found.map(({ subject }) => subject).toSorted()
+const isBatched = ({ header }: Stored) => header("Nats-Batch-Id") !== undefined
+
+const withLog = async <E>(program: (nats: TestNats) => Effect.Effect<void, E, Log | Buckets>) => {
+  await using nats = await startNats()
+  const layer = logLayer({ url: nats.url, name: "test" })
+  await Effect.runPromise(Effect.andThen(provision(1), program(nats)).pipe(Effect.provide(layer), Effect.scoped))
+}
+
+it("gives each message of a batch its own sequence", { timeout: 60_000 }, () =>
+  withLog(() =>
+    Effect.gen(function* () {
+      const messages = upTo(1_200)
+      const answers = yield* appendAll(messages)
+      const found = yield* stored
+      assert.deepEqual(subjectsOf(found), subjectsOf(messages))
+      const seqOf = new Map(found.map(({ seq, subject }) => [subject, seq]))
+      for (const [n, answer] of answers.entries())
+        assert.deepEqual(Result.getOrThrow(answer), { seq: seqOf.get(messages[n]!.subject)!, duplicate: false })
+      assert.isAbove(found.filter(isBatched).length, 1_000)
+      assert.isAtMost(Math.max(...found.map(({ header }) => Number(header("Nats-Batch-Sequence") ?? 0))), 500)
+    })
+  )
+)
+
+it("keeps batches of large messages small", { timeout: 60_000 }, () =>
+  withLog(() =>
+    Effect.gen(function* () {
+      const answers = yield* appendAll(upTo(200).map((one) => ({ ...one, body: { data: { text: "x".repeat(30 * 1024) } } })))
+      assert.isTrue(answers.every(Result.isSuccess))
+      const sequences = (yield* stored).map(({ header }) => Number(header("Nats-Batch-Sequence") ?? 0))
+      assert.isAbove(Math.max(...sequences), 16)
+      assert.isAtMost(Math.max(...sequences), 70)
+    })
+  )
+)
+
+it("sends few messages one by one", () =>
+  withLog(() =>
+    Effect.gen(function* () {
+      yield* appendAll(upTo(10))
+      assert.lengthOf((yield* stored).filter(isBatched), 0)
+    })
+  ))
+
+it("refuses only the one that comes too late, and goes on in batches a second later", { timeout: 60_000 }, () =>
+  withLog(() =>
+    Effect.gen(function* () {
+      const log = yield* Log
+      yield* log.append("log", message(30))
+      const answers = yield* appendAll(upTo(60))
+      const refused = answers.flatMap((answer, n) => (Result.isFailure(answer) ? [[n, answer.failure._tag]] : []))
+      assert.deepEqual(refused, [[30, "AppendConflict"]])
+      const found = yield* stored
+      assert.deepEqual(subjectsOf(found), subjectsOf(upTo(60)))
+      assert.lengthOf(found.filter(isBatched), 0)
+
+      yield* Effect.sleep("1100 millis")
+      yield* appendAll(upTo(60, 100))
+      assert.lengthOf((yield* stored).filter(isBatched), 60)
+    })
+  )
+)
+
+it("lets the first of two that expect the same win, and keeps the others out of it", () =>
+  withLog(() =>
+    Effect.gen(function* () {
+      const answers = yield* appendAll([...upTo(40), ...upTo(20)])
+      assert.isTrue(answers.slice(0, 40).every(Result.isSuccess))
+      assert.deepEqual(
+        answers.slice(40).map((answer) => (Result.isFailure(answer) ? answer.failure._tag : "stored")),
+        Array<"AppendConflict">(20).fill("AppendConflict")
+      )
+      const found = yield* stored
+      assert.deepEqual(subjectsOf(found), subjectsOf(upTo(40)))
+      assert.lengthOf(found.filter(isBatched), 40)
+    })
+  ))
+
+it("stores what many say of the same channel without an expectation", () =>
+  withLog(() =>
+    Effect.gen(function* () {
+      const { expect: _, ...one } = message(1)
+      const answers = yield* appendAll(Array.from({ length: 60 }, (__, n) => ({ ...one, body: { data: { n } } })))
+      const found = yield* stored
+      const texts = new Map(found.map(({ seq, text }) => [seq, text]))
+      assert.lengthOf(found, 60)
+      for (const [n, answer] of answers.entries()) assert.equal(texts.get(Result.getOrThrow(answer).seq), JSON.stringify({ data: { n } }))
+    })
+  ))
+
+it("recognises a repeated id in a batch, and those of an earlier one", { timeout: 60_000 }, () =>
+  withLog(() =>
+    Effect.gen(function* () {
+      const { expect: _, ...one } = message(1)
+      const messages = Array.from({ length: 40 }, (__, n) => ({ ...one, messageId: `id-${n % 30}` }))
+      const first = (yield* appendAll(messages)).map(Result.getOrThrow)
+      assert.lengthOf(yield* stored, 30)
+      assert.lengthOf(
+        first.filter(({ duplicate }) => duplicate),
+        10
+      )
+      for (const [n, { seq }] of first.entries()) assert.equal(seq, first[n % 30]!.seq)
+      yield* Effect.sleep("1100 millis")
+      const second = (yield* appendAll(messages.slice(0, 30))).map(Result.getOrThrow)
+      assert.deepEqual(
+        second,
+        first.slice(0, 30).map(({ seq }) => ({ seq, duplicate: true }))
+      )
+      assert.lengthOf(yield* stored, 30)
+    })
+  )
+)
+
+it("writes many entries of a bucket, each with its own revision", () =>
+  withLog(() =>
+    Effect.gen(function* () {
+      const buckets = yield* Buckets
+      const keys = Array.from({ length: 100 }, (_, n) => `key-${n}`)
+      const put = (key: string, revision: number) => buckets.put("cache", key, { key, revision }, revision, { ttlSeconds: 60 })
+      const first = yield* Effect.forEach(keys, (key) => put(key, 0), { concurrency: "unbounded" })
+      const second = yield* Effect.forEach(keys, (key, n) => put(key, first[n]!), { concurrency: "unbounded" })
+      const entries = yield* Effect.forEach(keys, (key) => buckets.get("cache", key), { concurrency: 10 })
+      assert.deepEqual(
+        entries.map((entry) => ({ ...entry })),
+        keys.map((key, n) => ({ key, value: { key, revision: first[n]! }, revision: second[n]! }))
+      )
+    })
+  ))
+
+it("writes each message once when the server is killed over it", { timeout: 120_000 }, () =>
+  withLog((nats) =>
+    Effect.gen(function* () {
+      const log = yield* Log
+      const messages = Array.from({ length: 3_000 }, (_, n) => message(n, { id: `once-${n}` }))
+      const kill = Effect.promise(async () => {
+        await nats.kill()
+        await nats.restart()
+      }).pipe(Effect.delay("60 millis"))
+      const written = Effect.forEach(
+        messages,
+        (one) =>
+          log
+            .append("log", one)
+            .pipe(Effect.retry({ while: ({ _tag }) => _tag === "LogUnavailable", schedule: Schedule.spaced("100 millis"), times: 100 })),
+        { concurrency: 200 }
+      )
+      const [answers] = yield* Effect.all([written, kill], { concurrency: 2 })
+      const found = yield* stored
+      assert.deepEqual(subjectsOf(found), subjectsOf(messages))
+      const seqOf = new Map(found.map(({ seq, subject }) => [subject, seq]))
+      for (const [n, { seq }] of answers.entries()) assert.equal(seq, seqOf.get(messages[n]!.subject))
+    })
+  )
+)
