@@ -24,8 +24,8 @@ const sizeMin = 16
 const sizeMax = 500
 /** Of payloads: what a replicated stream proposes at once should stay small. */
 const bytesMax = 2 * 1024 ** 2
-/** One message that is refused has its whole batch refused. For so long no other batch is made to pay for it. */
-const pauseMillis = 1_000
+/** One message that is refused has its whole batch refused, which took a few milliseconds in vain: not again before so long. */
+const pauseMillis = 100
 
 const expectation = "Nats-Expected-Last-Subject-Sequence"
 const [batchId, batchSequence, batchCommit] = ["Nats-Batch-Id", "Nats-Batch-Sequence", "Nats-Batch-Commit"]
@@ -50,17 +50,17 @@ interface Line {
   pausedUntil: number
 }
 
-/** Takes from the front what may stand in one batch: there, a subject that is written already can have no expectation. */
-const takeGroup = (waiting: Array<Waiting>): ReadonlyArray<Waiting> => {
+/** How many from the front may stand in one batch: there, a subject that is written already can have no expectation. */
+const sizeOfGroup = (waiting: ReadonlyArray<Waiting>): number => {
   const subjects = new Set<string>()
   let bytes = 0
   const end = waiting.findIndex(({ headers, payload, subject }, n) => {
     bytes += payload.length
-    const fits = n === 0 || (n < sizeMax && bytes <= bytesMax && !(subjects.has(subject) && headers.has(expectation)))
+    const fits = n < sizeMax && bytes <= bytesMax && !(subjects.has(subject) && headers.has(expectation))
     subjects.add(subject)
     return !fits
   })
-  return waiting.splice(0, end === -1 ? waiting.length : end)
+  return end === -1 ? waiting.length : end
 }
 
 /** `name` tells this connection's batches from those of others. Not `enabled`, each message is sent when it comes. */
@@ -109,9 +109,9 @@ export const makeGroupCommit = ({ request, tell }: Requests, name: string, enabl
     const { waiting } = line
     const groups = enabled && performance.now() >= line.pausedUntil
     while (waiting.length > 0 && !line.committing) {
-      const group = groups && waiting.length >= sizeMin ? takeGroup(waiting) : []
-      if (group.length > 1) sendBatch(line, group)
-      else if (!groups || line.alone < sizeMin) sendAlone(line, group[0] ?? waiting.shift()!)
+      const size = groups ? sizeOfGroup(waiting) : 0
+      if (size >= sizeMin) sendBatch(line, waiting.splice(0, size))
+      else if (!groups || line.alone < sizeMin) sendAlone(line, waiting.shift()!)
       else return
     }
   }

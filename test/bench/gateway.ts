@@ -1,4 +1,4 @@
-// `make bench`, second part: what requests cost in the gateway, in CPU and in time, at 1 and at 50 connections, beside bare node:http and a bare
+// `make bench`, second part: what requests cost in the gateway, in CPU and in time, at 1, 50 and 200 connections, beside bare node:http and a bare
 // conditional publish in the same run. The gateway runs alone in a process, the other stages in a second one, log on disk with sync always.
 // A request's CPU is that of the process that answers; nats-server's and the other stages' stand apart, on both sides. It is compared with the sum
 // of the bare parts, each measured alone and so as busy as can be, and with the two in one process, which wakes up as often as the gateway does.
@@ -20,7 +20,7 @@ import { type Answered, load, type Order, wire } from "./load.ts"
 const rounds = Number(process.env["BENCH_ROUNDS"] ?? 3)
 const millis = Number(process.env["BENCH_MILLIS"] ?? 1_200)
 const profile = process.env["BENCH_PROFILE"]
-const connectionsList = [1, 50]
+const connectionsList = [1, 50, 200]
 const [bareHttp, barePublish, bareBoth] = ["bare node:http", "bare conditional publish", "the two in one process"]
 /** Until V8 has compiled what a request needs: the first 10,000 cost twice as much. */
 const warmUpMillis = 5_000

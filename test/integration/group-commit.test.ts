@@ -1,5 +1,6 @@
 // What many write at once goes to the server in batches, and nobody can tell: each has the sequence of its own message, its own conflict, its own
 // repetition, and is written once.
+import { setImmediate } from "node:timers/promises"
 import { Effect, Result, Schedule } from "effect"
 import { assert, it } from "vitest"
 import { Buckets } from "#log/bucket.ts"
@@ -74,7 +75,7 @@ it("sends few messages one by one", () =>
     })
   ))
 
-it("refuses only the one that comes too late, and goes on in batches a second later", { timeout: 60_000 }, () =>
+it("refuses only the one that comes too late, and goes on in batches a moment later", { timeout: 60_000 }, () =>
   withLog(() =>
     Effect.gen(function* () {
       const log = yield* Log
@@ -86,7 +87,7 @@ it("refuses only the one that comes too late, and goes on in batches a second la
       assert.deepEqual(subjectsOf(found), subjectsOf(upTo(60)))
       assert.lengthOf(found.filter(isBatched), 0)
 
-      yield* Effect.sleep("1100 millis")
+      yield* Effect.sleep("200 millis")
       yield* appendAll(upTo(60, 100))
       assert.lengthOf((yield* stored).filter(isBatched), 60)
     })
@@ -107,6 +108,27 @@ it("lets the first of two that expect the same win, and keeps the others out of 
       assert.lengthOf(found.filter(isBatched), 40)
     })
   ))
+
+it("answers everybody who wants to write to one subject while others are on their way", { timeout: 20_000 }, () =>
+  withLog(() =>
+    Effect.gen(function* () {
+      const turns = (count: number): Effect.Effect<void> =>
+        count === 0
+          ? Effect.void
+          : Effect.andThen(
+              Effect.promise(() => setImmediate()),
+              turns(count - 1)
+            )
+      const same = Array.from({ length: 40 }, () => message(100))
+      const [, , answers] = yield* Effect.all(
+        [appendAll(upTo(15)), Effect.andThen(turns(3), appendAll(upTo(15, 15))), Effect.andThen(turns(6), appendAll(same))],
+        { concurrency: "unbounded" }
+      )
+      assert.lengthOf(answers.filter(Result.isSuccess), 1)
+      assert.lengthOf(yield* stored, 31)
+    })
+  )
+)
 
 it("stores what many say of the same channel without an expectation", () =>
   withLog(() =>
@@ -132,7 +154,7 @@ it("recognises a repeated id in a batch, and those of an earlier one", { timeout
         10
       )
       for (const [n, { seq }] of first.entries()) assert.equal(seq, first[n % 30]!.seq)
-      yield* Effect.sleep("1100 millis")
+      yield* Effect.sleep("200 millis")
       const second = (yield* appendAll(messages.slice(0, 30))).map(Result.getOrThrow)
       assert.deepEqual(
         second,
