@@ -116,9 +116,10 @@ describe("rebuild", { timeout: 30_000 }, () => {
   it("gives up with a reason, and touches nothing, while a service runs", async () => {
     await using service = await startWithHistory()
     await using admin = await administer(service.url)
-    const before = await admin.entries()
-    const { code, stderr, stdout } = await Effect.runPromise(
-      Effect.promise(() => runCli("rebuild", "--nats", service.url)).pipe(Effect.provide(foldingLayer(service.url)))
+    const verb = Effect.promise(async () => ({ before: await admin.entries(), ...(await runCli("rebuild", "--nats", service.url)) }))
+    // Who has just folded something holds the lease.
+    const { before, code, stderr, stdout } = await Effect.runPromise(
+      Effect.andThen(folded(service.lastWork - 1), verb).pipe(Effect.provide(foldingLayer(service.url)))
     )
     assert.strictEqual(code, 1)
     const waits = "bellcast: waiting for the lease of the projector, at most 3.5 s"
