@@ -19,7 +19,8 @@ export const log = {
       filters: [filters.broadcasts],
       ackWaitMillis: 15_000,
       maxDeliver: -1,
-      maxAckPending: 64
+      // Eight busy workers.
+      maxAckPending: 256
     }
   }
 } as const satisfies StreamSpec

@@ -1,0 +1,37 @@
+// Stands between a client and a nats-server: lets the server, or both, fall silent without closing a connection.
+import { once } from "node:events"
+import { connect, createServer, type Socket } from "node:net"
+import { freePort } from "./service.ts"
+
+export const startNatsProxy = async (url: string) => {
+  const { hostname, port } = new URL(url)
+  const pairs = new Set<{ readonly client: Socket; readonly upstream: Socket }>()
+  const server = createServer((client) => {
+    const upstream = connect(Number(port), hostname)
+    for (const socket of [client, upstream]) socket.on("error", () => {})
+    client.pipe(upstream)
+    upstream.pipe(client)
+    pairs.add({ client, upstream })
+  })
+  const own = await freePort()
+  server.listen(own, "127.0.0.1")
+  await once(server, "listening")
+  return {
+    url: `nats://127.0.0.1:${own}`,
+    /** Nothing more passes on the connections there are. */
+    silence: () => {
+      for (const { client, upstream } of pairs) for (const socket of [client, upstream]) socket.unpipe().pause()
+    },
+    /** What the server says waits until `release`. */
+    hold: () => {
+      for (const { upstream } of pairs) upstream.unpipe().pause()
+    },
+    release: () => {
+      for (const { client, upstream } of pairs) upstream.pipe(client)
+    },
+    [Symbol.asyncDispose]: async () => {
+      for (const { client, upstream } of pairs) for (const socket of [client, upstream]) socket.destroy()
+      server.close()
+    }
+  }
+}
