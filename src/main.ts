@@ -6,8 +6,9 @@ import { deliveryLayer } from "#delivery/layer.ts"
 import { VapidKeys } from "#delivery/push/vapid.ts"
 import { embeddedServer } from "#embedded/server.ts"
 import { fanoutLayer } from "#fanout/planner.ts"
-import { addressOf } from "#gateway/links.ts"
+import { addressOf, versionOf } from "#gateway/links.ts"
 import { gatewayLayer } from "#gateway/serve.ts"
+import { GatewaySettings } from "#gateway/settings.ts"
 import { VapidPublicKeys } from "#gateway/vapid-public-keys.ts"
 import { Identity } from "#identity/identity.ts"
 import { fullnessLayer } from "#log/fullness.ts"
@@ -67,7 +68,7 @@ const service = Layer.unwrap(
     const secrets = yield* Secrets
     const url = Option.isSome(settings.natsUrl) ? settings.natsUrl.value : yield* embedded(settings.dataDir)
     const stages = settings.roles.map((role) => stage(role, secrets))
-    const root = `http://${addressOf(settings)}/v1/`
+    const root = `http://${addressOf(settings)}/${versionOf(yield* GatewaySettings)}/`
     const offers = settings.roles.includes("gateway")
     const checks = offers || settings.roles.includes("delivery") ? checkKeysInUse(secrets.vapidKeys) : Effect.void
     const adopted = Effect.andThen(adoptUseridSecret(secrets.useridHmacSecret), adopt(secrets.vapidKeys))
@@ -99,7 +100,12 @@ const service = Layer.unwrap(
       Layer.provide(Layer.succeed(Settings, { ...settings, useridHmacSecret: Option.some(secrets.useridHmacSecret) }))
     )
   })
-).pipe(Layer.provide(Secrets.layer), Layer.provideMerge(Settings.layer), Layer.provide(Layer.effectDiscard(checkSettings)))
+).pipe(
+  Layer.provide(Secrets.layer),
+  Layer.provide(GatewaySettings.layer),
+  Layer.provideMerge(Settings.layer),
+  Layer.provide(Layer.effectDiscard(checkSettings))
+)
 
 const logger = Layer.unwrap(
   Effect.map(

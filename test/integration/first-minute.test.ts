@@ -50,3 +50,12 @@ it("tells what really happens", { timeout: 90_000 }, async () => {
   await cli.printed(/delivered/)
   assert.strictEqual(await cli.exit(), 0)
 })
+
+it("names the version of the API that is served", { timeout: 60_000 }, async () => {
+  const folder = await temporaryFolder()
+  const env = { BELLCAST_DATA_DIR: join(folder, "data"), BELLCAST_HTTP_API_VERSION: "2.0" }
+  await using service = await startService({ cwd: folder, env, args: ["--development"], readyTimeoutMillis: 30_000 })
+  const root = /HTTP API +(\S+)/.exec(service.output())?.[1] ?? ""
+  assert.equal(root, `http://127.0.0.1:${service.port}/v2/`)
+  assert.equal((await fetch(root)).status, 200)
+})
