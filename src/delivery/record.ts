@@ -87,21 +87,19 @@ export const makeRecord = Effect.gen(function* () {
   const strikes = yield* Strikes
 
   const remove = (ref: BroadcastRef, { result, target }: Recorded) =>
-    log
-      .append("log", {
-        subject: subjects.subscription(target.user),
-        type: "subscription.gone/1",
-        body: {
-          id: target.id,
-          generation: target.stored.seq,
-          broadcast: ref.broadcast,
-          status: result.status ?? 0,
-          cause: result.reason,
-          at: result.at
-        },
-        messageId: `gone.${target.user}.${target.id}.${target.stored.seq}`
-      })
-      .pipe(Effect.catchTag("AppendConflict", () => Effect.void))
+    log.append("log", {
+      subject: subjects.subscription(target.user),
+      type: "subscription.gone/1",
+      body: {
+        id: target.id,
+        generation: target.stored.seq,
+        broadcast: ref.broadcast,
+        status: result.status ?? 0,
+        cause: result.reason,
+        at: result.at
+      },
+      messageId: `gone.${target.user}.${target.id}.${target.stored.seq}`
+    })
 
   const bury = (ref: BroadcastRef, { result, target }: Recorded) =>
     log.once("work", {

@@ -56,14 +56,12 @@ export class Strikes extends Context.Service<
       }
 
       const append = <T extends StrikeMessage>({ broadcast }: BroadcastRef, { target }: Recorded, type: T, body: Append<T>["body"]) =>
-        log
-          .append("log", {
-            subject: subjects.subscription(target.user),
-            type,
-            body,
-            messageId: `${type}.${broadcast}.${target.user}.${target.id}.${target.stored.seq}`
-          })
-          .pipe(Effect.catchTag("AppendConflict", () => Effect.void))
+        log.append("log", {
+          subject: subjects.subscription(target.user),
+          type,
+          body,
+          messageId: `${type}.${broadcast}.${target.user}.${target.id}.${target.stored.seq}`
+        })
 
       const against = Effect.fnUntraced(function* (ref: BroadcastRef, each: Recorded, cause: string) {
         const { result, target } = each

@@ -40,11 +40,11 @@ export const freshId = Effect.flatMap(Random.nextInt, (a) => Effect.map(Random.n
 export class Log extends Context.Service<
   Log,
   {
-    /** Durable once it returns. Fails with AppendConflict only when another message really stands on the subject. */
-    readonly append: <T extends MessageType>(
-      stream: StreamKey,
-      message: Append<T>
-    ) => Effect.Effect<Appended, AppendConflict | LogUnavailable>
+    /** Durable once it returns. Fails with AppendConflict only when another message really stands on the subject than was expected. */
+    readonly append: {
+      <T extends MessageType>(stream: StreamKey, message: Append<T> & { readonly expect?: never }): Effect.Effect<Appended, LogUnavailable>
+      <T extends MessageType>(stream: StreamKey, message: Append<T>): Effect.Effect<Appended, AppendConflict | LogUnavailable>
+    }
     /** Appends what has a subject of its own. Written once, however often it is tried: what stands there already stays. */
     readonly once: <T extends MessageType>(
       stream: StreamKey,
@@ -127,7 +127,7 @@ export class Log extends Context.Service<
       })
 
       return Log.of({
-        append,
+        append: append as Log["Service"]["append"],
         once,
         replay,
         last: (stream, subject) => read(stream, { last_by_subj: subject }),

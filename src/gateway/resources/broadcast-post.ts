@@ -57,15 +57,13 @@ export const broadcastPost: Operation<Input> = {
     const id = yield* channelIdOf(params)
     if (!fitsOnePush(input.body)) return yield* refuse("payloadTooLarge")
     const log = yield* Log
-    const { duplicate, seq } = yield* log
-      .append("log", {
-        subject: subjects.broadcast("rest", channelToken(id)),
-        type: "broadcast/1",
-        body: input.body,
-        headers: input.headers,
-        messageId: messageIdOf(input.key, caller!.id, id)
-      })
-      .pipe(Effect.catchTag("AppendConflict", () => refuse("conflict")))
+    const { duplicate, seq } = yield* log.append("log", {
+      subject: subjects.broadcast("rest", channelToken(id)),
+      type: "broadcast/1",
+      body: input.body,
+      headers: input.headers,
+      messageId: messageIdOf(input.key, caller!.id, id)
+    })
     if (duplicate && input.key !== undefined) {
       const stored = yield* log.at("log", seq)
       if (stored !== undefined && !isSame(stored, input)) return yield* refuseFaults([reused])
@@ -78,6 +76,6 @@ export const broadcastPost: Operation<Input> = {
     body: BroadcastBody,
     bodyExample: { data: { title: "Hello", body: "from Bellcast" } },
     answers: { 202: Acknowledgement },
-    faults: [400, 403, 409, 413, 415]
+    faults: [400, 403, 413, 415]
   }
 }
