@@ -83,7 +83,7 @@ export const check = (answer: Answer, request: Request, expected: Expected): voi
 
 export const run = (cases: ReadonlyArray<Case>, target: () => Target): void => {
   for (const { also, expected, given, name, request } of cases) {
-    it(name, { timeout: 30_000 }, async () => {
+    it(name, { timeout: 90_000 }, async () => {
       const api = new Api(target())
       const context = await given?.(api)
       const sent = typeof request === "function" ? request(api, context) : request

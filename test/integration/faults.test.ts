@@ -39,7 +39,7 @@ const commands = (url: string) =>
     }).pipe(Effect.provide(logLayer({ url, name: "test" })))
   )
 
-it("costs nobody healthy a subscription", { timeout: 180_000 }, async () => {
+it("costs nobody healthy a subscription", { timeout: 300_000 }, async () => {
   await using nats = await startNats()
   using dns = scriptedDns()
   await using first = await startPushService({ tls: true, host: "localhost" })

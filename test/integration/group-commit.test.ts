@@ -115,7 +115,7 @@ it("lets the first of two that expect the same win, and keeps the others out of 
     })
   ))
 
-it("answers everybody who wants to write to one subject while others are on their way", { timeout: 20_000 }, () =>
+it("answers everybody who wants to write to one subject while others are on their way", { timeout: 90_000 }, () =>
   withLog(() =>
     Effect.gen(function* () {
       const turns = (count: number): Effect.Effect<void> =>
@@ -244,7 +244,7 @@ it("forgets who does not want to write any more before it is sent", () =>
     })
   ))
 
-it("lets nobody wait for an answer that others do not get", { timeout: 30_000 }, () =>
+it("lets nobody wait for an answer that others do not get", { timeout: 90_000 }, () =>
   withLog(() =>
     Effect.gen(function* () {
       const { nc, store } = yield* Nats

@@ -29,7 +29,7 @@ const appendRefused = (url: string) =>
     }).pipe(Effect.provide(logLayer({ url, name: "test" })))
   )
 
-describe("the verbs of an operator", { timeout: 30_000 }, () => {
+describe("the verbs of an operator", { timeout: 90_000 }, () => {
   let past: Awaited<ReturnType<typeof startWithHistory>>
   let refused = 0
   beforeAll(async () => {

@@ -108,7 +108,7 @@ describe("a push service", () => {
     assert.isBelow(performance.now() - startedAt, 4_000)
   })
 
-  it("that announces an answer for ever, or gives it byte by byte, is left after the time set", { timeout: 20_000 }, async () => {
+  it("that announces an answer for ever, or gives it byte by byte, is left after the time set", { timeout: 90_000 }, async () => {
     const every = (first: string, again: string) => (socket: Socket) => {
       socket.write(first)
       const timer = setInterval(() => socket.write(again), 100)

@@ -45,7 +45,7 @@ const runCli = async (...args: ReadonlyArray<string>) => {
   return { code, ...cli.output }
 }
 
-describe("rebuild", { timeout: 30_000 }, () => {
+describe("rebuild", { timeout: 90_000 }, () => {
   it("makes deleted buckets anew, byte for byte", async () => {
     await using service = await startWithHistory()
     await using admin = await administer(service.url)

@@ -10,7 +10,9 @@ import { enter, everythingIn, listed, received, rotate } from "../support/vapid-
 const first = vapid.publicKey
 
 describe("a rotation", () => {
-  it("reaches those who subscribed before and after, while a worker with the former settings still runs", { timeout: 90_000 }, async () => {
+  it("reaches those who subscribed before and after, while a worker with the former settings still runs", {
+    timeout: 180_000
+  }, async () => {
     await using nats = await startNats()
     await using push = await startPushService()
     const env = { ...secretEnvironment, BELLCAST_NATS_URL: nats.url }
@@ -54,7 +56,7 @@ describe("a rotation", () => {
     assert.notMatch(told, /vapid t=/)
   })
 
-  it("reaches one who subscribed with a former key and did not say so, and remembers it", { timeout: 90_000 }, async () => {
+  it("reaches one who subscribed with a former key and did not say so, and remembers it", { timeout: 180_000 }, async () => {
     await using nats = await startNats()
     await using push = await startPushService()
     const env = await rotate(await rotate({ ...secretEnvironment, BELLCAST_NATS_URL: nats.url }))
@@ -79,7 +81,7 @@ describe("a rotation", () => {
     assert.lengthOf(push.faults, 2)
   })
 
-  it("keeps the troubles of one key from the pushes signed with another", { timeout: 90_000 }, async () => {
+  it("keeps the troubles of one key from the pushes signed with another", { timeout: 180_000 }, async () => {
     await using nats = await startNats()
     await using push = await startPushService()
     const env = await rotate({ ...secretEnvironment, BELLCAST_NATS_URL: nats.url })

@@ -66,8 +66,11 @@ export const publish = async (base: string, channel: string, data: unknown, head
   return answer.headers.get("location")!.split("/").at(-1)!
 }
 
+/** A machine that is busy with something else takes its time; who waits so long waits for nothing. */
+const patienceMillis = 50_000
+
 /** Asks again every 50 ms until `accept` is content; rejects with the last answer after the timeout. */
-export const until = async <A>(ask: () => Promise<A>, accept: (answer: A) => boolean, timeoutMillis = 20_000): Promise<A> => {
+export const until = async <A>(ask: () => Promise<A>, accept: (answer: A) => boolean, timeoutMillis = patienceMillis): Promise<A> => {
   const deadline = performance.now() + timeoutMillis
   while (true) {
     const answer = await ask()
@@ -78,7 +81,7 @@ export const until = async <A>(ask: () => Promise<A>, accept: (answer: A) => boo
 }
 
 /** The counts of a broadcast once every push has its final fate. */
-export const finished = async (base: string, channel: string, broadcast: string, timeoutMillis = 20_000) =>
+export const finished = async (base: string, channel: string, broadcast: string, timeoutMillis = patienceMillis) =>
   (
     await until(
       () => call(base, "GET", `/channels/${channel}/broadcasts/${broadcast}`, "publisher"),

@@ -138,7 +138,7 @@ describe("the file of secrets", () => {
     assert.notInclude(JSON.stringify(written), Redacted.value(written[1]!.privateKey!))
   })
 
-  it("is made once by several processes that start for the first time together", { timeout: 30_000 }, async () => {
+  it("is made once by several processes that start for the first time together", { timeout: 90_000 }, async () => {
     await using data = await folder()
     const dir = join(data.dir, "data")
     const module = new URL("../../src/secrets/file.ts", import.meta.url)

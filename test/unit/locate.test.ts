@@ -1,5 +1,5 @@
 // Which nats-server is taken, with small scripts in the place of servers.
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises"
+import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -127,13 +127,19 @@ describe("locate", () => {
 
   it("puts a fetched server in place whole, however many fetch at once, and keeps none that does not run", () =>
     withMachine({}, async (place) => {
-      const fetch = (script: string) => async (folder: string) => {
-        const file = join(folder, "fetched")
+      // Written before anything is started: a child of ours that has just been forked would still hold the file open for writing.
+      const made = async (name: string, script: string) => {
+        const file = join(place.toolsDir, "..", name)
         await writeFile(file, `#!/bin/sh\n${script}\n`, { mode: 0o755 })
-        return file
+        return async (folder: string) => {
+          await rename(file, join(folder, "fetched"))
+          return join(folder, "fetched")
+        }
       }
-      await Promise.all([1, 2, 3, 4].map(() => install(place, fetch(prints("2.15.1")))))
-      assert.match(await failure(install(place, fetch("exit 3"))), /ended with 3/)
+      const fetches = await Promise.all([1, 2, 3, 4].map((n) => made(`good-${n}`, prints("2.15.1"))))
+      const broken = await made("broken", "exit 3")
+      await Promise.all(fetches.map((fetch) => install(place, fetch)))
+      assert.match(await failure(install(place, broken)), /ended with 3/)
       assert.deepStrictEqual(await readdir(place.toolsDir), ["nats-server"])
       assert.strictEqual(await locateIn(place), join(place.toolsDir, "nats-server"))
     }))
