@@ -15,6 +15,7 @@ import { parseBroadcast, subjects } from "#streams/subjects.ts"
 import { type ChannelToken, channelBytesMax, shardsAt } from "#streams/tokens.ts"
 import { makeSeldom } from "#telemetry/seldom.ts"
 
+/** So many that the plans of many small broadcasts are stored together. */
 const plannersInFlight = 32
 /** Jobs published at once; 4096 take 50 to 100 ms. */
 const publishConcurrency = 128

@@ -103,8 +103,8 @@ export const makeGroupCommit = ({ request, tell }: Requests, name: string, enabl
           sendAlone(line, one)
         }
       } else {
-        const first = (seq: number) => seq - group.length + 1
-        for (const [n, { answered }] of group.entries()) answered(Result.map(answer, ({ seq }) => ({ seq: first(seq) + n })))
+        // The answer names the last of them.
+        for (const [n, { answered }] of group.entries()) answered(Result.map(answer, ({ seq }) => ({ seq: seq - group.length + 1 + n })))
       }
       schedule(line)
     })

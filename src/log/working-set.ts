@@ -6,6 +6,7 @@ import { LogUnavailable } from "./errors.ts"
 
 /** Remembered entries; beyond this the oldest are forgotten and read again when needed. About 1 KB each. */
 const rememberedMax = 20_000
+/** All that a follower handles at once, so that its writes are stored together. */
 const ioConcurrency = 256
 
 export interface WorkingSet<V> {

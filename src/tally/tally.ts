@@ -9,6 +9,9 @@ import { makeWorkingSet } from "#log/working-set.ts"
 import { keys } from "#streams/buckets.ts"
 import { parseOfBroadcast, subjects } from "#streams/subjects.ts"
 
+/** All that a batch can finish: they are stored together. */
+const finishedAtOnce = 256
+
 export const start = Effect.fnUntraced(function* (from: number) {
   const log = yield* Log
   const broadcasts = yield* makeWorkingSet<Progress>("broadcasts")
@@ -45,7 +48,7 @@ export const start = Effect.fnUntraced(function* (from: number) {
     const finished = batch.flatMap((stored) => count(stored) ?? [])
     // The fact goes first: a crash in between finds the broadcast unfinished and records the same fact again, which is refused.
     yield* Effect.forEach(finished, ({ progress, subject }) => log.once("log", { subject, type: "broadcast.finished/1", body: progress }), {
-      concurrency: 256,
+      concurrency: finishedAtOnce,
       discard: true
     })
     yield* Effect.all([broadcasts.flush, channels.flush], { concurrency: "unbounded", discard: true })

@@ -1,52 +1,18 @@
 // What many write at once goes to the server in batches, and nobody can tell: each has the sequence of its own message, its own conflict, its own
 // repetition, and is written once.
 import { setImmediate } from "node:timers/promises"
-import { Effect, Fiber, Result, type Scope } from "effect"
+import { Effect, Result } from "effect"
 import { assert, it } from "vitest"
 import { Buckets } from "#log/bucket.ts"
 import { makeGroupCommit } from "#log/group-commit.ts"
-import { logLayer } from "#log/layer.ts"
-import { type Append, Log } from "#log/log.ts"
+import { Log } from "#log/log.ts"
 import { Nats } from "#log/nats.ts"
-import { provision } from "#log/provision.ts"
-import type { Stored } from "#log/stored.ts"
-import { filters, subjects } from "#streams/subjects.ts"
-import { channelToken } from "#streams/tokens.ts"
-import { until } from "../support/client.ts"
-import { startNats, type TestNats } from "../support/nats.ts"
-import { startNatsProxy } from "../support/nats-proxy.ts"
-
-const message = (n: number, more: Partial<Append<"broadcast/1">> = {}): Append<"broadcast/1"> => ({
-  subject: subjects.broadcast("rest", channelToken(`channel-${n}`)),
-  type: "broadcast/1",
-  body: { data: { n } },
-  expect: 0,
-  ...more
-})
-
-const upTo = (count: number, from = 0) => Array.from({ length: count }, (_, n) => message(from + n))
-
-const appendAll = (messages: ReadonlyArray<Append<"broadcast/1">>) =>
-  Effect.flatMap(Log, (log) => Effect.forEach(messages, (one) => Effect.result(log.append("log", one)), { concurrency: "unbounded" }))
-
-const stored = Effect.flatMap(Log, (log) => {
-  const found: Array<Stored> = []
-  return log.replay("log", [filters.broadcasts], (one) => Effect.sync(() => found.push(one))).pipe(Effect.as(found))
-})
-
-const subjectsOf = (found: ReadonlyArray<Pick<Stored, "subject">>) => found.map(({ subject }) => subject).toSorted()
-const isBatched = ({ header }: Stored) => header("Nats-Batch-Id") !== undefined
+import { appendAll, isBatched, message, stored, subjectsOf, upTo, withLog } from "../support/appends.ts"
 
 /** Returns when what is appended goes in batches again. */
 const batchedAgain = Effect.gen(function* () {
   for (let from = 1_000; (yield* stored).filter(isBatched).length === 0; from += 20) yield* appendAll(upTo(20, from))
 }).pipe(Effect.timeout("10 seconds"))
-
-const withLog = async <E>(program: (nats: TestNats) => Effect.Effect<void, E, Log | Buckets | Nats | Scope.Scope>) => {
-  await using nats = await startNats()
-  const layer = logLayer({ url: nats.url, name: "test" })
-  await Effect.runPromise(Effect.andThen(provision(1), program(nats)).pipe(Effect.provide(layer), Effect.scoped))
-}
 
 it("gives each message of a batch its own sequence", { timeout: 60_000 }, () =>
   withLog(() =>
@@ -187,93 +153,6 @@ it("writes many entries of a bucket, each with its own revision", () =>
       )
     })
   ))
-
-it("writes each message once when the server is killed over it, and calls none of them a conflict", { timeout: 120_000 }, () =>
-  withLog((nats) =>
-    Effect.gen(function* () {
-      const log = yield* Log
-      const messages = upTo(3_000)
-      const kill = Effect.promise(async () => {
-        await nats.kill()
-        await nats.restart()
-      }).pipe(Effect.delay("60 millis"))
-      const [answers] = yield* Effect.all([Effect.forEach(messages, (one) => log.append("log", one), { concurrency: 200 }), kill], {
-        concurrency: 2
-      })
-      const found = yield* stored
-      assert.deepEqual(subjectsOf(found), subjectsOf(messages))
-      const seqOf = new Map(found.map(({ seq, subject }) => [subject, seq]))
-      for (const [n, { seq }] of answers.entries()) assert.equal(seq, seqOf.get(messages[n]!.subject))
-    })
-  )
-)
-
-it("calls nothing a conflict that was stored and not answered", { timeout: 60_000 }, async () => {
-  await using nats = await startNats()
-  await using proxy = await startNatsProxy(nats.url)
-  const program = Effect.gen(function* () {
-    yield* provision(1)
-    const { nc } = yield* Nats
-    const before = nc.stats().outMsgs
-    proxy.hold()
-    const appended = yield* Effect.forkChild(appendAll(upTo(40)))
-    // Each of them once, and again.
-    yield* Effect.promise(() =>
-      until(
-        async () => nc.stats().outMsgs,
-        (sent) => sent >= before + 80
-      )
-    )
-    proxy.release()
-    assert.isTrue((yield* Fiber.join(appended)).every(Result.isSuccess))
-    assert.deepEqual(subjectsOf(yield* stored), subjectsOf(upTo(40)))
-  })
-  await Effect.runPromise(program.pipe(Effect.provide(logLayer({ url: proxy.url, name: "test" })), Effect.scoped))
-})
-
-it("forgets who does not want to write any more before it is sent", () =>
-  withLog(() =>
-    Effect.gen(function* () {
-      const log = yield* Log
-      const fibers = yield* Effect.forEach(upTo(600), (one) => Effect.forkChild(log.append("log", one)))
-      yield* Effect.promise(() => setImmediate())
-      // The first 500 are on their way, the others wait for their batch.
-      yield* Effect.forEach(fibers.slice(550), Fiber.interrupt, { concurrency: "unbounded" })
-      yield* Effect.forEach(fibers.slice(0, 550), Fiber.join)
-      assert.deepEqual(subjectsOf(yield* stored), subjectsOf(upTo(550)))
-    })
-  ))
-
-it("lets nobody wait for an answer that others do not get", { timeout: 90_000 }, () =>
-  withLog(() =>
-    Effect.gen(function* () {
-      const { nc, store } = yield* Nats
-      yield* Effect.acquireRelease(
-        Effect.sync(() => nc.subscribe("silent", { callback: () => {} })),
-        (subscription) => Effect.sync(() => subscription.unsubscribe())
-      )
-      const order: Array<string> = []
-      const send = (subject: string, name: string) =>
-        store("BELLCAST_LOG", { subject, payload: "{}", headers: {} }, 3_000).pipe(
-          Effect.exit,
-          Effect.map(({ _tag }) => order.push(`${name}: ${_tag}`))
-        )
-      // A batch, and as many one by one as go at once.
-      for (const counts of [[40], [15, 10]]) {
-        const sends = [
-          ...counts.map((count) => Array.from({ length: count }, () => send("silent", "silent"))),
-          [send(message(counts.length).subject, "fresh")]
-        ]
-        yield* Effect.forEach(sends, (now, n) => Effect.delay(Effect.all(now, { concurrency: "unbounded" }), n * 20), {
-          concurrency: "unbounded"
-        })
-        const [first, ...rest] = order.splice(0)
-        assert.equal(first, "fresh: Success")
-        assert.isTrue(rest.every((one) => one === "silent: Failure"))
-      }
-    })
-  )
-)
 
 it("sends each message when it comes where batches do not pay", () =>
   withLog(() =>

@@ -1,0 +1,40 @@
+// Many appends at the same time, and what became of them.
+import { Effect, type Scope } from "effect"
+import type { Buckets } from "#log/bucket.ts"
+import { logLayer } from "#log/layer.ts"
+import { type Append, Log } from "#log/log.ts"
+import type { Nats } from "#log/nats.ts"
+import { provision } from "#log/provision.ts"
+import type { Stored } from "#log/stored.ts"
+import { filters, subjects } from "#streams/subjects.ts"
+import { channelToken } from "#streams/tokens.ts"
+import { startNats, type TestNats } from "./nats.ts"
+
+/** Of a channel of its own, where nothing may stand yet. */
+export const message = (n: number): Append<"broadcast/1"> => ({
+  subject: subjects.broadcast("rest", channelToken(`channel-${n}`)),
+  type: "broadcast/1",
+  body: { data: { n } },
+  expect: 0
+})
+
+export const upTo = (count: number, from = 0) => Array.from({ length: count }, (_, n) => message(from + n))
+
+/** All at the same time. */
+export const appendAll = (messages: ReadonlyArray<Append<"broadcast/1">>) =>
+  Effect.flatMap(Log, (log) => Effect.forEach(messages, (one) => Effect.result(log.append("log", one)), { concurrency: "unbounded" }))
+
+export const stored = Effect.flatMap(Log, (log) => {
+  const found: Array<Stored> = []
+  return log.replay("log", [filters.broadcasts], (one) => Effect.sync(() => found.push(one))).pipe(Effect.as(found))
+})
+
+export const subjectsOf = (found: ReadonlyArray<Pick<Stored, "subject">>) => found.map(({ subject }) => subject).toSorted()
+export const isBatched = ({ header }: Stored) => header("Nats-Batch-Id") !== undefined
+
+/** Runs with a provisioned server of its own. */
+export const withLog = async <E>(program: (nats: TestNats) => Effect.Effect<void, E, Log | Buckets | Nats | Scope.Scope>) => {
+  await using nats = await startNats()
+  const layer = logLayer({ url: nats.url, name: "test" })
+  await Effect.runPromise(Effect.andThen(provision(1), program(nats)).pipe(Effect.provide(layer), Effect.scoped))
+}
