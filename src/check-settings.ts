@@ -22,7 +22,10 @@ const secretsFaults = Effect.fnUntraced(function* (values: Partial<SettingsShape
   const known = askedBySecrets.every((key) => Object.hasOwn(values, key))
   if (!known || Option.isNone(values.natsUrl!)) return []
   const result = yield* Effect.result(
-    Layer.build(Secrets.layer).pipe(Effect.provideService(Settings, values as SettingsShape), Effect.scoped)
+    Layer.build(Secrets.layer).pipe(
+      Effect.provideService(Settings, values as SettingsShape),
+      Effect.scoped
+    )
   )
   return result._tag === "Success" ? [] : [result.failure.message]
 })
@@ -37,8 +40,16 @@ export const checkSettings = Effect.gen(function* () {
   const secrets = yield* secretsFaults(own.values)
   const args = process.argv.slice(2).filter((arg) => arg !== developmentFlag)
   const unknown = args.map(
-    (arg) => `${JSON.stringify(arg)}: The only argument is ${developmentFlag}; settings come from BELLCAST_<NAME> or a file`
+    (arg) =>
+      `${JSON.stringify(arg)}: The only argument is ${developmentFlag}; settings come from BELLCAST_<NAME> or a file`
   )
-  const faults = [...unknown, ...source.faults, ...own.faults, ...gateway.faults, ...strangers.faults, ...secrets]
+  const faults = [
+    ...unknown,
+    ...source.faults,
+    ...own.faults,
+    ...gateway.faults,
+    ...strangers.faults,
+    ...secrets
+  ]
   if (faults.length > 0) return yield* settingsFault(faults)
 })

@@ -20,7 +20,9 @@ const words = (text: string) => text.split(/[\s,]+/).filter((word) => word !== "
 const list = (name: string, fault: (word: string) => string | undefined) => {
   const faultOf = (text: string) => {
     const wrong = words(text).find((word) => fault(word) !== undefined)
-    return wrong === undefined ? undefined : `${JSON.stringify(wrong.slice(0, 80))}: ${fault(wrong)}`
+    return wrong === undefined
+      ? undefined
+      : `${JSON.stringify(wrong.slice(0, 80))}: ${fault(wrong)}`
   }
   return checked(name, faultOf).pipe(withDefault(""), Config.map(words))
 }
@@ -29,13 +31,17 @@ const list = (name: string, fault: (word: string) => string | undefined) => {
 export const plainHost = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d+)?$/u
 
 /** On its own, too, so that a fault in any other setting can be logged. */
-export const logLevel = Config.Literals(["trace", "debug", "info", "warn", "error"], "BELLCAST_LOG_LEVEL").pipe(
-  withDefault("info" as const)
-)
+export const logLevel = Config.Literals(
+  ["trace", "debug", "info", "warn", "error"],
+  "BELLCAST_LOG_LEVEL"
+).pipe(withDefault("info" as const))
 
 export const settings = {
   /** Stages this process runs. Unset: all of them. */
-  roles: Config.Array(Schema.Trim.pipe(Schema.decodeTo(Schema.Literals(roles))), "BELLCAST_ROLES").pipe(
+  roles: Config.Array(
+    Schema.Trim.pipe(Schema.decodeTo(Schema.Literals(roles))),
+    "BELLCAST_ROLES"
+  ).pipe(
     withDefault(roles),
     Config.map((named): ReadonlyArray<Role> => [...new Set(named)])
   ),
@@ -60,7 +66,11 @@ export const settings = {
   httpScheme: Config.option(Config.Literals(["http", "https"], "BELLCAST_HTTP_SCHEME")),
   httpHost: Config.option(
     Config.schema(
-      Schema.String.pipe(Schema.check(Schema.isPattern(plainHost, { message: "Expected a host, with or without a port" }))),
+      Schema.String.pipe(
+        Schema.check(
+          Schema.isPattern(plainHost, { message: "Expected a host, with or without a port" })
+        )
+      ),
       "BELLCAST_HTTP_HOST"
     )
   ),
@@ -69,9 +79,13 @@ export const settings = {
   /** A body larger than this is answered 413. It must fit into a LOG message (32 KiB) with its envelope. */
   bodyBytesMax: within("BELLCAST_BODY_BYTES_MAX", 256, 16_384).pipe(withDefault(16_384)),
   /** Subscriptions a user may hold. 50 of the largest still fit into one bucket value (1 MiB). */
-  subscriptionsPerUserMax: within("BELLCAST_SUBSCRIPTIONS_PER_USER_MAX", 1, 50).pipe(withDefault(50)),
+  subscriptionsPerUserMax: within("BELLCAST_SUBSCRIPTIONS_PER_USER_MAX", 1, 50).pipe(
+    withDefault(50)
+  ),
   /** How long a write waits for the projection (read-your-writes). Longer than the projector's failover of 3 s. */
-  appliedTimeoutMillis: within("BELLCAST_APPLIED_TIMEOUT_MILLIS", 100, 60_000).pipe(withDefault(5_000)),
+  appliedTimeoutMillis: within("BELLCAST_APPLIED_TIMEOUT_MILLIS", 100, 60_000).pipe(
+    withDefault(5_000)
+  ),
 
   /** Keys the pseudonyms of users in subjects and the ids of basic auth. Changing it makes every user a stranger. */
   useridHmacSecret: Config.option(Config.Redacted("BELLCAST_USERID_HMAC_SECRET")),
@@ -86,7 +100,9 @@ export const settings = {
   vapidSubject: Config.option(Config.String("BELLCAST_VAPID_SUBJECT")),
 
   /** Life of a push whose publisher sends no TTL. */
-  ttlSecondsDefault: within("BELLCAST_TTL_SECONDS_DEFAULT", 0, ttlSecondsMax).pipe(withDefault(86_400)),
+  ttlSecondsDefault: within("BELLCAST_TTL_SECONDS_DEFAULT", 0, ttlSecondsMax).pipe(
+    withDefault(86_400)
+  ),
   /** First retry delay; doubles with each attempt, 15 minutes at most. FCM asks for at least 10 s. */
   retryBaseMillis: within("BELLCAST_RETRY_BASE_MILLIS", 10, 900_000).pipe(withDefault(10_000)),
   /** Pushes sent but not yet recorded, over the whole process: the most that a crash can send twice. */
@@ -94,7 +110,9 @@ export const settings = {
   /** Shards a process works on at once. */
   shardsInFlight: within("BELLCAST_SHARDS_IN_FLIGHT", 1, 512).pipe(withDefault(8)),
   /** Subscriptions a delivery process remembers, with their keys decoded: 6 KB each. More are read again for every broadcast, at twice the cost. */
-  rememberedSubscriptionsMax: within("BELLCAST_REMEMBERED_SUBSCRIPTIONS_MAX", 0, 10_000_000).pipe(withDefault(131_072)),
+  rememberedSubscriptionsMax: within("BELLCAST_REMEMBERED_SUBSCRIPTIONS_MAX", 0, 10_000_000).pipe(
+    withDefault(131_072)
+  ),
   /** Connections to one push service. At 60 ms a push each gives about 16 pushes a second. */
   connectionsPerOrigin: within("BELLCAST_CONNECTIONS_PER_ORIGIN", 1, 4_096).pipe(withDefault(64)),
   /**
@@ -105,14 +123,20 @@ export const settings = {
   /** How long a push service may take to answer. */
   pushTimeoutMillis: within("BELLCAST_PUSH_TIMEOUT_MILLIS", 100, 60_000).pipe(withDefault(10_000)),
   /** How long a push service that refuses our credentials is left alone before a push tries again; the longest for one that does not answer. */
-  breakerOpenMillis: within("BELLCAST_BREAKER_OPEN_MILLIS", 10, 3_600_000).pipe(withDefault(60_000)),
+  breakerOpenMillis: within("BELLCAST_BREAKER_OPEN_MILLIS", 10, 3_600_000).pipe(
+    withDefault(60_000)
+  ),
   /**
    * Of the strikes against one subscription, the least time between two; three over more than three times as long suspend it. With 8 hours
    * nothing that passes within a day costs anybody a subscription.
    */
-  strikeIntervalMillis: within("BELLCAST_STRIKE_INTERVAL_MILLIS", 10, 604_800_000).pipe(withDefault(28_800_000)),
+  strikeIntervalMillis: within("BELLCAST_STRIKE_INTERVAL_MILLIS", 10, 604_800_000).pipe(
+    withDefault(28_800_000)
+  ),
   /** DEVELOPMENT ONLY: lets subscriptions point at this machine over plain http. Anyone who may subscribe could then reach local services. */
-  allowLoopbackEndpoints: Config.Boolean("BELLCAST_ALLOW_LOOPBACK_ENDPOINTS").pipe(withDefault(false)),
+  allowLoopbackEndpoints: Config.Boolean("BELLCAST_ALLOW_LOOPBACK_ENDPOINTS").pipe(
+    withDefault(false)
+  ),
   /** Hosts of push services beside the known ones; `*.example.org` takes every subdomain. */
   pushHosts: list("BELLCAST_PUSH_HOSTS", pushHostFault)
 }

@@ -34,7 +34,12 @@ const stage = (role: Role, secrets: Secrets["Service"]) => {
     case "gateway":
       return gatewayLayer.pipe(
         Layer.provide(Identity.layer),
-        Layer.provide(Layer.succeed(VapidPublicKeys, { current: secrets.vapidPublicKey, usable: usableKeys(secrets.vapidKeys) }))
+        Layer.provide(
+          Layer.succeed(VapidPublicKeys, {
+            current: secrets.vapidPublicKey,
+            usable: usableKeys(secrets.vapidKeys)
+          })
+        )
       )
     case "projection":
       return projectionLayer
@@ -43,12 +48,19 @@ const stage = (role: Role, secrets: Secrets["Service"]) => {
     case "tally":
       return tallyLayer
     case "delivery":
-      return deliveryLayer.pipe(Layer.provide(Layer.succeed(VapidKeys, { keys: secrets.vapidKeys, subject: secrets.vapidSubject! })))
+      return deliveryLayer.pipe(
+        Layer.provide(
+          Layer.succeed(VapidKeys, { keys: secrets.vapidKeys, subject: secrets.vapidSubject! })
+        )
+      )
   }
 }
 
 /** Whether a newcomer's listener and publisher would be let in. */
-const isForTrying = ({ allowLoopbackEndpoints, channelWritePrincipals }: Settings["Service"]): boolean =>
+const isForTrying = ({
+  allowLoopbackEndpoints,
+  channelWritePrincipals
+}: Settings["Service"]): boolean =>
   allowLoopbackEndpoints && channelWritePrincipals.includes("system.Authenticated")
 
 /** The URL of a server of our own. Without it there is nothing to serve: when it ends before us, so do we. */
@@ -66,18 +78,31 @@ const service = Layer.unwrap(
   Effect.gen(function* () {
     const settings = yield* Settings
     const secrets = yield* Secrets
-    const url = Option.isSome(settings.natsUrl) ? settings.natsUrl.value : yield* embedded(settings.dataDir)
+    const url = Option.isSome(settings.natsUrl)
+      ? settings.natsUrl.value
+      : yield* embedded(settings.dataDir)
     const stages = settings.roles.map((role) => stage(role, secrets))
     const root = `http://${addressOf(settings)}/${versionOf(yield* GatewaySettings)}/`
     const offers = settings.roles.includes("gateway")
-    const checks = offers || settings.roles.includes("delivery") ? checkKeysInUse(secrets.vapidKeys) : Effect.void
-    const adopted = Effect.andThen(adoptUseridSecret(secrets.useridHmacSecret), adopt(secrets.vapidKeys))
+    const checks =
+      offers || settings.roles.includes("delivery")
+        ? checkKeysInUse(secrets.vapidKeys)
+        : Effect.void
+    const adopted = Effect.andThen(
+      adoptUseridSecret(secrets.useridHmacSecret),
+      adopt(secrets.vapidKeys)
+    )
     const secretsChecked = Effect.andThen(checks, offers ? adopted : Effect.void)
     const ready = Layer.effectDiscard(
       Effect.acquireRelease(
         Effect.sync(() => {
-          if (Option.isNone(settings.natsUrl)) process.stdout.write(story(root, url, secrets.vapidPublicKey, isForTrying(settings)))
-        }).pipe(Effect.andThen(Effect.logInfo("ready", { roles: settings.roles.join(","), nats: hostsOf(url) }))),
+          if (Option.isNone(settings.natsUrl))
+            process.stdout.write(story(root, url, secrets.vapidPublicKey, isForTrying(settings)))
+        }).pipe(
+          Effect.andThen(
+            Effect.logInfo("ready", { roles: settings.roles.join(","), nats: hostsOf(url) })
+          )
+        ),
         () => Effect.logInfo("stopping")
       )
     )
@@ -89,15 +114,29 @@ const service = Layer.unwrap(
         Layer.effectDiscard(
           refuseMissingBuckets.pipe(
             Effect.andThen(
-              provision(settings.replicas, { [streams.log.name]: settings.logBytesMax, [streams.work.name]: settings.workBytesMax })
+              provision(settings.replicas, {
+                [streams.log.name]: settings.logBytesMax,
+                [streams.work.name]: settings.workBytesMax
+              })
             ),
             Effect.andThen(warnOfPause)
           )
         )
       ),
-      Layer.provide(logLayer({ url, credsFile: Option.getOrUndefined(settings.natsCreds), name: `bellcast ${settings.roles.join(",")}` })),
+      Layer.provide(
+        logLayer({
+          url,
+          credsFile: Option.getOrUndefined(settings.natsCreds),
+          name: `bellcast ${settings.roles.join(",")}`
+        })
+      ),
       // From here on the secret is known, wherever it came from.
-      Layer.provide(Layer.succeed(Settings, { ...settings, useridHmacSecret: Option.some(secrets.useridHmacSecret) }))
+      Layer.provide(
+        Layer.succeed(Settings, {
+          ...settings,
+          useridHmacSecret: Option.some(secrets.useridHmacSecret)
+        })
+      )
     )
   })
 ).pipe(
@@ -119,9 +158,16 @@ for (const stream of [process.stdout, process.stderr]) stream.on("error", () => 
 
 /** Pushes in hand end within their own time-outs; but nothing may keep a process that was told to stop for longer. */
 const stopMillisMax = 25_000
-for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => setTimeout(() => process.exit(1), stopMillisMax).unref())
+for (const signal of ["SIGTERM", "SIGINT"] as const)
+  process.once(signal, () => setTimeout(() => process.exit(1), stopMillisMax).unref())
 
-const operatorFaults = ["SettingsFault", "SecretsFault", "NatsServerMissing", "EmbeddedServerFailed", "BucketsMissing"]
+const operatorFaults = [
+  "SettingsFault",
+  "SecretsFault",
+  "NatsServerMissing",
+  "EmbeddedServerFailed",
+  "BucketsMissing"
+]
 
 /** What an operator can put right is told in words; a fault of ours with its stack. */
 const tell = (cause: Cause.Cause<unknown>) => {
@@ -131,11 +177,16 @@ const tell = (cause: Cause.Cause<unknown>) => {
     readonly operation?: string
     readonly cause?: Error
   }
-  if (operatorFaults.includes(error._tag ?? "")) return Effect.logFatal(`cannot start. ${error.message}`)
+  if (operatorFaults.includes(error._tag ?? ""))
+    return Effect.logFatal(`cannot start. ${error.message}`)
   if (error._tag === "ServeError")
-    return Effect.logFatal(`cannot start. HTTP cannot be served: ${error.cause?.message} (BELLCAST_HOST, BELLCAST_PORT)`)
+    return Effect.logFatal(
+      `cannot start. HTTP cannot be served: ${error.cause?.message} (BELLCAST_HOST, BELLCAST_PORT)`
+    )
   if (error._tag === "LogUnavailable")
-    return Effect.logFatal(`cannot start. NATS cannot be used (${error.operation}): ${error.cause?.message} (BELLCAST_NATS_URL)`)
+    return Effect.logFatal(
+      `cannot start. NATS cannot be used (${error.operation}): ${error.cause?.message} (BELLCAST_NATS_URL)`
+    )
   return Effect.logFatal("cannot start", cause)
 }
 
@@ -145,6 +196,7 @@ Layer.launch(service).pipe(
   NodeRuntime.runMain({
     disableErrorReporting: true,
     // Being told to stop is no failure; without this the exit code would be 130.
-    teardown: (exit, onExit) => onExit(Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause) ? 1 : 0)
+    teardown: (exit, onExit) =>
+      onExit(Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause) ? 1 : 0)
   })
 )

@@ -22,7 +22,12 @@ const trial = (url: string): string => `
 `
 
 /** `isForTrying`: whether what it shows would be let in. */
-export const story = (url: string, natsUrl: string, vapidPublicKey: string, isForTrying: boolean): string => `
+export const story = (
+  url: string,
+  natsUrl: string,
+  vapidPublicKey: string,
+  isForTrying: boolean
+): string => `
   Bellcast is ready.
 
     HTTP API           ${url}

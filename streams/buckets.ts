@@ -6,17 +6,47 @@ const mebibyte = 1024 ** 2
 
 export const buckets = {
   /** One document a user: subscriptions, tombstones, timestamps. */
-  subscriptions: { name: "bellcast_subscriptions", maxBytes: 2048 * mebibyte, maxValueBytes: mebibyte - 4096, ttlMillis: 0 },
+  subscriptions: {
+    name: "bellcast_subscriptions",
+    maxBytes: 2048 * mebibyte,
+    maxValueBytes: mebibyte - 4096,
+    ttlMillis: 0
+  },
   /** One key a channel and user, spread by hash. */
-  registrations: { name: "bellcast_registrations", maxBytes: 1024 * mebibyte, maxValueBytes: 4096, ttlMillis: 0 },
+  registrations: {
+    name: "bellcast_registrations",
+    maxBytes: 1024 * mebibyte,
+    maxValueBytes: 4096,
+    ttlMillis: 0
+  },
   /** Counts of a channel: registrations (by the projector) and pushes (by the tally). */
-  channels: { name: "bellcast_channels", maxBytes: 128 * mebibyte, maxValueBytes: 4096, ttlMillis: 0 },
+  channels: {
+    name: "bellcast_channels",
+    maxBytes: 128 * mebibyte,
+    maxValueBytes: 4096,
+    ttlMillis: 0
+  },
   /** Progress of each broadcast; after five weeks its final counts stand in LOG only. */
-  broadcasts: { name: "bellcast_broadcasts", maxBytes: 256 * mebibyte, maxValueBytes: 4096, ttlMillis: 35 * 24 * 60 * 60_000 },
+  broadcasts: {
+    name: "bellcast_broadcasts",
+    maxBytes: 256 * mebibyte,
+    maxValueBytes: 4096,
+    ttlMillis: 35 * 24 * 60 * 60_000
+  },
   /** Who may publish on a channel, beside those whom the settings name for all. */
-  permissions: { name: "bellcast_permissions", maxBytes: 64 * mebibyte, maxValueBytes: 65_536, ttlMillis: 0 },
+  permissions: {
+    name: "bellcast_permissions",
+    maxBytes: 64 * mebibyte,
+    maxValueBytes: 65_536,
+    ttlMillis: 0
+  },
   /** Short-lived things that processes share: the followers' leases, page tokens that were used up. Not a projection. */
-  cache: { name: "bellcast_cache", maxBytes: 128 * mebibyte, maxValueBytes: 65_536, ttlMillis: 24 * 60 * 60_000 }
+  cache: {
+    name: "bellcast_cache",
+    maxBytes: 128 * mebibyte,
+    maxValueBytes: 65_536,
+    ttlMillis: 24 * 60 * 60_000
+  }
 } as const satisfies Record<string, BucketSpec>
 
 export type BucketName = keyof typeof buckets
@@ -38,9 +68,11 @@ export const metaKey = "meta"
 
 export const keys = {
   subscriptions: (user: UserToken): string => user,
-  registration: (channel: ChannelToken, user: UserToken): string => `${channel}.${shardPath(user)}.${user}`,
+  registration: (channel: ChannelToken, user: UserToken): string =>
+    `${channel}.${shardPath(user)}.${user}`,
   /** Filter over the registrations of one shard of a channel. */
-  registrationsOf: (channel: ChannelToken, shard: string): string => (shard === "all" ? `${channel}.>` : `${channel}.${shard}.>`),
+  registrationsOf: (channel: ChannelToken, shard: string): string =>
+    shard === "all" ? `${channel}.>` : `${channel}.${shard}.>`,
   channelRegistrations: (channel: ChannelToken): string => `${channel}.registrations`,
   channelPushes: (channel: ChannelToken): string => `${channel}.pushes`,
   broadcast: (broadcast: number): string => String(broadcast),
@@ -49,4 +81,5 @@ export const keys = {
 } as const
 
 /** The user of a registration's key. */
-export const userOfKey = (key: string): UserToken => key.slice(key.lastIndexOf(".") + 1) as UserToken
+export const userOfKey = (key: string): UserToken =>
+  key.slice(key.lastIndexOf(".") + 1) as UserToken

@@ -7,9 +7,19 @@ export const followers = {
    * LOG -> subscriptions, registrations, channels, permissions. Its checkpoint is the `meta` entry of the bucket `subscriptions`. It passes over
    * broadcasts, but must see them: the planner waits until everything before a broadcast is projected.
    */
-  projector: { stream: "log", filters: [filters.commands], checkpoint: "subscriptions", pauseMillis: 0 },
+  projector: {
+    stream: "log",
+    filters: [filters.commands],
+    checkpoint: "subscriptions",
+    pauseMillis: 0
+  },
   /** WORK -> broadcasts, channels. Its checkpoint is the `meta` entry of the bucket `broadcasts`. */
-  tally: { stream: "work", filters: [filters.plans, filters.outcomes], checkpoint: "broadcasts", pauseMillis: 100 }
+  tally: {
+    stream: "work",
+    filters: [filters.plans, filters.outcomes],
+    checkpoint: "broadcasts",
+    pauseMillis: 100
+  }
 } as const
 
 export type FollowerName = keyof typeof followers

@@ -5,4 +5,8 @@ import { log } from "./log.ts"
 import { work } from "./work.ts"
 
 export const streams = { log, work } as const
-export const topology = { streams: [log, work], followers, buckets: Object.values(buckets) } as const
+export const topology = {
+  streams: [log, work],
+  followers,
+  buckets: Object.values(buckets)
+} as const

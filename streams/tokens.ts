@@ -44,11 +44,16 @@ export const channelBytesMax = 255
 export const isChannelToken = (token: string | undefined): token is ChannelToken => {
   if (token === undefined || token.length > 3 * channelBytesMax) return false
   const channel = decodeToken(token)
-  return channel !== undefined && !channel.includes("/") && new TextEncoder().encode(channel).length <= channelBytesMax
+  return (
+    channel !== undefined &&
+    !channel.includes("/") &&
+    new TextEncoder().encode(channel).length <= channelBytesMax
+  )
 }
 
 /** Whether a token is a user's. Not every name is: a bucket has the key `meta`. */
-export const isUserToken = (token: string | undefined): token is UserToken => token !== undefined && /^[A-Za-z0-9_-]{22}$/.test(token)
+export const isUserToken = (token: string | undefined): token is UserToken =>
+  token !== undefined && /^[A-Za-z0-9_-]{22}$/.test(token)
 
 const base64url = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
@@ -66,7 +71,9 @@ export const shardPath = (user: UserToken): string => {
 export const shardsAt = (depth: number): ReadonlyArray<string> => {
   let prefixes = [""]
   for (let level = 0; level < depth; level++) {
-    prefixes = prefixes.flatMap((prefix) => [..."0123456789abcdef"].map((digit) => (prefix === "" ? digit : `${prefix}.${digit}`)))
+    prefixes = prefixes.flatMap((prefix) =>
+      [..."0123456789abcdef"].map((digit) => (prefix === "" ? digit : `${prefix}.${digit}`))
+    )
   }
   return depth === 0 ? ["all"] : prefixes
 }

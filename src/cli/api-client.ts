@@ -1,12 +1,19 @@
 // The HTTP API as the CLI's verbs use it: one request with credentials, a timeout, and errors that a person can act on.
 import { Effect, Schedule, Schema } from "effect"
-import { HttpClient, HttpClientRequest, type HttpClientResponse, type HttpMethod } from "effect/http"
+import {
+  HttpClient,
+  HttpClientRequest,
+  type HttpClientResponse,
+  type HttpMethod
+} from "effect/http"
 
 /** Where the service is unless a setting of it says otherwise. */
 export const urlDefault = "http://127.0.0.1:9999/v1"
 
 /** No HTTP answer came from this address. */
-export class ApiUnreachable extends Schema.TaggedError<ApiUnreachable>()("ApiUnreachable", { url: Schema.String }) {
+export class ApiUnreachable extends Schema.TaggedError<ApiUnreachable>()("ApiUnreachable", {
+  url: Schema.String
+}) {
   override get message() {
     return `no answer from ${this.url}: is the service running (make run), and is --url or BELLCAST_URL right?`
   }
@@ -26,14 +33,18 @@ export class ApiRefused extends Schema.TaggedError<ApiRefused>()("ApiRefused", {
 }
 
 /** The status was right but the body was not what this version of the CLI understands. */
-export class ApiNotUnderstood extends Schema.TaggedError<ApiNotUnderstood>()("ApiNotUnderstood", { call: Schema.String }) {
+export class ApiNotUnderstood extends Schema.TaggedError<ApiNotUnderstood>()("ApiNotUnderstood", {
+  call: Schema.String
+}) {
   override get message() {
     return `${this.call} was answered with an unexpected body: is this a Bellcast service?`
   }
 }
 
 /** There is no root resource at this address: another server, or another path of ours. */
-export class ApiForeign extends Schema.TaggedError<ApiForeign>()("ApiForeign", { url: Schema.String }) {
+export class ApiForeign extends Schema.TaggedError<ApiForeign>()("ApiForeign", {
+  url: Schema.String
+}) {
   override get message() {
     return `${this.url} does not look like Bellcast (GET / was answered 404): is --url or BELLCAST_URL right?`
   }
@@ -65,7 +76,14 @@ const refusal = (call: string, response: HttpClientResponse.HttpClientResponse) 
     Effect.orElseSucceed((): typeof ErrorBody.Type => ({})),
     Effect.flatMap(({ errno, error, message }) => {
       const reason = message ?? error ?? "no reason given"
-      return Effect.fail(new ApiRefused({ call, status: response.status, reason, ...(errno === undefined ? {} : { errno }) }))
+      return Effect.fail(
+        new ApiRefused({
+          call,
+          status: response.status,
+          reason,
+          ...(errno === undefined ? {} : { errno })
+        })
+      )
     })
   )
 
@@ -76,25 +94,38 @@ export const makeApi = Effect.fnUntraced(function* ({ url, user }: ApiOptions) {
   const authorization = `Basic ${Buffer.from(user).toString("base64")}`
 
   const call = Effect.fnUntraced(
-    function* <A>(method: HttpMethod.HttpMethod, path: string, answer: Schema.Decoder<A>, body?: unknown) {
+    function* <A>(
+      method: HttpMethod.HttpMethod,
+      path: string,
+      answer: Schema.Decoder<A>,
+      body?: unknown
+    ) {
       const name = `${method} ${path}`
-      const bare = HttpClientRequest.make(method)(base + path, { headers: { authorization, accept: "application/json" } })
+      const bare = HttpClientRequest.make(method)(base + path, {
+        headers: { authorization, accept: "application/json" }
+      })
       const request = body === undefined ? bare : HttpClientRequest.bodyJsonUnsafe(bare, body)
-      const response = yield* client.execute(request).pipe(Effect.mapError(() => new ApiUnreachable({ url: base })))
+      const response = yield* client
+        .execute(request)
+        .pipe(Effect.mapError(() => new ApiUnreachable({ url: base })))
       if (response.status < 200 || response.status > 299) return yield* refusal(name, response)
       return yield* response.json.pipe(
         Effect.flatMap(Schema.decodeUnknownEffect(answer)),
         Effect.mapError(() => new ApiNotUnderstood({ call: name }))
       )
     },
-    Effect.timeoutOrElse({ duration: answerTimeout, orElse: () => Effect.fail(new ApiUnreachable({ url: base })) })
+    Effect.timeoutOrElse({
+      duration: answerTimeout,
+      orElse: () => Effect.fail(new ApiUnreachable({ url: base }))
+    })
   )
 
   /** Tries again while the service is starting (no answer, or 503), for 10 s. */
   const whileStarting = <A>(effect: Effect.Effect<A, ApiError>): Effect.Effect<A, ApiError> =>
     Effect.retry(effect, {
       schedule: Schedule.spaced("250 millis").pipe(Schedule.upTo({ duration: startTimeout })),
-      while: (error) => error._tag === "ApiUnreachable" || (error._tag === "ApiRefused" && error.status === 503)
+      while: (error) =>
+        error._tag === "ApiUnreachable" || (error._tag === "ApiRefused" && error.status === 503)
     })
 
   return { call, whileStarting }

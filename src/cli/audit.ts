@@ -1,7 +1,13 @@
 // `bellcast audit BROADCAST`: what became of every push of a broadcast, from the messages in WORK. Never shows an endpoint or a key.
 import { Console, Effect } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { evolveProgress, type Progress, type PushResult, startProgress, waiting } from "#domain/outcome.ts"
+import {
+  evolveProgress,
+  type Progress,
+  type PushResult,
+  startProgress,
+  waiting
+} from "#domain/outcome.ts"
 import { Log } from "#log/log.ts"
 import type { Stored } from "#log/stored.ts"
 import { filters, parseBroadcast, parseOfBroadcast, subjects } from "#streams/subjects.ts"
@@ -35,7 +41,15 @@ interface Audit {
   readonly pushes: ReadonlyArray<Push>
 }
 
-const pushOf = ({ attempt, fate, millis, reason, status, subscription, user }: PushResult): Push => ({
+const pushOf = ({
+  attempt,
+  fate,
+  millis,
+  reason,
+  status,
+  subscription,
+  user
+}: PushResult): Push => ({
   user,
   subscription,
   fate,
@@ -55,7 +69,8 @@ const readWork = Effect.fnUntraced(function* (broadcast: number) {
     if (message.type === "outcome/1") {
       const of = parseOfBroadcast(subject)?.of ?? "shard"
       progress = progress && evolveProgress(progress, message, of, seq)
-      for (const result of message.results) pushes.set(`${result.user}.${result.subscription}`, pushOf(result))
+      for (const result of message.results)
+        pushes.set(`${result.user}.${result.subscription}`, pushOf(result))
     }
     // Written before its outcome, so it may be all there is.
     if (message.type === "dead/1" && !pushes.has(`${message.user}.${message.subscription}`)) {
@@ -70,7 +85,11 @@ const readWork = Effect.fnUntraced(function* (broadcast: number) {
       })
     }
   }
-  const wanted = [filters.planOf(broadcast), filters.outcomesOf(broadcast), filters.deadLettersOf(broadcast)]
+  const wanted = [
+    filters.planOf(broadcast),
+    filters.outcomesOf(broadcast),
+    filters.deadLettersOf(broadcast)
+  ]
   yield* log.replay("work", wanted, (stored) => Effect.sync(() => fold(stored)))
   return { progress, pushes: [...pushes.values()] }
 })
@@ -83,8 +102,11 @@ export const audit = Effect.fn("Cli.audit")(function* (broadcast: number) {
   const { progress, pushes } = yield* readWork(broadcast)
   // After five weeks this fact is all that is left.
   const fact =
-    place === undefined || progress !== undefined ? undefined : yield* log.last("log", subjects.finished(place.channel, broadcast))
-  const known = progress ?? (fact?.message.type === "broadcast.finished/1" ? fact.message : undefined)
+    place === undefined || progress !== undefined
+      ? undefined
+      : yield* log.last("log", subjects.finished(place.channel, broadcast))
+  const known =
+    progress ?? (fact?.message.type === "broadcast.finished/1" ? fact.message : undefined)
   const result: Audit = {
     broadcast,
     channel: (place && decodeToken(place.channel)) ?? stored.subject,
@@ -108,13 +130,22 @@ const jsonOf = ({ progress, ...rest }: Audit) => {
   return { ...rest, expiresAt, finished, shards, shardsDone, ...countsOf(progress) }
 }
 
-const headerOf = ({ acceptedAt, broadcast, channel, progress, rejected, source }: Audit): ReadonlyArray<string> => {
+const headerOf = ({
+  acceptedAt,
+  broadcast,
+  channel,
+  progress,
+  rejected,
+  source
+}: Audit): ReadonlyArray<string> => {
   const first = `broadcast ${broadcast} on channel ${harmless(channel)}, accepted ${new Date(acceptedAt).toISOString()} from ${harmless(source)}`
   if (rejected !== undefined) return [first, `rejected: ${harmless(rejected)}`]
   if (progress === undefined) return [first, "not planned yet"]
   const { accepted, ...fates } = countsOf(progress)
   const sum = Object.entries(fates).map(([fate, count]) => `${count} ${fate}`)
-  const state = progress.finished ? "finished" : `${progress.shardsDone} of ${progress.shards} shards done`
+  const state = progress.finished
+    ? "finished"
+    : `${progress.shardsDone} of ${progress.shards} shards done`
   return [first, `${accepted} accepted = ${sum.join(" + ")}; ${state}`]
 }
 
@@ -127,17 +158,28 @@ const footerOf = ({ progress, pushes }: Audit): ReadonlyArray<string> => {
 }
 
 const text = (result: Audit): string => {
-  const rows = result.pushes.map(({ attempts, fate, millis, reason, status, subscription, user }) => [
-    ...[user, subscription.slice(0, 12)],
-    ...[fate, status, reason, attempts, millis]
-  ])
+  const rows = result.pushes.map(
+    ({ attempts, fate, millis, reason, status, subscription, user }) => [
+      ...[user, subscription.slice(0, 12)],
+      ...[fate, status, reason, attempts, millis]
+    ]
+  )
   const heading = ["USER", "SUBSCRIPTION", "FATE", "STATUS", "REASON", "ATTEMPTS", "MS"]
-  return [...headerOf(result), ...(rows.length === 0 ? [] : [table(heading, rows)]), ...footerOf(result)].join("\n")
+  return [
+    ...headerOf(result),
+    ...(rows.length === 0 ? [] : [table(heading, rows)]),
+    ...footerOf(result)
+  ].join("\n")
 }
 
 const flags = {
-  broadcast: broadcastArgument.pipe(Argument.withDescription("Its id: the last part of Location, the sequence of the PubAck")),
-  json: Flag.Boolean("json").pipe(Flag.withDescription("Print one JSON object"), Flag.withDefault(false)),
+  broadcast: broadcastArgument.pipe(
+    Argument.withDescription("Its id: the last part of Location, the sequence of the PubAck")
+  ),
+  json: Flag.Boolean("json").pipe(
+    Flag.withDescription("Print one JSON object"),
+    Flag.withDefault(false)
+  ),
   ...natsFlags
 }
 

@@ -25,13 +25,25 @@ const letters = Effect.fnUntraced(function* (broadcast: Option.Option<number>) {
   const log = yield* Log
   if (Option.isSome(broadcast)) yield* commandOf(broadcast.value)
   const found: Array<Letter> = []
-  const filter = Option.match(broadcast, { onNone: () => filters.deadLetters, onSome: filters.deadLettersOf })
+  const filter = Option.match(broadcast, {
+    onNone: () => filters.deadLetters,
+    onSome: filters.deadLettersOf
+  })
   yield* log.replay("work", [filter], ({ message }) =>
     Effect.sync(() => {
       if (message.type !== "dead/1") return
       const { at, attempts, broadcast, channel, reason, status, subscription, user } = message
       const name = decodeToken(channel) ?? channel
-      found.push({ broadcast, channel: name, user, subscription, reason, ...(status === undefined ? {} : { status }), attempts, at })
+      found.push({
+        broadcast,
+        channel: name,
+        user,
+        subscription,
+        reason,
+        ...(status === undefined ? {} : { status }),
+        attempts,
+        at
+      })
     })
   )
   return found
@@ -49,15 +61,25 @@ const text = (list: ReadonlyArray<Letter>) =>
       )
 
 const flags = {
-  broadcast: broadcastArgument.pipe(Argument.withDescription("Only those of this broadcast"), Argument.optional),
-  json: Flag.Boolean("json").pipe(Flag.withDescription("Print JSON lines"), Flag.withDefault(false)),
+  broadcast: broadcastArgument.pipe(
+    Argument.withDescription("Only those of this broadcast"),
+    Argument.optional
+  ),
+  json: Flag.Boolean("json").pipe(
+    Flag.withDescription("Print JSON lines"),
+    Flag.withDefault(false)
+  ),
   ...natsFlags
 }
 
 /** The verb. */
 export const deadCommand = Command.make("dead", flags, ({ broadcast, json, ...nats }) =>
   letters(broadcast).pipe(
-    Effect.flatMap((list) => (json ? Effect.forEach(list, (letter) => Console.log(JSON.stringify(letter))) : Console.log(text(list)))),
+    Effect.flatMap((list) =>
+      json
+        ? Effect.forEach(list, (letter) => Console.log(JSON.stringify(letter)))
+        : Console.log(text(list))
+    ),
     onNats(nats)
   )
 ).pipe(Command.withDescription("List the pushes that were given up, and why"))

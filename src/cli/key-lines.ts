@@ -13,7 +13,8 @@ const currentLines = (set: KeySet) => {
   const { privateKey, publicKey } = currentKey(set)
   return pairLines({ publicKey, privateKey: privateKey! })
 }
-const formerLine = (set: KeySet) => `BELLCAST_VAPID_FORMER_KEYS=${formatFormer(set.filter(({ state }) => state !== "current"))}`
+const formerLine = (set: KeySet) =>
+  `BELLCAST_VAPID_FORMER_KEYS=${formatFormer(set.filter(({ state }) => state !== "current"))}`
 const otherLines = (subject: string, useridSecret: string): ReadonlyArray<string> => [
   `BELLCAST_VAPID_SUBJECT=${subject}`,
   `BELLCAST_USERID_HMAC_SECRET=${useridSecret}`
@@ -31,7 +32,11 @@ export const newLines = (): string =>
 
 /** What a process beside the same NATS must be set to. The set has private keys. */
 export const allLines = (set: KeySet, subject: string, useridSecret: string): string =>
-  [...currentLines(set), ...(set.length > 1 ? [formerLine(set)] : []), ...otherLines(subject, useridSecret)].join("\n")
+  [
+    ...currentLines(set),
+    ...(set.length > 1 ? [formerLine(set)] : []),
+    ...otherLines(subject, useridSecret)
+  ].join("\n")
 
 /** What is to be set anew when one set has become another. */
 export const changedLines = (before: KeySet, after: KeySet): ReadonlyArray<string> => [

@@ -6,7 +6,14 @@ import { Argument, Command, Flag } from "effect/cli"
 import { settings } from "#config"
 import { changeKeys, freshPair, kept } from "#secrets/file.ts"
 import { adoptedKeys, oldestOf, usesOf } from "#secrets/in-use.ts"
-import { type KeySet, type KeyState, retired, rotated, usableKeys, usableKeysMax } from "#secrets/key-set.ts"
+import {
+  type KeySet,
+  type KeyState,
+  retired,
+  rotated,
+  usableKeys,
+  usableKeysMax
+} from "#secrets/key-set.ts"
 import { developmentSubject, keysAreSet, keysOfSettings, missingFaults } from "#secrets/secrets.ts"
 import { forgetUseridSecret } from "#secrets/userid-secret.ts"
 import { everySetting } from "#settings/every-setting.ts"
@@ -17,8 +24,22 @@ import { table } from "./table.ts"
 
 const failed = ({ message }: { readonly message: string }) => new VerbFailed({ message })
 
-const { dataDir, natsUrl, useridHmacSecret, vapidFormerKeys, vapidPrivateKey, vapidPublicKey, vapidSubject } = settings
-const ownSettings = everySetting({ dataDir, natsUrl, vapidFormerKeys, vapidPrivateKey, vapidPublicKey })
+const {
+  dataDir,
+  natsUrl,
+  useridHmacSecret,
+  vapidFormerKeys,
+  vapidPrivateKey,
+  vapidPublicKey,
+  vapidSubject
+} = settings
+const ownSettings = everySetting({
+  dataDir,
+  natsUrl,
+  vapidFormerKeys,
+  vapidPrivateKey,
+  vapidPublicKey
+})
 const otherSecrets = everySetting({ useridHmacSecret, vapidSubject })
 
 /** The keys, and how they are changed where they live. `change` tells what is left to do. */
@@ -29,15 +50,21 @@ const home = Effect.gen(function* () {
     const change = (edit: (set: KeySet) => KeySet) =>
       changeKeys(own.dataDir, edit).pipe(
         Effect.mapError(failed),
-        Effect.as(`# ${own.dataDir}/secrets.json is changed. The service takes it up with its next start.`)
+        Effect.as(
+          `# ${own.dataDir}/secrets.json is changed. The service takes it up with its next start.`
+        )
       )
     return { set: vapidKeys, change }
   }
   const { faults: wrong, keys, missing } = keysOfSettings(own, true)
   const faults = [...wrong, ...missingFaults(missing)]
-  if (faults.length > 0) return yield* new VerbFailed({ message: `the settings of the service must be here, too:\n${faults.join("\n")}` })
+  if (faults.length > 0)
+    return yield* new VerbFailed({
+      message: `the settings of the service must be here, too:\n${faults.join("\n")}`
+    })
   const change = (edit: (set: KeySet) => KeySet) => {
-    const head = "# Settings of every process from its next start on; first of those that deliver, then of the gateways."
+    const head =
+      "# Settings of every process from its next start on; first of those that deliver, then of the gateways."
     return Effect.succeed([head, ...changedLines(keys, edit(keys))].join("\n"))
   }
   return { set: keys, change }
@@ -48,14 +75,20 @@ const show = Effect.gen(function* () {
   const own = yield* Effect.mapError(ownSettings, failed)
   if (keysAreSet({ ...own, natsUrl: Option.none() })) {
     return yield* new VerbFailed({
-      message: "VAPID keys are set here (BELLCAST_VAPID_...): with them, those of the data folder are not used"
+      message:
+        "VAPID keys are set here (BELLCAST_VAPID_...): with them, those of the data folder are not used"
     })
   }
   const file = yield* Effect.mapError(kept(own.dataDir), failed)
   const { useridHmacSecret, vapidSubject } = yield* Effect.mapError(otherSecrets, failed)
   const subject = Option.getOrElse(vapidSubject, () => developmentSubject)
-  const secret = Option.match(useridHmacSecret, { onNone: () => file.useridHmacSecret, onSome: Redacted.value })
-  yield* Console.log(`# Secrets: those of ${own.dataDir}/secrets.json.\n${allLines(file.vapidKeys, subject, secret)}`)
+  const secret = Option.match(useridHmacSecret, {
+    onNone: () => file.useridHmacSecret,
+    onSome: Redacted.value
+  })
+  yield* Console.log(
+    `# Secrets: those of ${own.dataDir}/secrets.json.\n${allLines(file.vapidKeys, subject, secret)}`
+  )
 }).pipe(Effect.tapError(({ message }) => note(message)))
 
 /** What NATS knows of the keys: since when each was offered, and how many subscriptions need it. */
@@ -67,7 +100,9 @@ const inNats = Effect.fnUntraced(function* (set: KeySet) {
 const rotate = Effect.gen(function* () {
   const { change, set } = yield* home
   if (usableKeys(set).length >= usableKeysMax) {
-    return yield* new VerbFailed({ message: `there are ${usableKeysMax} keys: retire those that no subscription needs` })
+    return yield* new VerbFailed({
+      message: `there are ${usableKeysMax} keys: retire those that no subscription needs`
+    })
   }
   const now = yield* Clock.currentTimeMillis
   yield* Console.log(yield* change((set) => rotated(set, freshPair(), now)))
@@ -80,8 +115,14 @@ const list = Effect.fnUntraced(function* (json: boolean) {
   const { set } = yield* home
   const { adopted, uses } = yield* inNats(set)
   const adoptedAt = new Map(adopted.map(({ at, publicKey }) => [publicKey, at]))
-  const strangers = [...new Set([...adoptedAt.keys(), ...uses.keys()])].filter((key) => !set.some(({ publicKey }) => publicKey === key))
-  const missing = strangers.map((publicKey) => ({ publicKey, state: "lost" as const, createdAt: undefined }))
+  const strangers = [...new Set([...adoptedAt.keys(), ...uses.keys()])].filter(
+    (key) => !set.some(({ publicKey }) => publicKey === key)
+  )
+  const missing = strangers.map((publicKey) => ({
+    publicKey,
+    state: "lost" as const,
+    createdAt: undefined
+  }))
   const rows = [...missing, ...set].map(({ createdAt, publicKey, state }) => {
     const at = createdAt ?? adoptedAt.get(publicKey)
     return {
@@ -91,8 +132,14 @@ const list = Effect.fnUntraced(function* (json: boolean) {
       subscriptions: uses.get(publicKey) ?? 0
     }
   })
-  if (json) return yield* Effect.forEach(rows, (row) => Console.log(JSON.stringify(row)), { discard: true })
-  const cells = rows.map(({ created, publicKey, state, subscriptions }) => [publicKey, state, created, subscriptions])
+  if (json)
+    return yield* Effect.forEach(rows, (row) => Console.log(JSON.stringify(row)), { discard: true })
+  const cells = rows.map(({ created, publicKey, state, subscriptions }) => [
+    publicKey,
+    state,
+    created,
+    subscriptions
+  ])
   yield* Console.log(table(["PUBLIC KEY", "STATE", "CREATED", "SUBSCRIPTIONS"], cells))
 })
 
@@ -100,54 +147,91 @@ const retire = Effect.fnUntraced(function* (publicKey: string, force: boolean) {
   const { change, set } = yield* home
   const key = set.find((each) => each.publicKey === publicKey)
   const { adopted, uses } = yield* inNats(set)
-  const known = key !== undefined || uses.has(publicKey) || adopted.some((each) => each.publicKey === publicKey)
+  const known =
+    key !== undefined || uses.has(publicKey) || adopted.some((each) => each.publicKey === publicKey)
   const count = uses.get(publicKey) ?? 0
-  if (!known) return yield* new VerbFailed({ message: "there is no such key; `bellcast keys list` shows them" })
-  if (key?.state === "current") return yield* new VerbFailed({ message: "this key is the current one: `bellcast keys rotate` first" })
-  if (key?.state === "retired") return yield* new VerbFailed({ message: "this key is retired already" })
+  if (!known)
+    return yield* new VerbFailed({
+      message: "there is no such key; `bellcast keys list` shows them"
+    })
+  if (key?.state === "current")
+    return yield* new VerbFailed({
+      message: "this key is the current one: `bellcast keys rotate` first"
+    })
+  if (key?.state === "retired")
+    return yield* new VerbFailed({ message: "this key is retired already" })
   if (count > 0 && !force) {
     return yield* new VerbFailed({
       message: `${count} subscriptions were made with this key; with --force every push to them ends as dead, for the reason key-retired`
     })
   }
-  yield* Console.log(yield* change((now) => retired(now, publicKey, adopted[0]?.publicKey === publicKey)))
+  yield* Console.log(
+    yield* change((now) => retired(now, publicKey, adopted[0]?.publicKey === publicKey))
+  )
 })
 
 const forgetUsers = Effect.fnUntraced(function* (force: boolean) {
-  if (!force) return yield* new VerbFailed({ message: "with --force nobody who is a user now will find their subscriptions again" })
+  if (!force)
+    return yield* new VerbFailed({
+      message: "with --force nobody who is a user now will find their subscriptions again"
+    })
   yield* forgetUseridSecret
   yield* Console.log("# The next start may come with another BELLCAST_USERID_HMAC_SECRET.")
 })
 
-const jsonFlag = Flag.Boolean("json").pipe(Flag.withDescription("Print JSON lines"), Flag.withDefault(false))
-const forgetFlags = { force: Flag.Boolean("force").pipe(Flag.withDescription("Give up all users"), Flag.withDefault(false)), ...natsFlags }
+const jsonFlag = Flag.Boolean("json").pipe(
+  Flag.withDescription("Print JSON lines"),
+  Flag.withDefault(false)
+)
+const forgetFlags = {
+  force: Flag.Boolean("force").pipe(
+    Flag.withDescription("Give up all users"),
+    Flag.withDefault(false)
+  ),
+  ...natsFlags
+}
 const retireFlags = {
   key: Argument.String("key").pipe(Argument.withDescription("The public key")),
-  force: Flag.Boolean("force").pipe(Flag.withDescription("Give up the subscriptions made with it"), Flag.withDefault(false)),
+  force: Flag.Boolean("force").pipe(
+    Flag.withDescription("Give up the subscriptions made with it"),
+    Flag.withDefault(false)
+  ),
   ...natsFlags
 }
 
 const verbs = [
   Command.make("new", {}, () => Console.log(newLines())).pipe(
-    Command.withDescription("Make a VAPID key pair and a user id secret, as lines for an .env file; so does `keys` alone")
+    Command.withDescription(
+      "Make a VAPID key pair and a user id secret, as lines for an .env file; so does `keys` alone"
+    )
   ),
   Command.make("show", {}, () => show).pipe(
     Command.withDescription(
       "Print the secrets kept beside the embedded server, private keys too, as lines for the .env file of another process"
     )
   ),
-  Command.make("list", { json: jsonFlag, ...natsFlags }, ({ json, ...nats }) => list(json).pipe(onNats(nats, { startIt: true }))).pipe(
-    Command.withDescription("Show the public keys, their states, and how many subscriptions were made with each")
+  Command.make("list", { json: jsonFlag, ...natsFlags }, ({ json, ...nats }) =>
+    list(json).pipe(onNats(nats, { startIt: true }))
+  ).pipe(
+    Command.withDescription(
+      "Show the public keys, their states, and how many subscriptions were made with each"
+    )
   ),
   Command.make("rotate", {}, () => rotate).pipe(
-    Command.withDescription("Make a new pair the current one; the former ones go on signing for their subscriptions")
+    Command.withDescription(
+      "Make a new pair the current one; the former ones go on signing for their subscriptions"
+    )
   ),
-  Command.make("forget-users", forgetFlags, ({ force, ...nats }) => forgetUsers(force).pipe(onNats(nats, { startIt: true }))).pipe(
-    Command.withDescription("After the user id secret was lost: let the service start with a new one")
+  Command.make("forget-users", forgetFlags, ({ force, ...nats }) =>
+    forgetUsers(force).pipe(onNats(nats, { startIt: true }))
+  ).pipe(
+    Command.withDescription(
+      "After the user id secret was lost: let the service start with a new one"
+    )
   ),
-  Command.make("retire", retireFlags, ({ force, key, ...nats }) => retire(key, force).pipe(onNats(nats, { startIt: true }))).pipe(
-    Command.withDescription("Give up a former key that no subscription needs any more")
-  )
+  Command.make("retire", retireFlags, ({ force, key, ...nats }) =>
+    retire(key, force).pipe(onNats(nats, { startIt: true }))
+  ).pipe(Command.withDescription("Give up a former key that no subscription needs any more"))
 ] as const
 
 /** The verb. */

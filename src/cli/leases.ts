@@ -15,15 +15,29 @@ export const holdLease = Effect.fnUntraced(function* (name: FollowerName) {
   const followers = yield* Followers
   const held = yield* Deferred.make<void>()
   const lost = yield* Deferred.make<never, VerbFailed>()
-  const loss = Deferred.fail(lost, new VerbFailed({ message: `the lease of the ${name} was lost: run this again` }))
-  const hold = Deferred.succeed(held, undefined).pipe(Effect.andThen(Effect.never), Effect.ensuring(loss))
+  const loss = Deferred.fail(
+    lost,
+    new VerbFailed({ message: `the lease of the ${name} was lost: run this again` })
+  )
+  const hold = Deferred.succeed(held, undefined).pipe(
+    Effect.andThen(Effect.never),
+    Effect.ensuring(loss)
+  )
   yield* Effect.forkScoped(followers.follow(name, () => hold))
   const tell = note(`waiting for the lease of the ${name}, at most ${waitMillis / 1000} s`)
   yield* Deferred.await(held).pipe(
-    Effect.timeoutOrElse({ duration: tellMillis, orElse: () => Effect.andThen(tell, Deferred.await(held)) }),
+    Effect.timeoutOrElse({
+      duration: tellMillis,
+      orElse: () => Effect.andThen(tell, Deferred.await(held))
+    }),
     Effect.timeoutOrElse({
       duration: waitMillis,
-      orElse: () => Effect.fail(new VerbFailed({ message: `a running service holds the lease of the ${name}: stop it first` }))
+      orElse: () =>
+        Effect.fail(
+          new VerbFailed({
+            message: `a running service holds the lease of the ${name}: stop it first`
+          })
+        )
     })
   )
   return { lost: Deferred.await(lost) }

@@ -13,17 +13,27 @@ const goodbyeTimeout = "3 seconds"
 
 const Root = Schema.Struct({
   capabilities: Schema.optionalKey(
-    Schema.Struct({ webpush: Schema.optionalKey(Schema.Struct({ vapid_public_key: Schema.optionalKey(Schema.String) })) })
+    Schema.Struct({
+      webpush: Schema.optionalKey(
+        Schema.Struct({ vapid_public_key: Schema.optionalKey(Schema.String) })
+      )
+    })
   )
 })
 const Subscribed = Schema.Struct({ data: Schema.Struct({ id: Schema.String }) })
 const Published = Schema.fromJsonString(
-  Schema.Struct({ published_at: Schema.optionalKey(Schema.Finite), last_modified: Schema.optionalKey(Schema.Finite) })
+  Schema.Struct({
+    published_at: Schema.optionalKey(Schema.Finite),
+    last_modified: Schema.optionalKey(Schema.Finite)
+  })
 )
 
 /** Milliseconds since publishing, where the payload is a JSON object that tells its time; nothing else in a push does. */
 export const elapsedMillis = ({ payload, receivedAtMillis }: Arrived): number | undefined => {
-  const { published_at, last_modified } = Option.getOrElse(Schema.decodeOption(Published)(payload), (): typeof Published.Type => ({}))
+  const { published_at, last_modified } = Option.getOrElse(
+    Schema.decodeOption(Published)(payload),
+    (): typeof Published.Type => ({})
+  )
   const publishedAtMillis = published_at ?? last_modified
   return publishedAtMillis === undefined ? undefined : receivedAtMillis - publishedAtMillis
 }
@@ -36,7 +46,13 @@ const lineOf = (push: Arrived): string => {
 
 const jsonOf = (channel: string, push: Arrived): string => {
   const { payload, receivedAtMillis } = push
-  return JSON.stringify({ event: "push", channel, payload, receivedAtMillis, elapsedMillis: elapsedMillis(push) })
+  return JSON.stringify({
+    event: "push",
+    channel,
+    payload,
+    receivedAtMillis,
+    elapsedMillis: elapsedMillis(push)
+  })
 }
 
 export interface ListenOptions {
@@ -56,12 +72,20 @@ const forget = (what: string, removal: Effect.Effect<unknown, ApiError>) =>
   )
 
 /** Runs until `count` pushes have been printed, or for ever. Fails with what the API said; removes registration and subscription in any case. */
-export const listen = Effect.fn("Cli.listen")(function* ({ channel, url, user, count, json }: ListenOptions) {
+export const listen = Effect.fn("Cli.listen")(function* ({
+  channel,
+  url,
+  user,
+  count,
+  json
+}: ListenOptions) {
   const { call, whileStarting } = yield* makeApi({ url, user })
-  const foreign = (error: ApiError) => (error._tag === "ApiRefused" && error.status === 404 ? new ApiForeign({ url }) : error)
+  const foreign = (error: ApiError) =>
+    error._tag === "ApiRefused" && error.status === 404 ? new ApiForeign({ url }) : error
   const root = yield* Effect.mapError(whileStarting(call("GET", "/", Root)), foreign)
   const vapidKey = root.capabilities?.webpush?.vapid_public_key
-  if (vapidKey === undefined) yield* note("the service does not name its VAPID key, so signatures are not verified")
+  if (vapidKey === undefined)
+    yield* note("the service does not name its VAPID key, so signatures are not verified")
   const { subscription, pushes } = yield* openPushEndpoint(vapidKey)
 
   const subscribe = call("POST", "/subscriptions", Subscribed, {
@@ -96,7 +120,9 @@ export const listen = Effect.fn("Cli.listen")(function* ({ channel, url, user, c
 const userOfItsOwn = () => `listener-${randomBytes(4).toString("hex")}:secret`
 
 const flags = {
-  channel: Argument.String("channel").pipe(Argument.withDescription("Channel to register on; it need not exist")),
+  channel: Argument.String("channel").pipe(
+    Argument.withDescription("Channel to register on; it need not exist")
+  ),
   url: Flag.String("url").pipe(
     Flag.withDescription(`Base URL of the service (BELLCAST_URL); unset: ${urlDefault}`),
     Flag.withFallbackConfig(Config.String("BELLCAST_URL").pipe(Config.withDefault(urlDefault)))
@@ -105,11 +131,16 @@ const flags = {
     Flag.withDescription("Who listens, name:password (BELLCAST_USER); unset: somebody new"),
     Flag.withFallbackConfig(Config.String("BELLCAST_USER").pipe(Config.withDefault(userOfItsOwn())))
   ),
-  count: Flag.Int("count").pipe(Flag.withDescription("Exit after this many pushes; unset: never"), Flag.optional),
+  count: Flag.Int("count").pipe(
+    Flag.withDescription("Exit after this many pushes; unset: never"),
+    Flag.optional
+  ),
   json: Flag.Boolean("json").pipe(Flag.withDescription("Print JSON lines"), Flag.withDefault(false))
 }
 
 /** The verb. Errors are printed as one line; the process then exits with 1. */
 export const listenCommand = Command.make("listen", flags, (options) =>
   listen(options).pipe(Effect.tapError((error) => note(error.message)))
-).pipe(Command.withDescription("Be a browser in the terminal: print every push of a channel, decrypted"))
+).pipe(
+  Command.withDescription("Be a browser in the terminal: print every push of a channel, decrypted")
+)

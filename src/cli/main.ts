@@ -46,6 +46,7 @@ readableFile.pipe(
     // Verbs print their own errors.
     disableErrorReporting: true,
     // Ctrl-C is how a listener ends: not a failure.
-    teardown: (exit, onExit) => onExit(Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause) ? 1 : 0)
+    teardown: (exit, onExit) =>
+      onExit(Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause) ? 1 : 0)
   })
 )

@@ -14,7 +14,9 @@ import { note } from "./note.ts"
 
 export const natsFlags = {
   nats: Flag.String("nats").pipe(
-    Flag.withDescription("NATS servers, comma-separated (BELLCAST_NATS_URL); unset: the embedded one, else port 4222 of this machine"),
+    Flag.withDescription(
+      "NATS servers, comma-separated (BELLCAST_NATS_URL); unset: the embedded one, else port 4222 of this machine"
+    ),
     Flag.withFallbackConfig(Config.String("BELLCAST_NATS_URL")),
     Flag.optional
   ),
@@ -33,9 +35,12 @@ export interface NatsFlags {
 const urlDefault = "nats://127.0.0.1:4222"
 
 /** A verb cannot go on; the message is for whoever typed it. */
-export class VerbFailed extends Schema.TaggedError<VerbFailed>()("VerbFailed", { message: Schema.String }) {}
+export class VerbFailed extends Schema.TaggedError<VerbFailed>()("VerbFailed", {
+  message: Schema.String
+}) {}
 
-const reasonOf = ({ cause }: LogUnavailable) => (cause instanceof Error ? cause.message : String(cause))
+const reasonOf = ({ cause }: LogUnavailable) =>
+  cause instanceof Error ? cause.message : String(cause)
 
 const inWords = (url: string, error: LogUnavailable | AppendConflict | VerbFailed): string => {
   if (error._tag === "VerbFailed") return error.message
@@ -52,13 +57,16 @@ const toStderr = Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)])
 const urlOf = Effect.fnUntraced(function* (given: Option.Option<string>, startIt: boolean) {
   if (Option.isSome(given)) {
     const fault = natsUrlFault(given.value)
-    if (fault !== undefined) return yield* new VerbFailed({ message: `--nats or BELLCAST_NATS_URL: ${fault}` })
+    if (fault !== undefined)
+      return yield* new VerbFailed({ message: `--nats or BELLCAST_NATS_URL: ${fault}` })
     return given.value
   }
   const dataDir = yield* Effect.orDie(settings.dataDir)
   const folder = folderAt(join(dataDir, "nats"))
   if (startIt && existsSync(folder.store) && (yield* Effect.promise(() => released(folder, 0)))) {
-    const server = embeddedServer(dataDir).pipe(Effect.mapError((error) => new VerbFailed({ message: error.message })))
+    const server = embeddedServer(dataDir).pipe(
+      Effect.mapError((error) => new VerbFailed({ message: error.message }))
+    )
     return (yield* server).url
   }
   return (yield* Effect.promise(() => addressIn(folder)))?.url ?? urlDefault
@@ -71,7 +79,9 @@ export const onNats =
     Effect.gen(function* () {
       const url = yield* urlOf(nats, startIt)
       return yield* verb.pipe(
-        Effect.provide(logLayer({ url, credsFile: Option.getOrUndefined(creds), name: "bellcast cli" })),
+        Effect.provide(
+          logLayer({ url, credsFile: Option.getOrUndefined(creds), name: "bellcast cli" })
+        ),
         Effect.mapError((error) => new VerbFailed({ message: inWords(url, error) }))
       )
     }).pipe(

@@ -17,16 +17,29 @@ const inHandMillis = Math.max(...consumers.map(({ consumer }) => consumer.ackWai
 
 const pauseAll = Effect.gen(function* () {
   const until = (yield* Clock.currentTimeMillis) + pauseMillis
-  yield* Effect.forEach(consumers, ({ consumer, stream }) => pauseConsumer(stream, consumer, until), { discard: true })
+  yield* Effect.forEach(
+    consumers,
+    ({ consumer, stream }) => pauseConsumer(stream, consumer, until),
+    { discard: true }
+  )
 })
-const resumeAll = Effect.forEach(consumers, ({ consumer, stream }) => resumeConsumer(stream, consumer), { discard: true })
+const resumeAll = Effect.forEach(
+  consumers,
+  ({ consumer, stream }) => resumeConsumer(stream, consumer),
+  { discard: true }
+)
 
 const nothingInHand = Effect.gen(function* () {
   for (let told = false; ; told = true) {
-    const states = yield* Effect.forEach(consumers, ({ consumer, stream }) => consumerState(stream, consumer))
+    const states = yield* Effect.forEach(consumers, ({ consumer, stream }) =>
+      consumerState(stream, consumer)
+    )
     const inHand = states.reduce((sum, state) => sum + (state?.unanswered ?? 0), 0)
     if (inHand === 0) return
-    if (!told) yield* note(`waiting until what is in hand (${inHand}) is answered, at most ${inHandMillis / 1000} s`)
+    if (!told)
+      yield* note(
+        `waiting until what is in hand (${inHand}) is answered, at most ${inHandMillis / 1000} s`
+      )
     yield* Effect.sleep(lookMillis)
   }
 })
@@ -39,7 +52,9 @@ export const pauseWork = Effect.gen(function* () {
   let kept = false
   yield* Effect.acquireRelease(pauseAll, () =>
     Effect.suspend(() =>
-      kept ? note("the buckets are half made: planning and delivery wait for an hour; run it again") : Effect.ignore(resumeAll)
+      kept
+        ? note("the buckets are half made: planning and delivery wait for an hour; run it again")
+        : Effect.ignore(resumeAll)
     )
   )
   yield* nothingInHand.pipe(Effect.timeoutOption(inHandMillis))

@@ -1,33 +1,51 @@
 // `bellcast permissions list|grant|revoke`: who may publish on a channel, beside those whom the settings name for all channels.
 import { Clock, Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { foldPublishers, nobodyFault, noPublishers, type PublisherCommand, type Publishers } from "#domain/publisher.ts"
+import {
+  foldPublishers,
+  nobodyFault,
+  noPublishers,
+  type PublisherCommand,
+  type Publishers
+} from "#domain/publisher.ts"
 import { Log } from "#log/log.ts"
 import { streamState } from "#log/operate.ts"
 import { Watermark } from "#log/watermark.ts"
 import { streams } from "#streams/index.ts"
 import { filters, parsePublisher, subjects } from "#streams/subjects.ts"
-import { type ChannelToken, channelBytesMax, channelToken, decodeToken, isChannelToken } from "#streams/tokens.ts"
+import {
+  type ChannelToken,
+  channelBytesMax,
+  channelToken,
+  decodeToken,
+  isChannelToken
+} from "#streams/tokens.ts"
 import { natsFlags, onNats, VerbFailed } from "./nats.ts"
 import { table } from "./table.ts"
 
 /** How long a projector may take to obey. */
 const appliedMillis = 5_000
 
-const isCommand = (message: { readonly type: string }): message is PublisherCommand => message.type.startsWith("publisher.")
+const isCommand = (message: { readonly type: string }): message is PublisherCommand =>
+  message.type.startsWith("publisher.")
 
 /** The publishers of each channel that a filter matches, from the log; `seq` is that of the last message, obeyed or not. */
 const publishersOf = Effect.fnUntraced(function* (filter: string) {
   const log = yield* Log
   if ((yield* streamState(streams.log)) === undefined)
-    return yield* new VerbFailed({ message: `this NATS has no stream ${streams.log.name}: start the service once` })
+    return yield* new VerbFailed({
+      message: `this NATS has no stream ${streams.log.name}: start the service once`
+    })
   const channels = new Map<ChannelToken, Publishers>()
   yield* log.replay("log", [filter], ({ message, seq, subject }) =>
     Effect.sync(() => {
       const channel = parsePublisher(subject)
       if (channel === undefined) return
       const before = channels.get(channel) ?? noPublishers
-      channels.set(channel, isCommand(message) ? foldPublishers(before, message, seq).publishers : { ...before, seq })
+      channels.set(
+        channel,
+        isCommand(message) ? foldPublishers(before, message, seq).publishers : { ...before, seq }
+      )
     })
   )
   return channels
@@ -36,7 +54,10 @@ const publishersOf = Effect.fnUntraced(function* (filter: string) {
 /** Names or drops a publisher. Fails when another operator does so at the same time. Returns whether that changed anything. */
 const setPublisher = Effect.fnUntraced(function* (channel: string, principal: string, on: boolean) {
   const token = channelToken(channel)
-  if (!isChannelToken(token)) return yield* new VerbFailed({ message: `a channel has 1 to ${channelBytesMax} bytes and no slash` })
+  if (!isChannelToken(token))
+    return yield* new VerbFailed({
+      message: `a channel has 1 to ${channelBytesMax} bytes and no slash`
+    })
   const fault = on ? nobodyFault(principal) : undefined
   if (fault !== undefined) return yield* new VerbFailed({ message: fault })
   const subject = subjects.publisher(token)
@@ -49,7 +70,8 @@ const setPublisher = Effect.fnUntraced(function* (channel: string, principal: st
   const { seq } = yield* (yield* Log).append("log", { subject, type, body, expect: publishers.seq })
   yield* (yield* Watermark).reached(seq, appliedMillis).pipe(
     Effect.catchTag("LogUnavailable", () => {
-      const message = "this is in the log, but no projection runs to obey it: it holds once a service does"
+      const message =
+        "this is in the log, but no projection runs to obey it: it holds once a service does"
       return Effect.fail(new VerbFailed({ message }))
     })
   )
@@ -57,22 +79,43 @@ const setPublisher = Effect.fnUntraced(function* (channel: string, principal: st
 })
 
 const listed = Effect.fnUntraced(function* (channel: Option.Option<string>) {
-  const filter = Option.match(channel, { onNone: () => filters.publishers, onSome: (name) => subjects.publisher(channelToken(name)) })
+  const filter = Option.match(channel, {
+    onNone: () => filters.publishers,
+    onSome: (name) => subjects.publisher(channelToken(name))
+  })
   return [...(yield* publishersOf(filter))]
-    .flatMap(([token, { principals }]) => principals.map((principal) => ({ channel: decodeToken(token) ?? token, principal })))
-    .sort((a, b) => (a.channel === b.channel ? (a.principal < b.principal ? -1 : 1) : a.channel < b.channel ? -1 : 1))
+    .flatMap(([token, { principals }]) =>
+      principals.map((principal) => ({ channel: decodeToken(token) ?? token, principal }))
+    )
+    .sort((a, b) =>
+      a.channel === b.channel
+        ? a.principal < b.principal
+          ? -1
+          : 1
+        : a.channel < b.channel
+          ? -1
+          : 1
+    )
 })
 
 const channel = Argument.String("channel").pipe(Argument.withDescription("The channel's id"))
-const principal = Argument.String("principal").pipe(Argument.withDescription("basicauth:<id> as GET /v1/ shows it to its user"))
+const principal = Argument.String("principal").pipe(
+  Argument.withDescription("basicauth:<id> as GET /v1/ shows it to its user")
+)
 
 const changing = (verb: "grant" | "revoke", on: boolean, description: string) =>
   Command.make(verb, { channel, principal, ...natsFlags }, ({ channel, principal, ...nats }) =>
     Effect.gen(function* () {
       const changed = yield* setPublisher(channel, principal, on)
-      const done = on ? `may publish on ${channel}` : `is ${changed ? "no longer" : "not"} named for ${channel}`
+      const done = on
+        ? `may publish on ${channel}`
+        : `is ${changed ? "no longer" : "not"} named for ${channel}`
       // The settings are those of the service and may stand elsewhere.
-      const more = changed ? (on ? "" : "; whom the settings name may still publish") : ": nothing to change"
+      const more = changed
+        ? on
+          ? ""
+          : "; whom the settings name may still publish"
+        : ": nothing to change"
       yield* Console.log(`${principal} ${done}${more}`)
     }).pipe(onNats(nats))
   ).pipe(Command.withDescription(description))
@@ -81,21 +124,31 @@ const list = Command.make(
   "list",
   {
     channel: channel.pipe(Argument.optional),
-    json: Flag.Boolean("json").pipe(Flag.withDescription("Print JSON lines"), Flag.withDefault(false)),
+    json: Flag.Boolean("json").pipe(
+      Flag.withDescription("Print JSON lines"),
+      Flag.withDefault(false)
+    ),
     ...natsFlags
   },
   ({ channel, json, ...nats }) =>
     Effect.gen(function* () {
       const rows = yield* listed(channel)
-      if (json) return yield* Effect.forEach(rows, (row) => Console.log(JSON.stringify(row)), { discard: true })
+      if (json)
+        return yield* Effect.forEach(rows, (row) => Console.log(JSON.stringify(row)), {
+          discard: true
+        })
       const cells = rows.map((row) => [row.channel, row.principal])
-      yield* Console.log(rows.length === 0 ? "nobody is named for a channel" : table(["CHANNEL", "PRINCIPAL"], cells))
+      yield* Console.log(
+        rows.length === 0 ? "nobody is named for a channel" : table(["CHANNEL", "PRINCIPAL"], cells)
+      )
     }).pipe(onNats(nats))
 ).pipe(Command.withDescription("Who was named, for which channel"))
 
 /** The verb. */
 export const permissionsCommand = Command.make("permissions").pipe(
-  Command.withDescription("Name users who may publish on a channel, beside those whom the settings name for all"),
+  Command.withDescription(
+    "Name users who may publish on a channel, beside those whom the settings name for all"
+  ),
   Command.withSubcommands([
     list,
     changing("grant", true, "Let a user publish on a channel"),

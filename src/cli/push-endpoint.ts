@@ -7,7 +7,9 @@ import { makeReceiverKeys, openPush } from "./push-receiver.ts"
 import { checkVapid } from "./vapid-check.ts"
 
 /** The endpoint could not be opened on loopback. */
-export class EndpointFailed extends Schema.TaggedError<EndpointFailed>()("EndpointFailed", { cause: Schema.Defect() }) {
+export class EndpointFailed extends Schema.TaggedError<EndpointFailed>()("EndpointFailed", {
+  cause: Schema.Defect()
+}) {
   override get message() {
     return `cannot open a push endpoint on 127.0.0.1: ${String(this.cause)}`
   }
@@ -48,14 +50,18 @@ const readBody = (request: IncomingMessage): Promise<Buffer> =>
 const listening = (server: ReturnType<typeof createServer>) =>
   Effect.callback<number, EndpointFailed>((resume) => {
     server.once("error", (cause) => resume(Effect.fail(new EndpointFailed({ cause }))))
-    server.listen(0, "127.0.0.1", () => resume(Effect.succeed((server.address() as AddressInfo).port)))
+    server.listen(0, "127.0.0.1", () =>
+      resume(Effect.succeed((server.address() as AddressInfo).port))
+    )
   })
 
 /**
  * Opens the endpoint until the scope closes: a random port, an unguessable path, new keys.
  * With the service's VAPID key every push must be signed with it; without, signatures are not looked at.
  */
-export const openPushEndpoint = Effect.fnUntraced(function* (applicationServerKey: string | undefined) {
+export const openPushEndpoint = Effect.fnUntraced(function* (
+  applicationServerKey: string | undefined
+) {
   const clock = yield* Clock.Clock
   const pushes = yield* Queue.bounded<Push>(waitingPushesMax)
   const keys = makeReceiverKeys()
@@ -71,7 +77,8 @@ export const openPushEndpoint = Effect.fnUntraced(function* (applicationServerKe
       if (!vapid.ok) return refused(vapid.status, vapid.reason)
     }
     if (body.length > bodyBytesMax) return refused(413, `the body is over ${bodyBytesMax} bytes`)
-    if (!/^\d+$/.test(String(request.headers["ttl"]))) return refused(400, "TTL is missing or no integer")
+    if (!/^\d+$/.test(String(request.headers["ttl"])))
+      return refused(400, "TTL is missing or no integer")
     try {
       const payload = body.length === 0 ? "" : openPush(keys, body).toString()
       return { _tag: "Arrived", payload, receivedAtMillis }
@@ -90,16 +97,23 @@ export const openPushEndpoint = Effect.fnUntraced(function* (applicationServerKe
 
   const answer = async (request: IncomingMessage, response: ServerResponse) => {
     const status = statusOf(request, await readBody(request))
-    response.writeHead(status, { "content-length": 0, ...(status === 503 ? { "retry-after": "1" } : {}) }).end()
+    response
+      .writeHead(status, { "content-length": 0, ...(status === 503 ? { "retry-after": "1" } : {}) })
+      .end()
   }
 
   // A sender that goes away in the middle of its body has not sent a push.
-  const server = createServer((request, response) => void answer(request, response).catch(() => response.destroy()))
+  const server = createServer(
+    (request, response) => void answer(request, response).catch(() => response.destroy())
+  )
   const close = Effect.sync(() => {
     server.close()
     server.closeAllConnections()
   })
   const port = yield* Effect.acquireRelease(listening(server), () => close)
   origin = `http://127.0.0.1:${port}`
-  return { subscription: { endpoint: origin + path, keys: { auth: keys.auth, p256dh: keys.p256dh } }, pushes }
+  return {
+    subscription: { endpoint: origin + path, keys: { auth: keys.auth, p256dh: keys.p256dh } },
+    pushes
+  }
 })

@@ -15,7 +15,11 @@ export interface ReceiverKeys {
 /** New random keys, as PushManager.subscribe() makes them (RFC 8291 section 3.1 and 3.2). */
 export const makeReceiverKeys = (): ReceiverKeys => {
   const pair = createECDH("prime256v1")
-  return { p256dh: pair.generateKeys("base64url"), auth: randomBytes(16).toString("base64url"), pair }
+  return {
+    p256dh: pair.generateKeys("base64url"),
+    auth: randomBytes(16).toString("base64url"),
+    pair
+  }
 }
 
 /** Keys from their stored private parts, both base64url. Throws when the private key is not in range. */
@@ -31,8 +35,10 @@ const recordBytesMin = 1 + 16
 
 /** The public key of the sender named in the body's header, base64url (RFC 8188 section 2.1). Throws on a body that is not Web Push. */
 export const senderKeyOf = (body: Buffer): string => {
-  if (body.length < headerBytes + recordBytesMin) throw new Error(`a Web Push body has at least ${headerBytes + recordBytesMin} bytes`)
-  if (body[20] !== senderKeyBytes) throw new Error(`keyid must be the sender's ${senderKeyBytes}-byte key, not ${body[20]} bytes`)
+  if (body.length < headerBytes + recordBytesMin)
+    throw new Error(`a Web Push body has at least ${headerBytes + recordBytesMin} bytes`)
+  if (body[20] !== senderKeyBytes)
+    throw new Error(`keyid must be the sender's ${senderKeyBytes}-byte key, not ${body[20]} bytes`)
   return body.toString("base64url", 21, headerBytes)
 }
 
@@ -43,6 +49,11 @@ export const senderKeyOf = (body: Buffer): string => {
 export const openPush = (keys: ReceiverKeys, body: Buffer): Buffer => {
   senderKeyOf(body)
   // http_ece would go on to a second record; RFC 8291 section 4 allows one.
-  if (body.length - headerBytes > body.readUInt32BE(16)) throw new Error("a push message is a single record")
-  return ece.decrypt(body, { version: "aes128gcm", privateKey: keys.pair, authSecret: Buffer.from(keys.auth, "base64url") })
+  if (body.length - headerBytes > body.readUInt32BE(16))
+    throw new Error("a push message is a single record")
+  return ece.decrypt(body, {
+    version: "aes128gcm",
+    privateKey: keys.pair,
+    authSecret: Buffer.from(keys.auth, "base64url")
+  })
 }

@@ -57,7 +57,11 @@ const readHistory = Effect.gen(function* () {
 })
 
 /** Applies a stream from its beginning to its present end, and notes how far that is for the follower to go on from. */
-const replayInto = Effect.fnUntraced(function* (name: FollowerName, follower: Follower, wanted: (stored: Stored) => boolean) {
+const replayInto = Effect.fnUntraced(function* (
+  name: FollowerName,
+  follower: Follower,
+  wanted: (stored: Stored) => boolean
+) {
   const log = yield* Log
   const { checkpoint, filters, stream } = followers[name]
   let batch: Array<Stored> = []
@@ -93,7 +97,10 @@ const restore = Effect.fnUntraced(function* ({ at, channel, progress }: Fact) {
     v: 1,
     seq: Math.max(before.seq, progress.seq),
     pushes: before.pushes + progress.delivered,
-    lastModified: progress.delivered === 0 ? before.lastModified : Math.max(before.lastModified, progress.lastModified)
+    lastModified:
+      progress.delivered === 0
+        ? before.lastModified
+        : Math.max(before.lastModified, progress.lastModified)
   }
   yield* bucket.put("channels", key, next, entry?.revision ?? 0)
 })
@@ -101,7 +108,9 @@ const restore = Effect.fnUntraced(function* ({ at, channel, progress }: Fact) {
 const replayAll = Effect.fnUntraced(function* (replicas: number, emptied: Effect.Effect<void>) {
   const { facts, floor } = yield* readHistory
   yield* emptied
-  yield* Effect.forEach(projections, (bucket) => emptyBucket(bucket, replicas, floor), { discard: true })
+  yield* Effect.forEach(projections, (bucket) => emptyBucket(bucket, replicas, floor), {
+    discard: true
+  })
   yield* replayInto("projector", yield* startProjector(0), () => true)
   // What is left of a broadcast that WORK has half forgotten is in its fact already.
   const forgotten = new Set(facts.map(({ progress }) => progress.broadcast))
@@ -114,15 +123,24 @@ const replayAll = Effect.fnUntraced(function* (replicas: number, emptied: Effect
 export const rebuild = Effect.fn("Cli.rebuild")(function* () {
   const log = yield* streamState(streams.log)
   if (log === undefined)
-    return yield* new VerbFailed({ message: `this NATS has no stream ${streams.log.name}: there is nothing to rebuild from` })
+    return yield* new VerbFailed({
+      message: `this NATS has no stream ${streams.log.name}: there is nothing to rebuild from`
+    })
   // Whatever else is missing, leases included, is made first.
   yield* provision(log.replicas, {}, true)
   const leases = yield* Effect.forEach(Object.keys(followers) as Array<FollowerName>, holdLease)
   const pause = yield* pauseWork
-  yield* Effect.raceAllFirst([replayAll(log.replicas, pause.keep), pause.held, ...leases.map(({ lost }) => lost)])
+  yield* Effect.raceAllFirst([
+    replayAll(log.replicas, pause.keep),
+    pause.held,
+    ...leases.map(({ lost }) => lost)
+  ])
   yield* pause.end
   return yield* Effect.forEach(projections, (bucket) =>
-    Effect.map(bucketState(bucket), (state) => ({ bucket: buckets[bucket].name, entries: (state?.messages ?? 1) - 1 }))
+    Effect.map(bucketState(bucket), (state) => ({
+      bucket: buckets[bucket].name,
+      entries: (state?.messages ?? 1) - 1
+    }))
   )
 }, Effect.scoped)
 
@@ -132,6 +150,12 @@ export const rebuildCommand = Command.make("rebuild", natsFlags, (nats) =>
     const startedAt = yield* Clock.currentTimeMillis
     const done = yield* rebuild()
     const rows = done.map(({ bucket, entries }) => [bucket, entries])
-    yield* Console.log(`${table(["BUCKET", "ENTRIES"], rows)}\nrebuilt in ${(yield* Clock.currentTimeMillis) - startedAt} ms`)
+    yield* Console.log(
+      `${table(["BUCKET", "ENTRIES"], rows)}\nrebuilt in ${(yield* Clock.currentTimeMillis) - startedAt} ms`
+    )
   }).pipe(onNats(nats, { startIt: true }))
-).pipe(Command.withDescription("Make the buckets anew from the streams; projection and tally must be stopped, the rest waits"))
+).pipe(
+  Command.withDescription(
+    "Make the buckets anew from the streams; projection and tally must be stopped, the rest waits"
+  )
+)

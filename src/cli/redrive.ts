@@ -13,12 +13,18 @@ import { natsFlags, onNats, VerbFailed } from "./nats.ts"
 const unreachedOf = Effect.fnUntraced(function* (broadcast: number) {
   const { progress, pushes, rejected } = yield* audit(broadcast)
   if (rejected !== undefined)
-    return yield* new VerbFailed({ message: `broadcast ${broadcast} was rejected: there is nothing to send again` })
+    return yield* new VerbFailed({
+      message: `broadcast ${broadcast} was rejected: there is nothing to send again`
+    })
   if (progress?.finished !== true)
-    return yield* new VerbFailed({ message: `broadcast ${broadcast} is not finished: some of its pushes may still arrive` })
+    return yield* new VerbFailed({
+      message: `broadcast ${broadcast} is not finished: some of its pushes may still arrive`
+    })
   const unreached = pushes.filter(({ fate }) => isUnreached(fate)).length
   if (unreached < progress.dead + progress.expired)
-    return yield* new VerbFailed({ message: `whom broadcast ${broadcast} did not reach is no longer kept` })
+    return yield* new VerbFailed({
+      message: `whom broadcast ${broadcast} did not reach is no longer kept`
+    })
   return unreached
 })
 
@@ -38,7 +44,9 @@ const append = Effect.fnUntraced(function* (broadcast: number) {
     })
   )
   if (former > 0)
-    return yield* new VerbFailed({ message: `broadcast ${broadcast} was sent again as ${former}: redrive that one for those who are left` })
+    return yield* new VerbFailed({
+      message: `broadcast ${broadcast} was sent again as ${former}: redrive that one for those who are left`
+    })
   // The time to live counts anew.
   const headers = { ...givenHeaders(header), [redrivesHeader]: String(broadcast) }
   const { type: _, ...body } = message
@@ -46,7 +54,9 @@ const append = Effect.fnUntraced(function* (broadcast: number) {
 })
 
 const flags = {
-  broadcast: broadcastArgument.pipe(Argument.withDescription("The one that did not reach everybody")),
+  broadcast: broadcastArgument.pipe(
+    Argument.withDescription("The one that did not reach everybody")
+  ),
   dryRun: Flag.Boolean("dry-run").pipe(Flag.withDescription("Only count"), Flag.withDefault(false)),
   ...natsFlags
 }
@@ -55,8 +65,10 @@ const flags = {
 export const redriveCommand = Command.make("redrive", flags, ({ broadcast, dryRun, ...nats }) =>
   Effect.gen(function* () {
     const unreached = yield* unreachedOf(broadcast)
-    if (unreached === 0) return yield* Console.log(`broadcast ${broadcast} left nobody to send to again`)
-    if (dryRun) return yield* Console.log(`${unreached} pushes of broadcast ${broadcast} would be sent again`)
+    if (unreached === 0)
+      return yield* Console.log(`broadcast ${broadcast} left nobody to send to again`)
+    if (dryRun)
+      return yield* Console.log(`${unreached} pushes of broadcast ${broadcast} would be sent again`)
     const again = yield* append(broadcast)
     yield* Console.log(
       `${unreached} pushes of broadcast ${broadcast} are sent again as broadcast ${again}, but to those who have left or are suspended`

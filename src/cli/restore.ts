@@ -62,7 +62,10 @@ const usersAtOnce = 16
 /** What a push service's word removed, or strikes suspended, in the time range, and is so still; by user, with the last sequence of each. */
 const findRemovals = Effect.fnUntraced(function* ({ causes, from, to }: RestoreOptions) {
   const log = yield* Log
-  const standing = new Map<string, Pick<Removal, "generation" | "putSeq"> & Pick<StoredSubscription, "data" | "vapidKey">>()
+  const standing = new Map<
+    string,
+    Pick<Removal, "generation" | "putSeq"> & Pick<StoredSubscription, "data" | "vapidKey">
+  >()
   const removed = new Map<UserToken, Map<string, Removal>>()
   const lastSeq = new Map<UserToken, number>()
   const fold = ({ at, message, seq, subject }: Stored) => {
@@ -76,9 +79,15 @@ const findRemovals = Effect.fnUntraced(function* ({ causes, from, to }: RestoreO
     if (message.type === "subscription.put/1") {
       const { data, id, vapidKey } = message
       const former = standing.get(`${user}.${id}`)
-      const generation = former !== undefined && isSameBrowser(former, message) ? former.generation : seq
+      const generation =
+        former !== undefined && isSameBrowser(former, message) ? former.generation : seq
       drop(id)
-      standing.set(`${user}.${id}`, { generation, putSeq: seq, data, ...(vapidKey === undefined ? {} : { vapidKey }) })
+      standing.set(`${user}.${id}`, {
+        generation,
+        putSeq: seq,
+        data,
+        ...(vapidKey === undefined ? {} : { vapidKey })
+      })
     }
     if (message.type === "subscription.delete/1") for (const { id } of message.removed) drop(id)
     const found = (removal: Removal) => {
@@ -91,16 +100,22 @@ const findRemovals = Effect.fnUntraced(function* ({ causes, from, to }: RestoreO
     const stored = standing.get(`${user}.${id}`)
     if (stored?.generation !== generation) return
     const { putSeq } = stored
-    if (message.type === "subscription.matched/1") standing.set(`${user}.${id}`, { ...stored, vapidKey: message.vapidKey })
+    if (message.type === "subscription.matched/1")
+      standing.set(`${user}.${id}`, { ...stored, vapidKey: message.vapidKey })
     if (message.type === "subscription.gone/1") {
       drop(id)
       found({ id, generation, putSeq, cause: causeOf(message) })
     }
-    if (message.type === "subscription.suspended/1") found({ id, generation, putSeq, cause: suspended })
+    if (message.type === "subscription.suspended/1")
+      found({ id, generation, putSeq, cause: suspended })
     if (message.type === "subscription.cleared/1") removed.get(user)?.delete(id)
   }
   yield* log.replay("log", [filters.subscriptions], (stored) => Effect.sync(() => fold(stored)))
-  return [...removed].map(([user, each]) => ({ user, removals: [...each.values()], seq: lastSeq.get(user)! }))
+  return [...removed].map(([user, each]) => ({
+    user,
+    removals: [...each.values()],
+    seq: lastSeq.get(user)!
+  }))
 })
 
 /** The user's list once it shows everything up to `seq`. */
@@ -108,10 +123,15 @@ const listAt = Effect.fnUntraced(function* (user: UserToken, seq: number) {
   const buckets = yield* Buckets
   const deadline = (yield* Clock.currentTimeMillis) + followMillis
   while (true) {
-    const list = ((yield* buckets.get("subscriptions", keys.subscriptions(user)))?.value as SubscriptionList | undefined) ?? emptyList
+    const list =
+      ((yield* buckets.get("subscriptions", keys.subscriptions(user)))?.value as
+        | SubscriptionList
+        | undefined) ?? emptyList
     if (list.seq >= seq) return list
     if ((yield* Clock.currentTimeMillis) >= deadline) {
-      return yield* new VerbFailed({ message: "the buckets do not follow the log: restore needs a running service" })
+      return yield* new VerbFailed({
+        message: "the buckets do not follow the log: restore needs a running service"
+      })
     }
     yield* Effect.sleep(lookAgainMillis)
   }
@@ -126,23 +146,43 @@ export const restore = Effect.fn("Cli.restore")(function* (options: RestoreOptio
     counts.causes.set(cause, (counts.causes.get(cause) ?? 0) + 1)
   }
 
-  const isAt = ({ data }: SubscriptionPut) => hosts.length === 0 || hosts.some((host) => URL.parse(data.endpoint)?.hostname === host)
+  const isAt = ({ data }: SubscriptionPut) =>
+    hosts.length === 0 || hosts.some((host) => URL.parse(data.endpoint)?.hostname === host)
 
-  const withPut = Effect.fnUntraced(function* (removal: Removal): Effect.fn.Return<ReadonlyArray<Found>, LogUnavailable> {
+  const withPut = Effect.fnUntraced(function* (
+    removal: Removal
+  ): Effect.fn.Return<ReadonlyArray<Found>, LogUnavailable> {
     const message = (yield* log.at("log", removal.putSeq))?.message
-    return message?.type === "subscription.put/1" && isAt(message) ? [{ ...removal, put: message }] : []
+    return message?.type === "subscription.put/1" && isAt(message)
+      ? [{ ...removal, put: message }]
+      : []
   })
 
   /** The message that undoes it; undefined: the user has as many subscriptions as may be. */
-  const undoing = ({ cause, generation, id, put: { data, user: name, vapidKey } }: Found, list: SubscriptionList, now: number) => {
-    if (cause === suspended) return { type: "subscription.cleared/1", body: { id, generation, by: "operator", at: now } } as const
+  const undoing = (
+    { cause, generation, id, put: { data, user: name, vapidKey } }: Found,
+    list: SubscriptionList,
+    now: number
+  ) => {
+    if (cause === suspended)
+      return {
+        type: "subscription.cleared/1",
+        body: { id, generation, by: "operator", at: now }
+      } as const
     if (Object.keys(list.subscriptions).length >= subscriptionsPerUserMax) return undefined
     const key = vapidKey === undefined ? {} : { vapidKey }
-    return { type: "subscription.put/1", body: { user: name, id, data, ...key, lastModified: nextTimestamp(list, now) } } as const
+    return {
+      type: "subscription.put/1",
+      body: { user: name, id, data, ...key, lastModified: nextTimestamp(list, now) }
+    } as const
   }
 
   /** What the user does meanwhile wins: then nothing more is put back. */
-  const restoreUser = Effect.fnUntraced(function* (user: UserToken, all: ReadonlyArray<Found>, lastSeq: number) {
+  const restoreUser = Effect.fnUntraced(function* (
+    user: UserToken,
+    all: ReadonlyArray<Found>,
+    lastSeq: number
+  ) {
     let expect = lastSeq
     for (const [i, found] of all.entries()) {
       const message = undoing(found, yield* listAt(user, expect), yield* Clock.currentTimeMillis)
@@ -150,8 +190,15 @@ export const restore = Effect.fn("Cli.restore")(function* (options: RestoreOptio
         counts.full += 1
         continue
       }
-      const append = { subject: subjects.subscription(user), ...message, expect, headers: { "Bellcast-By": "restore" } }
-      const appended = yield* log.append("log", append).pipe(Effect.catchTag("AppendConflict", () => Effect.void))
+      const append = {
+        subject: subjects.subscription(user),
+        ...message,
+        expect,
+        headers: { "Bellcast-By": "restore" }
+      }
+      const appended = yield* log
+        .append("log", append)
+        .pipe(Effect.catchTag("AppendConflict", () => Effect.void))
       if (appended === undefined) {
         counts.changed += all.length - i
         return
@@ -161,25 +208,37 @@ export const restore = Effect.fn("Cli.restore")(function* (options: RestoreOptio
     }
   })
 
-  const each = Effect.fnUntraced(function* ({ removals, seq, user }: Effect.Success<ReturnType<typeof findRemovals>>[number]) {
+  const each = Effect.fnUntraced(function* ({
+    removals,
+    seq,
+    user
+  }: Effect.Success<ReturnType<typeof findRemovals>>[number]) {
     const all = (yield* Effect.forEach(removals, withPut)).flat()
     if (all.length === 0) return
     counts.users += 1
     if (dryRun) all.forEach(restored)
     else yield* restoreUser(user, all, seq)
   })
-  yield* Effect.forEach(yield* findRemovals(options), each, { concurrency: usersAtOnce, discard: true })
+  yield* Effect.forEach(yield* findRemovals(options), each, {
+    concurrency: usersAtOnce,
+    discard: true
+  })
   return counts
 })
 
 const flags = {
-  from: Flag.Date("from").pipe(Flag.withDescription("Removed at this time or later, e.g. 2026-11-20T09:00:00Z")),
+  from: Flag.Date("from").pipe(
+    Flag.withDescription("Removed at this time or later, e.g. 2026-11-20T09:00:00Z")
+  ),
   to: Flag.Date("to").pipe(Flag.withDescription("Removed before this time"), Flag.optional),
   cause: Flag.Literals("cause", causes).pipe(
     Flag.withDescription("Only those removed for this, or suspended; may be repeated"),
     Flag.atLeast(0)
   ),
-  host: Flag.String("host").pipe(Flag.withDescription("Only those at this push service; may be repeated"), Flag.atLeast(0)),
+  host: Flag.String("host").pipe(
+    Flag.withDescription("Only those at this push service; may be repeated"),
+    Flag.atLeast(0)
+  ),
   dryRun: Flag.Boolean("dry-run").pipe(Flag.withDescription("Only count"), Flag.withDefault(false)),
   ...natsFlags
 }
@@ -187,17 +246,44 @@ const flags = {
 const limits = { subscriptionsPerUserMax: settings.subscriptionsPerUserMax }
 
 /** The verb. */
-export const restoreCommand = Command.make("restore", flags, ({ cause, dryRun, from, host, to, ...nats }) =>
-  Effect.gen(function* () {
-    const { subscriptionsPerUserMax } = yield* everySetting(limits).pipe(Effect.mapError(({ message }) => new VerbFailed({ message })))
-    const range = { from: from.getTime(), to: Option.match(to, { onNone: () => Number.POSITIVE_INFINITY, onSome: (at) => at.getTime() }) }
-    if (range.to <= range.from) return yield* new VerbFailed({ message: "--to must be later than --from: nothing lies between them" })
-    const done = yield* restore({ ...range, hosts: host, causes: cause, dryRun, subscriptionsPerUserMax })
-    const { changed, full, restored, users } = done
-    const byCause = [...done.causes].sort().map(([each, count]) => `${count} ${each}`)
-    const detail = byCause.length === 0 ? "" : `: ${byCause.join(", ")}`
-    yield* Console.log(`${restored} subscriptions of ${users} users ${dryRun ? "would be" : "were"} restored${detail}`)
-    if (full > 0) yield* Console.log(`${full} were not: their users have as many as they may`)
-    if (changed > 0) yield* Console.log(`${changed} were not: their users changed their subscriptions meanwhile; run it again`)
-  }).pipe(onNats(nats))
-).pipe(Command.withDescription("Put back subscriptions that were wrongly called gone, or suspended"))
+export const restoreCommand = Command.make(
+  "restore",
+  flags,
+  ({ cause, dryRun, from, host, to, ...nats }) =>
+    Effect.gen(function* () {
+      const { subscriptionsPerUserMax } = yield* everySetting(limits).pipe(
+        Effect.mapError(({ message }) => new VerbFailed({ message }))
+      )
+      const range = {
+        from: from.getTime(),
+        to: Option.match(to, {
+          onNone: () => Number.POSITIVE_INFINITY,
+          onSome: (at) => at.getTime()
+        })
+      }
+      if (range.to <= range.from)
+        return yield* new VerbFailed({
+          message: "--to must be later than --from: nothing lies between them"
+        })
+      const done = yield* restore({
+        ...range,
+        hosts: host,
+        causes: cause,
+        dryRun,
+        subscriptionsPerUserMax
+      })
+      const { changed, full, restored, users } = done
+      const byCause = [...done.causes].sort().map(([each, count]) => `${count} ${each}`)
+      const detail = byCause.length === 0 ? "" : `: ${byCause.join(", ")}`
+      yield* Console.log(
+        `${restored} subscriptions of ${users} users ${dryRun ? "would be" : "were"} restored${detail}`
+      )
+      if (full > 0) yield* Console.log(`${full} were not: their users have as many as they may`)
+      if (changed > 0)
+        yield* Console.log(
+          `${changed} were not: their users changed their subscriptions meanwhile; run it again`
+        )
+    }).pipe(onNats(nats))
+).pipe(
+  Command.withDescription("Put back subscriptions that were wrongly called gone, or suspended")
+)

@@ -51,23 +51,36 @@ const streamRow = (spec: StreamSpec): Row => {
   return {
     cells: cells(spec.maxBytes),
     live: Effect.map(streamState(spec), (state) =>
-      state === undefined ? cells(spec.maxBytes) : [...cells(state.bytesMax), state.messages, sizeOf(state.bytes), state.replicas]
+      state === undefined
+        ? cells(spec.maxBytes)
+        : [...cells(state.bytesMax), state.messages, sizeOf(state.bytes), state.replicas]
     )
   }
 }
 
 const consumerRow = (stream: StreamSpec, spec: ConsumerSpec): Row => {
-  const limits = [spanOf(spec.ackWaitMillis), unbounded(spec.maxDeliver), unbounded(spec.maxAckPending)]
+  const limits = [
+    spanOf(spec.ackWaitMillis),
+    unbounded(spec.maxDeliver),
+    unbounded(spec.maxAckPending)
+  ]
   const cells = [spec.name, stream.name, spec.filters.join(" "), ...limits]
   return {
     cells,
-    live: Effect.map(consumerState(stream, spec), (state) => (state === undefined ? cells : [...cells, state.pending, state.unanswered]))
+    live: Effect.map(consumerState(stream, spec), (state) =>
+      state === undefined ? cells : [...cells, state.pending, state.unanswered]
+    )
   }
 }
 
 const followerRow = (name: FollowerName): Row => {
   const { checkpoint, filters, stream } = followers[name]
-  const cells = [name, streams[stream].name, filters.join(" "), `${buckets[checkpoint].name}/${metaKey}`]
+  const cells = [
+    name,
+    streams[stream].name,
+    filters.join(" "),
+    `${buckets[checkpoint].name}/${metaKey}`
+  ]
   return {
     cells,
     live: Effect.gen(function* () {
@@ -100,7 +113,9 @@ const sections: ReadonlyArray<Section> = [
   {
     heading: ["CONSUMER", "STREAM", "SUBJECTS", "ACK WAIT", "DELIVERIES", "IN HAND"],
     live: ["PENDING", "UNANSWERED"],
-    rows: topology.streams.flatMap((stream: StreamSpec) => Object.values(stream.consumers).map((spec) => consumerRow(stream, spec)))
+    rows: topology.streams.flatMap((stream: StreamSpec) =>
+      Object.values(stream.consumers).map((spec) => consumerRow(stream, spec))
+    )
   },
   {
     heading: ["FOLLOWER", "STREAM", "SUBJECTS", "CHECKPOINT"],
@@ -138,10 +153,17 @@ const withLive = Effect.forEach(sections, ({ heading, live, rows }) =>
 
 const flags = {
   ...natsFlags,
-  live: Flag.Boolean("live").pipe(Flag.withDescription("Ask NATS how much there is and how far everybody is"), Flag.withDefault(false))
+  live: Flag.Boolean("live").pipe(
+    Flag.withDescription("Ask NATS how much there is and how far everybody is"),
+    Flag.withDefault(false)
+  )
 }
 
 /** The verb. */
 export const streamsCommand = Command.make("streams", flags, ({ live, ...nats }) =>
   live ? onNats(nats)(Effect.flatMap(withLive, (text) => Console.log(text))) : Console.log(declared)
-).pipe(Command.withDescription("Show what flows and what is kept: streams, consumers, followers, buckets"))
+).pipe(
+  Command.withDescription(
+    "Show what flows and what is kept: streams, consumers, followers, buckets"
+  )
+)

@@ -2,15 +2,26 @@
 
 /** Control characters as \u escapes: texts come from whoever may publish, and must not be able to steer the terminal. */
 export const harmless = (text: string): string =>
-  text.replace(/\p{Cc}/gu, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`)
+  text.replace(
+    /\p{Cc}/gu,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`
+  )
 
 export type Cell = string | number | undefined
 
 /** Rows under a heading, each column as wide as its widest cell; numbers stand right, what is missing is a dash. */
-export const table = (heading: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<Cell>>): string => {
+export const table = (
+  heading: ReadonlyArray<string>,
+  rows: ReadonlyArray<ReadonlyArray<Cell>>
+): string => {
   const lines = [heading, ...rows.map((row) => row.map((cell) => harmless(String(cell ?? "-"))))]
-  const widths = heading.map((_, column) => lines.reduce((width, line) => Math.max(width, (line[column] ?? "").length), 0))
-  const right = heading.map((_, column) => rows.length > 0 && rows.every((row) => typeof (row[column] ?? 0) === "number"))
-  const pad = (cell: string, column: number) => (right[column] ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0))
+  const widths = heading.map((_, column) =>
+    lines.reduce((width, line) => Math.max(width, (line[column] ?? "").length), 0)
+  )
+  const right = heading.map(
+    (_, column) => rows.length > 0 && rows.every((row) => typeof (row[column] ?? 0) === "number")
+  )
+  const pad = (cell: string, column: number) =>
+    right[column] ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0)
   return lines.map((line) => line.map(pad).join("  ").trimEnd()).join("\n")
 }

@@ -6,7 +6,9 @@ import { note } from "./note.ts"
 const presenter: CliOutput.Presenter = {
   present: (event) =>
     event._tag === "InvalidInvocation"
-      ? note(`${event.errors.map(({ message }) => message).join("; ")}\nusage: ${event.helpDoc.usage} (--help tells more)`)
+      ? note(
+          `${event.errors.map(({ message }) => message).join("; ")}\nusage: ${event.helpDoc.usage} (--help tells more)`
+        )
       : CliOutput.defaultPresenter.present(event)
 }
 

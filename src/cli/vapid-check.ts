@@ -16,7 +16,11 @@ export interface VapidExpectation {
 
 /** 401: no usable VAPID credentials were sent; 403: they were, and they are wrong (RFC 8292 section 4.2). */
 export type VapidVerdict =
-  | { readonly ok: true; readonly applicationServerKey: string; readonly subject: string | undefined }
+  | {
+      readonly ok: true
+      readonly applicationServerKey: string
+      readonly subject: string | undefined
+    }
   | { readonly ok: false; readonly status: 401 | 403; readonly reason: string }
 
 const refused = (status: 401 | 403, reason: string): VapidVerdict => ({ ok: false, status, reason })
@@ -54,40 +58,63 @@ const publicKeyOf = (k: string) => {
   }
 }
 
-const claimsFault = (claims: Record<string, unknown>, expected: VapidExpectation): string | undefined => {
+const claimsFault = (
+  claims: Record<string, unknown>,
+  expected: VapidExpectation
+): string | undefined => {
   const { aud, exp, sub } = claims
   if (aud !== expected.audience) return `aud is ${String(aud)}, not ${expected.audience}`
   if (typeof exp !== "number" || !Number.isFinite(exp)) return "exp is missing"
   if (exp * 1000 <= expected.nowMillis) return "the token has expired"
-  if (exp * 1000 > expected.nowMillis + tokenLifetimeMillisMax) return "exp is more than 24 hours away"
+  if (exp * 1000 > expected.nowMillis + tokenLifetimeMillisMax)
+    return "exp is more than 24 hours away"
   // Only a SHOULD in section 2.1, but Apple refuses anything else.
-  if (sub !== undefined && (typeof sub !== "string" || !/^(mailto|https):/.test(sub))) return "sub is neither mailto: nor https:"
+  if (sub !== undefined && (typeof sub !== "string" || !/^(mailto|https):/.test(sub)))
+    return "sub is neither mailto: nor https:"
   return undefined
 }
 
 /** Checks header syntax, signature, audience, lifetime and key. Never throws. */
-export const checkVapid = (authorization: string | undefined, expected: VapidExpectation): VapidVerdict => {
+export const checkVapid = (
+  authorization: string | undefined,
+  expected: VapidExpectation
+): VapidVerdict => {
   const scheme = /^vapid +(.*)$/is.exec(authorization ?? "")
   if (!scheme?.[1]) return refused(401, "no vapid credentials")
   const parameters = parametersOf(scheme[1])
   const t = parameters?.get("t")?.split(".") ?? []
   const k = parameters?.get("k") ?? ""
   const [header = "", claims = "", signature = ""] = t
-  if (t.length !== 3 || ![...t, k].every((part) => token.test(part))) return refused(401, "the header is not `vapid t=<jwt>, k=<key>`")
+  if (t.length !== 3 || ![...t, k].every((part) => token.test(part)))
+    return refused(401, "the header is not `vapid t=<jwt>, k=<key>`")
   const { typ, alg } = jsonOf(header) ?? {}
   if (typ !== "JWT" || alg !== "ES256") return refused(403, "the token is not an ES256 JWT")
   const key = publicKeyOf(k)
   if (!key) return refused(403, "k is not an uncompressed P-256 point")
   const signed = { key, dsaEncoding: "ieee-p1363" } as const
-  if (!verify("sha256", Buffer.from(`${header}.${claims}`), signed, Buffer.from(signature, "base64url"))) {
+  if (
+    !verify(
+      "sha256",
+      Buffer.from(`${header}.${claims}`),
+      signed,
+      Buffer.from(signature, "base64url")
+    )
+  ) {
     return refused(403, "the signature does not verify")
   }
   const content = jsonOf(claims)
   const fault = content ? claimsFault(content, expected) : "the claims are not a JSON object"
   if (fault) return refused(403, fault)
   if (expected.applicationServerKey !== undefined && k !== expected.applicationServerKey) {
-    return refused(403, "the credentials do not correspond to the key this subscription was made with")
+    return refused(
+      403,
+      "the credentials do not correspond to the key this subscription was made with"
+    )
   }
   const subject = content?.["sub"]
-  return { ok: true, applicationServerKey: k, subject: typeof subject === "string" ? subject : undefined }
+  return {
+    ok: true,
+    applicationServerKey: k,
+    subject: typeof subject === "string" ? subject : undefined
+  }
 }

@@ -18,7 +18,8 @@ import { makeUnreached } from "./unreached.ts"
 const listsAtOnce = 250
 const digits = [..."0123456789abcdef"]
 
-const isBelow = (a: Floor, b: Floor) => a.subscriptions < b.subscriptions || a.registrations < b.registrations
+const isBelow = (a: Floor, b: Floor) =>
+  a.subscriptions < b.subscriptions || a.registrations < b.registrations
 
 interface Place {
   readonly user: UserToken
@@ -26,12 +27,17 @@ interface Place {
 }
 
 /** Entries that a wildcard matches, from one multi-get or, where the server refuses so many matches, from sixteen smaller ones. */
-const entriesOf = (filter: string, floor: number): Effect.Effect<ReadonlyArray<Entry>, LogUnavailable, Buckets> =>
+const entriesOf = (
+  filter: string,
+  floor: number
+): Effect.Effect<ReadonlyArray<Entry>, LogUnavailable, Buckets> =>
   Effect.gen(function* () {
     const buckets = yield* Buckets
     const entries = yield* buckets.getMany("registrations", [filter], floor)
     if (entries !== undefined) return entries
-    const below = yield* Effect.forEach(digits, (digit) => entriesOf(filter.replace(/>$/, `${digit}.>`), floor))
+    const below = yield* Effect.forEach(digits, (digit) =>
+      entriesOf(filter.replace(/>$/, `${digit}.>`), floor)
+    )
     return below.flat()
   })
 
@@ -50,14 +56,23 @@ const placesOf = Effect.fnUntraced(function* (filters: ReadonlyArray<string>, fl
 })
 
 /** The lists of these users; in halves where one answer cannot hold them. */
-const listsOf = (users: ReadonlyArray<string>, floor: number): Effect.Effect<ReadonlyArray<Entry>, LogUnavailable, Buckets> =>
+const listsOf = (
+  users: ReadonlyArray<string>,
+  floor: number
+): Effect.Effect<ReadonlyArray<Entry>, LogUnavailable, Buckets> =>
   Effect.gen(function* () {
     const buckets = yield* Buckets
     const entries = yield* buckets.getMany("subscriptions", users, floor)
     if (entries !== undefined) return entries
-    if (users.length === 1) return yield* new LogUnavailable({ operation: "read subscriptions", cause: new Error("one list is too large") })
+    if (users.length === 1)
+      return yield* new LogUnavailable({
+        operation: "read subscriptions",
+        cause: new Error("one list is too large")
+      })
     const half = Math.ceil(users.length / 2)
-    const parts = yield* Effect.forEach([users.slice(0, half), users.slice(half)], (part) => listsOf(part, floor))
+    const parts = yield* Effect.forEach([users.slice(0, half), users.slice(half)], (part) =>
+      listsOf(part, floor)
+    )
     return parts.flat()
   })
 
@@ -67,10 +82,12 @@ const targetsOf = Effect.fnUntraced(function* (users: ReadonlyArray<string>, flo
   for (let i = 0; i < users.length; i += listsAtOnce) {
     for (const { key, value } of yield* listsOf(users.slice(i, i + listsAtOnce), floor)) {
       const user = userOfKey(key)
-      const list = Object.entries((value as SubscriptionList).subscriptions).map(([id, stored]): Target => {
-        const { endpoint, keys } = stored.data
-        return { user, id, stored: { ...stored, data: { endpoint, keys } } }
-      })
+      const list = Object.entries((value as SubscriptionList).subscriptions).map(
+        ([id, stored]): Target => {
+          const { endpoint, keys } = stored.data
+          return { user, id, stored: { ...stored, data: { endpoint, keys } } }
+        }
+      )
       targets.set(key, list)
     }
   }
@@ -82,11 +99,15 @@ export const makeAudience = Effect.gen(function* () {
   const buckets = yield* Buckets
   const watermark = yield* Watermark
   const { appliedTimeoutMillis, rememberedSubscriptionsMax } = yield* Settings
-  const registrations = yield* makeRemembered("registrations", rememberedSubscriptionsMax, (filters, floor) =>
-    placesOf(filters, floor).pipe(Effect.provideService(Buckets, buckets))
+  const registrations = yield* makeRemembered(
+    "registrations",
+    rememberedSubscriptionsMax,
+    (filters, floor) => placesOf(filters, floor).pipe(Effect.provideService(Buckets, buckets))
   )
-  const subscriptions = yield* makeRemembered("subscriptions", rememberedSubscriptionsMax, (users, floor) =>
-    targetsOf(users, floor).pipe(Effect.provideService(Buckets, buckets))
+  const subscriptions = yield* makeRemembered(
+    "subscriptions",
+    rememberedSubscriptionsMax,
+    (users, floor) => targetsOf(users, floor).pipe(Effect.provideService(Buckets, buckets))
   )
   const unreached = yield* makeUnreached
   const audience = Effect.fnUntraced(function* (job: ShardJob, floor: Floor) {
@@ -96,7 +117,9 @@ export const makeAudience = Effect.gen(function* () {
     const users = places.filter(({ since }) => since <= broadcast).map(({ user }) => user)
     const lists = yield* subscriptions.lists(users, floor.subscriptions)
     const targets = users.flatMap((user) =>
-      (lists.get(user) ?? []).filter(({ stored }) => stored.seq <= broadcast && stored.suspended === undefined)
+      (lists.get(user) ?? []).filter(
+        ({ stored }) => stored.seq <= broadcast && stored.suspended === undefined
+      )
     )
     return yield* unreached(job, targets)
   })
@@ -107,7 +130,11 @@ export const makeAudience = Effect.gen(function* () {
       Effect.catchTag("LogUnavailable", (error) =>
         watermark
           .reached(job.broadcast, appliedTimeoutMillis)
-          .pipe(Effect.flatMap(({ floor }) => (isBelow(floor, job.floor) ? audience(job, floor) : Effect.fail(error))))
+          .pipe(
+            Effect.flatMap(({ floor }) =>
+              isBelow(floor, job.floor) ? audience(job, floor) : Effect.fail(error)
+            )
+          )
       )
     )
 })

@@ -21,8 +21,12 @@ export const deliveryLayer = Layer.effectDiscard(
     const permits = yield* Semaphore.make(unrecordedPushesMax)
     let stopping = false
     const draining = () => stopping
-    yield* Effect.forkScoped(consumers.each("work", "deliver", shardsInFlight, yield* makeShard(permits, draining)))
-    yield* Effect.forkScoped(consumers.each("work", "retry", retriesInFlight, yield* makeRetry(permits, draining)))
+    yield* Effect.forkScoped(
+      consumers.each("work", "deliver", shardsInFlight, yield* makeShard(permits, draining))
+    )
+    yield* Effect.forkScoped(
+      consumers.each("work", "retry", retriesInFlight, yield* makeRetry(permits, draining))
+    )
     // Added last, so it runs first: before the fibers above are waited for.
     yield* Effect.addFinalizer(() =>
       Effect.sync(() => {
@@ -32,5 +36,7 @@ export const deliveryLayer = Layer.effectDiscard(
   })
 ).pipe(
   Layer.provide(Strikes.layer),
-  Layer.provide(Sender.layer.pipe(Layer.provide(Layer.mergeAll(PushClient.layer, Vapid.layer, Lanes.layer))))
+  Layer.provide(
+    Sender.layer.pipe(Layer.provide(Layer.mergeAll(PushClient.layer, Vapid.layer, Lanes.layer)))
+  )
 )

@@ -16,7 +16,10 @@ import { conflictLeaves, leftReason, makeRecord, outcomeSubject, patiently } fro
 
 const drainingAfterMillis = 1_000
 
-export const makeRetry = Effect.fnUntraced(function* (permits: Semaphore.Semaphore, draining: () => boolean) {
+export const makeRetry = Effect.fnUntraced(function* (
+  permits: Semaphore.Semaphore,
+  draining: () => boolean
+) {
   const log = yield* Log
   const buckets = yield* Buckets
   const sender = yield* Sender
@@ -34,7 +37,8 @@ export const makeRetry = Effect.fnUntraced(function* (permits: Semaphore.Semapho
       { concurrency: "unbounded" }
     )
     const stored = (list?.value as SubscriptionList | undefined)?.subscriptions[job.subscription]
-    const current = stored?.seq === job.generation && (place?.value as Registration | undefined)?.on === true
+    const current =
+      stored?.seq === job.generation && (place?.value as Registration | undefined)?.on === true
     return current ? ({ user, id: job.subscription, stored } satisfies Target) : undefined
   })
 
@@ -46,12 +50,28 @@ export const makeRetry = Effect.fnUntraced(function* (permits: Semaphore.Semapho
   ) {
     const target = yield* targetOf(job)
     const at = yield* Clock.currentTimeMillis
-    const unsent = { user: job.user, subscription: job.subscription, attempt: number, millis: 0, at }
-    if (target === undefined) return { result: { ...unsent, fate: "gone", reason: leftReason } as PushResult }
-    if (target.stored.suspended !== undefined) return { target, result: { ...unsent, fate: "dead", reason: "suspended" } as PushResult }
-    if (at >= job.expiresAt) return { target, result: { ...unsent, fate: "expired", reason: "expired" } as PushResult }
+    const unsent = {
+      user: job.user,
+      subscription: job.subscription,
+      attempt: number,
+      millis: 0,
+      at
+    }
+    if (target === undefined)
+      return { result: { ...unsent, fate: "gone", reason: leftReason } as PushResult }
+    if (target.stored.suspended !== undefined)
+      return { target, result: { ...unsent, fate: "dead", reason: "suspended" } as PushResult }
+    if (at >= job.expiresAt)
+      return { target, result: { ...unsent, fate: "expired", reason: "expired" } as PushResult }
     const attempted = yield* sender.send(target, job, sender.seal([target], padded)[0], turn)
-    const result = record.resultOf(target, job, attempted, number, yield* Clock.currentTimeMillis, yield* Random.next)
+    const result = record.resultOf(
+      target,
+      job,
+      attempted,
+      number,
+      yield* Clock.currentTimeMillis,
+      yield* Random.next
+    )
     return { target, result, unsent: attempted.class === "held" && attempted.status === undefined }
   })
 
@@ -72,12 +92,18 @@ export const makeRetry = Effect.fnUntraced(function* (permits: Semaphore.Semapho
       // Nothing has happened: a lane closed for an hour must not write an outcome a minute for each of its pushes.
       if (unsent === true && result.nextAt !== undefined) return later(result.nextAt - result.at)
       if (target !== undefined) yield* record.before(job, [{ target, result }])
-      const body = { broadcast: job.broadcast, pushes: 0, results: [result], final: result.fate !== "retrying" }
+      const body = {
+        broadcast: job.broadcast,
+        pushes: 0,
+        results: [result],
+        final: result.fate !== "retrying"
+      }
       yield* record.outcome(outcomeSubject.push(job, job.user, job.subscription), expect, body)
       if (target !== undefined) {
         record.counted(job, [{ target, result }])
         // The job of a push to try again is this one.
-        if (result.fate !== "retrying") yield* record.after(job, [{ target, result }]).pipe(patiently)
+        if (result.fate !== "retrying")
+          yield* record.after(job, [{ target, result }]).pipe(patiently)
       }
       return result.nextAt === undefined ? done : later(result.nextAt - result.at)
     }).pipe(Effect.ensuring(Effect.suspend(() => permits.release(held))))
@@ -85,7 +111,8 @@ export const makeRetry = Effect.fnUntraced(function* (permits: Semaphore.Semapho
 
   return Effect.fnUntraced(function* (delivery: Delivery) {
     const { message: job } = delivery
-    if (job.type !== "retry/1") return never(job.type === "malformed" ? job.reason : "not a retry job")
+    if (job.type !== "retry/1")
+      return never(job.type === "malformed" ? job.reason : "not a retry job")
     const now = yield* Clock.currentTimeMillis
     if (delivery.deliveryCount === 1 && now < job.firstNextAt) return later(job.firstNextAt - now)
     if (draining()) return later(drainingAfterMillis)

@@ -33,13 +33,20 @@ interface Past {
 const nobody = ({ subscription, user }: PushResult): Target => ({
   user: user as UserToken,
   id: subscription,
-  stored: { seq: 0, lastModified: 0, data: { endpoint: "https://gone.invalid/", keys: { auth: "", p256dh: "" } } }
+  stored: {
+    seq: 0,
+    lastModified: 0,
+    data: { endpoint: "https://gone.invalid/", keys: { auth: "", p256dh: "" } }
+  }
 })
 
 const nothing: Past = { seq: 0, declared: 0, final: false, results: new Map() }
 
 /** `draining()` turns true when the process is told to stop: what is in hand is finished, the rest is left to others. */
-export const makeShard = Effect.fnUntraced(function* (permits: Semaphore.Semaphore, draining: () => boolean) {
+export const makeShard = Effect.fnUntraced(function* (
+  permits: Semaphore.Semaphore,
+  draining: () => boolean
+) {
   const log = yield* Log
   const sender = yield* Sender
   const record = yield* makeRecord
@@ -56,14 +63,20 @@ export const makeShard = Effect.fnUntraced(function* (permits: Semaphore.Semapho
     yield* log.replay("work", [subject], ({ message, seq }) =>
       Effect.sync(() => {
         if (message.type !== "outcome/1") return
-        for (const result of message.results) results.set(pushKey(result.user, result.subscription), result)
+        for (const result of message.results)
+          results.set(pushKey(result.user, result.subscription), result)
         past = { seq, declared: past.declared + message.pushes, final: message.final, results }
       })
     )
     return past
   })
 
-  const run = Effect.fnUntraced(function* (job: ShardJob, past: Past, targets: ReadonlyArray<Target>, padded: Buffer | undefined) {
+  const run = Effect.fnUntraced(function* (
+    job: ShardJob,
+    past: Past,
+    targets: ReadonlyArray<Target>,
+    padded: Buffer | undefined
+  ) {
     const subject = outcomeSubject.shard(job, job.shard)
     const todo = targets.filter(({ id, user }) => !past.results.has(pushKey(user, id)))
     const total = past.results.size + todo.length
@@ -86,10 +99,15 @@ export const makeShard = Effect.fnUntraced(function* (permits: Semaphore.Semapho
       yield* record.before(job, list)
       // A broadcast is not called finished while a subscription that it found dead can still be read.
       const follows = list.some(({ result: { fate } }) => fate === "gone" || fate === "dead")
-      seq = yield* record.outcome(subject, seq, { ...body, results: list.map(({ result }) => result), final: final && !follows })
+      seq = yield* record.outcome(subject, seq, {
+        ...body,
+        results: list.map(({ result }) => result),
+        final: final && !follows
+      })
       record.counted(job, list)
       yield* record.after(job, list).pipe(patiently)
-      if (final && follows) seq = yield* record.outcome(subject, seq, { ...body, results: [], final })
+      if (final && follows)
+        seq = yield* record.outcome(subject, seq, { ...body, results: [], final })
       yield* giveBack(list.filter(({ permit }) => permit).length)
     })
 
@@ -108,12 +126,15 @@ export const makeShard = Effect.fnUntraced(function* (permits: Semaphore.Semapho
 
     const turn = Effect.flatMap(permits.take(1), () => {
       held += 1
-      return broken === undefined && !draining() ? Effect.void : Effect.andThen(giveBack(1), Effect.fail("stop" as const))
+      return broken === undefined && !draining()
+        ? Effect.void
+        : Effect.andThen(giveBack(1), Effect.fail("stop" as const))
     })
 
     const sealed: Array<Sealed> = []
     const sealedBody = (i: number): Sealed => {
-      if (i >= sealed.length) sealed.push(...sender.seal(todo.slice(sealed.length, i + sealedAhead), padded))
+      if (i >= sealed.length)
+        sealed.push(...sender.seal(todo.slice(sealed.length, i + sealedAhead), padded))
       const body = sealed[i]
       sealed[i] = undefined
       return body
@@ -122,15 +143,32 @@ export const makeShard = Effect.fnUntraced(function* (permits: Semaphore.Semapho
     const push = Effect.fnUntraced(function* (target: Target, i: number) {
       const now = yield* Clock.currentTimeMillis
       if (now >= job.expiresAt) {
-        const unsent = { user: target.user, subscription: target.id, attempt: 0, millis: 0, at: now }
-        buffer.push({ target, result: { ...unsent, fate: "expired", reason: "expired" }, permit: false })
+        const unsent = {
+          user: target.user,
+          subscription: target.id,
+          attempt: 0,
+          millis: 0,
+          at: now
+        }
+        buffer.push({
+          target,
+          result: { ...unsent, fate: "expired", reason: "expired" },
+          permit: false
+        })
       } else {
         const attempted = yield* Effect.result(sender.send(target, job, sealedBody(i), turn))
         if (attempted._tag === "Failure") {
           left += 1
           return
         }
-        const result = record.resultOf(target, job, attempted.success, 1, yield* Clock.currentTimeMillis, yield* Random.next)
+        const result = record.resultOf(
+          target,
+          job,
+          attempted.success,
+          1,
+          yield* Clock.currentTimeMillis,
+          yield* Random.next
+        )
         buffer.push({ target, result, permit: true })
       }
       if (buffer.length >= resultsMax) yield* flush(false)
@@ -138,12 +176,25 @@ export const makeShard = Effect.fnUntraced(function* (permits: Semaphore.Semapho
 
     // Before anything is sent, the shard is claimed and its size told: where that cannot be written, the fates could not either; and whoever
     // has it already is not run over.
-    seq = yield* record.outcome(subject, seq, { broadcast: job.broadcast, pushes: total - past.declared, results: [], final: false })
+    seq = yield* record.outcome(subject, seq, {
+      broadcast: job.broadcast,
+      pushes: total - past.declared,
+      results: [],
+      final: false
+    })
     // Without it, results waiting here would keep permits that the pushes still to come need: nobody could go on.
-    const flusher = yield* Effect.forkChild(flush(false).pipe(Effect.delay(flushMillis), Effect.forever))
+    const flusher = yield* Effect.forkChild(
+      flush(false).pipe(Effect.delay(flushMillis), Effect.forever)
+    )
     yield* Effect.forEach(todo, push, { concurrency: unrecordedPushesMax, discard: true }).pipe(
       Effect.andThen(Fiber.interrupt(flusher)),
-      Effect.andThen(Effect.whileLoop({ while: () => buffer.length > resultsMax, body: () => flush(false), step: () => {} })),
+      Effect.andThen(
+        Effect.whileLoop({
+          while: () => buffer.length > resultsMax,
+          body: () => flush(false),
+          step: () => {}
+        })
+      ),
       Effect.andThen(Effect.suspend(() => flush(left === 0))),
       Effect.ensuring(Fiber.interrupt(flusher)),
       Effect.ensuring(Effect.suspend(() => giveBack(held)))
@@ -152,7 +203,11 @@ export const makeShard = Effect.fnUntraced(function* (permits: Semaphore.Semapho
   })
 
   /** What follows from the outcomes: an earlier delivery may have died before it wrote that. */
-  const ensure = Effect.fnUntraced(function* (job: ShardJob, past: Past, targets: ReadonlyArray<Target>) {
+  const ensure = Effect.fnUntraced(function* (
+    job: ShardJob,
+    past: Past,
+    targets: ReadonlyArray<Target>
+  ) {
     const present = new Map(targets.map((target) => [pushKey(target.user, target.id), target]))
     const list = [...past.results].flatMap(([key, result]): ReadonlyArray<Recorded> => {
       const target = present.get(key)
@@ -165,7 +220,8 @@ export const makeShard = Effect.fnUntraced(function* (permits: Semaphore.Semapho
 
   return Effect.fnUntraced(function* (delivery: Delivery) {
     const { message } = delivery
-    if (message.type !== "shard/1") return never(message.type === "malformed" ? message.reason : "not a shard job")
+    if (message.type !== "shard/1")
+      return never(message.type === "malformed" ? message.reason : "not a shard job")
     const found = yield* payload(message.broadcast)
     if (found === undefined) return never("the broadcast is not in the log")
     // Also on what looks like a first delivery: a killed server forgets the last deliveries and acknowledgements of its consumers.
@@ -174,6 +230,9 @@ export const makeShard = Effect.fnUntraced(function* (permits: Semaphore.Semapho
     yield* ensure(message, past, targets)
     if (past.final) return done
     const weight = Math.min(Math.max(1, targets.length), unrecordedPushesMax)
-    return yield* run(message, past, targets, found.padded).pipe(conflictLeaves, admission.withPermits(weight))
+    return yield* run(message, past, targets, found.padded).pipe(
+      conflictLeaves,
+      admission.withPermits(weight)
+    )
   })
 })

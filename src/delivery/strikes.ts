@@ -24,7 +24,10 @@ export class Strikes extends Context.Service<
   Strikes,
   {
     /** Writes down what these results, known now and perhaps given again after a failure, say for or against their subscriptions. */
-    readonly weigh: (ref: BroadcastRef, list: ReadonlyArray<Recorded>) => Effect.Effect<void, LogUnavailable>
+    readonly weigh: (
+      ref: BroadcastRef,
+      list: ReadonlyArray<Recorded>
+    ) => Effect.Effect<void, LogUnavailable>
   }
 >()("bellcast/delivery/Strikes") {
   static readonly layer = Layer.effect(
@@ -47,15 +50,27 @@ export class Strikes extends Context.Service<
         guardOf(originOf(target)).note(strikeOf(result) !== undefined, result.at)
       }
 
-      const isBelieved = (ref: BroadcastRef, { result, target }: Recorded, cause: string): boolean => {
+      const isBelieved = (
+        ref: BroadcastRef,
+        { result, target }: Recorded,
+        cause: string
+      ): boolean => {
         // What the settings say needs no proof.
         if (cause === "endpoint-not-allowed") return true
         if (guardOf(originOf(target)).holding) return false
         // Without an answer it may be our own network or resolver: then nobody has been reached since.
-        return reachedAt >= ref.acceptedAt || (result.status !== undefined && result.at - reachedAt < reachedMillis)
+        return (
+          reachedAt >= ref.acceptedAt ||
+          (result.status !== undefined && result.at - reachedAt < reachedMillis)
+        )
       }
 
-      const append = <T extends StrikeMessage>({ broadcast }: BroadcastRef, { target }: Recorded, type: T, body: Append<T>["body"]) =>
+      const append = <T extends StrikeMessage>(
+        { broadcast }: BroadcastRef,
+        { target }: Recorded,
+        type: T,
+        body: Append<T>["body"]
+      ) =>
         log.append("log", {
           subject: subjects.subscription(target.user),
           type,
@@ -63,16 +78,25 @@ export class Strikes extends Context.Service<
           messageId: `${type}.${broadcast}.${target.user}.${target.id}.${target.stored.seq}`
         })
 
-      const against = Effect.fnUntraced(function* (ref: BroadcastRef, each: Recorded, cause: string) {
+      const against = Effect.fnUntraced(function* (
+        ref: BroadcastRef,
+        each: Recorded,
+        cause: string
+      ) {
         const { result, target } = each
-        const next = isBelieved(ref, each, cause) ? strike(target.stored.strikes, cause, result.at, strikeIntervalMillis) : undefined
+        const next = isBelieved(ref, each, cause)
+          ? strike(target.stored.strikes, cause, result.at, strikeIntervalMillis)
+          : undefined
         if (next === undefined || target.stored.suspended !== undefined) return
         const status = result.status === undefined ? {} : { status: result.status }
         const of = { id: target.id, generation: target.stored.seq, broadcast: ref.broadcast }
         const evidence = { ...of, cause, ...status, worker, at: result.at }
         if (next === "suspend") yield* append(ref, each, "subscription.suspended/1", evidence)
         else yield* append(ref, each, "subscription.struck/1", { ...evidence, strike: next })
-        metrics[next === "suspend" ? "suspended" : "struck"](new URL(originOf(target)).hostname, cause)
+        metrics[next === "suspend" ? "suspended" : "struck"](
+          new URL(originOf(target)).hostname,
+          cause
+        )
       })
 
       const weigh = Effect.fnUntraced(function* (ref: BroadcastRef, list: ReadonlyArray<Recorded>) {
@@ -83,7 +107,12 @@ export class Strikes extends Context.Service<
           const cause = strikeOf(result)
           if (cause !== undefined) yield* against(ref, each, cause)
           if (result.fate === "delivered" && target.stored.strikes !== undefined) {
-            const body = { id: target.id, generation: target.stored.seq, by: "push", at: result.at } as const
+            const body = {
+              id: target.id,
+              generation: target.stored.seq,
+              by: "push",
+              at: result.at
+            } as const
             yield* append(ref, each, "subscription.cleared/1", body)
           }
         }

@@ -14,14 +14,21 @@ export const makeUnreached = Effect.gen(function* () {
   const alone = yield* Semaphore.make(1)
   let known = { broadcast: 0, pushes: new Set<string>() }
 
-  const read = Effect.fnUntraced(function* ({ acceptedAt, broadcast, channel }: ShardJob, redrives: number) {
+  const read = Effect.fnUntraced(function* (
+    { acceptedAt, broadcast, channel }: ShardJob,
+    redrives: number
+  ) {
     if (known.broadcast === broadcast) return known.pushes
     const pushes = new Set<string>()
-    yield* log.replay("work", [filters.outcomesIn(channel as ChannelToken, redrives)], ({ at, message }) =>
-      Effect.sync(() => {
-        if (message.type !== "outcome/1" || at > acceptedAt) return
-        for (const { fate, subscription, user } of message.results) if (isUnreached(fate)) pushes.add(`${user}.${subscription}`)
-      })
+    yield* log.replay(
+      "work",
+      [filters.outcomesIn(channel as ChannelToken, redrives)],
+      ({ at, message }) =>
+        Effect.sync(() => {
+          if (message.type !== "outcome/1" || at > acceptedAt) return
+          for (const { fate, subscription, user } of message.results)
+            if (isUnreached(fate)) pushes.add(`${user}.${subscription}`)
+        })
     )
     known = { broadcast, pushes }
     return pushes

@@ -15,7 +15,9 @@ export const ttlSecondsMax = 2_419_200
 export const payloadBytesMax = 3_993
 
 /** The body of a broadcast, over HTTP and over NATS alike. Without `data`, pushes carry no payload. */
-export const BroadcastBody = Schema.Struct({ data: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)) })
+export const BroadcastBody = Schema.Struct({
+  data: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown))
+})
 export type BroadcastBody = typeof BroadcastBody.Type
 
 /** RFC 8030's headers, which a broadcast carries over HTTP and over NATS alike. */
@@ -23,8 +25,12 @@ export const headerNames = ["TTL", "Urgency", "Topic"] as const
 type HeaderName = (typeof headerNames)[number]
 
 /** Those headers of a request or message that are there, as they stand. */
-export const givenHeaders = (get: (name: HeaderName) => string | undefined): Readonly<Record<string, string>> =>
-  Object.fromEntries(headerNames.flatMap((name) => (get(name) === undefined ? [] : [[name, get(name)!]])))
+export const givenHeaders = (
+  get: (name: HeaderName) => string | undefined
+): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    headerNames.flatMap((name) => (get(name) === undefined ? [] : [[name, get(name)!]]))
+  )
 
 /** What they say. */
 export interface BroadcastHeaders {
@@ -55,13 +61,22 @@ export const readHeaders = (
   const urgency = get("Urgency")
   const topic = get("Topic")
   if (ttl !== undefined && !(/^\d{1,10}$/.test(ttl) && Number(ttl) <= ttlSecondsMax)) {
-    faults.push({ name: "TTL", description: `TTL must be a whole number of seconds from 0 to ${ttlSecondsMax}` })
+    faults.push({
+      name: "TTL",
+      description: `TTL must be a whole number of seconds from 0 to ${ttlSecondsMax}`
+    })
   }
   if (urgency !== undefined && !isUrgency(urgency)) {
-    faults.push({ name: "Urgency", description: `Urgency must be one of ${Urgency.literals.join(", ")}` })
+    faults.push({
+      name: "Urgency",
+      description: `Urgency must be one of ${Urgency.literals.join(", ")}`
+    })
   }
   if (topic !== undefined && !isTopic(topic)) {
-    faults.push({ name: "Topic", description: "Topic must be 1 to 32 characters of the URL-safe base64 alphabet" })
+    faults.push({
+      name: "Topic",
+      description: "Topic must be 1 to 32 characters of the URL-safe base64 alphabet"
+    })
   }
   return {
     headers: {
@@ -93,11 +108,18 @@ export const payloadOf = (body: BroadcastBody): Uint8Array | undefined =>
 export const fitsOnePush = ({ data }: BroadcastBody): boolean => {
   if (data === undefined) return true
   const text = JSON.stringify(data)
-  return text.length * 3 <= payloadBytesMax || new TextEncoder().encode(text).length <= payloadBytesMax
+  return (
+    text.length * 3 <= payloadBytesMax || new TextEncoder().encode(text).length <= payloadBytesMax
+  )
 }
 
 /** Why a message of LOG was refused. `broadcast` is its sequence, also where it is no broadcast but a command that cannot be obeyed. */
-export const BroadcastRejected = Schema.Struct({ broadcast: Schema.Int, subject: Schema.String, reason: Schema.String, at: Schema.Int })
+export const BroadcastRejected = Schema.Struct({
+  broadcast: Schema.Int,
+  subject: Schema.String,
+  reason: Schema.String,
+  at: Schema.Int
+})
 
 /**
  * Registrations in a shard, on average at most. One multi-get returns up to 1024; a shard that is larger by chance is read in parts. A shard

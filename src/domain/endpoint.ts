@@ -21,20 +21,33 @@ export interface EndpointPolicy {
 
 const loopbackHosts = new Set(["localhost", "127.0.0.1", "[::1]"])
 /** Names that never leave a machine or a site (RFC 6761, 6762, 8375, 9476). */
-const localSuffixes = ["localhost", "local", "internal", "home.arpa", "alt", "invalid", "test", "onion"]
+const localSuffixes = [
+  "localhost",
+  "local",
+  "internal",
+  "home.arpa",
+  "alt",
+  "invalid",
+  "test",
+  "onion"
+]
 
 /** Printable ASCII but for the backslash, which the URL parser takes for a slash. */
 const plain = /^[\x21-\x5b\x5d-\x7e]+$/
 
 /** URL has normalised every spelling of an IPv4 address (decimal, hex, octal, full width) to this one by then. */
-const isAddress = (hostname: string): boolean => hostname.startsWith("[") || /^\d+(\.\d+){3}$/.test(hostname)
+const isAddress = (hostname: string): boolean =>
+  hostname.startsWith("[") || /^\d+(\.\d+){3}$/.test(hostname)
 
 const isPublicName = (hostname: string): boolean =>
-  hostname.includes(".") && !localSuffixes.some((suffix) => hostname === suffix || hostname.endsWith(`.${suffix}`))
+  hostname.includes(".") &&
+  !localSuffixes.some((suffix) => hostname === suffix || hostname.endsWith(`.${suffix}`))
 
 /** Why a text is no pattern of hosts. */
 export const pushHostFault = (pattern: string): string | undefined =>
-  /^(\*|(\*\.)?[^\s/:@*?#]+)$/u.test(pattern) ? undefined : "Expected a host, *.host or *, without a scheme, port or path"
+  /^(\*|(\*\.)?[^\s/:@*?#]+)$/u.test(pattern)
+    ? undefined
+    : "Expected a host, *.host or *, without a scheme, port or path"
 
 const normalHost = (host: string): string => {
   try {
@@ -50,7 +63,10 @@ const matches = (hostname: string, pattern: string): boolean => {
   return hostname === normalHost(pattern)
 }
 
-const faultOfHost = ({ hostname, port, protocol }: URL, hosts: ReadonlyArray<string>): string | undefined => {
+const faultOfHost = (
+  { hostname, port, protocol }: URL,
+  hosts: ReadonlyArray<string>
+): string | undefined => {
   if (protocol !== "https:") return "Must be an https URL"
   if (isAddress(hostname)) return "Must name its host, not an IP address"
   if (hostname.endsWith(".")) return "Must not have a host that ends in a dot"
@@ -65,14 +81,19 @@ const faultOfHost = ({ hostname, port, protocol }: URL, hosts: ReadonlyArray<str
  * and each push service has one spelling.
  */
 export const checkEndpoint = (endpoint: string, policy: EndpointPolicy): string | undefined => {
-  if (endpoint.length > endpointLengthMax) return `Must be at most ${endpointLengthMax} characters long`
+  if (endpoint.length > endpointLengthMax)
+    return `Must be at most ${endpointLengthMax} characters long`
   if (!URL.canParse(endpoint)) return "Must be a URL"
-  if (!plain.test(endpoint)) return "Must be a URL of printable ASCII characters, without a backslash"
+  if (!plain.test(endpoint))
+    return "Must be a URL of printable ASCII characters, without a backslash"
   if (endpoint.includes("#")) return "Must not have a fragment"
   const url = new URL(endpoint)
   if (url.username !== "" || url.password !== "") return "Must not carry credentials"
-  const isLoopback = policy.allowLoopback && loopbackHosts.has(url.hostname) && /^https?:$/.test(url.protocol)
+  const isLoopback =
+    policy.allowLoopback && loopbackHosts.has(url.hostname) && /^https?:$/.test(url.protocol)
   const fault = isLoopback ? undefined : faultOfHost(url, policy.hosts)
   if (fault !== undefined) return fault
-  return endpoint.startsWith(`${url.origin}/`) ? undefined : `Must be written in its plain form, which begins with ${url.origin}/`
+  return endpoint.startsWith(`${url.origin}/`)
+    ? undefined
+    : `Must be written in its plain form, which begins with ${url.origin}/`
 }

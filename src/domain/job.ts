@@ -5,7 +5,9 @@ import { Floor } from "./floor.ts"
 
 /** A part of the subjects that follow from a job; a foreign client may send anything. */
 const Token = Schema.String.pipe(Schema.check(Schema.isPattern(/^[A-Za-z0-9_=-]{1,765}$/u)))
-const Shard = Schema.String.pipe(Schema.check(Schema.isPattern(/^(?:all|[0-9a-f](?:\.[0-9a-f]){0,3})$/u)))
+const Shard = Schema.String.pipe(
+  Schema.check(Schema.isPattern(/^(?:all|[0-9a-f](?:\.[0-9a-f]){0,3})$/u))
+)
 /** In a stream; a server asked for any other says that the question is wrong, not that there is nothing. */
 const Sequence = Schema.Int.pipe(Schema.check(Schema.isGreaterThanOrEqualTo(1)))
 
@@ -68,7 +70,12 @@ export const throttledBaseMillis = (baseMillis: number): number => 6 * baseMilli
  * Milliseconds until the next attempt after `attempt` (from 1) failed: exponential from `baseMillis`, at most 15 minutes, spread over its upper
  * half. A push service that asks for more in Retry-After gets it, clamped to 1 s .. 24 h and spread by 10 %. `random` is in [0, 1).
  */
-export const retryDelayMillis = (attempt: number, baseMillis: number, random: number, retryAfterMillis = 0): number => {
+export const retryDelayMillis = (
+  attempt: number,
+  baseMillis: number,
+  random: number,
+  retryAfterMillis = 0
+): number => {
   const backoff = Math.min(delayMillisMax, baseMillis * 2 ** (attempt - 1)) * (0.5 + random / 2)
   if (retryAfterMillis <= 0) return Math.round(backoff)
   const asked = Math.min(Math.max(retryAfterMillis, 1_000), retryAfterMillisMax) * (1 + random / 10)

@@ -11,7 +11,8 @@ const closing = new Set([0x5d, 0x7d])
 const isShallow = (text: string): boolean => {
   let count = 0
   for (const bracket of "{[") {
-    for (let at = text.indexOf(bracket); at !== -1; at = text.indexOf(bracket, at + 1)) if (++count > depthMax) return false
+    for (let at = text.indexOf(bracket); at !== -1; at = text.indexOf(bracket, at + 1))
+      if (++count > depthMax) return false
   }
   return true
 }
@@ -46,4 +47,7 @@ export const parseJson = (text: string): { readonly json: unknown } | "malformed
 
 /** JSON.stringify leaves everything beyond ASCII, and DEL, as it is. Ids are defined over the escaped form, and headers carry no other. */
 export const asciiJson = (value: unknown): string =>
-  JSON.stringify(value).replace(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
+  JSON.stringify(value).replace(
+    /[^ -~]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`
+  )

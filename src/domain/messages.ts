@@ -7,7 +7,12 @@ import { Outcome, Plan, Progress } from "./outcome.ts"
 import { PublisherDelete, PublisherPut } from "./publisher.ts"
 import { RegistrationDelete, RegistrationPut } from "./registration.ts"
 import { SubscriptionCleared, SubscriptionStruck, SubscriptionSuspended } from "./strike.ts"
-import { SubscriptionDelete, SubscriptionGone, SubscriptionMatched, SubscriptionPut } from "./subscription.ts"
+import {
+  SubscriptionDelete,
+  SubscriptionGone,
+  SubscriptionMatched,
+  SubscriptionPut
+} from "./subscription.ts"
 import { UseridSecretAdopted } from "./userid-secret.ts"
 import { KeyAdopted } from "./vapid-key.ts"
 
@@ -38,19 +43,26 @@ export const messages = {
 export type MessageType = keyof typeof messages
 export type MessageBody<T extends MessageType> = (typeof messages)[T]["Type"]
 /** A body with the type that names it. */
-export type Message<T extends MessageType = MessageType> = T extends MessageType ? { readonly type: T } & MessageBody<T> : never
+export type Message<T extends MessageType = MessageType> = T extends MessageType
+  ? { readonly type: T } & MessageBody<T>
+  : never
 
 const decoders = Object.fromEntries(
   Object.entries(messages).map(([type, schema]) => [
     type,
     Schema.decodeUnknownExit(schema as unknown as Schema.ConstraintCodec<unknown, unknown>)
   ])
-) as unknown as { readonly [T in MessageType]: (json: unknown) => Exit.Exit<MessageBody<T>, Schema.SchemaError> }
+) as unknown as {
+  readonly [T in MessageType]: (json: unknown) => Exit.Exit<MessageBody<T>, Schema.SchemaError>
+}
 
 const isType = (type: string): type is MessageType => Object.hasOwn(messages, type)
 
 /** The message behind a type and a JSON text, or why it is none: an unknown type, not JSON, nested without end, or a body that does not fit. */
-export const decodeMessage = (type: string, text: string): Message | { readonly type: "malformed"; readonly reason: string } => {
+export const decodeMessage = (
+  type: string,
+  text: string
+): Message | { readonly type: "malformed"; readonly reason: string } => {
   const malformed = (reason: string) => ({ type: "malformed", reason }) as const
   if (!isType(type)) return malformed(`unknown type ${JSON.stringify(type.slice(0, 64))}`)
   const parsed = parseJson(text)

@@ -93,7 +93,8 @@ export const waiting = (counts: typeof Counts.Type): number =>
 
 const finish = (progress: Progress): Progress => ({
   ...progress,
-  finished: progress.shardsDone === progress.shards && waiting(progress) === 0 && progress.retrying === 0
+  finished:
+    progress.shardsDone === progress.shards && waiting(progress) === 0 && progress.retrying === 0
 })
 
 export const startProgress = (plan: Plan, seq: number): Progress =>
@@ -116,7 +117,12 @@ export const startProgress = (plan: Plan, seq: number): Progress =>
   })
 
 /** Counts one outcome stored at `seq`. `of` tells where the pushes come from: a shard's first tries, or one that was retrying. */
-export const evolveProgress = (progress: Progress, outcome: Outcome, of: "shard" | "push", seq: number): Progress => {
+export const evolveProgress = (
+  progress: Progress,
+  outcome: Outcome,
+  of: "shard" | "push",
+  seq: number
+): Progress => {
   if (seq <= progress.seq) return progress
   const next = { ...progress, seq, lastModified: Math.max(progress.lastModified, outcome.at) }
   next.accepted += outcome.pushes
@@ -139,7 +145,11 @@ export interface ChannelPushes {
 
 export const emptyPushes: ChannelPushes = { v: 1, seq: 0, pushes: 0, lastModified: 0 }
 
-export const evolvePushes = (pushes: ChannelPushes, outcome: Outcome, seq: number): ChannelPushes => {
+export const evolvePushes = (
+  pushes: ChannelPushes,
+  outcome: Outcome,
+  seq: number
+): ChannelPushes => {
   if (seq <= pushes.seq) return pushes
   const delivered = outcome.results.filter(({ fate }) => fate === "delivered").length
   return {

@@ -25,8 +25,10 @@ const principalBytesMax = 300
 
 /** Why a text is no principal: `<policy>:<id>`, system.Authenticated or system.Everyone. */
 const principalFault = (principal: string): string | undefined => {
-  if (Buffer.byteLength(principal) > principalBytesMax) return `a principal has at most ${principalBytesMax} bytes`
-  if (/^system\.(Authenticated|Everyone)$|^(?!system:)[a-z0-9_-]+:[^\s,"\\]+$/.test(principal)) return undefined
+  if (Buffer.byteLength(principal) > principalBytesMax)
+    return `a principal has at most ${principalBytesMax} bytes`
+  if (/^system\.(Authenticated|Everyone)$|^(?!system:)[a-z0-9_-]+:[^\s,"\\]+$/.test(principal))
+    return undefined
   return "a principal is basicauth:<id> as GET /v1/ shows it to its user, or system.Authenticated"
 }
 
@@ -51,8 +53,11 @@ export const foldPublishers = (
   const others = publishers.principals.filter((each) => each !== principal)
   if (type === "publisher.delete/1") return { publishers: { v: 1, seq, principals: others } }
   const full = others.length >= publishersMax
-  const reason = full ? `a channel has at most ${publishersMax} publishers: let them share a principal, or use the settings` : undefined
+  const reason = full
+    ? `a channel has at most ${publishersMax} publishers: let them share a principal, or use the settings`
+    : undefined
   const refused = principalFault(principal) ?? reason
-  if (refused !== undefined) return { publishers: passOverInPublishers(publishers, seq), reason: refused }
+  if (refused !== undefined)
+    return { publishers: passOverInPublishers(publishers, seq), reason: refused }
   return { publishers: { v: 1, seq, principals: [...others, principal].sort() } }
 }

@@ -30,10 +30,19 @@ export interface ChannelRegistrations {
   readonly lastModified: number
 }
 
-export const emptyChannel: ChannelRegistrations = { v: 1, seq: 0, registrations: 0, lastModified: 0 }
+export const emptyChannel: ChannelRegistrations = {
+  v: 1,
+  seq: 0,
+  registrations: 0,
+  lastModified: 0
+}
 
 /** Folds one command, stored at `seq`, into the registration. A command that was folded before changes nothing. */
-export const evolveRegistration = (registration: Registration | undefined, command: RegistrationCommand, seq: number): Registration => {
+export const evolveRegistration = (
+  registration: Registration | undefined,
+  command: RegistrationCommand,
+  seq: number
+): Registration => {
   if (registration !== undefined && seq <= registration.seq) return registration
   const was = registration?.on ?? false
   const on = command.type === "registration.put/1"
@@ -41,7 +50,10 @@ export const evolveRegistration = (registration: Registration | undefined, comma
 }
 
 /** A command that is not obeyed changes nothing but what the next one is appended expecting. */
-export const passOverInRegistration = (registration: Registration | undefined, seq: number): Registration => {
+export const passOverInRegistration = (
+  registration: Registration | undefined,
+  seq: number
+): Registration => {
   if (registration !== undefined && seq <= registration.seq) return registration
   const on = registration?.on ?? false
   return { v: 1, seq, since: registration?.since ?? seq, on, was: on }
@@ -63,6 +75,7 @@ export const evolveChannel = (
     v: 1,
     seq,
     registrations: channel.registrations + change,
-    lastModified: change === 0 ? channel.lastModified : Math.max(channel.lastModified + 1, command.at)
+    lastModified:
+      change === 0 ? channel.lastModified : Math.max(channel.lastModified + 1, command.at)
   }
 }

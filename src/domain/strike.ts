@@ -27,7 +27,11 @@ export const SubscriptionSuspended = Schema.Struct(evidence)
 export type SubscriptionSuspended = typeof SubscriptionSuspended.Type
 
 /** Nothing is held against it any more: a push arrived, its user stored it again, or an operator restored it. */
-export const SubscriptionCleared = Schema.Struct({ ...named, by: Schema.Literals(["push", "user", "operator"]), at: Timestamp })
+export const SubscriptionCleared = Schema.Struct({
+  ...named,
+  by: Schema.Literals(["push", "user", "operator"]),
+  at: Timestamp
+})
 export type SubscriptionCleared = typeof SubscriptionCleared.Type
 
 export interface Strikes {
@@ -47,12 +51,26 @@ export interface Suspension {
 export const strikesMax = 3
 
 /** Why a push that ended speaks against its subscription; undefined: it does not. */
-export const strikeOf = ({ fate, reason }: Pick<PushResult, "fate" | "reason">): string | undefined => {
+export const strikeOf = ({
+  fate,
+  reason
+}: Pick<PushResult, "fate" | "reason">): string | undefined => {
   if (fate !== "dead" && fate !== "expired") return undefined
   const cause = reason.slice(reason.indexOf(":") + 1)
-  if (["unknown-host", "redirect", "unexpected", "address-not-allowed", "endpoint-not-allowed"].includes(cause)) return cause
+  if (
+    [
+      "unknown-host",
+      "redirect",
+      "unexpected",
+      "address-not-allowed",
+      "endpoint-not-allowed"
+    ].includes(cause)
+  )
+    return cause
   // Held back with all others, it may have expired for this reason too; an attempt that counts was refused to it alone.
-  return !reason.startsWith("expired:") && ["credentials", "key-mismatch"].includes(cause) ? cause : undefined
+  return !reason.startsWith("expired:") && ["credentials", "key-mismatch"].includes(cause)
+    ? cause
+    : undefined
 }
 
 /** Where nothing may be sent there is nothing to wait for. */
@@ -71,6 +89,7 @@ export const strike = (
   if (suspendsAtOnce(cause)) return "suspend"
   if (strikes === undefined) return 1
   if (now - strikes.lastAt < intervalMillis) return undefined
-  const isLast = strikes.count + 1 >= strikesMax && now - strikes.firstAt > strikesMax * intervalMillis
+  const isLast =
+    strikes.count + 1 >= strikesMax && now - strikes.firstAt > strikesMax * intervalMillis
   return isLast ? "suspend" : strikes.count + 1
 }

@@ -13,7 +13,10 @@ import { Timestamp } from "./timestamp.ts"
 
 /** What a browser hands out (PushSubscription.toJSON), with whatever else the client stored beside it. */
 export const SubscriptionData = Schema.StructWithRest(
-  Schema.Struct({ endpoint: Schema.String, keys: Schema.Struct({ auth: Schema.String, p256dh: Schema.String }) }),
+  Schema.Struct({
+    endpoint: Schema.String,
+    keys: Schema.Struct({ auth: Schema.String, p256dh: Schema.String })
+  }),
   [Schema.Record(Schema.String, Schema.Unknown)]
 )
 export type SubscriptionData = typeof SubscriptionData.Type
@@ -55,10 +58,16 @@ export type SubscriptionGone = typeof SubscriptionGone.Type
 
 /** Why it was removed, also where that was not written down. */
 export const causeOf = ({ cause, status }: SubscriptionGone): string =>
-  cause ?? (status === 0 ? "invalid-key" : status === 404 || status === 410 ? "gone" : "key-mismatch")
+  cause ??
+  (status === 0 ? "invalid-key" : status === 404 || status === 410 ? "gone" : "key-mismatch")
 
 /** The push service refused the key that was noted for it, and took this one: what the browser subscribed with. `generation` as above. */
-export const SubscriptionMatched = Schema.Struct({ id: Schema.String, generation: Schema.Int, vapidKey: Schema.String, at: Schema.Int })
+export const SubscriptionMatched = Schema.Struct({
+  id: Schema.String,
+  generation: Schema.Int,
+  vapidKey: Schema.String,
+  at: Schema.Int
+})
 export type SubscriptionMatched = typeof SubscriptionMatched.Type
 
 export type SubscriptionCommand =
@@ -94,13 +103,20 @@ export interface SubscriptionList {
 }
 
 /** A list without any history; its timestamp is lower than every later one and the same on every read. */
-export const emptyList: SubscriptionList = { v: 1, seq: 0, lastModified: 0, subscriptions: {}, tombstones: {} }
+export const emptyList: SubscriptionList = {
+  v: 1,
+  seq: 0,
+  lastModified: 0,
+  subscriptions: {},
+  tombstones: {}
+}
 
 /** The oldest tombstones are forgotten beyond this, so that a list stays within one bucket value. */
 export const tombstonesMax = 1_000
 
 /** Timestamps are unique and strictly increasing per user: now, or one more than the last. */
-export const nextTimestamp = (list: SubscriptionList, now: number): number => Math.max(now, list.lastModified + 1)
+export const nextTimestamp = (list: SubscriptionList, now: number): number =>
+  Math.max(now, list.lastModified + 1)
 
 const without = <A>(record: Readonly<Record<string, A>>, id: string): Record<string, A> => {
   const { [id]: _, ...rest } = record
@@ -121,7 +137,10 @@ const boundTombstones = (tombstones: Record<string, number>): Record<string, num
 }
 
 /** Whoever writes onto NATS may call one `constructor`, which every object has. */
-const storedIn = ({ subscriptions }: SubscriptionList, id: string): StoredSubscription | undefined =>
+const storedIn = (
+  { subscriptions }: SubscriptionList,
+  id: string
+): StoredSubscription | undefined =>
   Object.hasOwn(subscriptions, id) ? subscriptions[id] : undefined
 
 /** Changes what is kept about a subscription, unless its browser has subscribed again since. Its timestamp stays: clients see no difference. */
@@ -131,7 +150,9 @@ const replace = (
   change: (stored: StoredSubscription) => StoredSubscription
 ): SubscriptionList => {
   const stored = storedIn(list, id)
-  return stored?.seq === generation ? { ...list, subscriptions: { ...list.subscriptions, [id]: change(stored) } } : list
+  return stored?.seq === generation
+    ? { ...list, subscriptions: { ...list.subscriptions, [id]: change(stored) } }
+    : list
 }
 
 /**
@@ -146,11 +167,15 @@ export const listMarginBytes = 100_000
 export const listFits = (list: SubscriptionList, bytesMax: number): boolean => {
   const text = JSON.stringify(list)
   // No character takes more than three bytes.
-  return text.length * 3 <= bytesMax || (text.length <= bytesMax && new TextEncoder().encode(text).length <= bytesMax)
+  return (
+    text.length * 3 <= bytesMax ||
+    (text.length <= bytesMax && new TextEncoder().encode(text).length <= bytesMax)
+  )
 }
 
 /** A command that is not obeyed changes nothing but what the next one is appended expecting. */
-export const passOverInList = (list: SubscriptionList, seq: number): SubscriptionList => (seq <= list.seq ? list : { ...list, seq })
+export const passOverInList = (list: SubscriptionList, seq: number): SubscriptionList =>
+  seq <= list.seq ? list : { ...list, seq }
 
 /** As {@link evolveList}, and why the command was not obeyed, if so. */
 export const foldList = (
@@ -160,24 +185,42 @@ export const foldList = (
 ): { readonly list: SubscriptionList; readonly reason?: string } => {
   const next = evolve(list, command, seq)
   // These only take away.
-  if (next === list || ["subscription.delete/1", "subscription.gone/1", "subscription.cleared/1"].includes(command.type))
+  if (
+    next === list ||
+    ["subscription.delete/1", "subscription.gone/1", "subscription.cleared/1"].includes(
+      command.type
+    )
+  )
     return { list: next }
   if (listFits(next, listBytesMax)) return { list: next }
-  return { list: passOverInList(list, seq), reason: `the user's subscriptions would be larger than ${listBytesMax} bytes` }
+  return {
+    list: passOverInList(list, seq),
+    reason: `the user's subscriptions would be larger than ${listBytesMax} bytes`
+  }
 }
 
 /** Folds one command, stored at `seq`, into the list. A command that was folded before changes nothing. */
-export const evolveList = (list: SubscriptionList, command: SubscriptionCommand, seq: number): SubscriptionList =>
-  foldList(list, command, seq).list
+export const evolveList = (
+  list: SubscriptionList,
+  command: SubscriptionCommand,
+  seq: number
+): SubscriptionList => foldList(list, command, seq).list
 
 /** Whether a put stores again what is there: then what waits to be sent to it goes on, and its generation stays. */
-export const isSameBrowser = (former: Pick<StoredSubscription, "data" | "vapidKey">, { data, vapidKey }: SubscriptionPut): boolean =>
+export const isSameBrowser = (
+  former: Pick<StoredSubscription, "data" | "vapidKey">,
+  { data, vapidKey }: SubscriptionPut
+): boolean =>
   former.data.endpoint === data.endpoint &&
   former.data.keys.auth === data.keys.auth &&
   former.data.keys.p256dh === data.keys.p256dh &&
   former.vapidKey === vapidKey
 
-const evolve = (list: SubscriptionList, command: SubscriptionCommand, seq: number): SubscriptionList => {
+const evolve = (
+  list: SubscriptionList,
+  command: SubscriptionCommand,
+  seq: number
+): SubscriptionList => {
   if (seq <= list.seq) return list
   const next = { ...list, seq }
   switch (command.type) {
@@ -186,7 +229,12 @@ const evolve = (list: SubscriptionList, command: SubscriptionCommand, seq: numbe
       const former = storedIn(list, id)
       // Stored again as it was: what waits to be sent to it goes on.
       const since = former !== undefined && isSameBrowser(former, command) ? former.seq : seq
-      const stored: StoredSubscription = { data, ...(vapidKey === undefined ? {} : { vapidKey }), seq: since, lastModified }
+      const stored: StoredSubscription = {
+        data,
+        ...(vapidKey === undefined ? {} : { vapidKey }),
+        seq: since,
+        lastModified
+      }
       return {
         ...next,
         lastModified: Math.max(list.lastModified, lastModified),
@@ -196,20 +244,27 @@ const evolve = (list: SubscriptionList, command: SubscriptionCommand, seq: numbe
     }
     case "subscription.delete/1":
       return command.removed.reduce(
-        (acc, { id, lastModified }) => (storedIn(acc, id) === undefined ? acc : remove(acc, id, lastModified)),
+        (acc, { id, lastModified }) =>
+          storedIn(acc, id) === undefined ? acc : remove(acc, id, lastModified),
         next
       )
     case "subscription.gone/1":
       // A browser that subscribed again since keeps its new subscription.
-      return storedIn(list, command.id)?.seq === command.generation ? remove(next, command.id, nextTimestamp(list, command.at)) : next
+      return storedIn(list, command.id)?.seq === command.generation
+        ? remove(next, command.id, nextTimestamp(list, command.at))
+        : next
     case "subscription.matched/1":
       return replace(next, command, (stored) => ({ ...stored, vapidKey: command.vapidKey }))
     case "subscription.struck/1":
       return replace(next, command, (stored) => {
         const { at, cause, strike } = command
         // Two workers may have seen the same, or one may have seen an older list.
-        if (stored.suspended !== undefined || strike !== (stored.strikes?.count ?? 0) + 1) return stored
-        return { ...stored, strikes: { count: strike, cause, firstAt: stored.strikes?.firstAt ?? at, lastAt: at } }
+        if (stored.suspended !== undefined || strike !== (stored.strikes?.count ?? 0) + 1)
+          return stored
+        return {
+          ...stored,
+          strikes: { count: strike, cause, firstAt: stored.strikes?.firstAt ?? at, lastAt: at }
+        }
       })
     case "subscription.suspended/1":
       return replace(next, command, ({ strikes, ...stored }) => {

@@ -6,11 +6,18 @@ import { install, type Place } from "./place.ts"
 import { type RunOptions, run } from "./run.ts"
 
 /** Two names of the same: .gpg until Debian 12, .pgp since. */
-const keyrings = ["/usr/share/keyrings/debian-archive-keyring.pgp", "/usr/share/keyrings/debian-archive-keyring.gpg"]
+const keyrings = [
+  "/usr/share/keyrings/debian-archive-keyring.pgp",
+  "/usr/share/keyrings/debian-archive-keyring.gpg"
+]
 
 /** From the indexes apt has: the first mirror of Debian proper. */
 const mirrorInIndexes = async (options: RunOptions) => {
-  const printed = await run("apt-get", ["indextargets", "--format", "$(ORIGIN) $(REPO_URI)", "Created-By: Packages"], options)
+  const printed = await run(
+    "apt-get",
+    ["indextargets", "--format", "$(ORIGIN) $(REPO_URI)", "Created-By: Packages"],
+    options
+  )
   return /^Debian ((?!.*security)\S+)$/m.exec(printed)?.[1]
 }
 
@@ -57,15 +64,21 @@ export const fromDebian = async (place: Place): Promise<string> => {
   const options = { ...place, timeoutMillis: 60_000 }
   await run("apt-get", ["--version"], options)
   const keyring = keyrings.find(existsSync)
-  if (keyring === undefined) throw new Error("no /usr/share/keyrings/debian-archive-keyring.* to check signatures with")
-  const mirror = (await mirrorInIndexes(options)) ?? (await mirrorInSources(options).catch(() => undefined))
+  if (keyring === undefined)
+    throw new Error("no /usr/share/keyrings/debian-archive-keyring.* to check signatures with")
+  const mirror =
+    (await mirrorInIndexes(options)) ?? (await mirrorInSources(options).catch(() => undefined))
   if (mirror === undefined) throw new Error("apt is not set up for Debian")
   place.say("fetching nats-server from Debian ...")
   return install(place, async (folder) => {
     const config = await prepare(folder, mirror, keyring)
     await run("apt-get", ["-c", config, "update", "--error-on=any"], options)
     // `download` writes into the current folder.
-    await run("sh", ["-c", 'cd "$1" && exec apt-get -c "$2" download nats-server', "sh", folder, config], options)
+    await run(
+      "sh",
+      ["-c", 'cd "$1" && exec apt-get -c "$2" download nats-server', "sh", folder, config],
+      options
+    )
     const archive = (await readdir(folder)).find((name) => name.endsWith(".deb"))
     if (archive === undefined) throw new Error("apt-get download left no package")
     await run("dpkg", ["-x", join(folder, archive), join(folder, "unpacked")], options)

@@ -10,7 +10,13 @@ export const fromGo = async (place: Place): Promise<string> => {
   place.say(`building nats-server ${serverVersion} with go (a minute or two) ...`)
   return install(place, async (folder) => {
     // Caches of its own: the user's are not ours to fill. -modcacherw, or they could not be deleted.
-    const env = [`GOBIN=${folder}`, `GOPATH=${folder}/path`, `GOCACHE=${folder}/cache`, "GOFLAGS=-modcacherw", "CGO_ENABLED=0"]
+    const env = [
+      `GOBIN=${folder}`,
+      `GOPATH=${folder}/path`,
+      `GOCACHE=${folder}/cache`,
+      "GOFLAGS=-modcacherw",
+      "CGO_ENABLED=0"
+    ]
     const module = `github.com/nats-io/nats-server/v2@v${serverVersion}`
     await run("go", ["install", module], { ...place, env, timeoutMillis: 300_000 })
     return join(folder, "nats-server")
@@ -22,7 +28,9 @@ export const fromDocker = async (place: Place): Promise<string> => {
   await run("docker", ["version", "--format", "{{.Server.Version}}"], short)
   place.say(`copying nats-server out of the image nats:${serverVersion} ...`)
   return install(place, async (folder) => {
-    const container = (await run("docker", ["create", `nats:${serverVersion}`], { ...place, timeoutMillis: 120_000 })).trim()
+    const container = (
+      await run("docker", ["create", `nats:${serverVersion}`], { ...place, timeoutMillis: 120_000 })
+    ).trim()
     try {
       const file = join(folder, "nats-server")
       await run("docker", ["cp", `${container}:/nats-server`, file], short)

@@ -30,7 +30,9 @@ export const addressIn = async (folder: Folder): Promise<Address | undefined> =>
   try {
     const name = (await readdir(folder.ports)).find((each) => each.endsWith(".ports"))
     if (name === undefined) return undefined
-    const { nats } = JSON.parse(await readFile(join(folder.ports, name), "utf8")) as { readonly nats: ReadonlyArray<string> }
+    const { nats } = JSON.parse(await readFile(join(folder.ports, name), "utf8")) as {
+      readonly nats: ReadonlyArray<string>
+    }
     const url = nats[0]!
     return { url, port: Number(new URL(url).port), pid: Number(/_(\d+)\.ports$/.exec(name)?.[1]) }
   } catch {

@@ -52,7 +52,8 @@ jetstream {
 
 const inUse = async (folder: Folder) => {
   const url = (await addressIn(folder))?.url
-  const share = url === undefined ? "" : ` Set BELLCAST_NATS_URL=${url} to use that server here too.`
+  const share =
+    url === undefined ? "" : ` Set BELLCAST_NATS_URL=${url} to use that server here too.`
   return new Error(`${folder.root} is in use by another embedded nats-server.${share}`)
 }
 
@@ -75,8 +76,15 @@ const ready = async (supervisor: Supervisor, folder: Folder): Promise<Address> =
   }
   if (ended === lockTaken) throw await inUse(folder)
   await supervisor.stop()
-  const what = ended === undefined ? `was not ready within ${readyTimeoutMillis / 1000} s` : `ended with code ${ended} at start`
-  throw new Error([`nats-server ${what}.`, supervisor.printed().trim(), await logTail(folder, 5)].filter((text) => text !== "").join("\n"))
+  const what =
+    ended === undefined
+      ? `was not ready within ${readyTimeoutMillis / 1000} s`
+      : `ended with code ${ended} at start`
+  throw new Error(
+    [`nats-server ${what}.`, supervisor.printed().trim(), await logTail(folder, 5)]
+      .filter((text) => text !== "")
+      .join("\n")
+  )
 }
 
 export const launch = async (options: LaunchOptions): Promise<RunningServer> => {
@@ -90,7 +98,10 @@ export const launch = async (options: LaunchOptions): Promise<RunningServer> => 
   await rm(folder.ports, { recursive: true, force: true })
   await mkdir(folder.ports, { recursive: true })
   const draft = `${folder.config}.${randomUUID()}`
-  await writeFile(draft, configOf(folder, port === anyPort || (await isFree(port)) ? port : anyPort, syncInterval))
+  await writeFile(
+    draft,
+    configOf(folder, port === anyPort || (await isFree(port)) ? port : anyPort, syncInterval)
+  )
   // Renamed: a server that starts at the same moment must not read half of it.
   await rename(draft, folder.config)
   const supervisor = supervise(binary, folder)

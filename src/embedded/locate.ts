@@ -8,7 +8,10 @@ import { fromDocker, fromGo, serverVersion } from "./fetch.ts"
 import type { Place } from "./place.ts"
 import { usableVersion, versionMin } from "./version.ts"
 
-export class NatsServerMissing extends Schema.TaggedError<NatsServerMissing>()("NatsServerMissing", { message: Schema.String }) {}
+export class NatsServerMissing extends Schema.TaggedError<NatsServerMissing>()(
+  "NatsServerMissing",
+  { message: Schema.String }
+) {}
 
 const explicit = async (place: Place) => {
   if (place.explicit === undefined) throw new Error("not set")
@@ -62,11 +65,14 @@ export const locateIn = async (place: Place): Promise<string> => {
       place.signal.throwIfAborted()
       const reason = error instanceof Error ? error.message : String(error)
       // Whoever names a server means that one: another in its place would surprise.
-      if (find === explicit && place.explicit !== undefined) throw new Error(`${name}: ${reason} (${versionMin} or newer is needed)`)
+      if (find === explicit && place.explicit !== undefined)
+        throw new Error(`${name}: ${reason} (${versionMin} or newer is needed)`)
       tried.push(`  ${name}: ${reason}`)
     }
   }
-  throw new Error(`No nats-server ${versionMin} or newer was found, and none could be fetched.\n${tried.join("\n")}\n${shortestWay}`)
+  throw new Error(
+    `No nats-server ${versionMin} or newer was found, and none could be fetched.\n${tried.join("\n")}\n${shortestWay}`
+  )
 }
 
 const toolsDir = fileURLToPath(new URL("../../.tools", import.meta.url))
@@ -80,8 +86,15 @@ export const locateNatsServer = Effect.gen(function* () {
   return yield* Effect.tryPromise({
     try: (signal) => {
       const say = (line: string) => void process.stderr.write(`${line}\n`)
-      return locateIn({ explicit: Option.getOrUndefined(settings.explicit) || undefined, path: settings.path, toolsDir, say, signal })
+      return locateIn({
+        explicit: Option.getOrUndefined(settings.explicit) || undefined,
+        path: settings.path,
+        toolsDir,
+        say,
+        signal
+      })
     },
-    catch: (error) => new NatsServerMissing({ message: error instanceof Error ? error.message : String(error) })
+    catch: (error) =>
+      new NatsServerMissing({ message: error instanceof Error ? error.message : String(error) })
   })
 })

@@ -18,7 +18,10 @@ export interface Place {
  * Lets `fetch` make a server in a folder of its own, checks that it runs, and moves it into place.
  * The rename is atomic and each caller has its own folder, so that callers at the same time do not disturb each other.
  */
-export const install = async (place: Place, fetch: (folder: string) => Promise<string>): Promise<string> => {
+export const install = async (
+  place: Place,
+  fetch: (folder: string) => Promise<string>
+): Promise<string> => {
   await mkdir(place.toolsDir, { recursive: true })
   const folder = await mkdtemp(join(place.toolsDir, "fetch-"))
   try {

@@ -17,7 +17,11 @@ const reasonIn = (stderr: string): string | undefined => {
 }
 
 /** Standard output; rejects with one line. `env` finds the command, so that a PATH other than our own can be asked for. */
-export const run = (command: string, args: ReadonlyArray<string>, options: RunOptions): Promise<string> =>
+export const run = (
+  command: string,
+  args: ReadonlyArray<string>,
+  options: RunOptions
+): Promise<string> =>
   new Promise((resolve, reject) => {
     const { path, timeoutMillis, signal, env = [] } = options
     const words = [`PATH=${path}`, "LC_ALL=C", ...env, command, ...args]
@@ -27,9 +31,16 @@ export const run = (command: string, args: ReadonlyArray<string>, options: RunOp
       { timeout: timeoutMillis, signal, killSignal: "SIGKILL", maxBuffer: 16 * 1024 * 1024 },
       (error, stdout, stderr) => {
         if (error === null) resolve(stdout)
-        else if (error.killed) reject(new Error(`${command} did not end within ${timeoutMillis / 1000} s`))
-        else if (error.code === 127) reject(new Error(command.includes("/") ? `${command} does not exist` : `no ${command} on PATH`))
-        else reject(new Error(reasonIn(stderr) ?? `${command} ended with ${error.code ?? error.signal}`))
+        else if (error.killed)
+          reject(new Error(`${command} did not end within ${timeoutMillis / 1000} s`))
+        else if (error.code === 127)
+          reject(
+            new Error(command.includes("/") ? `${command} does not exist` : `no ${command} on PATH`)
+          )
+        else
+          reject(
+            new Error(reasonIn(stderr) ?? `${command} ended with ${error.code ?? error.signal}`)
+          )
       }
     )
   })

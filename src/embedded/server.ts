@@ -4,14 +4,20 @@ import { Effect, Schema } from "effect"
 import { type LaunchOptions, launch } from "./launch.ts"
 import { locateNatsServer } from "./locate.ts"
 
-export class EmbeddedServerFailed extends Schema.TaggedError<EmbeddedServerFailed>()("EmbeddedServerFailed", { message: Schema.String }) {}
+export class EmbeddedServerFailed extends Schema.TaggedError<EmbeddedServerFailed>()(
+  "EmbeddedServerFailed",
+  { message: Schema.String }
+) {}
 
 /** Starts a server on this folder; stopped (TERM, then KILL after 5 s) when the scope closes, or when this process dies. */
 export const startServer = (options: LaunchOptions) =>
   Effect.acquireRelease(
     Effect.tryPromise({
       try: () => launch(options),
-      catch: (error) => new EmbeddedServerFailed({ message: error instanceof Error ? error.message : String(error) })
+      catch: (error) =>
+        new EmbeddedServerFailed({
+          message: error instanceof Error ? error.message : String(error)
+        })
     }),
     (server) => Effect.promise(() => server.stop())
   )

@@ -35,7 +35,16 @@ export interface Supervisor {
 }
 
 export const supervise = (binary: string, folder: Folder): Supervisor => {
-  const args = ["-c", script, "bellcast-nats", folder.lock, folder.ports, binary, "-c", folder.config]
+  const args = [
+    "-c",
+    script,
+    "bellcast-nats",
+    folder.lock,
+    folder.ports,
+    binary,
+    "-c",
+    folder.config
+  ]
   // Detached: a session of its own, so that neither Ctrl-C nor a closed terminal reaches it before we have drained.
   const child = spawn("/bin/sh", args, { detached: true, stdio: ["pipe", "ignore", "pipe"] })
   let printed = ""

@@ -1,7 +1,13 @@
 // Broadcast -> plan -> shard jobs: decides once how a channel is cut, and refuses what cannot be sent.
 import { Clock, Effect, Layer } from "effect"
 import { Settings } from "#config"
-import { fitsOnePush, payloadBytesMax, readHeaders, redrivesHeader, shardDepth } from "#domain/broadcast.ts"
+import {
+  fitsOnePush,
+  payloadBytesMax,
+  readHeaders,
+  redrivesHeader,
+  shardDepth
+} from "#domain/broadcast.ts"
 import type { Floor } from "#domain/floor.ts"
 import type { BroadcastRef, ShardJob } from "#domain/job.ts"
 import type { Plan } from "#domain/outcome.ts"
@@ -36,13 +42,16 @@ const read = (
   const place = parseBroadcast(delivery.subject)
   if (place === undefined) return { reason: noChannel }
   if (delivery.message.type === "malformed") return { reason: delivery.message.reason }
-  if (delivery.message.type !== "broadcast/1") return { reason: `${delivery.message.type} is no broadcast` }
+  if (delivery.message.type !== "broadcast/1")
+    return { reason: `${delivery.message.type} is no broadcast` }
   const { faults, headers } = readHeaders((name) => delivery.header(name), ttlSecondsDefault)
   if (faults.length > 0) return { reason: faults.map(({ description }) => description).join("; ") }
-  if (!fitsOnePush(delivery.message)) return { reason: `the payload is larger than ${payloadBytesMax} bytes` }
+  if (!fitsOnePush(delivery.message))
+    return { reason: `the payload is larger than ${payloadBytesMax} bytes` }
   const { topic, ttlSeconds, urgency } = headers
   const redrives = delivery.header(redrivesHeader)
-  if (redrives !== undefined && !/^[1-9]\d{0,14}$/.test(redrives)) return { reason: `${redrivesHeader} must be the id of a broadcast` }
+  if (redrives !== undefined && !/^[1-9]\d{0,14}$/.test(redrives))
+    return { reason: `${redrivesHeader} must be the id of a broadcast` }
   return {
     channel: place.channel,
     ref: {
@@ -72,18 +81,32 @@ const plan = Effect.gen(function* () {
   })
 
   /** The plan of a broadcast: made now, or the one that an earlier delivery of the message made. */
-  const planOf = Effect.fnUntraced(function* (ref: BroadcastRef, channel: ChannelToken, floor: Floor) {
+  const planOf = Effect.fnUntraced(function* (
+    ref: BroadcastRef,
+    channel: ChannelToken,
+    floor: Floor
+  ) {
     const entry = yield* buckets.get("channels", keys.channelRegistrations(channel))
     const registrations = (entry?.value as ChannelRegistrations | undefined)?.registrations ?? 0
     const depth = shardDepth(registrations)
     const subject = subjects.plan(channel, ref.broadcast)
     const { acceptedAt, broadcast, expiresAt } = ref
     const at = yield* Clock.currentTimeMillis
-    const body: Plan = { broadcast, depth, shards: registrations === 0 ? 0 : 16 ** depth, floor, acceptedAt, expiresAt, at }
+    const body: Plan = {
+      broadcast,
+      depth,
+      shards: registrations === 0 ? 0 : 16 ** depth,
+      floor,
+      acceptedAt,
+      expiresAt,
+      at
+    }
     return yield* log.append("work", { subject, type: "plan/1", body, expect: 0 }).pipe(
       Effect.as(body),
       Effect.catchTag("AppendConflict", () =>
-        log.last("work", subject).pipe(Effect.map((stored) => (stored?.message.type === "plan/1" ? stored.message : body)))
+        log
+          .last("work", subject)
+          .pipe(Effect.map((stored) => (stored?.message.type === "plan/1" ? stored.message : body)))
       )
     )
   })
@@ -94,14 +117,22 @@ const plan = Effect.gen(function* () {
     const { channel, ref } = wanted
     // A consumer made anew reads LOG from its beginning; WORK has forgotten the old plans by then, LOG has not forgotten how it ended.
     const over = (yield* Clock.currentTimeMillis) >= ref.expiresAt
-    if (over && (yield* log.last("log", subjects.finished(channel, ref.broadcast))) !== undefined) return done
-    const applied = yield* Effect.result(watermark.reached(ref.broadcast, settings.appliedTimeoutMillis))
+    if (over && (yield* log.last("log", subjects.finished(channel, ref.broadcast))) !== undefined)
+      return done
+    const applied = yield* Effect.result(
+      watermark.reached(ref.broadcast, settings.appliedTimeoutMillis)
+    )
     // No projector at the moment. The broadcast waits; nothing is lost.
     if (applied._tag === "Failure") return later(notAppliedAfterMillis)
     const { depth, floor, shards } = yield* planOf(ref, channel, applied.success.floor)
     yield* Effect.forEach(
       shards === 0 ? [] : shardsAt(depth),
-      (shard) => log.once("work", { subject: subjects.shard(ref.broadcast, shard), type: "shard/1", body: { ...ref, shard, floor } }),
+      (shard) =>
+        log.once("work", {
+          subject: subjects.shard(ref.broadcast, shard),
+          type: "shard/1",
+          body: { ...ref, shard, floor }
+        }),
       { concurrency: publishConcurrency, discard: true }
     )
     return done as Ack

@@ -20,7 +20,11 @@ interface Operation {
   readonly summary: string
   readonly security?: unknown
   readonly parameters?: ReadonlyArray<Parameter>
-  readonly requestBody?: { readonly content: { readonly "application/json": { readonly schema: unknown; readonly example: unknown } } }
+  readonly requestBody?: {
+    readonly content: {
+      readonly "application/json": { readonly schema: unknown; readonly example: unknown }
+    }
+  }
   readonly responses: Readonly<Record<string, Answer>>
 }
 
@@ -43,35 +47,59 @@ code,pre{font:.85rem/1.5 ui-monospace,monospace}pre{background:var(--box);paddin
 /** Only this style sheet may be used. */
 export const pagePolicy = `default-src 'none'; style-src 'sha256-${hash("sha256", style, "base64")}'; frame-ancestors 'none'; base-uri 'none'`
 
-const escapes: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" }
+const escapes: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;"
+}
 const html = (value: unknown): string => String(value).replace(/[&<>"]/g, (char) => escapes[char]!)
 
 /** Both cells are HTML. */
 const table = (name: string, rows: ReadonlyArray<readonly [string, string]>): string =>
-  rows.length === 0 ? "" : `<table class="${name}">${rows.map(([a, b]) => `<tr><td>${a}<td>${b}`).join("")}</table>`
+  rows.length === 0
+    ? ""
+    : `<table class="${name}">${rows.map(([a, b]) => `<tr><td>${a}<td>${b}`).join("")}</table>`
 
 const parameterRow = ({ description, in: place, name, schema }: Parameter) =>
-  [`<code>${html(name)}</code> <i>${html(place)}</i>`, html(description ?? schema.description ?? "")] as const
+  [
+    `<code>${html(name)}</code> <i>${html(place)}</i>`,
+    html(description ?? schema.description ?? "")
+  ] as const
 
 const answerRow = ([status, { description, headers = {} }]: readonly [string, Answer]) => {
   const names = Object.keys(headers).map(html).join(", ")
-  return [`<code>${html(status)}</code>`, `${html(description)}${names === "" ? "" : ` <i>with ${names}</i>`}`] as const
+  return [
+    `<code>${html(status)}</code>`,
+    `${html(description)}${names === "" ? "" : ` <i>with ${names}</i>`}`
+  ] as const
 }
 
 /** The same request as a line for a shell. No example holds a single quote; a batch needs nobody, but its entries do. */
 const curl = (rootUrl: string, { method, operation, parameters, path }: Entry): string => {
-  const filled = parameters.reduce((text, { name, schema }) => text.replace(`{${name}}`, schema.examples?.[0] ?? name), path)
+  const filled = parameters.reduce(
+    (text, { name, schema }) => text.replace(`{${name}}`, schema.examples?.[0] ?? name),
+    path
+  )
   const example = operation.requestBody?.content["application/json"].example
   return [
     "curl",
     ...(operation.security === undefined && example === undefined ? [] : ["-u user:password"]),
-    ...(method === "get" || (method === "post" && example !== undefined) ? [] : [`-X ${method.toUpperCase()}`]),
-    ...(example === undefined ? [] : ["-H 'Content-Type: application/json'", `-d '${JSON.stringify(example)}'`]),
+    ...(method === "get" || (method === "post" && example !== undefined)
+      ? []
+      : [`-X ${method.toUpperCase()}`]),
+    ...(example === undefined
+      ? []
+      : ["-H 'Content-Type: application/json'", `-d '${JSON.stringify(example)}'`]),
     `${rootUrl}${filled}`
   ].join(" ")
 }
 
-const section = (rootUrl: string, entry: Entry, answers: ReadonlyArray<readonly [string, Answer]>): string => {
+const section = (
+  rootUrl: string,
+  entry: Entry,
+  answers: ReadonlyArray<readonly [string, Answer]>
+): string => {
   const { method, operation, parameters, path } = entry
   const id = html(operation.operationId)
   const body = operation.requestBody?.content["application/json"].schema
@@ -79,7 +107,9 @@ const section = (rootUrl: string, entry: Entry, answers: ReadonlyArray<readonly 
 <p>${html(operation.summary)}${operation.security === undefined ? "" : " <i>needs authentication</i>"}</p>
 <pre>${html(curl(rootUrl, entry))}</pre>
 ${table("parameters", parameters.map(parameterRow))}${
-  body === undefined ? "" : `<details><summary>Body (JSON Schema)</summary><pre>${html(JSON.stringify(body, null, 2))}</pre></details>`
+  body === undefined
+    ? ""
+    : `<details><summary>Body (JSON Schema)</summary><pre>${html(JSON.stringify(body, null, 2))}</pre></details>`
 }${table("answers", answers.map(answerRow))}`
 }
 
@@ -88,7 +118,12 @@ const entriesOf = (document: Json): ReadonlyArray<Entry> =>
     ([path, { parameters = [], ...methods }]) =>
       Object.entries(methods).map(([method, each]) => {
         const operation = each as Operation
-        return { path, method, operation, parameters: [...(parameters as ReadonlyArray<Parameter>), ...(operation.parameters ?? [])] }
+        return {
+          path,
+          method,
+          operation,
+          parameters: [...(parameters as ReadonlyArray<Parameter>), ...(operation.parameters ?? [])]
+        }
       })
   )
 

@@ -10,7 +10,15 @@ import type { GatewaySettings } from "./settings.ts"
 import type { VapidPublicKeys } from "./vapid-public-keys.ts"
 
 /** What answering a request may need. */
-export type Services = Settings | GatewaySettings | VapidPublicKeys | Identity | Backlog | Log | Buckets | Watermark
+export type Services =
+  | Settings
+  | GatewaySettings
+  | VapidPublicKeys
+  | Identity
+  | Backlog
+  | Log
+  | Buckets
+  | Watermark
 
 export interface Ask {
   readonly method: string
@@ -59,7 +67,11 @@ export interface Call {
   readonly rootUrl: string
 }
 
-export const ok = (body: unknown, headers: Readonly<Record<string, string>> = {}, status = 200): Answer => ({
+export const ok = (
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+  status = 200
+): Answer => ({
   status,
   headers,
   body,

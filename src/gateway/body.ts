@@ -8,21 +8,42 @@ import { type Fault, refuse, refuseFaults } from "./faults.ts"
 import { isJson } from "./media.ts"
 
 const required: Fault = { location: "body", name: "", description: "Required" }
-const notJson: Fault = { location: "body", name: "", description: "Invalid JSON: the body is not a JSON text" }
-const broken: Fault = { location: "body", name: "", description: "The body ended before its length" }
-const tooDeep: Fault = { location: "body", name: "", description: `Invalid JSON: nested more than ${depthMax} levels deep` }
-const notMapping: Fault = { location: "body", name: "", description: "Invalid JSON: must be an object or an array" }
+const notJson: Fault = {
+  location: "body",
+  name: "",
+  description: "Invalid JSON: the body is not a JSON text"
+}
+const broken: Fault = {
+  location: "body",
+  name: "",
+  description: "The body ended before its length"
+}
+const tooDeep: Fault = {
+  location: "body",
+  name: "",
+  description: `Invalid JSON: nested more than ${depthMax} levels deep`
+}
+const notMapping: Fault = {
+  location: "body",
+  name: "",
+  description: "Invalid JSON: must be an object or an array"
+}
 
 /** `times`: a batch carries the bodies of several requests. */
 const bytesOf = (ask: Ask, times = 1): Effect.Effect<Uint8Array, Refused, Settings> =>
   Effect.flatMap(Settings, ({ bodyBytesMax }) => ask.body(bodyBytesMax * times)).pipe(
-    Effect.catchTags({ BodyTooLarge: () => refuse("bodyTooLarge"), BodyBroken: () => refuseFaults([broken]) })
+    Effect.catchTags({
+      BodyTooLarge: () => refuse("bodyTooLarge"),
+      BodyBroken: () => refuseFaults([broken])
+    })
   )
 
 /** The JSON of a body, or what is wrong with it. A byte order mark stays in the text, and is no JSON. */
 const parse = (bytes: Uint8Array): { readonly json: unknown } | Fault => {
   if (!isUtf8(bytes)) return notJson
-  const parsed = parseJson(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8"))
+  const parsed = parseJson(
+    Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8")
+  )
   return parsed === "malformed" ? notJson : parsed === "deep" ? tooDeep : parsed
 }
 
@@ -56,7 +77,8 @@ const faultsOf = (issue: SchemaIssue.Issue): ReadonlyArray<Fault> => {
   const strangers = new Map<string, Array<string>>()
   for (const { message, path = [] } of format(issue).issues) {
     const names = path.map((part) => String(typeof part === "object" ? part.key : part))
-    if (message !== "Unrecognised key") faults.push({ location: "body", name: names.join("."), description: message })
+    if (message !== "Unrecognised key")
+      faults.push({ location: "body", name: names.join("."), description: message })
     else {
       const holder = names.slice(0, -1).join(".")
       const known = strangers.get(holder) ?? []
@@ -65,17 +87,24 @@ const faultsOf = (issue: SchemaIssue.Issue): ReadonlyArray<Fault> => {
     }
   }
   for (const [name, keys] of strangers) {
-    faults.push({ location: "body", name, description: `Unrecognised keys: ${keys.map((key) => key.slice(0, 64)).join(", ")}` })
+    faults.push({
+      location: "body",
+      name,
+      description: `Unrecognised keys: ${keys.map((key) => key.slice(0, 64)).join(", ")}`
+    })
   }
   return faults
 }
 
 /** A value as the schema has it; what does not fit goes into `faults`. */
 const decoderOf = <S extends Schema.Top & { readonly DecodingServices: never }>(schema: S) => {
-  const decode = Schema.decodeUnknownResult(schema as unknown as Schema.ConstraintCodec<S["Type"], unknown>, {
-    errors: "all",
-    onExcessProperty: "error"
-  })
+  const decode = Schema.decodeUnknownResult(
+    schema as unknown as Schema.ConstraintCodec<S["Type"], unknown>,
+    {
+      errors: "all",
+      onExcessProperty: "error"
+    }
+  )
   return (value: unknown, faults: Array<Fault>): S["Type"] | undefined => {
     const result = decode(value)
     if (result._tag === "Success") return result.success
@@ -100,7 +129,9 @@ interface Reading {
 }
 
 /** A missing body counts as an empty object. */
-export const readBody = <S extends Schema.Top & { readonly DecodingServices: never }>(schema: S) => {
+export const readBody = <S extends Schema.Top & { readonly DecodingServices: never }>(
+  schema: S
+) => {
   const decode = decoderOf(schema)
   return (
     ask: Ask,
@@ -110,14 +141,18 @@ export const readBody = <S extends Schema.Top & { readonly DecodingServices: nev
     Effect.map(bytesOf(ask, times), (bytes) => {
       const parsed = bytes.length === 0 ? { json: {} } : parse(bytes)
       if ("location" in parsed) faults.push(parsed, required)
-      else if (typeof parsed.json !== "object" || parsed.json === null) faults.push(notMapping, required)
+      else if (typeof parsed.json !== "object" || parsed.json === null)
+        faults.push(notMapping, required)
       else return { value: decode(prepare(parsed.json), faults), raw: parsed.json }
       return { value: undefined, raw: undefined }
     })
 }
 
 /** Of methods that take no body: one that claims to be JSON must at least be JSON. */
-export const checkNoBody = (ask: Ask, faults: Array<Fault>): Effect.Effect<void, Refused, Settings> => {
+export const checkNoBody = (
+  ask: Ask,
+  faults: Array<Fault>
+): Effect.Effect<void, Refused, Settings> => {
   if (!ask.hasBody || !isJson(ask)) return Effect.void
   return Effect.map(bytesOf(ask), (bytes) => {
     const parsed = bytes.length === 0 ? { json: {} } : parse(bytes)

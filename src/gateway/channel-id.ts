@@ -4,10 +4,19 @@ import { channelBytesMax } from "#streams/tokens.ts"
 import type { Refused } from "./ask.ts"
 import { refuseFaults } from "./faults.ts"
 
-export const isChannelId = (id: string): boolean => id !== "" && Buffer.byteLength(id) <= channelBytesMax
+export const isChannelId = (id: string): boolean =>
+  id !== "" && Buffer.byteLength(id) <= channelBytesMax
 
-export const channelIdOf = (params: Readonly<Record<string, string>>): Effect.Effect<string, Refused> => {
+export const channelIdOf = (
+  params: Readonly<Record<string, string>>
+): Effect.Effect<string, Refused> => {
   const id = params["channel"] ?? ""
   if (isChannelId(id)) return Effect.succeed(id)
-  return refuseFaults([{ location: "path", name: null, description: `Invalid channel id: at most ${channelBytesMax} bytes` }])
+  return refuseFaults([
+    {
+      location: "path",
+      name: null,
+      description: `Invalid channel id: at most ${channelBytesMax} bytes`
+    }
+  ])
 }

@@ -17,12 +17,19 @@ const globOf = (pattern: string): RegExp =>
 const anyOrigin = (allowed: ReadonlyArray<string>): boolean => allowed.includes("*")
 
 /** What Access-Control-Allow-Origin says; undefined: this origin may not call. */
-export const allowedOrigin = (origin: string, allowed: ReadonlyArray<string>): string | undefined => {
+export const allowedOrigin = (
+  origin: string,
+  allowed: ReadonlyArray<string>
+): string | undefined => {
   if (anyOrigin(allowed)) return "*"
   return allowed.some((pattern) => globOf(pattern).test(origin)) ? origin : undefined
 }
 
-export const foreignOrigin: Fault = { location: "header", name: "Origin", description: "This Origin is not allowed" }
+export const foreignOrigin: Fault = {
+  location: "header",
+  name: "Origin",
+  description: "This Origin is not allowed"
+}
 
 /** Patterns are honoured on endpoints only: elsewhere there is nothing to protect and nobody to let in. */
 export const corsHeaders = (
@@ -34,24 +41,33 @@ export const corsHeaders = (
   const result: Record<string, string> = {}
   const { origin } = headers
   const permitted = origin === undefined ? undefined : allowedOrigin(origin, allowed)
-  if (permitted === "*" || (permitted !== undefined && endpoint !== undefined)) result["Access-Control-Allow-Origin"] = permitted
+  if (permitted === "*" || (permitted !== undefined && endpoint !== undefined))
+    result["Access-Control-Allow-Origin"] = permitted
   // Also where no Origin was named: a cache would give that answer to a page, whose browser then hides it.
   if (endpoint !== undefined && !anyOrigin(allowed)) result["Vary"] = "Origin"
   if (method === "OPTIONS" || status === 405) return result
   const exposes = endpoint === undefined ? [] : (operationOf(endpoint, method)?.exposes ?? [])
-  result["Access-Control-Expose-Headers"] = [...baseExposed, ...exposes].join(endpoint === undefined ? "," : ", ")
+  result["Access-Control-Expose-Headers"] = [...baseExposed, ...exposes].join(
+    endpoint === undefined ? "," : ", "
+  )
   return result
 }
 
 /** What is wrong with a preflight. */
-export const preflightFaults = ({ headers }: Ask, allowed: ReadonlyArray<string>, methods: ReadonlyArray<string>): ReadonlyArray<Fault> => {
+export const preflightFaults = (
+  { headers }: Ask,
+  allowed: ReadonlyArray<string>,
+  methods: ReadonlyArray<string>
+): ReadonlyArray<Fault> => {
   const faults: Array<Fault> = []
   const method = headers["access-control-request-method"]
-  const fault = (name: string, description: string) => faults.push({ location: "header", name, description })
+  const fault = (name: string, description: string) =>
+    faults.push({ location: "header", name, description })
   if (headers["origin"] === undefined) fault("Origin", "Required")
   else if (allowedOrigin(headers["origin"], allowed) === undefined) faults.push(foreignOrigin)
   if (method === undefined) fault("Access-Control-Request-Method", "Required")
-  else if (!methods.includes(method)) fault("Access-Control-Request-Method", "This method is not offered here")
+  else if (!methods.includes(method))
+    fault("Access-Control-Request-Method", "This method is not offered here")
   return faults
 }
 
@@ -61,9 +77,15 @@ export const preflightHeaders = (
   methods: ReadonlyArray<string>,
   maxAgeSeconds: number
 ): Record<string, string> => {
-  const exposed = Object.values(endpoint.operations).flatMap((operation) => operation?.exposes ?? [])
-  const requested = (headers["access-control-request-headers"] ?? "").split(",").map((name) => name.trim())
-  const names = [...new Set([...baseExposed, ...exposed, ...requested])].filter((name) => name !== "")
+  const exposed = Object.values(endpoint.operations).flatMap(
+    (operation) => operation?.exposes ?? []
+  )
+  const requested = (headers["access-control-request-headers"] ?? "")
+    .split(",")
+    .map((name) => name.trim())
+  const names = [...new Set([...baseExposed, ...exposed, ...requested])].filter(
+    (name) => name !== ""
+  )
   return {
     "Access-Control-Allow-Methods": methods.join(","),
     "Access-Control-Allow-Headers": names.join(","),

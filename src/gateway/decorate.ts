@@ -9,7 +9,12 @@ import type { GatewaySettings } from "./settings.ts"
 
 /** Lets a client keep an answer; negative: nothing is said. */
 export const expiringIn = (seconds: number, now: number): Record<string, string> =>
-  seconds < 0 ? {} : { "Cache-Control": `max-age=${seconds}`, Expires: new Date(now + seconds * 1000).toUTCString() }
+  seconds < 0
+    ? {}
+    : {
+        "Cache-Control": `max-age=${seconds}`,
+        Expires: new Date(now + seconds * 1000).toUTCString()
+      }
 
 /** Of what a user's next request may change: an answer that only says when it last changed is kept for a tenth of its age (RFC 9111 section 4.2.2). */
 export const notKept = { "Cache-Control": "no-cache, no-store" } as const
@@ -21,10 +26,12 @@ export const constantHeaders = {
 }
 
 /** Whether the same request may be answered better after a while. */
-export const isTryLater = (status: number): boolean => status >= 500 || status === 409 || status === 429
+export const isTryLater = (status: number): boolean =>
+  status >= 500 || status === 409 || status === 429
 
 /** A date means its midnight, local time. */
-export const endOfService = (eos: string): number => new Date(/^\d{4}-\d{2}-\d{2}$/.test(eos) ? `${eos}T00:00:00` : eos).getTime()
+export const endOfService = (eos: string): number =>
+  new Date(/^\d{4}-\d{2}-\d{2}$/.test(eos) ? `${eos}T00:00:00` : eos).getTime()
 
 /** What an answer carries beside its own headers depends on. */
 interface Surroundings {
@@ -36,7 +43,12 @@ interface Surroundings {
   readonly random: number
 }
 
-export const decorate = (ask: Ask, answer: Answer, endpoint: Endpoint | undefined, surroundings: Surroundings): Answer => {
+export const decorate = (
+  ask: Ask,
+  answer: Answer,
+  endpoint: Endpoint | undefined,
+  surroundings: Surroundings
+): Answer => {
   const { now, random, retryAfterSeconds, rootUrl, settings } = surroundings
   const headers: Record<string, string> = {
     ...constantHeaders,
@@ -56,6 +68,11 @@ export const decorate = (ask: Ask, answer: Answer, endpoint: Endpoint | undefine
       url: settings.eosUrl === "" ? docsUrl(settings, rootUrl) : settings.eosUrl
     })
   }
-  const vary = [headers["Vary"], answer.headers["Vary"]].filter((name) => name !== undefined).join(", ")
-  return { ...answer, headers: { ...headers, ...answer.headers, ...endings, ...(vary === "" ? {} : { Vary: vary }) } }
+  const vary = [headers["Vary"], answer.headers["Vary"]]
+    .filter((name) => name !== undefined)
+    .join(", ")
+  return {
+    ...answer,
+    headers: { ...headers, ...answer.headers, ...endings, ...(vary === "" ? {} : { Vary: vary }) }
+  }
 }

@@ -44,13 +44,33 @@ export const endpoints: ReadonlyArray<Endpoint> = [
     allow: ["PUT", "DELETE", "OPTIONS"],
     operations: { PUT: registrationPut, DELETE: registrationDelete }
   },
-  { name: "broadcast", path: "/channels/:channel/broadcasts/:broadcast", allow: readable, operations: { GET: broadcastGet } },
-  { name: "vapid-public-key", path: "/vapid-public-key", allow: readable, operations: { GET: vapidPublicKeyGet } },
+  {
+    name: "broadcast",
+    path: "/channels/:channel/broadcasts/:broadcast",
+    allow: readable,
+    operations: { GET: broadcastGet }
+  },
+  {
+    name: "vapid-public-key",
+    path: "/vapid-public-key",
+    allow: readable,
+    operations: { GET: vapidPublicKeyGet }
+  },
   { name: "heartbeat", path: "/__heartbeat__", allow: readable, operations: { GET: heartbeatGet } },
-  { name: "lbheartbeat", path: "/__lbheartbeat__", allow: readable, operations: { GET: lbheartbeatGet } },
+  {
+    name: "lbheartbeat",
+    path: "/__lbheartbeat__",
+    allow: readable,
+    operations: { GET: lbheartbeatGet }
+  },
   { name: "version", path: "/__version__", allow: readable, operations: { GET: versionGet } },
   { name: "metrics", path: "/__metrics__", allow: readable, operations: { GET: metricsGet } },
-  { name: "contribute", path: "/contribute.json", allow: readable, operations: { GET: contributeGet } },
+  {
+    name: "contribute",
+    path: "/contribute.json",
+    allow: readable,
+    operations: { GET: contributeGet }
+  },
   { name: "api", path: "/__api__", allow: readable, operations: { GET: apiGet } },
   { name: "batch", path: "/batch", allow: ["POST", "OPTIONS"], operations: { POST: batchPost } }
 ]

@@ -15,23 +15,68 @@ export const faults = {
   /** Something outside the body: header, query string, path, origin. */
   invalidRequest: { code: 400, errno: 107, error: invalid },
   invalidBody: { code: 400, errno: 109, error: invalid },
-  undecodable: { code: 400, errno: 107, error: "Bad Request", message: "The URL is not valid UTF-8." },
-  unauthenticated: { code: 401, errno: 104, error: "Unauthorized", message: "Please authenticate yourself to use this endpoint." },
-  forbidden: { code: 403, errno: 121, error: "Forbidden", message: "This user cannot access this resource." },
+  undecodable: {
+    code: 400,
+    errno: 107,
+    error: "Bad Request",
+    message: "The URL is not valid UTF-8."
+  },
+  unauthenticated: {
+    code: 401,
+    errno: 104,
+    error: "Unauthorized",
+    message: "Please authenticate yourself to use this endpoint."
+  },
+  forbidden: {
+    code: 403,
+    errno: 121,
+    error: "Forbidden",
+    message: "This user cannot access this resource."
+  },
   unknownObject: { code: 404, errno: 110, error: "Not Found" },
-  unknownUrl: { code: 404, errno: 111, error: "Not Found", message: "The resource you are looking for could not be found." },
-  unknownVersion: { code: 404, errno: 116, error: "Not Found", message: "The requested API version is not available on this server." },
-  methodNotAllowed: { code: 405, errno: 115, error: "Method Not Allowed", message: "Method not allowed on this endpoint." },
+  unknownUrl: {
+    code: 404,
+    errno: 111,
+    error: "Not Found",
+    message: "The resource you are looking for could not be found."
+  },
+  unknownVersion: {
+    code: 404,
+    errno: 116,
+    error: "Not Found",
+    message: "The requested API version is not available on this server."
+  },
+  methodNotAllowed: {
+    code: 405,
+    errno: 115,
+    error: "Method Not Allowed",
+    message: "Method not allowed on this endpoint."
+  },
   notAcceptable: { code: 406, errno: 107, error: invalid },
-  conflict: { code: 409, errno: 122, error: "Conflict", message: "Too many writes at once to the same resource, please retry later." },
+  conflict: {
+    code: 409,
+    errno: 122,
+    error: "Conflict",
+    message: "Too many writes at once to the same resource, please retry later."
+  },
   endOfLife: {
     code: 410,
     errno: 202,
     error: "Gone",
     message: "The service you are trying to connect no longer exists at this location."
   },
-  modifiedMeanwhile: { code: 412, errno: 114, error: "Precondition Failed", message: "Resource was modified meanwhile" },
-  bodyTooLarge: { code: 413, errno: 113, error: "Request Entity Too Large", message: "The request body is too large." },
+  modifiedMeanwhile: {
+    code: 412,
+    errno: 114,
+    error: "Precondition Failed",
+    message: "Resource was modified meanwhile"
+  },
+  bodyTooLarge: {
+    code: 413,
+    errno: 113,
+    error: "Request Entity Too Large",
+    message: "The request body is too large."
+  },
   payloadTooLarge: {
     code: 413,
     errno: 113,
@@ -42,14 +87,16 @@ export const faults = {
     code: 413,
     errno: 113,
     error: "Request Entity Too Large",
-    message: "This user's subscriptions would be larger than this server keeps for one user: remove one first."
+    message:
+      "This user's subscriptions would be larger than this server keeps for one user: remove one first."
   },
   unsupportedMediaType: { code: 415, errno: 107, error: invalid },
   tooManySubscriptions: {
     code: 429,
     errno: 117,
     error: "Too Many Requests",
-    message: "This user holds as many subscriptions as this server keeps for one user: remove one first."
+    message:
+      "This user holds as many subscriptions as this server keeps for one user: remove one first."
   },
   internal: {
     code: 500,
@@ -73,14 +120,26 @@ const wireFaults = {
     error: "Request Header Fields Too Large",
     message: "The headers or the URL are too large."
   },
-  ERR_HTTP_REQUEST_TIMEOUT: { code: 408, errno: 107, error: "Request Timeout", message: "The request did not arrive in time." },
-  noHost: { code: 400, errno: 107, error: "Bad Request", message: "The request does not name its Host." },
+  ERR_HTTP_REQUEST_TIMEOUT: {
+    code: 408,
+    errno: 107,
+    error: "Request Timeout",
+    message: "The request did not arrive in time."
+  },
+  noHost: {
+    code: 400,
+    errno: 107,
+    error: "Bad Request",
+    message: "The request does not name its Host."
+  },
   other: { code: 400, errno: 107, error: "Bad Request", message: "This is not HTTP." }
 } as const satisfies Record<string, Row>
 
 /** By a code of Node's. */
 export const wireAnswer = (code: string | undefined): Answer => {
-  const row = Object.hasOwn(wireFaults, code ?? "") ? wireFaults[code as keyof typeof wireFaults] : wireFaults.other
+  const row = Object.hasOwn(wireFaults, code ?? "")
+    ? wireFaults[code as keyof typeof wireFaults]
+    : wireFaults.other
   return { status: row.code, headers: {}, body: row, errno: row.errno }
 }
 
@@ -108,7 +167,8 @@ export const faultAnswer = (name: FaultName, extra: Extra = {}): Answer => {
   return { status: code, headers: extra.headers ?? {}, body, errno }
 }
 
-export const refuse = (name: FaultName, extra: Extra = {}): Refused => new Refused({ answer: faultAnswer(name, extra) })
+export const refuse = (name: FaultName, extra: Extra = {}): Refused =>
+  new Refused({ answer: faultAnswer(name, extra) })
 
 /** One thing that is wrong with a request. A null name stands for the whole of its location. */
 export interface Fault {
@@ -126,10 +186,18 @@ const messageOf = ({ description, location, name }: Fault): string => {
 }
 
 /** One answer for everything that is wrong with a request, ordered by name. */
-export const refuseFaults = (list: ReadonlyArray<Fault>, as?: "notAcceptable" | "unsupportedMediaType"): Refused => {
-  const details = [...list].sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : sortKey(a) > sortKey(b) ? 1 : 0))
+export const refuseFaults = (
+  list: ReadonlyArray<Fault>,
+  as?: "notAcceptable" | "unsupportedMediaType"
+): Refused => {
+  const details = [...list].sort((a, b) =>
+    sortKey(a) < sortKey(b) ? -1 : sortKey(a) > sortKey(b) ? 1 : 0
+  )
   const first = details[0]!
-  return refuse(as ?? (first.location === "body" ? "invalidBody" : "invalidRequest"), { message: messageOf(first), details })
+  return refuse(as ?? (first.location === "body" ? "invalidBody" : "invalidRequest"), {
+    message: messageOf(first),
+    details
+  })
 }
 
 export const badId: Fault = { location: "path", name: null, description: "Invalid object id" }

@@ -8,16 +8,22 @@ export const addressOf = ({ host, port }: Pick<SettingsShape, "host" | "port">):
   `${host.includes(":") ? `[${host}]` : host}:${port}`
 
 /** Scheme and host as clients see them: as configured, else as this request names them. */
-export const originOf = (settings: Pick<SettingsShape, "httpScheme" | "httpHost" | "host" | "port">, host: string | undefined): string => {
+export const originOf = (
+  settings: Pick<SettingsShape, "httpScheme" | "httpHost" | "host" | "port">,
+  host: string | undefined
+): string => {
   const scheme = Option.getOrElse(settings.httpScheme, () => "http")
   // What could not stand in a URL would let a client write into our answers.
   const named = host !== undefined && plainHost.test(host) ? host : addressOf(settings)
   return `${scheme}://${Option.getOrElse(settings.httpHost, () => named)}`
 }
 
-export const versionOf = ({ httpApiVersion }: Pick<GatewaySettings["Service"], "httpApiVersion">): string =>
-  `v${httpApiVersion.split(".")[0]}`
+export const versionOf = ({
+  httpApiVersion
+}: Pick<GatewaySettings["Service"], "httpApiVersion">): string => `v${httpApiVersion.split(".")[0]}`
 
 /** The API describes itself when the operator names no other documentation. */
-export const docsUrl = ({ projectDocs }: Pick<GatewaySettings["Service"], "projectDocs">, rootUrl: string): string =>
-  projectDocs === "" ? `${rootUrl}/__api__` : projectDocs
+export const docsUrl = (
+  { projectDocs }: Pick<GatewaySettings["Service"], "projectDocs">,
+  rootUrl: string
+): string => (projectDocs === "" ? `${rootUrl}/__api__` : projectDocs)

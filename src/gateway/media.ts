@@ -7,7 +7,9 @@ const json = "application/json"
 const mediaType = (header: string): string => (header.split(";")[0] ?? "").trim().toLowerCase()
 
 /** `*` for every range that covers JSON, with its weight. */
-const rangeOf = (text: string): { readonly specificity: number; readonly quality: number } | undefined => {
+const rangeOf = (
+  text: string
+): { readonly specificity: number; readonly quality: number } | undefined => {
   const [type = "", ...parameters] = text.split(";").map((part) => part.trim().toLowerCase())
   const specificity = ["*/*", "application/*", json].indexOf(type)
   if (specificity === -1) return undefined
@@ -32,8 +34,16 @@ export const isJson = (ask: Ask): boolean => {
   return type === undefined || type.trim() === "" || mediaType(type) === json
 }
 
-export const notAcceptable: Fault = { location: "header", name: "Accept", description: `Accept must allow ${json}` }
-export const unsupported: Fault = { location: "header", name: "Content-Type", description: `Content-Type must be ${json}` }
+export const notAcceptable: Fault = {
+  location: "header",
+  name: "Accept",
+  description: `Accept must allow ${json}`
+}
+export const unsupported: Fault = {
+  location: "header",
+  name: "Content-Type",
+  description: `Content-Type must be ${json}`
+}
 
 /** Whether a browser asks for a page rather than for data. */
 export const prefersHtml = (accept: string | undefined): boolean =>

@@ -1,5 +1,11 @@
 // The socket server: what Node does by itself that the contract does not want.
-import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http"
+import {
+  createServer,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES
+} from "node:http"
 import type { Duplex } from "node:stream"
 import type { Answer } from "./ask.ts"
 import { constantHeaders } from "./decorate.ts"
@@ -18,11 +24,19 @@ interface ParseError extends NodeJS.ErrnoException {
 }
 
 /** The first line of a request when its method is the only thing wrong with it. */
-const lineOf = ({ bytesParsed = 0, code, rawPacket }: ParseError): readonly [method: string, target: string] | undefined => {
+const lineOf = ({
+  bytesParsed = 0,
+  code,
+  rawPacket
+}: ParseError): readonly [method: string, target: string] | undefined => {
   if (code !== "HPE_INVALID_METHOD" || rawPacket === undefined) return undefined
-  const [, method, target] = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+) (\S+) HTTP\/1\.[01]\r\n/.exec(rawPacket.toString("latin1")) ?? []
+  const [, method, target] =
+    /^([!#$%&'*+.^_`|~0-9A-Za-z-]+) (\S+) HTTP\/1\.[01]\r\n/.exec(rawPacket.toString("latin1")) ??
+    []
   // Behind the first method: it is another request of the same packet.
-  return method === undefined || target === undefined || bytesParsed > method.length ? undefined : [method, target]
+  return method === undefined || target === undefined || bytesParsed > method.length
+    ? undefined
+    : [method, target]
 }
 
 /** What Node refuses by itself it answers without a body, or not at all; every error of ours has one. */
@@ -30,7 +44,9 @@ const end = (socket: Duplex, { body, headers, status }: Answer): void => {
   const text = JSON.stringify(body ?? null)
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
-    ...Object.entries({ ...constantHeaders, ...headers }).map(([name, value]) => `${name}: ${value}`),
+    ...Object.entries({ ...constantHeaders, ...headers }).map(
+      ([name, value]) => `${name}: ${value}`
+    ),
     "Content-Type: application/json; charset=UTF-8",
     `Content-Length: ${Buffer.byteLength(text)}`,
     "Connection: close"
@@ -40,7 +56,11 @@ const end = (socket: Duplex, { body, headers, status }: Answer): void => {
 
 /** `answer`: what is said to a method that Node does not know or keeps for itself. */
 export const makeServer = (answer: (method: string, target: string) => Promise<Answer>): Server => {
-  const server = createServer({ requestTimeout: requestTimeoutMillis, keepAliveTimeout: keepAliveMillis, requireHostHeader: false })
+  const server = createServer({
+    requestTimeout: requestTimeoutMillis,
+    keepAliveTimeout: keepAliveMillis,
+    requireHostHeader: false
+  })
   const endWith = (socket: Duplex, method: string, target: string): void =>
     void answer(method, target).then(
       (told) => end(socket, told),

@@ -49,9 +49,13 @@ const errorSchema: Json = {
 /** Schemas without references between them stand in place. */
 const jsonSchema = (schema: Schema.Top): Json => Schema.toJsonSchemaDocument(schema).schema as Json
 /** Of what clients send: keys that do not belong are refused. */
-const strictSchema = (schema: Schema.Top): Json => Schema.toJsonSchemaDocument(schema, { onExcessProperty: "error" }).schema as Json
+const strictSchema = (schema: Schema.Top): Json =>
+  Schema.toJsonSchemaDocument(schema, { onExcessProperty: "error" }).schema as Json
 
-const faultStatuses = (endpoint: Endpoint, { access, doc, negotiates, takesJson }: AnyOperation): ReadonlyArray<number> => [
+const faultStatuses = (
+  endpoint: Endpoint,
+  { access, doc, negotiates, takesJson }: AnyOperation
+): ReadonlyArray<number> => [
   // A foreign Origin, a URL that is no UTF-8.
   400,
   410,
@@ -76,14 +80,20 @@ const describeFault = (status: number): string =>
 const answersOf = (endpoint: Endpoint, operation: AnyOperation): Json => {
   const answers: Record<string, unknown> = {}
   for (const status of faultStatuses(endpoint, operation)) {
-    answers[status] = { description: describeFault(status), ...headersOf(status), content: { "application/json": { schema: errorRef } } }
+    answers[status] = {
+      description: describeFault(status),
+      ...headersOf(status),
+      content: { "application/json": { schema: errorRef } }
+    }
   }
   const { answers: successes, textType } = operation.doc
   for (const [key, schema] of Object.entries(successes)) {
     const status = Number(key)
     const content = {
       ...(schema === null ? {} : { "application/json": { schema: jsonSchema(schema) } }),
-      ...(textType === undefined || status !== 200 ? {} : { [textType]: { schema: { type: "string" } } })
+      ...(textType === undefined || status !== 200
+        ? {}
+        : { [textType]: { schema: { type: "string" } } })
     }
     answers[status] = {
       description: reasons[status] ?? describeFault(status),
@@ -99,8 +109,12 @@ const operationOf = (endpoint: Endpoint, method: string, operation: AnyOperation
   return {
     operationId: `${method.toLowerCase()}-${endpoint.name}`,
     summary,
-    ...(operation.access === "anyone" || operation.access === "guest" ? {} : { security: [{ basicauth: [] }] }),
-    ...(parameters.length === 0 ? {} : { parameters: parameters.flatMap((group) => parameterGroups[group] ?? []) }),
+    ...(operation.access === "anyone" || operation.access === "guest"
+      ? {}
+      : { security: [{ basicauth: [] }] }),
+    ...(parameters.length === 0
+      ? {}
+      : { parameters: parameters.flatMap((group) => parameterGroups[group] ?? []) }),
     ...(body === undefined
       ? {}
       : {
@@ -115,16 +129,27 @@ const operationOf = (endpoint: Endpoint, method: string, operation: AnyOperation
 
 const pathItem = (endpoint: Endpoint): Json => {
   const names = [...endpoint.path.matchAll(/:(\w+)/g)].map(([, name]) => name!)
-  const parameters = names.map((name) => ({ in: "path", name, required: true, schema: pathParameters[name] }))
+  const parameters = names.map((name) => ({
+    in: "path",
+    name,
+    required: true,
+    schema: pathParameters[name]
+  }))
   return {
     ...(parameters.length === 0 ? {} : { parameters }),
     ...Object.fromEntries(
-      Object.entries(endpoint.operations).map(([method, operation]) => [method.toLowerCase(), operationOf(endpoint, method, operation!)])
+      Object.entries(endpoint.operations).map(([method, operation]) => [
+        method.toLowerCase(),
+        operationOf(endpoint, method, operation!)
+      ])
     )
   }
 }
 
-export const openApiOf = (endpoints: ReadonlyArray<Endpoint>, about: { title: string; version: string; rootUrl: string }): Json => ({
+export const openApiOf = (
+  endpoints: ReadonlyArray<Endpoint>,
+  about: { title: string; version: string; rootUrl: string }
+): Json => ({
   openapi: "3.1.0",
   info: {
     title: about.title,
@@ -133,7 +158,9 @@ export const openApiOf = (endpoints: ReadonlyArray<Endpoint>, about: { title: st
       "HEAD works wherever GET does, OPTIONS everywhere; other methods answer 405 with Allow. Timestamps are milliseconds since the epoch, unique and increasing per user."
   },
   servers: [{ url: about.rootUrl }],
-  paths: Object.fromEntries(endpoints.map((endpoint) => [endpoint.path.replace(/:(\w+)/g, "{$1}"), pathItem(endpoint)])),
+  paths: Object.fromEntries(
+    endpoints.map((endpoint) => [endpoint.path.replace(/:(\w+)/g, "{$1}"), pathItem(endpoint)])
+  ),
   components: {
     schemas: { Error: errorSchema },
     securitySchemes: { basicauth: { type: "http", scheme: "basic" } }

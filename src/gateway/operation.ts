@@ -39,7 +39,11 @@ export interface Operation<I> {
   readonly exposes?: ReadonlyArray<string>
   /** Reads header, query string and body; every fault goes into `faults`, and the request is refused with all of them. */
   readonly read: (call: Call, faults: Array<Fault>) => Effect.Effect<I, Refused, Services>
-  readonly run: (input: I, call: Call, whole: Whole) => Effect.Effect<Answer, Refused | LogUnavailable, Services>
+  readonly run: (
+    input: I,
+    call: Call,
+    whole: Whole
+  ) => Effect.Effect<Answer, Refused | LogUnavailable, Services>
   readonly doc: Description
 }
 

@@ -32,52 +32,93 @@ import { summarize, type Trace } from "./summary.ts"
 const reading = ["GET", "HEAD", "OPTIONS"]
 
 /** Whether a method is offered: some can be switched off. */
-const isOffered = (endpoint: Endpoint, method: string, settings: GatewaySettings["Service"]): boolean => {
+const isOffered = (
+  endpoint: Endpoint,
+  method: string,
+  settings: GatewaySettings["Service"]
+): boolean => {
   const name = `${endpoint.name} ${method === "HEAD" ? "GET" : method}`
-  return endpoint.allow.includes(method) && ((settings.enabled as Readonly<Record<string, boolean>>)[name] ?? true)
+  return (
+    endpoint.allow.includes(method) &&
+    ((settings.enabled as Readonly<Record<string, boolean>>)[name] ?? true)
+  )
 }
 
-const methodsOf = (endpoint: Endpoint, settings: GatewaySettings["Service"]): ReadonlyArray<string> =>
-  endpoint.allow.filter((method) => isOffered(endpoint, method, settings))
+const methodsOf = (
+  endpoint: Endpoint,
+  settings: GatewaySettings["Service"]
+): ReadonlyArray<string> => endpoint.allow.filter((method) => isOffered(endpoint, method, settings))
 
 /** Steps 1 to 4. */
-const reach = (ask: Ask, route: Route, origin: string, settings: GatewaySettings["Service"], now: number) => {
+const reach = (
+  ask: Ask,
+  route: Route,
+  origin: string,
+  settings: GatewaySettings["Service"],
+  now: number
+) => {
   const isProbe = route.kind === "endpoint" && route.endpoint.name === "lbheartbeat"
-  if (Option.isSome(settings.eos) && now >= endOfService(settings.eos.value) && !isProbe) return refuse("endOfLife")
+  if (Option.isSome(settings.eos) && now >= endOfService(settings.eos.value) && !isProbe)
+    return refuse("endOfLife")
   if (settings.readonly && !reading.includes(ask.method)) return refuse("methodNotAllowed")
   if (route.kind === "undecodable") return refuse("undecodable")
   if (route.kind === "unknown") return refuse(route.version ? "unknownVersion" : "unknownUrl")
   if (route.kind === "endpoint") return route
-  if (route.why === "version" && ask.method === "OPTIONS") return { status: 200, headers: {}, errno: 0 } satisfies Answer
-  const seconds = route.why === "version" ? settings.versionPrefixRedirectTtlSeconds : settings.trailingSlashRedirectTtlSeconds
+  if (route.why === "version" && ask.method === "OPTIONS")
+    return { status: 200, headers: {}, errno: 0 } satisfies Answer
+  const seconds =
+    route.why === "version"
+      ? settings.versionPrefixRedirectTtlSeconds
+      : settings.trailingSlashRedirectTtlSeconds
   const location = `${origin}${route.to}`
-  return ok({ code: 307, message: "Temporary Redirect", location }, { Location: location, ...expiringIn(seconds, now) }, 307)
+  return ok(
+    { code: 307, message: "Temporary Redirect", location },
+    { Location: location, ...expiringIn(seconds, now) },
+    307
+  )
 }
 
 /** Step 6. */
 const checkMedia = (ask: Ask, { negotiates, takesJson }: AnyOperation): Refused | undefined => {
-  if (negotiates && !acceptsJson(ask.headers["accept"])) return refuseFaults([notAcceptable], "notAcceptable")
+  if (negotiates && !acceptsJson(ask.headers["accept"]))
+    return refuseFaults([notAcceptable], "notAcceptable")
   const concerned = takesJson === "always" || (takesJson === "withBody" && ask.hasBody)
   return concerned && !isJson(ask) ? refuseFaults([unsupported], "unsupportedMediaType") : undefined
 }
 
 /** Step 7. */
-const admit = Effect.fnUntraced(function* (ask: Ask, { access }: AnyOperation, channel: string, trace: Trace) {
+const admit = Effect.fnUntraced(function* (
+  ask: Ask,
+  { access }: AnyOperation,
+  channel: string,
+  trace: Trace
+) {
   if (access === "anyone") return undefined
   const identity = yield* Identity
   const identified = identity.identify(ask.headers)
-  const caller = yield* access === "guest" ? Effect.orElseSucceed(identified, () => undefined) : identified
+  const caller = yield* access === "guest"
+    ? Effect.orElseSucceed(identified, () => undefined)
+    : identified
   trace.caller = caller
   if (access === "guest") return caller
   if (caller === undefined) {
     const challenges = identity.policies.map(({ challenge }) => challenge).join(", ")
-    return yield* refuse("unauthenticated", { headers: challenges === "" ? {} : { "WWW-Authenticate": challenges } })
+    return yield* refuse("unauthenticated", {
+      headers: challenges === "" ? {} : { "WWW-Authenticate": challenges }
+    })
   }
-  if (access === "publisher" && !(yield* mayPublish(caller, channel))) return yield* refuse("forbidden")
+  if (access === "publisher" && !(yield* mayPublish(caller, channel)))
+    return yield* refuse("forbidden")
   return caller
 })
 
-const judge = Effect.fnUntraced(function* (ask: Ask, route: Route, origin: string, rootUrl: string, trace: Trace) {
+const judge = Effect.fnUntraced(function* (
+  ask: Ask,
+  route: Route,
+  origin: string,
+  rootUrl: string,
+  trace: Trace
+) {
   const settings = yield* GatewaySettings
   const reached = reach(ask, route, origin, settings, trace.began)
   if (reached instanceof Refused) return yield* reached
@@ -91,13 +132,16 @@ const judge = Effect.fnUntraced(function* (ask: Ask, route: Route, origin: strin
     return ok(null, preflightHeaders(ask, endpoint, methods, settings.corsMaxAgeSeconds))
   }
   if (operation === undefined || !isOffered(endpoint, ask.method, settings)) {
-    return yield* refuse("methodNotAllowed", { headers: { Allow: methodsOf(endpoint, settings).join(", ") } })
+    return yield* refuse("methodNotAllowed", {
+      headers: { Allow: methodsOf(endpoint, settings).join(", ") }
+    })
   }
   const media = checkMedia(ask, operation)
   if (media !== undefined) return yield* media
   const caller = yield* admit(ask, operation, params["channel"] ?? "", trace)
   const { origin: from } = ask.headers
-  if (from !== undefined && allowedOrigin(from, settings.corsOrigins) === undefined) return yield* refuseFaults([foreignOrigin])
+  if (from !== undefined && allowedOrigin(from, settings.corsOrigins) === undefined)
+    return yield* refuseFaults([foreignOrigin])
   const call: Call = { ask, caller, params, query, rootUrl }
   const faults: Array<Fault> = []
   const input = yield* operation.read(call, faults)
@@ -118,15 +162,23 @@ export const answerTo = (ask: Ask): Effect.Effect<Answer, never, Services> =>
     const origin = originOf(own, ask.headers["host"])
     const version = versionOf(settings)
     const rootUrl = `${origin}/${version}`
-    const rules = { version, versionRedirect: settings.versionPrefixRedirectEnabled, slashRedirect: settings.trailingSlashRedirectEnabled }
+    const rules = {
+      version,
+      versionRedirect: settings.versionPrefixRedirectEnabled,
+      slashRedirect: settings.trailingSlashRedirectEnabled
+    }
     const route = routeOf(endpoints, ask.target, rules)
     const trace: Trace = { began, caller: undefined }
     const answer = yield* judge(ask, route, origin, rootUrl, trace).pipe(
       Effect.catchTags({
         Refused: ({ answer }) => Effect.succeed(answer),
-        IdentityUnavailable: (error) => Effect.as(Effect.logError("identity unavailable", error), faultAnswer("unavailable")),
+        IdentityUnavailable: (error) =>
+          Effect.as(Effect.logError("identity unavailable", error), faultAnswer("unavailable")),
         LogUnavailable: (error) =>
-          Effect.as(Effect.logError("storage unavailable", error), { ...faultAnswer("unavailable"), aborts: true as const })
+          Effect.as(Effect.logError("storage unavailable", error), {
+            ...faultAnswer("unavailable"),
+            aborts: true as const
+          })
       }),
       Effect.catchCause((cause) =>
         Cause.hasInterruptsOnly(cause)
@@ -140,7 +192,13 @@ export const answerTo = (ask: Ask): Effect.Effect<Answer, never, Services> =>
     const endpoint = route.kind === "endpoint" ? route.endpoint : undefined
     const now = yield* Clock.currentTimeMillis
     const random = settings.backoff > 0 ? yield* Random.next : 0
-    const decorated = decorate(ask, answer, endpoint, { settings, retryAfterSeconds: own.retryAfterSeconds, rootUrl, now, random })
+    const decorated = decorate(ask, answer, endpoint, {
+      settings,
+      retryAfterSeconds: own.retryAfterSeconds,
+      rootUrl,
+      now,
+      random
+    })
     yield* summarize(ask, decorated, trace, now)
     requestAnswered(ask.method, endpoint?.path ?? "none", decorated.status, now - began)
     return decorated

@@ -22,16 +22,25 @@ export const readPreconditions = ({ headers }: Ask, faults: Array<Fault>): Preco
     if (header === undefined) return undefined
     const tag = tagOf(header)
     if (tag === undefined) {
-      faults.push({ location: "header", name, description: `${name} must be * or a timestamp between double quotes` })
+      faults.push({
+        location: "header",
+        name,
+        description: `${name} must be * or a timestamp between double quotes`
+      })
     }
     return tag
   }
   const ifMatch = read("If-Match")
   const ifNoneMatch = read("If-None-Match")
-  return { ...(ifMatch === undefined ? {} : { ifMatch }), ...(ifNoneMatch === undefined ? {} : { ifNoneMatch }) }
+  return {
+    ...(ifMatch === undefined ? {} : { ifMatch }),
+    ...(ifNoneMatch === undefined ? {} : { ifNoneMatch })
+  }
 }
 
-export const stamp = (timestamp: number): { readonly ETag: string; readonly "Last-Modified": string } => ({
+export const stamp = (
+  timestamp: number
+): { readonly ETag: string; readonly "Last-Modified": string } => ({
   ETag: `"${timestamp}"`,
   "Last-Modified": new Date(timestamp).toUTCString()
 })
@@ -46,17 +55,26 @@ export interface Target {
 }
 
 const modified = ({ existing, timestamp }: Target): Refused =>
-  refuse("modifiedMeanwhile", { headers: stamp(timestamp), ...(existing === undefined ? {} : { details: { existing } }) })
+  refuse("modifiedMeanwhile", {
+    headers: stamp(timestamp),
+    ...(existing === undefined ? {} : { details: { existing } })
+  })
 
 /** For GET and HEAD: a client that has the current state gets 304. */
-export const notModified = ({ ifNoneMatch }: Preconditions, { timestamp }: Target): Refused | undefined => {
+export const notModified = (
+  { ifNoneMatch }: Preconditions,
+  { timestamp }: Target
+): Refused | undefined => {
   if (ifNoneMatch !== timestamp) return undefined
   const answer: Answer = { status: 304, headers: stamp(timestamp), errno: 0 }
   return new Refused({ answer })
 }
 
 /** 412, or undefined when the request may go on. A timestamp in If-None-Match means nothing on writes. */
-export const violated = ({ ifMatch, ifNoneMatch }: Preconditions, target: Target): Refused | undefined => {
+export const violated = (
+  { ifMatch, ifNoneMatch }: Preconditions,
+  target: Target
+): Refused | undefined => {
   if (ifNoneMatch === "*" && target.exists) return modified(target)
   if (ifMatch === undefined) return undefined
   if (!target.exists) return modified(target)

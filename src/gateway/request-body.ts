@@ -12,7 +12,8 @@ export const readBytes = (
   Effect.callback((resume) => {
     const parts: Array<Buffer> = []
     let size = 0
-    const stop = () => request.off("data", take).off("end", finish).off("error", fail).off("close", fail)
+    const stop = () =>
+      request.off("data", take).off("end", finish).off("error", fail).off("close", fail)
     const take = (part: Buffer) => {
       size += part.length
       if (size <= bytesMax) return void parts.push(part)
@@ -29,9 +30,11 @@ export const readBytes = (
     }
     if (request.destroyed) return fail()
     // Nobody needs to send what is refused for the length it announces.
-    if (Number(request.headers["content-length"]) > bytesMax) return resume(Effect.fail(new BodyTooLarge()))
+    if (Number(request.headers["content-length"]) > bytesMax)
+      return resume(Effect.fail(new BodyTooLarge()))
     // Its client waits for this word; one of HTTP/1.0 would take it for the answer (RFC 9110 section 10.1.1).
-    if (/\b100-continue\b/i.test(request.headers.expect ?? "") && request.httpVersion !== "1.0") response.writeContinue()
+    if (/\b100-continue\b/i.test(request.headers.expect ?? "") && request.httpVersion !== "1.0")
+      response.writeContinue()
     request.on("data", take).on("end", finish).on("error", fail).on("close", fail)
     return Effect.sync(stop)
   })

@@ -2,7 +2,12 @@
 import type { Endpoint } from "./operation.ts"
 
 export type Route =
-  | { readonly kind: "endpoint"; readonly endpoint: Endpoint; readonly params: Readonly<Record<string, string>>; readonly query: string }
+  | {
+      readonly kind: "endpoint"
+      readonly endpoint: Endpoint
+      readonly params: Readonly<Record<string, string>>
+      readonly query: string
+    }
   /** `to` is a path below the server's root, with the query string. */
   | { readonly kind: "redirect"; readonly why: "version" | "slash"; readonly to: string }
   | { readonly kind: "unknown"; readonly version: boolean }
@@ -41,7 +46,8 @@ export const decodePercent = (text: string): string | undefined => {
 }
 
 /** A target may hold raw bytes (one character each); a Location may not. */
-const ascii = (target: string): string => target.replace(/[^\x21-\x7e]/g, (char) => `%${char.charCodeAt(0).toString(16).padStart(2, "0")}`)
+const ascii = (target: string): string =>
+  target.replace(/[^\x21-\x7e]/g, (char) => `%${char.charCodeAt(0).toString(16).padStart(2, "0")}`)
 
 const patterns = new WeakMap<Endpoint, ReadonlyArray<string>>()
 
@@ -55,7 +61,10 @@ const partsOf = (endpoint: Endpoint): ReadonlyArray<string> => {
   return parts
 }
 
-const match = (parts: ReadonlyArray<string>, segments: ReadonlyArray<string>): Record<string, string> | undefined => {
+const match = (
+  parts: ReadonlyArray<string>,
+  segments: ReadonlyArray<string>
+): Record<string, string> | undefined => {
   if (parts.length !== segments.length) return undefined
   const params: Record<string, string> = {}
   for (const [i, part] of parts.entries()) {
@@ -68,7 +77,11 @@ const match = (parts: ReadonlyArray<string>, segments: ReadonlyArray<string>): R
   return params
 }
 
-export const routeOf = (endpoints: ReadonlyArray<Endpoint>, target: string, rules: RoutingRules): Route => {
+export const routeOf = (
+  endpoints: ReadonlyArray<Endpoint>,
+  target: string,
+  rules: RoutingRules
+): Route => {
   const mark = target.indexOf("?")
   const path = mark === -1 ? target : target.slice(0, mark)
   const query = mark === -1 ? "" : target.slice(mark + 1)
@@ -83,14 +96,16 @@ export const routeOf = (endpoints: ReadonlyArray<Endpoint>, target: string, rule
   if (first !== rules.version) {
     const crlf = segments.some((segment) => /[\r\n]/.test(segment))
     // Whole segments are compared: /v10 is another version, not a path below /v1.
-    if (/^v\d/.test(first) || !rules.versionRedirect || crlf || !path.startsWith("/")) return { kind: "unknown", version: true }
+    if (/^v\d/.test(first) || !rules.versionRedirect || crlf || !path.startsWith("/"))
+      return { kind: "unknown", version: true }
     return { kind: "redirect", why: "version", to: `/${rules.version}${ascii(path)}${search()}` }
   }
   for (const endpoint of endpoints) {
     const params = match(partsOf(endpoint), rest)
     if (params !== undefined) return { kind: "endpoint", endpoint, params, query }
   }
-  if (rules.slashRedirect && rest.length === 0) return { kind: "redirect", why: "slash", to: `/${rules.version}/${search()}` }
+  if (rules.slashRedirect && rest.length === 0)
+    return { kind: "redirect", why: "slash", to: `/${rules.version}/${search()}` }
   if (rules.slashRedirect && path.endsWith("/")) {
     return { kind: "redirect", why: "slash", to: `${ascii(path).replace(/\/+$/, "")}${search()}` }
   }

@@ -21,7 +21,9 @@ const askOf = (request: HttpServerRequest.HttpServerRequest): Ask => {
     method: request.method,
     target: request.url,
     headers: request.headers,
-    hasBody: request.headers["transfer-encoding"] !== undefined || (length !== undefined && length !== "0"),
+    hasBody:
+      request.headers["transfer-encoding"] !== undefined ||
+      (length !== undefined && length !== "0"),
     body: (bytesMax) =>
       readBytes(
         NodeHttpServerRequest.toIncomingMessage(request) as IncomingMessage,
@@ -42,10 +44,20 @@ const bare = (method: string, target: string): Ask => ({
   batched: false
 })
 
-const responseOf = ({ body, headers, html, status }: Answer): HttpServerResponse.HttpServerResponse => {
-  if (html !== undefined) return HttpServerResponse.text(html, { status, headers, contentType: headers["Content-Type"] })
+const responseOf = ({
+  body,
+  headers,
+  html,
+  status
+}: Answer): HttpServerResponse.HttpServerResponse => {
+  if (html !== undefined)
+    return HttpServerResponse.text(html, { status, headers, contentType: headers["Content-Type"] })
   if (body === undefined) return HttpServerResponse.empty({ status, headers })
-  return HttpServerResponse.text(JSON.stringify(body), { status, headers, contentType: "application/json; charset=UTF-8" })
+  return HttpServerResponse.text(JSON.stringify(body), {
+    status,
+    headers,
+    contentType: "application/json; charset=UTF-8"
+  })
 }
 
 /** RFC 9112 section 3.2. */
@@ -63,7 +75,8 @@ export const gatewayLayer = Layer.unwrap(
       )
     }
     const services = yield* Effect.context<Services>()
-    const answer = (method: string, target: string) => Effect.runPromiseWith(services)(answerTo(bare(method, target)))
+    const answer = (method: string, target: string) =>
+      Effect.runPromiseWith(services)(answerTo(bare(method, target)))
     const server = NodeHttpServer.layerServer(() => makeServer(answer), {
       host,
       port,

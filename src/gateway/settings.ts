@@ -12,7 +12,12 @@ const flag = (name: string, value: boolean) => Config.Boolean(name).pipe(withDef
 const iso8601 = /^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})?)?$/
 /** A date means its midnight, local time. */
 const isoDate = Schema.String.pipe(
-  Schema.check(Schema.makeFilter((text: string) => (iso8601.test(text) && !Number.isNaN(Date.parse(text))) || "Expected an ISO 8601 date"))
+  Schema.check(
+    Schema.makeFilter(
+      (text: string) =>
+        (iso8601.test(text) && !Number.isNaN(Date.parse(text))) || "Expected an ISO 8601 date"
+    )
+  )
 )
 
 export const gatewaySettings = {
@@ -22,7 +27,9 @@ export const gatewaySettings = {
   projectDocs: optional("BELLCAST_PROJECT_DOCS"),
   /** MAJOR.MINOR; the major part is the version prefix of every path. */
   httpApiVersion: Config.schema(
-    Schema.String.pipe(Schema.check(Schema.isPattern(/^\d+\.\d+$/u, { message: "Expected a version such as 1.0" }))),
+    Schema.String.pipe(
+      Schema.check(Schema.isPattern(/^\d+\.\d+$/u, { message: "Expected a version such as 1.0" }))
+    ),
     "BELLCAST_HTTP_API_VERSION"
   ).pipe(withDefault("1.0")),
   /** Where __version__ looks first; then beside the code. */
@@ -43,12 +50,18 @@ export const gatewaySettings = {
 
   /** Objects in a list answer; 0: all of them (a user has few). */
   paginateBy: within("BELLCAST_PAGINATE_BY", 0, 10_000).pipe(withDefault(0)),
-  storageMaxFetchSize: within("BELLCAST_STORAGE_MAX_FETCH_SIZE", 1, 10_000).pipe(withDefault(10_000)),
+  storageMaxFetchSize: within("BELLCAST_STORAGE_MAX_FETCH_SIZE", 1, 10_000).pipe(
+    withDefault(10_000)
+  ),
   /** How long the Next-Page of a DELETE may be followed. */
-  paginationTokenValiditySeconds: within("BELLCAST_PAGINATION_TOKEN_VALIDITY_SECONDS", 1, day).pipe(withDefault(600)),
+  paginationTokenValiditySeconds: within("BELLCAST_PAGINATION_TOKEN_VALIDITY_SECONDS", 1, day).pipe(
+    withDefault(600)
+  ),
   /** Requests in a batch; 0: any number, within the bytes of 100 bodies. */
   batchMaxRequests: within("BELLCAST_BATCH_MAX_REQUESTS", 0, 1_000).pipe(withDefault(25)),
-  heartbeatTimeoutSeconds: within("BELLCAST_HEARTBEAT_TIMEOUT_SECONDS", 1, 60).pipe(withDefault(10)),
+  heartbeatTimeoutSeconds: within("BELLCAST_HEARTBEAT_TIMEOUT_SECONDS", 1, 60).pipe(
+    withDefault(10)
+  ),
 
   /** Origins of pages that may call, shell patterns separated by blanks. */
   corsOrigins: Config.String("BELLCAST_CORS_ORIGINS").pipe(
@@ -60,9 +73,17 @@ export const gatewaySettings = {
 
   versionPrefixRedirectEnabled: flag("BELLCAST_VERSION_PREFIX_REDIRECT_ENABLED", true),
   /** How long a redirect may be cached; -1: nothing is said. */
-  versionPrefixRedirectTtlSeconds: within("BELLCAST_VERSION_PREFIX_REDIRECT_TTL_SECONDS", -1, year).pipe(withDefault(-1)),
+  versionPrefixRedirectTtlSeconds: within(
+    "BELLCAST_VERSION_PREFIX_REDIRECT_TTL_SECONDS",
+    -1,
+    year
+  ).pipe(withDefault(-1)),
   trailingSlashRedirectEnabled: flag("BELLCAST_TRAILING_SLASH_REDIRECT_ENABLED", true),
-  trailingSlashRedirectTtlSeconds: within("BELLCAST_TRAILING_SLASH_REDIRECT_TTL_SECONDS", -1, year).pipe(withDefault(3600)),
+  trailingSlashRedirectTtlSeconds: within(
+    "BELLCAST_TRAILING_SLASH_REDIRECT_TTL_SECONDS",
+    -1,
+    year
+  ).pipe(withDefault(3600)),
 
   /** Methods that can be switched off: they then answer 405. HEAD goes with GET. */
   enabled: Config.all({
@@ -75,6 +96,9 @@ export const gatewaySettings = {
   })
 }
 
-export class GatewaySettings extends Context.Service<GatewaySettings, Values<typeof gatewaySettings>>()("bellcast/gateway/Settings") {
+export class GatewaySettings extends Context.Service<
+  GatewaySettings,
+  Values<typeof gatewaySettings>
+>()("bellcast/gateway/Settings") {
   static readonly layer = Layer.effect(GatewaySettings, everySetting(gatewaySettings))
 }

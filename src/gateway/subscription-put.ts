@@ -43,13 +43,18 @@ export interface PostInput {
 const decodeBody = readBody(SubscriptionBody)
 
 /** Beside the schema: where an endpoint may point, keys that can be encrypted to, a key that we can sign with. What the schema refused is not judged again. */
-const ruleFaults = (raw: unknown, endpoints: EndpointPolicy, vapidKeys: ReadonlyArray<string>): ReadonlyArray<Fault> => {
+const ruleFaults = (
+  raw: unknown,
+  endpoints: EndpointPolicy,
+  vapidKeys: ReadonlyArray<string>
+): ReadonlyArray<Fault> => {
   const rules = {
     "data.endpoint": (text: string) => checkEndpoint(text, endpoints),
     "data.keys.auth": checkAuth,
     "data.keys.p256dh": checkP256dh,
     // No push would ever reach it (RFC 8292 section 4.2).
-    "data.vapid_public_key": (text: string) => (vapidKeys.includes(text) ? undefined : "Must be a VAPID public key of this server")
+    "data.vapid_public_key": (text: string) =>
+      vapidKeys.includes(text) ? undefined : "Must be a VAPID public key of this server"
   }
   return Object.entries(rules).flatMap(([name, rule]) => {
     const value = valueAt(raw, name)
@@ -65,7 +70,9 @@ export const readPosted = Effect.fnUntraced(function* ({ ask, query }: Call, fau
   const preconditions = readPreconditions(ask, faults)
   const { raw, value } = yield* decodeBody(ask, faults)
   const { usable } = yield* VapidPublicKeys
-  faults.push(...ruleFaults(raw, { hosts: pushHosts, allowLoopback: allowLoopbackEndpoints }, usable))
+  faults.push(
+    ...ruleFaults(raw, { hosts: pushHosts, allowLoopback: allowLoopbackEndpoints }, usable)
+  )
   // Without a value there are faults, and with faults nobody looks at the input.
   if (value === undefined) return { preconditions } as PostInput
   const { endpoint, id: claimed, keys, last_modified: _, ...rest } = value.data
@@ -74,7 +81,12 @@ export const readPosted = Effect.fnUntraced(function* ({ ask, query }: Call, fau
   // As it is stored: 1e20 takes 4 bytes in a body and 21 when JavaScript writes it.
   if (Buffer.byteLength(JSON.stringify(data)) > bodyBytesMax) return yield* refuse("bodyTooLarge")
   return {
-    posted: { id: subscriptionId(endpoint), claimed, data, vapidKey: data["vapid_public_key"] as string | undefined },
+    posted: {
+      id: subscriptionId(endpoint),
+      claimed,
+      data,
+      vapidKey: data["vapid_public_key"] as string | undefined
+    },
     preconditions
   } as PostInput
 })
@@ -89,14 +101,24 @@ export const store = Effect.fnUntraced(function* (
 ) {
   const { subscriptionsPerUserMax } = yield* Settings
   const isNew = !Object.hasOwn(list.subscriptions, id)
-  if (isNew && Object.keys(list.subscriptions).length >= subscriptionsPerUserMax) return yield* refuse("tooManySubscriptions")
+  if (isNew && Object.keys(list.subscriptions).length >= subscriptionsPerUserMax)
+    return yield* refuse("tooManySubscriptions")
   const lastModified = nextTimestamp(list, now)
   // The endpoint names the browser's subscription for good, so one that is replaced was made with the same key as before.
-  const vapidKey = named ?? (isNew ? (yield* VapidPublicKeys).current : list.subscriptions[id]!.vapidKey)
+  const vapidKey =
+    named ?? (isNew ? (yield* VapidPublicKeys).current : list.subscriptions[id]!.vapidKey)
   const noted = vapidKey === undefined ? {} : { vapidKey }
-  const command = { type: "subscription.put/1", user: caller.id, id, data, ...noted, lastModified } as const
+  const command = {
+    type: "subscription.put/1",
+    user: caller.id,
+    id,
+    data,
+    ...noted,
+    lastModified
+  } as const
   // The sequence will be another one, with as many digits at most as the largest.
-  if (!listFits(evolveList(list, command, Number.MAX_SAFE_INTEGER), listBytesMax - listMarginBytes)) return yield* refuse("listTooLarge")
+  if (!listFits(evolveList(list, command, Number.MAX_SAFE_INTEGER), listBytesMax - listMarginBytes))
+    return yield* refuse("listTooLarge")
   const decision: Decision<SubscriptionList, SubscriptionCommand> = {
     _tag: "Change",
     command,

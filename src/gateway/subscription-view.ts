@@ -26,7 +26,8 @@ export const subscriptionExample = {
     endpoint: "https://updates.push.services.mozilla.com/wpush/v2/gAAAAABn",
     keys: {
       auth: "BTBZMqHH6r4Tts7J_aSIgg",
-      p256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"
+      p256dh:
+        "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"
     }
   }
 }
@@ -47,20 +48,35 @@ export const ListedObject = Schema.StructWithRest(
     id: Schema.String,
     last_modified: Schema.Int,
     endpoint: Schema.optionalKey(Schema.String),
-    keys: Schema.optionalKey(Schema.Struct({ auth: Schema.optionalKey(Schema.String), p256dh: Schema.optionalKey(Schema.String) })),
+    keys: Schema.optionalKey(
+      Schema.Struct({
+        auth: Schema.optionalKey(Schema.String),
+        p256dh: Schema.optionalKey(Schema.String)
+      })
+    ),
     deleted: Schema.optionalKey(Schema.Literal(true))
   }),
   [anything]
 )
 
-export const Tombstone = Schema.Struct({ id: Schema.String, last_modified: Schema.Int, deleted: Schema.Literal(true) })
+export const Tombstone = Schema.Struct({
+  id: Schema.String,
+  last_modified: Schema.Int,
+  deleted: Schema.Literal(true)
+})
 
 export const viewOf = (list: SubscriptionList, id: string): JsonObject | undefined => {
   const stored = Object.hasOwn(list.subscriptions, id) ? list.subscriptions[id] : undefined
-  return stored === undefined ? undefined : { ...stored.data, id, last_modified: stored.lastModified }
+  return stored === undefined
+    ? undefined
+    : { ...stored.data, id, last_modified: stored.lastModified }
 }
 
-export const tombstone = (id: string, lastModified: number): JsonObject => ({ id, last_modified: lastModified, deleted: true })
+export const tombstone = (id: string, lastModified: number): JsonObject => ({
+  id,
+  last_modified: lastModified,
+  deleted: true
+})
 
 export const objectsOf = (list: SubscriptionList): ReadonlyArray<JsonObject> =>
   Object.keys(list.subscriptions).map((id) => viewOf(list, id)!)

@@ -9,7 +9,9 @@ const harmless = /^(_limit|_since|_before|_to|_sort|_fields|last_modified)=/
 const redact = (query: string): string =>
   query
     .split("&")
-    .map((pair) => (harmless.test(pair) || !pair.includes("=") ? pair : `${pair.slice(0, pair.indexOf("="))}=…`))
+    .map((pair) =>
+      harmless.test(pair) || !pair.includes("=") ? pair : `${pair.slice(0, pair.indexOf("="))}=…`
+    )
     .join("&")
 
 /** What is learned of a request on its way. */
@@ -18,7 +20,12 @@ export interface Trace {
   caller: Caller | undefined
 }
 
-export const summarize = (ask: Ask, answer: Answer, { began, caller }: Trace, now: number): Effect.Effect<void> => {
+export const summarize = (
+  ask: Ask,
+  answer: Answer,
+  { began, caller }: Trace,
+  now: number
+): Effect.Effect<void> => {
   const [path = "", ...query] = ask.target.split("?")
   const { headers } = ask
   return Effect.logInfo(ask.batched ? "subrequest.summary" : "request.summary", {

@@ -2,8 +2,17 @@
 // projection shows it, answer from the folded state. Another write in between means: look again and decide again.
 import { Clock, Effect } from "effect"
 import { Settings } from "#config"
-import { evolveRegistration, type Registration, type RegistrationCommand } from "#domain/registration.ts"
-import { emptyList, evolveList, type SubscriptionCommand, type SubscriptionList } from "#domain/subscription.ts"
+import {
+  evolveRegistration,
+  type Registration,
+  type RegistrationCommand
+} from "#domain/registration.ts"
+import {
+  emptyList,
+  evolveList,
+  type SubscriptionCommand,
+  type SubscriptionList
+} from "#domain/subscription.ts"
 import { Buckets } from "#log/bucket.ts"
 import { type Append, Log } from "#log/log.ts"
 import { Watermark } from "#log/watermark.ts"
@@ -31,10 +40,12 @@ interface Kind<S, C extends { readonly type: string }> {
   readonly evolve: (state: S, command: C, seq: number) => S
 }
 
-const change = Effect.fnUntraced(function* <S, C extends SubscriptionCommand | RegistrationCommand, E, R>(
-  kind: Kind<S, C>,
-  decide: (state: S, now: number) => Effect.Effect<Decision<S, C>, E, R>
-) {
+const change = Effect.fnUntraced(function* <
+  S,
+  C extends SubscriptionCommand | RegistrationCommand,
+  E,
+  R
+>(kind: Kind<S, C>, decide: (state: S, now: number) => Effect.Effect<Decision<S, C>, E, R>) {
   const buckets = yield* Buckets
   const log = yield* Log
   const watermark = yield* Watermark
@@ -49,7 +60,12 @@ const change = Effect.fnUntraced(function* <S, C extends SubscriptionCommand | R
       const decision = yield* decide(state, now)
       if (decision._tag === "Unchanged") return decision.answer
       const { type, ...body } = decision.command
-      const append = { subject: kind.subject, type, body, expect: kind.seqOf(state) } as unknown as Append<C["type"]>
+      const append = {
+        subject: kind.subject,
+        type,
+        body,
+        expect: kind.seqOf(state)
+      } as unknown as Append<C["type"]>
       const appended = yield* Effect.result(log.append("log", append))
       if (appended._tag === "Success") {
         const { seq } = appended.success
@@ -67,7 +83,10 @@ const change = Effect.fnUntraced(function* <S, C extends SubscriptionCommand | R
 /** Changes a user's subscriptions. */
 export const changeList = <E = never, R = never>(
   user: UserToken,
-  decide: (list: SubscriptionList, now: number) => Effect.Effect<Decision<SubscriptionList, SubscriptionCommand>, E | Refused, R>
+  decide: (
+    list: SubscriptionList,
+    now: number
+  ) => Effect.Effect<Decision<SubscriptionList, SubscriptionCommand>, E | Refused, R>
 ) =>
   change<SubscriptionList, SubscriptionCommand, E | Refused, R>(
     {
@@ -85,7 +104,10 @@ export const changeList = <E = never, R = never>(
 export const changeRegistration = (
   channel: ChannelToken,
   user: UserToken,
-  decide: (registration: Registration | undefined, now: number) => Decision<Registration | undefined, RegistrationCommand>
+  decide: (
+    registration: Registration | undefined,
+    now: number
+  ) => Decision<Registration | undefined, RegistrationCommand>
 ) =>
   change<Registration | undefined, RegistrationCommand, never, never>(
     {

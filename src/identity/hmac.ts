@@ -4,7 +4,9 @@ import { type BinaryToTextEncoding, hash } from "node:crypto"
 const blockBytes = 64
 
 /** Keys a hash of UTF-8 texts; the digest is in the encoding asked for. */
-export const hmacSha256 = (secret: string): ((text: string, encoding: BinaryToTextEncoding) => string) => {
+export const hmacSha256 = (
+  secret: string
+): ((text: string, encoding: BinaryToTextEncoding) => string) => {
   const given = Buffer.from(secret, "utf8")
   const key = Buffer.alloc(blockBytes)
   key.set(given.length > blockBytes ? hash("sha256", given, "buffer") : given)

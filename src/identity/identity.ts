@@ -22,7 +22,9 @@ export class Identity extends Context.Service<
   Identity,
   {
     /** Undefined: nobody we know, whether credentials are missing or wrong. */
-    readonly identify: (headers: Readonly<Record<string, string | undefined>>) => Effect.Effect<Caller | undefined, IdentityUnavailable>
+    readonly identify: (
+      headers: Readonly<Record<string, string | undefined>>
+    ) => Effect.Effect<Caller | undefined, IdentityUnavailable>
     readonly policies: ReadonlyArray<Policy>
   }
 >()("bellcast/identity/Identity") {
@@ -30,9 +32,14 @@ export class Identity extends Context.Service<
     Identity,
     Effect.gen(function* () {
       const settings = yield* Settings
-      const secret = Option.match(settings.useridHmacSecret, { onNone: () => "", onSome: Redacted.value })
+      const secret = Option.match(settings.useridHmacSecret, {
+        onNone: () => "",
+        onSome: Redacted.value
+      })
       const policies: ReadonlyArray<Policy> = [basic(secret)]
-      yield* Effect.logWarning("basic auth is on: any user name and password make a user, do not expose this to the internet")
+      yield* Effect.logWarning(
+        "basic auth is on: any user name and password make a user, do not expose this to the internet"
+      )
 
       const pseudonymOf = pseudonyms(secret)
       const callers = new Map<string, Caller>()
@@ -40,13 +47,20 @@ export class Identity extends Context.Service<
         const id = `${policy}:${known}`
         const remembered = callers.get(id)
         if (remembered !== undefined) return remembered
-        const caller = { id, policy, user: pseudonymOf(id), principals: [id, "system.Everyone", "system.Authenticated"] }
+        const caller = {
+          id,
+          policy,
+          user: pseudonymOf(id),
+          principals: [id, "system.Everyone", "system.Authenticated"]
+        }
         if (callers.size >= rememberedMax) callers.clear()
         callers.set(id, caller)
         return caller
       }
 
-      const identify = Effect.fnUntraced(function* (headers: Readonly<Record<string, string | undefined>>) {
+      const identify = Effect.fnUntraced(function* (
+        headers: Readonly<Record<string, string | undefined>>
+      ) {
         for (const policy of policies) {
           const known = yield* policy.identify(headers)
           if (known === undefined) continue

@@ -2,10 +2,13 @@
 import { type Effect, Schema } from "effect"
 
 /** Whoever vouches for the caller did not answer: nothing is known about the credentials. */
-export class IdentityUnavailable extends Schema.TaggedError<IdentityUnavailable>()("IdentityUnavailable", {
-  policy: Schema.String,
-  cause: Schema.Defect()
-}) {}
+export class IdentityUnavailable extends Schema.TaggedError<IdentityUnavailable>()(
+  "IdentityUnavailable",
+  {
+    policy: Schema.String,
+    cause: Schema.Defect()
+  }
+) {}
 
 export interface Policy {
   /** Lower case; the prefix of every user id it hands out. */
@@ -15,5 +18,7 @@ export interface Policy {
   /** What the root resource tells clients about it. */
   readonly capability: { readonly description: string; readonly url: string }
   /** The user's id without prefix; undefined when these headers hold nothing this policy accepts. */
-  readonly identify: (headers: Readonly<Record<string, string | undefined>>) => Effect.Effect<string | undefined, IdentityUnavailable>
+  readonly identify: (
+    headers: Readonly<Record<string, string | undefined>>
+  ) => Effect.Effect<string | undefined, IdentityUnavailable>
 }

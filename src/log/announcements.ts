@@ -8,7 +8,10 @@ export class Announcements extends Context.Service<
     /** Says it once, to whoever listens; the speaker hears it too. Never fails: without a connection nobody hears it. */
     readonly tell: (subject: string, body: unknown) => void
     /** Calls `hear` with every body told from now on, until the scope closes. What is not JSON is passed over. */
-    readonly listen: (subject: string, hear: (body: unknown) => void) => Effect.Effect<void, never, Scope.Scope>
+    readonly listen: (
+      subject: string,
+      hear: (body: unknown) => void
+    ) => Effect.Effect<void, never, Scope.Scope>
   }
 >()("bellcast/log/Announcements") {
   static readonly layer = Layer.effect(

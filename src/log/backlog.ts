@@ -43,36 +43,59 @@ export class Backlog extends Context.Service<
       const { jsm, message } = yield* Nats
 
       const unavailable = (cause: unknown) => new LogUnavailable({ operation: "backlog", cause })
-      const asked = <A>(run: () => Promise<A>) => Effect.tryPromise({ try: run, catch: unavailable })
+      const asked = <A>(run: () => Promise<A>) =>
+        Effect.tryPromise({ try: run, catch: unavailable })
 
-      const waitingOf = Effect.fnUntraced(function* (stream: string, { filters, name }: ConsumerSpec) {
-        const { ack_floor, num_ack_pending, num_pending } = yield* asked(() => jsm.consumers.info(stream, name))
+      const waitingOf = Effect.fnUntraced(function* (
+        stream: string,
+        { filters, name }: ConsumerSpec
+      ) {
+        const { ack_floor, num_ack_pending, num_pending } = yield* asked(() =>
+          jsm.consumers.info(stream, name)
+        )
         const messages = num_pending + num_ack_pending
         if (messages === 0) return { consumer: name, messages, oldest: undefined }
         // Everything up to the floor is answered for.
         const seq = ack_floor.stream_seq + 1
-        const firsts = yield* Effect.forEach(filters, (filter) => message(stream, { seq, next_by_subj: filter }))
-        const found = firsts.filter((each) => each !== undefined).sort((one, other) => one.seq - other.seq)
+        const firsts = yield* Effect.forEach(filters, (filter) =>
+          message(stream, { seq, next_by_subj: filter })
+        )
+        const found = firsts
+          .filter((each) => each !== undefined)
+          .sort((one, other) => one.seq - other.seq)
         return { consumer: name, messages, oldest: found[0] && storedOf(found[0]) }
       })
 
       const appendedTo = (stream: string) =>
         Effect.map(
           asked(() => jsm.streams.info(stream)),
-          ({ config, state }) => ({ stream, messages: state.last_seq, bytes: state.bytes, bytesMax: config.max_bytes })
+          ({ config, state }) => ({
+            stream,
+            messages: state.last_seq,
+            bytes: state.bytes,
+            bytesMax: config.max_bytes
+          })
         )
 
       const each: ReadonlyArray<StreamSpec> = Object.values(streams)
       const snapshot = yield* Effect.all(
         {
           waiting: Effect.all(
-            each.flatMap(({ consumers, name }) => Object.values(consumers).map((spec) => waitingOf(name, spec))),
+            each.flatMap(({ consumers, name }) =>
+              Object.values(consumers).map((spec) => waitingOf(name, spec))
+            ),
             { concurrency: "unbounded" }
           ),
-          appended: Effect.forEach(each, ({ name }) => appendedTo(name), { concurrency: "unbounded" })
+          appended: Effect.forEach(each, ({ name }) => appendedTo(name), {
+            concurrency: "unbounded"
+          })
         },
         { concurrency: "unbounded" }
-      ).pipe(Effect.timeout(timeoutMillis), Effect.mapError(unavailable), Effect.cachedWithTTL(heldMillis))
+      ).pipe(
+        Effect.timeout(timeoutMillis),
+        Effect.mapError(unavailable),
+        Effect.cachedWithTTL(heldMillis)
+      )
       return Backlog.of({ snapshot })
     })
   )

@@ -26,7 +26,10 @@ export class Buckets extends Context.Service<
     /** The bucket's last revision, as the leader has it. */
     readonly revision: (bucket: BucketName) => Effect.Effect<number, LogUnavailable>
     /** The entry as the leader has it, so that a write just acknowledged is seen. */
-    readonly get: (bucket: BucketName, key: string) => Effect.Effect<Entry | undefined, LogUnavailable>
+    readonly get: (
+      bucket: BucketName,
+      key: string
+    ) => Effect.Effect<Entry | undefined, LogUnavailable>
     /** Writes if the entry's revision is still `revision` (0: if there is none). Returns the new revision. */
     readonly put: (
       bucket: BucketName,
@@ -71,12 +74,22 @@ export class Buckets extends Context.Service<
           Effect.map((found) =>
             found?.data === undefined
               ? undefined
-              : { key, value: JSON.parse(Buffer.from(found.data, "base64").toString()) as unknown, revision: found.seq }
+              : {
+                  key,
+                  value: JSON.parse(Buffer.from(found.data, "base64").toString()) as unknown,
+                  revision: found.seq
+                }
           ),
           Effect.mapError((cause) => new LogUnavailable({ operation: `get ${bucket}`, cause }))
         )
 
-      const put = (bucket: BucketName, key: string, value: unknown, revision: number, options?: { readonly ttlSeconds: number }) => {
+      const put = (
+        bucket: BucketName,
+        key: string,
+        value: unknown,
+        revision: number,
+        options?: { readonly ttlSeconds: number }
+      ) => {
         const headers = {
           "Nats-Expected-Last-Subject-Sequence": String(revision),
           ...(options === undefined ? {} : { "Nats-TTL": `${options.ttlSeconds}s` })
@@ -86,7 +99,11 @@ export class Buckets extends Context.Service<
           { subject: bucketSubject(bucket, key), payload: JSON.stringify(value), headers },
           putMillis
         ).pipe(
-          Effect.retry({ times: 50, while: (failure) => codeOf(failure) === wrongLastSequenceInFlight, schedule: inFlightDelay }),
+          Effect.retry({
+            times: 50,
+            while: (failure) => codeOf(failure) === wrongLastSequenceInFlight,
+            schedule: inFlightDelay
+          }),
           Effect.map(({ seq }) => seq),
           Effect.mapError((cause) =>
             codeOf(cause) === wrongLastSequence
@@ -97,11 +114,15 @@ export class Buckets extends Context.Service<
       }
 
       const multiGet = (bucket: BucketName, filters: ReadonlyArray<string>) =>
-        Effect.callback<{ entries: ReadonlyArray<Entry> | undefined; upTo: number }, LogUnavailable>((resume) => {
+        Effect.callback<
+          { entries: ReadonlyArray<Entry> | undefined; upTo: number },
+          LogUnavailable
+        >((resume) => {
           const prefix = bucketSubject(bucket, "")
           const entries: Array<Entry> = []
           const inbox = createInbox()
-          const fail = (cause: unknown) => resume(Effect.fail(new LogUnavailable({ operation: `read ${bucket}`, cause })))
+          const fail = (cause: unknown) =>
+            resume(Effect.fail(new LogUnavailable({ operation: `read ${bucket}`, cause })))
           const answer = (error: Error | null, msg: Msg) => {
             if (error !== null) {
               sub.unsubscribe()
@@ -111,38 +132,66 @@ export class Buckets extends Context.Service<
             if (status === 0) {
               const key = (msg.headers?.get("Nats-Subject") ?? "").slice(prefix.length)
               if (key !== metaKey && msg.data.length > 0)
-                entries.push({ key, value: msg.json(), revision: Number(msg.headers?.get("Nats-Sequence")) })
+                entries.push({
+                  key,
+                  value: msg.json(),
+                  revision: Number(msg.headers?.get("Nats-Sequence"))
+                })
               return
             }
             sub.unsubscribe()
             // The server stops at 64 MB on the way to us, and says only here how much is missing.
             if (status === 204 && Number(msg.headers?.get("Nats-Num-Pending") ?? 0) > 0)
               resume(Effect.succeed({ entries: undefined, upTo: Number.MAX_SAFE_INTEGER }))
-            else if (status === 204) resume(Effect.succeed({ entries, upTo: Number(msg.headers?.get("Nats-UpTo-Sequence") ?? 0) }))
-            else if (status === 413) resume(Effect.succeed({ entries: undefined, upTo: Number.MAX_SAFE_INTEGER }))
+            else if (status === 204)
+              resume(
+                Effect.succeed({
+                  entries,
+                  upTo: Number(msg.headers?.get("Nats-UpTo-Sequence") ?? 0)
+                })
+              )
+            else if (status === 413)
+              resume(Effect.succeed({ entries: undefined, upTo: Number.MAX_SAFE_INTEGER }))
             else fail(new Error(`multi-get answered ${status} ${msg.headers?.description}`))
           }
           const sub = nc.subscribe(inbox, { callback: answer, timeout: multiGetMillis })
-          const request = { multi_last: [...filters, metaKey].map((key) => prefix + key), batch: 1025 }
-          nc.publish(`$JS.API.DIRECT.GET.${bucketStream(bucket)}`, JSON.stringify(request), { reply: inbox })
+          const request = {
+            multi_last: [...filters, metaKey].map((key) => prefix + key),
+            batch: 1025
+          }
+          nc.publish(`$JS.API.DIRECT.GET.${bucketStream(bucket)}`, JSON.stringify(request), {
+            reply: inbox
+          })
           return Effect.sync(() => sub.unsubscribe())
         })
 
-      const getMany = Effect.fnUntraced(function* (bucket: BucketName, filters: ReadonlyArray<string>, floor: number) {
+      const getMany = Effect.fnUntraced(function* (
+        bucket: BucketName,
+        filters: ReadonlyArray<string>,
+        floor: number
+      ) {
         if (filters.length === 0) return []
         for (let attempt = 1; ; attempt++) {
           const { entries, upTo } = yield* multiGet(bucket, filters)
           // A follower that lags behind answers with what it has, and says how far that is.
           if (upTo >= floor) return entries
           if (attempt === floorAttempts)
-            return yield* new LogUnavailable({ operation: `read ${bucket}`, cause: new Error(`no replica reached revision ${floor}`) })
+            return yield* new LogUnavailable({
+              operation: `read ${bucket}`,
+              cause: new Error(`no replica reached revision ${floor}`)
+            })
           yield* Effect.sleep("25 millis")
         }
       })
 
-      const changes = (bucket: BucketName, after: number, changed: (key: string, revision: number) => void) => {
+      const changes = (
+        bucket: BucketName,
+        after: number,
+        changed: (key: string, revision: number) => void
+      ) => {
         const subject = bucketSubject(bucket, "")
-        const failed = (cause: unknown) => new LogUnavailable({ operation: `changes of ${bucket}`, cause })
+        const failed = (cause: unknown) =>
+          new LogUnavailable({ operation: `changes of ${bucket}`, cause })
         const open = async () => {
           const consumer = await js.consumers.get(bucketStream(bucket), {
             filter_subjects: [`${subject}>`],
@@ -166,12 +215,17 @@ export class Buckets extends Context.Service<
                   }
                 }
                 watch().catch(() => {})
-                for await (const msg of messages) changed(msg.subject.slice(subject.length), msg.seq)
+                for await (const msg of messages)
+                  changed(msg.subject.slice(subject.length), msg.seq)
                 throw new Error(why)
               },
               catch: failed
             }),
-          (messages) => Effect.promise(() => messages.close()).pipe(Effect.timeoutOption("1 second"), Effect.ignore)
+          (messages) =>
+            Effect.promise(() => messages.close()).pipe(
+              Effect.timeoutOption("1 second"),
+              Effect.ignore
+            )
         )
       }
 

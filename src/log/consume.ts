@@ -72,13 +72,19 @@ export class Consumers extends Context.Service<
     Effect.gen(function* () {
       const { js } = yield* Nats
 
-      const specOf = (stream: StreamKey, durable: PropertyKey) => (streams[stream].consumers as Record<PropertyKey, ConsumerSpec>)[durable]!
+      const specOf = (stream: StreamKey, durable: PropertyKey) =>
+        (streams[stream].consumers as Record<PropertyKey, ConsumerSpec>)[durable]!
 
       /** A consumer that ends or fails is opened again: a stage that stops in silence is the worst outcome. */
-      const forever = <E, R>(name: string, run: Effect.Effect<void, E, R>): Effect.Effect<never, never, R> =>
+      const forever = <E, R>(
+        name: string,
+        run: Effect.Effect<void, E, R>
+      ): Effect.Effect<never, never, R> =>
         run.pipe(
           Effect.catchCause((cause) =>
-            Cause.hasInterruptsOnly(cause) ? Effect.interrupt : Effect.logError(`${name} failed and starts again`, cause)
+            Cause.hasInterruptsOnly(cause)
+              ? Effect.interrupt
+              : Effect.logError(`${name} failed and starts again`, cause)
           ),
           Effect.repeat(restart),
           Effect.andThen(Effect.never)
@@ -92,7 +98,8 @@ export class Consumers extends Context.Service<
       ) => {
         const spec = specOf(stream, durable)
         const warn = makeSeldom(`${spec.name}: messages cannot be pulled, again in ${again}`)
-        const failed = (cause: unknown) => new LogUnavailable({ operation: `consume ${spec.name}`, cause })
+        const failed = (cause: unknown) =>
+          new LogUnavailable({ operation: `consume ${spec.name}`, cause })
         /** The next message; null when none came in time. One that comes after we stopped waiting goes back at once. */
         const nextOf = (consumer: Consumer) =>
           Effect.callback<JsMsg | null, LogUnavailable>((resume) => {
@@ -107,14 +114,23 @@ export class Consumers extends Context.Service<
           })
         const one = Effect.fnUntraced(function* (msg: JsMsg) {
           // A forked fiber can be interrupted although this one cannot.
-          const beat = yield* Effect.forkChild(Effect.sync(() => msg.working()).pipe(Effect.delay(spec.ackWaitMillis / 3), Effect.forever))
+          const beat = yield* Effect.forkChild(
+            Effect.sync(() => msg.working()).pipe(
+              Effect.delay(spec.ackWaitMillis / 3),
+              Effect.forever
+            )
+          )
           if (msg.info.deliveryCount % manyDeliveries === 0)
-            yield* Effect.logWarning(`${spec.name}: message ${msg.seq} comes back again and again`, { deliveries: msg.info.deliveryCount })
+            yield* Effect.logWarning(
+              `${spec.name}: message ${msg.seq} comes back again and again`,
+              { deliveries: msg.info.deliveryCount }
+            )
           const ack = yield* handle(deliveryOf(msg)).pipe(
             Effect.catchCause((cause) =>
-              Effect.logError(`${spec.name}: message ${msg.seq} failed, again in ${failedAfterMillis} ms`, cause).pipe(
-                Effect.as(later(failedAfterMillis))
-              )
+              Effect.logError(
+                `${spec.name}: message ${msg.seq} failed, again in ${failedAfterMillis} ms`,
+                cause
+              ).pipe(Effect.as(later(failedAfterMillis)))
             )
           )
           yield* Fiber.interrupt(beat)
@@ -124,11 +140,16 @@ export class Consumers extends Context.Service<
           spec.name,
           Effect.scoped(
             Effect.gen(function* () {
-              const consumer = yield* Effect.tryPromise({ try: () => js.consumers.get(streams[stream].name, spec.name), catch: failed })
+              const consumer = yield* Effect.tryPromise({
+                try: () => js.consumers.get(streams[stream].name, spec.name),
+                catch: failed
+              })
               // One message for each free hand, and none in advance: what waits here would age unanswered, and no other worker could have it.
               const worker = nextOf(consumer).pipe(
                 // One hand's trouble is not that of the others, which would have to finish what they hold first.
-                Effect.catch((error) => Effect.as(Effect.delay(warn({ reason: String(error.cause) }), again), null)),
+                Effect.catch((error) =>
+                  Effect.as(Effect.delay(warn({ reason: String(error.cause) }), again), null)
+                ),
                 Effect.flatMap((msg) => (msg === null ? Effect.void : one(msg))),
                 Effect.forever
               )

@@ -8,7 +8,11 @@ export class LogUnavailable extends Schema.TaggedError<LogUnavailable>()("LogUna
 }) {}
 
 /** Somebody else wrote to the subject (or key) first. */
-export class AppendConflict extends Schema.TaggedError<AppendConflict>()("AppendConflict", { subject: Schema.String }) {}
+export class AppendConflict extends Schema.TaggedError<AppendConflict>()("AppendConflict", {
+  subject: Schema.String
+}) {}
 
 /** There is something to project, and a bucket for it is gone. `message` says what helps. */
-export class BucketsMissing extends Schema.TaggedError<BucketsMissing>()("BucketsMissing", { message: Schema.String }) {}
+export class BucketsMissing extends Schema.TaggedError<BucketsMissing>()("BucketsMissing", {
+  message: Schema.String
+}) {}

@@ -47,27 +47,40 @@ export class Followers extends Context.Service<
         Effect.gen(function* () {
           const held = yield* buckets.get("cache", keys.lease(name))
           const free = held === undefined || (held.value as { holder: string }).holder === ""
-          if (!free) return yield* new LogUnavailable({ operation: "lease", cause: new Error("held") })
-          return yield* buckets.put("cache", keys.lease(name), { holder }, held?.revision ?? 0, { ttlSeconds: leaseSeconds })
+          if (!free)
+            return yield* new LogUnavailable({ operation: "lease", cause: new Error("held") })
+          return yield* buckets.put("cache", keys.lease(name), { holder }, held?.revision ?? 0, {
+            ttlSeconds: leaseSeconds
+          })
         }).pipe(Effect.retry(again), Effect.orDie)
 
       /** Ends only when the lease is lost. */
       const renew = Effect.fnUntraced(function* (name: FollowerName, lease: { revision: number }) {
         while (true) {
           yield* Effect.sleep(renewMillis)
-          lease.revision = yield* buckets.put("cache", keys.lease(name), { holder }, lease.revision, { ttlSeconds: leaseSeconds }).pipe(
-            Effect.timeout((leaseSeconds * 1000) / 2),
-            Effect.mapError((cause) => new LogUnavailable({ operation: "lease lost", cause }))
-          )
+          lease.revision = yield* buckets
+            .put("cache", keys.lease(name), { holder }, lease.revision, {
+              ttlSeconds: leaseSeconds
+            })
+            .pipe(
+              Effect.timeout((leaseSeconds * 1000) / 2),
+              Effect.mapError((cause) => new LogUnavailable({ operation: "lease lost", cause }))
+            )
         }
       })
 
       const release = (name: FollowerName, lease: { revision: number }) =>
         buckets
-          .put("cache", keys.lease(name), { holder: "" }, lease.revision, { ttlSeconds: leaseSeconds })
+          .put("cache", keys.lease(name), { holder: "" }, lease.revision, {
+            ttlSeconds: leaseSeconds
+          })
           .pipe(Effect.timeout("1 second"), Effect.ignore)
 
-      const read = Effect.fnUntraced(function* (name: FollowerName, follower: Follower, lastCheckpoint: { seq: number; revision: number }) {
+      const read = Effect.fnUntraced(function* (
+        name: FollowerName,
+        follower: Follower,
+        lastCheckpoint: { seq: number; revision: number }
+      ) {
         const { checkpoint, filters, pauseMillis, stream } = followers[name]
         const messages = yield* Effect.acquireRelease(
           Effect.tryPromise({
@@ -81,7 +94,11 @@ export class Followers extends Context.Service<
             },
             catch: (cause) => new LogUnavailable({ operation: `follow ${name}`, cause })
           }),
-          (messages) => Effect.promise(() => messages.close()).pipe(Effect.timeoutOption("1 second"), Effect.ignore)
+          (messages) =>
+            Effect.promise(() => messages.close()).pipe(
+              Effect.timeoutOption("1 second"),
+              Effect.ignore
+            )
         )
         const waiting: Array<Stored> = []
         let ended = false
@@ -116,7 +133,12 @@ export class Followers extends Context.Service<
         let savedAt = 0
         const save = Effect.gen(function* () {
           if (applied === lastCheckpoint.seq) return
-          lastCheckpoint.revision = yield* buckets.put(checkpoint, metaKey, { v: 1, seq: applied }, lastCheckpoint.revision)
+          lastCheckpoint.revision = yield* buckets.put(
+            checkpoint,
+            metaKey,
+            { v: 1, seq: applied },
+            lastCheckpoint.revision
+          )
           lastCheckpoint.seq = applied
         }).pipe(Effect.mapError((cause) => new LogUnavailable({ operation: "checkpoint", cause })))
         while (true) {
@@ -128,7 +150,11 @@ export class Followers extends Context.Service<
             yield* follower.apply(batch)
             applied = batch.at(-1)!.seq
             if (pauseMillis > 0 && waiting.length < batchMax) yield* Effect.sleep(pauseMillis)
-          } else if (ended) return yield* new LogUnavailable({ operation: `follow ${name}`, cause: new Error("the stream ended") })
+          } else if (ended)
+            return yield* new LogUnavailable({
+              operation: `follow ${name}`,
+              cause: new Error("the stream ended")
+            })
           const now = yield* Clock.currentTimeMillis
           if (now - savedAt < checkpointMillis) continue
           savedAt = now
@@ -136,12 +162,18 @@ export class Followers extends Context.Service<
         }
       })
 
-      const follow = <R>(name: FollowerName, start: (checkpoint: number) => Effect.Effect<Follower, LogUnavailable, R>) => {
+      const follow = <R>(
+        name: FollowerName,
+        start: (checkpoint: number) => Effect.Effect<Follower, LogUnavailable, R>
+      ) => {
         const run = Effect.gen(function* () {
           const lease = { revision: yield* acquire(name) }
           yield* Effect.addFinalizer(() => release(name, lease))
           const meta = yield* buckets.get(followers[name].checkpoint, metaKey)
-          const saved = { seq: (meta?.value as { seq?: number } | undefined)?.seq ?? 0, revision: meta?.revision ?? 0 }
+          const saved = {
+            seq: (meta?.value as { seq?: number } | undefined)?.seq ?? 0,
+            revision: meta?.revision ?? 0
+          }
           const work = Effect.gen(function* () {
             const follower = yield* start(saved.seq)
             return yield* read(name, follower, saved)
@@ -151,7 +183,9 @@ export class Followers extends Context.Service<
         // As long as NATS refuses it stops four times a second.
         const tell = makeSeldom(`${name} stopped and starts again`, Effect.logError)
         return run.pipe(
-          Effect.catchCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.interrupt : tell({ err: Cause.squash(cause) }))),
+          Effect.catchCause((cause) =>
+            Cause.hasInterruptsOnly(cause) ? Effect.interrupt : tell({ err: Cause.squash(cause) })
+          ),
           Effect.repeat(again),
           Effect.andThen(Effect.never)
         )

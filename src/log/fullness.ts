@@ -7,7 +7,10 @@ import { bucketStream } from "./provision.ts"
 
 /** Each with what makes it larger. */
 const watched = [
-  ...Object.entries(streams).map(([key, { name }]) => ({ name, larger: { setting: `BELLCAST_${key.toUpperCase()}_BYTES_MAX` } })),
+  ...Object.entries(streams).map(([key, { name }]) => ({
+    name,
+    larger: { setting: `BELLCAST_${key.toUpperCase()}_BYTES_MAX` }
+  })),
   ...(Object.keys(buckets) as Array<BucketName>)
     .map(bucketStream)
     .map((name) => ({ name, larger: { command: `nats stream edit ${name} --max-bytes` } }))
@@ -33,7 +36,11 @@ export const fullnessLayer = Layer.effectDiscard(
       if (level <= before) return
       const fields = { stream, bytes: state.bytes, bytesMax: config.max_bytes, ...larger }
       if (level === 1) yield* Effect.logWarning("a stream is more than 70 % full", fields)
-      else yield* Effect.logError("a stream is more than 90 % full, and refuses when it is full", fields)
+      else
+        yield* Effect.logError(
+          "a stream is more than 90 % full, and refuses when it is full",
+          fields
+        )
     })
     yield* Effect.forEach(watched, (each) =>
       // Without the server there is nothing to tell, and others tell that.

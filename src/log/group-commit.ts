@@ -13,7 +13,11 @@ export interface Message {
 }
 
 /** Stores a message and returns the server's acknowledgement. Unanswered `timeoutMillis` after it was sent, it may have been stored. */
-export type Store = (stream: string, message: Message, timeoutMillis: number) => Effect.Effect<PubAck, Failure>
+export type Store = (
+  stream: string,
+  message: Message,
+  timeoutMillis: number
+) => Effect.Effect<PubAck, Failure>
 
 /** nats-server 2.15: older ones wait for the disk after each message of a batch as well. */
 export const groupCommitApiLevel = 5
@@ -30,7 +34,11 @@ const pauseMillis = 100
 const patienceMillis = 250
 
 const expectation = "Nats-Expected-Last-Subject-Sequence"
-const [batchId, batchSequence, batchCommit] = ["Nats-Batch-Id", "Nats-Batch-Sequence", "Nats-Batch-Commit"]
+const [batchId, batchSequence, batchCommit] = [
+  "Nats-Batch-Id",
+  "Nats-Batch-Sequence",
+  "Nats-Batch-Commit"
+]
 
 interface Waiting {
   readonly subject: string
@@ -62,7 +70,10 @@ const sizeOfGroup = (waiting: ReadonlyArray<Waiting>): number => {
   let characters = 0
   const end = waiting.findIndex(({ headers, payload, subject }, n) => {
     characters += payload.length
-    const fits = n < sizeMax && characters <= charactersMax && !(subjects.has(subject) && headers.has(expectation))
+    const fits =
+      n < sizeMax &&
+      characters <= charactersMax &&
+      !(subjects.has(subject) && headers.has(expectation))
     subjects.add(subject)
     return !fits
   })
@@ -70,11 +81,18 @@ const sizeOfGroup = (waiting: ReadonlyArray<Waiting>): number => {
 }
 
 /** `name` tells this connection's batches from those of others. Not `enabled`, each message is sent when it comes. */
-export const makeGroupCommit = ({ request, tell }: Requests, name: string, enabled: boolean): Store => {
+export const makeGroupCommit = (
+  { request, tell }: Requests,
+  name: string,
+  enabled: boolean
+): Store => {
   const lines = new Map<string, Line>()
   let lastBatch = 0
 
-  const sendAlone = (line: Line, { answered, headers, payload, subject, timeoutMillis }: Waiting) => {
+  const sendAlone = (
+    line: Line,
+    { answered, headers, payload, subject, timeoutMillis }: Waiting
+  ) => {
     line.alone++
     request<PubAck>(subject, payload, timeoutMillis, headers, (answer) => {
       line.alone--
@@ -104,7 +122,8 @@ export const makeGroupCommit = ({ request, tell }: Requests, name: string, enabl
         }
       } else {
         // The answer names the last of them.
-        for (const [n, { answered }] of group.entries()) answered(Result.map(answer, ({ seq }) => ({ seq: seq - group.length + 1 + n })))
+        for (const [n, { answered }] of group.entries())
+          answered(Result.map(answer, ({ seq }) => ({ seq: seq - group.length + 1 + n })))
       }
       schedule(line)
     })
@@ -139,7 +158,14 @@ export const makeGroupCommit = ({ request, tell }: Requests, name: string, enabl
   }
 
   const lineOf = (stream: string): Line => {
-    const line = lines.get(stream) ?? { waiting: [], alone: 0, batches: 0, scheduled: false, timer: undefined, pausedUntil: 0 }
+    const line = lines.get(stream) ?? {
+      waiting: [],
+      alone: 0,
+      batches: 0,
+      scheduled: false,
+      timer: undefined,
+      pausedUntil: 0
+    }
     lines.set(stream, line)
     return line
   }
@@ -149,7 +175,15 @@ export const makeGroupCommit = ({ request, tell }: Requests, name: string, enabl
       const headers = natsHeaders()
       for (const [name, value] of Object.entries(given)) headers.set(name, value)
       const answered: Waiting["answered"] = (answer) => resume(Effect.fromResult(answer))
-      const one: Waiting = { subject, payload, headers, timeoutMillis, answered, since: performance.now(), cancelled: false }
+      const one: Waiting = {
+        subject,
+        payload,
+        headers,
+        timeoutMillis,
+        answered,
+        since: performance.now(),
+        cancelled: false
+      }
       const line = lineOf(stream)
       line.waiting.push(one)
       schedule(line)

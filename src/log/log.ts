@@ -35,15 +35,23 @@ const attemptMillis = 2_000
 const idHeader = "Bellcast-Id"
 
 /** An id for a message that may have to be appended more than once. */
-export const freshId = Effect.flatMap(Random.nextInt, (a) => Effect.map(Random.nextInt, (b) => a.toString(36) + b.toString(36)))
+export const freshId = Effect.flatMap(Random.nextInt, (a) =>
+  Effect.map(Random.nextInt, (b) => a.toString(36) + b.toString(36))
+)
 
 export class Log extends Context.Service<
   Log,
   {
     /** Durable once it returns. Fails with AppendConflict only when another message really stands on the subject than was expected. */
     readonly append: {
-      <T extends MessageType>(stream: StreamKey, message: Append<T> & { readonly expect?: never }): Effect.Effect<Appended, LogUnavailable>
-      <T extends MessageType>(stream: StreamKey, message: Append<T>): Effect.Effect<Appended, AppendConflict | LogUnavailable>
+      <T extends MessageType>(
+        stream: StreamKey,
+        message: Append<T> & { readonly expect?: never }
+      ): Effect.Effect<Appended, LogUnavailable>
+      <T extends MessageType>(
+        stream: StreamKey,
+        message: Append<T>
+      ): Effect.Effect<Appended, AppendConflict | LogUnavailable>
     }
     /** Appends what has a subject of its own. Written once, however often it is tried: what stands there already stays. */
     readonly once: <T extends MessageType>(
@@ -51,9 +59,15 @@ export class Log extends Context.Service<
       message: Pick<Append<T>, "subject" | "type" | "body">
     ) => Effect.Effect<void, LogUnavailable>
     /** The last message on exactly this subject, from the leader. */
-    readonly last: (stream: StreamKey, subject: string) => Effect.Effect<Stored | undefined, LogUnavailable>
+    readonly last: (
+      stream: StreamKey,
+      subject: string
+    ) => Effect.Effect<Stored | undefined, LogUnavailable>
     /** The message at a sequence, from the leader. */
-    readonly at: (stream: StreamKey, seq: number) => Effect.Effect<Stored | undefined, LogUnavailable>
+    readonly at: (
+      stream: StreamKey,
+      seq: number
+    ) => Effect.Effect<Stored | undefined, LogUnavailable>
     /** Every stored message that a filter matches, in order, up to the end as it is now. `each` sees them one by one. */
     readonly replay: <E, R>(
       stream: StreamKey,
@@ -72,7 +86,10 @@ export class Log extends Context.Service<
           Effect.mapError((cause) => new LogUnavailable({ operation: "read", cause }))
         )
 
-      const append = Effect.fnUntraced(function* <T extends MessageType>(stream: StreamKey, message: Append<T>) {
+      const append = Effect.fnUntraced(function* <T extends MessageType>(
+        stream: StreamKey,
+        message: Append<T>
+      ) {
         const deadline = (yield* Clock.currentTimeMillis) + appendBudgetMillis
         const id = message.id ?? (yield* freshId)
         const headers = {
@@ -81,19 +98,25 @@ export class Log extends Context.Service<
           [idHeader]: id,
           "Nats-Expected-Stream": streams[stream].name,
           ...(message.messageId === undefined ? {} : { "Nats-Msg-Id": message.messageId }),
-          ...(message.expect === undefined ? {} : { "Nats-Expected-Last-Subject-Sequence": String(message.expect) })
+          ...(message.expect === undefined
+            ? {}
+            : { "Nats-Expected-Last-Subject-Sequence": String(message.expect) })
         }
         const stored = { subject: message.subject, payload: JSON.stringify(message.body), headers }
         let uncertain = message.id !== undefined
         while (true) {
           const result = yield* Effect.result(store(streams[stream].name, stored, attemptMillis))
-          if (result._tag === "Success") return { seq: result.success.seq, duplicate: result.success.duplicate === true }
+          if (result._tag === "Success")
+            return { seq: result.success.seq, duplicate: result.success.duplicate === true }
           const cause = result.failure
-          const unavailable = () => new LogUnavailable({ operation: `append ${message.type}`, cause })
+          const unavailable = () =>
+            new LogUnavailable({ operation: `append ${message.type}`, cause })
           const code = codeOf(cause)
           if (code === wrongLastSequence) {
             // An attempt that timed out may have been stored: then the message that stands there is ours.
-            const last = uncertain ? yield* read(stream, { last_by_subj: message.subject }) : undefined
+            const last = uncertain
+              ? yield* read(stream, { last_by_subj: message.subject })
+              : undefined
             if (last?.header(idHeader) === id) return { seq: last.seq, duplicate: false }
             return yield* new AppendConflict({ subject: message.subject })
           }
@@ -104,7 +127,10 @@ export class Log extends Context.Service<
         }
       })
 
-      const once = <T extends MessageType>(stream: StreamKey, message: Pick<Append<T>, "subject" | "type" | "body">) =>
+      const once = <T extends MessageType>(
+        stream: StreamKey,
+        message: Pick<Append<T>, "subject" | "type" | "body">
+      ) =>
         append(stream, { ...message, expect: 0 }).pipe(
           Effect.asVoid,
           Effect.catchTag("AppendConflict", () => Effect.void)
@@ -115,7 +141,10 @@ export class Log extends Context.Service<
         filters: ReadonlyArray<string>,
         each: (stored: Stored) => Effect.Effect<void, E, R>
       ) {
-        const batches = readAll(js, streams[stream].name, { filter_subjects: [...filters], deliver_policy: DeliverPolicy.All })
+        const batches = readAll(js, streams[stream].name, {
+          filter_subjects: [...filters],
+          deliver_policy: DeliverPolicy.All
+        })
         while (true) {
           const next = yield* Effect.tryPromise({
             try: () => batches.next(),

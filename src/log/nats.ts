@@ -1,7 +1,18 @@
 // The connection to NATS. Nothing outside this folder holds a NATS type.
 import { readFile } from "node:fs/promises"
-import { type JetStreamClient, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream"
-import { connect, credsAuthenticator, type NatsConnection, nuid, type Status } from "@nats-io/transport-node"
+import {
+  type JetStreamClient,
+  type JetStreamManager,
+  jetstream,
+  jetstreamManager
+} from "@nats-io/jetstream"
+import {
+  connect,
+  credsAuthenticator,
+  type NatsConnection,
+  nuid,
+  type Status
+} from "@nats-io/transport-node"
 import { Context, Effect, Layer, Stream } from "effect"
 import { natsUrls } from "#settings/nats-url.ts"
 import { makeSeldom } from "#telemetry/seldom.ts"
@@ -47,7 +58,8 @@ const told = (nc: NatsConnection) => {
   const lost = makeSeldom("the connection to NATS is lost; it is tried again")
   const one = (status: Status) => {
     if (status.type === "disconnect") return lost({ server: status.server })
-    if (status.type === "reconnect") return Effect.logInfo("the connection to NATS is back", { server: status.server })
+    if (status.type === "reconnect")
+      return Effect.logInfo("the connection to NATS is back", { server: status.server })
     return status.type === "error" ? refused({ reason: status.error.message }) : Effect.void
   }
   return Stream.fromAsyncIterable(nc.status(), String).pipe(Stream.runForEach(one), Effect.ignore)
@@ -60,7 +72,12 @@ const read = (credsFile: string) =>
 
 export class Nats extends Context.Service<
   Nats,
-  Requests & { readonly store: Store; readonly nc: NatsConnection; readonly js: JetStreamClient; readonly jsm: JetStreamManager }
+  Requests & {
+    readonly store: Store
+    readonly nc: NatsConnection
+    readonly js: JetStreamClient
+    readonly jsm: JetStreamManager
+  }
 >()("bellcast/log/Nats") {
   /** Connects, and refuses a server that is too old. Reconnects for ever; what was under way meanwhile fails as unavailable. */
   static readonly layer = (options: NatsOptions) =>
@@ -72,7 +89,9 @@ export class Nats extends Context.Service<
             try: async () =>
               connect({
                 ...servers(options.url),
-                ...(options.credsFile === undefined ? {} : { authenticator: credsAuthenticator(await read(options.credsFile)) }),
+                ...(options.credsFile === undefined
+                  ? {}
+                  : { authenticator: credsAuthenticator(await read(options.credsFile)) }),
                 name: options.name,
                 maxReconnectAttempts: -1,
                 // Else the second refusal of our login closes the connection for good, though it may be put right a minute later.
@@ -95,14 +114,21 @@ export class Nats extends Context.Service<
         yield* Effect.forkScoped(told(nc))
         const { jsm, level } = yield* Effect.tryPromise({
           try: async () => {
-            const jsm = await jetstreamManager(nc, { timeout: 5_000, sendRequiredApiLevel: true } as Parameters<typeof jetstreamManager>[1])
+            const jsm = await jetstreamManager(nc, {
+              timeout: 5_000,
+              sendRequiredApiLevel: true
+            } as Parameters<typeof jetstreamManager>[1])
             const { api } = await jsm.getAccountInfo()
             const level = (api as { level?: number }).level ?? 0
             if (level < apiLevelMin)
-              throw new Error(`nats-server ${nc.info?.version} is too old: JetStream API level ${level}, needed ${apiLevelMin} (2.14)`)
+              throw new Error(
+                `nats-server ${nc.info?.version} is too old: JetStream API level ${level}, needed ${apiLevelMin} (2.14)`
+              )
             const { max_payload: bytesMax = 0 } = nc.info ?? {}
             if (bytesMax < payloadBytesMin)
-              throw new Error(`nats-server takes ${bytesMax} bytes in a message: max_payload must be ${payloadBytesMin} or more`)
+              throw new Error(
+                `nats-server takes ${bytesMax} bytes in a message: max_payload must be ${payloadBytesMin} or more`
+              )
             return { jsm, level }
           },
           catch: (cause) => new LogUnavailable({ operation: "JetStream", cause })

@@ -13,7 +13,10 @@ import { readAll } from "./read-all.ts"
 const notFound = 404
 
 /** Undefined where the server has no such thing. */
-const ask = <A>(operation: string, run: (nats: Nats["Service"]) => Promise<A>): Effect.Effect<A | undefined, LogUnavailable, Nats> =>
+const ask = <A>(
+  operation: string,
+  run: (nats: Nats["Service"]) => Promise<A>
+): Effect.Effect<A | undefined, LogUnavailable, Nats> =>
   Effect.flatMap(Nats, (nats) =>
     Effect.tryPromise({
       try: () =>
@@ -58,8 +61,10 @@ export const refuseMissingBuckets = Effect.gen(function* () {
   const missing: Array<string> = []
   for (const bucket of projections) {
     const state = yield* bucketState(bucket)
-    const meta = state === undefined ? undefined : (yield* (yield* Buckets).get(bucket, metaKey))?.value
-    if (state === undefined || (meta as { unbuilt?: boolean } | undefined)?.unbuilt === true) missing.push(bucketStream(bucket))
+    const meta =
+      state === undefined ? undefined : (yield* (yield* Buckets).get(bucket, metaKey))?.value
+    if (state === undefined || (meta as { unbuilt?: boolean } | undefined)?.unbuilt === true)
+      missing.push(bucketStream(bucket))
   }
   if (missing.length === 0) return
   return yield* new BucketsMissing({
@@ -78,8 +83,16 @@ export interface ConsumerState {
 
 export const consumerState = (stream: StreamSpec, { name }: ConsumerSpec) =>
   ask(`state of ${name}`, async ({ jsm }): Promise<ConsumerState> => {
-    const { num_ack_pending, num_pending, pause_remaining = 0 } = await jsm.consumers.info(stream.name, name)
-    return { pending: num_pending, unanswered: num_ack_pending, pausedMillis: pause_remaining / 1e6 }
+    const {
+      num_ack_pending,
+      num_pending,
+      pause_remaining = 0
+    } = await jsm.consumers.info(stream.name, name)
+    return {
+      pending: num_pending,
+      unanswered: num_ack_pending,
+      pausedMillis: pause_remaining / 1e6
+    }
   })
 
 /** A rebuild that was killed leaves planning and delivery waiting: said at start, as nothing else shows why nothing is sent. */
@@ -87,15 +100,22 @@ export const warnOfPause = Effect.gen(function* () {
   const { deliver } = streams.work.consumers
   const pausedMillis = (yield* consumerState(streams.work, deliver))?.pausedMillis ?? 0
   if (pausedMillis > 0)
-    yield* Effect.logWarning("planning and delivery wait for a rebuild: if none is running, one ended half-way; run `bellcast rebuild`", {
-      minutes: Math.ceil(pausedMillis / 60_000)
-    })
+    yield* Effect.logWarning(
+      "planning and delivery wait for a rebuild: if none is running, one ended half-way; run `bellcast rebuild`",
+      {
+        minutes: Math.ceil(pausedMillis / 60_000)
+      }
+    )
 })
 
 /** How many messages after `seq` the filters match. */
 export const countAfter = (stream: StreamSpec, filters: ReadonlyArray<string>, seq: number) =>
   ask(`count in ${stream.name}`, async ({ js }) => {
-    const wanted = { filter_subjects: [...filters], deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: seq + 1 }
+    const wanted = {
+      filter_subjects: [...filters],
+      deliver_policy: DeliverPolicy.StartSequence,
+      opt_start_seq: seq + 1
+    }
     const consumer = await js.consumers.get(stream.name, wanted)
     const { num_pending } = await consumer.info()
     await consumer.delete()
@@ -116,7 +136,10 @@ export const eachEntry = (bucket: BucketName, see: (key: string, value: unknown)
     Effect.tryPromise({
       try: async () => {
         const prefix = bucketSubject(bucket, "")
-        const options = { filter_subjects: [`${prefix}>`], deliver_policy: DeliverPolicy.LastPerSubject }
+        const options = {
+          filter_subjects: [`${prefix}>`],
+          deliver_policy: DeliverPolicy.LastPerSubject
+        }
         for await (const batch of readAll(js, bucketStream(bucket), options)) {
           for (const msg of batch) {
             const key = msg.subject.slice(prefix.length)
@@ -132,10 +155,16 @@ export const eachEntry = (bucket: BucketName, see: (key: string, value: unknown)
  * Deletes a bucket and creates it empty, with as many copies as `replicas` says. Its revisions go on above those it had and above
  * `floor`: a job in WORK that waits for a revision of the former bucket must find it reached.
  */
-export const emptyBucket = Effect.fnUntraced(function* (bucket: BucketName, replicas: number, floor: number) {
+export const emptyBucket = Effect.fnUntraced(function* (
+  bucket: BucketName,
+  replicas: number,
+  floor: number
+) {
   const buckets = yield* Buckets
   const last = Math.max(floor, (yield* bucketState(bucket))?.lastSeq ?? 0)
   yield* recreateBucket(bucket, replicas)
-  yield* ask(`empty ${bucket}`, ({ jsm }) => jsm.streams.purge(bucketStream(bucket), { seq: last + 1 }))
+  yield* ask(`empty ${bucket}`, ({ jsm }) =>
+    jsm.streams.purge(bucketStream(bucket), { seq: last + 1 })
+  )
   yield* buckets.put(bucket, metaKey, { v: 1 }, 0)
 })

@@ -17,7 +17,8 @@ import { Nats } from "./nats.ts"
 
 /** The stream behind a bucket (ADR-8). */
 export const bucketStream = (bucket: BucketName): string => `KV_${buckets[bucket].name}`
-export const bucketSubject = (bucket: BucketName, key: string): string => `$KV.${buckets[bucket].name}.${key}`
+export const bucketSubject = (bucket: BucketName, key: string): string =>
+  `$KV.${buckets[bucket].name}.${key}`
 
 const nameInUse = 10058
 const streamNotFound = 10059
@@ -56,7 +57,11 @@ const bucketConfig = (bucket: BucketName, replicas: number, bytesMax: number) =>
 })
 
 /** `keepsSize`: one that is there keeps its bytes, and only a new one gets those of the configuration. */
-const ensureStream = async (jsm: JetStreamManager, config: Partial<StreamConfig> & { name: string }, keepsSize: boolean) => {
+const ensureStream = async (
+  jsm: JetStreamManager,
+  config: Partial<StreamConfig> & { name: string },
+  keepsSize: boolean
+) => {
   try {
     await jsm.streams.add(config)
   } catch (error) {
@@ -92,9 +97,13 @@ const ensureBucket = async (
 ) => {
   await ensureStream(jsm, bucketConfig(bucket, replicas, bytesMax), true)
   await js
-    .publish(bucketSubject(bucket, metaKey), JSON.stringify({ v: 1, ...(unbuilt ? { unbuilt } : {}) }), {
-      expect: { lastSubjectSequence: 0 }
-    })
+    .publish(
+      bucketSubject(bucket, metaKey),
+      JSON.stringify({ v: 1, ...(unbuilt ? { unbuilt } : {}) }),
+      {
+        expect: { lastSubjectSequence: 0 }
+      }
+    )
     .catch((error: unknown) => {
       if (!(error instanceof JetStreamApiError)) throw error
     })
@@ -105,16 +114,32 @@ const ensureBucket = async (
  * named keeps the size it has, or starts with that of its declaration. `unbuilt`: buckets that are made now lack what the streams hold, and say
  * so until they are emptied for a rebuild. Buckets keep the size they have: an operator may have raised it.
  */
-export const provision = Effect.fnUntraced(function* (replicas: number, bytesMax: Readonly<Record<string, number>> = {}, unbuilt = false) {
+export const provision = Effect.fnUntraced(function* (
+  replicas: number,
+  bytesMax: Readonly<Record<string, number>> = {},
+  unbuilt = false
+) {
   const nats = yield* Nats
   yield* Effect.tryPromise({
     try: async () => {
       for (const stream of topology.streams) {
         const named = bytesMax[stream.name]
-        await ensureStream(nats.jsm, streamConfig(stream, replicas, named ?? stream.maxBytes), named === undefined)
-        await Promise.all(Object.values<ConsumerSpec>(stream.consumers).map((consumer) => ensureConsumer(nats.jsm, stream.name, consumer)))
+        await ensureStream(
+          nats.jsm,
+          streamConfig(stream, replicas, named ?? stream.maxBytes),
+          named === undefined
+        )
+        await Promise.all(
+          Object.values<ConsumerSpec>(stream.consumers).map((consumer) =>
+            ensureConsumer(nats.jsm, stream.name, consumer)
+          )
+        )
       }
-      await Promise.all((Object.keys(buckets) as Array<BucketName>).map((bucket) => ensureBucket(nats, bucket, replicas, unbuilt)))
+      await Promise.all(
+        (Object.keys(buckets) as Array<BucketName>).map((bucket) =>
+          ensureBucket(nats, bucket, replicas, unbuilt)
+        )
+      )
     },
     catch: (cause) => new LogUnavailable({ operation: "provision", cause })
   })

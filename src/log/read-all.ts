@@ -15,7 +15,11 @@ export const readAll = async function* (
   let remaining = (await consumer.info()).num_pending
   while (remaining > 0) {
     const batch: Array<JsMsg> = []
-    for await (const msg of await consumer.fetch({ max_messages: Math.min(remaining, batchMax), expires: expiresMillis })) batch.push(msg)
+    for await (const msg of await consumer.fetch({
+      max_messages: Math.min(remaining, batchMax),
+      expires: expiresMillis
+    }))
+      batch.push(msg)
     if (batch.length === 0) throw new Error("the server stopped answering")
     remaining -= batch.length
     yield batch

@@ -18,13 +18,17 @@ export type ReadLists<A> = (
 
 export interface Remembered<A> {
   /** The lists of these keys or wildcards, as they were at revision `floor` or later. */
-  readonly lists: (filters: ReadonlyArray<string>, floor: number) => Effect.Effect<ReadonlyMap<string, ReadonlyArray<A>>, LogUnavailable>
+  readonly lists: (
+    filters: ReadonlyArray<string>,
+    floor: number
+  ) => Effect.Effect<ReadonlyMap<string, ReadonlyArray<A>>, LogUnavailable>
 }
 
 /** The key itself and every wildcard that stands for it. */
 const filtersOver = (key: string): ReadonlyArray<string> => {
   const filters = [key]
-  for (let dot = key.indexOf("."); dot >= 0; dot = key.indexOf(".", dot + 1)) filters.push(`${key.slice(0, dot)}.>`)
+  for (let dot = key.indexOf("."); dot >= 0; dot = key.indexOf(".", dot + 1))
+    filters.push(`${key.slice(0, dot)}.>`)
   return filters
 }
 
@@ -32,7 +36,11 @@ const filtersOver = (key: string): ReadonlyArray<string> => {
 class Loading {}
 
 /** Remembers lists with at most `itemsMax` items together. Follows the bucket for as long as the scope lives. */
-export const makeRemembered = Effect.fnUntraced(function* <A>(bucket: BucketName, itemsMax: number, read: ReadLists<A>) {
+export const makeRemembered = Effect.fnUntraced(function* <A>(
+  bucket: BucketName,
+  itemsMax: number,
+  read: ReadLists<A>
+) {
   const buckets = yield* Buckets
   const known = new Map<string, ReadonlyArray<A> | Loading>()
   let items = 0
@@ -81,7 +89,12 @@ export const makeRemembered = Effect.fnUntraced(function* <A>(bucket: BucketName
         seen = -1
         known.clear()
         items = 0
-        return said ? Effect.void : Effect.logWarning(`changes of ${bucket} cannot be followed: it is read each time`, cause)
+        return said
+          ? Effect.void
+          : Effect.logWarning(
+              `changes of ${bucket} cannot be followed: it is read each time`,
+              cause
+            )
       })
     ),
     Effect.retry(again)

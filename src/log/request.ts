@@ -30,13 +30,23 @@ export interface Requests {
   /** Publishes and asks for no answer. What cannot be sent is not: the request that follows it will say so. */
   readonly tell: (subject: string, payload: string, headers: MsgHdrs) => void
   /** Asks and returns the JSON of the answer. What the server refuses is a JetStreamApiError. */
-  readonly ask: <A>(subject: string, payload: string, timeoutMillis: number) => Effect.Effect<A, Failure>
+  readonly ask: <A>(
+    subject: string,
+    payload: string,
+    timeoutMillis: number
+  ) => Effect.Effect<A, Failure>
   /** A message of a stream as its leader has it; undefined: there is none. */
-  readonly message: (stream: string, query: Query) => Effect.Effect<StoredMessage | undefined, Failure>
+  readonly message: (
+    stream: string,
+    query: Query
+  ) => Effect.Effect<StoredMessage | undefined, Failure>
 }
 
 /** The last on a subject; the one at a sequence; the first from a sequence on that a filter matches. */
-export type Query = { readonly last_by_subj: string } | { readonly seq: number } | { readonly seq: number; readonly next_by_subj: string }
+export type Query =
+  | { readonly last_by_subj: string }
+  | { readonly seq: number }
+  | { readonly seq: number; readonly next_by_subj: string }
 
 /** A message as the server keeps it; bytes are base64, absent when there are none. */
 export interface StoredMessage {
@@ -59,19 +69,23 @@ export const wrongLastSequence = 10071
 export const wrongLastSequenceInFlight = 10164
 
 /** What the server says is wrong; undefined: it said nothing. */
-export const codeOf = (failure: Failure): number | undefined => (failure instanceof JetStreamApiError ? failure.code : undefined)
+export const codeOf = (failure: Failure): number | undefined =>
+  failure instanceof JetStreamApiError ? failure.code : undefined
 
 type Refusal = ConstructorParameters<typeof JetStreamApiError>[0]
 
 /** What an answer says, or why it is none. */
 const answerOf = <A>(msg: Msg): Result.Result<A, Failure> => {
   const unanswered = (message: string) => Result.fail(new Unanswered({ message }))
-  if (msg.data.length === 0 && msg.headers?.code === noResponders) return unanswered("JetStream does not answer")
+  if (msg.data.length === 0 && msg.headers?.code === noResponders)
+    return unanswered("JetStream does not answer")
   try {
     const answer = msg.json<A & { readonly error?: Refusal }>()
     const { error } = answer
     if (error === undefined) return Result.succeed(answer)
-    return error.err_code === notEnabled ? unanswered(error.description) : Result.fail(new JetStreamApiError(error))
+    return error.err_code === notEnabled
+      ? unanswered(error.description)
+      : Result.fail(new JetStreamApiError(error))
   } catch (cause) {
     return unanswered(String(cause))
   }
@@ -108,7 +122,10 @@ export const makeRequests = (nc: NatsConnection): Requests => {
       answered(answerOf<A>(msg))
     })
     try {
-      nc.publish(subject, payload, { reply: prefix + token, ...(headers === undefined ? {} : { headers }) })
+      nc.publish(subject, payload, {
+        reply: prefix + token,
+        ...(headers === undefined ? {} : { headers })
+      })
     } catch (cause) {
       fail(String(cause))
     }
@@ -132,13 +149,19 @@ export const makeRequests = (nc: NatsConnection): Requests => {
         outgoing.delete(send)
       }
       const send = () => {
-        cancel = request<A>(subject, payload, timeoutMillis, undefined, (answer) => resume(Effect.fromResult(answer)))
+        cancel = request<A>(subject, payload, timeoutMillis, undefined, (answer) =>
+          resume(Effect.fromResult(answer))
+        )
       }
       if (outgoing.add(send).size === 1) setImmediate(sendAll)
       return Effect.sync(() => cancel())
     })
   const message: Requests["message"] = (stream, query) =>
-    ask<{ readonly message: StoredMessage }>(`$JS.API.STREAM.MSG.GET.${stream}`, JSON.stringify(query), readMillis).pipe(
+    ask<{ readonly message: StoredMessage }>(
+      `$JS.API.STREAM.MSG.GET.${stream}`,
+      JSON.stringify(query),
+      readMillis
+    ).pipe(
       Effect.map(({ message }) => message),
       Effect.catchIf(
         (cause) => cause instanceof JetStreamApiError && cause.status === notFound,

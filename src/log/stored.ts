@@ -20,10 +20,20 @@ export interface Stored {
 
 /** What a message without Bellcast-Type is: foreign publishers send broadcasts with nothing but a body. */
 const typeOf = (subject: string, header: string | undefined): string =>
-  header === undefined || header === "" ? (subject.startsWith("bellcast.cmd.broadcast.") ? "broadcast/1" : "") : header
+  header === undefined || header === ""
+    ? subject.startsWith("bellcast.cmd.broadcast.")
+      ? "broadcast/1"
+      : ""
+    : header
 
 /** Decoded when somebody looks: the projector passes over every broadcast without looking. */
-const toStored = (from: { subject: string; seq: number; at: number; text: () => string; header: (name: string) => string }): Stored => {
+const toStored = (from: {
+  subject: string
+  seq: number
+  at: number
+  text: () => string
+  header: (name: string) => string
+}): Stored => {
   let text: string | undefined
   let message: Stored["message"] | undefined
   return {
@@ -42,7 +52,8 @@ const toStored = (from: { subject: string; seq: number; at: number; text: () => 
   }
 }
 
-const textOf = (base64: string | undefined): string => Buffer.from(base64 ?? "", "base64").toString()
+const textOf = (base64: string | undefined): string =>
+  Buffer.from(base64 ?? "", "base64").toString()
 
 /** A message that was asked for. */
 export const storedOf = (message: StoredMessage): Stored => {

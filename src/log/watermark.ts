@@ -61,7 +61,9 @@ export class Watermark extends Context.Service<
         (subscription) => Effect.sync(() => subscription.unsubscribe())
       )
 
-      const ask = Effect.tryPromise(() => nc.request(subjects.appliedGet, undefined, { timeout: askMillis })).pipe(
+      const ask = Effect.tryPromise(() =>
+        nc.request(subjects.appliedGet, undefined, { timeout: askMillis })
+      ).pipe(
         Effect.map((msg) => heard(msg.json())),
         Effect.ignore
       )
@@ -73,7 +75,9 @@ export class Watermark extends Context.Service<
         const deadline = (yield* Clock.currentTimeMillis) + timeoutMillis
         while (true) {
           const left = deadline - (yield* Clock.currentTimeMillis)
-          const applied = yield* Deferred.await(waiter).pipe(Effect.timeoutOption(Math.max(0, Math.min(askMillis, left))))
+          const applied = yield* Deferred.await(waiter).pipe(
+            Effect.timeoutOption(Math.max(0, Math.min(askMillis, left)))
+          )
           if (applied._tag === "Some") return applied.value
           if (left <= 0) {
             waiters.delete(waiter)

@@ -31,9 +31,14 @@ export const makeWorkingSet = Effect.fnUntraced(function* <V>(bucket: BucketName
     Effect.forEach(
       [...new Set(keys)].filter((key) => !entries.has(key)),
       (key) =>
-        buckets
-          .get(bucket, key)
-          .pipe(Effect.map((entry) => entries.set(key, { value: entry?.value as V | undefined, revision: entry?.revision ?? 0 }))),
+        buckets.get(bucket, key).pipe(
+          Effect.map((entry) =>
+            entries.set(key, {
+              value: entry?.value as V | undefined,
+              revision: entry?.revision ?? 0
+            })
+          )
+        ),
       { concurrency: ioConcurrency, discard: true }
     )
 
@@ -57,7 +62,9 @@ export const makeWorkingSet = Effect.fnUntraced(function* <V>(bucket: BucketName
     )
   }).pipe(
     Effect.mapError((error) =>
-      error._tag === "LogUnavailable" ? error : new LogUnavailable({ operation: `write ${bucket}`, cause: error })
+      error._tag === "LogUnavailable"
+        ? error
+        : new LogUnavailable({ operation: `write ${bucket}`, cause: error })
     ),
     Effect.tap(() =>
       Effect.sync(() => {

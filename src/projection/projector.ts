@@ -1,6 +1,11 @@
 // LOG -> subscriptions, registrations, channels, permissions: folds commands in order and says how far it is.
 import { Clock, Effect, Layer } from "effect"
-import { foldPublishers, noPublishers, type Publishers, passOverInPublishers } from "#domain/publisher.ts"
+import {
+  foldPublishers,
+  noPublishers,
+  type Publishers,
+  passOverInPublishers
+} from "#domain/publisher.ts"
 import {
   type ChannelRegistrations,
   emptyChannel,
@@ -63,7 +68,10 @@ export const start = Effect.fnUntraced(function* (from: number) {
     }
     const registration = evolveRegistration(registrations.get(key), step.command, seq)
     registrations.set(key, registration)
-    channels.set(step.channel, evolveChannel(channels.get(step.channel) ?? emptyChannel, registration, step.command, seq))
+    channels.set(
+      step.channel,
+      evolveChannel(channels.get(step.channel) ?? emptyChannel, registration, step.command, seq)
+    )
     return undefined
   }
 
@@ -89,13 +97,21 @@ export const start = Effect.fnUntraced(function* (from: number) {
       return reason === undefined ? [] : [{ stored: step.stored, reason }]
     })
     // The facts go first: once a list is written, a command that did not fit cannot be told from one that was folded.
-    yield* Effect.forEach(rejected, ({ reason, stored }) => reject(stored, reason), { concurrency: rejectConcurrency, discard: true })
-    yield* Effect.all([lists.flush, registrations.flush, publishers.flush], { concurrency: "unbounded", discard: true })
+    yield* Effect.forEach(rejected, ({ reason, stored }) => reject(stored, reason), {
+      concurrency: rejectConcurrency,
+      discard: true
+    })
+    yield* Effect.all([lists.flush, registrations.flush, publishers.flush], {
+      concurrency: "unbounded",
+      discard: true
+    })
     // After the registrations, never before: see cut.
     yield* channels.flush
   })
 
-  const apply = Effect.fnUntraced(function* (batch: ReadonlyArray<Stored>): Effect.fn.Return<void, LogUnavailable> {
+  const apply = Effect.fnUntraced(function* (
+    batch: ReadonlyArray<Stored>
+  ): Effect.fn.Return<void, LogUnavailable> {
     for (const part of cut(batch.map(stepOf))) yield* applyPart(part)
     yield* watermark.announce({ log: batch.at(-1)!.seq, floor: floor() })
   })

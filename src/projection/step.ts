@@ -5,7 +5,12 @@ import type { RegistrationCommand } from "#domain/registration.ts"
 import type { SubscriptionCommand } from "#domain/subscription.ts"
 import type { Stored } from "#log/stored.ts"
 import { keys } from "#streams/buckets.ts"
-import { commandKind, parsePublisher, parseRegistration, parseSubscription } from "#streams/subjects.ts"
+import {
+  commandKind,
+  parsePublisher,
+  parseRegistration,
+  parseSubscription
+} from "#streams/subjects.ts"
 
 /** Not obeyed; but the value of its subject notes that it was there, as whoever appends next must expect it. */
 export interface Refused {
@@ -22,7 +27,11 @@ export type Step = { readonly stored: Stored } & (
       readonly channel: string
       readonly command: RegistrationCommand | Refused
     }
-  | { readonly kind: "publishers"; readonly key: string; readonly command: PublisherCommand | Refused }
+  | {
+      readonly kind: "publishers"
+      readonly key: string
+      readonly command: PublisherCommand | Refused
+    }
   /** The planner judges broadcasts. */
   | { readonly kind: "pass" }
   /** Refused, and no value of ours belongs to its subject. */
@@ -41,7 +50,8 @@ export const stepOf = (stored: Stored): Step => {
       return { kind: "pass", stored }
     case "subscription": {
       const user = parseSubscription(subject)
-      if (user === undefined) return { kind: "nowhere", stored, reason: "the subject names no user" }
+      if (user === undefined)
+        return { kind: "nowhere", stored, reason: "the subject names no user" }
       return {
         kind: "list",
         stored,
@@ -51,14 +61,22 @@ export const stepOf = (stored: Stored): Step => {
     }
     case "registration": {
       const place = parseRegistration(subject)
-      if (place === undefined) return { kind: "nowhere", stored, reason: "the subject names no channel and user" }
+      if (place === undefined)
+        return { kind: "nowhere", stored, reason: "the subject names no channel and user" }
       const command = commandOf<RegistrationCommand>(stored.message, "registration.")
       const { channel, user } = place
-      return { kind: "registration", stored, key: keys.registration(channel, user), channel: keys.channelRegistrations(channel), command }
+      return {
+        kind: "registration",
+        stored,
+        key: keys.registration(channel, user),
+        channel: keys.channelRegistrations(channel),
+        command
+      }
     }
     case "publisher": {
       const channel = parsePublisher(subject)
-      if (channel === undefined) return { kind: "nowhere", stored, reason: "the subject names no channel" }
+      if (channel === undefined)
+        return { kind: "nowhere", stored, reason: "the subject names no channel" }
       return {
         kind: "publishers",
         stored,

@@ -8,7 +8,9 @@ import webpush from "web-push"
 import type { KeySet } from "./key-set.ts"
 
 /** Start-up cannot go on, or a verb; the message names the setting or file and says why. */
-export class SecretsFault extends Schema.TaggedError<SecretsFault>()("SecretsFault", { message: Schema.String }) {}
+export class SecretsFault extends Schema.TaggedError<SecretsFault>()("SecretsFault", {
+  message: Schema.String
+}) {}
 
 /** Oldest first; the last one that has a private key is current, one without is retired. */
 const Kept = Schema.Struct({
@@ -26,7 +28,11 @@ const Kept = Schema.Struct({
 type Kept = typeof Kept.Type
 
 /** Before there were sets: one pair. */
-const KeptPair = Schema.Struct({ vapidPublicKey: Schema.String, vapidPrivateKey: Schema.String, useridHmacSecret: Schema.String })
+const KeptPair = Schema.Struct({
+  vapidPublicKey: Schema.String,
+  vapidPrivateKey: Schema.String,
+  useridHmacSecret: Schema.String
+})
 
 const decode = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Union([Kept, KeptPair])))
 
@@ -39,13 +45,21 @@ export interface KeptSecrets {
 const read = (text: string): KeptSecrets => {
   const kept = decode(text)
   const { useridHmacSecret } = kept
-  const list: Kept["vapidKeys"] = "v" in kept ? kept.vapidKeys : [{ publicKey: kept.vapidPublicKey, privateKey: kept.vapidPrivateKey }]
+  const list: Kept["vapidKeys"] =
+    "v" in kept
+      ? kept.vapidKeys
+      : [{ publicKey: kept.vapidPublicKey, privateKey: kept.vapidPrivateKey }]
   const current = list.findLastIndex(({ privateKey }) => privateKey !== undefined)
   if (current === -1) throw new Error("no key signs")
   const vapidKeys = list.map(({ createdAt, privateKey, publicKey }, i) => ({
     publicKey,
     privateKey: privateKey === undefined ? undefined : Redacted.make(privateKey),
-    state: privateKey === undefined ? ("retired" as const) : i === current ? ("current" as const) : ("kept" as const),
+    state:
+      privateKey === undefined
+        ? ("retired" as const)
+        : i === current
+          ? ("current" as const)
+          : ("kept" as const),
     createdAt: createdAt === undefined ? undefined : Date.parse(createdAt)
   }))
   return { useridHmacSecret, vapidKeys }
@@ -112,14 +126,17 @@ const create = async (dataDir: string): Promise<void> => {
 
 const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code
 
-const load = async (dataDir: string): Promise<KeptSecrets> => read(await readFile(fileIn(dataDir), "utf8"))
+const load = async (dataDir: string): Promise<KeptSecrets> =>
+  read(await readFile(fileIn(dataDir), "utf8"))
 
 // What went wrong inside may quote the file.
 const faultOf = (dataDir: string, error: unknown): SecretsFault => {
   const file = fileIn(dataDir)
   const code = codeOf(error)
   if (code === undefined)
-    return new SecretsFault({ message: `${file} cannot be read. Restore it, or remove it and lose every subscription made with its keys.` })
+    return new SecretsFault({
+      message: `${file} cannot be read. Restore it, or remove it and lose every subscription made with its keys.`
+    })
   const message =
     code === "ENOENT"
       ? `there is no ${file}: it is made by the first start of a service beside its embedded server.`
@@ -140,7 +157,8 @@ export const keep = (dataDir: string) =>
   })
 
 /** What is kept. */
-export const kept = (dataDir: string) => Effect.tryPromise({ try: () => load(dataDir), catch: (error) => faultOf(dataDir, error) })
+export const kept = (dataDir: string) =>
+  Effect.tryPromise({ try: () => load(dataDir), catch: (error) => faultOf(dataDir, error) })
 
 /** Changes the keys that are kept. Of two at once, the second is refused. */
 export const changeKeys = (dataDir: string, change: (set: KeySet) => KeySet) =>
@@ -160,6 +178,8 @@ export const changeKeys = (dataDir: string, change: (set: KeySet) => KeySet) =>
     },
     catch: (error) =>
       codeOf(error) === "EEXIST"
-        ? new SecretsFault({ message: `${fileIn(dataDir)}.new is there: the keys are being changed. If nobody does, remove it.` })
+        ? new SecretsFault({
+            message: `${fileIn(dataDir)}.new is there: the keys are being changed. If nobody does, remove it.`
+          })
         : faultOf(dataDir, error)
   })

@@ -33,7 +33,8 @@ export const usesOf = Effect.fnUntraced(function* (oldest: string) {
 })
 
 /** The key of subscriptions that note none: the first that was offered. */
-export const oldestOf = (adopted: ReadonlyArray<KeyAdopted>, set: KeySet): string => (adopted[0] ?? set[0]!).publicKey
+export const oldestOf = (adopted: ReadonlyArray<KeyAdopted>, set: KeySet): string =>
+  (adopted[0] ?? set[0]!).publicKey
 
 const refusal = (lost: ReadonlyArray<readonly [string, number]>): string =>
   [
@@ -50,9 +51,14 @@ export const checkKeysInUse = Effect.fnUntraced(function* (set: KeySet) {
   if (gone.length === 0) return
   // Asked only now: it means reading every subscription.
   const uses = yield* usesOf(oldestOf(adopted, set))
-  const lost = gone.flatMap(({ publicKey }) => (uses.has(publicKey) ? [[publicKey, uses.get(publicKey)!] as const] : []))
+  const lost = gone.flatMap(({ publicKey }) =>
+    uses.has(publicKey) ? [[publicKey, uses.get(publicKey)!] as const] : []
+  )
   if (lost.length > 0) return yield* new SecretsFault({ message: refusal(lost) })
-  yield* Effect.logInfo("VAPID keys that were offered once are not in the set any more; no subscription needs them", { keys: gone.length })
+  yield* Effect.logInfo(
+    "VAPID keys that were offered once are not in the set any more; no subscription needs them",
+    { keys: gone.length }
+  )
 })
 
 /** Writes down that these keys are offered from now on. Done before they are. */

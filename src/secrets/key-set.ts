@@ -49,7 +49,9 @@ export const keyPairFault = (publicKey: string, privateKey: string): string | un
   } catch {
     return "the private key is no P-256 key"
   }
-  return ecdh.getPublicKey("base64url") === publicKey ? undefined : "the public key does not belong to the private key"
+  return ecdh.getPublicKey("base64url") === publicKey
+    ? undefined
+    : "the public key does not belong to the private key"
 }
 
 export const currentKey = (set: KeySet): VapidKey => set.find(({ state }) => state === "current")!
@@ -65,7 +67,10 @@ const retiredWord = "retired"
  * Former keys as a setting holds them: `public:private` or `public:retired`, the oldest first, separated by commas or blanks. Where no private key is
  * needed, the public one will do. Faults name the place of an entry, never what stands there.
  */
-export const parseFormer = (text: string, needsPrivate: boolean): { readonly keys: KeySet; readonly faults: ReadonlyArray<string> } => {
+export const parseFormer = (
+  text: string,
+  needsPrivate: boolean
+): { readonly keys: KeySet; readonly faults: ReadonlyArray<string> } => {
   const keys: Array<VapidKey> = []
   const faults: Array<string> = []
   const entries = text.split(/[\s,]+/).filter((entry) => entry !== "")
@@ -73,28 +78,45 @@ export const parseFormer = (text: string, needsPrivate: boolean): { readonly key
     const [publicKey = "", secret, ...rest] = entry.split(":")
     const state: KeyState = secret === retiredWord ? "retired" : "kept"
     const whole = rest.length === 0 && (secret !== undefined || !needsPrivate)
-    const checked = state === "kept" && secret !== undefined ? keyPairFault(publicKey, secret) : publicKeyFault(publicKey)
+    const checked =
+      state === "kept" && secret !== undefined
+        ? keyPairFault(publicKey, secret)
+        : publicKeyFault(publicKey)
     const fault = whole ? checked : "must be <public key>:<private key> or <public key>:retired"
     if (fault !== undefined) faults.push(`entry ${i + 1}: ${fault}`)
     else {
-      const privateKey = state === "kept" && needsPrivate ? Redacted.make(secret!, { label: "VAPID private key" }) : undefined
+      const privateKey =
+        state === "kept" && needsPrivate
+          ? Redacted.make(secret!, { label: "VAPID private key" })
+          : undefined
       keys.push({ publicKey, privateKey, state, createdAt: undefined })
     }
   }
-  if (usableKeys(keys).length >= usableKeysMax) faults.push(`at most ${usableKeysMax - 1} that are not retired`)
+  if (usableKeys(keys).length >= usableKeysMax)
+    faults.push(`at most ${usableKeysMax - 1} that are not retired`)
   return { keys, faults }
 }
 
 /** The setting for these keys. It holds private keys. */
 export const formatFormer = (keys: KeySet): string =>
-  keys.map(({ privateKey, publicKey }) => `${publicKey}:${privateKey === undefined ? retiredWord : Redacted.value(privateKey)}`).join(",")
+  keys
+    .map(
+      ({ privateKey, publicKey }) =>
+        `${publicKey}:${privateKey === undefined ? retiredWord : Redacted.value(privateKey)}`
+    )
+    .join(",")
 
 /** Which key stands twice in a set; undefined: none. */
 export const repeatedKey = (set: KeySet): string | undefined =>
-  set.find(({ publicKey }, i) => set.some((other, j) => j < i && other.publicKey === publicKey))?.publicKey
+  set.find(({ publicKey }, i) => set.some((other, j) => j < i && other.publicKey === publicKey))
+    ?.publicKey
 
 /** With a new pair, which is current from now on; the one that was is kept. */
-export const rotated = (set: KeySet, pair: Pick<VapidKey, "publicKey" | "privateKey">, now: number): KeySet => [
+export const rotated = (
+  set: KeySet,
+  pair: Pick<VapidKey, "publicKey" | "privateKey">,
+  now: number
+): KeySet => [
   ...set.map((key) => (key.state === "current" ? { ...key, state: "kept" as const } : key)),
   { ...pair, state: "current", createdAt: now }
 ]
@@ -105,7 +127,8 @@ export const rotated = (set: KeySet, pair: Pick<VapidKey, "publicKey" | "private
  */
 export const retired = (set: KeySet, publicKey: string, isOldest: boolean): KeySet => {
   const given = { publicKey, privateKey: undefined, state: "retired" as const }
-  if (set.some((key) => key.publicKey === publicKey)) return set.map((key) => (key.publicKey === publicKey ? { ...key, ...given } : key))
+  if (set.some((key) => key.publicKey === publicKey))
+    return set.map((key) => (key.publicKey === publicKey ? { ...key, ...given } : key))
   const lost = { ...given, createdAt: undefined }
   return isOldest ? [lost, ...set] : [set[0]!, lost, ...set.slice(1)]
 }

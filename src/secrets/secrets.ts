@@ -3,7 +3,14 @@
 import { Context, Effect, Layer, Option, Redacted } from "effect"
 import { Settings, type SettingsShape } from "#config"
 import { type KeptSecrets, keep, SecretsFault } from "./file.ts"
-import { currentKey, type KeySet, keyPairFault, parseFormer, publicKeyFault, repeatedKey } from "./key-set.ts"
+import {
+  currentKey,
+  type KeySet,
+  keyPairFault,
+  parseFormer,
+  publicKeyFault,
+  repeatedKey
+} from "./key-set.ts"
 
 /** Beside the embedded server, where none is set. */
 export const developmentSubject = "mailto:operator@example.com"
@@ -11,9 +18,13 @@ export const developmentSubject = "mailto:operator@example.com"
 /** Why a subject would be refused by a push service; Apple is the strictest (403 BadJwtToken). */
 export const subjectFault = (subject: string): string | undefined => {
   const host =
-    /^mailto:[^\s<>@]+@([^\s<>@]+)$/.exec(subject)?.[1] ?? (/^https:\/\/[^\s]+$/.test(subject) ? URL.parse(subject)?.hostname : undefined)
-  if (host === undefined) return "must be mailto:name@domain or an https: URL, without spaces or brackets"
-  return host.includes(".") && !host.endsWith(".local") && host !== "localhost" ? undefined : "must name a public domain"
+    /^mailto:[^\s<>@]+@([^\s<>@]+)$/.exec(subject)?.[1] ??
+    (/^https:\/\/[^\s]+$/.test(subject) ? URL.parse(subject)?.hostname : undefined)
+  if (host === undefined)
+    return "must be mailto:name@domain or an https: URL, without spaces or brackets"
+  return host.includes(".") && !host.endsWith(".local") && host !== "localhost"
+    ? undefined
+    : "must name a public domain"
 }
 
 type KeySettings = Pick<SettingsShape, "vapidFormerKeys" | "vapidPrivateKey" | "vapidPublicKey">
@@ -25,7 +36,9 @@ export const keysAreSet = ({
   vapidPrivateKey,
   vapidPublicKey
 }: KeySettings & Pick<SettingsShape, "natsUrl">): boolean =>
-  [natsUrl, vapidPublicKey, vapidPrivateKey, vapidFormerKeys].some((each) => Option.isSome<unknown>(each))
+  [natsUrl, vapidPublicKey, vapidPrivateKey, vapidFormerKeys].some((each) =>
+    Option.isSome<unknown>(each)
+  )
 
 const inWords = new Intl.ListFormat("en-GB")
 
@@ -42,29 +55,56 @@ export const missingFaults = (names: ReadonlyArray<string>): ReadonlyArray<strin
 export const keysOfSettings = (
   { vapidFormerKeys, vapidPrivateKey, vapidPublicKey }: KeySettings,
   needsPrivate: boolean
-): { readonly keys: KeySet; readonly faults: ReadonlyArray<string>; readonly missing: ReadonlyArray<string> } => {
-  const former = parseFormer(Option.match(vapidFormerKeys, { onNone: () => "", onSome: Redacted.value }), needsPrivate)
+): {
+  readonly keys: KeySet
+  readonly faults: ReadonlyArray<string>
+  readonly missing: ReadonlyArray<string>
+} => {
+  const former = parseFormer(
+    Option.match(vapidFormerKeys, { onNone: () => "", onSome: Redacted.value }),
+    needsPrivate
+  )
   const faults = former.faults.map((fault) => `BELLCAST_VAPID_FORMER_KEYS, ${fault}`)
   const missing = Option.isNone(vapidPublicKey) ? ["BELLCAST_VAPID_PUBLIC_KEY"] : []
   if (needsPrivate && Option.isNone(vapidPrivateKey)) missing.push("BELLCAST_VAPID_PRIVATE_KEY")
-  if (Option.isNone(vapidPublicKey) || missing.length > 0) return { keys: former.keys, faults, missing }
+  if (Option.isNone(vapidPublicKey) || missing.length > 0)
+    return { keys: former.keys, faults, missing }
   const publicKey = vapidPublicKey.value
   const privateKey = needsPrivate ? Option.getOrUndefined(vapidPrivateKey) : undefined
-  const keys: KeySet = [...former.keys, { publicKey, privateKey, state: "current", createdAt: undefined }]
-  const fault = privateKey === undefined ? publicKeyFault(publicKey) : keyPairFault(publicKey, Redacted.value(privateKey))
-  const names = privateKey === undefined ? "BELLCAST_VAPID_PUBLIC_KEY" : "BELLCAST_VAPID_PUBLIC_KEY and BELLCAST_VAPID_PRIVATE_KEY"
+  const keys: KeySet = [
+    ...former.keys,
+    { publicKey, privateKey, state: "current", createdAt: undefined }
+  ]
+  const fault =
+    privateKey === undefined
+      ? publicKeyFault(publicKey)
+      : keyPairFault(publicKey, Redacted.value(privateKey))
+  const names =
+    privateKey === undefined
+      ? "BELLCAST_VAPID_PUBLIC_KEY"
+      : "BELLCAST_VAPID_PUBLIC_KEY and BELLCAST_VAPID_PRIVATE_KEY"
   if (fault !== undefined) faults.push(`${names}: ${fault}`)
   const repeated = repeatedKey(keys)
-  if (repeated !== undefined) faults.push(`BELLCAST_VAPID_FORMER_KEYS: the key ${repeated} stands here twice, or is the current one`)
+  if (repeated !== undefined)
+    faults.push(
+      `BELLCAST_VAPID_FORMER_KEYS: the key ${repeated} stands here twice, or is the current one`
+    )
   return { keys, faults, missing }
 }
 
 const keysOfFile = ({ vapidKeys }: KeptSecrets, needsPrivate: boolean, dataDir: string) => {
   const faults = vapidKeys.flatMap(({ privateKey, publicKey }, i) => {
-    const fault = privateKey === undefined ? publicKeyFault(publicKey) : keyPairFault(publicKey, Redacted.value(privateKey))
+    const fault =
+      privateKey === undefined
+        ? publicKeyFault(publicKey)
+        : keyPairFault(publicKey, Redacted.value(privateKey))
     return fault === undefined ? [] : [`key ${i + 1} in ${dataDir}/secrets.json: ${fault}`]
   })
-  return { keys: needsPrivate ? vapidKeys : vapidKeys.map((key) => ({ ...key, privateKey: undefined })), faults, missing: [] }
+  return {
+    keys: needsPrivate ? vapidKeys : vapidKeys.map((key) => ({ ...key, privateKey: undefined })),
+    faults,
+    missing: []
+  }
 }
 
 export class Secrets extends Context.Service<
@@ -86,18 +126,28 @@ export class Secrets extends Context.Service<
       const embedded = Option.isNone(settings.natsUrl)
       const delivers = settings.roles.includes("delivery")
       const fromSettings = keysAreSet(settings)
-      const file = embedded && !(fromSettings && Option.isSome(settings.useridHmacSecret)) ? yield* keep(settings.dataDir) : undefined
-      const { keys, ...found } = fromSettings ? keysOfSettings(settings, delivers) : keysOfFile(file!, delivers, settings.dataDir)
+      const file =
+        embedded && !(fromSettings && Option.isSome(settings.useridHmacSecret))
+          ? yield* keep(settings.dataDir)
+          : undefined
+      const { keys, ...found } = fromSettings
+        ? keysOfSettings(settings, delivers)
+        : keysOfFile(file!, delivers, settings.dataDir)
       const faults = [...found.faults]
       const missing = [...found.missing]
-      const secret = Option.getOrElse(settings.useridHmacSecret, () => Redacted.make(file?.useridHmacSecret ?? ""))
+      const secret = Option.getOrElse(settings.useridHmacSecret, () =>
+        Redacted.make(file?.useridHmacSecret ?? "")
+      )
       if (Redacted.value(secret) === "") missing.push("BELLCAST_USERID_HMAC_SECRET")
-      const subject = Option.getOrElse(settings.vapidSubject, () => (embedded ? developmentSubject : undefined))
+      const subject = Option.getOrElse(settings.vapidSubject, () =>
+        embedded ? developmentSubject : undefined
+      )
       const badSubject = subject === undefined ? undefined : subjectFault(subject)
       if (delivers && subject === undefined) missing.push("BELLCAST_VAPID_SUBJECT")
       if (delivers && badSubject !== undefined) faults.push(`BELLCAST_VAPID_SUBJECT ${badSubject}`)
       // http_ece prints every key it derives when this is set; web-push brings it into the process.
-      if (process.env["ECE_KEYLOG"] === "1") faults.push("ECE_KEYLOG=1 prints encryption keys: take it out of the environment")
+      if (process.env["ECE_KEYLOG"] === "1")
+        faults.push("ECE_KEYLOG=1 prints encryption keys: take it out of the environment")
       faults.push(...missingFaults(missing))
       if (faults.length > 0) return yield* new SecretsFault({ message: faults.join("\n") })
       return Secrets.of({

@@ -16,13 +16,22 @@ const refusal =
 const adopted = Effect.gen(function* () {
   const log = yield* Log
   const stored = yield* log.last("log", subjects.useridSecret)
-  return { seq: stored?.seq ?? 0, fingerprint: stored?.message.type === "userid-secret.adopted/1" ? stored.message.fingerprint : "" }
+  return {
+    seq: stored?.seq ?? 0,
+    fingerprint:
+      stored?.message.type === "userid-secret.adopted/1" ? stored.message.fingerprint : ""
+  }
 })
 
 const write = Effect.fnUntraced(function* (fingerprint: string, expect: number) {
   const log = yield* Log
   const body = { fingerprint, at: yield* Clock.currentTimeMillis }
-  yield* log.append("log", { subject: subjects.useridSecret, type: "userid-secret.adopted/1", body, expect })
+  yield* log.append("log", {
+    subject: subjects.useridSecret,
+    type: "userid-secret.adopted/1",
+    body,
+    expect
+  })
 })
 
 /** Writes down which secret user ids are made with, the first time. Fails with SecretsFault when it was another one. */

@@ -3,7 +3,9 @@ import { type Config, ConfigProvider, Effect, Schema, SchemaIssue } from "effect
 import { Source, type SourceShape } from "./source.ts"
 
 /** The service cannot start with these settings; the message has one line for each. */
-export class SettingsFault extends Schema.TaggedError<SettingsFault>()("SettingsFault", { message: Schema.String }) {}
+export class SettingsFault extends Schema.TaggedError<SettingsFault>()("SettingsFault", {
+  message: Schema.String
+}) {}
 
 export type Table = Readonly<Record<string, Config.Config<unknown>>>
 export type Values<C> = { readonly [K in keyof C]: C[K] extends Config.Config<infer A> ? A : never }
@@ -14,14 +16,22 @@ export const settingsFault = (faults: ReadonlyArray<string>): SettingsFault =>
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 
 /** One line for each thing that is wrong with a setting, with the place where it was set. What it was set to may be a secret: only numbers are quoted. */
-const sentences = ({ cause }: Config.ConfigError, { found }: SourceShape): ReadonlyArray<string> => {
+const sentences = (
+  { cause }: Config.ConfigError,
+  { found }: SourceShape
+): ReadonlyArray<string> => {
   if (cause._tag === "SourceError") return [cause.message]
   const issues = issuesOf(cause.issue).issues.map(({ message, path = [] }) => {
-    const [name = "", ...inside] = path.map((part) => String(typeof part === "object" ? part.key : part))
+    const [name = "", ...inside] = path.map((part) =>
+      String(typeof part === "object" ? part.key : part)
+    )
     return { name, inside, message }
   })
   return issues
-    .filter(({ inside, name }) => inside.length > 0 || !issues.some((other) => other.name === name && other.inside.length > 0))
+    .filter(
+      ({ inside, name }) =>
+        inside.length > 0 || !issues.some((other) => other.name === name && other.inside.length > 0)
+    )
     .map(
       ({ inside, message, name }) =>
         `${found.get(name)?.place ?? name}: ${message}${inside.length === 0 ? "" : ` (item ${Number(inside[0]) + 1})`}`

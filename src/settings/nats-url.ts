@@ -21,8 +21,15 @@ const isEscaped = (text: string): boolean => {
 const isAddress = (one: string): boolean => {
   const url = URL.parse(one)
   if (url === null || !schemes.includes(url.protocol) || url.hostname === "") return false
-  return /^\/?$/.test(url.pathname) && url.search === "" && url.hash === "" && isEscaped(url.username) && isEscaped(url.password)
+  return (
+    /^\/?$/.test(url.pathname) &&
+    url.search === "" &&
+    url.hash === "" &&
+    isEscaped(url.username) &&
+    isEscaped(url.password)
+  )
 }
 
 /** Why a list cannot be used; quotes nothing of it. */
-export const natsUrlFault = (list: string): string | undefined => (natsUrls(list).every(isAddress) ? undefined : `Expected ${form}`)
+export const natsUrlFault = (list: string): string | undefined =>
+  natsUrls(list).every(isAddress) ? undefined : `Expected ${form}`

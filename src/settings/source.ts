@@ -8,7 +8,10 @@ const fileDefault = "bellcast.ini"
 
 /** The only argument of the service. */
 export const developmentFlag = "--development"
-const development = { BELLCAST_CHANNEL_WRITE_PRINCIPALS: "system.Authenticated", BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "true" }
+const development = {
+  BELLCAST_CHANNEL_WRITE_PRINCIPALS: "system.Authenticated",
+  BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "true"
+}
 
 export interface Found {
   readonly value: string
@@ -25,9 +28,12 @@ export interface SourceShape {
 }
 
 /** What this process was given. */
-export const Source: Context.Reference<SourceShape> = Context.Reference<SourceShape>("bellcast/settings/Source", {
-  defaultValue: () => ({ found: new Map(), faults: [] })
-})
+export const Source: Context.Reference<SourceShape> = Context.Reference<SourceShape>(
+  "bellcast/settings/Source",
+  {
+    defaultValue: () => ({ found: new Map(), faults: [] })
+  }
+)
 
 const setting = /^bellcast\.([a-z][a-z0-9_]*)\s*=\s*(.*)$/
 
@@ -49,7 +55,8 @@ const parseFile = (text: string, file: string): SourceShape => {
     }
     const key = `BELLCAST_${name.toUpperCase()}`
     const earlier = found.get(key)
-    if (earlier !== undefined) faults.push(`${at}: bellcast.${name} stands in this file twice: ${earlier.place}`)
+    if (earlier !== undefined)
+      faults.push(`${at}: bellcast.${name} stands in this file twice: ${earlier.place}`)
     else found.set(key, { value, place: `bellcast.${name} (${at})`, inFile: true })
   }
   return { found, faults }
@@ -61,16 +68,22 @@ const readFile = (named: string | undefined): SourceShape => {
     return parseFile(readFileSync(file, "utf8"), file)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    const faults = named === undefined && code === "ENOENT" ? [] : [`${file}: Cannot be read (${code})`]
+    const faults =
+      named === undefined && code === "ENOENT" ? [] : [`${file}: Cannot be read (${code})`]
     return { found: new Map(), faults }
   }
 }
 
 /** The environment wins over the file. */
-export const readSource = (env: Readonly<Record<string, string | undefined>>, args: ReadonlyArray<string> = []): SourceShape => {
+export const readSource = (
+  env: Readonly<Record<string, string | undefined>>,
+  args: ReadonlyArray<string> = []
+): SourceShape => {
   const { faults, found } = readFile(env["BELLCAST_CONFIG"] || undefined)
   const given = Object.entries(env).flatMap(([name, value]) =>
-    value && name.startsWith("BELLCAST_") ? [[name, { value, place: name, inFile: false }] as const] : []
+    value && name.startsWith("BELLCAST_")
+      ? [[name, { value, place: name, inFile: false }] as const]
+      : []
   )
   const handy = Object.entries(args.includes(developmentFlag) ? development : {}).map(
     ([name, value]) => [name, { value, place: developmentFlag, inFile: false }] as const
@@ -84,6 +97,9 @@ export const sourceLayer: Layer.Layer<never> = Layer.unwrap(
   Effect.sync(() => {
     const source = readSource(process.env, process.argv.slice(2))
     const values = Object.fromEntries([...source.found].map(([name, { value }]) => [name, value]))
-    return Layer.merge(ConfigProvider.layer(ConfigProvider.fromEnv({ env: values })), Layer.succeed(Source, source))
+    return Layer.merge(
+      ConfigProvider.layer(ConfigProvider.fromEnv({ env: values })),
+      Layer.succeed(Source, source)
+    )
   })
 )

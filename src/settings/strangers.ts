@@ -29,7 +29,9 @@ const distance = (a: string, b: string): number => {
 /** The known name that was probably meant; none when even the closest differs in more than a third. */
 const closest = (name: string, known: ReadonlyArray<string>): string | undefined => {
   const bare = (each: string) => each.replace(/^BELLCAST_/, "")
-  const ranked = known.map((each) => ({ each, far: distance(bare(name), bare(each)) })).sort((a, b) => a.far - b.far)
+  const ranked = known
+    .map((each) => ({ each, far: distance(bare(name), bare(each)) }))
+    .sort((a, b) => a.far - b.far)
   const [first] = ranked
   return first !== undefined && first.far * 3 <= bare(first.each).length ? first.each : undefined
 }
@@ -46,7 +48,9 @@ export const strangersOf = ({ found }: SourceShape, names: ReadonlyArray<string>
     if (known.includes(name) || (!inFile && onlyInEnvironment.test(name))) continue
     const meant = closest(name, known)
     const hint =
-      meant === undefined ? "" : `, perhaps ${inFile ? `bellcast.${meant.slice("BELLCAST_".length).toLowerCase()}` : meant} is meant`
+      meant === undefined
+        ? ""
+        : `, perhaps ${inFile ? `bellcast.${meant.slice("BELLCAST_".length).toLowerCase()}` : meant} is meant`
     if (inFile) faults.push(`${place}: No such setting${hint}`)
     else warnings.push(`${place}: no such setting${hint}`)
   }

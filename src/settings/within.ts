@@ -12,5 +12,11 @@ export const within = (name: string, minimum: number, maximum: number): Config.C
     const shown = text.length > shownCharsMax ? `${text.slice(0, shownCharsMax)}...` : text
     return `Expected a whole number from ${minimum} to ${maximum}, not ${JSON.stringify(shown)}`
   }
-  return Config.schema(Schema.String.pipe(Schema.check(Schema.makeFilter(fault)), Schema.decodeTo(Schema.FiniteFromString)), name)
+  return Config.schema(
+    Schema.String.pipe(
+      Schema.check(Schema.makeFilter(fault)),
+      Schema.decodeTo(Schema.FiniteFromString)
+    ),
+    name
+  )
 }

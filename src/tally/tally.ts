@@ -1,6 +1,13 @@
 // WORK -> broadcasts, channels: counts what became of pushes, and tells LOG when a broadcast is finished.
 import { Effect, Layer } from "effect"
-import { type ChannelPushes, emptyPushes, evolveProgress, evolvePushes, type Progress, startProgress } from "#domain/outcome.ts"
+import {
+  type ChannelPushes,
+  emptyPushes,
+  evolveProgress,
+  evolvePushes,
+  type Progress,
+  startProgress
+} from "#domain/outcome.ts"
 import type { LogUnavailable } from "#log/errors.ts"
 import { Followers } from "#log/follow.ts"
 import { Log } from "#log/log.ts"
@@ -18,7 +25,11 @@ export const start = Effect.fnUntraced(function* (from: number) {
   const channels = yield* makeWorkingSet<ChannelPushes>("channels")
 
   /** Counts one message; returns the fact to record when it finished its broadcast. */
-  const count = ({ message, seq, subject }: Stored): { readonly subject: string; readonly progress: Progress } | undefined => {
+  const count = ({
+    message,
+    seq,
+    subject
+  }: Stored): { readonly subject: string; readonly progress: Progress } | undefined => {
     const place = parseOfBroadcast(subject)
     if (place === undefined) return undefined
     const key = keys.broadcast(place.broadcast)
@@ -36,7 +47,9 @@ export const start = Effect.fnUntraced(function* (from: number) {
       : undefined
   }
 
-  const apply = Effect.fnUntraced(function* (batch: ReadonlyArray<Stored>): Effect.fn.Return<void, LogUnavailable> {
+  const apply = Effect.fnUntraced(function* (
+    batch: ReadonlyArray<Stored>
+  ): Effect.fn.Return<void, LogUnavailable> {
     const places = batch.flatMap(({ subject }) => parseOfBroadcast(subject) ?? [])
     yield* Effect.all(
       [
@@ -47,11 +60,19 @@ export const start = Effect.fnUntraced(function* (from: number) {
     )
     const finished = batch.flatMap((stored) => count(stored) ?? [])
     // The fact goes first: a crash in between finds the broadcast unfinished and records the same fact again, which is refused.
-    yield* Effect.forEach(finished, ({ progress, subject }) => log.once("log", { subject, type: "broadcast.finished/1", body: progress }), {
-      concurrency: finishedAtOnce,
+    yield* Effect.forEach(
+      finished,
+      ({ progress, subject }) =>
+        log.once("log", { subject, type: "broadcast.finished/1", body: progress }),
+      {
+        concurrency: finishedAtOnce,
+        discard: true
+      }
+    )
+    yield* Effect.all([broadcasts.flush, channels.flush], {
+      concurrency: "unbounded",
       discard: true
     })
-    yield* Effect.all([broadcasts.flush, channels.flush], { concurrency: "unbounded", discard: true })
   })
 
   return { from, apply }

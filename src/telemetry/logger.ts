@@ -2,8 +2,25 @@
 import { Cause, Layer, Logger, References } from "effect"
 import pino from "pino"
 
-const level = { Trace: "trace", Debug: "debug", Info: "info", Warn: "warn", Error: "error", Fatal: "fatal" } as const
-const secrets = new Set(["authorization", "endpoint", "keys", "auth", "p256dh", "privatekey", "token", "password", "secret"])
+const level = {
+  Trace: "trace",
+  Debug: "debug",
+  Info: "info",
+  Warn: "warn",
+  Error: "error",
+  Fatal: "fatal"
+} as const
+const secrets = new Set([
+  "authorization",
+  "endpoint",
+  "keys",
+  "auth",
+  "p256dh",
+  "privatekey",
+  "token",
+  "password",
+  "secret"
+])
 /** What a line shows of one field at most: it is for people, and a value from outside may be of any size. */
 const depthMax = 5
 const itemsMax = 50
@@ -12,19 +29,32 @@ const charsMax = 4_096
 const gatherMillis = 20
 const gatherChars = 16_384
 // Endpoints are bearer tokens (RFC 8030 section 8.3); an error from deep below may carry one in its text.
-const urls = /\b((?:https?|wss?|nats|tls):\/\/)([^\s"'<>/?#]*@)?([^\s"'<>/?#@,]*[^\s"'<>/?#@,.;:!)])?([^\s"'<>]*)/gi
+const urls =
+  /\b((?:https?|wss?|nats|tls):\/\/)([^\s"'<>/?#]*@)?([^\s"'<>/?#@,]*[^\s"'<>/?#@,.;:!)])?([^\s"'<>]*)/gi
 /** What may follow a host and tells nothing: a sentence that ends, the next word of a list. */
 const punctuation = /^[/.,;:!?)]*$/
 /** As it stands in a path or a query: some clients take the endpoint for the id of a subscription. */
 const escapedUrls = /(https?|wss?|nats|tls)(%3a(?:%2f|\/){2}|:%2f%2f)[^\s"'<>&]*/gi
 /** Of every URL the scheme and the host: no path, no query, no password. Of one that is percent-encoded the scheme. */
 export const withoutSecrets = (given: string): string => {
-  const text = given.includes("%") ? given.slice(0, 2 * charsMax).replace(escapedUrls, "$1$2...") : given
+  const text = given.includes("%")
+    ? given.slice(0, 2 * charsMax).replace(escapedUrls, "$1$2...")
+    : given
   const clean = text.includes("://")
     ? text
         .slice(0, 2 * charsMax)
-        .replace(urls, (_, scheme: string, credentials: string | undefined, host: string | undefined, rest: string) =>
-          credentials === undefined && punctuation.test(rest) ? scheme + (host ?? "") + rest : `${scheme}${host ?? ""}/...`
+        .replace(
+          urls,
+          (
+            _,
+            scheme: string,
+            credentials: string | undefined,
+            host: string | undefined,
+            rest: string
+          ) =>
+            credentials === undefined && punctuation.test(rest)
+              ? scheme + (host ?? "") + rest
+              : `${scheme}${host ?? ""}/...`
         )
     : text
   return clean.length <= charsMax ? clean : `${clean.slice(0, charsMax)}...`
@@ -39,14 +69,19 @@ export const fieldOf = (name: string, value: unknown, depth = depthMax): unknown
   // Bytes may be keys or payloads.
   if (depth === 0 || ArrayBuffer.isView(value)) return "[...]"
   if (value instanceof URL) return withoutSecrets(value.href)
-  if (Array.isArray(value)) return value.slice(0, itemsMax).map((inner) => fieldOf("", inner, depth - 1))
+  if (Array.isArray(value))
+    return value.slice(0, itemsMax).map((inner) => fieldOf("", inner, depth - 1))
   const entries = Object.entries(value).slice(0, itemsMax)
   return Object.fromEntries(entries.map(([name, inner]) => [name, fieldOf(name, inner, depth - 1)]))
 }
 
 const errorFields = (error: unknown, depth = 0): Record<string, unknown> => {
   if (!(error instanceof Error)) return { message: withoutSecrets(String(error)) }
-  const { cause, code, name, operation } = error as Error & { code?: unknown; operation?: unknown; cause?: unknown }
+  const { cause, code, name, operation } = error as Error & {
+    code?: unknown
+    operation?: unknown
+    cause?: unknown
+  }
   return {
     type: name,
     ...(operation === undefined ? {} : { operation: fieldOf("", operation) }),
@@ -84,14 +119,17 @@ export const loggerLayer = (minimum: pino.Level, pretty: boolean) => {
     {
       level: minimum,
       base: null,
-      serializers: { err: (error: unknown) => (error instanceof Error ? errorFields(error) : fieldOf("", error)) }
+      serializers: {
+        err: (error: unknown) => (error instanceof Error ? errorFields(error) : fieldOf("", error))
+      }
     },
     output
   )
   const logger = Logger.make<unknown, void>(({ cause, fiber, logLevel, message }) => {
     if (logLevel === "None" || logLevel === "All") return
     const fields: Record<string, unknown> = {}
-    for (const [name, value] of Object.entries(fiber.getRef(References.CurrentLogAnnotations))) fields[name] = fieldOf(name, value)
+    for (const [name, value] of Object.entries(fiber.getRef(References.CurrentLogAnnotations)))
+      fields[name] = fieldOf(name, value)
     if (cause.reasons.length > 0) fields["err"] = Cause.squash(cause)
     const words: Array<string> = []
     for (const part of Array.isArray(message) ? message : [message]) {
@@ -105,23 +143,34 @@ export const loggerLayer = (minimum: pino.Level, pretty: boolean) => {
     // What may be the last words is written at once.
     if (logLevel !== "Info" && logLevel !== "Debug" && logLevel !== "Trace") output.flush()
   })
-  return Layer.merge(Logger.layer([logger]), Layer.succeed(References.MinimumLogLevel, root.isLevelEnabled("debug") ? "Debug" : "Info"))
+  return Layer.merge(
+    Logger.layer([logger]),
+    Layer.succeed(References.MinimumLogLevel, root.isLevelEnabled("debug") ? "Debug" : "Info")
+  )
 }
 
 const prettyStream = {
   write(line: string) {
     const { err, level: number, msg, time, ...rest } = JSON.parse(line) as Record<string, unknown>
-    const name = Object.keys(pino.levels.values).find((each) => pino.levels.values[each] === number) ?? ""
-    const fields = Object.entries({ ...rest, ...(err === undefined ? {} : { err: describe(err) }) }).map(
-      ([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`
+    const name =
+      Object.keys(pino.levels.values).find((each) => pino.levels.values[each] === number) ?? ""
+    const fields = Object.entries({
+      ...rest,
+      ...(err === undefined ? {} : { err: describe(err) })
+    }).map(([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`)
+    process.stdout.write(
+      `${new Date(Number(time)).toISOString().slice(11, 23)} ${name.padEnd(5)} ${String(msg)} ${fields.join(" ")}\n`
     )
-    process.stdout.write(`${new Date(Number(time)).toISOString().slice(11, 23)} ${name.padEnd(5)} ${String(msg)} ${fields.join(" ")}\n`)
   },
   flush: () => {}
 }
 
 const describe = (error: unknown): string => {
-  const { cause, message, operation } = error as { message?: string; operation?: string; cause?: unknown }
+  const { cause, message, operation } = error as {
+    message?: string
+    operation?: string
+    cause?: unknown
+  }
   return [operation, message, cause === undefined ? undefined : describe(cause)]
     .filter((part) => part !== undefined && part !== "")
     .join(": ")

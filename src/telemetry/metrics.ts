@@ -6,11 +6,17 @@ import { knownPushHosts } from "#domain/endpoint.ts"
 import type { PushResult } from "#domain/outcome.ts"
 
 // From an answer at once to the end of the longest retries.
-const latencyMillisBounds = [10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 600_000, 3_600_000, 86_400_000]
-const requestSecondsBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+const latencyMillisBounds = [
+  10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 600_000, 3_600_000,
+  86_400_000
+]
+const requestSecondsBounds = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10
+]
 
 const pushes = Metric.counter("bellcast_pushes_total", {
-  description: "Recorded outcomes by fate and push service; a push that is retried counts as retrying too, once for each such attempt",
+  description:
+    "Recorded outcomes by fate and push service; a push that is retried counts as retrying too, once for each such attempt",
   incremental: true
 })
 const attempts = Metric.counter("bellcast_push_attempts_total", {
@@ -22,7 +28,8 @@ const latency = Metric.histogram("bellcast_push_latency_milliseconds", {
   boundaries: latencyMillisBounds
 })
 const struck = Metric.counter("bellcast_subscription_strikes_total", {
-  description: "Strikes against subscriptions that could not be reached while others could, by cause and push service",
+  description:
+    "Strikes against subscriptions that could not be reached while others could, by cause and push service",
   incremental: true
 })
 const suspended = Metric.counter("bellcast_subscriptions_suspended_total", {
@@ -30,34 +37,42 @@ const suspended = Metric.counter("bellcast_subscriptions_suspended_total", {
   incremental: true
 })
 const laneBreaker = Metric.gauge("bellcast_lane_breaker_state", {
-  description: "Whether a push service takes our credentials: 0 closed, it does; 1 half-open, the next push will tell; 2 open, pushes wait"
+  description:
+    "Whether a push service takes our credentials: 0 closed, it does; 1 half-open, the next push will tell; 2 open, pushes wait"
 })
 const laneReach = Metric.gauge("bellcast_lane_reach_state", {
-  description: "Whether a push service answers at all: 0 closed, it does; 1 half-open, the next push will tell; 2 open, pushes wait"
+  description:
+    "Whether a push service answers at all: 0 closed, it does; 1 half-open, the next push will tell; 2 open, pushes wait"
 })
 const laneHolding = Metric.gauge("bellcast_lane_guard_holding", {
-  description: "1 while a push service says of most subscriptions that they are gone, and is not believed"
+  description:
+    "1 while a push service says of most subscriptions that they are gone, and is not believed"
 })
 const laneWindow = Metric.gauge("bellcast_lane_window_pushes", {
-  description: "Pushes that may be under way to a push service at once: BELLCAST_CONNECTIONS_PER_ORIGIN, or less while it throttles us"
+  description:
+    "Pushes that may be under way to a push service at once: BELLCAST_CONNECTIONS_PER_ORIGIN, or less while it throttles us"
 })
 const oldestPush = Metric.gauge("bellcast_oldest_push_age_seconds", {
   description:
     "How long ago the oldest broadcast was accepted of which pushes wait, first tries or others; 0 where none waits. Of the whole service"
 })
 const pendingJobs = Metric.gauge("bellcast_pending_jobs", {
-  description: "Broadcasts to be cut up (planner), shards to be delivered (deliver), pushes to be tried again (retry). Of the whole service"
+  description:
+    "Broadcasts to be cut up (planner), shards to be delivered (deliver), pushes to be tried again (retry). Of the whole service"
 })
 const appended = Metric.counter("bellcast_stream_messages_total", {
   description: "Messages ever appended to a stream. Of the whole service",
   incremental: true
 })
-const streamBytes = Metric.gauge("bellcast_stream_bytes", { description: "Bytes a stream holds. Of the whole service" })
+const streamBytes = Metric.gauge("bellcast_stream_bytes", {
+  description: "Bytes a stream holds. Of the whole service"
+})
 const streamBytesMax = Metric.gauge("bellcast_stream_bytes_max", {
   description: "Bytes a stream may hold; full, it refuses. Of the whole service"
 })
 const requests = Metric.counter("bellcast_http_requests_total", {
-  description: "HTTP requests by method, endpoint and status; those inside a batch count one by one as well",
+  description:
+    "HTTP requests by method, endpoint and status; those inside a batch count one by one as well",
   incremental: true
 })
 const requestDuration = Metric.histogram("bellcast_http_request_duration_seconds", {
@@ -66,7 +81,10 @@ const requestDuration = Metric.histogram("bellcast_http_request_duration_seconds
 })
 
 /** One series of a metric for each combination of labels, made once: labels are few, and updates many. */
-const series = <Input, State>(metric: Metric.Metric<Input, State>, context: Context.Context<never>) => {
+const series = <Input, State>(
+  metric: Metric.Metric<Input, State>,
+  context: Context.Context<never>
+) => {
   const known = new Map<string, Metric.Metric<Input, State>>()
   return (labels: Readonly<Record<string, string>>, input: Input): void => {
     const key = Object.values(labels).join(" ")
@@ -81,7 +99,9 @@ const series = <Input, State>(metric: Metric.Metric<Input, State>, context: Cont
 
 /** The entry of the allow-list that a host falls under, so that its subdomains are one; whatever `*` lets in is "other". */
 export const hostLabel = (hosts: ReadonlyArray<string>): ((host: string) => string) => {
-  const patterns = [...knownPushHosts, ...hosts].filter((pattern) => pattern !== "*").map((pattern) => pattern.toLowerCase())
+  const patterns = [...knownPushHosts, ...hosts]
+    .filter((pattern) => pattern !== "*")
+    .map((pattern) => pattern.toLowerCase())
   return (host) =>
     patterns.find((pattern) => host === pattern) ??
     patterns.find((pattern) => pattern.startsWith("*.") && host.endsWith(pattern.slice(1))) ??
@@ -122,10 +142,18 @@ export const makeLaneMetrics = Effect.gen(function* () {
   const [showHolding, showWindow] = [series(laneHolding, context), series(laneWindow, context)]
   return {
     show: (lanes: Iterable<{ readonly host: string; readonly state: LaneState }>): void => {
-      const worst = new Map<string, { breaker: number; reach: number; holding: number; window: number }>()
+      const worst = new Map<
+        string,
+        { breaker: number; reach: number; holding: number; window: number }
+      >()
       for (const { host, state } of lanes) {
         const label = labelOf(host)
-        const known = worst.get(label) ?? { breaker: 0, reach: 0, holding: 0, window: Number.POSITIVE_INFINITY }
+        const known = worst.get(label) ?? {
+          breaker: 0,
+          reach: 0,
+          holding: 0,
+          window: Number.POSITIVE_INFINITY
+        }
         worst.set(label, {
           breaker: Math.max(known.breaker, breakerStates.indexOf(state.breaker)),
           reach: Math.max(known.reach, breakerStates.indexOf(state.reach)),
@@ -151,7 +179,8 @@ export const makeStrikeMetrics = Effect.gen(function* () {
   const countSuspended = series(suspended, context)
   return {
     struck: (host: string, cause: string): void => countStruck({ host: labelOf(host), cause }, 1),
-    suspended: (host: string, cause: string): void => countSuspended({ host: labelOf(host), cause }, 1)
+    suspended: (host: string, cause: string): void =>
+      countSuspended({ host: labelOf(host), cause }, 1)
   }
 })
 
@@ -172,7 +201,10 @@ export const makeBacklogMetrics = () => {
   const context = Context.empty()
   const [showJobs, countAppended] = [series(pendingJobs, context), series(appended, context)]
   const [showBytes, showBytesMax] = [series(streamBytes, context), series(streamBytesMax, context)]
-  const last: { jobs: BacklogState["jobs"]; appended: Map<string, number> } = { jobs: [], appended: new Map() }
+  const last: { jobs: BacklogState["jobs"]; appended: Map<string, number> } = {
+    jobs: [],
+    appended: new Map()
+  }
   return {
     show: (state: BacklogState): void => {
       last.jobs = state.jobs
@@ -201,7 +233,12 @@ const countRequest = series(requests, noContext)
 const observeRequest = series(requestDuration, noContext)
 
 /** Counts a request that was answered. `endpoint` is its template, never the path that came. */
-export const requestAnswered = (method: string, endpoint: string, status: number, millis: number): void => {
+export const requestAnswered = (
+  method: string,
+  endpoint: string,
+  status: number,
+  millis: number
+): void => {
   const named = methods.has(method) ? method : "other"
   countRequest({ method: named, endpoint, status: String(status) }, 1)
   observeRequest({ method: named, endpoint }, Math.max(0, millis) / 1000)

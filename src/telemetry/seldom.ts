@@ -4,7 +4,10 @@ import { Clock, Effect } from "effect"
 const everyMillis = 10_000
 
 /** A warning (or `write`) that is written at most every ten seconds, with the fields of the latest case and how many there were since the last line. */
-export const makeSeldom = (message: string, write: typeof Effect.logWarning = Effect.logWarning) => {
+export const makeSeldom = (
+  message: string,
+  write: typeof Effect.logWarning = Effect.logWarning
+) => {
   let writtenAt = Number.NEGATIVE_INFINITY
   let count = 0
   return Effect.fnUntraced(function* (fields: Readonly<Record<string, unknown>>) {

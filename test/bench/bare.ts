@@ -18,7 +18,10 @@ const serve = (accept: (data: unknown) => Promise<void> | void) => {
     request.on("end", async () => {
       await accept(JSON.parse(Buffer.concat(parts).toString()).data)
       const answer = JSON.stringify({ code: 202, message: "Accepted" })
-      response.writeHead(202, { "Content-Type": "application/json; charset=UTF-8", "Content-Length": Buffer.byteLength(answer) })
+      response.writeHead(202, {
+        "Content-Type": "application/json; charset=UTF-8",
+        "Content-Length": Buffer.byteLength(answer)
+      })
       response.end(answer)
     })
   })
@@ -27,7 +30,11 @@ const serve = (accept: (data: unknown) => Promise<void> | void) => {
 
 const connected = async (stream: string): Promise<JetStreamClient> => {
   const nc = await connect({ servers: natsUrl! })
-  await (await jetstreamManager(nc)).streams.add({ name: stream, subjects: [`${stream}.>`], allow_direct: true })
+  await (await jetstreamManager(nc)).streams.add({
+    name: stream,
+    subjects: [`${stream}.>`],
+    allow_direct: true
+  })
   return jetstream(nc)
 }
 

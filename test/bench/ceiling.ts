@@ -60,10 +60,14 @@ const run = async ({ payload, subscriptions, vapid }: Order) => {
 }
 
 process.once("message", async (order: Order) => {
-  for (const { endpoint, keys } of order.subscriptions) recipients.set(endpoint, recipientOf(keys.p256dh, keys.auth))
+  for (const { endpoint, keys } of order.subscriptions)
+    recipients.set(endpoint, recipientOf(keys.p256dh, keys.auth))
   await run({ ...order, subscriptions: order.subscriptions.slice(0, warmUp) })
   const [cpu, start] = [process.cpuUsage(), performance.now()]
   await run(order)
   const { system, user } = process.cpuUsage(cpu)
-  process.send!({ seconds: (performance.now() - start) / 1000, cpuSeconds: (user + system) / 1e6 }, () => process.exit(0))
+  process.send!(
+    { seconds: (performance.now() - start) / 1000, cpuSeconds: (user + system) / 1e6 },
+    () => process.exit(0)
+  )
 })

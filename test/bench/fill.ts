@@ -12,7 +12,11 @@ const appendsInFlight = 256
 const appliedMillis = 600_000
 
 /** One user a subscription; the first `size` of them registered to the channel `bench-<size>`, for each size. Returns when all is projected. */
-export const fill = (natsUrl: string, subscriptions: ReadonlyArray<SubscriptionJson>, sizes: ReadonlyArray<number>): Promise<void> =>
+export const fill = (
+  natsUrl: string,
+  subscriptions: ReadonlyArray<SubscriptionJson>,
+  sizes: ReadonlyArray<number>
+): Promise<void> =>
   Effect.gen(function* () {
     const log = yield* Log
     const at = Date.now()

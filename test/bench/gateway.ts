@@ -21,13 +21,19 @@ const rounds = Number(process.env["BENCH_ROUNDS"] ?? 3)
 const millis = Number(process.env["BENCH_MILLIS"] ?? 1_200)
 const profile = process.env["BENCH_PROFILE"]
 const connectionsList = [1, 50, 200]
-const [bareHttp, barePublish, bareBoth] = ["bare node:http", "bare conditional publish", "the two in one process"]
+const [bareHttp, barePublish, bareBoth] = [
+  "bare node:http",
+  "bare conditional publish",
+  "the two in one process"
+]
 /** Until V8 has compiled what a request needs: the first 10,000 cost twice as much. */
 const warmUpMillis = 5_000
 const broadcast = { data: { title: "Bellcast", body: "x".repeat(240) } }
 const say = (line: string) => process.stdout.write(`${line}\n`)
 
-const child = async (...args: ReadonlyArray<string>): Promise<{ readonly child: ChildProcess; readonly port: number }> => {
+const child = async (
+  ...args: ReadonlyArray<string>
+): Promise<{ readonly child: ChildProcess; readonly port: number }> => {
   const child = fork(fileURLToPath(new URL("bare.ts", import.meta.url)), args, { execArgv: [] })
   const [port] = await once(child, "message")
   return { child, port }
@@ -42,14 +48,20 @@ await using gateway = await startService({
   forgets: true,
   env: profile === undefined ? {} : { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${profile}` }
 })
-await using others = await startService({ natsUrl, roles: "projection,fanout,delivery,tally", forgets: true })
+await using others = await startService({
+  natsUrl,
+  roles: "projection,fanout,delivery,tally",
+  forgets: true
+})
 const http = await child("http")
 const both = await child("both", natsUrl)
 const publisher = await child("publish", natsUrl, JSON.stringify(broadcast))
 
 let users = 0
 const { auth, p256dh } = makeReceiverKeys()
-const subscription = (n: number) => ({ data: { endpoint: `https://fcm.googleapis.com/fcm/send/${n}`, keys: { auth, p256dh } } })
+const subscription = (n: number) => ({
+  data: { endpoint: `https://fcm.googleapis.com/fcm/send/${n}`, keys: { auth, p256dh } }
+})
 const requests =
   (status: number, next: () => string, port = gateway.port) =>
   (order: Order) =>
@@ -73,16 +85,24 @@ const subjects: ReadonlyArray<Subject> = [
     }
   },
   { name: bareBoth, pid: both.child.pid!, run: requests(202, () => publish, both.port) },
-  { name: "GET /", pid: gateway.process.pid!, run: requests(200, () => wire("GET", "/v1/", "reader", undefined)) },
+  {
+    name: "GET /",
+    pid: gateway.process.pid!,
+    run: requests(200, () => wire("GET", "/v1/", "reader", undefined))
+  },
   {
     name: "POST /subscriptions, new",
     pid: gateway.process.pid!,
-    run: requests(201, () => wire("POST", "/v1/subscriptions", `user${++users}`, subscription(users)))
+    run: requests(201, () =>
+      wire("POST", "/v1/subscriptions", `user${++users}`, subscription(users))
+    )
   },
   {
     name: "PUT registration, new",
     pid: gateway.process.pid!,
-    run: requests(202, () => wire("PUT", "/v1/channels/bench/registration", `user${++users}`, undefined))
+    run: requests(202, () =>
+      wire("PUT", "/v1/channels/bench/registration", `user${++users}`, undefined)
+    )
   },
   { name: "POST channel, empty", pid: gateway.process.pid!, run: requests(202, () => publish) }
 ]
@@ -100,22 +120,29 @@ const measure = async ({ pid, run }: Subject, order: Order): Promise<Figures> =>
   const answered = await run(order)
   // What is left to do for these requests belongs to them, and must not disturb the next.
   await idle(everybody)
-  const [cpuMicros = 0, natsMicros = 0, othersMicros = 0] = read().map((after, i) => ((after - before[i]!) * 1e6) / answered.requests)
+  const [cpuMicros = 0, natsMicros = 0, othersMicros = 0] = read().map(
+    (after, i) => ((after - before[i]!) * 1e6) / answered.requests
+  )
   return { ...answered, cpuMicros, natsMicros, othersMicros }
 }
 
 const results = new Map<string, Array<Figures>>()
-for (const subject of subjects) await measure(subject, { connections: Math.max(...connectionsList), millis: warmUpMillis })
+for (const subject of subjects)
+  await measure(subject, { connections: Math.max(...connectionsList), millis: warmUpMillis })
 for (let round = 0; round < rounds; round++) {
   for (const subject of subjects) {
     for (const connections of connectionsList) {
       const key = `${subject.name} ${connections}`
-      results.set(key, [...(results.get(key) ?? []), await measure(subject, { connections, millis })])
+      results.set(key, [
+        ...(results.get(key) ?? []),
+        await measure(subject, { connections, millis })
+      ])
     }
   }
 }
 
-const median = (values: ReadonlyArray<number>): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!
+const median = (values: ReadonlyArray<number>): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!
 const of = (name: string, connections: number, what: (figures: Figures) => number): number =>
   median((results.get(`${name} ${connections}`) ?? []).map(what))
 
@@ -123,12 +150,24 @@ say(
   `Gateway: ${cpus().length} cores (${cpus()[0]?.model.trim()}), Node ${process.versions.node}; median of ${rounds} rounds of ${millis} ms; CPU in us a request`
 )
 for (const connections of connectionsList) {
-  const heads = ["requests/s", "p50 ms", "p99 ms", "CPU", "nats-server", "other stages", "of the sum", "of the two"]
-  say(`\n${`${connections} connection${connections === 1 ? "" : "s"}`.padEnd(28)}${heads.map((head) => head.padStart(13)).join("")}`)
+  const heads = [
+    "requests/s",
+    "p50 ms",
+    "p99 ms",
+    "CPU",
+    "nats-server",
+    "other stages",
+    "of the sum",
+    "of the two"
+  ]
+  say(
+    `\n${`${connections} connection${connections === 1 ? "" : "s"}`.padEnd(28)}${heads.map((head) => head.padStart(13)).join("")}`
+  )
   const cpuOf = (name: string) => of(name, connections, ({ cpuMicros }) => cpuMicros)
   const sum = cpuOf(bareHttp) + cpuOf(barePublish)
   for (const { name } of subjects) {
-    const figure = (what: (figures: Figures) => number, digits: number) => of(name, connections, what).toFixed(digits)
+    const figure = (what: (figures: Figures) => number, digits: number) =>
+      of(name, connections, what).toFixed(digits)
     const cells = [
       figure(({ requests, seconds }) => requests / seconds, 0),
       figure(({ p50Millis }) => p50Millis, 2),

@@ -39,7 +39,8 @@ export const wire = (method: string, path: string, user: string, body: unknown):
 /** What the latencies since `start` say; both in milliseconds. */
 export const summaryOf = (latencies: ReadonlyArray<number>, start: number): Answered => {
   const sorted = latencies.toSorted((a, b) => a - b)
-  const percentile = (share: number) => sorted[Math.floor((sorted.length - 1) * share)] ?? Number.NaN
+  const percentile = (share: number) =>
+    sorted[Math.floor((sorted.length - 1) * share)] ?? Number.NaN
   return {
     requests: sorted.length,
     seconds: (performance.now() - start) / 1000,
@@ -71,7 +72,8 @@ const one = ({ millis, next, port, status }: Load, latencies: Array<number>): Pr
     socket.on("data", (part: string) => {
       answer += part
       if (!isWhole(answer)) return
-      if (!answer.startsWith(`HTTP/1.1 ${status} `)) return void socket.destroy(new Error(`not ${status}: ${answer}`))
+      if (!answer.startsWith(`HTTP/1.1 ${status} `))
+        return void socket.destroy(new Error(`not ${status}: ${answer}`))
       const now = performance.now()
       latencies.push(now - sentAt)
       if (now < end) send()

@@ -33,5 +33,8 @@ process.once("message", async (order: Order) => {
   const [cpu, start] = [process.cpuUsage(), performance.now()]
   await run(order)
   const { system, user } = process.cpuUsage(cpu)
-  process.send!({ seconds: (performance.now() - start) / 1000, cpuSeconds: (user + system) / 1e6 }, () => process.exit(0))
+  process.send!(
+    { seconds: (performance.now() - start) / 1000, cpuSeconds: (user + system) / 1e6 },
+    () => process.exit(0)
+  )
 })

@@ -25,7 +25,10 @@ const here = (file: string) => fileURLToPath(new URL(file, import.meta.url))
 /** Runs loop.ts or ceiling.ts. */
 export const runNode = (file: string, order: Order): Promise<Figures> =>
   new Promise((resolve, reject) => {
-    const child = fork(here(file), { env: { ...process.env, ...trustingEnvironment }, execArgv: [] })
+    const child = fork(here(file), {
+      env: { ...process.env, ...trustingEnvironment },
+      execArgv: []
+    })
     child.once("message", (figures) => resolve(figures as Figures))
     child.once("exit", (code) => code !== 0 && reject(new Error(`${file} ended with ${code}`)))
     child.send(order)
@@ -36,13 +39,20 @@ export const buildWebpushGo = () => {
   const folder = mkdtempSync(join(tmpdir(), "bellcast-webpush-go-"))
   const binary = join(folder, "bench")
   try {
-    execFileSync("go", ["build", "-o", binary, "."], { cwd: here("webpush-go"), stdio: "ignore", timeout: 300_000 })
+    execFileSync("go", ["build", "-o", binary, "."], {
+      cwd: here("webpush-go"),
+      stdio: "ignore",
+      timeout: 300_000
+    })
   } catch {
     rmSync(folder, { recursive: true, force: true })
     return undefined
   }
   const run = async (order: Order): Promise<Figures> => {
-    const child = spawn(binary, { env: { ...process.env, SSL_CERT_FILE: certificatePath }, stdio: ["pipe", "pipe", "inherit"] })
+    const child = spawn(binary, {
+      env: { ...process.env, SSL_CERT_FILE: certificatePath },
+      stdio: ["pipe", "pipe", "inherit"]
+    })
     child.stdin.end(JSON.stringify(order))
     const [figures, [code]] = await Promise.all([text(child.stdout), once(child, "close")])
     if (code !== 0) throw new Error(`webpush-go ended with ${code}`)

@@ -37,16 +37,24 @@ interface Broadcasts extends Figures {
 }
 
 const mebibytesOf = (pid: number, field: "VmHWM" | "VmRSS"): string =>
-  (Number(new RegExp(`${field}:\\s+(\\d+)`).exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1024).toFixed(0)
+  (
+    Number(
+      new RegExp(`${field}:\\s+(\\d+)`).exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0
+    ) / 1024
+  ).toFixed(0)
 
-const median = (values: ReadonlyArray<number>): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!
+const median = (values: ReadonlyArray<number>): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!
 const say = (line: string) => process.stdout.write(`${line}\n`)
 
 // The binary, not a container: its CPU time is read from its process.
 const folder = mkdtempSync(path(tmpdir(), "bellcast-bench-"))
 const nats = await launch({ binary: await Effect.runPromise(locateNatsServer), folder })
 await using sink = await spawnPushService({ tls: true, decrypt: false, host: "localhost" })
-const env = { ...trustingEnvironment, ...(profile === undefined ? {} : { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${profile}` }) }
+const env = {
+  ...trustingEnvironment,
+  ...(profile === undefined ? {} : { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${profile}` })
+}
 await using service = await startService({ natsUrl: nats.url, env })
 const servicePid = service.process.pid!
 using webpushGo = buildWebpushGo()
@@ -92,7 +100,9 @@ const ceiling: Array<Figures> = []
 const go: Array<Figures> = []
 const bellcast = new Map<number, Array<Broadcasts>>(sizes.map((size) => [size, []]))
 const memory: Array<string> = []
-for (const size of sizes) for (let pushes = 0; pushes < warmUpPushes / sizes.length || pushes === 0; pushes += size) await broadcast(size)
+for (const size of sizes)
+  for (let pushes = 0; pushes < warmUpPushes / sizes.length || pushes === 0; pushes += size)
+    await broadcast(size)
 for (let round = 0; round < rounds; round++) {
   loop.push(await runNode("loop.ts", order))
   ceiling.push(await runNode("ceiling.ts", order))
@@ -101,7 +111,8 @@ for (let round = 0; round < rounds; round++) {
   memory.push(mebibytesOf(servicePid, "VmRSS"))
 }
 
-const perThousand = (list: ReadonlyArray<Figures>, size: number) => (median(list.map(({ cpuSeconds }) => cpuSeconds)) * 1000) / size
+const perThousand = (list: ReadonlyArray<Figures>, size: number) =>
+  (median(list.map(({ cpuSeconds }) => cpuSeconds)) * 1000) / size
 const cells = (...texts: ReadonlyArray<string>) => texts.map((text) => text.padStart(14)).join("")
 const figures = (list: ReadonlyArray<Figures>, size: number) => {
   const cost = perThousand(list, size)
@@ -116,9 +127,14 @@ const figures = (list: ReadonlyArray<Figures>, size: number) => {
 say(`\n${"".padEnd(34)}${cells("deliveries/s", "CPU s / 1000", "per CPU s: of", "of the")}`)
 say(`${"".padEnd(34)}${cells("", "", "the loop", "ceiling")}`)
 say(`${"web-push loop, 100 in flight".padEnd(34)}${figures(loop, peerSize)}`)
-say(go.length === 0 ? "webpush-go: no Go here" : `${"webpush-go, 100 workers".padEnd(34)}${figures(go, peerSize)}`)
+say(
+  go.length === 0
+    ? "webpush-go: no Go here"
+    : `${"webpush-go, 100 workers".padEnd(34)}${figures(go, peerSize)}`
+)
 say(`${"ceiling: encrypt + undici, no log".padEnd(34)}${figures(ceiling, peerSize)}`)
-for (const [size, list] of bellcast) say(`${`Bellcast, ${size} subscriptions`.padEnd(34)}${figures(list, size)}`)
+for (const [size, list] of bellcast)
+  say(`${`Bellcast, ${size} subscriptions`.padEnd(34)}${figures(list, size)}`)
 
 say(`\n${"".padEnd(34)}${cells("p50 ms", "p99 ms", "nats-server")}`)
 for (const [size, list] of bellcast) {

@@ -41,7 +41,8 @@ const point = () => {
 export const keys = { auth: randomBytes(16).toString("base64url"), p256dh: point() }
 export const otherKeys = { auth: randomBytes(16).toString("base64url"), p256dh: point() }
 
-export const basic = (credentials: string): string => `Basic ${Buffer.from(credentials).toString("base64")}`
+export const basic = (credentials: string): string =>
+  `Basic ${Buffer.from(credentials).toString("base64")}`
 
 export class Api {
   readonly target: Target
@@ -68,7 +69,9 @@ export class Api {
         ...(body === undefined || isText ? {} : { "content-type": "application/json" }),
         ...headers
       },
-      ...(body === undefined ? {} : { body: isText ? (body as string | Buffer) : JSON.stringify(body) })
+      ...(body === undefined
+        ? {}
+        : { body: isText ? (body as string | Buffer) : JSON.stringify(body) })
     })
   }
 
@@ -77,7 +80,11 @@ export class Api {
   }
 
   /** Stores a subscription and returns it as the server has it. */
-  async stored(name = "a", extra: Readonly<Record<string, unknown>> = {}, as?: string): Promise<StoredObject> {
+  async stored(
+    name = "a",
+    extra: Readonly<Record<string, unknown>> = {},
+    as?: string
+  ): Promise<StoredObject> {
     const { json, status, text } = await this.send({
       method: "POST",
       path: "/subscriptions",
@@ -89,7 +96,10 @@ export class Api {
   }
 
   async removed(id: string): Promise<number> {
-    const { json, status, text } = await this.send({ method: "DELETE", path: `/subscriptions/${id}` })
+    const { json, status, text } = await this.send({
+      method: "DELETE",
+      path: `/subscriptions/${id}`
+    })
     if (status !== 200) throw new Error(`DELETE answered ${status}: ${text}`)
     return json.data.last_modified as number
   }

@@ -12,7 +12,11 @@ const concurrency = 8
 interface Operation {
   readonly method: string
   readonly path: string
-  readonly parameters: ReadonlyArray<{ readonly in: string; readonly name: string; readonly schema: Schema }>
+  readonly parameters: ReadonlyArray<{
+    readonly in: string
+    readonly name: string
+    readonly schema: Schema
+  }>
   readonly body: Schema | undefined
   readonly example: unknown
   readonly responses: Parameters<typeof undescribed>[1]["responses"]
@@ -35,11 +39,15 @@ const operationsOf = (document: Loose): ReadonlyArray<Operation> =>
       }))
   )
 
-const anything = fc.oneof(fc.jsonValue({ maxDepth: 2 }), fc.string({ unit: "binary", maxLength: 12 }))
+const anything = fc.oneof(
+  fc.jsonValue({ maxDepth: 2 }),
+  fc.string({ unit: "binary", maxLength: 12 })
+)
 
 /** Values that fit a schema, as far as the description goes. */
 const sound = (schema: Schema): fc.Arbitrary<unknown> => {
-  if (Array.isArray(schema["enum"])) return fc.constantFrom(...(schema["enum"] as ReadonlyArray<unknown>))
+  if (Array.isArray(schema["enum"]))
+    return fc.constantFrom(...(schema["enum"] as ReadonlyArray<unknown>))
   if (typeof schema["pattern"] === "string") return fc.stringMatching(new RegExp(schema["pattern"]))
   switch (schema["type"]) {
     case "integer":
@@ -68,28 +76,47 @@ const sound = (schema: Schema): fc.Arbitrary<unknown> => {
 }
 
 /** Often an example, so that requests meet each other's objects; now and then something else altogether. */
-const mostly = (schema: Schema, examples = (schema["examples"] ?? []) as ReadonlyArray<unknown>): fc.Arbitrary<unknown> =>
-  fc.oneof({ arbitrary: sound(schema), weight: 9 }, ...examples.map((example) => ({ arbitrary: fc.constant(example), weight: 30 })), {
-    arbitrary: anything,
-    weight: 1
-  })
+const mostly = (
+  schema: Schema,
+  examples = (schema["examples"] ?? []) as ReadonlyArray<unknown>
+): fc.Arbitrary<unknown> =>
+  fc.oneof(
+    { arbitrary: sound(schema), weight: 9 },
+    ...examples.map((example) => ({ arbitrary: fc.constant(example), weight: 30 })),
+    {
+      arbitrary: anything,
+      weight: 1
+    }
+  )
 
 const subscription = (pushOrigin: string) =>
   fc.record({
     data: fc.record(
-      { endpoint: fc.nat(30).map((n) => `${pushOrigin}/${n}`), keys: fc.constant(keys), extra: anything },
+      {
+        endpoint: fc.nat(30).map((n) => `${pushOrigin}/${n}`),
+        keys: fc.constant(keys),
+        extra: anything
+      },
       { requiredKeys: ["endpoint", "keys"] }
     )
   })
 
-const textOf = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value))
+const textOf = (value: unknown): string =>
+  typeof value === "string" ? value : JSON.stringify(value)
 /** What a header may carry at all. */
 const headerText = (value: unknown): string => textOf(value).replace(/[^\x20-\x7e]/g, "")
 const segment = (value: unknown): string => encodeURIComponent(textOf(value).toWellFormed()) || "x"
 
-const requestOf = ({ body, example, method, parameters, path }: Operation, api: Api): fc.Arbitrary<Request> => {
+const requestOf = (
+  { body, example, method, parameters, path }: Operation,
+  api: Api
+): fc.Arbitrary<Request> => {
   const arbitraryOf = (chosen: Operation["parameters"]) =>
-    fc.record(Object.fromEntries(chosen.map(({ in: place, name, schema }) => [`${place} ${name}`, mostly(schema)])))
+    fc.record(
+      Object.fromEntries(
+        chosen.map(({ in: place, name, schema }) => [`${place} ${name}`, mostly(schema)])
+      )
+    )
   const optional = parameters.filter((parameter) => parameter.in !== "path")
   const required = parameters.filter((parameter) => parameter.in === "path")
   // A few at a time, or none: among many, one is wrong nearly always.
@@ -99,16 +126,24 @@ const requestOf = ({ body, example, method, parameters, path }: Operation, api: 
   const bodies =
     body === undefined
       ? fc.constant(undefined)
-      : fc.oneof(mostly(body, [example]), path === "/subscriptions" ? subscription(api.target.pushOrigin) : mostly(body))
+      : fc.oneof(
+          mostly(body, [example]),
+          path === "/subscriptions" ? subscription(api.target.pushOrigin) : mostly(body)
+        )
   const callers = fc.constantFrom<string | null>(api.me, api.me, api.target.publisher, null)
   return fc.tuple(given, bodies, callers, fc.boolean()).map(([values, content, as, head]) => {
     const of = (place: string) =>
       Object.entries(values as Record<string, unknown>)
         .filter(([key]) => key.startsWith(`${place} `))
         .map(([key, value]) => [key.slice(place.length + 1), value] as const)
-    const filled = of("path").reduce((text, [name, value]) => text.replace(`{${name}}`, segment(value)), path)
+    const filled = of("path").reduce(
+      (text, [name, value]) => text.replace(`{${name}}`, segment(value)),
+      path
+    )
     const query = of("query").map(([name, value]) => `${name}=${segment(value)}`)
-    const headers = Object.fromEntries(of("header").map(([name, value]) => [name, headerText(value)]))
+    const headers = Object.fromEntries(
+      of("header").map(([name, value]) => [name, headerText(value)])
+    )
     return {
       method: method === "GET" && head ? "HEAD" : method,
       path: query.length === 0 ? filled : `${filled}?${query.join("&")}`,
@@ -126,24 +161,34 @@ describe("any request", () => {
   }, 60_000)
   afterAll(() => running[Symbol.asyncDispose]())
 
-  it(`is answered as described (${requests} of them)`, { timeout: 60_000 + requests * 40 }, async () => {
+  it(`is answered as described (${requests} of them)`, {
+    timeout: 60_000 + requests * 40
+  }, async () => {
     const api = new Api(running.target)
     const document = (await api.send({ method: "GET", path: "/__api__" })).json
     const operations = operationsOf(document)
-    const cases = fc.constantFrom(...operations).chain((operation) => requestOf(operation, api).map((request) => ({ operation, request })))
+    const cases = fc
+      .constantFrom(...operations)
+      .chain((operation) => requestOf(operation, api).map((request) => ({ operation, request })))
     const seen = new Map<string, number>()
-    const property = fc.asyncProperty(fc.array(cases, { minLength: concurrency, maxLength: concurrency }), async (batch) => {
-      await Promise.all(
-        batch.map(async ({ operation, request }) => {
-          const answer = await api.send(request)
-          const name = `${request.method} ${operation.path} ${answer.status}`
-          seen.set(name, (seen.get(name) ?? 0) + 1)
-          const told = `${JSON.stringify(request)} -> ${answer.status} ${answer.text.slice(0, 500)}`
-          expect(answer.status, told).toBeLessThan(500)
-          expect(undescribed(answer, operation, request.method, document.components.schemas.Error), told).toBeUndefined()
-        })
-      )
-    })
+    const property = fc.asyncProperty(
+      fc.array(cases, { minLength: concurrency, maxLength: concurrency }),
+      async (batch) => {
+        await Promise.all(
+          batch.map(async ({ operation, request }) => {
+            const answer = await api.send(request)
+            const name = `${request.method} ${operation.path} ${answer.status}`
+            seen.set(name, (seen.get(name) ?? 0) + 1)
+            const told = `${JSON.stringify(request)} -> ${answer.status} ${answer.text.slice(0, 500)}`
+            expect(answer.status, told).toBeLessThan(500)
+            expect(
+              undescribed(answer, operation, request.method, document.components.schemas.Error),
+              told
+            ).toBeUndefined()
+          })
+        )
+      }
+    )
     await fc.assert(property, { numRuns: Math.ceil(requests / concurrency), endOnFailure: true })
     // Sound requests got through too: without them the rest would mean little.
     for (const name of [

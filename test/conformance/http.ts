@@ -27,19 +27,35 @@ const jsonOf = (text: string): unknown => {
   }
 }
 
-export const exchange = (origin: string, { body, headers = {}, method, target }: Sent): Promise<Answer> =>
+export const exchange = (
+  origin: string,
+  { body, headers = {}, method, target }: Sent
+): Promise<Answer> =>
   new Promise((resolve, reject) => {
     const { hostname, port } = new URL(origin)
     const unsized = body === undefined || headers["transfer-encoding"] !== undefined
     const length = unsized ? {} : { "content-length": String(Buffer.byteLength(body)) }
     const outgoing = request(
-      { agent, hostname, port, method, path: target, headers: { ...length, ...headers }, timeout: 20_000 },
+      {
+        agent,
+        hostname,
+        port,
+        method,
+        path: target,
+        headers: { ...length, ...headers },
+        timeout: 20_000
+      },
       (incoming) => {
         const chunks: Array<Buffer> = []
         incoming.on("data", (chunk: Buffer) => chunks.push(chunk))
         incoming.on("end", () => {
           const text = Buffer.concat(chunks).toString("utf8")
-          resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, text, json: jsonOf(text) })
+          resolve({
+            status: incoming.statusCode ?? 0,
+            headers: incoming.headers,
+            text,
+            json: jsonOf(text)
+          })
         })
         incoming.on("error", reject)
       }

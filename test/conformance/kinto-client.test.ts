@@ -8,7 +8,9 @@ import { Api, basic, type StoredObject } from "./api.ts"
 import { startOwn, targetOf, targetUrl } from "./target.ts"
 
 // The build for browsers: the one for Node asks for stand-ins for fetch, atob and FormData, which Node has.
-const Kinto: typeof KintoClient.default = createRequire(import.meta.url)("kinto-http/dist/kinto-http.min.js")
+const Kinto: typeof KintoClient.default = createRequire(import.meta.url)(
+  "kinto-http/dist/kinto-http.min.js"
+)
 
 const failure = (promise: Promise<unknown>) =>
   promise.then(
@@ -19,7 +21,9 @@ const failure = (promise: Promise<unknown>) =>
   )
 
 describe.skipIf(targetUrl !== undefined)("kinto-http", () => {
-  it("reads the root, batches, follows pages, tells errors and when to come back", { timeout: 60_000 }, async () => {
+  it("reads the root, batches, follows pages, tells errors and when to come back", {
+    timeout: 60_000
+  }, async () => {
     const nats = await startNats()
     await using service = await startOwn(nats.url, { env: { BELLCAST_BACKOFF: "7" } })
     const api = new Api(targetOf(`http://127.0.0.1:${service.port}`))
@@ -30,37 +34,76 @@ describe.skipIf(targetUrl !== undefined)("kinto-http", () => {
 
     const { settings, user, capabilities, http_api_version } = await client.fetchServerInfo()
     expect(settings).toMatchObject({ batch_max_requests: 25, readonly: false })
-    expect([http_api_version, user?.id, typeof capabilities]).toEqual(["1.0", api.userId(), "object"])
+    expect([http_api_version, user?.id, typeof capabilities]).toEqual([
+      "1.0",
+      api.userId(),
+      "object"
+    ])
     expect(client.backoff).toBeGreaterThan(5_000)
 
     // More than one batch holds: the client cuts them by the setting it read.
     const answers = await client.batch((batch: KintoClient.default) => {
       for (let i = 0; i < 30; i++) {
-        batch.execute({ method: "POST", path: "/subscriptions", headers: {}, body: { data: api.subscription(`n${i}`) } })
+        batch.execute({
+          method: "POST",
+          path: "/subscriptions",
+          headers: {},
+          body: { data: api.subscription(`n${i}`) }
+        })
       }
     })
-    expect((answers as ReadonlyArray<{ status: number }>).map(({ status }) => status)).toEqual(Array(30).fill(201))
+    expect((answers as ReadonlyArray<{ status: number }>).map(({ status }) => status)).toEqual(
+      Array(30).fill(201)
+    )
 
-    const all = await client.paginatedList<StoredObject>("/subscriptions", { limit: 7, pages: 99 }, { headers })
-    expect([all.data.length, new Set(all.data.map(({ id }) => id)).size, all.hasNextPage]).toEqual([31, 31, false])
-    const page = await client.paginatedList<StoredObject>("/subscriptions", { limit: 20, sort: "last_modified" }, { headers })
-    expect([page.data.length, page.hasNextPage, page.last_modified]).toEqual([20, true, all.last_modified])
+    const all = await client.paginatedList<StoredObject>(
+      "/subscriptions",
+      { limit: 7, pages: 99 },
+      { headers }
+    )
+    expect([all.data.length, new Set(all.data.map(({ id }) => id)).size, all.hasNextPage]).toEqual([
+      31,
+      31,
+      false
+    ])
+    const page = await client.paginatedList<StoredObject>(
+      "/subscriptions",
+      { limit: 20, sort: "last_modified" },
+      { headers }
+    )
+    expect([page.data.length, page.hasNextPage, page.last_modified]).toEqual([
+      20,
+      true,
+      all.last_modified
+    ])
     expect((await page.next()).data.length).toBe(11)
     await api.stored("late")
-    const since = await client.paginatedList<StoredObject>("/subscriptions", { since: `"${all.last_modified}"` }, { headers })
+    const since = await client.paginatedList<StoredObject>(
+      "/subscriptions",
+      { since: `"${all.last_modified}"` },
+      { headers }
+    )
     expect(since.data.map(({ endpoint }) => endpoint)).toEqual([api.subscription("late").endpoint])
 
     const [one] = all.data
     const path = `/subscriptions/${one?.id}`
     const stale = { ...headers, "If-Match": '"1"' }
-    expect(await failure(client.execute({ method: "DELETE", path, headers: stale }))).toMatchObject({
-      response: { status: 412 },
-      data: { errno: 114 }
-    })
+    expect(await failure(client.execute({ method: "DELETE", path, headers: stale }))).toMatchObject(
+      {
+        response: { status: 412 },
+        data: { errno: 114 }
+      }
+    )
     const unknown = { method: "GET", path: `/subscriptions/${"0".repeat(64)}`, headers } as const
-    expect(await failure(client.execute(unknown))).toMatchObject({ response: { status: 404 }, data: { errno: 110 } })
+    expect(await failure(client.execute(unknown))).toMatchObject({
+      response: { status: 404 },
+      data: { errno: 110 }
+    })
     const anonymous = { method: "GET", path: "/subscriptions", headers: {} } as const
-    expect(await failure(client.execute(anonymous))).toMatchObject({ response: { status: 401 }, data: { errno: 104 } })
+    expect(await failure(client.execute(anonymous))).toMatchObject({
+      response: { status: 401 },
+      data: { errno: 104 }
+    })
 
     const after = new Promise<number>((resolve) => events.once("retry-after", resolve))
     await nats[Symbol.asyncDispose]()

@@ -30,10 +30,16 @@ describe.skipIf(targetUrl !== undefined)("a gateway", () => {
     stack.defer(() => rm(folder, { recursive: true, force: true }))
     const file = join(folder, "version.json")
     await writeFile(file, '{"name":"bellcast","version":"1.2.3","commit":"abc","source":"here"}')
-    const all = [...gateways.map(([name, env]) => [name, env] as const), ["deployed", { VERSION_JSON_PATH: file }] as const]
+    const all = [
+      ...gateways.map(([name, env]) => [name, env] as const),
+      ["deployed", { VERSION_JSON_PATH: file }] as const
+    ]
     await Promise.all(
       all.map(async ([name, env]) => {
-        ports.set(name, stack.use(await startOwn(nats.url, { roles: "gateway", env: prefixed(env) })).port)
+        ports.set(
+          name,
+          stack.use(await startOwn(nats.url, { roles: "gateway", env: prefixed(env) })).port
+        )
       })
     )
   }, 120_000)
@@ -47,7 +53,10 @@ describe.skipIf(targetUrl !== undefined)("a gateway", () => {
         define({
           name: "says what is deployed, from the file it was told",
           request: { method: "GET", path: "/__version__", as: null },
-          expected: { status: 200, exactly: { name: "bellcast", version: "1.2.3", commit: "abc", source: "here" } }
+          expected: {
+            status: 200,
+            exactly: { name: "bellcast", version: "1.2.3", commit: "abc", source: "here" }
+          }
         })
       ],
       () => portOf("deployed")
@@ -55,13 +64,23 @@ describe.skipIf(targetUrl !== undefined)("a gateway", () => {
   })
 
   it("does not know what is deployed without that file", async () => {
-    const answer = await new Api(portOf("under load")).send({ method: "GET", path: "/__version__", as: null })
+    const answer = await new Api(portOf("under load")).send({
+      method: "GET",
+      path: "/__version__",
+      as: null
+    })
     expect(answer.status).toBe(404)
     expect(answer.json.errno).toBe(111)
   })
 
   it("does not start with settings it cannot use, and names all of them", async () => {
-    const bad = { BELLCAST_BACKOFF: "soon", BELLCAST_EOS: "2026-13-40", BELLCAST_READONLY: "perhaps" }
-    await expect(startOwn(natsUrl, { roles: "gateway", env: bad })).rejects.toThrow(/READONLY.*BACKOFF.*EOS/s)
+    const bad = {
+      BELLCAST_BACKOFF: "soon",
+      BELLCAST_EOS: "2026-13-40",
+      BELLCAST_READONLY: "perhaps"
+    }
+    await expect(startOwn(natsUrl, { roles: "gateway", env: bad })).rejects.toThrow(
+      /READONLY.*BACKOFF.*EOS/s
+    )
   })
 })

@@ -29,7 +29,11 @@ export interface Case<G = unknown> {
 }
 
 /** A gateway with settings of its own, named without their common prefix, and what is true of it. */
-export type Gateway = readonly [name: string, settings: Readonly<Record<string, string>>, cases: ReadonlyArray<Case>]
+export type Gateway = readonly [
+  name: string,
+  settings: Readonly<Record<string, string>>,
+  cases: ReadonlyArray<Case>
+]
 
 export const define = <G>(each: Case<G>): Case => each as unknown as Case
 
@@ -44,7 +48,11 @@ const checkError = (answer: Answer, { errno, faults, message }: Expected) => {
   if (typeof message === "string") expect(answer.json.message).toBe(message)
   else if (message !== undefined) expect(answer.json.message).toMatch(message)
   if (faults === undefined) return
-  const details = answer.json.details as ReadonlyArray<{ location: string; name: string | null; description: string }>
+  const details = answer.json.details as ReadonlyArray<{
+    location: string
+    name: string | null
+    description: string
+  }>
   expect(details.map(({ location, name }) => `${location}:${name}`)).toEqual(faults)
   for (const { description } of details) expect(description).toBeTypeOf("string")
 }
@@ -66,7 +74,9 @@ const checkAlways = (answer: Answer, { method }: Request) => {
   if (bodiless) expect(answer.text).toBe("")
   if (answer.status === 304) expect(answer.headers["content-type"]).toBeUndefined()
   else if (!bodiless && answer.text !== "")
-    expect(answer.headers["content-type"]).toMatch(/^(application\/json|text\/html|text\/plain; version=0\.0\.4); charset=utf-8$/i)
+    expect(answer.headers["content-type"]).toMatch(
+      /^(application\/json|text\/html|text\/plain; version=0\.0\.4); charset=utf-8$/i
+    )
   const tryLater = answer.status >= 500 || answer.status === 409 || answer.status === 429
   if (tryLater) expect(answer.headers["retry-after"]).toMatch(/^\d+$/)
   else expect(answer.headers["retry-after"]).toBeUndefined()
@@ -75,7 +85,8 @@ const checkAlways = (answer: Answer, { method }: Request) => {
 export const check = (answer: Answer, request: Request, expected: Expected): void => {
   expect(answer.status, answer.text).toBe(expected.status)
   checkAlways(answer, request)
-  if (expected.status >= 400 && request.method !== "HEAD" && expected.exactly === undefined) checkError(answer, expected)
+  if (expected.status >= 400 && request.method !== "HEAD" && expected.exactly === undefined)
+    checkError(answer, expected)
   if (expected.headers !== undefined) checkHeaders(answer, expected.headers)
   if (expected.body !== undefined) expect(answer.json).toMatchObject(expected.body as object)
   if (expected.exactly !== undefined) expect(answer.json).toEqual(expected.exactly)

@@ -37,14 +37,17 @@ export const targetOf = (origin: string): Target => ({ origin, publisher, secret
 /** A projector is at work: until then writes would wait for it. */
 const healthy = async (origin: string): Promise<void> => {
   for (let left = 200; left > 0; left--) {
-    if ((await exchange(origin, { method: "GET", target: "/v1/__heartbeat__" })).status === 200) return
+    if ((await exchange(origin, { method: "GET", target: "/v1/__heartbeat__" })).status === 200)
+      return
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
   throw new Error(`${origin} is not in good health`)
 }
 
-export const startOwn = (natsUrl: string, options: Omit<ServiceOptions, "natsUrl"> = {}): Promise<Service> =>
-  startService({ natsUrl, roles, ...options, env: { ...env, ...options.env } })
+export const startOwn = (
+  natsUrl: string,
+  options: Omit<ServiceOptions, "natsUrl"> = {}
+): Promise<Service> => startService({ natsUrl, roles, ...options, env: { ...env, ...options.env } })
 
 /** One address for several servers, which take turns request by request. */
 const alternate = async (ports: ReadonlyArray<number>) => {
@@ -53,10 +56,13 @@ const alternate = async (ports: ReadonlyArray<number>) => {
   const server = createServer((incoming, outgoing) => {
     const { headers, method, url } = incoming
     const port = ports[turn++ % ports.length]
-    const forwarded = request({ agent, host: "127.0.0.1", port, method, path: url, headers }, (answer) => {
-      outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
-      answer.pipe(outgoing)
-    })
+    const forwarded = request(
+      { agent, host: "127.0.0.1", port, method, path: url, headers },
+      (answer) => {
+        outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
+        answer.pipe(outgoing)
+      }
+    )
     forwarded.on("error", () => outgoing.destroy())
     incoming.pipe(forwarded)
   }).listen(0, "127.0.0.1")
@@ -67,12 +73,17 @@ const alternate = async (ports: ReadonlyArray<number>) => {
 
 /** The server at TARGET_URL, else so many gateways of our own behind one address. */
 export const start = async (gateways: 1 | 2): Promise<Running> => {
-  if (targetUrl !== undefined) return { target: targetOf(new URL(targetUrl).origin), [Symbol.asyncDispose]: async () => {} }
+  if (targetUrl !== undefined)
+    return { target: targetOf(new URL(targetUrl).origin), [Symbol.asyncDispose]: async () => {} }
   const stack = new AsyncDisposableStack()
   const nats = stack.use(await startNats())
   const first = stack.use(await startOwn(nats.url))
   await healthy(`http://127.0.0.1:${first.port}`)
-  if (gateways === 1) return { target: targetOf(`http://127.0.0.1:${first.port}`), [Symbol.asyncDispose]: () => stack.disposeAsync() }
+  if (gateways === 1)
+    return {
+      target: targetOf(`http://127.0.0.1:${first.port}`),
+      [Symbol.asyncDispose]: () => stack.disposeAsync()
+    }
   const second = stack.use(await startOwn(nats.url, { roles: "gateway" }))
   const front = await alternate([first.port, second.port])
   stack.defer(front.close)

@@ -30,7 +30,9 @@ const linesOf = (output: string): ReadonlyArray<Line> =>
     .map((line) => JSON.parse(line) as Line)
 
 describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
-  it("says 503 and when to try again while NATS is gone, stops a batch there, and still is there itself", { timeout: 60_000 }, async () => {
+  it("says 503 and when to try again while NATS is gone, stops a batch there, and still is there itself", {
+    timeout: 60_000
+  }, async () => {
     const nats = await startNats()
     await using service = await startOwn(nats.url)
     const api = apiOf(service)
@@ -39,19 +41,34 @@ describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
     const list = { method: "GET", path: "/subscriptions" }
     const broadcast = { method: "POST", path: "/channels/a", as: api.target.publisher, body: {} }
     const registration = { method: "PUT", path: "/channels/a/registration" }
-    const batch = { method: "POST", path: "/batch", body: { requests: [{ path: "/" }, { path: "/subscriptions" }, { path: "/" }] } }
+    const batch = {
+      method: "POST",
+      path: "/batch",
+      body: { requests: [{ path: "/" }, { path: "/subscriptions" }, { path: "/" }] }
+    }
     const health = { method: "GET", path: "/__heartbeat__" }
-    const answers = await Promise.all([list, broadcast, registration, batch, health].map((each) => api.send(each)))
+    const answers = await Promise.all(
+      [list, broadcast, registration, batch, health].map((each) => api.send(each))
+    )
     for (const [i, each] of [list, broadcast, registration, batch].entries()) {
       check(answers[i]!, each, { status: 503, errno: 201, headers: { "Retry-After": /^\d+$/ } })
     }
-    check(answers[4]!, health, { status: 503, exactly: { storage: false, cache: false, permission: false } })
-    for (const path of ["/__lbheartbeat__", "/"]) check(await api.send({ method: "GET", path }), { method: "GET" }, { status: 200 })
+    check(answers[4]!, health, {
+      status: 503,
+      exactly: { storage: false, cache: false, permission: false }
+    })
+    for (const path of ["/__lbheartbeat__", "/"])
+      check(await api.send({ method: "GET", path }), { method: "GET" }, { status: 200 })
   })
 
-  it("does not say that a write is done before it can be read, and says so once a projector is there", { timeout: 60_000 }, async () => {
+  it("does not say that a write is done before it can be read, and says so once a projector is there", {
+    timeout: 60_000
+  }, async () => {
     await using nats = await startNats()
-    await using service = await startOwn(nats.url, { roles: "gateway", env: { BELLCAST_APPLIED_TIMEOUT_MILLIS: "300" } })
+    await using service = await startOwn(nats.url, {
+      roles: "gateway",
+      env: { BELLCAST_APPLIED_TIMEOUT_MILLIS: "300" }
+    })
     const api = apiOf(service)
     const put = { method: "PUT", path: `/channels/${api.channel}/registration` }
     check(await api.send(put), put, { status: 503, errno: 201 })
@@ -60,13 +77,19 @@ describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
       exactly: { storage: false, cache: true, permission: true }
     })
     await using _projector = await startOwn(nats.url, { roles: "projection" })
-    await expect.poll(async () => (await api.send({ method: "GET", path: "/__heartbeat__" })).status, { timeout: 10_000 }).toBe(200)
+    await expect
+      .poll(async () => (await api.send({ method: "GET", path: "/__heartbeat__" })).status, {
+        timeout: 10_000
+      })
+      .toBe(200)
     await expect.poll(async () => (await api.send(put)).status, { timeout: 10_000 }).toBe(202)
     const get = { method: "GET", path: `/channels/${api.channel}` }
     check(await api.send(get), get, { status: 200, body: { data: { registrations: 1 } } })
   })
 
-  it("writes one line for a request, with its fields and without a secret", { timeout: 60_000 }, async () => {
+  it("writes one line for a request, with its fields and without a secret", {
+    timeout: 60_000
+  }, async () => {
     await using nats = await startNats()
     await using service = await startOwn(nats.url)
     const api = apiOf(service)
@@ -75,12 +98,32 @@ describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
     const headers = { "user-agent": "tester", "accept-language": "fr", "x-request-id": "request-1" }
     await api.send({ method: "GET", path: `/subscriptions?${query}`, headers })
     // Clients that take the endpoint for the id.
-    await api.send({ method: "DELETE", path: `/subscriptions/${encodeURIComponent(endpoint)}?${encodeURIComponent(endpoint)}` })
-    await api.send({ method: "POST", path: "/subscriptions", body: { data: { endpoint: "nonsense", keys } } })
-    await api.send({ method: "POST", path: "/batch", body: { requests: [{ path: "/nothing" }, { path: "/" }] } })
-    const lines = () => linesOf(service.output()).filter(({ msg }) => msg.endsWith("request.summary"))
+    await api.send({
+      method: "DELETE",
+      path: `/subscriptions/${encodeURIComponent(endpoint)}?${encodeURIComponent(endpoint)}`
+    })
+    await api.send({
+      method: "POST",
+      path: "/subscriptions",
+      body: { data: { endpoint: "nonsense", keys } }
+    })
+    await api.send({
+      method: "POST",
+      path: "/batch",
+      body: { requests: [{ path: "/nothing" }, { path: "/" }] }
+    })
+    const lines = () =>
+      linesOf(service.output()).filter(({ msg }) => msg.endsWith("request.summary"))
     await expect.poll(() => lines().length).toBe(7)
-    const [, list, , bad, nothing, root, batch] = lines() as [Line, Line, Line, Line, Line, Line, Line]
+    const [, list, , bad, nothing, root, batch] = lines() as [
+      Line,
+      Line,
+      Line,
+      Line,
+      Line,
+      Line,
+      Line
+    ]
     expect(list).toMatchObject({
       msg: "request.summary",
       agent: "tester",
@@ -109,18 +152,30 @@ describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
     expect(batch).toMatchObject({ batch_size: 2, code: 200 })
     expect(root).toMatchObject({ path: "/v1/", uid: api.userId(), authn_type: "basicauth" })
     expect(nothing).toMatchObject({ path: "/v1/nothing", code: 404, errno: 111 })
-    const secrets = [basic(api.me).slice(6), "very-secret-address", keys.auth, keys.p256dh, encodeURIComponent(endpoint)]
+    const secrets = [
+      basic(api.me).slice(6),
+      "very-secret-address",
+      keys.auth,
+      keys.p256dh,
+      encodeURIComponent(endpoint)
+    ]
     for (const secret of secrets) expect(service.output()).not.toContain(secret)
   })
 
-  it("leaves in time with a connection open, and finishes the request in hand", { timeout: 60_000 }, async () => {
+  it("leaves in time with a connection open, and finishes the request in hand", {
+    timeout: 60_000
+  }, async () => {
     await using nats = await startNats()
     await using _projector = await startOwn(nats.url, { roles: "projection" })
     const service = await startOwn(nats.url, { roles: "gateway" })
     const api = apiOf(service)
     const agent = new Agent({ keepAlive: true })
     const body = JSON.stringify({ data: api.subscription() })
-    const headers = { authorization: basic(api.me), "content-type": "application/json", "content-length": Buffer.byteLength(body) }
+    const headers = {
+      authorization: basic(api.me),
+      "content-type": "application/json",
+      "content-length": Buffer.byteLength(body)
+    }
     const send = (options: RequestOptions, onContinue?: (sent: ClientRequest) => void) =>
       new Promise<number | undefined>((resolve, reject) => {
         const sent = request({ agent, port: service.port, ...options }, (answer) => {
@@ -134,11 +189,18 @@ describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
     let stopped: Promise<number | null> | undefined
     let began = 0
     // The server has the request in hand when it asks for the body.
-    const inHand = send({ method: "POST", path: "/v1/subscriptions", headers: { ...headers, expect: "100-continue" } }, (sent) => {
-      began = performance.now()
-      stopped = service.stop()
-      setTimeout(() => sent.end(body), 300)
-    })
+    const inHand = send(
+      {
+        method: "POST",
+        path: "/v1/subscriptions",
+        headers: { ...headers, expect: "100-continue" }
+      },
+      (sent) => {
+        began = performance.now()
+        stopped = service.stop()
+        setTimeout(() => sent.end(body), 300)
+      }
+    )
     expect(await inHand).toBe(201)
     expect(await stopped).toBe(0)
     // A connection that waits for its keep-alive to end would take 5 s.
@@ -151,7 +213,10 @@ describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
     await using service = await startOwn(nats.url, { roles: "gateway" })
     const head = `Host: a\r\nConnection: close\r\nAuthorization: ${basic("a:b")}\r\nExpect: 100-continue`
     const post = (version: string, length: number, body = "") =>
-      told(service, `POST /v1/subscriptions HTTP/${version}\r\n${head}\r\nContent-Length: ${length}\r\n\r\n${body}`)
+      told(
+        service,
+        `POST /v1/subscriptions HTTP/${version}\r\n${head}\r\nContent-Length: ${length}\r\n\r\n${body}`
+      )
     expect(await post("1.1", 2, "{}")).toMatch(/^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 400 /)
     expect(await post("1.1", 16_385)).toMatch(/^HTTP\/1.1 413 .*"errno":113/s)
     // To a client of HTTP/1.0 the first answer is the last.
@@ -164,24 +229,54 @@ describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
     const tell = async (text: string) => {
       const answer = await told(service, text)
       const [head = "", body = ""] = answer.split("\r\n\r\n")
-      return { status: Number(head.split(" ")[1]), body: JSON.parse(body) as unknown, allow: /^Allow: (.*)\r$/m.exec(head)?.[1] }
+      return {
+        status: Number(head.split(" ")[1]),
+        body: JSON.parse(body) as unknown,
+        allow: /^Allow: (.*)\r$/m.exec(head)?.[1]
+      }
     }
-    expect(await tell("nonsense\r\n\r\n")).toMatchObject({ status: 400, body: { code: 400, errno: 107, error: "Bad Request" } })
+    expect(await tell("nonsense\r\n\r\n")).toMatchObject({
+      status: 400,
+      body: { code: 400, errno: 107, error: "Bad Request" }
+    })
     expect(await tell(`GET /${"x".repeat(20_000)} HTTP/1.1\r\nHost: a\r\n\r\n`)).toMatchObject({
       status: 431,
       body: { code: 431, errno: 107 }
     })
     const closing = "Host: a\r\nConnection: close\r\n\r\n"
     // What Node by itself would answer otherwise, or without a body, or not at all.
-    expect(await tell(`BREW /v1/batch HTTP/1.1\r\n${closing}`)).toMatchObject({ status: 405, body: { errno: 115 }, allow: "POST, OPTIONS" })
-    expect(await tell(`get /v1/ HTTP/1.1\r\n${closing}`)).toMatchObject({ status: 405, allow: "GET, HEAD, OPTIONS" })
-    expect(await tell(`BREW /v1/tea HTTP/1.1\r\n${closing}`)).toMatchObject({ status: 404, body: { errno: 111 } })
+    expect(await tell(`BREW /v1/batch HTTP/1.1\r\n${closing}`)).toMatchObject({
+      status: 405,
+      body: { errno: 115 },
+      allow: "POST, OPTIONS"
+    })
+    expect(await tell(`get /v1/ HTTP/1.1\r\n${closing}`)).toMatchObject({
+      status: 405,
+      allow: "GET, HEAD, OPTIONS"
+    })
+    expect(await tell(`BREW /v1/tea HTTP/1.1\r\n${closing}`)).toMatchObject({
+      status: 404,
+      body: { errno: 111 }
+    })
     // They are requests like all others.
-    await expect.poll(() => service.output()).toMatch(/"method":"BREW","path":"\/v1\/batch".*"code":405/)
+    await expect
+      .poll(() => service.output())
+      .toMatch(/"method":"BREW","path":"\/v1\/batch".*"code":405/)
     // What follows a request is another one, and its fault not that of the first.
-    expect(await told(service, "GET /v1/__lbheartbeat__ HTTP/1.1\r\nHost: a\r\n\r\n{}")).toMatch(/ 200 OK.* 400 Bad Request/s)
-    expect(await tell(`CONNECT a:1 HTTP/1.1\r\n${closing}`)).toMatchObject({ status: 404, body: { errno: 116 } })
-    expect(await tell("GET /v1/ HTTP/1.1\r\nConnection: close\r\n\r\n")).toMatchObject({ status: 400, body: { code: 400, errno: 107 } })
-    expect(await tell(`GET /v1/ HTTP/1.1\r\nExpect: tea\r\n${closing}`)).toMatchObject({ status: 200, body: { project_name: "bellcast" } })
+    expect(await told(service, "GET /v1/__lbheartbeat__ HTTP/1.1\r\nHost: a\r\n\r\n{}")).toMatch(
+      / 200 OK.* 400 Bad Request/s
+    )
+    expect(await tell(`CONNECT a:1 HTTP/1.1\r\n${closing}`)).toMatchObject({
+      status: 404,
+      body: { errno: 116 }
+    })
+    expect(await tell("GET /v1/ HTTP/1.1\r\nConnection: close\r\n\r\n")).toMatchObject({
+      status: 400,
+      body: { code: 400, errno: 107 }
+    })
+    expect(await tell(`GET /v1/ HTTP/1.1\r\nExpect: tea\r\n${closing}`)).toMatchObject({
+      status: 200,
+      body: { project_name: "bellcast" }
+    })
   })
 })

@@ -4,7 +4,14 @@ import type { Answer } from "./http.ts"
 
 /** Five subscriptions with every type of value; `e` is the newest. */
 export const zoo = async (api: Api): Promise<ReadonlyArray<StoredObject>> => [
-  await api.stored("a", { name: "Ape", n: 1, flag: true, tags: ["x", "y"], deep: { at: "one" }, nothing: null }),
+  await api.stored("a", {
+    name: "Ape",
+    n: 1,
+    flag: true,
+    tags: ["x", "y"],
+    deep: { at: "one" },
+    nothing: null
+  }),
   await api.stored("b", { name: "bear", n: 10, flag: false, tags: ["y"], deep: { at: "two" } }),
   await api.stored("c", { name: "Cat*", n: 2.5, tags: [], mixed: "text" }),
   await api.stored("d", { name: "dog [1]", n: -3, mixed: 7 }),
@@ -13,5 +20,7 @@ export const zoo = async (api: Api): Promise<ReadonlyArray<StoredObject>> => [
 
 export const letters = ({ json, text }: Pick<Answer, "json" | "text">): string => {
   if (!Array.isArray(json?.data)) throw new Error(text)
-  return json.data.map(({ deleted, endpoint }: StoredObject) => (deleted ? "-" : endpoint.at(-1))).join("")
+  return json.data
+    .map(({ deleted, endpoint }: StoredObject) => (deleted ? "-" : endpoint.at(-1)))
+    .join("")
 }

@@ -24,4 +24,9 @@ const preferences = (pushServerUrl: string) => ({
 })
 
 export const startFirefox = (executablePath: string, pushServerUrl: string): Promise<Browser> =>
-  launch({ browser: "firefox", executablePath, headless: true, extraPrefsFirefox: preferences(pushServerUrl) })
+  launch({
+    browser: "firefox",
+    executablePath,
+    headless: true,
+    extraPrefsFirefox: preferences(pushServerUrl)
+  })

@@ -10,13 +10,14 @@ import { type Service, startService } from "../support/service.ts"
 import { firefoxPath, startFirefox } from "./browser.ts"
 import { startSite } from "./site.ts"
 
-if (firefoxPath === undefined) process.stdout.write("no Firefox here: its tests are skipped (apt-get install firefox-esr)\n")
+if (firefoxPath === undefined)
+  process.stdout.write("no Firefox here: its tests are skipped (apt-get install firefox-esr)\n")
 
 const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8")
 const section = readme.slice(readme.indexOf("## In a web page"), readme.indexOf("## The API"))
-const [inReadme = "", workerInReadme = "", broadcastInReadme = ""] = [...section.matchAll(/^```\w+\n(.*?)^```$/gms)].map(
-  ([, text]) => text!
-)
+const [inReadme = "", workerInReadme = "", broadcastInReadme = ""] = [
+  ...section.matchAll(/^```\w+\n(.*?)^```$/gms)
+].map(([, text]) => text!)
 
 interface Joined {
   readonly endpoint: string
@@ -43,7 +44,10 @@ describe.skipIf(firefoxPath === undefined)("Firefox", () => {
     const [browser, started] = await Promise.all([
       startFirefox(firefoxPath!, autopush.socketUrl).then(keep),
       // The page's origin is named, so that a preflight says yes to it and not to everybody.
-      startService({ natsUrl: nats.url, env: { BELLCAST_CORS_ORIGINS: `${site.url} ${siteOfReadme.url}` } }).then(keep)
+      startService({
+        natsUrl: nats.url,
+        env: { BELLCAST_CORS_ORIGINS: `${site.url} ${siteOfReadme.url}` }
+      }).then(keep)
     ])
     service = started
     page = await browser.newPage()
@@ -56,7 +60,8 @@ describe.skipIf(firefoxPath === undefined)("Firefox", () => {
     for (const each of opened.reverse()) await each[Symbol.asyncDispose]()
   })
 
-  const inPage = async <A>(expression: string): Promise<A> => (await page.evaluate(`site.${expression}`)) as A
+  const inPage = async <A>(expression: string): Promise<A> =>
+    (await page.evaluate(`site.${expression}`)) as A
   const join = async (channel: string): Promise<Joined> => {
     const joined = await inPage<Joined>(`join("${channel}")`)
     assert.include([200, 201], joined.subscribed)
@@ -69,7 +74,9 @@ describe.skipIf(firefoxPath === undefined)("Firefox", () => {
     await autopush.waitFor(({ unacknowledged }) => unacknowledged === 0)
   }
   const subscriptions = async () =>
-    (await call(service.url, "GET", "/subscriptions", "alice")).body.data as ReadonlyArray<{ endpoint: string }>
+    (await call(service.url, "GET", "/subscriptions", "alice")).body.data as ReadonlyArray<{
+      endpoint: string
+    }>
 
   /** Publishes and expects exactly this text in the worker. */
   const arrives = async (channel: string, data: unknown, text: string | null) => {
@@ -83,10 +90,18 @@ describe.skipIf(firefoxPath === undefined)("Firefox", () => {
     const { endpoint, subscribed } = await join("news")
     assert.equal(subscribed, 201)
     assert.deepEqual(await inPage("endpoints()"), [endpoint])
-    const data = { title: "Grüße 🔔", body: "für alle: 日本語", nested: { b: 1, a: [true, null, "\u0000\n"] } }
-    const canonical = '{"body":"für alle: 日本語","nested":{"a":[true,null,"\\u0000\\n"],"b":1},"title":"Grüße 🔔"}'
+    const data = {
+      title: "Grüße 🔔",
+      body: "für alle: 日本語",
+      nested: { b: 1, a: [true, null, "\u0000\n"] }
+    }
+    const canonical =
+      '{"body":"für alle: 日本語","nested":{"a":[true,null,"\\u0000\\n"],"b":1},"title":"Grüße 🔔"}'
     await arrives("news", data, canonical)
-    assert.deepInclude(await inPage<Array<object>>("notifications()"), { title: data.title, body: data.body })
+    assert.deepInclude(await inPage<Array<object>>("notifications()"), {
+      title: data.title,
+      body: data.body
+    })
   })
 
   it("gets a broadcast without data as a push whose data is null", async () => {
@@ -100,17 +115,27 @@ describe.skipIf(firefoxPath === undefined)("Firefox", () => {
     const data = { text: "ü".repeat(1991) }
     assert.equal(Buffer.byteLength(JSON.stringify(data)), 3993)
     await arrives("large", data, JSON.stringify(data))
-    const refused = await call(service.url, "POST", "/channels/large", "publisher", { data: { text: `${data.text}x` } })
+    const refused = await call(service.url, "POST", "/channels/large", "publisher", {
+      data: { text: `${data.text}x` }
+    })
     assert.equal(refused.status, 413)
     assert.equal(refused.body.errno, 113)
   })
 
   it("gets the declarative shape untouched", async () => {
     await join("declarative")
-    const notification = { body: "Read it", lang: "en", navigate: "https://example.com/news/1", title: "News" }
+    const notification = {
+      body: "Read it",
+      lang: "en",
+      navigate: "https://example.com/news/1",
+      title: "News"
+    }
     const data = { app_badge: "1", mutable: true, notification, web_push: 8030 }
     await arrives("declarative", data, JSON.stringify(data))
-    assert.deepInclude(await inPage<Array<object>>("notifications()"), { title: "News", body: "Read it" })
+    assert.deepInclude(await inPage<Array<object>>("notifications()"), {
+      title: "News",
+      body: "Read it"
+    })
   })
 
   it("gets after a reconnect what was sent while it was away", async () => {
@@ -127,10 +152,19 @@ describe.skipIf(firefoxPath === undefined)("Firefox", () => {
   it("is forgotten once it has unsubscribed: the next broadcast meets 410, and the user's list is empty", async () => {
     const { endpoint } = await join("leaving")
     assert.isTrue(await inPage("unsubscribe()"))
-    const agentsOf = (each: Autopush) => each.browsers.flatMap(({ subscriptions }) => [...subscriptions.values()].map(({ agent }) => agent))
-    await autopush.waitFor((each) => agentsOf(each).some((agent) => agent.subscription.endpoint === endpoint && agent.unsubscribed))
+    const agentsOf = (each: Autopush) =>
+      each.browsers.flatMap(({ subscriptions }) =>
+        [...subscriptions.values()].map(({ agent }) => agent)
+      )
+    await autopush.waitFor((each) =>
+      agentsOf(each).some((agent) => agent.subscription.endpoint === endpoint && agent.unsubscribed)
+    )
     const refused = autopush.refusals.length
-    const counts = await finished(service.url, "leaving", await publish(service.url, "leaving", { n: 1 }))
+    const counts = await finished(
+      service.url,
+      "leaving",
+      await publish(service.url, "leaving", { n: 1 })
+    )
     assert.deepInclude(counts, { accepted: 1, delivered: 0, gone: 1 })
     assert.deepEqual(autopush.refusals.slice(refused), ["410 unsubscribed"])
     await until(subscriptions, ({ length }) => length === 0)
@@ -147,7 +181,10 @@ describe.skipIf(firefoxPath === undefined)("Firefox", () => {
     await expectPush('{"n":2}')
     const counts = await finished(service.url, "changing", broadcast)
     assert.deepInclude(counts, { accepted: 2, delivered: 1, gone: 1 })
-    await until(subscriptions, (list) => list.length === 1 && list[0]?.endpoint === change["endpoint"])
+    await until(
+      subscriptions,
+      (list) => list.length === 1 && list[0]?.endpoint === change["endpoint"]
+    )
   })
 
   it("could decrypt every push, got each once, and none was refused but those to lost subscriptions", async () => {
@@ -158,7 +195,10 @@ describe.skipIf(firefoxPath === undefined)("Firefox", () => {
       acknowledgements.filter(({ code }) => code !== 100),
       []
     )
-    assert.equal(new Set(acknowledgements.map(({ version }) => version)).size, acknowledgements.length)
+    assert.equal(
+      new Set(acknowledgements.map(({ version }) => version)).size,
+      acknowledgements.length
+    )
     assert.deepEqual(
       refusals.filter((each) => each !== "410 unsubscribed"),
       []

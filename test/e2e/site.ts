@@ -20,13 +20,17 @@ const answer = async (response: ServerResponse, path: string, worker: string | u
   if (entry === undefined) return void response.writeHead(404).end()
   const isGiven = path === "/worker.js" && worker !== undefined
   const content = isGiven ? worker : await readFile(new URL(`site/${entry[0]}`, import.meta.url))
-  response.writeHead(200, { "content-type": `${entry[1]}; charset=utf-8`, "cache-control": "no-store" }).end(content)
+  response
+    .writeHead(200, { "content-type": `${entry[1]}; charset=utf-8`, "cache-control": "no-store" })
+    .end(content)
 }
 
 /** `worker`: another service worker than that of site/. */
 export const startSite = async (worker?: string): Promise<Site> => {
   const server = createServer((request, response) => {
-    void answer(response, new URL(request.url ?? "/", "http://localhost").pathname, worker).catch(() => response.destroy())
+    void answer(response, new URL(request.url ?? "/", "http://localhost").pathname, worker).catch(
+      () => response.destroy()
+    )
   })
   await once(server.listen(0, "127.0.0.1"), "listening")
   return {

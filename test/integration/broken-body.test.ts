@@ -35,7 +35,9 @@ it.for(["FIN", "RST"] as const)(
     const nc = await connect({ servers: nats.url })
     try {
       const jsm = await jetstreamManager(nc)
-      const { state } = await jsm.streams.info("BELLCAST_LOG", { subjects_filter: "bellcast.cmd.broadcast.>" })
+      const { state } = await jsm.streams.info("BELLCAST_LOG", {
+        subjects_filter: "bellcast.cmd.broadcast.>"
+      })
       assert.deepEqual(state.subjects, { "bellcast.cmd.broadcast.rest.news": 1 })
     } finally {
       await nc.close()

@@ -14,7 +14,9 @@ import { startNats } from "../support/nats.ts"
 
 const handful = 4
 
-it("has at most as many messages in hand as it has hands, and gives them up on shutdown", { timeout: 60_000 }, async () => {
+it("has at most as many messages in hand as it has hands, and gives them up on shutdown", {
+  timeout: 60_000
+}, async () => {
   await using nats = await startNats()
   const nc = await connect({ servers: nats.url })
   const jsm = await jetstreamManager(nc, { checkAPI: false })
@@ -24,7 +26,11 @@ it("has at most as many messages in hand as it has hands, and gives them up on s
     const log = yield* Log
     const consumers = yield* Consumers
     for (let i = 0; i < 50; i++) {
-      yield* log.append("log", { subject: subjects.broadcast("test", channelToken("news")), type: "broadcast/1", body: {} })
+      yield* log.append("log", {
+        subject: subjects.broadcast("test", channelToken("news")),
+        type: "broadcast/1",
+        body: {}
+      })
     }
     const gate = yield* Deferred.make<void>()
     let handled = 0
@@ -39,7 +45,9 @@ it("has at most as many messages in hand as it has hands, and gives them up on s
         )
       )
     )
-    const busy = yield* Effect.promise(() => until(info, ({ num_ack_pending }) => num_ack_pending >= handful))
+    const busy = yield* Effect.promise(() =>
+      until(info, ({ num_ack_pending }) => num_ack_pending >= handful)
+    )
     assert.equal(busy.num_ack_pending, handful)
     assert.equal(busy.num_pending, 50 - handful)
     yield* Deferred.succeed(gate, undefined)
@@ -50,7 +58,9 @@ it("has at most as many messages in hand as it has hands, and gives them up on s
       )
     )
     yield* Fiber.interrupt(fiber)
-    yield* Effect.promise(() => until(info, ({ num_ack_pending, num_pending }) => num_ack_pending === 0 && num_pending === 0))
+    yield* Effect.promise(() =>
+      until(info, ({ num_ack_pending, num_pending }) => num_ack_pending === 0 && num_pending === 0)
+    )
   })
   try {
     await Effect.runPromise(program.pipe(Effect.provide(logLayer({ url: nats.url, name: "test" }))))
@@ -70,12 +80,16 @@ it("has room for the free hands of as many workers as there are, and leaves a co
   const program = Effect.gen(function* () {
     yield* provision(1)
     const consumers = yield* Consumers
-    const fiber = yield* Effect.forkChild(consumers.each("work", "retry", hands, () => Effect.succeed(done)))
+    const fiber = yield* Effect.forkChild(
+      consumers.each("work", "retry", hands, () => Effect.succeed(done))
+    )
     yield* Effect.promise(() => until(info, ({ num_waiting }) => num_waiting === hands))
     yield* Fiber.interrupt(fiber)
     const { config } = yield* Effect.promise(info)
     yield* Effect.promise(() => jsm.consumers.delete("BELLCAST_WORK", "retry"))
-    yield* Effect.promise(() => jsm.consumers.add("BELLCAST_WORK", { ...config, max_waiting: 512, ack_wait: nanos(1_000) }))
+    yield* Effect.promise(() =>
+      jsm.consumers.add("BELLCAST_WORK", { ...config, max_waiting: 512, ack_wait: nanos(1_000) })
+    )
     yield* provision(1)
     const { ack_wait, max_waiting } = (yield* Effect.promise(info)).config
     assert.deepEqual({ ack_wait, max_waiting }, { ack_wait: config.ack_wait, max_waiting: 512 })

@@ -14,7 +14,9 @@ import { spawnPushService } from "../support/spawn-push-service.ts"
 /** Settings.unrecordedPushesMax: the most that one crash may send twice. */
 const duplicatesMax = 256
 
-it("delivers to all 2,000 after a SIGKILL in the middle of the broadcast, repeating at most 256", { timeout: 180_000 }, async () => {
+it("delivers to all 2,000 after a SIGKILL in the middle of the broadcast, repeating at most 256", {
+  timeout: 180_000
+}, async () => {
   await using nats = await startNats()
   await using push = await spawnPushService()
   const subscriptions = await push.subscribe(2_000)
@@ -33,13 +35,17 @@ it("delivers to all 2,000 after a SIGKILL in the middle of the broadcast, repeat
     assert.equal(report.counts.distinct, 2_000)
     assert.isAtMost(report.counts.duplicates, duplicatesMax)
     assert.deepEqual(report.faults, [])
-    process.stdout.write(`killed at ${counts.distinct} of 2000, ${report.counts.duplicates} sent twice\n`)
+    process.stdout.write(
+      `killed at ${counts.distinct} of 2000, ${report.counts.duplicates} sent twice\n`
+    )
   } finally {
     await service[Symbol.asyncDispose]()
   }
 })
 
-it("loses nothing acknowledged when the service and its embedded server are killed", { timeout: 120_000 }, async () => {
+it("loses nothing acknowledged when the service and its embedded server are killed", {
+  timeout: 120_000
+}, async () => {
   const dataDir = await mkdtemp(path(tmpdir(), "bellcast-"))
   await using push = await spawnPushService()
   const subscriptions = await push.subscribe(200)
@@ -65,7 +71,9 @@ it("loses nothing acknowledged when the service and its embedded server are kill
   }
 })
 
-it("finishes what is in hand on SIGTERM, exits 0, and sends nothing twice", { timeout: 120_000 }, async () => {
+it("finishes what is in hand on SIGTERM, exits 0, and sends nothing twice", {
+  timeout: 120_000
+}, async () => {
   await using nats = await startNats()
   await using push = await spawnPushService()
   const subscriptions = await push.subscribe(1_000)
@@ -74,9 +82,16 @@ it("finishes what is in hand on SIGTERM, exits 0, and sends nothing twice", { ti
   const broadcast = await publish(first.url, "news", { n: 1 })
   await push.waitForDistinct(100, 30_000)
   assert.equal(await first.stop(), 0, first.output())
-  assert.isBelow((await push.report()).counts.distinct, 1_000, "the signal came too late to prove anything")
+  assert.isBelow(
+    (await push.report()).counts.distinct,
+    1_000,
+    "the signal came too late to prove anything"
+  )
   await using second = await startService({ natsUrl: nats.url })
-  assert.deepInclude(await finished(second.url, "news", broadcast, 90_000), { accepted: 1_000, delivered: 1_000 })
+  assert.deepInclude(await finished(second.url, "news", broadcast, 90_000), {
+    accepted: 1_000,
+    delivered: 1_000
+  })
   const { counts } = await push.report()
   assert.deepInclude(counts, { distinct: 1_000, duplicates: 0 })
 })
@@ -88,7 +103,10 @@ it("knows the fate of every push of a worker killed while nothing could be recor
   await using push = await startPushService()
   const dead = Array.from({ length: 8 }, () => push.subscribe({ script: ["410"] }))
   const slow = Array.from({ length: 2 }, () => push.subscribe({ script: ["slow 3000", "201"] }))
-  await using rest = await startService({ natsUrl: nats.url, roles: "gateway,projection,fanout,tally" })
+  await using rest = await startService({
+    natsUrl: nats.url,
+    roles: "gateway,projection,fanout,tally"
+  })
   await using worker = await startService({ natsUrl: nats.url, roles: "delivery" })
   await join(
     [rest.url],
@@ -110,13 +128,23 @@ it("knows the fate of every push of a worker killed while nothing could be recor
     )
     await new Promise((resolve) => setTimeout(resolve, 1_500))
     await worker.kill()
-    assert.strictEqual((await work()).state.last_seq, state.last_seq, "it was recorded too soon to prove anything")
+    assert.strictEqual(
+      (await work()).state.last_seq,
+      state.last_seq,
+      "it was recorded too soon to prove anything"
+    )
     await jsm.streams.update("BELLCAST_WORK", config)
     await using _another = await startService({ natsUrl: nats.url, roles: "delivery" })
-    const counts = { accepted: dead.length + slow.length, gone: dead.length, delivered: slow.length }
+    const counts = {
+      accepted: dead.length + slow.length,
+      gone: dead.length,
+      delivered: slow.length
+    }
     assert.deepInclude(await finished(rest.url, "news", broadcast, 60_000), counts)
     const left = async () => {
-      const lists = await Promise.all(dead.map((_, i) => call(rest.url, "GET", "/subscriptions", `user${i}`)))
+      const lists = await Promise.all(
+        dead.map((_, i) => call(rest.url, "GET", "/subscriptions", `user${i}`))
+      )
       return lists.reduce((sum, { body }) => sum + body.data.length, 0)
     }
     await until(left, (count) => count === 0)

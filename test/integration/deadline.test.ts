@@ -6,10 +6,16 @@ import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
 
-it("is sent to nobody after its deadline, however long the line was", { timeout: 60_000 }, async () => {
+it("is sent to nobody after its deadline, however long the line was", {
+  timeout: 60_000
+}, async () => {
   await using nats = await startNats()
   await using push = await startPushService()
-  const env = { BELLCAST_CONNECTIONS_PER_ORIGIN: "1", BELLCAST_PUSH_TIMEOUT_MILLIS: "6000", BELLCAST_RETRY_BASE_MILLIS: "60000" }
+  const env = {
+    BELLCAST_CONNECTIONS_PER_ORIGIN: "1",
+    BELLCAST_PUSH_TIMEOUT_MILLIS: "6000",
+    BELLCAST_RETRY_BASE_MILLIS: "60000"
+  }
   await using service = await startService({ natsUrl: nats.url, env })
   const agents = Array.from({ length: 4 }, () => push.subscribe({ script: ["hang"] }))
   await join(
@@ -19,22 +25,35 @@ it("is sent to nobody after its deadline, however long the line was", { timeout:
   )
   // Ten seconds, the shortest life: the third would have its turn after twelve.
   const broadcast = await publish(service.url, "news", { n: 1 }, { TTL: "0" })
-  assert.deepInclude(await finished(service.url, "news", broadcast, 40_000), { accepted: 4, delivered: 0, expired: 4 })
+  assert.deepInclude(await finished(service.url, "news", broadcast, 40_000), {
+    accepted: 4,
+    delivered: 0,
+    expired: 4
+  })
   assert.equal(push.requests, 2)
 })
 
-it("is not tried with another key after its deadline, and what some keys were told removes nobody", { timeout: 60_000 }, async () => {
+it("is not tried with another key after its deadline, and what some keys were told removes nobody", {
+  timeout: 60_000
+}, async () => {
   await using nats = await startNats()
   await using push = await startPushService()
   const former = Array.from({ length: 2 }, () => webpush.generateVAPIDKeys()).map(
     ({ privateKey, publicKey }) => `${publicKey}:${privateKey}`
   )
-  const env = { BELLCAST_VAPID_FORMER_KEYS: former.join(","), BELLCAST_PUSH_TIMEOUT_MILLIS: "15000" }
+  const env = {
+    BELLCAST_VAPID_FORMER_KEYS: former.join(","),
+    BELLCAST_PUSH_TIMEOUT_MILLIS: "15000"
+  }
   await using service = await startService({ natsUrl: nats.url, env })
   const agent = push.subscribe({ script: ['slow 11000 403 {"reason":"VapidPkHashMismatch"}'] })
   await join([service.url], "news", [agent.subscription])
   const broadcast = await publish(service.url, "news", { n: 1 }, { TTL: "0" })
-  assert.deepInclude(await finished(service.url, "news", broadcast, 40_000), { accepted: 1, expired: 1, gone: 0 })
+  assert.deepInclude(await finished(service.url, "news", broadcast, 40_000), {
+    accepted: 1,
+    expired: 1,
+    gone: 0
+  })
   assert.equal(push.requests, 1)
   assert.lengthOf((await call(service.url, "GET", "/subscriptions", "user0")).body.data, 1)
 })

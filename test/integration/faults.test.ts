@@ -46,11 +46,16 @@ it("costs nobody healthy a subscription", { timeout: 300_000 }, async () => {
   await using second = await startPushService({ tls: true, host: "localhost" })
   await using third = await startPushService({ tls: true, host: "localhost" })
   const services = [first, second, third]
-  await using service = await startService({ natsUrl: nats.url, env: { ...hurried, ...dns.env, ...trustingEnvironment } })
+  await using service = await startService({
+    natsUrl: nats.url,
+    env: { ...hurried, ...dns.env, ...trustingEnvironment }
+  })
 
   let fault: ReturnType<typeof reply> | undefined
   const agents = services.flatMap((push) =>
-    Array.from({ length: healthyEach + goneEach }, (_, i) => push.subscribe({ script: [i < healthyEach ? "201" : "410"] }))
+    Array.from({ length: healthyEach + goneEach }, (_, i) =>
+      push.subscribe({ script: [i < healthyEach ? "201" : "410"] })
+    )
   )
   for (const agent of agents) {
     const next = agent.nextAnswer
@@ -73,7 +78,9 @@ it("costs nobody healthy a subscription", { timeout: 300_000 }, async () => {
       const broadcast = await publish(service.url, "news", { n })
       broadcasts.push(broadcast)
       await until(
-        async () => (await call(service.url, "GET", `/channels/news/broadcasts/${broadcast}`, "publisher")).body.data,
+        async () =>
+          (await call(service.url, "GET", `/channels/news/broadcasts/${broadcast}`, "publisher"))
+            .body.data,
         ({ dead, retrying, waiting }) => waiting === 0 && (dies ? dead : dead + retrying) === total
       )
     }
@@ -102,15 +109,32 @@ it("costs nobody healthy a subscription", { timeout: 300_000 }, async () => {
       fault = refuse(403, "BadJwtToken")
     }))
   ]
-  assert.deepEqual(await commands(nats.url), { "subscription.put/1": total }, "while nothing works, nothing is held against anybody")
+  assert.deepEqual(
+    await commands(nats.url),
+    { "subscription.put/1": total },
+    "while nothing works, nothing is held against anybody"
+  )
 
   end()
-  const counts = await finished(service.url, "news", await publish(service.url, "news", { n: 99 }), 60_000)
+  const counts = await finished(
+    service.url,
+    "news",
+    await publish(service.url, "news", { n: 99 }),
+    60_000
+  )
   // A push of an earlier broadcast, tried again, may have found somebody gone before this one was cut up.
   assert.isAtMost(counts.gone, goneEach * services.length)
-  assert.deepInclude(counts, { accepted: healthy + counts.gone, delivered: healthy, dead: 0, expired: 0 })
+  assert.deepInclude(counts, {
+    accepted: healthy + counts.gone,
+    delivered: healthy,
+    dead: 0,
+    expired: 0
+  })
   for (const broadcast of suffered) await finished(service.url, "news", broadcast, 60_000)
-  assert.deepEqual(await commands(nats.url), { "subscription.put/1": total, "subscription.gone/1": goneEach * services.length })
+  assert.deepEqual(await commands(nats.url), {
+    "subscription.put/1": total,
+    "subscription.gone/1": goneEach * services.length
+  })
   const again = await finished(service.url, "news", await publish(service.url, "news", { n: 100 }))
   assert.deepInclude(again, { accepted: healthy, delivered: healthy })
 })

@@ -10,7 +10,10 @@ import { startService } from "../support/service.ts"
 import { spawnCli } from "../support/spawn-cli.ts"
 
 const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8")
-const section = readme.slice(readme.indexOf("## The first minute"), readme.indexOf("## In a web page"))
+const section = readme.slice(
+  readme.indexOf("## The first minute"),
+  readme.indexOf("## In a web page")
+)
 const blocks = [...section.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, text]) => text!)
 const lineWith = (word: string): string => {
   const block = blocks.find((text) => text.includes(word))
@@ -21,8 +24,17 @@ const lineWith = (word: string): string => {
 it("tells what really happens", { timeout: 90_000 }, async () => {
   const folder = await temporaryFolder()
   // As `make run` starts it: what the support makes handy for other tests must come from the flag here.
-  const env = { BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "", BELLCAST_CHANNEL_WRITE_PRINCIPALS: "", BELLCAST_DATA_DIR: join(folder, "data") }
-  await using service = await startService({ cwd: folder, env, args: ["--development"], readyTimeoutMillis: 60_000 })
+  const env = {
+    BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "",
+    BELLCAST_CHANNEL_WRITE_PRINCIPALS: "",
+    BELLCAST_DATA_DIR: join(folder, "data")
+  }
+  await using service = await startService({
+    cwd: folder,
+    env,
+    args: ["--development"],
+    readyTimeoutMillis: 60_000
+  })
   const typed = async (text: string) => {
     const command = text.replaceAll("http://127.0.0.1:9999", `http://127.0.0.1:${service.port}`)
     return (await promisify(execFile)("sh", ["-c", command])).stdout
@@ -36,7 +48,10 @@ it("tells what really happens", { timeout: 90_000 }, async () => {
   await listener.printed(/ after \d+ ms .*"title":"Hello"/)
 
   const [ask, audit] = lineWith("make audit").split("\n")
-  assert.strictEqual(/^location: (\S+)\r$/im.exec(answer)?.[1], /http\S+/.exec(ask!)![0].replace("9999", String(service.port)))
+  assert.strictEqual(
+    /^location: (\S+)\r$/im.exec(answer)?.[1],
+    /http\S+/.exec(ask!)![0].replace("9999", String(service.port))
+  )
   const told = await until(
     async () => JSON.parse(await typed(ask!)).data,
     ({ finished }) => finished
@@ -54,7 +69,12 @@ it("tells what really happens", { timeout: 90_000 }, async () => {
 it("names the version of the API that is served", { timeout: 60_000 }, async () => {
   const folder = await temporaryFolder()
   const env = { BELLCAST_DATA_DIR: join(folder, "data"), BELLCAST_HTTP_API_VERSION: "2.0" }
-  await using service = await startService({ cwd: folder, env, args: ["--development"], readyTimeoutMillis: 30_000 })
+  await using service = await startService({
+    cwd: folder,
+    env,
+    args: ["--development"],
+    readyTimeoutMillis: 30_000
+  })
   const root = /HTTP API +(\S+)/.exec(service.output())?.[1] ?? ""
   assert.equal(root, `http://127.0.0.1:${service.port}/v2/`)
   assert.equal((await fetch(root)).status, 200)

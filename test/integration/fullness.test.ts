@@ -14,9 +14,14 @@ import { spawnCli } from "../support/spawn-cli.ts"
 
 const bucket = "KV_bellcast_subscriptions"
 
-const limited = (bytes: number) => ({ BELLCAST_LOG_BYTES_MAX: String(bytes), BELLCAST_WORK_BYTES_MAX: "1000000" })
+const limited = (bytes: number) => ({
+  BELLCAST_LOG_BYTES_MAX: String(bytes),
+  BELLCAST_WORK_BYTES_MAX: "1000000"
+})
 
-it("tells that a stream fills up, and takes another limit at the next start", { timeout: 60_000 }, async () => {
+it("tells that a stream fills up, and takes another limit at the next start", {
+  timeout: 60_000
+}, async () => {
   await using nats = await startNats()
   await using push = await startPushService()
   await using first = await startService({ natsUrl: nats.url, env: limited(1_000_000) })
@@ -49,7 +54,12 @@ it("tells that a stream fills up, and takes another limit at the next start", { 
     const lines = output.split("\n").filter((line) => line.includes("% full"))
     assert.lengthOf(lines, 1)
     assert.include(lines[0], words)
-    assert.deepInclude(JSON.parse(lines[0]!), { level, stream: "BELLCAST_LOG", bytesMax, setting: "BELLCAST_LOG_BYTES_MAX" })
+    assert.deepInclude(JSON.parse(lines[0]!), {
+      level,
+      stream: "BELLCAST_LOG",
+      bytesMax,
+      setting: "BELLCAST_LOG_BYTES_MAX"
+    })
     const { body } = await call(service.url, "GET", "/__metrics__")
     assert.include(body, `bellcast_stream_bytes_max{stream="BELLCAST_LOG"} ${bytesMax}`)
     assert.match(body, /^bellcast_stream_bytes\{stream="BELLCAST_LOG"\} [1-9]/mu)
@@ -63,7 +73,8 @@ it("tells that a bucket fills up; a size that an operator gave it holds, also af
   await using nats = await startNats({ syncAlways: false })
   await using push = await startPushService()
   const env = { BELLCAST_APPLIED_TIMEOUT_MILLIS: "500" }
-  const post = (url: string, user: string) => call(url, "POST", "/subscriptions", user, { data: push.subscribe().subscription })
+  const post = (url: string, user: string) =>
+    call(url, "POST", "/subscriptions", user, { data: push.subscribe().subscription })
   await using first = await startService({ natsUrl: nats.url, env })
   assert.equal((await post(first.url, "ann")).status, 201)
   const nc = await connect({ servers: nats.url })
@@ -79,7 +90,10 @@ it("tells that a bucket fills up; a size that an operator gave it holds, also af
       async () => JSON.stringify(lines),
       (text) => text.includes("% full")
     )
-    const layer = fullnessLayer.pipe(Layer.provide(logLayer({ url: nats.url, name: "test" })), Layer.provide(logger))
+    const layer = fullnessLayer.pipe(
+      Layer.provide(logLayer({ url: nats.url, name: "test" })),
+      Layer.provide(logger)
+    )
     await Effect.runPromise(
       Effect.scoped(
         Effect.andThen(
@@ -91,7 +105,12 @@ it("tells that a bucket fills up; a size that an operator gave it holds, also af
     assert.deepEqual(lines, [
       [
         "a stream is more than 90 % full, and refuses when it is full",
-        { stream: bucket, bytes: state.bytes, bytesMax: state.bytes, command: `nats stream edit ${bucket} --max-bytes` }
+        {
+          stream: bucket,
+          bytes: state.bytes,
+          bytesMax: state.bytes,
+          command: `nats stream edit ${bucket} --max-bytes`
+        }
       ]
     ])
 
@@ -104,7 +123,11 @@ it("tells that a bucket fills up; a size that an operator gave it holds, also af
     await using second = await startService({ natsUrl: nats.url, env })
     assert.equal((await jsm.streams.info(bucket)).config.max_bytes, 3_000_000_000)
     await second.stop()
-    await Effect.runPromise(recreateBucket("subscriptions", 1).pipe(Effect.provide(logLayer({ url: nats.url, name: "test" }))))
+    await Effect.runPromise(
+      recreateBucket("subscriptions", 1).pipe(
+        Effect.provide(logLayer({ url: nats.url, name: "test" }))
+      )
+    )
     assert.equal((await jsm.streams.info(bucket)).config.max_bytes, 3_000_000_000)
   } finally {
     await nc.close()

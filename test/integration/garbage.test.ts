@@ -16,54 +16,94 @@ const typed = (type: string) => {
 
 const stranger = "A".repeat(22)
 const job = {
-  ...{ broadcast: 1, channel: "news", acceptedAt: 1, expiresAt: 4_000_000_000_000, urgency: "normal", user: stranger },
+  ...{
+    broadcast: 1,
+    channel: "news",
+    acceptedAt: 1,
+    expiresAt: 4_000_000_000_000,
+    urgency: "normal",
+    user: stranger
+  },
   ...{ subscription: "a b\r\nPUB x 0\r\n", generation: 1, firstNextAt: 0, attempts: 1 }
 }
 
 /** Subject, type and body of things that nobody should send. */
-const garbage: ReadonlyArray<readonly [subject: string, type: string | undefined, body: unknown]> = [
-  ...["subscription", "registration", "registration.=ZZ", `registration.${"c".repeat(3_600)}`, "nonsense", "subscription.a"].map(
-    (place) => [`bellcast.cmd.${place}.${stranger}`, "registration.put/1", { user: "x", at: 1 }] as const
-  ),
-  // The key of a bucket's checkpoint.
+const garbage: ReadonlyArray<readonly [subject: string, type: string | undefined, body: unknown]> =
   [
-    "bellcast.cmd.subscription.meta",
-    "subscription.put/1",
-    { user: "x", id: "a", data: { endpoint: "", keys: { auth: "", p256dh: "" } }, lastModified: 1 }
-  ],
-  ["bellcast.cmd.subscription.meta", "subscription.delete/1", { user: "x", removed: [] }],
-  ["bellcast.cmd.broadcast.x", undefined, {}],
-  ["bellcast.cmd.broadcast.x.y.z", undefined, {}],
-  ["bellcast.cmd.x", undefined, Buffer.alloc(30_000, 0xff)],
-  ["bellcast.cmd.broadcast.x.news", "subscription.put/1", {}],
-  ...[
-    "plan.news",
-    "plan.news.1",
-    "plan.news.x",
-    "job.shard",
-    "job.shard.1.all",
-    "job.retry.a.1.b.c",
-    "job.nonsense",
-    "outcome.x",
-    "dead.x"
-  ].flatMap((place) =>
-    [undefined, "plan/1", "shard/1", "retry/1", "outcome/1", "made/up", "__proto__"].flatMap((type) =>
-      [{}, [], "text", Buffer.from([0, 255, 13, 10]), Buffer.alloc(60_000, 0x5b)].map((body) => [`bellcast.${place}`, type, body] as const)
-    )
-  ),
-  ["bellcast.job.retry.a.1.b.d", "retry/1", job],
-  ["bellcast.job.retry.a.1.b.e", "retry/1", { ...job, subscription: "a", channel: ">" }],
-  ["bellcast.job.shard.1.b", "shard/1", { ...job, shard: "> *\r\n", floor: { subscriptions: 0, registrations: 0 } }],
-  ["bellcast.job.shard.1.c", "shard/1", { ...job, shard: "c", floor: { subscriptions: 9e15, registrations: 0 } }],
-  // There is no such sequence, and none can be asked for.
-  ...[0, -1].flatMap((broadcast) => [
-    ["bellcast.job.shard.0.a", "shard/1", { ...job, broadcast, shard: "a", floor: { subscriptions: 0, registrations: 0 } }] as const,
-    ["bellcast.job.retry.a.0.b.c", "retry/1", { ...job, broadcast, subscription: "a" }] as const
-  ]),
-  // Longer than a server can count.
-  ["bellcast.job.retry.a.1.b.f", "retry/1", { ...job, subscription: "a", firstNextAt: 9e15 }],
-  [`bellcast.outcome.${"c".repeat(3_700)}.1.shard.all`, "outcome/1", { broadcast: 1, pushes: 1, results: [], final: true, at: 1 }]
-]
+    ...[
+      "subscription",
+      "registration",
+      "registration.=ZZ",
+      `registration.${"c".repeat(3_600)}`,
+      "nonsense",
+      "subscription.a"
+    ].map(
+      (place) =>
+        [`bellcast.cmd.${place}.${stranger}`, "registration.put/1", { user: "x", at: 1 }] as const
+    ),
+    // The key of a bucket's checkpoint.
+    [
+      "bellcast.cmd.subscription.meta",
+      "subscription.put/1",
+      {
+        user: "x",
+        id: "a",
+        data: { endpoint: "", keys: { auth: "", p256dh: "" } },
+        lastModified: 1
+      }
+    ],
+    ["bellcast.cmd.subscription.meta", "subscription.delete/1", { user: "x", removed: [] }],
+    ["bellcast.cmd.broadcast.x", undefined, {}],
+    ["bellcast.cmd.broadcast.x.y.z", undefined, {}],
+    ["bellcast.cmd.x", undefined, Buffer.alloc(30_000, 0xff)],
+    ["bellcast.cmd.broadcast.x.news", "subscription.put/1", {}],
+    ...[
+      "plan.news",
+      "plan.news.1",
+      "plan.news.x",
+      "job.shard",
+      "job.shard.1.all",
+      "job.retry.a.1.b.c",
+      "job.nonsense",
+      "outcome.x",
+      "dead.x"
+    ].flatMap((place) =>
+      [undefined, "plan/1", "shard/1", "retry/1", "outcome/1", "made/up", "__proto__"].flatMap(
+        (type) =>
+          [{}, [], "text", Buffer.from([0, 255, 13, 10]), Buffer.alloc(60_000, 0x5b)].map(
+            (body) => [`bellcast.${place}`, type, body] as const
+          )
+      )
+    ),
+    ["bellcast.job.retry.a.1.b.d", "retry/1", job],
+    ["bellcast.job.retry.a.1.b.e", "retry/1", { ...job, subscription: "a", channel: ">" }],
+    [
+      "bellcast.job.shard.1.b",
+      "shard/1",
+      { ...job, shard: "> *\r\n", floor: { subscriptions: 0, registrations: 0 } }
+    ],
+    [
+      "bellcast.job.shard.1.c",
+      "shard/1",
+      { ...job, shard: "c", floor: { subscriptions: 9e15, registrations: 0 } }
+    ],
+    // There is no such sequence, and none can be asked for.
+    ...[0, -1].flatMap((broadcast) => [
+      [
+        "bellcast.job.shard.0.a",
+        "shard/1",
+        { ...job, broadcast, shard: "a", floor: { subscriptions: 0, registrations: 0 } }
+      ] as const,
+      ["bellcast.job.retry.a.0.b.c", "retry/1", { ...job, broadcast, subscription: "a" }] as const
+    ]),
+    // Longer than a server can count.
+    ["bellcast.job.retry.a.1.b.f", "retry/1", { ...job, subscription: "a", firstNextAt: 9e15 }],
+    [
+      `bellcast.outcome.${"c".repeat(3_700)}.1.shard.all`,
+      "outcome/1",
+      { broadcast: 1, pushes: 1, results: [], final: true, at: 1 }
+    ]
+  ]
 
 describe("garbage on NATS", { timeout: 120_000 }, () => {
   let nats: Awaited<ReturnType<typeof startNats>>
@@ -86,14 +126,21 @@ describe("garbage on NATS", { timeout: 120_000 }, () => {
   })
 
   const send = (subject: string, type: string | undefined, body: unknown) =>
-    jetstream(nc).publish(subject, Buffer.isBuffer(body) ? body : JSON.stringify(body), type === undefined ? {} : { headers: typed(type) })
+    jetstream(nc).publish(
+      subject,
+      Buffer.isBuffer(body) ? body : JSON.stringify(body),
+      type === undefined ? {} : { headers: typed(type) }
+    )
   const refusal = async (seq: number) =>
     (await until(
-      () => jsm.streams.getMessage("BELLCAST_LOG", { last_by_subj: `bellcast.evt.rejected.${seq}` }),
+      () =>
+        jsm.streams.getMessage("BELLCAST_LOG", { last_by_subj: `bellcast.evt.rejected.${seq}` }),
       (found) => found !== null
     ))!.json<{ reason: string }>().reason
   /** Where the commands of the user stand who wrote last. */
-  const lastSubject = async () => (await jsm.streams.getMessage("BELLCAST_LOG", { last_by_subj: "bellcast.cmd.subscription.>" }))!.subject
+  const lastSubject = async () =>
+    (await jsm.streams.getMessage("BELLCAST_LOG", { last_by_subj: "bellcast.cmd.subscription.>" }))!
+      .subject
   const user = (agent: { readonly subscription: unknown }, name: string) =>
     call(service.url, "POST", "/subscriptions", name, { data: agent.subscription })
 
@@ -112,7 +159,10 @@ describe("garbage on NATS", { timeout: 120_000 }, () => {
       for (const told of ["applied", "lane"]) nc.publish(`bellcast.sys.${told}`, body)
     }
     const broadcast = await publish(service.url, "news", { still: "here" })
-    assert.deepInclude(await finished(service.url, "news", broadcast), { accepted: 1, delivered: 1 })
+    assert.deepInclude(await finished(service.url, "news", broadcast), {
+      accepted: 1,
+      delivered: 1
+    })
     for (const seq of refused) assert.isString(await refusal(seq))
     for (const [durable, held] of [
       ["deliver", 0],
@@ -131,7 +181,8 @@ describe("garbage on NATS", { timeout: 120_000 }, () => {
     assert.equal((await user(push.subscribe(), "ann")).status, 201)
     const subject = await lastSubject()
     const token = subject.split(".").at(-1)!
-    for (const type of ["registration.put/1", "made/up", "subscription.put/1"]) await send(subject, type, { user: "x", at: 1 })
+    for (const type of ["registration.put/1", "made/up", "subscription.put/1"])
+      await send(subject, type, { user: "x", at: 1 })
     const { seq } = await send(subject, "subscription.delete/1", {
       user: "ann",
       removed: [{ id: "a", lastModified: Number.MAX_SAFE_INTEGER }]
@@ -141,9 +192,15 @@ describe("garbage on NATS", { timeout: 120_000 }, () => {
     assert.lengthOf((await call(service.url, "GET", "/subscriptions", "ann")).body.data, 2)
     assert.equal((await call(service.url, "PUT", "/channels/own/registration", "ann")).status, 202)
     await send(`bellcast.cmd.registration.own.${token}`, "made/up", {})
-    assert.equal((await call(service.url, "DELETE", "/channels/own/registration", "ann")).status, 202)
+    assert.equal(
+      (await call(service.url, "DELETE", "/channels/own/registration", "ann")).status,
+      202
+    )
     assert.equal((await call(service.url, "PUT", "/channels/own/registration", "ann")).status, 202)
-    assert.equal((await call(service.url, "GET", "/channels/own", "ann")).body.data.registrations, 1)
+    assert.equal(
+      (await call(service.url, "GET", "/channels/own", "ann")).body.data.registrations,
+      1
+    )
   })
 
   it("in the place of an endpoint holds up nobody else, and is suspended", async () => {
@@ -151,14 +208,32 @@ describe("garbage on NATS", { timeout: 120_000 }, () => {
     assert.equal((await user(agent, "eve")).status, 201)
     const subject = await lastSubject()
     assert.equal((await call(service.url, "PUT", "/channels/odd/registration", "eve")).status, 202)
-    const endpoints = ["", "https://", "https://a b/x", "https://[zz/x", "http://%zz/", "https://x:99999/"]
+    const endpoints = [
+      "",
+      "https://",
+      "https://a b/x",
+      "https://[zz/x",
+      "http://%zz/",
+      "https://x:99999/"
+    ]
     for (const [i, endpoint] of endpoints.entries()) {
       const data = { ...agent.subscription, endpoint }
-      await send(subject, "subscription.put/1", { user: "eve", id: `odd${i}`, data, lastModified: Date.now() + i })
+      await send(subject, "subscription.put/1", {
+        user: "eve",
+        id: `odd${i}`,
+        data,
+        lastModified: Date.now() + i
+      })
     }
     const counts = { accepted: 1 + endpoints.length, delivered: 1, dead: endpoints.length }
-    assert.deepInclude(await finished(service.url, "odd", await publish(service.url, "odd", { n: 1 })), counts)
-    assert.deepInclude(await finished(service.url, "odd", await publish(service.url, "odd", { n: 2 })), { accepted: 1, delivered: 1 })
+    assert.deepInclude(
+      await finished(service.url, "odd", await publish(service.url, "odd", { n: 1 })),
+      counts
+    )
+    assert.deepInclude(
+      await finished(service.url, "odd", await publish(service.url, "odd", { n: 2 })),
+      { accepted: 1, delivered: 1 }
+    )
     assert.lengthOf(agent.received, 2)
   })
 
@@ -169,7 +244,11 @@ describe("garbage on NATS", { timeout: 120_000 }, () => {
     const put = (n: number) =>
       send(subject, "subscription.put/1", {
         ...{ user: "bob", id: `big${n}`, lastModified: Date.now() },
-        data: { ...agent.subscription, endpoint: `${agent.subscription.endpoint}${n}`, text: "\u20ac".repeat(10_000) }
+        data: {
+          ...agent.subscription,
+          endpoint: `${agent.subscription.endpoint}${n}`,
+          text: "\u20ac".repeat(10_000)
+        }
       })
     let last = 0
     for (let n = 0; n < 45; n++) last = (await put(n)).seq
@@ -178,7 +257,10 @@ describe("garbage on NATS", { timeout: 120_000 }, () => {
     assert.deepInclude(answer.body, { code: 413, errno: 113 })
     const { body } = await call(service.url, "GET", "/subscriptions", "bob")
     assert.isAbove(body.data.length, 20)
-    assert.equal((await call(service.url, "DELETE", `/subscriptions/${body.data.at(-1).id}`, "bob")).status, 200)
+    assert.equal(
+      (await call(service.url, "DELETE", `/subscriptions/${body.data.at(-1).id}`, "bob")).status,
+      200
+    )
     assert.equal((await call(service.url, "DELETE", "/subscriptions", "bob")).status, 200)
     assert.equal((await user(push.subscribe(), "bob")).status, 201)
     assert.notInclude(service.output(), "stopped and starts again")

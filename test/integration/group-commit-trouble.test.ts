@@ -11,24 +11,31 @@ import { until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { startNatsProxy } from "../support/nats-proxy.ts"
 
-it("writes each message once when the server is killed over it, and calls none of them a conflict", { timeout: 120_000 }, () =>
-  withLog((nats) =>
-    Effect.gen(function* () {
-      const log = yield* Log
-      const messages = upTo(3_000)
-      const kill = Effect.promise(async () => {
-        await nats.kill()
-        await nats.restart()
-      }).pipe(Effect.delay("60 millis"))
-      const [answers] = yield* Effect.all([Effect.forEach(messages, (one) => log.append("log", one), { concurrency: 200 }), kill], {
-        concurrency: 2
+it(
+  "writes each message once when the server is killed over it, and calls none of them a conflict",
+  { timeout: 120_000 },
+  () =>
+    withLog((nats) =>
+      Effect.gen(function* () {
+        const log = yield* Log
+        const messages = upTo(3_000)
+        const kill = Effect.promise(async () => {
+          await nats.kill()
+          await nats.restart()
+        }).pipe(Effect.delay("60 millis"))
+        const [answers] = yield* Effect.all(
+          [Effect.forEach(messages, (one) => log.append("log", one), { concurrency: 200 }), kill],
+          {
+            concurrency: 2
+          }
+        )
+        const found = yield* stored
+        assert.deepEqual(subjectsOf(found), subjectsOf(messages))
+        const seqOf = new Map(found.map(({ seq, subject }) => [subject, seq]))
+        for (const [n, { seq }] of answers.entries())
+          assert.equal(seq, seqOf.get(messages[n]!.subject))
       })
-      const found = yield* stored
-      assert.deepEqual(subjectsOf(found), subjectsOf(messages))
-      const seqOf = new Map(found.map(({ seq, subject }) => [subject, seq]))
-      for (const [n, { seq }] of answers.entries()) assert.equal(seq, seqOf.get(messages[n]!.subject))
-    })
-  )
+    )
 )
 
 it("calls nothing a conflict that was stored and not answered", { timeout: 60_000 }, async () => {
@@ -51,14 +58,18 @@ it("calls nothing a conflict that was stored and not answered", { timeout: 60_00
     assert.isTrue((yield* Fiber.join(appended)).every(Result.isSuccess))
     assert.deepEqual(subjectsOf(yield* stored), subjectsOf(upTo(40)))
   })
-  await Effect.runPromise(program.pipe(Effect.provide(logLayer({ url: proxy.url, name: "test" })), Effect.scoped))
+  await Effect.runPromise(
+    program.pipe(Effect.provide(logLayer({ url: proxy.url, name: "test" })), Effect.scoped)
+  )
 })
 
 it("forgets who does not want to write any more before it is sent", () =>
   withLog(() =>
     Effect.gen(function* () {
       const log = yield* Log
-      const fibers = yield* Effect.forEach(upTo(600), (one) => Effect.forkChild(log.append("log", one)))
+      const fibers = yield* Effect.forEach(upTo(600), (one) =>
+        Effect.forkChild(log.append("log", one))
+      )
       yield* Effect.promise(() => setImmediate())
       // The first 500 are on their way, the others wait for their batch.
       yield* Effect.forEach(fibers.slice(550), Fiber.interrupt, { concurrency: "unbounded" })
@@ -87,9 +98,13 @@ it("lets nobody wait for an answer that others do not get", { timeout: 90_000 },
           ...counts.map((count) => Array.from({ length: count }, () => send("silent", "silent"))),
           [send(message(counts.length).subject, "fresh")]
         ]
-        yield* Effect.forEach(sends, (now, n) => Effect.delay(Effect.all(now, { concurrency: "unbounded" }), n * 20), {
-          concurrency: "unbounded"
-        })
+        yield* Effect.forEach(
+          sends,
+          (now, n) => Effect.delay(Effect.all(now, { concurrency: "unbounded" }), n * 20),
+          {
+            concurrency: "unbounded"
+          }
+        )
         const [first, ...rest] = order.splice(0)
         assert.equal(first, "fresh: Success")
         assert.isTrue(rest.every((one) => one === "silent: Failure"))

@@ -7,11 +7,20 @@ import { Buckets } from "#log/bucket.ts"
 import { makeGroupCommit } from "#log/group-commit.ts"
 import { Log } from "#log/log.ts"
 import { Nats } from "#log/nats.ts"
-import { appendAll, isBatched, message, stored, subjectsOf, upTo, withLog } from "../support/appends.ts"
+import {
+  appendAll,
+  isBatched,
+  message,
+  stored,
+  subjectsOf,
+  upTo,
+  withLog
+} from "../support/appends.ts"
 
 /** Returns when what is appended goes in batches again. */
 const batchedAgain = Effect.gen(function* () {
-  for (let from = 1_000; (yield* stored).filter(isBatched).length === 0; from += 20) yield* appendAll(upTo(20, from))
+  for (let from = 1_000; (yield* stored).filter(isBatched).length === 0; from += 20)
+    yield* appendAll(upTo(20, from))
 }).pipe(Effect.timeout("10 seconds"))
 
 it("gives each message of a batch its own sequence", { timeout: 60_000 }, () =>
@@ -23,9 +32,15 @@ it("gives each message of a batch its own sequence", { timeout: 60_000 }, () =>
       assert.deepEqual(subjectsOf(found), subjectsOf(messages))
       const seqOf = new Map(found.map(({ seq, subject }) => [subject, seq]))
       for (const [n, answer] of answers.entries())
-        assert.deepEqual(Result.getOrThrow(answer), { seq: seqOf.get(messages[n]!.subject)!, duplicate: false })
+        assert.deepEqual(Result.getOrThrow(answer), {
+          seq: seqOf.get(messages[n]!.subject)!,
+          duplicate: false
+        })
       assert.isAbove(found.filter(isBatched).length, 1_000)
-      assert.isAtMost(Math.max(...found.map(({ header }) => Number(header("Nats-Batch-Sequence") ?? 0))), 500)
+      assert.isAtMost(
+        Math.max(...found.map(({ header }) => Number(header("Nats-Batch-Sequence") ?? 0))),
+        500
+      )
     })
   )
 )
@@ -33,9 +48,13 @@ it("gives each message of a batch its own sequence", { timeout: 60_000 }, () =>
 it("keeps batches of large messages small", { timeout: 60_000 }, () =>
   withLog(() =>
     Effect.gen(function* () {
-      const answers = yield* appendAll(upTo(200).map((one) => ({ ...one, body: { data: { text: "x".repeat(30 * 1024) } } })))
+      const answers = yield* appendAll(
+        upTo(200).map((one) => ({ ...one, body: { data: { text: "x".repeat(30 * 1024) } } }))
+      )
       assert.isTrue(answers.every(Result.isSuccess))
-      const sequences = (yield* stored).map(({ header }) => Number(header("Nats-Batch-Sequence") ?? 0))
+      const sequences = (yield* stored).map(({ header }) =>
+        Number(header("Nats-Batch-Sequence") ?? 0)
+      )
       assert.isAbove(Math.max(...sequences), 16)
       assert.isAtMost(Math.max(...sequences), 70)
     })
@@ -50,20 +69,25 @@ it("sends few messages one by one", () =>
     })
   ))
 
-it("refuses only the one that comes too late, and goes on in batches a moment later", { timeout: 60_000 }, () =>
-  withLog(() =>
-    Effect.gen(function* () {
-      const log = yield* Log
-      yield* log.append("log", message(30))
-      const answers = yield* appendAll(upTo(60))
-      const refused = answers.flatMap((answer, n) => (Result.isFailure(answer) ? [[n, answer.failure._tag]] : []))
-      assert.deepEqual(refused, [[30, "AppendConflict"]])
-      const found = yield* stored
-      assert.deepEqual(subjectsOf(found), subjectsOf(upTo(60)))
-      assert.lengthOf(found.filter(isBatched), 0)
-      yield* batchedAgain
-    })
-  )
+it(
+  "refuses only the one that comes too late, and goes on in batches a moment later",
+  { timeout: 60_000 },
+  () =>
+    withLog(() =>
+      Effect.gen(function* () {
+        const log = yield* Log
+        yield* log.append("log", message(30))
+        const answers = yield* appendAll(upTo(60))
+        const refused = answers.flatMap((answer, n) =>
+          Result.isFailure(answer) ? [[n, answer.failure._tag]] : []
+        )
+        assert.deepEqual(refused, [[30, "AppendConflict"]])
+        const found = yield* stored
+        assert.deepEqual(subjectsOf(found), subjectsOf(upTo(60)))
+        assert.lengthOf(found.filter(isBatched), 0)
+        yield* batchedAgain
+      })
+    )
 )
 
 it("lets the first of two that expect the same win, and keeps the others out of it", () =>
@@ -72,7 +96,9 @@ it("lets the first of two that expect the same win, and keeps the others out of 
       const answers = yield* appendAll([...upTo(40), ...upTo(20)])
       assert.isTrue(answers.slice(0, 40).every(Result.isSuccess))
       assert.deepEqual(
-        answers.slice(40).map((answer) => (Result.isFailure(answer) ? answer.failure._tag : "stored")),
+        answers
+          .slice(40)
+          .map((answer) => (Result.isFailure(answer) ? answer.failure._tag : "stored")),
         Array<"AppendConflict">(20).fill("AppendConflict")
       )
       const found = yield* stored
@@ -81,36 +107,46 @@ it("lets the first of two that expect the same win, and keeps the others out of 
     })
   ))
 
-it("answers everybody who wants to write to one subject while others are on their way", { timeout: 90_000 }, () =>
-  withLog(() =>
-    Effect.gen(function* () {
-      const turns = (count: number): Effect.Effect<void> =>
-        count === 0
-          ? Effect.void
-          : Effect.andThen(
-              Effect.promise(() => setImmediate()),
-              turns(count - 1)
-            )
-      const same = Array.from({ length: 40 }, () => message(100))
-      const [, , answers] = yield* Effect.all(
-        [appendAll(upTo(15)), Effect.andThen(turns(3), appendAll(upTo(15, 15))), Effect.andThen(turns(6), appendAll(same))],
-        { concurrency: "unbounded" }
-      )
-      assert.lengthOf(answers.filter(Result.isSuccess), 1)
-      assert.lengthOf(yield* stored, 31)
-    })
-  )
+it(
+  "answers everybody who wants to write to one subject while others are on their way",
+  { timeout: 90_000 },
+  () =>
+    withLog(() =>
+      Effect.gen(function* () {
+        const turns = (count: number): Effect.Effect<void> =>
+          count === 0
+            ? Effect.void
+            : Effect.andThen(
+                Effect.promise(() => setImmediate()),
+                turns(count - 1)
+              )
+        const same = Array.from({ length: 40 }, () => message(100))
+        const [, , answers] = yield* Effect.all(
+          [
+            appendAll(upTo(15)),
+            Effect.andThen(turns(3), appendAll(upTo(15, 15))),
+            Effect.andThen(turns(6), appendAll(same))
+          ],
+          { concurrency: "unbounded" }
+        )
+        assert.lengthOf(answers.filter(Result.isSuccess), 1)
+        assert.lengthOf(yield* stored, 31)
+      })
+    )
 )
 
 it("stores what many say of the same channel without an expectation", () =>
   withLog(() =>
     Effect.gen(function* () {
       const { expect: _, ...one } = message(1)
-      const answers = yield* appendAll(Array.from({ length: 60 }, (__, n) => ({ ...one, body: { data: { n } } })))
+      const answers = yield* appendAll(
+        Array.from({ length: 60 }, (__, n) => ({ ...one, body: { data: { n } } }))
+      )
       const found = yield* stored
       const texts = new Map(found.map(({ seq, text }) => [seq, text]))
       assert.lengthOf(found, 60)
-      for (const [n, answer] of answers.entries()) assert.equal(texts.get(Result.getOrThrow(answer).seq), JSON.stringify({ data: { n } }))
+      for (const [n, answer] of answers.entries())
+        assert.equal(texts.get(Result.getOrThrow(answer).seq), JSON.stringify({ data: { n } }))
     })
   ))
 
@@ -118,7 +154,10 @@ it("recognises a repeated id in a batch, and those of an earlier one", { timeout
   withLog(() =>
     Effect.gen(function* () {
       const { expect: _, ...one } = message(1)
-      const messages = Array.from({ length: 40 }, (__, n) => ({ ...one, messageId: `id-${n % 30}` }))
+      const messages = Array.from({ length: 40 }, (__, n) => ({
+        ...one,
+        messageId: `id-${n % 30}`
+      }))
       const first = (yield* appendAll(messages)).map(Result.getOrThrow)
       assert.lengthOf(yield* stored, 30)
       assert.lengthOf(
@@ -143,10 +182,15 @@ it("writes many entries of a bucket, each with its own revision", () =>
     Effect.gen(function* () {
       const buckets = yield* Buckets
       const keys = Array.from({ length: 100 }, (_, n) => `key-${n}`)
-      const put = (key: string, revision: number) => buckets.put("cache", key, { key, revision }, revision, { ttlSeconds: 60 })
+      const put = (key: string, revision: number) =>
+        buckets.put("cache", key, { key, revision }, revision, { ttlSeconds: 60 })
       const first = yield* Effect.forEach(keys, (key) => put(key, 0), { concurrency: "unbounded" })
-      const second = yield* Effect.forEach(keys, (key, n) => put(key, first[n]!), { concurrency: "unbounded" })
-      const entries = yield* Effect.forEach(keys, (key) => buckets.get("cache", key), { concurrency: 10 })
+      const second = yield* Effect.forEach(keys, (key, n) => put(key, first[n]!), {
+        concurrency: "unbounded"
+      })
+      const entries = yield* Effect.forEach(keys, (key) => buckets.get("cache", key), {
+        concurrency: 10
+      })
       assert.deepEqual(
         entries.map((entry) => ({ ...entry })),
         keys.map((key, n) => ({ key, value: { key, revision: first[n]! }, revision: second[n]! }))
@@ -158,7 +202,8 @@ it("sends each message when it comes where batches do not pay", () =>
   withLog(() =>
     Effect.gen(function* () {
       const store = makeGroupCommit(yield* Nats, "test", false)
-      const send = ({ subject }: { readonly subject: string }) => store("BELLCAST_LOG", { subject, payload: "{}", headers: {} }, 5_000)
+      const send = ({ subject }: { readonly subject: string }) =>
+        store("BELLCAST_LOG", { subject, payload: "{}", headers: {} }, 5_000)
       yield* Effect.forEach(upTo(60), send, { concurrency: "unbounded" })
       const found = yield* stored
       assert.lengthOf(found, 60)

@@ -15,11 +15,14 @@ import { spawnCli } from "../support/spawn-cli.ts"
 const progress = async (base: string, broadcast: string) =>
   (await call(base, "GET", `/channels/news/broadcasts/${broadcast}`, "publisher")).body.data
 
-const lines = (output: string, words: RegExp) => output.split("\n").filter((line) => words.test(line))
+const lines = (output: string, words: RegExp) =>
+  output.split("\n").filter((line) => words.test(line))
 
 /** How many of the users still hold a subscription. */
 const subscribed = async (base: string, users: number) => {
-  const lists = await Promise.all(Array.from({ length: users }, (_, i) => call(base, "GET", "/subscriptions", `user${i}`)))
+  const lists = await Promise.all(
+    Array.from({ length: users }, (_, i) => call(base, "GET", "/subscriptions", `user${i}`))
+  )
   return lists.filter(({ body }) => body.data.length === 1).length
 }
 
@@ -45,7 +48,9 @@ const age = (natsUrl: string) =>
   }).pipe(Effect.provide(logLayer({ url: natsUrl, name: "test" })), Effect.runPromise)
 
 describe("a push service that says 410 to everybody", () => {
-  it("costs at most 50 of 200 subscriptions; the pushes to the others wait", { timeout: 90_000 }, async () => {
+  it("costs at most 50 of 200 subscriptions; the pushes to the others wait", {
+    timeout: 90_000
+  }, async () => {
     await using nats = await startNats()
     await using push = await startPushService()
     await using service = await startService({ natsUrl: nats.url })
@@ -79,7 +84,9 @@ describe("a push service that says 410 to 5 of 300", () => {
     await using nats = await startNats()
     await using push = await startPushService()
     await using service = await startService({ natsUrl: nats.url })
-    const agents = Array.from({ length: 300 }, (_, i) => push.subscribe({ script: [i < 5 ? "410" : "201"] }))
+    const agents = Array.from({ length: 300 }, (_, i) =>
+      push.subscribe({ script: [i < 5 ? "410" : "201"] })
+    )
     await join(
       [service.url],
       "news",
@@ -131,7 +138,12 @@ describe("a push service that refuses our credentials", () => {
     assert.lengthOf(lines(service.output(), /takes our credentials again/), 1)
     await using audit = spawnCli(["audit", broadcast, "--json"], { BELLCAST_NATS_URL: nats.url })
     assert.equal(await audit.exit(), 0, audit.output.stderr)
-    assert.deepEqual(new Set(JSON.parse(audit.output.stdout).pushes.map(({ attempts }: { attempts: number }) => attempts)), new Set([1]))
+    assert.deepEqual(
+      new Set(
+        JSON.parse(audit.output.stdout).pushes.map(({ attempts }: { attempts: number }) => attempts)
+      ),
+      new Set([1])
+    )
   })
 
   it("gets over a token gone bad with one resend", { timeout: 90_000 }, async () => {
@@ -144,19 +156,30 @@ describe("a push service that refuses our credentials", () => {
       "news",
       agents.map(({ subscription }) => subscription)
     )
-    assert.deepInclude(await finished(service.url, "news", await publish(service.url, "news", { n: 1 })), { accepted: 5, delivered: 5 })
+    assert.deepInclude(
+      await finished(service.url, "news", await publish(service.url, "news", { n: 1 })),
+      { accepted: 5, delivered: 5 }
+    )
     assert.equal(push.requests, 10)
     assert.lengthOf(lines(service.output(), /refuses our credentials/), 0)
   })
 })
 
 describe("a subscription made with another key", () => {
-  it("is removed when the push service takes our key from others, and only then", { timeout: 90_000 }, async () => {
+  it("is removed when the push service takes our key from others, and only then", {
+    timeout: 90_000
+  }, async () => {
     await using nats = await startNats()
     await using push = await startPushService()
-    await using service = await startService({ natsUrl: nats.url, env: { BELLCAST_BREAKER_OPEN_MILLIS: "600000" } })
+    await using service = await startService({
+      natsUrl: nats.url,
+      env: { BELLCAST_BREAKER_OPEN_MILLIS: "600000" }
+    })
     const mismatch = '403 {"reason":"VapidPkHashMismatch"}'
-    const agents = [...Array.from({ length: 3 }, () => push.subscribe()), push.subscribe({ script: ["201", mismatch] })]
+    const agents = [
+      ...Array.from({ length: 3 }, () => push.subscribe()),
+      push.subscribe({ script: ["201", mismatch] })
+    ]
     await join(
       [service.url],
       "news",
@@ -183,18 +206,28 @@ describe("a subscription made with another key", () => {
     )
     const third = await publish(service.url, "other", { n: 3 })
     await until(
-      async () => (await call(service.url, "GET", `/channels/other/broadcasts/${third}`, "publisher")).body.data,
+      async () =>
+        (await call(service.url, "GET", `/channels/other/broadcasts/${third}`, "publisher")).body
+          .data,
       ({ retrying }) => retrying === 3
     )
-    assert.lengthOf(lines(service.output(), /refuses our credentials \(key-mismatch, status 403\)/), 1)
+    assert.lengthOf(
+      lines(service.output(), /refuses our credentials \(key-mismatch, status 403\)/),
+      1
+    )
   })
 })
 
 describe("an answer that deserves a second try", () => {
-  it("gets one at once: 421 over another connection, a refused Topic without it; no more than one", { timeout: 90_000 }, async () => {
+  it("gets one at once: 421 over another connection, a refused Topic without it; no more than one", {
+    timeout: 90_000
+  }, async () => {
     await using nats = await startNats()
     await using push = await startPushService()
-    await using service = await startService({ natsUrl: nats.url, env: { BELLCAST_CONNECTIONS_PER_ORIGIN: "1" } })
+    await using service = await startService({
+      natsUrl: nats.url,
+      env: { BELLCAST_CONNECTIONS_PER_ORIGIN: "1" }
+    })
     const badTopic = '400 {"reason":"BadWebPushTopic"}'
     const scripts = [["421", "201"], ["421"], [badTopic, "201"], [badTopic]]
     const agents = scripts.map((script) => push.subscribe({ script }))
@@ -217,7 +250,11 @@ describe("an answer that deserves a second try", () => {
       agents.map(({ subscription }) => subscription)
     )
     const broadcast = await publish(service.url, "news", { n: 1 }, { topic: "weather" })
-    assert.deepInclude(await finished(service.url, "news", broadcast), { accepted: 4, delivered: 2, dead: 2 })
+    assert.deepInclude(await finished(service.url, "news", broadcast), {
+      accepted: 4,
+      delivered: 2,
+      dead: 2
+    })
     assert.deepEqual(
       agents.map(({ attempts }) => attempts.length),
       [2, 2, 2, 2]
@@ -227,7 +264,9 @@ describe("an answer that deserves a second try", () => {
     assert.equal(new Set(sockets).size, 2)
     await using audit = spawnCli(["audit", broadcast, "--json"], { BELLCAST_NATS_URL: nats.url })
     assert.equal(await audit.exit(), 0, audit.output.stderr)
-    const reasons = JSON.parse(audit.output.stdout).pushes.map(({ reason }: { reason: string }) => reason)
+    const reasons = JSON.parse(audit.output.stdout).pushes.map(
+      ({ reason }: { reason: string }) => reason
+    )
     assert.deepEqual(reasons.sort(), ["accepted", "accepted", "bad-topic", "unexpected"])
   })
 })

@@ -18,25 +18,44 @@ describe("the service", () => {
   it.for([
     ["true", "2"],
     ["false", "1.1"]
-  ] as const)("with BELLCAST_HTTP2=%s delivers over HTTP/%s", { timeout: 60_000 }, async ([http2, version]) => {
-    await using nats = await startNats()
-    await using push = await startPushService({ tls: true, http2: true, host: "localhost" })
-    await using service = await startService({ natsUrl: nats.url, env: { ...trustingEnvironment, BELLCAST_HTTP2: http2 } })
-    const scripts = [...Array.from({ length: 200 }, () => ["201"]), ["503", "201"], ["reset", "201"], ["410"], ["huge"]]
-    const agents = scripts.map((script) => push.subscribe({ script }))
-    await join(
-      [service.url],
-      "news",
-      agents.map(({ subscription }) => subscription)
-    )
-    const counts = await finished(service.url, "news", await publish(service.url, "news", { n: 1 }))
-    assert.deepInclude(counts, { accepted: 204, delivered: 203, gone: 1 })
-    // Only HTTP/2 has pseudo-headers.
-    const versions = agents.flatMap(({ received }) => received).map(({ headers }) => (":path" in headers ? "2" : "1.1"))
-    assert.deepEqual([...new Set(versions)], [version])
-    assert.deepEqual(push.faults, [])
-    assert.equal(push.counts.duplicates, 0)
-  })
+  ] as const)(
+    "with BELLCAST_HTTP2=%s delivers over HTTP/%s",
+    { timeout: 60_000 },
+    async ([http2, version]) => {
+      await using nats = await startNats()
+      await using push = await startPushService({ tls: true, http2: true, host: "localhost" })
+      await using service = await startService({
+        natsUrl: nats.url,
+        env: { ...trustingEnvironment, BELLCAST_HTTP2: http2 }
+      })
+      const scripts = [
+        ...Array.from({ length: 200 }, () => ["201"]),
+        ["503", "201"],
+        ["reset", "201"],
+        ["410"],
+        ["huge"]
+      ]
+      const agents = scripts.map((script) => push.subscribe({ script }))
+      await join(
+        [service.url],
+        "news",
+        agents.map(({ subscription }) => subscription)
+      )
+      const counts = await finished(
+        service.url,
+        "news",
+        await publish(service.url, "news", { n: 1 })
+      )
+      assert.deepInclude(counts, { accepted: 204, delivered: 203, gone: 1 })
+      // Only HTTP/2 has pseudo-headers.
+      const versions = agents
+        .flatMap(({ received }) => received)
+        .map(({ headers }) => (":path" in headers ? "2" : "1.1"))
+      assert.deepEqual([...new Set(versions)], [version])
+      assert.deepEqual(push.faults, [])
+      assert.equal(push.counts.duplicates, 0)
+    }
+  )
 })
 
 /** A server that treats each stream as told; it counts connections and streams. */
@@ -64,12 +83,19 @@ const startServer = async (treat: (stream: ServerHttp2Stream, count: number) => 
 const posted = (origin: string, pushes: number) =>
   Effect.gen(function* () {
     const client = yield* PushClient
-    const post = client.post({ origin, path: "/push/1", headers: { ttl: "60" }, body: Buffer.of(1) })
+    const post = client.post({
+      origin,
+      path: "/push/1",
+      headers: { ttl: "60" },
+      body: Buffer.of(1)
+    })
     const answers = yield* Effect.all(
       Array.from({ length: pushes }, () => post),
       { concurrency: "unbounded" }
     )
-    return answers.map((answer) => classify(answer, "localhost", 0)).map(({ class: outcome, reason }) => `${outcome} ${reason}`)
+    return answers
+      .map((answer) => classify(answer, "localhost", 0))
+      .map(({ class: outcome, reason }) => `${outcome} ${reason}`)
   }).pipe(
     Effect.provide(
       PushClient.layer.pipe(
@@ -110,17 +136,23 @@ describe("a push service that speaks HTTP/2", () => {
   })
 
   it("and refuses streams, for ever, is tried again later", async () => {
-    await using server = await startServer((stream) => stream.close(constants.NGHTTP2_REFUSED_STREAM))
+    await using server = await startServer((stream) =>
+      stream.close(constants.NGHTTP2_REFUSED_STREAM)
+    )
     assert.deepEqual(await posted(server.origin, 3), all(3, "retry reset"))
   })
 
   it("and ends the connection with an error is tried again later", async () => {
-    await using server = await startServer((stream) => stream.session?.destroy(undefined, constants.NGHTTP2_INTERNAL_ERROR))
+    await using server = await startServer((stream) =>
+      stream.session?.destroy(undefined, constants.NGHTTP2_INTERNAL_ERROR)
+    )
     assert.deepEqual(await posted(server.origin, 3), all(3, "retry reset"))
   })
 
   it("and resets a stream is tried again later", async () => {
-    await using server = await startServer((stream) => stream.close(constants.NGHTTP2_INTERNAL_ERROR))
+    await using server = await startServer((stream) =>
+      stream.close(constants.NGHTTP2_INTERNAL_ERROR)
+    )
     assert.deepEqual(await posted(server.origin, 3), all(3, "retry reset"))
   })
 

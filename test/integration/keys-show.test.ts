@@ -12,11 +12,17 @@ import { keys, rotate, withLines } from "../support/vapid-keys.ts"
 
 const dataFolder = async () => {
   const dir = await mkdtemp(join(tmpdir(), "bellcast-show-"))
-  return { dir, env: { BELLCAST_DATA_DIR: dir }, [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true }) }
+  return {
+    dir,
+    env: { BELLCAST_DATA_DIR: dir },
+    [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true })
+  }
 }
 
 describe("the secrets of an embedded server's service", () => {
-  it("are shown as lines with which a second process starts beside it, former keys included", { timeout: 60_000 }, async () => {
+  it("are shown as lines with which a second process starts beside it, former keys included", {
+    timeout: 60_000
+  }, async () => {
     await using data = await dataFolder()
     await Effect.runPromise(keep(data.dir))
     await rotate(data.env)
@@ -26,13 +32,20 @@ describe("the secrets of an embedded server's service", () => {
     const { code, stderr, stdout } = await keys({ ...data.env, BELLCAST_NATS_URL: natsUrl }, "show")
     assert.deepEqual([code, stderr], [0, ""])
     const shown = withLines({}, stdout)
-    const names = ["VAPID_PUBLIC_KEY", "VAPID_PRIVATE_KEY", "VAPID_FORMER_KEYS", "VAPID_SUBJECT", "USERID_HMAC_SECRET"]
+    const names = [
+      "VAPID_PUBLIC_KEY",
+      "VAPID_PRIVATE_KEY",
+      "VAPID_FORMER_KEYS",
+      "VAPID_SUBJECT",
+      "USERID_HMAC_SECRET"
+    ]
     assert.deepEqual(
       Object.keys(shown),
       names.map((name) => `BELLCAST_${name}`)
     )
     await using second = await startService({ natsUrl, roles: "gateway,delivery", env: shown })
-    const keyOf = async (url: string) => (await call(url, "GET", "/vapid-public-key")).body.data.vapid_public_key
+    const keyOf = async (url: string) =>
+      (await call(url, "GET", "/vapid-public-key")).body.data.vapid_public_key
     assert.equal(await keyOf(second.url), await keyOf(service.url))
     await second.stop()
     await service.stop()
@@ -45,7 +58,10 @@ describe("the secrets of an embedded server's service", () => {
     assert.match(none.stderr, /^bellcast: there is no .*secrets\.json/)
     assert.deepEqual(await readdir(data.dir), [])
     const { vapidKeys } = await Effect.runPromise(keep(data.dir))
-    const other = await keys({ ...data.env, BELLCAST_VAPID_PUBLIC_KEY: vapidKeys[0]!.publicKey }, "show")
+    const other = await keys(
+      { ...data.env, BELLCAST_VAPID_PUBLIC_KEY: vapidKeys[0]!.publicKey },
+      "show"
+    )
     assert.deepEqual([other.code, other.stdout], [1, ""])
     assert.match(other.stderr, /^bellcast: VAPID keys are set here/)
   })

@@ -12,7 +12,10 @@ import { spawnCli } from "#test/spawn-cli.ts"
 const vapidDetails = { subject: "mailto:ops@example.com", ...webPush.generateVAPIDKeys() }
 const id = "0123456789abcdef".repeat(4)
 const registered = { status: 202, body: { code: 202, message: "Accepted" } }
-const rootNaming = (webpush: object) => ({ status: 200, body: { project_name: "bellcast", capabilities: { webpush } } })
+const rootNaming = (webpush: object) => ({
+  status: 200,
+  body: { project_name: "bellcast", capabilities: { webpush } }
+})
 const answers = {
   "GET /v1/": rootNaming({ vapid_public_key: vapidDetails.publicKey }),
   "POST /v1/subscriptions": { status: 201, body: { data: { id, last_modified: 1 } } },
@@ -24,13 +27,22 @@ const answers = {
 const baseOf = (api: { readonly port: number }) => `http://127.0.0.1:${api.port}/v1`
 
 /** The subscription that the CLI posted, as the service would keep it. */
-const postedTo = ({ calls }: Awaited<ReturnType<typeof startScriptedApi>>): webPush.PushSubscription =>
+const postedTo = ({
+  calls
+}: Awaited<ReturnType<typeof startScriptedApi>>): webPush.PushSubscription =>
   JSON.parse(calls.find(({ call }) => call === "POST /v1/subscriptions")?.body ?? "{}").data
 
-const push = async (to: webPush.PushSubscription, payload: string, change: Record<string, string | undefined> = {}) => {
+const push = async (
+  to: webPush.PushSubscription,
+  payload: string,
+  change: Record<string, string | undefined> = {}
+) => {
   const { headers, body } = webPush.generateRequestDetails(to, payload, { vapidDetails, TTL: 60 })
-  const sent = Object.entries({ ...headers, ...change }).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]]))
-  return (await request(to.endpoint, { method: "POST", headers: Object.fromEntries(sent), body })).statusCode
+  const sent = Object.entries({ ...headers, ...change }).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, String(value)]]
+  )
+  return (await request(to.endpoint, { method: "POST", headers: Object.fromEntries(sent), body }))
+    .statusCode
 }
 
 describe("bellcast listen", () => {
@@ -40,7 +52,10 @@ describe("bellcast listen", () => {
     await cli.printed(/^listening on channel news, subscription 0123456789ab$/m)
     const subscription = postedTo(api)
     assert.match(subscription.endpoint, /^http:\/\/127\.0\.0\.1:\d+\/push\/[\w-]{43}$/)
-    assert.strictEqual(await push(subscription, JSON.stringify({ title: "Grüße", published_at: Date.now() - 1000 })), 201)
+    assert.strictEqual(
+      await push(subscription, JSON.stringify({ title: "Grüße", published_at: Date.now() - 1000 })),
+      201
+    )
     assert.strictEqual(await push(subscription, "plain \u001b[2J text"), 201)
     const [, age] = await cli.printed(/Z {2}after (\d+) ms {2}\{"title":"Grüße"/)
     assert.isAtLeast(Number(age), 1000)
@@ -53,7 +68,10 @@ describe("bellcast listen", () => {
       api.calls.map(({ call }) => call),
       Object.keys(answers)
     )
-    assert.deepStrictEqual(new Set(api.calls.map(({ authorization }) => authorization)), new Set([`Basic ${btoa("ann:pw")}`]))
+    assert.deepStrictEqual(
+      new Set(api.calls.map(({ authorization }) => authorization)),
+      new Set([`Basic ${btoa("ann:pw")}`])
+    )
     assert.strictEqual(cli.output.stderr, "")
   })
 
@@ -63,14 +81,22 @@ describe("bellcast listen", () => {
     await cli.printed(/^listening/m)
     const subscription = postedTo(api)
     const stranger = { ...vapidDetails, ...webPush.generateVAPIDKeys() }
-    const { Authorization } = webPush.generateRequestDetails(subscription, "x", { vapidDetails: stranger }).headers as {
+    const { Authorization } = webPush.generateRequestDetails(subscription, "x", {
+      vapidDetails: stranger
+    }).headers as {
       Authorization: string
     }
-    assert.strictEqual(await push({ ...subscription, endpoint: `${subscription.endpoint}x` }, "x"), 404)
+    assert.strictEqual(
+      await push({ ...subscription, endpoint: `${subscription.endpoint}x` }, "x"),
+      404
+    )
     assert.strictEqual(await push(subscription, "x", { TTL: undefined }), 400)
     assert.strictEqual(await push(subscription, "x", { Authorization: undefined }), 401)
     assert.strictEqual(await push(subscription, "x", { Authorization }), 403)
-    assert.strictEqual(await push({ ...subscription, keys: { ...subscription.keys, auth: "A".repeat(22) } }, "x"), 400)
+    assert.strictEqual(
+      await push({ ...subscription, keys: { ...subscription.keys, auth: "A".repeat(22) } }, "x"),
+      400
+    )
     assert.strictEqual(await push(subscription, "y".repeat(3994)), 413)
     await cli.printed(/refused a push with 413/)
     assert.match(cli.output.stderr, /with 403: the credentials do not correspond to the key/)
@@ -82,14 +108,18 @@ describe("bellcast listen", () => {
     await using cli = spawnCli(["listen", "news", "--url", baseOf(api), "--json", "--count", "2"])
     await cli.printed(/"listening"/)
     const subscription = postedTo(api)
-    for (const text of ["one", '{"last_modified":1}']) assert.strictEqual(await push(subscription, text), 201)
+    for (const text of ["one", '{"last_modified":1}'])
+      assert.strictEqual(await push(subscription, text), 201)
     assert.strictEqual(await cli.exit(), 0)
     const [hello, first, second] = cli.output.stdout
       .trim()
       .split("\n")
       .map((line) => JSON.parse(line))
     assert.deepStrictEqual(hello, { event: "listening", channel: "news", subscription: id })
-    assert.deepStrictEqual([first.payload, first.elapsedMillis, second.payload], ["one", undefined, '{"last_modified":1}'])
+    assert.deepStrictEqual(
+      [first.payload, first.elapsedMillis, second.payload],
+      ["one", undefined, '{"last_modified":1}']
+    )
     assert.strictEqual(second.elapsedMillis, second.receivedAtMillis - 1)
     assert.match(cli.output.stderr, /^bellcast: the service does not name its VAPID key.*\n$/)
     assert.deepStrictEqual(
@@ -100,10 +130,14 @@ describe("bellcast listen", () => {
 
   it("prints status, errno and message of an error in one line, removes what it had made, and exits 1", async () => {
     const body = { code: 403, errno: 121, error: "Forbidden", message: "not for you" }
-    await using api = await startScriptedApi({ ...answers, "PUT /v1/channels/news/registration": { status: 403, body } })
+    await using api = await startScriptedApi({
+      ...answers,
+      "PUT /v1/channels/news/registration": { status: 403, body }
+    })
     await using cli = spawnCli(["listen", "news", "--url", baseOf(api)])
     assert.strictEqual(await cli.exit(), 1)
-    const expected = "bellcast: PUT /channels/news/registration was answered 403, errno 121: not for you\n"
+    const expected =
+      "bellcast: PUT /channels/news/registration was answered 403, errno 121: not for you\n"
     assert.deepStrictEqual(cli.output, { stdout: "", stderr: expected })
     assert.strictEqual(api.calls.at(-1)?.call, `DELETE /v1/subscriptions/${id}`)
   })
@@ -112,7 +146,12 @@ describe("bellcast listen", () => {
     await using api = await startScriptedApi({})
     await using cli = spawnCli(["listen", "news", "--url", baseOf(api)])
     assert.strictEqual(await cli.exit(), 1)
-    assert.match(cli.output.stderr, new RegExp(`^bellcast: ${baseOf(api)} does not look like Bellcast \\(.* 404\\): is --url .*\n$`))
+    assert.match(
+      cli.output.stderr,
+      new RegExp(
+        `^bellcast: ${baseOf(api)} does not look like Bellcast \\(.* 404\\): is --url .*\n$`
+      )
+    )
     assert.lengthOf(api.calls, 1)
   })
 
@@ -129,14 +168,20 @@ describe("bellcast listen", () => {
       await using cli = spawnCli(["listen", "news", "--url", baseOf(api)], env)
       await cli.printed(/^listening/m)
     }
-    const users = [...new Set(api.calls.map(({ authorization }) => atob(authorization?.slice("Basic ".length) ?? "")))]
+    const users = [
+      ...new Set(
+        api.calls.map(({ authorization }) => atob(authorization?.slice("Basic ".length) ?? ""))
+      )
+    ]
     assert.lengthOf(users, 3)
     for (const user of users.slice(0, 2)) assert.match(user, /^listener-[0-9a-f]{8}:secret$/)
     assert.strictEqual(users[2], "bob:pw")
   })
 
   it("waits for a service that starts after it", async () => {
-    const taken = await startScriptedApi({ "GET /v1/": { status: 503, body: { code: 503, errno: 201, error: "Service Unavailable" } } })
+    const taken = await startScriptedApi({
+      "GET /v1/": { status: 503, body: { code: 503, errno: 201, error: "Service Unavailable" } }
+    })
     await using cli = spawnCli(["listen", "news", "--url", baseOf(taken)])
     await taken.asked
     await taken[Symbol.asyncDispose]()
@@ -149,10 +194,24 @@ describe("bellcast listen", () => {
       let attempts = 0
       const nobody = HttpClient.make((request) => {
         attempts += 1
-        return Effect.fail(new HttpClientError.HttpClientError({ reason: new HttpClientError.TransportError({ request }) }))
+        return Effect.fail(
+          new HttpClientError.HttpClientError({
+            reason: new HttpClientError.TransportError({ request })
+          })
+        )
       })
-      const options = { channel: "news", url: "http://127.0.0.1:9/v1", user: "a:b", count: Option.none(), json: false }
-      const listening = yield* listen(options).pipe(Effect.provideService(HttpClient.HttpClient, nobody), Effect.exit, Effect.forkChild)
+      const options = {
+        channel: "news",
+        url: "http://127.0.0.1:9/v1",
+        user: "a:b",
+        count: Option.none(),
+        json: false
+      }
+      const listening = yield* listen(options).pipe(
+        Effect.provideService(HttpClient.HttpClient, nobody),
+        Effect.exit,
+        Effect.forkChild
+      )
       yield* TestClock.adjust("9 seconds")
       assert.isUndefined(listening.pollUnsafe())
       assert.isAbove(attempts, 30)

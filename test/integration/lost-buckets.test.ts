@@ -28,8 +28,13 @@ const waiting = async (natsUrl: string, push: Awaited<ReturnType<typeof startPus
     "news",
     agents.map(({ subscription }) => subscription)
   )
-  const { id, last_modified: _, ...data } = (await call(service.url, "GET", "/subscriptions", "user0")).body.data[0]
-  for (let n = 0; n < revisionsMore; n++) await call(service.url, "PUT", `/subscriptions/${id}`, "user0", { data: { ...data, n } })
+  const {
+    id,
+    last_modified: _,
+    ...data
+  } = (await call(service.url, "GET", "/subscriptions", "user0")).body.data[0]
+  for (let n = 0; n < revisionsMore; n++)
+    await call(service.url, "PUT", `/subscriptions/${id}`, "user0", { data: { ...data, n } })
   const broadcast = await publish(service.url, "news", { n: 1 })
   await finished(service.url, "empty", await publish(service.url, "empty", { n: 2 }))
   await service.stop()
@@ -43,21 +48,32 @@ const deleteBuckets = async (natsUrl: string, names: ReadonlyArray<string>) => {
   await nc.close()
 }
 
-const onLog = (natsUrl: string) => Effect.provide(Layer.merge(logLayer({ url: natsUrl, name: "test" }), quiet))
+const onLog = (natsUrl: string) =>
+  Effect.provide(Layer.merge(logLayer({ url: natsUrl, name: "test" }), quiet))
 
 /** A rebuild that is given up, as a projector holds its lease. */
 const refusedRebuild = (natsUrl: string) =>
   Effect.gen(function* () {
     const buckets = yield* Buckets
     const held = yield* buckets.get("cache", keys.lease("projector"))
-    yield* buckets.put("cache", keys.lease("projector"), { holder: "another" }, held?.revision ?? 0, { ttlSeconds: 10 })
+    yield* buckets.put(
+      "cache",
+      keys.lease("projector"),
+      { holder: "another" },
+      held?.revision ?? 0,
+      { ttlSeconds: 10 }
+    )
     const { revision } = (yield* buckets.get("cache", keys.lease("projector")))!
     const failure = yield* Effect.flip(rebuild())
     assert.include(failure.message, "holds the lease of the projector")
-    yield* buckets.put("cache", keys.lease("projector"), { holder: "" }, revision, { ttlSeconds: 1 })
+    yield* buckets.put("cache", keys.lease("projector"), { holder: "" }, revision, {
+      ttlSeconds: 1
+    })
   }).pipe(onLog(natsUrl), Effect.runPromise)
 
-it("a start without a projection is refused, and a rebuild brings everything back", { timeout: 60_000 }, async () => {
+it("a start without a projection is refused, and a rebuild brings everything back", {
+  timeout: 60_000
+}, async () => {
   await using nats = await startNats({ syncAlways: false })
   await using push = await startPushService()
   const { agents, broadcast } = await waiting(nats.url, push)
@@ -77,17 +93,25 @@ it("a start without a projection is refused, and a rebuild brings everything bac
   )
   await Effect.runPromise(rebuild().pipe(onLog(nats.url)))
   await using service = await startService({ natsUrl: nats.url })
-  assert.deepInclude(await finished(service.url, "news", broadcast), { accepted: browsers, delivered: browsers })
+  assert.deepInclude(await finished(service.url, "news", broadcast), {
+    accepted: browsers,
+    delivered: browsers
+  })
   assert.isTrue(agents.every(({ received }) => received.length === 1))
 })
 
-it("a job that waits for a revision which its bucket no longer has is delivered all the same", { timeout: 60_000 }, async () => {
+it("a job that waits for a revision which its bucket no longer has is delivered all the same", {
+  timeout: 60_000
+}, async () => {
   await using nats = await startNats({ syncAlways: false })
   await using push = await startPushService()
   const { agents, broadcast } = await waiting(nats.url, push)
   await deleteBuckets(nats.url, projections)
   await Effect.runPromise(provision(1).pipe(onLog(nats.url)))
   await using service = await startService({ natsUrl: nats.url })
-  assert.deepInclude(await finished(service.url, "news", broadcast), { accepted: browsers, delivered: browsers })
+  assert.deepInclude(await finished(service.url, "news", broadcast), {
+    accepted: browsers,
+    delivered: browsers
+  })
   assert.isTrue(agents.every(({ received }) => received.length === 1))
 })

@@ -10,7 +10,12 @@ const payload = { title: "Grüße", body: "für alle", nested: { b: 1, a: [true,
 const canonical = '{"body":"für alle","nested":{"a":[true,null],"b":1},"title":"Grüße"}'
 
 const addUp = (counts: Record<string, number>) =>
-  counts["delivered"]! + counts["waiting"]! + counts["retrying"]! + counts["expired"]! + counts["dead"]! + counts["gone"]!
+  counts["delivered"]! +
+  counts["waiting"]! +
+  counts["retrying"]! +
+  counts["expired"]! +
+  counts["dead"]! +
+  counts["gone"]!
 
 describe("a broadcast to 300 subscriptions, some of them in trouble", () => {
   it("reaches every live one with exactly the payload, removes the gone ones, and can say what happened to each", {
@@ -18,25 +23,46 @@ describe("a broadcast to 300 subscriptions, some of them in trouble", () => {
   }, async () => {
     await using nats = await startNats()
     await using push = await startPushService()
-    await using service = await startService({ natsUrl: nats.url, env: { BELLCAST_PUSH_TIMEOUT_MILLIS: "1000" } })
+    await using service = await startService({
+      natsUrl: nats.url,
+      env: { BELLCAST_PUSH_TIMEOUT_MILLIS: "1000" }
+    })
     const scripts: Record<number, ReadonlyArray<string>> = { 7: ["hang", "201"] }
     for (let i = 10; i < 15; i++) scripts[i] = ["410"]
     for (let i = 20; i < 25; i++) scripts[i] = ["503", "201"]
     for (let i = 30; i < 35; i++) scripts[i] = ["429 retry-after 1", "201"]
     for (let i = 40; i < 43; i++) scripts[i] = ["413"]
     const agents = Array.from({ length: 300 }, (_, i) =>
-      push.subscribe({ applicationServerKey: vapid.publicKey, ...(scripts[i] === undefined ? {} : { script: scripts[i] as never }) })
+      push.subscribe({
+        applicationServerKey: vapid.publicKey,
+        ...(scripts[i] === undefined ? {} : { script: scripts[i] as never })
+      })
     )
     const subscriptions = agents.map(({ subscription }) => subscription)
     await join([service.url], "news", subscriptions)
     // A bystander who subscribed but never registered must hear nothing.
     const bystander = push.subscribe()
-    assert.equal((await call(service.url, "POST", "/subscriptions", "bystander", { data: bystander.subscription })).status, 201)
+    assert.equal(
+      (
+        await call(service.url, "POST", "/subscriptions", "bystander", {
+          data: bystander.subscription
+        })
+      ).status,
+      201
+    )
 
     const broadcast = await publish(service.url, "news", payload)
     const counts = await finished(service.url, "news", broadcast, 40_000)
 
-    assert.deepInclude(counts, { accepted: 300, delivered: 292, gone: 5, dead: 3, expired: 0, retrying: 0, waiting: 0 })
+    assert.deepInclude(counts, {
+      accepted: 300,
+      delivered: 292,
+      gone: 5,
+      dead: 3,
+      expired: 0,
+      retrying: 0,
+      waiting: 0
+    })
     assert.equal(addUp(counts), counts.accepted)
     agents.forEach(({ received }, i) => {
       const lost = (i >= 10 && i < 15) || (i >= 40 && i < 43)
@@ -51,7 +77,11 @@ describe("a broadcast to 300 subscriptions, some of them in trouble", () => {
       agents.flatMap(({ received }) => received),
       ({ sender }) => sender
     )
-    assert.isAtMost(Math.max(...[...sharing.values()].map(({ length }) => length)), 32, "messages that share a key pair")
+    assert.isAtMost(
+      Math.max(...[...sharing.values()].map(({ length }) => length)),
+      32,
+      "messages that share a key pair"
+    )
     assert.deepEqual(bystander.received, [])
     for (const i of [10, 14]) {
       await until(
@@ -69,22 +99,36 @@ describe("a broadcast to 300 subscriptions, some of them in trouble", () => {
     await using audit = spawnCli(["audit", broadcast, "--json"], { BELLCAST_NATS_URL: nats.url })
     assert.equal(await audit.exit(), 0, audit.output.stderr)
     const { pushes } = JSON.parse(audit.output.stdout)
-    const fates = Object.groupBy(pushes as ReadonlyArray<{ fate: string; attempts: number; subscription: string }>, ({ fate }) => fate)
-    assert.deepEqual(Object.fromEntries(Object.entries(fates).map(([fate, list]) => [fate, list?.length])), {
-      delivered: 292,
-      gone: 5,
-      dead: 3
-    })
+    const fates = Object.groupBy(
+      pushes as ReadonlyArray<{ fate: string; attempts: number; subscription: string }>,
+      ({ fate }) => fate
+    )
+    assert.deepEqual(
+      Object.fromEntries(Object.entries(fates).map(([fate, list]) => [fate, list?.length])),
+      {
+        delivered: 292,
+        gone: 5,
+        dead: 3
+      }
+    )
     assert.equal(pushes.filter(({ attempts }: { attempts: number }) => attempts === 2).length, 11)
-    const secrets = [subscriptions[0]!.endpoint, subscriptions[0]!.keys.auth, subscriptions[0]!.keys.p256dh]
+    const secrets = [
+      subscriptions[0]!.endpoint,
+      subscriptions[0]!.keys.auth,
+      subscriptions[0]!.keys.p256dh
+    ]
     for (const secret of secrets) assert.notInclude(audit.output.stdout + service.output(), secret)
   })
 
-  it("sends a second broadcast to the subscriptions that remain, and none to a user who left", { timeout: 60_000 }, async () => {
+  it("sends a second broadcast to the subscriptions that remain, and none to a user who left", {
+    timeout: 60_000
+  }, async () => {
     await using nats = await startNats()
     await using push = await startPushService()
     await using service = await startService({ natsUrl: nats.url })
-    const agents = Array.from({ length: 4 }, (_, i) => push.subscribe(i === 0 ? { script: ["410"] } : {}))
+    const agents = Array.from({ length: 4 }, (_, i) =>
+      push.subscribe(i === 0 ? { script: ["410"] } : {})
+    )
     await join([service.url], "a channel with spaces, dots. and *", [], 1)
     const path = encodeURIComponent("a channel with spaces, dots. and *")
     await join(
@@ -93,7 +137,10 @@ describe("a broadcast to 300 subscriptions, some of them in trouble", () => {
       agents.map(({ subscription }) => subscription)
     )
     await finished(service.url, path, await publish(service.url, path, { n: 1 }))
-    assert.equal((await call(service.url, "DELETE", `/channels/${path}/registration`, "user1")).status, 202)
+    assert.equal(
+      (await call(service.url, "DELETE", `/channels/${path}/registration`, "user1")).status,
+      202
+    )
     const second = await finished(service.url, path, await publish(service.url, path, { n: 2 }))
     assert.deepInclude(second, { accepted: 2, delivered: 2, gone: 0 })
     assert.deepEqual(
@@ -111,7 +158,10 @@ describe("publishing twice with one Idempotency-Key", () => {
     const agent = push.subscribe()
     await join([service.url], "news", [agent.subscription])
     const key = { "idempotency-key": "order-4711" }
-    const [first, again] = [await publish(service.url, "news", { n: 1 }, key), await publish(service.url, "news", { n: 1 }, key)]
+    const [first, again] = [
+      await publish(service.url, "news", { n: 1 }, key),
+      await publish(service.url, "news", { n: 1 }, key)
+    ]
     const other = await publish(service.url, "news", { n: 2 })
     assert.equal(first, again)
     assert.notEqual(first, other)

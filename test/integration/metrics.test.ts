@@ -7,7 +7,9 @@ import { startPushService } from "../support/push-service.ts"
 import { startService, vapid } from "../support/service.ts"
 
 describe("the metrics", () => {
-  it("tell what became of a broadcast's pushes and of the requests, and name nobody", { timeout: 60_000 }, async () => {
+  it("tell what became of a broadcast's pushes and of the requests, and name nobody", {
+    timeout: 60_000
+  }, async () => {
     await using nats = await startNats()
     await using push = await startPushService()
     await using service = await startService({ natsUrl: nats.url })
@@ -18,7 +20,11 @@ describe("the metrics", () => {
       "secret-channel",
       agents.map(({ subscription }) => subscription)
     )
-    const counts = await finished(service.url, "secret-channel", await publish(service.url, "secret-channel", { n: 1 }))
+    const counts = await finished(
+      service.url,
+      "secret-channel",
+      await publish(service.url, "secret-channel", { n: 1 })
+    )
     assert.deepInclude(counts, { accepted: 6, delivered: 4, gone: 1, dead: 1 })
     await call(service.url, "GET", "/subscriptions/some-id", "user0")
     await call(service.url, "GET", "/no/such/page", "user0")
@@ -29,20 +35,54 @@ describe("the metrics", () => {
     assert.equal(headers.get("content-type"), "text/plain; version=0.0.4; charset=utf-8")
     const text = body as string
     const value = (name: string, ...labels: ReadonlyArray<string>) => {
-      const line = text.split("\n").find((each) => each.replace(/\{.*| .*/, "") === name && labels.every((label) => each.includes(label)))
+      const line = text
+        .split("\n")
+        .find(
+          (each) =>
+            each.replace(/\{.*| .*/, "") === name && labels.every((label) => each.includes(label))
+        )
       return line === undefined ? undefined : Number(line.split(" ").at(-1))
     }
     assert.equal(value("bellcast_pushes_total", 'fate="delivered"', 'host="other"'), 4)
-    for (const fate of ["gone", "dead", "retrying"]) assert.equal(value("bellcast_pushes_total", `fate="${fate}"`), 1)
+    for (const fate of ["gone", "dead", "retrying"])
+      assert.equal(value("bellcast_pushes_total", `fate="${fate}"`), 1)
     assert.equal(value("bellcast_push_attempts_total", 'host="other"'), 7)
     assert.equal(value("bellcast_push_latency_milliseconds_count", 'fate="delivered"'), 4)
-    assert.equal(value("bellcast_push_latency_milliseconds_bucket", 'fate="delivered"', 'le="60000"'), 4)
-    assert.equal(value("bellcast_http_requests_total", 'method="POST"', 'endpoint="/subscriptions"', 'status="201"'), 6)
-    assert.equal(value("bellcast_http_requests_total", 'method="GET"', 'endpoint="none"', 'status="404"'), 1)
-    assert.equal(value("bellcast_http_requests_total", 'method="other"', 'endpoint="/"', 'status="405"'), 1)
-    assert.equal(value("bellcast_http_request_duration_seconds_count", 'method="PUT"', "/channels/:channel/registration"), 6)
+    assert.equal(
+      value("bellcast_push_latency_milliseconds_bucket", 'fate="delivered"', 'le="60000"'),
+      4
+    )
+    assert.equal(
+      value(
+        "bellcast_http_requests_total",
+        'method="POST"',
+        'endpoint="/subscriptions"',
+        'status="201"'
+      ),
+      6
+    )
+    assert.equal(
+      value("bellcast_http_requests_total", 'method="GET"', 'endpoint="none"', 'status="404"'),
+      1
+    )
+    assert.equal(
+      value("bellcast_http_requests_total", 'method="other"', 'endpoint="/"', 'status="405"'),
+      1
+    )
+    assert.equal(
+      value(
+        "bellcast_http_request_duration_seconds_count",
+        'method="PUT"',
+        "/channels/:channel/registration"
+      ),
+      6
+    )
 
-    const secrets = agents.flatMap(({ subscription: { endpoint, keys } }) => [new URL(endpoint).pathname, keys.auth, keys.p256dh])
+    const secrets = agents.flatMap(({ subscription: { endpoint, keys } }) => [
+      new URL(endpoint).pathname,
+      keys.auth,
+      keys.p256dh
+    ])
     const lists = await Promise.all(agents.map((_, i) => call(service.url, "GET", "/", `user${i}`)))
     const ids = lists.map(({ body }) => body.user.id as string)
     for (const secret of [
@@ -60,13 +100,18 @@ describe("the metrics", () => {
 
     assert.equal((await call(service.url, "HEAD", "/__metrics__")).status, 200)
     const preflight = { origin: "https://example.org", "access-control-request-method": "GET" }
-    assert.equal((await call(service.url, "OPTIONS", "/__metrics__", undefined, undefined, preflight)).status, 200)
+    assert.equal(
+      (await call(service.url, "OPTIONS", "/__metrics__", undefined, undefined, preflight)).status,
+      200
+    )
     const refused = await call(service.url, "POST", "/__metrics__")
     assert.deepEqual([refused.status, refused.headers.get("allow")], [405, "GET, HEAD, OPTIONS"])
     assert.property((await call(service.url, "GET", "/__api__")).body.paths, "/__metrics__")
   })
 
-  it("tell the state of the lanes, of those under one name the worst", { timeout: 60_000 }, async () => {
+  it("tell the state of the lanes, of those under one name the worst", {
+    timeout: 60_000
+  }, async () => {
     await using nats = await startNats()
     await using fine = await startPushService()
     await using throttling = await startPushService()
@@ -76,10 +121,16 @@ describe("the metrics", () => {
     await using service = await startService({ natsUrl: nats.url, env })
     const lanes = async () => {
       const text = String((await call(service.url, "GET", "/__metrics__")).body)
-      const value = (name: string) => new RegExp(`^bellcast_lane_${name}\\{host="other"\\} (\\d+)$`, "m").exec(text)?.[1]
+      const value = (name: string) =>
+        new RegExp(`^bellcast_lane_${name}\\{host="other"\\} (\\d+)$`, "m").exec(text)?.[1]
       return ["breaker_state", "guard_holding", "window_pushes"].map(value).join(" ")
     }
-    const send = async (push: typeof fine, channel: string, count: number, ...script: ReadonlyArray<string>) => {
+    const send = async (
+      push: typeof fine,
+      channel: string,
+      count: number,
+      ...script: ReadonlyArray<string>
+    ) => {
       const agents = Array.from({ length: count }, () => push.subscribe({ script }))
       await join(
         [service.url],
@@ -99,11 +150,16 @@ describe("the metrics", () => {
     await become("2 1 4")
   })
 
-  it("tell what waits and for how long, whichever stage is missing", { timeout: 60_000 }, async () => {
+  it("tell what waits and for how long, whichever stage is missing", {
+    timeout: 60_000
+  }, async () => {
     await using nats = await startNats()
     await using push = await startPushService()
     await using gateway = await startService({ natsUrl: nats.url, roles: "gateway,projection" })
-    const agents = [push.subscribe(), push.subscribe({ script: ["503 retry-after 3", "201", "503 retry-after 3"] })]
+    const agents = [
+      push.subscribe(),
+      push.subscribe({ script: ["503 retry-after 3", "201", "503 retry-after 3"] })
+    ]
     await join(
       [gateway.url],
       "news",
@@ -112,10 +168,20 @@ describe("the metrics", () => {
     const look = async () => {
       const { body } = await call(gateway.url, "GET", "/__metrics__")
       const lines = (body as string).split("\n")
-      const value = (name: string) => Number(lines.find((line) => line.startsWith(`${name} `))?.split(" ")[1])
-      const jobs = ["planner", "deliver", "retry"].map((consumer) => value(`bellcast_pending_jobs{consumer="${consumer}"}`))
-      const [log, work] = ["LOG", "WORK"].map((name) => value(`bellcast_stream_messages_total{stream="BELLCAST_${name}"}`))
-      return { jobs: jobs.join(" "), age: value("bellcast_oldest_push_age_seconds"), log: log!, work: work! }
+      const value = (name: string) =>
+        Number(lines.find((line) => line.startsWith(`${name} `))?.split(" ")[1])
+      const jobs = ["planner", "deliver", "retry"].map((consumer) =>
+        value(`bellcast_pending_jobs{consumer="${consumer}"}`)
+      )
+      const [log, work] = ["LOG", "WORK"].map((name) =>
+        value(`bellcast_stream_messages_total{stream="BELLCAST_${name}"}`)
+      )
+      return {
+        jobs: jobs.join(" "),
+        age: value("bellcast_oldest_push_age_seconds"),
+        log: log!,
+        work: work!
+      }
     }
     const seen = (jobs: string) => until(look, (now) => now.jobs === jobs)
     const before = await seen("0 0 0")
@@ -146,9 +212,16 @@ describe("the metrics", () => {
     assert.equal(after.age, 0)
     const againAt = performance.now()
     await publish(gateway.url, "news", { n: 2 })
-    assert.isAtMost((await seen("0 0 1")).age, (performance.now() - againAt) / 1000 + 0.1, "what is over is not the oldest")
+    assert.isAtMost(
+      (await seen("0 0 1")).age,
+      (performance.now() - againAt) / 1000 + 0.1,
+      "what is over is not the oldest"
+    )
     await nats.kill()
-    assert.deepInclude(await until(look, ({ age }) => Number.isNaN(age)), { jobs: "NaN NaN NaN", log: after.log + 1 })
+    assert.deepInclude(await until(look, ({ age }) => Number.isNaN(age)), {
+      jobs: "NaN NaN NaN",
+      log: after.log + 1
+    })
   })
 
   it("call a push service by its entry in the allow-list, and all others one", () => {

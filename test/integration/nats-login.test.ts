@@ -22,7 +22,9 @@ const startNatsWithPassword = async (first: string) => {
       `listen: "127.0.0.1:${port}"\njetstream { store_dir: "${folder}" }\nauthorization { user: bell, password: ${password} }\n`
     )
   await write(first)
-  const server = spawn(await Effect.runPromise(locateNatsServer), ["-c", config], { stdio: ["ignore", "ignore", "pipe"] })
+  const server = spawn(await Effect.runPromise(locateNatsServer), ["-c", config], {
+    stdio: ["ignore", "ignore", "pipe"]
+  })
   let log = ""
   server.stderr.setEncoding("utf8").on("data", (text: string) => {
     log += text
@@ -63,7 +65,8 @@ it("goes on when NATS, which refused our login, takes it again", { timeout: 60_0
     async () => service.output(),
     (output) => output.includes("the connection to NATS is back")
   )
-  for (const words of ["the connection to NATS is lost", "Authorization Violation"]) assert.include(service.output(), words)
+  for (const words of ["the connection to NATS is lost", "Authorization Violation"])
+    assert.include(service.output(), words)
   assert.notInclude(service.output(), "bell:one")
   const broadcast = await publish(service.url, "news", { n: 1 })
   assert.deepInclude(await finished(service.url, "news", broadcast), { accepted: 1, delivered: 1 })

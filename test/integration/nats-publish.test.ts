@@ -8,7 +8,9 @@ import { startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
 import { spawnCli } from "../support/spawn-cli.ts"
 
-it("takes a broadcast from any NATS client, and a malformed one blocks nothing", { timeout: 60_000 }, async () => {
+it("takes a broadcast from any NATS client, and a malformed one blocks nothing", {
+  timeout: 60_000
+}, async () => {
   await using nats = await startNats()
   await using push = await startPushService()
   await using service = await startService({ natsUrl: nats.url })
@@ -31,8 +33,12 @@ it("takes a broadcast from any NATS client, and a malformed one blocks nothing",
       // No path of the API can name it, so nobody could have joined.
       await js.publish("bellcast.cmd.broadcast.billing.news=2Feu", JSON.stringify({ data: {} }))
     ]
-    const good = await js.publish(subject, JSON.stringify({ data: { invoice: 7 } }), { msgID: "invoice-7" })
-    const again = await js.publish(subject, JSON.stringify({ data: { invoice: 7 } }), { msgID: "invoice-7" })
+    const good = await js.publish(subject, JSON.stringify({ data: { invoice: 7 } }), {
+      msgID: "invoice-7"
+    })
+    const again = await js.publish(subject, JSON.stringify({ data: { invoice: 7 } }), {
+      msgID: "invoice-7"
+    })
     assert.isTrue(again.duplicate)
     assert.equal(again.seq, good.seq)
 
@@ -46,19 +52,27 @@ it("takes a broadcast from any NATS client, and a malformed one blocks nothing",
     const jsm = await jetstreamManager(nc)
     for (const { seq } of bad) {
       const fact = await until(
-        () => jsm.streams.getMessage("BELLCAST_LOG", { last_by_subj: `bellcast.evt.rejected.${seq}` }),
+        () =>
+          jsm.streams.getMessage("BELLCAST_LOG", { last_by_subj: `bellcast.evt.rejected.${seq}` }),
         (found) => found !== null
       )
       assert.isString(fact?.json<{ reason: string }>().reason)
     }
-    await using audit = spawnCli(["audit", String(bad.at(-1)!.seq)], { BELLCAST_NATS_URL: nats.url })
+    await using audit = spawnCli(["audit", String(bad.at(-1)!.seq)], {
+      BELLCAST_NATS_URL: nats.url
+    })
     assert.equal(await audit.exit(), 0, audit.output.stderr)
     assert.match(audit.output.stdout, /rejected: the subject names no channel: .* without a slash/)
     await js.publish(subject, "x".repeat(33_000)).then(
       () => assert.fail("taken"),
       (error: Error) => assert.match(error.message, /message size exceeds maximum/)
     )
-    const answer = await call(service.url, "GET", `/channels/news/broadcasts/${bad[0]!.seq}`, "publisher")
+    const answer = await call(
+      service.url,
+      "GET",
+      `/channels/news/broadcasts/${bad[0]!.seq}`,
+      "publisher"
+    )
     assert.equal(answer.status, 200)
     assert.isString(answer.body.data.rejected)
   } finally {

@@ -6,7 +6,9 @@ import { startNatsProxy } from "../support/nats-proxy.ts"
 import { startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
 
-it("is left for another connection within half a minute, and what was accepted is delivered", { timeout: 60_000 }, async () => {
+it("is left for another connection within half a minute, and what was accepted is delivered", {
+  timeout: 60_000
+}, async () => {
   await using nats = await startNats({ syncAlways: false })
   await using proxy = await startNatsProxy(nats.url)
   await using push = await startPushService()

@@ -39,12 +39,18 @@ describe("the embedded server", () => {
 
   const module = new URL("../../src/embedded/launch.ts", import.meta.url).href
   /** Another process that runs a server, prints the server's pid, and waits. */
-  const parentOf = async (folder: string, binary: string): Promise<{ readonly parent: ChildProcess; readonly pid: number }> => {
+  const parentOf = async (
+    folder: string,
+    binary: string
+  ): Promise<{ readonly parent: ChildProcess; readonly pid: number }> => {
     const script = `const { launch } = await import(${JSON.stringify(module)})
       const server = await launch(${JSON.stringify({ folder, binary })})
       process.on("SIGINT", () => process.exit(0))
       console.log(server.pid)`
-    const parent = spawn(process.execPath, ["--input-type=module", "-e", script], { detached: true, stdio: ["ignore", "pipe", "inherit"] })
+    const parent = spawn(process.execPath, ["--input-type=module", "-e", script], {
+      detached: true,
+      stdio: ["ignore", "pipe", "inherit"]
+    })
     const [line] = await once(parent.stdout!, "data")
     return { parent, pid: Number(line) }
   }

@@ -24,7 +24,11 @@ const appendRefused = (url: string) =>
       const subject = subjects.broadcast("billing", channels[1]!)
       const { seq } = yield* log.append("log", { subject, type: "broadcast/1", body: {} })
       const body = { broadcast: seq, subject, reason: "TTL must be\u001b[2J right", at: 1 }
-      yield* log.append("log", { subject: subjects.rejected(seq), type: "broadcast.rejected/1", body })
+      yield* log.append("log", {
+        subject: subjects.rejected(seq),
+        type: "broadcast.rejected/1",
+        body
+      })
       return seq
     }).pipe(Effect.provide(logLayer({ url, name: "test" })))
   )
@@ -42,8 +46,12 @@ describe("the verbs of an operator", { timeout: 90_000 }, () => {
     const { code, stderr, stdout } = await run("audit", String(past.done), "--nats", past.url)
     assert.strictEqual(stderr, "")
     assert.strictEqual(code, 0)
-    assert.match(stdout, new RegExp(`^broadcast ${past.done} on channel news, accepted \\d{4}-\\S+Z from rest$`, "m"))
-    const sum = "4 accepted = 2 delivered + 0 waiting + 0 retrying + 0 expired + 1 dead + 1 gone; finished"
+    assert.match(
+      stdout,
+      new RegExp(`^broadcast ${past.done} on channel news, accepted \\d{4}-\\S+Z from rest$`, "m")
+    )
+    const sum =
+      "4 accepted = 2 delivered + 0 waiting + 0 retrying + 0 expired + 1 dead + 1 gone; finished"
     assert.include(stdout.split("\n"), sum)
     assert.match(stdout, line(1, "delivered", "201", "accepted", "1", "12"))
     assert.match(stdout, line(2, "delivered", "201", "accepted", "3", "12"))
@@ -55,12 +63,33 @@ describe("the verbs of an operator", { timeout: 90_000 }, () => {
 
   it("tell of an open broadcast what waits, as a person and as a program reads it", async () => {
     const { stdout } = await run("audit", String(past.open), "--nats", past.url)
-    assert.include(stdout, "3 accepted = 1 delivered + 1 waiting + 1 retrying + 0 expired + 0 dead + 0 gone; 0 of 2 shards done\n")
+    assert.include(
+      stdout,
+      "3 accepted = 1 delivered + 1 waiting + 1 retrying + 0 expired + 0 dead + 0 gone; 0 of 2 shards done\n"
+    )
     assert.isTrue(stdout.endsWith("\n1 more waiting: no result yet\n"))
-    const json = JSON.parse((await run("audit", String(past.open), "--json", "--nats", past.url)).stdout)
-    assert.deepInclude(json, { broadcast: past.open, channel: "news", accepted: 3, delivered: 1, waiting: 1, retrying: 1, finished: false })
+    const json = JSON.parse(
+      (await run("audit", String(past.open), "--json", "--nats", past.url)).stdout
+    )
+    assert.deepInclude(json, {
+      broadcast: past.open,
+      channel: "news",
+      accepted: 3,
+      delivered: 1,
+      waiting: 1,
+      retrying: 1,
+      finished: false
+    })
     assert.deepStrictEqual(json.pushes[1], {
-      ...{ user: userOf(2), subscription: subscriptionOf(2), fate: "retrying", status: 503, reason: "retrying", attempts: 1, millis: 12 }
+      ...{
+        user: userOf(2),
+        subscription: subscriptionOf(2),
+        fate: "retrying",
+        status: 503,
+        reason: "retrying",
+        attempts: 1,
+        millis: 12
+      }
     })
   })
 
@@ -68,13 +97,18 @@ describe("the verbs of an operator", { timeout: 90_000 }, () => {
     const { stdout } = await run("audit", String(refused), "--nats", past.url)
     assert.match(
       stdout,
-      new RegExp(`^broadcast ${refused} on channel wetter süd, accepted \\S+ from billing\nrejected: TTL must be\\\\u001b\\[2J right\n$`)
+      new RegExp(
+        `^broadcast ${refused} on channel wetter süd, accepted \\S+ from billing\nrejected: TTL must be\\\\u001b\\[2J right\n$`
+      )
     )
     // A sequence that is another command's.
     for (const unknown of ["1", "999999"]) {
       for (const verb of ["audit", "dead"]) {
         const { code, stderr, stdout } = await run(verb, unknown, "--nats", past.url)
-        assert.deepStrictEqual({ code, stderr, stdout }, { code: 1, stderr: `bellcast: there is no broadcast ${unknown}\n`, stdout: "" })
+        assert.deepStrictEqual(
+          { code, stderr, stdout },
+          { code: 1, stderr: `bellcast: there is no broadcast ${unknown}\n`, stdout: "" }
+        )
       }
     }
   })
@@ -94,18 +128,35 @@ describe("the verbs of an operator", { timeout: 90_000 }, () => {
       const { stdout } = await run(...args, "--nats", past.url)
       assert.match(
         stdout,
-        new RegExp(`^ *${past.done} +news +${userOf(4)} +${subscriptionOf(4).slice(0, 12)} +400 +refused +1 +1970-\\S+Z$`, "m")
+        new RegExp(
+          `^ *${past.done} +news +${userOf(4)} +${subscriptionOf(4).slice(0, 12)} +400 +refused +1 +1970-\\S+Z$`,
+          "m"
+        )
       )
     }
-    assert.strictEqual((await run("dead", String(past.open), "--nats", past.url)).stdout, "no dead letters\n")
-    const { broadcast, channel, reason } = JSON.parse((await run("dead", "--json", "--nats", past.url)).stdout)
+    assert.strictEqual(
+      (await run("dead", String(past.open), "--nats", past.url)).stdout,
+      "no dead letters\n"
+    )
+    const { broadcast, channel, reason } = JSON.parse(
+      (await run("dead", "--json", "--nats", past.url)).stdout
+    )
     assert.deepStrictEqual([broadcast, channel, reason], [past.done, "news", "refused"])
   })
 
   it("show what is declared without a connection, and with one how much there is", async () => {
     const { code, stdout } = await run("streams")
     assert.strictEqual(code, 0)
-    for (const name of ["BELLCAST_LOG", "BELLCAST_WORK", "planner", "deliver", "retry", "projector", "tally", "bellcast_cache"])
+    for (const name of [
+      "BELLCAST_LOG",
+      "BELLCAST_WORK",
+      "planner",
+      "deliver",
+      "retry",
+      "projector",
+      "tally",
+      "bellcast_cache"
+    ])
       assert.match(stdout, new RegExp(`^${name} `, "m"))
     assert.notInclude(stdout, "PENDING")
     const live = (await run("streams", "--live", "--nats", past.url)).stdout
@@ -123,13 +174,26 @@ describe("the verbs of an operator", { timeout: 90_000 }, () => {
   it("say in two lines what is wrong with how they were called", async () => {
     const { code, stderr, stdout } = await run("audit", "--nope")
     assert.deepStrictEqual([code, stdout], [1, ""])
-    assert.match(stderr, /^bellcast: Unrecognized flag: --nope .*\nusage: bellcast audit \[flags\] <broadcast> \(--help tells more\)\n$/)
+    assert.match(
+      stderr,
+      /^bellcast: Unrecognized flag: --nope .*\nusage: bellcast audit \[flags\] <broadcast> \(--help tells more\)\n$/
+    )
   })
 
-  it.for([["audit", "1"], ["dead"], ["streams", "--live"], ["rebuild"]])("fail in one line when NATS does not answer: %s", async (verb) => {
-    const { code, stderr, stdout } = await run(...verb, "--nats", "nats://user:password@127.0.0.1:1")
-    assert.strictEqual(code, 1)
-    assert.match(stderr, /^bellcast: no answer from NATS at 127\.0\.0\.1:1 \(.+\): is the service running, and is --nats right\?\n$/)
-    assert.strictEqual(stdout, "")
-  })
+  it.for([["audit", "1"], ["dead"], ["streams", "--live"], ["rebuild"]])(
+    "fail in one line when NATS does not answer: %s",
+    async (verb) => {
+      const { code, stderr, stdout } = await run(
+        ...verb,
+        "--nats",
+        "nats://user:password@127.0.0.1:1"
+      )
+      assert.strictEqual(code, 1)
+      assert.match(
+        stderr,
+        /^bellcast: no answer from NATS at 127\.0\.0\.1:1 \(.+\): is the service running, and is --nats right\?\n$/
+      )
+      assert.strictEqual(stdout, "")
+    }
+  )
 })

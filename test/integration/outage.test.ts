@@ -11,7 +11,9 @@ import { spawnPushService } from "../support/spawn-push-service.ts"
 /** Settings.unrecordedPushesMax */
 const duplicatesMax = 256
 
-it("goes on after nats-server was killed in mid-broadcast: all are reached, at most 256 twice", { timeout: 120_000 }, async () => {
+it("goes on after nats-server was killed in mid-broadcast: all are reached, at most 256 twice", {
+  timeout: 120_000
+}, async () => {
   await using nats = await startNats()
   await using push = await spawnPushService()
   await using service = await startService({ natsUrl: nats.url })
@@ -21,16 +23,25 @@ it("goes on after nats-server was killed in mid-broadcast: all are reached, at m
   await push.waitForDistinct(300, 30_000)
   await nats.kill()
   await nats.restart()
-  assert.deepInclude(await finished(service.url, "news", broadcast, 90_000), { accepted: 1_500, delivered: 1_500, waiting: 0 })
+  assert.deepInclude(await finished(service.url, "news", broadcast, 90_000), {
+    accepted: 1_500,
+    delivered: 1_500,
+    waiting: 0
+  })
   const { counts } = await push.report()
   assert.equal(counts.distinct, 1_500)
   assert.isAtMost(counts.duplicates, duplicatesMax)
 })
 
-it("waits while outcomes cannot be written, sends nothing twice, and the counts add up afterwards", { timeout: 120_000 }, async () => {
+it("waits while outcomes cannot be written, sends nothing twice, and the counts add up afterwards", {
+  timeout: 120_000
+}, async () => {
   await using nats = await startNats()
   await using push = await spawnPushService()
-  await using service = await startService({ natsUrl: nats.url, env: { BELLCAST_UNRECORDED_PUSHES_MAX: "64" } })
+  await using service = await startService({
+    natsUrl: nats.url,
+    env: { BELLCAST_UNRECORDED_PUSHES_MAX: "64" }
+  })
   const subscriptions = await push.subscribe(1_000)
   await join([service.url], "news", subscriptions as never)
   const nc = await connect({ servers: nats.url })
@@ -45,14 +56,20 @@ it("waits while outcomes cannot be written, sends nothing twice, and the counts 
     const stuck = await until(
       async () => [
         (await push.report()).counts.requests,
-        await new Promise((resolve) => setTimeout(resolve, 1_500)).then(() => push.report()).then((r) => r.counts.requests)
+        await new Promise((resolve) => setTimeout(resolve, 1_500))
+          .then(() => push.report())
+          .then((r) => r.counts.requests)
       ],
       ([before, after]) => before === after,
       30_000
     )
     assert.isBelow(stuck[0]!, 1_000, "the stream filled too late to prove anything")
     await jsm.streams.update("BELLCAST_WORK", config)
-    assert.deepInclude(await finished(service.url, "news", broadcast, 60_000), { accepted: 1_000, delivered: 1_000, waiting: 0 })
+    assert.deepInclude(await finished(service.url, "news", broadcast, 60_000), {
+      accepted: 1_000,
+      delivered: 1_000,
+      waiting: 0
+    })
     const { counts } = await push.report()
     assert.deepInclude(counts, { distinct: 1_000, duplicates: 0 })
   } finally {
@@ -60,7 +77,9 @@ it("waits while outcomes cannot be written, sends nothing twice, and the counts 
   }
 })
 
-it("keeps an accepted broadcast while there is no projector, and sends it when there is one", { timeout: 90_000 }, async () => {
+it("keeps an accepted broadcast while there is no projector, and sends it when there is one", {
+  timeout: 90_000
+}, async () => {
   await using nats = await startNats()
   await using push = await startPushService()
   const agent = push.subscribe()
@@ -86,14 +105,21 @@ it("keeps an accepted broadcast while there is no projector, and sends it when t
       ["BELLCAST_WORK", "deliver"],
       ["BELLCAST_WORK", "retry"]
     ] as const) {
-      assert.equal((await jsm.consumers.info(stream, name)).config.max_deliver, -1, `${name} forgets messages`)
+      assert.equal(
+        (await jsm.consumers.info(stream, name)).config.max_deliver,
+        -1,
+        `${name} forgets messages`
+      )
     }
   } finally {
     await nc.close()
   }
   assert.lengthOf(agent.received, 0)
   await using _projection = await startService({ natsUrl: nats.url, roles: "projection" })
-  assert.deepInclude(await finished(gateway.url, "news", broadcast, 30_000), { accepted: 1, delivered: 1 })
+  assert.deepInclude(await finished(gateway.url, "news", broadcast, 30_000), {
+    accepted: 1,
+    delivered: 1
+  })
   assert.deepEqual(
     agent.received.map(({ text }) => text),
     ['{"n":1}']
@@ -104,18 +130,32 @@ it("does not send what has expired meanwhile", { timeout: 90_000 }, async () => 
   await using nats = await startNats()
   await using push = await startPushService()
   const agent = push.subscribe()
-  await using gateway = await startService({ natsUrl: nats.url, roles: "gateway,projection,fanout,tally" })
+  await using gateway = await startService({
+    natsUrl: nats.url,
+    roles: "gateway,projection,fanout,tally"
+  })
   await join([gateway.url], "news", [agent.subscription])
   const broadcast = await publish(gateway.url, "news", { n: 1 }, { ttl: "1" })
-  const progress = () => call(gateway.url, "GET", `/channels/news/broadcasts/${broadcast}`, "publisher")
+  const progress = () =>
+    call(gateway.url, "GET", `/channels/news/broadcasts/${broadcast}`, "publisher")
   // Ten seconds is the least a push is given, see the planner.
-  await until(progress, ({ body }) => body.data.shards === 1 && body.data.expires_at <= Date.now(), 30_000)
+  await until(
+    progress,
+    ({ body }) => body.data.shards === 1 && body.data.expires_at <= Date.now(),
+    30_000
+  )
   await using _delivery = await startService({ natsUrl: nats.url, roles: "delivery" })
-  assert.deepInclude(await finished(gateway.url, "news", broadcast, 30_000), { accepted: 1, delivered: 0, expired: 1 })
+  assert.deepInclude(await finished(gateway.url, "news", broadcast, 30_000), {
+    accepted: 1,
+    delivered: 0,
+    expired: 1
+  })
   assert.lengthOf(agent.attempts, 0)
 })
 
-it("told to stop while NATS is away and nothing is in hand, ends soon and in order", { timeout: 60_000 }, async () => {
+it("told to stop while NATS is away and nothing is in hand, ends soon and in order", {
+  timeout: 60_000
+}, async () => {
   await using nats = await startNats({ syncAlways: false })
   await using service = await startService({ natsUrl: nats.url })
   await nats.kill()

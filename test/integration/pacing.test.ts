@@ -10,13 +10,19 @@ import { spawnCli } from "../support/spawn-cli.ts"
 const progress = async (base: string, broadcast: string) =>
   (await call(base, "GET", `/channels/news/broadcasts/${broadcast}`, "publisher")).body.data
 
-const lines = (output: string, words: RegExp) => output.split("\n").filter((line) => words.test(line))
+const lines = (output: string, words: RegExp) =>
+  output.split("\n").filter((line) => words.test(line))
 
 describe("a push service that throttles everybody", () => {
-  it("is left alone for as long as it asks, then gets every push, and no wait counts as an attempt", { timeout: 90_000 }, async () => {
+  it("is left alone for as long as it asks, then gets every push, and no wait counts as an attempt", {
+    timeout: 90_000
+  }, async () => {
     await using nats = await startNats()
     await using push = await startPushService()
-    await using service = await startService({ natsUrl: nats.url, env: { BELLCAST_CONNECTIONS_PER_ORIGIN: "4" } })
+    await using service = await startService({
+      natsUrl: nats.url,
+      env: { BELLCAST_CONNECTIONS_PER_ORIGIN: "4" }
+    })
     let throttledUntil = Number.POSITIVE_INFINITY
     const agents = Array.from({ length: 100 }, () => push.subscribe())
     const slowDown = reply(429, () => ({ "retry-after": "2" }))
@@ -34,7 +40,12 @@ describe("a push service that throttles everybody", () => {
       agents.map(({ subscription }) => subscription)
     )
     const broadcast = await publish(service.url, "news", { n: 1 })
-    assert.deepInclude(await finished(service.url, "news", broadcast), { accepted: 100, delivered: 100, dead: 0, expired: 0 })
+    assert.deepInclude(await finished(service.url, "news", broadcast), {
+      accepted: 100,
+      delivered: 100,
+      dead: 0,
+      expired: 0
+    })
     // Five close the lane; at most the other connections' pushes are on their way.
     const throttled = agents.filter(({ attempts }) => attempts[0]?.status === 429).length
     assert.isTrue(throttled >= 5 && throttled <= 8, `${throttled} were throttled`)
@@ -42,7 +53,9 @@ describe("a push service that throttles everybody", () => {
     assert.lengthOf(lines(service.output(), /throttles us/), 1)
     await using audit = spawnCli(["audit", broadcast, "--json"], { BELLCAST_NATS_URL: nats.url })
     assert.equal(await audit.exit(), 0, audit.output.stderr)
-    const attempts = JSON.parse(audit.output.stdout).pushes.map((each: { attempts: number }) => each.attempts)
+    const attempts = JSON.parse(audit.output.stdout).pushes.map(
+      (each: { attempts: number }) => each.attempts
+    )
     assert.equal(attempts.filter((each: number) => each === 1).length, 100 - throttled)
   })
 })
@@ -89,7 +102,10 @@ describe("a push service that throttles without saying for how long", () => {
     const broadcast = await publish(service.url, "news", { n: 1 })
     await other.waitFor(({ counts }) => counts.distinct === 60)
     assert.isBelow(push.requests, 150, "the others wait for the throttled ones")
-    assert.deepInclude(await finished(service.url, "news", broadcast, 40_000), { accepted: 360, delivered: 360 })
+    assert.deepInclude(await finished(service.url, "news", broadcast, 40_000), {
+      accepted: 360,
+      delivered: 360
+    })
     assert.deepEqual(tooMany, [])
     assert.equal(push.requests, 305)
     assert.lengthOf(lines(service.output(), /throttles us: 4 pushes at a time from now on"/), 1)
@@ -97,7 +113,9 @@ describe("a push service that throttles without saying for how long", () => {
 })
 
 describe("a push service that does not answer", () => {
-  it("is told of though there is but one subscription to try, by its host alone", { timeout: 60_000 }, async () => {
+  it("is told of though there is but one subscription to try, by its host alone", {
+    timeout: 60_000
+  }, async () => {
     await using nats = await startNats()
     await using push = await startPushService()
     await using service = await startService({ natsUrl: nats.url })
@@ -115,7 +133,10 @@ describe("a push service that does not answer", () => {
       )
     await said(warning)
     away = false
-    assert.deepInclude(await finished(service.url, "news", broadcast), { accepted: 1, delivered: 1 })
+    assert.deepInclude(await finished(service.url, "news", broadcast), {
+      accepted: 1,
+      delivered: 1
+    })
     assert.lengthOf(await said(/is reached again/), 1)
     assert.lengthOf(await said(warning), 1)
     assert.notInclude(service.output(), new URL(agent.subscription.endpoint).pathname)
@@ -126,7 +147,10 @@ describe("a push service that does not answer", () => {
   }, async () => {
     await using nats = await startNats()
     await using push = await startPushService()
-    await using service = await startService({ natsUrl: nats.url, env: { BELLCAST_CONNECTIONS_PER_ORIGIN: "1" } })
+    await using service = await startService({
+      natsUrl: nats.url,
+      env: { BELLCAST_CONNECTIONS_PER_ORIGIN: "1" }
+    })
     let away = true
     const agents = Array.from({ length: 100 }, () => push.subscribe())
     for (const agent of agents) {
@@ -145,14 +169,22 @@ describe("a push service that does not answer", () => {
     )
     // Five, and the probes since: after 0.2 s, 0.4 s, 0.8 s ...
     assert.isAtMost(push.requests, 10)
-    assert.match((await call(service.url, "GET", "/__metrics__")).body, /^bellcast_lane_reach_state\{host="other"\} [12]$/m)
+    assert.match(
+      (await call(service.url, "GET", "/__metrics__")).body,
+      /^bellcast_lane_reach_state\{host="other"\} [12]$/m
+    )
     away = false
-    assert.deepInclude(await finished(service.url, "news", broadcast, 40_000), { accepted: 100, delivered: 100 })
+    assert.deepInclude(await finished(service.url, "news", broadcast, 40_000), {
+      accepted: 100,
+      delivered: 100
+    })
     assert.lengthOf(lines(service.output(), /cannot be reached \(reset\)/), 1)
     assert.lengthOf(lines(service.output(), /is reached again/), 1)
     await using audit = spawnCli(["audit", broadcast, "--json"], { BELLCAST_NATS_URL: nats.url })
     assert.equal(await audit.exit(), 0, audit.output.stderr)
-    const attempts = JSON.parse(audit.output.stdout).pushes.map((each: { attempts: number }) => each.attempts)
+    const attempts = JSON.parse(audit.output.stdout).pushes.map(
+      (each: { attempts: number }) => each.attempts
+    )
     assert.isAtLeast(attempts.filter((each: number) => each === 1).length, 90)
   })
 })

@@ -8,7 +8,8 @@ import { type Service, secretEnvironment, startService } from "#test/service.ts"
 import { spawnCli } from "#test/spawn-cli.ts"
 
 const basic = (pair: string) => `Basic ${Buffer.from(pair).toString("base64")}`
-const idOf = (pair: string) => `basicauth:${createHmac("sha256", secretEnvironment.BELLCAST_USERID_HMAC_SECRET).update(pair).digest("hex")}`
+const idOf = (pair: string) =>
+  `basicauth:${createHmac("sha256", secretEnvironment.BELLCAST_USERID_HMAC_SECRET).update(pair).digest("hex")}`
 
 const anna = "anna:secret"
 const bert = "bert:secret"
@@ -37,8 +38,12 @@ describe("a publisher named for a channel", () => {
     return { code, ...cli.output }
   }
   const publish = async (pair: string, channel: string) =>
-    (await fetch(`${service.url}/channels/${encodeURIComponent(channel)}`, { method: "POST", headers: { authorization: basic(pair) } }))
-      .status
+    (
+      await fetch(`${service.url}/channels/${encodeURIComponent(channel)}`, {
+        method: "POST",
+        headers: { authorization: basic(pair) }
+      })
+    ).status
 
   // Names that are special: to NATS, to buckets, to our own keys.
   for (const channel of ["news", "a.b *>", "meta", "ü=2F"]) {
@@ -85,7 +90,9 @@ describe("a publisher named for a channel", () => {
     await (await jetstreamManager(nc)).streams.delete("KV_bellcast_permissions")
     await nc.close()
     await expect(start()).rejects.toThrow(/KV_bellcast_permissions is gone: run `bellcast rebuild`/)
-    expect((await permissions("grant", "lost", idOf(bert))).stderr).toMatch(/no projection runs to obey it/)
+    expect((await permissions("grant", "lost", idOf(bert))).stderr).toMatch(
+      /no projection runs to obey it/
+    )
     await using rebuild = spawnCli(["rebuild", "--nats", nats.url])
     expect(await rebuild.exit()).toBe(0)
     service = await start()
@@ -104,13 +111,20 @@ describe("a publisher named for a channel", () => {
       code: 1,
       stderr: expect.stringMatching(/^bellcast: a principal is /)
     })
-    for (const impossible of ["basicauth:aaaa", `${idOf(anna)}0`, idOf(anna).replace(/.{64}$/, (id) => id.toUpperCase())]) {
+    for (const impossible of [
+      "basicauth:aaaa",
+      `${idOf(anna)}0`,
+      idOf(anna).replace(/.{64}$/, (id) => id.toUpperCase())
+    ]) {
       expect(await permissions("grant", "news", impossible)).toMatchObject({
         code: 1,
         stderr: expect.stringMatching(/^bellcast: an id of basicauth has 64 digits/)
       })
     }
-    expect(await permissions("grant", "news/eu", idOf(anna))).toMatchObject({ code: 1, stderr: expect.stringMatching(/no slash/) })
+    expect(await permissions("grant", "news/eu", idOf(anna))).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/no slash/)
+    })
     expect(await permissions("revoke", "nobody-here", idOf(anna))).toMatchObject({
       code: 0,
       stdout: `${idOf(anna)} is not named for nobody-here: nothing to change\n`

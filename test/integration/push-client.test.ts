@@ -10,7 +10,10 @@ import { type Answer, classify } from "#delivery/push/classify.ts"
 import { PushClient } from "#delivery/push/post.ts"
 
 const layerWith = (env: Readonly<Record<string, string>>) =>
-  PushClient.layer.pipe(Layer.provide(Settings.layer), Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(env))))
+  PushClient.layer.pipe(
+    Layer.provide(Settings.layer),
+    Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(env)))
+  )
 const loopback = { BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "true", BELLCAST_PUSH_TIMEOUT_MILLIS: "1000" }
 
 const lastByte = 255
@@ -51,21 +54,35 @@ const rebinding = (name: string, addresses: ReadonlyArray<string>) => {
   install((hostname, options, callback) => {
     if (hostname !== name) return real(hostname, options, callback)
     lookups += 1
-    ;(callback as (error: null, addresses: unknown) => void)(null, [{ address: left.shift(), family: 4 }])
+    ;(callback as (error: null, addresses: unknown) => void)(null, [
+      { address: left.shift(), family: 4 }
+    ])
   })
   return { lookups: () => lookups, [Symbol.dispose]: () => install(real) }
 }
 
-const post = (origin: string, times = 1, env: Readonly<Record<string, string>> = loopback): Promise<ReadonlyArray<Answer>> =>
+const post = (
+  origin: string,
+  times = 1,
+  env: Readonly<Record<string, string>> = loopback
+): Promise<ReadonlyArray<Answer>> =>
   Effect.gen(function* () {
     const client = yield* PushClient
     const answers: Array<Answer> = []
     for (let i = 0; i < times; i++)
-      answers.push(yield* client.post({ origin, path: "/push/1?token=a%2Fb", headers: { ttl: "60" }, body: Buffer.of(lastByte) }))
+      answers.push(
+        yield* client.post({
+          origin,
+          path: "/push/1?token=a%2Fb",
+          headers: { ttl: "60" },
+          body: Buffer.of(lastByte)
+        })
+      )
     return answers
   }).pipe(Effect.provide(layerWith(env)), Effect.runPromise)
 
-const judged = (answer: Answer | undefined) => classify(answer ?? { error: "none" }, "localhost", Date.now())
+const judged = (answer: Answer | undefined) =>
+  classify(answer ?? { error: "none" }, "localhost", Date.now())
 
 describe("a push service", () => {
   it("that sends a header twice is judged like any other", async () => {
@@ -80,21 +97,35 @@ describe("a push service", () => {
 
   it("that says something ahead of its answer is judged by the answer, or by the lack of it", async () => {
     await using server = await startServer((socket) =>
-      socket.write("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n")
+      socket.write(
+        "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"
+      )
     )
     assert.deepInclude((await post(server.origin))[0], { status: 201 })
-    await using silent = await startServer((socket) => socket.end("HTTP/1.1 103 Early Hints\r\n\r\n"))
-    assert.deepStrictEqual(judged((await post(silent.origin))[0]), { class: "retry", reason: "reset" })
+    await using silent = await startServer((socket) =>
+      socket.end("HTTP/1.1 103 Early Hints\r\n\r\n")
+    )
+    assert.deepStrictEqual(judged((await post(silent.origin))[0]), {
+      class: "retry",
+      reason: "reset"
+    })
   })
 
   it("that breaks off in its answer is judged by the status it gave", async () => {
-    await using server = await startServer((socket) => socket.end("HTTP/1.1 410 Gone\r\nContent-Length: 1000\r\n\r\nunsub"))
-    assert.deepStrictEqual(judged((await post(server.origin))[0]), { class: "gone", reason: "gone" })
+    await using server = await startServer((socket) =>
+      socket.end("HTTP/1.1 410 Gone\r\nContent-Length: 1000\r\n\r\nunsub")
+    )
+    assert.deepStrictEqual(judged((await post(server.origin))[0]), {
+      class: "gone",
+      reason: "gone"
+    })
   })
 
   it("that answers at endless length is judged by the status it gave", async () => {
     await using server = await startServer((socket) =>
-      socket.write(`HTTP/1.1 403 No\r\nContent-Length: 900000000\r\n\r\nBadJwtToken${"x".repeat(200_000)}`)
+      socket.write(
+        `HTTP/1.1 403 No\r\nContent-Length: 900000000\r\n\r\nBadJwtToken${"x".repeat(200_000)}`
+      )
     )
     const [answer] = await post(server.origin)
     assert.deepStrictEqual(judged(answer), { class: "credentials", reason: "credentials" })
@@ -104,11 +135,16 @@ describe("a push service", () => {
   it("that takes too long is left after the time set, and nothing is known of the push", async () => {
     await using server = await startServer(() => {})
     const startedAt = performance.now()
-    assert.deepStrictEqual(judged((await post(server.origin))[0]), { class: "retry", reason: "timeout" })
+    assert.deepStrictEqual(judged((await post(server.origin))[0]), {
+      class: "retry",
+      reason: "timeout"
+    })
     assert.isBelow(performance.now() - startedAt, 4_000)
   })
 
-  it("that announces an answer for ever, or gives it byte by byte, is left after the time set", { timeout: 90_000 }, async () => {
+  it("that announces an answer for ever, or gives it byte by byte, is left after the time set", {
+    timeout: 90_000
+  }, async () => {
     const every = (first: string, again: string) => (socket: Socket) => {
       socket.write(first)
       const timer = setInterval(() => socket.write(again), 100)
@@ -116,7 +152,9 @@ describe("a push service", () => {
     }
     await using hints = await startServer(every("", "HTTP/1.1 103 Early Hints\r\n\r\n"))
     await using head = await startServer(every("HTTP/1.1 503 Busy\r\nX-Slow: ", "x"))
-    await using body = await startServer(every("HTTP/1.1 503 Busy\r\nContent-Length: 1000\r\n\r\n", "x"))
+    await using body = await startServer(
+      every("HTTP/1.1 503 Busy\r\nContent-Length: 1000\r\n\r\n", "x")
+    )
     const answers = await Promise.all([hints, head, body].map(({ origin }) => post(origin)))
     assert.deepStrictEqual(
       answers.map(([answer]) => judged(answer).reason),
@@ -125,7 +163,9 @@ describe("a push service", () => {
   })
 
   it("is asked over connections that stay open, and not where it redirects to", async () => {
-    await using other = await startServer((socket) => socket.write("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"))
+    await using other = await startServer((socket) =>
+      socket.write("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n")
+    )
     await using server = await startServer((socket) =>
       socket.write(`HTTP/1.1 307 Go\r\nLocation: ${other.origin}/\r\nContent-Length: 0\r\n\r\n`)
     )
@@ -140,7 +180,9 @@ describe("a push service", () => {
   })
 
   it("is called at the very address that was checked, and no more once its name points elsewhere", async () => {
-    await using server = await startServer((socket) => socket.end("HTTP/1.1 201 Created\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"))
+    await using server = await startServer((socket) =>
+      socket.end("HTTP/1.1 201 Created\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+    )
     using resolver = rebinding("push.example.com", ["127.0.0.1", "10.0.0.1", "127.0.0.1"])
     const answers = await post(server.origin.replace("localhost", "push.example.com"), 3)
     assert.deepStrictEqual(
@@ -151,8 +193,13 @@ describe("a push service", () => {
   })
 
   it("on this machine is not asked without the setting for it", async () => {
-    await using server = await startServer((socket) => socket.write("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"))
-    assert.deepStrictEqual(judged((await post(server.origin, 1, {}))[0]), { class: "retry", reason: "address-not-allowed" })
+    await using server = await startServer((socket) =>
+      socket.write("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n")
+    )
+    assert.deepStrictEqual(judged((await post(server.origin, 1, {}))[0]), {
+      class: "retry",
+      reason: "address-not-allowed"
+    })
     assert.strictEqual(server.connections(), 0)
   })
 })

@@ -11,9 +11,17 @@ import type { SubscriptionJson } from "#test/user-agent.ts"
 
 const vapidDetails = { subject: "mailto:ops@example.com", ...webPush.generateVAPIDKeys() }
 
-const send = async (to: SubscriptionJson, payload = "hello", options: { headersTimeout?: number } = {}) => {
+const send = async (
+  to: SubscriptionJson,
+  payload = "hello",
+  options: { headersTimeout?: number } = {}
+) => {
   const { headers, body } = webPush.generateRequestDetails(to, payload, { vapidDetails, TTL: 60 })
-  const sent = { method: "POST", headers: { ...headers, "Content-Length": String(body.length) } as Record<string, string>, body } as const
+  const sent = {
+    method: "POST",
+    headers: { ...headers, "Content-Length": String(body.length) } as Record<string, string>,
+    body
+  } as const
   return request(to.endpoint, { ...sent, dispatcher: new Agent(), ...options })
 }
 
@@ -22,7 +30,8 @@ describe("a script", () => {
     await using service = await startPushService()
     const agent = service.subscribe({ script: ["503", "410", "202", "404"] })
     const statuses = []
-    for (let i = 0; i < 5; i += 1) statuses.push((await send(agent.subscription, `push ${i}`)).statusCode)
+    for (let i = 0; i < 5; i += 1)
+      statuses.push((await send(agent.subscription, `push ${i}`)).statusCode)
     assert.deepStrictEqual(statuses, [503, 410, 202, 404, 404])
     assert.deepStrictEqual(
       agent.attempts.map(({ status }) => status),
@@ -46,22 +55,36 @@ describe("a script", () => {
   it("says when to come back: seconds, a date, a date to come, WNS's way", async () => {
     await using service = await startPushService()
     const date = "Fri, 31 Dec 2027 23:59:59 GMT"
-    const script = ["429 retry-after 2", `503 retry-after ${date}`, "503 retry-after-date 30", "wns-throttled"]
+    const script = [
+      "429 retry-after 2",
+      `503 retry-after ${date}`,
+      "503 retry-after-date 30",
+      "wns-throttled"
+    ]
     const { subscription } = service.subscribe({ script })
     const seconds = await send(subscription)
     assert.deepStrictEqual([seconds.statusCode, seconds.headers["retry-after"]], [429, "2"])
     assert.strictEqual((await send(subscription)).headers["retry-after"], date)
-    const millisAway = Date.parse(String((await send(subscription)).headers["retry-after"])) - Date.now()
+    const millisAway =
+      Date.parse(String((await send(subscription)).headers["retry-after"])) - Date.now()
     assert.isTrue(millisAway > 25_000 && millisAway <= 30_000, `${millisAway}`)
     const wns = await send(subscription)
-    assert.deepStrictEqual([wns.statusCode, wns.headers["x-wns-notificationstatus"]], [406, "channelthrottled"])
+    assert.deepStrictEqual(
+      [wns.statusCode, wns.headers["x-wns-notificationstatus"]],
+      [406, "channelthrottled"]
+    )
   })
 
   it("redirects, and answers with a JSON body", async () => {
     await using service = await startPushService()
-    const { subscription } = service.subscribe({ script: ["redirect http://127.0.0.1:1/x", '400 {"errno":109}'] })
+    const { subscription } = service.subscribe({
+      script: ["redirect http://127.0.0.1:1/x", '400 {"errno":109}']
+    })
     const redirect = await send(subscription)
-    assert.deepStrictEqual([redirect.statusCode, redirect.headers["location"]], [307, "http://127.0.0.1:1/x"])
+    assert.deepStrictEqual(
+      [redirect.statusCode, redirect.headers["location"]],
+      [307, "http://127.0.0.1:1/x"]
+    )
     assert.deepStrictEqual(await (await send(subscription)).body.json(), { errno: 109 })
   })
 
@@ -69,7 +92,10 @@ describe("a script", () => {
     await using service = await startPushService()
     const agent = service.subscribe({ script: ["hang", "reset", "slow 50", "huge"] })
     const failure = (error: { code?: string }) => error.code
-    assert.strictEqual(await send(agent.subscription, "a", { headersTimeout: 50 }).catch(failure), "UND_ERR_HEADERS_TIMEOUT")
+    assert.strictEqual(
+      await send(agent.subscription, "a", { headersTimeout: 50 }).catch(failure),
+      "UND_ERR_HEADERS_TIMEOUT"
+    )
     assert.strictEqual(await send(agent.subscription, "b").catch(failure), "ECONNRESET")
     assert.strictEqual((await send(agent.subscription, "c")).statusCode, 201)
     let bytes = 0
@@ -115,14 +141,20 @@ describe("waiting", () => {
 describe("a process of its own", () => {
   it("subscribes in bulk, receives, counts duplicates and its CPU time, and reports faults", async () => {
     await using service = await spawnPushService()
-    const subscriptions = await service.subscribe(20, { applicationServerKey: vapidDetails.publicKey })
+    const subscriptions = await service.subscribe(20, {
+      applicationServerKey: vapidDetails.publicKey
+    })
     assert.strictEqual(new Set(subscriptions.map(({ endpoint }) => endpoint)).size, 20)
     const all = service.waitForDistinct(20, 5000)
     for (const subscription of subscriptions) await send(subscription)
     await all
     await send(subscriptions[0]!)
     const { cpuMicros, ...report } = await service.report()
-    assert.deepStrictEqual(report, { counts: { requests: 21, total: 21, distinct: 20, duplicates: 1 }, faults: [], texts: { hello: 21 } })
+    assert.deepStrictEqual(report, {
+      counts: { requests: 21, total: 21, distinct: 20, duplicates: 1 },
+      faults: [],
+      texts: { hello: 21 }
+    })
     assert.isAbove(cpuMicros, 0)
     assert.notStrictEqual(service.pid, process.pid)
     await send({ ...subscriptions[0]!, keys: subscriptions[1]!.keys })
@@ -133,7 +165,10 @@ describe("a process of its own", () => {
 
   it("rejects what it cannot do with the reason", async () => {
     await using service = await spawnPushService()
-    assert.match(String(await service.subscribe(1, { script: ["nonsense"] }).catch(String)), /unknown step "nonsense"/)
+    assert.match(
+      String(await service.subscribe(1, { script: ["nonsense"] }).catch(String)),
+      /unknown step "nonsense"/
+    )
     assert.match(String(await service.waitForDistinct(1, 20).catch(String)), /not in 20 ms/)
   })
 
@@ -143,7 +178,12 @@ describe("a process of its own", () => {
     const answer = await request(first!.endpoint, { method: "POST", body: "anything" })
     assert.strictEqual(answer.statusCode, 201)
     assert.strictEqual((await request(`${first!.endpoint}x`, { method: "POST" })).statusCode, 404)
-    assert.deepStrictEqual((await service.report()).counts, { requests: 2, total: 1, distinct: 1, duplicates: 0 })
+    assert.deepStrictEqual((await service.report()).counts, {
+      requests: 2,
+      total: 1,
+      distinct: 1,
+      duplicates: 0
+    })
   })
 
   it("over TLS is trusted by a process with the trusting environment and by no other", async () => {
@@ -151,7 +191,11 @@ describe("a process of its own", () => {
     const [subscription] = await service.subscribe(1)
     const script = `fetch("${subscription!.endpoint}", { method: "POST" }).then((answer) => console.log(answer.status), (error) => console.log(error.cause.code))`
     const printed = async (env: object) =>
-      (await promisify(execFile)(process.execPath, ["-e", script], { env: { ...process.env, ...env } })).stdout.trim()
+      (
+        await promisify(execFile)(process.execPath, ["-e", script], {
+          env: { ...process.env, ...env }
+        })
+      ).stdout.trim()
     assert.strictEqual(await printed(trustingEnvironment), "201")
     assert.strictEqual(await printed({}), "DEPTH_ZERO_SELF_SIGNED_CERT")
   })

@@ -23,15 +23,35 @@ const withHeader = (push: Push, name: string, value: string | undefined): Push =
   return { ...push, headers: value === undefined ? headers : { ...headers, [name]: value } }
 }
 
-const pushFor = (to: SubscriptionJson, payload: string | undefined = text, options: webPush.RequestOptions = {}): Push => {
-  const { headers, body } = webPush.generateRequestDetails(to, payload, { vapidDetails, TTL: 60, ...options })
+const pushFor = (
+  to: SubscriptionJson,
+  payload: string | undefined = text,
+  options: webPush.RequestOptions = {}
+): Push => {
+  const { headers, body } = webPush.generateRequestDetails(to, payload, {
+    vapidDetails,
+    TTL: 60,
+    ...options
+  })
   const named = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), String(value)])
   // undici counts the bytes itself, and some tests change them.
   return withHeader({ headers: Object.fromEntries(named), body }, "content-length", undefined)
 }
 
-const post = async (endpoint: string, { headers, body }: Push, dispatcher = new Agent(), timeoutMillis = 5000) => {
-  const sent = { method: "POST", headers, body, dispatcher, headersTimeout: timeoutMillis, bodyTimeout: timeoutMillis } as const
+const post = async (
+  endpoint: string,
+  { headers, body }: Push,
+  dispatcher = new Agent(),
+  timeoutMillis = 5000
+) => {
+  const sent = {
+    method: "POST",
+    headers,
+    body,
+    dispatcher,
+    headersTimeout: timeoutMillis,
+    bodyTimeout: timeoutMillis
+  } as const
   const answer = await request(endpoint, sent)
   return { status: answer.statusCode, headers: answer.headers, body: answer.body }
 }
@@ -50,13 +70,20 @@ interface Token {
 }
 
 /** A VAPID header signed here, because web-push refuses to make wrong ones. */
-const forged = ({ aud, expiresInSeconds = 60, alg = "ES256", sub = "mailto:ops@example.com" }: Token, keys = vapid): string => {
+const forged = (
+  { aud, expiresInSeconds = 60, alg = "ES256", sub = "mailto:ops@example.com" }: Token,
+  keys = vapid
+): string => {
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url")
   const exp = Math.floor(Date.now() / 1000) + expiresInSeconds
   const content = `${part({ typ: "JWT", alg })}.${part({ aud, exp, sub })}`
   const point = Buffer.from(keys.publicKey, "base64url")
   const [x, y] = [point.toString("base64url", 1, 33), point.toString("base64url", 33)]
-  const key = { format: "jwk", key: { kty: "EC", crv: "P-256", x, y, d: keys.privateKey }, dsaEncoding: "ieee-p1363" } as const
+  const key = {
+    format: "jwk",
+    key: { kty: "EC", crv: "P-256", x, y, d: keys.privateKey },
+    dsaEncoding: "ieee-p1363"
+  } as const
   return `vapid t=${content}.${sign("sha256", Buffer.from(content), key).toString("base64url")}, k=${keys.publicKey}`
 }
 
@@ -78,7 +105,10 @@ describe("a right push", () => {
     await using service = await startPushService()
     const agent = service.subscribe({ applicationServerKey: vapid.publicKey })
     const options = { topic: "news", urgency: "high" } as const
-    const answer = await post(agent.subscription.endpoint, pushFor(agent.subscription, text, options))
+    const answer = await post(
+      agent.subscription.endpoint,
+      pushFor(agent.subscription, text, options)
+    )
     assert.strictEqual(answer.status, 201)
     assert.deepStrictEqual(
       agent.received.map(({ text }) => text),
@@ -95,7 +125,10 @@ describe("a right push", () => {
     const largest = pushFor(agent.subscription, "x".repeat(3993))
     assert.strictEqual(largest.body?.length, 4096)
     assert.strictEqual((await post(agent.subscription.endpoint, largest)).status, 201)
-    assert.strictEqual((await post(agent.subscription.endpoint, pushFor(agent.subscription, ""))).status, 201)
+    assert.strictEqual(
+      (await post(agent.subscription.endpoint, pushFor(agent.subscription, ""))).status,
+      201
+    )
     assert.deepStrictEqual(
       agent.received.map(({ payload }) => payload?.length),
       [3993, undefined]
@@ -109,9 +142,14 @@ describe("a right push", () => {
       await using service = await startPushService({ tls: true, host })
       const { subscription, received } = service.subscribe()
       assert.match(subscription.endpoint, new RegExp(`^https://${host}:`))
-      assert.strictEqual((await post(subscription.endpoint, pushFor(subscription), trusting)).status, 201)
+      assert.strictEqual(
+        (await post(subscription.endpoint, pushFor(subscription), trusting)).status,
+        201
+      )
       assert.strictEqual(received[0]?.text, text)
-      const refusal = await post(subscription.endpoint, pushFor(subscription)).catch((error) => error.code)
+      const refusal = await post(subscription.endpoint, pushFor(subscription)).catch(
+        (error) => error.code
+      )
       assert.strictEqual(refusal, "DEPTH_ZERO_SELF_SIGNED_CERT")
     }
   })
@@ -120,7 +158,11 @@ describe("a right push", () => {
 describe("a wrong push", () => {
   const key = vapid.publicKey
   const other = webPush.generateVAPIDKeys()
-  type Wrong = readonly [name: string, status: number, change: (push: Push, to: SubscriptionJson, origin: string) => Push]
+  type Wrong = readonly [
+    name: string,
+    status: number,
+    change: (push: Push, to: SubscriptionJson, origin: string) => Push
+  ]
   const authorization =
     (make: (origin: string) => string): Wrong[2] =>
     (push, _, origin) =>
@@ -141,14 +183,34 @@ describe("a wrong push", () => {
     ["no Authorization", 401, header("authorization")],
     ["another scheme", 401, header("authorization", "WebPush abc")],
     ["another VAPID key", 403, authorization((origin) => forged({ aud: origin }, other))],
-    ["a signature by another key", 403, authorization((origin) => forged({ aud: origin }, other).replace(/k=.*/, `k=${key}`))],
-    ["the audience of another port", 403, authorization(() => forged({ aud: "http://127.0.0.1:1" }))],
+    [
+      "a signature by another key",
+      403,
+      authorization((origin) => forged({ aud: origin }, other).replace(/k=.*/, `k=${key}`))
+    ],
+    [
+      "the audience of another port",
+      403,
+      authorization(() => forged({ aud: "http://127.0.0.1:1" }))
+    ],
     ["an audience with a path", 403, authorization((origin) => forged({ aud: `${origin}/` }))],
-    ["an expired token", 403, authorization((origin) => forged({ aud: origin, expiresInSeconds: -1 }))],
-    ["a token for more than 24 hours", 403, authorization((origin) => forged({ aud: origin, expiresInSeconds: 24 * 3600 + 5 }))],
+    [
+      "an expired token",
+      403,
+      authorization((origin) => forged({ aud: origin, expiresInSeconds: -1 }))
+    ],
+    [
+      "a token for more than 24 hours",
+      403,
+      authorization((origin) => forged({ aud: origin, expiresInSeconds: 24 * 3600 + 5 }))
+    ],
     ["an algorithm other than ES256", 403, authorization((aud) => forged({ aud, alg: "ES384" }))],
     ["a contact that is no address", 403, authorization((aud) => forged({ aud, sub: "ops" }))],
-    ["the VAPID key as the sender's encryption key", 400, (push, to) => ({ ...push, body: encryptedWithVapidKey(to) })],
+    [
+      "the VAPID key as the sender's encryption key",
+      400,
+      (push, to) => ({ ...push, body: encryptedWithVapidKey(to) })
+    ],
     ["no TTL", 400, header("ttl")],
     ["a negative TTL", 400, header("ttl", "-1")],
     ["a TTL that is no integer", 400, header("ttl", "1.5")],
@@ -166,8 +228,15 @@ describe("a wrong push", () => {
       const agent = service.subscribe({ applicationServerKey: key })
       const { endpoint } = agent.subscription
       // The same forger makes the right token, so that a refusal is about the one change.
-      const right = withHeader(pushFor(agent.subscription), "authorization", forged({ aud: service.origin }))
-      assert.strictEqual((await post(endpoint, change(right, agent.subscription, service.origin))).status, status)
+      const right = withHeader(
+        pushFor(agent.subscription),
+        "authorization",
+        forged({ aud: service.origin })
+      )
+      assert.strictEqual(
+        (await post(endpoint, change(right, agent.subscription, service.origin))).status,
+        status
+      )
       assert.deepStrictEqual([agent.received.length, service.counts.total], [0, 0])
       assert.deepStrictEqual(
         service.faults.map((fault) => [fault.endpoint, fault.status]),
@@ -187,7 +256,10 @@ describe("a wrong push", () => {
     assert.strictEqual((await request(endpoint, { method: "PUT", ...push })).statusCode, 405)
     agent.unsubscribe()
     assert.strictEqual((await post(endpoint, push)).status, 410)
-    assert.strictEqual((await post(endpoint, withHeader(push, "authorization", "vapid"))).status, 401)
+    assert.strictEqual(
+      (await post(endpoint, withHeader(push, "authorization", "vapid"))).status,
+      401
+    )
     assert.strictEqual(agent.received.length, 0)
   })
 })

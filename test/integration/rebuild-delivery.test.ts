@@ -22,11 +22,16 @@ it("delivers to everybody while the buckets are made anew", { timeout: 90_000 },
   const agents = Array.from({ length: browsers }, () => push.subscribe({ script: ["slow 40"] }))
   const subscriptions = agents.map(({ subscription }) => subscription)
   const ids: Array<string> = []
-  await using nc = Object.assign(await connect({ servers: nats.url }), { [Symbol.asyncDispose]: () => nc.close() })
+  await using nc = Object.assign(await connect({ servers: nats.url }), {
+    [Symbol.asyncDispose]: () => nc.close()
+  })
   const jsm = await jetstreamManager(nc)
   const consumer = (name: string) => jsm.consumers.info("BELLCAST_WORK", name)
   {
-    await using rest = await startService({ natsUrl: nats.url, roles: "gateway,projection,fanout,tally" })
+    await using rest = await startService({
+      natsUrl: nats.url,
+      roles: "gateway,projection,fanout,tally"
+    })
     await join([rest.url], "news", subscriptions)
     for (let n = 0; n < broadcasts; n++) ids.push(await publish(rest.url, "news", { n }))
     await until(
@@ -46,9 +51,16 @@ it("delivers to everybody while the buckets are made anew", { timeout: 90_000 },
     // It did not just wait until everything was delivered.
     if (n === 0) assert.isAbove(num_pending, 0)
   }
-  await using rest = await startService({ natsUrl: nats.url, roles: "gateway,projection,fanout,tally" })
+  await using rest = await startService({
+    natsUrl: nats.url,
+    roles: "gateway,projection,fanout,tally"
+  })
   for (const id of ids) {
-    assert.deepInclude(await finished(rest.url, "news", id), { accepted: browsers, delivered: browsers, gone: 0 })
+    assert.deepInclude(await finished(rest.url, "news", id), {
+      accepted: browsers,
+      delivered: browsers,
+      gone: 0
+    })
   }
   assert.isTrue(agents.every(({ received }) => received.length === broadcasts))
 })

@@ -35,9 +35,14 @@ const at = <A, E>(url: string, program: Effect.Effect<A, E, Buckets>) =>
 
 /** The registrations of a channel as a worker reads them that was told to wait for a revision. */
 const registered = (floor: number) =>
-  Effect.flatMap(Buckets, (buckets) => buckets.getMany("registrations", [keys.registrationsOf(channels[0]!, "all")], floor))
+  Effect.flatMap(Buckets, (buckets) =>
+    buckets.getMany("registrations", [keys.registrationsOf(channels[0]!, "all")], floor)
+  )
 
-const rebuildAt = (url: string) => Effect.runPromise(rebuild().pipe(Effect.provide(Layer.merge(logLayer({ url, name: "test" }), quiet))))
+const rebuildAt = (url: string) =>
+  Effect.runPromise(
+    rebuild().pipe(Effect.provide(Layer.merge(logLayer({ url, name: "test" }), quiet)))
+  )
 
 const runCli = async (...args: ReadonlyArray<string>) => {
   await using cli = spawnCli(args)
@@ -70,7 +75,13 @@ describe("rebuild", { timeout: 90_000 }, () => {
       Effect.gen(function* () {
         const buckets = yield* Buckets
         let revision = 0
-        for (let i = 0; i < 50; i++) revision = yield* buckets.put("registrations", "news.0.0.0.0.somebody", { v: 1, i }, revision)
+        for (let i = 0; i < 50; i++)
+          revision = yield* buckets.put(
+            "registrations",
+            "news.0.0.0.0.somebody",
+            { v: 1, i },
+            revision
+          )
         return revision
       })
     )
@@ -105,7 +116,9 @@ describe("rebuild", { timeout: 90_000 }, () => {
     await using admin = await administer(service.url)
     const before = await admin.entries()
     await rebuildAt(service.url)
-    await Effect.runPromise(folded(service.lastWork - 1).pipe(Effect.provide(foldingLayer(service.url))))
+    await Effect.runPromise(
+      folded(service.lastWork - 1).pipe(Effect.provide(foldingLayer(service.url)))
+    )
     const after = await admin.entries()
     const touched = Object.keys(before).filter((key) => after[key] !== before[key])
     // One more command was folded, for one user.
@@ -116,21 +129,31 @@ describe("rebuild", { timeout: 90_000 }, () => {
   it("gives up with a reason, and touches nothing, while a service runs", async () => {
     await using service = await startWithHistory()
     await using admin = await administer(service.url)
-    const verb = Effect.promise(async () => ({ before: await admin.entries(), ...(await runCli("rebuild", "--nats", service.url)) }))
+    const verb = Effect.promise(async () => ({
+      before: await admin.entries(),
+      ...(await runCli("rebuild", "--nats", service.url))
+    }))
     // Who has just folded something holds the lease.
     const { before, code, stderr, stdout } = await Effect.runPromise(
-      Effect.andThen(folded(service.lastWork - 1), verb).pipe(Effect.provide(foldingLayer(service.url)))
+      Effect.andThen(folded(service.lastWork - 1), verb).pipe(
+        Effect.provide(foldingLayer(service.url))
+      )
     )
     assert.strictEqual(code, 1)
     const waits = "bellcast: waiting for the lease of the projector, at most 3.5 s"
-    assert.strictEqual(stderr, `${waits}\nbellcast: a running service holds the lease of the projector: stop it first\n`)
+    assert.strictEqual(
+      stderr,
+      `${waits}\nbellcast: a running service holds the lease of the projector: stop it first\n`
+    )
     assert.strictEqual(stdout, "")
     assert.deepStrictEqual(await admin.entries(), before)
   })
 
   it("says what it waits for while somebody has a message in hand, and goes on once it is answered", async () => {
     await using service = await startWithHistory()
-    await using nc = Object.assign(await connect({ servers: service.url }), { [Symbol.asyncDispose]: () => nc.close() })
+    await using nc = Object.assign(await connect({ servers: service.url }), {
+      [Symbol.asyncDispose]: () => nc.close()
+    })
     const planner = await jetstream(nc).consumers.get("BELLCAST_LOG", "planner")
     const inHand = await planner.next()
     await using cli = spawnCli(["rebuild", "--nats", service.url])
@@ -152,7 +175,8 @@ describe("rebuild", { timeout: 90_000 }, () => {
       "bellcast: the buckets are half made: planning and delivery wait for an hour; run it again"
     ])
     told.mockRestore()
-    const waits = /"level":40,.*"minutes":60,"msg":"planning and delivery wait for a rebuild: .* run `bellcast rebuild`"/
+    const waits =
+      /"level":40,.*"minutes":60,"msg":"planning and delivery wait for a rebuild: .* run `bellcast rebuild`"/
     await using paused = await startService({ natsUrl: service.url, roles: "tally" })
     assert.match(paused.output(), waits)
     await paused.stop()
@@ -172,7 +196,10 @@ describe("rebuild", { timeout: 90_000 }, () => {
     await using empty = await startNats({ syncAlways: false })
     const nothing = await runCli("rebuild", "--nats", empty.url)
     assert.strictEqual(nothing.code, 1)
-    assert.strictEqual(nothing.stderr, "bellcast: this NATS has no stream BELLCAST_LOG: there is nothing to rebuild from\n")
+    assert.strictEqual(
+      nothing.stderr,
+      "bellcast: this NATS has no stream BELLCAST_LOG: there is nothing to rebuild from\n"
+    )
   })
 
   it("as a verb starts the embedded server of a stopped service by itself, and stops it again", async () => {

@@ -21,7 +21,14 @@ describe("a broadcast that did not reach everybody", { timeout: 60_000 }, () => 
     await using nats = await startNats()
     await using push = await startPushService()
     await using service = await startService({ natsUrl: nats.url })
-    const scripts = [["201"], ["400", "201"], ["400"], ["503 retry-after 60", "201"], ["400", "201"], ["410"]]
+    const scripts = [
+      ["201"],
+      ["400", "201"],
+      ["400"],
+      ["503 retry-after 60", "201"],
+      ["400", "201"],
+      ["410"]
+    ]
     const agents = scripts.map((script) => push.subscribe({ script }))
     const received = () => agents.map((agent) => agent.received.map(({ text }) => text))
     await join(
@@ -30,10 +37,18 @@ describe("a broadcast that did not reach everybody", { timeout: 60_000 }, () => 
       agents.map(({ subscription }) => subscription)
     )
     // Too short a life for the 503's second try.
-    const first = await publish(service.url, "news", { n: 1 }, { TTL: "10", Urgency: "high", Topic: "score" })
+    const first = await publish(
+      service.url,
+      "news",
+      { n: 1 },
+      { TTL: "10", Urgency: "high", Topic: "score" }
+    )
     const before = { accepted: 6, delivered: 1, dead: 3, expired: 1, gone: 1 }
     assert.deepInclude(await finished(service.url, "news", first), before)
-    assert.equal((await call(service.url, "DELETE", "/channels/news/registration", "user4")).status, 202)
+    assert.equal(
+      (await call(service.url, "DELETE", "/channels/news/registration", "user4")).status,
+      202
+    )
 
     assert.deepInclude(await redrive(nats.url, first, "--dry-run"), {
       code: 0,
@@ -42,7 +57,13 @@ describe("a broadcast that did not reach everybody", { timeout: 60_000 }, () => 
     const { code, stderr, stdout } = await redrive(nats.url, first)
     assert.equal(code, 0, stderr)
     const second = idIn(stdout)
-    assert.deepInclude(await finished(service.url, "news", second), { accepted: 3, delivered: 2, dead: 1, expired: 0, gone: 0 })
+    assert.deepInclude(await finished(service.url, "news", second), {
+      accepted: 3,
+      delivered: 2,
+      dead: 1,
+      expired: 0,
+      gone: 0
+    })
     const text = '{"n":1}'
     assert.deepEqual(received(), [[text], [text], [], [text], [], []])
     const headersOf = (i: number) => {
@@ -59,7 +80,11 @@ describe("a broadcast that did not reach everybody", { timeout: 60_000 }, () => 
       stderr: `bellcast: broadcast ${first} was sent again as ${second}: redrive that one for those who are left\n`
     })
     const third = idIn((await redrive(nats.url, second)).stdout)
-    assert.deepInclude(await finished(service.url, "news", third), { accepted: 1, delivered: 0, dead: 1 })
+    assert.deepInclude(await finished(service.url, "news", third), {
+      accepted: 1,
+      delivered: 0,
+      dead: 1
+    })
   })
 
   it("is left alone while it is under way, when it reached all, and when it was never sent", async () => {
@@ -70,7 +95,10 @@ describe("a broadcast that did not reach everybody", { timeout: 60_000 }, () => 
     await join([service.url], "news", [agent.subscription])
     const all = await publish(service.url, "news", { n: 1 })
     await finished(service.url, "news", all)
-    assert.deepInclude(await redrive(nats.url, all), { code: 0, stdout: `broadcast ${all} left nobody to send to again\n` })
+    assert.deepInclude(await redrive(nats.url, all), {
+      code: 0,
+      stdout: `broadcast ${all} left nobody to send to again\n`
+    })
 
     const slow = await publish(service.url, "news", { n: 2 })
     await until(
@@ -78,12 +106,17 @@ describe("a broadcast that did not reach everybody", { timeout: 60_000 }, () => 
       ({ body }) => body.data.retrying === 1
     )
     const refused = await redrive(nats.url, slow)
-    assert.deepInclude(refused, { code: 1, stderr: `bellcast: broadcast ${slow} is not finished: some of its pushes may still arrive\n` })
+    assert.deepInclude(refused, {
+      code: 1,
+      stderr: `bellcast: broadcast ${slow} is not finished: some of its pushes may still arrive\n`
+    })
 
     const nc = await connect({ servers: nats.url })
     const wrong = headers()
     wrong.set("Bellcast-Redrives", "0")
-    const { seq } = await jetstream(nc).publish("bellcast.cmd.broadcast.billing.news", "{}", { headers: wrong })
+    const { seq } = await jetstream(nc).publish("bellcast.cmd.broadcast.billing.news", "{}", {
+      headers: wrong
+    })
     await nc.close()
     const rejected = await until(
       () => call(service.url, "GET", `/channels/news/broadcasts/${seq}`, "publisher"),

@@ -14,7 +14,10 @@ const withRemembered = async (
   itemsMax: number,
   program: (tools: {
     readonly put: (key: string, value: string) => Effect.Effect<number, unknown>
-    readonly lists: (filters: ReadonlyArray<string>, floor: number) => Effect.Effect<ReadonlyMap<string, ReadonlyArray<unknown>>, unknown>
+    readonly lists: (
+      filters: ReadonlyArray<string>,
+      floor: number
+    ) => Effect.Effect<ReadonlyMap<string, ReadonlyArray<unknown>>, unknown>
     readonly asked: Array<string>
     readonly beforeAnswering: { wait: Effect.Effect<void> }
   }) => Effect.Effect<void, unknown>
@@ -55,7 +58,9 @@ const withRemembered = async (
     asked.length = 0
     yield* program({ put, lists: remembered.lists, asked, beforeAnswering })
   })
-  await Effect.runPromise(Effect.scoped(run).pipe(Effect.provide(logLayer({ url: nats.url, name: "test" }))))
+  await Effect.runPromise(
+    Effect.scoped(run).pipe(Effect.provide(logLayer({ url: nats.url, name: "test" })))
+  )
 }
 
 describe("a remembered list", { timeout: 60_000 }, () => {
@@ -64,7 +69,8 @@ describe("a remembered list", { timeout: 60_000 }, () => {
       Effect.gen(function* () {
         for (let i = 0; i < 100; i++) {
           const floor = yield* put("ada", `value ${i}`)
-          for (let again = 0; again < 3; again++) assert.deepEqual((yield* lists(["ada"], floor)).get("ada"), [`value ${i}`])
+          for (let again = 0; again < 3; again++)
+            assert.deepEqual((yield* lists(["ada"], floor)).get("ada"), [`value ${i}`])
           yield* put("grace", `other ${i}`)
         }
         assert.equal(asked.length, 100)

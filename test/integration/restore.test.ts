@@ -32,25 +32,42 @@ const putsBy = (url: string) =>
   )
 
 const holders = async (service: Service, users: number) => {
-  const lists = await Promise.all(Array.from({ length: users }, (_, i) => call(service.url, "GET", "/subscriptions", `user${i}`)))
+  const lists = await Promise.all(
+    Array.from({ length: users }, (_, i) => call(service.url, "GET", "/subscriptions", `user${i}`))
+  )
   return lists.filter(({ body }) => body.data.length === 1).length
 }
 
 describe("a push service that called 8 of 20 gone by mistake", () => {
-  it("gets them back, but not the one its user removed; a second restore changes nothing", { timeout: 90_000 }, async () => {
+  it("gets them back, but not the one its user removed; a second restore changes nothing", {
+    timeout: 90_000
+  }, async () => {
     await using nats = await startNats()
     await using push = await startPushService()
     await using service = await startService({ natsUrl: nats.url })
     const from = new Date(Date.now() - 60_000).toISOString()
-    const agents = Array.from({ length: 21 }, (_, i) => push.subscribe({ script: i < 8 ? ["410", "201"] : ["201"] }))
+    const agents = Array.from({ length: 21 }, (_, i) =>
+      push.subscribe({ script: i < 8 ? ["410", "201"] : ["201"] })
+    )
     await join(
       [service.url],
       "news",
       agents.map(({ subscription }) => subscription)
     )
     // A browser that tells of its subscription again, with something new beside it.
-    const { id, last_modified: _, ...data } = (await call(service.url, "GET", "/subscriptions", "user0")).body.data[0]
-    assert.equal((await call(service.url, "PUT", `/subscriptions/${id}`, "user0", { data: { ...data, visits: 2 } })).status, 200)
+    const {
+      id,
+      last_modified: _,
+      ...data
+    } = (await call(service.url, "GET", "/subscriptions", "user0")).body.data[0]
+    assert.equal(
+      (
+        await call(service.url, "PUT", `/subscriptions/${id}`, "user0", {
+          data: { ...data, visits: 2 }
+        })
+      ).status,
+      200
+    )
     const counts = await finished(service.url, "news", await publish(service.url, "news", { n: 1 }))
     assert.deepInclude(counts, { accepted: 21, delivered: 13, gone: 8 })
     assert.equal((await call(service.url, "DELETE", "/subscriptions", "user20")).status, 200)
@@ -61,16 +78,27 @@ describe("a push service that called 8 of 20 gone by mistake", () => {
 
     const at = ["--from", from, "--nats", nats.url]
     const would = await run(...at, "--dry-run")
-    assert.deepEqual(would, { code: 0, stdout: "8 subscriptions of 8 users would be restored: 8 gone\n", stderr: "" })
+    assert.deepEqual(would, {
+      code: 0,
+      stdout: "8 subscriptions of 8 users would be restored: 8 gone\n",
+      stderr: ""
+    })
     assert.equal(await holders(service, 21), 12)
     for (const other of [
       ["--host", "push.example.org"],
       ["--cause", "suspended", "--cause", "key-mismatch"],
       ["--to", new Date(Date.parse(from) + 1).toISOString()]
     ])
-      assert.equal((await run(...at, ...other)).stdout, "0 subscriptions of 0 users were restored\n")
+      assert.equal(
+        (await run(...at, ...other)).stdout,
+        "0 subscriptions of 0 users were restored\n"
+      )
     for (const to of [from, "2026-01-01T00:00:00Z"]) {
-      const refused = { code: 1, stdout: "", stderr: "bellcast: --to must be later than --from: nothing lies between them\n" }
+      const refused = {
+        code: 1,
+        stdout: "",
+        stderr: "bellcast: --to must be later than --from: nothing lies between them\n"
+      }
       assert.deepEqual(await run(...at, "--to", to), refused)
     }
     assert.equal(
@@ -80,7 +108,10 @@ describe("a push service that called 8 of 20 gone by mistake", () => {
     assert.equal((await run(...at)).stdout, "0 subscriptions of 0 users were restored\n")
 
     assert.equal((await call(service.url, "GET", "/subscriptions", "user0")).body.data[0].visits, 2)
-    assert.deepEqual(await putsBy(nats.url), [...Array(22).fill("user"), ...Array(8).fill("restore")])
+    assert.deepEqual(await putsBy(nats.url), [
+      ...Array(22).fill("user"),
+      ...Array(8).fill("restore")
+    ])
 
     push.reset()
     const again = await finished(service.url, "news", await publish(service.url, "news", { n: 2 }))

@@ -5,7 +5,9 @@ import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
 
-it("works as two gateways and two workers, and every write is seen through the other gateway", { timeout: 90_000 }, async () => {
+it("works as two gateways and two workers, and every write is seen through the other gateway", {
+  timeout: 90_000
+}, async () => {
   await using nats = await startNats()
   await using push = await startPushService()
   const workers = "projection,fanout,delivery,tally"
@@ -24,11 +26,17 @@ it("works as two gateways and two workers, and every write is seen through the o
   for (let i = 0; i < 50; i++) {
     const [here, there] = i % 2 === 0 ? [one.url, two.url] : [two.url, one.url]
     const channel = `round${i}`
-    assert.equal((await call(here, "PUT", `/channels/${channel}/registration`, "walker")).status, 202)
+    assert.equal(
+      (await call(here, "PUT", `/channels/${channel}/registration`, "walker")).status,
+      202
+    )
     const seen = await call(there, "GET", `/channels/${channel}`, "walker")
     assert.equal(seen.status, 200)
     assert.equal(seen.body.data.registrations, 1)
-    assert.equal((await call(there, "DELETE", `/channels/${channel}/registration`, "walker")).status, 202)
+    assert.equal(
+      (await call(there, "DELETE", `/channels/${channel}/registration`, "walker")).status,
+      202
+    )
     assert.equal((await call(here, "GET", `/channels/${channel}`, "walker")).status, 403)
   }
 

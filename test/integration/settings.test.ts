@@ -14,12 +14,18 @@ import { spawnCli } from "#test/spawn-cli.ts"
 /** A working directory with these files. */
 const folderWith = async (files: Readonly<Record<string, string>>): Promise<string> => {
   const folder = await temporaryFolder()
-  await Promise.all(Object.entries(files).map(([name, text]) => writeFile(join(folder, name), text)))
+  await Promise.all(
+    Object.entries(files).map(([name, text]) => writeFile(join(folder, name), text))
+  )
   return folder
 }
 
 /** All that a start which fails prints. */
-const failing = async (env: Readonly<Record<string, string>>, file = "", args: ReadonlyArray<string> = []): Promise<string> => {
+const failing = async (
+  env: Readonly<Record<string, string>>,
+  file = "",
+  args: ReadonlyArray<string> = []
+): Promise<string> => {
   const cwd = await folderWith({ "bellcast.ini": file })
   const error = await startService({ env, cwd, args }).then(
     async (service) => {
@@ -70,10 +76,21 @@ describe("a start with wrong settings", () => {
   })
 
   it("says in words that no NATS is there, or no credentials file", async () => {
-    const creds = { ...secretEnvironment, BELLCAST_NATS_URL: "nats://127.0.0.1:1", BELLCAST_NATS_CREDS: "/none.creds" }
-    expect(messageOf(await failing(creds))).toMatch(/the credentials file \/none\.creds cannot be read: ENOENT/)
-    const output = await failing({ ...secretEnvironment, BELLCAST_NATS_URL: `nats://user:hush@127.0.0.1:${await freePort()}` })
-    expect(messageOf(output)).toBe("cannot start. NATS cannot be used (connect): connection refused (BELLCAST_NATS_URL)")
+    const creds = {
+      ...secretEnvironment,
+      BELLCAST_NATS_URL: "nats://127.0.0.1:1",
+      BELLCAST_NATS_CREDS: "/none.creds"
+    }
+    expect(messageOf(await failing(creds))).toMatch(
+      /the credentials file \/none\.creds cannot be read: ENOENT/
+    )
+    const output = await failing({
+      ...secretEnvironment,
+      BELLCAST_NATS_URL: `nats://user:hush@127.0.0.1:${await freePort()}`
+    })
+    expect(messageOf(output)).toBe(
+      "cannot start. NATS cannot be used (connect): connection refused (BELLCAST_NATS_URL)"
+    )
     expect(output).not.toMatch(/hush|"stack"/)
   })
 
@@ -85,7 +102,8 @@ describe("a start with wrong settings", () => {
       BELLCAST_HTTP_HOST: "a b"
     }
     const message = messageOf(await failing(out))
-    for (const name of Object.keys(out)) expect(message).toMatch(new RegExp(`^${name}: Expected `, "m"))
+    for (const name of Object.keys(out))
+      expect(message).toMatch(new RegExp(`^${name}: Expected `, "m"))
   })
 
   it("names what would never match, and of a password that tears its URL apart shows no piece", async () => {
@@ -99,8 +117,12 @@ describe("a start with wrong settings", () => {
     const [, ...lines] = messageOf(output).split("\n")
     expect(lines).toEqual([
       expect.stringMatching(/^BELLCAST_NATS_URL: Expected host:port or user:password@host:port, /),
-      expect.stringMatching(/^BELLCAST_CHANNEL_WRITE_PRINCIPALS: "alice": a principal is basicauth:<id> /),
-      expect.stringMatching(/^BELLCAST_PUSH_HOSTS: "https:\/\/push\.example\.org.*": Expected a host, /),
+      expect.stringMatching(
+        /^BELLCAST_CHANNEL_WRITE_PRINCIPALS: "alice": a principal is basicauth:<id> /
+      ),
+      expect.stringMatching(
+        /^BELLCAST_PUSH_HOSTS: "https:\/\/push\.example\.org.*": Expected a host, /
+      ),
       "BELLCAST_HTTP_API_VERSION: Expected a version such as 1.0"
     ])
   })
@@ -111,7 +133,12 @@ describe("a start with wrong settings", () => {
   })
 
   it("names what is wrong with the secrets beside an existing NATS, too", async () => {
-    const env = { ...secretEnvironment, BELLCAST_NATS_URL: "nats://127.0.0.1:1", BELLCAST_VAPID_SUBJECT: "me", BELLCAST_BACKOFF: "soon" }
+    const env = {
+      ...secretEnvironment,
+      BELLCAST_NATS_URL: "nats://127.0.0.1:1",
+      BELLCAST_VAPID_SUBJECT: "me",
+      BELLCAST_BACKOFF: "soon"
+    }
     expect(messageOf(await failing(env))).toMatch(/BELLCAST_BACKOFF: .*\nBELLCAST_VAPID_SUBJECT /)
   })
 
@@ -138,7 +165,9 @@ bellcast.config = other.ini
   })
 
   it("says that the file it was told to read is not there", async () => {
-    expect(messageOf(await failing({ BELLCAST_CONFIG: "none.ini" }))).toMatch(/\nnone\.ini: Cannot be read \(ENOENT\)$/)
+    expect(messageOf(await failing({ BELLCAST_CONFIG: "none.ini" }))).toMatch(
+      /\nnone\.ini: Cannot be read \(ENOENT\)$/
+    )
   })
 })
 
@@ -162,15 +191,24 @@ describe("a file of settings", () => {
       ].join("\r\n"),
       "deployed.json": '{"name":"bellcast","version":"1.2.3","commit":"abc","source":"here"}'
     })
-    const env = { ...secretEnvironment, BELLCAST_BACKOFF: "9", BELLCAST_PAGINATE_BY: "", BELLCAST_PUHS_HOSTS: "x.example" }
+    const env = {
+      ...secretEnvironment,
+      BELLCAST_BACKOFF: "9",
+      BELLCAST_PAGINATE_BY: "",
+      BELLCAST_PUHS_HOSTS: "x.example"
+    }
     await using service = await startService({ roles: "gateway", env, cwd, port: await freePort() })
     const root = await fetch(`${service.url}/`)
     expect(((await root.json()) as { project_name: string }).project_name).toBe("Rundfunk = Radio")
     expect(root.headers.get("backoff")).toBe("9")
-    const version = (await (await fetch(`${service.url}/__version__`)).json()) as { version: string }
+    const version = (await (await fetch(`${service.url}/__version__`)).json()) as {
+      version: string
+    }
     expect(version.version).toBe("1.2.3")
     // The environment is shared with others: a stranger there is worth no more than a warning.
-    expect(service.output()).toMatch(/BELLCAST_PUHS_HOSTS: no such setting, perhaps BELLCAST_PUSH_HOSTS is meant/)
+    expect(service.output()).toMatch(
+      /BELLCAST_PUHS_HOSTS: no such setting, perhaps BELLCAST_PUSH_HOSTS is meant/
+    )
     expect(service.output()).not.toMatch(/PAGINATE_BY|BELLCAST_TEST/)
 
     await using cli = spawnCli(["dead"], {}, cwd)
@@ -187,17 +225,30 @@ describe("a file of settings", () => {
     const env = { BELLCAST_NATS_URL: nats.url, ...secretEnvironment, ...empty }
     await using push = await startPushService()
     const loopback = push.subscribe().subscription
-    await using service = await startService({ roles: "gateway,projection", env, cwd, args: ["--development"] })
-    expect((await call(service.url, "POST", "/channels/news", "stranger", { data: {} })).status).toBe(403)
+    await using service = await startService({
+      roles: "gateway,projection",
+      env,
+      cwd,
+      args: ["--development"]
+    })
+    expect(
+      (await call(service.url, "POST", "/channels/news", "stranger", { data: {} })).status
+    ).toBe(403)
     // An empty value is none, in the file as in the environment.
-    expect((await call(service.url, "POST", "/subscriptions", "user", { data: loopback })).status).toBe(201)
+    expect(
+      (await call(service.url, "POST", "/subscriptions", "user", { data: loopback })).status
+    ).toBe(201)
     expect(service.output()).not.toMatch(/"stopping"/)
     expect(await service.stop()).toBe(0)
     expect(service.output()).toMatch(/"msg":"stopping"/)
   })
 
   it("stops a verb when it cannot be read", async () => {
-    await using cli = spawnCli(["dead"], { BELLCAST_NATS_URL: nats.url }, await folderWith({ "bellcast.ini": "nats = x" }))
+    await using cli = spawnCli(
+      ["dead"],
+      { BELLCAST_NATS_URL: nats.url },
+      await folderWith({ "bellcast.ini": "nats = x" })
+    )
     await cli.printed(/bellcast.ini, line 1: Expected bellcast.<name> = <value>/)
     expect(await cli.exit()).toBe(1)
   })
@@ -205,7 +256,9 @@ describe("a file of settings", () => {
   it("stops a verb that needs a setting which is wrong", async () => {
     const env = { BELLCAST_NATS_URL: nats.url, BELLCAST_SUBSCRIPTIONS_PER_USER_MAX: "51" }
     await using cli = spawnCli(["restore", "--from", "2026-11-20T09:00:00Z"], env)
-    await cli.printed(/BELLCAST_SUBSCRIPTIONS_PER_USER_MAX: Expected a whole number from 1 to 50, not "51"/)
+    await cli.printed(
+      /BELLCAST_SUBSCRIPTIONS_PER_USER_MAX: Expected a whole number from 1 to 50, not "51"/
+    )
     expect(await cli.exit()).toBe(1)
   })
 })

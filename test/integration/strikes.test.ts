@@ -24,7 +24,13 @@ const held = (url: string) =>
       yield* log.replay("log", [filters.subscriptions], ({ message }) =>
         Effect.sync(() => {
           if (message.type === "malformed" || message.type === "subscription.put/1") return
-          const { at: _, generation: __, id: ___, worker, ...rest } = message as Record<string, unknown> & typeof message
+          const {
+            at: _,
+            generation: __,
+            id: ___,
+            worker,
+            ...rest
+          } = message as Record<string, unknown> & typeof message
           found.push({ ...rest, ...(worker === undefined ? {} : { worker: typeof worker }) })
         })
       )
@@ -55,12 +61,20 @@ describe("a subscription whose host has no address", () => {
     const before = await call(service.url, "GET", "/subscriptions", "user0")
     const send = async (n: number) => {
       const broadcast = await publish(service.url, "news", { n })
-      return { broadcast: Number(broadcast), counts: await finished(service.url, "news", broadcast) }
+      return {
+        broadcast: Number(broadcast),
+        counts: await finished(service.url, "news", broadcast)
+      }
     }
     dns.say("ENOTFOUND")
     const sent = [await send(1), await send(2), await send(3)]
-    for (const { counts } of sent) assert.deepInclude(counts, { accepted: 4, delivered: 3, dead: 1 })
-    const of = (n: number) => ({ broadcast: sent[n - 1]!.broadcast, cause: "unknown-host", worker: "string" })
+    for (const { counts } of sent)
+      assert.deepInclude(counts, { accepted: 4, delivered: 3, dead: 1 })
+    const of = (n: number) => ({
+      broadcast: sent[n - 1]!.broadcast,
+      cause: "unknown-host",
+      worker: "string"
+    })
     assert.deepEqual(await held(nats.url), [
       { type: "subscription.struck/1", ...of(1), strike: 1 },
       { type: "subscription.struck/1", ...of(2), strike: 2 },
@@ -71,14 +85,25 @@ describe("a subscription whose host has no address", () => {
       ["subscription_strikes", 2],
       ["subscriptions_suspended", 1]
     ])
-      assert.match((await metric(service.url, new RegExp(`^bellcast_${name}_total.*host="other"`)))[0] ?? "", new RegExp(` ${count}$`))
+      assert.match(
+        (await metric(service.url, new RegExp(`^bellcast_${name}_total.*host="other"`)))[0] ?? "",
+        new RegExp(` ${count}$`)
+      )
 
     const seen = await call(service.url, "GET", "/subscriptions", "user0")
-    assert.deepEqual([seen.body, seen.headers.get("etag")], [before.body, before.headers.get("etag")])
+    assert.deepEqual(
+      [seen.body, seen.headers.get("etag")],
+      [before.body, before.headers.get("etag")]
+    )
     dns.say("")
-    const again = await call(service.url, "POST", "/subscriptions", "user0", { data: agents[0]!.subscription })
+    const again = await call(service.url, "POST", "/subscriptions", "user0", {
+      data: agents[0]!.subscription
+    })
     assert.deepEqual([again.status, again.body.data], [200, before.body.data[0]])
-    assert.deepInclude((await held(nats.url)).at(-1), { type: "subscription.cleared/1", by: "user" })
+    assert.deepInclude((await held(nats.url)).at(-1), {
+      type: "subscription.cleared/1",
+      by: "user"
+    })
     assert.deepInclude((await send(5)).counts, { accepted: 4, delivered: 4 })
   })
 })
@@ -102,7 +127,12 @@ describe("a subscription that alone is refused, redirected or blocked", () => {
     )
     const first = await finished(service.url, "news", await publish(service.url, "news", { n: 1 }))
     assert.deepInclude(first, { accepted: 14, delivered: 10, dead: 4 })
-    const causes = (await held(nats.url)).map(({ cause, status, strike, type }) => [type, cause, status, strike])
+    const causes = (await held(nats.url)).map(({ cause, status, strike, type }) => [
+      type,
+      cause,
+      status,
+      strike
+    ])
     assert.deepEqual(causes.sort(), [
       ["subscription.struck/1", "address-not-allowed", undefined, 1],
       ["subscription.struck/1", "credentials", 401, 1],
@@ -128,10 +158,16 @@ describe("subscriptions at a push service that is not allowed any more", () => {
       agents.map(({ subscription }) => subscription)
     )
     await before.stop()
-    await using strict = await startService({ natsUrl: nats.url, env: { BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "false" } })
+    await using strict = await startService({
+      natsUrl: nats.url,
+      env: { BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "false" }
+    })
     const counts = await finished(strict.url, "news", await publish(strict.url, "news", { n: 1 }))
     assert.deepInclude(counts, { accepted: 60, dead: 60 })
-    assert.deepInclude(await finished(strict.url, "news", await publish(strict.url, "news", { n: 2 })), { accepted: 0 })
+    assert.deepInclude(
+      await finished(strict.url, "news", await publish(strict.url, "news", { n: 2 })),
+      { accepted: 0 }
+    )
     await strict.stop()
     await using service = await startService({ natsUrl: nats.url })
     const restore = async (...args: ReadonlyArray<string>) => {
@@ -140,10 +176,19 @@ describe("subscriptions at a push service that is not allowed any more", () => {
       return cli.output.stdout
     }
     assert.equal(await restore("--cause", "gone"), "0 subscriptions of 0 users were restored\n")
-    assert.equal(await restore("--dry-run"), "60 subscriptions of 60 users would be restored: 60 suspended\n")
-    assert.equal(await restore("--cause", "suspended"), "60 subscriptions of 60 users were restored: 60 suspended\n")
+    assert.equal(
+      await restore("--dry-run"),
+      "60 subscriptions of 60 users would be restored: 60 suspended\n"
+    )
+    assert.equal(
+      await restore("--cause", "suspended"),
+      "60 subscriptions of 60 users were restored: 60 suspended\n"
+    )
     assert.equal(await restore(), "0 subscriptions of 0 users were restored\n")
-    assert.deepInclude(await finished(service.url, "news", await publish(service.url, "news", { n: 3 })), { accepted: 60, delivered: 60 })
+    assert.deepInclude(
+      await finished(service.url, "news", await publish(service.url, "news", { n: 3 })),
+      { accepted: 60, delivered: 60 }
+    )
   })
 })
 
@@ -161,8 +206,17 @@ describe("a push that waits for another try", () => {
       const log = yield* Log
       yield* log.replay("log", [filters.subscriptions], ({ message, seq, subject }) => {
         if (message.type !== "subscription.put/1") return Effect.void
-        const body = { id: message.id, generation: seq, broadcast: 1, cause: "endpoint-not-allowed", worker: "w", at: 1 }
-        return log.append("log", { subject, type: "subscription.suspended/1", body }).pipe(Effect.orDie)
+        const body = {
+          id: message.id,
+          generation: seq,
+          broadcast: 1,
+          cause: "endpoint-not-allowed",
+          worker: "w",
+          at: 1
+        }
+        return log
+          .append("log", { subject, type: "subscription.suspended/1", body })
+          .pipe(Effect.orDie)
       })
     })
     await Effect.runPromise(suspend.pipe(Effect.provide(layer)))

@@ -8,11 +8,21 @@ import { assert, it } from "vitest"
 import { call, until } from "../support/client.ts"
 import { freePort, settingsFile } from "../support/service.ts"
 
-it("starts and serves although nobody reads its first words to the end", { timeout: 60_000 }, async () => {
+it("starts and serves although nobody reads its first words to the end", {
+  timeout: 60_000
+}, async () => {
   const folder = await mkdtemp(join(tmpdir(), "bellcast-unread-"))
   const port = await freePort()
-  const env = { ...process.env, ...settingsFile(undefined), BELLCAST_PORT: String(port), BELLCAST_DATA_DIR: folder }
-  const child = spawn(process.execPath, ["src/main.ts"], { env, stdio: ["ignore", "pipe", "inherit"] })
+  const env = {
+    ...process.env,
+    ...settingsFile(undefined),
+    BELLCAST_PORT: String(port),
+    BELLCAST_DATA_DIR: folder
+  }
+  const child = spawn(process.execPath, ["src/main.ts"], {
+    env,
+    stdio: ["ignore", "pipe", "inherit"]
+  })
   const exited = once(child, "close")
   child.stdout.destroy()
   const status = () =>

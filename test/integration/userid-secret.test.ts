@@ -6,7 +6,10 @@ import { startService } from "../support/service.ts"
 it("a service does not start with another secret than the first", { timeout: 60_000 }, async () => {
   await using nats = await startNats({ syncAlways: false })
   const start = async (secret: string) => {
-    await using service = await startService({ natsUrl: nats.url, env: { BELLCAST_USERID_HMAC_SECRET: secret } })
+    await using service = await startService({
+      natsUrl: nats.url,
+      env: { BELLCAST_USERID_HMAC_SECRET: secret }
+    })
     assert.strictEqual(await service.stop(), 0)
   }
   await start("a first secret")
@@ -14,7 +17,10 @@ it("a service does not start with another secret than the first", { timeout: 60_
     () => "it started",
     (error: Error) => error.message
   )
-  assert.include(refused, "cannot start. BELLCAST_USERID_HMAC_SECRET is not the one that this NATS was used with before")
+  assert.include(
+    refused,
+    "cannot start. BELLCAST_USERID_HMAC_SECRET is not the one that this NATS was used with before"
+  )
   assert.notMatch(refused, /a first secret|another secret/)
   await start("a first secret")
 })

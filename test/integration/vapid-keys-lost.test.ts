@@ -8,17 +8,30 @@ import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
 import { secretEnvironment, startService, vapid } from "../support/service.ts"
 import { spawnCli } from "../support/spawn-cli.ts"
-import { enter, keys, listed, received, refusedStart, rotate, withLines } from "../support/vapid-keys.ts"
+import {
+  enter,
+  keys,
+  listed,
+  received,
+  refusedStart,
+  rotate,
+  withLines
+} from "../support/vapid-keys.ts"
 
 const first = vapid.publicKey
 
 describe("a key that is given up", () => {
-  it("is refused while subscriptions need it; by force, their pushes end as dead and say why", { timeout: 90_000 }, async () => {
+  it("is refused while subscriptions need it; by force, their pushes end as dead and say why", {
+    timeout: 90_000
+  }, async () => {
     await using nats = await startNats()
     await using push = await startPushService()
     const env = await rotate({ ...secretEnvironment, BELLCAST_NATS_URL: nats.url })
     const second = env["BELLCAST_VAPID_PUBLIC_KEY"]!
-    const [old, current] = [push.subscribe({ applicationServerKey: first }), push.subscribe({ applicationServerKey: second })]
+    const [old, current] = [
+      push.subscribe({ applicationServerKey: first }),
+      push.subscribe({ applicationServerKey: second })
+    ]
     {
       await using service = await startService({ natsUrl: nats.url, env })
       await enter(service.url, "old", old, { vapid_public_key: first })
@@ -59,7 +72,9 @@ describe("a key that is given up", () => {
 })
 
 describe("a key that was lost", () => {
-  it("stops the start, which names it, for as long as a subscription needs it", { timeout: 90_000 }, async () => {
+  it("stops the start, which names it, for as long as a subscription needs it", {
+    timeout: 90_000
+  }, async () => {
     await using nats = await startNats()
     await using push = await startPushService()
     const before = { ...secretEnvironment, BELLCAST_NATS_URL: nats.url }
@@ -70,7 +85,11 @@ describe("a key that was lost", () => {
       await service.stop()
     }
     const lost = { ...env, BELLCAST_VAPID_FORMER_KEYS: "" }
-    for (const roles of ["gateway,projection", "delivery", "gateway,projection,fanout,delivery,tally"]) {
+    for (const roles of [
+      "gateway,projection",
+      "delivery",
+      "gateway,projection,fanout,delivery,tally"
+    ]) {
       const message = await refusedStart({ natsUrl: nats.url, roles, env: lost })
       assert.include(message, `\n${first} (1 subscriptions)\n`)
       assert.include(message, "bellcast keys retire")
@@ -93,7 +112,9 @@ describe("a key that was lost", () => {
     assert.match(service.output(), /not in the set any more; no subscription needs them/)
   })
 
-  it("with the data folder's secrets, can be given up explicitly", { timeout: 90_000 }, async () => {
+  it("with the data folder's secrets, can be given up explicitly", {
+    timeout: 90_000
+  }, async () => {
     await using push = await startPushService()
     const folder = await mkdtemp(joinPath(tmpdir(), "bellcast-lost-"))
     const env = { BELLCAST_DATA_DIR: folder }
@@ -117,7 +138,11 @@ describe("a key that was lost", () => {
       await using service = await startService({ env })
       await service.stop()
       assert.deepEqual(
-        (await listed(env)).map(({ publicKey, state, subscriptions }) => [publicKey === lost, state, subscriptions]),
+        (await listed(env)).map(({ publicKey, state, subscriptions }) => [
+          publicKey === lost,
+          state,
+          subscriptions
+        ]),
         [
           [true, "retired", 1],
           [false, "current", 0]

@@ -24,14 +24,24 @@ describe("a rotation", () => {
     const second = after["BELLCAST_VAPID_PUBLIC_KEY"]!
     assert.notEqual(second, first)
     await using service = await startService({ natsUrl: nats.url, env: after })
-    assert.equal((await call(service.url, "GET", "/vapid-public-key")).body.data.vapid_public_key, second)
+    assert.equal(
+      (await call(service.url, "GET", "/vapid-public-key")).body.data.vapid_public_key,
+      second
+    )
     const current = push.subscribe({ applicationServerKey: second })
     const stale = push.subscribe({ applicationServerKey: first })
     await enter(service.url, "current", current)
     await enter(service.url, "stale", stale, { vapid_public_key: first })
     // Replaced without a word about the key: the endpoint is the same, so the key is.
     const { id } = (await call(service.url, "GET", "/subscriptions", "stale")).body.data[0]
-    assert.equal((await call(service.url, "PUT", `/subscriptions/${id}`, "stale", { data: stale.subscription })).status, 200)
+    assert.equal(
+      (
+        await call(service.url, "PUT", `/subscriptions/${id}`, "stale", {
+          data: stale.subscription
+        })
+      ).status,
+      200
+    )
 
     // Several, so that both workers get some: the former one has no second key, and leaves its pushes to the other.
     for (let n = 1; n <= 4; n++) {
@@ -48,7 +58,8 @@ describe("a rotation", () => {
         [second, "current", 1]
       ]
     )
-    for (const { created } of list) assert.isAtMost(Math.abs(Date.now() - Date.parse(created!)), 90_000)
+    for (const { created } of list)
+      assert.isAtMost(Math.abs(Date.now() - Date.parse(created!)), 90_000)
 
     const told = [former.output(), service.output(), await everythingIn(nats.url)].join("\n")
     assert.include(told, second)
@@ -56,7 +67,9 @@ describe("a rotation", () => {
     assert.notMatch(told, /vapid t=/)
   })
 
-  it("reaches one who subscribed with a former key and did not say so, and remembers it", { timeout: 180_000 }, async () => {
+  it("reaches one who subscribed with a former key and did not say so, and remembers it", {
+    timeout: 180_000
+  }, async () => {
     await using nats = await startNats()
     await using push = await startPushService()
     const env = await rotate(await rotate({ ...secretEnvironment, BELLCAST_NATS_URL: nats.url }))
@@ -81,15 +94,24 @@ describe("a rotation", () => {
     assert.lengthOf(push.faults, 2)
   })
 
-  it("keeps the troubles of one key from the pushes signed with another", { timeout: 180_000 }, async () => {
+  it("keeps the troubles of one key from the pushes signed with another", {
+    timeout: 180_000
+  }, async () => {
     await using nats = await startNats()
     await using push = await startPushService()
     const env = await rotate({ ...secretEnvironment, BELLCAST_NATS_URL: nats.url })
-    await using service = await startService({ natsUrl: nats.url, env: { ...env, BELLCAST_BREAKER_OPEN_MILLIS: "3600000" } })
-    const refused = Array.from({ length: 10 }, () => push.subscribe({ applicationServerKey: first }))
-    for (const agent of refused) Object.assign(agent, { nextAnswer: () => refuse(403, "BadJwtToken") })
+    await using service = await startService({
+      natsUrl: nats.url,
+      env: { ...env, BELLCAST_BREAKER_OPEN_MILLIS: "3600000" }
+    })
+    const refused = Array.from({ length: 10 }, () =>
+      push.subscribe({ applicationServerKey: first })
+    )
+    for (const agent of refused)
+      Object.assign(agent, { nextAnswer: () => refuse(403, "BadJwtToken") })
     const taken = push.subscribe({ applicationServerKey: env["BELLCAST_VAPID_PUBLIC_KEY"]! })
-    for (const [i, agent] of refused.entries()) await enter(service.url, `refused${i}`, agent, { vapid_public_key: first })
+    for (const [i, agent] of refused.entries())
+      await enter(service.url, `refused${i}`, agent, { vapid_public_key: first })
     const opened = await publish(service.url, "news", { n: 1 })
     await until(
       () => call(service.url, "GET", `/channels/news/broadcasts/${opened}`, "publisher"),

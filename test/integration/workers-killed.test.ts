@@ -40,10 +40,14 @@ const readOutcomes = (natsUrl: string, broadcast: number) =>
 
 /** Three browsers a user, each user in one request. */
 const joinThrees = async (base: string, subscriptions: ReadonlyArray<SubscriptionJson>) => {
-  const threes = Array.from({ length: Math.ceil(subscriptions.length / 3) }, (_, i) => subscriptions.slice(i * 3, i * 3 + 3))
+  const threes = Array.from({ length: Math.ceil(subscriptions.length / 3) }, (_, i) =>
+    subscriptions.slice(i * 3, i * 3 + 3)
+  )
   const one = async () => {
     for (let i = threes.length; threes.length > 0; i = threes.length) {
-      const posts = threes.pop()!.map((data) => ({ method: "POST", path: "/subscriptions", body: { data } }))
+      const posts = threes
+        .pop()!
+        .map((data) => ({ method: "POST", path: "/subscriptions", body: { data } }))
       const requests = [...posts, { method: "PUT", path: "/channels/news/registration" }]
       const { body } = await call(base, "POST", "/batch", `user${i}`, { requests })
       const statuses = body.responses.map(({ status }: { status: number }) => status)
@@ -62,7 +66,10 @@ it(`delivers to all ${size} while one of three workers is killed every two secon
   const taken = await push.subscribe(size * 0.97, { script: ["slow 1500"] })
   const retried = await push.subscribe(size * 0.02, { script: ["503", "slow 1500"] })
   const gone = await push.subscribe(size * 0.01, { script: ["410"] })
-  await using rest = await startService({ natsUrl: nats.url, roles: "gateway,projection,fanout,tally" })
+  await using rest = await startService({
+    natsUrl: nats.url,
+    roles: "gateway,projection,fanout,tally"
+  })
   // More connections than permits, so that only these keep the promise.
   const env = { BELLCAST_CONNECTIONS_PER_ORIGIN: "1024", BELLCAST_SHARDS_IN_FLIGHT: "2" }
   const start = () => startService({ natsUrl: nats.url, roles: "delivery", env })
@@ -70,7 +77,9 @@ it(`delivers to all ${size} while one of three workers is killed every two secon
   let over = false
   try {
     // Mixed, so that every shard has some of each.
-    const browsers = [...taken, ...retried, ...gone].sort((a, b) => (a.keys.auth < b.keys.auth ? -1 : 1))
+    const browsers = [...taken, ...retried, ...gone].sort((a, b) =>
+      a.keys.auth < b.keys.auth ? -1 : 1
+    )
     await joinThrees(rest.url, browsers)
     await Promise.all(workers)
     const publishedAt = performance.now()
@@ -91,9 +100,19 @@ it(`delivers to all ${size} while one of three workers is killed every two secon
     over = true
     await killed
     const { counts, faults } = await push.report()
-    process.stdout.write(`${kills} kills in ${seconds.toFixed(1)} s, ${counts.duplicates} of ${size} sent twice\n`)
+    process.stdout.write(
+      `${kills} kills in ${seconds.toFixed(1)} s, ${counts.duplicates} of ${size} sent twice\n`
+    )
     const delivered = taken.length + retried.length
-    assert.deepInclude(done, { accepted: size, delivered, gone: gone.length, dead: 0, expired: 0, retrying: 0, waiting: 0 })
+    assert.deepInclude(done, {
+      accepted: size,
+      delivered,
+      gone: gone.length,
+      dead: 0,
+      expired: 0,
+      retrying: 0,
+      waiting: 0
+    })
     assert.equal(counts.distinct, delivered)
     assert.deepEqual(faults, [])
     assert.isAtLeast(kills, killsMax, "the broadcast was over too soon to prove anything")

@@ -41,7 +41,9 @@ const startWorkers = async (env: Readonly<Record<string, string>> = {}) => {
 }
 
 describe("a worker whose credentials were refused", () => {
-  it("keeps the others from asking, and those that start later; the first that is let in tells them", { timeout: 90_000 }, async () => {
+  it("keeps the others from asking, and those that start later; the first that is let in tells them", {
+    timeout: 90_000
+  }, async () => {
     await using push = await startPushService()
     await using service = await startWorkers({ BELLCAST_BREAKER_OPEN_MILLIS: "8000" })
     let refusing = true
@@ -63,7 +65,8 @@ describe("a worker whose credentials were refused", () => {
     )
     assert.equal(push.requests, 2, "who was told has not asked")
     refusing = false
-    for (const broadcast of [first, second]) assert.deepInclude(await finished(service.url, "news", broadcast, 40_000), { delivered: 1 })
+    for (const broadcast of [first, second])
+      assert.deepInclude(await finished(service.url, "news", broadcast, 40_000), { delivered: 1 })
     // One of the two has seen it, the other has been told.
     for (const each of [told, late]) await says(each, /takes our credentials again/)
     for (const each of [saw, told, late]) assert.notMatch(each.output(), /wpush|vapid t=/)
@@ -78,7 +81,9 @@ describe("a worker that was throttled", () => {
     const agents = Array.from({ length: 40 }, () => push.subscribe())
     for (const agent of agents) {
       const next = agent.nextAnswer
-      Object.assign(agent, { nextAnswer: () => (throttling ? reply(429, () => ({ "retry-after": "4" })) : next()) })
+      Object.assign(agent, {
+        nextAnswer: () => (throttling ? reply(429, () => ({ "retry-after": "4" })) : next())
+      })
     }
     await join(
       [service.url],
@@ -86,7 +91,9 @@ describe("a worker that was throttled", () => {
       agents.map(({ subscription }) => subscription)
     )
     const first = await publish(service.url, "news", { n: 1 })
-    const [, told] = await service.whoSaw(/throttles us: 2 pushes at a time from now on, and none for 4 s/)
+    const [, told] = await service.whoSaw(
+      /throttles us: 2 pushes at a time from now on, and none for 4 s/
+    )
     await says(told, /throttles another worker: at most 2 pushes at a time/)
     throttling = false
     const asked = push.requests
@@ -95,15 +102,25 @@ describe("a worker that was throttled", () => {
       () => progress(service.url, second),
       ({ retrying }) => retrying === 40
     )
-    assert.equal(push.requests, asked, "nobody asked while the push service wanted to be left alone")
-    for (const broadcast of [first, second]) assert.deepInclude(await finished(service.url, "news", broadcast, 40_000), { delivered: 40 })
+    assert.equal(
+      push.requests,
+      asked,
+      "nobody asked while the push service wanted to be left alone"
+    )
+    for (const broadcast of [first, second])
+      assert.deepInclude(await finished(service.url, "news", broadcast, 40_000), { delivered: 40 })
   })
 })
 
 describe("two workers that hear 410 from everybody", () => {
-  it("stop believing it together: not more than 50, what both are told late, and what is under way", { timeout: 90_000 }, async () => {
+  it("stop believing it together: not more than 50, what both are told late, and what is under way", {
+    timeout: 90_000
+  }, async () => {
     await using push = await startPushService()
-    await using service = await startWorkers({ BELLCAST_CONNECTIONS_PER_ORIGIN: "2", BELLCAST_SHARDS_IN_FLIGHT: "1" })
+    await using service = await startWorkers({
+      BELLCAST_CONNECTIONS_PER_ORIGIN: "2",
+      BELLCAST_SHARDS_IN_FLIGHT: "1"
+    })
     const channels = ["a", "b", "c", "d", "e", "f"]
     for (const channel of channels) {
       const agents = Array.from({ length: 100 }, () => push.subscribe({ script: ["410"] }))
@@ -112,16 +129,29 @@ describe("two workers that hear 410 from everybody", () => {
         await call(service.url, "PUT", `/channels/${channel}/registration`, `${channel}${i}`)
       }
     }
-    const broadcasts = await Promise.all(channels.map(async (channel) => [channel, await publish(service.url, channel, { n: 1 })] as const))
+    const broadcasts = await Promise.all(
+      channels.map(
+        async (channel) => [channel, await publish(service.url, channel, { n: 1 })] as const
+      )
+    )
     let gone = 0
     for (const [channel, broadcast] of broadcasts) {
       const counts = await until(
-        async () => (await call(service.url, "GET", `/channels/${channel}/broadcasts/${broadcast}`, "publisher")).body.data,
+        async () =>
+          (
+            await call(
+              service.url,
+              "GET",
+              `/channels/${channel}/broadcasts/${broadcast}`,
+              "publisher"
+            )
+          ).body.data,
         ({ gone, retrying }) => gone + retrying === 100
       )
       gone += counts.gone
     }
-    for (const each of service.workers) await says(each, /says of most subscriptions that they are gone/)
+    for (const each of service.workers)
+      await says(each, /says of most subscriptions that they are gone/)
     // By itself each would remove 49. Each may remove nine that the other has not heard of, and what comes in while the news are on their way.
     assert.isAtMost(gone, 80)
   })

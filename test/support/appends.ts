@@ -18,23 +18,35 @@ export const message = (n: number): Append<"broadcast/1"> => ({
   expect: 0
 })
 
-export const upTo = (count: number, from = 0) => Array.from({ length: count }, (_, n) => message(from + n))
+export const upTo = (count: number, from = 0) =>
+  Array.from({ length: count }, (_, n) => message(from + n))
 
 /** All at the same time. */
 export const appendAll = (messages: ReadonlyArray<Append<"broadcast/1">>) =>
-  Effect.flatMap(Log, (log) => Effect.forEach(messages, (one) => Effect.result(log.append("log", one)), { concurrency: "unbounded" }))
+  Effect.flatMap(Log, (log) =>
+    Effect.forEach(messages, (one) => Effect.result(log.append("log", one)), {
+      concurrency: "unbounded"
+    })
+  )
 
 export const stored = Effect.flatMap(Log, (log) => {
   const found: Array<Stored> = []
-  return log.replay("log", [filters.broadcasts], (one) => Effect.sync(() => found.push(one))).pipe(Effect.as(found))
+  return log
+    .replay("log", [filters.broadcasts], (one) => Effect.sync(() => found.push(one)))
+    .pipe(Effect.as(found))
 })
 
-export const subjectsOf = (found: ReadonlyArray<Pick<Stored, "subject">>) => found.map(({ subject }) => subject).toSorted()
+export const subjectsOf = (found: ReadonlyArray<Pick<Stored, "subject">>) =>
+  found.map(({ subject }) => subject).toSorted()
 export const isBatched = ({ header }: Stored) => header("Nats-Batch-Id") !== undefined
 
 /** Runs with a provisioned server of its own. */
-export const withLog = async <E>(program: (nats: TestNats) => Effect.Effect<void, E, Log | Buckets | Nats | Scope.Scope>) => {
+export const withLog = async <E>(
+  program: (nats: TestNats) => Effect.Effect<void, E, Log | Buckets | Nats | Scope.Scope>
+) => {
   await using nats = await startNats()
   const layer = logLayer({ url: nats.url, name: "test" })
-  await Effect.runPromise(Effect.andThen(provision(1), program(nats)).pipe(Effect.provide(layer), Effect.scoped))
+  await Effect.runPromise(
+    Effect.andThen(provision(1), program(nats)).pipe(Effect.provide(layer), Effect.scoped)
+  )
 }

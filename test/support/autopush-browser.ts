@@ -12,7 +12,11 @@ export interface Frame {
   readonly key?: string
   readonly code?: number
   readonly version?: string
-  readonly updates?: ReadonlyArray<{ readonly channelID: string; readonly version: string; readonly code: number }>
+  readonly updates?: ReadonlyArray<{
+    readonly channelID: string
+    readonly version: string
+    readonly code: number
+  }>
 }
 
 export interface Acknowledgement {
@@ -44,7 +48,14 @@ export class Browser {
   }
 
   /** Answers everything but hello. */
-  hear({ channelID = "", code = 0, key, messageType = "ping", updates = [], version = "" }: Frame): void {
+  hear({
+    channelID = "",
+    code = 0,
+    key,
+    messageType = "ping",
+    updates = [],
+    version = ""
+  }: Frame): void {
     if (messageType === "register") {
       const { agent } = this.#register(channelID, key)
       this.#send({ messageType, channelID, status: 200, pushEndpoint: agent.subscription.endpoint })
@@ -60,8 +71,14 @@ export class Browser {
   #register(channelID: string, key: string | undefined): Subscription {
     const known = this.subscriptions.get(channelID)
     if (known !== undefined && !known.agent.unsubscribed) return known
-    const applicationServerKey = key === undefined ? {} : { applicationServerKey: Buffer.from(key, "base64url").toString("base64url") }
-    const agent = new UserAgent(`${this.#origin}/wpush/v2/${randomBytes(120).toString("base64url")}`, applicationServerKey)
+    const applicationServerKey =
+      key === undefined
+        ? {}
+        : { applicationServerKey: Buffer.from(key, "base64url").toString("base64url") }
+    const agent = new UserAgent(
+      `${this.#origin}/wpush/v2/${randomBytes(120).toString("base64url")}`,
+      applicationServerKey
+    )
     const subscription = { browser: this, channelID, agent }
     this.subscriptions.set(channelID, subscription)
     return subscription
@@ -86,7 +103,10 @@ export class Browser {
   /** Hands a message on now, or after the next hello; without a time to live only now (RFC 8030 section 5.2). */
   push(channelID: string, body: Buffer, ttlSeconds: number): string {
     const version = randomUUID()
-    const content = body.length === 0 ? {} : { data: body.toString("base64url"), headers: { encoding: "aes128gcm" } }
+    const content =
+      body.length === 0
+        ? {}
+        : { data: body.toString("base64url"), headers: { encoding: "aes128gcm" } }
     const frame = { messageType: "notification", channelID, version, ttl: ttlSeconds, ...content }
     if (this.socket !== undefined || ttlSeconds > 0) this.unacknowledged.set(version, frame)
     this.#send(frame)
@@ -100,7 +120,13 @@ export class Browser {
   /** The answer to hello, and everything that waited for it. */
   greet(socket: WebSocket): void {
     this.socket = socket
-    this.#send({ messageType: "hello", uaid: this.uaid, status: 200, use_webpush: true, broadcasts: {} })
+    this.#send({
+      messageType: "hello",
+      uaid: this.uaid,
+      status: 200,
+      use_webpush: true,
+      broadcasts: {}
+    })
     for (const frame of this.unacknowledged.values()) this.#send(frame)
   }
 }

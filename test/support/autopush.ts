@@ -26,7 +26,10 @@ export interface Autopush extends AsyncDisposable {
   /** Cuts the connection and gives the browser a new UAID when it comes back: all its subscriptions are void. */
   readonly forget: () => void
   /** Resolves as soon as the predicate holds; it is asked again after every frame and every push. Rejects after the timeout. */
-  readonly waitFor: (predicate: (autopush: Autopush) => boolean, timeoutMillis?: number) => Promise<void>
+  readonly waitFor: (
+    predicate: (autopush: Autopush) => boolean,
+    timeoutMillis?: number
+  ) => Promise<void>
 }
 
 const unknown = { status: 404, reason: "no such subscription" }
@@ -45,7 +48,10 @@ export const startAutopush = async (): Promise<Autopush> => {
     return browser
   }
 
-  const sockets = new WebSocketServer({ noServer: true, handleProtocols: () => "push-notification" })
+  const sockets = new WebSocketServer({
+    noServer: true,
+    handleProtocols: () => "push-notification"
+  })
   sockets.on("connection", (socket) => {
     let browser: Browser | undefined
     socket.on("message", (data: RawData) => {
@@ -60,11 +66,15 @@ export const startAutopush = async (): Promise<Autopush> => {
     })
   })
 
-  const take = (request: IncomingMessage, body: Buffer): [status: number, headers?: Record<string, string>] => {
+  const take = (
+    request: IncomingMessage,
+    body: Buffer
+  ): [status: number, headers?: Record<string, string>] => {
     const endpoint = `${origin}${request.url}`
     const all = browsers.flatMap(({ subscriptions }) => [...subscriptions.values()])
     const subscription = all.find(({ agent }) => agent.subscription.endpoint === endpoint)
-    const refusal = subscription === undefined ? unknown : refusalOf(subscription.agent, request, body, origin)
+    const refusal =
+      subscription === undefined ? unknown : refusalOf(subscription.agent, request, body, origin)
     if (subscription === undefined || refusal !== undefined) {
       const { status, reason } = refusal ?? unknown
       refusals.push(`${status} ${reason}`)
@@ -81,9 +91,14 @@ export const startAutopush = async (): Promise<Autopush> => {
     condition.changed()
   }
 
-  const server = createServer((request, response) => void answer(request, response).catch(() => response.destroy()))
+  const server = createServer(
+    (request, response) => void answer(request, response).catch(() => response.destroy())
+  )
   server.on("upgrade", (request, socket, head) => {
-    if (online) sockets.handleUpgrade(request, socket, head, (opened) => sockets.emit("connection", opened, request))
+    if (online)
+      sockets.handleUpgrade(request, socket, head, (opened) =>
+        sockets.emit("connection", opened, request)
+      )
     else socket.destroy()
   })
   await once(server.listen(0, "127.0.0.1"), "listening")
@@ -119,7 +134,9 @@ export const startAutopush = async (): Promise<Autopush> => {
       cut()
     },
     waitFor: (predicate, timeoutMillis = 10_000) =>
-      condition.waitFor(predicate, timeoutMillis, () => JSON.stringify({ refusals, acknowledgements: autopush.acknowledgements })),
+      condition.waitFor(predicate, timeoutMillis, () =>
+        JSON.stringify({ refusals, acknowledgements: autopush.acknowledgements })
+      ),
     [Symbol.asyncDispose]: async () => {
       cut()
       server.closeAllConnections()

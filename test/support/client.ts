@@ -22,7 +22,9 @@ export const call = async (
     redirect: "manual",
     signal: AbortSignal.timeout(15_000),
     headers: {
-      ...(user === undefined ? {} : { authorization: `Basic ${Buffer.from(`${user}:secret`).toString("base64")}` }),
+      ...(user === undefined
+        ? {}
+        : { authorization: `Basic ${Buffer.from(`${user}:secret`).toString("base64")}` }),
       ...(body === undefined ? {} : { "content-type": "application/json" }),
       ...headers
     },
@@ -37,7 +39,8 @@ export const call = async (
 }
 
 const expectStatus = (answer: Answer, ...statuses: ReadonlyArray<number>): Answer => {
-  if (!statuses.includes(answer.status)) throw new Error(`status ${answer.status}: ${JSON.stringify(answer.body)}`)
+  if (!statuses.includes(answer.status))
+    throw new Error(`status ${answer.status}: ${JSON.stringify(answer.body)}`)
   return answer
 }
 
@@ -53,7 +56,10 @@ export const join = async (
     while (next < subscriptions.length) {
       const i = next++
       const [first, second] = [bases[i % bases.length]!, bases[(i + 1) % bases.length]!]
-      expectStatus(await call(first, "POST", "/subscriptions", `user${i}`, { data: subscriptions[i] }), 201)
+      expectStatus(
+        await call(first, "POST", "/subscriptions", `user${i}`, { data: subscriptions[i] }),
+        201
+      )
       expectStatus(await call(second, "PUT", `/channels/${channel}/registration`, `user${i}`), 202)
     }
   }
@@ -61,8 +67,16 @@ export const join = async (
 }
 
 /** Publishes and returns the broadcast's id. */
-export const publish = async (base: string, channel: string, data: unknown, headers: Record<string, string> = {}): Promise<string> => {
-  const answer = expectStatus(await call(base, "POST", `/channels/${channel}`, "publisher", { data }, headers), 202)
+export const publish = async (
+  base: string,
+  channel: string,
+  data: unknown,
+  headers: Record<string, string> = {}
+): Promise<string> => {
+  const answer = expectStatus(
+    await call(base, "POST", `/channels/${channel}`, "publisher", { data }, headers),
+    202
+  )
   return answer.headers.get("location")!.split("/").at(-1)!
 }
 
@@ -70,18 +84,28 @@ export const publish = async (base: string, channel: string, data: unknown, head
 const patienceMillis = 50_000
 
 /** Asks again every 50 ms until `accept` is content; rejects with the last answer after the timeout. */
-export const until = async <A>(ask: () => Promise<A>, accept: (answer: A) => boolean, timeoutMillis = patienceMillis): Promise<A> => {
+export const until = async <A>(
+  ask: () => Promise<A>,
+  accept: (answer: A) => boolean,
+  timeoutMillis = patienceMillis
+): Promise<A> => {
   const deadline = performance.now() + timeoutMillis
   while (true) {
     const answer = await ask()
     if (accept(answer)) return answer
-    if (performance.now() > deadline) throw new Error(`not in ${timeoutMillis} ms: ${JSON.stringify(answer)}`)
+    if (performance.now() > deadline)
+      throw new Error(`not in ${timeoutMillis} ms: ${JSON.stringify(answer)}`)
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
 }
 
 /** The counts of a broadcast once every push has its final fate. */
-export const finished = async (base: string, channel: string, broadcast: string, timeoutMillis = patienceMillis) =>
+export const finished = async (
+  base: string,
+  channel: string,
+  broadcast: string,
+  timeoutMillis = patienceMillis
+) =>
   (
     await until(
       () => call(base, "GET", `/channels/${channel}/broadcasts/${broadcast}`, "publisher"),

@@ -14,7 +14,11 @@ export class Condition<S> {
   }
 
   /** Resolves as soon as the predicate holds; rejects when it throws or after the timeout, with the predicate and what `describe` says. */
-  waitFor(predicate: (state: S) => boolean, timeoutMillis: number, describe: () => string): Promise<void> {
+  waitFor(
+    predicate: (state: S) => boolean,
+    timeoutMillis: number,
+    describe: () => string
+  ): Promise<void> {
     return new Promise((resolve, reject) => {
       const settle = (done: () => void) => {
         clearTimeout(timer)
@@ -28,7 +32,8 @@ export class Condition<S> {
           settle(() => reject(error))
         }
       }
-      const late = () => reject(new Error(`not in ${timeoutMillis} ms: ${predicate}, at ${describe()}`))
+      const late = () =>
+        reject(new Error(`not in ${timeoutMillis} ms: ${predicate}, at ${describe()}`))
       const timer = setTimeout(() => settle(late), timeoutMillis)
       this.#checks.add(check)
       check()

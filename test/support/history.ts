@@ -61,45 +61,99 @@ const wish = fc.record({
 const appendPublishers = Effect.gen(function* () {
   const log = yield* Log
   const subject = subjects.publisher(channels[0]!)
-  for (const principal of ["basicauth:b", "basicauth:a", "basicauth:c", "basicauth:b", "no principal"])
+  for (const principal of [
+    "basicauth:b",
+    "basicauth:a",
+    "basicauth:c",
+    "basicauth:b",
+    "no principal"
+  ])
     yield* log.append("log", { subject, type: "publisher.put/1", body: { principal, at: 1 } })
-  return (yield* log.append("log", { subject, type: "publisher.delete/1", body: { principal: "basicauth:c", at: 2 } })).seq
+  return (yield* log.append("log", {
+    subject,
+    type: "publisher.delete/1",
+    body: { principal: "basicauth:c", at: 2 }
+  })).seq
 })
 
 /** Appends commands; the same ones on every run. Returns the sequence of the last. */
 const appendCommands = Effect.gen(function* () {
   const log = yield* Log
   const puts = new Map<string, number>()
-  for (const [i, { at, channel, subscription, user, what }] of fc.sample(wish, { numRuns: 240, seed: 7 }).entries()) {
+  for (const [i, { at, channel, subscription, user, what }] of fc
+    .sample(wish, { numRuns: 240, seed: 7 })
+    .entries()) {
     const subject = subjects.subscription(userOf(user))
     const place = subjects.registration(channels[channel]!, userOf(user))
     const id = subscriptionOf(subscription)
     const name = `user ${user}`
     const append = () => {
-      if (what === "register") return log.append("log", { subject: place, type: "registration.put/1", body: { user: name, at } })
-      if (what === "unregister") return log.append("log", { subject: place, type: "registration.delete/1", body: { user: name, at } })
+      if (what === "register")
+        return log.append("log", {
+          subject: place,
+          type: "registration.put/1",
+          body: { user: name, at }
+        })
+      if (what === "unregister")
+        return log.append("log", {
+          subject: place,
+          type: "registration.delete/1",
+          body: { user: name, at }
+        })
       if (what === "delete") {
         const removed = [{ id, lastModified: 2_000 + i }]
-        return log.append("log", { subject, type: "subscription.delete/1", body: { user: name, removed } })
+        return log.append("log", {
+          subject,
+          type: "subscription.delete/1",
+          body: { user: name, removed }
+        })
       }
       if (what === "gone") {
         const generation = puts.get(`${user}.${id}`) ?? 0
-        return log.append("log", { subject, type: "subscription.gone/1", body: { id, generation, broadcast: 1, status: 410, at } })
+        return log.append("log", {
+          subject,
+          type: "subscription.gone/1",
+          body: { id, generation, broadcast: 1, status: 410, at }
+        })
       }
       const of = { id, generation: puts.get(`${user}.${id}`) ?? 0, at }
       const evidence = { ...of, broadcast: 1, cause: "unknown-host", worker: "w" }
       if (what === "struck")
-        return log.append("log", { subject, type: "subscription.struck/1", body: { ...evidence, strike: 1 + (at % 2) } })
-      if (what === "suspended") return log.append("log", { subject, type: "subscription.suspended/1", body: evidence })
-      if (what === "cleared") return log.append("log", { subject, type: "subscription.cleared/1", body: { ...of, by: "push" } })
-      if (what === "matched") return log.append("log", { subject, type: "subscription.matched/1", body: { ...of, vapidKey: `key ${at}` } })
-      if (what === "malformed") return log.append("log", { subject, type: "subscription.put/1", body: { user: name } as never })
+        return log.append("log", {
+          subject,
+          type: "subscription.struck/1",
+          body: { ...evidence, strike: 1 + (at % 2) }
+        })
+      if (what === "suspended")
+        return log.append("log", { subject, type: "subscription.suspended/1", body: evidence })
+      if (what === "cleared")
+        return log.append("log", {
+          subject,
+          type: "subscription.cleared/1",
+          body: { ...of, by: "push" }
+        })
+      if (what === "matched")
+        return log.append("log", {
+          subject,
+          type: "subscription.matched/1",
+          body: { ...of, vapidKey: `key ${at}` }
+        })
+      if (what === "malformed")
+        return log.append("log", {
+          subject,
+          type: "subscription.put/1",
+          body: { user: name } as never
+        })
       const data = {
         endpoint: `https://push.example.com/${user}/${i}?ü=${subscription}`,
         keys: { auth: "a", p256dh: "p" },
         z: { "2": [], "10": null }
       }
-      return log.append("log", { subject, type: "subscription.put/1", body: { user: name, id, data, lastModified: 2_000 + i } })
+      return log.append("log", {
+        subject,
+        type: "subscription.put/1",
+        body: { user: name, id, data, lastModified: 2_000 + i }
+      })
     }
     const { seq } = yield* append()
     if (what === "put") puts.set(`${user}.${id}`, seq)
@@ -111,7 +165,11 @@ const result = (n: number, fate: Fate, attempt = 1): PushResult => ({
   user: userOf(n),
   subscription: subscriptionOf(n),
   fate,
-  ...(fate === "gone" ? { status: 410 } : fate === "expired" ? {} : { status: fate === "delivered" ? 201 : 503 }),
+  ...(fate === "gone"
+    ? { status: 410 }
+    : fate === "expired"
+      ? {}
+      : { status: fate === "delivered" ? 201 : 503 }),
   reason: fate === "delivered" ? "accepted" : fate,
   attempt,
   millis: 12,
@@ -127,11 +185,29 @@ const broadcastOn = Effect.fnUntraced(function* (channel: ChannelToken, shards: 
     body: { data: { a: 1 } }
   })
   const floor = { subscriptions: planFloor, registrations: planFloor }
-  const plan = { broadcast, depth: shards > 1 ? 1 : 0, shards, floor, acceptedAt: 4_000, expiresAt: 90_000, at: 4_001 }
-  yield* log.append("work", { subject: subjects.plan(channel, broadcast), type: "plan/1", body: plan })
+  const plan = {
+    broadcast,
+    depth: shards > 1 ? 1 : 0,
+    shards,
+    floor,
+    acceptedAt: 4_000,
+    expiresAt: 90_000,
+    at: 4_001
+  }
+  yield* log.append("work", {
+    subject: subjects.plan(channel, broadcast),
+    type: "plan/1",
+    body: plan
+  })
   return {
     broadcast,
-    shard: (shard: string, pushes: number, fates: ReadonlyArray<readonly [number, Fate]>, final: boolean, at: number) =>
+    shard: (
+      shard: string,
+      pushes: number,
+      fates: ReadonlyArray<readonly [number, Fate]>,
+      final: boolean,
+      at: number
+    ) =>
       log.append("work", {
         subject: subjects.shardOutcome(channel, broadcast, shard),
         type: "outcome/1",
@@ -141,7 +217,13 @@ const broadcastOn = Effect.fnUntraced(function* (channel: ChannelToken, shards: 
       log.append("work", {
         subject: subjects.pushOutcome(channel, broadcast, userOf(n), subscriptionOf(n)),
         type: "outcome/1",
-        body: { broadcast, pushes: 0, results: [result(n, fate, attempt)], final: fate !== "retrying", at }
+        body: {
+          broadcast,
+          pushes: 0,
+          results: [result(n, fate, attempt)],
+          final: fate !== "retrying",
+          at
+        }
       })
   }
 })
@@ -184,12 +266,37 @@ export const makeHistory = Effect.gen(function* () {
   yield* mixed.shard("all", 0, [[6, "dead"]], true, 5_009)
   yield* done.again(2, "delivered", 3, 5_010)
   const dead = {
-    ...({ broadcast: done.broadcast, channel: news, acceptedAt: 4_000, expiresAt: 90_000, urgency: "normal", user: userOf(4) } as const),
-    ...{ subscription: subscriptionOf(4), generation: 1, reason: "refused", status: 400, attempts: 1, at: 5_003 }
+    ...({
+      broadcast: done.broadcast,
+      channel: news,
+      acceptedAt: 4_000,
+      expiresAt: 90_000,
+      urgency: "normal",
+      user: userOf(4)
+    } as const),
+    ...{
+      subscription: subscriptionOf(4),
+      generation: 1,
+      reason: "refused",
+      status: 400,
+      attempts: 1,
+      at: 5_003
+    }
   }
   const letter = subjects.deadLetter(news, done.broadcast, userOf(4), subscriptionOf(4))
-  const { seq: lastWork } = yield* log.append("work", { subject: letter, type: "dead/1", body: dead })
-  return { lastCommand, lastWork, done: done.broadcast, open: open.broadcast, empty: empty.broadcast, lost: lost.broadcast }
+  const { seq: lastWork } = yield* log.append("work", {
+    subject: letter,
+    type: "dead/1",
+    body: dead
+  })
+  return {
+    lastCommand,
+    lastWork,
+    done: done.broadcast,
+    open: open.broadcast,
+    empty: empty.broadcast,
+    lost: lost.broadcast
+  }
 })
 
 /** Returns when projector and tally have folded all of it and said so. */
@@ -240,7 +347,8 @@ export const administer = async (url: string) => {
         const { state } = await jsm.streams.info(stream)
         for (let seq = state.first_seq; seq <= state.last_seq; seq++) {
           const message = await jsm.streams.getMessage(stream, { seq })
-          if (message !== null && !message.subject.endsWith(`.${metaKey}`)) found[message.subject] = message.string()
+          if (message !== null && !message.subject.endsWith(`.${metaKey}`))
+            found[message.subject] = message.string()
         }
       }
       return found

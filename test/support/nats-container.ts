@@ -38,7 +38,8 @@ const greets = (host: string, port: number): Promise<boolean> =>
 const answered = async (host: string, port: number) => {
   const deadline = AbortSignal.timeout(answerTimeoutMillis)
   while (!(await greets(host, port))) {
-    if (deadline.aborted) throw new Error(`nats-server in its container did not answer on ${host}:${port}`)
+    if (deadline.aborted)
+      throw new Error(`nats-server in its container did not answer on ${host}:${port}`)
     await sleep(20)
   }
 }

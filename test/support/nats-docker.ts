@@ -5,7 +5,9 @@ import { join } from "node:path"
 
 const answerTimeoutMillis = 250
 
-const pings = (target: { readonly socketPath: string } | { readonly host: string; readonly port: string }): Promise<boolean> =>
+const pings = (
+  target: { readonly socketPath: string } | { readonly host: string; readonly port: string }
+): Promise<boolean> =>
   new Promise((resolve) => {
     const request = get({ ...target, path: "/_ping", timeout: answerTimeoutMillis }, (response) => {
       response.resume()
@@ -30,4 +32,5 @@ const targets = () => {
   return [{ host: url.hostname, port: url.port }]
 }
 
-export const dockerAnswers = async (): Promise<boolean> => (await Promise.all(targets().map(pings))).includes(true)
+export const dockerAnswers = async (): Promise<boolean> =>
+  (await Promise.all(targets().map(pings))).includes(true)

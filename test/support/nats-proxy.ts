@@ -20,7 +20,8 @@ export const startNatsProxy = async (url: string) => {
     url: `nats://127.0.0.1:${own}`,
     /** Nothing more passes on the connections there are. */
     silence: () => {
-      for (const { client, upstream } of pairs) for (const socket of [client, upstream]) socket.unpipe().pause()
+      for (const { client, upstream } of pairs)
+        for (const socket of [client, upstream]) socket.unpipe().pause()
     },
     /** What the server says waits until `release`. */
     hold: () => {
@@ -30,7 +31,8 @@ export const startNatsProxy = async (url: string) => {
       for (const { client, upstream } of pairs) upstream.pipe(client)
     },
     [Symbol.asyncDispose]: async () => {
-      for (const { client, upstream } of pairs) for (const socket of [client, upstream]) socket.destroy()
+      for (const { client, upstream } of pairs)
+        for (const socket of [client, upstream]) socket.destroy()
       server.close()
     }
   }

@@ -27,7 +27,9 @@ const containerElseBinary: StartNats = async (syncInterval) => {
   try {
     return await startNatsContainer(syncInterval)
   } catch (error) {
-    process.stderr.write(`no nats container (${error instanceof Error ? error.message : error}): using the local binary\n`)
+    process.stderr.write(
+      `no nats container (${error instanceof Error ? error.message : error}): using the local binary\n`
+    )
     choice = Promise.resolve(startNatsBinary)
     return startNatsBinary(syncInterval)
   }
@@ -37,7 +39,8 @@ const choose = async (): Promise<StartNats> => {
   const forced = process.env["BELLCAST_TEST_NATS"]
   if (forced === "container") return startNatsContainer
   if (forced === "binary") return startNatsBinary
-  if (forced !== undefined) throw new Error(`BELLCAST_TEST_NATS is container or binary, not "${forced}"`)
+  if (forced !== undefined)
+    throw new Error(`BELLCAST_TEST_NATS is container or binary, not "${forced}"`)
   return (await dockerAnswers()) ? containerElseBinary : startNatsBinary
 }
 

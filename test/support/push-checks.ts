@@ -20,16 +20,20 @@ const headersFault = ({ headers }: IncomingMessage, body: Buffer): string | unde
   const { ttl, topic, urgency = "normal" } = headers
   // Node joins a repeated header with ", ", so that a second value fails these patterns too.
   if (!/^\d+$/.test(String(ttl))) return "TTL must be a non-negative integer (RFC 8030 section 5.2)"
-  if (topic !== undefined && !/^[A-Za-z0-9_-]{1,32}$/.test(String(topic))) return "Topic is 1 to 32 base64url characters (section 5.4)"
-  if (!/^(very-low|low|normal|high)$/.test(String(urgency))) return "Urgency is very-low, low, normal or high (section 5.3)"
-  if (body.length > 0 && headers["content-encoding"] !== "aes128gcm") return "Content-Encoding must be aes128gcm (RFC 8291 section 4)"
+  if (topic !== undefined && !/^[A-Za-z0-9_-]{1,32}$/.test(String(topic)))
+    return "Topic is 1 to 32 base64url characters (section 5.4)"
+  if (!/^(very-low|low|normal|high)$/.test(String(urgency)))
+    return "Urgency is very-low, low, normal or high (section 5.3)"
+  if (body.length > 0 && headers["content-encoding"] !== "aes128gcm")
+    return "Content-Encoding must be aes128gcm (RFC 8291 section 4)"
   return undefined
 }
 
 const bodyFault = (body: Buffer, applicationServerKey: string): string | undefined => {
   if (body.length === 0) return undefined
   try {
-    if (senderKeyOf(body) === applicationServerKey) return "the VAPID key must not encrypt (RFC 8292 section 3.2)"
+    if (senderKeyOf(body) === applicationServerKey)
+      return "the VAPID key must not encrypt (RFC 8292 section 3.2)"
   } catch (error) {
     return String(error)
   }
@@ -37,9 +41,18 @@ const bodyFault = (body: Buffer, applicationServerKey: string): string | undefin
 }
 
 /** Why this request is refused, or undefined. */
-export const refusalOf = (agent: UserAgent, request: IncomingMessage, body: Buffer, audience: string): Refusal | undefined => {
+export const refusalOf = (
+  agent: UserAgent,
+  request: IncomingMessage,
+  body: Buffer,
+  audience: string
+): Refusal | undefined => {
   const { applicationServerKey } = agent
-  const vapid = checkVapid(request.headers.authorization, { audience, nowMillis: Date.now(), applicationServerKey })
+  const vapid = checkVapid(request.headers.authorization, {
+    audience,
+    nowMillis: Date.now(),
+    applicationServerKey
+  })
   if (!vapid.ok) return fault(vapid.status, vapid.reason)
   if (agent.unsubscribed) return { status: 410, reason: "unsubscribed", fault: false }
   if (body.length > bodyBytesMax) return fault(413, `the body is over ${bodyBytesMax} bytes`)

@@ -18,13 +18,19 @@ type HeadersOf = () => Record<string, string>
 export const reply = (status: number, headersOf: HeadersOf = () => ({}), body = ""): Answer => ({
   status,
   play: (_, response) => {
-    response.writeHead(status, { ...headersOf(), "content-length": Buffer.byteLength(body) }).end(body)
+    response
+      .writeHead(status, { ...headersOf(), "content-length": Buffer.byteLength(body) })
+      .end(body)
   }
 })
 
 /** A refusal with its reason in a JSON body. */
 export const refuse = (status: number, reason: string): Answer =>
-  reply(status, () => ({ "content-type": "application/json" }), JSON.stringify({ code: status, reason }))
+  reply(
+    status,
+    () => ({ "content-type": "application/json" }),
+    JSON.stringify({ code: status, reason })
+  )
 
 const accepted = reply(201, () => ({ location: "/message/1", ttl: "60" }))
 
@@ -59,17 +65,34 @@ const reset: Answer = {
   }
 }
 
-const wnsThrottled: HeadersOf = () => ({ "x-wns-status": "dropped", "x-wns-notificationstatus": "channelthrottled", "retry-after": "1" })
+const wnsThrottled: HeadersOf = () => ({
+  "x-wns-status": "dropped",
+  "x-wns-notificationstatus": "channelthrottled",
+  "retry-after": "1"
+})
 
 const inSeconds = (seconds: number) => new Date(Date.now() + seconds * 1000).toUTCString()
 
 const kinds: ReadonlyArray<readonly [RegExp, (first: string, second: string) => Answer]> = [
   [/^201$/, () => accepted],
   [/^(\d{3})$/, (status) => reply(Number(status))],
-  [/^(\d{3}) retry-after-date (\d+)$/, (status, seconds) => reply(Number(status), () => ({ "retry-after": inSeconds(Number(seconds)) }))],
-  [/^(\d{3}) retry-after (.+)$/, (status, value) => reply(Number(status), () => ({ "retry-after": value }))],
-  [/^(\d{3}) (x-wns-[a-z-]+: .+)$/, (status, header) => reply(Number(status), () => Object.fromEntries([header.split(": ")]))],
-  [/^(\d{3}) (\{.*\})$/s, (status, json) => reply(Number(status), () => ({ "content-type": "application/json" }), json)],
+  [
+    /^(\d{3}) retry-after-date (\d+)$/,
+    (status, seconds) =>
+      reply(Number(status), () => ({ "retry-after": inSeconds(Number(seconds)) }))
+  ],
+  [
+    /^(\d{3}) retry-after (.+)$/,
+    (status, value) => reply(Number(status), () => ({ "retry-after": value }))
+  ],
+  [
+    /^(\d{3}) (x-wns-[a-z-]+: .+)$/,
+    (status, header) => reply(Number(status), () => Object.fromEntries([header.split(": ")]))
+  ],
+  [
+    /^(\d{3}) (\{.*\})$/s,
+    (status, json) => reply(Number(status), () => ({ "content-type": "application/json" }), json)
+  ],
   [/^redirect (\S+)$/, (location) => reply(307, () => ({ location }))],
   [/^slow (\d+)$/, (millis) => slow(Number(millis), accepted)],
   [/^slow (\d+) (.+)$/s, (millis, step) => slow(Number(millis), parseStep(step))],
@@ -104,4 +127,5 @@ export const playerOf = (script: ReadonlyArray<Step> = ["201"]): (() => Answer) 
 }
 
 /** Whether the push service took the message: any 2xx. */
-export const delivers = (answer: Answer): boolean => typeof answer.status === "number" && answer.status >= 200 && answer.status < 300
+export const delivers = (answer: Answer): boolean =>
+  typeof answer.status === "number" && answer.status >= 200 && answer.status < 300

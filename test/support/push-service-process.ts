@@ -8,7 +8,8 @@ const service = await startPushService(options)
 
 const textsOf = () => {
   const texts: Record<string, number> = {}
-  for (const { received } of service.agents) for (const { text } of received) texts[text] = (texts[text] ?? 0) + 1
+  for (const { received } of service.agents)
+    for (const { text } of received) texts[text] = (texts[text] ?? 0) + 1
   return texts
 }
 
@@ -22,8 +23,14 @@ const verbs = {
   origin: () => service.origin,
   subscribe: (count: number, agentOptions: UserAgentOptions) =>
     Array.from({ length: count }, () => service.subscribe(agentOptions).subscription),
-  report: () => ({ counts: service.counts, faults: service.faults, texts: textsOf(), cpuMicros: cpuMicros() }),
-  waitForDistinct: (distinct: number, timeoutMillis: number) => service.waitFor(({ counts }) => counts.distinct >= distinct, timeoutMillis),
+  report: () => ({
+    counts: service.counts,
+    faults: service.faults,
+    texts: textsOf(),
+    cpuMicros: cpuMicros()
+  }),
+  waitForDistinct: (distinct: number, timeoutMillis: number) =>
+    service.waitFor(({ counts }) => counts.distinct >= distinct, timeoutMillis),
   /** Percentiles of the milliseconds from `since` (since the epoch) to each delivery. */
   latencies: (since: number) => {
     const sorted = service.deliveredAt.map((at) => at - since).sort((a, b) => a - b)
@@ -36,14 +43,17 @@ const verbs = {
 /** Name to signature of everything the parent can ask for. */
 export type Verbs = typeof verbs
 
-process.on("message", async ({ id, verb, args }: { id: number; verb: keyof Verbs; args: ReadonlyArray<never> }) => {
-  try {
-    // The parent's types make verb and arguments fit; across the process border nothing can show it.
-    const call = verbs[verb] as (...args: ReadonlyArray<never>) => unknown
-    process.send?.({ id, value: await call(...args) })
-  } catch (error) {
-    process.send?.({ id, error: error instanceof Error ? error.message : String(error) })
+process.on(
+  "message",
+  async ({ id, verb, args }: { id: number; verb: keyof Verbs; args: ReadonlyArray<never> }) => {
+    try {
+      // The parent's types make verb and arguments fit; across the process border nothing can show it.
+      const call = verbs[verb] as (...args: ReadonlyArray<never>) => unknown
+      process.send?.({ id, value: await call(...args) })
+    } catch (error) {
+      process.send?.({ id, error: error instanceof Error ? error.message : String(error) })
+    }
   }
-})
+)
 // Without its parent it has no purpose: never survive a killed test run.
 process.once("disconnect", () => process.exit(0))

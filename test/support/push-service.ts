@@ -55,7 +55,10 @@ export interface PushService extends AsyncDisposable {
   /** A new browser subscription. Throws on a script it cannot parse. */
   readonly subscribe: (options?: UserAgentOptions) => UserAgent
   /** Resolves as soon as the predicate holds: now, or after the request that makes it true. Rejects after the timeout. */
-  readonly waitFor: (predicate: (service: PushService) => boolean, timeoutMillis?: number) => Promise<void>
+  readonly waitFor: (
+    predicate: (service: PushService) => boolean,
+    timeoutMillis?: number
+  ) => Promise<void>
   /** Over TLS only: from now on handshakes fail, or (`false`) work again. Open connections stay. */
   readonly breakTls: (broken: boolean) => void
   /** Closes every connection: who sends again has to connect, and so to resolve the name. */
@@ -66,18 +69,24 @@ export interface PushService extends AsyncDisposable {
 
 const listen = (server: ReturnType<typeof createServer>, port: number) =>
   new Promise<number>((resolve, reject) => {
-    server.once("error", reject).listen(port, "127.0.0.1", () => resolve((server.address() as AddressInfo).port))
+    server
+      .once("error", reject)
+      .listen(port, "127.0.0.1", () => resolve((server.address() as AddressInfo).port))
   })
 
 /** Node's HTTP/2 server in its HTTP/1.1 clothes; it lacks one method. */
 const http2Server = (onRequest: Parameters<typeof createTlsServer>[1]) => {
   const sessions = new Set<ServerHttp2Session>()
   const server = createSecureServer({ ...testCertificate(), allowHTTP1: true }, onRequest as never)
-  server.on("session", (session) => sessions.add(session.once("close", () => sessions.delete(session))))
+  server.on("session", (session) =>
+    sessions.add(session.once("close", () => sessions.delete(session)))
+  )
   const closeAllConnections = () => {
     for (const session of sessions) session.destroy()
   }
-  return Object.assign(server, { closeAllConnections }) as unknown as ReturnType<typeof createTlsServer>
+  return Object.assign(server, { closeAllConnections }) as unknown as ReturnType<
+    typeof createTlsServer
+  >
 }
 
 /** Starts a simulator; dispose of it with `await using`. Rejects when the port is taken. */
@@ -97,7 +106,10 @@ export const startPushService = async (options: PushServiceOptions = {}): Promis
   const judge = (agent: UserAgent, request: IncomingMessage, body: Buffer): Answer => {
     if (!decrypt) return agent.unsubscribed ? refuse(410, "unsubscribed") : agent.nextAnswer()
     const refusal = refusalOf(agent, request, body, service.origin)
-    if (refusal) return refusal.fault ? refuseFaulty(agent, refusal.status, refusal.reason) : refuse(refusal.status, refusal.reason)
+    if (refusal)
+      return refusal.fault
+        ? refuseFaulty(agent, refusal.status, refusal.reason)
+        : refuse(refusal.status, refusal.reason)
     const answer = agent.nextAnswer()
     try {
       if (delivers(answer)) agent.receive(body, request.headers)
@@ -116,7 +128,11 @@ export const startPushService = async (options: PushServiceOptions = {}): Promis
     counts[agent.deliveries++ === 0 ? "distinct" : "duplicates"] += 1
   }
 
-  const answerTo = (agent: UserAgent | undefined, request: IncomingMessage, body: Buffer): Answer => {
+  const answerTo = (
+    agent: UserAgent | undefined,
+    request: IncomingMessage,
+    body: Buffer
+  ): Answer => {
     if (!agent) return refuse(404, "no such subscription")
     if (request.method !== "POST") return refuse(405, "a push is a POST")
     const answer = judge(agent, request, body)
@@ -132,8 +148,13 @@ export const startPushService = async (options: PushServiceOptions = {}): Promis
   }
 
   // A sender that goes away in the middle of its body is its own business: it has not sent a push.
-  const onRequest = (request: IncomingMessage, response: ServerResponse) => void handle(request, response).catch(() => response.destroy())
-  const server = http2 ? http2Server(onRequest) : tls ? createTlsServer(testCertificate(), onRequest) : createServer(onRequest)
+  const onRequest = (request: IncomingMessage, response: ServerResponse) =>
+    void handle(request, response).catch(() => response.destroy())
+  const server = http2
+    ? http2Server(onRequest)
+    : tls
+      ? createTlsServer(testCertificate(), onRequest)
+      : createServer(onRequest)
   // Longer than any pause of a test, so that a kept connection never closes just as the sender uses it again.
   server.keepAliveTimeout = 10 * 60_000
 
@@ -158,9 +179,12 @@ export const startPushService = async (options: PushServiceOptions = {}): Promis
       return agent
     },
     waitFor: (predicate, timeoutMillis = 10_000) =>
-      condition.waitFor(predicate, timeoutMillis, () => JSON.stringify({ ...counts, faults: faults.slice(0, 5) })),
+      condition.waitFor(predicate, timeoutMillis, () =>
+        JSON.stringify({ ...counts, faults: faults.slice(0, 5) })
+      ),
     // Without a certificate there is no cipher to agree on.
-    breakTls: (broken) => "setSecureContext" in server && server.setSecureContext(broken ? {} : testCertificate()),
+    breakTls: (broken) =>
+      "setSecureContext" in server && server.setSecureContext(broken ? {} : testCertificate()),
     disconnect: () => server.closeAllConnections(),
     reset: () => {
       counts = { requests: 0, total: 0, distinct: 0, duplicates: 0 }

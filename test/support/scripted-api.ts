@@ -17,12 +17,18 @@ export interface ScriptedAnswer {
 }
 
 /** Serves `answers` by method and path (404 for others) on loopback; port 0 takes a free one. */
-export const startScriptedApi = async (answers: Readonly<Record<string, ScriptedAnswer>>, port = 0) => {
+export const startScriptedApi = async (
+  answers: Readonly<Record<string, ScriptedAnswer>>,
+  port = 0
+) => {
   const calls: Array<ApiCall> = []
   const server = createServer(async (request, response) => {
     const call = `${request.method} ${request.url}`
     calls.push({ call, authorization: request.headers.authorization, body: await text(request) })
-    const { status, body } = answers[call] ?? { status: 404, body: { code: 404, errno: 111, error: "Not Found", message: `no ${call}` } }
+    const { status, body } = answers[call] ?? {
+      status: 404,
+      body: { code: 404, errno: 111, error: "Not Found", message: `no ${call}` }
+    }
     response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body))
   })
   const asked = once(server, "request")

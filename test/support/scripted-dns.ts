@@ -11,11 +11,18 @@ const file = process.env["SCRIPTED_DNS"]
 
 if (file !== undefined) {
   const real = dns.lookup as (...args: ReadonlyArray<unknown>) => void
-  const scripted = (hostname: string, options: unknown, callback: (error: Error | null, addresses: unknown) => void) => {
+  const scripted = (
+    hostname: string,
+    options: unknown,
+    callback: (error: Error | null, addresses: unknown) => void
+  ) => {
     const answer = hostname === "localhost" ? readFileSync(file, "utf8") : ""
     if (answer === "") return real(hostname, options, callback)
     if (!answer.startsWith("E")) return callback(null, [{ address: answer, family: 4 }])
-    return callback(Object.assign(new Error(`getaddrinfo ${answer} ${hostname}`), { code: answer }), [])
+    return callback(
+      Object.assign(new Error(`getaddrinfo ${answer} ${hostname}`), { code: answer }),
+      []
+    )
   }
   Object.assign(dns, { lookup: scripted })
   syncBuiltinESMExports()
@@ -25,7 +32,9 @@ if (file !== undefined) {
 export const scriptedDns = () => {
   const folder = mkdtempSync(join(tmpdir(), "bellcast-dns-"))
   const path = join(folder, "answer")
-  const say = (answer: "" | "ENOTFOUND" | "EAI_AGAIN" | `${number}.${number}.${number}.${number}`) => writeFileSync(path, answer)
+  const say = (
+    answer: "" | "ENOTFOUND" | "EAI_AGAIN" | `${number}.${number}.${number}.${number}`
+  ) => writeFileSync(path, answer)
   say("")
   return {
     say,

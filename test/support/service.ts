@@ -20,7 +20,9 @@ export const secretEnvironment = {
 } as const
 
 /** A settings file is read from a folder that a test made, never from a developer's own. */
-export const settingsFile = (cwd: string | undefined) => ({ BELLCAST_CONFIG: cwd === undefined ? devNull : "" })
+export const settingsFile = (cwd: string | undefined) => ({
+  BELLCAST_CONFIG: cwd === undefined ? devNull : ""
+})
 
 /** A port that was free a moment ago, below those that the system gives to outgoing connections (32768 and up), which would take it meanwhile. */
 export const freePort = async (): Promise<number> => {
@@ -71,7 +73,9 @@ export const startService = async (options: ServiceOptions = {}): Promise<Servic
     BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "true",
     BELLCAST_CHANNEL_WRITE_PRINCIPALS: "system.Authenticated",
     BELLCAST_RETRY_BASE_MILLIS: "200",
-    ...(options.natsUrl === undefined ? {} : { ...secretEnvironment, BELLCAST_NATS_URL: options.natsUrl }),
+    ...(options.natsUrl === undefined
+      ? {}
+      : { ...secretEnvironment, BELLCAST_NATS_URL: options.natsUrl }),
     ...(options.roles === undefined ? {} : { BELLCAST_ROLES: options.roles }),
     ...options.env
   }
@@ -84,7 +88,10 @@ export const startService = async (options: ServiceOptions = {}): Promise<Servic
   let isReady = false
   const exited = once(child, "close")
   const ready = new Promise<void>((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`not ready in time:\n${output}`)), options.readyTimeoutMillis ?? 30_000)
+    const timer = setTimeout(
+      () => reject(new Error(`not ready in time:\n${output}`)),
+      options.readyTimeoutMillis ?? 30_000
+    )
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding("utf8").on("data", (text: string) => {
         if (isReady && options.forgets === true) return
@@ -95,7 +102,9 @@ export const startService = async (options: ServiceOptions = {}): Promise<Servic
         resolve()
       })
     }
-    void exited.then(([code]) => reject(new Error(`ended with ${code} before it was ready:\n${output}`)))
+    void exited.then(([code]) =>
+      reject(new Error(`ended with ${code} before it was ready:\n${output}`))
+    )
   })
   const end = async (signal: NodeJS.Signals) => {
     child.kill(signal)

@@ -8,9 +8,17 @@ import { settingsFile } from "./service.ts"
 const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url))
 
 /** Starts the command line with these arguments; it is killed on dispose if it still runs. */
-export const spawnCli = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}, cwd?: string) => {
+export const spawnCli = (
+  args: ReadonlyArray<string>,
+  env: Readonly<Record<string, string>> = {},
+  cwd?: string
+) => {
   const environment = { ...process.env, ...settingsFile(cwd), ...env }
-  const child = spawn(process.execPath, [main, ...args], { env: environment, cwd, stdio: ["ignore", "pipe", "pipe"] })
+  const child = spawn(process.execPath, [main, ...args], {
+    env: environment,
+    cwd,
+    stdio: ["ignore", "pipe", "pipe"]
+  })
   const output = { stdout: "", stderr: "" }
   const condition = new Condition(() => output)
   for (const stream of ["stdout", "stderr"] as const) {

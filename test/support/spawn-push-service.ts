@@ -10,7 +10,10 @@ export interface SpawnedPushService extends AsyncDisposable {
   readonly origin: string
   readonly pid: number
   /** `count` new subscriptions with the same options, as the browsers' JSON. */
-  readonly subscribe: (count: number, options?: Parameters<Verbs["subscribe"]>[1]) => Answer<"subscribe">
+  readonly subscribe: (
+    count: number,
+    options?: Parameters<Verbs["subscribe"]>[1]
+  ) => Answer<"subscribe">
   /** Counts, faults, how often each text arrived, and the user and system CPU time of the process since its start. */
   readonly report: () => Answer<"report">
   /** Resolves when this many subscriptions have at least one push since the start or reset; rejects after the timeout. */
@@ -27,7 +30,9 @@ interface Pending {
 }
 
 /** Starts the process; ends it on dispose. Rejects when it cannot start. */
-export const spawnPushService = async (options: PushServiceOptions = {}): Promise<SpawnedPushService> => {
+export const spawnPushService = async (
+  options: PushServiceOptions = {}
+): Promise<SpawnedPushService> => {
   const file = fileURLToPath(new URL("push-service-process.ts", import.meta.url))
   // A test runner's own node flags are not for the child.
   const child = fork(file, [JSON.stringify(options)], { execArgv: [] })
@@ -41,10 +46,14 @@ export const spawnPushService = async (options: PushServiceOptions = {}): Promis
     pending.delete(id)
   })
   child.once("exit", (code, signal) => {
-    for (const { reject } of pending.values()) reject(new Error(`the push service process ended: ${signal ?? code}`))
+    for (const { reject } of pending.values())
+      reject(new Error(`the push service process ended: ${signal ?? code}`))
   })
 
-  const ask = <Verb extends keyof Verbs>(verb: Verb, ...args: Parameters<Verbs[Verb]>): Answer<Verb> =>
+  const ask = <Verb extends keyof Verbs>(
+    verb: Verb,
+    ...args: Parameters<Verbs[Verb]>
+  ): Answer<Verb> =>
     new Promise((resolve, reject) => {
       lastId += 1
       pending.set(lastId, { resolve, reject })

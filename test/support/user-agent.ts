@@ -47,7 +47,11 @@ export class UserAgent {
 
   constructor(endpoint: string, options: UserAgentOptions) {
     this.#keys = makeReceiverKeys()
-    this.subscription = { endpoint, expirationTime: null, keys: { p256dh: this.#keys.p256dh, auth: this.#keys.auth } }
+    this.subscription = {
+      endpoint,
+      expirationTime: null,
+      keys: { p256dh: this.#keys.p256dh, auth: this.#keys.auth }
+    }
     this.applicationServerKey = options.applicationServerKey
     this.nextAnswer = playerOf(options.script)
   }
@@ -61,7 +65,13 @@ export class UserAgent {
   receive(body: Buffer, headers: IncomingHttpHeaders): void {
     const payload = body.length === 0 ? null : openPush(this.#keys, body)
     const sender = payload === null ? "" : senderKeyOf(body)
-    this.received.push({ payload, text: payload?.toString() ?? "", sender, at: Date.now(), headers })
+    this.received.push({
+      payload,
+      text: payload?.toString() ?? "",
+      sender,
+      at: Date.now(),
+      headers
+    })
   }
 
   /** Forgets what arrived; the script goes on where it was. */

@@ -22,7 +22,13 @@ export const keys = async (env: Env, ...args: ReadonlyArray<string>) => {
 /** The settings that a verb printed, over those there were. */
 export const withLines = (env: Env, lines: string): Env => ({
   ...env,
-  ...Object.fromEntries(lines.split("\n").flatMap((line) => (/^BELLCAST_\w+=/.test(line) ? [line.split("=", 2) as [string, string]] : [])))
+  ...Object.fromEntries(
+    lines
+      .split("\n")
+      .flatMap((line) =>
+        /^BELLCAST_\w+=/.test(line) ? [line.split("=", 2) as [string, string]] : []
+      )
+  )
 })
 
 export const rotate = async (env: Env): Promise<Env> => {
@@ -33,7 +39,9 @@ export const rotate = async (env: Env): Promise<Env> => {
 
 export const listed = async (
   env: Env
-): Promise<ReadonlyArray<{ publicKey: string; state: string; created?: string; subscriptions: number }>> => {
+): Promise<
+  ReadonlyArray<{ publicKey: string; state: string; created?: string; subscriptions: number }>
+> => {
   const { code, stderr, stdout } = await keys(env, "list", "--json")
   assert.equal(code, 0, stderr)
   return stdout
@@ -42,12 +50,23 @@ export const listed = async (
     .map((line) => JSON.parse(line))
 }
 
-export const enter = async (base: string, user: string, { subscription }: UserAgent, extra: Env = {}) => {
-  assert.equal((await call(base, "POST", "/subscriptions", user, { data: { ...subscription, ...extra } })).status, 201)
+export const enter = async (
+  base: string,
+  user: string,
+  { subscription }: UserAgent,
+  extra: Env = {}
+) => {
+  assert.equal(
+    (await call(base, "POST", "/subscriptions", user, { data: { ...subscription, ...extra } }))
+      .status,
+    201
+  )
   assert.equal((await call(base, "PUT", "/channels/news/registration", user)).status, 202)
 }
 
-export const refusedStart = async (options: Parameters<typeof startService>[0]): Promise<string> => {
+export const refusedStart = async (
+  options: Parameters<typeof startService>[0]
+): Promise<string> => {
   const error = await startService(options).then(
     async (service) => {
       await service.kill()
@@ -65,7 +84,9 @@ export const everythingIn = (url: string) =>
       const log = yield* Log
       const found: Array<string> = []
       for (const stream of ["log", "work"] as const) {
-        yield* log.replay(stream, [">"], ({ subject, text }) => Effect.sync(() => void found.push(subject, text)))
+        yield* log.replay(stream, [">"], ({ subject, text }) =>
+          Effect.sync(() => void found.push(subject, text))
+        )
       }
       for (const bucket of Object.keys(buckets) as Array<BucketName>) {
         yield* eachEntry(bucket, (key, value) => void found.push(key, JSON.stringify(value)))
@@ -75,4 +96,5 @@ export const everythingIn = (url: string) =>
   )
 
 /** How many pushes each has got. */
-export const received = (agents: ReadonlyArray<UserAgent>) => agents.map((agent) => agent.received.length)
+export const received = (agents: ReadonlyArray<UserAgent>) =>
+  agents.map((agent) => agent.received.length)

@@ -43,7 +43,10 @@ describe("the credentials breaker", () => {
     assert.isTrue(breaker.passes(halfOpen))
     assert.isUndefined(breaker.admit(halfOpen))
     assert.strictEqual(breaker.admit(halfOpen), halfOpen + openMillis / 10)
-    assert.isUndefined(breaker.admit(halfOpen + openMillis / 10), "a probe that told nothing is followed by another")
+    assert.isUndefined(
+      breaker.admit(halfOpen + openMillis / 10),
+      "a probe that told nothing is followed by another"
+    )
   })
 
   it("closes with a 2xx", () => {
@@ -59,7 +62,10 @@ describe("the credentials breaker", () => {
     breaker.accepted("z", now)
     for (const each of ["a", "b", "c", "d", "e"]) breaker.refused(each, now)
     breaker.admit(now + openMillis)
-    assert.deepEqual(breaker.refused("a", now + openMillis), { until: now + 2 * openMillis, opens: true })
+    assert.deepEqual(breaker.refused("a", now + openMillis), {
+      until: now + 2 * openMillis,
+      opens: true
+    })
   })
 
   it("takes a refusal right after a 2xx for one subscription's trouble, and five different ones in a row for ours", () => {

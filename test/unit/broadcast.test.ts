@@ -1,7 +1,13 @@
 // What a publisher may send: its headers, the bytes that subscribers get, and into how many shards a channel is cut.
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
-import { payloadBytesMax, payloadOf, readHeaders, shardDepth, ttlSecondsMax } from "#domain/broadcast.ts"
+import {
+  payloadBytesMax,
+  payloadOf,
+  readHeaders,
+  shardDepth,
+  ttlSecondsMax
+} from "#domain/broadcast.ts"
 
 type Given = { readonly TTL?: string; readonly Urgency?: string; readonly Topic?: string }
 const read = (given: Given) => readHeaders((name) => given[name], 86_400)
@@ -9,7 +15,10 @@ const faultsOf = (given: Given) => read(given).faults.map(({ name }) => name)
 
 describe("the headers of a broadcast", () => {
   it("have defaults: the service's TTL, normal urgency, no topic", () => {
-    assert.deepStrictEqual(read({}), { headers: { ttlSeconds: 86_400, urgency: "normal" }, faults: [] })
+    assert.deepStrictEqual(read({}), {
+      headers: { ttlSeconds: 86_400, urgency: "normal" },
+      faults: []
+    })
   })
 
   it("are taken as they are", () => {
@@ -23,7 +32,21 @@ describe("the headers of a broadcast", () => {
     assert.strictEqual(read({ TTL }).headers.ttlSeconds, Number(TTL))
   })
 
-  it.for(["", " ", "-1", "+1", "1.5", "1e3", "0x10", "ten", "1 ", "1,2", "2419201", "99999999999", "９"])("refuse a TTL of %j", (TTL) => {
+  it.for([
+    "",
+    " ",
+    "-1",
+    "+1",
+    "1.5",
+    "1e3",
+    "0x10",
+    "ten",
+    "1 ",
+    "1,2",
+    "2419201",
+    "99999999999",
+    "９"
+  ])("refuse a TTL of %j", (TTL) => {
     assert.deepStrictEqual(faultsOf({ TTL }), ["TTL"])
   })
 
@@ -32,17 +55,23 @@ describe("the headers of a broadcast", () => {
     assert.strictEqual(read({ Urgency }).headers.urgency, Urgency)
   })
 
-  it.for(["", "High", "urgent", "very_low", "low,high", " low"])("refuse an Urgency of %j", (Urgency) => {
-    assert.deepStrictEqual(faultsOf({ Urgency }), ["Urgency"])
-  })
+  it.for(["", "High", "urgent", "very_low", "low,high", " low"])(
+    "refuse an Urgency of %j",
+    (Urgency) => {
+      assert.deepStrictEqual(faultsOf({ Urgency }), ["Urgency"])
+    }
+  )
 
   it.for(["a", "A-Za-z0-9_", "x".repeat(32)])("take a Topic of %s", (Topic) => {
     assert.deepStrictEqual(faultsOf({ Topic }), [])
   })
 
-  it.for(["", "x".repeat(33), "a b", "a.b", "a=", "a+b", "a/b", "ä", "a\n"])("refuse a Topic of %j", (Topic) => {
-    assert.deepStrictEqual(faultsOf({ Topic }), ["Topic"])
-  })
+  it.for(["", "x".repeat(33), "a b", "a.b", "a=", "a+b", "a/b", "ä", "a\n"])(
+    "refuse a Topic of %j",
+    (Topic) => {
+      assert.deepStrictEqual(faultsOf({ Topic }), ["Topic"])
+    }
+  )
 
   it("name every fault at once, with what would be right", () => {
     const { faults } = read({ TTL: "x", Urgency: "x", Topic: "" })
@@ -50,7 +79,8 @@ describe("the headers of a broadcast", () => {
       faults.map(({ name }) => name),
       ["TTL", "Urgency", "Topic"]
     )
-    for (const { description, name } of faults) assert.isTrue(description.startsWith(`${name} must be `), description)
+    for (const { description, name } of faults)
+      assert.isTrue(description.startsWith(`${name} must be `), description)
     assert.include(faults[0]?.description, String(ttlSecondsMax))
   })
 })
@@ -73,12 +103,18 @@ describe("the payload of a broadcast", () => {
 
   it("carries text as raw UTF-8", () => {
     assert.strictEqual(textOf({ t: "Grüße 🔔 \u2028" }), '{"t":"Grüße 🔔 \u2028"}')
-    assert.deepStrictEqual(payloadOf({ data: { t: "é" } }), Uint8Array.from(Buffer.from('{"t":"é"}')))
+    assert.deepStrictEqual(
+      payloadOf({ data: { t: "é" } }),
+      Uint8Array.from(Buffer.from('{"t":"é"}'))
+    )
   })
 
   it("keeps the order of lists and every key, even one named __proto__", () => {
     assert.strictEqual(textOf({ list: [3, 1, 2] }), '{"list":[3,1,2]}')
-    assert.strictEqual(textOf(JSON.parse('{"b":1,"__proto__":{"x":1}}')), '{"__proto__":{"x":1},"b":1}')
+    assert.strictEqual(
+      textOf(JSON.parse('{"b":1,"__proto__":{"x":1}}')),
+      '{"__proto__":{"x":1},"b":1}'
+    )
   })
 
   it("is not there when there is nothing to carry", () => {

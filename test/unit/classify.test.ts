@@ -1,7 +1,12 @@
 // What an answer of a push service means: one line for each that push services are known to give, and what holds for all of them.
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
-import { type Answer, type Classified, classify, type OutcomeClass } from "#delivery/push/classify.ts"
+import {
+  type Answer,
+  type Classified,
+  classify,
+  type OutcomeClass
+} from "#delivery/push/classify.ts"
 
 const now = Date.UTC(2026, 10, 20, 12, 0, 0)
 const fcm = "fcm.googleapis.com"
@@ -16,7 +21,8 @@ interface Case {
 const judge = (status: number, { body = "", headers = {}, host = fcm }: Case = {}): Classified =>
   classify({ status, headers, body }, host, now)
 
-const mozilla = (code: number, errno: number, message: string) => JSON.stringify({ code, errno, error: "Error", message })
+const mozilla = (code: number, errno: number, message: string) =>
+  JSON.stringify({ code, errno, error: "Error", message })
 const apple = (reason: string) => JSON.stringify({ reason })
 
 type Row = readonly [status: number, expected: OutcomeClass, reason: string, given?: Case]
@@ -41,11 +47,21 @@ const rows: ReadonlyArray<Row> = [
     }
   ],
   [403, "mismatch", "key-mismatch", { body: "MismatchSenderId" }],
-  [403, "mismatch", "key-mismatch", { body: "the key in the authorization header does not correspond to the sender ID" }],
+  [
+    403,
+    "mismatch",
+    "key-mismatch",
+    { body: "the key in the authorization header does not correspond to the sender ID" }
+  ],
   [401, "mismatch", "key-mismatch", { body: mozilla(401, 109, "VAPID public key mismatch") }],
 
   [401, "credentials", "credentials"],
-  [401, "credentials", "credentials", { body: mozilla(401, 109, "Request did not validate missing authorization header") }],
+  [
+    401,
+    "credentials",
+    "credentials",
+    { body: mozilla(401, 109, "Request did not validate missing authorization header") }
+  ],
   [401, "credentials", "credentials", { body: "invalid push subscription endpoint" }],
   [401, "credentials", "credentials", { body: "do not correspond" }],
   [403, "credentials", "credentials"],
@@ -56,10 +72,23 @@ const rows: ReadonlyArray<Row> = [
   [400, "credentials", "credentials", { body: "<TITLE>UnauthorizedRegistration</TITLE>" }],
   [400, "credentials", "credentials", { body: apple("BadAuthorizationHeader") }],
 
-  [413, "dead", "too-large", { body: mozilla(413, 104, "This message is intended for a constrained device") }],
+  [
+    413,
+    "dead",
+    "too-large",
+    { body: mozilla(413, 104, "This message is intended for a constrained device") }
+  ],
   [400, "dead", "bad-topic", { body: apple("BadWebPushTopic") }],
   [400, "dead", "bad-topic", { body: mozilla(400, 113, "Invalid Topic header") }],
-  [400, "dead", "bad-ttl", { host: wns, headers: { "x-wns-error-description": "Ttl value conflicts with X-WNS-Cache-Policy" } }],
+  [
+    400,
+    "dead",
+    "bad-ttl",
+    {
+      host: wns,
+      headers: { "x-wns-error-description": "Ttl value conflicts with X-WNS-Cache-Policy" }
+    }
+  ],
 
   [400, "dead", "refused"],
   [400, "dead", "refused", { body: mozilla(400, 111, "Missing TTL") }],
@@ -72,7 +101,12 @@ const rows: ReadonlyArray<Row> = [
   [406, "dead", "refused", { host: fcm }],
   [406, "dead", "refused", { host: "notify.windows.com.example.org" }],
   [200, "retry", "throttled", { host: wns, headers: { "x-wns-status": "appthrottled" } }],
-  [201, "retry", "throttled", { host: wns, headers: { "x-wns-notificationstatus": "channelThrottled" } }],
+  [
+    201,
+    "retry",
+    "throttled",
+    { host: wns, headers: { "x-wns-notificationstatus": "channelThrottled" } }
+  ],
   [410, "retry", "throttled", { host: wns, headers: { "x-wns-status": "channelthrottled" } }],
   [201, "accepted", "accepted", { host: wns, headers: { "x-wns-status": "received" } }],
 
@@ -126,19 +160,33 @@ describe("an answer of a push service", () => {
   it("has one class whatever it says, removes on 404 and 410 only, and is accepted on 2xx only", () => {
     const words = fc.constantFrom(...rows.map(([, , , given]) => given?.body ?? ""))
     const headers = fc.dictionary(
-      fc.constantFrom("retry-after", "x-wns-status", "x-wns-notificationstatus", "x-wns-error-description"),
+      fc.constantFrom(
+        "retry-after",
+        "x-wns-status",
+        "x-wns-notificationstatus",
+        "x-wns-error-description"
+      ),
       fc.oneof(fc.string(), fc.constantFrom("appthrottled", "received", "Ttl", "5"))
     )
     const text = fc.oneof(words, fc.string({ unit: "binary" }))
     fc.assert(
-      fc.property(fc.integer({ min: 100, max: 599 }), text, headers, fc.constantFrom(fcm, wns), (status, body, headers, host) => {
-        const judged = classify({ status, headers, body }, host, now)
-        assert.include(["accepted", "gone", "retry", "dead", "credentials", "mismatch"], judged.class)
-        assert.match(judged.reason, /^[a-z-]+$/)
-        if (judged.class === "gone") assert.include([404, 410], status)
-        if (judged.class === "accepted") assert.isTrue(status >= 200 && status < 300)
-        if (judged.retryAfterMillis !== undefined) assert.isAtLeast(judged.retryAfterMillis, 0)
-      }),
+      fc.property(
+        fc.integer({ min: 100, max: 599 }),
+        text,
+        headers,
+        fc.constantFrom(fcm, wns),
+        (status, body, headers, host) => {
+          const judged = classify({ status, headers, body }, host, now)
+          assert.include(
+            ["accepted", "gone", "retry", "dead", "credentials", "mismatch"],
+            judged.class
+          )
+          assert.match(judged.reason, /^[a-z-]+$/)
+          if (judged.class === "gone") assert.include([404, 410], status)
+          if (judged.class === "accepted") assert.isTrue(status >= 200 && status < 300)
+          if (judged.retryAfterMillis !== undefined) assert.isAtLeast(judged.retryAfterMillis, 0)
+        }
+      ),
       { numRuns: 2_000 }
     )
   })
@@ -154,12 +202,17 @@ describe("an answer of a push service", () => {
 })
 
 const inMillis = (retryAfter: string | undefined, status = 503) =>
-  judge(status, retryAfter === undefined ? {} : { headers: { "retry-after": retryAfter } }).retryAfterMillis
+  judge(status, retryAfter === undefined ? {} : { headers: { "retry-after": retryAfter } })
+    .retryAfterMillis
 
 describe("Retry-After", () => {
   it("is read as seconds, on every answer that is tried again", () => {
-    for (const status of [408, 425, 429, 500, 503, 507]) assert.strictEqual(inMillis("120", status), 120_000, String(status))
-    assert.strictEqual(judge(406, { host: wns, headers: { "retry-after": " 7 " } }).retryAfterMillis, 7_000)
+    for (const status of [408, 425, 429, 500, 503, 507])
+      assert.strictEqual(inMillis("120", status), 120_000, String(status))
+    assert.strictEqual(
+      judge(406, { host: wns, headers: { "retry-after": " 7 " } }).retryAfterMillis,
+      7_000
+    )
     assert.strictEqual(inMillis("0"), 0)
   })
 
@@ -179,8 +232,24 @@ describe("Retry-After", () => {
   })
 
   it("counts as absent when it is missing, past, negative or garbage", () => {
-    const absent = [undefined, "", "Fri, 20 Nov 2026 11:59:59 GMT", "Fri, 20 Nov 2026 12:00:00 GMT", "-5", "1.5", "1e3", "0x10", "soon"]
-    for (const value of [...absent, "5, 5", "Foo 2099", "2099-01-01T00:00:00Z", "Fri, 99 Nov 2099 12:00:00 GMT"]) {
+    const absent = [
+      undefined,
+      "",
+      "Fri, 20 Nov 2026 11:59:59 GMT",
+      "Fri, 20 Nov 2026 12:00:00 GMT",
+      "-5",
+      "1.5",
+      "1e3",
+      "0x10",
+      "soon"
+    ]
+    for (const value of [
+      ...absent,
+      "5, 5",
+      "Foo 2099",
+      "2099-01-01T00:00:00Z",
+      "Fri, 99 Nov 2099 12:00:00 GMT"
+    ]) {
       assert.isUndefined(inMillis(value), value)
     }
   })
@@ -191,6 +260,7 @@ describe("Retry-After", () => {
   })
 
   it("is not looked at on an answer that is not tried again", () => {
-    for (const status of [201, 301, 400, 403, 404, 410, 413]) assert.isUndefined(inMillis("5", status), String(status))
+    for (const status of [201, 301, 400, 403, 404, 410, 413])
+      assert.isUndefined(inMillis("5", status), String(status))
   })
 })

@@ -47,11 +47,47 @@ const refused6 = [
 
 /** Right beside the ranges above, and what the push services resolve to. */
 const allowed = [
-  ...["1.0.0.0", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255", "128.0.0.0", "169.253.255.255"],
-  ...["169.255.0.0", "172.15.255.255", "172.32.0.0", "191.255.255.255", "192.0.1.0", "192.0.3.0", "192.88.98.255", "192.88.100.0"],
-  ...["192.167.255.255", "192.169.0.0", "198.17.255.255", "198.20.0.0", "198.51.99.255", "198.51.101.0", "203.0.112.255", "203.0.114.0"],
+  ...[
+    "1.0.0.0",
+    "9.255.255.255",
+    "11.0.0.0",
+    "100.63.255.255",
+    "100.128.0.0",
+    "126.255.255.255",
+    "128.0.0.0",
+    "169.253.255.255"
+  ],
+  ...[
+    "169.255.0.0",
+    "172.15.255.255",
+    "172.32.0.0",
+    "191.255.255.255",
+    "192.0.1.0",
+    "192.0.3.0",
+    "192.88.98.255",
+    "192.88.100.0"
+  ],
+  ...[
+    "192.167.255.255",
+    "192.169.0.0",
+    "198.17.255.255",
+    "198.20.0.0",
+    "198.51.99.255",
+    "198.51.101.0",
+    "203.0.112.255",
+    "203.0.114.0"
+  ],
   ...["223.255.255.255", "142.250.185.74", "34.107.243.93", "17.188.143.1", "20.190.1.1"],
-  ...["2a00:1450:4001:829::200a", "2620:149:a44:1::1", "2001:1::1", "2001:3::1", "2001:db7::1", "2001:db9::1", "2003::1", "2000::1"],
+  ...[
+    "2a00:1450:4001:829::200a",
+    "2620:149:a44:1::1",
+    "2001:1::1",
+    "2001:3::1",
+    "2001:db7::1",
+    "2001:db9::1",
+    "2003::1",
+    "2000::1"
+  ],
   ...["2001:f::1", "2001:20::1", "3ffe::1", "3fff:1000::1", "168.63.129.15", "168.63.129.17"]
 ]
 
@@ -62,9 +98,30 @@ describe("addresses", () => {
   })
 
   it.for([
-    ...["169.254.169.254", "169.254.170.2", "168.63.129.16", "100.100.100.200", "192.0.0.192", "fd00:ec2::254", "fe80::a9fe:a9fe"],
-    ...["::ffff:169.254.169.254", "::ffff:a9fe:a9fe", "::169.254.169.254", "64:ff9b::169.254.169.254", "64:ff9b::a9fe:a9fe"],
-    ...["2002:a9fe:a9fe::", "2002:7f00:1::", "255.255.255.255", "0.0.0.0", "::ffff:127.0.0.1", "64:ff9b::127.0.0.1"]
+    ...[
+      "169.254.169.254",
+      "169.254.170.2",
+      "168.63.129.16",
+      "100.100.100.200",
+      "192.0.0.192",
+      "fd00:ec2::254",
+      "fe80::a9fe:a9fe"
+    ],
+    ...[
+      "::ffff:169.254.169.254",
+      "::ffff:a9fe:a9fe",
+      "::169.254.169.254",
+      "64:ff9b::169.254.169.254",
+      "64:ff9b::a9fe:a9fe"
+    ],
+    ...[
+      "2002:a9fe:a9fe::",
+      "2002:7f00:1::",
+      "255.255.255.255",
+      "0.0.0.0",
+      "::ffff:127.0.0.1",
+      "64:ff9b::127.0.0.1"
+    ]
   ])("where clouds and machines keep what is theirs are refused: %s", (address) => {
     assert.isFalse(isAllowedAddress(address, false))
   })
@@ -78,8 +135,16 @@ describe("addresses", () => {
       fc.property(fc.ipV4(), (ipv4) => {
         const [a = 0, b = 0, c = 0, d = 0] = ipv4.split(".").map(Number)
         const groups = `${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`
-        for (const address of [`64:ff9b::${ipv4}`, `64:ff9b::${groups}`, `64:FF9B:0:0:0:0:${groups}`]) {
-          assert.strictEqual(isAllowedAddress(address, false), isAllowedAddress(ipv4, false), address)
+        for (const address of [
+          `64:ff9b::${ipv4}`,
+          `64:ff9b::${groups}`,
+          `64:FF9B:0:0:0:0:${groups}`
+        ]) {
+          assert.strictEqual(
+            isAllowedAddress(address, false),
+            isAllowedAddress(ipv4, false),
+            address
+          )
         }
       })
     )
@@ -100,7 +165,14 @@ describe("addresses", () => {
   })
 
   it("that are none, or belong to one interface, are refused", () => {
-    for (const address of ["", "localhost", "8.8.8", "0x8080808", "2a00:1450::1%eth0", "[2a00:1450::1]"]) {
+    for (const address of [
+      "",
+      "localhost",
+      "8.8.8",
+      "0x8080808",
+      "2a00:1450::1%eth0",
+      "[2a00:1450::1]"
+    ]) {
       assert.isFalse(isAllowedAddress(address, true), address)
     }
   })
@@ -120,7 +192,9 @@ const lookupOver = (answers: ReadonlyArray<Addresses | Error>, allowLoopback = f
   })
   return (options: { all?: boolean } = {}) =>
     new Promise<unknown>((resolve) =>
-      lookup("push.example.com", options, (error, address, family) => resolve(error === null ? [address, family] : error.code))
+      lookup("push.example.com", options, (error, address, family) =>
+        resolve(error === null ? [address, family] : error.code)
+      )
     )
 }
 
@@ -133,7 +207,10 @@ describe("the lookup of a socket", () => {
   })
 
   it("refuses a name with one public and one private address, wherever the private one stands", async () => {
-    assert.strictEqual(await lookupOver([of("142.250.185.74", "10.0.0.1")])({ all: true }), "ADDRESS_NOT_ALLOWED")
+    assert.strictEqual(
+      await lookupOver([of("142.250.185.74", "10.0.0.1")])({ all: true }),
+      "ADDRESS_NOT_ALLOWED"
+    )
     assert.strictEqual(await lookupOver([of("fd00::1", "142.250.185.74")])(), "ADDRESS_NOT_ALLOWED")
   })
 
@@ -151,6 +228,9 @@ describe("the lookup of a socket", () => {
 
   it("refuses a name without any address, and passes on why a name was not found", async () => {
     assert.strictEqual(await lookupOver([[]])(), "ADDRESS_NOT_ALLOWED")
-    assert.strictEqual(await lookupOver([Object.assign(new Error("nope"), { code: "ENOTFOUND" })])(), "ENOTFOUND")
+    assert.strictEqual(
+      await lookupOver([Object.assign(new Error("nope"), { code: "ENOTFOUND" })])(),
+      "ENOTFOUND"
+    )
   })
 })

@@ -5,12 +5,17 @@ import { faults } from "#gateway/faults.ts"
 import { openApiOf } from "#gateway/openapi.ts"
 
 // biome-ignore lint/suspicious/noExplicitAny: the document is looked into at many places
-const document = openApiOf(endpoints, { title: "t", version: "1", rootUrl: "http://localhost/v1" }) as any
-const operations = Object.entries<Record<string, { responses: Record<string, unknown>; operationId: string }>>(document.paths).flatMap(
-  ([path, item]) =>
-    Object.entries(item)
-      .filter(([method]) => method !== "parameters")
-      .map(([method, operation]) => ({ path, method, operation }))
+const document = openApiOf(endpoints, {
+  title: "t",
+  version: "1",
+  rootUrl: "http://localhost/v1"
+}) as any
+const operations = Object.entries<
+  Record<string, { responses: Record<string, unknown>; operationId: string }>
+>(document.paths).flatMap(([path, item]) =>
+  Object.entries(item)
+    .filter(([method]) => method !== "parameters")
+    .map(([method, operation]) => ({ path, method, operation }))
 )
 
 describe("the description", () => {
@@ -18,7 +23,9 @@ describe("the description", () => {
     for (const endpoint of endpoints) {
       const item = document.paths[endpoint.path.replace(/:(\w+)/g, "{$1}")]
       const described = Object.keys(item).filter((key) => key !== "parameters")
-      const allowed = endpoint.allow.filter((method) => method !== "HEAD" && method !== "OPTIONS").map((method) => method.toLowerCase())
+      const allowed = endpoint.allow
+        .filter((method) => method !== "HEAD" && method !== "OPTIONS")
+        .map((method) => method.toLowerCase())
       assert.sameMembers(described, allowed, endpoint.path)
       assert.strictEqual(endpoint.allow.includes("HEAD"), allowed.includes("get"), endpoint.path)
       assert.include(endpoint.allow, "OPTIONS")
@@ -27,7 +34,9 @@ describe("the description", () => {
 
   it("tells every status of the table of faults somewhere, and no other", () => {
     const told = new Set(
-      operations.flatMap(({ operation }) => Object.keys(operation.responses).map(Number)).filter((status) => status >= 400)
+      operations
+        .flatMap(({ operation }) => Object.keys(operation.responses).map(Number))
+        .filter((status) => status >= 400)
     )
     // 405 belongs to methods that are not described.
     const possible = new Set(
@@ -51,7 +60,9 @@ describe("the description", () => {
 describe("the table of faults", () => {
   it("gives an errno one meaning", () => {
     const meanings = new Map<number, Set<string>>()
-    for (const { code, errno } of Object.values(faults)) meanings.set(errno, (meanings.get(errno) ?? new Set()).add(String(code)))
-    for (const [errno, codes] of meanings) if (errno !== 107) assert.strictEqual(codes.size, 1, `errno ${errno}`)
+    for (const { code, errno } of Object.values(faults))
+      meanings.set(errno, (meanings.get(errno) ?? new Set()).add(String(code)))
+    for (const [errno, codes] of meanings)
+      if (errno !== 107) assert.strictEqual(codes.size, 1, `errno ${errno}`)
   })
 })

@@ -80,7 +80,8 @@ describe("with any public host allowed", () => {
 })
 
 describe("in another spelling than its own", () => {
-  const plainForm = "Must be written in its plain form, which begins with https://fcm.googleapis.com/"
+  const plainForm =
+    "Must be written in its plain form, which begins with https://fcm.googleapis.com/"
   for (const endpoint of [
     "HTTPS://fcm.googleapis.com/x",
     "https://FCM.googleapis.com/x",
@@ -96,7 +97,8 @@ describe("in another spelling than its own", () => {
     "https://fcm.googleapis.com",
     "https://fcm.googleapis.com?x"
   ])
-    it(`${endpoint} is told the plain one`, () => assert.equal(checkEndpoint(endpoint, strict), plainForm))
+    it(`${endpoint} is told the plain one`, () =>
+      assert.equal(checkEndpoint(endpoint, strict), plainForm))
   const ascii = "Must be a URL of printable ASCII characters, without a backslash"
   for (const endpoint of [
     "https://fcm。googleapis.com/x",
@@ -109,7 +111,8 @@ describe("in another spelling than its own", () => {
     "https://fcm.googleapis.com\\x",
     "https://fcm.googleapis.com/\\evil.example"
   ])
-    it(`${JSON.stringify(endpoint)} is told what characters there are`, () => assert.equal(checkEndpoint(endpoint, strict), ascii))
+    it(`${JSON.stringify(endpoint)} is told what characters there are`, () =>
+      assert.equal(checkEndpoint(endpoint, strict), ascii))
   for (const endpoint of [
     "HTTP://localhost:8080/x",
     "http://LOCALHOST:8080/x",
@@ -121,7 +124,8 @@ describe("in another spelling than its own", () => {
 })
 
 describe("in development", () => {
-  for (const endpoint of ["http://localhost:8080/x", "https://127.0.0.1:1/x", "http://[::1]:9/x"]) takes(endpoint, development)
+  for (const endpoint of ["http://localhost:8080/x", "https://127.0.0.1:1/x", "http://[::1]:9/x"])
+    takes(endpoint, development)
   for (const endpoint of [
     "http://127.0.0.2/x",
     "http://10.0.0.1/x",
@@ -135,8 +139,18 @@ describe("in development", () => {
 
 describe("with hosts of its own", () => {
   const own = { hosts: ["push.example.org", "*.example.net", "É.com"], allowLoopback: false }
-  for (const endpoint of ["https://push.example.org/x", "https://a.b.example.net/x", "https://xn--9ca.com/x"]) takes(endpoint, own)
-  for (const endpoint of ["https://example.org/x", "https://example.net/x", "https://badexample.net/x"]) refuses(endpoint, own)
+  for (const endpoint of [
+    "https://push.example.org/x",
+    "https://a.b.example.net/x",
+    "https://xn--9ca.com/x"
+  ])
+    takes(endpoint, own)
+  for (const endpoint of [
+    "https://example.org/x",
+    "https://example.net/x",
+    "https://badexample.net/x"
+  ])
+    refuses(endpoint, own)
 })
 
 it("only ever takes what every reader of the URL takes to an allowed host", () => {
@@ -164,7 +178,10 @@ it("only ever takes what every reader of the URL takes to an allowed host", () =
       if (checkEndpoint(endpoint, strict) !== undefined) return
       const { hash, host, password, protocol, username } = new URL(endpoint)
       assert.isTrue(endpoint.startsWith(`https://${host}/`))
-      assert.deepEqual({ hash, password, protocol, username }, { hash: "", password: "", protocol: "https:", username: "" })
+      assert.deepEqual(
+        { hash, password, protocol, username },
+        { hash: "", password: "", protocol: "https:", username: "" }
+      )
       assert.include(knownPushHosts as ReadonlyArray<string>, host)
     }),
     { numRuns: 20_000 }

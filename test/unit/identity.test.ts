@@ -21,10 +21,14 @@ describe("basic auth", () => {
 
   it("finds every pair that a client can send", () => {
     fc.assert(
-      fc.property(fc.string({ unit: "binary", minLength: 1 }), fc.string({ unit: "binary" }), (user, password) => {
-        fc.pre(!user.includes(":") && user.isWellFormed() && password.isWellFormed())
-        assert.strictEqual(credentialsOf(encoded(`${user}:${password}`)), `${user}:${password}`)
-      })
+      fc.property(
+        fc.string({ unit: "binary", minLength: 1 }),
+        fc.string({ unit: "binary" }),
+        (user, password) => {
+          fc.pre(!user.includes(":") && user.isWellFormed() && password.isWellFormed())
+          assert.strictEqual(credentialsOf(encoded(`${user}:${password}`)), `${user}:${password}`)
+        }
+      )
     )
   })
 
@@ -47,9 +51,16 @@ describe("basic auth", () => {
 
 it("keys hashes as RFC 2104 does, whatever the key and the text", () => {
   fc.assert(
-    fc.property(fc.string({ unit: "binary", maxLength: 200 }), fc.string({ unit: "binary" }), (secret, text) => {
-      assert.strictEqual(hmacSha256(secret)(text, "base64"), createHmac("sha256", secret).update(text, "utf8").digest("base64"))
-    })
+    fc.property(
+      fc.string({ unit: "binary", maxLength: 200 }),
+      fc.string({ unit: "binary" }),
+      (secret, text) => {
+        assert.strictEqual(
+          hmacSha256(secret)(text, "base64"),
+          createHmac("sha256", secret).update(text, "utf8").digest("base64")
+        )
+      }
+    )
   )
 })
 

@@ -33,20 +33,30 @@ describe("the delay before the next attempt", () => {
 
   it("adds up to 11 to 21 minutes over all attempts", () => {
     const sum = (random: number) =>
-      Array.from({ length: attemptsMax - 1 }, (_, i) => retryDelayMillis(i + 1, baseMillis, random)).reduce((a, b) => a + b, 0)
+      Array.from({ length: attemptsMax - 1 }, (_, i) =>
+        retryDelayMillis(i + 1, baseMillis, random)
+      ).reduce((a, b) => a + b, 0)
     assert.strictEqual(sum(highest), 1_270_000)
     assert.strictEqual(sum(lowest), 635_000)
   })
 
   it("is what Retry-After asks for and up to a tenth more, between a second and a day, when that is more", () => {
     fc.assert(
-      fc.property(attempt, random, fc.integer({ min: -10_000, max: 200_000_000 }), (attempt, random, asked) => {
-        const delay = retryDelayMillis(attempt, baseMillis, random, asked)
-        const clamped = Math.min(Math.max(asked, 1_000), 86_400_000)
-        const backoff = retryDelayMillis(attempt, baseMillis, random)
-        assert.isTrue(delay >= Math.max(backoff, asked > 0 ? clamped : 0) && Number.isInteger(delay), `${asked}: ${delay}`)
-        assert.isTrue(delay <= Math.max(backoff, Math.round(clamped * 1.1)), `${asked}: ${delay}`)
-      })
+      fc.property(
+        attempt,
+        random,
+        fc.integer({ min: -10_000, max: 200_000_000 }),
+        (attempt, random, asked) => {
+          const delay = retryDelayMillis(attempt, baseMillis, random, asked)
+          const clamped = Math.min(Math.max(asked, 1_000), 86_400_000)
+          const backoff = retryDelayMillis(attempt, baseMillis, random)
+          assert.isTrue(
+            delay >= Math.max(backoff, asked > 0 ? clamped : 0) && Number.isInteger(delay),
+            `${asked}: ${delay}`
+          )
+          assert.isTrue(delay <= Math.max(backoff, Math.round(clamped * 1.1)), `${asked}: ${delay}`)
+        }
+      )
     )
     assert.strictEqual(retryDelayMillis(1, baseMillis, lowest, 120_000), 120_000)
     assert.strictEqual(retryDelayMillis(1, baseMillis, lowest, 1e12), 86_400_000)

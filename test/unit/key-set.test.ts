@@ -8,16 +8,39 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import webpush from "web-push"
 import { changeKeys, freshPair, keep } from "#secrets/file.ts"
-import { currentKey, formatFormer, type KeySet, parseFormer, retired, rotated, usableKeys } from "#secrets/key-set.ts"
+import {
+  currentKey,
+  formatFormer,
+  type KeySet,
+  parseFormer,
+  retired,
+  rotated,
+  usableKeys
+} from "#secrets/key-set.ts"
 
-const [a, b, c] = [webpush.generateVAPIDKeys(), webpush.generateVAPIDKeys(), webpush.generateVAPIDKeys()]
-const pairOf = ({ privateKey, publicKey }: typeof a) => ({ publicKey, privateKey: Redacted.make(privateKey) })
+const [a, b, c] = [
+  webpush.generateVAPIDKeys(),
+  webpush.generateVAPIDKeys(),
+  webpush.generateVAPIDKeys()
+]
+const pairOf = ({ privateKey, publicKey }: typeof a) => ({
+  publicKey,
+  privateKey: Redacted.make(privateKey)
+})
 const first: KeySet = [{ ...pairOf(a), state: "current", createdAt: undefined }]
-const states = (set: KeySet) => set.map(({ privateKey, publicKey, state }) => [publicKey, state, privateKey && Redacted.value(privateKey)])
+const states = (set: KeySet) =>
+  set.map(({ privateKey, publicKey, state }) => [
+    publicKey,
+    state,
+    privateKey && Redacted.value(privateKey)
+  ])
 
 describe("former keys in a setting", () => {
   it("are pairs, or retired ones, the oldest first", () => {
-    const { faults, keys } = parseFormer(` ${a.publicKey}:${a.privateKey},\n${b.publicKey}:retired, `, true)
+    const { faults, keys } = parseFormer(
+      ` ${a.publicKey}:${a.privateKey},\n${b.publicKey}:retired, `,
+      true
+    )
     assert.deepStrictEqual(faults, [])
     assert.deepStrictEqual(states(keys), [
       [a.publicKey, "kept", a.privateKey],
@@ -27,7 +50,10 @@ describe("former keys in a setting", () => {
   })
 
   it("need no private key where nothing is signed, and are not held there", () => {
-    const { faults, keys } = parseFormer(`${a.publicKey},${b.publicKey}:${b.privateKey},${c.publicKey}:retired`, false)
+    const { faults, keys } = parseFormer(
+      `${a.publicKey},${b.publicKey}:${b.privateKey},${c.publicKey}:retired`,
+      false
+    )
     assert.deepStrictEqual(faults, [])
     assert.deepStrictEqual(states(keys), [
       [a.publicKey, "kept", undefined],
@@ -42,7 +68,11 @@ describe("former keys in a setting", () => {
     ["an empty private key", `${a.publicKey}:`, /private key must be 32 bytes/],
     ["the private key of another", `${a.publicKey}:${b.privateKey}`, /does not belong/],
     ["half a public key", `${a.publicKey.slice(0, 40)}:retired`, /65 bytes/],
-    ["a public key off the curve", `${Buffer.concat([Buffer.from([4]), Buffer.alloc(64, 1)]).toString("base64url")}:retired`, /no point/],
+    [
+      "a public key off the curve",
+      `${Buffer.concat([Buffer.from([4]), Buffer.alloc(64, 1)]).toString("base64url")}:retired`,
+      /no point/
+    ],
     ["a public key in another spelling", `${a.publicKey}=:${a.privateKey}`, /65 bytes/]
   ] as const)("are refused with %s, by their place only", ([, entry, why]) => {
     const { faults, keys } = parseFormer(`${c.publicKey}:${c.privateKey},${entry}`, true)
@@ -56,7 +86,8 @@ describe("former keys in a setting", () => {
 
 describe("a set", () => {
   it("has at most 26 keys that sign", () => {
-    const text = (count: number) => Array.from({ length: count }, () => webpush.generateVAPIDKeys().publicKey).join(",")
+    const text = (count: number) =>
+      Array.from({ length: count }, () => webpush.generateVAPIDKeys().publicKey).join(",")
     assert.deepStrictEqual(parseFormer(`${text(25)},${a.publicKey}:retired`, false).faults, [])
     assert.deepStrictEqual(parseFormer(text(26), false).faults, ["at most 25 that are not retired"])
   })
@@ -99,14 +130,22 @@ describe("a retirement", () => {
 
 const folder = async () => {
   const dir = await mkdtemp(join(tmpdir(), "bellcast-keys-"))
-  return { dir, file: join(dir, "secrets.json"), [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true }) }
+  return {
+    dir,
+    file: join(dir, "secrets.json"),
+    [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true })
+  }
 }
 const addKey = (set: KeySet) => rotated(set, freshPair(), Date.now())
 
 describe("the file of secrets", () => {
   it("that holds one pair, as it was before there were sets, is read, and changed only by a rotation", async () => {
     await using data = await folder()
-    const text = JSON.stringify({ vapidPublicKey: a.publicKey, vapidPrivateKey: a.privateKey, useridHmacSecret: "hush" })
+    const text = JSON.stringify({
+      vapidPublicKey: a.publicKey,
+      vapidPrivateKey: a.privateKey,
+      useridHmacSecret: "hush"
+    })
     await writeFile(data.file, text)
     const kept = await Effect.runPromise(keep(data.dir))
     assert.strictEqual(kept.useridHmacSecret, "hush")
@@ -127,18 +166,23 @@ describe("the file of secrets", () => {
     await using data = await folder()
     await Effect.runPromise(keep(data.dir))
     const oldest = (await Effect.runPromise(keep(data.dir))).vapidKeys[0]!.publicKey
-    const written = await Effect.runPromise(changeKeys(data.dir, (set) => retired(addKey(addKey(set)), oldest, true)))
+    const written = await Effect.runPromise(
+      changeKeys(data.dir, (set) => retired(addKey(addKey(set)), oldest, true))
+    )
     const { vapidKeys } = await Effect.runPromise(keep(data.dir))
     assert.deepStrictEqual(states(vapidKeys), states(written))
     assert.deepStrictEqual(
       vapidKeys.map(({ state }) => state),
       ["retired", "kept", "current"]
     )
-    for (const { createdAt } of vapidKeys) assert.isAtMost(Math.abs(Date.now() - createdAt!), 60_000)
+    for (const { createdAt } of vapidKeys)
+      assert.isAtMost(Math.abs(Date.now() - createdAt!), 60_000)
     assert.notInclude(JSON.stringify(written), Redacted.value(written[1]!.privateKey!))
   })
 
-  it("is made once by several processes that start for the first time together", { timeout: 90_000 }, async () => {
+  it("is made once by several processes that start for the first time together", {
+    timeout: 90_000
+  }, async () => {
     await using data = await folder()
     const dir = join(data.dir, "data")
     const module = new URL("../../src/secrets/file.ts", import.meta.url)
@@ -151,7 +195,9 @@ describe("the file of secrets", () => {
         process.exit()
       })
       console.log("here")`
-    const children = Array.from({ length: 6 }, () => spawn(process.execPath, ["--input-type=module", "-e", script, dir]))
+    const children = Array.from({ length: 6 }, () =>
+      spawn(process.execPath, ["--input-type=module", "-e", script, dir])
+    )
     const lines = await Promise.all(
       children.map(async (child) => {
         await once(child.stdout, "data")
@@ -183,7 +229,8 @@ describe("the file of secrets", () => {
     )
     const done = results.filter(({ _tag }) => _tag === "Success").length
     assert.isAbove(done, 0)
-    for (const each of results) if (each._tag === "Failure") assert.match(each.failure.message, /the keys are being changed/)
+    for (const each of results)
+      if (each._tag === "Failure") assert.match(each.failure.message, /the keys are being changed/)
     assert.lengthOf((await Effect.runPromise(keep(data.dir))).vapidKeys, 1 + done)
   })
 
@@ -201,8 +248,13 @@ describe("the file of secrets", () => {
   it("that is not there is not made by a rotation", async () => {
     await using data = await folder()
     await mkdir(join(data.dir, "empty"))
-    const result = await Effect.runPromise(Effect.result(changeKeys(join(data.dir, "empty"), addKey)))
-    assert.match(result._tag === "Failure" ? result.failure.message : "", /there is no .*secrets\.json/)
+    const result = await Effect.runPromise(
+      Effect.result(changeKeys(join(data.dir, "empty"), addKey))
+    )
+    assert.match(
+      result._tag === "Failure" ? result.failure.message : "",
+      /there is no .*secrets\.json/
+    )
     assert.deepStrictEqual(await readdir(join(data.dir, "empty")), [])
   })
 })

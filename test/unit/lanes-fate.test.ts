@@ -12,9 +12,19 @@ const highest = 1 - Number.EPSILON
 const target: Target = {
   user: "user" as UserToken,
   id: "id",
-  stored: { seq: 1, lastModified: 1, data: { endpoint: "https://push.example.com/1", keys: { auth: "", p256dh: "" } } }
+  stored: {
+    seq: 1,
+    lastModified: 1,
+    data: { endpoint: "https://push.example.com/1", keys: { auth: "", p256dh: "" } }
+  }
 }
-const ref: BroadcastRef = { broadcast: 1, channel: "news", acceptedAt: at, expiresAt: at + 60 * minute, urgency: "normal" }
+const ref: BroadcastRef = {
+  broadcast: 1,
+  channel: "news",
+  acceptedAt: at,
+  expiresAt: at + 60 * minute,
+  urgency: "normal"
+}
 const held = (until: number, status?: number): Attempted => ({
   class: "held",
   reason: "breaker-open",
@@ -22,13 +32,26 @@ const held = (until: number, status?: number): Attempted => ({
   millis: 0,
   ...(status === undefined ? {} : { status })
 })
-const fateOf = (attempted: Attempted, attempt: number, random = 0) => resultOf(target, ref, attempted, attempt, at, baseMillis, random)
+const fateOf = (attempted: Attempted, attempt: number, random = 0) =>
+  resultOf(target, ref, attempted, attempt, at, baseMillis, random)
 
 describe("a push held back", () => {
   it("counts no attempt, however often, sent or not", () => {
-    assert.deepInclude(fateOf(held(at + minute), 1), { fate: "retrying", reason: "breaker-open", attempt: 0, nextAt: at + minute })
-    assert.deepInclude(fateOf(held(at + minute, 403), attemptsMax), { fate: "retrying", attempt: attemptsMax - 1, status: 403 })
-    assert.deepInclude(fateOf(held(at + minute), attemptsMax + 1), { fate: "retrying", attempt: attemptsMax })
+    assert.deepInclude(fateOf(held(at + minute), 1), {
+      fate: "retrying",
+      reason: "breaker-open",
+      attempt: 0,
+      nextAt: at + minute
+    })
+    assert.deepInclude(fateOf(held(at + minute, 403), attemptsMax), {
+      fate: "retrying",
+      attempt: attemptsMax - 1,
+      status: 403
+    })
+    assert.deepInclude(fateOf(held(at + minute), attemptsMax + 1), {
+      fate: "retrying",
+      attempt: attemptsMax
+    })
   })
 
   it("comes back within a tenth after its time, never before", () => {
@@ -37,7 +60,10 @@ describe("a push held back", () => {
   })
 
   it("expires when its time comes after its TTL", () => {
-    assert.deepInclude(fateOf(held(ref.expiresAt), 1), { fate: "expired", reason: "expired:breaker-open" })
+    assert.deepInclude(fateOf(held(ref.expiresAt), 1), {
+      fate: "expired",
+      reason: "expired:breaker-open"
+    })
   })
 })
 
@@ -51,7 +77,11 @@ describe("a push that was throttled", () => {
   })
 
   it("waits a minute, doubling, where it is not told for how long", () => {
-    assert.deepInclude(fateOf(throttled(), 1, highest), { fate: "retrying", attempt: 1, nextAt: at + minute })
+    assert.deepInclude(fateOf(throttled(), 1, highest), {
+      fate: "retrying",
+      attempt: 1,
+      nextAt: at + minute
+    })
     assert.strictEqual(fateOf(throttled(), 2, highest).nextAt, at + 2 * minute)
   })
 
@@ -61,6 +91,10 @@ describe("a push that was throttled", () => {
   })
 
   it("is dead after the last attempt", () => {
-    assert.deepInclude(fateOf(throttled(), attemptsMax), { fate: "dead", reason: "attempts-used-up:throttled", attempt: attemptsMax })
+    assert.deepInclude(fateOf(throttled(), attemptsMax), {
+      fate: "dead",
+      reason: "attempts-used-up:throttled",
+      attempt: attemptsMax
+    })
   })
 })

@@ -14,15 +14,27 @@ describe("a lane", () => {
   const mismatch: Classified = { class: "mismatch", reason: "key-mismatch" }
   const throttled: Classified = { class: "retry", reason: "throttled", retryAfterMillis: 30_000 }
   const laneOf = () =>
-    makeLane("https://push.example.com:8443", "k1", { connectionsPerOrigin: 8, breakerOpenMillis: minute, retryBaseMillis: 10_000 })
-  const push = (i: number, acceptedAt = now, sentAt = now, storedAt = 0) => ({ subscription: `user${i}.id`, acceptedAt, storedAt, sentAt })
+    makeLane("https://push.example.com:8443", "k1", {
+      connectionsPerOrigin: 8,
+      breakerOpenMillis: minute,
+      retryBaseMillis: 10_000
+    })
+  const push = (i: number, acceptedAt = now, sentAt = now, storedAt = 0) => ({
+    subscription: `user${i}.id`,
+    acceptedAt,
+    storedAt,
+    sentAt
+  })
 
   it("holds the 50th of nothing but gone answers back for a minute, later for a quarter of the broadcast's age, at most 15 minutes", () => {
     const lane = laneOf()
-    for (let i = 0; i < 49; i++) assert.deepEqual(lane.judge(gone, push(i), 410, now), { judged: gone, notices: [] })
+    for (let i = 0; i < 49; i++)
+      assert.deepEqual(lane.judge(gone, push(i), 410, now), { judged: gone, notices: [] })
     const held = (ageMillis: number) => {
       const { judged } = lane.judge(gone, push(50, now - ageMillis), 410, now)
-      return judged.class === "held" && judged.reason === "mass-gone" ? judged.until - now : undefined
+      return judged.class === "held" && judged.reason === "mass-gone"
+        ? judged.until - now
+        : undefined
     }
     assert.strictEqual(held(0), minute)
     assert.strictEqual(held(20 * minute), 5 * minute)
@@ -34,17 +46,32 @@ describe("a lane", () => {
     assert.isTrue(lane.doubtsToken(mismatch, 0, now))
     lane.judge(accepted, push(0), 201, now)
     assert.isFalse(lane.doubtsToken(mismatch, 0, now))
-    assert.deepEqual(lane.judge(mismatch, push(1), 403, now).judged, { class: "gone", reason: "key-mismatch" })
+    assert.deepEqual(lane.judge(mismatch, push(1), 403, now).judged, {
+      class: "gone",
+      reason: "key-mismatch"
+    })
     const ofToday = push(2, now, now, now - 60 * minute)
-    assert.deepEqual(lane.judge(mismatch, ofToday, 403, now).judged, mismatch, "made with a key that this process may not have yet")
+    assert.deepEqual(
+      lane.judge(mismatch, ofToday, 403, now).judged,
+      mismatch,
+      "made with a key that this process may not have yet"
+    )
     const other = laneOf()
-    assert.deepEqual(other.judge(mismatch, push(1), 403, now).judged, { class: "held", reason: "key-mismatch", until: now + minute })
+    assert.deepEqual(other.judge(mismatch, push(1), 403, now).judged, {
+      class: "held",
+      reason: "key-mismatch",
+      until: now + minute
+    })
   })
 
   it("goes on for the others while one user has many subscriptions made with another key today", () => {
     const lane = laneOf()
     lane.judge(accepted, push(0), 201, now)
-    for (let i = 1; i <= 20; i++) assert.deepEqual(lane.judge(mismatch, push(i, now, now, now - minute), 403, now).judged, mismatch)
+    for (let i = 1; i <= 20; i++)
+      assert.deepEqual(
+        lane.judge(mismatch, push(i, now, now, now - minute), 403, now).judged,
+        mismatch
+      )
     assert.strictEqual(lane.stateAt(now).breaker, "closed")
     assert.isUndefined(lane.heldAt(now))
   })
@@ -52,17 +79,30 @@ describe("a lane", () => {
   it("does not remove by mismatch what would be a mass removal", () => {
     const lane = laneOf()
     lane.judge(accepted, push(0), 201, now)
-    const fates = Array.from({ length: 100 }, (_, i) => lane.judge(mismatch, push(i), 403, now).judged.class)
+    const fates = Array.from(
+      { length: 100 },
+      (_, i) => lane.judge(mismatch, push(i), 403, now).judged.class
+    )
     assert.strictEqual(fates.filter((each) => each === "gone").length, 48)
   })
 
   it("names host and reason once when it closes, and never a subscription", () => {
     const lane = laneOf()
-    const notices = Array.from({ length: 10 }, (_, i) => lane.judge(credentials, push(i), 403, now).notices).flat()
+    const notices = Array.from(
+      { length: 10 },
+      (_, i) => lane.judge(credentials, push(i), 403, now).notices
+    ).flat()
     assert.deepEqual(notices, [
-      { level: "error", text: "push.example.com refuses our credentials (credentials, status 403): pushes to it wait" }
+      {
+        level: "error",
+        text: "push.example.com refuses our credentials (credentials, status 403): pushes to it wait"
+      }
     ])
-    assert.deepEqual(lane.heldAt(now), { class: "held", reason: "breaker-open", until: now + minute })
+    assert.deepEqual(lane.heldAt(now), {
+      class: "held",
+      reason: "breaker-open",
+      until: now + minute
+    })
     assert.deepEqual(
       lane.judge(accepted, push(1), 201, now).notices.map(({ level }) => level),
       ["info"]
@@ -72,20 +112,32 @@ describe("a lane", () => {
 
   it("closes for throttled pushes, which count as attempts; those it holds do not", () => {
     const lane = laneOf()
-    for (let i = 0; i < 5; i++) assert.deepEqual(lane.judge(throttled, push(i), 429, now).judged, throttled)
-    assert.deepEqual(lane.heldAt(now + 1), { class: "held", reason: "lane-throttled", until: now + 30_000 })
+    for (let i = 0; i < 5; i++)
+      assert.deepEqual(lane.judge(throttled, push(i), 429, now).judged, throttled)
+    assert.deepEqual(lane.heldAt(now + 1), {
+      class: "held",
+      reason: "lane-throttled",
+      until: now + 30_000
+    })
     assert.isUndefined(lane.heldAt(now + 30_000))
   })
 
   it("turns pushes away only when it is slowed and its line is full", async () => {
     const lane = laneOf()
     const open: Array<() => void> = []
-    const enter = () => void Effect.runFork(lane.inTurn(Effect.promise(() => new Promise<void>((resolve) => open.push(resolve)))))
+    const enter = () =>
+      void Effect.runFork(
+        lane.inTurn(Effect.promise(() => new Promise<void>((resolve) => open.push(resolve))))
+      )
     for (let i = 0; i < 20; i++) enter()
     assert.strictEqual(open.length, 8)
     assert.isUndefined(lane.turnedAway(now, now))
     for (let i = 0; i < 5; i++) lane.judge(throttled, push(i), 429, now)
-    assert.deepEqual(lane.turnedAway(now - 40_000, now), { class: "held", reason: "lane-slow", until: now + 10_000 })
+    assert.deepEqual(lane.turnedAway(now - 40_000, now), {
+      class: "held",
+      reason: "lane-slow",
+      until: now + 10_000
+    })
     for (let i = 0; i < 8; i++) open[i]!()
     await Effect.runPromise(Effect.sleep(1))
     // Four more got in, eight stand in line: that is full; one less is not.
@@ -101,10 +153,18 @@ describe("a lane", () => {
 describe("a lane without answers", () => {
   const failure = (reason: string): Classified => ({ class: "retry", reason })
   const laneOf = () =>
-    makeLane("https://push.example.com", "k1", { connectionsPerOrigin: 8, breakerOpenMillis: minute, retryBaseMillis: 10_000 })
+    makeLane("https://push.example.com", "k1", {
+      connectionsPerOrigin: 8,
+      breakerOpenMillis: minute,
+      retryBaseMillis: 10_000
+    })
   const failing = (lane: ReturnType<typeof laneOf>, classified: Classified) =>
     Array.from({ length: 8 }, (_, i) =>
-      lane.failed(classified, { subscription: `s${i}`, acceptedAt: now, storedAt: 0, sentAt: now }, now)
+      lane.failed(
+        classified,
+        { subscription: `s${i}`, acceptedAt: now, storedAt: 0, sentAt: now },
+        now
+      )
     ).flat()
 
   it("holds pushes back, says so once, tells no other worker, and goes on with the first answer, whatever it says", () => {
@@ -112,7 +172,11 @@ describe("a lane without answers", () => {
     assert.deepEqual(failing(lane, failure("timeout")), [
       { level: "warn", text: "push.example.com cannot be reached (timeout): pushes to it wait" }
     ])
-    assert.deepEqual(lane.heldAt(now), { class: "held", reason: "unreachable", until: now + 10_000 })
+    assert.deepEqual(lane.heldAt(now), {
+      class: "held",
+      reason: "unreachable",
+      until: now + 10_000
+    })
     assert.isUndefined(lane.news("w", now))
     const { notices } = lane.judge(
       failure("server-error"),
@@ -127,12 +191,20 @@ describe("a lane without answers", () => {
   it("says so once where it is one subscription's pushes, and holds none back", () => {
     const lane = laneOf()
     const push = { subscription: "s", acceptedAt: now, storedAt: 0, sentAt: now }
-    const notices = Array.from({ length: 8 }, () => lane.failed(failure("refused"), push, now)).flat()
-    assert.deepEqual(notices, [{ level: "warn", text: "push.example.com cannot be reached (refused): its pushes are tried again" }])
-    assert.isUndefined(lane.heldAt(now))
-    assert.deepEqual(lane.judge({ class: "accepted", reason: "accepted" }, push, 201, now).notices, [
-      { level: "info", text: "push.example.com is reached again" }
+    const notices = Array.from({ length: 8 }, () =>
+      lane.failed(failure("refused"), push, now)
+    ).flat()
+    assert.deepEqual(notices, [
+      {
+        level: "warn",
+        text: "push.example.com cannot be reached (refused): its pushes are tried again"
+      }
     ])
+    assert.isUndefined(lane.heldAt(now))
+    assert.deepEqual(
+      lane.judge({ class: "accepted", reason: "accepted" }, push, 201, now).notices,
+      [{ level: "info", text: "push.example.com is reached again" }]
+    )
   })
 
   it("goes on for names that do not exist, and for pushes that could never be sent", () => {
@@ -149,9 +221,25 @@ describe("what a worker tells of a lane", () => {
   const throttled: Classified = { class: "retry", reason: "throttled", retryAfterMillis: 30_000 }
   const credentials: Classified = { class: "credentials", reason: "credentials" }
   const laneOf = () =>
-    makeLane("https://push.example.com", "k1", { connectionsPerOrigin: 8, breakerOpenMillis: minute, retryBaseMillis: 10_000 })
-  const push = (i: number) => ({ subscription: `user${i}.id`, acceptedAt: now, storedAt: 0, sentAt: now })
-  const nothing = { worker: "w", origin: "https://push.example.com", key: "k1", answers: 0, gone: 0, holds: false }
+    makeLane("https://push.example.com", "k1", {
+      connectionsPerOrigin: 8,
+      breakerOpenMillis: minute,
+      retryBaseMillis: 10_000
+    })
+  const push = (i: number) => ({
+    subscription: `user${i}.id`,
+    acceptedAt: now,
+    storedAt: 0,
+    sentAt: now
+  })
+  const nothing = {
+    worker: "w",
+    origin: "https://push.example.com",
+    key: "k1",
+    answers: 0,
+    gone: 0,
+    holds: false
+  }
 
   it("is nothing while there is nothing to tell", () => {
     assert.isUndefined(laneOf().news("w", now))
@@ -168,7 +256,11 @@ describe("what a worker tells of a lane", () => {
       there.learn(news, now).map(({ level }) => level),
       ["warn"]
     )
-    assert.deepEqual(there.heldAt(now), { class: "held", reason: "lane-throttled", until: now + 30_000 })
+    assert.deepEqual(there.heldAt(now), {
+      class: "held",
+      reason: "lane-throttled",
+      until: now + 30_000
+    })
     assert.strictEqual(there.stateAt(now).window, 4)
     there.learn(news, now)
     assert.strictEqual(there.stateAt(now).window, 4, "who is told twice is not slower")
@@ -204,6 +296,9 @@ describe("what a worker tells of a lane", () => {
       there.learn(again, now).map(({ level }) => level),
       ["warn"]
     )
-    assert.strictEqual(there.judge({ class: "gone", reason: "gone" }, push(1), 410, now).judged.class, "held")
+    assert.strictEqual(
+      there.judge({ class: "gone", reason: "gone" }, push(1), 410, now).judged.class,
+      "held"
+    )
   })
 })

@@ -30,7 +30,10 @@ describe("the version of a nats-server", () => {
 const prints = (version: string) => `echo "nats-server: v${version}"`
 
 /** A machine with nothing on its PATH but these; a key is `FOLDER/COMMAND`. */
-const withMachine = async (commands: Readonly<Record<string, string>>, work: (place: Place, root: string) => Promise<void>) => {
+const withMachine = async (
+  commands: Readonly<Record<string, string>>,
+  work: (place: Place, root: string) => Promise<void>
+) => {
   const root = await mkdtemp(join(tmpdir(), "bellcast-locate-"))
   for (const folder of ["bin", "tools", "elsewhere"]) await mkdir(join(root, folder))
   for (const [name, script] of Object.entries(commands)) {
@@ -76,9 +79,16 @@ describe("locate", () => {
         "bin/nats-server": prints("2.15.1")
       },
       async (place, root) => {
-        const named = (name: string) => failure(locateIn({ ...place, explicit: join(root, "elsewhere", name) }))
-        assert.match(await named("old"), /^BELLCAST_NATS_SERVER: .*old is 2\.10\.1, older than 2\.14\.0/)
-        assert.match(await named("other"), /^BELLCAST_NATS_SERVER: .*not a nats-server: it printed "hello"/)
+        const named = (name: string) =>
+          failure(locateIn({ ...place, explicit: join(root, "elsewhere", name) }))
+        assert.match(
+          await named("old"),
+          /^BELLCAST_NATS_SERVER: .*old is 2\.10\.1, older than 2\.14\.0/
+        )
+        assert.match(
+          await named("other"),
+          /^BELLCAST_NATS_SERVER: .*not a nats-server: it printed "hello"/
+        )
         assert.match(await named("missing"), /^BELLCAST_NATS_SERVER: .*missing does not exist/)
       }
     ))
@@ -88,8 +98,12 @@ describe("locate", () => {
       "bin/nats-server": prints(onPath),
       "tools/nats-server": prints("2.15.1")
     })
-    await withMachine(machine("2.14.0"), async (place, root) => assert.strictEqual(await locateIn(place), join(root, "bin/nats-server")))
-    await withMachine(machine("2.9.25"), async (place, root) => assert.strictEqual(await locateIn(place), join(root, "tools/nats-server")))
+    await withMachine(machine("2.14.0"), async (place, root) =>
+      assert.strictEqual(await locateIn(place), join(root, "bin/nats-server"))
+    )
+    await withMachine(machine("2.9.25"), async (place, root) =>
+      assert.strictEqual(await locateIn(place), join(root, "tools/nats-server"))
+    )
   })
 
   it("says in one message what was tried, why it failed and what to do", () =>
@@ -121,7 +135,10 @@ describe("locate", () => {
     return withMachine({ "bin/docker": docker }, async (place, root) => {
       assert.strictEqual(await locateIn(place), join(root, "tools/nats-server"))
       assert.deepStrictEqual(await readdir(place.toolsDir), ["nats-server"])
-      assert.match(await readFile(join(root, "calls"), "utf8"), /^create nats:2\.15\.1$.*^rm c0ffee$/ms)
+      assert.match(
+        await readFile(join(root, "calls"), "utf8"),
+        /^create nats:2\.15\.1$.*^rm c0ffee$/ms
+      )
     })
   })
 
@@ -136,7 +153,9 @@ describe("locate", () => {
           return join(folder, "fetched")
         }
       }
-      const fetches = await Promise.all([1, 2, 3, 4].map((n) => made(`good-${n}`, prints("2.15.1"))))
+      const fetches = await Promise.all(
+        [1, 2, 3, 4].map((n) => made(`good-${n}`, prints("2.15.1")))
+      )
       const broken = await made("broken", "exit 3")
       await Promise.all(fetches.map((fetch) => install(place, fetch)))
       assert.match(await failure(install(place, broken)), /ended with 3/)

@@ -5,7 +5,10 @@ import { fieldOf, withoutSecrets } from "#telemetry/logger.ts"
 
 describe("a URL in a line", () => {
   it.for([
-    ["POST https://fcm.googleapis.com/fcm/send/SECRET failed", "POST https://fcm.googleapis.com/... failed"],
+    [
+      "POST https://fcm.googleapis.com/fcm/send/SECRET failed",
+      "POST https://fcm.googleapis.com/... failed"
+    ],
     ["https://h?token=SECRET", "https://h/..."],
     ["HTTPS://h/SECRET", "HTTPS://h/..."],
     ["https://user:SECRET@h:8443/x", "https://h:8443/..."],
@@ -13,8 +16,14 @@ describe("a URL in a line", () => {
     ["nats://user:SECRET@a:4222,nats://b", "nats://a:4222/..."],
     ["nats://a,user:SECRET@b", "nats://b/..."],
     ["nats://SECRET@h.", "nats://h/..."],
-    ["set BELLCAST_NATS_URL=nats://127.0.0.1:4222.", "set BELLCAST_NATS_URL=nats://127.0.0.1:4222."],
-    ["from https://push.example.com, or (tls://[::1]): https://h/.", "from https://push.example.com, or (tls://[::1]): https://h/."],
+    [
+      "set BELLCAST_NATS_URL=nats://127.0.0.1:4222.",
+      "set BELLCAST_NATS_URL=nats://127.0.0.1:4222."
+    ],
+    [
+      "from https://push.example.com, or (tls://[::1]): https://h/.",
+      "from https://push.example.com, or (tls://[::1]): https://h/."
+    ],
     ["/v1/subscriptions/https%3A%2F%2Fh%2FSECRET", "/v1/subscriptions/https%3A%2F%2F..."],
     ["q=a%20https%3a//user%3aSECRET%40h&_limit=1", "q=a%20https%3a//...&_limit=1"],
     ["https:%2F%2Fh/SECRET", "https:%2F%2F..."],
@@ -27,17 +36,31 @@ describe("a URL in a line", () => {
 })
 
 describe("a field", () => {
-  it.for(["authorization", "endpoint", "keys", "auth", "p256dh", "privateKey", "token", "password", "secret"])(
-    "named %s is struck out, on the line and in what stands on it",
-    (name) => {
-      assert.equal(fieldOf(name, "SECRET"), "[redacted]")
-      assert.deepEqual(fieldOf("subscription", { id: 1, [name]: { a: "SECRET" } }), { id: 1, [name]: "[redacted]" })
-      assert.deepEqual(fieldOf("subscriptions", [{ [name]: "SECRET" }]), [{ [name]: "[redacted]" }])
-    }
-  )
+  it.for([
+    "authorization",
+    "endpoint",
+    "keys",
+    "auth",
+    "p256dh",
+    "privateKey",
+    "token",
+    "password",
+    "secret"
+  ])("named %s is struck out, on the line and in what stands on it", (name) => {
+    assert.equal(fieldOf(name, "SECRET"), "[redacted]")
+    assert.deepEqual(fieldOf("subscription", { id: 1, [name]: { a: "SECRET" } }), {
+      id: 1,
+      [name]: "[redacted]"
+    })
+    assert.deepEqual(fieldOf("subscriptions", [{ [name]: "SECRET" }]), [{ [name]: "[redacted]" }])
+  })
 
   it("shows no more of a URL than a line does, and everything else as it is", () => {
-    assert.deepEqual(fieldOf("at", { url: "https://h/SECRET", n: 1, none: null }), { url: "https://h/...", n: 1, none: null })
+    assert.deepEqual(fieldOf("at", { url: "https://h/SECRET", n: 1, none: null }), {
+      url: "https://h/...",
+      n: 1,
+      none: null
+    })
     assert.deepEqual(fieldOf("numbers", [1, 2]), [1, 2])
   })
 })
@@ -49,7 +72,9 @@ it("writes what is still gathered when the process ends", () => {
     const lines = Effect.forEach(Array(500).keys(), (n) => Effect.logInfo("line", { n }))
     Effect.runSync(lines.pipe(Effect.provide(loggerLayer("info", false))))
     process.exit(0)`
-  const { stdout } = spawnSync(process.execPath, ["--input-type=module", "-e", program], { encoding: "utf8" })
+  const { stdout } = spawnSync(process.execPath, ["--input-type=module", "-e", program], {
+    encoding: "utf8"
+  })
   const lines = stdout.trim().split("\n")
   assert.lengthOf(lines, 500)
   assert.deepInclude(JSON.parse(lines.at(-1)!), { level: 30, msg: "line", n: 499 })
@@ -73,7 +98,9 @@ it("lets no secret through, however deep, long or strange what carries it", () =
       yield* Effect.logWarning("nats://user:SECRET@h:4222").pipe(Effect.annotateLogs({ nested: { token: "SECRET" } }))
     })
     Effect.runSync(all.pipe(Effect.provide(loggerLayer("info", false))))`
-  const { stdout } = spawnSync(process.execPath, ["--input-type=module", "-e", program], { encoding: "utf8" })
+  const { stdout } = spawnSync(process.execPath, ["--input-type=module", "-e", program], {
+    encoding: "utf8"
+  })
   assert.lengthOf(stdout.trim().split("\n"), 6)
   assert.notInclude(stdout, "SECRET")
   assert.notInclude(JSON.stringify(stdout), "83,69,67")

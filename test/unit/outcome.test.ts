@@ -34,7 +34,12 @@ const result = (subscription: string, fate: Fate): PushResult => ({
   at: 1_010
 })
 
-const outcome = (pushes: number, fates: ReadonlyArray<Fate>, final: boolean, at = 1_010): Outcome => ({
+const outcome = (
+  pushes: number,
+  fates: ReadonlyArray<Fate>,
+  final: boolean,
+  at = 1_010
+): Outcome => ({
   broadcast: 9,
   pushes,
   results: fates.map((fate, i) => result(`s${i}`, fate)),
@@ -47,8 +52,24 @@ describe("the progress of a broadcast", () => {
 
   it("begins with nothing accepted and carries what its plan says", () => {
     const { acceptedAt, broadcast, expiresAt } = plan(2)
-    assert.deepInclude(started, { broadcast, acceptedAt, expiresAt, shards: 2, shardsDone: 0, seq: 3, lastModified: 1_005 })
-    assert.deepInclude(started, { accepted: 0, delivered: 0, retrying: 0, gone: 0, dead: 0, expired: 0, finished: false })
+    assert.deepInclude(started, {
+      broadcast,
+      acceptedAt,
+      expiresAt,
+      shards: 2,
+      shardsDone: 0,
+      seq: 3,
+      lastModified: 1_005
+    })
+    assert.deepInclude(started, {
+      accepted: 0,
+      delivered: 0,
+      retrying: 0,
+      gone: 0,
+      dead: 0,
+      expired: 0,
+      finished: false
+    })
     assert.strictEqual(waiting(started), 0)
   })
 
@@ -58,10 +79,29 @@ describe("the progress of a broadcast", () => {
 
   it("shows the pushes of a shard as waiting until they have a fate", () => {
     const first = evolveProgress(started, outcome(5, ["delivered", "gone"], false), "shard", 4)
-    assert.deepInclude(first, { accepted: 5, delivered: 1, gone: 1, shardsDone: 0, seq: 4, lastModified: 1_010 })
+    assert.deepInclude(first, {
+      accepted: 5,
+      delivered: 1,
+      gone: 1,
+      shardsDone: 0,
+      seq: 4,
+      lastModified: 1_010
+    })
     assert.strictEqual(waiting(first), 3)
-    const second = evolveProgress(first, outcome(0, ["dead", "expired", "retrying"], true), "shard", 5)
-    assert.deepInclude(second, { accepted: 5, dead: 1, expired: 1, retrying: 1, shardsDone: 1, finished: false })
+    const second = evolveProgress(
+      first,
+      outcome(0, ["dead", "expired", "retrying"], true),
+      "shard",
+      5
+    )
+    assert.deepInclude(second, {
+      accepted: 5,
+      dead: 1,
+      expired: 1,
+      retrying: 1,
+      shardsDone: 1,
+      finished: false
+    })
     assert.strictEqual(waiting(second), 0)
   })
 
@@ -79,12 +119,20 @@ describe("the progress of a broadcast", () => {
   })
 
   it("is not finished while a push has no fate, although every shard says that it is done", () => {
-    const first = evolveProgress(startProgress(plan(1), 3), outcome(3, ["delivered"], true), "shard", 4)
+    const first = evolveProgress(
+      startProgress(plan(1), 3),
+      outcome(3, ["delivered"], true),
+      "shard",
+      4
+    )
     assert.deepInclude(first, { shardsDone: 1, finished: false })
   })
 
   it("never moves its timestamp back", () => {
-    assert.strictEqual(evolveProgress(started, outcome(0, [], true, 7), "shard", 4).lastModified, 1_005)
+    assert.strictEqual(
+      evolveProgress(started, outcome(0, [], true, 7), "shard", 4).lastModified,
+      1_005
+    )
   })
 })
 
@@ -98,12 +146,21 @@ interface Event {
 const finals = ["delivered", "gone", "dead", "expired"] as const
 /** A push: how often it is tried again, and how it ends. */
 const push = fc.record({ retries: fc.integer({ min: 0, max: 3 }), end: fc.constantFrom(...finals) })
-const shard = fc.record({ pushes: fc.array(push, { maxLength: 6 }), chunk: fc.integer({ min: 1, max: 6 }) })
+const shard = fc.record({
+  pushes: fc.array(push, { maxLength: 6 }),
+  chunk: fc.integer({ min: 1, max: 6 })
+})
 type Shard = typeof shard extends fc.Arbitrary<infer A> ? A : never
 
 /** The messages of each shard and of each push that was tried again, in an order that can happen; `choices` picks among those that can come next. */
-const interleave = (shards: ReadonlyArray<Shard>, choices: ReadonlyArray<number>): ReadonlyArray<Event> => {
-  type Source = { readonly of: Event["of"]; readonly next: () => { readonly outcome: Outcome; readonly more: boolean } }
+const interleave = (
+  shards: ReadonlyArray<Shard>,
+  choices: ReadonlyArray<number>
+): ReadonlyArray<Event> => {
+  type Source = {
+    readonly of: Event["of"]
+    readonly next: () => { readonly outcome: Outcome; readonly more: boolean }
+  }
   const ready: Array<Source> = []
   const retry = (subscription: string, { end, retries }: Shard["pushes"][number]): Source => {
     let left = retries
@@ -112,7 +169,16 @@ const interleave = (shards: ReadonlyArray<Shard>, choices: ReadonlyArray<number>
       next: () => {
         left -= 1
         const fate = left === 0 ? end : "retrying"
-        return { outcome: { broadcast: 9, pushes: 0, results: [result(subscription, fate)], final: left === 0, at: 2_000 }, more: left > 0 }
+        return {
+          outcome: {
+            broadcast: 9,
+            pushes: 0,
+            results: [result(subscription, fate)],
+            final: left === 0,
+            at: 2_000
+          },
+          more: left > 0
+        }
       }
     }
   }
@@ -123,13 +189,18 @@ const interleave = (shards: ReadonlyArray<Shard>, choices: ReadonlyArray<number>
       next: () => {
         const declared = sent === 0 ? pushes.length : 0
         const part = pushes.slice(sent, sent + chunk)
-        const results = part.map(({ end, retries }, i) => result(`${n}.${sent + i}`, retries > 0 ? "retrying" : end))
+        const results = part.map(({ end, retries }, i) =>
+          result(`${n}.${sent + i}`, retries > 0 ? "retrying" : end)
+        )
         part.forEach((each, i) => {
           if (each.retries > 0) ready.push(retry(`${n}.${sent + i}`, each))
         })
         sent += part.length
         const more = sent < pushes.length
-        return { outcome: { broadcast: 9, pushes: declared, results, final: !more, at: 2_000 }, more }
+        return {
+          outcome: { broadcast: 9, pushes: declared, results, final: !more, at: 2_000 },
+          more
+        }
       }
     })
   })
@@ -145,7 +216,10 @@ const interleave = (shards: ReadonlyArray<Shard>, choices: ReadonlyArray<number>
 }
 
 const broadcasts = fc
-  .tuple(fc.array(shard, { minLength: 1, maxLength: 4 }), fc.array(fc.nat(50), { minLength: 1, maxLength: 20 }))
+  .tuple(
+    fc.array(shard, { minLength: 1, maxLength: 4 }),
+    fc.array(fc.nat(50), { minLength: 1, maxLength: 20 })
+  )
   .map(([shards, choices]) => ({ shards, events: interleave(shards, choices) }))
 
 const fold = (progress: Progress, events: ReadonlyArray<Event>) =>
@@ -163,11 +237,15 @@ describe("any interleaving of the outcomes of shards and of retries", () => {
           accepted += event.outcome.pushes
           for (const { fate, subscription } of event.outcome.results) fates.set(subscription, fate)
           const count = (fate: Fate) => [...fates.values()].filter((each) => each === fate).length
-          for (const fate of [...finals, "retrying"] as const) assert.strictEqual(progress[fate], count(fate), fate)
+          for (const fate of [...finals, "retrying"] as const)
+            assert.strictEqual(progress[fate], count(fate), fate)
           assert.strictEqual(progress.accepted, accepted)
           assert.strictEqual(waiting(progress), accepted - fates.size)
           const { dead, delivered, expired, gone, retrying } = progress
-          assert.strictEqual(progress.accepted, delivered + waiting(progress) + retrying + expired + dead + gone)
+          assert.strictEqual(
+            progress.accepted,
+            delivered + waiting(progress) + retrying + expired + dead + gone
+          )
         }
       })
     )
@@ -195,7 +273,10 @@ describe("any interleaving of the outcomes of shards and of retries", () => {
         const start = startProgress(plan(shards.length), 5)
         const last = fold(start, events)
         assert.deepStrictEqual(fold(last, events.slice(from, to)), last)
-        assert.deepStrictEqual(fold(fold(fold(start, events.slice(0, to)), events.slice(from, to)), events.slice(to)), last)
+        assert.deepStrictEqual(
+          fold(fold(fold(start, events.slice(0, to)), events.slice(from, to)), events.slice(to)),
+          last
+        )
       })
     )
   })

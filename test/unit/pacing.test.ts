@@ -8,7 +8,9 @@ const minute = 60_000
 
 /** Five subscriptions throttled at a time. */
 const throttle = (pacing: Pacing, now: number, retryAfterMillis?: number) => {
-  const changes = ["a", "b", "c", "d", "e"].map((each) => pacing.throttled(each, now, now, retryAfterMillis))
+  const changes = ["a", "b", "c", "d", "e"].map((each) =>
+    pacing.throttled(each, now, now, retryAfterMillis)
+  )
   assert.deepEqual(changes.slice(0, 4), [undefined, undefined, undefined, undefined])
   return changes[4]
 }
@@ -22,7 +24,10 @@ describe("the window of a lane", () => {
     assert.strictEqual(pacing.closedUntil(start + 119_999), start + 120_000)
     assert.isUndefined(pacing.closedUntil(start + 120_000))
     assert.deepEqual(throttle(makePacing(9, minute), start, 0), { window: 4, closedMillis: 1_000 })
-    assert.deepEqual(throttle(makePacing(9, minute), start, 24 * 60 * minute), { window: 4, closedMillis: 15 * minute })
+    assert.deepEqual(throttle(makePacing(9, minute), start, 24 * 60 * minute), {
+      window: 4,
+      closedMillis: 15 * minute
+    })
   })
 
   it("stops no longer than the longest when the clock is set back", () => {
@@ -53,7 +58,8 @@ describe("the window of a lane", () => {
   it("is not narrowed again by what was sent before, which may only ask for a longer wait", () => {
     const pacing = makePacing(64, minute)
     throttle(pacing, start, 30_000)
-    for (const each of ["f", "g", "h", "i", "j", "k"]) assert.isUndefined(pacing.throttled(each, start, start + 50, 90_000))
+    for (const each of ["f", "g", "h", "i", "j", "k"])
+      assert.isUndefined(pacing.throttled(each, start, start + 50, 90_000))
     assert.strictEqual(pacing.window, 32)
     assert.strictEqual(pacing.closedUntil(start + 50), start + 50 + 90_000)
   })
@@ -86,24 +92,29 @@ describe("the window of a lane", () => {
       after: fc.nat(2_000)
     })
     fc.assert(
-      fc.property(fc.integer({ min: 1, max: 100 }), fc.array(step, { maxLength: 200 }), (windowMax, steps) => {
-        const pacing = makePacing(windowMax, minute)
-        let now = start
-        for (const { after, wait, what, who } of steps) {
-          now += after
-          if (what === "throttled") pacing.throttled(`s${who}`, now - after / 2, now, wait ?? undefined)
-          if (what === "accepted") pacing.accepted(now)
-          if (what === "told") pacing.told({ window: who, closedMillis: wait ?? 0 }, now)
-          assert.isTrue(pacing.window >= 1 && pacing.window <= windowMax, `${pacing.window}`)
-          assert.isAtMost(pacing.closedUntil(now) ?? now, now + 15 * minute)
+      fc.property(
+        fc.integer({ min: 1, max: 100 }),
+        fc.array(step, { maxLength: 200 }),
+        (windowMax, steps) => {
+          const pacing = makePacing(windowMax, minute)
+          let now = start
+          for (const { after, wait, what, who } of steps) {
+            now += after
+            if (what === "throttled")
+              pacing.throttled(`s${who}`, now - after / 2, now, wait ?? undefined)
+            if (what === "accepted") pacing.accepted(now)
+            if (what === "told") pacing.told({ window: who, closedMillis: wait ?? 0 }, now)
+            assert.isTrue(pacing.window >= 1 && pacing.window <= windowMax, `${pacing.window}`)
+            assert.isAtMost(pacing.closedUntil(now) ?? now, now + 15 * minute)
+          }
+          for (let i = 0; i < windowMax * windowMax && pacing.isSlowed; i++) {
+            now += 1_000
+            pacing.accepted(now)
+          }
+          assert.strictEqual(pacing.window, windowMax)
+          assert.isUndefined(pacing.closedUntil(now + 15 * minute))
         }
-        for (let i = 0; i < windowMax * windowMax && pacing.isSlowed; i++) {
-          now += 1_000
-          pacing.accepted(now)
-        }
-        assert.strictEqual(pacing.window, windowMax)
-        assert.isUndefined(pacing.closedUntil(now + 15 * minute))
-      })
+      )
     )
   })
 })

@@ -1,16 +1,31 @@
 // Who may publish on a channel, as its commands fold.
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
-import { foldPublishers, noPublishers, type PublisherCommand, type Publishers } from "#domain/publisher.ts"
+import {
+  foldPublishers,
+  noPublishers,
+  type PublisherCommand,
+  type Publishers
+} from "#domain/publisher.ts"
 
 const put = (principal: string): PublisherCommand => ({ type: "publisher.put/1", principal, at: 1 })
-const drop = (principal: string): PublisherCommand => ({ type: "publisher.delete/1", principal, at: 1 })
+const drop = (principal: string): PublisherCommand => ({
+  type: "publisher.delete/1",
+  principal,
+  at: 1
+})
 const fold = (commands: ReadonlyArray<PublisherCommand>, from: Publishers = noPublishers) =>
-  commands.reduce((publishers, command, i) => foldPublishers(publishers, command, i + 1).publishers, from)
+  commands.reduce(
+    (publishers, command, i) => foldPublishers(publishers, command, i + 1).publishers,
+    from
+  )
 
 describe("the publishers of a channel", () => {
   it("are those whose last command named them, however often it is folded", () => {
-    const command = fc.record({ on: fc.boolean(), principal: fc.constantFrom("a:1", "a:2", "b:1", "system.Everyone") })
+    const command = fc.record({
+      on: fc.boolean(),
+      principal: fc.constantFrom("a:1", "a:2", "b:1", "system.Everyone")
+    })
     fc.assert(
       fc.property(fc.array(command, { maxLength: 20 }), (list) => {
         const commands = list.map(({ on, principal }) => (on ? put(principal) : drop(principal)))
@@ -25,10 +40,17 @@ describe("the publishers of a channel", () => {
 
   it("are at most 200, and never what is no principal: whatever stands in the log, their value fits the bucket", () => {
     const full = fold(Array.from({ length: 200 }, (_, i) => put(`basicauth:${i}`)))
-    assert.match(foldPublishers(full, put("basicauth:more"), 201).reason ?? "", /at most 200 publishers/)
+    assert.match(
+      foldPublishers(full, put("basicauth:more"), 201).reason ?? "",
+      /at most 200 publishers/
+    )
     assert.strictEqual(foldPublishers(full, put("basicauth:7"), 201).reason, undefined)
     assert.lengthOf(foldPublishers(full, put("basicauth:more"), 201).publishers.principals, 200)
     for (const principal of ["", "anna", "system:x", `basicauth:${"x".repeat(300)}`, "a:b c"])
-      assert.deepInclude(foldPublishers(noPublishers, put(principal), 1), { publishers: { ...noPublishers, seq: 1 } }, principal)
+      assert.deepInclude(
+        foldPublishers(noPublishers, put(principal), 1),
+        { publishers: { ...noPublishers, seq: 1 } },
+        principal
+      )
   })
 })

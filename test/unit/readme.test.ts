@@ -28,7 +28,8 @@ const rowsOf = (heading: string): ReadonlyArray<ReadonlyArray<string>> => {
       )
   )
 }
-const spansOf = (cell: string): ReadonlyArray<string> => [...cell.matchAll(/`([^`]+)`/g)].map(([, span]) => span!)
+const spansOf = (cell: string): ReadonlyArray<string> =>
+  [...cell.matchAll(/`([^`]+)`/g)].map(([, span]) => span!)
 
 /** `PUT`, `DELETE /x` are two operations on /x; `GET /x`, `/y` are one on each. */
 const operationsOf = (cell: string): ReadonlyArray<string> => {
@@ -41,7 +42,9 @@ const operationsOf = (cell: string): ReadonlyArray<string> => {
     if (verb !== "") method = verb
     if (path === "") waiting.push(verb)
     else {
-      operations.push(...[...waiting, method].map((each) => `${each} ${path.replace(/\{\w+\}/g, "{}")}`))
+      operations.push(
+        ...[...waiting, method].map((each) => `${each} ${path.replace(/\{\w+\}/g, "{}")}`)
+      )
       waiting = []
     }
   }
@@ -61,15 +64,19 @@ describe("the README", () => {
 
   const textOf = (value: unknown): string => {
     if (Option.isOption(value)) return Option.isNone(value) ? "unset" : textOf(value.value)
-    if (Array.isArray(value)) return roles.every((role) => value.includes(role)) ? "all" : value.join(", ") || "none"
+    if (Array.isArray(value))
+      return roles.every((role) => value.includes(role)) ? "all" : value.join(", ") || "none"
     return value === "" ? "unset" : String(value)
   }
 
   const defaultsOf = (table: Table): ReadonlyArray<readonly [string, string]> =>
     Object.entries(table).flatMap(([key, config]) => {
-      const { success } = Effect.runSync(Effect.result(config.parse(ConfigProvider.fromUnknown({})))) as Result.Success<unknown, never>
+      const { success } = Effect.runSync(
+        Effect.result(config.parse(ConfigProvider.fromUnknown({})))
+      ) as Result.Success<unknown, never>
       const names = namesOf({ [key]: config })
-      const values = names.length === 1 ? [success] : Object.values(success as Readonly<Record<string, unknown>>)
+      const values =
+        names.length === 1 ? [success] : Object.values(success as Readonly<Record<string, unknown>>)
       return names.map((name, i) => [name, textOf(values[i])] as const)
     })
 
@@ -80,7 +87,9 @@ describe("the README", () => {
       .replace(/[:;] .*$/, "")
       .replaceAll("`", "")
       .split(", ")
-    return names.map((name, i) => [name, values.length === 1 ? values[0]! : (values[i] ?? "nothing")] as const)
+    return names.map(
+      (name, i) => [name, values.length === 1 ? values[0]! : (values[i] ?? "nothing")] as const
+    )
   })
 
   // Asked for by the search for a nats-server, not by a stage.
@@ -94,13 +103,18 @@ describe("the README", () => {
 
   it("names no setting that there is not", () => {
     const known = [...defaults.map(([name]) => name), "BELLCAST_CONFIG", "BELLCAST_TEST_NATS"]
-    for (const [name] of readme.matchAll(/BELLCAST_[A-Z0-9_]*[A-Z0-9]/g)) if (name !== "BELLCAST_LOG") assert.include(known, name)
+    for (const [name] of readme.matchAll(/BELLCAST_[A-Z0-9_]*[A-Z0-9]/g))
+      if (name !== "BELLCAST_LOG") assert.include(known, name)
   })
 
   it("tells every metric, and no other", () => {
-    const sources = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts"))
+    const sources = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" }).filter(
+      (file) => file.endsWith(".ts")
+    )
     const counted = sources.flatMap((file) =>
-      [...readFileSync(join(root, "src", file), "utf8").matchAll(/Metric\.\w+\(\s*"(\w+)"/g)].map(([, name]) => name!)
+      [...readFileSync(join(root, "src", file), "utf8").matchAll(/Metric\.\w+\(\s*"(\w+)"/g)].map(
+        ([, name]) => name!
+      )
     )
     assert.isNotEmpty(counted)
     assert.sameMembers(

@@ -12,28 +12,62 @@ import {
 import { givens } from "#test/given.ts"
 
 const register = (at = 0): RegistrationCommand => ({ type: "registration.put/1", user: "u", at })
-const unregister = (at = 0): RegistrationCommand => ({ type: "registration.delete/1", user: "u", at })
+const unregister = (at = 0): RegistrationCommand => ({
+  type: "registration.delete/1",
+  user: "u",
+  at
+})
 const given = givens<Registration | undefined, RegistrationCommand>(evolveRegistration, undefined)
 
 describe("a registration", () => {
   it("begins at the command that switched it on", () => {
-    assert.deepStrictEqual(given().when(register()), { v: 1, seq: 1, since: 1, on: true, was: false })
+    assert.deepStrictEqual(given().when(register()), {
+      v: 1,
+      seq: 1,
+      since: 1,
+      on: true,
+      was: false
+    })
   })
 
   it("that is repeated began when it was first made, and is not counted again", () => {
-    assert.deepStrictEqual(given(register()).when(register()), { v: 1, seq: 2, since: 1, on: true, was: true })
+    assert.deepStrictEqual(given(register()).when(register()), {
+      v: 1,
+      seq: 2,
+      since: 1,
+      on: true,
+      was: true
+    })
   })
 
   it("that ends stays, switched off, for the next command to expect its sequence", () => {
-    assert.deepStrictEqual(given(register(), register()).when(unregister()), { v: 1, seq: 3, since: 3, on: false, was: true })
+    assert.deepStrictEqual(given(register(), register()).when(unregister()), {
+      v: 1,
+      seq: 3,
+      since: 3,
+      on: false,
+      was: true
+    })
   })
 
   it("that is made again begins anew", () => {
-    assert.deepStrictEqual(given(register(), unregister()).when(register()), { v: 1, seq: 3, since: 3, on: true, was: false })
+    assert.deepStrictEqual(given(register(), unregister()).when(register()), {
+      v: 1,
+      seq: 3,
+      since: 3,
+      on: true,
+      was: false
+    })
   })
 
   it("can end without ever having begun", () => {
-    assert.deepStrictEqual(given().when(unregister()), { v: 1, seq: 1, since: 1, on: false, was: false })
+    assert.deepStrictEqual(given().when(unregister()), {
+      v: 1,
+      seq: 1,
+      since: 1,
+      on: false,
+      was: false
+    })
   })
 
   it("is not changed by a command that was folded before", () => {
@@ -55,7 +89,10 @@ describe("a channel", () => {
   it("moves its timestamp when the count changes and then always forward", () => {
     const counted: ChannelRegistrations = { v: 1, seq: 6, registrations: 3, lastModified: 100 }
     assert.strictEqual(evolveChannel(counted, on, register(50), 7).lastModified, 101)
-    assert.deepStrictEqual(evolveChannel(counted, { ...on, was: true }, register(500), 7), { ...counted, seq: 7 })
+    assert.deepStrictEqual(evolveChannel(counted, { ...on, was: true }, register(500), 7), {
+      ...counted,
+      seq: 7
+    })
   })
 
   it("does not count a registration that has moved on since", () => {
@@ -78,7 +115,15 @@ const nothing: State = { places: {}, channel: emptyChannel }
 
 const users = ["a", "b", "c", "d"]
 const commands = fc
-  .array(fc.record({ user: fc.constantFrom(...users), on: fc.boolean(), at: fc.nat(100), skipped: fc.nat(3) }), { maxLength: 40 })
+  .array(
+    fc.record({
+      user: fc.constantFrom(...users),
+      on: fc.boolean(),
+      at: fc.nat(100),
+      skipped: fc.nat(3)
+    }),
+    { maxLength: 40 }
+  )
   .map((wishes) => {
     let seq = 0
     return wishes.map(({ at, on, skipped, user }): Command => {
@@ -88,9 +133,16 @@ const commands = fc
   })
 
 /** One command: the registration is written, then the channel, unless a crash comes first. */
-const apply = ({ channel, places }: State, { command, seq, user }: Command, crashed = false): State => {
+const apply = (
+  { channel, places }: State,
+  { command, seq, user }: Command,
+  crashed = false
+): State => {
   const place = evolveRegistration(places[user], command, seq)
-  return { places: { ...places, [user]: place }, channel: crashed ? channel : evolveChannel(channel, place, command, seq) }
+  return {
+    places: { ...places, [user]: place },
+    channel: crashed ? channel : evolveChannel(channel, place, command, seq)
+  }
 }
 
 const registered = ({ places }: State) => Object.values(places).filter(({ on }) => on).length
@@ -121,7 +173,9 @@ describe("any order of register and unregister", () => {
           if (crashes(i)) {
             const broken = apply(state, each, true)
             // The next projector begins at a checkpoint somewhere before.
-            state = list.slice(Math.max(0, i - back), i + 1).reduce((acc, again) => apply(acc, again), broken)
+            state = list
+              .slice(Math.max(0, i - back), i + 1)
+              .reduce((acc, again) => apply(acc, again), broken)
           } else state = apply(state, each)
           assert.deepStrictEqual(state, apply(before, each))
           assert.strictEqual(state.channel.registrations, registered(state))
@@ -166,7 +220,8 @@ describe("any order of register and unregister", () => {
         for (const each of list) {
           const { channel } = state
           state = apply(state, each)
-          if (state.channel.registrations === channel.registrations) assert.strictEqual(state.channel.lastModified, channel.lastModified)
+          if (state.channel.registrations === channel.registrations)
+            assert.strictEqual(state.channel.lastModified, channel.lastModified)
           else assert.isAbove(state.channel.lastModified, channel.lastModified)
         }
       })

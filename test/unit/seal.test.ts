@@ -12,11 +12,14 @@ const headerBytes = 86
 const plaintextBytesMax = 3_993
 
 const receiver = makeReceiverKeys()
-const sealed = (plaintext: Uint8Array, keys = receiver) => seal(pad(plaintext), recipientOf(keys.p256dh, keys.auth), freshKeyPair())
+const sealed = (plaintext: Uint8Array, keys = receiver) =>
+  seal(pad(plaintext), recipientOf(keys.p256dh, keys.auth), freshKeyPair())
 
 describe("a sealed message", () => {
   it("is the example of RFC 8291 appendix A, byte for byte, given its key pair and salt", () => {
-    const publicKey = bytes("BP4z9KsN6nGRTbVYI_c7VJSPQTBtkgcy27mlmlMoZIIgDll6e3vCYLocInmYWAmS6TlzAC8wEqKK6PBru3jl7A8")
+    const publicKey = bytes(
+      "BP4z9KsN6nGRTbVYI_c7VJSPQTBtkgcy27mlmlMoZIIgDll6e3vCYLocInmYWAmS6TlzAC8wEqKK6PBru3jl7A8"
+    )
     const [x, y] = [publicKey.toString("base64url", 1, 33), publicKey.toString("base64url", 33)]
     const d = "yfWPiYE-n46HLnH0KqZOF1fJJU3MYrct3AELtAQ-oRw"
     const pair: KeyPair = {
@@ -26,9 +29,15 @@ describe("a sealed message", () => {
         key: { kty: "EC", crv: "P-256", d, x, y }
       })
     }
-    const { auth, p256dh } = receiverKeysFrom("q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94", "BTBZMqHH6r4Tts7J_aSIgg")
+    const { auth, p256dh } = receiverKeysFrom(
+      "q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94",
+      "BTBZMqHH6r4Tts7J_aSIgg"
+    )
     const plaintext = pad(Buffer.from("When I grow up, I want to be a watermelon"))
-    assert.strictEqual(plaintext.toString("base64url"), "V2hlbiBJIGdyb3cgdXAsIEkgd2FudCB0byBiZSBhIHdhdGVybWVsb24C")
+    assert.strictEqual(
+      plaintext.toString("base64url"),
+      "V2hlbiBJIGdyb3cgdXAsIEkgd2FudCB0byBiZSBhIHdhdGVybWVsb24C"
+    )
     const body = seal(plaintext, recipientOf(p256dh, auth), pair, bytes("DGv6ra1nlYgDCS1FRnbzlw"))
     assert.strictEqual(body.length, 144)
     assert.strictEqual(
@@ -39,7 +48,10 @@ describe("a sealed message", () => {
   })
 
   it("opens to its plaintext for the receiver alone, whatever the length and the keys", () => {
-    const length = fc.oneof(fc.constantFrom(0, 1, 15, 16, 17, plaintextBytesMax), fc.integer({ min: 0, max: plaintextBytesMax }))
+    const length = fc.oneof(
+      fc.constantFrom(0, 1, 15, 16, 17, plaintextBytesMax),
+      fc.integer({ min: 0, max: plaintextBytesMax })
+    )
     fc.assert(
       fc.property(length, fc.nat(255), (length, seed) => {
         const keys = makeReceiverKeys()
@@ -47,7 +59,11 @@ describe("a sealed message", () => {
         const body = sealed(plaintext, keys)
         assert.strictEqual(body.length, length + 103)
         const authSecret = bytes(keys.auth)
-        assert.isTrue(ece.decrypt(body, { version: "aes128gcm", privateKey: keys.pair, authSecret }).equals(plaintext))
+        assert.isTrue(
+          ece
+            .decrypt(body, { version: "aes128gcm", privateKey: keys.pair, authSecret })
+            .equals(plaintext)
+        )
         assert.throws(() => openPush({ ...keys, pair: receiver.pair }, body), Error)
         assert.throws(() => openPush({ ...keys, auth: receiver.auth }, body), Error)
       })
@@ -87,7 +103,12 @@ describe("a sealed message", () => {
     const point = bytes(receiver.p256dh)
     const offCurve = Buffer.from(point)
     offCurve[64] = (offCurve[64] ?? 0) ^ 1
-    for (const key of [offCurve, Buffer.concat([Buffer.from([4]), Buffer.alloc(64)]), point.subarray(0, 64), Buffer.alloc(0)]) {
+    for (const key of [
+      offCurve,
+      Buffer.concat([Buffer.from([4]), Buffer.alloc(64)]),
+      point.subarray(0, 64),
+      Buffer.alloc(0)
+    ]) {
       assert.throws(() => recipientOf(key.toString("base64url"), receiver.auth), Error)
     }
   })
@@ -96,11 +117,21 @@ describe("a sealed message", () => {
 describe("a key pair for one message", () => {
   it("is a point on the curve with its private key, and never the one before", () => {
     const pairs = Array.from({ length: 50 }, freshKeyPair)
-    assert.strictEqual(new Set(pairs.map(({ publicKey }) => publicKey.toString("hex"))).size, pairs.length)
+    assert.strictEqual(
+      new Set(pairs.map(({ publicKey }) => publicKey.toString("hex"))).size,
+      pairs.length
+    )
     for (const { privateKey, publicKey } of pairs) {
-      const secret = diffieHellman({ privateKey, publicKey: recipientOf(receiver.p256dh, receiver.auth).key })
+      const secret = diffieHellman({
+        privateKey,
+        publicKey: recipientOf(receiver.p256dh, receiver.auth).key
+      })
       assert.isTrue(receiver.pair.computeSecret(publicKey).equals(secret))
-      assert.isTrue(recipientOf(publicKey.toString("base64url"), receiver.auth).key.equals(createPublicKey(privateKey)))
+      assert.isTrue(
+        recipientOf(publicKey.toString("base64url"), receiver.auth).key.equals(
+          createPublicKey(privateKey)
+        )
+      )
     }
   })
 })

@@ -12,7 +12,13 @@ it.for([
   assert.equal(hostsOf(url), shown)
 })
 
-it.for(["127.0.0.1:4222", "nats://a,tls://b:1", "u:p@a", "nats://TOKEN@a/", "u:p%40ss%2Fw%25rd@a:4222, b"])("%s may be set", (url) => {
+it.for([
+  "127.0.0.1:4222",
+  "nats://a,tls://b:1",
+  "u:p@a",
+  "nats://TOKEN@a/",
+  "u:p%40ss%2Fw%25rd@a:4222, b"
+])("%s may be set", (url) => {
   assert.equal(natsUrlFault(url), undefined)
 })
 

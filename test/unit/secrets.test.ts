@@ -1,5 +1,15 @@
 // The secrets of a process: which are refused, and that those made once are kept as they are.
-import { mkdir, mkdtemp, readdir, readFile, readlink, rm, stat, symlink, writeFile } from "node:fs/promises"
+import {
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  readlink,
+  rm,
+  stat,
+  symlink,
+  writeFile
+} from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it, vi } from "@effect/vitest"
@@ -10,16 +20,33 @@ import { keyPairFault } from "#secrets/key-set.ts"
 import { Secrets, subjectFault } from "#secrets/secrets.ts"
 
 describe("a VAPID subject", () => {
-  it.for(["mailto:ops@example.com", "mailto:a.b+c@mail.example.co.uk", "https://example.com", "https://example.com/contact?a=b"])(
-    "may be %s",
-    (subject) => {
-      assert.isUndefined(subjectFault(subject))
-    }
-  )
+  it.for([
+    "mailto:ops@example.com",
+    "mailto:a.b+c@mail.example.co.uk",
+    "https://example.com",
+    "https://example.com/contact?a=b"
+  ])("may be %s", (subject) => {
+    assert.isUndefined(subjectFault(subject))
+  })
 
   it.for([
-    ...["", "ops@example.com", "mailto:", "mailto:ops", "mailto:ops@", "mailto: ops@example.com", "mailto:<ops@example.com>"],
-    ...["mailto:ops@exam ple.com", "mailto:a@b@example.com", "http://example.com", "https://", "https://exa mple.com", "tel:123"],
+    ...[
+      "",
+      "ops@example.com",
+      "mailto:",
+      "mailto:ops",
+      "mailto:ops@",
+      "mailto: ops@example.com",
+      "mailto:<ops@example.com>"
+    ],
+    ...[
+      "mailto:ops@exam ple.com",
+      "mailto:a@b@example.com",
+      "http://example.com",
+      "https://",
+      "https://exa mple.com",
+      "tel:123"
+    ],
     ...[
       "mailto:ops@localhost",
       "mailto:ops@printer.local",
@@ -44,11 +71,17 @@ describe("a VAPID key pair", () => {
   })
 
   const point = Buffer.from(pair.publicKey, "base64url")
-  const changed = (first: number) => Buffer.concat([Buffer.from([first]), point.subarray(1)]).toString("base64url")
+  const changed = (first: number) =>
+    Buffer.concat([Buffer.from([first]), point.subarray(1)]).toString("base64url")
   it.for([
     ["a public key of somebody else", other.publicKey, pair.privateKey, /does not belong/],
     ["no public key", "", pair.privateKey, /public key must be 65 bytes/],
-    ["a public key cut short", point.subarray(0, 64).toString("base64url"), pair.privateKey, /public key must be 65 bytes/],
+    [
+      "a public key cut short",
+      point.subarray(0, 64).toString("base64url"),
+      pair.privateKey,
+      /public key must be 65 bytes/
+    ],
     ["a public key in hybrid form", changed(6), pair.privateKey, /uncompressed/],
     [
       "a compressed public key",
@@ -57,9 +90,24 @@ describe("a VAPID key pair", () => {
       /65 bytes/
     ],
     ["no private key", pair.publicKey, "", /private key must be 32 bytes/],
-    ["a private key that is too long", pair.publicKey, Buffer.alloc(33, 1).toString("base64url"), /32 bytes/],
-    ["a private key of zero", pair.publicKey, Buffer.alloc(32).toString("base64url"), /no P-256 key/],
-    ["a private key beyond the order of the curve", pair.publicKey, Buffer.alloc(32, 255).toString("base64url"), /no P-256 key/]
+    [
+      "a private key that is too long",
+      pair.publicKey,
+      Buffer.alloc(33, 1).toString("base64url"),
+      /32 bytes/
+    ],
+    [
+      "a private key of zero",
+      pair.publicKey,
+      Buffer.alloc(32).toString("base64url"),
+      /no P-256 key/
+    ],
+    [
+      "a private key beyond the order of the curve",
+      pair.publicKey,
+      Buffer.alloc(32, 255).toString("base64url"),
+      /no P-256 key/
+    ]
   ] as const)("is refused with %s", ([, publicKey, privateKey, why]) => {
     assert.match(keyPairFault(publicKey, privateKey) ?? "", why)
   })
@@ -76,7 +124,12 @@ const read = (env: Readonly<Record<string, string>>) =>
     const plain = { useridHmacSecret: Redacted.value(useridHmacSecret), vapidPublicKey, keys }
     return vapidSubject === undefined ? plain : { ...plain, subject: vapidSubject }
   }).pipe(
-    Effect.provide(Secrets.layer.pipe(Layer.provide(Settings.layer), Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(env))))),
+    Effect.provide(
+      Secrets.layer.pipe(
+        Layer.provide(Settings.layer),
+        Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(env)))
+      )
+    ),
     Effect.result,
     Effect.runPromise
   )
@@ -117,7 +170,10 @@ describe("beside the embedded server", () => {
   it("secrets differ from those of another data folder", async () => {
     await using a = await folder()
     await using b = await folder()
-    const [first, second] = [await read({ BELLCAST_DATA_DIR: a.dir }), await read({ BELLCAST_DATA_DIR: b.dir })].map(Result.getOrThrow)
+    const [first, second] = [
+      await read({ BELLCAST_DATA_DIR: a.dir }),
+      await read({ BELLCAST_DATA_DIR: b.dir })
+    ].map(Result.getOrThrow)
     assert.notStrictEqual(first?.useridHmacSecret, second?.useridHmacSecret)
     assert.notStrictEqual(first?.vapidPublicKey, second?.vapidPublicKey)
   })
@@ -148,7 +204,10 @@ describe("beside the embedded server", () => {
     await mkdir(data.dir)
     // A link to itself: there, but not to be opened, whoever we are.
     await symlink(file, file)
-    assert.include(await fault({ BELLCAST_DATA_DIR: data.dir }), `${file} cannot be used (ELOOP): BELLCAST_DATA_DIR must`)
+    assert.include(
+      await fault({ BELLCAST_DATA_DIR: data.dir }),
+      `${file} cannot be used (ELOOP): BELLCAST_DATA_DIR must`
+    )
     assert.strictEqual(await readlink(file), file)
   })
 
@@ -173,7 +232,10 @@ describe("beside the embedded server", () => {
 
   it("what the environment gives goes before what is kept", async () => {
     await using data = await folder()
-    const secrets = { BELLCAST_USERID_HMAC_SECRET: "given", BELLCAST_VAPID_SUBJECT: "mailto:ops@example.org" }
+    const secrets = {
+      BELLCAST_USERID_HMAC_SECRET: "given",
+      BELLCAST_VAPID_SUBJECT: "mailto:ops@example.org"
+    }
     const result = Result.getOrThrow(await read({ BELLCAST_DATA_DIR: data.dir, ...secrets }))
     assert.deepInclude(result, { useridHmacSecret: "given", subject: "mailto:ops@example.org" })
   })
@@ -187,7 +249,8 @@ describe("beside an existing server", () => {
     BELLCAST_VAPID_PRIVATE_KEY: pair.privateKey,
     BELLCAST_VAPID_SUBJECT: "mailto:ops@example.com"
   }
-  const without = (name: keyof typeof all) => Object.fromEntries(Object.entries(all).filter(([key]) => key !== name))
+  const without = (name: keyof typeof all) =>
+    Object.fromEntries(Object.entries(all).filter(([key]) => key !== name))
 
   it("secrets come from the environment, and no file is made", async () => {
     await using data = await folder()
@@ -206,19 +269,27 @@ describe("beside an existing server", () => {
     )
   })
 
-  it.for(["BELLCAST_USERID_HMAC_SECRET", "BELLCAST_VAPID_PUBLIC_KEY", "BELLCAST_VAPID_PRIVATE_KEY", "BELLCAST_VAPID_SUBJECT"] as const)(
-    "the start stops for want of %s, and says so",
-    async (name) => {
-      assert.isTrue((await fault(without(name))).startsWith(`${name} must be set`))
-    }
-  )
+  it.for([
+    "BELLCAST_USERID_HMAC_SECRET",
+    "BELLCAST_VAPID_PUBLIC_KEY",
+    "BELLCAST_VAPID_PRIVATE_KEY",
+    "BELLCAST_VAPID_SUBJECT"
+  ] as const)("the start stops for want of %s, and says so", async (name) => {
+    assert.isTrue((await fault(without(name))).startsWith(`${name} must be set`))
+  })
 
   it("a process that delivers nothing needs neither the private key nor the subject, and does not hold them", async () => {
     const { BELLCAST_VAPID_PRIVATE_KEY, BELLCAST_VAPID_SUBJECT, ...some } = all
     const keys = [{ publicKey: pair.publicKey, state: "current" as const }]
     const expected = { useridHmacSecret: "secret", vapidPublicKey: pair.publicKey, keys }
-    assert.deepStrictEqual(Result.getOrThrow(await read({ ...some, BELLCAST_ROLES: "gateway,tally" })), expected)
-    assert.deepStrictEqual(Result.getOrThrow(await read({ ...all, BELLCAST_ROLES: "gateway" })), expected)
+    assert.deepStrictEqual(
+      Result.getOrThrow(await read({ ...some, BELLCAST_ROLES: "gateway,tally" })),
+      expected
+    )
+    assert.deepStrictEqual(
+      Result.getOrThrow(await read({ ...all, BELLCAST_ROLES: "gateway" })),
+      expected
+    )
   })
 
   it("former keys sign beside the current one, each set once, and are held by who delivers only", async () => {
@@ -229,13 +300,18 @@ describe("beside an existing server", () => {
       { ...former, privateKey: other.privateKey },
       { publicKey: pair.publicKey, privateKey: pair.privateKey, state: "current" }
     ])
-    const gateway = Result.getOrThrow(await read({ ...all, BELLCAST_VAPID_FORMER_KEYS, BELLCAST_ROLES: "gateway" }))
+    const gateway = Result.getOrThrow(
+      await read({ ...all, BELLCAST_VAPID_FORMER_KEYS, BELLCAST_ROLES: "gateway" })
+    )
     assert.deepStrictEqual(gateway.keys, [former, { publicKey: pair.publicKey, state: "current" }])
     assert.match(
       await fault({ ...all, BELLCAST_VAPID_FORMER_KEYS: `${pair.publicKey}:${pair.privateKey}` }),
       /^BELLCAST_VAPID_FORMER_KEYS: the key .* stands here twice, or is the current one/
     )
-    assert.match(await fault({ ...all, BELLCAST_VAPID_FORMER_KEYS: `${other.publicKey}:half` }), /^BELLCAST_VAPID_FORMER_KEYS, entry 1: /)
+    assert.match(
+      await fault({ ...all, BELLCAST_VAPID_FORMER_KEYS: `${other.publicKey}:half` }),
+      /^BELLCAST_VAPID_FORMER_KEYS, entry 1: /
+    )
   })
 
   it("everything that is wrong is told at once", async () => {
@@ -244,10 +320,15 @@ describe("beside an existing server", () => {
       BELLCAST_VAPID_SUBJECT: "me",
       BELLCAST_VAPID_FORMER_KEYS: "x:retired"
     })
-    const missing = "BELLCAST_VAPID_PUBLIC_KEY, BELLCAST_VAPID_PRIVATE_KEY and BELLCAST_USERID_HMAC_SECRET must be set"
+    const missing =
+      "BELLCAST_VAPID_PUBLIC_KEY, BELLCAST_VAPID_PRIVATE_KEY and BELLCAST_USERID_HMAC_SECRET must be set"
     const lines = message.split("\n")
     assert.lengthOf(lines, 3)
-    for (const [i, start] of ["BELLCAST_VAPID_FORMER_KEYS, entry 1: ", "BELLCAST_VAPID_SUBJECT must", missing].entries()) {
+    for (const [i, start] of [
+      "BELLCAST_VAPID_FORMER_KEYS, entry 1: ",
+      "BELLCAST_VAPID_SUBJECT must",
+      missing
+    ].entries()) {
       assert.isTrue(lines[i]?.startsWith(start), lines[i])
     }
     assert.include(lines[2], "make keys ARGS=show")
@@ -267,6 +348,9 @@ describe("beside an existing server", () => {
     const mixed = await fault({ ...all, BELLCAST_VAPID_PUBLIC_KEY: other.publicKey })
     assert.match(mixed, /^BELLCAST_VAPID_PUBLIC_KEY and BELLCAST_VAPID_PRIVATE_KEY: /)
     assert.notInclude(mixed, pair.privateKey)
-    assert.match(await fault({ ...all, BELLCAST_USERID_HMAC_SECRET: "" }), /^BELLCAST_USERID_HMAC_SECRET must /)
+    assert.match(
+      await fault({ ...all, BELLCAST_USERID_HMAC_SECRET: "" }),
+      /^BELLCAST_USERID_HMAC_SECRET must /
+    )
   })
 })

@@ -4,16 +4,23 @@ import { Effect, Logger } from "effect"
 import { TestClock } from "effect/testing"
 import { makeSeldom } from "#telemetry/seldom.ts"
 
-it.effect("writes the first case at once, and then one in ten seconds with how many there were", () =>
-  Effect.gen(function* () {
-    const lines: Array<unknown> = []
-    const logger = Logger.make<unknown, void>(({ logLevel, message }) => void lines.push([logLevel, message]))
-    const tell = makeSeldom("it stopped", Effect.logError)
-    const fortyASecond = tell({ reason: "full" }).pipe(Effect.andThen(TestClock.adjust("25 millis")), Effect.repeat({ times: 799 }))
-    yield* fortyASecond.pipe(Effect.provide(Logger.layer([logger])))
-    assert.deepStrictEqual(lines, [
-      ["Error", ["it stopped", { reason: "full", count: 1 }]],
-      ["Error", ["it stopped", { reason: "full", count: 400 }]]
-    ])
-  })
+it.effect(
+  "writes the first case at once, and then one in ten seconds with how many there were",
+  () =>
+    Effect.gen(function* () {
+      const lines: Array<unknown> = []
+      const logger = Logger.make<unknown, void>(
+        ({ logLevel, message }) => void lines.push([logLevel, message])
+      )
+      const tell = makeSeldom("it stopped", Effect.logError)
+      const fortyASecond = tell({ reason: "full" }).pipe(
+        Effect.andThen(TestClock.adjust("25 millis")),
+        Effect.repeat({ times: 799 })
+      )
+      yield* fortyASecond.pipe(Effect.provide(Logger.layer([logger])))
+      assert.deepStrictEqual(lines, [
+        ["Error", ["it stopped", { reason: "full", count: 1 }]],
+        ["Error", ["it stopped", { reason: "full", count: 400 }]]
+      ])
+    })
 )

@@ -22,10 +22,19 @@ it.for([
   assert.strictEqual(read(text), value)
 })
 
-it.for(["-2", "1001", "1.5", "abc", " ", "NaN", "Infinity", "1,000", "7 s", "1_000"])("%j is none, and the bounds are told", (text) => {
-  assert.strictEqual(read(text), `PAUSE: Expected a whole number from -1 to 1000, not ${JSON.stringify(text)}`)
-})
+it.for(["-2", "1001", "1.5", "abc", " ", "NaN", "Infinity", "1,000", "7 s", "1_000"])(
+  "%j is none, and the bounds are told",
+  (text) => {
+    assert.strictEqual(
+      read(text),
+      `PAUSE: Expected a whole number from -1 to 1000, not ${JSON.stringify(text)}`
+    )
+  }
+)
 
 it("shows no more of a wrong value than a line takes", () => {
-  assert.strictEqual(read("x".repeat(5_000)), `PAUSE: Expected a whole number from -1 to 1000, not "${"x".repeat(40)}..."`)
+  assert.strictEqual(
+    read("x".repeat(5_000)),
+    `PAUSE: Expected a whole number from -1 to 1000, not "${"x".repeat(40)}..."`
+  )
 })

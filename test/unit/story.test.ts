@@ -4,9 +4,15 @@ import { story } from "../../src/story.ts"
 
 describe("the story", () => {
   it("names the address to listen to where it is not the one that listeners take by themselves", () => {
-    assert.match(story("http://127.0.0.1:9999/v1/", "nats://x", "key", true), /^ *make listen CHANNEL=news$/m)
+    assert.match(
+      story("http://127.0.0.1:9999/v1/", "nats://x", "key", true),
+      /^ *make listen CHANNEL=news$/m
+    )
     const elsewhere = story("http://127.0.0.1:8080/v1/", "nats://x", "key", true)
-    assert.match(elsewhere, /^ *make listen CHANNEL=news ARGS="--url http:\/\/127\.0\.0\.1:8080\/v1\/"$/m)
+    assert.match(
+      elsewhere,
+      /^ *make listen CHANNEL=news ARGS="--url http:\/\/127\.0\.0\.1:8080\/v1\/"$/m
+    )
     assert.match(elsewhere, /^ *make audit BROADCAST=NUMBER$/m)
   })
 

@@ -25,17 +25,37 @@ describe("a strike", () => {
     ["retrying", "unknown-host", undefined],
     ["delivered", "accepted", undefined],
     ["gone", "gone", undefined],
-    ...["dns", "tls", "timeout", "reset", "refused", "unreachable", "network", "server-error", "throttled"].map(
-      (reason) => ["dead", `attempts-used-up:${reason}`, undefined] as const
-    ),
-    ...["refused", "too-large", "bad-topic", "bad-ttl", "suspended"].map((reason) => ["dead", reason, undefined] as const)
-  ])("for %s (%s) is %s", ([fate, reason, expected]) => assert.strictEqual(strikeOf({ fate, reason }), expected))
+    ...[
+      "dns",
+      "tls",
+      "timeout",
+      "reset",
+      "refused",
+      "unreachable",
+      "network",
+      "server-error",
+      "throttled"
+    ].map((reason) => ["dead", `attempts-used-up:${reason}`, undefined] as const),
+    ...["refused", "too-large", "bad-topic", "bad-ttl", "suspended"].map(
+      (reason) => ["dead", reason, undefined] as const
+    )
+  ])("for %s (%s) is %s", ([fate, reason, expected]) =>
+    assert.strictEqual(strikeOf({ fate, reason }), expected)
+  )
 })
 
 describe("strikes", () => {
-  const earlier = (count: number, lastHours: number) => ({ count, cause: "redirect", firstAt: first, lastAt: first + lastHours * hour })
-  const next = (strikes: ReturnType<typeof earlier> | undefined, hours: number, cause = "redirect") =>
-    strike(strikes, cause, first + hours * hour, interval)
+  const earlier = (count: number, lastHours: number) => ({
+    count,
+    cause: "redirect",
+    firstAt: first,
+    lastAt: first + lastHours * hour
+  })
+  const next = (
+    strikes: ReturnType<typeof earlier> | undefined,
+    hours: number,
+    cause = "redirect"
+  ) => strike(strikes, cause, first + hours * hour, interval)
 
   it("are counted once in eight hours", () => {
     assert.strictEqual(next(undefined, 0), 1)

@@ -15,12 +15,21 @@ import { givens } from "#test/given.ts"
 
 const given = givens(evolveList, emptyList)
 
-const data = (name: string) => ({ endpoint: `https://push.example.com/${name}`, keys: { auth: "a", p256dh: "p" } })
-const put = (id: string, lastModified: number, more: { readonly vapidKey?: string; readonly name?: string } = {}): SubscriptionCommand => {
+const data = (name: string) => ({
+  endpoint: `https://push.example.com/${name}`,
+  keys: { auth: "a", p256dh: "p" }
+})
+const put = (
+  id: string,
+  lastModified: number,
+  more: { readonly vapidKey?: string; readonly name?: string } = {}
+): SubscriptionCommand => {
   const { name = id, ...rest } = more
   return { type: "subscription.put/1", user: "u", id, data: data(name), lastModified, ...rest }
 }
-const del = (...removed: ReadonlyArray<readonly [id: string, lastModified: number]>): SubscriptionCommand => ({
+const del = (
+  ...removed: ReadonlyArray<readonly [id: string, lastModified: number]>
+): SubscriptionCommand => ({
   type: "subscription.delete/1",
   user: "u",
   removed: removed.map(([id, lastModified]) => ({ id, lastModified }))
@@ -59,8 +68,15 @@ describe("a subscription that turns out to be made with another key", () => {
   })
 
   it("is left alone when it was replaced or removed since", () => {
-    assert.strictEqual(given(put("a", 100), put("a", 101, { vapidKey: "k" })).when(matched("a", 1, "l")).subscriptions["a"]?.vapidKey, "k")
-    assert.deepStrictEqual(given(put("a", 100), del(["a", 101])).when(matched("a", 1, "l")).subscriptions, {})
+    assert.strictEqual(
+      given(put("a", 100), put("a", 101, { vapidKey: "k" })).when(matched("a", 1, "l"))
+        .subscriptions["a"]?.vapidKey,
+      "k"
+    )
+    assert.deepStrictEqual(
+      given(put("a", 100), del(["a", 101])).when(matched("a", 1, "l")).subscriptions,
+      {}
+    )
   })
 })
 
@@ -76,8 +92,14 @@ describe("a subscription that is put", () => {
   })
 
   it("replaces the one of the same id, and the key it was made with", () => {
-    const list = given(put("a", 100, { vapidKey: "k" }), put("b", 101)).when(put("a", 102, { name: "new" }))
-    assert.deepStrictEqual(list.subscriptions["a"], { data: data("new"), seq: 3, lastModified: 102 })
+    const list = given(put("a", 100, { vapidKey: "k" }), put("b", 101)).when(
+      put("a", 102, { name: "new" })
+    )
+    assert.deepStrictEqual(list.subscriptions["a"], {
+      data: data("new"),
+      seq: 3,
+      lastModified: 102
+    })
     assert.deepStrictEqual(list.subscriptions["b"], { data: data("b"), seq: 2, lastModified: 101 })
     assert.strictEqual(list.lastModified, 102)
   })
@@ -93,9 +115,14 @@ describe("a subscription that is called what every object has", () => {
   for (const id of ["constructor", "__proto__", "toString"]) {
     it(`${id}: is stored and removed like any other, and is not there before`, () => {
       const stored = given(put(id, 100))
-      assert.deepStrictEqual(Object.entries(stored.before.subscriptions), [[id, { data: data(id), seq: 1, lastModified: 100 }]])
+      assert.deepStrictEqual(Object.entries(stored.before.subscriptions), [
+        [id, { data: data(id), seq: 1, lastModified: 100 }]
+      ])
       const removed = stored.when(del([id, 101]))
-      assert.deepStrictEqual([Object.entries(removed.subscriptions), Object.entries(removed.tombstones)], [[], [[id, 101]]])
+      assert.deepStrictEqual(
+        [Object.entries(removed.subscriptions), Object.entries(removed.tombstones)],
+        [[], [[id, 101]]]
+      )
       assert.deepStrictEqual(Object.entries(given().when(del([id, 100])).tombstones), [])
     })
   }
@@ -103,7 +130,9 @@ describe("a subscription that is called what every object has", () => {
 
 describe("a deletion", () => {
   it("leaves a tombstone with a timestamp of its own for each subscription it names", () => {
-    const list = given(put("a", 100), put("b", 101), put("c", 102)).when(del(["a", 103], ["c", 104]))
+    const list = given(put("a", 100), put("b", 101), put("c", 102)).when(
+      del(["a", 103], ["c", 104])
+    )
     assert.deepStrictEqual(list.tombstones, { a: 103, c: 104 })
     assert.deepStrictEqual(Object.keys(list.subscriptions), ["b"])
     assert.strictEqual(list.lastModified, 104)
@@ -126,7 +155,10 @@ describe("a push service that calls a subscription gone", () => {
 
   it("does not remove a subscription that was put since", () => {
     const list = given(put("a", 100), put("a", 200, { name: "new" })).when(gone("a", 1, 300))
-    assert.deepStrictEqual(list, { ...given(put("a", 100), put("a", 200, { name: "new" })).before, seq: 3 })
+    assert.deepStrictEqual(list, {
+      ...given(put("a", 100), put("a", 200, { name: "new" })).before,
+      seq: 3
+    })
   })
 
   it("does not remove what its user has removed already", () => {
@@ -136,8 +168,19 @@ describe("a push service that calls a subscription gone", () => {
   })
 })
 
-const of = (id: string, generation: number) => ({ id, generation, broadcast: 1, cause: "unknown-host", worker: "w" })
-const struck = (id: string, generation: number, strike: number, at: number): SubscriptionCommand => ({
+const of = (id: string, generation: number) => ({
+  id,
+  generation,
+  broadcast: 1,
+  cause: "unknown-host",
+  worker: "w"
+})
+const struck = (
+  id: string,
+  generation: number,
+  strike: number,
+  at: number
+): SubscriptionCommand => ({
   type: "subscription.struck/1",
   ...of(id, generation),
   strike,
@@ -161,7 +204,12 @@ describe("what is held against a subscription", () => {
 
   it("is counted, strike after strike, and changes nothing that a client sees", () => {
     const once = before.when(struck("a", 1, 1, 300))
-    assert.deepStrictEqual(once.subscriptions["a"]?.strikes, { count: 1, cause: "unknown-host", firstAt: 300, lastAt: 300 })
+    assert.deepStrictEqual(once.subscriptions["a"]?.strikes, {
+      count: 1,
+      cause: "unknown-host",
+      firstAt: 300,
+      lastAt: 300
+    })
     const twice = evolveList(once, struck("a", 1, 2, 400), 4)
     assert.deepStrictEqual(twice.subscriptions["a"], {
       ...{ data: data("a"), seq: 1, lastModified: 100 },
@@ -178,8 +226,18 @@ describe("what is held against a subscription", () => {
   })
 
   it("ends in its suspension, the first of which stays, and in nothing more", () => {
-    const list = given(put("a", 100), struck("a", 1, 1, 200), struck("a", 1, 2, 250), suspended("a", 1, 300)).when(suspended("a", 1, 400))
-    const expected = { data: data("a"), seq: 1, lastModified: 100, suspended: { cause: "unknown-host", at: 300 } }
+    const list = given(
+      put("a", 100),
+      struck("a", 1, 1, 200),
+      struck("a", 1, 2, 250),
+      suspended("a", 1, 300)
+    ).when(suspended("a", 1, 400))
+    const expected = {
+      data: data("a"),
+      seq: 1,
+      lastModified: 100,
+      suspended: { cause: "unknown-host", at: 300 }
+    }
     assert.deepStrictEqual(list.subscriptions["a"], expected)
     assert.deepStrictEqual(evolveList(list, struck("a", 1, 1, 500), 6).subscriptions["a"], expected)
     assert.strictEqual(list.lastModified, 100)
@@ -188,10 +246,20 @@ describe("what is held against a subscription", () => {
   it("is forgotten when it is cleared or put again, and not for another generation", () => {
     const twice = [put("a", 100), struck("a", 1, 1, 200), struck("a", 1, 2, 250)] as const
     const held = given(...twice, suspended("a", 1, 300))
-    assert.deepStrictEqual(held.when(cleared("a", 1)).subscriptions, given(put("a", 100)).before.subscriptions)
-    assert.deepStrictEqual(held.when(put("a", 102)).subscriptions["a"], { data: data("a"), seq: 1, lastModified: 102 })
+    assert.deepStrictEqual(
+      held.when(cleared("a", 1)).subscriptions,
+      given(put("a", 100)).before.subscriptions
+    )
+    assert.deepStrictEqual(held.when(put("a", 102)).subscriptions["a"], {
+      data: data("a"),
+      seq: 1,
+      lastModified: 102
+    })
     const cleanAgain = given(...twice, cleared("a", 1))
-    assert.deepStrictEqual(cleanAgain.when(suspended("a", 1, 300)).subscriptions, cleanAgain.before.subscriptions)
+    assert.deepStrictEqual(
+      cleanAgain.when(suspended("a", 1, 300)).subscriptions,
+      cleanAgain.before.subscriptions
+    )
     assert.isDefined(held.when(cleared("a", 2)).subscriptions["a"]?.suspended)
     const again = given(put("a", 100), put("a", 101, { vapidKey: "another" }))
     for (const command of [struck("a", 1, 1, 200), suspended("a", 1, 200)])
@@ -206,7 +274,12 @@ describe("what is held against a subscription", () => {
 
   it("of one that is gone is nothing", () => {
     const list = given(put("a", 100), gone("a", 1, 110))
-    for (const command of [struck("a", 1, 1, 200), suspended("a", 1, 200), cleared("a", 1), suspended("constructor", 0, 1)])
+    for (const command of [
+      struck("a", 1, 1, 200),
+      suspended("a", 1, 200),
+      cleared("a", 1),
+      suspended("constructor", 0, 1)
+    ])
       assert.deepStrictEqual(list.when(command), { ...list.before, seq: 3 })
   })
 })
@@ -220,13 +293,20 @@ describe("the cause of a removal", () => {
       ["gone", "gone", "key-mismatch", "invalid-key"]
     )
     const text = JSON.stringify({ ...removal, status: 410 })
-    assert.deepStrictEqual(decodeMessage("subscription.gone/1", text), { ...removal, status: 410, type: "subscription.gone/1" })
+    assert.deepStrictEqual(decodeMessage("subscription.gone/1", text), {
+      ...removal,
+      status: 410,
+      type: "subscription.gone/1"
+    })
   })
 })
 
 describe("tombstones", () => {
   it("are forgotten, the oldest first, beyond the number that fits into a list", () => {
-    const commands = Array.from({ length: tombstonesMax + 2 }, (_, i) => [put(`s${i}`, 2 * i + 1), del([`s${i}`, 2 * i + 2])]).flat()
+    const commands = Array.from({ length: tombstonesMax + 2 }, (_, i) => [
+      put(`s${i}`, 2 * i + 1),
+      del([`s${i}`, 2 * i + 2])
+    ]).flat()
     const { tombstones } = given(...commands).before
     assert.strictEqual(Object.keys(tombstones).length, tombstonesMax)
     assert.isUndefined(tombstones["s1"])
@@ -237,7 +317,19 @@ describe("tombstones", () => {
 
 /** What clients and push services want, in some order; the timestamps are given by the list as the gateway does. */
 const wish = fc.record({
-  what: fc.constantFrom("put", "put", "put", "delete", "deleteAll", "gone", "struck", "struck", "suspended", "cleared", "matched"),
+  what: fc.constantFrom(
+    "put",
+    "put",
+    "put",
+    "delete",
+    "deleteAll",
+    "gone",
+    "struck",
+    "struck",
+    "suspended",
+    "cleared",
+    "matched"
+  ),
   id: fc.constantFrom("a", "b", "c"),
   // A clock that stands still and runs backwards.
   now: fc.integer({ min: 0, max: 50 }),
@@ -295,7 +387,9 @@ describe("any order of commands", () => {
   it("gives the same list however much of it is delivered again, and wherever in it that happens", () => {
     fc.assert(
       fc.property(history, fc.nat(40), fc.nat(40), fc.nat(40), (steps, a, b, c) => {
-        const [from = 0, to = 0, end = 0] = [a, b, c].map((each) => Math.min(each, steps.length)).sort((x, y) => x - y)
+        const [from = 0, to = 0, end = 0] = [a, b, c]
+          .map((each) => Math.min(each, steps.length))
+          .sort((x, y) => x - y)
         const last = fold(emptyList, steps)
         assert.deepStrictEqual(fold(last, steps.slice(from, to)), last)
         const again = fold(fold(emptyList, steps.slice(0, to)), steps.slice(from, end))
@@ -321,7 +415,10 @@ describe("any order of commands", () => {
           assert.isAtLeast(before.lastModified, highest)
           const fresh = stamps(after).filter((stamp) => !stamps(before).includes(stamp))
           for (const stamp of fresh) assert.isAbove(stamp, before.lastModified)
-          assert.strictEqual(after.lastModified, fresh.length === 0 ? before.lastModified : Math.max(...fresh))
+          assert.strictEqual(
+            after.lastModified,
+            fresh.length === 0 ? before.lastModified : Math.max(...fresh)
+          )
           assert.strictEqual(new Set(stamps(after)).size, stamps(after).length)
         }
       })
@@ -331,7 +428,9 @@ describe("any order of commands", () => {
   it("never shows a subscription and its tombstone at once", () => {
     fc.assert(
       fc.property(history, (steps) => {
-        for (const { after } of steps) for (const id of Object.keys(after.tombstones)) assert.isUndefined(after.subscriptions[id])
+        for (const { after } of steps)
+          for (const id of Object.keys(after.tombstones))
+            assert.isUndefined(after.subscriptions[id])
       })
     )
   })
@@ -339,17 +438,23 @@ describe("any order of commands", () => {
   it("lets what push services tell of a subscription change nothing but that, of the generation it names", () => {
     const bare = (list: SubscriptionList) =>
       Object.fromEntries(
-        Object.entries(list.subscriptions).map(([id, { strikes: _, suspended: __, vapidKey: ___, ...stored }]) => [id, stored])
+        Object.entries(list.subscriptions).map(
+          ([id, { strikes: _, suspended: __, vapidKey: ___, ...stored }]) => [id, stored]
+        )
       )
     fc.assert(
       fc.property(history, (steps) => {
         for (const { after, before, command, seq } of steps) {
           if (!/struck|suspended|cleared|matched/.test(command.type)) continue
-          assert.deepStrictEqual({ ...after, subscriptions: bare(after) }, { ...before, seq, subscriptions: bare(before) })
+          assert.deepStrictEqual(
+            { ...after, subscriptions: bare(after) },
+            { ...before, seq, subscriptions: bare(before) }
+          )
           const { id, generation } = command as { id: string; generation: number }
           for (const [each, stored] of Object.entries(after.subscriptions)) {
             assert.isFalse(stored.strikes !== undefined && stored.suspended !== undefined)
-            if (each !== id || stored.seq !== generation) assert.deepStrictEqual(stored, before.subscriptions[each])
+            if (each !== id || stored.seq !== generation)
+              assert.deepStrictEqual(stored, before.subscriptions[each])
           }
         }
       })
@@ -362,7 +467,10 @@ describe("any order of commands", () => {
         for (const { after, before, command } of steps) {
           if (command.type !== "subscription.gone/1") continue
           const { [command.id]: target, ...others } = before.subscriptions
-          const expected = target === undefined || target.seq === command.generation ? others : before.subscriptions
+          const expected =
+            target === undefined || target.seq === command.generation
+              ? others
+              : before.subscriptions
           assert.deepStrictEqual(after.subscriptions, expected)
         }
       })

@@ -9,10 +9,16 @@ describe("a table", () => {
       ["a", 5, 201],
       ["longer", 1234567, undefined]
     ] as const
-    assert.strictEqual(table(lines[0], lines.slice(1)), "NAME      COUNT  STATUS\na             5     201\nlonger  1234567       -")
+    assert.strictEqual(
+      table(lines[0], lines.slice(1)),
+      "NAME      COUNT  STATUS\na             5     201\nlonger  1234567       -"
+    )
   })
 
   it("writes control characters as escapes, so that no name steers the terminal or makes a line of its own", () => {
-    assert.strictEqual(table(["NAME"], [["a\u001b[2J\nb\u009b\u0000"]]), "NAME\na\\u001b[2J\\u000ab\\u009b\\u0000")
+    assert.strictEqual(
+      table(["NAME"], [["a\u001b[2J\nb\u009b\u0000"]]),
+      "NAME\na\\u001b[2J\\u000ab\\u009b\\u0000"
+    )
   })
 })

@@ -1,17 +1,45 @@
 // Names as subject tokens and bucket keys, and the hash tree that cuts a channel into shards.
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
-import { channelToken, decodeToken, isChannelToken, originToken, shardPath, shardsAt, type UserToken } from "#streams/tokens.ts"
+import {
+  channelToken,
+  decodeToken,
+  isChannelToken,
+  originToken,
+  shardPath,
+  shardsAt,
+  type UserToken
+} from "#streams/tokens.ts"
 
 const text = fc.oneof(
   fc.string({ unit: "binary", minLength: 1 }),
   fc.string({
-    unit: fc.constantFrom(".", " ", "*", ">", "=", "/", "\0", "é", "漢", "🔔", "\u{10ffff}", "\u2028", "a", "-", "_"),
+    unit: fc.constantFrom(
+      ".",
+      " ",
+      "*",
+      ">",
+      "=",
+      "/",
+      "\0",
+      "é",
+      "漢",
+      "🔔",
+      "\u{10ffff}",
+      "\u2028",
+      "a",
+      "-",
+      "_"
+    ),
     minLength: 1
   })
 )
-const base64url = fc.constantFrom(..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
-const userToken = fc.string({ unit: base64url, minLength: 22, maxLength: 22 }).map((token) => token as UserToken)
+const base64url = fc.constantFrom(
+  ..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+)
+const userToken = fc
+  .string({ unit: base64url, minLength: 22, maxLength: 22 })
+  .map((token) => token as UserToken)
 
 describe("the token of a channel", () => {
   it("is written as the subjects of the documentation show it", () => {
@@ -41,7 +69,11 @@ describe("the token of a channel", () => {
   })
 
   it("differs for different names", () => {
-    fc.assert(fc.property(text, text, (a, b) => assert.strictEqual(channelToken(a) === channelToken(b), a === b)))
+    fc.assert(
+      fc.property(text, text, (a, b) =>
+        assert.strictEqual(channelToken(a) === channelToken(b), a === b)
+      )
+    )
   })
 
   it.for([
@@ -69,8 +101,10 @@ describe("the token of a channel", () => {
   })
 
   it("is that of an id which a path of the API can name: 1 to 255 bytes without a slash", () => {
-    for (const id of ["a", "news eu", "x".repeat(255), "é".repeat(127)]) assert.isTrue(isChannelToken(channelToken(id)), id)
-    for (const id of ["", "news/eu", "/", "x".repeat(256), "é".repeat(128)]) assert.isFalse(isChannelToken(channelToken(id)), id)
+    for (const id of ["a", "news eu", "x".repeat(255), "é".repeat(127)])
+      assert.isTrue(isChannelToken(channelToken(id)), id)
+    for (const id of ["", "news/eu", "/", "x".repeat(256), "é".repeat(128)])
+      assert.isFalse(isChannelToken(channelToken(id)), id)
     for (const token of [undefined, "a b", "=20=2f"]) assert.isFalse(isChannelToken(token))
   })
 
@@ -91,15 +125,23 @@ describe("the place of a user in a channel", () => {
     assert.strictEqual(shardPath("AAAAxxxxxxxxxxxxxxxxxx" as UserToken), "0.0.0.0")
     assert.strictEqual(shardPath("____xxxxxxxxxxxxxxxxxx" as UserToken), "f.f.f.f")
     // base64url of the bytes 0x12 0xab
-    assert.strictEqual(shardPath(`${Buffer.from([0x12, 0xab, 0, 0]).toString("base64url")}xxxx` as UserToken), "1.2.a.b")
-    fc.assert(fc.property(userToken, (user) => assert.match(shardPath(user), /^[0-9a-f](\.[0-9a-f]){3}$/)))
+    assert.strictEqual(
+      shardPath(`${Buffer.from([0x12, 0xab, 0, 0]).toString("base64url")}xxxx` as UserToken),
+      "1.2.a.b"
+    )
+    fc.assert(
+      fc.property(userToken, (user) => assert.match(shardPath(user), /^[0-9a-f](\.[0-9a-f]){3}$/))
+    )
   })
 
   it("agrees with the bytes that the token was made of", () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 16, maxLength: 16 }), (bytes) => {
         const token = Buffer.from(bytes).toString("base64url") as UserToken
-        assert.strictEqual(shardPath(token).replaceAll(".", ""), Buffer.from(bytes.slice(0, 2)).toString("hex"))
+        assert.strictEqual(
+          shardPath(token).replaceAll(".", ""),
+          Buffer.from(bytes.slice(0, 2)).toString("hex")
+        )
       })
     )
   })
@@ -119,7 +161,8 @@ describe("the place of a user in a channel", () => {
       }
       const fair = users.length / 16 ** depth
       assert.strictEqual(counts.size, 16 ** depth)
-      for (const [shard, count] of counts) assert.isTrue(Math.abs(count - fair) < fair / 4, `${shard}: ${count} of ${fair}`)
+      for (const [shard, count] of counts)
+        assert.isTrue(Math.abs(count - fair) < fair / 4, `${shard}: ${count} of ${fair}`)
     }
   })
 })
@@ -141,7 +184,8 @@ describe("the shards of a channel", () => {
     fc.assert(
       fc.property(userToken, (user) => {
         const path = `${shardPath(user)}.`
-        for (const prefixes of shards) assert.strictEqual(prefixes.filter((prefix) => path.startsWith(`${prefix}.`)).length, 1)
+        for (const prefixes of shards)
+          assert.strictEqual(prefixes.filter((prefix) => path.startsWith(`${prefix}.`)).length, 1)
       })
     )
   })

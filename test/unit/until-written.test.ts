@@ -24,7 +24,9 @@ it.effect("goes on for an hour", () =>
 
 it.effect("ends at once where somebody else has written", () =>
   Effect.gen(function* () {
-    const failure = yield* Effect.flip(untilWritten(Effect.fail(new AppendConflict({ subject: "s" }))))
+    const failure = yield* Effect.flip(
+      untilWritten(Effect.fail(new AppendConflict({ subject: "s" })))
+    )
     assert.instanceOf(failure, AppendConflict)
   })
 )

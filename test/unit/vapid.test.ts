@@ -6,8 +6,18 @@ import webpush from "web-push"
 import { checkVapid } from "#cli/vapid-check.ts"
 import { Vapid, VapidKeys } from "#delivery/push/vapid.ts"
 
-const pairs = [webpush.generateVAPIDKeys(), webpush.generateVAPIDKeys(), webpush.generateVAPIDKeys(), webpush.generateVAPIDKeys()]
-const [oldest, retired, former, current] = pairs.map(({ publicKey }) => publicKey) as [string, string, string, string]
+const pairs = [
+  webpush.generateVAPIDKeys(),
+  webpush.generateVAPIDKeys(),
+  webpush.generateVAPIDKeys(),
+  webpush.generateVAPIDKeys()
+]
+const [oldest, retired, former, current] = pairs.map(({ publicKey }) => publicKey) as [
+  string,
+  string,
+  string,
+  string
+]
 const publicKey = current
 const subject = "mailto:ops@example.com"
 const keys = Layer.succeed(VapidKeys, {
@@ -17,17 +27,29 @@ const keys = Layer.succeed(VapidKeys, {
   })),
   subject
 })
-const provided = <A, E>(effect: Effect.Effect<A, E, Vapid>) => Effect.provide(effect, Vapid.layer.pipe(Layer.provide(keys)))
+const provided = <A, E>(effect: Effect.Effect<A, E, Vapid>) =>
+  Effect.provide(effect, Vapid.layer.pipe(Layer.provide(keys)))
 
 const fcm = "https://fcm.googleapis.com"
 const mozilla = "https://updates.push.services.mozilla.com"
 const hourMillis = 3_600_000
 
-const check = Effect.fnUntraced(function* (header: string, audience: string, applicationServerKey = publicKey) {
-  return checkVapid(header, { audience, nowMillis: yield* Clock.currentTimeMillis, applicationServerKey })
+const check = Effect.fnUntraced(function* (
+  header: string,
+  audience: string,
+  applicationServerKey = publicKey
+) {
+  return checkVapid(header, {
+    audience,
+    nowMillis: yield* Clock.currentTimeMillis,
+    applicationServerKey
+  })
 })
 const claimsOf = (header: string): Record<string, unknown> =>
-  JSON.parse(Buffer.from(header.split(".")[1] ?? "", "base64url").toString()) as Record<string, unknown>
+  JSON.parse(Buffer.from(header.split(".")[1] ?? "", "base64url").toString()) as Record<
+    string,
+    unknown
+  >
 
 describe("the Authorization header", () => {
   it.effect("is signed by our key for the origin that is called, with our contact", () =>
@@ -36,7 +58,11 @@ describe("the Authorization header", () => {
         const { authorization } = yield* Vapid
         for (const origin of [fcm, "https://push.example.net:8443"]) {
           const header = yield* authorization(origin, publicKey)
-          assert.deepStrictEqual(yield* check(header, origin), { ok: true, applicationServerKey: publicKey, subject })
+          assert.deepStrictEqual(yield* check(header, origin), {
+            ok: true,
+            applicationServerKey: publicKey,
+            subject
+          })
           assert.strictEqual(claimsOf(header)["aud"], origin)
           assert.deepInclude(yield* check(header, mozilla), { ok: false, status: 403 })
         }
@@ -64,18 +90,22 @@ describe("the Authorization header", () => {
     )
   )
 
-  it.effect("expires more than five hours after its last use and never more than 24 hours ahead", () =>
-    provided(
-      Effect.gen(function* () {
-        const { authorization } = yield* Vapid
-        for (let minute = 0; minute < 26 * 60; minute += 20) {
-          const left = Number(claimsOf(yield* authorization(fcm, publicKey))["exp"]) * 1000 - (yield* Clock.currentTimeMillis)
-          assert.isAbove(left, 5 * hourMillis)
-          assert.isAtMost(left, 24 * hourMillis)
-          yield* TestClock.adjust("20 minutes")
-        }
-      })
-    )
+  it.effect(
+    "expires more than five hours after its last use and never more than 24 hours ahead",
+    () =>
+      provided(
+        Effect.gen(function* () {
+          const { authorization } = yield* Vapid
+          for (let minute = 0; minute < 26 * 60; minute += 20) {
+            const left =
+              Number(claimsOf(yield* authorization(fcm, publicKey))["exp"]) * 1000 -
+              (yield* Clock.currentTimeMillis)
+            assert.isAbove(left, 5 * hourMillis)
+            assert.isAtMost(left, 24 * hourMillis)
+            yield* TestClock.adjust("20 minutes")
+          }
+        })
+      )
   )
 
   it.effect("is made for any number of origins without keeping them all", () =>
@@ -93,22 +123,31 @@ describe("the Authorization header", () => {
 })
 
 describe("a set of keys", () => {
-  it.effect("signs with the key that is asked for, and never gives out one key's token for another", () =>
-    provided(
-      Effect.gen(function* () {
-        const { authorization } = yield* Vapid
-        for (const key of [current, oldest, current, former]) {
-          assert.deepStrictEqual(yield* check(yield* authorization(fcm, key), fcm, key), { ok: true, applicationServerKey: key, subject })
-        }
-      })
-    )
+  it.effect(
+    "signs with the key that is asked for, and never gives out one key's token for another",
+    () =>
+      provided(
+        Effect.gen(function* () {
+          const { authorization } = yield* Vapid
+          for (const key of [current, oldest, current, former]) {
+            assert.deepStrictEqual(yield* check(yield* authorization(fcm, key), fcm, key), {
+              ok: true,
+              applicationServerKey: key,
+              subject
+            })
+          }
+        })
+      )
   )
 
   it.effect("renews the token of one key only", () =>
     provided(
       Effect.gen(function* () {
         const { authorization, renewed } = yield* Vapid
-        const [ofCurrent, ofFormer] = [yield* authorization(fcm, current), yield* authorization(fcm, former)]
+        const [ofCurrent, ofFormer] = [
+          yield* authorization(fcm, current),
+          yield* authorization(fcm, former)
+        ]
         yield* TestClock.adjust("1 second")
         const fresh = yield* renewed(fcm, former, ofFormer)
         assert.notStrictEqual(fresh, ofFormer)
@@ -118,15 +157,17 @@ describe("a set of keys", () => {
     )
   )
 
-  it.effect("takes the oldest for a subscription whose key was not noted, and else the one that was", () =>
-    provided(
-      Effect.gen(function* () {
-        const { keyOf } = yield* Vapid
-        assert.strictEqual(keyOf({}), oldest)
-        assert.strictEqual(keyOf({ vapidKey: former }), former)
-        assert.strictEqual(keyOf({ vapidKey: "another" }), "another")
-      })
-    )
+  it.effect(
+    "takes the oldest for a subscription whose key was not noted, and else the one that was",
+    () =>
+      provided(
+        Effect.gen(function* () {
+          const { keyOf } = yield* Vapid
+          assert.strictEqual(keyOf({}), oldest)
+          assert.strictEqual(keyOf({ vapidKey: former }), former)
+          assert.strictEqual(keyOf({ vapidKey: "another" }), "another")
+        })
+      )
   )
 
   it.effect("says why nothing can be signed", () =>
@@ -144,16 +185,18 @@ describe("a set of keys", () => {
     )
   )
 
-  it.effect("tries all others in place of a wrong one, those before it first; never a retired one", () =>
-    provided(
-      Effect.gen(function* () {
-        const { othersThan } = yield* Vapid
-        assert.deepStrictEqual([current, former, oldest].map(othersThan), [
-          [former, oldest],
-          [oldest, current],
-          [former, current]
-        ])
-      })
-    )
+  it.effect(
+    "tries all others in place of a wrong one, those before it first; never a retired one",
+    () =>
+      provided(
+        Effect.gen(function* () {
+          const { othersThan } = yield* Vapid
+          assert.deepStrictEqual([current, former, oldest].map(othersThan), [
+            [former, oldest],
+            [oldest, current],
+            [former, current]
+          ])
+        })
+      )
   )
 })

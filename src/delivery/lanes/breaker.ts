@@ -23,7 +23,10 @@ export interface Breaker {
   /** A 2xx; true when it closes the breaker. */
   readonly accepted: (subscription: string, now: number) => boolean
   /** Refused with a fresh token too. `lone`: this subscription's own trouble. Else when to come back, and whether this one opened the breaker. */
-  readonly refused: (subscription: string, now: number) => "lone" | { readonly until: number; readonly opens: boolean }
+  readonly refused: (
+    subscription: string,
+    now: number
+  ) => "lone" | { readonly until: number; readonly opens: boolean }
 }
 
 /** `openMillis`: how long it stays open, unless told otherwise. */

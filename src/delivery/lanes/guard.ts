@@ -63,7 +63,8 @@ export const makeGuard = (): Guard => {
 
   const weigh = () => {
     const suspicious = gonesSum > answersSum * goneShareMax
-    if (suspicious === holding || answersSum < (holding ? answersToTrustMin : answersMin)) return undefined
+    if (suspicious === holding || answersSum < (holding ? answersToTrustMin : answersMin))
+      return undefined
     holding = suspicious
     return holding ? "holds" : "trusts"
   }

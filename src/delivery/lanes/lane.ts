@@ -53,7 +53,11 @@ const noNotices: ReadonlyArray<Notice> = []
 const seconds = (millis: number) => `${Math.round(millis / 1000)} s`
 
 /** `key` names the VAPID key. */
-export const makeLane = (origin: string, key: string, { breakerOpenMillis, connectionsPerOrigin, retryBaseMillis }: LaneOptions) => {
+export const makeLane = (
+  origin: string,
+  key: string,
+  { breakerOpenMillis, connectionsPerOrigin, retryBaseMillis }: LaneOptions
+) => {
   const { hostname: host } = new URL(origin)
   const guard = makeGuard()
   const breaker = makeBreaker(breakerOpenMillis)
@@ -87,28 +91,45 @@ export const makeLane = (origin: string, key: string, { breakerOpenMillis, conne
     notice("warn", `throttles us: ${window} pushes at a time from now on${wait}`)
   }
 
-  const refused = (classified: Classified, { subscription }: Push, status: number, now: number): Judged => {
+  const refused = (
+    classified: Classified,
+    { subscription }: Push,
+    status: number,
+    now: number
+  ): Judged => {
     // A subscription made with another key says nothing of ours, and one user may have many.
     if (classified.class === "mismatch" && breaker.proven(now)) return classified
     const refusal = breaker.refused(subscription, now)
     if (refusal === "lone") return classified
     if (refusal.opens) {
       isOpenHere = true
-      notice("error", `refuses our credentials (${classified.reason}, status ${status}): pushes to it wait`)
+      notice(
+        "error",
+        `refuses our credentials (${classified.reason}, status ${status}): pushes to it wait`
+      )
     }
     return { class: "held", reason: classified.reason, until: refusal.until }
   }
 
   const weighed = (change: "holds" | "trusts" | undefined) => {
-    if (change === "holds") notice("warn", "says of most subscriptions that they are gone: none is removed until that changes")
-    if (change === "trusts") notice("info", "says of most subscriptions that they live: the gone ones are removed again")
+    if (change === "holds")
+      notice(
+        "warn",
+        "says of most subscriptions that they are gone: none is removed until that changes"
+      )
+    if (change === "trusts")
+      notice("info", "says of most subscriptions that they live: the gone ones are removed again")
   }
 
   const guarded = (classified: Classified, { acceptedAt }: Push, now: number): Judged => {
     const gone = classified.class === "gone"
     weighed(guard.note(gone, now))
     if (!gone || !guard.holding) return classified
-    return { class: "held", reason: "mass-gone", until: now + Math.min(Math.max(goneMillisMin, (now - acceptedAt) / 4), goneMillisMax) }
+    return {
+      class: "held",
+      reason: "mass-gone",
+      until: now + Math.min(Math.max(goneMillisMin, (now - acceptedAt) / 4), goneMillisMax)
+    }
   }
 
   /**
@@ -127,19 +148,28 @@ export const makeLane = (origin: string, key: string, { breakerOpenMillis, conne
     inTurn: line.inTurn,
 
     /** As an operator sees it. */
-    stateAt: (now: number) => ({ breaker: breaker.stateAt(now), reach: reach.stateAt(now), holding: guard.holding, window: pacing.window }),
+    stateAt: (now: number) => ({
+      breaker: breaker.stateAt(now),
+      reach: reach.stateAt(now),
+      holding: guard.holding,
+      window: pacing.window
+    }),
 
     /** Why a push must not even stand in line; undefined: let it. */
     turnedAway: (acceptedAt: number, now: number): Held | undefined =>
-      line.isFull() ? { class: "held", reason: "lane-slow", until: now + awayMillis(now - acceptedAt) } : undefined,
+      line.isFull()
+        ? { class: "held", reason: "lane-slow", until: now + awayMillis(now - acceptedAt) }
+        : undefined,
 
     /** Why a push must not be sent now; undefined: send it. */
     heldAt: (now: number): Held | undefined => {
       const closedUntil = pacing.closedUntil(now)
       // Before the others, which would take a push that is not sent for their probe.
-      if (closedUntil !== undefined) return { class: "held", reason: "lane-throttled", until: closedUntil }
+      if (closedUntil !== undefined)
+        return { class: "held", reason: "lane-throttled", until: closedUntil }
       const unreachableUntil = reach.admit(now)
-      if (unreachableUntil !== undefined) return { class: "held", reason: "unreachable", until: unreachableUntil }
+      if (unreachableUntil !== undefined)
+        return { class: "held", reason: "unreachable", until: unreachableUntil }
       const until = breaker.admit(now)
       return until === undefined ? undefined : { class: "held", reason: "breaker-open", until }
     },
@@ -151,9 +181,14 @@ export const makeLane = (origin: string, key: string, { breakerOpenMillis, conne
     },
 
     /** Notes that no answer came. The attempt counts; what waits then is not sent. */
-    failed: ({ class: outcome, reason }: Classified, { subscription }: Push, now: number): ReadonlyArray<Notice> => {
+    failed: (
+      { class: outcome, reason }: Classified,
+      { subscription }: Push,
+      now: number
+    ): ReadonlyArray<Notice> => {
       // A name that does not exist, or leads where nothing may be sent, may be these subscriptions' own: strikes will tell.
-      if (outcome !== "retry" || reason === "unknown-host" || reason === "address-not-allowed") return noNotices
+      if (outcome !== "retry" || reason === "unknown-host" || reason === "address-not-allowed")
+        return noNotices
       const change = reach.failed(subscription, now)
       if (change === undefined) return noNotices
       const then = change === "waits" ? "pushes to it wait" : "its pushes are tried again"
@@ -172,7 +207,12 @@ export const makeLane = (origin: string, key: string, { breakerOpenMillis, conne
       if (reach.answered()) notice("info", "is reached again")
       if (classified.class === "accepted") taken(push, now)
       if (classified.reason === "throttled") {
-        const change = pacing.throttled(push.subscription, push.sentAt, now, classified.retryAfterMillis)
+        const change = pacing.throttled(
+          push.subscription,
+          push.sentAt,
+          now,
+          classified.retryAfterMillis
+        )
         if (change !== undefined) narrowed(change, now)
       }
       const believed = guarded(classified, push, now)
@@ -182,12 +222,14 @@ export const makeLane = (origin: string, key: string, { breakerOpenMillis, conne
     },
 
     /** Whether other workers had better hear of this lane at once. */
-    isUrgent: (): boolean => fresh.openMillis !== undefined || fresh.window !== undefined || guard.isUrgent(),
+    isUrgent: (): boolean =>
+      fresh.openMillis !== undefined || fresh.window !== undefined || guard.isUrgent(),
 
     /** What other workers should know, and have not heard or may have missed; undefined: nothing. */
     news: (worker: string, now: number): LaneNews | undefined => {
       const { answers, gone } = guard.untold()
-      const openMillis = fresh.openMillis ?? (isOpenHere ? breaker.openMillis(now) || undefined : undefined)
+      const openMillis =
+        fresh.openMillis ?? (isOpenHere ? breaker.openMillis(now) || undefined : undefined)
       const closedMillis = Math.max(0, closedHereUntil - now)
       const { window } = fresh
       fresh = {}
@@ -201,15 +243,20 @@ export const makeLane = (origin: string, key: string, { breakerOpenMillis, conne
     },
 
     /** What another worker tells; what an operator should know of that. */
-    learn: ({ answers, closedMillis = 0, gone, holds, openMillis, window }: LaneNews, now: number): ReadonlyArray<Notice> => {
+    learn: (
+      { answers, closedMillis = 0, gone, holds, openMillis, window }: LaneNews,
+      now: number
+    ): ReadonlyArray<Notice> => {
       weighed(guard.told({ answers, gone }, holds, now))
       if (openMillis !== undefined && breaker.told(openMillis, now)) {
         isOpenHere = false
         if (openMillis === 0) notice("info", "takes our credentials again, another worker says")
         else notice("warn", "refuses our credentials, another worker says: pushes to it wait")
       }
-      if (window !== undefined || closedMillis > 0) pacing.told({ ...(window === undefined ? {} : { window }), closedMillis }, now)
-      if (window !== undefined) notice("warn", `throttles another worker: at most ${window} pushes at a time from now on`)
+      if (window !== undefined || closedMillis > 0)
+        pacing.told({ ...(window === undefined ? {} : { window }), closedMillis }, now)
+      if (window !== undefined)
+        notice("warn", `throttles another worker: at most ${window} pushes at a time from now on`)
       return said()
     }
   }

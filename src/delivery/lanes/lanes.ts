@@ -47,9 +47,11 @@ export class Lanes extends Context.Service<
         return name
       }
 
-      const laneOf = (origin: string, key: string): Lane => lanes.of(`${key} ${origin}`, () => makeLane(origin, key, settings))
+      const laneOf = (origin: string, key: string): Lane =>
+        lanes.of(`${key} ${origin}`, () => makeLane(origin, key, settings))
 
-      const say = (notices: ReadonlyArray<Notice>) => Effect.forEach(notices, ({ level, text }) => logs[level](text), { discard: true })
+      const say = (notices: ReadonlyArray<Notice>) =>
+        Effect.forEach(notices, ({ level, text }) => logs[level](text), { discard: true })
 
       const tell = (lane: Lane, now: number): void => {
         const news = lane.news(worker, now)
@@ -57,12 +59,19 @@ export class Lanes extends Context.Service<
       }
 
       const show = (now: number): void => {
-        metrics.show([...lanes.all()].map((lane) => ({ host: lane.host, state: lane.stateAt(now) })))
+        metrics.show(
+          [...lanes.all()].map((lane) => ({ host: lane.host, state: lane.stateAt(now) }))
+        )
       }
 
       const heard = Effect.fnUntraced(function* (body: unknown) {
         const news = decodeNews(body)
-        if (news._tag === "Failure" || news.value.worker === worker || !URL.canParse(news.value.origin)) return
+        if (
+          news._tag === "Failure" ||
+          news.value.worker === worker ||
+          !URL.canParse(news.value.origin)
+        )
+          return
         const { key, origin } = news.value
         const now = yield* Clock.currentTimeMillis
         const notices = laneOf(origin, key).learn(news.value, now)
@@ -70,7 +79,10 @@ export class Lanes extends Context.Service<
         show(now)
         yield* say(notices)
       })
-      yield* announcements.listen(subjects.lane, (body) => void Effect.runForkWith(context)(heard(body)))
+      yield* announcements.listen(
+        subjects.lane,
+        (body) => void Effect.runForkWith(context)(heard(body))
+      )
 
       const tellAll = Effect.map(Clock.currentTimeMillis, (now) => {
         for (const lane of lanes.all()) tell(lane, now)

@@ -7,7 +7,8 @@ const awayMillisMin = 1_000
 const awayMillisMax = 60_000
 
 /** For how long a push that found no place stays away: the older its broadcast, the longer its like have been many. */
-export const awayMillis = (ageMillis: number): number => Math.min(Math.max(awayMillisMin, ageMillis / 4), awayMillisMax)
+export const awayMillis = (ageMillis: number): number =>
+  Math.min(Math.max(awayMillisMin, ageMillis / 4), awayMillisMax)
 
 /** `connections`: the widest window, and the longest line of a slowed lane. `windowNow` tells how many may be under way. */
 export const makeLine = (connections: number, windowNow: () => number) => {

@@ -27,9 +27,17 @@ export interface Pacing {
   /** Notes a push that was taken; true when the window is whole again with it. */
   readonly accepted: (now: number) => boolean
   /** Notes a push, sent at `sentAt`, that was throttled; what follows when it is the one that narrows the window. */
-  readonly throttled: (subscription: string, sentAt: number, now: number, retryAfterMillis: number | undefined) => Narrowed | undefined
+  readonly throttled: (
+    subscription: string,
+    sentAt: number,
+    now: number,
+    retryAfterMillis: number | undefined
+  ) => Narrowed | undefined
   /** What another worker has learned: its window was narrowed, so ours is no wider; or, without a window, only for how long to stop. */
-  readonly told: (told: { readonly window?: number; readonly closedMillis: number }, now: number) => void
+  readonly told: (
+    told: { readonly window?: number; readonly closedMillis: number },
+    now: number
+  ) => void
 }
 
 /** `closedMillis`: for how long a lane with nothing left to halve stops, where the push service does not say. */
@@ -42,7 +50,8 @@ export const makePacing = (windowMax: number, closedMillis: number): Pacing => {
   /** When each was throttled last, and for how long it was asked to wait. Holds fewer than {@link throttledMin}. */
   const recent = new Map<string, { readonly at: number; readonly waitMillis: number }>()
 
-  const waitOf = (retryAfterMillis: number) => Math.min(Math.max(1_000, retryAfterMillis), closedMillisMax)
+  const waitOf = (retryAfterMillis: number) =>
+    Math.min(Math.max(1_000, retryAfterMillis), closedMillisMax)
 
   const narrow = (to: number, waitMillis: number, now: number) => {
     window = Math.min(window, to)
@@ -77,11 +86,15 @@ export const makePacing = (windowMax: number, closedMillis: number): Pacing => {
     throttled: (subscription, sentAt, now, retryAfterMillis) => {
       // Sent before the window was narrowed, and no news; but the longest wait asked for counts.
       if (sentAt <= narrowedAt) {
-        if (now < until && retryAfterMillis !== undefined) until = Math.max(until, now + waitOf(retryAfterMillis))
+        if (now < until && retryAfterMillis !== undefined)
+          until = Math.max(until, now + waitOf(retryAfterMillis))
         return undefined
       }
       for (const [each, { at }] of recent) if (now - at >= throttledMillis) recent.delete(each)
-      recent.set(subscription, { at: now, waitMillis: retryAfterMillis === undefined ? 0 : waitOf(retryAfterMillis) })
+      recent.set(subscription, {
+        at: now,
+        waitMillis: retryAfterMillis === undefined ? 0 : waitOf(retryAfterMillis)
+      })
       if (recent.size < throttledMin) return undefined
       const asked = Math.max(...[...recent.values()].map(({ waitMillis }) => waitMillis))
       const wait = asked === 0 && window === 1 ? waitOf(closedMillis) : asked
@@ -90,7 +103,8 @@ export const makePacing = (windowMax: number, closedMillis: number): Pacing => {
     },
     told: (told, now) => {
       if (told.window !== undefined) narrow(Math.max(1, told.window), 0, now)
-      if (told.closedMillis > 0) until = Math.max(until, now + Math.min(told.closedMillis, closedMillisMax))
+      if (told.closedMillis > 0)
+        until = Math.max(until, now + Math.min(told.closedMillis, closedMillisMax))
     }
   }
 }

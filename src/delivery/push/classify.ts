@@ -32,9 +32,13 @@ const httpDate =
 const retryAfterSecondsMax = 1e9
 
 /** RFC 9110 section 10.2.3: delay-seconds or an HTTP-date still to come. Anything else counts as absent. */
-const parsedRetryAfter = (value: string | undefined, now: number): { readonly retryAfterMillis?: number } => {
+const parsedRetryAfter = (
+  value: string | undefined,
+  now: number
+): { readonly retryAfterMillis?: number } => {
   const text = value?.trim() ?? ""
-  if (/^\d+$/.test(text)) return { retryAfterMillis: Math.min(Number(text), retryAfterSecondsMax) * 1000 }
+  if (/^\d+$/.test(text))
+    return { retryAfterMillis: Math.min(Number(text), retryAfterSecondsMax) * 1000 }
   if (!httpDate.test(text)) return {}
   const date = Date.parse(text.endsWith("GMT") ? text : `${text} GMT`)
   return date > now ? { retryAfterMillis: date - now } : {}
@@ -76,16 +80,19 @@ const ofError = (code: string): Classified => {
   if (code === "ADDRESS_NOT_ALLOWED") return { class: "retry", reason: "address-not-allowed" }
   if (passing[code] !== undefined) return { class: "retry", reason: passing[code] }
   if (code.startsWith("ERR_HTTP2_")) return { class: "retry", reason: "reset" }
-  if (/CERT|SELF_SIGNED|UNABLE_TO_|ERR_TLS|ERR_SSL|DEPTH_ZERO/.test(code)) return { class: "retry", reason: "tls" }
+  if (/CERT|SELF_SIGNED|UNABLE_TO_|ERR_TLS|ERR_SSL|DEPTH_ZERO/.test(code))
+    return { class: "retry", reason: "tls" }
   return { class: "retry", reason: "network" }
 }
 
 const isThrottled = (status: number, headers: Answered["headers"], host: string): boolean =>
   status === 429 ||
   (status === 406 && host.endsWith(".notify.windows.com")) ||
-  (/throttled/i.test(`${headers["x-wns-status"]} ${headers["x-wns-notificationstatus"]}`) && (status < 300 || status >= 400))
+  (/throttled/i.test(`${headers["x-wns-status"]} ${headers["x-wns-notificationstatus"]}`) &&
+    (status < 300 || status >= 400))
 
-const isPassing = (status: number): boolean => status === 408 || status === 425 || (status >= 500 && status !== 501 && status !== 505)
+const isPassing = (status: number): boolean =>
+  status === 408 || status === 425 || (status >= 500 && status !== 501 && status !== 505)
 
 /** Refusals that speak of the request or the message (RFC 9110 section 15.5, 15.6): any subscription would get them. */
 const ofTheRequest = new Set([400, 405, 406, 411, 414, 415, 422, 431, 501, 505])
@@ -100,13 +107,19 @@ const refusal = (status: number, body: string, headers: Answered["headers"]): st
 }
 
 const ofStatus = ({ body, headers, status }: Answered, host: string, now: number): Classified => {
-  if (isThrottled(status, headers, host)) return { class: "retry", reason: "throttled", ...parsedRetryAfter(headers["retry-after"], now) }
+  if (isThrottled(status, headers, host))
+    return { class: "retry", reason: "throttled", ...parsedRetryAfter(headers["retry-after"], now) }
   if (status >= 200 && status < 300) return { class: "accepted", reason: "accepted" }
   if (status === 404 || status === 410) return { class: "gone", reason: "gone" }
   if (mismatchWords[status]?.test(body)) return { class: "mismatch", reason: "key-mismatch" }
   if (status === 401 || status === 403 || (status === 400 && credentialWords.test(body)))
     return { class: "credentials", reason: "credentials" }
-  if (isPassing(status)) return { class: "retry", reason: "server-error", ...parsedRetryAfter(headers["retry-after"], now) }
+  if (isPassing(status))
+    return {
+      class: "retry",
+      reason: "server-error",
+      ...parsedRetryAfter(headers["retry-after"], now)
+    }
   return { class: "dead", reason: refusal(status, body, headers) }
 }
 

@@ -3,7 +3,10 @@
 import { type LookupAddress, lookup } from "node:dns"
 import { BlockList, isIP } from "node:net"
 
-const listOf = (family: "ipv4" | "ipv6", nets: ReadonlyArray<readonly [net: string, prefix: number]>): BlockList => {
+const listOf = (
+  family: "ipv4" | "ipv6",
+  nets: ReadonlyArray<readonly [net: string, prefix: number]>
+): BlockList => {
   const list = new BlockList()
   for (const [net, prefix] of nets) list.addSubnet(net, prefix, family)
   return list
@@ -47,7 +50,8 @@ const loopback6 = listOf("ipv6", [["::1", 128]])
 /** The IPv4 address in the last 32 bits of an address under 64:ff9b::/96 (RFC 6052). */
 const embedded = (address: string): string => {
   // URL writes it in hexadecimal and as short as it goes, so at most two groups are behind the `::`.
-  const groups = new URL(`http://[${address}]`).hostname.slice(1, -1).split("::")[1]?.split(":") ?? []
+  const groups =
+    new URL(`http://[${address}]`).hostname.slice(1, -1).split("::")[1]?.split(":") ?? []
   const bits = Number.parseInt(
     groups
       .map((group) => group.padStart(4, "0"))
@@ -73,7 +77,11 @@ export const isAllowedAddress = (address: string, allowLoopback: boolean): boole
     : (allowLoopback && loopback6.check(address, "ipv6")) || isPublic6(address)
 }
 
-type Callback = (error: NodeJS.ErrnoException | null, address: string | Array<LookupAddress>, family?: number) => void
+type Callback = (
+  error: NodeJS.ErrnoException | null,
+  address: string | Array<LookupAddress>,
+  family?: number
+) => void
 type Resolve = (
   hostname: string,
   options: { all: true },
@@ -89,8 +97,16 @@ export const checkedLookup =
   (hostname: string, options: { all?: boolean | undefined }, callback: Callback): void =>
     resolve(hostname, { all: true }, (error, addresses) => {
       if (error !== null) return callback(error, [])
-      if (addresses.length === 0 || !addresses.every(({ address }) => isAllowedAddress(address, allowLoopback))) {
-        return callback(Object.assign(new Error("address not allowed"), { code: "ADDRESS_NOT_ALLOWED" }), [])
+      if (
+        addresses.length === 0 ||
+        !addresses.every(({ address }) => isAllowedAddress(address, allowLoopback))
+      ) {
+        return callback(
+          Object.assign(new Error("address not allowed"), { code: "ADDRESS_NOT_ALLOWED" }),
+          []
+        )
       }
-      return options.all === true ? callback(null, addresses) : callback(null, addresses[0]!.address, addresses[0]!.family)
+      return options.all === true
+        ? callback(null, addresses)
+        : callback(null, addresses[0]!.address, addresses[0]!.family)
     })

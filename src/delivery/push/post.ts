@@ -32,10 +32,13 @@ export class PushClient extends Context.Service<
   static readonly layer = Layer.effect(
     PushClient,
     Effect.gen(function* () {
-      const { allowLoopbackEndpoints, connectionsPerOrigin, http2, pushTimeoutMillis } = yield* Settings
+      const { allowLoopbackEndpoints, connectionsPerOrigin, http2, pushTimeoutMillis } =
+        yield* Settings
       const totalMillis = connectMillis + 2 * pushTimeoutMillis
       const pools = makeKept<Pool>(originsMax, (pool) => void pool.close())
-      yield* Effect.addFinalizer(() => Effect.promise(() => Promise.all([...pools.all()].map((pool) => pool.destroy()))))
+      yield* Effect.addFinalizer(() =>
+        Effect.promise(() => Promise.all([...pools.all()].map((pool) => pool.destroy())))
+      )
       const options = {
         connections: connectionsPerOrigin,
         allowH2: http2,
@@ -62,12 +65,17 @@ export class PushClient extends Context.Service<
                 onResponseStart: (controller, code, received) => {
                   // Early hints and the like: the answer is still to come. Each of them starts undici's time-out anew.
                   if (code < 200) {
-                    if (isLate()) controller.abort(Object.assign(new Error("no answer"), { code: "UND_ERR_ABORTED" }))
+                    if (isLate())
+                      controller.abort(
+                        Object.assign(new Error("no answer"), { code: "UND_ERR_ABORTED" })
+                      )
                     return
                   }
                   status = code
                   // A header that came twice is a list.
-                  answered = Object.fromEntries(Object.entries(received).map(([name, value]) => [name, String(value)]))
+                  answered = Object.fromEntries(
+                    Object.entries(received).map(([name, value]) => [name, String(value)])
+                  )
                   // The status of a success says it all; its body is drained behind our back.
                   if (code >= 200 && code < 300) finish()
                   // Misdirected (RFC 9110 section 15.5.20): what is sent again must not go the same way.
@@ -75,7 +83,8 @@ export class PushClient extends Context.Service<
                 },
                 onResponseData: (controller, chunk) => {
                   bytes += chunk.length
-                  if (text.length < bodyCharsMax) text += chunk.toString("latin1").slice(0, bodyCharsMax - text.length)
+                  if (text.length < bodyCharsMax)
+                    text += chunk.toString("latin1").slice(0, bodyCharsMax - text.length)
                   // undici's time-outs watch for silence; a body may also come byte by byte, for ever.
                   if (bytes > bodyBytesMax || isLate()) controller.abort(new Error("body too long"))
                 },
@@ -83,7 +92,10 @@ export class PushClient extends Context.Service<
                 onResponseError: (_controller, error) => {
                   // A body that breaks off does not change the status that came before it.
                   if (status !== 0) finish()
-                  else resume(Effect.succeed({ error: (error as NodeJS.ErrnoException).code ?? "UNKNOWN" }))
+                  else
+                    resume(
+                      Effect.succeed({ error: (error as NodeJS.ErrnoException).code ?? "UNKNOWN" })
+                    )
                 }
               }
             )

@@ -32,7 +32,11 @@ const nonceInfo = Buffer.from("Content-Encoding: nonce\0\x01")
 
 /** HMAC-SHA256 with a key of at most 32 bytes, over the one-shot hash: a sixth of the cost of createHmac for inputs this short. */
 const hmac = (key: Uint8Array, ...parts: ReadonlyArray<Uint8Array>): Buffer => {
-  const inner = Buffer.allocUnsafe(64 + parts.reduce((sum, part) => sum + part.length, 0)).fill(0x36, 0, 64)
+  const inner = Buffer.allocUnsafe(64 + parts.reduce((sum, part) => sum + part.length, 0)).fill(
+    0x36,
+    0,
+    64
+  )
   const outer = Buffer.allocUnsafe(96).fill(0x5c, 0, 64)
   for (let i = 0; i < key.length; i++) {
     inner[i]! ^= key[i]!
@@ -74,7 +78,11 @@ const pointPrefix = Buffer.from("3059301306072a8648ce3d020106082a8648ce3d0301070
 /** Decodes a subscription's keys (base64url). Throws when p256dh is no point on the curve. */
 export const recipientOf = (p256dh: string, auth: string): Recipient => {
   const point = Buffer.from(p256dh, "base64url")
-  const key = createPublicKey({ format: "der", type: "spki", key: Buffer.concat([pointPrefix, point]) })
+  const key = createPublicKey({
+    format: "der",
+    type: "spki",
+    key: Buffer.concat([pointPrefix, point])
+  })
   return { p256dh: point, auth: Buffer.from(auth, "base64url"), key }
 }
 
@@ -97,7 +105,12 @@ export const freshKeyPair = (): KeyPair => {
 }
 
 /** The body of a push message to `recipient`. `padded` is the plaintext with its delimiter (see {@link pad}). */
-export const seal = (padded: Uint8Array, recipient: Recipient, pair: KeyPair, salt: Uint8Array = freshSalt()): Buffer => {
+export const seal = (
+  padded: Uint8Array,
+  recipient: Recipient,
+  pair: KeyPair,
+  salt: Uint8Array = freshSalt()
+): Buffer => {
   const { auth, key, p256dh } = recipient
   const secret = diffieHellman({ privateKey: pair.privateKey, publicKey: key })
   // RFC 8291 section 3.4: both HKDF steps, each expand being one block.

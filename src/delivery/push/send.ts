@@ -35,7 +35,13 @@ export type Attempted = Judged & {
 export type Sealed = Uint8Array | undefined | { readonly error: string }
 
 /** The one second try, at once, that some answers deserve; a 421 has closed its connection (see post.ts). */
-const secondTryOf = (lane: Lane, classified: Classified, answer: Answer, storedAt: number, now: number) => {
+const secondTryOf = (
+  lane: Lane,
+  classified: Classified,
+  answer: Answer,
+  storedAt: number,
+  now: number
+) => {
   if (classified.class === "accepted" || "error" in answer) return undefined
   if (lane.doubtsToken(classified, storedAt, now)) return "new-token"
   if (classified.reason === "bad-topic") return "without-topic"
@@ -46,12 +52,20 @@ export class Sender extends Context.Service<
   Sender,
   {
     /** Encrypts `padded`, the payload of one broadcast (see seal.ts; undefined: pushes without payload), for each target. */
-    readonly seal: (targets: ReadonlyArray<Target>, padded: Uint8Array | undefined) => ReadonlyArray<Sealed>
+    readonly seal: (
+      targets: ReadonlyArray<Target>,
+      padded: Uint8Array | undefined
+    ) => ReadonlyArray<Sealed>
     /**
      * One attempt; never fails. At most `connectionsPerOrigin` run for one push service, so that a slow one does not hold up the others;
      * `turn` is run when it is this push's turn, before anything is sent; when it fails, nothing is.
      */
-    readonly send: <E>(target: Target, ref: BroadcastRef, sealed: Sealed, turn: Effect.Effect<unknown, E>) => Effect.Effect<Attempted, E>
+    readonly send: <E>(
+      target: Target,
+      ref: BroadcastRef,
+      sealed: Sealed,
+      turn: Effect.Effect<unknown, E>
+    ) => Effect.Effect<Attempted, E>
   }
 >()("bellcast/delivery/Sender") {
   static readonly layer = Layer.effect(
@@ -80,7 +94,10 @@ export class Sender extends Context.Service<
         }
       }
 
-      const sealAll = (targets: ReadonlyArray<Target>, padded: Uint8Array | undefined): ReadonlyArray<Sealed> => {
+      const sealAll = (
+        targets: ReadonlyArray<Target>,
+        padded: Uint8Array | undefined
+      ): ReadonlyArray<Sealed> => {
         if (padded === undefined) return targets.map(() => undefined)
         const pair = freshKeyPair()
         return targets.map((target) => sealOne(target, padded, pair))
@@ -97,18 +114,27 @@ export class Sender extends Context.Service<
           })
           .pipe(Effect.ignore)
 
-      const attempt = Effect.fnUntraced(function* (lane: Lane, key: string, target: Target, ref: BroadcastRef, sealed: Sealed) {
+      const attempt = Effect.fnUntraced(function* (
+        lane: Lane,
+        key: string,
+        target: Target,
+        ref: BroadcastRef,
+        sealed: Sealed
+      ) {
         const { host, origin } = lane
         const startedAt = yield* Clock.currentTimeMillis
         // It stood in line.
-        if (startedAt >= ref.expiresAt) return { class: "held" as const, reason: "lane-slow", until: startedAt, millis: 0 }
-        if (sealed !== undefined && "error" in sealed) return { ...classify(sealed, host, startedAt), millis: 0 }
+        if (startedAt >= ref.expiresAt)
+          return { class: "held" as const, reason: "lane-slow", until: startedAt, millis: 0 }
+        if (sealed !== undefined && "error" in sealed)
+          return { ...classify(sealed, host, startedAt), millis: 0 }
         // On every send: the settings may have changed since it was stored, and sockets look no literal address up.
         if (checkEndpoint(target.stored.data.endpoint, policy) !== undefined) {
           return { ...classify({ error: "ENDPOINT_NOT_ALLOWED" }, host, startedAt), millis: 0 }
         }
         const keyFault = vapid.fault(key)
-        if (keyFault === "retired") return { ...classify({ error: "KEY_RETIRED" }, host, startedAt), millis: 0 }
+        if (keyFault === "retired")
+          return { ...classify({ error: "KEY_RETIRED" }, host, startedAt), millis: 0 }
         if (keyFault === "unknown") {
           // New, and other workers have it already: one of them takes the push, or this one after its next start, or nobody until its life ends.
           const until = startedAt + throttledBaseMillis(settings.retryBaseMillis)
@@ -128,7 +154,10 @@ export class Sender extends Context.Service<
         const path = target.stored.data.endpoint.slice(origin.length)
         const ask = Effect.gen(function* () {
           // At least 1: WNS refuses 0 (webpush-go #66).
-          const seconds = Math.max(1, Math.ceil((ref.expiresAt - (yield* Clock.currentTimeMillis)) / 1000))
+          const seconds = Math.max(
+            1,
+            Math.ceil((ref.expiresAt - (yield* Clock.currentTimeMillis)) / 1000)
+          )
           headers["ttl"] = String(Math.min(seconds, ttlSecondsMax))
           const answer = yield* client.post({ origin, path, headers, body: sealed })
           const now = yield* Clock.currentTimeMillis
@@ -140,7 +169,12 @@ export class Sender extends Context.Service<
         for (const other of others) {
           // With keys left to try, what was said so far proves nothing.
           if (heard.now >= ref.expiresAt) {
-            return { class: "held" as const, reason: heard.classified.reason, until: heard.now, millis: heard.now - startedAt }
+            return {
+              class: "held" as const,
+              reason: heard.classified.reason,
+              until: heard.now,
+              millis: heard.now - startedAt
+            }
           }
           headers["authorization"] = yield* vapid.authorization(origin, other)
           heard = yield* ask
@@ -151,9 +185,18 @@ export class Sender extends Context.Service<
           break
         }
         const second =
-          others.length === 0 ? secondTryOf(lane, heard.classified, heard.answer, target.stored.lastModified, heard.now) : undefined
+          others.length === 0
+            ? secondTryOf(
+                lane,
+                heard.classified,
+                heard.answer,
+                target.stored.lastModified,
+                heard.now
+              )
+            : undefined
         if (second !== undefined && heard.now < ref.expiresAt) {
-          if (second === "new-token") headers["authorization"] = yield* vapid.renewed(origin, key, headers["authorization"]!)
+          if (second === "new-token")
+            headers["authorization"] = yield* vapid.renewed(origin, key, headers["authorization"]!)
           if (second === "without-topic") delete headers["topic"]
           heard = yield* ask
         }
@@ -174,7 +217,12 @@ export class Sender extends Context.Service<
         return { ...judged, status: answer.status, millis }
       })
 
-      const send = <E>(target: Target, ref: BroadcastRef, sealed: Sealed, turn: Effect.Effect<unknown, E>) =>
+      const send = <E>(
+        target: Target,
+        ref: BroadcastRef,
+        sealed: Sealed,
+        turn: Effect.Effect<unknown, E>
+      ) =>
         Effect.flatMap(Clock.currentTimeMillis, (now): Effect.Effect<Attempted, E> => {
           const key = vapid.keyOf(target.stored)
           const lane = lanes.of(originOf(target), key)

@@ -46,7 +46,9 @@ export class Vapid extends Context.Service<
     Effect.gen(function* () {
       const { keys, subject } = yield* VapidKeys
       const privateKeys = new Map(keys.map(({ privateKey, publicKey }) => [publicKey, privateKey]))
-      const signing = keys.filter(({ privateKey }) => privateKey !== undefined).map(({ publicKey }) => publicKey)
+      const signing = keys
+        .filter(({ privateKey }) => privateKey !== undefined)
+        .map(({ publicKey }) => publicKey)
       const tokens = new Map<string, { readonly header: string; readonly renewAt: number }>()
       const nameOf = (origin: string, publicKey: string) => `${publicKey} ${origin}`
 
@@ -57,7 +59,14 @@ export class Vapid extends Context.Service<
         if (known !== undefined && now < known.renewAt) return known.header
         const exp = Math.floor((now + lifeMillis) / 1000)
         const privateKey = Redacted.value(privateKeys.get(publicKey)!)
-        const header = webpush.getVapidHeaders(origin, subject, publicKey, privateKey, "aes128gcm", exp).Authorization
+        const header = webpush.getVapidHeaders(
+          origin,
+          subject,
+          publicKey,
+          privateKey,
+          "aes128gcm",
+          exp
+        ).Authorization
         if (tokens.size >= tokensMax) tokens.clear()
         // Spread, so that many workers do not all renew in the same minute.
         tokens.set(name, { header, renewAt: now + renewMillis * (0.9 + (yield* Random.next) / 10) })
@@ -67,7 +76,12 @@ export class Vapid extends Context.Service<
       return Vapid.of({
         authorization,
         keyOf: ({ vapidKey }) => vapidKey ?? keys[0]!.publicKey,
-        fault: (publicKey) => (privateKeys.has(publicKey) ? (privateKeys.get(publicKey) === undefined ? "retired" : undefined) : "unknown"),
+        fault: (publicKey) =>
+          privateKeys.has(publicKey)
+            ? privateKeys.get(publicKey) === undefined
+              ? "retired"
+              : undefined
+            : "unknown",
         othersThan: (publicKey) => {
           const i = signing.indexOf(publicKey)
           return [...signing.slice(0, i).reverse(), ...signing.slice(i + 1)]

@@ -23,7 +23,10 @@ const copy = (from: JsonObject, to: Record<string, unknown>, field: string): voi
   if (Object.keys(inner).length > 0) to[head] = inner
 }
 
-export const project = (object: JsonObject, fields: ReadonlyArray<string> | undefined): JsonObject => {
+export const project = (
+  object: JsonObject,
+  fields: ReadonlyArray<string> | undefined
+): JsonObject => {
   if (fields === undefined) return object
   const projected: Record<string, unknown> = {}
   for (const field of [...fields, ...always]) copy(object, projected, field)

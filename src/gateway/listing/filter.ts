@@ -4,7 +4,19 @@ import { parseJson } from "#domain/json.ts"
 import type { Fault } from "../faults.ts"
 import { canonical, comparableOf, compare, type JsonObject, valueAt } from "./value.ts"
 
-const operators = ["min", "max", "not", "lt", "gt", "in", "exclude", "like", "has", "contains_any", "contains"] as const
+const operators = [
+  "min",
+  "max",
+  "not",
+  "lt",
+  "gt",
+  "in",
+  "exclude",
+  "like",
+  "has",
+  "contains_any",
+  "contains"
+] as const
 type Operator = (typeof operators)[number] | "equal"
 
 export interface Filter {
@@ -24,7 +36,9 @@ export const jsonOrText = (text: string): unknown => {
 /** Milliseconds since the epoch, as a number or as the quoted text of an ETag; undefined when it is neither. */
 export const timestampOf = (value: unknown): number | undefined => {
   const number = typeof value === "string" && /^\d{1,19}$/.test(value) ? Number(value) : value
-  return typeof number === "number" && number >= 0 && number <= 2 ** 63 ? Math.trunc(number) : undefined
+  return typeof number === "number" && number >= 0 && number <= 2 ** 63
+    ? Math.trunc(number)
+    : undefined
 }
 
 /** The filter behind a query parameter, or what is wrong with it. */
@@ -36,7 +50,8 @@ export const readFilter = (name: string, text: string): Filter | Fault => {
   const field = target ?? name
   const several = operator === "in" || operator === "exclude"
   let value = several ? text.split(",").map(jsonOrText) : jsonOrText(text)
-  if (operator === "has") return typeof value === "boolean" ? { field, operator, value } : fault("Must be true or false")
+  if (operator === "has")
+    return typeof value === "boolean" ? { field, operator, value } : fault("Must be true or false")
   if (operator === "contains" || operator === "contains_any") {
     if (field === "id" || field === "last_modified") return fault("Is not an array")
     return { field, operator, value: Array.isArray(value) ? value : [value] }
@@ -47,7 +62,11 @@ export const readFilter = (name: string, text: string): Filter | Fault => {
     if (stamps.includes(undefined)) return fault("Must be a timestamp")
     value = several ? stamps : stamps[0]
   }
-  if (field === "id" && several && !(value as ReadonlyArray<unknown>).every((item) => typeof item === "string")) {
+  if (
+    field === "id" &&
+    several &&
+    !(value as ReadonlyArray<unknown>).every((item) => typeof item === "string")
+  ) {
     return fault("Must be a list of strings")
   }
   return { field, operator, value }

@@ -30,7 +30,9 @@ export const queryPairs = (query: string): ReadonlyArray<Pair> | undefined => {
   for (const pair of query.split("&")) {
     if (pair === "") continue
     const [name, ...value] = pair.split("=")
-    const decoded = [name ?? "", value.join("=")].map((text) => decodePercent(text.replaceAll("+", " ")))
+    const decoded = [name ?? "", value.join("=")].map((text) =>
+      decodePercent(text.replaceAll("+", " "))
+    )
     if (decoded[0] === undefined || decoded[1] === undefined) return undefined
     pairs.push([decoded[0], decoded[1]])
   }
@@ -39,8 +41,13 @@ export const queryPairs = (query: string): ReadonlyArray<Pair> | undefined => {
 
 const bounds = { _since: "gt", _before: "lt", _to: "lt" } as const
 
-export const readListing = (pairs: ReadonlyArray<Pair>, now: number, faults: Array<Fault>): Listing => {
-  const fault = (name: string | null, description: string) => faults.push({ location: "querystring", name, description })
+export const readListing = (
+  pairs: ReadonlyArray<Pair>,
+  now: number,
+  faults: Array<Fault>
+): Listing => {
+  const fault = (name: string | null, description: string) =>
+    faults.push({ location: "querystring", name, description })
   const values = new Map<string, Array<string>>()
   for (const [name, value] of pairs) values.set(name, [...(values.get(name) ?? []), value])
   const filters: Array<Filter> = []
@@ -57,7 +64,11 @@ export const readListing = (pairs: ReadonlyArray<Pair>, now: number, faults: Arr
 
   for (const [name, [text = "", ...repeated]] of values) {
     const isTyped = name.startsWith("_") || name === "id" || name === "last_modified"
-    if (isTyped && repeated.length > 0 && (name in bounds || ["_limit", "_token", "id", "last_modified"].includes(name))) {
+    if (
+      isTyped &&
+      repeated.length > 0 &&
+      (name in bounds || ["_limit", "_token", "id", "last_modified"].includes(name))
+    ) {
       fault(name, "Must be given once")
       continue
     }
@@ -72,7 +83,8 @@ export const readListing = (pairs: ReadonlyArray<Pair>, now: number, faults: Arr
     } else if (name === "_token") {
       typed.token = decodeToken(text)
       if (typed.token === undefined) faults.push(invalidToken)
-    } else if (name === "id" && typeof jsonOrText(text) !== "string") fault(name, "Must be a string")
+    } else if (name === "id" && typeof jsonOrText(text) !== "string")
+      fault(name, "Must be a string")
     else if (!name.startsWith("_")) {
       const filter = readFilter(name, text)
       if ("location" in filter) faults.push(filter)
@@ -102,7 +114,10 @@ export interface Page {
 }
 
 /** Everything that matches, in order. */
-export const select = (objects: ReadonlyArray<JsonObject>, { filters, sort }: Listing): ReadonlyArray<JsonObject> => {
+export const select = (
+  objects: ReadonlyArray<JsonObject>,
+  { filters, sort }: Listing
+): ReadonlyArray<JsonObject> => {
   const matchers = filters.map(matcherOf)
   const inOrder = comparePlaces(sort)
   return objects
@@ -113,9 +128,16 @@ export const select = (objects: ReadonlyArray<JsonObject>, { filters, sort }: Li
 }
 
 /** The part that a page shows: strictly behind the last object of the page before. */
-export const pageOf = (selected: ReadonlyArray<JsonObject>, { sort, token }: Listing, limit: number): Page => {
+export const pageOf = (
+  selected: ReadonlyArray<JsonObject>,
+  { sort, token }: Listing,
+  limit: number
+): Page => {
   const inOrder = comparePlaces(sort)
   const last = token === undefined ? undefined : placeIn(token.last_object, sort)
-  const rest = last === undefined ? selected : selected.filter((object) => inOrder(placeIn(object, sort), last) > 0)
+  const rest =
+    last === undefined
+      ? selected
+      : selected.filter((object) => inOrder(placeIn(object, sort), last) > 0)
   return { shown: rest.slice(0, limit), more: rest.length > limit }
 }

@@ -19,7 +19,11 @@ export interface PageToken {
 }
 
 /** The text is no token of ours, or one that may not be used any more. */
-export const invalidToken = { location: "querystring", name: null, description: "_token has invalid content" } as const
+export const invalidToken = {
+  location: "querystring",
+  name: null,
+  description: "_token has invalid content"
+} as const
 
 /** Undefined when the text is no token of ours. */
 export const decodeToken = (text: string): PageToken | undefined => {
@@ -27,7 +31,11 @@ export const decodeToken = (text: string): PageToken | undefined => {
   const token = typeof parsed === "string" ? undefined : parsed.json
   if (!isObject(token) || !isObject(token["last_object"])) return undefined
   const { expires, nonce, offset } = token
-  const sound = Number.isSafeInteger(offset) && Number.isSafeInteger(expires) && typeof nonce === "string" && /^[0-9a-f-]{36}$/.test(nonce)
+  const sound =
+    Number.isSafeInteger(offset) &&
+    Number.isSafeInteger(expires) &&
+    typeof nonce === "string" &&
+    /^[0-9a-f-]{36}$/.test(nonce)
   return sound ? (token as unknown as PageToken) : undefined
 }
 

@@ -39,4 +39,8 @@ export const comparePlaces =
 
 /** The values that place an object in the order, by the names of their fields. A missing one stays missing. */
 export const placeOf = (object: JsonObject, sort: ReadonlyArray<SortKey>): JsonObject =>
-  Object.fromEntries(sort.map(({ field }) => [field, valueAt(object, field)]).filter(([, value]) => value !== undefined))
+  Object.fromEntries(
+    sort
+      .map(({ field }) => [field, valueAt(object, field)])
+      .filter(([, value]) => value !== undefined)
+  )

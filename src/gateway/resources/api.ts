@@ -15,8 +15,16 @@ export const apiGet: Operation<void> = {
     const document = openApiOf(endpoints, { title: projectName, version: projectVersion, rootUrl })
     const vary = { Vary: "Accept" }
     if (!prefersHtml(ask.headers["accept"])) return ok(document, vary)
-    const headers = { ...vary, "Content-Type": "text/html; charset=UTF-8", "Content-Security-Policy": pagePolicy }
+    const headers = {
+      ...vary,
+      "Content-Type": "text/html; charset=UTF-8",
+      "Content-Security-Policy": pagePolicy
+    }
     return { status: 200, headers, html: apiPage(document), errno: 0 }
   }),
-  doc: { summary: "This description", answers: { 200: Schema.Record(Schema.String, Schema.Unknown) }, textType: "text/html" }
+  doc: {
+    summary: "This description",
+    answers: { 200: Schema.Record(Schema.String, Schema.Unknown) },
+    textType: "text/html"
+  }
 }

@@ -15,7 +15,9 @@ const methods = ["GET", "HEAD", "DELETE", "TRACE", "POST", "PUT", "PATCH"] as co
 /** A batch without a limit of requests still has one of bytes. */
 const bodiesWhenUnlimited = 100
 
-const Path = Schema.String.pipe(Schema.check(Schema.isPattern(/^\//u, { message: "Must start with a slash" })))
+const Path = Schema.String.pipe(
+  Schema.check(Schema.isPattern(/^\//u, { message: "Must start with a slash" }))
+)
 const optionalParts = {
   method: Schema.optionalKey(Schema.Literals(methods)),
   headers: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
@@ -24,7 +26,8 @@ const optionalParts = {
 const Entry = Schema.Struct({ path: Path, ...optionalParts })
 type Entry = typeof Entry.Type
 const Partial = Schema.Struct({ path: Schema.optionalKey(Path), ...optionalParts })
-const bodyOf = <S extends Schema.Top>(entry: S) => Schema.Struct({ defaults: Schema.optionalKey(Partial), requests: Schema.Array(entry) })
+const bodyOf = <S extends Schema.Top>(entry: S) =>
+  Schema.Struct({ defaults: Schema.optionalKey(Partial), requests: Schema.Array(entry) })
 /** With the defaults in place every entry has a path; as it is sent, the defaults may have it. */
 const BatchBody = bodyOf(Entry)
 
@@ -44,7 +47,9 @@ const merge = (entry: unknown, defaults: unknown): unknown => {
   if (!isObject(entry) || !isObject(defaults)) return entry
   const missing = Object.entries(defaults).filter(([key]) => !Object.hasOwn(entry, key))
   return {
-    ...Object.fromEntries(Object.entries(entry).map(([key, value]) => [key, merge(value, defaults[key])])),
+    ...Object.fromEntries(
+      Object.entries(entry).map(([key, value]) => [key, merge(value, defaults[key])])
+    ),
     ...Object.fromEntries(missing)
   }
 }
@@ -53,19 +58,24 @@ const merge = (entry: unknown, defaults: unknown): unknown => {
 const withDefaults = (json: unknown, bytesMax: number): unknown => {
   if (!isObject(json) || !Array.isArray(json["requests"])) return json
   const { defaults, requests } = json
-  if (Buffer.byteLength(JSON.stringify(defaults ?? null)) * requests.length > bytesMax) return undefined
+  if (Buffer.byteLength(JSON.stringify(defaults ?? null)) * requests.length > bytesMax)
+    return undefined
   return { ...json, requests: requests.map((entry) => merge(entry, defaults)) }
 }
 
 /** No more entries than it takes to see that they are too many. */
 const firstOf = (json: unknown, requestsMax: number): unknown =>
-  isObject(json) && Array.isArray(json["requests"]) ? { ...json, requests: json["requests"].slice(0, requestsMax + 1) } : json
+  isObject(json) && Array.isArray(json["requests"])
+    ? { ...json, requests: json["requests"].slice(0, requestsMax + 1) }
+    : json
 
 const decodeBody = readBody(BatchBody)
 
 /** Characters that cannot stand in a target, as UTF-8. */
 const encoded = (path: string): string =>
-  path.replace(/[^\x21-\x7e]/gu, (char) => Buffer.from(char).reduce((text, byte) => `${text}%${byte.toString(16).padStart(2, "0")}`, ""))
+  path.replace(/[^\x21-\x7e]/gu, (char) =>
+    Buffer.from(char).reduce((text, byte) => `${text}%${byte.toString(16).padStart(2, "0")}`, "")
+  )
 
 /** The prefix is added unless the path has it; whole segments count. */
 const targetOf = (path: string, version: string): string => {
@@ -79,24 +89,43 @@ const pathOf = (target: string): string => {
 }
 
 /** Every header of the batch counts for its entries, unless an entry says otherwise. */
-const askOf = ({ ask }: Call, { body, headers = {}, method = "GET" }: Entry, target: string): Ask => {
+const askOf = (
+  { ask }: Call,
+  { body, headers = {}, method = "GET" }: Entry,
+  target: string
+): Ask => {
   const { "content-length": _, "transfer-encoding": __, ...inherited } = ask.headers
-  const own = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
-  const bytes = body === undefined ? new Uint8Array() : new TextEncoder().encode(JSON.stringify(body))
+  const own = Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])
+  )
+  const bytes =
+    body === undefined ? new Uint8Array() : new TextEncoder().encode(JSON.stringify(body))
   return {
     method,
     target,
-    headers: { ...inherited, ...(body === undefined ? {} : { "content-type": "application/json; charset=utf-8" }), ...own },
+    headers: {
+      ...inherited,
+      ...(body === undefined ? {} : { "content-type": "application/json; charset=utf-8" }),
+      ...own
+    },
     hasBody: body !== undefined,
-    body: (bytesMax) => (bytes.length > bytesMax ? Effect.fail(new BodyTooLarge()) : Effect.succeed(bytes)),
+    body: (bytesMax) =>
+      bytes.length > bytesMax ? Effect.fail(new BodyTooLarge()) : Effect.succeed(bytes),
     batched: true
   }
 }
 
-const responseOf = (target: string, method: string | undefined, { body, headers, html, status }: Answer) => ({
+const responseOf = (
+  target: string,
+  method: string | undefined,
+  { body, headers, html, status }: Answer
+) => ({
   path: pathOf(target),
   status,
-  headers: body === undefined ? headers : { ...headers, "Content-Type": "application/json; charset=UTF-8" },
+  headers:
+    body === undefined
+      ? headers
+      : { ...headers, "Content-Type": "application/json; charset=UTF-8" },
   body: method === "HEAD" ? "" : (html ?? body ?? "")
 })
 
@@ -111,18 +140,24 @@ const read = Effect.fnUntraced(function* ({ ask }: Call, faults: Array<Fault>) {
   const times = batchMaxRequests || bodiesWhenUnlimited
   let isTooLarge = false
   const prepare = (json: unknown): unknown => {
-    const whole = withDefaults(firstOf(json, batchMaxRequests || Number.POSITIVE_INFINITY), 2 * (times + 1) * bodyBytesMax)
+    const whole = withDefaults(
+      firstOf(json, batchMaxRequests || Number.POSITIVE_INFINITY),
+      2 * (times + 1) * bodyBytesMax
+    )
     isTooLarge = whole === undefined
     return whole
   }
   const { value } = yield* decodeBody(ask, faults, { times, prepare })
   if (isTooLarge) return yield* refuse("bodyTooLarge")
   const requests = value?.requests ?? []
-  const fault = (description: string) => faults.push({ location: "body", name: "requests", description })
-  if (batchMaxRequests > 0 && requests.length > batchMaxRequests) fault(`Number of requests is limited to ${batchMaxRequests}`)
+  const fault = (description: string) =>
+    faults.push({ location: "body", name: "requests", description })
+  if (batchMaxRequests > 0 && requests.length > batchMaxRequests)
+    fault(`Number of requests is limited to ${batchMaxRequests}`)
   const version = versionOf(settings)
   const own = `/${version}/batch`
-  if (requests.some(({ path }) => pathOf(targetOf(path, version)).replace(/\/+$/, "") === own)) fault("A batch must not contain a batch")
+  if (requests.some(({ path }) => pathOf(targetOf(path, version)).replace(/\/+$/, "") === own))
+    fault("A batch must not contain a batch")
   return { requests }
 })
 

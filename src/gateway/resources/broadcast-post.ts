@@ -2,7 +2,14 @@
 import { hash, randomUUID } from "node:crypto"
 import { Effect } from "effect"
 import { Settings } from "#config"
-import { BroadcastBody, fitsOnePush, givenHeaders, headerNames, payloadOf, readHeaders } from "#domain/broadcast.ts"
+import {
+  BroadcastBody,
+  fitsOnePush,
+  givenHeaders,
+  headerNames,
+  payloadOf,
+  readHeaders
+} from "#domain/broadcast.ts"
 import { Log } from "#log/log.ts"
 import type { Stored } from "#log/stored.ts"
 import { subjects } from "#streams/subjects.ts"
@@ -26,10 +33,15 @@ const decodeBody = readBody(BroadcastBody)
 const read = Effect.fnUntraced(function* ({ ask }: Call, faults: Array<Fault>) {
   const { ttlSecondsDefault } = yield* Settings
   const given = (name: string) => ask.headers[name.toLowerCase()]
-  for (const fault of readHeaders(given, ttlSecondsDefault).faults) faults.push({ location: "header", ...fault })
+  for (const fault of readHeaders(given, ttlSecondsDefault).faults)
+    faults.push({ location: "header", ...fault })
   const key = given("Idempotency-Key")
   if (key !== undefined && !/^[\x20-\x7e]{1,255}$/.test(key)) {
-    faults.push({ location: "header", name: "Idempotency-Key", description: "Idempotency-Key must be 1 to 255 printable ASCII characters" })
+    faults.push({
+      location: "header",
+      name: "Idempotency-Key",
+      description: "Idempotency-Key must be 1 to 255 printable ASCII characters"
+    })
   }
   const body = (yield* decodeBody(ask, faults)).value ?? {}
   return { body, headers: givenHeaders(given), key }
@@ -37,16 +49,23 @@ const read = Effect.fnUntraced(function* ({ ask }: Call, faults: Array<Fault>) {
 
 /** One key means one broadcast per caller and channel, for as long as LOG recognises repeated ids. */
 const messageIdOf = (key: string | undefined, caller: string, channel: string): string =>
-  key === undefined ? randomUUID() : hash("sha256", JSON.stringify([caller, channel, key]), "base64url")
+  key === undefined
+    ? randomUUID()
+    : hash("sha256", JSON.stringify([caller, channel, key]), "base64url")
 
-const textOf = (payload: Uint8Array | undefined): string => (payload === undefined ? "" : Buffer.from(payload).toString("utf8"))
+const textOf = (payload: Uint8Array | undefined): string =>
+  payload === undefined ? "" : Buffer.from(payload).toString("utf8")
 
 const isSame = ({ header, message }: Stored, { body, headers }: Input): boolean =>
   message.type === "broadcast/1" &&
   textOf(payloadOf(message)) === textOf(payloadOf(body)) &&
   headerNames.every((name) => header(name) === headers[name])
 
-const reused: Fault = { location: "header", name: "Idempotency-Key", description: "Idempotency-Key was used for another broadcast" }
+const reused: Fault = {
+  location: "header",
+  name: "Idempotency-Key",
+  description: "Idempotency-Key was used for another broadcast"
+}
 
 export const broadcastPost: Operation<Input> = {
   access: "publisher",
@@ -68,7 +87,10 @@ export const broadcastPost: Operation<Input> = {
       const stored = yield* log.at("log", seq)
       if (stored !== undefined && !isSame(stored, input)) return yield* refuseFaults([reused])
     }
-    return { ...accepted, headers: { Location: `${rootUrl}/channels/${encodeURIComponent(id)}/broadcasts/${seq}` } }
+    return {
+      ...accepted,
+      headers: { Location: `${rootUrl}/channels/${encodeURIComponent(id)}/broadcasts/${seq}` }
+    }
   }),
   doc: {
     summary: "Broadcast to everybody who is registered to a channel",

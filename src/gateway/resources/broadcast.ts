@@ -16,11 +16,24 @@ import { refuse } from "../faults.ts"
 import type { Operation } from "../operation.ts"
 import { stamp } from "../preconditions.ts"
 
-const counts = ["accepted", "delivered", "waiting", "retrying", "expired", "dead", "gone", "shards", "shards_done"] as const
+const counts = [
+  "accepted",
+  "delivered",
+  "waiting",
+  "retrying",
+  "expired",
+  "dead",
+  "gone",
+  "shards",
+  "shards_done"
+] as const
 
 const BroadcastObject = Schema.Struct({
   id: Schema.String,
-  ...(Object.fromEntries(counts.map((count) => [count, Schema.Int])) as Record<(typeof counts)[number], typeof Schema.Int>),
+  ...(Object.fromEntries(counts.map((count) => [count, Schema.Int])) as Record<
+    (typeof counts)[number],
+    typeof Schema.Int
+  >),
   finished: Schema.Boolean,
   last_modified: Schema.Int,
   accepted_at: Schema.Int,
@@ -58,7 +71,10 @@ const unplanned = Effect.fnUntraced(function* (broadcast: number) {
   const { headers } = readHeaders((name) => stored.header(name), ttlSecondsDefault)
   const view: View = {
     id: String(broadcast),
-    ...(Object.fromEntries(counts.map((count) => [count, 0])) as Record<(typeof counts)[number], number>),
+    ...(Object.fromEntries(counts.map((count) => [count, 0])) as Record<
+      (typeof counts)[number],
+      number
+    >),
     finished: false,
     last_modified: stored.at,
     accepted_at: stored.at,
@@ -69,9 +85,12 @@ const unplanned = Effect.fnUntraced(function* (broadcast: number) {
 })
 
 const find = Effect.fnUntraced(function* (channel: ChannelToken, broadcast: number) {
-  const [entry, origin] = yield* Effect.all([(yield* Buckets).get("broadcasts", keys.broadcast(broadcast)), unplanned(broadcast)], {
-    concurrency: 2
-  })
+  const [entry, origin] = yield* Effect.all(
+    [(yield* Buckets).get("broadcasts", keys.broadcast(broadcast)), unplanned(broadcast)],
+    {
+      concurrency: 2
+    }
+  )
   // Progress does not name its channel; the message in LOG does, and it is kept for ever.
   if (origin?.channel !== channel) return undefined
   if (entry !== undefined) return viewOf(entry.value as Progress)
@@ -87,7 +106,8 @@ export const broadcastGet: Operation<void> = {
     const channel = channelToken(yield* channelIdOf(params))
     const id = params["broadcast"] ?? ""
     const data = /^[1-9]\d{0,14}$/.test(id) ? yield* find(channel, Number(id)) : undefined
-    if (data === undefined) return yield* refuse("unknownObject", { details: { id, resource_name: "broadcast" } })
+    if (data === undefined)
+      return yield* refuse("unknownObject", { details: { id, resource_name: "broadcast" } })
     return ok({ data }, { ...stamp(data.last_modified), ...notKept })
   }),
   doc: {

@@ -12,11 +12,15 @@ export const contributeGet: Operation<void> = {
     const settings = yield* GatewaySettings
     return ok({
       name: settings.projectName,
-      description: "Broadcasts a notification to everybody who is registered to a channel, by Web Push.",
+      description:
+        "Broadcasts a notification to everybody who is registered to a channel, by Web Push.",
       repository: { license: "MIT", type: "git" },
       participate: { home: docsUrl(settings, rootUrl), docs: docsUrl(settings, rootUrl) },
       keywords: ["web push", "broadcast", "notifications", "nats", "jetstream"]
     })
   }),
-  doc: { summary: "How to take part in the project", answers: { 200: Schema.Record(Schema.String, Schema.Unknown) } }
+  doc: {
+    summary: "How to take part in the project",
+    answers: { 200: Schema.Record(Schema.String, Schema.Unknown) }
+  }
 }

@@ -15,7 +15,11 @@ const storage = Effect.gen(function* () {
   const buckets = yield* Buckets
   const log = yield* Log
   const [lease] = yield* Effect.all(
-    [buckets.get("cache", keys.lease("projector")), buckets.get("subscriptions", metaKey), log.last("log", subjects.rejected(0))],
+    [
+      buckets.get("cache", keys.lease("projector")),
+      buckets.get("subscriptions", metaKey),
+      log.last("log", subjects.rejected(0))
+    ],
     { concurrency: 3 }
   )
   return ((lease?.value as { holder?: string } | undefined)?.holder ?? "") !== ""
@@ -28,7 +32,9 @@ const cache = Effect.gen(function* () {
   const probe = yield* Random.nextInt
   const key = `probe.${Math.abs(probe).toString(36)}`
   yield* buckets.put("cache", key, { probe }, 0, { ttlSeconds: probeSeconds })
-  return ((yield* buckets.get("cache", key))?.value as { probe?: number } | undefined)?.probe === probe
+  return (
+    ((yield* buckets.get("cache", key))?.value as { probe?: number } | undefined)?.probe === probe
+  )
 })
 
 const permission = Effect.gen(function* () {
@@ -39,10 +45,16 @@ const permission = Effect.gen(function* () {
 const within = <E, R>(seconds: number, name: string, check: Effect.Effect<boolean, E, R>) =>
   check.pipe(
     Effect.timeout(`${seconds} seconds`),
-    Effect.catchCause((cause) => Effect.as(Effect.logWarning(`heartbeat: ${name} fails`, cause), false))
+    Effect.catchCause((cause) =>
+      Effect.as(Effect.logWarning(`heartbeat: ${name} fails`, cause), false)
+    )
   )
 
-const Health = Schema.Struct({ storage: Schema.Boolean, cache: Schema.Boolean, permission: Schema.Boolean })
+const Health = Schema.Struct({
+  storage: Schema.Boolean,
+  cache: Schema.Boolean,
+  permission: Schema.Boolean
+})
 
 export const heartbeatGet: Operation<void> = {
   access: "anyone",
@@ -59,12 +71,18 @@ export const heartbeatGet: Operation<void> = {
     )
     return ok(health, {}, Object.values(health).every(Boolean) ? 200 : 503)
   }),
-  doc: { summary: "Whether everything this server depends on works", answers: { 200: Health, 503: Health } }
+  doc: {
+    summary: "Whether everything this server depends on works",
+    answers: { 200: Health, 503: Health }
+  }
 }
 
 export const lbheartbeatGet: Operation<void> = {
   access: "anyone",
   read: () => Effect.void,
   run: () => Effect.succeed(ok({})),
-  doc: { summary: "Whether this server is there; touches nothing else", answers: { 200: Schema.Record(Schema.String, Schema.Unknown) } }
+  doc: {
+    summary: "Whether this server is there; touches nothing else",
+    answers: { 200: Schema.Record(Schema.String, Schema.Unknown) }
+  }
 }

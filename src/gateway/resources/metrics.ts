@@ -12,7 +12,9 @@ const backlogMetrics = makeBacklogMetrics()
 /** When the broadcast was accepted that a message is, or that it is a job of. */
 const acceptedAtOf = ({ oldest }: Waiting): number => {
   if (oldest === undefined) return Number.POSITIVE_INFINITY
-  return oldest.message.type === "shard/1" || oldest.message.type === "retry/1" ? oldest.message.acceptedAt : oldest.at
+  return oldest.message.type === "shard/1" || oldest.message.type === "retry/1"
+    ? oldest.message.acceptedAt
+    : oldest.at
 }
 
 const showBacklog = Effect.gen(function* () {
@@ -27,10 +29,16 @@ export const metricsGet: Operation<void> = {
   read: () => Effect.void,
   run: Effect.fnUntraced(function* () {
     yield* showBacklog
-    return { status: 200, headers: { "Content-Type": textFormat }, html: yield* PrometheusMetrics.format(), errno: 0 }
+    return {
+      status: 200,
+      headers: { "Content-Type": textFormat },
+      html: yield* PrometheusMetrics.format(),
+      errno: 0
+    }
   }),
   doc: {
-    summary: "Counts and times as Prometheus text. Of the process that answers, but for what waits, which is of the whole service",
+    summary:
+      "Counts and times as Prometheus text. Of the process that answers, but for what waits, which is of the whole service",
     answers: { 200: null },
     textType: "text/plain"
   }

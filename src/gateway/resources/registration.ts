@@ -6,7 +6,10 @@ import { channelIdOf } from "../channel-id.ts"
 import type { Operation } from "../operation.ts"
 import { changeRegistration } from "../write.ts"
 
-export const Acknowledgement = Schema.Struct({ code: Schema.Literal(202), message: Schema.Literal("Accepted") })
+export const Acknowledgement = Schema.Struct({
+  code: Schema.Literal(202),
+  message: Schema.Literal("Accepted")
+})
 export const accepted = ok({ code: 202, message: "Accepted" }, {}, 202)
 
 const operation = (on: boolean): Operation<void> => ({

@@ -20,9 +20,13 @@ const Root = Schema.Struct({
   settings: Schema.Struct({ batch_max_requests: Schema.Int, readonly: Schema.Boolean }),
   capabilities: Schema.Record(
     Schema.String,
-    Schema.StructWithRest(Schema.Struct({ description: Schema.String, url: Schema.String }), [Schema.Record(Schema.String, Schema.Unknown)])
+    Schema.StructWithRest(Schema.Struct({ description: Schema.String, url: Schema.String }), [
+      Schema.Record(Schema.String, Schema.Unknown)
+    ])
   ),
-  user: Schema.optionalKey(Schema.Struct({ id: Schema.String, principals: Schema.Array(Schema.String) }))
+  user: Schema.optionalKey(
+    Schema.Struct({ id: Schema.String, principals: Schema.Array(Schema.String) })
+  )
 })
 
 export const rootGet: Operation<void> = {
@@ -32,7 +36,9 @@ export const rootGet: Operation<void> = {
     const identity = yield* Identity
     const settings = yield* GatewaySettings
     const { current } = yield* VapidPublicKeys
-    const policies = Object.fromEntries(identity.policies.map(({ capability, name }) => [name, capability]))
+    const policies = Object.fromEntries(
+      identity.policies.map(({ capability, name }) => [name, capability])
+    )
     const webpush = {
       description: "Web Push to everybody who is registered to a channel.",
       url: `${rootUrl}/__api__`,
@@ -50,7 +56,12 @@ export const rootGet: Operation<void> = {
       ...(caller === undefined ? {} : { user: { id: caller.id, principals: caller.principals } })
     }
     const now = yield* Clock.currentTimeMillis
-    return ok(body, settings.readonly ? { ...expiringIn(cacheSecondsWhenReadonly, now), Vary: "Authorization" } : {})
+    return ok(
+      body,
+      settings.readonly
+        ? { ...expiringIn(cacheSecondsWhenReadonly, now), Vary: "Authorization" }
+        : {}
+    )
   }),
   doc: { summary: "What this server is and can do", answers: { 200: Root } }
 }

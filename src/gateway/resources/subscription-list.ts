@@ -8,14 +8,33 @@ import { checkNoBody } from "../body.ts"
 import { notKept } from "../decorate.ts"
 import { type Fault, refuse } from "../faults.ts"
 import { project } from "../listing/fields.ts"
-import { effectiveLimit, type Listing, pageOf, queryPairs, readListing, select } from "../listing/listing.ts"
+import {
+  effectiveLimit,
+  type Listing,
+  pageOf,
+  queryPairs,
+  readListing,
+  select
+} from "../listing/listing.ts"
 import { issueToken, spendToken } from "../listing/page-token.ts"
 import { placeOf } from "../listing/sort.ts"
 import type { JsonObject } from "../listing/value.ts"
 import type { Operation } from "../operation.ts"
-import { notModified, type Preconditions, readPreconditions, stamp, violated } from "../preconditions.ts"
+import {
+  notModified,
+  type Preconditions,
+  readPreconditions,
+  stamp,
+  violated
+} from "../preconditions.ts"
 import { GatewaySettings } from "../settings.ts"
-import { ListedObject, objectsOf, Tombstone, tombstone, tombstonesOf } from "../subscription-view.ts"
+import {
+  ListedObject,
+  objectsOf,
+  Tombstone,
+  tombstone,
+  tombstonesOf
+} from "../subscription-view.ts"
 import { changeList } from "../write.ts"
 
 interface ListInput {
@@ -33,10 +52,17 @@ const readList = Effect.fnUntraced(function* ({ ask, query }: Call, faults: Arra
 })
 
 /** The absolute URL of the next page: every parameter as it was but the limit and the token. */
-const nextPage = Effect.fnUntraced(function* (call: Call, listing: Listing, shown: ReadonlyArray<JsonObject>, limit: number) {
+const nextPage = Effect.fnUntraced(function* (
+  call: Call,
+  listing: Listing,
+  shown: ReadonlyArray<JsonObject>,
+  limit: number
+) {
   const offset = (listing.token?.offset ?? 0) + shown.length
   const token = yield* issueToken(placeOf(shown.at(-1) ?? {}, listing.sort), offset)
-  const kept = call.query.split("&").filter((pair) => pair !== "" && !/^(_limit|_token)(=|$)/.test(pair))
+  const kept = call.query
+    .split("&")
+    .filter((pair) => pair !== "" && !/^(_limit|_token)(=|$)/.test(pair))
   return `${call.rootUrl}/subscriptions?${[...kept, `_limit=${limit}`, `_token=${token}`].join("&")}`
 })
 
@@ -46,14 +72,31 @@ const limitOf = Effect.fnUntraced(function* ({ limit }: Listing) {
 })
 
 const deprecation = ({ deprecated }: Listing, { rootUrl }: Call): Record<string, string> =>
-  deprecated ? { Alert: JSON.stringify({ code: "soft-eol", message: "_to is deprecated, use _before", url: `${rootUrl}/__api__` }) } : {}
+  deprecated
+    ? {
+        Alert: JSON.stringify({
+          code: "soft-eol",
+          message: "_to is deprecated, use _before",
+          url: `${rootUrl}/__api__`
+        })
+      }
+    : {}
 
 const objects = Schema.Struct({ data: Schema.Array(ListedObject) })
 
 export const listGet: Operation<ListInput> = {
   access: "caller",
   negotiates: true,
-  exposes: ["Next-Page", "Total-Records", "Total-Objects", "Last-Modified", "ETag", "Cache-Control", "Expires", "Pragma"],
+  exposes: [
+    "Next-Page",
+    "Total-Records",
+    "Total-Objects",
+    "Last-Modified",
+    "ETag",
+    "Cache-Control",
+    "Expires",
+    "Pragma"
+  ],
   read: readList,
   run: Effect.fnUntraced(function* ({ listing, preconditions }, call) {
     const buckets = yield* Buckets
@@ -65,7 +108,11 @@ export const listGet: Operation<ListInput> = {
     const live = objectsOf(list)
     const total = String(select(live, listing).length)
     const limit = yield* limitOf(listing)
-    const { more, shown } = pageOf(select(listing.withTombstones ? [...live, ...tombstonesOf(list)] : live, listing), listing, limit)
+    const { more, shown } = pageOf(
+      select(listing.withTombstones ? [...live, ...tombstonesOf(list)] : live, listing),
+      listing,
+      limit
+    )
     return ok(
       { data: shown.map((object) => project(object, listing.fields)) },
       {
@@ -103,9 +150,16 @@ export const listDelete: Operation<ListInput> = {
         const selected = select(objectsOf(list), listing)
         const { more, shown } = pageOf(selected, listing, limit)
         const first = nextTimestamp(list, now)
-        const removed = shown.map((object, i) => ({ id: object["id"] as string, lastModified: first + i }))
+        const removed = shown.map((object, i) => ({
+          id: object["id"] as string,
+          lastModified: first + i
+        }))
         const answer = ok(
-          { data: removed.map(({ id, lastModified }) => project(tombstone(id, lastModified), listing.fields)) },
+          {
+            data: removed.map(({ id, lastModified }) =>
+              project(tombstone(id, lastModified), listing.fields)
+            )
+          },
           {
             ...stamp(removed.at(-1)?.lastModified ?? list.lastModified),
             "Total-Records": String(selected.length),
@@ -114,7 +168,11 @@ export const listDelete: Operation<ListInput> = {
           }
         )
         if (removed.length === 0) return { _tag: "Unchanged" as const, answer }
-        return { _tag: "Change" as const, command: { type: "subscription.delete/1" as const, user, removed }, answer: () => answer }
+        return {
+          _tag: "Change" as const,
+          command: { type: "subscription.delete/1" as const, user, removed },
+          answer: () => answer
+        }
       })
     )
   }),

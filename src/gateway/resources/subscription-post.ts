@@ -5,14 +5,23 @@ import type { Fault } from "../faults.ts"
 import type { Operation } from "../operation.ts"
 import { stamp, violated } from "../preconditions.ts"
 import { type PostInput, readPosted, store } from "../subscription-put.ts"
-import { SubscriptionBody, SubscriptionObject, subscriptionExample, viewOf } from "../subscription-view.ts"
+import {
+  SubscriptionBody,
+  SubscriptionObject,
+  subscriptionExample,
+  viewOf
+} from "../subscription-view.ts"
 import { changeList } from "../write.ts"
 
 const read = Effect.fnUntraced(function* (call: Call, faults: Array<Fault>) {
   const input = yield* readPosted(call, faults)
   const { claimed, id } = input.posted ?? {}
   if (faults.length === 0 && claimed !== undefined && claimed !== id) {
-    faults.push({ location: "body", name: "data", description: `The id ${claimed} differs from the one this data has: ${id}` })
+    faults.push({
+      location: "body",
+      name: "data",
+      description: `The id ${claimed} differs from the one this data has: ${id}`
+    })
   }
   return input
 })
@@ -42,7 +51,13 @@ export const subscriptionPost: Operation<PostInput> = {
         const stored = list.subscriptions[posted.id]
         if (stored?.suspended === undefined) return { _tag: "Unchanged" as const, answer }
         // A browser that comes back is worth another try; for the client nothing has changed.
-        const command = { type: "subscription.cleared/1", id: posted.id, generation: stored.seq, by: "user", at: now } as const
+        const command = {
+          type: "subscription.cleared/1",
+          id: posted.id,
+          generation: stored.seq,
+          by: "user",
+          at: now
+        } as const
         return { _tag: "Change" as const, command, answer: () => answer }
       })
     ),
@@ -52,7 +67,10 @@ export const subscriptionPost: Operation<PostInput> = {
     body: SubscriptionBody,
     bodyExample: subscriptionExample,
     bodyRequired: true,
-    answers: { 200: Schema.Struct({ data: SubscriptionObject }), 201: Schema.Struct({ data: SubscriptionObject }) },
+    answers: {
+      200: Schema.Struct({ data: SubscriptionObject }),
+      201: Schema.Struct({ data: SubscriptionObject })
+    },
     faults: [400, 406, 409, 412, 413, 415, 429]
   }
 }

@@ -11,7 +11,13 @@ import { project } from "../listing/fields.ts"
 import { queryPairs, readListing } from "../listing/listing.ts"
 import type { JsonObject } from "../listing/value.ts"
 import type { Operation } from "../operation.ts"
-import { notModified, type Preconditions, readPreconditions, stamp, violated } from "../preconditions.ts"
+import {
+  notModified,
+  type Preconditions,
+  readPreconditions,
+  stamp,
+  violated
+} from "../preconditions.ts"
 import { isId } from "../subscription-id.ts"
 import { type PostInput, readPosted, store } from "../subscription-put.ts"
 import {
@@ -46,9 +52,14 @@ const idOf = ({ params }: Call) => {
   return isId(id) ? Effect.succeed(id) : refuseFaults([badId])
 }
 
-const unknown = (id: string) => refuse("unknownObject", { details: { id, resource_name: "subscription" } })
+const unknown = (id: string) =>
+  refuse("unknownObject", { details: { id, resource_name: "subscription" } })
 
-const targetOf = (existing: JsonObject) => ({ timestamp: existing["last_modified"] as number, exists: true, existing })
+const targetOf = (existing: JsonObject) => ({
+  timestamp: existing["last_modified"] as number,
+  exists: true,
+  existing
+})
 
 export const subscriptionGet: Operation<ReadInput> = {
   access: "caller",
@@ -57,7 +68,10 @@ export const subscriptionGet: Operation<ReadInput> = {
   read,
   run: Effect.fnUntraced(function* ({ fields, preconditions }, call) {
     const id = yield* idOf(call)
-    const entry = yield* (yield* Buckets).get("subscriptions", keys.subscriptions(call.caller!.user))
+    const entry = yield* (yield* Buckets).get(
+      "subscriptions",
+      keys.subscriptions(call.caller!.user)
+    )
     const existing = viewOf((entry?.value as SubscriptionList | undefined) ?? emptyList, id)
     if (existing === undefined) return yield* unknown(id)
     const target = targetOf(existing)
@@ -84,14 +98,21 @@ export const subscriptionPut: Operation<PostInput> = {
     const other = [posted.claimed, posted.id].find((each) => each !== undefined && each !== id)
     if (other !== undefined) {
       return yield* refuseFaults([
-        { location: "body", name: "id", description: `The id ${other} of the data differs from ${id} in the path` }
+        {
+          location: "body",
+          name: "id",
+          description: `The id ${other} of the data differs from ${id} in the path`
+        }
       ])
     }
     return yield* changeList(
       call.caller!.user,
       Effect.fnUntraced(function* (list, now) {
         const existing = viewOf(list, id)
-        const target = existing === undefined ? { timestamp: list.lastModified, exists: false } : targetOf(existing)
+        const target =
+          existing === undefined
+            ? { timestamp: list.lastModified, exists: false }
+            : targetOf(existing)
         const refused = violated(preconditions, target)
         if (refused !== undefined) return yield* refused
         return yield* store(call.caller!, list, posted, now, existing === undefined ? 201 : 200)
@@ -104,7 +125,10 @@ export const subscriptionPut: Operation<PostInput> = {
     body: SubscriptionBody,
     bodyExample: subscriptionExample,
     bodyRequired: true,
-    answers: { 200: Schema.Struct({ data: SubscriptionObject }), 201: Schema.Struct({ data: SubscriptionObject }) },
+    answers: {
+      200: Schema.Struct({ data: SubscriptionObject }),
+      201: Schema.Struct({ data: SubscriptionObject })
+    },
     faults: [400, 406, 409, 412, 413, 415, 429]
   }
 }
@@ -127,8 +151,13 @@ export const subscriptionDelete: Operation<ReadInput> = {
         const lastModified = nextTimestamp(list, now)
         return {
           _tag: "Change" as const,
-          command: { type: "subscription.delete/1" as const, user, removed: [{ id, lastModified }] },
-          answer: () => ok({ data: project(tombstone(id, lastModified), fields) }, stamp(lastModified))
+          command: {
+            type: "subscription.delete/1" as const,
+            user,
+            removed: [{ id, lastModified }]
+          },
+          answer: () =>
+            ok({ data: project(tombstone(id, lastModified), fields) }, stamp(lastModified))
         }
       })
     )

@@ -23,7 +23,8 @@ export const vapidPublicKeyGet: Operation<void> = {
     const { current } = yield* VapidPublicKeys
     const tag = `"${current}"`
     const headers = { ETag: tag, ...expiringIn(cacheSeconds, yield* Clock.currentTimeMillis) }
-    if (holds(ask.headers["if-none-match"] ?? "", tag)) return { status: 304, headers, errno: 0 } satisfies Answer
+    if (holds(ask.headers["if-none-match"] ?? "", tag))
+      return { status: 304, headers, errno: 0 } satisfies Answer
     return ok({ data: { vapid_public_key: current } }, headers)
   }),
   doc: {

@@ -37,5 +37,9 @@ export const versionGet: Operation<void> = {
     if (version === undefined) return yield* refuse("unknownUrl")
     return ok(version)
   }),
-  doc: { summary: "What is deployed", answers: { 200: Schema.Record(Schema.String, Schema.Unknown) }, faults: [404] }
+  doc: {
+    summary: "What is deployed",
+    answers: { 200: Schema.Record(Schema.String, Schema.Unknown) },
+    faults: [404]
+  }
 }

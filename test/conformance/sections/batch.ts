@@ -3,7 +3,10 @@ import { expect } from "vitest"
 import type { Api, Request } from "../api.ts"
 import { type Case, define } from "../table.ts"
 
-const batch = (requests: ReadonlyArray<unknown>, rest: Readonly<Record<string, unknown>> = {}): Request => ({
+const batch = (
+  requests: ReadonlyArray<unknown>,
+  rest: Readonly<Record<string, unknown>> = {}
+): Request => ({
   method: "POST",
   path: "/batch",
   body: { ...rest, requests }
@@ -15,28 +18,65 @@ const bad: ReadonlyArray<readonly [name: string, body: unknown, faults: Readonly
   ["of requests that are no objects", { requests: [1] }, ["body:requests.0"]],
   ["with a key it does not know", { requests: [], other: 1 }, ["body:"]],
   ["with an entry without path", { requests: [{ method: "GET" }] }, ["body:requests.0.path"]],
-  ["with a path that does not begin with a slash", { requests: [{ path: "subscriptions" }] }, ["body:requests.0.path"]],
-  ["with a path that is no text", { requests: [{ path: "/" }, { path: 3 }] }, ["body:requests.1.path"]],
-  ["with an unknown method", { requests: [{ path: "/", method: "FOO" }] }, ["body:requests.0.method"]],
-  ["with a method in small letters", { requests: [{ path: "/", method: "get" }] }, ["body:requests.0.method"]],
+  [
+    "with a path that does not begin with a slash",
+    { requests: [{ path: "subscriptions" }] },
+    ["body:requests.0.path"]
+  ],
+  [
+    "with a path that is no text",
+    { requests: [{ path: "/" }, { path: 3 }] },
+    ["body:requests.1.path"]
+  ],
+  [
+    "with an unknown method",
+    { requests: [{ path: "/", method: "FOO" }] },
+    ["body:requests.0.method"]
+  ],
+  [
+    "with a method in small letters",
+    { requests: [{ path: "/", method: "get" }] },
+    ["body:requests.0.method"]
+  ],
   ["with OPTIONS", { requests: [{ path: "/", method: "OPTIONS" }] }, ["body:requests.0.method"]],
-  ["with a header that is no text", { requests: [{ path: "/", headers: { a: 1 } }] }, ["body:requests.0.headers.a"]],
-  ["with headers that are a list", { requests: [{ path: "/", headers: [] }] }, ["body:requests.0.headers"]],
+  [
+    "with a header that is no text",
+    { requests: [{ path: "/", headers: { a: 1 } }] },
+    ["body:requests.0.headers.a"]
+  ],
+  [
+    "with headers that are a list",
+    { requests: [{ path: "/", headers: [] }] },
+    ["body:requests.0.headers"]
+  ],
   ["with a body that is a list", { requests: [{ path: "/", body: [] }] }, ["body:requests.0.body"]],
-  ["with a body that is a text", { requests: [{ path: "/", body: "x" }] }, ["body:requests.0.body"]],
+  [
+    "with a body that is a text",
+    { requests: [{ path: "/", body: "x" }] },
+    ["body:requests.0.body"]
+  ],
   ["with an entry of unknown keys", { requests: [{ path: "/", other: 1 }] }, ["body:requests.0"]],
   ["with defaults of unknown keys", { defaults: { other: 1 }, requests: [] }, ["body:defaults"]],
   ["with defaults that are a list", { defaults: [], requests: [] }, ["body:defaults"]],
-  ["of 26 requests", { requests: Array.from({ length: 26 }, () => ({ path: "/" })) }, ["body:requests"]],
+  [
+    "of 26 requests",
+    { requests: Array.from({ length: 26 }, () => ({ path: "/" })) },
+    ["body:requests"]
+  ],
   ["within a batch", { requests: [{ path: "/batch", method: "POST" }] }, ["body:requests"]],
   ["within a batch, with the version", { requests: [{ path: "/v1/batch" }] }, ["body:requests"]],
   ["within a batch, behind a redirect", { requests: [{ path: "/batch//" }] }, ["body:requests"]],
   ["within a batch, in disguise", { requests: [{ path: "/b%61tch?x" }] }, ["body:requests"]]
 ]
 
-const statuses = (json: { responses: ReadonlyArray<{ status: number }> }) => json.responses.map(({ status }) => status)
+const statuses = (json: { responses: ReadonlyArray<{ status: number }> }) =>
+  json.responses.map(({ status }) => status)
 
-const create = (api: Api, name: string) => ({ method: "POST", path: "/subscriptions", body: { data: api.subscription(name) } })
+const create = (api: Api, name: string) => ({
+  method: "POST",
+  path: "/subscriptions",
+  body: { data: api.subscription(name) }
+})
 
 export const batches: ReadonlyArray<Case> = [
   ...bad.map(([name, body, faults]) =>
@@ -49,14 +89,22 @@ export const batches: ReadonlyArray<Case> = [
   ...["1", "{}"].map((entry) =>
     define({
       name: `refuses a batch of as many ${entry} as its bytes allow`,
-      request: { ...batch([]), body: `{"requests":[${Array(Math.floor(400_000 / (entry.length + 1))).fill(entry)}]}` },
+      request: {
+        ...batch([]),
+        body: `{"requests":[${Array(Math.floor(400_000 / (entry.length + 1))).fill(entry)}]}`
+      },
       expected: { status: 400, errno: 109 }
     })
   ),
   define({
     name: "refuses a batch of as many unknown keys as its bytes allow, soon",
     given: async () => performance.now(),
-    request: { ...batch([]), body: JSON.stringify(Object.fromEntries(Array.from({ length: 30_000 }, (_, i) => [`k${i}`, 1]))) },
+    request: {
+      ...batch([]),
+      body: JSON.stringify(
+        Object.fromEntries(Array.from({ length: 30_000 }, (_, i) => [`k${i}`, 1]))
+      )
+    },
     expected: { status: 400, errno: 109, faults: ["body:", "body:requests"] },
     also: (_, __, began) => expect(performance.now() - (began as number)).toBeLessThan(5_000)
   }),
@@ -66,7 +114,10 @@ export const batches: ReadonlyArray<Case> = [
     request: {
       ...batch([]),
       body: JSON.stringify({
-        defaults: { path: "/", headers: Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`h${i}`, "x"])) },
+        defaults: {
+          path: "/",
+          headers: Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`h${i}`, "x"]))
+        },
         requests: Array(25).fill({ headers: {} })
       })
     },
@@ -75,10 +126,19 @@ export const batches: ReadonlyArray<Case> = [
   }),
   define({
     name: "refuses a batch that is no JSON by its type",
-    request: { method: "POST", path: "/batch", body: '{"requests":[]}', headers: { "content-type": "text/plain" } },
+    request: {
+      method: "POST",
+      path: "/batch",
+      body: '{"requests":[]}',
+      headers: { "content-type": "text/plain" }
+    },
     expected: { status: 415, errno: 107 }
   }),
-  define({ name: "answers an empty batch", request: batch([]), expected: { status: 200, exactly: { responses: [] } } }),
+  define({
+    name: "answers an empty batch",
+    request: batch([]),
+    expected: { status: 200, exactly: { responses: [] } }
+  }),
   define({
     name: "needs nobody to be somebody, but its entries may",
     request: { ...batch([{ path: "/" }, { path: "/subscriptions" }]), as: null },
@@ -101,11 +161,17 @@ export const batches: ReadonlyArray<Case> = [
     expected: { status: 200 },
     also: ({ json }) => {
       expect(statuses(json)).toEqual([201, 200, 200, 200])
-      expect(json.responses.map(({ path }: { path: string }) => path)).toEqual(Array(4).fill("/v1/subscriptions"))
+      expect(json.responses.map(({ path }: { path: string }) => path)).toEqual(
+        Array(4).fill("/v1/subscriptions")
+      )
       expect(json.responses[1].body.data).toHaveLength(1)
-      expect(json.responses[1].headers).toMatchObject({ ETag: json.responses[0].headers.ETag, "Total-Records": "1" })
+      expect(json.responses[1].headers).toMatchObject({
+        ETag: json.responses[0].headers.ETag,
+        "Total-Records": "1"
+      })
       expect(json.responses[3].body).toEqual({ data: [] })
-      for (const response of json.responses) expect(Object.keys(response).sort()).toEqual(["body", "headers", "path", "status"])
+      for (const response of json.responses)
+        expect(Object.keys(response).sort()).toEqual(["body", "headers", "path", "status"])
     }
   }),
   define({
@@ -113,7 +179,11 @@ export const batches: ReadonlyArray<Case> = [
     request: batch([{ path: "/channels/caf%C3%A9 ü" }, { path: "/v10/x" }, { path: "/v1foo" }]),
     expected: { status: 200 },
     also: ({ json }) => {
-      expect(json.responses.map(({ path }: { path: string }) => path)).toEqual(["/v1/channels/café ü", "/v1/v10/x", "/v1/v1foo"])
+      expect(json.responses.map(({ path }: { path: string }) => path)).toEqual([
+        "/v1/channels/café ü",
+        "/v1/v10/x",
+        "/v1/v1foo"
+      ])
       expect(statuses(json)).toEqual([403, 404, 404])
     }
   }),
@@ -123,7 +193,10 @@ export const batches: ReadonlyArray<Case> = [
     request: (_, stored) =>
       batch([
         { method: "HEAD", path: "/subscriptions" },
-        { path: "/subscriptions", headers: { "If-None-Match": `"${(stored as { last_modified: number }).last_modified}"` } }
+        {
+          path: "/subscriptions",
+          headers: { "If-None-Match": `"${(stored as { last_modified: number }).last_modified}"` }
+        }
       ]),
     expected: { status: 200 },
     also: ({ json }) => {
@@ -134,9 +207,21 @@ export const batches: ReadonlyArray<Case> = [
   define({
     name: "puts defaults under what an entry says, in headers and body too",
     request: (api) =>
-      batch([{ body: { data: { endpoint: api.subscription("x").endpoint } } }, { method: "GET", path: "/subscriptions" }, {}], {
-        defaults: { method: "POST", path: "/subscriptions", headers: { "X-A": "1" }, body: { data: api.subscription("y") } }
-      }),
+      batch(
+        [
+          { body: { data: { endpoint: api.subscription("x").endpoint } } },
+          { method: "GET", path: "/subscriptions" },
+          {}
+        ],
+        {
+          defaults: {
+            method: "POST",
+            path: "/subscriptions",
+            headers: { "X-A": "1" },
+            body: { data: api.subscription("y") }
+          }
+        }
+      ),
     expected: { status: 200 },
     also: ({ json }) => {
       expect(statuses(json)).toEqual([201, 200, 201])
@@ -150,7 +235,10 @@ export const batches: ReadonlyArray<Case> = [
       ...batch([
         { path: "/subscriptions" },
         { path: "/subscriptions", headers: { "IF-MATCH": "*" } },
-        { path: "/", headers: { AUTHORIZATION: `Basic ${Buffer.from(`${api.me}2`).toString("base64")}` } },
+        {
+          path: "/",
+          headers: { AUTHORIZATION: `Basic ${Buffer.from(`${api.me}2`).toString("base64")}` }
+        },
         { path: "/" }
       ]),
       headers: { "if-match": '"1"' }
@@ -168,7 +256,10 @@ export const batches: ReadonlyArray<Case> = [
     expected: { status: 200 },
     also: ({ json }) => {
       expect(statuses(json)).toEqual([201, 200])
-      expect(json.responses.map(({ path }: { path: string }) => path)).toEqual(["/v1/subscriptions", "/v1/"])
+      expect(json.responses.map(({ path }: { path: string }) => path)).toEqual([
+        "/v1/subscriptions",
+        "/v1/"
+      ])
     }
   }),
   define({
@@ -180,15 +271,26 @@ export const batches: ReadonlyArray<Case> = [
     expected: { status: 200 },
     also: ({ json }) => {
       expect(statuses(json)).toEqual([200, 200])
-      expect(json.responses.map(({ path }: { path: string }) => path)).toEqual(["/v1/subscriptions", "/v1/subscriptions"])
+      expect(json.responses.map(({ path }: { path: string }) => path)).toEqual([
+        "/v1/subscriptions",
+        "/v1/subscriptions"
+      ])
     }
   }),
   define({
     name: "calls a page within a batch a page",
-    request: batch([{ path: "/__api__", headers: { Accept: "text/html" } }, { path: "/__metrics__" }, { path: "/__api__" }]),
+    request: batch([
+      { path: "/__api__", headers: { Accept: "text/html" } },
+      { path: "/__metrics__" },
+      { path: "/__api__" }
+    ]),
     expected: { status: 200 },
     also: ({ json }) =>
-      expect(json.responses.map(({ headers }: { headers: Record<string, string> }) => headers["Content-Type"])).toEqual([
+      expect(
+        json.responses.map(
+          ({ headers }: { headers: Record<string, string> }) => headers["Content-Type"]
+        )
+      ).toEqual([
         "text/html; charset=UTF-8",
         "text/plain; version=0.0.4; charset=utf-8",
         "application/json; charset=UTF-8"
@@ -213,7 +315,12 @@ export const batches: ReadonlyArray<Case> = [
   define({
     name: "answers 25 writes, each seen by the next read",
     request: (api) =>
-      batch(Array.from({ length: 24 }, (_, i) => create(api, `n${i}`)).concat({ method: "HEAD", path: "/subscriptions" } as never)),
+      batch(
+        Array.from({ length: 24 }, (_, i) => create(api, `n${i}`)).concat({
+          method: "HEAD",
+          path: "/subscriptions"
+        } as never)
+      ),
     expected: { status: 200 },
     also: ({ json }) => {
       expect(statuses(json)).toEqual([...Array(24).fill(201), 200])
@@ -222,7 +329,10 @@ export const batches: ReadonlyArray<Case> = [
   }),
   define({
     name: "reaches a channel whose name begins with batch",
-    request: batch([{ method: "PUT", path: "/channels/batch/registration" }, { path: "/channels/batch" }]),
+    request: batch([
+      { method: "PUT", path: "/channels/batch/registration" },
+      { path: "/channels/batch" }
+    ]),
     expected: { status: 200 },
     also: ({ json }) => expect(statuses(json)).toEqual([202, 200])
   })

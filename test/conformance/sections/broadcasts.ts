@@ -5,7 +5,12 @@ import { type Case, define, type Expected } from "../table.ts"
 
 const accepted = { code: 202, message: "Accepted" }
 
-const publish = (api: Api, body?: unknown, headers: Record<string, string> = {}, channel = api.channel): Request => ({
+const publish = (
+  api: Api,
+  body?: unknown,
+  headers: Record<string, string> = {},
+  channel = api.channel
+): Request => ({
   method: "POST",
   path: `/channels/${channel}`,
   as: api.target.publisher,
@@ -27,7 +32,9 @@ const bodies: ReadonlyArray<readonly [name: string, body: unknown]> = [
   ["data with a timestamp", { data: { last_modified: 123 } }]
 ]
 
-const badBodies: ReadonlyArray<readonly [name: string, body: unknown, faults: ReadonlyArray<string>]> = [
+const badBodies: ReadonlyArray<
+  readonly [name: string, body: unknown, faults: ReadonlyArray<string>]
+> = [
   ["data that is null", { data: null }, ["body:data"]],
   ["data that is a list", { data: [1] }, ["body:data"]],
   ["data that is a text", { data: "x" }, ["body:data"]],
@@ -48,7 +55,11 @@ const badHeaders: ReadonlyArray<readonly [name: string, value: string]> = [
   ["Idempotency-Key", ""]
 ]
 
-const locationOf = async (api: Api, body?: unknown, headers: Record<string, string> = {}): Promise<string> => {
+const locationOf = async (
+  api: Api,
+  body?: unknown,
+  headers: Record<string, string> = {}
+): Promise<string> => {
   const { headers: answered, status, text } = await api.send(publish(api, body, headers))
   if (status !== 202) throw new Error(`${status}: ${text}`)
   return (answered["location"] as string).slice(api.target.origin.length)
@@ -56,7 +67,11 @@ const locationOf = async (api: Api, body?: unknown, headers: Record<string, stri
 
 export const broadcasts: ReadonlyArray<Case> = [
   ...bodies.map(([name, body]) =>
-    define({ name: `accepts a broadcast of ${name}`, request: (api) => publish(api, body), expected: located })
+    define({
+      name: `accepts a broadcast of ${name}`,
+      request: (api) => publish(api, body),
+      expected: located
+    })
   ),
   define({
     name: "accepts a broadcast without a body, whatever type it claims",
@@ -65,7 +80,8 @@ export const broadcasts: ReadonlyArray<Case> = [
   }),
   define({
     name: "accepts TTL, Urgency and Topic",
-    request: (api) => publish(api, { data: { a: 1 } }, { TTL: "0", Urgency: "very-low", Topic: "A_z-9" }),
+    request: (api) =>
+      publish(api, { data: { a: 1 } }, { TTL: "0", Urgency: "very-low", Topic: "A_z-9" }),
     expected: located
   }),
   ...badBodies.map(([name, body, faults]) =>
@@ -107,7 +123,12 @@ export const broadcasts: ReadonlyArray<Case> = [
   ),
   define({
     name: "reads a body in chunks that offers to speak h2c",
-    request: (api) => publish(api, '{"data":{"a":1}}', { connection: "upgrade", upgrade: "h2c", "transfer-encoding": "chunked" }),
+    request: (api) =>
+      publish(api, '{"data":{"a":1}}', {
+        connection: "upgrade",
+        upgrade: "h2c",
+        "transfer-encoding": "chunked"
+      }),
     expected: located
   }),
   define({
@@ -120,7 +141,11 @@ export const broadcasts: ReadonlyArray<Case> = [
     request: (api) => ({ ...publish(api, "{nonsense"), as: api.me }),
     expected: { status: 403 }
   }),
-  define({ name: "lets nobody broadcast", request: (api) => ({ ...publish(api, {}), as: null }), expected: { status: 401, errno: 104 } }),
+  define({
+    name: "lets nobody broadcast",
+    request: (api) => ({ ...publish(api, {}), as: null }),
+    expected: { status: 401, errno: 104 }
+  }),
   define({
     name: "refuses a broadcast to a channel of 256 bytes",
     request: (api) => publish(api, {}, {}, "x".repeat(256)),
@@ -128,10 +153,13 @@ export const broadcasts: ReadonlyArray<Case> = [
   }),
   define<string>({
     name: "takes the same key for the same broadcast",
-    given: (api) => locationOf(api, { data: { b: 1, a: 2 } }, { "Idempotency-Key": api.channel, TTL: "60" }),
-    request: (api) => publish(api, { data: { a: 2, b: 1 } }, { "Idempotency-Key": api.channel, TTL: "60" }),
+    given: (api) =>
+      locationOf(api, { data: { b: 1, a: 2 } }, { "Idempotency-Key": api.channel, TTL: "60" }),
+    request: (api) =>
+      publish(api, { data: { a: 2, b: 1 } }, { "Idempotency-Key": api.channel, TTL: "60" }),
     expected: located,
-    also: ({ headers }, api, location) => expect(headers["location"]).toBe(api.target.origin + location)
+    also: ({ headers }, api, location) =>
+      expect(headers["location"]).toBe(api.target.origin + location)
   }),
   ...[
     ["another payload", { data: { a: 2 } }, { TTL: "60" }],
@@ -140,15 +168,26 @@ export const broadcasts: ReadonlyArray<Case> = [
   ].map(([name, body, headers]) =>
     define({
       name: `refuses a key that was used for ${name}`,
-      given: (api) => locationOf(api, { data: { a: 1 } }, { "Idempotency-Key": api.channel, TTL: "60" }),
-      request: (api) => publish(api, body, { "Idempotency-Key": api.channel, ...(headers as Record<string, string>) }),
-      expected: { status: 400, errno: 107, faults: ["header:Idempotency-Key"], message: /used for another broadcast/ }
+      given: (api) =>
+        locationOf(api, { data: { a: 1 } }, { "Idempotency-Key": api.channel, TTL: "60" }),
+      request: (api) =>
+        publish(api, body, {
+          "Idempotency-Key": api.channel,
+          ...(headers as Record<string, string>)
+        }),
+      expected: {
+        status: 400,
+        errno: 107,
+        faults: ["header:Idempotency-Key"],
+        message: /used for another broadcast/
+      }
     })
   ),
   define<string>({
     name: "takes the same key on another channel for another broadcast",
     given: (api) => locationOf(api, {}, { "Idempotency-Key": api.channel }),
-    request: (api) => publish(api, { data: { other: 1 } }, { "Idempotency-Key": api.channel }, `${api.channel}x`),
+    request: (api) =>
+      publish(api, { data: { other: 1 } }, { "Idempotency-Key": api.channel }, `${api.channel}x`),
     expected: { status: 202 }
   }),
   define<string>({
@@ -156,18 +195,28 @@ export const broadcasts: ReadonlyArray<Case> = [
     given: (api) => locationOf(api, {}),
     request: (api) => publish(api, {}),
     expected: located,
-    also: ({ headers }, api, location) => expect(headers["location"]).not.toBe(api.target.origin + location)
+    also: ({ headers }, api, location) =>
+      expect(headers["location"]).not.toBe(api.target.origin + location)
   }),
   define<string>({
     name: "tells what became of a broadcast, in counts that add up",
     given: (api) => locationOf(api, { data: { a: 1 } }, { TTL: "60" }),
     request: (api, target) => ({ method: "GET", target, as: api.target.publisher }),
-    expected: { status: 200, headers: { ETag: /^"\d+"$/, "Last-Modified": /GMT$/, "Cache-Control": "no-cache, no-store" } },
+    expected: {
+      status: 200,
+      headers: { ETag: /^"\d+"$/, "Last-Modified": /GMT$/, "Cache-Control": "no-cache, no-store" }
+    },
     also: ({ json: { data } }, _, location) => {
       expect(data.id).toBe(location.split("/").at(-1))
-      expect(data.accepted).toBe(data.delivered + data.waiting + data.retrying + data.expired + data.dead + data.gone)
+      expect(data.accepted).toBe(
+        data.delivered + data.waiting + data.retrying + data.expired + data.dead + data.gone
+      )
       expect(data.expires_at - data.accepted_at).toBe(60_000)
-      expect(data).toMatchObject({ finished: expect.any(Boolean), shards: expect.any(Number), shards_done: expect.any(Number) })
+      expect(data).toMatchObject({
+        finished: expect.any(Boolean),
+        shards: expect.any(Number),
+        shards_done: expect.any(Number)
+      })
     }
   }),
   define<string>({
@@ -185,14 +234,26 @@ export const broadcasts: ReadonlyArray<Case> = [
   define<string>({
     name: "does not know a broadcast below another channel",
     given: (api) => locationOf(api),
-    request: (api, target) => ({ method: "GET", target: target.replace(api.channel, `${api.channel}x`), as: api.target.publisher }),
+    request: (api, target) => ({
+      method: "GET",
+      target: target.replace(api.channel, `${api.channel}x`),
+      as: api.target.publisher
+    }),
     expected: { status: 404, errno: 110, body: { details: { resource_name: "broadcast" } } }
   }),
   ...["0", "999999999", "-1", "1x", "99999999999999999999", "a%20b"].map((id) =>
     define({
       name: `does not know the broadcast ${id}`,
-      request: (api) => ({ method: "GET", path: `/channels/${api.channel}/broadcasts/${id}`, as: api.target.publisher }),
-      expected: { status: 404, errno: 110, body: { details: { id: decodeURIComponent(id), resource_name: "broadcast" } } }
+      request: (api) => ({
+        method: "GET",
+        path: `/channels/${api.channel}/broadcasts/${id}`,
+        as: api.target.publisher
+      }),
+      expected: {
+        status: 404,
+        errno: 110,
+        body: { details: { id: decodeURIComponent(id), resource_name: "broadcast" } }
+      }
     })
   )
 ]

@@ -88,7 +88,11 @@ export const channels: ReadonlyArray<Case> = [
       await api.registered()
       return (await api.send({ method: "GET", path: `/channels/${api.channel}` })).headers.etag
     },
-    request: (api, etag) => ({ method: "GET", path: `/channels/${api.channel}`, headers: { "if-none-match": etag as string } }),
+    request: (api, etag) => ({
+      method: "GET",
+      path: `/channels/${api.channel}`,
+      headers: { "if-none-match": etag as string }
+    }),
     expected: { status: 200 }
   }),
   define({
@@ -106,7 +110,11 @@ export const channels: ReadonlyArray<Case> = [
     given: async (api) => {
       await api.registered()
       await api.registered(api.channel, `${api.me}2`)
-      await api.send({ method: "DELETE", path: `/channels/${api.channel}/registration`, as: `${api.me}2` })
+      await api.send({
+        method: "DELETE",
+        path: `/channels/${api.channel}/registration`,
+        as: `${api.me}2`
+      })
     },
     request: (api) => ({ method: "GET", path: `/channels/${api.channel}` }),
     expected: { status: 200, body: { data: { registrations: 1 } } }
@@ -121,7 +129,8 @@ export const channels: ReadonlyArray<Case> = [
     },
     request: (api) => ({ method: "GET", path: `/channels/${api.channel}` }),
     expected: { status: 200 },
-    also: ({ headers }, _, before) => expect(Number(headers.etag?.slice(1, -1))).toBeGreaterThan(before as number)
+    also: ({ headers }, _, before) =>
+      expect(Number(headers.etag?.slice(1, -1))).toBeGreaterThan(before as number)
   }),
   define({
     name: "does not show a channel to who is not registered",

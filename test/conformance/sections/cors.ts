@@ -4,12 +4,23 @@ import { type Case, define } from "../table.ts"
 
 const page = { origin: "https://page.example" }
 const base = ["Backoff", "Retry-After", "Alert", "Content-Length", "Content-Type"]
-const list = ["Next-Page", "Total-Records", "Total-Objects", "Last-Modified", "ETag", "Cache-Control", "Expires", "Pragma"]
+const list = [
+  "Next-Page",
+  "Total-Records",
+  "Total-Objects",
+  "Last-Modified",
+  "ETag",
+  "Cache-Control",
+  "Expires",
+  "Pragma"
+]
 const object = ["Last-Modified", "ETag", "Cache-Control", "Expires", "Pragma"]
 
 const setOf = (header: unknown): ReadonlyArray<string> => String(header).split(/, ?/).sort()
 
-const exposed: ReadonlyArray<readonly [method: string, path: string, extra: ReadonlyArray<string>]> = [
+const exposed: ReadonlyArray<
+  readonly [method: string, path: string, extra: ReadonlyArray<string>]
+> = [
   ["GET", "/", []],
   ["GET", "/__heartbeat__", []],
   ["GET", "/subscriptions", list],
@@ -56,12 +67,21 @@ export const cors: ReadonlyArray<Case> = [
   define({
     name: "tells a 401 to a page",
     request: { method: "GET", path: "/subscriptions", as: null, headers: page },
-    expected: { status: 401, headers: { "Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": /Retry-After/ } }
+    expected: {
+      status: 401,
+      headers: {
+        "Access-Control-Allow-Origin": "*",
+        "Access-Control-Expose-Headers": /Retry-After/
+      }
+    }
   }),
   define({
     name: "tells a 405 to a page, without exposing headers",
     request: { method: "PATCH", path: "/subscriptions", headers: page },
-    expected: { status: 405, headers: { "Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": null } }
+    expected: {
+      status: 405,
+      headers: { "Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": null }
+    }
   }),
   ...exposed.map(([method, path, extra]) =>
     define<number>({
@@ -69,7 +89,8 @@ export const cors: ReadonlyArray<Case> = [
       given: async (api) => (await api.send({ method, path })).status,
       request: { method, path },
       expected: (_, status) => ({ status }),
-      also: ({ headers }) => expect(setOf(headers["access-control-expose-headers"])).toEqual([...base, ...extra].sort())
+      also: ({ headers }) =>
+        expect(setOf(headers["access-control-expose-headers"])).toEqual([...base, ...extra].sort())
     })
   ),
   ...preflights.map(([path, method, allow]) =>
@@ -79,7 +100,11 @@ export const cors: ReadonlyArray<Case> = [
         method: "OPTIONS",
         path,
         as: null,
-        headers: { ...page, "access-control-request-method": method, "access-control-request-headers": "authorization, x-anything" }
+        headers: {
+          ...page,
+          "access-control-request-method": method,
+          "access-control-request-headers": "authorization, x-anything"
+        }
       },
       expected: {
         status: 200,
@@ -92,19 +117,32 @@ export const cors: ReadonlyArray<Case> = [
         }
       },
       also: ({ headers }) => {
-        expect(setOf(headers["access-control-allow-headers"])).toEqual(expect.arrayContaining([...base, "authorization", "x-anything"]))
+        expect(setOf(headers["access-control-allow-headers"])).toEqual(
+          expect.arrayContaining([...base, "authorization", "x-anything"])
+        )
       }
     })
   ),
   define({
     name: "allows a preflight every header that the endpoint exposes",
-    request: { method: "OPTIONS", path: "/subscriptions", as: null, headers: { ...page, "access-control-request-method": "GET" } },
+    request: {
+      method: "OPTIONS",
+      path: "/subscriptions",
+      as: null,
+      headers: { ...page, "access-control-request-method": "GET" }
+    },
     expected: { status: 200 },
-    also: ({ headers }) => expect(setOf(headers["access-control-allow-headers"])).toEqual([...base, ...list].sort())
+    also: ({ headers }) =>
+      expect(setOf(headers["access-control-allow-headers"])).toEqual([...base, ...list].sort())
   }),
   define({
     name: "refuses a preflight without an origin",
-    request: { method: "OPTIONS", path: "/subscriptions", as: null, headers: { "access-control-request-method": "GET" } },
+    request: {
+      method: "OPTIONS",
+      path: "/subscriptions",
+      as: null,
+      headers: { "access-control-request-method": "GET" }
+    },
     expected: { status: 400, errno: 107, faults: ["header:Origin"] }
   }),
   define({
@@ -119,7 +157,12 @@ export const cors: ReadonlyArray<Case> = [
   }),
   define({
     name: "refuses a preflight of a method that is not offered",
-    request: { method: "OPTIONS", path: "/subscriptions", as: null, headers: { ...page, "access-control-request-method": "PATCH" } },
+    request: {
+      method: "OPTIONS",
+      path: "/subscriptions",
+      as: null,
+      headers: { ...page, "access-control-request-method": "PATCH" }
+    },
     expected: { status: 400, faults: ["header:Access-Control-Request-Method"] }
   }),
   define({

@@ -7,15 +7,26 @@ import { type Case, define } from "../table.ts"
 // biome-ignore lint/suspicious/noExplicitAny: a document that is read as it comes
 type Loose = any
 
-const documentOf = async (api: Api): Promise<Loose> => (await api.send({ method: "GET", path: "/__api__" })).json
+const documentOf = async (api: Api): Promise<Loose> =>
+  (await api.send({ method: "GET", path: "/__api__" })).json
 
 /** Id, method, path with the examples of its parameters, and body of every operation. */
-const operationsOf = (document: Loose): ReadonlyArray<readonly [id: string, method: string, path: string, body: unknown]> =>
+const operationsOf = (
+  document: Loose
+): ReadonlyArray<readonly [id: string, method: string, path: string, body: unknown]> =>
   Object.entries<Loose>(document.paths).flatMap(([template, { parameters = [], ...methods }]) => {
-    const path = parameters.reduce((text: string, { name, schema }: Loose) => text.replace(`{${name}}`, schema.examples[0]), template)
+    const path = parameters.reduce(
+      (text: string, { name, schema }: Loose) => text.replace(`{${name}}`, schema.examples[0]),
+      template
+    )
     return Object.entries<Loose>(methods).map(
       ([method, { operationId, requestBody }]) =>
-        [operationId, method.toUpperCase(), path, requestBody?.content["application/json"].example] as const
+        [
+          operationId,
+          method.toUpperCase(),
+          path,
+          requestBody?.content["application/json"].example
+        ] as const
     )
   })
 
@@ -44,31 +55,52 @@ export const description: ReadonlyArray<Case> = [
         ].sort()
       )
       expect(json.components.schemas.Error.properties.errno.enum).toEqual(
-        expect.arrayContaining([104, 107, 109, 110, 111, 113, 114, 115, 116, 117, 121, 122, 201, 202, 999])
+        expect.arrayContaining([
+          104, 107, 109, 110, 111, 113, 114, 115, 116, 117, 121, 122, 201, 202, 999
+        ])
       )
     }
   }),
   define({
     name: "describes itself to people, on a page without scripts",
     given: documentOf,
-    request: { method: "GET", path: "/__api__", as: null, headers: { accept: "text/html,application/xhtml+xml,*/*;q=0.8" } },
-    expected: { status: 200, headers: { "Content-Type": "text/html; charset=UTF-8", Vary: /Accept/ } },
+    request: {
+      method: "GET",
+      path: "/__api__",
+      as: null,
+      headers: { accept: "text/html,application/xhtml+xml,*/*;q=0.8" }
+    },
+    expected: {
+      status: 200,
+      headers: { "Content-Type": "text/html; charset=UTF-8", Vary: /Accept/ }
+    },
     also: ({ headers, text }, { root }, described) => {
       expect(text).toMatch(/^<!doctype html>/)
       for (const [id] of operationsOf(described)) expect(text).toContain(`<a href="#${id}">`)
-      expect(text).toContain(`curl -u user:password -X PUT ${root}/channels/news/registration</pre>`)
+      expect(text).toContain(
+        `curl -u user:password -X PUT ${root}/channels/news/registration</pre>`
+      )
       expect(text).toContain(`curl ${root}/vapid-public-key</pre>`)
-      expect(text).toContain("<pre>curl -u user:password -H 'Content-Type: application/json' -d '{&quot;defaults&quot;")
+      expect(text).toContain(
+        "<pre>curl -u user:password -H 'Content-Type: application/json' -d '{&quot;defaults&quot;"
+      )
       expect(text).toContain(`-d '{&quot;data&quot;:{&quot;title&quot;:&quot;Hello&quot;`)
       expect(text).not.toMatch(/<script|undefined|\[object/)
       // Its style sheet is the one that its policy lets in.
       const [, style = ""] = /<style>(.*?)<\/style>/s.exec(text) ?? []
-      expect(headers["content-security-policy"]).toContain(`'sha256-${createHash("sha256").update(style).digest("base64")}'`)
+      expect(headers["content-security-policy"]).toContain(
+        `'sha256-${createHash("sha256").update(style).digest("base64")}'`
+      )
     }
   }),
   define({
     name: "describes itself as JSON to who accepts both",
-    request: { method: "GET", path: "/__api__", as: null, headers: { accept: "text/html, application/json" } },
+    request: {
+      method: "GET",
+      path: "/__api__",
+      as: null,
+      headers: { accept: "text/html, application/json" }
+    },
     expected: { status: 200, body: { openapi: "3.1.0" } }
   }),
   define({
@@ -78,19 +110,34 @@ export const description: ReadonlyArray<Case> = [
     expected: { status: 200 },
     also: async (_, api, described) => {
       const withBody = operationsOf(described).filter(([, , , body]) => body !== undefined)
-      expect(withBody.map(([id]) => id).sort()).toEqual(["post-batch", "post-channel", "post-subscription-list", "put-subscription"])
+      expect(withBody.map(([id]) => id).sort()).toEqual([
+        "post-batch",
+        "post-channel",
+        "post-subscription-list",
+        "put-subscription"
+      ])
       for (const [id, method, path, body] of withBody) {
-        const answer = await api.send({ method, path, body, ...(id === "post-channel" ? { as: api.target.publisher } : {}) })
+        const answer = await api.send({
+          method,
+          path,
+          body,
+          ...(id === "post-channel" ? { as: api.target.publisher } : {})
+        })
         expect(answer.status, `${id}: ${answer.text}`).toBeLessThan(300)
         for (const { status } of answer.json.responses ?? []) expect(status, answer.text).toBe(202)
       }
       // Nobody is to be called.
-      expect((await api.send({ method: "DELETE", path: "/subscriptions" })).json.data).toHaveLength(1)
+      expect((await api.send({ method: "DELETE", path: "/subscriptions" })).json.data).toHaveLength(
+        1
+      )
     }
   }),
   define({
     name: "shows its counts as text for Prometheus",
     request: { method: "GET", path: "/__metrics__", as: null },
-    expected: { status: 200, headers: { "Content-Type": "text/plain; version=0.0.4; charset=utf-8" } }
+    expected: {
+      status: 200,
+      headers: { "Content-Type": "text/plain; version=0.0.4; charset=utf-8" }
+    }
   })
 ]

@@ -4,7 +4,12 @@ import { type Case, define } from "../table.ts"
 
 const json = { "content-type": "application/json" }
 const chunked = { ...json, "transfer-encoding": "chunked" }
-const post = (body: unknown, headers = {}) => ({ method: "POST", path: "/subscriptions", body, headers })
+const post = (body: unknown, headers = {}) => ({
+  method: "POST",
+  path: "/subscriptions",
+  body,
+  headers
+})
 
 const notJson: ReadonlyArray<readonly [name: string, body: string | Buffer]> = [
   ["nonsense", "{nonsense"],
@@ -17,15 +22,32 @@ const notJson: ReadonlyArray<readonly [name: string, body: string | Buffer]> = [
 
 const scalars = ["3", '"text"', "null", "true"]
 
-const dataFaults: ReadonlyArray<readonly [name: string, body: unknown, faults: ReadonlyArray<string>, message: string | RegExp]> = [
+const dataFaults: ReadonlyArray<
+  readonly [name: string, body: unknown, faults: ReadonlyArray<string>, message: string | RegExp]
+> = [
   ["an empty object", {}, ["body:data"], "data in body: Required"],
   ["data that is null", { data: null }, ["body:data"], /^data in body: /],
   ["data that is a list", { data: [] }, ["body:data"], /^data in body: /],
   ["data that is a text", { data: "x" }, ["body:data"], /^data in body: /],
   ["a list for a body", [], ["body:"], /./],
-  ["empty data", { data: {} }, ["body:data.endpoint", "body:data.keys"], "data.endpoint in body: Required"],
-  ["a key beside data", { data: {}, other: 1 }, ["body:", "body:data.endpoint", "body:data.keys"], /other/],
-  ["permissions, which user resources do not have", { permissions: {} }, ["body:", "body:data"], /permissions/]
+  [
+    "empty data",
+    { data: {} },
+    ["body:data.endpoint", "body:data.keys"],
+    "data.endpoint in body: Required"
+  ],
+  [
+    "a key beside data",
+    { data: {}, other: 1 },
+    ["body:", "body:data.endpoint", "body:data.keys"],
+    /other/
+  ],
+  [
+    "permissions, which user resources do not have",
+    { permissions: {} },
+    ["body:", "body:data"],
+    /permissions/
+  ]
 ]
 
 const accepted = [
@@ -57,14 +79,22 @@ export const errors: ReadonlyArray<Case> = [
     })
   ),
   ...dataFaults.map(([name, body, faults, message]) =>
-    define({ name: `refuses ${name} on POST`, request: post(body), expected: { status: 400, errno: 109, faults, message } })
+    define({
+      name: `refuses ${name} on POST`,
+      request: post(body),
+      expected: { status: 400, errno: 109, faults, message }
+    })
   ),
   define({
     name: "refuses an empty body on POST",
     request: post("", json),
     expected: { status: 400, faults: ["body:data"], message: "data in body: Required" }
   }),
-  define({ name: "refuses a missing body on POST", request: post(undefined), expected: { status: 400, faults: ["body:data"] } }),
+  define({
+    name: "refuses a missing body on POST",
+    request: post(undefined),
+    expected: { status: 400, faults: ["body:data"] }
+  }),
   define({
     name: "refuses a missing body on PUT",
     request: { method: "PUT", path: "/subscriptions/abc" },
@@ -73,20 +103,37 @@ export const errors: ReadonlyArray<Case> = [
   define({
     name: "tells everything that is wrong at once, sorted by name, and the first in the message",
     request: (api) => ({
-      ...post({ data: { endpoint: "nonsense", keys: { auth: 3 } }, x: 1 }, { "if-match": "nonsense" }),
+      ...post(
+        { data: { endpoint: "nonsense", keys: { auth: 3 } }, x: 1 },
+        { "if-match": "nonsense" }
+      ),
       path: `/subscriptions?${api.channel}`
     }),
     expected: {
       status: 400,
       errno: 109,
-      faults: ["body:", "header:If-Match", "body:data.endpoint", "body:data.keys.auth", "body:data.keys.p256dh"],
+      faults: [
+        "body:",
+        "header:If-Match",
+        "body:data.endpoint",
+        "body:data.keys.auth",
+        "body:data.keys.p256dh"
+      ],
       message: /x/
     }
   }),
   define({
     name: "tells header and query faults of a list together, with errno 107",
-    request: { method: "GET", path: "/subscriptions?_since=-1&_limit=x", headers: { "if-none-match": "x" } },
-    expected: { status: 400, errno: 107, faults: ["header:If-None-Match", "querystring:_limit", "querystring:_since"] }
+    request: {
+      method: "GET",
+      path: "/subscriptions?_since=-1&_limit=x",
+      headers: { "if-none-match": "x" }
+    },
+    expected: {
+      status: 400,
+      errno: 107,
+      faults: ["header:If-None-Match", "querystring:_limit", "querystring:_since"]
+    }
   }),
   define({
     name: "names a null fault by its location only",
@@ -105,25 +152,49 @@ export const errors: ReadonlyArray<Case> = [
   }),
   define({
     name: "ignores a body of another type on GET",
-    request: { method: "GET", path: "/subscriptions", body: "{nonsense", headers: { "content-type": "text/plain" } },
+    request: {
+      method: "GET",
+      path: "/subscriptions",
+      body: "{nonsense",
+      headers: { "content-type": "text/plain" }
+    },
     expected: { status: 200 }
   }),
-  ...["text/plain", "application/x-www-form-urlencoded", "application/merge-patch+json", "nonsense"].map((type) =>
+  ...[
+    "text/plain",
+    "application/x-www-form-urlencoded",
+    "application/merge-patch+json",
+    "nonsense"
+  ].map((type) =>
     define({
       name: `does not take ${type} on POST`,
-      request: (api) => ({ ...post(JSON.stringify({ data: api.subscription() }), { "content-type": type }) }),
-      expected: { status: 415, errno: 107, faults: ["header:Content-Type"], body: { error: "Invalid parameters" } }
+      request: (api) => ({
+        ...post(JSON.stringify({ data: api.subscription() }), { "content-type": type })
+      }),
+      expected: {
+        status: 415,
+        errno: 107,
+        faults: ["header:Content-Type"],
+        body: { error: "Invalid parameters" }
+      }
     })
   ),
   define({
     name: "does not take text on PUT",
-    request: { method: "PUT", path: "/subscriptions/abc", body: "{}", headers: { "content-type": "text/plain" } },
+    request: {
+      method: "PUT",
+      path: "/subscriptions/abc",
+      body: "{}",
+      headers: { "content-type": "text/plain" }
+    },
     expected: { status: 415 }
   }),
   ...["application/json; charset=latin1", "Application/JSON", "application/json"].map((type) =>
     define({
       name: `takes ${type} for JSON`,
-      request: (api) => ({ ...post(JSON.stringify({ data: api.subscription() }), { "content-type": type }) }),
+      request: (api) => ({
+        ...post(JSON.stringify({ data: api.subscription() }), { "content-type": type })
+      }),
       expected: { status: 201 }
     })
   ),
@@ -143,7 +214,12 @@ export const errors: ReadonlyArray<Case> = [
     define({
       name: `does not serve a list to who accepts ${accept === "" ? "nothing" : accept}`,
       request: { method: "GET", path: "/subscriptions", as: null, headers: { accept } },
-      expected: { status: 406, errno: 107, faults: ["header:Accept"], body: { error: "Invalid parameters" } }
+      expected: {
+        status: 406,
+        errno: 107,
+        faults: ["header:Accept"],
+        body: { error: "Invalid parameters" }
+      }
     })
   ),
   define({
@@ -164,7 +240,11 @@ export const errors: ReadonlyArray<Case> = [
   define({
     name: "does not mind Accept on channels",
     given: (api) => api.registered(),
-    request: (api) => ({ method: "GET", path: `/channels/${api.channel}`, headers: { accept: "text/html" } }),
+    request: (api) => ({
+      method: "GET",
+      path: `/channels/${api.channel}`,
+      headers: { accept: "text/html" }
+    }),
     expected: { status: 200 }
   }),
   define({
@@ -180,7 +260,8 @@ export const errors: ReadonlyArray<Case> = [
   }),
   define({
     name: "refuses a body in chunks that becomes too large",
-    request: (api) => post(JSON.stringify({ data: api.subscription("a", { more: "x".repeat(20_000) }) }), chunked),
+    request: (api) =>
+      post(JSON.stringify({ data: api.subscription("a", { more: "x".repeat(20_000) }) }), chunked),
     expected: { status: 413, errno: 113 }
   }),
   ...["GET", "DELETE"].flatMap((method) =>
@@ -195,30 +276,52 @@ export const errors: ReadonlyArray<Case> = [
   define({
     name: "refuses a body that is too large once it is written down",
     request: (api) =>
-      post(JSON.stringify({ data: api.subscription("a", { more: "numbers" }) }).replace('"numbers"', `[${"1e20,".repeat(3_000)}1]`), json),
+      post(
+        JSON.stringify({ data: api.subscription("a", { more: "numbers" }) }).replace(
+          '"numbers"',
+          `[${"1e20,".repeat(3_000)}1]`
+        ),
+        json
+      ),
     expected: { status: 413, errno: 113 }
   }),
   define({
     name: "takes lists in lists up to a hundred deep, and filters by them",
     given: (api) => api.stored("a", { deep: JSON.parse("[".repeat(98) + "]".repeat(98)) }),
-    request: { method: "GET", path: `/subscriptions?deep=${"[".repeat(98)}${"]".repeat(98)}&_sort=deep` },
+    request: {
+      method: "GET",
+      path: `/subscriptions?deep=${"[".repeat(98)}${"]".repeat(98)}&_sort=deep`
+    },
     expected: { status: 200, headers: { "Total-Records": "1" } }
   }),
   define({
     name: "takes a filter that is nested without end for a text",
     given: (api) => api.stored("a", { deep: [[]] }),
-    request: { method: "GET", path: `/subscriptions?deep=${"[".repeat(2_500)}${"]".repeat(2_500)}` },
+    request: {
+      method: "GET",
+      path: `/subscriptions?deep=${"[".repeat(2_500)}${"]".repeat(2_500)}`
+    },
     expected: { status: 200, headers: { "Total-Records": "0" } }
   }),
   define({
     name: "says so only to those who may ask",
-    request: (api) => ({ ...post({ data: api.subscription("a", { more: "x".repeat(20_000) }) }), as: null }),
+    request: (api) => ({
+      ...post({ data: api.subscription("a", { more: "x".repeat(20_000) }) }),
+      as: null
+    }),
     expected: { status: 401 }
   }),
   define({
     name: "gives every error body the keys of the contract in their order",
     request: { method: "GET", path: "/subscriptions?_limit=x" },
     expected: { status: 400 },
-    also: ({ text }) => expect(Object.keys(JSON.parse(text))).toEqual(["code", "errno", "error", "message", "details"])
+    also: ({ text }) =>
+      expect(Object.keys(JSON.parse(text))).toEqual([
+        "code",
+        "errno",
+        "error",
+        "message",
+        "details"
+      ])
   })
 ]

@@ -112,7 +112,8 @@ export const filtering: ReadonlyArray<Case> = [
         // The list's own, whatever is shown of it.
         expect(headers.etag).toBe(`"${objects[4]!.last_modified}"`)
         expect(headers["total-records"]).toBe(headers["total-objects"])
-        if (!query.startsWith("_limit")) expect(headers["total-records"]).toBe(String(wanted.length))
+        if (!query.startsWith("_limit"))
+          expect(headers["total-records"]).toBe(String(wanted.length))
       }
     })
   ),

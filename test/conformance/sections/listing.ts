@@ -5,7 +5,12 @@ import type { Answer } from "../http.ts"
 import { type Case, define } from "../table.ts"
 import { letters, zoo } from "../zoo.ts"
 
-const badTokens = ["nonsense", "e30", Buffer.from('{"last_object":[],"offset":1}').toString("base64"), Buffer.from("[]").toString("base64")]
+const badTokens = [
+  "nonsense",
+  "e30",
+  Buffer.from('{"last_object":[],"offset":1}').toString("base64"),
+  Buffer.from("[]").toString("base64")
+]
 
 /** Follows Next-Page from the first answer to the end. */
 const walk = async (api: Api, method: string, first: string): Promise<ReadonlyArray<Answer>> => {
@@ -44,7 +49,10 @@ export const listing: ReadonlyArray<Case> = [
   define<ReadonlyArray<StoredObject>>({
     name: "finds one by its id, bare or quoted",
     given: zoo,
-    request: (_, objects) => ({ method: "GET", path: `/subscriptions?id="${objects[2]!.id}"&in_id=${objects[2]!.id},abc` }),
+    request: (_, objects) => ({
+      method: "GET",
+      path: `/subscriptions?id="${objects[2]!.id}"&in_id=${objects[2]!.id},abc`
+    }),
     expected: { status: 200 },
     also: (answer) => expect(letters(answer)).toBe("c")
   }),
@@ -54,13 +62,22 @@ export const listing: ReadonlyArray<Case> = [
     request: { method: "HEAD", path: "/subscriptions?_limit=2&has_n=true" },
     expected: {
       status: 200,
-      headers: { "Total-Records": "4", "Total-Objects": "4", "Next-Page": /_limit=2/, ETag: /./, "Last-Modified": /GMT$/ }
+      headers: {
+        "Total-Records": "4",
+        "Total-Objects": "4",
+        "Next-Page": /_limit=2/,
+        ETag: /./,
+        "Last-Modified": /GMT$/
+      }
     }
   }),
   define({
     name: "lists without caching",
     request: { method: "GET", path: "/subscriptions" },
-    expected: { status: 200, headers: { "Cache-Control": "no-cache, no-store", "Next-Page": null, "Total-Records": "0" } }
+    expected: {
+      status: 200,
+      headers: { "Cache-Control": "no-cache, no-store", "Next-Page": null, "Total-Records": "0" }
+    }
   }),
   ...[
     ["_since=0", "-edca"],
@@ -76,15 +93,25 @@ export const listing: ReadonlyArray<Case> = [
       name: `shows tombstones by timestamp: ?${query}`,
       given: mixed,
       // A day ahead is the most that a bound may be: 9000000000000 stands for "in an hour".
-      request: { method: "GET", path: `/subscriptions?${query!.replace("9000000000000", String(Date.now() + 3_600_000))}` },
-      expected: { status: 200, headers: { "Total-Records": String(wanted!.replace("-", "").length) } },
-      also: (answer) => expect(letters(answer)).toBe(query!.startsWith("_before") ? "-edca" : wanted)
+      request: {
+        method: "GET",
+        path: `/subscriptions?${query!.replace("9000000000000", String(Date.now() + 3_600_000))}`
+      },
+      expected: {
+        status: 200,
+        headers: { "Total-Records": String(wanted!.replace("-", "").length) }
+      },
+      also: (answer) =>
+        expect(letters(answer)).toBe(query!.startsWith("_before") ? "-edca" : wanted)
     })
   ),
   define<Awaited<ReturnType<typeof mixed>>>({
     name: "shows a tombstone as id, timestamp and mark",
     given: mixed,
-    request: (_, { objects }) => ({ method: "GET", path: `/subscriptions?_since="${objects[4]!.last_modified}"` }),
+    request: (_, { objects }) => ({
+      method: "GET",
+      path: `/subscriptions?_since="${objects[4]!.last_modified}"`
+    }),
     expected: (_, { objects, removed }) => ({
       status: 200,
       exactly: { data: [{ id: objects[1]!.id, last_modified: removed, deleted: true }] }
@@ -132,9 +159,20 @@ export const listing: ReadonlyArray<Case> = [
     name: "shows only the fields asked for of one subscription",
     given: (api) => api.stored("a", { n: 1 }),
     request: (_, { id }) => ({ method: "GET", path: `/subscriptions/${id}?_fields=n` }),
-    expected: (_, { id, last_modified }) => ({ status: 200, exactly: { data: { id, last_modified, n: 1 } } })
+    expected: (_, { id, last_modified }) => ({
+      status: 200,
+      exactly: { data: { id, last_modified, n: 1 } }
+    })
   }),
-  ...["", "&_sort=n", "&_sort=-mixed", "&_sort=deep.at,-flag", "&has_n=true", "&_since=0", "&_fields=n"].map((more) =>
+  ...[
+    "",
+    "&_sort=n",
+    "&_sort=-mixed",
+    "&_sort=deep.at,-flag",
+    "&has_n=true",
+    "&_since=0",
+    "&_fields=n"
+  ].map((more) =>
     define({
       name: `leads through all pages, showing each object once: ?_limit=2${more}`,
       given: zoo,
@@ -152,7 +190,10 @@ export const listing: ReadonlyArray<Case> = [
     name: "keeps the parameters of a list in Next-Page",
     given: zoo,
     request: { method: "GET", path: "/subscriptions?_sort=n&like_name=*&_limit=1&has_n=true" },
-    expected: { status: 200, headers: { "Next-Page": /\/subscriptions\?_sort=n&like_name=\*&has_n=true&_limit=1&_token=/ } }
+    expected: {
+      status: 200,
+      headers: { "Next-Page": /\/subscriptions\?_sort=n&like_name=\*&has_n=true&_limit=1&_token=/ }
+    }
   }),
   define({
     name: "takes a page token of GET as often as it comes",
@@ -160,10 +201,16 @@ export const listing: ReadonlyArray<Case> = [
       await zoo(api)
       return (await api.list("?_limit=2")).headers["next-page"] as string
     },
-    request: (api, next) => ({ method: "GET", target: (next as string).slice(api.target.origin.length) }),
+    request: (api, next) => ({
+      method: "GET",
+      target: (next as string).slice(api.target.origin.length)
+    }),
     expected: { status: 200 },
     also: async (answer, api, next) => {
-      const again = await api.send({ method: "GET", target: (next as string).slice(api.target.origin.length) })
+      const again = await api.send({
+        method: "GET",
+        target: (next as string).slice(api.target.origin.length)
+      })
       expect(letters(again)).toBe(letters(answer))
     }
   }),
@@ -175,7 +222,9 @@ export const listing: ReadonlyArray<Case> = [
     also: async (_, api, objects) => {
       const pages = await walk(api, "DELETE", "?_limit=2&_sort=n")
       const names = new Map(objects.map(({ endpoint, id }) => [id, endpoint.at(-1)]))
-      expect(pages.map(({ json }) => json.data.map(({ id }: StoredObject) => names.get(id)).join(""))).toEqual(["da", "cb", "e"])
+      expect(
+        pages.map(({ json }) => json.data.map(({ id }: StoredObject) => names.get(id)).join(""))
+      ).toEqual(["da", "cb", "e"])
       expect(pages.map(({ headers }) => headers["total-records"])).toEqual(["5", "3", "1"])
       expect((await api.list()).json.data).toEqual([])
     }

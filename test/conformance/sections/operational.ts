@@ -6,7 +6,11 @@ import { type Case, define } from "../table.ts"
 
 const isPair = (credentials: string) => (api: { target: { secret: string } }) => ({
   status: 200,
-  body: { user: { id: `basicauth:${createHmac("sha256", api.target.secret).update(credentials).digest("hex")}` } }
+  body: {
+    user: {
+      id: `basicauth:${createHmac("sha256", api.target.secret).update(credentials).digest("hex")}`
+    }
+  }
 })
 
 const raw = (bytes: Buffer) => `Basic ${bytes.toString("base64")}`
@@ -34,7 +38,8 @@ const vectors: ReadonlyArray<readonly [credentials: string, id: string]> = [
   ["bob:", "ec3bd31ad9f17802723c08dda88408c22bde707262b68ce3e3d8bafdc3d57a73"]
 ]
 
-const publicKeyOf = async (api: Api): Promise<string> => (await api.send({ method: "GET" })).json.capabilities.webpush.vapid_public_key
+const publicKeyOf = async (api: Api): Promise<string> =>
+  (await api.send({ method: "GET" })).json.capabilities.webpush.vapid_public_key
 
 export const operational: ReadonlyArray<Case> = [
   define({
@@ -69,7 +74,11 @@ export const operational: ReadonlyArray<Case> = [
     request: { method: "GET" },
     expected: (api) => ({ status: 200, body: { user: { id: api.userId() } } }),
     also: ({ json }, api) => {
-      expect([...json.user.principals].sort()).toEqual([api.userId(), "system.Authenticated", "system.Everyone"])
+      expect([...json.user.principals].sort()).toEqual([
+        api.userId(),
+        "system.Authenticated",
+        "system.Everyone"
+      ])
     }
   }),
   ...known.map(([name, authorization, credentials]) =>
@@ -83,7 +92,10 @@ export const operational: ReadonlyArray<Case> = [
     define({
       name: `makes the id of ${credentials} as the contract has it`,
       request: { method: "GET", as: credentials },
-      expected: (api) => ({ status: 200, body: api.target.secret === "s3cr3t" ? { user: { id: `basicauth:${id}` } } : {} })
+      expected: (api) => ({
+        status: 200,
+        body: api.target.secret === "s3cr3t" ? { user: { id: `basicauth:${id}` } } : {}
+      })
     })
   ),
   ...strangers.flatMap(([name, authorization]) => [
@@ -115,7 +127,12 @@ export const operational: ReadonlyArray<Case> = [
     define({
       name: `asks nobody for credentials on ${method} ${path}`,
       request: { method, path, as: null },
-      expected: { status: 401, errno: 104, message: /authenticate/, headers: { "WWW-Authenticate": /^Basic/ } }
+      expected: {
+        status: 401,
+        errno: 104,
+        message: /authenticate/,
+        headers: { "WWW-Authenticate": /^Basic/ }
+      }
     })
   ),
   define({
@@ -123,15 +140,28 @@ export const operational: ReadonlyArray<Case> = [
     request: { method: "GET", path: "/__heartbeat__", as: null },
     expected: { status: 200, exactly: { storage: true, cache: true, permission: true } }
   }),
-  define({ name: "is there", request: { method: "GET", path: "/__lbheartbeat__", as: null }, expected: { status: 200, exactly: {} } }),
+  define({
+    name: "is there",
+    request: { method: "GET", path: "/__lbheartbeat__", as: null },
+    expected: { status: 200, exactly: {} }
+  }),
   define({
     name: "tells anybody the key that browsers subscribe with: the one the root tells, to be kept for minutes",
     given: publicKeyOf,
-    request: { method: "GET", path: "/vapid-public-key", as: null, headers: { "if-none-match": '"0"' } },
+    request: {
+      method: "GET",
+      path: "/vapid-public-key",
+      as: null,
+      headers: { "if-none-match": '"0"' }
+    },
     expected: (_, key) => ({
       status: 200,
       exactly: { data: { vapid_public_key: key } },
-      headers: { ETag: `"${key}"`, "Cache-Control": "max-age=300", "Access-Control-Expose-Headers": /ETag/ }
+      headers: {
+        ETag: `"${key}"`,
+        "Cache-Control": "max-age=300",
+        "Access-Control-Expose-Headers": /ETag/
+      }
     })
   }),
   ...['"another", "KEY"', 'W/"KEY"', "*"].map((tags) =>
@@ -144,13 +174,23 @@ export const operational: ReadonlyArray<Case> = [
         as: null,
         headers: { "if-none-match": tags.replace("KEY", String(key)) }
       }),
-      expected: (_, key) => ({ status: 304, headers: { ETag: `"${key}"`, "Cache-Control": "max-age=300" } })
+      expected: (_, key) => ({
+        status: 304,
+        headers: { ETag: `"${key}"`, "Cache-Control": "max-age=300" }
+      })
     })
   ),
   define({
     name: "says how to contribute",
     request: { method: "GET", path: "/contribute.json", as: null },
-    expected: { status: 200, body: { name: expect.any(String), description: expect.any(String), repository: expect.any(Object) } }
+    expected: {
+      status: 200,
+      body: {
+        name: expect.any(String),
+        description: expect.any(String),
+        repository: expect.any(Object)
+      }
+    }
   }),
   define({
     name: "does not take a Host that could not stand in a URL",

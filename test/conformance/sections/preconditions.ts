@@ -41,7 +41,12 @@ const unchanged = (given: StoredObject): Expected => ({
   headers: { ETag: etag(given), "Last-Modified": new Date(given.last_modified).toUTCString() }
 })
 
-type Row = readonly [name: string, method: string, headers: (stored: StoredObject) => Headers, expected: number]
+type Row = readonly [
+  name: string,
+  method: string,
+  headers: (stored: StoredObject) => Headers,
+  expected: number
+]
 
 /** Of a list that holds one subscription. */
 const onLists: ReadonlyArray<Row> = [
@@ -78,25 +83,45 @@ const onObjects: ReadonlyArray<Row> = [
   ["If-Match of a newer timestamp", "GET", (s) => ({ "if-match": etag(s, 1) }), 412],
   ["If-Match: *", "PUT", () => ({ "if-match": "*" }), 200],
   ["If-Match: *", "DELETE", () => ({ "if-match": "*" }), 200],
-  ["If-Modified-Since of the future", "GET", () => ({ "if-modified-since": "Fri, 01 Jan 2100 00:00:00 GMT" }), 200],
-  ["If-Unmodified-Since of the past", "PUT", () => ({ "if-unmodified-since": "Thu, 01 Jan 1970 00:00:00 GMT" }), 200]
+  [
+    "If-Modified-Since of the future",
+    "GET",
+    () => ({ "if-modified-since": "Fri, 01 Jan 2100 00:00:00 GMT" }),
+    200
+  ],
+  [
+    "If-Unmodified-Since of the past",
+    "PUT",
+    () => ({ "if-unmodified-since": "Thu, 01 Jan 1970 00:00:00 GMT" }),
+    200
+  ]
 ]
 
-const onPosts: ReadonlyArray<readonly [name: string, subscription: string, headers: (stored: StoredObject) => Headers, expected: number]> =
-  [
-    ["of a new one with If-Match of the list", "b", (s) => ({ "if-match": etag(s) }), 201],
-    ["of a new one with If-Match of an older list", "b", (s) => ({ "if-match": etag(s, -1) }), 412],
-    ["of a new one with If-Match: *", "b", () => ({ "if-match": "*" }), 201],
-    ["of a new one with If-None-Match: *", "b", () => ({ "if-none-match": "*" }), 201],
-    ["of a stored one with If-None-Match: *", "a", () => ({ "if-none-match": "*" }), 412],
-    ["of a stored one with If-Match of it", "a", (s) => ({ "if-match": etag(s) }), 200],
-    ["of a stored one with If-Match of an older one", "a", (s) => ({ "if-match": etag(s, -1) }), 412]
+const onPosts: ReadonlyArray<
+  readonly [
+    name: string,
+    subscription: string,
+    headers: (stored: StoredObject) => Headers,
+    expected: number
   ]
+> = [
+  ["of a new one with If-Match of the list", "b", (s) => ({ "if-match": etag(s) }), 201],
+  ["of a new one with If-Match of an older list", "b", (s) => ({ "if-match": etag(s, -1) }), 412],
+  ["of a new one with If-Match: *", "b", () => ({ "if-match": "*" }), 201],
+  ["of a new one with If-None-Match: *", "b", () => ({ "if-none-match": "*" }), 201],
+  ["of a stored one with If-None-Match: *", "a", () => ({ "if-none-match": "*" }), 412],
+  ["of a stored one with If-Match of it", "a", (s) => ({ "if-match": etag(s) }), 200],
+  ["of a stored one with If-Match of an older one", "a", (s) => ({ "if-match": etag(s, -1) }), 412]
+]
 
 const expectedOf =
   (status: number, existing: boolean, method: string) =>
   (_: Api, given: StoredObject): Expected =>
-    status === 304 ? unchanged(given) : status === 412 ? modified(given, existing && method !== "HEAD") : { status }
+    status === 304
+      ? unchanged(given)
+      : status === 412
+        ? modified(given, existing && method !== "HEAD")
+        : { status }
 
 export const preconditions: ReadonlyArray<Case> = [
   ...onLists.map(([name, method, headers, status]) =>

@@ -4,15 +4,23 @@ import { keys } from "../api.ts"
 import { type Case, define } from "../table.ts"
 
 const vectors: ReadonlyArray<readonly [endpoint: string, id: string]> = [
-  ["https://push.example.com/a", "12eccec801bb95c808b11cff317fdf759e0a3119b6922d7a9057940d14d3c132"],
+  [
+    "https://push.example.com/a",
+    "12eccec801bb95c808b11cff317fdf759e0a3119b6922d7a9057940d14d3c132"
+  ],
   [
     "https://updates.push.services.mozilla.com/wpush/v1/gAAAAABYZNoTAeA9vv-_zHx79",
     "f7023896e08a42254fcbf4ffde1a7b36ce06bc2c857f4286c277221894ce2943"
   ],
-  ["https://fcm.googleapis.com/fcm/send/abc:def", "9a6cf4d347aa7fc6d7dbf0a9b85a7c983fd6b93b3da68fe5a1156aa88ad61c7a"]
+  [
+    "https://fcm.googleapis.com/fcm/send/abc:def",
+    "9a6cf4d347aa7fc6d7dbf0a9b85a7c983fd6b93b3da68fe5a1156aa88ad61c7a"
+  ]
 ]
 
-const badEndpoints: ReadonlyArray<readonly [name: string, endpoint: unknown, message: string | RegExp]> = [
+const badEndpoints: ReadonlyArray<
+  readonly [name: string, endpoint: unknown, message: string | RegExp]
+> = [
   ["missing", undefined, "data.endpoint in body: Required"],
   ["empty", "", "data.endpoint in body: Required"],
   ["a number", 3, /^data\.endpoint in body: /],
@@ -20,7 +28,11 @@ const badEndpoints: ReadonlyArray<readonly [name: string, endpoint: unknown, mes
   ["no URL", "nonsense", "data.endpoint in body: Must be a URL"],
   ["a URL without a host", "https://", "data.endpoint in body: Must be a URL"],
   ["a URL with a space", "https://push.example.com/a b", /Must be a URL/],
-  ["a URL that only a repair makes one", "https:push.example.com/a", /begins with https:\/\/push\.example\.com\/$/],
+  [
+    "a URL that only a repair makes one",
+    "https:push.example.com/a",
+    /begins with https:\/\/push\.example\.com\/$/
+  ],
   ["plain http", "http://push.example.com/a", /https/],
   ["another scheme", "ftp://push.example.com/a", /./],
   ["with credentials", "https://user:pass@push.example.com/a", /credentials/],
@@ -49,7 +61,9 @@ const offCurve = Buffer.concat([Buffer.from([4]), Buffer.alloc(64, 1)]).toString
 const hybrid = Buffer.from(keys.p256dh, "base64url")
 hybrid[0] = 6
 
-const badKeys: ReadonlyArray<readonly [name: string, keys: unknown, faults: ReadonlyArray<string>]> = [
+const badKeys: ReadonlyArray<
+  readonly [name: string, keys: unknown, faults: ReadonlyArray<string>]
+> = [
   ["are missing", undefined, ["body:data.keys"]],
   ["are null", null, ["body:data.keys"]],
   ["are a list", [], ["body:data.keys"]],
@@ -57,11 +71,27 @@ const badKeys: ReadonlyArray<readonly [name: string, keys: unknown, faults: Read
   ["hold an empty auth", { ...keys, auth: "" }, ["body:data.keys.auth"]],
   ["hold a number for auth", { ...keys, auth: 5 }, ["body:data.keys.auth"]],
   ["hold an auth of 4 bytes", { ...keys, auth: "AAAAAA" }, ["body:data.keys.auth"]],
-  ["hold an auth of 17 bytes", { ...keys, auth: Buffer.alloc(17).toString("base64url") }, ["body:data.keys.auth"]],
-  ["hold an auth that is no base64", { ...keys, auth: "!!!!!!!!!!!!!!!!!!!!!!" }, ["body:data.keys.auth"]],
-  ["hold a p256dh of 64 bytes", { ...keys, p256dh: Buffer.alloc(64, 4).toString("base64url") }, ["body:data.keys.p256dh"]],
+  [
+    "hold an auth of 17 bytes",
+    { ...keys, auth: Buffer.alloc(17).toString("base64url") },
+    ["body:data.keys.auth"]
+  ],
+  [
+    "hold an auth that is no base64",
+    { ...keys, auth: "!!!!!!!!!!!!!!!!!!!!!!" },
+    ["body:data.keys.auth"]
+  ],
+  [
+    "hold a p256dh of 64 bytes",
+    { ...keys, p256dh: Buffer.alloc(64, 4).toString("base64url") },
+    ["body:data.keys.p256dh"]
+  ],
   ["hold a p256dh off the curve", { ...keys, p256dh: offCurve }, ["body:data.keys.p256dh"]],
-  ["hold a p256dh in the hybrid form", { ...keys, p256dh: hybrid.toString("base64url") }, ["body:data.keys.p256dh"]],
+  [
+    "hold a p256dh in the hybrid form",
+    { ...keys, p256dh: hybrid.toString("base64url") },
+    ["body:data.keys.p256dh"]
+  ],
   ["hold a p256dh that is no base64", { ...keys, p256dh: "?" }, ["body:data.keys.p256dh"]]
 ]
 
@@ -93,14 +123,21 @@ export const subscriptionBodies: ReadonlyArray<Case> = [
     name: "takes keys in the other base64 alphabet, padded",
     request: (api) => {
       const standard = (text: string) => Buffer.from(text, "base64url").toString("base64")
-      return post({ ...api.subscription(), keys: { auth: standard(keys.auth), p256dh: standard(keys.p256dh) } })
+      return post({
+        ...api.subscription(),
+        keys: { auth: standard(keys.auth), p256dh: standard(keys.p256dh) }
+      })
     },
     expected: { status: 201 }
   }),
   define({
     name: "stores a new subscription and shows all of it",
     request: (api) => post(api.subscription()),
-    expected: (api) => ({ status: 201, headers: { ETag: /^"\d+"$/, "Last-Modified": /GMT$/ }, body: { data: api.subscription() } }),
+    expected: (api) => ({
+      status: 201,
+      headers: { ETag: /^"\d+"$/, "Last-Modified": /GMT$/ },
+      body: { data: api.subscription() }
+    }),
     also: ({ headers, json }) => {
       expect(Object.keys(json)).toEqual(["data"])
       expect(Object.keys(json.data).sort()).toEqual(["endpoint", "id", "keys", "last_modified"])
@@ -110,7 +147,11 @@ export const subscriptionBodies: ReadonlyArray<Case> = [
   }),
   define({
     name: "keeps attributes it does not know, and drops keys it does not know",
-    request: (api) => post({ ...api.subscription("a", { expirationTime: null, device: { os: ["x"] } }), keys: { ...keys, other: "x" } }),
+    request: (api) =>
+      post({
+        ...api.subscription("a", { expirationTime: null, device: { os: ["x"] } }),
+        keys: { ...keys, other: "x" }
+      }),
     expected: { status: 201 },
     also: ({ json: { data } }) => {
       expect(data).toMatchObject({ expirationTime: null, device: { os: ["x"] } })
@@ -137,7 +178,12 @@ export const subscriptionBodies: ReadonlyArray<Case> = [
   define({
     name: "refuses another id, and tells both",
     request: post({ endpoint: vectors[0]![0], keys, id: "abc" }),
-    expected: { status: 400, errno: 109, faults: ["body:data"], message: /abc.*12eccec8|12eccec8.*abc/ }
+    expected: {
+      status: 400,
+      errno: 109,
+      faults: ["body:data"],
+      message: /abc.*12eccec8|12eccec8.*abc/
+    }
   }),
   ...["", "_a", "a b", "ä"].map((id) =>
     define({
@@ -153,7 +199,8 @@ export const subscriptionBodies: ReadonlyArray<Case> = [
   }),
   define({
     name: "takes the key that a browser says it subscribed with, and returns it like whatever else was stored",
-    given: async (api) => (await api.send({ method: "GET" })).json.capabilities.webpush.vapid_public_key as string,
+    given: async (api) =>
+      (await api.send({ method: "GET" })).json.capabilities.webpush.vapid_public_key as string,
     request: (api, key) => post(api.subscription("named", { vapid_public_key: key })),
     expected: (_, key) => ({ status: 201, body: { data: { vapid_public_key: key } } })
   }),

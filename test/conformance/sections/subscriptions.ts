@@ -4,19 +4,35 @@ import { keys, otherKeys, type StoredObject } from "../api.ts"
 import { type Case, define } from "../table.ts"
 
 /** An endpoint and the id it must get. */
-const known = { endpoint: "https://push.example.com/a", id: "12eccec801bb95c808b11cff317fdf759e0a3119b6922d7a9057940d14d3c132" }
+const known = {
+  endpoint: "https://push.example.com/a",
+  id: "12eccec801bb95c808b11cff317fdf759e0a3119b6922d7a9057940d14d3c132"
+}
 
-const put = (id: string, data: unknown, headers = {}) => ({ method: "PUT", path: `/subscriptions/${id}`, body: { data }, headers })
+const put = (id: string, data: unknown, headers = {}) => ({
+  method: "PUT",
+  path: `/subscriptions/${id}`,
+  body: { data },
+  headers
+})
 const post = (data: unknown) => ({ method: "POST", path: "/subscriptions", body: { data } })
-const stamped = (timestamp: number) => ({ ETag: `"${timestamp}"`, "Last-Modified": new Date(timestamp).toUTCString() })
+const stamped = (timestamp: number) => ({
+  ETag: `"${timestamp}"`,
+  "Last-Modified": new Date(timestamp).toUTCString()
+})
 
 export const subscriptions: ReadonlyArray<Case> = [
   define<StoredObject>({
     name: "returns what is stored when the endpoint is posted again, and changes nothing",
     given: (api) => api.stored(),
     request: (api) => post({ ...api.subscription("a", { more: 1 }), keys: otherKeys }),
-    expected: (_, stored) => ({ status: 200, exactly: { data: stored }, headers: stamped(stored.last_modified) }),
-    also: async (_, api, stored) => expect((await api.list()).headers.etag).toBe(`"${stored.last_modified}"`)
+    expected: (_, stored) => ({
+      status: 200,
+      exactly: { data: stored },
+      headers: stamped(stored.last_modified)
+    }),
+    also: async (_, api, stored) =>
+      expect((await api.list()).headers.etag).toBe(`"${stored.last_modified}"`)
   }),
   define({
     name: "keeps the lists of two users apart",
@@ -39,16 +55,27 @@ export const subscriptions: ReadonlyArray<Case> = [
     name: "answers HEAD of one subscription with the headers of GET",
     given: (api) => api.stored(),
     request: (_, { id }) => ({ method: "HEAD", path: `/subscriptions/${id}` }),
-    expected: (_, stored) => ({ status: 200, headers: { ...stamped(stored.last_modified), "Content-Length": /^\d+$/ } })
+    expected: (_, stored) => ({
+      status: 200,
+      headers: { ...stamped(stored.last_modified), "Content-Length": /^\d+$/ }
+    })
   }),
   define<StoredObject>({
     name: "does not show one user's subscription to another",
     given: (api) => api.stored("a", {}, `${api.me}2`),
     request: (_, { id }) => ({ method: "GET", path: `/subscriptions/${id}` }),
-    expected: (_, { id }) => ({ status: 404, errno: 110, body: { details: { id, resource_name: "subscription" } } })
+    expected: (_, { id }) => ({
+      status: 404,
+      errno: 110,
+      body: { details: { id, resource_name: "subscription" } }
+    })
   }),
   ...["GET", "HEAD", "DELETE"].map((method) =>
-    define({ name: `does not know ${method} of an unknown id`, request: { method, path: "/subscriptions/abc" }, expected: { status: 404 } })
+    define({
+      name: `does not know ${method} of an unknown id`,
+      request: { method, path: "/subscriptions/abc" },
+      expected: { status: 404 }
+    })
   ),
   define({
     name: "has no message for an unknown id",
@@ -71,7 +98,12 @@ export const subscriptions: ReadonlyArray<Case> = [
     request: (api, { id }) => put(id, { ...api.subscription(), keys: otherKeys }),
     expected: { status: 200 },
     also: ({ json: { data } }, _, stored) => {
-      expect(data).toEqual({ ...stored, keys: otherKeys, more: undefined, last_modified: data.last_modified })
+      expect(data).toEqual({
+        ...stored,
+        keys: otherKeys,
+        more: undefined,
+        last_modified: data.last_modified
+      })
       expect(data.last_modified).toBeGreaterThan(stored.last_modified)
     }
   }),
@@ -105,7 +137,11 @@ export const subscriptions: ReadonlyArray<Case> = [
     request: (api) => put("_a", api.subscription()),
     expected: { status: 400, errno: 107, faults: ["path:null"] }
   }),
-  define({ name: "judges the body of a PUT before its id", request: put("_a", {}), expected: { status: 400, errno: 109 } }),
+  define({
+    name: "judges the body of a PUT before its id",
+    request: put("_a", {}),
+    expected: { status: 400, errno: 109 }
+  }),
   define<StoredObject>({
     name: "removes one and says when",
     given: (api) => api.stored(),
@@ -146,7 +182,10 @@ export const subscriptions: ReadonlyArray<Case> = [
   define({
     name: "ignores a DELETE's wish for a timestamp, but not nonsense",
     given: (api) => api.stored(),
-    request: (_, stored) => ({ method: "DELETE", path: `/subscriptions/${(stored as StoredObject).id}?last_modified=abc` }),
+    request: (_, stored) => ({
+      method: "DELETE",
+      path: `/subscriptions/${(stored as StoredObject).id}?last_modified=abc`
+    }),
     expected: { status: 400, errno: 107, faults: ["querystring:last_modified"] }
   }),
   define({
@@ -157,7 +196,9 @@ export const subscriptions: ReadonlyArray<Case> = [
     also: async ({ headers, json: { data } }, api, given) => {
       const stored = given as ReadonlyArray<StoredObject>
       expect(data.map(({ id }: StoredObject) => id)).toEqual(stored.map(({ id }) => id).reverse())
-      const times: ReadonlyArray<number> = data.map(({ last_modified }: StoredObject) => last_modified)
+      const times: ReadonlyArray<number> = data.map(
+        ({ last_modified }: StoredObject) => last_modified
+      )
       expect(new Set(times).size).toBe(3)
       expect([...times].sort()).toEqual(times)
       expect(times[0]).toBeGreaterThan(stored[2]!.last_modified)
@@ -170,18 +211,28 @@ export const subscriptions: ReadonlyArray<Case> = [
     name: "removes nothing from an empty list and keeps its timestamp",
     given: async (api) => api.removed((await api.stored()).id),
     request: { method: "DELETE", path: "/subscriptions" },
-    expected: (_, timestamp) => ({ status: 200, exactly: { data: [] }, headers: { ...stamped(timestamp), "Total-Records": "0" } })
+    expected: (_, timestamp) => ({
+      status: 200,
+      exactly: { data: [] },
+      headers: { ...stamped(timestamp), "Total-Records": "0" }
+    })
   }),
   define({
     name: "gives a list without history a timestamp that stays",
     given: async (api) => (await api.list()).headers.etag,
     request: { method: "GET", path: "/subscriptions" },
-    expected: (_, etag) => ({ status: 200, exactly: { data: [] }, headers: { ETag: etag as string } })
+    expected: (_, etag) => ({
+      status: 200,
+      exactly: { data: [] },
+      headers: { ETag: etag as string }
+    })
   }),
   define({
     name: "gives every change of one user a greater timestamp, however many come at once",
     given: async (api) => {
-      const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => api.send(post(api.subscription(`n${i}`)))))
+      const answers = await Promise.all(
+        Array.from({ length: 20 }, (_, i) => api.send(post(api.subscription(`n${i}`))))
+      )
       return answers.map(({ json, status }) => {
         expect(status).toBe(201)
         return json.data.last_modified as number

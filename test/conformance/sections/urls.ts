@@ -5,7 +5,11 @@ import { type Case, define } from "../table.ts"
 const redirects: ReadonlyArray<readonly [name: string, target: string, to: string]> = [
   ["the root", "/", "/v1/"],
   ["an unversioned path", "/subscriptions", "/v1/subscriptions"],
-  ["an unversioned path with its query", "/subscriptions?_limit=2&a=b", "/v1/subscriptions?_limit=2&a=b"],
+  [
+    "an unversioned path with its query",
+    "/subscriptions?_limit=2&a=b",
+    "/v1/subscriptions?_limit=2&a=b"
+  ],
   ["a version in capitals", "/V1/", "/v1/V1/"],
   ["a word that begins with v", "/version", "/v1/version"],
   ["escapes in a path as they are", "/channels/a%20b", "/v1/channels/a%20b"],
@@ -35,7 +39,9 @@ const unknown: ReadonlyArray<readonly [name: string, target: string, errno: numb
   ["a line break in an unversioned path", "/a%0D%0Ab", 116]
 ]
 
-const allowed: ReadonlyArray<readonly [path: string, allow: string, refused: ReadonlyArray<string>]> = [
+const allowed: ReadonlyArray<
+  readonly [path: string, allow: string, refused: ReadonlyArray<string>]
+> = [
   ["/", "GET, HEAD, OPTIONS", ["POST", "DELETE", "TRACE"]],
   ["/__heartbeat__", "GET, HEAD, OPTIONS", ["PUT"]],
   ["/__lbheartbeat__", "GET, HEAD, OPTIONS", ["POST"]],
@@ -58,7 +64,10 @@ export const urls: ReadonlyArray<Case> = [
     define({
       name: `redirects ${name} below the version, absolutely`,
       request: { method: "GET", target, as: null },
-      expected: ({ target: { origin } }) => ({ status: 307, headers: { Location: `${origin}${to}`, "Cache-Control": null } })
+      expected: ({ target: { origin } }) => ({
+        status: 307,
+        headers: { Location: `${origin}${to}`, "Cache-Control": null }
+      })
     })
   ),
   ...["POST", "PUT", "PATCH", "DELETE", "HEAD"].map((method) =>
@@ -79,14 +88,22 @@ export const urls: ReadonlyArray<Case> = [
     })
   ),
   ...unknown.map(([name, target, errno]) =>
-    define({ name: `does not know ${name}`, request: { method: "GET", target, as: null }, expected: { status: 404, errno } })
+    define({
+      name: `does not know ${name}`,
+      request: { method: "GET", target, as: null },
+      expected: { status: 404, errno }
+    })
   ),
   ...allowed.flatMap(([path, allow, methods]) =>
     methods.map((method) =>
       define({
         name: `refuses ${method} ${path} and says what is allowed, whoever asks`,
         request: { method, path, as: null },
-        expected: { status: 405, errno: 115, headers: { Allow: allow, "Access-Control-Expose-Headers": null } }
+        expected: {
+          status: 405,
+          errno: 115,
+          headers: { Allow: allow, "Access-Control-Expose-Headers": null }
+        }
       })
     )
   ),
@@ -105,7 +122,13 @@ export const urls: ReadonlyArray<Case> = [
   }),
   define({
     name: "judges the method before the caller",
-    request: { method: "PUT", path: "/subscriptions", as: null, body: "nonsense", headers: { accept: "text/html" } },
+    request: {
+      method: "PUT",
+      path: "/subscriptions",
+      as: null,
+      body: "nonsense",
+      headers: { accept: "text/html" }
+    },
     expected: { status: 405 }
   }),
   define({
@@ -123,7 +146,10 @@ export const urls: ReadonlyArray<Case> = [
     define({
       name: `answers HEAD ${path} as GET, without a body`,
       request: { method: "HEAD", path, as: null },
-      expected: { status: 200, headers: { "Content-Type": "application/json; charset=UTF-8", "Content-Length": /^\d+$/ } }
+      expected: {
+        status: 200,
+        headers: { "Content-Type": "application/json; charset=UTF-8", "Content-Length": /^\d+$/ }
+      }
     })
   ),
   ...["/", "/__lbheartbeat__", "/contribute.json"].map((path) =>
@@ -143,7 +169,11 @@ export const urls: ReadonlyArray<Case> = [
   ].map(([method = "", path = ""]) =>
     define({
       name: `refuses ${method} ${path}, whose query string is not UTF-8, without details`,
-      request: (api) => ({ method, path, ...(/^P/.test(method) ? { body: { data: api.subscription() } } : {}) }),
+      request: (api) => ({
+        method,
+        path,
+        ...(/^P/.test(method) ? { body: { data: api.subscription() } } : {})
+      }),
       expected: { status: 400, errno: 107, body: { error: "Bad Request" } },
       also: ({ json }) => expect(json.details).toBeUndefined()
     })

@@ -23,7 +23,10 @@ export const addresses: ReadonlyArray<Gateway> = [
         name: "pages at the proxy",
         given: async (api) => [await api.stored("a"), await api.stored("b")],
         request: { method: "GET", path: "/subscriptions?_limit=1" },
-        expected: { status: 200, headers: { "Next-Page": /^https:\/\/push\.example\.net:8443\/v1\/subscriptions\?/ } }
+        expected: {
+          status: 200,
+          headers: { "Next-Page": /^https:\/\/push\.example\.net:8443\/v1\/subscriptions\?/ }
+        }
       })
     ]
   ],
@@ -34,17 +37,32 @@ export const addresses: ReadonlyArray<Gateway> = [
       define({
         name: "echoes an origin that fits",
         request: { method: "GET", headers: page },
-        expected: { status: 200, headers: { "Access-Control-Allow-Origin": page.origin, Vary: "Origin" } }
+        expected: {
+          status: 200,
+          headers: { "Access-Control-Allow-Origin": page.origin, Vary: "Origin" }
+        }
       }),
       define({
         name: "lets no cache give a page what nobody's page was told",
         request: { method: "GET", path: "/vapid-public-key", as: null },
-        expected: { status: 200, headers: { "Access-Control-Allow-Origin": null, "Cache-Control": "max-age=300", Vary: "Origin" } }
+        expected: {
+          status: 200,
+          headers: {
+            "Access-Control-Allow-Origin": null,
+            "Cache-Control": "max-age=300",
+            Vary: "Origin"
+          }
+        }
       }),
       define({
         name: "refuses another",
         request: { method: "GET", headers: stranger },
-        expected: { status: 400, errno: 107, faults: ["header:Origin"], headers: { "Access-Control-Allow-Origin": null } }
+        expected: {
+          status: 400,
+          errno: 107,
+          faults: ["header:Origin"],
+          headers: { "Access-Control-Allow-Origin": null }
+        }
       }),
       define({
         name: "takes a pattern for the whole of an origin, in its case",
@@ -73,13 +91,22 @@ export const addresses: ReadonlyArray<Gateway> = [
       }),
       define({
         name: "refuses a preflight of another origin",
-        request: { method: "OPTIONS", headers: { ...stranger, "access-control-request-method": "GET" } },
+        request: {
+          method: "OPTIONS",
+          headers: { ...stranger, "access-control-request-method": "GET" }
+        },
         expected: { status: 400, faults: ["header:Origin"] }
       }),
       define({
         name: "says nothing of how long a preflight holds when told so",
-        request: { method: "OPTIONS", headers: { ...page, "access-control-request-method": "GET" } },
-        expected: { status: 200, headers: { "Access-Control-Max-Age": null, "Access-Control-Allow-Origin": page.origin } }
+        request: {
+          method: "OPTIONS",
+          headers: { ...page, "access-control-request-method": "GET" }
+        },
+        expected: {
+          status: 200,
+          headers: { "Access-Control-Max-Age": null, "Access-Control-Allow-Origin": page.origin }
+        }
       })
     ]
   ],
@@ -97,7 +124,11 @@ export const addresses: ReadonlyArray<Gateway> = [
         request: { method: "GET", path: "/subscriptions/" },
         expected: { status: 404, errno: 111 }
       }),
-      define({ name: "knows no bare prefix", request: { method: "GET", target: "/v1" }, expected: { status: 404, errno: 111 } })
+      define({
+        name: "knows no bare prefix",
+        request: { method: "GET", target: "/v1" },
+        expected: { status: 404, errno: 111 }
+      })
     ]
   ],
   [

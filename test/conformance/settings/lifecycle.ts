@@ -1,7 +1,8 @@
 // Contract 6: read-only, under load, ended.
 import { define, type Gateway } from "../table.ts"
 
-const day = (offset: number) => new Date(Date.now() + offset * 86_400_000).toISOString().slice(0, 10)
+const day = (offset: number) =>
+  new Date(Date.now() + offset * 86_400_000).toISOString().slice(0, 10)
 const page = { origin: "https://page.ok.example" }
 const gone = { status: 410, errno: 202, headers: { Alert: /"code":"hard-eol"/ } }
 
@@ -36,11 +37,23 @@ export const lifecycle: ReadonlyArray<Gateway> = [
           headers: { "Cache-Control": "max-age=86400", Expires: /GMT$/, Vary: "Authorization" }
         }
       }),
-      define({ name: "still reads", request: { method: "GET", path: "/subscriptions" }, expected: { status: 200 } }),
-      define({ name: "still is in good health", request: { method: "GET", path: "/__heartbeat__" }, expected: { status: 200 } }),
+      define({
+        name: "still reads",
+        request: { method: "GET", path: "/subscriptions" },
+        expected: { status: 200 }
+      }),
+      define({
+        name: "still is in good health",
+        request: { method: "GET", path: "/__heartbeat__" },
+        expected: { status: 200 }
+      }),
       define({
         name: "still answers preflights",
-        request: { method: "OPTIONS", path: "/subscriptions", headers: { ...page, "access-control-request-method": "POST" } },
+        request: {
+          method: "OPTIONS",
+          path: "/subscriptions",
+          headers: { ...page, "access-control-request-method": "POST" }
+        },
         expected: { status: 200 }
       })
     ]
@@ -68,7 +81,13 @@ export const lifecycle: ReadonlyArray<Gateway> = [
   [
     "asking nobody for patience",
     { BACKOFF: "7", BACKOFF_PERCENTAGE: "0" },
-    [define({ name: "does not", request: { method: "GET" }, expected: { status: 200, headers: { Backoff: null } } })]
+    [
+      define({
+        name: "does not",
+        request: { method: "GET" },
+        expected: { status: 200, headers: { Backoff: null } }
+      })
+    ]
   ],
   [
     "that will end",
@@ -80,7 +99,9 @@ export const lifecycle: ReadonlyArray<Gateway> = [
           request: { method: "GET", path },
           expected: {
             status: path === "/nothing" ? 404 : 200,
-            headers: { Alert: '{"code":"soft-eol","message":"move on","url":"https://elsewhere.example/"}' }
+            headers: {
+              Alert: '{"code":"soft-eol","message":"move on","url":"https://elsewhere.example/"}'
+            }
           }
         })
       ),
@@ -89,7 +110,11 @@ export const lifecycle: ReadonlyArray<Gateway> = [
         request: { method: "GET", path: "/subscriptions?_to=5" },
         expected: { status: 200, headers: { Alert: /"move on"/ } }
       }),
-      define({ name: "says when", request: { method: "GET" }, expected: { status: 200, body: { eos: day(30) } } })
+      define({
+        name: "says when",
+        request: { method: "GET" },
+        expected: { status: 200, body: { eos: day(30) } }
+      })
     ]
   ],
   [
@@ -102,7 +127,8 @@ export const lifecycle: ReadonlyArray<Gateway> = [
         expected: {
           status: 200,
           headers: {
-            Alert: '{"code":"soft-eol","message":"Schlu\\u00df \\u2192 \\ud83d\\udc4b","url":"https://docs.example/\\u00e9"}'
+            Alert:
+              '{"code":"soft-eol","message":"Schlu\\u00df \\u2192 \\ud83d\\udc4b","url":"https://docs.example/\\u00e9"}'
           }
         }
       })
@@ -113,15 +139,30 @@ export const lifecycle: ReadonlyArray<Gateway> = [
     { EOS: day(-1) },
     [
       ...["/", "/nothing", "/subscriptions", "/__heartbeat__", "/channels/%ff"].map((path) =>
-        define({ name: `has nothing at ${path} any more`, request: { method: "GET", path, as: null }, expected: gone })
+        define({
+          name: `has nothing at ${path} any more`,
+          request: { method: "GET", path, as: null },
+          expected: gone
+        })
       ),
-      define({ name: "does not redirect any more", request: { method: "GET", target: "/x", as: null }, expected: gone }),
+      define({
+        name: "does not redirect any more",
+        request: { method: "GET", target: "/x", as: null },
+        expected: gone
+      }),
       define({
         name: "says where to read more, without a message of its own",
         request: { method: "GET" },
-        expected: ({ root }) => ({ status: 410, headers: { Alert: `{"code":"hard-eol","message":null,"url":"${root}/__api__"}` } })
+        expected: ({ root }) => ({
+          status: 410,
+          headers: { Alert: `{"code":"hard-eol","message":null,"url":"${root}/__api__"}` }
+        })
       }),
-      define({ name: "still is there for its balancer", request: { method: "GET", path: "/__lbheartbeat__" }, expected: { status: 200 } })
+      define({
+        name: "still is there for its balancer",
+        request: { method: "GET", path: "/__lbheartbeat__" },
+        expected: { status: 200 }
+      })
     ]
   ]
 ]

@@ -34,10 +34,18 @@ export const limits: ReadonlyArray<Gateway> = [
       }),
       define({
         name: "does not preflight them",
-        request: { method: "OPTIONS", path: "/subscriptions", headers: { ...page, "access-control-request-method": "DELETE" } },
+        request: {
+          method: "OPTIONS",
+          path: "/subscriptions",
+          headers: { ...page, "access-control-request-method": "DELETE" }
+        },
         expected: { status: 400, faults: ["header:Access-Control-Request-Method"] }
       }),
-      define({ name: "keeps the rest", request: { method: "DELETE", path: "/subscriptions/abc" }, expected: { status: 404, errno: 110 } })
+      define({
+        name: "keeps the rest",
+        request: { method: "DELETE", path: "/subscriptions/abc" },
+        expected: { status: 404, errno: 110 }
+      })
     ]
   ],
   [
@@ -54,7 +62,14 @@ export const limits: ReadonlyArray<Gateway> = [
       define({
         name: "has its own version and says its limits",
         request: { method: "GET", target: "/v2/" },
-        expected: { status: 200, body: { http_api_version: "2.3", project_name: "Rundfunk", settings: { batch_max_requests: 2 } } }
+        expected: {
+          status: 200,
+          body: {
+            http_api_version: "2.3",
+            project_name: "Rundfunk",
+            settings: { batch_max_requests: 2 }
+          }
+        }
       }),
       define({
         name: "does not know the other version",
@@ -63,12 +78,20 @@ export const limits: ReadonlyArray<Gateway> = [
       }),
       define({
         name: "takes two requests in a batch",
-        request: { method: "POST", target: "/v2/batch", body: { requests: [{ path: "/" }, { path: "/" }] } },
+        request: {
+          method: "POST",
+          target: "/v2/batch",
+          body: { requests: [{ path: "/" }, { path: "/" }] }
+        },
         expected: { status: 200 }
       }),
       define({
         name: "does not take three",
-        request: { method: "POST", target: "/v2/batch", body: { requests: [{ path: "/" }, { path: "/" }, { path: "/" }] } },
+        request: {
+          method: "POST",
+          target: "/v2/batch",
+          body: { requests: [{ path: "/" }, { path: "/" }, { path: "/" }] }
+        },
         expected: { status: 400, faults: ["body:requests"], message: /2/ }
       }),
       define({
@@ -78,30 +101,58 @@ export const limits: ReadonlyArray<Gateway> = [
           target: "/v2/batch",
           body: {
             requests: [
-              { method: "POST", path: "/subscriptions", body: { data: api.subscription("a", { x: "x".repeat(600) }) } },
+              {
+                method: "POST",
+                path: "/subscriptions",
+                body: { data: api.subscription("a", { x: "x".repeat(600) }) }
+              },
               { path: "/" }
             ]
           }
         }),
         expected: { status: 200 },
-        also: ({ json }) => expect(json.responses.map(({ status }: { status: number }) => status)).toEqual([413, 200])
+        also: ({ json }) =>
+          expect(json.responses.map(({ status }: { status: number }) => status)).toEqual([413, 200])
       }),
       define({
         name: "does not take a batch larger than its requests may be",
-        request: { method: "POST", target: "/v2/batch", body: { requests: [{ path: "/", body: { x: "x".repeat(1_200) } }] } },
+        request: {
+          method: "POST",
+          target: "/v2/batch",
+          body: { requests: [{ path: "/", body: { x: "x".repeat(1_200) } }] }
+        },
         expected: { status: 413, errno: 113 }
       }),
       define({
         name: "lets a user hold one subscription, and says when to try again",
-        given: (api) => api.send({ method: "POST", target: "/v2/subscriptions", body: { data: api.subscription("a") } }),
-        request: (api) => ({ method: "POST", target: "/v2/subscriptions", body: { data: api.subscription("b") } }),
+        given: (api) =>
+          api.send({
+            method: "POST",
+            target: "/v2/subscriptions",
+            body: { data: api.subscription("a") }
+          }),
+        request: (api) => ({
+          method: "POST",
+          target: "/v2/subscriptions",
+          body: { data: api.subscription("b") }
+        }),
         expected: { status: 429, errno: 117, headers: { "Retry-After": "11" } }
       }),
       define({
         name: "lets that one be replaced",
         given: async (api) =>
-          (await api.send({ method: "POST", target: "/v2/subscriptions", body: { data: api.subscription("a") } })).json.data.id,
-        request: (api, id) => ({ method: "PUT", target: `/v2/subscriptions/${id}`, body: { data: api.subscription("a") } }),
+          (
+            await api.send({
+              method: "POST",
+              target: "/v2/subscriptions",
+              body: { data: api.subscription("a") }
+            })
+          ).json.data.id,
+        request: (api, id) => ({
+          method: "PUT",
+          target: `/v2/subscriptions/${id}`,
+          body: { data: api.subscription("a") }
+        }),
         expected: { status: 200 }
       })
     ]

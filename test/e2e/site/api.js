@@ -4,8 +4,15 @@ const authorization = `Basic ${btoa(`${query.get("user")}:secret`)}`
 
 /** A cross-origin request with credentials and JSON: the browser asks with a preflight first. */
 const call = async (method, path, body) => {
-  const headers = { authorization, ...(body === undefined ? {} : { "content-type": "application/json" }) }
-  const response = await fetch(query.get("api") + path, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) })
+  const headers = {
+    authorization,
+    ...(body === undefined ? {} : { "content-type": "application/json" })
+  }
+  const response = await fetch(query.get("api") + path, {
+    method,
+    headers,
+    ...(body === undefined ? {} : { body: JSON.stringify(body) })
+  })
   return { status: response.status, body: await response.json() }
 }
 
@@ -20,9 +27,14 @@ const subscribe = async (registration) => {
   const { body: root } = await call("GET", "/")
   const applicationServerKey = root.capabilities.webpush.vapid_public_key
   const existing = await registration.pushManager.getSubscription()
-  const subscription = existing ?? (await registration.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey }))
+  const subscription =
+    existing ??
+    (await registration.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey }))
   const { status } = await call("POST", "/subscriptions", {
-    data: { ...subscription.toJSON(), vapid_public_key: base64url(subscription.options.applicationServerKey) }
+    data: {
+      ...subscription.toJSON(),
+      vapid_public_key: base64url(subscription.options.applicationServerKey)
+    }
   })
   return { status, endpoint: subscription.endpoint }
 }

@@ -36,7 +36,8 @@ const unsubscribe = async () => {
   return (await registration.pushManager.getSubscription()).unsubscribe()
 }
 
-const endpoints = async () => (await api.call("GET", "/subscriptions")).body.data.map(({ endpoint }) => endpoint)
+const endpoints = async () =>
+  (await api.call("GET", "/subscriptions")).body.data.map(({ endpoint }) => endpoint)
 
 const notifications = async () => {
   const shown = await (await navigator.serviceWorker.ready).getNotifications()
