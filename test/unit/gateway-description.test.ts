@@ -4,12 +4,9 @@ import { endpoints } from "#gateway/endpoints.ts"
 import { faults } from "#gateway/faults.ts"
 import { openApiOf } from "#gateway/openapi.ts"
 
+const described = { title: "t", version: "1", rootUrl: "http://localhost/v1" }
 // biome-ignore lint/suspicious/noExplicitAny: the document is looked into at many places
-const document = openApiOf(endpoints, {
-  title: "t",
-  version: "1",
-  rootUrl: "http://localhost/v1"
-}) as any
+const document = openApiOf(endpoints, described) as any
 const operations = Object.entries<
   Record<string, { responses: Record<string, unknown>; operationId: string }>
 >(document.paths).flatMap(([path, item]) =>
