@@ -12,7 +12,12 @@ const listOf = (
   return list
 }
 
-// One list a family: a BlockList matches IPv4 addresses against ::ffff:0:0/96 too, which would refuse every one of them.
+// Source of both lists: the IANA special-purpose address registries for IPv4 and IPv6 (RFC 6890, RFC 8190).
+// AS112 and AMT relays are registered as globally reachable, but networks run instances of their own under
+// these addresses, and no push service lives there. So refuse them too.
+//
+// Keep one list per family: a BlockList also matches IPv4 addresses against ::ffff:0:0/96, which would
+// refuse every IPv4 address.
 const blocked4 = listOf("ipv4", [
   ["0.0.0.0", 8],
   ["10.0.0.0", 8],
@@ -24,23 +29,31 @@ const blocked4 = listOf("ipv4", [
   ["172.16.0.0", 12],
   ["192.0.0.0", 24],
   ["192.0.2.0", 24],
+  // AS112 (RFC 7535) and AMT (RFC 7450).
+  ["192.31.196.0", 24],
+  ["192.52.193.0", 24],
   ["192.88.99.0", 24],
   ["192.168.0.0", 16],
+  // AS112, directly delegated (RFC 7534).
+  ["192.175.48.0", 24],
   ["198.18.0.0", 15],
   ["198.51.100.0", 24],
   ["203.0.113.0", 24],
   ["224.0.0.0", 4],
   ["240.0.0.0", 4]
 ])
-// Nothing is on the public Internet outside of 2000::/3 (RFC 4291 section 2.4), and these parts of it are not either: Teredo, benchmarks, ORCHID,
-// documentation, 6to4, documentation again.
+// Public IPv6 addresses lie within 2000::/3 (RFC 4291 section 2.4). These parts of it are not public.
 const unicast6 = listOf("ipv6", [["2000::", 3]])
 const blocked6 = listOf("ipv6", [
-  ["2001::", 32],
-  ["2001:2::", 48],
-  ["2001:10::", 28],
+  // IETF protocol assignments (RFC 2928): Teredo, benchmarks, AMT, AS112, ORCHID, ORCHIDv2, drones.
+  ["2001::", 23],
+  // Documentation (RFC 3849).
   ["2001:db8::", 32],
+  // 6to4 (RFC 3056).
   ["2002::", 16],
+  // AS112, directly delegated (RFC 7534).
+  ["2620:4f:8000::", 48],
+  // Documentation (RFC 9637).
   ["3fff::", 20]
 ])
 const translated = listOf("ipv6", [["64:ff9b::", 96]])
