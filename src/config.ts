@@ -6,6 +6,7 @@ import { nobodyFault } from "#domain/publisher.ts"
 import { everySetting, type Values } from "#settings/every-setting.ts"
 import { natsUrlFault } from "#settings/nats-url.ts"
 import { within } from "#settings/within.ts"
+import { checkedText, words } from "#settings/words.ts"
 import { log } from "#streams/log.ts"
 import { work } from "#streams/work.ts"
 
@@ -13,19 +14,6 @@ export const roles = ["gateway", "projection", "fanout", "delivery", "tally"] as
 export type Role = (typeof roles)[number]
 
 const withDefault = Config.withDefault
-const checked = (name: string, fault: (text: string) => string | undefined) =>
-  Config.schema(Schema.String.pipe(Schema.check(Schema.makeFilter(fault))), name)
-const words = (text: string) => text.split(/[\s,]+/).filter((word) => word !== "")
-/** Words, each without a fault; which one has it is told. */
-const list = (name: string, fault: (word: string) => string | undefined) => {
-  const faultOf = (text: string) => {
-    const wrong = words(text).find((word) => fault(word) !== undefined)
-    return wrong === undefined
-      ? undefined
-      : `${JSON.stringify(wrong.slice(0, 80))}: ${fault(wrong)}`
-  }
-  return checked(name, faultOf).pipe(withDefault(""), Config.map(words))
-}
 
 /** A host, with or without a port, that can stand in a URL and in a header. */
 export const plainHost = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d+)?$/u
@@ -50,7 +38,7 @@ export const settings = {
   logLevel,
 
   /** An existing server or cluster (comma-separated). Unset: an embedded server is started. */
-  natsUrl: Config.option(checked("BELLCAST_NATS_URL", natsUrlFault)),
+  natsUrl: Config.option(checkedText("BELLCAST_NATS_URL", natsUrlFault)),
   /** A NATS credentials file (JWT and nkey). */
   natsCreds: Config.option(Config.String("BELLCAST_NATS_CREDS")),
   /** Copies of every stream. 3 in production: what 202 promised then survives the loss of a server. */
@@ -90,7 +78,7 @@ export const settings = {
   /** Keys the pseudonyms of users in subjects and the ids of basic auth. Changing it makes every user a stranger. */
   useridHmacSecret: Config.option(Config.Redacted("BELLCAST_USERID_HMAC_SECRET")),
   /** Principals that may publish on every channel: `policy:id`, system.Authenticated, system.Everyone. Nobody by default. */
-  channelWritePrincipals: list("BELLCAST_CHANNEL_WRITE_PRINCIPALS", nobodyFault),
+  channelWritePrincipals: words("BELLCAST_CHANNEL_WRITE_PRINCIPALS", nobodyFault),
 
   vapidPublicKey: Config.option(Config.String("BELLCAST_VAPID_PUBLIC_KEY")),
   vapidPrivateKey: Config.option(Config.Redacted("BELLCAST_VAPID_PRIVATE_KEY")),
@@ -138,7 +126,7 @@ export const settings = {
     withDefault(false)
   ),
   /** Hosts of push services beside the known ones; `*.example.org` takes every subdomain. */
-  pushHosts: list("BELLCAST_PUSH_HOSTS", pushHostFault)
+  pushHosts: words("BELLCAST_PUSH_HOSTS", pushHostFault)
 }
 
 export type SettingsShape = Values<typeof settings>

@@ -31,6 +31,8 @@ export interface Ask {
   readonly body: (bytesMax: number) => Effect.Effect<Uint8Array, BodyTooLarge | BodyBroken>
   /** An entry of a batch. */
   readonly batched: boolean
+  /** What the client is counted under: its IPv4 address or its IPv6 /64; "" when it has none. */
+  readonly address: string
 }
 
 export class BodyTooLarge extends Data.TaggedError("BodyTooLarge") {}

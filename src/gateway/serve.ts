@@ -10,12 +10,17 @@ import { wireAnswer } from "./faults.ts"
 import { makeServer } from "./node-server.ts"
 import { answerTo } from "./pipeline.ts"
 import { readBytes } from "./request-body.ts"
+import { accountOf, clientOf, makeTrust } from "./server/address.ts"
 import { GatewaySettings } from "./settings.ts"
 
 /** How long requests under way may take once we are told to stop. */
 const shutdownMillis = 10_000
 
-const askOf = (request: HttpServerRequest.HttpServerRequest): Ask => {
+const askOf = (
+  request: HttpServerRequest.HttpServerRequest,
+  isTrusted: (address: string) => boolean
+): Ask => {
+  const { remoteAddress } = (request.source as IncomingMessage).socket
   const length = request.headers["content-length"]
   return {
     method: request.method,
@@ -30,7 +35,8 @@ const askOf = (request: HttpServerRequest.HttpServerRequest): Ask => {
         NodeHttpServerRequest.toServerResponse(request) as ServerResponse,
         bytesMax
       ),
-    batched: false
+    batched: false,
+    address: accountOf(clientOf(remoteAddress, request.headers["x-forwarded-for"], isTrusted))
   }
 }
 
@@ -41,7 +47,8 @@ const bare = (method: string, target: string): Ask => ({
   headers: {},
   hasBody: false,
   body: () => Effect.succeed(new Uint8Array()),
-  batched: false
+  batched: false,
+  address: ""
 })
 
 const responseOf = ({
@@ -69,6 +76,7 @@ export const gatewayLayer = Layer.unwrap(
   Effect.gen(function* () {
     const settings = yield* Settings
     const { channelWritePrincipals, host, port } = settings
+    const isTrusted = makeTrust((yield* GatewaySettings).trustedProxies)
     if (channelWritePrincipals.length === 0) {
       yield* Effect.logWarning(
         "BELLCAST_CHANNEL_WRITE_PRINCIPALS is empty: over HTTP nobody may publish but whom `bellcast permissions` names for a channel"
@@ -85,7 +93,7 @@ export const gatewayLayer = Layer.unwrap(
     const app = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
       isHostless(request)
         ? Effect.succeed(responseOf({ ...wireAnswer("noHost"), headers: constantHeaders }))
-        : Effect.map(answerTo(askOf(request)), responseOf)
+        : Effect.map(answerTo(askOf(request, isTrusted)), responseOf)
     )
     return HttpServer.serve(app).pipe(Layer.provide(server))
   })

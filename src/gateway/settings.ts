@@ -2,6 +2,8 @@
 import { Config, Context, Layer, Schema } from "effect"
 import { everySetting, type Values } from "#settings/every-setting.ts"
 import { within } from "#settings/within.ts"
+import { words } from "#settings/words.ts"
+import { rangeFault } from "./server/address.ts"
 
 const withDefault = Config.withDefault
 const day = 86_400
@@ -62,6 +64,9 @@ export const gatewaySettings = {
   heartbeatTimeoutSeconds: within("BELLCAST_HEARTBEAT_TIMEOUT_SECONDS", 1, 60).pipe(
     withDefault(10)
   ),
+
+  /** Addresses and ranges of proxies in front, whose X-Forwarded-For names the client. */
+  trustedProxies: words("BELLCAST_TRUSTED_PROXIES", rangeFault),
 
   /** Origins of pages that may call, shell patterns separated by blanks. */
   corsOrigins: Config.String("BELLCAST_CORS_ORIGINS").pipe(

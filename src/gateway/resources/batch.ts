@@ -111,7 +111,8 @@ const askOf = (
     hasBody: body !== undefined,
     body: (bytesMax) =>
       bytes.length > bytesMax ? Effect.fail(new BodyTooLarge()) : Effect.succeed(bytes),
-    batched: true
+    batched: true,
+    address: ask.address
   }
 }
 

@@ -1,0 +1,21 @@
+// Settings that are texts of a certain form, and lists of such texts.
+import { Config, Schema } from "effect"
+
+/** Why a text cannot be used; undefined when it can. */
+type FaultOf = (text: string) => string | undefined
+
+/** The text behind a name, if `faultOf` finds nothing wrong with it. */
+export const checkedText = (name: string, faultOf: FaultOf): Config.Config<string> =>
+  Config.schema(Schema.String.pipe(Schema.check(Schema.makeFilter(faultOf))), name)
+
+const wordsOf = (text: string) => text.split(/[\s,]+/).filter((word) => word !== "")
+
+/** Words between blanks or commas, none by default. The first faulty word is named. */
+export const words = (name: string, faultOf: FaultOf): Config.Config<ReadonlyArray<string>> => {
+  const faultOfList = (text: string) => {
+    const wrong = wordsOf(text).find((word) => faultOf(word) !== undefined)
+    const shown = JSON.stringify(wrong?.slice(0, 80))
+    return wrong === undefined ? undefined : `${shown}: ${faultOf(wrong)}`
+  }
+  return checkedText(name, faultOfList).pipe(Config.withDefault(""), Config.map(wordsOf))
+}
