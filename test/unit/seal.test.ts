@@ -4,7 +4,14 @@ import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import ece from "http_ece"
 import { makeReceiverKeys, openPush, receiverKeysFrom, senderKeyOf } from "#cli/push-receiver.ts"
-import { freshKeyPair, type KeyPair, pad, recipientOf, seal } from "#delivery/push/seal.ts"
+import {
+  freshKeyPair,
+  type KeyPair,
+  makePairs,
+  pad,
+  recipientOf,
+  seal
+} from "#delivery/push/seal.ts"
 
 const bytes = (base64url: string) => Buffer.from(base64url, "base64url")
 
@@ -133,5 +140,24 @@ describe("a key pair for one message", () => {
         )
       )
     }
+  })
+})
+
+describe("the key pairs of one batch", () => {
+  it("are never shared by two messages to one user, whatever the order, and are as few as that allows", () => {
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom("a", "b", "c", "d"), { maxLength: 32 }), (users) => {
+        const pairOf = makePairs()
+        const named = users.map((user) => `${user} ${pairOf(user).publicKey.toString("hex")}`)
+        assert.strictEqual(new Set(named).size, users.length)
+        const most = Math.max(0, ...[..."abcd"].map((u) => users.filter((v) => v === u).length))
+        assert.strictEqual(new Set(named.map((name) => name.slice(2))).size, most)
+      }),
+      { numRuns: 20 }
+    )
+  })
+
+  it("are other ones in the next batch", () => {
+    assert.isFalse(makePairs()("a").publicKey.equals(makePairs()("a").publicKey))
   })
 })

@@ -12,7 +12,7 @@ import type { Judged, Lane } from "../lanes/lane.ts"
 import { Lanes } from "../lanes/lanes.ts"
 import { type Answer, type Classified, classify } from "./classify.ts"
 import { PushClient } from "./post.ts"
-import { freshKeyPair, type KeyPair, type Recipient, recipientOf, seal } from "./seal.ts"
+import { type KeyPair, makePairs, type Recipient, recipientOf, seal } from "./seal.ts"
 import { Vapid } from "./vapid.ts"
 
 /** A push to be: one subscription of one user. */
@@ -51,7 +51,10 @@ const secondTryOf = (
 export class Sender extends Context.Service<
   Sender,
   {
-    /** Encrypts `padded`, the payload of one broadcast (see seal.ts; undefined: pushes without payload), for each target. */
+    /**
+     * Encrypts `padded`, the payload of one broadcast (see seal.ts; undefined: pushes without payload), for
+     * each target of one batch. Two targets of one user never share a key pair.
+     */
     readonly seal: (
       targets: ReadonlyArray<Target>,
       padded: Uint8Array | undefined
@@ -99,8 +102,8 @@ export class Sender extends Context.Service<
         padded: Uint8Array | undefined
       ): ReadonlyArray<Sealed> => {
         if (padded === undefined) return targets.map(() => undefined)
-        const pair = freshKeyPair()
-        return targets.map((target) => sealOne(target, padded, pair))
+        const pairOf = makePairs()
+        return targets.map((target) => sealOne(target, padded, pairOf(target.user)))
       }
 
       /** Not patient: what is not written down now is found out again with the next push. */
