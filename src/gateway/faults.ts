@@ -1,5 +1,6 @@
 // Every answer other than success that the server can give, in one table, and how its body is composed.
 import { payloadBytesMax } from "#domain/broadcast.ts"
+import { subscriptionBytesMax } from "#domain/subscription.ts"
 import { type Answer, Refused } from "./ask.ts"
 
 interface Row {
@@ -82,6 +83,12 @@ export const faults = {
     errno: 113,
     error: "Request Entity Too Large",
     message: `The data is too large for one push message (${payloadBytesMax} bytes of compact JSON).`
+  },
+  subscriptionTooLarge: {
+    code: 413,
+    errno: 113,
+    error: "Request Entity Too Large",
+    message: `The subscription is too large: its data may have ${subscriptionBytesMax} bytes of compact JSON.`
   },
   listTooLarge: {
     code: 413,

@@ -10,14 +10,15 @@ import {
   nextTimestamp,
   type SubscriptionCommand,
   type SubscriptionData,
-  type SubscriptionList
+  type SubscriptionList,
+  subscriptionBytesMax
 } from "#domain/subscription.ts"
 import type { Caller } from "#identity/identity.ts"
 import { type Call, ok } from "./ask.ts"
 import { readBody } from "./body.ts"
 import { badId, type Fault, refuse } from "./faults.ts"
 import { queryPairs } from "./listing/listing.ts"
-import { valueAt } from "./listing/value.ts"
+import { isObject } from "./listing/value.ts"
 import { type Preconditions, readPreconditions, stamp } from "./preconditions.ts"
 import { checkAuth, checkP256dh } from "./push-keys.ts"
 import { isId, subscriptionId } from "./subscription-id.ts"
@@ -42,7 +43,20 @@ export interface PostInput {
 
 const decodeBody = readBody(SubscriptionBody)
 
-/** Beside the schema: where an endpoint may point, keys that can be encrypted to, a key that we can sign with. What the schema refused is not judged again. */
+/**
+ * Follows the names into nested objects. A filter would also find a member called "keys.auth":
+ * a good key under that name must not stand in for a bad one in `keys`.
+ */
+const memberOf = (value: unknown, [name, ...rest]: ReadonlyArray<string>): unknown => {
+  if (name === undefined) return value
+  return isObject(value) && Object.hasOwn(value, name) ? memberOf(value[name], rest) : undefined
+}
+
+/**
+ * Faults that the schema does not see: an endpoint that is not allowed, a key that no payload can
+ * be encrypted for, a VAPID key that this server cannot sign with. Values that the schema refused
+ * are skipped.
+ */
 const ruleFaults = (
   raw: unknown,
   endpoints: EndpointPolicy,
@@ -57,7 +71,7 @@ const ruleFaults = (
       vapidKeys.includes(text) ? undefined : "Must be a VAPID public key of this server"
   }
   return Object.entries(rules).flatMap(([name, rule]) => {
-    const value = valueAt(raw, name)
+    const value = memberOf(raw, name.split("."))
     const description = typeof value === "string" && value !== "" ? rule(value) : undefined
     return description === undefined ? [] : [{ location: "body", name, description } as const]
   })
@@ -66,7 +80,7 @@ const ruleFaults = (
 /** Reads a POST or PUT. */
 export const readPosted = Effect.fnUntraced(function* ({ ask, query }: Call, faults: Array<Fault>) {
   if (queryPairs(query) === undefined) return yield* refuse("undecodable")
-  const { allowLoopbackEndpoints, bodyBytesMax, pushHosts } = yield* Settings
+  const { allowLoopbackEndpoints, pushHosts } = yield* Settings
   const preconditions = readPreconditions(ask, faults)
   const { raw, value } = yield* decodeBody(ask, faults)
   const { usable } = yield* VapidPublicKeys
@@ -78,8 +92,9 @@ export const readPosted = Effect.fnUntraced(function* ({ ask, query }: Call, fau
   const { endpoint, id: claimed, keys, last_modified: _, ...rest } = value.data
   if (claimed !== undefined && !isId(claimed)) faults.push(badId)
   const data = { ...rest, endpoint, keys: { auth: keys.auth, p256dh: keys.p256dh } }
-  // As it is stored: 1e20 takes 4 bytes in a body and 21 when JavaScript writes it.
-  if (Buffer.byteLength(JSON.stringify(data)) > bodyBytesMax) return yield* refuse("bodyTooLarge")
+  // Measured as stored: 1e20 takes 4 bytes in a body and 21 when JavaScript writes it.
+  if (Buffer.byteLength(JSON.stringify(data)) > subscriptionBytesMax)
+    return yield* refuse("subscriptionTooLarge")
   return {
     posted: {
       id: subscriptionId(endpoint),

@@ -1,6 +1,6 @@
 // Contract 3.1 and 3.2: ids, and what makes a subscription.
 import { expect } from "vitest"
-import { keys } from "../api.ts"
+import { type Api, keys } from "../api.ts"
 import { type Case, define } from "../table.ts"
 
 const vectors: ReadonlyArray<readonly [endpoint: string, id: string]> = [
@@ -95,6 +95,10 @@ const badKeys: ReadonlyArray<
   ["hold a p256dh that is no base64", { ...keys, p256dh: "?" }, ["body:data.keys.p256dh"]]
 ]
 
+/** An attribute `more` that makes the JSON of the subscription "a" so many bytes long. */
+const filler = (api: Api, bytes: number) =>
+  "x".repeat(bytes - JSON.stringify(api.subscription("a", { more: "" })).length)
+
 const post = (data: unknown) => ({ method: "POST", path: "/subscriptions", body: { data } })
 
 export const subscriptionBodies: ReadonlyArray<Case> = [
@@ -157,6 +161,56 @@ export const subscriptionBodies: ReadonlyArray<Case> = [
       expect(data).toMatchObject({ expirationTime: null, device: { os: ["x"] } })
       expect(data.keys).toEqual(keys)
     }
+  }),
+  ...(["keys", "data.keys"] as const).map((place) =>
+    define({
+      name: `judges the keys in data.keys, whatever stands under a name with dots in ${place}`,
+      request: (api) => {
+        const data = { ...api.subscription(), keys: { auth: "bad", p256dh: "bad" } }
+        const dotted = { [`${place}.auth`]: keys.auth, [`${place}.p256dh`]: keys.p256dh }
+        return {
+          ...post(data),
+          body: place === "keys" ? { data: { ...dotted, ...data } } : { ...dotted, data }
+        }
+      },
+      expected: { status: 400, errno: 109 },
+      also: ({ json }) =>
+        expect(json.details.map(({ name }: { name: string }) => name)).toEqual(
+          expect.arrayContaining(["data.keys.auth", "data.keys.p256dh"])
+        )
+    })
+  ),
+  define({
+    name: "judges the endpoint in data, whatever stands under data.endpoint beside it",
+    request: (api) => ({
+      ...post(undefined),
+      body: {
+        "data.endpoint": api.subscription().endpoint,
+        data: { endpoint: "https://10.0.0.1/a", keys }
+      }
+    }),
+    expected: { status: 400, errno: 109, faults: ["body:", "body:data.endpoint"] }
+  }),
+  define({
+    name: "takes a subscription of 4096 bytes of JSON",
+    request: (api) => post(api.subscription("a", { more: filler(api, 4_096) })),
+    expected: { status: 201 }
+  }),
+  define({
+    name: "refuses a subscription of 4097 bytes of JSON, and says how large it may be",
+    request: (api) => post(api.subscription("a", { more: filler(api, 4_097) })),
+    expected: { status: 413, errno: 113, message: /subscription.*4096 bytes/ }
+  }),
+  define({
+    name: "does not replace a subscription by one of more than 4096 bytes",
+    given: (api) => api.stored(),
+    request: (api, { id }) => ({
+      method: "PUT",
+      path: `/subscriptions/${id}`,
+      body: { data: api.subscription("a", { more: filler(api, 4_097) }) }
+    }),
+    expected: { status: 413, errno: 113 },
+    also: async (_, api) => expect((await api.list()).json.data[0].more).toBeUndefined()
   }),
   define({
     name: "ignores a timestamp that the client chose",
