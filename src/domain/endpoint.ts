@@ -32,6 +32,10 @@ const localSuffixes = [
   "onion"
 ]
 
+/** Reserved for documentation (RFC 2606 section 2): no push service can ever be there. */
+const isForDocumentation = (hostname: string): boolean =>
+  hostname === "example" || hostname.endsWith(".example")
+
 /** Printable ASCII but for the backslash, which the URL parser takes for a slash. */
 const plain = /^[\x21-\x5b\x5d-\x7e]+$/
 
@@ -71,6 +75,8 @@ const faultOfHost = (
   if (isAddress(hostname)) return "Must name its host, not an IP address"
   if (hostname.endsWith(".")) return "Must not have a host that ends in a dot"
   if (port !== "") return "Must use the default port"
+  // Before the settings are asked: no pattern allows the endpoint in our own examples.
+  if (isForDocumentation(hostname)) return "Must not be below .example, which is for documentation"
   const known = [...knownPushHosts, ...hosts].some((pattern) => matches(hostname, pattern))
   return known ? undefined : "Must be at a push service that this server knows"
 }

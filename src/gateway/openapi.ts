@@ -155,7 +155,7 @@ export const openApiOf = (
     title: about.title,
     version: about.version,
     description:
-      "HEAD works wherever GET does, OPTIONS everywhere; other methods answer 405 with Allow. Timestamps are milliseconds since the epoch, unique and increasing per user."
+      "HEAD works wherever GET does, OPTIONS everywhere; other methods answer 405 with Allow. Timestamps are milliseconds since the epoch, unique and increasing per user. The endpoint in the examples is below .example, where no push service can be: it is refused with 400. Send what the browser gave you."
   },
   servers: [{ url: about.rootUrl }],
   paths: Object.fromEntries(

@@ -20,10 +20,14 @@ export const SubscriptionBody = Schema.Struct({
   )
 })
 
-/** The keys of RFC 8291 section 5. */
+/**
+ * What the API description shows. No setting allows an endpoint below .example, so this example is
+ * refused with 400: a tool that posts examples must not make this server push to a real host.
+ * The keys are those of RFC 8291 section 5.
+ */
 export const subscriptionExample = {
   data: {
-    endpoint: "https://updates.push.services.mozilla.com/wpush/v2/gAAAAABn",
+    endpoint: "https://push-service.example/made-by-the-browser",
     keys: {
       auth: "BTBZMqHH6r4Tts7J_aSIgg",
       p256dh:

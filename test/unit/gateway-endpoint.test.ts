@@ -79,6 +79,14 @@ describe("with any public host allowed", () => {
   }
 })
 
+describe("with every pattern allowed that an operator may write", () => {
+  const all = { hosts: ["*", "*.example", "push.example", "example"], allowLoopback: true }
+  takes("https://push.example.com/x", all)
+  for (const host of ["push.example", "a.push.example", "example"])
+    it(`refuses ${host}, which is for documentation`, () =>
+      assert.match(checkEndpoint(`https://${host}/x`, all) ?? "", /documentation/))
+})
+
 describe("in another spelling than its own", () => {
   const plainForm =
     "Must be written in its plain form, which begins with https://fcm.googleapis.com/"

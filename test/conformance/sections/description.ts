@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto"
 import { expect } from "vitest"
 import type { Api } from "../api.ts"
+import { refusedEndpoint, withAllowedEndpoint } from "../examples.ts"
 import { type Case, define } from "../table.ts"
 
 // biome-ignore lint/suspicious/noExplicitAny: a document that is read as it comes
@@ -104,8 +105,29 @@ export const description: ReadonlyArray<Case> = [
     expected: { status: 200, body: { openapi: "3.1.0" } }
   }),
   define({
-    name: "takes the examples of its description",
+    name: "refuses the endpoint in the examples of its description",
     given: documentOf,
+    request: { method: "GET" },
+    expected: { status: 200 },
+    also: async (_, api, described) => {
+      const examples = operationsOf(described).filter(([, , , body]) =>
+        JSON.stringify(body ?? null).includes(refusedEndpoint)
+      )
+      expect(examples.map(([id]) => id).sort()).toEqual([
+        "post-subscription-list",
+        "put-subscription"
+      ])
+      for (const [id, method, path, body] of examples) {
+        const { json, status } = await api.send({ method, path, body })
+        expect(status, id).toBe(400)
+        expect(json.message).toMatch(/^data\.endpoint in body: .*\.example/)
+      }
+      expect(JSON.stringify(described)).not.toMatch(/https:\/\/[^"]*(mozilla|google|apple|windows)/)
+    }
+  }),
+  define({
+    name: "takes the examples of its description, with an endpoint that a browser may have",
+    given: async (api) => withAllowedEndpoint(await documentOf(api), api.target),
     request: { method: "GET" },
     expected: { status: 200 },
     also: async (_, api, described) => {
