@@ -27,6 +27,7 @@ import { tallyLayer } from "#tally/tally.ts"
 import { loggerLayer } from "#telemetry/logger.ts"
 import { checkSettings } from "./check-settings.ts"
 import { story } from "./story.ts"
+import { watchUncaught } from "./uncaught.ts"
 
 /** The stages by role; each runs for as long as its layer lives. */
 const stage = (role: Role, secrets: Secrets["Service"]) => {
@@ -190,13 +191,18 @@ const tell = (cause: Cause.Cause<unknown>) => {
   return Effect.logFatal("cannot start", cause)
 }
 
+const logging = logger.pipe(Layer.provideMerge(sourceLayer))
+const metUncaught = watchUncaught(logging)
+
 Layer.launch(service).pipe(
   Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : tell(cause))),
-  Effect.provide(logger.pipe(Layer.provideMerge(sourceLayer))),
+  Effect.provide(logging),
   NodeRuntime.runMain({
     disableErrorReporting: true,
     // Being told to stop is no failure; without this the exit code would be 130.
     teardown: (exit, onExit) =>
-      onExit(Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause) ? 1 : 0)
+      onExit(
+        metUncaught() || (Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause)) ? 1 : 0
+      )
   })
 )

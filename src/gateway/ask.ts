@@ -27,8 +27,10 @@ export interface Ask {
   /** By lower-case names. */
   readonly headers: Readonly<Record<string, string | undefined>>
   readonly hasBody: boolean
-  /** The body, or that it is larger than so many bytes or broke off; nothing is read before somebody asks. */
-  readonly body: (bytesMax: number) => Effect.Effect<Uint8Array, BodyTooLarge | BodyBroken>
+  /** The body; nothing is read before this is run. */
+  readonly body: (
+    bytesMax: number
+  ) => Effect.Effect<Uint8Array, BodyTooLarge | BodyBroken | BodyCrowded>
   /** An entry of a batch. */
   readonly batched: boolean
   /** What the client is counted under: its IPv4 address or its IPv6 /64; "" when it has none. */
@@ -38,6 +40,11 @@ export interface Ask {
 export class BodyTooLarge extends Data.TaggedError("BodyTooLarge") {}
 /** It ended before its length. What came of it must not be taken for the whole: an empty broadcast would go out to everybody. */
 export class BodyBroken extends Data.TaggedError("BodyBroken") {}
+
+/** There is no room: its address, or all together, have too many bytes of bodies in hand. */
+export class BodyCrowded extends Data.TaggedError("BodyCrowded")<{
+  readonly by: "address" | "all"
+}> {}
 
 export interface Answer {
   readonly status: number

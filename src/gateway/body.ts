@@ -34,7 +34,8 @@ const bytesOf = (ask: Ask, times = 1): Effect.Effect<Uint8Array, Refused, Settin
   Effect.flatMap(Settings, ({ bodyBytesMax }) => ask.body(bodyBytesMax * times)).pipe(
     Effect.catchTags({
       BodyTooLarge: () => refuse("bodyTooLarge"),
-      BodyBroken: () => refuseFaults([broken])
+      BodyBroken: () => refuseFaults([broken]),
+      BodyCrowded: ({ by }) => refuse(by === "address" ? "tooManyAtOnce" : "unavailable")
     })
   )
 

@@ -98,6 +98,12 @@ export const faults = {
       "This user's subscriptions would be larger than this server keeps for one user: remove one first."
   },
   unsupportedMediaType: { code: 415, errno: 107, error: invalid },
+  tooManyAtOnce: {
+    code: 429,
+    errno: 117,
+    error: "Too Many Requests",
+    message: "This address has as many connections or requests under way as one address may have."
+  },
   tooManySubscriptions: {
     code: 429,
     errno: 117,

@@ -59,6 +59,8 @@ const faultStatuses = (
   // A foreign Origin, a URL that is no UTF-8.
   400,
   410,
+  // Too much at once from one address.
+  429,
   500,
   503,
   ...(access === "anyone" || access === "guest" ? [] : [401]),

@@ -1,47 +1,31 @@
-// Serves the pipeline on a socket: an HTTP request becomes an Ask, an Answer becomes an HTTP response.
-import type { IncomingMessage, ServerResponse } from "node:http"
-import { NodeHttpServer, NodeHttpServerRequest } from "@effect/platform-node"
-import { Effect, Layer } from "effect"
-import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
+// Serves the pipeline on a socket: an HTTP request becomes an Ask, an Answer an HTTP response.
+import type { IncomingMessage, Server, ServerResponse } from "node:http"
+import { Data, Effect, Layer } from "effect"
 import { Settings } from "#config"
+import { httpTurnedAway } from "#telemetry/metrics.ts"
+import { makeSeldom } from "#telemetry/seldom.ts"
 import type { Answer, Ask, Services } from "./ask.ts"
-import { constantHeaders } from "./decorate.ts"
-import { wireAnswer } from "./faults.ts"
-import { makeServer } from "./node-server.ts"
+import { faultAnswer, wireAnswer } from "./faults.ts"
 import { answerTo } from "./pipeline.ts"
-import { readBytes } from "./request-body.ts"
-import { accountOf, clientOf, makeTrust } from "./server/address.ts"
+import { accountOf, clientOf, makeTrust, plainAddress } from "./server/address.ts"
+import { boundConnections } from "./server/connections.ts"
+import { refuseOn } from "./server/refuse.ts"
+import { bodyBytesPerAddressMax, readBytes } from "./server/request-body.ts"
+import { sendAnswer } from "./server/send-answer.ts"
+import { makeServer } from "./server/server.ts"
+import { makeShares } from "./server/shares.ts"
+import { inTurn } from "./server/turns.ts"
+import { makeUnreadAnswers } from "./server/unread.ts"
 import { GatewaySettings } from "./settings.ts"
 
-/** How long requests under way may take once we are told to stop. */
+/** How long requests under way may take once the process is told to stop. */
 const shutdownMillis = 10_000
 
-const askOf = (
-  request: HttpServerRequest.HttpServerRequest,
-  isTrusted: (address: string) => boolean
-): Ask => {
-  const { remoteAddress } = (request.source as IncomingMessage).socket
-  const length = request.headers["content-length"]
-  return {
-    method: request.method,
-    target: request.url,
-    headers: request.headers,
-    hasBody:
-      request.headers["transfer-encoding"] !== undefined ||
-      (length !== undefined && length !== "0"),
-    body: (bytesMax) =>
-      readBytes(
-        NodeHttpServerRequest.toIncomingMessage(request) as IncomingMessage,
-        NodeHttpServerRequest.toServerResponse(request) as ServerResponse,
-        bytesMax
-      ),
-    batched: false,
-    address: accountOf(clientOf(remoteAddress, request.headers["x-forwarded-for"], isTrusted))
-  }
-}
+/** HTTP cannot be served: the address is in use, or is none of this machine's. */
+export class ServeError extends Data.TaggedError("ServeError")<{ readonly cause: Error }> {}
 
-/** Of a request that Node does not hand over there is only the first line. */
-const bare = (method: string, target: string): Ask => ({
+/** An Ask of a request that Node does not hand over: only its first line is known. */
+const bareAsk = (method: string, target: string): Ask => ({
   method,
   target,
   headers: {},
@@ -51,50 +35,137 @@ const bare = (method: string, target: string): Ask => ({
   address: ""
 })
 
-const responseOf = ({
-  body,
-  headers,
-  html,
-  status
-}: Answer): HttpServerResponse.HttpServerResponse => {
-  if (html !== undefined)
-    return HttpServerResponse.text(html, { status, headers, contentType: headers["Content-Type"] })
-  if (body === undefined) return HttpServerResponse.empty({ status, headers })
-  return HttpServerResponse.text(JSON.stringify(body), {
-    status,
-    headers,
-    contentType: "application/json; charset=UTF-8"
-  })
+/** RFC 9112 section 3.2. */
+const isHostless = ({ headers, httpVersion }: IncomingMessage): boolean =>
+  headers.host === undefined && httpVersion === "1.1"
+
+const headersOf = ({ headers }: IncomingMessage): Ask["headers"] => {
+  const joined: Record<string, string | undefined> = {}
+  for (const [name, value] of Object.entries(headers)) {
+    joined[name] = Array.isArray(value) ? value.join(", ") : value
+  }
+  return joined
 }
 
-/** RFC 9112 section 3.2. */
-const isHostless = ({ headers, source }: HttpServerRequest.HttpServerRequest): boolean =>
-  headers["host"] === undefined && (source as IncomingMessage).httpVersion === "1.1"
+/** What a gateway needs to turn requests into answers. */
+const makeHandler = Effect.gen(function* () {
+  const { retryAfterSeconds } = yield* Settings
+  const { connectionsPerAddressMax, trustedProxies } = yield* GatewaySettings
+  const isTrusted = makeTrust(trustedProxies)
+  const run = Effect.runForkWith(yield* Effect.context<Services>())
+  const bodies = makeShares(bodyBytesPerAddressMax)
+  const underWay = makeShares(connectionsPerAddressMax)
+  const unread = yield* Effect.acquireRelease(
+    Effect.sync(() => makeUnreadAnswers(() => httpTurnedAway("unread"))),
+    ({ stop }) => Effect.sync(stop)
+  )
+  const warn = {
+    connections: makeSeldom("connections are closed: BELLCAST_CONNECTIONS_MAX are open"),
+    address: makeSeldom("an address has BELLCAST_CONNECTIONS_PER_ADDRESS_MAX connections"),
+    forwarded: makeSeldom("X-Forwarded-For is ignored: BELLCAST_TRUSTED_PROXIES lacks its sender")
+  }
+  const turnAway = (bound: "connections" | "address", address: string) => {
+    httpTurnedAway(bound)
+    run(warn[bound]({ address }))
+  }
+  const retryLater = { "Retry-After": String(retryAfterSeconds) }
+  const refusal: Answer = faultAnswer("tooManyAtOnce", { headers: retryLater })
 
-/** Serves HTTP for as long as it lives. On shutdown, requests under way are finished; connections that only wait are closed. */
-export const gatewayLayer = Layer.unwrap(
+  const askOf = (request: IncomingMessage, response: ServerResponse): Ask => {
+    const { headers, method = "", socket, url = "" } = request
+    const forwarded = headers["x-forwarded-for"] as string | undefined
+    const client = clientOf(socket.remoteAddress, forwarded, isTrusted)
+    const isIgnored = forwarded !== undefined && !isTrusted(plainAddress(socket.remoteAddress))
+    if (isIgnored) run(warn.forwarded({}))
+    const address = accountOf(client)
+    const length = headers["content-length"]
+    return {
+      method,
+      target: url,
+      headers: headersOf(request),
+      hasBody:
+        headers["transfer-encoding"] !== undefined || (length !== undefined && length !== "0"),
+      body: (bytesMax) => readBytes(request, response, bytesMax, bodies, address),
+      batched: false,
+      address
+    }
+  }
+
+  const answer = (request: IncomingMessage, response: ServerResponse): void => {
+    const send = (told: Answer) => sendAnswer(request, response, told, unread)
+    if (isHostless(request)) {
+      send(wireAnswer("noHost"))
+      return
+    }
+    const ask = askOf(request, response)
+    if (!underWay.take(ask.address, 1)) {
+      turnAway("address", ask.address)
+      send(refusal)
+      return
+    }
+    const fiber = run(Effect.map(answerTo(ask), send))
+    response.once("close", () => {
+      underWay.give(ask.address, 1)
+      // A client that is gone needs no answer.
+      if (!response.writableEnded) fiber.interruptUnsafe()
+    })
+  }
+
+  const handle = (request: IncomingMessage, response: ServerResponse): void => {
+    if (inTurn({ request, response, run: () => answer(request, response) })) return
+    httpTurnedAway("pipelined")
+    request.socket.destroy()
+  }
+
+  return { handle, isTrusted, refusal, turnAway }
+})
+
+const listen = (server: Server, host: string, port: number): Effect.Effect<void, ServeError> =>
+  Effect.callback((resume) => {
+    const fail = (cause: Error) => resume(Effect.fail(new ServeError({ cause })))
+    server.once("error", fail).listen({ host, port }, () => {
+      server.off("error", fail)
+      resume(Effect.void)
+    })
+  })
+
+/** Finishes requests under way; connections that only wait are closed. */
+const close = (server: Server): Effect.Effect<void> =>
+  Effect.callback((resume) => {
+    const timer = setTimeout(() => server.closeAllConnections(), shutdownMillis)
+    server.close(() => {
+      clearTimeout(timer)
+      resume(Effect.void)
+    })
+  })
+
+/** Serves HTTP for as long as the layer lives. */
+export const gatewayLayer = Layer.effectDiscard(
   Effect.gen(function* () {
-    const settings = yield* Settings
-    const { channelWritePrincipals, host, port } = settings
-    const isTrusted = makeTrust((yield* GatewaySettings).trustedProxies)
+    const { channelWritePrincipals, host, port } = yield* Settings
+    const { connectionsMax, connectionsPerAddressMax } = yield* GatewaySettings
     if (channelWritePrincipals.length === 0) {
       yield* Effect.logWarning(
-        "BELLCAST_CHANNEL_WRITE_PRINCIPALS is empty: over HTTP nobody may publish but whom `bellcast permissions` names for a channel"
+        "BELLCAST_CHANNEL_WRITE_PRINCIPALS is empty: over HTTP only those may publish whom " +
+          "`bellcast permissions` names for a channel"
       )
     }
     const services = yield* Effect.context<Services>()
-    const answer = (method: string, target: string) =>
-      Effect.runPromiseWith(services)(answerTo(bare(method, target)))
-    const server = NodeHttpServer.layerServer(() => makeServer(answer), {
-      host,
-      port,
-      gracefulShutdownTimeout: shutdownMillis
+    const { handle, isTrusted, refusal, turnAway } = yield* makeHandler
+    const answerLine = (method: string, target: string) =>
+      Effect.runPromiseWith(services)(answerTo(bareAsk(method, target)))
+    const server = makeServer(handle, answerLine)
+    boundConnections(server, {
+      max: connectionsMax,
+      perAddressMax: connectionsPerAddressMax,
+      isTrusted,
+      refuse: (socket) => refuseOn(socket, refusal),
+      refused: turnAway
     })
-    const app = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
-      isHostless(request)
-        ? Effect.succeed(responseOf({ ...wireAnswer("noHost"), headers: constantHeaders }))
-        : Effect.map(answerTo(askOf(request, isTrusted)), responseOf)
-    )
-    return HttpServer.serve(app).pipe(Layer.provide(server))
+    yield* Effect.acquireRelease(listen(server, host, port), () => close(server))
+    const warn = makeSeldom("a connection could not be accepted")
+    const runLog = Effect.runForkWith(services)
+    // Without a listener an error such as EMFILE would end the process.
+    server.on("error", (cause) => runLog(warn({ err: cause })))
   })
 ).pipe(Layer.provide(GatewaySettings.layer))

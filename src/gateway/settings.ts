@@ -65,6 +65,12 @@ export const gatewaySettings = {
     withDefault(10)
   ),
 
+  /** Connections in all. Each takes a descriptor and, while a request is under way, some 20 KB. */
+  connectionsMax: within("BELLCAST_CONNECTIONS_MAX", 16, 1_000_000).pipe(withDefault(4_096)),
+  /** Connections, and requests under way, of one address: an office behind one address has some. */
+  connectionsPerAddressMax: within("BELLCAST_CONNECTIONS_PER_ADDRESS_MAX", 1, 1_000_000).pipe(
+    withDefault(512)
+  ),
   /** Addresses and ranges of proxies in front, whose X-Forwarded-For names the client. */
   trustedProxies: words("BELLCAST_TRUSTED_PROXIES", rangeFault),
 

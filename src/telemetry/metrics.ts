@@ -80,6 +80,12 @@ const requestDuration = Metric.histogram("bellcast_http_request_duration_seconds
   boundaries: requestSecondsBounds
 })
 
+const turnedAway = Metric.counter("bellcast_http_turned_away_total", {
+  description:
+    "Connections and requests turned away, by the bound that they met: connections, address, pipelined, unread",
+  incremental: true
+})
+
 /** One series of a metric for each combination of labels, made once: labels are few, and updates many. */
 const series = <Input, State>(
   metric: Metric.Metric<Input, State>,
@@ -231,6 +237,16 @@ const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIO
 const noContext = Context.empty()
 const countRequest = series(requests, noContext)
 const observeRequest = series(requestDuration, noContext)
+const countTurnedAway = series(turnedAway, noContext)
+
+/**
+ * The bounds on HTTP connections: in all, per address, requests that wait on one connection, and
+ * answers that nobody reads.
+ */
+export type HttpBound = "connections" | "address" | "pipelined" | "unread"
+
+/** Counts a connection or request that met a bound. */
+export const httpTurnedAway = (bound: HttpBound): void => countTurnedAway({ bound }, 1)
 
 /** Counts a request that was answered. `endpoint` is its template, never the path that came. */
 export const requestAnswered = (

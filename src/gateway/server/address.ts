@@ -21,7 +21,7 @@ export const rangeFault = (range: string): string | undefined =>
     : undefined
 
 /** An IPv4 address that arrived on an IPv6 socket is written as IPv4; a zone is left out. */
-const plain = (address: string): string =>
+export const plainAddress = (address = ""): string =>
   address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, "").replace(/%.*$/, "")
 
 /** Whether an address lies in one of the ranges. */
@@ -41,7 +41,7 @@ export const makeTrust = (ranges: ReadonlyArray<string>): ((address: string) => 
 const entryOf = (text: string): string => {
   const entry = text.trim()
   const bare = /^\[([^\]]+)\](?::\d+)?$/.exec(entry)?.[1] ?? /^([\d.]+):\d+$/.exec(entry)?.[1]
-  return plain(bare ?? entry)
+  return plainAddress(bare ?? entry)
 }
 
 /**
@@ -53,7 +53,7 @@ export const clientOf = (
   forwardedFor: string | undefined,
   isTrusted: (address: string) => boolean
 ): string => {
-  let client = plain(peer ?? "")
+  let client = plainAddress(peer)
   const entries = forwardedFor?.split(",") ?? []
   while (isTrusted(client)) {
     const entry = entryOf(entries.pop() ?? "")

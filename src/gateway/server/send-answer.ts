@@ -1,0 +1,55 @@
+// An Answer becomes an HTTP response, within the bounds on answers that nobody reads.
+import type { IncomingMessage, ServerResponse } from "node:http"
+import type { Answer } from "../ask.ts"
+import { constantHeaders } from "../decorate.ts"
+import { faultAnswer } from "../faults.ts"
+import type { UnreadAnswers } from "./unread.ts"
+
+const json = "application/json; charset=UTF-8"
+
+const textOf = ({ body, html }: Answer): string | undefined =>
+  html ?? (body === undefined ? undefined : JSON.stringify(body))
+
+const headersOf = ({ headers, html }: Answer, text: string | undefined) => ({
+  ...constantHeaders,
+  ...headers,
+  ...(text === undefined
+    ? {}
+    : {
+        ...(html === undefined ? { "Content-Type": json } : {}),
+        "Content-Length": Buffer.byteLength(text)
+      })
+})
+
+const write = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  answer: Answer,
+  text: string | undefined
+): void => {
+  response.writeHead(answer.status, headersOf(answer, text))
+  response.end(request.method === "HEAD" ? undefined : text)
+}
+
+/** Sends an answer. What cannot be sent closes the connection. */
+export const sendAnswer = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  answer: Answer,
+  unread: UnreadAnswers
+): void => {
+  const { socket } = request
+  const text = textOf(answer)
+  try {
+    if (unread.hold(socket, text?.length ?? 0)) {
+      response.once("close", () => unread.taken(socket))
+      write(request, response, answer, text)
+    } else {
+      const busy = faultAnswer("unavailable")
+      write(request, response, busy, textOf(busy))
+    }
+  } catch {
+    // A header that Node refuses: the client must not wait for an answer that never comes.
+    socket.destroy()
+  }
+}

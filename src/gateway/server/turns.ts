@@ -1,0 +1,34 @@
+// One request at a time per connection. Node starts pipelined requests side by side, so that a
+// single connection could hold hundreds of answers in memory, and unsafe requests would run out
+// of order (RFC 9112 section 9.3.2).
+import type { IncomingMessage, ServerResponse } from "node:http"
+import type { Duplex } from "node:stream"
+
+/** Requests of one connection that wait for the one before. Clients that pipeline send about ten. */
+const waitingMax = 64
+
+interface Turn {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly run: () => void
+}
+
+const connections = new WeakMap<Duplex, Array<Turn>>()
+
+/** Runs `turn` once the earlier requests of its connection are answered. False: too many wait. */
+export const inTurn = (turn: Turn): boolean => {
+  const { socket } = turn.request
+  const queue = connections.get(socket) ?? []
+  if (queue.length > waitingMax) return false
+  if (queue.push(turn) === 1) connections.set(socket, queue)
+  turn.response.once("close", () => {
+    queue.shift()
+    if (socket.destroyed) queue.length = 0
+    else queue[0]?.run()
+  })
+  if (queue.length === 1) turn.run()
+  return true
+}
+
+/** The requests of a connection that are not answered yet, the oldest first. */
+export const unansweredOn = (socket: Duplex): ReadonlyArray<Turn> => connections.get(socket) ?? []
