@@ -1,8 +1,10 @@
-// Page tokens: where the next page begins, opaque to clients. For GET they may be used again; a DELETE uses each once,
-// which all gateways see through the bucket `cache`.
-import { randomUUID } from "node:crypto"
-import { Clock, Effect } from "effect"
+// Page tokens: where the next page begins, opaque to clients, signed for one user. A GET may use
+// its token again; a DELETE uses each once, which all gateways see through the bucket `cache`.
+import { randomUUID, timingSafeEqual } from "node:crypto"
+import { Clock, Effect, Option, Redacted } from "effect"
+import { Settings } from "#config"
 import { parseJson } from "#domain/json.ts"
+import { hmacSha256 } from "#identity/hmac.ts"
 import { Buckets } from "#log/bucket.ts"
 import { refuseFaults } from "../faults.ts"
 import { GatewaySettings } from "../settings.ts"
@@ -16,18 +18,23 @@ export interface PageToken {
   readonly nonce: string
   /** Milliseconds since the epoch. */
   readonly expires: number
+  /** The part of the token that its signature covers, as it came. */
+  readonly signed: string
+  readonly signature: string
 }
 
-/** The text is no token of ours, or one that may not be used any more. */
+/** The text is not a token that this service issued to this user, or may not be used any more. */
 export const invalidToken = {
   location: "querystring",
   name: null,
   description: "_token has invalid content"
 } as const
 
-/** Undefined when the text is no token of ours. */
+/** Undefined when the text does not have the form of a token. Its signature is not checked here. */
 export const decodeToken = (text: string): PageToken | undefined => {
-  const parsed = parseJson(Buffer.from(text, "base64url").toString("utf8"))
+  const [signed = "", signature = "", ...rest] = text.split(".")
+  if (signature === "" || rest.length > 0) return undefined
+  const parsed = parseJson(Buffer.from(signed, "base64url").toString("utf8"))
   const token = typeof parsed === "string" ? undefined : parsed.json
   if (!isObject(token) || !isObject(token["last_object"])) return undefined
   const { expires, nonce, offset } = token
@@ -36,17 +43,43 @@ export const decodeToken = (text: string): PageToken | undefined => {
     Number.isSafeInteger(expires) &&
     typeof nonce === "string" &&
     /^[0-9a-f-]{36}$/.test(nonce)
-  return sound ? (token as unknown as PageToken) : undefined
+  return sound ? { ...(token as unknown as PageToken), signed, signature } : undefined
 }
 
-export const issueToken = Effect.fnUntraced(function* (lastObject: JsonObject, offset: number) {
+/** Separates this key from the other uses of the user id secret. */
+const purpose = "bellcast page token"
+
+/** HMAC-SHA256 of a token and its user, under a key derived from the user id secret. */
+export const signatureOf = (secret: string, user: string, signed: string): string =>
+  hmacSha256(hmacSha256(secret)(purpose, "hex"))(`${user}.${signed}`, "base64url")
+
+const secretOf = Effect.map(Settings, ({ useridHmacSecret }) =>
+  Option.match(useridHmacSecret, { onNone: () => "", onSome: Redacted.value })
+)
+
+export const issueToken = Effect.fnUntraced(function* (
+  user: string,
+  lastObject: JsonObject,
+  offset: number
+) {
   const { paginationTokenValiditySeconds } = yield* GatewaySettings
   const expires = (yield* Clock.currentTimeMillis) + paginationTokenValiditySeconds * 1000
-  const token: PageToken = { last_object: lastObject, offset, nonce: randomUUID(), expires }
-  return Buffer.from(JSON.stringify(token)).toString("base64url")
+  const token = { last_object: lastObject, offset, nonce: randomUUID(), expires }
+  const signed = Buffer.from(JSON.stringify(token)).toString("base64url")
+  return `${signed}.${signatureOf(yield* secretOf, user, signed)}`
 })
 
-/** Uses a token up. A token that was used before, anywhere, or that is too old, is refused. */
+/** Whether a gateway of this service issued the token to this user. */
+export const isGenuine = Effect.fnUntraced(function* (
+  { signature, signed }: PageToken,
+  user: string
+) {
+  const expected = Buffer.from(signatureOf(yield* secretOf, user, signed))
+  const given = Buffer.from(signature)
+  return given.length === expected.length && timingSafeEqual(given, expected)
+})
+
+/** Uses a genuine token up. A token that was used before, anywhere, or is too old, is refused. */
 export const spendToken = Effect.fnUntraced(function* ({ expires, nonce }: PageToken) {
   const { paginationTokenValiditySeconds } = yield* GatewaySettings
   if ((yield* Clock.currentTimeMillis) > expires) return yield* refuseFaults([invalidToken])

@@ -16,7 +16,7 @@ import {
   readListing,
   select
 } from "../listing/listing.ts"
-import { issueToken, spendToken } from "../listing/page-token.ts"
+import { invalidToken, isGenuine, issueToken, spendToken } from "../listing/page-token.ts"
 import { placeOf } from "../listing/sort.ts"
 import type { JsonObject } from "../listing/value.ts"
 import type { Operation } from "../operation.ts"
@@ -42,11 +42,13 @@ interface ListInput {
   readonly preconditions: Preconditions
 }
 
-const readList = Effect.fnUntraced(function* ({ ask, query }: Call, faults: Array<Fault>) {
+const readList = Effect.fnUntraced(function* ({ ask, caller, query }: Call, faults: Array<Fault>) {
   const preconditions = readPreconditions(ask, faults)
   const pairs = queryPairs(query)
   if (pairs === undefined) return yield* refuse("undecodable")
   const listing = readListing(pairs, yield* Clock.currentTimeMillis, faults)
+  if (listing.token !== undefined && !(yield* isGenuine(listing.token, caller!.user)))
+    faults.push(invalidToken)
   yield* checkNoBody(ask, faults)
   return { listing, preconditions }
 })
@@ -59,7 +61,8 @@ const nextPage = Effect.fnUntraced(function* (
   limit: number
 ) {
   const offset = (listing.token?.offset ?? 0) + shown.length
-  const token = yield* issueToken(placeOf(shown.at(-1) ?? {}, listing.sort), offset)
+  const last = placeOf(shown.at(-1) ?? {}, listing.sort)
+  const token = yield* issueToken(call.caller!.user, last, offset)
   const kept = call.query
     .split("&")
     .filter((pair) => pair !== "" && !/^(_limit|_token)(=|$)/.test(pair))
