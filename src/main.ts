@@ -6,6 +6,7 @@ import { deliveryLayer } from "#delivery/layer.ts"
 import { VapidKeys } from "#delivery/push/vapid.ts"
 import { embeddedServer } from "#embedded/server.ts"
 import { fanoutLayer } from "#fanout/planner.ts"
+import { Health } from "#gateway/health.ts"
 import { addressOf, versionOf } from "#gateway/links.ts"
 import { gatewayLayer } from "#gateway/serve.ts"
 import { GatewaySettings } from "#gateway/settings.ts"
@@ -35,6 +36,7 @@ const stage = (role: Role, secrets: Secrets["Service"]) => {
     case "gateway":
       return gatewayLayer.pipe(
         Layer.provide(Identity.layer),
+        Layer.provide(Health.layer),
         Layer.provide(
           Layer.succeed(VapidPublicKeys, {
             current: secrets.vapidPublicKey,

@@ -6,6 +6,7 @@ import type { Backlog } from "#log/backlog.ts"
 import type { Buckets } from "#log/bucket.ts"
 import type { Log } from "#log/log.ts"
 import type { Watermark } from "#log/watermark.ts"
+import type { Health } from "./health.ts"
 import type { GatewaySettings } from "./settings.ts"
 import type { VapidPublicKeys } from "./vapid-public-keys.ts"
 
@@ -14,6 +15,7 @@ export type Services =
   | Settings
   | GatewaySettings
   | VapidPublicKeys
+  | Health
   | Identity
   | Backlog
   | Log
