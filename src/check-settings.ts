@@ -4,6 +4,7 @@ import { Settings, type SettingsShape, settings } from "#config"
 import { gatewaySettings } from "#gateway/settings.ts"
 import { Secrets } from "#secrets/secrets.ts"
 import { namesOf, readEvery, settingsFault } from "#settings/every-setting.ts"
+import { natsTlsFault, natsTlsFiles } from "#settings/nats-url.ts"
 import { developmentFlag, Source } from "#settings/source.ts"
 import { strangersOf } from "#settings/strangers.ts"
 
@@ -30,6 +31,13 @@ const secretsFaults = Effect.fnUntraced(function* (values: Partial<SettingsShape
   return result._tag === "Success" ? [] : [result.failure.message]
 })
 
+/** What is wrong between settings of NATS that are right one by one. */
+const natsFaults = ({ natsTls, natsUrl }: Partial<SettingsShape>): ReadonlyArray<string> => {
+  if (natsUrl === undefined || natsTls === undefined) return []
+  const fault = natsTlsFault(Option.getOrUndefined(natsUrl), natsTlsFiles(natsTls))
+  return fault === undefined ? [] : [fault]
+}
+
 /** Every process checks all settings, also those of stages it does not run: whichever starts first tells. */
 export const checkSettings = Effect.gen(function* () {
   const source = yield* Source
@@ -48,6 +56,7 @@ export const checkSettings = Effect.gen(function* () {
     ...source.faults,
     ...own.faults,
     ...gateway.faults,
+    ...natsFaults(own.values),
     ...strangers.faults,
     ...secrets
   ]

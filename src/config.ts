@@ -4,7 +4,7 @@ import { ttlSecondsMax } from "#domain/broadcast.ts"
 import { pushHostFault } from "#domain/endpoint.ts"
 import { nobodyFault } from "#domain/publisher.ts"
 import { everySetting, type Values } from "#settings/every-setting.ts"
-import { natsUrlFault } from "#settings/nats-url.ts"
+import { natsTlsSettings, natsUrlFault } from "#settings/nats-url.ts"
 import { within } from "#settings/within.ts"
 import { checkedText, words } from "#settings/words.ts"
 import { log } from "#streams/log.ts"
@@ -41,6 +41,13 @@ export const settings = {
   natsUrl: Config.option(checkedText("BELLCAST_NATS_URL", natsUrlFault)),
   /** A NATS credentials file (JWT and nkey). */
   natsCreds: Config.option(Config.String("BELLCAST_NATS_CREDS")),
+  /** PEM files for tls://. CA: the authorities to trust instead of the known ones. */
+  natsTls: Config.all({
+    ca: Config.option(Config.String(natsTlsSettings.ca)),
+    /** The client's own certificate and private key, where the server demands them. */
+    cert: Config.option(Config.String(natsTlsSettings.cert)),
+    key: Config.option(Config.String(natsTlsSettings.key))
+  }),
   /** Copies of every stream. 3 in production: what 202 promised then survives the loss of a server. */
   replicas: within("BELLCAST_REPLICAS", 1, 5).pipe(withDefault(1)),
   /** Bytes of the stream of commands, kept for ever: 4 GiB are about 6 million. Full means refused. At least room for a few of the largest. */

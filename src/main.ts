@@ -22,6 +22,7 @@ import { adopt, checkKeysInUse } from "#secrets/in-use.ts"
 import { usableKeys } from "#secrets/key-set.ts"
 import { Secrets } from "#secrets/secrets.ts"
 import { adoptUseridSecret } from "#secrets/userid-secret.ts"
+import { natsTlsFiles } from "#settings/nats-url.ts"
 import { sourceLayer } from "#settings/source.ts"
 import { streams } from "#streams/index.ts"
 import { tallyLayer } from "#tally/tally.ts"
@@ -130,6 +131,7 @@ const service = Layer.unwrap(
         logLayer({
           url,
           credsFile: Option.getOrUndefined(settings.natsCreds),
+          tls: natsTlsFiles(settings.natsTls),
           name: `bellcast ${settings.roles.join(",")}`
         })
       ),

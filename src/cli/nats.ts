@@ -9,8 +9,23 @@ import { embeddedServer } from "#embedded/server.ts"
 import type { AppendConflict, LogUnavailable } from "#log/errors.ts"
 import { logLayer } from "#log/layer.ts"
 import { hostsOf } from "#log/nats.ts"
-import { natsUrlFault } from "#settings/nats-url.ts"
+import {
+  type NatsTlsFiles,
+  natsTlsFault,
+  natsTlsFiles,
+  natsTlsSettings,
+  natsUrlFault
+} from "#settings/nats-url.ts"
+import { withoutSecrets } from "#telemetry/logger.ts"
 import { note } from "./note.ts"
+
+/** `--tls-ca`, `--tls-cert`, `--tls-key`: PEM files. */
+const tlsFlag = (key: keyof NatsTlsFiles, description: string) =>
+  Flag.String(`tls-${key}`).pipe(
+    Flag.withDescription(`${description}; a PEM file (${natsTlsSettings[key]})`),
+    Flag.withFallbackConfig(Config.String(natsTlsSettings[key])),
+    Flag.optional
+  )
 
 export const natsFlags = {
   nats: Flag.String("nats").pipe(
@@ -24,12 +39,18 @@ export const natsFlags = {
     Flag.withDescription("NATS credentials file (BELLCAST_NATS_CREDS)"),
     Flag.withFallbackConfig(Config.String("BELLCAST_NATS_CREDS")),
     Flag.optional
-  )
+  ),
+  tlsCa: tlsFlag("ca", "Authorities to trust, with tls://"),
+  tlsCert: tlsFlag("cert", "The certificate of this client"),
+  tlsKey: tlsFlag("key", "Its private key")
 }
 
 export interface NatsFlags {
   readonly nats: Option.Option<string>
   readonly creds: Option.Option<string>
+  readonly tlsCa: Option.Option<string>
+  readonly tlsCert: Option.Option<string>
+  readonly tlsKey: Option.Option<string>
 }
 
 const urlDefault = "nats://127.0.0.1:4222"
@@ -40,7 +61,7 @@ export class VerbFailed extends Schema.TaggedError<VerbFailed>()("VerbFailed", {
 }) {}
 
 const reasonOf = ({ cause }: LogUnavailable) =>
-  cause instanceof Error ? cause.message : String(cause)
+  withoutSecrets(cause instanceof Error ? cause.message : String(cause))
 
 const inWords = (url: string, error: LogUnavailable | AppendConflict | VerbFailed): string => {
   if (error._tag === "VerbFailed") return error.message
@@ -53,14 +74,21 @@ const inWords = (url: string, error: LogUnavailable | AppendConflict | VerbFaile
 // Standard output holds answers only.
 const toStderr = Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)])
 
-/** Where NATS is. `startIt`: when that is the embedded server and it does not run, it runs until the scope ends. */
-const urlOf = Effect.fnUntraced(function* (given: Option.Option<string>, startIt: boolean) {
-  if (Option.isSome(given)) {
-    const fault = natsUrlFault(given.value)
-    if (fault !== undefined)
-      return yield* new VerbFailed({ message: `--nats or BELLCAST_NATS_URL: ${fault}` })
-    return given.value
-  }
+/** What the flags say, when it can be used. */
+const givenUrl = Effect.fnUntraced(function* (given: Option.Option<string>, tls: NatsTlsFiles) {
+  const url = Option.getOrUndefined(given)
+  const urlFault = url === undefined ? undefined : natsUrlFault(url)
+  if (urlFault !== undefined)
+    return yield* new VerbFailed({ message: `--nats or BELLCAST_NATS_URL: ${urlFault}` })
+  const tlsFault = natsTlsFault(url, tls)
+  if (tlsFault !== undefined) return yield* new VerbFailed({ message: tlsFault })
+  return url
+})
+
+/**
+ * Where the embedded server is. `startIt`: when it does not run, it runs until the scope ends.
+ */
+const embeddedUrl = Effect.fnUntraced(function* (startIt: boolean) {
   const dataDir = yield* Effect.orDie(settings.dataDir)
   const folder = folderAt(join(dataDir, "nats"))
   if (startIt && existsSync(folder.store) && (yield* Effect.promise(() => released(folder, 0)))) {
@@ -74,14 +102,14 @@ const urlOf = Effect.fnUntraced(function* (given: Option.Option<string>, startIt
 
 /** Runs a verb with a connection of its own. A failure is printed as one line, and the process then exits with 1. */
 export const onNats =
-  ({ creds, nats }: NatsFlags, { startIt } = { startIt: false }) =>
+  ({ creds, nats, tlsCa, tlsCert, tlsKey }: NatsFlags, { startIt } = { startIt: false }) =>
   <A, R>(verb: Effect.Effect<A, LogUnavailable | AppendConflict | VerbFailed, R>) =>
     Effect.gen(function* () {
-      const url = yield* urlOf(nats, startIt)
+      const tls = natsTlsFiles({ ca: tlsCa, cert: tlsCert, key: tlsKey })
+      const url = (yield* givenUrl(nats, tls)) ?? (yield* embeddedUrl(startIt))
+      const credsFile = Option.getOrUndefined(creds)
       return yield* verb.pipe(
-        Effect.provide(
-          logLayer({ url, credsFile: Option.getOrUndefined(creds), name: "bellcast cli" })
-        ),
+        Effect.provide(logLayer({ url, credsFile, tls, name: "bellcast cli" })),
         Effect.mapError((error) => new VerbFailed({ message: inWords(url, error) }))
       )
     }).pipe(

@@ -14,11 +14,12 @@ import {
   type Status
 } from "@nats-io/transport-node"
 import { Context, Effect, Layer, Stream } from "effect"
-import { natsUrls } from "#settings/nats-url.ts"
+import { type NatsTlsFiles, natsUrls } from "#settings/nats-url.ts"
 import { makeSeldom } from "#telemetry/seldom.ts"
 import { LogUnavailable } from "./errors.ts"
 import { groupCommitApiLevel, makeGroupCommit, type Store } from "./group-commit.ts"
 import { makeRequests, type Requests } from "./request.ts"
+import { inWords, tlsOptions } from "./tls.ts"
 
 /** nats-server 2.14: in older ones a stream goes on when its disk fails (nats-server #7788), and before 2.11 TTLs are ignored without a word. */
 const apiLevelMin = 4
@@ -29,6 +30,8 @@ export interface NatsOptions {
   /** Comma-separated; user and password may stand in the URL. */
   readonly url: string
   readonly credsFile?: string | undefined
+  /** Used with tls:// only. */
+  readonly tls?: NatsTlsFiles | undefined
   readonly name: string
 }
 
@@ -89,6 +92,7 @@ export class Nats extends Context.Service<
             try: async () =>
               connect({
                 ...servers(options.url),
+                ...(await tlsOptions(options.url, options.tls ?? {})),
                 ...(options.credsFile === undefined
                   ? {}
                   : { authenticator: credsAuthenticator(await read(options.credsFile)) }),
@@ -101,7 +105,11 @@ export class Nats extends Context.Service<
                 pingInterval: 5_000,
                 timeout: 5_000
               }),
-            catch: (cause) => new LogUnavailable({ operation: "connect", cause })
+            catch: (cause) =>
+              new LogUnavailable({
+                operation: "connect",
+                cause: inWords(cause, options.url, options.tls ?? {})
+              })
           }),
           // Draining waits for the server; when that is gone, closing must not.
           (nc) =>

@@ -99,7 +99,9 @@ describe("a start with wrong settings", () => {
       BELLCAST_BACKOFF_PERCENTAGE: "101",
       BELLCAST_CORS_MAX_AGE_SECONDS: "-2",
       BELLCAST_HTTP_SCHEME: "gopher",
-      BELLCAST_HTTP_HOST: "a b"
+      BELLCAST_HTTP_HOST: "a b",
+      // Without tls:// in BELLCAST_NATS_URL it has no use.
+      BELLCAST_NATS_TLS_CA: "/ca.pem"
     }
     const message = messageOf(await failing(out))
     for (const name of Object.keys(out))

@@ -1,7 +1,7 @@
-// What a log or a verb may print of a NATS URL.
+// What may stand in a NATS URL and beside it, and what a log or a verb may print of it.
 import { assert, it } from "vitest"
 import { hostsOf } from "#log/nats.ts"
-import { natsUrlFault } from "#settings/nats-url.ts"
+import { natsTlsFault, natsUrlFault } from "#settings/nats-url.ts"
 
 it.for([
   ["nats://u:p@a,nats://u:SECRET@b", "a,b"],
@@ -14,7 +14,7 @@ it.for([
 
 it.for([
   "127.0.0.1:4222",
-  "nats://a,tls://b:1",
+  "tls://a,TLS://b:1",
   "u:p@a",
   "nats://TOKEN@a/",
   "u:p%40ss%2Fw%25rd@a:4222, b"
@@ -37,4 +37,20 @@ it.for([
   const fault = natsUrlFault(url)
   assert.match(fault ?? "", /^Expected host:port or user:password@host:port, /)
   if (url.length > 2) assert.notInclude(fault, url)
+})
+
+it.for(["nats://a,tls://b", "tls://u:p@a,b:4222"])("%s may not: it mixes both", (url) => {
+  assert.equal(natsUrlFault(url), "Expected tls:// before every address or before none")
+})
+
+const beside = ": Expected tls:// in BELLCAST_NATS_URL beside it"
+it.for([
+  [undefined, {}, undefined],
+  ["nats://a", {}, undefined],
+  ["tls://a", { ca: "c", cert: "d", key: "k" }, undefined],
+  [undefined, { ca: "c" }, `BELLCAST_NATS_TLS_CA${beside}`],
+  ["a", { cert: "d", key: "k" }, `BELLCAST_NATS_TLS_CERT, BELLCAST_NATS_TLS_KEY${beside}`],
+  ["tls://a", { key: "k" }, "BELLCAST_NATS_TLS_CERT, BELLCAST_NATS_TLS_KEY: Expected both or none"]
+] as const)("files for TLS beside %s: %j", ([url, files, fault]) => {
+  assert.equal(natsTlsFault(url, files), fault)
 })

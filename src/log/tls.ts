@@ -1,0 +1,90 @@
+// TLS of the connection to NATS: what tls:// demands of the server, and faults of it in words.
+import { access, constants } from "node:fs/promises"
+import type { Socket } from "node:net"
+import { checkServerIdentity, getCACertificates, type PeerCertificate } from "node:tls"
+import type { TlsOptions } from "@nats-io/transport-node"
+import { demandsTls, type NatsTlsFiles, natsTlsSettings } from "#settings/nats-url.ts"
+
+interface Handshake {
+  readonly servername?: string
+  readonly socket?: Socket
+}
+
+/**
+ * Checks the certificate's name. Node checks the certificate of a server that is named by its IP
+ * address against the name "localhost". So take the address from the connection instead.
+ */
+function checkName(this: Handshake, _name: string, certificate: PeerCertificate) {
+  const name = this.servername || this.socket?.remoteAddress
+  return name === undefined
+    ? new Error("the connection was lost during the TLS handshake")
+    : checkServerIdentity(name, certificate)
+}
+
+/** The roots that Node.js brings, and those of the system: minimal images have none. */
+const knownAuthorities = () => [
+  ...new Set([...getCACertificates("default"), ...getCACertificates("system")])
+]
+
+const readable = async (files: NatsTlsFiles): Promise<void> => {
+  for (const [key, name] of Object.entries(natsTlsSettings)) {
+    const file = files[key as keyof NatsTlsFiles]
+    if (file === undefined) continue
+    await access(file, constants.R_OK).catch(({ code }: NodeJS.ErrnoException) => {
+      throw new Error(`${name}: ${file} cannot be read (${code})`)
+    })
+  }
+}
+
+/**
+ * The client's option `tls`. With it, nats.js refuses a server without TLS before the client sends
+ * its login, also when it reconnects and with servers that the cluster announces. Without it (an
+ * address with nats://), nats.js uses TLS only when the server offers it. The files are read again
+ * for every connection, so a renewed certificate needs no restart.
+ */
+export const tlsOptions = async (
+  url: string,
+  files: NatsTlsFiles
+): Promise<{ readonly tls?: TlsOptions }> => {
+  if (!demandsTls(url)) return {}
+  await readable(files)
+  const { ca, cert, key } = files
+  const tls = {
+    checkServerIdentity: checkName,
+    ...(ca === undefined ? { ca: knownAuthorities() } : { caFile: ca }),
+    ...(cert === undefined || key === undefined ? {} : { certFile: cert, keyFile: key })
+  }
+  // The type knows a part of what goes to node:tls.
+  return { tls: tls as TlsOptions }
+}
+
+/** Of OpenSSL: the chain ends in a certificate that the client does not trust. */
+const untrusted = [
+  "DEPTH_ZERO_SELF_SIGNED_CERT",
+  "SELF_SIGNED_CERT_IN_CHAIN",
+  "UNABLE_TO_GET_ISSUER_CERT",
+  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+  "UNABLE_TO_VERIFY_LEAF_SIGNATURE"
+]
+
+/** A fault of a TLS connection, in words that say what to do; any other fault as it is. */
+export const inWords = (error: unknown, url: string, { cert }: NatsTlsFiles): unknown => {
+  if (!(error instanceof Error)) return error
+  const { code, message } = error as NodeJS.ErrnoException
+  const told = (words: string) => new Error(words, { cause: error })
+  if (untrusted.includes(code ?? "")) {
+    return told(
+      "no known authority signed the server's certificate: BELLCAST_NATS_TLS_CA names the file " +
+        "of its authority, beside tls:// in BELLCAST_NATS_URL"
+    )
+  }
+  if (!demandsTls(url)) return error
+  if (message === "server does not support 'tls'")
+    return told("the server offers no TLS, which tls:// demands; no login was sent")
+  // The server closes the connection after the handshake, and nats.js waits for an answer.
+  if (error.name === "TimeoutError" && cert === undefined)
+    return told(
+      "no answer over TLS: if the server demands a certificate, set BELLCAST_NATS_TLS_CERT"
+    )
+  return error
+}

@@ -1,0 +1,79 @@
+// A nats-server of this machine with a configuration of the test's own, and a listener in its place.
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { createServer, type Socket } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Effect } from "effect"
+import { locateNatsServer } from "#embedded/locate.ts"
+import { Condition } from "./condition.ts"
+import { freePort } from "./service.ts"
+
+/** With JetStream, on the port. `more`: further lines of the configuration. */
+export const startConfiguredNats = async (port: number, more: string) => {
+  const folder = await mkdtemp(join(tmpdir(), "bellcast-configured-"))
+  const config = join(folder, "server.conf")
+  await writeFile(config, `listen: "127.0.0.1:${port}"\n${more}\n`)
+  const binary = await Effect.runPromise(locateNatsServer)
+  const server = spawn(binary, ["-c", config, "-sd", folder], {
+    stdio: ["ignore", "ignore", "pipe"]
+  })
+  let log = ""
+  const condition = new Condition(() => log)
+  server.stderr.setEncoding("utf8").on("data", (text: string) => {
+    log += text
+    condition.changed()
+  })
+  const exited = once(server, "exit")
+  await condition.waitFor(
+    (text) => text.includes("Server is ready"),
+    20_000,
+    () => log
+  )
+  return {
+    [Symbol.asyncDispose]: async () => {
+      server.kill("SIGKILL")
+      await exited
+      await rm(folder, { recursive: true, force: true })
+    }
+  }
+}
+
+/** Greets like a nats-server without TLS that wants a login, and keeps what clients say. */
+export const startNatsRecorder = async (port?: number) => {
+  const own = port ?? (await freePort())
+  const sockets = new Set<Socket>()
+  const seen = { connections: 0, said: "" }
+  const condition = new Condition(() => seen)
+  const info = { server_id: "recorder", version: "2.15.1", proto: 1, auth_required: true }
+  const server = createServer((socket) => {
+    sockets.add(socket)
+    seen.connections++
+    socket.on("error", () => {})
+    socket.setEncoding("utf8").on("data", (text: string) => {
+      seen.said += text
+      condition.changed()
+    })
+    socket.write(`INFO ${JSON.stringify({ ...info, max_payload: 1_048_576 })} \r\n`)
+    socket.on("close", () => condition.changed())
+  })
+  server.listen(own, "127.0.0.1")
+  await once(server, "listening")
+  return {
+    port: own,
+    seen,
+    /** Resolves when this many connections have come and gone. */
+    visited: (count: number) =>
+      condition.waitFor(
+        ({ connections }) => connections >= count && [...sockets].every((each) => each.destroyed),
+        10_000,
+        () => JSON.stringify(seen)
+      ),
+    [Symbol.asyncDispose]: async () => {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+      await once(server, "close")
+    }
+  }
+}
