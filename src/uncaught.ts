@@ -2,6 +2,8 @@
 // logs the error, finishes what it has in hand, and ends. Whatever supervises it starts it again.
 import { Effect, type Layer } from "effect"
 
+/** An error that comes again and again must not fill the log while the process drains. */
+const loggedMax = 10
 /** How long requests and pushes in hand may take. */
 const drainMillisMax = 10_000
 
@@ -10,14 +12,15 @@ const drainMillisMax = 10_000
  * be 0.
  */
 export const watchUncaught = (logging: Layer.Layer<never>): (() => boolean) => {
-  let met = false
+  let met = 0
   process.on("uncaughtException", (error) => {
+    met += 1
+    if (met > loggedMax) return
     const line = Effect.logFatal("an error that nobody caught: the process drains and ends", error)
     void Effect.runPromise(Effect.provide(line, logging))
-    if (met) return
-    met = true
+    if (met > 1) return
     setTimeout(() => process.exit(1), drainMillisMax)
     process.kill(process.pid, "SIGTERM")
   })
-  return () => met
+  return () => met > 0
 }

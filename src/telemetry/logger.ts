@@ -28,6 +28,8 @@ const charsMax = 4_096
 /** Lines wait so long for others: a write for each would be a system call of 13 us. */
 const gatherMillis = 20
 const gatherChars = 16_384
+/** Lines that cannot be written wait up to this size; later ones are dropped. */
+const unwrittenBytesMax = 1024 ** 2
 // Endpoints are bearer tokens (RFC 8030 section 8.3); an error from deep below may carry one in its text.
 const urls =
   /\b((?:https?|wss?|nats|tls):\/\/)([^\s"'<>/?#]*@)?([^\s"'<>/?#@,]*[^\s"'<>/?#@,.;:!)])?([^\s"'<>]*)/gi
@@ -94,7 +96,9 @@ const errorFields = (error: unknown, depth = 0): Record<string, unknown> => {
 
 /** Lines on stdout, gathered; `flush` writes those that wait. None is left behind at exit. */
 const gathered = () => {
-  const stdout = pino.destination({ dest: 1, sync: true })
+  const stdout = pino.destination({ dest: 1, sync: true, maxLength: unwrittenBytesMax })
+  // A disk that is full, a reader that left: lines are lost, but the service goes on.
+  stdout.on("error", () => {})
   let lines = ""
   let timer: NodeJS.Timeout | undefined
   const flush = () => {

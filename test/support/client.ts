@@ -8,6 +8,10 @@ export interface Answer {
   readonly body: any
 }
 
+/** The Authorization of a user. */
+export const basic = (user: string): string =>
+  `Basic ${Buffer.from(`${user}:secret`).toString("base64")}`
+
 /** One request as `user`; rejects only when no answer comes within 15 s. */
 export const call = async (
   base: string,
@@ -22,9 +26,7 @@ export const call = async (
     redirect: "manual",
     signal: AbortSignal.timeout(15_000),
     headers: {
-      ...(user === undefined
-        ? {}
-        : { authorization: `Basic ${Buffer.from(`${user}:secret`).toString("base64")}` }),
+      ...(user === undefined ? {} : { authorization: basic(user) }),
       ...(body === undefined ? {} : { "content-type": "application/json" }),
       ...headers
     },

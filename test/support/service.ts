@@ -8,7 +8,7 @@ import webpush from "web-push"
 
 /** As in the Makefile. */
 const nodeFlags = ["--min-semi-space-size=16"]
-const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url))
+export const mainFile = fileURLToPath(new URL("../../src/main.ts", import.meta.url))
 
 /** Secrets shared by all processes of one test. */
 export const vapid = webpush.generateVAPIDKeys()
@@ -79,7 +79,7 @@ export const startService = async (options: ServiceOptions = {}): Promise<Servic
     ...(options.roles === undefined ? {} : { BELLCAST_ROLES: options.roles }),
     ...options.env
   }
-  const child = spawn(process.execPath, [...nodeFlags, main, ...(options.args ?? [])], {
+  const child = spawn(process.execPath, [...nodeFlags, mainFile, ...(options.args ?? [])], {
     env,
     cwd: options.cwd,
     stdio: ["ignore", "pipe", "pipe"]
