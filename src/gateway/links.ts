@@ -7,15 +7,20 @@ import type { GatewaySettings } from "./settings.ts"
 export const addressOf = ({ host, port }: Pick<SettingsShape, "host" | "port">): string =>
   `${host.includes(":") ? `[${host}]` : host}:${port}`
 
+/** `x:80` and `x` are the same origin for http; browsers write the short form. */
+const withoutDefaultPort = (scheme: "http" | "https", host: string): string =>
+  host.replace(scheme === "https" ? /:0*443$/ : /:0*80$/, "")
+
 /** Scheme and host as clients see them: as configured, else as this request names them. */
 export const originOf = (
   settings: Pick<SettingsShape, "httpScheme" | "httpHost" | "host" | "port">,
   host: string | undefined
 ): string => {
-  const scheme = Option.getOrElse(settings.httpScheme, () => "http")
+  const scheme = Option.getOrElse(settings.httpScheme, () => "http" as const)
   // What could not stand in a URL would let a client write into our answers.
   const named = host !== undefined && plainHost.test(host) ? host : addressOf(settings)
-  return `${scheme}://${Option.getOrElse(settings.httpHost, () => named)}`
+  const seen = Option.getOrElse(settings.httpHost, () => named)
+  return `${scheme}://${withoutDefaultPort(scheme, seen)}`
 }
 
 export const versionOf = ({

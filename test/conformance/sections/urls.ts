@@ -177,5 +177,18 @@ export const urls: ReadonlyArray<Case> = [
       expected: { status: 400, errno: 107, body: { error: "Bad Request" } },
       also: ({ json }) => expect(json.details).toBeUndefined()
     })
-  )
+  ),
+  define({
+    name: "leaves the default port out of the addresses in its answers",
+    given: async (api) => [await api.stored("a"), await api.stored("b")],
+    request: {
+      method: "GET",
+      path: "/subscriptions?_limit=1",
+      headers: { host: "push.example.net:80" }
+    },
+    expected: {
+      status: 200,
+      headers: { "Next-Page": /^http:\/\/push\.example\.net\/v1\/subscriptions\?/ }
+    }
+  })
 ]

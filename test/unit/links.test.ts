@@ -1,0 +1,26 @@
+// Addresses that answers carry.
+import { Option } from "effect"
+import { assert, describe, it } from "vitest"
+import { originOf } from "#gateway/links.ts"
+
+const listening = { host: "127.0.0.1", port: 9999 }
+const none = { ...listening, httpScheme: Option.none(), httpHost: Option.none() }
+const https = { ...none, httpScheme: Option.some("https" as const) }
+
+describe("the origin in URLs", () => {
+  it.for([
+    ["http://x", none, "x:80"],
+    ["http://x", none, "x:0080"],
+    ["http://[::1]", none, "[::1]:80"],
+    ["http://[::80]", none, "[::80]"],
+    ["http://x:8080", none, "x:8080"],
+    ["http://x:443", none, "x:443"],
+    ["https://x", https, "x:443"],
+    ["https://x:80", https, "x:80"],
+    ["https://y", { ...https, httpHost: Option.some("y:443") }, "x:8080"],
+    ["http://127.0.0.1:9999", none, undefined],
+    ["http://127.0.0.1:9999", none, "x/y"]
+  ] as const)("is %s (row %#)", ([origin, settings, host]) => {
+    assert.strictEqual(originOf(settings, host), origin)
+  })
+})
