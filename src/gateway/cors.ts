@@ -14,7 +14,8 @@ const globOf = (pattern: string): RegExp =>
       .replaceAll("?", ".")}$`
   )
 
-const anyOrigin = (allowed: ReadonlyArray<string>): boolean => allowed.includes("*")
+/** Whether pages of every origin may call. */
+export const anyOrigin = (allowed: ReadonlyArray<string>): boolean => allowed.includes("*")
 
 /** What Access-Control-Allow-Origin says; undefined: this origin may not call. */
 export const allowedOrigin = (
@@ -31,7 +32,10 @@ export const foreignOrigin: Fault = {
   description: "This Origin is not allowed"
 }
 
-/** Patterns are honoured on endpoints only: elsewhere there is nothing to protect and nobody to let in. */
+/**
+ * Every answer carries them: without Access-Control-Allow-Origin a page sees a network error in
+ * place of a 404, and cannot follow a redirect.
+ */
 export const corsHeaders = (
   { headers, method }: Ask,
   allowed: ReadonlyArray<string>,
@@ -41,10 +45,10 @@ export const corsHeaders = (
   const result: Record<string, string> = {}
   const { origin } = headers
   const permitted = origin === undefined ? undefined : allowedOrigin(origin, allowed)
-  if (permitted === "*" || (permitted !== undefined && endpoint !== undefined))
-    result["Access-Control-Allow-Origin"] = permitted
-  // Also where no Origin was named: a cache would give that answer to a page, whose browser then hides it.
-  if (endpoint !== undefined && !anyOrigin(allowed)) result["Vary"] = "Origin"
+  if (permitted !== undefined) result["Access-Control-Allow-Origin"] = permitted
+  // Also where no Origin was named: a cache would give that answer to a page, whose browser then
+  // hides it.
+  if (!anyOrigin(allowed)) result["Vary"] = "Origin"
   if (method === "OPTIONS" || status === 405) return result
   const exposes = endpoint === undefined ? [] : (operationOf(endpoint, method)?.exposes ?? [])
   result["Access-Control-Expose-Headers"] = [...baseExposed, ...exposes].join(
@@ -71,6 +75,28 @@ export const preflightFaults = (
   return faults
 }
 
+/** Whether a browser asks before it sends the request itself. */
+export const isPreflight = ({ headers, method }: Ask): boolean =>
+  method === "OPTIONS" &&
+  headers["origin"] !== undefined &&
+  headers["access-control-request-method"] !== undefined
+
+const maxAge = (seconds: number): Record<string, string> =>
+  seconds >= 0 ? { "Access-Control-Max-Age": String(seconds) } : {}
+
+/**
+ * Answers a preflight of a URL that redirects. Browsers follow no redirect of a preflight; they
+ * send the request, follow its redirect, and ask again there, where methods are judged.
+ */
+export const redirectPreflightHeaders = (
+  { headers }: Ask,
+  maxAgeSeconds: number
+): Record<string, string> => ({
+  "Access-Control-Allow-Methods": headers["access-control-request-method"] ?? "",
+  "Access-Control-Allow-Headers": headers["access-control-request-headers"] ?? "",
+  ...maxAge(maxAgeSeconds)
+})
+
 export const preflightHeaders = (
   { headers }: Ask,
   endpoint: Endpoint,
@@ -89,6 +115,6 @@ export const preflightHeaders = (
   return {
     "Access-Control-Allow-Methods": methods.join(","),
     "Access-Control-Allow-Headers": names.join(","),
-    ...(maxAgeSeconds >= 0 ? { "Access-Control-Max-Age": String(maxAgeSeconds) } : {})
+    ...maxAge(maxAgeSeconds)
   }
 }

@@ -17,7 +17,14 @@ import { Settings } from "#config"
 import { Identity } from "#identity/identity.ts"
 import { requestAnswered } from "#telemetry/metrics.ts"
 import { type Answer, type Ask, type Call, ok, Refused, type Services } from "./ask.ts"
-import { allowedOrigin, foreignOrigin, preflightFaults, preflightHeaders } from "./cors.ts"
+import {
+  allowedOrigin,
+  foreignOrigin,
+  isPreflight,
+  preflightFaults,
+  preflightHeaders,
+  redirectPreflightHeaders
+} from "./cors.ts"
 import { decorate, endOfService, expiringIn } from "./decorate.ts"
 import { endpoints } from "./endpoints.ts"
 import { type Fault, faultAnswer, refuse, refuseFaults } from "./faults.ts"
@@ -64,8 +71,12 @@ const reach = (
   if (route.kind === "undecodable") return refuse("undecodable")
   if (route.kind === "unknown") return refuse(route.version ? "unknownVersion" : "unknownUrl")
   if (route.kind === "endpoint") return route
-  if (route.why === "version" && ask.method === "OPTIONS")
-    return { status: 200, headers: {}, errno: 0 } satisfies Answer
+  if (isPreflight(ask) || (route.why === "version" && ask.method === "OPTIONS")) {
+    const headers = isPreflight(ask)
+      ? redirectPreflightHeaders(ask, settings.corsMaxAgeSeconds)
+      : {}
+    return { status: 200, headers, errno: 0 } satisfies Answer
+  }
   const seconds =
     route.why === "version"
       ? settings.versionPrefixRedirectTtlSeconds

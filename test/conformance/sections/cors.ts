@@ -175,5 +175,29 @@ export const cors: ReadonlyArray<Case> = [
     request: { method: "OPTIONS", target: "/subscriptions", as: null, headers: page },
     expected: { status: 200, headers: { "Access-Control-Allow-Origin": "*" } },
     also: ({ text }) => expect(text).toBe("")
-  })
+  }),
+  ...["/subscriptions", "/v1/subscriptions/"].map((target) =>
+    define({
+      name: `lets a page follow the redirect of ${target} with any method and header`,
+      request: {
+        method: "OPTIONS",
+        target,
+        as: null,
+        headers: {
+          ...page,
+          "access-control-request-method": "PUT",
+          "access-control-request-headers": "authorization,content-type"
+        }
+      },
+      expected: {
+        status: 200,
+        headers: {
+          "Access-Control-Allow-Origin": "*",
+          "Access-Control-Allow-Methods": "PUT",
+          "Access-Control-Allow-Headers": "authorization,content-type",
+          "Access-Control-Max-Age": "3600"
+        }
+      }
+    })
+  )
 ]

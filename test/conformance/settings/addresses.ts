@@ -1,8 +1,27 @@
 // Contract 6: who may call, and under which address.
+import type { Request } from "../api.ts"
 import { define, type Gateway } from "../table.ts"
 
 const page = { origin: "https://page.ok.example" }
 const stranger = { origin: "https://evil.example" }
+
+/** Answers to what is no endpoint. */
+const elsewhere: ReadonlyArray<readonly [name: string, request: Request, status: number]> = [
+  ["a 404", { method: "GET", path: "/nothing" }, 404],
+  ["a 404 of another version", { method: "GET", target: "/v9/" }, 404],
+  ["the redirect to the version", { method: "GET", target: "/subscriptions" }, 307],
+  ["the redirect without slashes", { method: "GET", path: "/subscriptions/" }, 307],
+  ["a 400 for a path that is no UTF-8", { method: "GET", target: "/%ff" }, 400],
+  [
+    "the preflight of an unversioned path",
+    {
+      method: "OPTIONS",
+      target: "/subscriptions",
+      headers: { "access-control-request-method": "PUT" }
+    },
+    200
+  ]
+]
 
 export const addresses: ReadonlyArray<Gateway> = [
   [
@@ -84,11 +103,21 @@ export const addresses: ReadonlyArray<Gateway> = [
         request: { method: "GET", path: "/subscriptions?_limit=x", headers: stranger },
         expected: { status: 400, faults: ["header:Origin"] }
       }),
-      define({
-        name: "does not mind origins of unknown paths, and lets none in",
-        request: { method: "GET", path: "/nothing", headers: page },
-        expected: { status: 404, headers: { "Access-Control-Allow-Origin": null } }
-      }),
+      ...elsewhere.flatMap(([name, request, status]) => [
+        define({
+          name: `lets a page that may call read ${name}`,
+          request: { ...request, headers: { ...request.headers, ...page } },
+          expected: {
+            status,
+            headers: { "Access-Control-Allow-Origin": page.origin, Vary: "Origin" }
+          }
+        }),
+        define({
+          name: `hides ${name} from any other page`,
+          request: { ...request, headers: { ...request.headers, ...stranger } },
+          expected: { status, headers: { "Access-Control-Allow-Origin": null, Vary: "Origin" } }
+        })
+      ]),
       define({
         name: "refuses a preflight of another origin",
         request: {
