@@ -28,11 +28,14 @@ export const acceptsJson = (accept: string | undefined): boolean => {
   return best !== undefined && !(best.quality === 0)
 }
 
+/** Media type of the body; "" when none is given. */
+const typeOf = ({ headers }: Ask): string => mediaType(headers["content-type"] ?? "")
+
 /** Missing or JSON, whatever its parameters and its case. */
-export const isJson = (ask: Ask): boolean => {
-  const type = ask.headers["content-type"]
-  return type === undefined || type.trim() === "" || mediaType(type) === json
-}
+export const isJson = (ask: Ask): boolean => ["", json].includes(typeOf(ask))
+
+/** Says that it is JSON, with a body or without. */
+export const declaresJson = (ask: Ask): boolean => typeOf(ask) === json
 
 export const notAcceptable: Fault = {
   location: "header",

@@ -156,8 +156,14 @@ export const openApiOf = (
   info: {
     title: about.title,
     version: about.version,
-    description:
-      "HEAD works wherever GET does, OPTIONS everywhere; other methods answer 405 with Allow. Timestamps are milliseconds since the epoch, unique and increasing per user. The endpoint in the examples is below .example, where no push service can be: it is refused with 400. Send what the browser gave you."
+    description: [
+      "HEAD works wherever GET does, OPTIONS everywhere; other methods answer 405 with Allow.",
+      "Timestamps are milliseconds since the epoch, unique and increasing per user.",
+      "A page of another site must send Content-Type: application/json with every POST, PUT and",
+      "DELETE, with a body or without.",
+      "The endpoint in the examples is below .example, where no push service can be: it is",
+      "refused with 400. Send what the browser gave you."
+    ].join(" ")
   },
   servers: [{ url: about.rootUrl }],
   paths: Object.fromEntries(

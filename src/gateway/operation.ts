@@ -35,6 +35,12 @@ export interface Operation<I> {
   readonly negotiates?: boolean
   /** When Content-Type must be JSON: always when it is given, or only with a body. */
   readonly takesJson?: "always" | "withBody"
+  /**
+   * `open`: pages of other sites may send it as they like, whatever their origin. For a login that
+   * comes back as a form post, redirects of a login, and scripts that other origins load. Unset: a
+   * request that changes something is guarded; see cross-site.ts.
+   */
+  readonly crossSite?: "open"
   /** Response headers that scripts may read, beside the base ones. */
   readonly exposes?: ReadonlyArray<string>
   /** Reads header, query string and body; every fault goes into `faults`, and the request is refused with all of them. */

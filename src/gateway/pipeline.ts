@@ -7,7 +7,7 @@
 //    5  method .............................. 405 with Allow; OPTIONS is answered here
 //    6  Accept .............................. 406, then Content-Type 415
 //    7  caller .............................. 401, publisher 403
-//    8  Origin .............................. 400
+//    8  Origin, then a change from another site's page (cross-site.ts) . 400
 //    9  header, query string, body together . 400 with everything that is wrong; 413
 //   10  the operation ....................... 400 bad id, 403 not registered, 404, 304, 412, 409, 429, 2xx
 //
@@ -25,6 +25,7 @@ import {
   preflightHeaders,
   redirectPreflightHeaders
 } from "./cors.ts"
+import { crossSiteFault } from "./cross-site.ts"
 import { decorate, endOfService, expiringIn } from "./decorate.ts"
 import { endpoints } from "./endpoints.ts"
 import { type Fault, faultAnswer, refuse, refuseFaults } from "./faults.ts"
@@ -123,6 +124,22 @@ const admit = Effect.fnUntraced(function* (
   return caller
 })
 
+/** Step 8. */
+const checkOrigin = (
+  ask: Ask,
+  operation: AnyOperation,
+  ownOrigin: string,
+  allowed: ReadonlyArray<string>
+): Refused | undefined => {
+  const { origin } = ask.headers
+  const isForeign = origin !== undefined && allowedOrigin(origin, allowed) === undefined
+  const fault =
+    isForeign && operation.crossSite !== "open"
+      ? foreignOrigin
+      : crossSiteFault(ask, operation, ownOrigin, allowed)
+  return fault === undefined ? undefined : refuseFaults([fault])
+}
+
 const judge = Effect.fnUntraced(function* (
   ask: Ask,
   route: Route,
@@ -150,9 +167,8 @@ const judge = Effect.fnUntraced(function* (
   const media = checkMedia(ask, operation)
   if (media !== undefined) return yield* media
   const caller = yield* admit(ask, operation, params["channel"] ?? "", trace)
-  const { origin: from } = ask.headers
-  if (from !== undefined && allowedOrigin(from, settings.corsOrigins) === undefined)
-    return yield* refuseFaults([foreignOrigin])
+  const foreign = checkOrigin(ask, operation, origin, settings.corsOrigins)
+  if (foreign !== undefined) return yield* foreign
   const call: Call = { ask, caller, params, query, rootUrl }
   const faults: Array<Fault> = []
   const input = yield* operation.read(call, faults)

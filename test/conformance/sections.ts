@@ -3,6 +3,7 @@ import { batches } from "./sections/batch.ts"
 import { broadcasts } from "./sections/broadcasts.ts"
 import { channels } from "./sections/channels.ts"
 import { cors } from "./sections/cors.ts"
+import { crossSite } from "./sections/cross-site.ts"
 import { description } from "./sections/description.ts"
 import { errors } from "./sections/errors.ts"
 import { filtering } from "./sections/filtering.ts"
@@ -17,6 +18,7 @@ import type { Case } from "./table.ts"
 export const sections: ReadonlyArray<readonly [name: string, cases: ReadonlyArray<Case>]> = [
   ["1 URLs", urls],
   ["1.8 origins", cors],
+  ["1.8 other sites", crossSite],
   ["2 errors", errors],
   ["3.1-3.2 what a subscription is", subscriptionBodies],
   ["3.3-3.5 subscriptions", subscriptions],

@@ -1,5 +1,5 @@
 // Contract 6: who may call, and under which address.
-import type { Request } from "../api.ts"
+import type { Api, Request } from "../api.ts"
 import { define, type Gateway } from "../table.ts"
 
 const page = { origin: "https://page.ok.example" }
@@ -22,6 +22,11 @@ const elsewhere: ReadonlyArray<readonly [name: string, request: Request, status:
     200
   ]
 ]
+
+const registration = (api: Api) => ({
+  method: "PUT",
+  path: `/channels/${api.channel}/registration`
+})
 
 export const addresses: ReadonlyArray<Gateway> = [
   [
@@ -118,6 +123,34 @@ export const addresses: ReadonlyArray<Gateway> = [
           expected: { status, headers: { "Access-Control-Allow-Origin": null, Vary: "Origin" } }
         })
       ]),
+      ...["cross-site", "same-site"].map((site) =>
+        define({
+          name: `refuses a change from a ${site} page that names no origin`,
+          request: (api) => ({
+            ...registration(api),
+            headers: { "sec-fetch-site": site, "content-type": "application/json" }
+          }),
+          expected: { status: 400, errno: 107, faults: ["header:Origin"] }
+        })
+      ),
+      define({
+        name: "takes a change from a page that may call, whatever it says of its body",
+        request: (api) => ({
+          ...registration(api),
+          headers: { ...page, "sec-fetch-site": "cross-site" }
+        }),
+        expected: { status: 202 }
+      }),
+      define({
+        name: "takes a change from a server, which names no origin",
+        request: registration,
+        expected: { status: 202 }
+      }),
+      define({
+        name: "lets a page of another site link to it",
+        request: { method: "GET", headers: { "sec-fetch-site": "cross-site" } },
+        expected: { status: 200 }
+      }),
       define({
         name: "refuses a preflight of another origin",
         request: {
