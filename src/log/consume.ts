@@ -1,5 +1,5 @@
 // Durable consumers: every message to one worker, with bounded concurrency. Redelivery is JetStream's, and so is the delay of a retry.
-import type { Consumer, JsMsg } from "@nats-io/jetstream"
+import type { JsMsg } from "@nats-io/jetstream"
 import { Cause, Context, Effect, Fiber, Layer, Schedule } from "effect"
 import { streams } from "#streams/index.ts"
 import type { ConsumerSpec } from "#streams/spec.ts"
@@ -7,6 +7,7 @@ import { makeSeldom } from "#telemetry/seldom.ts"
 import { LogUnavailable } from "./errors.ts"
 import type { StreamKey } from "./log.ts"
 import { Nats } from "./nats.ts"
+import { makePulling, type Pulling } from "./pull.ts"
 import { type Stored, storedOfGiven } from "./stored.ts"
 
 /** What becomes of a message: done with; come back later; never deliver it again, for a reason; or leave it to another worker. */
@@ -30,8 +31,6 @@ export interface Delivery extends Stored {
 
 type Durable = { [K in StreamKey]: keyof (typeof streams)[K]["consumers"] }
 
-// How long an unanswered pull stays open: what a consumer is blind for at most after a server crash.
-const expiresMillis = 5_000
 /** A message whose handler failed unexpectedly comes back after this long. */
 const failedAfterMillis = 5_000
 /** Who has to wait longer is told so again; what the server cannot read as a delay is none. */
@@ -100,17 +99,14 @@ export class Consumers extends Context.Service<
         const warn = makeSeldom(`${spec.name}: messages cannot be pulled, again in ${again}`)
         const failed = (cause: unknown) =>
           new LogUnavailable({ operation: `consume ${spec.name}`, cause })
-        /** The next message; null when none came in time. One that comes after we stopped waiting goes back at once. */
-        const nextOf = (consumer: Consumer) =>
-          Effect.callback<JsMsg | null, LogUnavailable>((resume) => {
-            let waiting = true
-            consumer.next({ expires: expiresMillis }).then(
-              (msg) => (waiting ? resume(Effect.succeed(msg)) : msg?.nak()),
-              (cause: unknown) => resume(Effect.fail(failed(cause)))
+        const nextOf = (pulling: Pulling) =>
+          Effect.callback<JsMsg, LogUnavailable>((resume) => {
+            const stop = pulling.next((result) =>
+              resume(
+                "msg" in result ? Effect.succeed(result.msg) : Effect.fail(failed(result.failure))
+              )
             )
-            return Effect.sync(() => {
-              waiting = false
-            })
+            return Effect.sync(stop)
           })
         const one = Effect.fnUntraced(function* (msg: JsMsg) {
           // A forked fiber can be interrupted although this one cannot.
@@ -144,13 +140,16 @@ export class Consumers extends Context.Service<
                 try: () => js.consumers.get(streams[stream].name, spec.name),
                 catch: failed
               })
-              // One message for each free hand, and none in advance: what waits here would age unanswered, and no other worker could have it.
-              const worker = nextOf(consumer).pipe(
-                // One hand's trouble is not that of the others, which would have to finish what they hold first.
-                Effect.catch((error) =>
-                  Effect.as(Effect.delay(warn({ reason: String(error.cause) }), again), null)
-                ),
-                Effect.flatMap((msg) => (msg === null ? Effect.void : one(msg))),
+              const pulling = yield* Effect.acquireRelease(
+                Effect.sync(() => makePulling(consumer)),
+                ({ stop }) => Effect.sync(stop)
+              )
+              // No message is taken in advance: it would age unanswered, and no other process
+              // could have it.
+              const worker = nextOf(pulling).pipe(
+                Effect.flatMap(one),
+                // A worker that cannot pull must not stop the others, which may hold messages.
+                Effect.catch((error) => Effect.delay(warn({ reason: String(error.cause) }), again)),
                 Effect.forever
               )
               yield* Effect.all(

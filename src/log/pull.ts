@@ -1,0 +1,72 @@
+// Pulls messages of a durable consumer for many workers at once: one pull asks for as many messages
+// as there are idle workers. A pull for each worker costs a subscription and its end per message.
+import type { Consumer, JsMsg } from "@nats-io/jetstream"
+
+/** How long a pull stays open: how long a consumer can be blind after a crash of the server. */
+const expiresMillis = 5_000
+
+/** Called once: with a message, or with why none can be pulled. */
+export type Take = (result: { readonly msg: JsMsg } | { readonly failure: unknown }) => void
+
+export interface Pulling {
+  /** Waits for the next message. The returned function stops waiting. */
+  readonly next: (take: Take) => () => void
+  /** Ends with the pull that is open; its messages go back to the stream at once. */
+  readonly stop: () => void
+}
+
+/** Pulls whenever somebody waits; at most one pull is open, for at most as many as wait. */
+export const makePulling = (consumer: Consumer): Pulling => {
+  const waiting = new Set<Take>()
+  let open = false
+  let stopped = false
+
+  const giveOut = (msg: JsMsg): void => {
+    const [take] = waiting
+    if (take === undefined || stopped) msg.nak()
+    else {
+      waiting.delete(take)
+      take({ msg })
+    }
+  }
+
+  const failAll = (failure: unknown): void => {
+    const failed = [...waiting]
+    waiting.clear()
+    for (const take of failed) take({ failure })
+  }
+
+  const pull = async (): Promise<void> => {
+    while (waiting.size > 0 && !stopped) {
+      const messages = await consumer.fetch({ max_messages: waiting.size, expires: expiresMillis })
+      for await (const msg of messages) giveOut(msg)
+    }
+  }
+
+  const run = (): void => {
+    pull()
+      .catch(failAll)
+      .finally(() => {
+        open = false
+        if (waiting.size > 0) begin()
+      })
+  }
+
+  const begin = (): void => {
+    if (open || stopped) return
+    open = true
+    // Workers that become idle in the same turn share a pull.
+    setImmediate(run)
+  }
+
+  return {
+    next: (take) => {
+      waiting.add(take)
+      begin()
+      return () => waiting.delete(take)
+    },
+    stop: () => {
+      stopped = true
+    }
+  }
+}
