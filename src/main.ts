@@ -17,6 +17,7 @@ import { logLayer } from "#log/layer.ts"
 import { hostsOf } from "#log/nats.ts"
 import { refuseMissingBuckets, warnOfPause } from "#log/operate.ts"
 import { provision } from "#log/provision.ts"
+import { Space } from "#log/space.ts"
 import { projectionLayer } from "#projection/projector.ts"
 import { adopt, checkKeysInUse } from "#secrets/in-use.ts"
 import { usableKeys } from "#secrets/key-set.ts"
@@ -114,6 +115,7 @@ const service = Layer.unwrap(
       Layer.provideMerge(Layer.mergeAll(stages[0]!, ...stages.slice(1))),
       Layer.provide(Layer.effectDiscard(secretsChecked)),
       Layer.provide(fullnessLayer),
+      Layer.provide(Space.layer),
       Layer.provide(
         Layer.effectDiscard(
           refuseMissingBuckets.pipe(

@@ -5,6 +5,7 @@ import type { Caller, Identity } from "#identity/identity.ts"
 import type { Backlog } from "#log/backlog.ts"
 import type { Buckets } from "#log/bucket.ts"
 import type { Log } from "#log/log.ts"
+import type { Space } from "#log/space.ts"
 import type { Watermark } from "#log/watermark.ts"
 import type { Health } from "./health.ts"
 import type { GatewaySettings } from "./settings.ts"
@@ -21,6 +22,7 @@ export type Services =
   | Log
   | Buckets
   | Watermark
+  | Space
 
 export interface Ask {
   readonly method: string

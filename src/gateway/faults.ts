@@ -117,6 +117,12 @@ export const faults = {
     error: "Internal Server Error",
     message: "A programmatic error occurred, developers have been informed."
   },
+  noRoom: {
+    code: 507,
+    errno: 201,
+    error: "Insufficient Storage",
+    message: "This server has no room for more at the moment, please retry later."
+  },
   unavailable: {
     code: 503,
     errno: 201,

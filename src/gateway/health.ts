@@ -3,6 +3,7 @@
 import { Clock, Context, Deferred, Effect, Layer, Random } from "effect"
 import { Buckets } from "#log/bucket.ts"
 import { Log } from "#log/log.ts"
+import { refusing, Space } from "#log/space.ts"
 import { keys, metaKey } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import { GatewaySettings } from "./settings.ts"
@@ -11,6 +12,8 @@ export interface HealthView {
   readonly storage: boolean
   readonly cache: boolean
   readonly permission: boolean
+  /** No stream or bucket is full. */
+  readonly space: boolean
 }
 
 /** The least time from the end of a look to the beginning of the next. */
@@ -49,6 +52,12 @@ const permission = Effect.gen(function* () {
   return (yield* (yield* Buckets).get("permissions", metaKey)) !== undefined
 })
 
+const space = Effect.gen(function* () {
+  const { isFull, look } = yield* Space
+  yield* look
+  return !isFull(refusing)
+})
+
 /** A check that fails, throws or does not end in time is false. */
 const within = <E, R>(seconds: number, name: string, check: Effect.Effect<boolean, E, R>) =>
   check.pipe(
@@ -64,7 +73,8 @@ const look = Effect.gen(function* () {
     {
       storage: within(heartbeatTimeoutSeconds, "storage", storage),
       cache: within(heartbeatTimeoutSeconds, "cache", cache),
-      permission: within(heartbeatTimeoutSeconds, "permission", permission)
+      permission: within(heartbeatTimeoutSeconds, "permission", permission),
+      space: within(heartbeatTimeoutSeconds, "space", space)
     },
     { concurrency: "unbounded" }
   )
@@ -80,7 +90,7 @@ export class Health extends Context.Service<
   static readonly layer = Layer.effect(
     Health,
     Effect.gen(function* () {
-      const services = yield* Effect.context<Buckets | Log | GatewaySettings>()
+      const services = yield* Effect.context<Buckets | Log | GatewaySettings | Space>()
       const scope = yield* Effect.scope
       let latest: { readonly view: HealthView; readonly until: number } | undefined
       let running: Deferred.Deferred<HealthView> | undefined

@@ -15,6 +15,7 @@
 import { Cause, Clock, Effect, Option, Random } from "effect"
 import { Settings } from "#config"
 import { Identity } from "#identity/identity.ts"
+import { Space } from "#log/space.ts"
 import { requestAnswered } from "#telemetry/metrics.ts"
 import { type Answer, type Ask, type Call, ok, Refused, type Services } from "./ask.ts"
 import {
@@ -180,6 +181,8 @@ const judge = Effect.fnUntraced(function* (
 const infoOf = (settings: GatewaySettings["Service"], rootUrl: string): string =>
   settings.errorInfoLink === "" ? docsUrl(settings, rootUrl) : settings.errorInfoLink
 
+const refusedBy = (stream: string) => Effect.flatMap(Space, ({ refused }) => refused(stream))
+
 /** The answer to any request. Nothing fails here: a fault of ours is a 500, of the storage a 503. */
 export const answerTo = (ask: Ask): Effect.Effect<Answer, never, Services> =>
   Effect.gen(function* () {
@@ -202,10 +205,12 @@ export const answerTo = (ask: Ask): Effect.Effect<Answer, never, Services> =>
         IdentityUnavailable: (error) =>
           Effect.as(Effect.logError("identity unavailable", error), faultAnswer("unavailable")),
         LogUnavailable: (error) =>
-          Effect.as(Effect.logError("storage unavailable", error), {
-            ...faultAnswer("unavailable"),
-            aborts: true as const
-          })
+          error.full === undefined
+            ? Effect.as(Effect.logError("storage unavailable", error), {
+                ...faultAnswer("unavailable"),
+                aborts: true as const
+              })
+            : Effect.as(refusedBy(error.full), faultAnswer("noRoom"))
       }),
       Effect.catchCause((cause) =>
         Cause.hasInterruptsOnly(cause)

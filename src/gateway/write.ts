@@ -21,6 +21,7 @@ import { subjects } from "#streams/subjects.ts"
 import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import type { Answer, Refused } from "./ask.ts"
 import { refuse } from "./faults.ts"
+import { demandRoom, type Growth } from "./room.ts"
 
 /** An answer at once, or a command and the answer that follows from the state it leads to. */
 export type Decision<S, C> =
@@ -33,6 +34,8 @@ const lookAgainMillis = 10
 
 interface Kind<S, C extends { readonly type: string }> {
   readonly bucket: BucketName
+  /** What its puts make grow. */
+  readonly growth: Growth
   readonly key: string
   readonly subject: string
   readonly seqOf: (state: S) => number
@@ -60,6 +63,7 @@ const change = Effect.fnUntraced(function* <
       const decision = yield* decide(state, now)
       if (decision._tag === "Unchanged") return decision.answer
       const { type, ...body } = decision.command
+      if (type.endsWith(".put/1")) yield* demandRoom(kind.growth)
       const append = {
         subject: kind.subject,
         type,
@@ -91,6 +95,7 @@ export const changeList = <E = never, R = never>(
   change<SubscriptionList, SubscriptionCommand, E | Refused, R>(
     {
       bucket: "subscriptions",
+      growth: "subscription",
       key: keys.subscriptions(user),
       subject: subjects.subscription(user),
       seqOf: ({ seq }) => seq,
@@ -112,6 +117,7 @@ export const changeRegistration = (
   change<Registration | undefined, RegistrationCommand, never, never>(
     {
       bucket: "registrations",
+      growth: "registration",
       key: keys.registration(channel, user),
       subject: subjects.registration(channel, user),
       seqOf: (registration) => registration?.seq ?? 0,

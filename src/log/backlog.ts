@@ -25,8 +25,6 @@ export interface Snapshot {
   readonly appended: ReadonlyArray<{
     readonly stream: string
     readonly messages: number
-    readonly bytes: number
-    readonly bytesMax: number
   }>
 }
 
@@ -69,12 +67,7 @@ export class Backlog extends Context.Service<
       const appendedTo = (stream: string) =>
         Effect.map(
           asked(() => jsm.streams.info(stream)),
-          ({ config, state }) => ({
-            stream,
-            messages: state.last_seq,
-            bytes: state.bytes,
-            bytesMax: config.max_bytes
-          })
+          ({ state }) => ({ stream, messages: state.last_seq })
         )
 
       const each: ReadonlyArray<StreamSpec> = Object.values(streams)

@@ -6,7 +6,7 @@ import { type BucketName, metaKey } from "#streams/buckets.ts"
 import { AppendConflict, LogUnavailable } from "./errors.ts"
 import { Nats } from "./nats.ts"
 import { bucketStream, bucketSubject } from "./provision.ts"
-import { codeOf, wrongLastSequence, wrongLastSequenceInFlight } from "./request.ts"
+import { codeOf, isNoRoom, wrongLastSequence, wrongLastSequenceInFlight } from "./request.ts"
 
 export interface Entry {
   readonly key: string
@@ -108,7 +108,11 @@ export class Buckets extends Context.Service<
           Effect.mapError((cause) =>
             codeOf(cause) === wrongLastSequence
               ? new AppendConflict({ subject: key })
-              : new LogUnavailable({ operation: `put ${bucket}`, cause })
+              : new LogUnavailable({
+                  operation: `put ${bucket}`,
+                  cause,
+                  ...(isNoRoom(cause) ? { full: bucketStream(bucket) } : {})
+                })
           )
         )
       }

@@ -4,7 +4,9 @@ import { Schema } from "effect"
 /** NATS did not answer in time, or refused for a reason that passes. Nothing is known about an append that ended so. */
 export class LogUnavailable extends Schema.TaggedError<LogUnavailable>()("LogUnavailable", {
   operation: Schema.String,
-  cause: Schema.Defect()
+  cause: Schema.Defect(),
+  /** The stream that has no room for what was written, when that is why. */
+  full: Schema.optionalKey(Schema.String)
 }) {}
 
 /** Somebody else wrote to the subject (or key) first. */

@@ -1,50 +1,56 @@
-// Says in time that a stream fills up: a full one refuses (streams/log.ts, streams/work.ts), and by then it is late.
+// Says in the log that a stream fills up, is full, and has room again.
 import { Effect, Layer, Schedule } from "effect"
-import { type BucketName, buckets } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
-import { Nats } from "./nats.ts"
-import { bucketStream } from "./provision.ts"
+import { fullShare, type Room, Space } from "./space.ts"
 
-/** Each with what makes it larger. */
-const watched = [
-  ...Object.entries(streams).map(([key, { name }]) => ({
-    name,
-    larger: { setting: `BELLCAST_${key.toUpperCase()}_BYTES_MAX` }
-  })),
-  ...(Object.keys(buckets) as Array<BucketName>)
-    .map(bucketStream)
-    .map((name) => ({ name, larger: { command: `nats stream edit ${name} --max-bytes` } }))
-]
+/** Shares of a stream's bytes from which on a line is due. */
+const shares = [0.7, 0.9, fullShare]
+/** A level is left only this much below its share, so that a stream on the brink writes one line. */
+const marginShare = 0.01
+const everyMillis = 1_000
 
-const everyMillis = 30_000
-const timeoutMillis = 5_000
+/** How many of the shares a stream has reached. */
+export const levelOf = ({ bytes, bytesMax }: Omit<Room, "stream">, before: number): number => {
+  const reached = (margin: number) =>
+    bytesMax <= 0 ? 0 : shares.filter((share) => bytes >= (share - margin) * bytesMax).length
+  return Math.max(reached(0), Math.min(before, reached(marginShare)))
+}
 
-/** 0 below 70 %, 1 from there, 2 from 90 %. */
-const levelOf = (bytes: number, bytesMax: number): number =>
-  bytesMax <= 0 ? 0 : bytes >= 0.9 * bytesMax ? 2 : bytes >= 0.7 * bytesMax ? 1 : 0
+/** What makes a stream larger. */
+const largerOf = (stream: string) => {
+  const found = Object.entries(streams).find(([, { name }]) => name === stream)
+  return found === undefined
+    ? { command: `nats stream edit ${stream} --max-bytes` }
+    : { setting: `BELLCAST_${found[0].toUpperCase()}_BYTES_MAX` }
+}
 
-/** One line in the log whenever a stream, or that behind a bucket, rises above 70 % (a warning) or 90 % (an error) of its bytes; looked at every 30 seconds. */
+const write = (level: number, before: number, { bytes, bytesMax, stream }: Room) => {
+  const fields = { stream, bytes, bytesMax, ...largerOf(stream) }
+  if (level < before)
+    return before === shares.length
+      ? Effect.logInfo("a stream has room again", fields)
+      : Effect.void
+  if (level === 1) return Effect.logWarning("a stream is more than 70 % full", fields)
+  if (level === 2)
+    return Effect.logError("a stream is more than 90 % full, and refuses when it is full", fields)
+  return Effect.logError(
+    `a stream is more than ${fullShare * 100} % full: requests that make it grow are refused`,
+    fields
+  )
+}
+
+/** Writes one line whenever a stream, or that behind a bucket, rises above a share of its bytes. */
 export const fullnessLayer = Layer.effectDiscard(
   Effect.gen(function* () {
-    const { jsm } = yield* Nats
+    const space = yield* Space
     const levels = new Map<string, number>()
-    const look = Effect.fnUntraced(function* ({ larger, name: stream }: (typeof watched)[number]) {
-      const { config, state } = yield* Effect.tryPromise(() => jsm.streams.info(stream))
-      const level = levelOf(state.bytes, config.max_bytes)
-      const before = levels.get(stream) ?? 0
-      levels.set(stream, level)
-      if (level <= before) return
-      const fields = { stream, bytes: state.bytes, bytesMax: config.max_bytes, ...larger }
-      if (level === 1) yield* Effect.logWarning("a stream is more than 70 % full", fields)
-      else
-        yield* Effect.logError(
-          "a stream is more than 90 % full, and refuses when it is full",
-          fields
-        )
-    })
-    yield* Effect.forEach(watched, (each) =>
-      // Without the server there is nothing to tell, and others tell that.
-      look(each).pipe(Effect.timeout(timeoutMillis), Effect.ignore)
-    ).pipe(Effect.repeat(Schedule.spaced(everyMillis)), Effect.forkScoped)
+    const tellOf = (room: Room) => {
+      const before = levels.get(room.stream) ?? 0
+      const level = levelOf(room, before)
+      levels.set(room.stream, level)
+      return level === before ? Effect.void : write(level, before, room)
+    }
+    const tell = Effect.suspend(() => Effect.forEach(space.rooms(), tellOf, { discard: true }))
+    yield* tell.pipe(Effect.repeat(Schedule.spaced(everyMillis)), Effect.forkScoped)
   })
 )

@@ -6,7 +6,13 @@ import { streams } from "#streams/index.ts"
 import { AppendConflict, LogUnavailable } from "./errors.ts"
 import { Nats } from "./nats.ts"
 import { readAll } from "./read-all.ts"
-import { codeOf, type Query, wrongLastSequence, wrongLastSequenceInFlight } from "./request.ts"
+import {
+  codeOf,
+  isNoRoom,
+  type Query,
+  wrongLastSequence,
+  wrongLastSequenceInFlight
+} from "./request.ts"
 import { type Stored, storedOf, storedOfGiven, typeHeader } from "./stored.ts"
 
 export type StreamKey = keyof typeof streams
@@ -110,7 +116,11 @@ export class Log extends Context.Service<
             return { seq: result.success.seq, duplicate: result.success.duplicate === true }
           const cause = result.failure
           const unavailable = () =>
-            new LogUnavailable({ operation: `append ${message.type}`, cause })
+            new LogUnavailable({
+              operation: `append ${message.type}`,
+              cause,
+              ...(isNoRoom(cause) ? { full: streams[stream].name } : {})
+            })
           const code = codeOf(cause)
           if (code === wrongLastSequence) {
             // An attempt that timed out may have been stored: then the message that stands there is ours.

@@ -72,6 +72,20 @@ export const wrongLastSequenceInFlight = 10164
 export const codeOf = (failure: Failure): number | undefined =>
   failure instanceof JetStreamApiError ? failure.code : undefined
 
+/** Limits of the account or the server on what is stored. */
+const limits = [10002, 10023, 10028, 10047]
+/** The stream could not store the message; the description says why. */
+const storeFailed = 10077
+
+/** Whether the server refused a message because there is no room for it. */
+export const isNoRoom = (failure: Failure): boolean => {
+  const code = codeOf(failure) ?? 0
+  return (
+    limits.includes(code) ||
+    (code === storeFailed && /maximum (bytes|messages)|no space/i.test(failure.message))
+  )
+}
+
 type Refusal = ConstructorParameters<typeof JetStreamApiError>[0]
 
 /** What an answer says, or why it is none. */

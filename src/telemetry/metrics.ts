@@ -65,10 +65,14 @@ const appended = Metric.counter("bellcast_stream_messages_total", {
   incremental: true
 })
 const streamBytes = Metric.gauge("bellcast_stream_bytes", {
-  description: "Bytes a stream holds. Of the whole service"
+  description: "Bytes that a stream, or the stream behind a bucket, holds. Of the whole service"
 })
 const streamBytesMax = Metric.gauge("bellcast_stream_bytes_max", {
   description: "Bytes a stream may hold; full, it refuses. Of the whole service"
+})
+const streamFull = Metric.gauge("bellcast_stream_full", {
+  description:
+    "1 while a stream has less than 5 % of its bytes left, and requests that make it grow are refused. Of the whole service"
 })
 const requests = Metric.counter("bellcast_http_requests_total", {
   description:
@@ -194,19 +198,13 @@ export const makeStrikeMetrics = Effect.gen(function* () {
 export interface BacklogState {
   readonly oldestPushSeconds: number
   readonly jobs: ReadonlyArray<{ readonly consumer: string; readonly messages: number }>
-  readonly appended: ReadonlyArray<{
-    readonly stream: string
-    readonly messages: number
-    readonly bytes: number
-    readonly bytesMax: number
-  }>
+  readonly appended: ReadonlyArray<{ readonly stream: string; readonly messages: number }>
 }
 
 /** What waits, by the last look; what is not known any more is no number. */
 export const makeBacklogMetrics = () => {
   const context = Context.empty()
   const [showJobs, countAppended] = [series(pendingJobs, context), series(appended, context)]
-  const [showBytes, showBytesMax] = [series(streamBytes, context), series(streamBytesMax, context)]
   const last: { jobs: BacklogState["jobs"]; appended: Map<string, number> } = {
     jobs: [],
     appended: new Map()
@@ -216,9 +214,7 @@ export const makeBacklogMetrics = () => {
       last.jobs = state.jobs
       oldestPush.updateUnsafe(state.oldestPushSeconds, context)
       for (const { consumer, messages } of state.jobs) showJobs({ consumer }, messages)
-      for (const { bytes, bytesMax, messages, stream } of state.appended) {
-        showBytes({ stream }, bytes)
-        showBytesMax({ stream }, bytesMax)
+      for (const { messages, stream } of state.appended) {
         // A counter that starts anew is one that fell to zero: so is a stream that was.
         countAppended({ stream }, Math.max(0, messages - (last.appended.get(stream) ?? 0)))
         last.appended.set(stream, messages)
@@ -227,7 +223,27 @@ export const makeBacklogMetrics = () => {
     unknown: (): void => {
       oldestPush.updateUnsafe(Number.NaN, context)
       for (const { consumer } of last.jobs) showJobs({ consumer }, Number.NaN)
-      for (const stream of last.appended.keys()) showBytes({ stream }, Number.NaN)
+    }
+  }
+}
+
+/** How full streams and the streams behind buckets are, by the latest look. */
+export const makeRoomMetrics = () => {
+  const context = Context.empty()
+  const [showBytes, showBytesMax] = [series(streamBytes, context), series(streamBytesMax, context)]
+  const showFull = series(streamFull, context)
+  return (
+    rooms: ReadonlyArray<{
+      readonly stream: string
+      readonly bytes: number
+      readonly bytesMax: number
+      readonly full: boolean
+    }>
+  ): void => {
+    for (const { bytes, bytesMax, full, stream } of rooms) {
+      showBytes({ stream }, bytes)
+      showBytesMax({ stream }, bytesMax)
+      showFull({ stream }, full ? 1 : 0)
     }
   }
 }

@@ -55,7 +55,7 @@ describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
     }
     check(answers[4]!, health, {
       status: 503,
-      exactly: { storage: false, cache: false, permission: false }
+      exactly: { storage: false, cache: false, permission: false, space: false }
     })
     for (const path of ["/__lbheartbeat__", "/"])
       check(await api.send({ method: "GET", path }), { method: "GET" }, { status: 200 })
@@ -74,7 +74,7 @@ describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
     check(await api.send(put), put, { status: 503, errno: 201 })
     check(await api.send({ method: "GET", path: "/__heartbeat__" }), put, {
       status: 503,
-      exactly: { storage: false, cache: true, permission: true }
+      exactly: { storage: false, cache: true, permission: true, space: true }
     })
     await using _projector = await startOwn(nats.url, { roles: "projection" })
     await expect

@@ -19,6 +19,7 @@ import { readBody } from "../body.ts"
 import { channelIdOf } from "../channel-id.ts"
 import { type Fault, refuse, refuseFaults } from "../faults.ts"
 import type { Operation } from "../operation.ts"
+import { demandRoom } from "../room.ts"
 import { Acknowledgement, accepted } from "./registration.ts"
 
 interface Input {
@@ -75,6 +76,7 @@ export const broadcastPost: Operation<Input> = {
   run: Effect.fnUntraced(function* (input, { caller, params, rootUrl }) {
     const id = yield* channelIdOf(params)
     if (!fitsOnePush(input.body)) return yield* refuse("payloadTooLarge")
+    yield* demandRoom("broadcast")
     const log = yield* Log
     const { duplicate, seq } = yield* log.append("log", {
       subject: subjects.broadcast("rest", channelToken(id)),
@@ -98,6 +100,6 @@ export const broadcastPost: Operation<Input> = {
     body: BroadcastBody,
     bodyExample: { data: { title: "Hello", body: "from Bellcast" } },
     answers: { 202: Acknowledgement },
-    faults: [400, 403, 413, 415]
+    faults: [400, 403, 413, 415, 507]
   }
 }

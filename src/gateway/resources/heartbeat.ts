@@ -7,7 +7,8 @@ import type { Operation } from "../operation.ts"
 const View = Schema.Struct({
   storage: Schema.Boolean,
   cache: Schema.Boolean,
-  permission: Schema.Boolean
+  permission: Schema.Boolean,
+  space: Schema.Boolean
 })
 
 export const heartbeatGet: Operation<void> = {
@@ -18,7 +19,8 @@ export const heartbeatGet: Operation<void> = {
     return ok(view, {}, Object.values(view).every(Boolean) ? 200 : 503)
   }),
   doc: {
-    summary: "Whether everything this server depends on works",
+    summary:
+      "Whether everything this server depends on works; space: whether there is room for more",
     answers: { 200: View, 503: View }
   }
 }

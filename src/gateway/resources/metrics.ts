@@ -2,12 +2,14 @@
 import { Clock, Effect } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 import { Backlog, type Waiting } from "#log/backlog.ts"
-import { makeBacklogMetrics } from "#telemetry/metrics.ts"
+import { Space } from "#log/space.ts"
+import { makeBacklogMetrics, makeRoomMetrics } from "#telemetry/metrics.ts"
 import type { Operation } from "../operation.ts"
 
 const textFormat = "text/plain; version=0.0.4; charset=utf-8"
 
 const backlogMetrics = makeBacklogMetrics()
+const showRooms = makeRoomMetrics()
 
 /** When the broadcast was accepted that a message is, or that it is a job of. */
 const acceptedAtOf = ({ oldest }: Waiting): number => {
@@ -29,6 +31,8 @@ export const metricsGet: Operation<void> = {
   read: () => Effect.void,
   run: Effect.fnUntraced(function* () {
     yield* showBacklog
+    const { isFull, rooms } = yield* Space
+    showRooms(rooms().map((room) => ({ ...room, full: isFull([room.stream]) })))
     return {
       status: 200,
       headers: { "Content-Type": textFormat },

@@ -27,7 +27,7 @@ const operation = (on: boolean): Operation<void> => ({
   doc: {
     summary: on ? "Register the caller to a channel" : "Remove the caller from a channel",
     answers: { 202: Acknowledgement },
-    faults: [400, 409]
+    faults: [400, 409, 507]
   }
 })
 

@@ -183,6 +183,6 @@ export const listDelete: Operation<ListInput> = {
     summary: "Remove the caller's subscriptions: all of them, or those that match",
     parameters: ["listing", "preconditions"],
     answers: { 200: Schema.Struct({ data: Schema.Array(Tombstone) }) },
-    faults: [400, 406, 409, 412, 413]
+    faults: [400, 406, 409, 412, 413, 507]
   }
 }

@@ -71,6 +71,6 @@ export const subscriptionPost: Operation<PostInput> = {
       200: Schema.Struct({ data: SubscriptionObject }),
       201: Schema.Struct({ data: SubscriptionObject })
     },
-    faults: [400, 406, 409, 412, 413, 415, 429]
+    faults: [400, 406, 409, 412, 413, 415, 429, 507]
   }
 }

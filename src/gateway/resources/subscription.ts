@@ -129,7 +129,7 @@ export const subscriptionPut: Operation<PostInput> = {
       200: Schema.Struct({ data: SubscriptionObject }),
       201: Schema.Struct({ data: SubscriptionObject })
     },
-    faults: [400, 406, 409, 412, 413, 415, 429]
+    faults: [400, 406, 409, 412, 413, 415, 429, 507]
   }
 }
 
@@ -166,6 +166,6 @@ export const subscriptionDelete: Operation<ReadInput> = {
     summary: "Remove a subscription of the caller",
     parameters: ["preconditions"],
     answers: { 200: Schema.Struct({ data: Tombstone }) },
-    faults: [400, 404, 406, 409, 412, 413]
+    faults: [400, 404, 406, 409, 412, 413, 507]
   }
 }

@@ -138,7 +138,10 @@ export const operational: ReadonlyArray<Case> = [
   define({
     name: "is in good health",
     request: { method: "GET", path: "/__heartbeat__", as: null },
-    expected: { status: 200, exactly: { storage: true, cache: true, permission: true } }
+    expected: {
+      status: 200,
+      exactly: { storage: true, cache: true, permission: true, space: true }
+    }
   }),
   define({
     name: "is there",
