@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import type { Folder } from "./folder.ts"
+import { goEnvironment } from "./memory.ts"
 
 /** sysexits' EX_TEMPFAIL: somebody else took the lock first. */
 export const lockTaken = 75
@@ -46,7 +47,11 @@ export const supervise = (binary: string, folder: Folder): Supervisor => {
     folder.config
   ]
   // Detached: a session of its own, so that neither Ctrl-C nor a closed terminal reaches it before we have drained.
-  const child = spawn("/bin/sh", args, { detached: true, stdio: ["pipe", "ignore", "pipe"] })
+  const child = spawn("/bin/sh", args, {
+    detached: true,
+    stdio: ["pipe", "ignore", "pipe"],
+    env: goEnvironment(process.env)
+  })
   let printed = ""
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     printed = (printed + text).slice(-2_000)
