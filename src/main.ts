@@ -1,9 +1,11 @@
 // The composition root: settings, secrets, NATS (an embedded server unless one is named), then the stages this process runs.
+import { join, relative } from "node:path"
 import { NodeRuntime } from "@effect/platform-node"
 import { Cause, Effect, Exit, Layer, Option } from "effect"
 import { logLevel, type Role, Settings } from "#config"
 import { deliveryLayer } from "#delivery/layer.ts"
 import { VapidKeys } from "#delivery/push/vapid.ts"
+import { folderAt } from "#embedded/folder.ts"
 import { embeddedServer } from "#embedded/server.ts"
 import { fanoutLayer } from "#fanout/planner.ts"
 import { Health } from "#gateway/health.ts"
@@ -68,6 +70,13 @@ const isForTrying = ({
 }: Settings["Service"]): boolean =>
   allowLoopbackEndpoints && channelWritePrincipals.includes("system.Authenticated")
 
+/** The file that holds the address of the embedded server with its login. */
+const natsUrlFile = (dataDir: string): string => {
+  const file = folderAt(join(dataDir, "nats")).url
+  const fromHere = relative(process.cwd(), file)
+  return fromHere.startsWith("..") ? file : fromHere
+}
+
 /** The URL of a server of our own. Without it there is nothing to serve: when it ends before us, so do we. */
 const embedded = Effect.fnUntraced(function* (dataDir: string) {
   const server = yield* embeddedServer(dataDir)
@@ -102,7 +111,15 @@ const service = Layer.unwrap(
       Effect.acquireRelease(
         Effect.sync(() => {
           if (Option.isNone(settings.natsUrl))
-            process.stdout.write(story(root, url, secrets.vapidPublicKey, isForTrying(settings)))
+            process.stdout.write(
+              story({
+                url: root,
+                natsHost: hostsOf(url),
+                natsUrlFile: natsUrlFile(settings.dataDir),
+                vapidPublicKey: secrets.vapidPublicKey,
+                isForTrying: isForTrying(settings)
+              })
+            )
         }).pipe(
           Effect.andThen(
             Effect.logInfo("ready", { roles: settings.roles.join(","), nats: hostsOf(url) })

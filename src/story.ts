@@ -1,5 +1,6 @@
 // What a newcomer reads first: where the service is, and four commands that show what it is for.
 import { urlDefault } from "#cli/api-client.ts"
+import { textOf } from "#embedded/folder.ts"
 
 const argsFor = (url: string) => (url === `${urlDefault}/` ? "" : ` ARGS="--url ${url}"`)
 
@@ -21,17 +22,29 @@ const trial = (url: string): string => `
     make audit BROADCAST=NUMBER
 `
 
-/** `isForTrying`: whether what it shows would be let in. */
-export const story = (
-  url: string,
-  natsUrl: string,
-  vapidPublicKey: string,
-  isForTrying: boolean
-): string => `
+export interface Start {
+  readonly url: string
+  /** Host and port, without the login. */
+  readonly natsHost: string
+  /** The file that holds the address of NATS with the login. */
+  readonly natsUrlFile: string
+  readonly vapidPublicKey: string
+  /** Whether the service would accept the commands shown. */
+  readonly isForTrying: boolean
+}
+
+/** The text for a terminal. It holds no secret: what is printed may end in a log. */
+export const story = ({
+  url,
+  natsHost,
+  natsUrlFile,
+  vapidPublicKey,
+  isForTrying
+}: Start): string => `
   Bellcast is ready.
 
     HTTP API           ${url}
-    NATS               ${natsUrl}
+    NATS               ${natsHost}; for \`nats\`: export NATS_URL=${textOf(natsUrlFile)}
     VAPID public key   ${vapidPublicKey}
 ${isForTrying ? trial(url) : ""}
   Ctrl-C ends it; your data stays.

@@ -1,9 +1,11 @@
 // `bellcast keys new|show|list|rotate|retire|forget-users`: the VAPID keys of a service. Beside its embedded server they are kept in the data
 // folder and changed there; beside an existing NATS they are settings, and what to set is printed. A running service takes up a change with its
 // next start.
+import { join } from "node:path"
 import { Clock, Console, Effect, Option, Redacted } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { settings } from "#config"
+import { addressIn, folderAt } from "#embedded/folder.ts"
 import { changeKeys, freshPair, kept } from "#secrets/file.ts"
 import { adoptedKeys, oldestOf, usesOf } from "#secrets/in-use.ts"
 import {
@@ -86,8 +88,17 @@ const show = Effect.gen(function* () {
     onNone: () => file.useridHmacSecret,
     onSome: Redacted.value
   })
+  const server = yield* Effect.promise(() => addressIn(folderAt(join(own.dataDir, "nats"))))
+  const natsLine =
+    server === undefined
+      ? "# BELLCAST_NATS_URL: the embedded server does not run; with a running one it stands here."
+      : `BELLCAST_NATS_URL=${server.url}`
   yield* Console.log(
-    `# Secrets: those of ${own.dataDir}/secrets.json.\n${allLines(file.vapidKeys, subject, secret)}`
+    [
+      `# Secrets: those of ${own.dataDir}/secrets.json.`,
+      natsLine,
+      allLines(file.vapidKeys, subject, secret)
+    ].join("\n")
   )
 }).pipe(Effect.tapError(({ message }) => note(message)))
 

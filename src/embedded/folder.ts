@@ -2,6 +2,7 @@
 import { readdir, readFile, rm } from "node:fs/promises"
 import { join, resolve } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
+import { passwordIn, withLogin } from "./login.ts"
 
 export const folderAt = (root: string) => {
   const at = resolve(root)
@@ -10,6 +11,10 @@ export const folderAt = (root: string) => {
     config: join(at, "nats.conf"),
     log: join(at, "nats.log"),
     store: join(at, "store"),
+    /** The password of the only user. Made once. */
+    password: join(at, "password"),
+    /** The address with the login, for other clients; there while the server runs. */
+    url: join(at, "url"),
     /** Where nats-server says on which port it listens. */
     ports: join(at, "ports"),
     /** Holds the pid of the supervisor. nats-server itself has no lock: two would share a store and spoil it. */
@@ -21,24 +26,15 @@ export type Folder = ReturnType<typeof folderAt>
 
 export interface Address {
   readonly pid: number
+  /** With the login: fit for a client, not for a log. */
   readonly url: string
   readonly port: number
 }
 
-/** Where the server of this folder listens; undefined while it does not. */
-export const addressIn = async (folder: Folder): Promise<Address | undefined> => {
-  try {
-    const name = (await readdir(folder.ports)).find((each) => each.endsWith(".ports"))
-    if (name === undefined) return undefined
-    const { nats } = JSON.parse(await readFile(join(folder.ports, name), "utf8")) as {
-      readonly nats: ReadonlyArray<string>
-    }
-    const url = nats[0]!
-    return { url, port: Number(new URL(url).port), pid: Number(/_(\d+)\.ports$/.exec(name)?.[1]) }
-  } catch {
-    // The file is there before its content is.
-    return undefined
-  }
+/** The text of a file, for a shell. So a command can hold a secret that is not shown. */
+export const textOf = (file: string): string => {
+  const path = /^[\w./-]+$/.test(file) ? file : `'${file.replaceAll("'", `'\\''`)}'`
+  return `"$(cat ${path})"`
 }
 
 export const logTail = async (folder: Folder, lines: number): Promise<string> => {
@@ -54,11 +50,35 @@ const runs = (pid: number): boolean => {
   }
 }
 
-/** Whether this process is the supervisor of this folder: after a reboot its number may belong to another. */
-const supervises = async (pid: number, folder: Folder): Promise<boolean> => {
+/**
+ * Whether the process runs with this word in its command line: after a reboot its number may belong
+ * to another one.
+ */
+const runsWith = async (pid: number, word: string): Promise<boolean> => {
   if (!runs(pid)) return false
   const commandLine = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => undefined)
-  return commandLine === undefined || commandLine.includes(folder.lock)
+  return commandLine === undefined || commandLine.includes(word)
+}
+
+/**
+ * Where the server of this folder listens; undefined while it does not. A server that was killed
+ * leaves its ports file behind. Whoever has taken its port since must not get the login.
+ */
+export const addressIn = async (folder: Folder): Promise<Address | undefined> => {
+  try {
+    const name = (await readdir(folder.ports)).find((each) => each.endsWith(".ports"))
+    if (name === undefined) return undefined
+    const pid = Number(/_(\d+)\.ports$/.exec(name)?.[1])
+    if (!(await runsWith(pid, folder.config))) return undefined
+    const { nats } = JSON.parse(await readFile(join(folder.ports, name), "utf8")) as {
+      readonly nats: ReadonlyArray<string>
+    }
+    const { port } = new URL(nats[0]!)
+    return { url: withLogin(nats[0]!, await passwordIn(folder)), port: Number(port), pid }
+  } catch {
+    // The file is there before its content is.
+    return undefined
+  }
 }
 
 /** Waits until nobody holds the folder: a server whose parent was killed needs a moment to end. False when it stays held. */
@@ -67,7 +87,7 @@ export const released = async (folder: Folder, timeoutMillis: number): Promise<b
   for (;;) {
     const holder = await readFile(folder.lock, "utf8").catch(() => undefined)
     if (holder === undefined) return true
-    if (!(await supervises(Number(holder), folder))) {
+    if (!(await runsWith(Number(holder), folder.lock))) {
       await rm(folder.lock, { force: true })
       return true
     }

@@ -1,9 +1,18 @@
 // Starts nats-server with JetStream on a folder and waits until it takes connections.
-import { randomUUID } from "node:crypto"
-import { chmod, mkdir, rename, rm, writeFile } from "node:fs/promises"
+import { chmod, mkdir, rm } from "node:fs/promises"
 import { createServer } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
-import { type Address, addressIn, type Folder, folderAt, logTail, released } from "./folder.ts"
+import { replace } from "#secrets/once.ts"
+import {
+  type Address,
+  addressIn,
+  type Folder,
+  folderAt,
+  logTail,
+  released,
+  textOf
+} from "./folder.ts"
+import { authorizationOf, keepPassword } from "./login.ts"
 import { lockTaken, type Supervisor, supervise } from "./supervisor.ts"
 
 export interface LaunchOptions {
@@ -14,6 +23,8 @@ export interface LaunchOptions {
   readonly port?: number | undefined
   /** "always" (the default) writes to disk before it acknowledges; anything else trades that for speed. */
   readonly syncInterval?: string | undefined
+  /** Clients must log in, with the password in the folder. */
+  readonly login?: boolean | undefined
 }
 
 export interface RunningServer extends Address {
@@ -37,8 +48,14 @@ const isFree = (port: number): Promise<boolean> =>
     server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)))
   })
 
-const configOf = (folder: Folder, port: number, syncInterval: string) => `
+const configOf = (
+  folder: Folder,
+  port: number,
+  syncInterval: string,
+  password: string | undefined
+) => `
 listen: "127.0.0.1:${port}"
+${authorizationOf(password)}
 server_name: "bellcast-embedded"
 ports_file_dir: ${JSON.stringify(folder.ports)}
 log_file: ${JSON.stringify(folder.log)}
@@ -51,9 +68,10 @@ jetstream {
 `
 
 const inUse = async (folder: Folder) => {
-  const url = (await addressIn(folder))?.url
   const share =
-    url === undefined ? "" : ` Set BELLCAST_NATS_URL=${url} to use that server here too.`
+    (await addressIn(folder)) === undefined
+      ? ""
+      : ` To use that server here too: BELLCAST_NATS_URL=${textOf(folder.url)}.`
   return new Error(`${folder.root} is in use by another embedded nats-server.${share}`)
 }
 
@@ -88,22 +106,20 @@ const ready = async (supervisor: Supervisor, folder: Folder): Promise<Address> =
 }
 
 export const launch = async (options: LaunchOptions): Promise<RunningServer> => {
-  const { binary, port = anyPort, syncInterval = "always" } = options
+  const { binary, login = false, port = anyPort, syncInterval = "always" } = options
   const folder = folderAt(options.folder)
   await mkdir(folder.root, { recursive: true })
-  // What subscribers and publishers said is in here.
+  // The folder holds the password, and what subscribers and publishers said.
   await chmod(folder.root, 0o700)
   if (await heldByAnother(folder)) throw await inUse(folder)
   // A server that was killed left its address behind.
   await rm(folder.ports, { recursive: true, force: true })
   await mkdir(folder.ports, { recursive: true })
-  const draft = `${folder.config}.${randomUUID()}`
-  await writeFile(
-    draft,
-    configOf(folder, port === anyPort || (await isFree(port)) ? port : anyPort, syncInterval)
-  )
-  // Renamed: a server that starts at the same moment must not read half of it.
-  await rename(draft, folder.config)
+  const password = login ? await keepPassword(folder) : undefined
+  const free = port === anyPort || (await isFree(port)) ? port : anyPort
+  await replace(folder.config, configOf(folder, free, syncInterval, password))
   const supervisor = supervise(binary, folder)
-  return { ...(await ready(supervisor, folder)), exited: supervisor.exited, stop: supervisor.stop }
+  const address = await ready(supervisor, folder)
+  await replace(folder.url, address.url)
+  return { ...address, exited: supervisor.exited, stop: supervisor.stop }
 }

@@ -28,5 +28,10 @@ const portWanted = 4222
 /** The server of this data folder: found or fetched, then started. */
 export const embeddedServer = Effect.fn("embedded.server")(function* (dataDir: string) {
   const binary = yield* locateNatsServer
-  return yield* startServer({ binary, folder: join(dataDir, "nats"), port: portWanted })
+  return yield* startServer({
+    binary,
+    folder: join(dataDir, "nats"),
+    port: portWanted,
+    login: true
+  })
 })

@@ -13,17 +13,17 @@ export const lockTaken = 75
  * exit code. noclobber makes taking the lock atomic.
  */
 const script = `
-lock=$1 ports=$2; shift 2
+lock=$1 ports=$2 url=$3; shift 3
 (set -C; echo $$ > "$lock") 2>/dev/null || exit ${lockTaken}
 exec 3<&0
 "$@" 3<&- </dev/null &
 server=$!
-(cat <&3; rm -f "$ports"/*; kill -TERM $server; sleep 5; kill -KILL $server) >/dev/null 2>&1 &
+(cat <&3; rm -f "$ports"/* "$url"; kill -TERM $server; sleep 5; kill -KILL $server) >/dev/null 2>&1 &
 watch=$!
 exec 3<&-
 wait $server; code=$?
 kill $watch 2>/dev/null
-rm -f "$lock"
+rm -f "$url" "$lock"
 exit $code
 `
 
@@ -42,6 +42,7 @@ export const supervise = (binary: string, folder: Folder): Supervisor => {
     "bellcast-nats",
     folder.lock,
     folder.ports,
+    folder.url,
     binary,
     "-c",
     folder.config

@@ -1,11 +1,12 @@
-// <data folder>/secrets.json (mode 0600): what was made up once for a service beside its embedded server. Created by exactly one process, and
-// from then on only changed by `bellcast keys`, whole or not at all.
+// <data folder>/secrets.json (mode 0600): the secrets of a service beside its embedded server. Made
+// once, by exactly one process. From then on only `bellcast keys` changes the file, as a whole.
 import { randomBytes } from "node:crypto"
-import { link, mkdir, open, readFile, rename, rm } from "node:fs/promises"
+import { mkdir, readFile, rename } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Redacted, Schema } from "effect"
 import webpush from "web-push"
 import type { KeySet } from "./key-set.ts"
+import { createOnce, syncFolder, writeNew } from "./once.ts"
 
 /** Start-up cannot go on, or a verb; the message names the setting or file and says why. */
 export class SecretsFault extends Schema.TaggedError<SecretsFault>()("SecretsFault", {
@@ -87,41 +88,11 @@ export const freshUseridSecret = (): string => randomBytes(32).toString("base64u
 
 const fileIn = (dataDir: string) => join(dataDir, "secrets.json")
 
-/** Writes to a new file, for its owner's eyes only; on disk when this returns. Fails where there is one already. */
-const writeNew = async (file: string, text: () => string | Promise<string>): Promise<void> => {
-  const handle = await open(file, "wx", 0o600)
-  try {
-    await handle.writeFile(await text())
-    await handle.sync()
-  } catch (error) {
-    await rm(file, { force: true })
-    throw error
-  } finally {
-    await handle.close()
-  }
-}
-
-/** The name, too, must survive a power cut: whoever subscribes next depends on it. */
-const syncFolder = async (folder: string): Promise<void> => {
-  const handle = await open(folder, "r")
-  await handle.sync().finally(() => handle.close())
-}
-
-/** Written whole under a name of its own, then linked: of several processes that start for the first time, one wins, and all read its file. */
+/** Of several processes that start for the first time, one makes the file, and all read it. */
 const create = async (dataDir: string): Promise<void> => {
   await mkdir(dataDir, { recursive: true })
-  const file = fileIn(dataDir)
-  const own = `${file}.${process.pid}.${randomBytes(4).toString("hex")}`
   const vapidKeys: KeySet = [{ ...freshPair(), state: "current", createdAt: Date.now() }]
-  await writeNew(own, () => write({ useridHmacSecret: freshUseridSecret(), vapidKeys }))
-  try {
-    await link(own, file).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== "EEXIST") throw error
-    })
-    await syncFolder(dataDir)
-  } finally {
-    await rm(own, { force: true })
-  }
+  await createOnce(fileIn(dataDir), write({ useridHmacSecret: freshUseridSecret(), vapidKeys }))
 }
 
 const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code

@@ -1,5 +1,5 @@
 // Secrets that are kept beside an embedded server, as lines for another process: with them it is one of the service's own.
-import { mkdtemp, readdir, rm } from "node:fs/promises"
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect } from "effect"
@@ -8,6 +8,7 @@ import { addressIn, folderAt } from "#embedded/folder.ts"
 import { keep } from "#secrets/file.ts"
 import { call } from "../support/client.ts"
 import { startService } from "../support/service.ts"
+import { spawnCli } from "../support/spawn-cli.ts"
 import { keys, rotate, withLines } from "../support/vapid-keys.ts"
 
 const dataFolder = async () => {
@@ -28,11 +29,12 @@ describe("the secrets of an embedded server's service", () => {
     await rotate(data.env)
     await using service = await startService({ env: data.env })
     const natsUrl = (await addressIn(folderAt(join(data.dir, "nats"))))!.url
-    // Named already, as by somebody who has tried without.
+    // Set already, as after a first try.
     const { code, stderr, stdout } = await keys({ ...data.env, BELLCAST_NATS_URL: natsUrl }, "show")
     assert.deepEqual([code, stderr], [0, ""])
     const shown = withLines({}, stdout)
     const names = [
+      "NATS_URL",
       "VAPID_PUBLIC_KEY",
       "VAPID_PRIVATE_KEY",
       "VAPID_FORMER_KEYS",
@@ -43,11 +45,20 @@ describe("the secrets of an embedded server's service", () => {
       Object.keys(shown),
       names.map((name) => `BELLCAST_${name}`)
     )
-    await using second = await startService({ natsUrl, roles: "gateway,delivery", env: shown })
+    assert.equal(shown["BELLCAST_NATS_URL"], natsUrl)
+    await using second = await startService({ roles: "gateway,delivery", env: shown })
     const keyOf = async (url: string) =>
       (await call(url, "GET", "/vapid-public-key")).body.data.vapid_public_key
     assert.equal(await keyOf(second.url), await keyOf(service.url))
     await second.stop()
+    const { password } = new URL(natsUrl)
+    for (const each of [service, second]) assert.notInclude(each.output(), password)
+    const file = /export NATS_URL="\$\(cat (.*)\)"/.exec(service.output())?.[1] ?? ""
+    assert.equal(await readFile(file, "utf8"), natsUrl)
+    // The command line finds the login in the data folder.
+    await using cli = spawnCli(["streams", "--live"], data.env)
+    await cli.printed(/^BELLCAST_LOG /m)
+    assert.equal(await cli.exit(), 0)
     await service.stop()
   })
 
