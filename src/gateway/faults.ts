@@ -75,25 +75,25 @@ export const faults = {
   bodyTooLarge: {
     code: 413,
     errno: 113,
-    error: "Request Entity Too Large",
+    error: "Content Too Large",
     message: "The request body is too large."
   },
   payloadTooLarge: {
     code: 413,
     errno: 113,
-    error: "Request Entity Too Large",
+    error: "Content Too Large",
     message: `The data is too large for one push message (${payloadBytesMax} bytes of compact JSON).`
   },
   subscriptionTooLarge: {
     code: 413,
     errno: 113,
-    error: "Request Entity Too Large",
+    error: "Content Too Large",
     message: `The subscription is too large: its data may have ${subscriptionBytesMax} bytes of compact JSON.`
   },
   listTooLarge: {
     code: 413,
     errno: 113,
-    error: "Request Entity Too Large",
+    error: "Content Too Large",
     message:
       "This user's subscriptions would be larger than this server keeps for one user: remove one first."
   },
@@ -132,7 +132,7 @@ export const faults = {
 } as const satisfies Record<string, Row>
 
 /** What is refused before it is a request at all. */
-const wireFaults = {
+export const wireFaults = {
   HPE_HEADER_OVERFLOW: {
     code: 431,
     errno: 107,

@@ -1,8 +1,10 @@
 // The API description agrees with the tables it is made of: every endpoint, every method, every fault.
+import { STATUS_CODES } from "node:http"
 import { assert, describe, it } from "vitest"
 import { endpoints } from "#gateway/endpoints.ts"
-import { faults } from "#gateway/faults.ts"
+import { faults, wireFaults } from "#gateway/faults.ts"
 import { openApiOf } from "#gateway/openapi.ts"
+import { reasonPhrase } from "#gateway/reason-phrase.ts"
 
 const described = { title: "t", version: "1", rootUrl: "http://localhost/v1" }
 // biome-ignore lint/suspicious/noExplicitAny: the document is looked into at many places
@@ -55,6 +57,18 @@ describe("the description", () => {
 })
 
 describe("the table of faults", () => {
+  it("names each status as the status line does, or says that parameters are invalid", () => {
+    const rows = [...Object.values(faults), ...Object.values(wireFaults)]
+    for (const { code, error } of rows) {
+      if (error !== "Invalid parameters") assert.strictEqual(error, reasonPhrase(code))
+      // RFC 9110 section 15.5.14 renamed 413; Node knows the other names.
+      assert.strictEqual(
+        reasonPhrase(code),
+        code === 413 ? "Content Too Large" : STATUS_CODES[code]
+      )
+    }
+  })
+
   it("gives an errno one meaning", () => {
     const meanings = new Map<number, Set<string>>()
     for (const { code, errno } of Object.values(faults))

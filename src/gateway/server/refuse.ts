@@ -1,9 +1,9 @@
 // Answers written onto a socket that no request of Node's owns: what is no HTTP, CONNECT, and
 // connections beyond the bounds.
-import { STATUS_CODES } from "node:http"
 import type { Duplex } from "node:stream"
 import type { Answer } from "../ask.ts"
 import { constantHeaders } from "../decorate.ts"
+import { reasonPhrase } from "../reason-phrase.ts"
 
 /** How long a peer has to read the answer before its socket is destroyed. */
 const lingerMillis = 1_000
@@ -12,7 +12,7 @@ const textOf = ({ body, headers, status }: Answer): string => {
   const text = JSON.stringify(body ?? null)
   const all = { ...constantHeaders, ...headers }
   const head = [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    `HTTP/1.1 ${status} ${reasonPhrase(status)}`,
     ...Object.entries(all).map(([name, value]) => `${name}: ${value}`),
     "Content-Type: application/json; charset=UTF-8",
     `Content-Length: ${Buffer.byteLength(text)}`,

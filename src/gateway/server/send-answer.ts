@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Answer } from "../ask.ts"
 import { constantHeaders } from "../decorate.ts"
 import { faultAnswer } from "../faults.ts"
+import { reasonPhrase } from "../reason-phrase.ts"
 import type { UnreadAnswers } from "./unread.ts"
 
 const json = "application/json; charset=UTF-8"
@@ -27,7 +28,7 @@ const write = (
   answer: Answer,
   text: string | undefined
 ): void => {
-  response.writeHead(answer.status, headersOf(answer, text))
+  response.writeHead(answer.status, reasonPhrase(answer.status), headersOf(answer, text))
   response.end(request.method === "HEAD" ? undefined : text)
 }
 
