@@ -151,6 +151,12 @@ export const wireFaults = {
     error: "Bad Request",
     message: "The request does not name its Host."
   },
+  wrongHost: {
+    code: 400,
+    errno: 107,
+    error: "Bad Request",
+    message: "The request names its Host twice, or its Host is none."
+  },
   other: { code: 400, errno: 107, error: "Bad Request", message: "This is not HTTP." }
 } as const satisfies Record<string, Row>
 

@@ -5,10 +5,12 @@ import { Settings } from "#config"
 import { httpTurnedAway } from "#telemetry/metrics.ts"
 import { makeSeldom } from "#telemetry/seldom.ts"
 import type { Answer, Ask, Services } from "./ask.ts"
+import { corsHeaders } from "./cors.ts"
 import { faultAnswer, wireAnswer } from "./faults.ts"
 import { answerTo } from "./pipeline.ts"
 import { accountOf, clientOf, makeTrust, plainAddress } from "./server/address.ts"
 import { boundConnections } from "./server/connections.ts"
+import { hostFault } from "./server/host.ts"
 import { refuseOn } from "./server/refuse.ts"
 import { bodyBytesPerAddressMax, readBytes } from "./server/request-body.ts"
 import { sendAnswer } from "./server/send-answer.ts"
@@ -35,10 +37,6 @@ const bareAsk = (method: string, target: string): Ask => ({
   address: ""
 })
 
-/** RFC 9112 section 3.2. */
-const isHostless = ({ headers, httpVersion }: IncomingMessage): boolean =>
-  headers.host === undefined && httpVersion === "1.1"
-
 const headersOf = ({ headers }: IncomingMessage): Ask["headers"] => {
   const joined: Record<string, string | undefined> = {}
   for (const [name, value] of Object.entries(headers)) {
@@ -50,7 +48,7 @@ const headersOf = ({ headers }: IncomingMessage): Ask["headers"] => {
 /** What a gateway needs to turn requests into answers. */
 const makeHandler = Effect.gen(function* () {
   const { retryAfterSeconds } = yield* Settings
-  const { connectionsPerAddressMax, trustedProxies } = yield* GatewaySettings
+  const { connectionsPerAddressMax, corsOrigins, trustedProxies } = yield* GatewaySettings
   const isTrusted = makeTrust(trustedProxies)
   const run = Effect.runForkWith(yield* Effect.context<Services>())
   const bodies = makeShares(bodyBytesPerAddressMax)
@@ -93,14 +91,20 @@ const makeHandler = Effect.gen(function* () {
 
   const answer = (request: IncomingMessage, response: ServerResponse): void => {
     const send = (told: Answer) => sendAnswer(request, response, told, unread)
-    if (isHostless(request)) {
-      send(wireAnswer("noHost"))
+    const ask = askOf(request, response)
+    // A page can read what stands outside the pipeline, too.
+    const refuseWith = (told: Answer) => {
+      const cors = corsHeaders(ask, corsOrigins, undefined, told.status)
+      send({ ...told, headers: { ...cors, ...told.headers } })
+    }
+    const fault = hostFault(request.rawHeaders, request.httpVersion)
+    if (fault !== undefined) {
+      refuseWith(wireAnswer(fault))
       return
     }
-    const ask = askOf(request, response)
     if (!underWay.take(ask.address, 1)) {
       turnAway("address", ask.address)
-      send(refusal)
+      refuseWith(refusal)
       return
     }
     const fiber = run(Effect.map(answerTo(ask), send))

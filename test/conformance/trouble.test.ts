@@ -1,6 +1,5 @@
 // What a gateway says when the rest is in trouble, what it writes into its log, and how it leaves.
 import { Agent, type ClientRequest, type RequestOptions, request } from "node:http"
-import { connect } from "node:net"
 import { describe, expect, it } from "vitest"
 import { startNats } from "../support/nats.ts"
 import { Api, basic, keys } from "./api.ts"
@@ -8,15 +7,6 @@ import { check } from "./table.ts"
 import { startOwn, targetOf, targetUrl } from "./target.ts"
 
 const apiOf = ({ port }: { port: number }) => new Api(targetOf(`http://127.0.0.1:${port}`))
-
-/** All that a connection answers to a text before it closes. */
-const told = async ({ port }: { port: number }, text: string) => {
-  const socket = connect(port, "127.0.0.1")
-  socket.write(text)
-  let answer = ""
-  for await (const chunk of socket.setEncoding("utf8")) answer += chunk
-  return answer
-}
 
 interface Line {
   readonly msg: string
@@ -206,77 +196,5 @@ describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
     // A connection that waits for its keep-alive to end would take 5 s.
     expect(performance.now() - began).toBeLessThan(4_000)
     agent.destroy()
-  })
-
-  it("asks for a body only if it can take it", { timeout: 60_000 }, async () => {
-    await using nats = await startNats()
-    await using service = await startOwn(nats.url, { roles: "gateway" })
-    const head = `Host: a\r\nConnection: close\r\nAuthorization: ${basic("a:b")}\r\nExpect: 100-continue`
-    const post = (version: string, length: number, body = "") =>
-      told(
-        service,
-        `POST /v1/subscriptions HTTP/${version}\r\n${head}\r\nContent-Length: ${length}\r\n\r\n${body}`
-      )
-    expect(await post("1.1", 2, "{}")).toMatch(/^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 400 /)
-    expect(await post("1.1", 16_385)).toMatch(/^HTTP\/1.1 413 .*"errno":113/s)
-    // To a client of HTTP/1.0 the first answer is the last.
-    expect(await post("1.0", 2, "{}")).toMatch(/^HTTP\/1.1 400 /)
-  })
-
-  it("answers what is no request in the shape of its errors", { timeout: 60_000 }, async () => {
-    await using nats = await startNats()
-    await using service = await startOwn(nats.url, { roles: "gateway" })
-    const tell = async (text: string) => {
-      const answer = await told(service, text)
-      const [head = "", body = ""] = answer.split("\r\n\r\n")
-      return {
-        status: Number(head.split(" ")[1]),
-        body: JSON.parse(body) as unknown,
-        allow: /^Allow: (.*)\r$/m.exec(head)?.[1]
-      }
-    }
-    expect(await tell("nonsense\r\n\r\n")).toMatchObject({
-      status: 400,
-      body: { code: 400, errno: 107, error: "Bad Request" }
-    })
-    expect(await tell(`GET /${"x".repeat(20_000)} HTTP/1.1\r\nHost: a\r\n\r\n`)).toMatchObject({
-      status: 431,
-      body: { code: 431, errno: 107 }
-    })
-    const closing = "Host: a\r\nConnection: close\r\n\r\n"
-    // What Node by itself would answer otherwise, or without a body, or not at all.
-    expect(await tell(`BREW /v1/batch HTTP/1.1\r\n${closing}`)).toMatchObject({
-      status: 405,
-      body: { errno: 115 },
-      allow: "POST, OPTIONS"
-    })
-    expect(await tell(`get /v1/ HTTP/1.1\r\n${closing}`)).toMatchObject({
-      status: 405,
-      allow: "GET, HEAD, OPTIONS"
-    })
-    expect(await tell(`BREW /v1/tea HTTP/1.1\r\n${closing}`)).toMatchObject({
-      status: 404,
-      body: { errno: 111 }
-    })
-    // They are requests like all others.
-    await expect
-      .poll(() => service.output())
-      .toMatch(/"method":"BREW","path":"\/v1\/batch".*"code":405/)
-    // What follows a request is another one, and its fault not that of the first.
-    expect(await told(service, "GET /v1/__lbheartbeat__ HTTP/1.1\r\nHost: a\r\n\r\n{}")).toMatch(
-      / 200 OK.* 400 Bad Request/s
-    )
-    expect(await tell(`CONNECT a:1 HTTP/1.1\r\n${closing}`)).toMatchObject({
-      status: 404,
-      body: { errno: 116 }
-    })
-    expect(await tell("GET /v1/ HTTP/1.1\r\nConnection: close\r\n\r\n")).toMatchObject({
-      status: 400,
-      body: { code: 400, errno: 107 }
-    })
-    expect(await tell(`GET /v1/ HTTP/1.1\r\nExpect: tea\r\n${closing}`)).toMatchObject({
-      status: 200,
-      body: { project_name: "bellcast" }
-    })
   })
 })
