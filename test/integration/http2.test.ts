@@ -61,7 +61,10 @@ describe("the service", () => {
 /** A server that treats each stream as told; it counts connections and streams. */
 const startServer = async (treat: (stream: ServerHttp2Stream, count: number) => void) => {
   const counts = { sessions: 0, streams: 0 }
-  const server = createSecureServer(testCertificate()).listen(0, "127.0.0.1")
+  const options = { ...testCertificate(), allowHTTP1: true }
+  const server = createSecureServer(options, (request, response) => {
+    if (request.httpVersionMajor < 2) response.writeHead(201).end()
+  }).listen(0, "127.0.0.1")
   server.on("session", (session) => {
     counts.sessions += 1
     session.on("error", () => {})
@@ -79,8 +82,8 @@ const startServer = async (treat: (stream: ServerHttp2Stream, count: number) => 
   }
 }
 
-/** How so many pushes at once are judged. */
-const posted = (origin: string, pushes: number) =>
+/** How so many pushes at once are judged, and as many again after them. */
+const posted = (origin: string, pushes: number, times = 1) =>
   Effect.gen(function* () {
     const client = yield* PushClient
     const post = client.post({
@@ -89,11 +92,13 @@ const posted = (origin: string, pushes: number) =>
       headers: { ttl: "60" },
       body: Buffer.of(1)
     })
-    const answers = yield* Effect.all(
+    const together = Effect.all(
       Array.from({ length: pushes }, () => post),
       { concurrency: "unbounded" }
     )
+    const answers = yield* Effect.all(Array.from({ length: times }, () => together))
     return answers
+      .flat()
       .map((answer) => classify(answer, "localhost", 0))
       .map(({ class: outcome, reason }) => `${outcome} ${reason}`)
   }).pipe(
@@ -120,10 +125,46 @@ const take = (stream: ServerHttp2Stream) => stream.respond({ ":status": 201 }, {
 const all = (pushes: number, judged: string) => Array.from({ length: pushes }, () => judged)
 
 describe("a push service that speaks HTTP/2", () => {
-  it("takes many pushes at once over one connection", async () => {
+  it("takes many pushes at once over a few connections", async () => {
     await using server = await startServer(take)
     assert.deepEqual(await posted(server.origin, 64), all(64, "accepted accepted"))
-    assert.deepEqual(server.counts, { sessions: 1, streams: 64 })
+    assert.equal(server.counts.streams, 64)
+    // The second one may come too late to get any.
+    assert.isAtMost(server.counts.sessions, 2)
+  })
+
+  it("and is not the one that is meant (421) is asked once more, over another connection", async () => {
+    const asked: Array<unknown> = []
+    await using server = await startServer((stream) => {
+      asked.push(stream.session)
+      stream.respond({ ":status": asked.length === 1 ? 421 : 201 }, { endStream: true })
+    })
+    assert.deepEqual(await posted(server.origin, 1, 2), ["dead unexpected", "accepted accepted"])
+    assert.lengthOf(new Set(asked), 2)
+  })
+
+  it("and wants HTTP/1.1 (RFC 9113 section 7) gets it", async () => {
+    await using server = await startServer((stream) =>
+      stream.close(constants.NGHTTP2_HTTP_1_1_REQUIRED)
+    )
+    assert.deepEqual(await posted(server.origin, 3), all(3, "accepted accepted"))
+    assert.equal(server.counts.streams, 3)
+  })
+
+  it("and refuses a stream once gets it again at once", async () => {
+    await using server = await startServer((stream, count) =>
+      count === 2 ? stream.close(constants.NGHTTP2_REFUSED_STREAM) : take(stream)
+    )
+    assert.deepEqual(await posted(server.origin, 3), all(3, "accepted accepted"))
+    assert.equal(server.counts.streams, 4)
+  })
+
+  it("and sends no end of a body is judged by the status it gave", async () => {
+    await using server = await startServer((stream) => {
+      stream.respond({ ":status": 410 })
+      stream.write("x".repeat(200_000))
+    })
+    assert.deepEqual(await posted(server.origin, 2), all(2, "gone gone"))
   })
 
   it("and goes away after its first answers has the rest over another connection", async () => {

@@ -46,12 +46,16 @@ const expectStatus = (answer: Answer, ...statuses: ReadonlyArray<number>): Answe
   return answer
 }
 
-/** Subscribes and registers each browser as a user of its own, `concurrency` at a time. */
+/**
+ * Subscribes and registers each browser as a user of its own, `concurrency` at a time. Users are called
+ * `name` and a number.
+ */
 export const join = async (
   bases: ReadonlyArray<string>,
   channel: string,
   subscriptions: ReadonlyArray<SubscriptionJson>,
-  concurrency = 24
+  concurrency = 24,
+  name = "user"
 ) => {
   let next = 0
   const one = async () => {
@@ -59,10 +63,13 @@ export const join = async (
       const i = next++
       const [first, second] = [bases[i % bases.length]!, bases[(i + 1) % bases.length]!]
       expectStatus(
-        await call(first, "POST", "/subscriptions", `user${i}`, { data: subscriptions[i] }),
+        await call(first, "POST", "/subscriptions", `${name}${i}`, { data: subscriptions[i] }),
         201
       )
-      expectStatus(await call(second, "PUT", `/channels/${channel}/registration`, `user${i}`), 202)
+      expectStatus(
+        await call(second, "PUT", `/channels/${channel}/registration`, `${name}${i}`),
+        202
+      )
     }
   }
   await Promise.all(Array.from({ length: concurrency }, one))

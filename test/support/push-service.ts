@@ -6,6 +6,7 @@ import { createSecureServer, type ServerHttp2Session } from "node:http2"
 import { createServer as createTlsServer } from "node:https"
 import type { AddressInfo } from "node:net"
 import { Condition } from "./condition.ts"
+import { startDistance } from "./distance.ts"
 import { readBody, refusalOf } from "./push-checks.ts"
 import { type Answer, delivers, refuse } from "./push-script.ts"
 import { testCertificate } from "./tls.ts"
@@ -16,6 +17,12 @@ export interface PushServiceOptions {
   readonly tls?: boolean
   /** With `tls`: speak HTTP/2 to those who can. */
   readonly http2?: boolean
+  /** With `http2`: streams that a session may have at once (SETTINGS_MAX_CONCURRENT_STREAMS). */
+  readonly streamsMax?: number
+  /** With `http2`: streams after which a session ends (GOAWAY); later ones are not processed. */
+  readonly streamsPerSession?: number
+  /** Milliseconds that a request and its answer travel together: see distance.ts. */
+  readonly roundTripMillis?: number
   /** 0, the default, takes a free port. */
   readonly port?: number
   /** The host that endpoints name; `localhost` for senders that refuse IP literals. Default 127.0.0.1. */
@@ -61,6 +68,12 @@ export interface PushService extends AsyncDisposable {
   ) => Promise<void>
   /** Over TLS only: from now on handshakes fail, or (`false`) work again. Open connections stay. */
   readonly breakTls: (broken: boolean) => void
+  /** Over HTTP/2 only: sessions end once their answers are given, and new connections get HTTP/1.1. */
+  readonly fallBack: () => void
+  /** With `roundTripMillis`: the oldest connection falls silent and stays open. */
+  readonly stallOne: () => void
+  /** With `roundTripMillis`: connections since the start. */
+  readonly connections: () => number
   /** Closes every connection: who sends again has to connect, and so to resolve the name. */
   readonly disconnect: () => void
   /** Sets counts, faults and histories to zero; subscriptions and the positions of their scripts stay. */
@@ -75,16 +88,40 @@ const listen = (server: ReturnType<typeof createServer>, port: number) =>
   })
 
 /** Node's HTTP/2 server in its HTTP/1.1 clothes; it lacks one method. */
-const http2Server = (onRequest: Parameters<typeof createTlsServer>[1]) => {
+const http2Server = (
+  { streamsMax, streamsPerSession = Number.POSITIVE_INFINITY }: PushServiceOptions,
+  onRequest: Parameters<typeof createTlsServer>[1]
+) => {
   const sessions = new Set<ServerHttp2Session>()
-  const server = createSecureServer({ ...testCertificate(), allowHTTP1: true }, onRequest as never)
+  const streams = new WeakMap<object, number>()
+  /** Client streams have odd ids; of those above the last one a peer that goes away processes nothing. */
+  const isIgnored = ({ id, session }: { id?: number; session?: ServerHttp2Session }): boolean => {
+    if (session === undefined || id === undefined) return false
+    const count = (streams.get(session) ?? 0) + 1
+    streams.set(session, count)
+    if (count === streamsPerSession) session.goaway(0, id)
+    return count > streamsPerSession
+  }
+  const settings = streamsMax === undefined ? {} : { maxConcurrentStreams: streamsMax }
+  const server = createSecureServer(
+    { ...testCertificate(), allowHTTP1: true, settings },
+    (request, response) => {
+      if (request.httpVersionMajor < 2 || !isIgnored(request.stream as never))
+        onRequest?.(request as never, response as never)
+    }
+  )
   server.on("session", (session) =>
     sessions.add(session.once("close", () => sessions.delete(session)))
   )
   const closeAllConnections = () => {
     for (const session of sessions) session.destroy()
   }
-  return Object.assign(server, { closeAllConnections }) as unknown as ReturnType<
+  const fallBack = () => {
+    // Node's name for the protocols that the next handshakes may choose, as they go over the wire.
+    Object.assign(server, { ALPNProtocols: Buffer.from("\x08http/1.1") })
+    for (const session of sessions) session.close()
+  }
+  return Object.assign(server, { closeAllConnections, fallBack }) as unknown as ReturnType<
     typeof createTlsServer
   >
 }
@@ -151,15 +188,20 @@ export const startPushService = async (options: PushServiceOptions = {}): Promis
   const onRequest = (request: IncomingMessage, response: ServerResponse) =>
     void handle(request, response).catch(() => response.destroy())
   const server = http2
-    ? http2Server(onRequest)
+    ? http2Server(options, onRequest)
     : tls
       ? createTlsServer(testCertificate(), onRequest)
       : createServer(onRequest)
   // Longer than any pause of a test, so that a kept connection never closes just as the sender uses it again.
   server.keepAliveTimeout = 10 * 60_000
 
+  const own = await listen(server, port)
+  const { roundTripMillis } = options
+  const distance =
+    roundTripMillis === undefined ? undefined : await startDistance(own, roundTripMillis)
+
   const service: PushService = {
-    origin: `${tls ? "https" : "http"}://${host}:${await listen(server, port)}`,
+    origin: `${tls ? "https" : "http"}://${host}:${distance?.port ?? own}`,
     faults,
     deliveredAt,
     get requests() {
@@ -185,6 +227,9 @@ export const startPushService = async (options: PushServiceOptions = {}): Promis
     // Without a certificate there is no cipher to agree on.
     breakTls: (broken) =>
       "setSecureContext" in server && server.setSecureContext(broken ? {} : testCertificate()),
+    fallBack: () => "fallBack" in server && (server.fallBack as () => void)(),
+    stallOne: () => distance?.stallOne(),
+    connections: () => distance?.connections() ?? Number.NaN,
     disconnect: () => server.closeAllConnections(),
     reset: () => {
       counts = { requests: 0, total: 0, distinct: 0, duplicates: 0 }
@@ -192,11 +237,13 @@ export const startPushService = async (options: PushServiceOptions = {}): Promis
       deliveredAt.length = 0
       for (const agent of agents.values()) agent.forget()
     },
-    [Symbol.asyncDispose]: () =>
-      new Promise((resolve) => {
+    [Symbol.asyncDispose]: async () => {
+      await distance?.[Symbol.asyncDispose]()
+      await new Promise<void>((resolve) => {
         server.close(() => resolve())
         server.closeAllConnections()
       })
+    }
   }
   return service
 }

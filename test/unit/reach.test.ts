@@ -7,9 +7,9 @@ const second = 1_000
 
 const lost = () => {
   const reach = makeReach(10 * second, 60 * second)
-  for (const each of ["a", "b", "c", "d"]) assert.isUndefined(reach.failed(each, now))
+  for (const each of ["a", "b", "c", "d"]) assert.isUndefined(reach.failed(each, now, now))
   assert.isUndefined(reach.admit(now))
-  assert.strictEqual(reach.failed("e", now), "waits")
+  assert.strictEqual(reach.failed("e", now, now), "waits")
   return reach
 }
 
@@ -18,17 +18,17 @@ describe("a push service that does not answer", () => {
     const reach = lost()
     assert.strictEqual(reach.stateAt(now), "open")
     assert.strictEqual(reach.admit(now + 1), now + 10 * second)
-    assert.isUndefined(reach.failed("f", now + 1), "it was sent before")
+    assert.isUndefined(reach.failed("f", now + 1, now + 1), "it was sent before")
     assert.strictEqual(reach.admit(now + 1), now + 10 * second)
   })
 
   it("is not for one subscription, however often, nor for five with an answer between them", () => {
     const reach = makeReach(10 * second, 60 * second)
-    for (let i = 0; i < 20; i++) assert.notStrictEqual(reach.failed("a", now), "waits")
-    assert.isTrue(reach.answered())
+    for (let i = 0; i < 20; i++) assert.notStrictEqual(reach.failed("a", now, now), "waits")
+    assert.isTrue(reach.answered(now))
     for (let i = 0; i < 20; i++) {
-      for (const each of ["a", "b", "c", "d"]) assert.isUndefined(reach.failed(each, now))
-      assert.isFalse(reach.answered())
+      for (const each of ["a", "b", "c", "d"]) assert.isUndefined(reach.failed(each, now, now))
+      assert.isFalse(reach.answered(now))
     }
     assert.isUndefined(reach.admit(now))
   })
@@ -36,15 +36,24 @@ describe("a push service that does not answer", () => {
   it("is told of once when a few subscriptions get no answer to five pushes in a row, and when they get one", () => {
     const reach = makeReach(10 * second, 60 * second)
     for (let round = 0; round < 2; round++) {
-      for (const each of ["a", "b", "a", "b"]) assert.isUndefined(reach.failed(each, now))
-      assert.strictEqual(reach.failed("a", now), "silent")
-      for (let i = 0; i < 20; i++) assert.isUndefined(reach.failed("b", now))
-      assert.isTrue(reach.answered())
-      assert.isFalse(reach.answered())
+      for (const each of ["a", "b", "a", "b"]) assert.isUndefined(reach.failed(each, now, now))
+      assert.strictEqual(reach.failed("a", now, now), "silent")
+      for (let i = 0; i < 20; i++) assert.isUndefined(reach.failed("b", now, now))
+      assert.isTrue(reach.answered(now))
+      assert.isFalse(reach.answered(now))
     }
-    for (let i = 0; i < 5; i++) reach.failed("a", now)
-    for (const each of ["b", "c", "d"]) assert.isUndefined(reach.failed(each, now))
-    assert.strictEqual(reach.failed("e", now), "waits")
+    for (let i = 0; i < 5; i++) reach.failed("a", now, now)
+    for (const each of ["b", "c", "d"]) assert.isUndefined(reach.failed(each, now, now))
+    assert.strictEqual(reach.failed("e", now, now), "waits")
+  })
+
+  it("is not one of which a connection broke, with many pushes, while others were answered", () => {
+    const reach = makeReach(10 * second, 60 * second)
+    reach.answered(now + 1)
+    for (let i = 0; i < 20; i++) assert.isUndefined(reach.failed(`early ${i}`, now, now + 2))
+    assert.isUndefined(reach.admit(now + 2))
+    for (let i = 0; i < 4; i++) reach.failed(`late ${i}`, now + 1, now + 3)
+    assert.strictEqual(reach.failed("late 4", now + 1, now + 3), "waits")
   })
 
   it("is tried with one push at a time, after ever longer waits of at most the longest", () => {
@@ -54,7 +63,7 @@ describe("a push service that does not answer", () => {
       assert.strictEqual(reach.stateAt(at), "half-open")
       assert.isUndefined(reach.admit(at))
       assert.isAbove(reach.admit(at) ?? 0, at, "one probe at a time")
-      assert.isUndefined(reach.failed("a", at + 5), "that is no news")
+      assert.isUndefined(reach.failed("a", at + 5, at + 5), "that is no news")
       assert.strictEqual(reach.admit(at + 5), at + 5 + wait * second)
       at += 5 + wait * second
     }
@@ -63,11 +72,12 @@ describe("a push service that does not answer", () => {
   it("is sent to again with the first answer, and the next wait is a short one", () => {
     const reach = lost()
     reach.admit(now + 10 * second)
-    reach.failed("a", now + 10 * second)
-    assert.isTrue(reach.answered())
-    assert.isFalse(reach.answered())
+    reach.failed("a", now + 10 * second, now + 10 * second)
+    assert.isTrue(reach.answered(now))
+    assert.isFalse(reach.answered(now))
     assert.isUndefined(reach.admit(now + 11 * second))
-    for (const each of ["a", "b", "c", "d", "e"]) reach.failed(each, now + 20 * second)
+    for (const each of ["a", "b", "c", "d", "e"])
+      reach.failed(each, now + 20 * second, now + 20 * second)
     assert.strictEqual(reach.admit(now + 20 * second), now + 30 * second)
   })
 })

@@ -183,13 +183,13 @@ export const makeLane = (
     /** Notes that no answer came. The attempt counts; what waits then is not sent. */
     failed: (
       { class: outcome, reason }: Classified,
-      { subscription }: Push,
+      { sentAt, subscription }: Push,
       now: number
     ): ReadonlyArray<Notice> => {
       // A name that does not exist, or leads where nothing may be sent, may be these subscriptions' own: strikes will tell.
       if (outcome !== "retry" || reason === "unknown-host" || reason === "address-not-allowed")
         return noNotices
-      const change = reach.failed(subscription, now)
+      const change = reach.failed(subscription, sentAt, now)
       if (change === undefined) return noNotices
       const then = change === "waits" ? "pushes to it wait" : "its pushes are tried again"
       notice(reason === "tls" ? "error" : "warn", `cannot be reached (${reason}): ${then}`)
@@ -204,7 +204,7 @@ export const makeLane = (
       now: number
     ): { readonly judged: Judged; readonly notices: ReadonlyArray<Notice> } => {
       const classified = meant(answered, push.storedAt, now)
-      if (reach.answered()) notice("info", "is reached again")
+      if (reach.answered(now)) notice("info", "is reached again")
       if (classified.class === "accepted") taken(push, now)
       if (classified.reason === "throttled") {
         const change = pacing.throttled(

@@ -10,9 +10,16 @@ export interface Reach {
   /** Undefined: send. Else when to come back. */
   readonly admit: (now: number) => number | undefined
   /** An answer, whatever it says; true when it ends the waiting, or a silence. */
-  readonly answered: () => boolean
-  /** No answer. "waits": with this one the waiting begins. "silent": it is only a few subscriptions that get none, but time and again. */
-  readonly failed: (subscription: string, now: number) => "waits" | "silent" | undefined
+  readonly answered: (now: number) => boolean
+  /**
+   * No answer to a push sent at `sentAt`. "waits": with this one the waiting begins. "silent": it is only a
+   * few subscriptions that get none, but time and again.
+   */
+  readonly failed: (
+    subscription: string,
+    sentAt: number,
+    now: number
+  ) => "waits" | "silent" | undefined
 }
 
 /** Waits `firstMillis`, then, as long as probes fail, twice as long each time, at most `maxMillis`. */
@@ -21,19 +28,25 @@ export const makeReach = (firstMillis: number, maxMillis: number): Reach => {
   const failedInRow = new Set<string>()
   let pushesInRow = 0
   let millis = firstMillis
+  let answeredAt = Number.NEGATIVE_INFINITY
 
   return {
     stateAt: gate.stateAt,
     admit: gate.admit,
-    answered: () => {
+    answered: (now) => {
+      answeredAt = now
       if (failedInRow.size > 0) failedInRow.clear()
       millis = firstMillis
       const isSilent = pushesInRow >= failedInRowMax
       pushesInRow = 0
       return gate.close() || isSilent
     },
-    failed: (subscription, now) => {
+    failed: (subscription, sentAt, now) => {
       const state = gate.stateAt(now)
+      // A clock set back makes no answer younger than now.
+      answeredAt = Math.min(answeredAt, now)
+      // Others were answered since: one connection broke, with all the pushes on it.
+      if (sentAt < answeredAt) return undefined
       // Sent before.
       if (state === "open") return undefined
       pushesInRow += 1

@@ -1,0 +1,104 @@
+// One request and its answer, whatever the protocol: what is sent, what is kept of the answer, and the bounds
+// on time and size.
+import type { Answer } from "../classify.ts"
+
+export interface Request {
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Uint8Array | undefined
+}
+
+/** The answer, or "unprocessed": the peer promises that it did not process the request. */
+export type Outcome = Answer | "unprocessed"
+export type Done<O = Answer> = (outcome: O) => void
+
+/** Milliseconds. */
+export interface Limits {
+  readonly connectMillis: number
+  /** From the request to the status of the answer. */
+  readonly answerMillis: number
+  /** Between two parts of the body of the answer. */
+  readonly silenceMillis: number
+  /** From the request to the end of its answer. */
+  readonly totalMillis: number
+}
+
+export const limitsOf = (pushTimeoutMillis: number): Limits => {
+  const connectMillis = 5_000
+  return {
+    connectMillis,
+    answerMillis: pushTimeoutMillis,
+    silenceMillis: pushTimeoutMillis / 2,
+    totalMillis: connectMillis + 2 * pushTimeoutMillis
+  }
+}
+
+/** An error body is searched for a few words; no more of it is kept. */
+const bodyCharsMax = 2_048
+/** A longer body is cut off: over HTTP/1.1 with its connection, over HTTP/2 with its stream. */
+const bodyBytesMax = 65_536
+
+export const isSuccess = (status: number): boolean => status >= 200 && status < 300
+
+/** Collects one answer; `done` is called once. `totalMillis` starts now. */
+export class Exchange {
+  status = 0
+  readonly #done: Done<Outcome>
+  readonly #lateAt: number
+  #headers: Record<string, string> = {}
+  #text = ""
+  #bytes = 0
+  #isDone = false
+
+  constructor(totalMillis: number, done: Done<Outcome>) {
+    this.#done = done
+    this.#lateAt = performance.now() + totalMillis
+  }
+
+  get isLate(): boolean {
+    return performance.now() > this.#lateAt
+  }
+
+  /** Takes a final status (not 1xx). A header that came twice becomes a list. */
+  begin(status: number, headers: Readonly<Record<string, unknown>>): void {
+    this.status = status
+    this.#headers = Object.fromEntries(
+      Object.entries(headers).map(([name, value]) => [name, String(value)])
+    )
+    // The status of a success says all; the caller reads the rest and drops it.
+    if (isSuccess(status)) this.finish()
+  }
+
+  /** Takes a part of the body. False: the body is too long or too slow, read no more of it. */
+  add(chunk: Buffer): boolean {
+    this.#bytes += chunk.length
+    if (this.#text.length < bodyCharsMax)
+      this.#text += chunk.toString("latin1").slice(0, bodyCharsMax - this.#text.length)
+    return this.#bytes <= bodyBytesMax && !this.isLate
+  }
+
+  finish(): void {
+    this.#settle({ status: this.status, headers: this.#headers, body: this.#text })
+  }
+
+  /** A body that breaks off does not change the status that came before it. */
+  fail(error: string): void {
+    if (this.status !== 0) this.finish()
+    else this.#settle({ error })
+  }
+
+  /** The peer did not process the request. */
+  unprocessed(): void {
+    this.#settle("unprocessed")
+  }
+
+  #settle(outcome: Outcome): void {
+    if (this.#isDone) return
+    this.#isDone = true
+    this.#done(outcome)
+  }
+}
+
+/** The code of an error, fit for classify.ts. */
+export const codeOf = (error: unknown): string =>
+  (error as NodeJS.ErrnoException | null)?.code ?? "UNKNOWN"

@@ -1,0 +1,91 @@
+// What connections to push services go through, through the running service with its default settings: nobody
+// is missed, and nobody is sent to twice beyond what the case allows.
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { finished, join, publish } from "../support/client.ts"
+import { startNats } from "../support/nats.ts"
+import { type PushServiceOptions, startPushService } from "../support/push-service.ts"
+import { startService } from "../support/service.ts"
+import { trustingEnvironment } from "../support/tls.ts"
+
+/** Pushes on one session at most, see choice.ts. */
+const streamsPerSession = 32
+/** HTTP/2 sessions to one push service at most, see choice.ts. */
+const sessionsMax = 16
+
+let nats: Awaited<ReturnType<typeof startNats>>
+let service: Awaited<ReturnType<typeof startService>>
+
+beforeAll(async () => {
+  nats = await startNats({ syncAlways: false })
+  // A session that is silent for a second is asked whether it lives.
+  const env = { ...trustingEnvironment, BELLCAST_PUSH_TIMEOUT_MILLIS: "4000" }
+  service = await startService({ natsUrl: nats.url, env })
+})
+afterAll(async () => {
+  await service?.[Symbol.asyncDispose]()
+  await nats?.stop()
+})
+
+const startPeer = (options: PushServiceOptions) =>
+  startPushService({ tls: true, http2: true, host: "localhost", ...options })
+type Peer = Awaited<ReturnType<typeof startPeer>>
+
+/** A channel of its own with so many browsers, and a broadcast to them. */
+const broadcastTo = async (push: Peer, channel: string, count: number, script = ["201"]) => {
+  const agents = Array.from({ length: count }, () => push.subscribe({ script }))
+  await join(
+    [service.url],
+    channel,
+    agents.map(({ subscription }) => subscription),
+    24,
+    channel
+  )
+  const id = await publish(service.url, channel, { n: 1 })
+  return { agents, ended: () => finished(service.url, channel, id) }
+}
+
+const versionsOf = ({ agents }: Awaited<ReturnType<typeof broadcastTo>>) =>
+  agents.flatMap(({ received }) =>
+    received.map(({ headers }) => (":path" in headers ? "HTTP/2" : "HTTP/1.1"))
+  )
+
+describe("a push service over HTTP/2", () => {
+  it("that ends each session after 40 streams (GOAWAY) gets every push once", async () => {
+    await using push = await startPeer({ streamsPerSession: 40 })
+    const broadcast = await broadcastTo(push, "goaway", 300)
+    assert.deepInclude(await broadcast.ended(), { accepted: 300, delivered: 300 })
+    assert.deepInclude(push.counts, { requests: 300, distinct: 300, duplicates: 0 })
+    assert.notInclude(service.output(), "cannot be reached")
+  })
+
+  it("of which one session stalls gets the rest meanwhile, and that session's pushes again", async () => {
+    await using push = await startPeer({ roundTripMillis: 20 })
+    const broadcast = await broadcastTo(push, "stall", 400, ["slow 50"])
+    await push.waitFor(({ counts }) => counts.distinct >= 100, 30_000)
+    push.stallOne()
+    const done = await broadcast.ended()
+    assert.deepInclude(done, { accepted: 400, delivered: 400 })
+    assert.equal(push.counts.distinct, 400)
+    assert.isAtMost(push.counts.duplicates, streamsPerSession)
+    assert.isAbove(push.connections(), 2, "nothing stalled")
+    assert.notInclude(service.output(), "cannot be reached")
+  })
+
+  it("that takes one stream a session gets every push once, over a few sessions", async () => {
+    await using push = await startPeer({ streamsMax: 1, roundTripMillis: 0 })
+    const broadcast = await broadcastTo(push, "one", 200, ["slow 20"])
+    assert.deepInclude(await broadcast.ended(), { accepted: 200, delivered: 200 })
+    assert.deepInclude(push.counts, { requests: 200, distinct: 200 })
+    assert.isAtMost(push.connections(), sessionsMax)
+  })
+
+  it("that falls back to HTTP/1.1 in the middle gets every push once", async () => {
+    await using push = await startPeer({})
+    const broadcast = await broadcastTo(push, "fallback", 400, ["slow 50"])
+    await push.waitFor(({ counts }) => counts.distinct >= 100, 30_000)
+    push.fallBack()
+    assert.deepInclude(await broadcast.ended(), { accepted: 400, delivered: 400 })
+    assert.deepInclude(push.counts, { requests: 400, distinct: 400 })
+    assert.sameMembers([...new Set(versionsOf(broadcast))], ["HTTP/2", "HTTP/1.1"])
+  })
+})
