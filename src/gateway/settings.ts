@@ -103,7 +103,9 @@ export const gatewaySettings = {
     "subscription-list DELETE": flag("BELLCAST_PLURAL_SUBSCRIPTION_DELETE_ENABLED", true),
     "subscription GET": flag("BELLCAST_OBJECT_SUBSCRIPTION_GET_ENABLED", true),
     "subscription PUT": flag("BELLCAST_OBJECT_SUBSCRIPTION_PUT_ENABLED", true),
-    "subscription DELETE": flag("BELLCAST_OBJECT_SUBSCRIPTION_DELETE_ENABLED", true)
+    "subscription DELETE": flag("BELLCAST_OBJECT_SUBSCRIPTION_DELETE_ENABLED", true),
+    /** Off where a proxy decides by path or credentials: it sees neither those of the entries. */
+    "batch POST": flag("BELLCAST_BATCH_ENABLED", true)
   })
 }
 

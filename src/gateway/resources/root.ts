@@ -17,7 +17,11 @@ const Root = Schema.Struct({
   project_docs: Schema.String,
   url: Schema.String,
   eos: Schema.optionalKey(Schema.String),
-  settings: Schema.Struct({ batch_max_requests: Schema.Int, readonly: Schema.Boolean }),
+  settings: Schema.Struct({
+    batch_enabled: Schema.Boolean,
+    batch_max_requests: Schema.Int,
+    readonly: Schema.Boolean
+  }),
   capabilities: Schema.Record(
     Schema.String,
     Schema.StructWithRest(Schema.Struct({ description: Schema.String, url: Schema.String }), [
@@ -51,7 +55,11 @@ export const rootGet: Operation<void> = {
       project_docs: docsUrl(settings, rootUrl),
       url: rootUrl,
       ...(Option.isSome(settings.eos) ? { eos: settings.eos.value } : {}),
-      settings: { batch_max_requests: settings.batchMaxRequests, readonly: settings.readonly },
+      settings: {
+        batch_enabled: settings.enabled["batch POST"],
+        batch_max_requests: settings.batchMaxRequests,
+        readonly: settings.readonly
+      },
       capabilities: { ...policies, webpush },
       ...(caller === undefined ? {} : { user: { id: caller.id, principals: caller.principals } })
     }

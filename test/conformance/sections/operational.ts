@@ -53,7 +53,7 @@ export const operational: ReadonlyArray<Case> = [
         project_name: expect.any(String),
         project_version: expect.any(String),
         project_docs: expect.stringMatching(/^https?:/),
-        settings: { batch_max_requests: 25, readonly: false },
+        settings: { batch_enabled: true, batch_max_requests: 25, readonly: false },
         capabilities: {
           basicauth: { description: expect.any(String), url: expect.any(String) },
           webpush: {

@@ -20,7 +20,11 @@ export const limits: ReadonlyArray<Gateway> = [
   ],
   [
     "with methods switched off",
-    { PLURAL_SUBSCRIPTION_DELETE_ENABLED: "false", OBJECT_SUBSCRIPTION_GET_ENABLED: "false" },
+    {
+      BATCH_ENABLED: "false",
+      PLURAL_SUBSCRIPTION_DELETE_ENABLED: "false",
+      OBJECT_SUBSCRIPTION_GET_ENABLED: "false"
+    },
     [
       define({
         name: "refuses them and offers the others",
@@ -40,6 +44,25 @@ export const limits: ReadonlyArray<Gateway> = [
           headers: { ...page, "access-control-request-method": "DELETE" }
         },
         expected: { status: 400, faults: ["header:Access-Control-Request-Method"] }
+      }),
+      define({
+        name: "answers no batch, whatever stands in it",
+        request: { method: "POST", path: "/batch", body: { requests: [{ path: "/" }] } },
+        expected: { status: 405, errno: 115, headers: { Allow: "OPTIONS" } }
+      }),
+      define({
+        name: "does not preflight a batch",
+        request: {
+          method: "OPTIONS",
+          path: "/batch",
+          headers: { ...page, "access-control-request-method": "POST" }
+        },
+        expected: { status: 400, faults: ["header:Access-Control-Request-Method"] }
+      }),
+      define({
+        name: "says that it answers no batch",
+        request: { method: "GET" },
+        expected: { status: 200, body: { settings: { batch_enabled: false } } }
       }),
       define({
         name: "keeps the rest",
