@@ -15,6 +15,14 @@ interface Turn {
 
 const connections = new WeakMap<Duplex, Array<Turn>>()
 
+/**
+ * Runs the next request of a connection. Called in a later round of the event loop: in the same
+ * round the server would answer all requests of one connection before it reads any other.
+ */
+const runNext = (socket: Duplex, queue: ReadonlyArray<Turn>): void => {
+  if (!socket.destroyed) queue[0]?.run()
+}
+
 /** Runs `turn` once the earlier requests of its connection are answered. False: too many wait. */
 export const inTurn = (turn: Turn): boolean => {
   const { socket } = turn.request
@@ -24,7 +32,7 @@ export const inTurn = (turn: Turn): boolean => {
   turn.response.once("close", () => {
     queue.shift()
     if (socket.destroyed) queue.length = 0
-    else queue[0]?.run()
+    else if (queue.length > 0) setImmediate(runNext, socket, queue)
   })
   if (queue.length === 1) turn.run()
   return true
