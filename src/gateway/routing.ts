@@ -45,6 +45,16 @@ export const decodePercent = (text: string): string | undefined => {
   }
 }
 
+/**
+ * A path without the slashes at its end. (A regular expression would look at each run of slashes once
+ * for every slash in it: 15,000 of them took 250 ms.)
+ */
+export const withoutSlashes = (path: string): string => {
+  let end = path.length
+  while (path[end - 1] === "/") end--
+  return path.slice(0, end)
+}
+
 /** A target may hold raw bytes (one character each); a Location may not. */
 const ascii = (target: string): string =>
   target.replace(/[^\x21-\x7e]/g, (char) => `%${char.charCodeAt(0).toString(16).padStart(2, "0")}`)
@@ -107,7 +117,7 @@ export const routeOf = (
   if (rules.slashRedirect && rest.length === 0)
     return { kind: "redirect", why: "slash", to: `/${rules.version}/${search()}` }
   if (rules.slashRedirect && path.endsWith("/")) {
-    return { kind: "redirect", why: "slash", to: `${ascii(path).replace(/\/+$/, "")}${search()}` }
+    return { kind: "redirect", why: "slash", to: `${withoutSlashes(ascii(path))}${search()}` }
   }
   return { kind: "unknown", version: false }
 }
