@@ -79,6 +79,8 @@ const reach = (
       : {}
     return { status: 200, headers, errno: 0 } satisfies Answer
   }
+  // `DELETE /subscriptions/` is a client whose id is empty: the redirect would remove every object.
+  if (route.why === "slash" && ask.method === "DELETE") return refuse("unknownUrl")
   const seconds =
     route.why === "version"
       ? settings.versionPrefixRedirectTtlSeconds

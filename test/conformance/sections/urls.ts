@@ -1,5 +1,6 @@
 // Contract 1.1 to 1.7, 1.9, 1.10: versions, redirects, unknown paths, methods, HEAD, headers of every answer.
 import { expect } from "vitest"
+import type { StoredObject } from "../api.ts"
 import { type Case, define } from "../table.ts"
 
 const redirects: ReadonlyArray<readonly [name: string, target: string, to: string]> = [
@@ -85,6 +86,15 @@ export const urls: ReadonlyArray<Case> = [
         status: 307,
         headers: { Location: `${origin}${to}`, "Cache-Control": "max-age=3600", Expires: /GMT$/ }
       })
+    })
+  ),
+  ...["/subscriptions/", "/subscriptions//?_limit=1", "/subscriptions/abc/"].map((path) =>
+    define<StoredObject>({
+      name: `removes nothing by DELETE ${path}, and leads nowhere`,
+      given: (api) => api.stored(),
+      request: { method: "DELETE", path },
+      expected: { status: 404, errno: 111, headers: { Location: null } },
+      also: async (_, api) => expect((await api.list()).json.data).toHaveLength(1)
     })
   ),
   ...unknown.map(([name, target, errno]) =>
