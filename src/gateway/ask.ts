@@ -55,6 +55,8 @@ export interface Answer {
   readonly headers: Readonly<Record<string, string>>
   /** Sent as JSON; undefined: no body at all. */
   readonly body?: unknown
+  /** JSON that is already written: sent as it is, instead of a body. */
+  readonly jsonText?: string
   /** Sent as it is; its Content-Type stands in the headers. */
   readonly html?: string
   /** For the log; 0 when all is well. */
@@ -88,5 +90,16 @@ export const ok = (
   status,
   headers,
   body,
+  errno: 0
+})
+
+/** JSON that is already written; undefined: the headers alone, for HEAD. */
+export const jsonAnswer = (
+  jsonText: string | undefined,
+  headers: Readonly<Record<string, string>> = {}
+): Answer => ({
+  status: 200,
+  headers: { ...headers, "Content-Type": "application/json; charset=UTF-8" },
+  ...(jsonText === undefined ? {} : { jsonText }),
   errno: 0
 })

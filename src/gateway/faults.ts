@@ -97,6 +97,13 @@ export const faults = {
     message:
       "This user's subscriptions would be larger than this server keeps for one user: remove one first."
   },
+  answerTooLarge: {
+    code: 413,
+    errno: 113,
+    error: "Content Too Large",
+    message:
+      "The batch's answer has no room left: this request was not made, send it in another batch."
+  },
   unsupportedMediaType: { code: 415, errno: 107, error: invalid },
   tooManyAtOnce: {
     code: 429,

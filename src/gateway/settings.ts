@@ -59,7 +59,7 @@ export const gatewaySettings = {
   paginationTokenValiditySeconds: within("BELLCAST_PAGINATION_TOKEN_VALIDITY_SECONDS", 1, day).pipe(
     withDefault(600)
   ),
-  /** Requests in a batch; 0: any number, within the bytes of 100 bodies. */
+  /** Requests in a batch; 0: 1,000, within the bytes of 100 bodies. */
   batchMaxRequests: within("BELLCAST_BATCH_MAX_REQUESTS", 0, 1_000).pipe(withDefault(25)),
   heartbeatTimeoutSeconds: within("BELLCAST_HEARTBEAT_TIMEOUT_SECONDS", 1, 60).pipe(
     withDefault(10)

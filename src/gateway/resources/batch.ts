@@ -1,35 +1,17 @@
-// POST /batch: several requests in one, answered in order, each judged alone. Nothing is rolled back: when the storage fails in
-// the middle, the batch answers with that failure and what was written before stays; every write may be repeated.
+// POST /batch: several requests in one, answered in order, each judged alone. Nothing is rolled back:
+// when the storage fails in the middle, the batch answers with that failure, and what was written
+// before stays. Every write may be repeated.
 import { Effect, Schema } from "effect"
-import { Settings } from "#config"
-import { type Answer, type Ask, BodyTooLarge, type Call, ok } from "../ask.ts"
-import { readBody } from "../body.ts"
-import { type Fault, refuse } from "../faults.ts"
-import { versionOf } from "../links.ts"
-import { isObject } from "../listing/value.ts"
+import { type Answer, type Ask, BodyTooLarge, type Call, jsonAnswer } from "../ask.ts"
+import { bodyOf, type Entry, Partial, pathOf, readBatch } from "../batch-body.ts"
+import { faultAnswer } from "../faults.ts"
 import type { Operation } from "../operation.ts"
-import { decodePercent } from "../routing.ts"
-import { GatewaySettings } from "../settings.ts"
 
-const methods = ["GET", "HEAD", "DELETE", "TRACE", "POST", "PUT", "PATCH"] as const
-/** A batch without a limit of requests still has one of bytes. */
-const bodiesWhenUnlimited = 100
-
-const Path = Schema.String.pipe(
-  Schema.check(Schema.isPattern(/^\//u, { message: "Must start with a slash" }))
-)
-const optionalParts = {
-  method: Schema.optionalKey(Schema.Literals(methods)),
-  headers: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
-  body: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown))
-}
-const Entry = Schema.Struct({ path: Path, ...optionalParts })
-type Entry = typeof Entry.Type
-const Partial = Schema.Struct({ path: Schema.optionalKey(Path), ...optionalParts })
-const bodyOf = <S extends Schema.Top>(entry: S) =>
-  Schema.Struct({ defaults: Schema.optionalKey(Partial), requests: Schema.Array(entry) })
-/** With the defaults in place every entry has a path; as it is sent, the defaults may have it. */
-const BatchBody = bodyOf(Entry)
+/**
+ * Bytes of the answers together. The largest single answer is a list: 250 KB, or 1 MB where an
+ * earlier version stored larger subscriptions. 25 such lists would be 17 MB for 246 bytes.
+ */
+export const answerBytesMax = 4 * 1024 * 1024
 
 const BatchAnswer = Schema.Struct({
   responses: Schema.Array(
@@ -42,71 +24,17 @@ const BatchAnswer = Schema.Struct({
   )
 })
 
-/** What an entry says goes before the defaults, also inside headers and body. */
-const merge = (entry: unknown, defaults: unknown): unknown => {
-  if (!isObject(entry) || !isObject(defaults)) return entry
-  const missing = Object.entries(defaults).filter(([key]) => !Object.hasOwn(entry, key))
-  return {
-    ...Object.fromEntries(
-      Object.entries(entry).map(([key, value]) => [key, merge(value, defaults[key])])
-    ),
-    ...Object.fromEntries(missing)
-  }
-}
-
-/** The defaults under every entry; undefined when they make more of the batch than so many bytes: 1,000 headers for 20,000 entries took 50 s. */
-const withDefaults = (json: unknown, bytesMax: number): unknown => {
-  if (!isObject(json) || !Array.isArray(json["requests"])) return json
-  const { defaults, requests } = json
-  if (Buffer.byteLength(JSON.stringify(defaults ?? null)) * requests.length > bytesMax)
-    return undefined
-  return { ...json, requests: requests.map((entry) => merge(entry, defaults)) }
-}
-
-/** No more entries than it takes to see that they are too many. */
-const firstOf = (json: unknown, requestsMax: number): unknown =>
-  isObject(json) && Array.isArray(json["requests"])
-    ? { ...json, requests: json["requests"].slice(0, requestsMax + 1) }
-    : json
-
-const decodeBody = readBody(BatchBody)
-
-/** Characters that cannot stand in a target, as UTF-8. */
-const encoded = (path: string): string =>
-  path.replace(/[^\x21-\x7e]/gu, (char) =>
-    Buffer.from(char).reduce((text, byte) => `${text}%${byte.toString(16).padStart(2, "0")}`, "")
-  )
-
-/** The prefix is added unless the path has it; whole segments count. */
-const targetOf = (path: string, version: string): string => {
-  const target = encoded(path)
-  return new RegExp(`^/${version}(?=[/?]|$)`).test(target) ? target : `/${version}${target}`
-}
-
-const pathOf = (target: string): string => {
-  const path = target.split("?", 1)[0] ?? ""
-  return decodePercent(path) ?? path
-}
-
 /** Every header of the batch counts for its entries, unless an entry says otherwise. */
-const askOf = (
-  { ask }: Call,
-  { body, headers = {}, method = "GET" }: Entry,
-  target: string
-): Ask => {
+const askOf = ({ ask }: Call, { headers, method }: Entry, target: string, body: unknown): Ask => {
   const { "content-length": _, "transfer-encoding": __, ...inherited } = ask.headers
-  const own = Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])
-  )
-  const bytes =
-    body === undefined ? new Uint8Array() : new TextEncoder().encode(JSON.stringify(body))
+  const bytes = new TextEncoder().encode(body === undefined ? "" : JSON.stringify(body))
   return {
     method,
     target,
     headers: {
       ...inherited,
       ...(body === undefined ? {} : { "content-type": "application/json; charset=utf-8" }),
-      ...own
+      ...headers
     },
     hasBody: body !== undefined,
     body: (bytesMax) =>
@@ -116,72 +44,52 @@ const askOf = (
   }
 }
 
-const responseOf = (
-  target: string,
-  method: string | undefined,
-  { body, headers, html, status }: Answer
-) => ({
-  path: pathOf(target),
-  status,
-  headers:
-    body === undefined
-      ? headers
-      : { ...headers, "Content-Type": "application/json; charset=UTF-8" },
-  body: method === "HEAD" ? "" : (html ?? body ?? "")
-})
-
-interface Input {
-  readonly requests: ReadonlyArray<Entry>
+/** One of the batch's responses as JSON text. */
+const textOf = (target: string, { method }: Entry, answer: Answer): string => {
+  const { body, headers, html, jsonText, status } = answer
+  const typed =
+    body === undefined ? headers : { ...headers, "Content-Type": "application/json; charset=UTF-8" }
+  const head = JSON.stringify({ path: pathOf(target), status, headers: typed })
+  const content = method === "HEAD" ? '""' : (jsonText ?? JSON.stringify(html ?? body ?? ""))
+  return `${head.slice(0, -1)},"body":${content}}`
 }
 
-const read = Effect.fnUntraced(function* ({ ask }: Call, faults: Array<Fault>) {
-  const settings = yield* GatewaySettings
-  const { batchMaxRequests } = settings
-  const { bodyBytesMax } = yield* Settings
-  const times = batchMaxRequests || bodiesWhenUnlimited
-  let isTooLarge = false
-  const prepare = (json: unknown): unknown => {
-    const whole = withDefaults(
-      firstOf(json, batchMaxRequests || Number.POSITIVE_INFINITY),
-      2 * (times + 1) * bodyBytesMax
-    )
-    isTooLarge = whole === undefined
-    return whole
-  }
-  const { value } = yield* decodeBody(ask, faults, { times, prepare })
-  if (isTooLarge) return yield* refuse("bodyTooLarge")
-  const requests = value?.requests ?? []
-  const fault = (description: string) =>
-    faults.push({ location: "body", name: "requests", description })
-  if (batchMaxRequests > 0 && requests.length > batchMaxRequests)
-    fault(`Number of requests is limited to ${batchMaxRequests}`)
-  const version = versionOf(settings)
-  const own = `/${version}/batch`
-  if (requests.some(({ path }) => pathOf(targetOf(path, version)).replace(/\/+$/, "") === own))
-    fault("A batch must not contain a batch")
-  return { requests }
-})
+/** Whether a request can be answered as if it had not been made. */
+const isSafe = ({ method }: Entry): boolean => method === "GET" || method === "HEAD"
 
-export const batchPost: Operation<Input> = {
+export const batchPost: Operation<ReadonlyArray<Entry>> = {
   access: "anyone",
   takesJson: "always",
-  read,
-  run: Effect.fnUntraced(function* ({ requests }, call, { answerTo }) {
-    const version = versionOf(yield* GatewaySettings)
-    const responses: Array<ReturnType<typeof responseOf>> = []
-    for (const entry of requests) {
-      let target = targetOf(entry.path, version)
-      let answer = yield* answerTo(askOf(call, entry, target))
-      const location = answer.status === 307 ? answer.headers["Location"] : undefined
-      if (location !== undefined) {
-        // The host may be one that the entry names.
-        target = location.replace(/^[a-z]+:\/\/[^/]+/, "")
-        answer = yield* answerTo(askOf(call, entry, target))
+  read: readBatch,
+  run: Effect.fnUntraced(function* (entries, call, { answerTo }) {
+    const texts: Array<string> = []
+    let bytes = 0
+    // From the first answer that does not fit, no entry is made any more: a later one may rely on it.
+    let isFull = false
+    for (const entry of entries) {
+      // Other requests are answered between the entries.
+      yield* Effect.yieldNow
+      let { target } = entry
+      let text = textOf(target, entry, faultAnswer("answerTooLarge"))
+      if (!isFull) {
+        const body = entry.body()
+        let answer = yield* answerTo(askOf(call, entry, target, body))
+        const location = answer.status === 307 ? answer.headers["Location"] : undefined
+        if (location !== undefined) {
+          // The host may be one that the entry names.
+          target = location.replace(/^[a-z]+:\/\/[^/]+/, "")
+          answer = yield* answerTo(askOf(call, entry, target, body))
+        }
+        if (answer.aborts) return answer
+        const made = textOf(target, entry, answer)
+        isFull = bytes + Buffer.byteLength(made) > answerBytesMax
+        // What a write did is always told.
+        if (!isFull || !isSafe(entry)) text = made
       }
-      if (answer.aborts) return answer
-      responses.push(responseOf(target, entry.method, answer))
+      bytes += Buffer.byteLength(text)
+      texts.push(text)
     }
-    return { ...ok({ responses }), batchSize: requests.length }
+    return { ...jsonAnswer(`{"responses":[${texts.join()}]}`), batchSize: entries.length }
   }),
   doc: {
     summary: "Several requests in one",

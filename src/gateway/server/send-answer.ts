@@ -8,8 +8,8 @@ import type { UnreadAnswers } from "./unread.ts"
 
 const json = "application/json; charset=UTF-8"
 
-const textOf = ({ body, html }: Answer): string | undefined =>
-  html ?? (body === undefined ? undefined : JSON.stringify(body))
+const textOf = ({ body, html, jsonText }: Answer): string | undefined =>
+  html ?? jsonText ?? (body === undefined ? undefined : JSON.stringify(body))
 
 const headersOf = ({ headers, html }: Answer, text: string | undefined) => ({
   ...constantHeaders,

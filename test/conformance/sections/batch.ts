@@ -63,6 +63,43 @@ const bad: ReadonlyArray<readonly [name: string, body: unknown, faults: Readonly
     { requests: Array.from({ length: 26 }, () => ({ path: "/" })) },
     ["body:requests"]
   ],
+  [
+    "with a path longer than a socket takes",
+    { requests: [{ path: "/" }, { path: `/subscriptions?${"a=1&".repeat(20_000)}` }] },
+    ["body:requests.1"]
+  ],
+  [
+    "with a path of 100,000 slashes",
+    { requests: [{ path: `/${"/".repeat(100_000)}x` }] },
+    ["body:requests.0"]
+  ],
+  [
+    "with headers longer than a socket takes",
+    { requests: [{ path: "/", headers: { a: "x".repeat(9_000), b: "x".repeat(9_000) } }] },
+    ["body:requests.0"]
+  ],
+  [
+    "with 101 headers",
+    {
+      requests: [
+        {
+          path: "/",
+          headers: Object.fromEntries(Array.from({ length: 101 }, (_, i) => [`h${i}`, 1]))
+        }
+      ]
+    },
+    ["body:requests.0.headers"]
+  ],
+  [
+    "with a header of two lines",
+    { requests: [{ path: "/", headers: { a: "b\r\nc: d" } }] },
+    ["body:requests.0"]
+  ],
+  [
+    "with a header whose name no socket takes",
+    { requests: [{ path: "/", headers: { "a b": "c" } }] },
+    ["body:requests.0"]
+  ],
   ["within a batch", { requests: [{ path: "/batch", method: "POST" }] }, ["body:requests"]],
   ["within a batch, with the version", { requests: [{ path: "/v1/batch" }] }, ["body:requests"]],
   ["within a batch, behind a redirect", { requests: [{ path: "/batch//" }] }, ["body:requests"]],
@@ -72,10 +109,10 @@ const bad: ReadonlyArray<readonly [name: string, body: unknown, faults: Readonly
 const statuses = (json: { responses: ReadonlyArray<{ status: number }> }) =>
   json.responses.map(({ status }) => status)
 
-const create = (api: Api, name: string) => ({
+const create = (api: Api, name: string, extra: Readonly<Record<string, unknown>> = {}) => ({
   method: "POST",
   path: "/subscriptions",
-  body: { data: api.subscription(name) }
+  body: { data: api.subscription(name, extra) }
 })
 
 export const batches: ReadonlyArray<Case> = [
@@ -121,7 +158,7 @@ export const batches: ReadonlyArray<Case> = [
         requests: Array(25).fill({ headers: {} })
       })
     },
-    expected: { status: 413, errno: 113 },
+    expected: { status: 400, errno: 109, faults: ["body:defaults.headers"] },
     also: (_, __, began) => expect(performance.now() - began).toBeLessThan(5_000)
   }),
   define({
@@ -335,5 +372,47 @@ export const batches: ReadonlyArray<Case> = [
     ]),
     expected: { status: 200 },
     also: ({ json }) => expect(statuses(json)).toEqual([202, 200])
+  }),
+  define({
+    name: "takes __proto__ for a name like any other, also of defaults",
+    request: (api) => ({
+      ...batch([]),
+      body: `{"defaults":{"headers":{"__proto__":"a","If-Match":"\\"1\\""},"body":{"__proto__":{"data":1}}},
+        "requests":[{"path":"/subscriptions","headers":{"if-match":"*","__proto__":"b"},"body":{"__proto__":{}}},
+        {"path":"/subscriptions"},
+        {"path":"/subscriptions","method":"POST","headers":{"if-match":"*"},
+          "body":{"data":${JSON.stringify(api.subscription("a"))}}}]}`
+    }),
+    expected: { status: 200 },
+    // What stands under it is a key that a subscription's body does not have.
+    also: ({ json }) => {
+      expect(statuses(json)).toEqual([200, 412, 400])
+      expect(json.responses[2].body.details[0].description).toBe("Unrecognised keys: __proto__")
+    }
+  }),
+  define({
+    name: "stops making requests when its answer is full, and says of each that it was not made",
+    given: async (api) => {
+      for (const half of ["a", "b"]) {
+        const names = Array.from({ length: 25 }, (_, i) => `${half}${i}`)
+        await api.send(batch(names.map((name) => create(api, name, { x: "x".repeat(3_700) }))))
+      }
+    },
+    request: batch([
+      ...Array(24).fill({ path: "/subscriptions" }),
+      { method: "DELETE", path: "/subscriptions" }
+    ]),
+    expected: { status: 200 },
+    also: async ({ json, text }, api) => {
+      expect(text.length).toBeLessThan(4_400_000)
+      const made = statuses(json).filter((status) => status === 200).length
+      expect(made).toBeGreaterThan(15)
+      expect(statuses(json)).toEqual([...Array(made).fill(200), ...Array(25 - made).fill(413)])
+      expect(json.responses[24]).toMatchObject({
+        path: "/v1/subscriptions",
+        body: { code: 413, errno: 113 }
+      })
+      expect((await api.list()).json.data).toHaveLength(50)
+    }
   })
 ]
