@@ -81,9 +81,3 @@ export const tombstone = (id: string, lastModified: number): JsonObject => ({
   last_modified: lastModified,
   deleted: true
 })
-
-export const objectsOf = (list: SubscriptionList): ReadonlyArray<JsonObject> =>
-  Object.keys(list.subscriptions).map((id) => viewOf(list, id)!)
-
-export const tombstonesOf = (list: SubscriptionList): ReadonlyArray<JsonObject> =>
-  Object.entries(list.tombstones).map(([id, lastModified]) => tombstone(id, lastModified))

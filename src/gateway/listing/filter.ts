@@ -2,7 +2,9 @@
 
 import { parseJson } from "#domain/json.ts"
 import type { Fault } from "../faults.ts"
-import { canonical, comparableOf, compare, type JsonObject, valueAt } from "./value.ts"
+import { nameFault, patternCharsMax, valuesMax } from "./bounds.ts"
+import { fieldOf, type Row } from "./row.ts"
+import { comparableOf, compareWith, type Texts, ValueSet } from "./value.ts"
 
 const operators = [
   "min",
@@ -33,11 +35,38 @@ export const jsonOrText = (text: string): unknown => {
   return typeof parsed === "string" ? text : parsed.json
 }
 
-/** Milliseconds since the epoch, as a number or as the quoted text of an ETag; undefined when it is neither. */
-export const timestampOf = (value: unknown): number | undefined => {
+/** A number from 0 to 2^63, bare or quoted; undefined when the value is none. */
+export const numberOf = (value: unknown): number | undefined => {
   const number = typeof value === "string" && /^\d{1,19}$/.test(value) ? Number(value) : value
-  return typeof number === "number" && number >= 0 && number <= 2 ** 63
-    ? Math.trunc(number)
+  return typeof number === "number" && number >= 0 && number <= 2 ** 63 ? number : undefined
+}
+
+/** Milliseconds since the epoch, as a number or as the quoted text of an ETag, else undefined. */
+export const timestampOf = (value: unknown): number | undefined => {
+  const number = numberOf(value)
+  return Number.isInteger(number) ? number : undefined
+}
+
+/** What is wrong with a filter whose value is read; undefined when nothing is. */
+const valueFault = ({ field, operator, value }: Filter): string | undefined => {
+  const values = operator === "in" || operator === "exclude" ? (value as Array<unknown>) : [value]
+  if (values.length > valuesMax) return `Must not have more than ${valuesMax} values`
+  switch (operator) {
+    case "has":
+      return typeof value === "boolean" ? undefined : "Must be true or false"
+    case "contains":
+    case "contains_any":
+      return field === "id" || field === "last_modified" ? "Is not an array" : undefined
+    case "like":
+      if (typeof value !== "string") return "Must be a string"
+      if (value.length > patternCharsMax)
+        return `Must not have more than ${patternCharsMax} characters`
+  }
+  if (field === "last_modified" && values.some((each) => timestampOf(each) === undefined))
+    return "Must be a timestamp"
+  const isList = operator === "in" || operator === "exclude"
+  return field === "id" && isList && values.some((each) => typeof each !== "string")
+    ? "Must be a list of strings"
     : undefined
 }
 
@@ -48,85 +77,95 @@ export const readFilter = (name: string, text: string): Filter | Fault => {
   const [, prefix, target] = prefixed.exec(name) ?? []
   const operator = (prefix as Operator | undefined) ?? "equal"
   const field = target ?? name
-  const several = operator === "in" || operator === "exclude"
-  let value = several ? text.split(",").map(jsonOrText) : jsonOrText(text)
-  if (operator === "has")
-    return typeof value === "boolean" ? { field, operator, value } : fault("Must be true or false")
-  if (operator === "contains" || operator === "contains_any") {
-    if (field === "id" || field === "last_modified") return fault("Is not an array")
-    return { field, operator, value: Array.isArray(value) ? value : [value] }
-  }
-  if (operator === "like" && typeof value !== "string") return fault("Must be a string")
-  if (field === "last_modified" && operator !== "like") {
-    const stamps = (several ? (value as ReadonlyArray<unknown>) : [value]).map(timestampOf)
-    if (stamps.includes(undefined)) return fault("Must be a timestamp")
-    value = several ? stamps : stamps[0]
-  }
-  if (
-    field === "id" &&
-    several &&
-    !(value as ReadonlyArray<unknown>).every((item) => typeof item === "string")
-  ) {
-    return fault("Must be a list of strings")
-  }
+  const wrongName = nameFault(field)
+  if (wrongName !== undefined) return fault(wrongName)
+  const isList = operator === "in" || operator === "exclude"
+  const read = isList ? text.split(",").map(jsonOrText) : jsonOrText(text)
+  const wrongValue = valueFault({ field, operator, value: read })
+  if (wrongValue !== undefined) return fault(wrongValue)
+  if (operator === "contains" || operator === "contains_any")
+    return { field, operator, value: Array.isArray(read) ? read : [read] }
+  if (field !== "last_modified" || operator === "has" || operator === "like")
+    return { field, operator, value: read }
+  const value = Array.isArray(read) ? read.map(timestampOf) : timestampOf(read)
   return { field, operator, value }
 }
 
-/** A case-insensitive substring; `*` stands for anything and then both ends count. Everything else is literal. */
-const like = (text: unknown, pattern: string): boolean => {
-  if (typeof text !== "string") return false
-  const [subject, wanted] = [text.toLowerCase(), pattern.toLowerCase()]
-  if (!wanted.includes("*")) return subject.includes(wanted)
+/**
+ * A test for a case-insensitive substring. `*` stands for anything, and then both ends of the
+ * pattern are those of the text. Everything else is literal.
+ */
+const likeOf = (pattern: string): ((found: unknown) => boolean) => {
+  const wanted = pattern.toLowerCase()
   const parts = wanted.split("*")
-  const head = parts[0]!
-  const tail = parts.at(-1)!
-  if (!subject.startsWith(head)) return false
-  let from = head.length
-  for (const part of parts.slice(1, -1)) {
-    const found = subject.indexOf(part, from)
-    if (found === -1) return false
-    from = found + part.length
+  const [head = "", ...rest] = parts
+  const tail = rest.pop() ?? ""
+  return (found) => {
+    if (typeof found !== "string") return false
+    const subject = found.toLowerCase()
+    if (parts.length === 1) return subject.includes(wanted)
+    if (!subject.startsWith(head)) return false
+    let from = head.length
+    for (const part of rest) {
+      const at = subject.indexOf(part, from)
+      if (at === -1) return false
+      from = at + part.length
+    }
+    return subject.length - tail.length >= from && subject.endsWith(tail)
   }
-  return subject.length - tail.length >= from && subject.endsWith(tail)
+}
+
+const equalTo = (value: unknown, texts: Texts): ((found: unknown) => boolean) => {
+  const wanted = new ValueSet([value])
+  return (found) => found !== undefined && wanted.has(found, texts)
 }
 
 /** What a value of the field must be. */
-const test = ({ operator, value }: Filter): ((found: unknown) => boolean) => {
-  const list = (Array.isArray(value) ? value : [value]).map(canonical)
-  const [wanted, set, bound] = [canonical(value), new Set(list), comparableOf(value)]
+const testOf = ({ operator, value }: Filter, texts: Texts): ((found: unknown) => boolean) => {
+  const list = (): ValueSet => new ValueSet(Array.isArray(value) ? value : [value])
+  const order = (accepts: (order: number) => boolean) => {
+    const bound = comparableOf(value, texts)
+    return (found: unknown) => accepts(compareWith(found, bound, texts))
+  }
+  const negated = (holds: (found: unknown) => boolean) => (found: unknown) => !holds(found)
+  const within = () => {
+    const set = list()
+    return (found: unknown) => found !== undefined && set.has(found, texts)
+  }
   switch (operator) {
     case "equal":
-      return (found) => found !== undefined && canonical(found) === wanted
+      return equalTo(value, texts)
     case "not":
-      return (found) => found === undefined || canonical(found) !== wanted
+      return negated(equalTo(value, texts))
     case "lt":
-      return (found) => compare(comparableOf(found), bound) < 0
+      return order((each) => each < 0)
     case "gt":
-      return (found) => compare(comparableOf(found), bound) > 0
+      return order((each) => each > 0)
     case "min":
-      return (found) => compare(comparableOf(found), bound) >= 0
+      return order((each) => each >= 0)
     case "max":
-      return (found) => compare(comparableOf(found), bound) <= 0
+      return order((each) => each <= 0)
     case "in":
-      return (found) => found !== undefined && set.has(canonical(found))
+      return within()
     case "exclude":
-      return (found) => found === undefined || !set.has(canonical(found))
+      return negated(within())
     case "like":
-      return (found) => like(found, value as string)
+      return likeOf(value as string)
     case "has":
       return (found) => (found !== undefined) === value
-    case "contains":
-      return (found) => {
-        const held = new Set(Array.isArray(found) ? found.map(canonical) : [])
-        return Array.isArray(found) && list.every((text) => held.has(text))
-      }
-    case "contains_any":
-      return (found) => Array.isArray(found) && found.some((each) => set.has(canonical(each)))
+    case "contains": {
+      const set = list()
+      return (found) => Array.isArray(found) && set.isWithin(found)
+    }
+    case "contains_any": {
+      const set = list()
+      return (found) => Array.isArray(found) && found.some((each) => set.has(each))
+    }
   }
 }
 
-/** Whether an object passes. What is asked for is read once, whatever the number of objects. */
-export const matcherOf = (filter: Filter): ((object: JsonObject) => boolean) => {
-  const holds = test(filter)
-  return (object) => holds(valueAt(object, filter.field))
+/** Whether an object passes. The filter's value is read once, whatever the number of objects. */
+export const matcherOf = (filter: Filter, texts: Texts): ((row: Row) => boolean) => {
+  const holds = testOf(filter, texts)
+  return (row) => holds(fieldOf(row, filter.field))
 }

@@ -3,22 +3,16 @@ import { Clock, Effect, Schema } from "effect"
 import { emptyList, nextTimestamp, type SubscriptionList } from "#domain/subscription.ts"
 import { Buckets } from "#log/bucket.ts"
 import { keys } from "#streams/buckets.ts"
-import { type Call, ok } from "../ask.ts"
+import { type Call, jsonAnswer, ok } from "../ask.ts"
 import { checkNoBody } from "../body.ts"
 import { notKept } from "../decorate.ts"
-import { type Fault, refuse } from "../faults.ts"
-import { project } from "../listing/fields.ts"
-import {
-  effectiveLimit,
-  type Listing,
-  pageOf,
-  queryPairs,
-  readListing,
-  select
-} from "../listing/listing.ts"
+import { type Fault, refuse, refuseFaults } from "../faults.ts"
+import { nextPageCharsMax } from "../listing/bounds.ts"
+import { effectiveLimit, matching, pageOf } from "../listing/listing.ts"
 import { invalidToken, isGenuine, issueToken, spendToken } from "../listing/page-token.ts"
+import { type Listing, queryPairs, readListing } from "../listing/query.ts"
+import { project, type Row, rowsOf, textOf, tombstoneRowsOf } from "../listing/row.ts"
 import { placeOf } from "../listing/sort.ts"
-import type { JsonObject } from "../listing/value.ts"
 import type { Operation } from "../operation.ts"
 import {
   notModified,
@@ -28,13 +22,8 @@ import {
   violated
 } from "../preconditions.ts"
 import { GatewaySettings } from "../settings.ts"
-import {
-  ListedObject,
-  objectsOf,
-  Tombstone,
-  tombstone,
-  tombstonesOf
-} from "../subscription-view.ts"
+import { ListedObject, Tombstone, tombstone } from "../subscription-view.ts"
+import { mapInTurns } from "../turns.ts"
 import { changeList } from "../write.ts"
 
 interface ListInput {
@@ -42,31 +31,46 @@ interface ListInput {
   readonly preconditions: Preconditions
 }
 
-const readList = Effect.fnUntraced(function* ({ ask, caller, query }: Call, faults: Array<Fault>) {
-  const preconditions = readPreconditions(ask, faults)
-  const pairs = queryPairs(query)
-  if (pairs === undefined) return yield* refuse("undecodable")
-  const listing = readListing(pairs, yield* Clock.currentTimeMillis, faults)
-  if (listing.token !== undefined && !(yield* isGenuine(listing.token, caller!.user)))
-    faults.push(invalidToken)
-  yield* checkNoBody(ask, faults)
-  return { listing, preconditions }
-})
+const readList = (removes: boolean) =>
+  Effect.fnUntraced(function* ({ ask, caller, query }: Call, faults: Array<Fault>) {
+    const preconditions = readPreconditions(ask, faults)
+    const pairs = queryPairs(query)
+    if (pairs === undefined) return yield* refuse("undecodable")
+    const now = yield* Clock.currentTimeMillis
+    const listing = readListing(pairs, faults, { now, removes })
+    if (listing.token !== undefined && !(yield* isGenuine(listing.token, caller!.user)))
+      faults.push(invalidToken)
+    yield* checkNoBody(ask, faults)
+    return { listing, preconditions }
+  })
+
+const endless: Fault = {
+  location: "querystring",
+  name: null,
+  description:
+    `The URL of the next page would have more than ${nextPageCharsMax} characters: ` +
+    "shorten the query string, or sort by fields with shorter values"
+}
 
 /** The absolute URL of the next page: every parameter as it was but the limit and the token. */
 const nextPage = Effect.fnUntraced(function* (
   call: Call,
   listing: Listing,
-  shown: ReadonlyArray<JsonObject>,
+  shown: ReadonlyArray<Row>,
   limit: number
 ) {
   const offset = (listing.token?.offset ?? 0) + shown.length
-  const last = placeOf(shown.at(-1) ?? {}, listing.sort)
-  const token = yield* issueToken(call.caller!.user, last, offset)
+  const last = shown.at(-1) ?? { own: {}, data: {} }
+  const place = placeOf(last, listing.sort)
+  // Checked first: a field may hold 16 KiB, and the token is the longest part of the URL.
+  if (JSON.stringify(place).length > nextPageCharsMax) return yield* refuseFaults([endless])
+  const token = yield* issueToken(call.caller!.user, place, offset)
   const kept = call.query
     .split("&")
     .filter((pair) => pair !== "" && !/^(_limit|_token)(=|$)/.test(pair))
-  return `${call.rootUrl}/subscriptions?${[...kept, `_limit=${limit}`, `_token=${token}`].join("&")}`
+  const query = [...kept, `_limit=${limit}`, `_token=${token}`].join("&")
+  const url = `${call.rootUrl}/subscriptions?${query}`
+  return url.length > nextPageCharsMax ? yield* refuseFaults([endless]) : url
 })
 
 const limitOf = Effect.fnUntraced(function* ({ limit }: Listing) {
@@ -87,6 +91,34 @@ const deprecation = ({ deprecated }: Listing, { rootUrl }: Call): Record<string,
 
 const objects = Schema.Struct({ data: Schema.Array(ListedObject) })
 
+/** What GET and HEAD answer. HEAD only counts, unless it must tell where the next page begins. */
+const answerOf = Effect.fnUntraced(function* (
+  list: SubscriptionList,
+  listing: Listing,
+  call: Call
+) {
+  const live = yield* matching(rowsOf(list), listing)
+  const removed = listing.withTombstones ? yield* matching(tombstoneRowsOf(list), listing) : []
+  const rows = [...live, ...removed]
+  const limit = yield* limitOf(listing)
+  const isHead = call.ask.method === "HEAD"
+  const isCounted = isHead && listing.token === undefined && rows.length <= limit
+  const { more, shown } = isCounted
+    ? { more: false, shown: rows }
+    : yield* pageOf(rows, listing, limit)
+  const headers = {
+    ...stamp(list.lastModified),
+    "Total-Records": String(live.length),
+    "Total-Objects": String(live.length),
+    ...notKept,
+    ...(more ? { "Next-Page": yield* nextPage(call, listing, shown, limit) } : {}),
+    ...deprecation(listing, call)
+  }
+  if (isHead) return jsonAnswer(undefined, headers)
+  const texts = yield* mapInTurns(shown, (row) => textOf(row, listing.fields))
+  return jsonAnswer(`{"data":[${texts.join()}]}`, headers)
+})
+
 export const listGet: Operation<ListInput> = {
   access: "caller",
   negotiates: true,
@@ -100,33 +132,17 @@ export const listGet: Operation<ListInput> = {
     "Expires",
     "Pragma"
   ],
-  read: readList,
+  read: readList(false),
   run: Effect.fnUntraced(function* ({ listing, preconditions }, call) {
     const buckets = yield* Buckets
     const entry = yield* buckets.get("subscriptions", keys.subscriptions(call.caller!.user))
+    // Parsing a list of the largest size takes half of what one turn may take.
+    yield* Effect.yieldNow
     const list = (entry?.value as SubscriptionList | undefined) ?? emptyList
     const target = { timestamp: list.lastModified, exists: true }
     const refused = notModified(preconditions, target) ?? violated(preconditions, target)
     if (refused !== undefined) return yield* refused
-    const live = objectsOf(list)
-    const total = String(select(live, listing).length)
-    const limit = yield* limitOf(listing)
-    const { more, shown } = pageOf(
-      select(listing.withTombstones ? [...live, ...tombstonesOf(list)] : live, listing),
-      listing,
-      limit
-    )
-    return ok(
-      { data: shown.map((object) => project(object, listing.fields)) },
-      {
-        ...stamp(list.lastModified),
-        "Total-Records": total,
-        "Total-Objects": total,
-        ...notKept,
-        ...(more ? { "Next-Page": yield* nextPage(call, listing, shown, limit) } : {}),
-        ...deprecation(listing, call)
-      }
-    )
+    return yield* answerOf(list, listing, call)
   }),
   doc: {
     summary: "List the caller's subscriptions, newest first",
@@ -140,7 +156,7 @@ export const listDelete: Operation<ListInput> = {
   access: "caller",
   negotiates: true,
   exposes: ["Last-Modified", "ETag", "Next-Page", "Total-Records"],
-  read: readList,
+  read: readList(true),
   run: Effect.fnUntraced(function* ({ listing, preconditions }, call) {
     if (listing.token !== undefined) yield* spendToken(listing.token)
     const limit = yield* limitOf(listing)
@@ -150,17 +166,17 @@ export const listDelete: Operation<ListInput> = {
       Effect.fnUntraced(function* (list, now) {
         const refused = violated(preconditions, { timestamp: list.lastModified, exists: true })
         if (refused !== undefined) return yield* refused
-        const selected = select(objectsOf(list), listing)
-        const { more, shown } = pageOf(selected, listing, limit)
+        const selected = yield* matching(rowsOf(list), listing)
+        const { more, shown } = yield* pageOf(selected, listing, limit)
         const first = nextTimestamp(list, now)
-        const removed = shown.map((object, i) => ({
-          id: object["id"] as string,
+        const removed = shown.map(({ own }, i) => ({
+          id: own["id"] as string,
           lastModified: first + i
         }))
         const answer = ok(
           {
             data: removed.map(({ id, lastModified }) =>
-              project(tombstone(id, lastModified), listing.fields)
+              project({ own: tombstone(id, lastModified), data: {} }, listing.fields)
             )
           },
           {

@@ -7,8 +7,8 @@ import { type Call, ok } from "../ask.ts"
 import { checkNoBody } from "../body.ts"
 import { notKept } from "../decorate.ts"
 import { badId, type Fault, refuse, refuseFaults } from "../faults.ts"
-import { project } from "../listing/fields.ts"
-import { queryPairs, readListing } from "../listing/listing.ts"
+import { queryPairs, readListing } from "../listing/query.ts"
+import { project, type Row } from "../listing/row.ts"
 import type { JsonObject } from "../listing/value.ts"
 import type { Operation } from "../operation.ts"
 import {
@@ -42,7 +42,8 @@ const read = Effect.fnUntraced(function* ({ ask, query }: Call, faults: Array<Fa
   const pairs = queryPairs(query)
   if (pairs === undefined) return yield* refuse("undecodable")
   const typed = pairs.filter(([name]) => name === "_fields" || name === "last_modified")
-  const { fields } = readListing(typed, yield* Clock.currentTimeMillis, faults)
+  const rules = { now: yield* Clock.currentTimeMillis, removes: false }
+  const { fields } = readListing(typed, faults, rules)
   yield* checkNoBody(ask, faults)
   return { preconditions, fields }
 })
@@ -77,7 +78,8 @@ export const subscriptionGet: Operation<ReadInput> = {
     const target = targetOf(existing)
     const refused = notModified(preconditions, target) ?? violated(preconditions, target)
     if (refused !== undefined) return yield* refused
-    return ok({ data: project(existing, fields) }, { ...stamp(target.timestamp), ...notKept })
+    const row: Row = { own: { id, last_modified: target.timestamp }, data: existing }
+    return ok({ data: project(row, fields) }, { ...stamp(target.timestamp), ...notKept })
   }),
   doc: {
     summary: "One subscription of the caller",
@@ -157,7 +159,10 @@ export const subscriptionDelete: Operation<ReadInput> = {
             removed: [{ id, lastModified }]
           },
           answer: () =>
-            ok({ data: project(tombstone(id, lastModified), fields) }, stamp(lastModified))
+            ok(
+              { data: project({ own: tombstone(id, lastModified), data: {} }, fields) },
+              stamp(lastModified)
+            )
         }
       })
     )

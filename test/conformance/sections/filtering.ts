@@ -77,6 +77,16 @@ const filters: ReadonlyArray<readonly [query: string, letters: string]> = [
 const badQueries: ReadonlyArray<readonly [query: string, name: string]> = [
   ["_since=", "_since"],
   ["_before=", "_before"],
+  ["_to=", "_to"],
+  ["id=", "id"],
+  ["id", "id"],
+  ["last_modified=", "last_modified"],
+  ["_since=1.5", "_since"],
+  ["last_modified=1.5", "last_modified"],
+  ["in_last_modified=1.5", "in_last_modified"],
+  ["like_last_modified=abc", "like_last_modified"],
+  ["_fields=m.a.b.c.d.e", "_fields"],
+  ["_sort=a,b,c,d,e,f,g,h,i", "_sort"],
   ["_since=abc", "_since"],
   ["_since=-1", "_since"],
   ["_since=99999999999999", "_since"],
@@ -98,6 +108,23 @@ const badQueries: ReadonlyArray<readonly [query: string, name: string]> = [
   ["contains_id=x", "contains_id"],
   ["contains_any_last_modified=x", "contains_any_last_modified"],
   ["has_name=maybe", "has_name"]
+]
+
+/** What would remove more than was meant: see `Rules.removes` of the listing. */
+const badRemovals: ReadonlyArray<readonly [query: string, name: string]> = [
+  ["id=", "id"],
+  ["id", "id"],
+  ["last_modified=", "last_modified"],
+  ["_since=", "_since"],
+  ["_before=", "_before"],
+  ["_to=", "_to"],
+  ["_since=null", "_since"],
+  ["_limit=", "_limit"],
+  ["_limit=0", "_limit"],
+  ["_token=", "_token"],
+  ["_ids=a", "_ids"],
+  ["not_id=", "not_id"],
+  ["like_name=", "like_name"]
 ]
 
 export const filtering: ReadonlyArray<Case> = [
@@ -123,5 +150,40 @@ export const filtering: ReadonlyArray<Case> = [
       request: { method: "GET", path: `/subscriptions?${query}` },
       expected: { status: 400, errno: 107, faults: [`querystring:${name}`] }
     })
-  )
+  ),
+  ...badQueries.slice(0, 6).map(([query, name]) =>
+    define({
+      name: `refuses HEAD ?${query}`,
+      request: { method: "HEAD", path: `/subscriptions?${query}` },
+      expected: { status: 400 },
+      also: async (_, api) => expect((await api.list(`?${query}`)).json.details[0].name).toBe(name)
+    })
+  ),
+  ...badRemovals.map(([query, name]) =>
+    define<StoredObject>({
+      name: `refuses DELETE ?${query}, and removes nothing`,
+      given: (api) => api.stored("a", { name: "Ape" }),
+      request: { method: "DELETE", path: `/subscriptions?${query}` },
+      expected: { status: 400, errno: 107, faults: [`querystring:${name}`] },
+      also: async (_, api) => expect((await api.list()).json.data).toHaveLength(1)
+    })
+  ),
+  ...[
+    ["constructor=5", ""],
+    ["__proto__=5", "edcba"],
+    ["has_constructor=true", ""]
+  ].map(([query, wanted]) =>
+    define<ReadonlyArray<StoredObject>>({
+      name: `knows no field for ?${query} but those that are stored`,
+      given: zoo,
+      request: { method: "GET", path: `/subscriptions?${query}` },
+      expected: { status: 200 },
+      also: (answer) => expect(letters(answer)).toBe(wanted)
+    })
+  ),
+  define({
+    name: "refuses more parameters than a list takes",
+    request: { method: "GET", path: `/subscriptions?${"a=1&".repeat(3_000)}` },
+    expected: { status: 400, errno: 107, faults: ["querystring:null"], message: /32 parameters/ }
+  })
 ]

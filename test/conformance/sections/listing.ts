@@ -81,6 +81,7 @@ export const listing: ReadonlyArray<Case> = [
   }),
   ...[
     ["_since=0", "-edca"],
+    ["_since=null", "-edca"],
     ["_before=9000000000000", "edca-"],
     ["_to=1", ""],
     ["gt_last_modified=0&has_n=true", "dca"],
@@ -248,5 +249,35 @@ export const listing: ReadonlyArray<Case> = [
     request: { method: "DELETE", path: "/subscriptions?has_n=true&max_n=2.5" },
     expected: { status: 200, headers: { "Total-Records": "3" } },
     also: async (_, api) => expect(letters(await api.list())).toBe("eb")
-  })
+  }),
+  define<StoredObject>({
+    name: "counts on HEAD without sending, and says what GET would say",
+    given: (api) => api.stored("a", { x: "x".repeat(1_000) }),
+    request: { method: "HEAD", path: "/subscriptions?_since=0" },
+    expected: { status: 200, headers: { "Total-Records": "1", "Next-Page": null } },
+    also: async ({ headers }, api) => {
+      const { headers: full } = await api.list("?_since=0")
+      const { "content-length": _, date: __, ...named } = full
+      expect(headers).toMatchObject(named)
+    }
+  }),
+  ...["GET", "HEAD", "DELETE"].map((method) =>
+    define({
+      name: `refuses ${method} of a page whose next one has too long a URL`,
+      given: async (api) => {
+        for (const name of ["a", "b"]) await api.stored(name, { x: "x".repeat(3_500) })
+      },
+      request: { method, path: `/subscriptions?_limit=1&_sort=x&not_y=${"y".repeat(4_000)}` },
+      expected:
+        method === "HEAD"
+          ? { status: 400 }
+          : { status: 400, errno: 107, faults: ["querystring:null"], message: /next page/ },
+      also: async (_, api) => {
+        const { headers, json } = await api.list("?_limit=1&_sort=x")
+        expect(json.data).toHaveLength(1)
+        expect(headers["total-records"]).toBe("2")
+        expect(headers["next-page"]!.length).toBeLessThan(8_000)
+      }
+    })
+  )
 ]
