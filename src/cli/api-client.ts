@@ -6,6 +6,7 @@ import {
   type HttpClientResponse,
   type HttpMethod
 } from "effect/http"
+import { printable } from "#telemetry/printable.ts"
 
 /** Where the service is unless a setting of it says otherwise. */
 export const urlDefault = "http://127.0.0.1:9999/v1"
@@ -28,7 +29,7 @@ export class ApiRefused extends Schema.TaggedError<ApiRefused>()("ApiRefused", {
 }) {
   override get message() {
     const errno = this.errno === undefined ? "" : `, errno ${this.errno}`
-    return `${this.call} was answered ${this.status}${errno}: ${this.reason}`
+    return `${this.call} was answered ${this.status}${errno}: ${printable(this.reason)}`
   }
 }
 

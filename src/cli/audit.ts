@@ -12,9 +12,10 @@ import { Log } from "#log/log.ts"
 import type { Stored } from "#log/stored.ts"
 import { filters, parseBroadcast, parseOfBroadcast, subjects } from "#streams/subjects.ts"
 import { decodeToken } from "#streams/tokens.ts"
+import { printable, printableJson } from "#telemetry/printable.ts"
 import { broadcastArgument, commandOf } from "./broadcast.ts"
 import { natsFlags, onNats } from "./nats.ts"
-import { harmless, table } from "./table.ts"
+import { table } from "./table.ts"
 
 /** The last known of one push. */
 interface Push {
@@ -138,8 +139,8 @@ const headerOf = ({
   rejected,
   source
 }: Audit): ReadonlyArray<string> => {
-  const first = `broadcast ${broadcast} on channel ${harmless(channel)}, accepted ${new Date(acceptedAt).toISOString()} from ${harmless(source)}`
-  if (rejected !== undefined) return [first, `rejected: ${harmless(rejected)}`]
+  const first = `broadcast ${broadcast} on channel ${printable(channel)}, accepted ${new Date(acceptedAt).toISOString()} from ${printable(source)}`
+  if (rejected !== undefined) return [first, `rejected: ${printable(rejected)}`]
   if (progress === undefined) return [first, "not planned yet"]
   const { accepted, ...fates } = countsOf(progress)
   const sum = Object.entries(fates).map(([fate, count]) => `${count} ${fate}`)
@@ -186,7 +187,7 @@ const flags = {
 /** The verb. */
 export const auditCommand = Command.make("audit", flags, ({ broadcast, json, ...nats }) =>
   audit(broadcast).pipe(
-    Effect.flatMap((result) => Console.log(json ? JSON.stringify(jsonOf(result)) : text(result))),
+    Effect.flatMap((result) => Console.log(json ? printableJson(jsonOf(result)) : text(result))),
     onNats(nats)
   )
 ).pipe(Command.withDescription("Tell what became of every push of a broadcast"))

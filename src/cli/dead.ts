@@ -4,6 +4,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import { Log } from "#log/log.ts"
 import { filters } from "#streams/subjects.ts"
 import { decodeToken } from "#streams/tokens.ts"
+import { printableJson } from "#telemetry/printable.ts"
 import { broadcastArgument, commandOf } from "./broadcast.ts"
 import { natsFlags, onNats } from "./nats.ts"
 import { table } from "./table.ts"
@@ -77,7 +78,7 @@ export const deadCommand = Command.make("dead", flags, ({ broadcast, json, ...na
   letters(broadcast).pipe(
     Effect.flatMap((list) =>
       json
-        ? Effect.forEach(list, (letter) => Console.log(JSON.stringify(letter)))
+        ? Effect.forEach(list, (letter) => Console.log(printableJson(letter)))
         : Console.log(text(list))
     ),
     onNats(nats)

@@ -19,6 +19,7 @@ import {
 import { developmentSubject, keysAreSet, keysOfSettings, missingFaults } from "#secrets/secrets.ts"
 import { forgetUseridSecret } from "#secrets/userid-secret.ts"
 import { everySetting } from "#settings/every-setting.ts"
+import { printableJson } from "#telemetry/printable.ts"
 import { allLines, changedLines, newLines } from "./key-lines.ts"
 import { natsFlags, onNats, VerbFailed } from "./nats.ts"
 import { note } from "./note.ts"
@@ -144,7 +145,7 @@ const list = Effect.fnUntraced(function* (json: boolean) {
     }
   })
   if (json)
-    return yield* Effect.forEach(rows, (row) => Console.log(JSON.stringify(row)), { discard: true })
+    return yield* Effect.forEach(rows, (row) => Console.log(printableJson(row)), { discard: true })
   const cells = rows.map(({ created, publicKey, state, subscriptions }) => [
     publicKey,
     state,

@@ -3,10 +3,10 @@
 import { randomBytes } from "node:crypto"
 import { Config, Console, Effect, Option, Queue, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import { printable, printableJson } from "#telemetry/printable.ts"
 import { type ApiError, ApiForeign, makeApi, urlDefault } from "./api-client.ts"
 import { note } from "./note.ts"
 import { type Arrived, openPushEndpoint } from "./push-endpoint.ts"
-import { harmless } from "./table.ts"
 
 /** Longest wait for a clean goodbye: Ctrl-C must not hang on a service that is gone. */
 const goodbyeTimeout = "3 seconds"
@@ -41,12 +41,12 @@ export const elapsedMillis = ({ payload, receivedAtMillis }: Arrived): number | 
 const lineOf = (push: Arrived): string => {
   const elapsed = elapsedMillis(push)
   const after = elapsed === undefined ? "" : `  after ${elapsed} ms`
-  return `${new Date(push.receivedAtMillis).toISOString()}${after}  ${push.payload === "" ? "(no payload)" : harmless(push.payload)}`
+  return `${new Date(push.receivedAtMillis).toISOString()}${after}  ${push.payload === "" ? "(no payload)" : printable(push.payload)}`
 }
 
 const jsonOf = (channel: string, push: Arrived): string => {
   const { payload, receivedAtMillis } = push
-  return JSON.stringify({
+  return printableJson({
     event: "push",
     channel,
     payload,
@@ -100,15 +100,15 @@ export const listen = Effect.fn("Cli.listen")(function* ({
   )
   yield* Console.log(
     json
-      ? JSON.stringify({ event: "listening", channel, subscription: data.id })
-      : `listening on channel ${channel}, subscription ${data.id.slice(0, 12)}`
+      ? printableJson({ event: "listening", channel, subscription: data.id })
+      : `listening on channel ${printable(channel)}, subscription ${printable(data.id.slice(0, 12))}`
   )
 
   const enough = Option.getOrElse(count, () => Number.POSITIVE_INFINITY)
   for (let printed = 0; printed < enough; ) {
     const push = yield* Queue.take(pushes)
     if (push._tag === "Refused") {
-      yield* note(`refused a push with ${push.status}: ${push.reason}`)
+      yield* note(`refused a push with ${push.status}: ${printable(push.reason)}`)
     } else {
       yield* Console.log(json ? jsonOf(channel, push) : lineOf(push))
       printed += 1

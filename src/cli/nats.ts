@@ -17,6 +17,7 @@ import {
   natsUrlFault
 } from "#settings/nats-url.ts"
 import { withoutSecrets } from "#telemetry/logger.ts"
+import { printable } from "#telemetry/printable.ts"
 import { note } from "./note.ts"
 
 /** `--tls-ca`, `--tls-cert`, `--tls-key`: PEM files. */
@@ -72,7 +73,7 @@ const inWords = (url: string, error: LogUnavailable | AppendConflict | VerbFaile
 }
 
 // Standard output holds answers only.
-const toStderr = Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)])
+const toStderr = Logger.layer([Logger.withConsoleError(Logger.map(Logger.formatLogFmt, printable))])
 
 /** What the flags say, when it can be used. */
 const givenUrl = Effect.fnUntraced(function* (given: Option.Option<string>, tls: NatsTlsFiles) {

@@ -20,6 +20,7 @@ import {
   decodeToken,
   isChannelToken
 } from "#streams/tokens.ts"
+import { printable, printableJson } from "#telemetry/printable.ts"
 import { natsFlags, onNats, VerbFailed } from "./nats.ts"
 import { table } from "./table.ts"
 
@@ -116,7 +117,7 @@ const changing = (verb: "grant" | "revoke", on: boolean, description: string) =>
           ? ""
           : "; whom the settings name may still publish"
         : ": nothing to change"
-      yield* Console.log(`${principal} ${done}${more}`)
+      yield* Console.log(printable(`${principal} ${done}${more}`))
     }).pipe(onNats(nats))
   ).pipe(Command.withDescription(description))
 
@@ -134,7 +135,7 @@ const list = Command.make(
     Effect.gen(function* () {
       const rows = yield* listed(channel)
       if (json)
-        return yield* Effect.forEach(rows, (row) => Console.log(JSON.stringify(row)), {
+        return yield* Effect.forEach(rows, (row) => Console.log(printableJson(row)), {
           discard: true
         })
       const cells = rows.map((row) => [row.channel, row.principal])

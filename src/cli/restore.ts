@@ -21,6 +21,7 @@ import { everySetting } from "#settings/every-setting.ts"
 import { keys } from "#streams/buckets.ts"
 import { filters, parseSubscription, subjects } from "#streams/subjects.ts"
 import type { UserToken } from "#streams/tokens.ts"
+import { printable } from "#telemetry/printable.ts"
 import { natsFlags, onNats, VerbFailed } from "./nats.ts"
 
 export interface RestoreOptions {
@@ -273,7 +274,7 @@ export const restoreCommand = Command.make(
         subscriptionsPerUserMax
       })
       const { changed, full, restored, users } = done
-      const byCause = [...done.causes].sort().map(([each, count]) => `${count} ${each}`)
+      const byCause = [...done.causes].sort().map(([each, count]) => `${count} ${printable(each)}`)
       const detail = byCause.length === 0 ? "" : `: ${byCause.join(", ")}`
       yield* Console.log(
         `${restored} subscriptions of ${users} users ${dryRun ? "would be" : "were"} restored${detail}`

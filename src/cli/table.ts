@@ -1,11 +1,5 @@
 // Columns of text for the terminal.
-
-/** Control characters as \u escapes: texts come from whoever may publish, and must not be able to steer the terminal. */
-export const harmless = (text: string): string =>
-  text.replace(
-    /\p{Cc}/gu,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`
-  )
+import { printable } from "#telemetry/printable.ts"
 
 export type Cell = string | number | undefined
 
@@ -14,7 +8,7 @@ export const table = (
   heading: ReadonlyArray<string>,
   rows: ReadonlyArray<ReadonlyArray<Cell>>
 ): string => {
-  const lines = [heading, ...rows.map((row) => row.map((cell) => harmless(String(cell ?? "-"))))]
+  const lines = [heading, ...rows.map((row) => row.map((cell) => printable(String(cell ?? "-"))))]
   const widths = heading.map((_, column) =>
     lines.reduce((width, line) => Math.max(width, (line[column] ?? "").length), 0)
   )

@@ -1,6 +1,7 @@
 // Effect's log into pino: JSON lines on stdout, or one short line each on a terminal. What stands under a name that holds secrets is struck out.
 import { Cause, Layer, Logger, References } from "effect"
 import pino from "pino"
+import { printable, printableJson } from "./printable.ts"
 
 const level = {
   Trace: "trace",
@@ -109,7 +110,8 @@ const gathered = () => {
   }
   process.on("exit", flush)
   const write = (line: string) => {
-    lines += line
+    // pino escapes C0 only, and ends each line with \n.
+    lines += `${printable(line.slice(0, -1))}\n`
     if (lines.length >= gatherChars) flush()
     else timer ??= setTimeout(flush, gatherMillis).unref()
   }
@@ -153,18 +155,25 @@ export const loggerLayer = (minimum: pino.Level, pretty: boolean) => {
   )
 }
 
+/** `name=value`; a value that could be taken for several fields is quoted. */
+const pair = ([name, value]: readonly [string, unknown]): string => {
+  const isPlain = typeof value === "string" && /^[^\s"=]+$/.test(value)
+  return printable(`${name}=${isPlain ? value : printableJson(value)}`)
+}
+
+/** A message may have several lines; those after the first are indented, so none can be forged. */
+const indented = (message: unknown): string =>
+  String(message).split("\n").map(printable).join("\n    ")
+
 const prettyStream = {
   write(line: string) {
     const { err, level: number, msg, time, ...rest } = JSON.parse(line) as Record<string, unknown>
     const name =
       Object.keys(pino.levels.values).find((each) => pino.levels.values[each] === number) ?? ""
-    const fields = Object.entries({
-      ...rest,
-      ...(err === undefined ? {} : { err: describe(err) })
-    }).map(([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`)
-    process.stdout.write(
-      `${new Date(Number(time)).toISOString().slice(11, 23)} ${name.padEnd(5)} ${String(msg)} ${fields.join(" ")}\n`
-    )
+    const fields = { ...rest, ...(err === undefined ? {} : { err: describe(err) }) }
+    const at = new Date(Number(time)).toISOString().slice(11, 23)
+    const words = [at, name.padEnd(5), indented(msg), ...Object.entries(fields).map(pair)]
+    process.stdout.write(`${words.join(" ")}\n`)
   },
   flush: () => {}
 }

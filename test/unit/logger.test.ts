@@ -106,3 +106,61 @@ it("lets no secret through, however deep, long or strange what carries it", () =
   assert.notInclude(JSON.stringify(stdout), "83,69,67")
   assert.isBelow(stdout.length, 30_000)
 })
+
+/** Whatever a client may put into a header or a path of a batch. */
+const hostile = [
+  "\u001b[2J\u001b]0;title\u0007",
+  "\u009b31m\u0085\u007f",
+  "a\r\n00:00:00.000 info  request.summary code=200",
+  "\u202egnp.exe \u2066\u2067\u200f\u061c",
+  "a\u2028b\u2029c",
+  "agent code=200 errno=0"
+]
+
+const logged = (pretty: boolean): string => {
+  const program = `
+    import { Effect } from "effect"
+    import { loggerLayer } from "#telemetry/logger.ts"
+    const hostile = ${JSON.stringify(hostile)}
+    const all = Effect.forEach(hostile, (text) => Effect.andThen(
+      Effect.logInfo("summary", { agent: text, path: [text], code: 400, err: new Error(text) }),
+      Effect.logInfo(text)
+    ))
+    Effect.runSync(all.pipe(Effect.provide(loggerLayer("info", ${pretty}))))`
+  return spawnSync(process.execPath, ["--input-type=module", "-e", program], { encoding: "utf8" })
+    .stdout
+}
+
+/** Characters that steer a terminal, or end a line somewhere; the ends of the lines do not count. */
+const steering = /[^\P{Cc}\n]|[\p{Zl}\p{Zp}\p{Bidi_Control}]/gu
+
+describe("a text from a client", () => {
+  it("steers no terminal, and makes up no line and no field, in lines for people", () => {
+    const lines = logged(true)
+    assert.deepEqual(lines.match(steering), null)
+    const own = lines.split("\n").filter((line) => /^\d/.test(line))
+    assert.lengthOf(own, 2 * hostile.length)
+    for (const line of own) assert.match(line, /^[\d:.]{12} info {2}/)
+    // The line feed of a message starts no line that looks like one of the log.
+    assert.lengthOf(lines.trimEnd().split("\n"), 2 * hostile.length + 1)
+    assert.include(lines, ' agent="agent code=200 errno=0" ')
+    assert.include(lines, "\\u001b[2J")
+  })
+
+  it("is the same text in lines of JSON, which hold no such character", () => {
+    const lines = logged(false)
+    assert.deepEqual(lines.match(steering), null)
+    const read = lines
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line))
+    assert.deepEqual(
+      read.filter(({ msg }) => msg === "summary").map(({ agent }) => agent),
+      hostile
+    )
+    assert.deepEqual(
+      read.filter(({ msg }) => msg !== "summary").map(({ msg }) => msg),
+      hostile
+    )
+  })
+})

@@ -1,6 +1,7 @@
 // Columns for the terminal, and what must not reach it.
 import { assert, describe, it } from "@effect/vitest"
 import { table } from "#cli/table.ts"
+import { printableJson } from "#telemetry/printable.ts"
 
 describe("a table", () => {
   it("gives each column the width of its widest cell, numbers to the right, a dash for what is missing", () => {
@@ -17,8 +18,16 @@ describe("a table", () => {
 
   it("writes control characters as escapes, so that no name steers the terminal or makes a line of its own", () => {
     assert.strictEqual(
-      table(["NAME"], [["a\u001b[2J\nb\u009b\u0000"]]),
-      "NAME\na\\u001b[2J\\u000ab\\u009b\\u0000"
+      table(["NAME"], [["a\u001b[2J\nb\u009b\u0000\u202e\u2028"]]),
+      "NAME\na\\u001b[2J\\u000ab\\u009b\\u0000\\u202e\\u2028"
     )
   })
+})
+
+it("writes JSON whose text steers no terminal and whose value is the same", () => {
+  const value = { "a\u009b": "b\u007f\u2029\u2067\u001b", plain: "ü \u{1f600}" }
+  const text = printableJson(value)
+  assert.notMatch(text, /[\p{Cc}\p{Zp}\p{Bidi_Control}]/u)
+  assert.include(text, "ü \u{1f600}")
+  assert.deepEqual(JSON.parse(text), value)
 })
