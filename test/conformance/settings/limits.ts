@@ -6,17 +6,38 @@ const page = { origin: "https://page.ok.example" }
 
 export const limits: ReadonlyArray<Gateway> = [
   [
-    "with small pages",
-    { PAGINATE_BY: "2" },
-    ["", "?_limit=5", "?_limit=0"].map((query) =>
+    "with small pages and batches of any number",
+    { PAGINATE_BY: "2", BATCH_MAX_REQUESTS: "0" },
+    [
+      ...["", "?_limit=5", "?_limit=0"].map((query) =>
+        define({
+          name: `shows two at once for "${query}"`,
+          given: (api) => Promise.all(["a", "b", "c"].map((name) => api.stored(name))),
+          request: { method: "GET", path: `/subscriptions${query}` },
+          expected: { status: 200, headers: { "Total-Records": "3", "Next-Page": /_limit=2/ } },
+          also: ({ json }) => expect(json.data).toHaveLength(2)
+        })
+      ),
       define({
-        name: `shows two at once for "${query}"`,
-        given: async (api) => [await api.stored("a"), await api.stored("b"), await api.stored("c")],
-        request: { method: "GET", path: `/subscriptions${query}` },
-        expected: { status: 200, headers: { "Total-Records": "3", "Next-Page": /_limit=2/ } },
-        also: ({ json }) => expect(json.data).toHaveLength(2)
+        name: "takes 100 requests in a batch",
+        request: {
+          method: "POST",
+          path: "/batch",
+          body: { requests: Array(100).fill({ path: "/__lbheartbeat__" }) }
+        },
+        expected: { status: 200 },
+        also: ({ json }) => expect(json.responses).toHaveLength(100)
+      }),
+      define({
+        name: "does not take 1,001, whose answers would have no bound",
+        request: {
+          method: "POST",
+          path: "/batch",
+          body: { requests: Array(1_001).fill({ path: "/__lbheartbeat__" }) }
+        },
+        expected: { status: 400, faults: ["body:requests"], message: /1000/ }
       })
-    )
+    ]
   ],
   [
     "with methods switched off",
