@@ -100,16 +100,22 @@ export const settings = {
   ),
   /** First retry delay; doubles with each attempt, 15 minutes at most. FCM asks for at least 10 s. */
   retryBaseMillis: within("BELLCAST_RETRY_BASE_MILLIS", 10, 900_000).pipe(withDefault(10_000)),
-  /** Pushes sent but not yet recorded, over the whole process: the most that a crash can send twice. */
-  unrecordedPushesMax: within("BELLCAST_UNRECORDED_PUSHES_MAX", 1, 65_536).pipe(withDefault(256)),
+  /**
+   * Pushes sent but not yet recorded, over the whole process: the most that a crash can send twice. 512 under
+   * way, and 256 whose results wait for 20 ms and for the disk (at 4,000 pushes a second: 64 ms).
+   */
+  unrecordedPushesMax: within("BELLCAST_UNRECORDED_PUSHES_MAX", 1, 65_536).pipe(withDefault(768)),
   /** Shards a process works on at once. */
   shardsInFlight: within("BELLCAST_SHARDS_IN_FLIGHT", 1, 512).pipe(withDefault(8)),
   /** Subscriptions a delivery process remembers, with their keys decoded: 6 KB each. More are read again for every broadcast, at twice the cost. */
   rememberedSubscriptionsMax: within("BELLCAST_REMEMBERED_SUBSCRIPTIONS_MAX", 0, 10_000_000).pipe(
     withDefault(131_072)
   ),
-  /** Connections to one push service. At 60 ms a push each gives about 16 pushes a second. */
-  connectionsPerOrigin: within("BELLCAST_CONNECTIONS_PER_ORIGIN", 1, 4_096).pipe(withDefault(64)),
+  /**
+   * Pushes under way to one push service. The window starts at 64 and grows while pushes wait and the process
+   * has time: at 60 ms a push 512 are 8,500 a second, more than one process can send.
+   */
+  pushesUnderWayMax: within("BELLCAST_PUSHES_UNDER_WAY_MAX", 1, 4_096).pipe(withDefault(512)),
   /**
    * HTTP/2 to push services that offer it: 16 sessions of 32 pushes instead of a connection for each push.
    * It costs about 0.04 CPU seconds per 1,000 pushes more and saves connections and handshakes.

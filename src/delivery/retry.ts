@@ -63,7 +63,7 @@ export const makeRetry = Effect.fnUntraced(function* (
       return { target, result: { ...unsent, fate: "dead", reason: "suspended" } as PushResult }
     if (at >= job.expiresAt)
       return { target, result: { ...unsent, fate: "expired", reason: "expired" } as PushResult }
-    const attempted = yield* sender.send(target, job, sender.seal([target], padded)[0], turn)
+    const attempted = yield* sender.send(target, job, () => sender.seal([target], padded)[0], turn)
     const result = record.resultOf(
       target,
       job,

@@ -1,6 +1,6 @@
 // Shard job -> pushes -> outcomes. A push holds a permit from before it is sent until its outcome is stored, so the permits are the most that a
 // crash can send twice.
-import { type Cause, Clock, Effect, Fiber, Random, Semaphore } from "effect"
+import { type Cause, Clock, Effect, Fiber, Latch, Random, Semaphore } from "effect"
 import { Settings } from "#config"
 import type { ShardJob } from "#domain/job.ts"
 import type { PushResult } from "#domain/outcome.ts"
@@ -15,9 +15,10 @@ import { conflictLeaves, makeRecord, outcomeSubject, patiently, type Recorded } 
 
 /** Results in one outcome message: 64 of about 200 bytes are a third of what WORK takes. */
 const resultsMax = 64
-const flushMillis = 100
+/** How long a result waits for others to be recorded with. */
+const flushMillis = 20
 /** Bodies encrypted in one go. One at a time, between two sockets, each costs a fifth more: nothing is left in the processor's caches. */
-const sealedAhead = 32
+const sealedAtOnce = 32
 
 const pushKey = (user: string, id: string) => `${user}.${id}`
 
@@ -81,6 +82,7 @@ export const makeShard = Effect.fnUntraced(function* (
     const todo = targets.filter(({ id, user }) => !past.results.has(pushKey(user, id)))
     const total = past.results.size + todo.length
     const flushing = yield* Semaphore.make(1)
+    const results = yield* Latch.make()
     const buffer: Array<Recorded & { readonly permit: boolean }> = []
     let { seq } = past
     let held = 0
@@ -131,12 +133,13 @@ export const makeShard = Effect.fnUntraced(function* (
         : Effect.andThen(giveBack(1), Effect.fail("stop" as const))
     })
 
-    const sealed: Array<Sealed> = []
-    const sealedBody = (i: number): Sealed => {
-      if (i >= sealed.length)
-        sealed.push(...sender.seal(todo.slice(sealed.length, i + sealedAhead), padded))
-      const body = sealed[i]
-      sealed[i] = undefined
+    const batches: Array<Array<Sealed>> = []
+    /** Encrypted when its turn comes, with its batch: before that, it would hold up the first pushes. */
+    const bodyOf = (i: number): Sealed => {
+      const start = i - (i % sealedAtOnce)
+      batches[start] ??= [...sender.seal(todo.slice(start, start + sealedAtOnce), padded)]
+      const body = batches[start][i - start]
+      batches[start][i - start] = undefined
       return body
     }
 
@@ -156,7 +159,7 @@ export const makeShard = Effect.fnUntraced(function* (
           permit: false
         })
       } else {
-        const attempted = yield* Effect.result(sender.send(target, job, sealedBody(i), turn))
+        const attempted = yield* Effect.result(sender.send(target, job, () => bodyOf(i), turn))
         if (attempted._tag === "Failure") {
           left += 1
           return
@@ -172,6 +175,7 @@ export const makeShard = Effect.fnUntraced(function* (
         buffer.push({ target, result, permit: true })
       }
       if (buffer.length >= resultsMax) yield* flush(false)
+      else if (buffer.length > 0) yield* results.open
     })
 
     // Before anything is sent, the shard is claimed and its size told: where that cannot be written, the fates could not either; and whoever
@@ -184,7 +188,11 @@ export const makeShard = Effect.fnUntraced(function* (
     })
     // Without it, results waiting here would keep permits that the pushes still to come need: nobody could go on.
     const flusher = yield* Effect.forkChild(
-      flush(false).pipe(Effect.delay(flushMillis), Effect.forever)
+      results.await.pipe(
+        Effect.andThen(results.close),
+        Effect.andThen(Effect.delay(flush(false), flushMillis)),
+        Effect.forever
+      )
     )
     yield* Effect.forEach(todo, push, { concurrency: unrecordedPushesMax, discard: true }).pipe(
       Effect.andThen(Fiber.interrupt(flusher)),

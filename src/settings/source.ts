@@ -74,6 +74,20 @@ const readFile = (named: string | undefined): SourceShape => {
   }
 }
 
+/** Settings by the names that they had in earlier versions. */
+export const formerNames: Readonly<Record<string, string>> = {
+  BELLCAST_CONNECTIONS_PER_ORIGIN: "BELLCAST_PUSHES_UNDER_WAY_MAX"
+}
+
+/** A value under a former name counts where the present name has none. */
+const renamed = (found: ReadonlyMap<string, Found>): ReadonlyMap<string, Found> => {
+  const former = Object.entries(formerNames).flatMap(([name, now]) => {
+    const value = found.get(name)
+    return value === undefined ? [] : [[now, value] as const]
+  })
+  return new Map([...former, ...found])
+}
+
 /** The environment wins over the file. */
 export const readSource = (
   env: Readonly<Record<string, string | undefined>>,
@@ -89,7 +103,7 @@ export const readSource = (
     ([name, value]) => [name, { value, place: developmentFlag, inFile: false }] as const
   )
   const written = [...found].filter(([, { value }]) => value !== "")
-  return { found: new Map([...handy, ...written, ...given]), faults }
+  return { found: renamed(new Map([...handy, ...written, ...given])), faults }
 }
 
 /** For everything that reads settings below it. Faults of the file are told by whoever checks the settings; see every-setting.ts. */

@@ -1,5 +1,5 @@
 // Settings that nobody asks for: most are typing errors, and would otherwise leave a default in force without a word. Pure.
-import type { SourceShape } from "./source.ts"
+import { formerNames, type SourceShape } from "./source.ts"
 
 /** Asked for by others than the service's tables: the search for a nats-server, the command line, the tests. */
 const elsewhere = ["BELLCAST_NATS_SERVER", "BELLCAST_URL", "BELLCAST_USER"]
@@ -45,6 +45,11 @@ export const strangersOf = ({ found }: SourceShape, names: ReadonlyArray<string>
   const faults: Array<string> = []
   const warnings: Array<string> = []
   for (const [name, { inFile, place }] of found) {
+    const present = formerNames[name]
+    if (present !== undefined) {
+      warnings.push(`${place}: the former name of ${present}, still understood`)
+      continue
+    }
     if (known.includes(name) || (!inFile && onlyInEnvironment.test(name))) continue
     const meant = closest(name, known)
     const hint =

@@ -50,7 +50,7 @@ const laneHolding = Metric.gauge("bellcast_lane_guard_holding", {
 })
 const laneWindow = Metric.gauge("bellcast_lane_window_pushes", {
   description:
-    "Pushes that may be under way to a push service at once: BELLCAST_CONNECTIONS_PER_ORIGIN, or less while it throttles us"
+    "Pushes that may be under way to a push service at once: at most BELLCAST_PUSHES_UNDER_WAY_MAX, less while few are needed or it throttles us"
 })
 const oldestPush = Metric.gauge("bellcast_oldest_push_age_seconds", {
   description:

@@ -12,9 +12,9 @@ import { startService } from "../support/service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
 
 /** Settings.unrecordedPushesMax: the most that one crash may send twice. */
-const duplicatesMax = 256
+const duplicatesMax = 768
 
-it("delivers to all 2,000 after a SIGKILL in the middle of the broadcast, repeating at most 256", {
+it("delivers to all 2,000 after a SIGKILL in the middle of the broadcast, repeating at most 768", {
   timeout: 180_000
 }, async () => {
   await using nats = await startNats()

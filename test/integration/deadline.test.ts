@@ -12,7 +12,7 @@ it("is sent to nobody after its deadline, however long the line was", {
   await using nats = await startNats()
   await using push = await startPushService()
   const env = {
-    BELLCAST_CONNECTIONS_PER_ORIGIN: "1",
+    BELLCAST_PUSHES_UNDER_WAY_MAX: "1",
     BELLCAST_PUSH_TIMEOUT_MILLIS: "6000",
     BELLCAST_RETRY_BASE_MILLIS: "60000"
   }

@@ -113,7 +113,7 @@ describe("a push service that refuses our credentials", () => {
     await using push = await startPushService()
     await using service = await startService({
       natsUrl: nats.url,
-      env: { BELLCAST_BREAKER_OPEN_MILLIS: "1000", BELLCAST_CONNECTIONS_PER_ORIGIN: "1" }
+      env: { BELLCAST_BREAKER_OPEN_MILLIS: "1000", BELLCAST_PUSHES_UNDER_WAY_MAX: "1" }
     })
     // Whoever comes first is refused, with the token at hand and with a new one; and so is the first probe.
     let left = 4
@@ -226,7 +226,7 @@ describe("an answer that deserves a second try", () => {
     await using push = await startPushService()
     await using service = await startService({
       natsUrl: nats.url,
-      env: { BELLCAST_CONNECTIONS_PER_ORIGIN: "1" }
+      env: { BELLCAST_PUSHES_UNDER_WAY_MAX: "1" }
     })
     const badTopic = '400 {"reason":"BadWebPushTopic"}'
     const scripts = [["421", "201"], ["421"], [badTopic, "201"], [badTopic]]

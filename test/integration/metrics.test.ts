@@ -117,7 +117,7 @@ describe("the metrics", () => {
     await using throttling = await startPushService()
     await using gone = await startPushService()
     await using refusing = await startPushService()
-    const env = { BELLCAST_CONNECTIONS_PER_ORIGIN: "8" }
+    const env = { BELLCAST_PUSHES_UNDER_WAY_MAX: "8" }
     await using service = await startService({ natsUrl: nats.url, env })
     const lanes = async () => {
       const text = String((await call(service.url, "GET", "/__metrics__")).body)

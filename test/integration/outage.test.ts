@@ -9,9 +9,9 @@ import { startService } from "../support/service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
 
 /** Settings.unrecordedPushesMax */
-const duplicatesMax = 256
+const duplicatesMax = 768
 
-it("goes on after nats-server was killed in mid-broadcast: all are reached, at most 256 twice", {
+it("goes on after nats-server was killed in mid-broadcast: all are reached, at most 768 twice", {
   timeout: 120_000
 }, async () => {
   await using nats = await startNats()

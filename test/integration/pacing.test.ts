@@ -21,7 +21,7 @@ describe("a push service that throttles everybody", () => {
     await using push = await startPushService()
     await using service = await startService({
       natsUrl: nats.url,
-      env: { BELLCAST_CONNECTIONS_PER_ORIGIN: "4" }
+      env: { BELLCAST_PUSHES_UNDER_WAY_MAX: "4" }
     })
     let throttledUntil = Number.POSITIVE_INFINITY
     const agents = Array.from({ length: 100 }, () => push.subscribe())
@@ -67,7 +67,7 @@ describe("a push service that throttles without saying for how long", () => {
     await using nats = await startNats()
     await using push = await startPushService()
     await using other = await startPushService()
-    const env = { BELLCAST_CONNECTIONS_PER_ORIGIN: "8", BELLCAST_UNRECORDED_PUSHES_MAX: "32" }
+    const env = { BELLCAST_PUSHES_UNDER_WAY_MAX: "8", BELLCAST_UNRECORDED_PUSHES_MAX: "32" }
     await using service = await startService({ natsUrl: nats.url, env })
     const slow = playerOf(["slow 30"])()
     let throttled = 0
@@ -149,7 +149,7 @@ describe("a push service that does not answer", () => {
     await using push = await startPushService()
     await using service = await startService({
       natsUrl: nats.url,
-      env: { BELLCAST_CONNECTIONS_PER_ORIGIN: "1" }
+      env: { BELLCAST_PUSHES_UNDER_WAY_MAX: "1" }
     })
     let away = true
     const agents = Array.from({ length: 100 }, () => push.subscribe())

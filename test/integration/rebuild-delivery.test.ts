@@ -41,7 +41,7 @@ it("delivers to everybody while the buckets are made anew", { timeout: 90_000 },
     await rest.stop()
   }
   // A broadcast a time, of about 150 ms: each rebuild finds one in hand and others waiting.
-  const env = { BELLCAST_SHARDS_IN_FLIGHT: "1", BELLCAST_CONNECTIONS_PER_ORIGIN: "8" }
+  const env = { BELLCAST_SHARDS_IN_FLIGHT: "1", BELLCAST_PUSHES_UNDER_WAY_MAX: "8" }
   await using _delivery = await startService({ natsUrl: nats.url, roles: "delivery", env })
   const layer = Layer.merge(logLayer({ url: nats.url, name: "test" }), quiet)
   for (let n = 0; n < rebuilds; n++) {

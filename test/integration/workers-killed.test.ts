@@ -17,7 +17,7 @@ const killMillis = 2_000
 /** So that the broadcast ends: what a killed worker had in hand lies idle for 15 s. */
 const killsMax = Math.floor(size / 1_000)
 /** Settings.unrecordedPushesMax: the most that one crash may send twice. */
-const duplicatesMax = 256
+const duplicatesMax = 768
 
 /** What WORK says of each push: its first try, and how often it came to an end. */
 const readOutcomes = (natsUrl: string, broadcast: number) =>
@@ -71,7 +71,7 @@ it(`delivers to all ${size} while one of three workers is killed every two secon
     roles: "gateway,projection,fanout,tally"
   })
   // More connections than permits, so that only these keep the promise.
-  const env = { BELLCAST_CONNECTIONS_PER_ORIGIN: "1024", BELLCAST_SHARDS_IN_FLIGHT: "2" }
+  const env = { BELLCAST_PUSHES_UNDER_WAY_MAX: "1024", BELLCAST_SHARDS_IN_FLIGHT: "2" }
   const start = () => startService({ natsUrl: nats.url, roles: "delivery", env })
   const workers = [start(), start(), start()]
   let over = false

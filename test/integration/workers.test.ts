@@ -76,7 +76,7 @@ describe("a worker whose credentials were refused", () => {
 describe("a worker that was throttled", () => {
   it("slows and stops the other", { timeout: 90_000 }, async () => {
     await using push = await startPushService()
-    await using service = await startWorkers({ BELLCAST_CONNECTIONS_PER_ORIGIN: "4" })
+    await using service = await startWorkers({ BELLCAST_PUSHES_UNDER_WAY_MAX: "4" })
     let throttling = true
     const agents = Array.from({ length: 40 }, () => push.subscribe())
     for (const agent of agents) {
@@ -118,7 +118,7 @@ describe("two workers that hear 410 from everybody", () => {
   }, async () => {
     await using push = await startPushService()
     await using service = await startWorkers({
-      BELLCAST_CONNECTIONS_PER_ORIGIN: "2",
+      BELLCAST_PUSHES_UNDER_WAY_MAX: "2",
       BELLCAST_SHARDS_IN_FLIGHT: "1"
     })
     const channels = ["a", "b", "c", "d", "e", "f"]

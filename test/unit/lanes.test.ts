@@ -1,6 +1,7 @@
 // What one process learns about a push service: how guard, breaker and pacing judge together, and what it tells the others.
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { vi } from "vitest"
 import { makeLane } from "#delivery/lanes/lane.ts"
 import type { Classified } from "#delivery/push/classify.ts"
 
@@ -15,7 +16,8 @@ describe("a lane", () => {
   const throttled: Classified = { class: "retry", reason: "throttled", retryAfterMillis: 30_000 }
   const laneOf = () =>
     makeLane("https://push.example.com:8443", "k1", {
-      connectionsPerOrigin: 8,
+      pushesUnderWayMax: 8,
+      hasTime: () => true,
       breakerOpenMillis: minute,
       retryBaseMillis: 10_000
     })
@@ -122,12 +124,37 @@ describe("a lane", () => {
     assert.isUndefined(lane.heldAt(now + 30_000))
   })
 
+  it("has no more pushes under way than its connections carry", async () => {
+    const lane = laneOf()
+    let room = 3
+    let open = 0
+    const enter = () =>
+      void Effect.runFork(
+        lane.inTurn(
+          () => room,
+          Effect.suspend(() => {
+            open += 1
+            return Effect.never
+          })
+        )
+      )
+    for (let i = 0; i < 20; i++) enter()
+    assert.strictEqual(open, 3)
+    room = 5
+    enter()
+    await vi.waitFor(() => assert.strictEqual(open, 5))
+    assert.isUndefined(lane.turnedAway(now, now), "a narrow push service is not a slowed one")
+  })
+
   it("turns pushes away only when it is slowed and its line is full", async () => {
     const lane = laneOf()
     const open: Array<() => void> = []
     const enter = () =>
       void Effect.runFork(
-        lane.inTurn(Effect.promise(() => new Promise<void>((resolve) => open.push(resolve))))
+        lane.inTurn(
+          () => 512,
+          Effect.promise(() => new Promise<void>((resolve) => open.push(resolve)))
+        )
       )
     for (let i = 0; i < 20; i++) enter()
     assert.strictEqual(open.length, 8)
@@ -154,7 +181,8 @@ describe("a lane without answers", () => {
   const failure = (reason: string): Classified => ({ class: "retry", reason })
   const laneOf = () =>
     makeLane("https://push.example.com", "k1", {
-      connectionsPerOrigin: 8,
+      pushesUnderWayMax: 8,
+      hasTime: () => true,
       breakerOpenMillis: minute,
       retryBaseMillis: 10_000
     })
@@ -222,7 +250,8 @@ describe("what a worker tells of a lane", () => {
   const credentials: Classified = { class: "credentials", reason: "credentials" }
   const laneOf = () =>
     makeLane("https://push.example.com", "k1", {
-      connectionsPerOrigin: 8,
+      pushesUnderWayMax: 8,
+      hasTime: () => true,
       breakerOpenMillis: minute,
       retryBaseMillis: 10_000
     })

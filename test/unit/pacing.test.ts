@@ -68,15 +68,15 @@ describe("the window of a lane", () => {
     const pacing = makePacing(6, minute)
     throttle(pacing, start)
     assert.strictEqual(pacing.window, 3)
-    for (let i = 0; i < 100; i++) pacing.accepted(start + 999)
+    for (let i = 0; i < 100; i++) pacing.accepted(start + 999, false)
     assert.strictEqual(pacing.window, 3)
-    pacing.accepted(start + 1_000)
+    pacing.accepted(start + 1_000, false)
     assert.strictEqual(pacing.window, 4)
-    for (let i = 0; i < 3; i++) pacing.accepted(start + 60_000)
+    for (let i = 0; i < 3; i++) pacing.accepted(start + 60_000, false)
     assert.strictEqual(pacing.window, 4)
-    pacing.accepted(start + 60_000)
+    pacing.accepted(start + 60_000, false)
     assert.strictEqual(pacing.window, 5)
-    const whole = Array.from({ length: 10 }, () => pacing.accepted(start + 62_000))
+    const whole = Array.from({ length: 10 }, () => pacing.accepted(start + 62_000, false))
     assert.deepEqual(
       whole.filter((each) => each),
       [true]
@@ -102,19 +102,47 @@ describe("the window of a lane", () => {
             now += after
             if (what === "throttled")
               pacing.throttled(`s${who}`, now - after / 2, now, wait ?? undefined)
-            if (what === "accepted") pacing.accepted(now)
+            if (what === "accepted") pacing.accepted(now, true)
             if (what === "told") pacing.told({ window: who, closedMillis: wait ?? 0 }, now)
             assert.isTrue(pacing.window >= 1 && pacing.window <= windowMax, `${pacing.window}`)
             assert.isAtMost(pacing.closedUntil(now) ?? now, now + 15 * minute)
           }
-          for (let i = 0; i < windowMax * windowMax && pacing.isSlowed; i++) {
+          for (let i = 0; i < windowMax * windowMax && pacing.window < windowMax; i++) {
             now += 1_000
-            pacing.accepted(now)
+            pacing.accepted(now, true)
           }
           assert.strictEqual(pacing.window, windowMax)
           assert.isUndefined(pacing.closedUntil(now + 15 * minute))
         }
       )
     )
+  })
+
+  it("grows by one for each push taken while others wait, up to the most, and not beyond what a 429 left", () => {
+    const pacing = makePacing(512, 60_000)
+    assert.strictEqual(pacing.window, 64)
+    for (let i = 0; i < 100; i++) pacing.accepted(start, false)
+    assert.strictEqual(pacing.window, 64, "nobody waits")
+    for (let i = 0; i < 100; i++) pacing.accepted(start, true)
+    assert.strictEqual(pacing.window, 164)
+    for (let i = 0; i < 1_000; i++) pacing.accepted(start, true)
+    assert.strictEqual(pacing.window, 512)
+    for (let i = 0; i < 5; i++) pacing.throttled(`s${i}`, start + 1, start + 2, undefined)
+    assert.strictEqual(pacing.window, 256)
+    for (let i = 0; i < 1_000; i++) pacing.accepted(start + 3, true)
+    assert.strictEqual(pacing.window, 256, "a limit is counted by the minute")
+  })
+
+  it("comes back from 256 to 512 in half a minute, a 32nd of it each second", () => {
+    const pacing = makePacing(512, 60_000)
+    for (let i = 0; i < 500; i++) pacing.accepted(start, true)
+    for (let i = 0; i < 5; i++) pacing.throttled(`s${i}`, start + 1, start + 2, undefined)
+    const seconds = (n: number) => start + 2 + n * 1_000
+    let whole = 0
+    for (let n = 1; whole === 0; n++)
+      for (let i = 0; i < 512 && whole === 0; i++) if (pacing.accepted(seconds(n), true)) whole = n
+    assert.isTrue(whole >= 20 && whole <= 30, `${whole} s`)
+    assert.strictEqual(pacing.window, 512)
+    assert.isFalse(pacing.isSlowed)
   })
 })

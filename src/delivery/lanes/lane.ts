@@ -25,9 +25,11 @@ export interface Notice {
 }
 
 export interface LaneOptions {
-  readonly connectionsPerOrigin: number
+  readonly pushesUnderWayMax: number
   readonly breakerOpenMillis: number
   readonly retryBaseMillis: number
+  /** Whether this process has time for more pushes. */
+  readonly hasTime: () => boolean
 }
 
 /** Of the push that was answered. */
@@ -56,14 +58,18 @@ const seconds = (millis: number) => `${Math.round(millis / 1000)} s`
 export const makeLane = (
   origin: string,
   key: string,
-  { breakerOpenMillis, connectionsPerOrigin, retryBaseMillis }: LaneOptions
+  { breakerOpenMillis, hasTime, pushesUnderWayMax, retryBaseMillis }: LaneOptions
 ) => {
   const { hostname: host } = new URL(origin)
   const guard = makeGuard()
   const breaker = makeBreaker(breakerOpenMillis)
-  const pacing = makePacing(connectionsPerOrigin, throttledBaseMillis(retryBaseMillis))
+  const pacing = makePacing(pushesUnderWayMax, throttledBaseMillis(retryBaseMillis))
   const reach = makeReach(retryBaseMillis, breakerOpenMillis)
-  const line = makeLine(connectionsPerOrigin, () => pacing.window)
+  const line = makeLine(
+    pushesUnderWayMax,
+    () => pacing.window,
+    () => pacing.isSlowed
+  )
   const notices: Array<Notice> = []
   /** What this process saw itself, and the others do not know yet. What they said is not repeated: they would hear it from us for ever. */
   let fresh: { openMillis?: number; window?: number } = {}
@@ -81,7 +87,8 @@ export const makeLane = (
       isOpenHere = false
       fresh.openMillis = 0
     }
-    if (pacing.accepted(now)) notice("info", "is sent to at full speed again")
+    if (pacing.accepted(now, line.isWaiting() && hasTime()))
+      notice("info", "is sent to at full speed again")
   }
 
   const narrowed = ({ closedMillis, window }: Narrowed, now: number) => {

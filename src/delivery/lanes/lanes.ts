@@ -9,6 +9,7 @@ import { makeLaneMetrics } from "#telemetry/metrics.ts"
 import { makeKept } from "../kept.ts"
 import { type Lane, makeLane, type Notice } from "./lane.ts"
 import { decodeNews } from "./news.ts"
+import { makeSpareTime } from "./spare-time.ts"
 
 const lanesMax = 1_000
 /** How often what was counted is told, and what stands is repeated for those who came later or missed it. */
@@ -47,8 +48,9 @@ export class Lanes extends Context.Service<
         return name
       }
 
+      const options = { ...settings, hasTime: makeSpareTime() }
       const laneOf = (origin: string, key: string): Lane =>
-        lanes.of(`${key} ${origin}`, () => makeLane(origin, key, settings))
+        lanes.of(`${key} ${origin}`, () => makeLane(origin, key, options))
 
       const say = (notices: ReadonlyArray<Notice>) =>
         Effect.forEach(notices, ({ level, text }) => logs[level](text), { discard: true })

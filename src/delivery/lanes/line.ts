@@ -10,30 +10,41 @@ const awayMillisMax = 60_000
 export const awayMillis = (ageMillis: number): number =>
   Math.min(Math.max(awayMillisMin, ageMillis / 4), awayMillisMax)
 
-/** `connections`: the widest window, and the longest line of a slowed lane. `windowNow` tells how many may be under way. */
-export const makeLine = (connections: number, windowNow: () => number) => {
-  const slots = Semaphore.makeUnsafe(connections)
-  let window = connections
+/** The longest queue of a slowed push service. */
+const queueMax = 64
+
+/**
+ * `max`: the widest window. `windowNow` returns how many may
+ * be under way, `isSlowed` whether the push service takes fewer than it could.
+ */
+export const makeLine = (max: number, windowNow: () => number, isSlowed: () => boolean) => {
+  const slots = Semaphore.makeUnsafe(max)
+  let window = max
   let inside = 0
 
-  const fit = Effect.suspend(() => {
-    if (window === windowNow()) return Effect.void
-    window = windowNow()
-    return slots.resize(window)
-  })
+  const resized = (room: () => number) =>
+    Effect.suspend(() => {
+      const wanted = Math.max(1, Math.min(windowNow(), room()))
+      if (window === wanted) return Effect.void
+      window = wanted
+      return slots.resize(window)
+    })
 
   return {
-    isFull: (): boolean => windowNow() < connections && inside >= windowNow() + connections,
+    isFull: (): boolean => isSlowed() && inside >= windowNow() + Math.min(queueMax, max),
 
-    /** Runs `effect` when it is its turn. */
-    inTurn: <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    /** Whether pushes wait for others to end. */
+    isWaiting: (): boolean => inside > window,
+
+    /** Runs `effect` when it is its turn. `room`: pushes that the connections carry. */
+    inTurn: <A, E, R>(room: () => number, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
       Effect.suspend(() => {
         inside += 1
         const leave = Effect.suspend(() => {
           inside -= 1
-          return fit
+          return resized(room)
         })
-        return Effect.andThen(fit, slots.withPermit(effect)).pipe(Effect.ensuring(leave))
+        return Effect.andThen(resized(room), slots.withPermit(effect)).pipe(Effect.ensuring(leave))
       })
   }
 }

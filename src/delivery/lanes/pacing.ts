@@ -1,8 +1,11 @@
-// How many pushes to one push service may be under way, learned from its 429s as TCP learns from loss (RFC 5681): halve the window when it
-// throttles us, widen it by one for each window of pushes that it took. One throttled subscription is its own affair; several at a time mean
-// us. A lane stops only while a Retry-After says so, or when it is throttled though it sends one push at a time. Pure: it knows the time
-// only from its callers.
+// How many pushes to one push service may be under way. The window grows while pushes wait for it. It follows
+// 429s as TCP follows loss (RFC 5681): halve the window when the push service throttles us, widen it by a
+// little for each window of pushes that it took. One throttled subscription is its own affair; several at a
+// time mean us. Sending stops only while a Retry-After says so, or when the push service throttles us though
+// one push at a time is sent. Pure: it knows the time only from its callers.
 
+/** Enough for 5,000 pushes a second to a push service that answers within 10 ms. */
+const windowStart = 64
 /** So many different subscriptions throttled within a minute are the lane's trouble. */
 const throttledMin = 5
 const throttledMillis = 60_000
@@ -10,6 +13,8 @@ const throttledMillis = 60_000
 const closedMillisMax = 15 * 60_000
 /** Limits are counted by the minute (Chrome: 1000 messages): a window that grew with every answer would be back at its limit in two seconds. */
 const widenMillis = 1_000
+/** One step of a widening window: a 32nd of it, so that a window of 256 needs no longer than one of 32. */
+const widenShare = 1 / 32
 
 export interface Narrowed {
   readonly window: number
@@ -24,8 +29,11 @@ export interface Pacing {
   readonly isSlowed: boolean
   /** When pushes may be sent again; undefined: now. */
   readonly closedUntil: (now: number) => number | undefined
-  /** Notes a push that was taken; true when the window is whole again with it. */
-  readonly accepted: (now: number) => boolean
+  /**
+   * Notes a push that was taken; true when the window is whole again with it. `wantsMore`: others wait, and
+   * this process has time for them.
+   */
+  readonly accepted: (now: number, wantsMore: boolean) => boolean
   /** Notes a push, sent at `sentAt`, that was throttled; what follows when it is the one that narrows the window. */
   readonly throttled: (
     subscription: string,
@@ -42,7 +50,12 @@ export interface Pacing {
 
 /** `closedMillis`: for how long a lane with nothing left to halve stops, where the push service does not say. */
 export const makePacing = (windowMax: number, closedMillis: number): Pacing => {
-  let window = windowMax
+  /** What its 429s allow. */
+  let limit = windowMax
+  /** What was needed so far. */
+  let grown = Math.min(windowStart, windowMax)
+  /** The window that a narrowed one widens to; from there it grows with demand again. */
+  let whole = grown
   let taken = 0
   let until = 0
   let narrowedAt = Number.NEGATIVE_INFINITY
@@ -53,8 +66,11 @@ export const makePacing = (windowMax: number, closedMillis: number): Pacing => {
   const waitOf = (retryAfterMillis: number) =>
     Math.min(Math.max(1_000, retryAfterMillis), closedMillisMax)
 
+  const windowNow = () => Math.min(limit, grown)
+
   const narrow = (to: number, waitMillis: number, now: number) => {
-    window = Math.min(window, to)
+    limit = Math.min(limit, to)
+    whole = Math.max(grown, limit)
     taken = 0
     narrowedAt = now
     widenedAt = now
@@ -64,24 +80,27 @@ export const makePacing = (windowMax: number, closedMillis: number): Pacing => {
 
   return {
     get window() {
-      return window
+      return windowNow()
     },
     get isSlowed() {
-      return window < windowMax
+      return limit < grown
     },
     closedUntil: (now) => {
       // A clock set back makes no wait longer than the longest.
       until = Math.min(until, now + closedMillisMax)
       return now < until ? until : undefined
     },
-    accepted: (now) => {
-      if (window === windowMax) return false
+    accepted: (now, wantsMore) => {
+      if (wantsMore && grown < limit) grown += 1
+      if (limit === windowMax) return false
       taken += 1
-      if (taken < window || now - widenedAt < widenMillis) return false
-      window += 1
+      if (taken < windowNow() || now - widenedAt < widenMillis) return false
+      limit += Math.max(1, Math.floor(limit * widenShare))
       taken = 0
       widenedAt = now
-      return window === windowMax
+      if (limit < whole) return false
+      limit = windowMax
+      return true
     },
     throttled: (subscription, sentAt, now, retryAfterMillis) => {
       // Sent before the window was narrowed, and no news; but the longest wait asked for counts.
@@ -97,9 +116,9 @@ export const makePacing = (windowMax: number, closedMillis: number): Pacing => {
       })
       if (recent.size < throttledMin) return undefined
       const asked = Math.max(...[...recent.values()].map(({ waitMillis }) => waitMillis))
-      const wait = asked === 0 && window === 1 ? waitOf(closedMillis) : asked
-      narrow(Math.max(1, Math.floor(window / 2)), wait, now)
-      return { window, closedMillis: wait }
+      const wait = asked === 0 && windowNow() === 1 ? waitOf(closedMillis) : asked
+      narrow(Math.max(1, Math.floor(windowNow() / 2)), wait, now)
+      return { window: limit, closedMillis: wait }
     },
     told: (told, now) => {
       if (told.window !== undefined) narrow(Math.max(1, told.window), 0, now)

@@ -24,12 +24,12 @@ export class PushClient extends Context.Service<
   static readonly layer = Layer.effect(
     PushClient,
     Effect.gen(function* () {
-      const { allowLoopbackEndpoints, connectionsPerOrigin, http2, pushTimeoutMillis } =
+      const { allowLoopbackEndpoints, http2, pushesUnderWayMax, pushTimeoutMillis } =
         yield* Settings
       const peers = makeKept<Peer>(originsMax, (peer) => peer.close())
       const options = {
         http2,
-        connectionsMax: connectionsPerOrigin,
+        connectionsMax: pushesUnderWayMax,
         limits: limitsOf(pushTimeoutMillis),
         lookup: checkedLookup(allowLoopbackEndpoints)
       }

@@ -60,13 +60,13 @@ export class Sender extends Context.Service<
       padded: Uint8Array | undefined
     ) => ReadonlyArray<Sealed>
     /**
-     * One attempt; never fails. At most `connectionsPerOrigin` run for one push service, so that a slow one does not hold up the others;
+     * One attempt; never fails. At most `pushesUnderWayMax` run for one push service, so that a slow one does not hold up the others;
      * `turn` is run when it is this push's turn, before anything is sent; when it fails, nothing is.
      */
     readonly send: <E>(
       target: Target,
       ref: BroadcastRef,
-      sealed: Sealed,
+      bodyOf: () => Sealed,
       turn: Effect.Effect<unknown, E>
     ) => Effect.Effect<Attempted, E>
   }
@@ -223,7 +223,7 @@ export class Sender extends Context.Service<
       const send = <E>(
         target: Target,
         ref: BroadcastRef,
-        sealed: Sealed,
+        bodyOf: () => Sealed,
         turn: Effect.Effect<unknown, E>
       ) =>
         Effect.flatMap(Clock.currentTimeMillis, (now): Effect.Effect<Attempted, E> => {
@@ -231,7 +231,10 @@ export class Sender extends Context.Service<
           const lane = lanes.of(originOf(target), key)
           const away = lane.turnedAway(ref.acceptedAt, now)
           if (away !== undefined) return Effect.as(turn, { ...away, millis: 0 })
-          return lane.inTurn(Effect.flatMap(turn, () => attempt(lane, key, target, ref, sealed)))
+          return lane.inTurn(
+            () => client.roomOf(lane.origin),
+            Effect.flatMap(turn, () => attempt(lane, key, target, ref, bodyOf()))
+          )
         })
 
       return Sender.of({ seal: sealAll, send })
