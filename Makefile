@@ -94,5 +94,6 @@ rebuild: install ## Delete the buckets and make them again from the streams (sto
 permissions: install ## Who may publish on a channel: make permissions ARGS="grant news basicauth:..." (or list, revoke).
 	@$(BELLCAST) permissions $(or $(ARGS),list)
 
-keys: install ## Make the secrets of a service beside an existing NATS: make keys > .env; ARGS=list, show, rotate or "retire KEY".
-	@$(BELLCAST) keys $(ARGS)
+# Only ENV of the command line: in the environment it is a setting of sh.
+keys: install ## Make the secrets of a service beside an existing NATS: make keys ENV=.env; ARGS=list, show, rotate or "retire KEY".
+	@$(BELLCAST) keys $(if $(findstring command,$(origin ENV)),new --env "$(ENV)",$(ARGS))

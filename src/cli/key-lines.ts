@@ -1,4 +1,6 @@
-// Secrets as lines of an environment file: new ones, those that are kept, and what a change of keys leaves to set. They hold private keys.
+// Secrets as lines of an environment file: new ones, those that are kept, and what must be set after
+// a change of keys. The lines hold private keys.
+import { randomBytes } from "node:crypto"
 import { Redacted } from "effect"
 import { freshPair, freshUseridSecret } from "#secrets/file.ts"
 import { currentKey, formatFormer, type KeySet } from "#secrets/key-set.ts"
@@ -20,15 +22,51 @@ const otherLines = (subject: string, useridSecret: string): ReadonlyArray<string
   `BELLCAST_USERID_HMAC_SECRET=${useridSecret}`
 ]
 
-/** What a service beside an existing NATS begins with. */
-export const newLines = (): string =>
-  [
-    "# Made by `bellcast keys`. Whoever loses these loses every subscription made with them. The subject, mailto:... or https://..., is where push",
-    "# services reach you; a service does not start without.",
-    ...pairLines(freshPair()),
-    ...otherLines("", freshUseridSecret()),
-    "BELLCAST_CHANNEL_WRITE_PRINCIPALS="
-  ].join("\n")
+/** Settings that belong together, with a comment above them. */
+export interface Part {
+  readonly comment: string
+  readonly values: Readonly<Record<string, string>>
+}
+
+/** What a service beside an existing NATS begins with. An empty value is for the operator to fill. */
+export const newParts = (): ReadonlyArray<Part> => {
+  const { privateKey, publicKey } = freshPair()
+  return [
+    {
+      comment:
+        "Made by `bellcast keys`. Without this pair every subscription made with it is lost.",
+      values: {
+        BELLCAST_VAPID_PUBLIC_KEY: publicKey,
+        BELLCAST_VAPID_PRIVATE_KEY: Redacted.value(privateKey)
+      }
+    },
+    {
+      comment: "The ids of users are made with it. Never change it.",
+      values: { BELLCAST_USERID_HMAC_SECRET: freshUseridSecret() }
+    },
+    {
+      comment: "mailto:... or https://...: where push services reach you. No start without it.",
+      values: { BELLCAST_VAPID_SUBJECT: "" }
+    },
+    {
+      comment: "Who may publish on every channel: basicauth:<id>, as GET /v1/ shows it.",
+      values: { BELLCAST_CHANNEL_WRITE_PRINCIPALS: "" }
+    },
+    {
+      comment: "The login of the NATS in compose.yaml; a NATS of your own has another.",
+      values: { NATS_PASSWORD: randomBytes(32).toString("base64url") }
+    }
+  ]
+}
+
+/** The parts as lines of an environment file. */
+export const textOf = (parts: ReadonlyArray<Part>): string =>
+  parts
+    .flatMap(({ comment, values }) => [
+      `# ${comment}`,
+      ...Object.entries(values).map(([name, value]) => `${name}=${value}`)
+    ])
+    .join("\n")
 
 /** What a process beside the same NATS must be set to. The set has private keys. */
 export const allLines = (set: KeySet, subject: string, useridSecret: string): string =>

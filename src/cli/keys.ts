@@ -1,11 +1,9 @@
 // `bellcast keys new|show|list|rotate|retire|forget-users`: the VAPID keys of a service. Beside its embedded server they are kept in the data
 // folder and changed there; beside an existing NATS they are settings, and what to set is printed. A running service takes up a change with its
 // next start.
-import { join } from "node:path"
-import { Clock, Console, Effect, Option, Redacted } from "effect"
+import { Clock, Console, Effect } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { settings } from "#config"
-import { addressIn, folderAt } from "#embedded/folder.ts"
 import { changeKeys, freshPair, kept } from "#secrets/file.ts"
 import { adoptedKeys, oldestOf, usesOf } from "#secrets/in-use.ts"
 import {
@@ -16,26 +14,20 @@ import {
   usableKeys,
   usableKeysMax
 } from "#secrets/key-set.ts"
-import { developmentSubject, keysAreSet, keysOfSettings, missingFaults } from "#secrets/secrets.ts"
+import { keysAreSet, keysOfSettings, missingFaults } from "#secrets/secrets.ts"
 import { forgetUseridSecret } from "#secrets/userid-secret.ts"
 import { everySetting } from "#settings/every-setting.ts"
 import { printableJson } from "#telemetry/printable.ts"
-import { allLines, changedLines, newLines } from "./key-lines.ts"
+import { changedLines } from "./key-lines.ts"
+import { newCommand, printNew } from "./keys-new.ts"
+import { showCommand } from "./keys-show.ts"
 import { natsFlags, onNats, VerbFailed } from "./nats.ts"
 import { note } from "./note.ts"
 import { table } from "./table.ts"
 
 const failed = ({ message }: { readonly message: string }) => new VerbFailed({ message })
 
-const {
-  dataDir,
-  natsUrl,
-  useridHmacSecret,
-  vapidFormerKeys,
-  vapidPrivateKey,
-  vapidPublicKey,
-  vapidSubject
-} = settings
+const { dataDir, natsUrl, vapidFormerKeys, vapidPrivateKey, vapidPublicKey } = settings
 const ownSettings = everySetting({
   dataDir,
   natsUrl,
@@ -43,7 +35,6 @@ const ownSettings = everySetting({
   vapidPrivateKey,
   vapidPublicKey
 })
-const otherSecrets = everySetting({ useridHmacSecret, vapidSubject })
 
 /** The keys, and how they are changed where they live. `change` tells what is left to do. */
 const home = Effect.gen(function* () {
@@ -72,36 +63,6 @@ const home = Effect.gen(function* () {
   }
   return { set: keys, change }
 })
-
-/** Whatever NATS is named here: whoever asks is about to start a process beside the embedded server, and may have named it already. */
-const show = Effect.gen(function* () {
-  const own = yield* Effect.mapError(ownSettings, failed)
-  if (keysAreSet({ ...own, natsUrl: Option.none() })) {
-    return yield* new VerbFailed({
-      message:
-        "VAPID keys are set here (BELLCAST_VAPID_...): with them, those of the data folder are not used"
-    })
-  }
-  const file = yield* Effect.mapError(kept(own.dataDir), failed)
-  const { useridHmacSecret, vapidSubject } = yield* Effect.mapError(otherSecrets, failed)
-  const subject = Option.getOrElse(vapidSubject, () => developmentSubject)
-  const secret = Option.match(useridHmacSecret, {
-    onNone: () => file.useridHmacSecret,
-    onSome: Redacted.value
-  })
-  const server = yield* Effect.promise(() => addressIn(folderAt(join(own.dataDir, "nats"))))
-  const natsLine =
-    server === undefined
-      ? "# BELLCAST_NATS_URL: the embedded server does not run; with a running one it stands here."
-      : `BELLCAST_NATS_URL=${server.url}`
-  yield* Console.log(
-    [
-      `# Secrets: those of ${own.dataDir}/secrets.json.`,
-      natsLine,
-      allLines(file.vapidKeys, subject, secret)
-    ].join("\n")
-  )
-}).pipe(Effect.tapError(({ message }) => note(message)))
 
 /** What NATS knows of the keys: since when each was offered, and how many subscriptions need it. */
 const inNats = Effect.fnUntraced(function* (set: KeySet) {
@@ -212,16 +173,8 @@ const retireFlags = {
 }
 
 const verbs = [
-  Command.make("new", {}, () => Console.log(newLines())).pipe(
-    Command.withDescription(
-      "Make a VAPID key pair and a user id secret, as lines for an .env file; so does `keys` alone"
-    )
-  ),
-  Command.make("show", {}, () => show).pipe(
-    Command.withDescription(
-      "Print the secrets kept beside the embedded server, private keys too, as lines for the .env file of another process"
-    )
-  ),
+  newCommand,
+  showCommand,
   Command.make("list", { json: jsonFlag, ...natsFlags }, ({ json, ...nats }) =>
     list(json).pipe(onNats(nats, { startIt: true }))
   ).pipe(
@@ -247,7 +200,7 @@ const verbs = [
 ] as const
 
 /** The verb. */
-export const keysCommand = Command.make("keys", {}, () => Console.log(newLines())).pipe(
+export const keysCommand = Command.make("keys", {}, () => printNew).pipe(
   Command.withDescription("Make, show, rotate and retire the VAPID keys"),
   Command.withSubcommands(verbs)
 )

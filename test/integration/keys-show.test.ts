@@ -57,8 +57,8 @@ describe("the secrets of an embedded server's service", () => {
     assert.equal(await readFile(file, "utf8"), natsUrl)
     // The command line finds the login in the data folder.
     await using cli = spawnCli(["streams", "--live"], data.env)
-    await cli.printed(/^BELLCAST_LOG /m)
     assert.equal(await cli.exit(), 0)
+    assert.match(cli.output.stdout, /^BELLCAST_LOG /m)
     await service.stop()
   })
 

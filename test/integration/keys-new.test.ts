@@ -1,0 +1,64 @@
+// Fresh secrets in a file that only its owner may read, as `make keys ENV=.env` writes it.
+import { execFile } from "node:child_process"
+import { chmod, readFile, stat, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { promisify } from "node:util"
+import { Effect } from "effect"
+import { assert, it } from "vitest"
+import { addToFile } from "#cli/env-file.ts"
+import { newParts } from "#cli/key-lines.ts"
+import { temporaryFolder } from "../support/folder.ts"
+import { withLines } from "../support/vapid-keys.ts"
+
+const root = fileURLToPath(new URL("../..", import.meta.url))
+const add = (file: string) => Effect.runPromise(addToFile(file, newParts()))
+const modeOf = async (file: string) => ((await stat(file)).mode & 0o777).toString(8)
+
+it("go into a new file of mode 600, and what is in it stays", { timeout: 60_000 }, async () => {
+  const file = join(await temporaryFolder(), ".env")
+  // ENV in the environment is a setting of sh, not of ours.
+  const make = (arg: string) =>
+    promisify(execFile)("make", ["keys", arg], { cwd: root, env: { ...process.env, ENV: root } })
+  const { stderr, stdout } = await make(`ENV=${file}`)
+  assert.equal(stdout, "")
+  assert.equal(await modeOf(file), "600")
+  const first = await readFile(file, "utf8")
+  for (const value of Object.values(withLines({}, first)).filter((each) => each !== ""))
+    assert.notInclude(stderr, value)
+  assert.match(first, /^NATS_PASSWORD=[\w-]{43}$/m)
+
+  // From before there was a login of NATS, readable by all, completed by its operator.
+  const before = first
+    .replace(/^NATS_PASSWORD=.*\n/m, "")
+    .replace(/^BELLCAST_VAPID_SUBJECT=$/m, "BELLCAST_VAPID_SUBJECT=mailto:ops@example.org")
+    .trimEnd()
+  await writeFile(file, before)
+  await chmod(file, 0o644)
+  assert.deepEqual(await add(file), ["NATS_PASSWORD"])
+  const after = await readFile(file, "utf8")
+  assert.isTrue(after.startsWith(`${before}\n`))
+  assert.match(after.slice(before.length), /^\n# .*\nNATS_PASSWORD=[\w-]{43}\n$/)
+  assert.equal(await modeOf(file), "600")
+
+  assert.deepEqual(await add(file), [])
+  assert.equal(await readFile(file, "utf8"), after)
+})
+
+it("are refused where half a pair is, and where no file can be", async () => {
+  const folder = await temporaryFolder()
+  const file = join(folder, ".env")
+  await writeFile(file, "BELLCAST_VAPID_PUBLIC_KEY=x\n")
+  const refusal = (path: string) => add(path).then(String, (error: Error) => error.message)
+  assert.match(await refusal(file), /BELLCAST_VAPID_PRIVATE_KEY is missing beside the other half/)
+  assert.match(await refusal(join(folder, "none", ".env")), /cannot be written \(ENOENT\)/)
+})
+
+it("are printed, with a warning when others may read where they go", async () => {
+  const folder = await temporaryFolder()
+  const file = join(folder, "printed")
+  const command = `umask 022; node src/cli/main.ts keys > ${file}`
+  const { stderr } = await promisify(execFile)("sh", ["-c", command], { cwd: root })
+  assert.match(stderr, /others may read the file/)
+  assert.match(await readFile(file, "utf8"), /^BELLCAST_VAPID_PRIVATE_KEY=[\w-]{43}$/m)
+})
