@@ -4,6 +4,8 @@
 MAKEFLAGS += --no-print-directory
 
 # Node runs the .ts files as they are; the first that can is 22.19. An older or missing one gets company in .tools/.
+# The same as in compose.yaml.
+NODE_VERSION := 24.21.0
 NODE_LOCAL := .tools/node_modules/node/bin/node
 NODE_IS_OLD = node -e 'const [a, b] = process.versions.node.split("."); process.exit(+a > 22 || (+a === 22 && +b >= 19) ? 1 : 0)' 2>/dev/null || ! command -v node >/dev/null
 ifneq ($(wildcard $(NODE_LOCAL)),)
@@ -32,8 +34,8 @@ install: $(PACKAGES) ## Fetch what is missing: Node 24, npm packages.
 
 $(NODE_LOCAL):
 	@command -v npm >/dev/null || { echo "npm is not there, which fetches Node 24 and the packages: install any version of Node that brings it" >&2; exit 1; }
-	@echo "fetching Node 24 ..." >&2
-	@npm install --prefix .tools --no-audit --no-fund --loglevel=error node@24 >&2
+	@echo "fetching Node $(NODE_VERSION) ..." >&2
+	@npm install --prefix .tools --no-audit --no-fund --loglevel=error node@$(NODE_VERSION) >&2
 
 # Not `npm ci`: that refuses a lock file written where the optional binaries of other platforms could not be had.
 $(PACKAGES): package-lock.json | $(NODE_NEEDED)
