@@ -1,0 +1,15 @@
+// Which origins may call: patterns of operators, matched against what a client may make up.
+import { assert, it } from "vitest"
+import { allowedOrigin } from "#gateway/cors.ts"
+
+const patterns = ["https://*.*.*.*.ok.example"]
+
+it("matches no origin that is longer than an origin can be, in no time", () => {
+  assert.equal(allowedOrigin("https://a.b.c.d.ok.example", patterns), "https://a.b.c.d.ok.example")
+  const long = `https://${"a.".repeat(8_000)}`
+  const began = performance.now()
+  assert.isUndefined(allowedOrigin(`${long}ok.example`, patterns))
+  assert.isUndefined(allowedOrigin(long, patterns))
+  // Without the bound four stars over 16,000 characters take minutes.
+  assert.isBelow(performance.now() - began, 1_000)
+})
