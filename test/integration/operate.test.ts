@@ -180,6 +180,13 @@ describe("the verbs of an operator", { timeout: 90_000 }, () => {
     )
   })
 
+  it("show no password of an address that stands in the wrong place", async () => {
+    const { code, stderr } = await run("audit", "nats://bell:hush@127.0.0.1:4222")
+    assert.strictEqual(code, 1)
+    assert.match(stderr, /^bellcast: Invalid value for argument <broadcast>: "nats:/)
+    assert.notInclude(stderr, "hush")
+  })
+
   it.for([["audit", "1"], ["dead"], ["streams", "--live"], ["rebuild"]])(
     "fail in one line when NATS does not answer: %s",
     async (verb) => {
