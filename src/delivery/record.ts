@@ -163,7 +163,8 @@ export const makeRecord = Effect.gen(function* () {
       subscription: target.id,
       generation: target.stored.seq,
       firstNextAt: result.nextAt ?? result.at,
-      attempts: result.attempt
+      attempts: result.attempt,
+      reason: result.reason
     }
     const subject = subjects.retry(
       originToken(new URL(originOf(target)).hostname),

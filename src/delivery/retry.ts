@@ -46,7 +46,8 @@ export const makeRetry = Effect.fnUntraced(function* (
     job: RetryJob,
     number: number,
     padded: Buffer | undefined,
-    turn: Effect.Effect<void, "stop">
+    turn: Effect.Effect<void, "stop">,
+    lastReason: string | undefined
   ) {
     const target = yield* targetOf(job)
     const at = yield* Clock.currentTimeMillis
@@ -63,7 +64,13 @@ export const makeRetry = Effect.fnUntraced(function* (
       return { target, result: { ...unsent, fate: "dead", reason: "suspended" } as PushResult }
     if (at >= job.expiresAt)
       return { target, result: { ...unsent, fate: "expired", reason: "expired" } as PushResult }
-    const attempted = yield* sender.send(target, job, () => sender.seal([target], padded)[0], turn)
+    const attempted = yield* sender.send(
+      target,
+      job,
+      () => sender.seal([target], padded)[0],
+      turn,
+      lastReason
+    )
     const result = record.resultOf(
       target,
       job,
@@ -75,7 +82,13 @@ export const makeRetry = Effect.fnUntraced(function* (
     return { target, result, unsent: attempted.class === "held" && attempted.status === undefined }
   })
 
-  const step = (job: RetryJob, number: number, expect: number, padded: Buffer | undefined) => {
+  const step = (
+    job: RetryJob,
+    number: number,
+    expect: number,
+    padded: Buffer | undefined,
+    lastReason: string | undefined
+  ) => {
     let held = 0
     // After the lane's slot, as everywhere: in the other order two could wait for each other.
     const turn = Effect.flatMap(permits.take(1), () => {
@@ -83,7 +96,7 @@ export const makeRetry = Effect.fnUntraced(function* (
       return draining() ? Effect.fail("stop" as const) : Effect.void
     })
     return Effect.gen(function* () {
-      const attempted = yield* Effect.result(attempt(job, number, padded, turn))
+      const attempted = yield* Effect.result(attempt(job, number, padded, turn, lastReason))
       if (attempted._tag === "Failure") {
         if (attempted.failure === "stop") return later(drainingAfterMillis)
         return yield* attempted.failure
@@ -128,6 +141,7 @@ export const makeRetry = Effect.fnUntraced(function* (
     const found = yield* payload(job.broadcast)
     if (found === undefined) return never("the broadcast is not in the log")
     const number = (previous?.attempt ?? job.attempts) + 1
-    return yield* step(job, number, last?.seq ?? 0, found.padded).pipe(conflictLeaves)
+    const lastReason = previous?.reason ?? job.reason
+    return yield* step(job, number, last?.seq ?? 0, found.padded, lastReason).pipe(conflictLeaves)
   })
 })

@@ -41,7 +41,9 @@ export const RetryJob = Schema.Struct({
   generation: Schema.Int,
   firstNextAt: Schema.Int,
   /** Attempts made before this message was published. */
-  attempts: Schema.Int
+  attempts: Schema.Int,
+  /** Why it is tried again: the reason of the shard's outcome. Older jobs have none. */
+  reason: Schema.optionalKey(Schema.String)
 })
 export type RetryJob = typeof RetryJob.Type
 

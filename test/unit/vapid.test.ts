@@ -108,15 +108,48 @@ describe("the Authorization header", () => {
       )
   )
 
-  it.effect("is made for any number of origins without keeping them all", () =>
+  it.effect("is the same for an origin in use, whatever number of other origins is made up", () =>
     provided(
       Effect.gen(function* () {
         const { authorization } = yield* Vapid
-        for (let i = 0; i < 1_001; i++) {
+        const first = yield* authorization(fcm, publicKey)
+        const made: Array<string> = []
+        for (let i = 0; i < 2_000; i++) {
           const origin = `https://h${i}.example.net`
-          assert.strictEqual(claimsOf(yield* authorization(origin, publicKey))["aud"], origin)
+          made.push(yield* authorization(origin, publicKey))
+          assert.strictEqual(claimsOf(made[i]!)["aud"], origin)
+          if (i % 100 === 0) assert.strictEqual(yield* authorization(fcm, publicKey), first)
         }
-        assert.deepInclude(yield* check(yield* authorization(fcm, publicKey), fcm), { ok: true })
+        assert.notStrictEqual(yield* authorization("https://h0.example.net", publicKey), made[0])
+      })
+    )
+  )
+
+  it.effect("is signed anew once an hour, however often it is refused", () =>
+    provided(
+      Effect.gen(function* () {
+        const { authorization, renewed } = yield* Vapid
+        const first = yield* authorization(fcm, publicKey)
+        const headers = new Set<string>()
+        for (let minute = 0; minute < 180; minute++) {
+          const refused = yield* authorization(fcm, publicKey)
+          headers.add((yield* renewed(fcm, publicKey, refused)) ?? refused)
+          yield* TestClock.adjust("1 minute")
+        }
+        assert.strictEqual(headers.size, 3)
+        assert.isTrue(headers.has(first))
+      })
+    )
+  )
+
+  it.effect("is signed anew where the clock was set back after it was made", () =>
+    provided(
+      Effect.gen(function* () {
+        const { authorization, renewed } = yield* Vapid
+        yield* TestClock.setTime(30 * hourMillis)
+        const refused = yield* authorization(fcm, publicKey)
+        yield* TestClock.setTime(5 * hourMillis)
+        assert.notStrictEqual((yield* renewed(fcm, publicKey, refused)) ?? refused, refused)
       })
     )
   )
@@ -148,8 +181,9 @@ describe("a set of keys", () => {
           yield* authorization(fcm, current),
           yield* authorization(fcm, former)
         ]
-        yield* TestClock.adjust("1 second")
+        yield* TestClock.adjust("1 hour")
         const fresh = yield* renewed(fcm, former, ofFormer)
+        assert.isDefined(fresh)
         assert.notStrictEqual(fresh, ofFormer)
         assert.strictEqual(yield* renewed(fcm, former, ofFormer), fresh)
         assert.strictEqual(yield* authorization(fcm, current), ofCurrent)

@@ -2,8 +2,8 @@
 // answer. Plain values; who sends decides what to log, and who keeps the lanes tells other workers.
 import { throttledBaseMillis } from "#domain/job.ts"
 import type { Classified } from "../push/classify.ts"
-import { makeBreaker } from "./breaker.ts"
-import { makeGuard } from "./guard.ts"
+import { makeBreaker, type Refusal } from "./breaker.ts"
+import { type Change, makeGone } from "./gone.ts"
 import { awayMillis, makeLine } from "./line.ts"
 import type { LaneNews } from "./news.ts"
 import { makePacing, type Narrowed } from "./pacing.ts"
@@ -30,12 +30,20 @@ export interface LaneOptions {
   readonly retryBaseMillis: number
   /** Whether this process has time for more pushes. */
   readonly hasTime: () => boolean
+  /** See gone.ts. Default: nothing is known. */
+  readonly knownFrom?: () => number
 }
 
-/** Of the push that was answered. */
+/** The push that is about to be sent, or was answered. */
 export interface Push {
   /** Tells the subscriptions of this push service apart. */
   readonly subscription: string
+  readonly user: string
+  /** Sequences in LOG: of the command that stored the subscription, and of the broadcast. */
+  readonly generation: number
+  readonly broadcast: number
+  /** Whether the last answer to this push was "gone" and not believed. */
+  readonly saidGone: boolean
   /** When its broadcast was accepted. */
   readonly acceptedAt: number
   /** When its subscription was stored. */
@@ -43,25 +51,37 @@ export interface Push {
   readonly sentAt: number
 }
 
-/** A first look after a minute; then at growing intervals, so that a service that stays so is not asked every minute for a day. */
+/** How long a push waits that was answered "gone" and not believed: a quarter of its broadcast's age within these. */
 const goneMillisMin = 60_000
 const goneMillisMax = 15 * 60_000
 
 /** All processes have the same keys after this. */
 const rotationMillis = 24 * 60 * 60_000
 
+/** Why a push waits that was answered "gone" while that is not believed; retry jobs carry it too. */
+export const massGone = "mass-gone"
+
 const noNotices: ReadonlyArray<Notice> = []
 
 const seconds = (millis: number) => `${Math.round(millis / 1000)} s`
+
+const isRefusal = (judged: Judged): judged is Classified & { readonly class: Refusal } =>
+  judged.class === "credentials" || judged.class === "mismatch"
 
 /** `key` names the VAPID key. */
 export const makeLane = (
   origin: string,
   key: string,
-  { breakerOpenMillis, hasTime, pushesUnderWayMax, retryBaseMillis }: LaneOptions
+  {
+    breakerOpenMillis,
+    hasTime,
+    knownFrom = () => Number.POSITIVE_INFINITY,
+    pushesUnderWayMax,
+    retryBaseMillis
+  }: LaneOptions
 ) => {
   const { hostname: host } = new URL(origin)
-  const guard = makeGuard()
+  const goneness = makeGone(knownFrom)
   const breaker = makeBreaker(breakerOpenMillis)
   const pacing = makePacing(pushesUnderWayMax, throttledBaseMillis(retryBaseMillis))
   const reach = makeReach(retryBaseMillis, breakerOpenMillis)
@@ -81,8 +101,8 @@ export const makeLane = (
   }
   const said = (): ReadonlyArray<Notice> => notices.splice(0)
 
-  const taken = ({ subscription }: Push, now: number) => {
-    if (breaker.accepted(subscription, now)) {
+  const taken = (push: Push, now: number) => {
+    if (breaker.accepted(push, now)) {
       notice("info", "takes our credentials again")
       isOpenHere = false
       fresh.openMillis = 0
@@ -99,14 +119,14 @@ export const makeLane = (
   }
 
   const refused = (
-    classified: Classified,
-    { subscription }: Push,
+    classified: Classified & { readonly class: Refusal },
+    push: Push,
     status: number,
     now: number
   ): Judged => {
     // A subscription made with another key says nothing of ours, and one user may have many.
     if (classified.class === "mismatch" && breaker.proven(now)) return classified
-    const refusal = breaker.refused(subscription, now)
+    const refusal = breaker.refused(push, classified.class, now)
     if (refusal === "lone") return classified
     if (refusal.opens) {
       isOpenHere = true
@@ -118,7 +138,7 @@ export const makeLane = (
     return { class: "held", reason: classified.reason, until: refusal.until }
   }
 
-  const weighed = (change: "holds" | "trusts" | undefined) => {
+  const weighed = (change: Change) => {
     if (change === "holds")
       notice(
         "warn",
@@ -128,15 +148,26 @@ export const makeLane = (
       notice("info", "says of most subscriptions that they live: the gone ones are removed again")
   }
 
-  const guarded = (classified: Classified, { acceptedAt }: Push, now: number): Judged => {
-    const gone = classified.class === "gone"
-    weighed(guard.note(gone, now))
-    if (!gone || !guard.holding) return classified
-    return {
-      class: "held",
-      reason: "mass-gone",
-      until: now + Math.min(Math.max(goneMillisMin, (now - acceptedAt) / 4), goneMillisMax)
+  const waitOf = ({ acceptedAt }: Push, now: number): Held => ({
+    class: "held",
+    reason: massGone,
+    until: now + Math.min(Math.max(goneMillisMin, (now - acceptedAt) / 4), goneMillisMax)
+  })
+
+  const guarded = (
+    answered: Classified,
+    classified: Classified,
+    push: Push,
+    now: number
+  ): Judged => {
+    if (classified.class !== "gone") {
+      const isAccepted = classified.class === "accepted"
+      weighed(isAccepted ? goneness.accepted(push, push.saidGone, now) : goneness.other(now))
+      return classified
     }
+    const { believed, change } = goneness.gone(push, answered.class === "gone", now)
+    weighed(change)
+    return believed ? classified : waitOf(push, now)
   }
 
   /**
@@ -158,7 +189,7 @@ export const makeLane = (
     stateAt: (now: number) => ({
       breaker: breaker.stateAt(now),
       reach: reach.stateAt(now),
-      holding: guard.holding,
+      holding: goneness.holding(),
       window: pacing.window
     }),
 
@@ -169,7 +200,7 @@ export const makeLane = (
         : undefined,
 
     /** Why a push must not be sent now; undefined: send it. */
-    heldAt: (now: number): Held | undefined => {
+    heldAt: (push: Push, now: number): Held | undefined => {
       const closedUntil = pacing.closedUntil(now)
       // Before the others, which would take a push that is not sent for their probe.
       if (closedUntil !== undefined)
@@ -177,15 +208,19 @@ export const makeLane = (
       const unreachableUntil = reach.admit(now)
       if (unreachableUntil !== undefined)
         return { class: "held", reason: "unreachable", until: unreachableUntil }
-      const until = breaker.admit(now)
-      return until === undefined ? undefined : { class: "held", reason: "breaker-open", until }
+      if (push.saidGone && !goneness.mayProbe(push, now)) return waitOf(push, now)
+      const until = breaker.admit(push, now)
+      if (until !== undefined) return { class: "held", reason: "breaker-open", until }
+      if (push.saidGone) goneness.probes(now)
+      return undefined
     },
 
-    /** Whether an answer may be due to a token gone bad: worth one try with a new one. */
-    doubtsToken: (classified: Classified, storedAt: number, now: number): boolean => {
-      const { class: outcome } = meant(classified, storedAt, now)
-      return (outcome === "credentials" || outcome === "mismatch") && breaker.passes(now)
-    },
+    /**
+     * Whether an answer may be due to a token gone bad: worth one try with a new one. A mismatch is not: every
+     * token names the same key.
+     */
+    doubtsToken: ({ class: outcome }: Classified, now: number): boolean =>
+      outcome === "credentials" && breaker.passes(now),
 
     /** Notes that no answer came. The attempt counts; what waits then is not sent. */
     failed: (
@@ -222,39 +257,43 @@ export const makeLane = (
         )
         if (change !== undefined) narrowed(change, now)
       }
-      const believed = guarded(classified, push, now)
-      const doubted = believed.class === "credentials" || believed.class === "mismatch"
-      const judged = doubted ? refused(believed, push, status, now) : believed
+      const believed = guarded(answered, classified, push, now)
+      const judged = isRefusal(believed) ? refused(believed, push, status, now) : believed
       return { judged, notices: notices.length === 0 ? noNotices : said() }
     },
 
     /** Whether other workers had better hear of this lane at once. */
     isUrgent: (): boolean =>
-      fresh.openMillis !== undefined || fresh.window !== undefined || guard.isUrgent(),
+      fresh.openMillis !== undefined || fresh.window !== undefined || goneness.isUrgent(),
 
     /** What other workers should know, and have not heard or may have missed; undefined: nothing. */
     news: (worker: string, now: number): LaneNews | undefined => {
-      const { answers, gone } = guard.untold()
+      const { answers, gone } = goneness.untold()
       const openMillis =
         fresh.openMillis ?? (isOpenHere ? breaker.openMillis(now) || undefined : undefined)
       const closedMillis = Math.max(0, closedHereUntil - now)
       const { window } = fresh
+      const holds = goneness.holding()
       fresh = {}
       const optional = {
         ...(openMillis === undefined ? {} : { openMillis }),
         ...(window === undefined ? {} : { window }),
         ...(closedMillis === 0 ? {} : { closedMillis })
       }
-      if (answers === 0 && !guard.holding && Object.keys(optional).length === 0) return undefined
-      return { worker, origin, key, answers, gone, holds: guard.holding, ...optional }
+      if (answers === 0 && !holds && Object.keys(optional).length === 0) return undefined
+      const reached = goneness.newest()
+      return {
+        ...{ worker, origin, key, answers, gone, holds, ...optional },
+        ...(reached === 0 ? {} : { reached })
+      }
     },
 
     /** What another worker tells; what an operator should know of that. */
     learn: (
-      { answers, closedMillis = 0, gone, holds, openMillis, window }: LaneNews,
+      { answers, closedMillis = 0, gone, holds, openMillis, reached = 0, window }: LaneNews,
       now: number
     ): ReadonlyArray<Notice> => {
-      weighed(guard.told({ answers, gone }, holds, now))
+      weighed(goneness.told({ answers, gone }, holds, reached, now))
       if (openMillis !== undefined && breaker.told(openMillis, now)) {
         isOpenHere = false
         if (openMillis === 0) notice("info", "takes our credentials again, another worker says")

@@ -3,8 +3,8 @@ import { hash } from "node:crypto"
 import { Clock, Context, Effect, Layer, Schedule } from "effect"
 import { Settings } from "#config"
 import { Announcements } from "#log/announcements.ts"
-import { freshId } from "#log/log.ts"
-import { subjects } from "#streams/subjects.ts"
+import { freshId, Log } from "#log/log.ts"
+import { filters, subjects } from "#streams/subjects.ts"
 import { makeLaneMetrics } from "#telemetry/metrics.ts"
 import { makeKept } from "../kept.ts"
 import { type Lane, makeLane, type Notice } from "./lane.ts"
@@ -37,7 +37,13 @@ export class Lanes extends Context.Service<
       const metrics = yield* makeLaneMetrics
       const worker = yield* freshId
       const context = yield* Effect.context<never>()
-      const lanes = makeKept<Lane>(lanesMax)
+      const log = yield* Log
+      /** Sequence in LOG from which on the lanes know of all accepted pushes; undefined: not read yet. */
+      let knownFrom: number | undefined
+      // A lane that is dropped takes what it knows with it, so the others' knowledge begins anew with the next one.
+      const lanes = makeKept<Lane>(lanesMax, () => {
+        knownFrom = undefined
+      })
       const names = new Map<string, string>()
 
       const nameOf = (publicKey: string): string => {
@@ -48,7 +54,11 @@ export class Lanes extends Context.Service<
         return name
       }
 
-      const options = { ...settings, hasTime: makeSpareTime() }
+      const options = {
+        ...settings,
+        hasTime: makeSpareTime(),
+        knownFrom: () => knownFrom ?? Number.POSITIVE_INFINITY
+      }
       const laneOf = (origin: string, key: string): Lane =>
         lanes.of(`${key} ${origin}`, () => makeLane(origin, key, options))
 
@@ -86,12 +96,33 @@ export class Lanes extends Context.Service<
         (body) => void Effect.runForkWith(context)(heard(body))
       )
 
+      /** After the announcements are heard: what others are told of later broadcasts is then heard too. */
+      const readKnownFrom = Effect.suspend(() => {
+        if (knownFrom !== undefined) return Effect.void
+        // Set before the read: a lane that is dropped meanwhile unsets it, and it is read again.
+        knownFrom = Number.POSITIVE_INFINITY
+        return log.last("log", filters.commands).pipe(
+          Effect.tap((last) =>
+            Effect.sync(() => {
+              if (knownFrom !== undefined) knownFrom = last?.seq ?? 0
+            })
+          ),
+          Effect.catch(() =>
+            Effect.sync(() => {
+              knownFrom = undefined
+            })
+          )
+        )
+      })
+
       const tellAll = Effect.map(Clock.currentTimeMillis, (now) => {
         for (const lane of lanes.all()) tell(lane, now)
         // Also for what only time has changed: a breaker turns half-open by itself.
         show(now)
       })
-      yield* Effect.forkScoped(Effect.repeat(tellAll, Schedule.spaced(tellMillis)))
+      yield* Effect.forkScoped(
+        Effect.repeat(Effect.andThen(readKnownFrom, tellAll), Schedule.spaced(tellMillis))
+      )
 
       const noticed = (lane: Lane, notices: ReadonlyArray<Notice>) => {
         if (notices.length === 0 && !lane.isUrgent()) return Effect.void

@@ -16,6 +16,8 @@ export const LaneNews = Schema.Struct({
   gone: Count,
   /** "Gone" is not believed. */
   holds: Schema.Boolean,
+  /** Sequence in LOG of the newest broadcast of which a push was accepted. */
+  reached: Schema.optionalKey(Count),
   /** Our credentials were refused: leave it alone for so long. 0: they are taken again. */
   openMillis: Schema.optionalKey(Count),
   /** We were throttled: send at most so many pushes at a time. */

@@ -8,7 +8,7 @@ import type { StoredSubscription } from "#domain/subscription.ts"
 import { Log } from "#log/log.ts"
 import { subjects } from "#streams/subjects.ts"
 import type { UserToken } from "#streams/tokens.ts"
-import type { Judged, Lane } from "../lanes/lane.ts"
+import { type Judged, type Lane, massGone } from "../lanes/lane.ts"
 import { Lanes } from "../lanes/lanes.ts"
 import { type Answer, type Classified, classify } from "./classify.ts"
 import { PushClient } from "./post.ts"
@@ -35,15 +35,9 @@ export type Attempted = Judged & {
 export type Sealed = Uint8Array | undefined | { readonly error: string }
 
 /** The one second try, at once, that some answers deserve; a 421 has closed its connection (see post.ts). */
-const secondTryOf = (
-  lane: Lane,
-  classified: Classified,
-  answer: Answer,
-  storedAt: number,
-  now: number
-) => {
+const secondTryOf = (lane: Lane, classified: Classified, answer: Answer, now: number) => {
   if (classified.class === "accepted" || "error" in answer) return undefined
-  if (lane.doubtsToken(classified, storedAt, now)) return "new-token"
+  if (lane.doubtsToken(classified, now)) return "new-token"
   if (classified.reason === "bad-topic") return "without-topic"
   return answer.status === 421 ? "other-connection" : undefined
 }
@@ -62,12 +56,14 @@ export class Sender extends Context.Service<
     /**
      * One attempt; never fails. At most `pushesUnderWayMax` run for one push service, so that a slow one does not hold up the others;
      * `turn` is run when it is this push's turn, before anything is sent; when it fails, nothing is.
+     * `lastReason`: the reason of its last recorded outcome.
      */
     readonly send: <E>(
       target: Target,
       ref: BroadcastRef,
       bodyOf: () => Sealed,
-      turn: Effect.Effect<unknown, E>
+      turn: Effect.Effect<unknown, E>,
+      lastReason?: string
     ) => Effect.Effect<Attempted, E>
   }
 >()("bellcast/delivery/Sender") {
@@ -122,7 +118,8 @@ export class Sender extends Context.Service<
         key: string,
         target: Target,
         ref: BroadcastRef,
-        sealed: Sealed
+        sealed: Sealed,
+        lastReason: string | undefined
       ) {
         const { host, origin } = lane
         const startedAt = yield* Clock.currentTimeMillis
@@ -143,7 +140,17 @@ export class Sender extends Context.Service<
           const until = startedAt + throttledBaseMillis(settings.retryBaseMillis)
           return { class: "held" as const, reason: "key-unknown", until, millis: 0 }
         }
-        const held = lane.heldAt(startedAt)
+        const push = {
+          subscription: `${target.user}.${target.id}`,
+          user: target.user,
+          generation: target.stored.seq,
+          broadcast: ref.broadcast,
+          saidGone: lastReason === massGone,
+          acceptedAt: ref.acceptedAt,
+          storedAt: target.stored.lastModified,
+          sentAt: startedAt
+        }
+        const held = lane.heldAt(push, startedAt)
         if (held !== undefined) return { ...held, millis: 0 }
         const headers: Record<string, string> = {
           urgency: ref.urgency,
@@ -189,28 +196,21 @@ export class Sender extends Context.Service<
         }
         const second =
           others.length === 0
-            ? secondTryOf(
-                lane,
-                heard.classified,
-                heard.answer,
-                target.stored.lastModified,
-                heard.now
-              )
+            ? secondTryOf(lane, heard.classified, heard.answer, heard.now)
             : undefined
         if (second !== undefined && heard.now < ref.expiresAt) {
-          if (second === "new-token")
-            headers["authorization"] = yield* vapid.renewed(origin, key, headers["authorization"]!)
+          const fresh =
+            second === "new-token"
+              ? yield* vapid.renewed(origin, key, headers["authorization"]!)
+              : headers["authorization"]
           if (second === "without-topic") delete headers["topic"]
-          heard = yield* ask
+          if (fresh !== undefined) {
+            headers["authorization"] = fresh
+            heard = yield* ask
+          }
         }
         const { answer, classified, now } = heard
         const millis = now - startedAt
-        const push = {
-          subscription: `${target.user}.${target.id}`,
-          acceptedAt: ref.acceptedAt,
-          storedAt: target.stored.lastModified,
-          sentAt: startedAt
-        }
         if ("error" in answer) {
           yield* lanes.noticed(judging, judging.failed(classified, push, now))
           return { ...classified, millis }
@@ -224,7 +224,8 @@ export class Sender extends Context.Service<
         target: Target,
         ref: BroadcastRef,
         bodyOf: () => Sealed,
-        turn: Effect.Effect<unknown, E>
+        turn: Effect.Effect<unknown, E>,
+        lastReason?: string
       ) =>
         Effect.flatMap(Clock.currentTimeMillis, (now): Effect.Effect<Attempted, E> => {
           const key = vapid.keyOf(target.stored)
@@ -233,7 +234,7 @@ export class Sender extends Context.Service<
           if (away !== undefined) return Effect.as(turn, { ...away, millis: 0 })
           return lane.inTurn(
             () => client.roomOf(lane.origin),
-            Effect.flatMap(turn, () => attempt(lane, key, target, ref, bodyOf()))
+            Effect.flatMap(turn, () => attempt(lane, key, target, ref, bodyOf(), lastReason))
           )
         })
 

@@ -1,7 +1,9 @@
 // VAPID (RFC 8292): who we are to push services. A subscription takes only pushes signed with the key it was made with (section 4.2), so there is a
-// set of keys. One token per origin and key, reused: section 5 asks for it, and Apple refuses a new one within the hour.
+// set of keys. There is one token per origin and key, and pushes reuse it: section 5 asks for that, and Apple
+// refuses a new one within the hour.
 import { Clock, Context, Effect, Layer, Random, Redacted } from "effect"
 import webpush from "web-push"
+import { makeKept } from "../kept.ts"
 
 export interface SigningKey {
   /** The application server key browsers subscribe with: 65 bytes, base64url. */
@@ -13,8 +15,16 @@ export interface SigningKey {
 /** Clocks differ by hours in the field, so not the 24 h that section 2 allows. */
 const lifeMillis = 12 * 60 * 60_000
 const renewMillis = 6 * 60 * 60_000
-/** More origins than this are not push services but somebody playing; then tokens are made anew. */
+/** Apple asks for no more than one new token an hour. Refusals must not make us sign more of them. */
+const youngMillis = 60 * 60_000
+/** Tokens kept at once; the least used is dropped first. With the default allow-list there are a handful of origins. */
 const tokensMax = 1_000
+
+interface Token {
+  readonly header: string
+  readonly madeAt: number
+  readonly renewAt: number
+}
 
 export class VapidKeys extends Context.Service<
   VapidKeys,
@@ -37,8 +47,15 @@ export class Vapid extends Context.Service<
     readonly othersThan: (publicKey: string) => ReadonlyArray<string>
     /** The Authorization header for an origin. It is a credential: never log it. Dies when {@link fault} has something against the key. */
     readonly authorization: (origin: string, publicKey: string) => Effect.Effect<string>
-    /** Another one than `refused`: signed anew, unless that has been done since. */
-    readonly renewed: (origin: string, publicKey: string, refused: string) => Effect.Effect<string>
+    /**
+     * Another header than `refused`: signed anew, unless that has been done since. Undefined when the refused
+     * token is the current one and less than an hour old.
+     */
+    readonly renewed: (
+      origin: string,
+      publicKey: string,
+      refused: string
+    ) => Effect.Effect<string | undefined>
   }
 >()("bellcast/delivery/Vapid") {
   static readonly layer = Layer.effect(
@@ -49,32 +66,50 @@ export class Vapid extends Context.Service<
       const signing = keys
         .filter(({ privateKey }) => privateKey !== undefined)
         .map(({ publicKey }) => publicKey)
-      const tokens = new Map<string, { readonly header: string; readonly renewAt: number }>()
-      const nameOf = (origin: string, publicKey: string) => `${publicKey} ${origin}`
+      const tokens = makeKept<{ token?: Token }>(tokensMax)
+      const placeOf = (origin: string, publicKey: string) =>
+        tokens.of(`${publicKey} ${origin}`, () => ({}))
 
-      const authorization = Effect.fnUntraced(function* (origin: string, publicKey: string) {
-        const now = yield* Clock.currentTimeMillis
-        const name = nameOf(origin, publicKey)
-        const known = tokens.get(name)
-        if (known !== undefined && now < known.renewAt) return known.header
-        const exp = Math.floor((now + lifeMillis) / 1000)
-        const privateKey = Redacted.value(privateKeys.get(publicKey)!)
+      const signed = Effect.fnUntraced(function* (origin: string, publicKey: string, now: number) {
         const header = webpush.getVapidHeaders(
           origin,
           subject,
           publicKey,
-          privateKey,
+          Redacted.value(privateKeys.get(publicKey)!),
           "aes128gcm",
-          exp
+          Math.floor((now + lifeMillis) / 1000)
         ).Authorization
-        if (tokens.size >= tokensMax) tokens.clear()
         // Spread, so that many workers do not all renew in the same minute.
-        tokens.set(name, { header, renewAt: now + renewMillis * (0.9 + (yield* Random.next) / 10) })
+        const renewAt = now + renewMillis * (0.9 + (yield* Random.next) / 10)
+        placeOf(origin, publicKey).token = { header, madeAt: now, renewAt }
         return header
+      })
+
+      const authorization = Effect.fnUntraced(function* (origin: string, publicKey: string) {
+        const now = yield* Clock.currentTimeMillis
+        const { token } = placeOf(origin, publicKey)
+        return token !== undefined && now < token.renewAt
+          ? token.header
+          : yield* signed(origin, publicKey, now)
+      })
+
+      const renewed = Effect.fnUntraced(function* (
+        origin: string,
+        publicKey: string,
+        refused: string
+      ) {
+        const now = yield* Clock.currentTimeMillis
+        const { token } = placeOf(origin, publicKey)
+        if (token === undefined || token.header !== refused)
+          return yield* authorization(origin, publicKey)
+        // A token from the future was signed before the clock was set back: no push service takes it.
+        const isYoung = now >= token.madeAt && now - token.madeAt < youngMillis
+        return isYoung ? undefined : yield* signed(origin, publicKey, now)
       })
 
       return Vapid.of({
         authorization,
+        renewed,
         keyOf: ({ vapidKey }) => vapidKey ?? keys[0]!.publicKey,
         fault: (publicKey) =>
           privateKeys.has(publicKey)
@@ -85,13 +120,7 @@ export class Vapid extends Context.Service<
         othersThan: (publicKey) => {
           const i = signing.indexOf(publicKey)
           return [...signing.slice(0, i).reverse(), ...signing.slice(i + 1)]
-        },
-        renewed: (origin, publicKey, refused) =>
-          Effect.suspend(() => {
-            const name = nameOf(origin, publicKey)
-            if (tokens.get(name)?.header === refused) tokens.delete(name)
-            return authorization(origin, publicKey)
-          })
+        }
       })
     })
   )
