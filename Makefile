@@ -69,8 +69,8 @@ test: install ## Unit, integration and conformance tests; with BASE_URL=http://.
 e2e: install ## The whole service and a real Firefox (skipped where there is none).
 	@$(VITEST) test/e2e
 
-bench: install ## What deliveries cost beside a plain loop, and requests beside bare parts (make bench ARGS=gateway: these only).
-	@set -e; for part in $(or $(ARGS),run gateway); do node test/bench/$$part.ts; done
+bench: install ## What pushes, distances, small broadcasts and requests cost beside peers (make bench ARGS=distance: one part).
+	@set -e; for part in $(or $(ARGS),run distance small gateway); do node test/bench/$$part.ts; done
 
 streams: install ## What flows: every stream, consumer and bucket.
 	@$(BELLCAST) streams $(ARGS)

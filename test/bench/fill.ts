@@ -11,22 +11,26 @@ import type { SubscriptionJson } from "../support/user-agent.ts"
 const appendsInFlight = 256
 const appliedMillis = 600_000
 
-/** One user a subscription; the first `size` of them registered to the channel `bench-<size>`, for each size. Returns when all is projected. */
-export const fill = (
-  natsUrl: string,
-  subscriptions: ReadonlyArray<SubscriptionJson>,
-  sizes: ReadonlyArray<number>
-): Promise<void> =>
+export interface Channel {
+  readonly name: string
+  readonly subscriptions: ReadonlyArray<SubscriptionJson>
+}
+
+/** One user per subscription, registered to its channel; a subscription may be in several. Returns when all is projected. */
+export const fillChannels = (natsUrl: string, channels: ReadonlyArray<Channel>): Promise<void> =>
   Effect.gen(function* () {
     const log = yield* Log
     const at = Date.now()
-    const users = subscriptions.map((subscription, i) => ({
-      subscription,
-      name: `user${i}`,
-      token: randomBytes(16).toString("base64url") as UserToken
-    }))
-    const put = ({ name, subscription, token }: (typeof users)[number]) =>
-      log.append("log", {
+    const all = [...new Set(channels.flatMap(({ subscriptions }) => subscriptions))]
+    const users = new Map(
+      all.map((subscription, i) => [
+        subscription,
+        { name: `user${i}`, token: randomBytes(16).toString("base64url") as UserToken }
+      ])
+    )
+    const put = (subscription: SubscriptionJson) => {
+      const { name, token } = users.get(subscription)!
+      return log.append("log", {
         subject: subjects.subscription(token),
         type: "subscription.put/1",
         body: {
@@ -36,15 +40,30 @@ export const fill = (
           lastModified: at
         }
       })
-    const register = (size: number) => (user: (typeof users)[number]) =>
-      log.append("log", {
-        subject: subjects.registration(channelToken(`bench-${size}`), user.token),
+    }
+    const register = (channel: string, subscription: SubscriptionJson) => {
+      const { name, token } = users.get(subscription)!
+      return log.append("log", {
+        subject: subjects.registration(channelToken(channel), token),
         type: "registration.put/1",
-        body: { user: user.name, at }
+        body: { user: name, at }
       })
+    }
     const options = { concurrency: appendsInFlight, discard: true } as const
-    yield* Effect.forEach(users, put, options)
-    for (const size of sizes) yield* Effect.forEach(users.slice(0, size), register(size), options)
-    const { seq } = yield* register(sizes[0]!)(users[0]!)
+    yield* Effect.forEach(all, put, options)
+    for (const { name, subscriptions } of channels)
+      yield* Effect.forEach(subscriptions, (each) => register(name, each), options)
+    const { seq } = yield* register(channels[0]!.name, channels[0]!.subscriptions[0]!)
     yield* (yield* Watermark).reached(seq, appliedMillis)
   }).pipe(Effect.provide(logLayer({ url: natsUrl, name: "bench" })), Effect.runPromise)
+
+/** The first `size` subscriptions are registered to the channel `bench-<size>`, for each size. */
+export const fill = (
+  natsUrl: string,
+  subscriptions: ReadonlyArray<SubscriptionJson>,
+  sizes: ReadonlyArray<number>
+): Promise<void> =>
+  fillChannels(
+    natsUrl,
+    sizes.map((size) => ({ name: `bench-${size}`, subscriptions: subscriptions.slice(0, size) }))
+  )

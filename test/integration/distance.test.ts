@@ -3,9 +3,11 @@
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { finished, join, publish } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
+import { playerOf, reply } from "../support/push-script.ts"
 import { type PushServiceOptions, startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
 import { trustingEnvironment } from "../support/tls.ts"
+import type { UserAgent } from "../support/user-agent.ts"
 
 /** Pushes on one session at most, see choice.ts. */
 const streamsPerSession = 32
@@ -31,8 +33,15 @@ const startPeer = (options: PushServiceOptions) =>
 type Peer = Awaited<ReturnType<typeof startPeer>>
 
 /** A channel of its own with so many browsers, and a broadcast to them. */
-const broadcastTo = async (push: Peer, channel: string, count: number, script = ["201"]) => {
+const broadcastTo = async (
+  push: Peer,
+  channel: string,
+  count: number,
+  script = ["201"],
+  prepare: (agent: UserAgent) => void = () => {}
+) => {
   const agents = Array.from({ length: count }, () => push.subscribe({ script }))
+  agents.forEach(prepare)
   await join(
     [service.url],
     channel,
@@ -87,5 +96,32 @@ describe("a push service over HTTP/2", () => {
     assert.deepInclude(await broadcast.ended(), { accepted: 400, delivered: 400 })
     assert.deepInclude(push.counts, { requests: 400, distinct: 400 })
     assert.sameMembers([...new Set(versionsOf(broadcast))], ["HTTP/2", "HTTP/1.1"])
+  })
+})
+
+describe("a push service that throttles a wide window", () => {
+  it("gets half as many at a time, and every push once", async () => {
+    await using push = await startPeer({})
+    const [slow, throttle] = [playerOf(["slow 300"])(), reply(429)]
+    let underWay = 0
+    let most = 0
+    const prepare = (agent: UserAgent) => {
+      const play: typeof slow.play = (request, response) => {
+        underWay += 1
+        most = Math.max(most, underWay)
+        response.once("close", () => {
+          underWay -= 1
+        })
+        slow.play(request, response)
+      }
+      // More than the window of 64 that a push service begins with.
+      Object.assign(agent, { nextAnswer: () => (underWay < 100 ? { ...slow, play } : throttle) })
+    }
+    const broadcast = await broadcastTo(push, "wide", 600, ["201"], prepare)
+    assert.deepInclude(await broadcast.ended(), { accepted: 600, delivered: 600 })
+    assert.equal(most, 100)
+    assert.deepInclude(push.counts, { distinct: 600, duplicates: 0 })
+    const window = /throttles us: (\d+) pushes at a time/.exec(service.output())?.[1]
+    assert.isTrue(Number(window) >= 50 && Number(window) <= 256, `halved to ${window}`)
   })
 })

@@ -35,7 +35,7 @@ const verbs = {
   latencies: (since: number) => {
     const sorted = service.deliveredAt.map((at) => at - since).sort((a, b) => a - b)
     const at = (share: number) => sorted[Math.floor((sorted.length - 1) * share)] ?? Number.NaN
-    return { p50: at(0.5), p99: at(0.99) }
+    return { first: at(0), p50: at(0.5), p99: at(0.99) }
   },
   reset: () => service.reset()
 }

@@ -1,0 +1,158 @@
+// `make bench ARGS=small`: broadcasts to channels with one subscriber each, 20 and 100 under way, and 100 a
+// second; beside web-push with 100 in flight, which stores nothing. It asserts nothing: machines are noisy.
+// BENCH_CHANNELS (default 200) are the channels, BENCH_SMALL (default 2000) the broadcasts of a row, BENCH_ROUNDS
+// (default 3) the repetitions.
+import { mkdtempSync, rmSync } from "node:fs"
+import { cpus, tmpdir } from "node:os"
+import { join as path } from "node:path"
+import { setTimeout as sleep } from "node:timers/promises"
+import { Effect } from "effect"
+import { launch } from "#embedded/launch.ts"
+import { locateNatsServer } from "#embedded/locate.ts"
+import { publish } from "../support/client.ts"
+import { startPushService } from "../support/push-service.ts"
+import { startService, vapid } from "../support/service.ts"
+import { trustingEnvironment } from "../support/tls.ts"
+import { cpuSecondsOf, idle } from "./cpu.ts"
+import { fillChannels } from "./fill.ts"
+import { fsyncOf } from "./fsync.ts"
+import { type Figures, runNode } from "./peers.ts"
+
+const channels = Number(process.env["BENCH_CHANNELS"] ?? 200)
+const count = Number(process.env["BENCH_SMALL"] ?? 2_000)
+const rounds = Number(process.env["BENCH_ROUNDS"] ?? 3)
+const perSecond = 100
+const data = { title: "Bellcast", body: "x".repeat(240) }
+/** A broadcast that is not delivered within this ends the bench. */
+const deliveredMillis = 60_000
+
+interface Small extends Figures {
+  /** From the request to the receipt, milliseconds. */
+  readonly latencies: ReadonlyArray<number>
+}
+
+const say = (line: string) => process.stdout.write(`${line}\n`)
+const percentile = (values: ReadonlyArray<number>, share: number): number =>
+  values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) * share)]!
+const median = (values: ReadonlyArray<number>) => percentile(values, 0.5)
+
+const folder = mkdtempSync(path(tmpdir(), "bellcast-bench-"))
+const nats = await launch({ binary: await Effect.runPromise(locateNatsServer), folder })
+await using sink = await startPushService({ tls: true, decrypt: false, host: "localhost" })
+await using service = await startService({ natsUrl: nats.url, env: trustingEnvironment })
+const pids = [service.process.pid!, nats.pid]
+
+/** One browser per channel; `arrived` is called with each push. */
+const browsers = Array.from({ length: channels }, (_, i) => {
+  const agent = sink.subscribe()
+  const browser = { name: `small-${i}`, agent, arrived: () => {} }
+  const { nextAnswer } = agent
+  Object.assign(agent, {
+    nextAnswer: () => {
+      browser.arrived()
+      return nextAnswer()
+    }
+  })
+  return browser
+})
+type Browser = (typeof browsers)[number]
+await fillChannels(
+  nats.url,
+  browsers.map(({ agent, name }) => ({ name, subscriptions: [agent.subscription] }))
+)
+
+/** Publishes and waits for the receipt; one at a time for each browser. */
+const one = async (browser: Browser): Promise<number> => {
+  const start = performance.now()
+  const arrival = new Promise<number>((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error("not delivered")), deliveredMillis)
+    browser.arrived = () => {
+      clearTimeout(timer)
+      resolve(performance.now() - start)
+    }
+  })
+  await publish(service.url, browser.name, data)
+  return arrival
+}
+
+const measured = async (run: () => Promise<ReadonlyArray<number>>): Promise<Small> => {
+  await idle(pids)
+  const cpu = () => pids.reduce((sum, pid) => sum + cpuSecondsOf(pid), 0)
+  const [before, start] = [cpu(), performance.now()]
+  const latencies = await run()
+  const seconds = (performance.now() - start) / 1000
+  await idle(pids)
+  return { seconds, cpuSeconds: cpu() - before, latencies }
+}
+
+/** So many broadcasts are under way all the time. */
+const closed = (underWay: number) => async () => {
+  const latencies: Array<number> = []
+  let left = count
+  const worker = async (_: unknown, n: number) => {
+    for (let i = n; left > 0; i += underWay) {
+      left -= 1
+      latencies.push(await one(browsers[i % channels]!))
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(underWay, channels) }, worker))
+  return latencies
+}
+
+/** A broadcast every 10 ms, whatever became of the last. */
+const open = async () => {
+  const start = performance.now()
+  const all: Array<Promise<number>> = []
+  for (let i = 0; i < count / 4; i++) {
+    await sleep(Math.max(0, start + (i * 1_000) / perSecond - performance.now()))
+    all.push(one(browsers[i % channels]!))
+  }
+  return Promise.all(all)
+}
+
+const rows = [
+  { name: "20 under way", run: closed(20), figures: [] as Array<Small> },
+  { name: "100 under way", run: closed(100), figures: [] as Array<Small> },
+  { name: `${perSecond} a second`, run: open, figures: [] as Array<Small> }
+]
+const peer: Array<Figures> = []
+say(
+  `${channels} channels with one subscriber, ${cpus().length} cores, Node ${process.versions.node}; median of ${rounds} rounds; ${fsyncOf(folder)}`
+)
+for (const { run } of rows) await run()
+const payload = JSON.stringify(data)
+const subscriptions = Array.from(
+  { length: count },
+  (_, i) => browsers[i % channels]!.agent.subscription
+)
+for (let round = 0; round < rounds; round++) {
+  for (const browser of browsers) browser.arrived = () => {}
+  peer.push(await runNode("loop.ts", { subscriptions, vapid, payload }))
+  for (const { figures, run } of rows) figures.push(await measured(run))
+}
+
+const cells = (...texts: ReadonlyArray<string>) => texts.map((text) => text.padStart(13)).join("")
+const line = (
+  name: string,
+  figures: ReadonlyArray<Figures>,
+  sent: number,
+  ...more: Array<string>
+) => {
+  const seconds = median(figures.map((each) => each.seconds))
+  const cpu = median(figures.map((each) => each.cpuSeconds))
+  say(
+    `${name.padEnd(34)}${cells((sent / seconds).toFixed(0), ((cpu * 1000) / sent).toFixed(2), ...more)}`
+  )
+}
+say(`\n${"".padEnd(34)}${cells("delivered/s", "CPU ms each", "p50 ms", "p99 ms")}`)
+for (const { figures, name } of rows) {
+  const latencies = figures.flatMap((each) => each.latencies)
+  const texts = [0.5, 0.99].map((share) => percentile(latencies, share).toFixed(1))
+  line(`Bellcast, ${name}`, figures, figures[0]!.latencies.length, ...texts)
+}
+line("web-push loop, 100 in flight", peer, count)
+say(fsyncOf(folder))
+await service.stop()
+await nats.stop()
+rmSync(folder, { recursive: true, force: true })
+process.exit(0)
