@@ -20,7 +20,7 @@ export interface Client {
   readonly closed: (timeoutMillis: number) => Promise<void>
 }
 
-const keptMax = 65_536
+const keptBytesMax = 65_536
 
 /** Resolves when `events` emits one of the names, or after the timeout. */
 const oneOf = (socket: Socket, names: ReadonlyArray<string>, timeoutMillis: number) =>
@@ -35,7 +35,7 @@ const oneOf = (socket: Socket, names: ReadonlyArray<string>, timeoutMillis: numb
   })
 
 /** A client that is connected, or was refused. Errors of its socket are ignored: resets are normal. */
-export const open = async ({ from, port }: Origin): Promise<Client> => {
+export const open = async ({ from, port }: Origin, keptMax = keptBytesMax): Promise<Client> => {
   const socket = connect({ host: "127.0.0.1", port, localAddress: from, allowHalfOpen: true })
   let kept = ""
   let bytes = 0
