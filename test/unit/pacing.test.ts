@@ -118,13 +118,13 @@ describe("the window of a lane", () => {
     )
   })
 
-  it("grows by one for each push taken while others wait, up to the most, and not beyond what a 429 left", () => {
+  it("grows by two for each push taken while others wait, up to the most, and not beyond what a 429 left", () => {
     const pacing = makePacing(512, 60_000)
     assert.strictEqual(pacing.window, 64)
     for (let i = 0; i < 100; i++) pacing.accepted(start, false)
     assert.strictEqual(pacing.window, 64, "nobody waits")
     for (let i = 0; i < 100; i++) pacing.accepted(start, true)
-    assert.strictEqual(pacing.window, 164)
+    assert.strictEqual(pacing.window, 264)
     for (let i = 0; i < 1_000; i++) pacing.accepted(start, true)
     assert.strictEqual(pacing.window, 512)
     for (let i = 0; i < 5; i++) pacing.throttled(`s${i}`, start + 1, start + 2, undefined)

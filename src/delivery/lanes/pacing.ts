@@ -6,6 +6,8 @@
 
 /** Enough for 5,000 pushes a second to a push service that answers within 10 ms. */
 const windowStart = 64
+/** The window triples with each round trip while pushes wait: two round trips from 64 to 512. */
+const growth = 2
 /** So many different subscriptions throttled within a minute are the lane's trouble. */
 const throttledMin = 5
 const throttledMillis = 60_000
@@ -91,7 +93,7 @@ export const makePacing = (windowMax: number, closedMillis: number): Pacing => {
       return now < until ? until : undefined
     },
     accepted: (now, wantsMore) => {
-      if (wantsMore && grown < limit) grown += 1
+      if (wantsMore && grown < limit) grown = Math.min(limit, grown + growth)
       if (limit === windowMax) return false
       taken += 1
       if (taken < windowNow() || now - widenedAt < widenMillis) return false
