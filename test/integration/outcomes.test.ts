@@ -105,7 +105,7 @@ const rows: ReadonlyArray<readonly [name: string, row: Row]> = [
     (step) => ({
       // Stored a moment ago, so perhaps made with a key that other processes have already: only one of yesterday is removed.
       ...usedUp(step, "key-mismatch", Number(step.slice(0, 3))),
-      ...{ script: ["201", step], proven: true, requests: 2 * attemptsMax, subscription: "struck" }
+      ...{ script: ["201", step], proven: true, subscription: "struck" }
     })
   ),
   [
@@ -130,7 +130,7 @@ const rows: ReadonlyArray<readonly [name: string, row: Row]> = [
     })
   ),
   [
-    "credentials refused with a new token too: all wait",
+    "credentials refused again by a probe: all wait",
     {
       script: [badToken, badToken, "201"],
       ends: ["delivered", "accepted", 201],
@@ -142,7 +142,7 @@ const rows: ReadonlyArray<readonly [name: string, row: Row]> = [
     "credentials refused to one while our key is proven",
     {
       ...usedUp("401", "credentials", 401),
-      ...{ script: ["201", "401"], proven: true, requests: 2 * attemptsMax, subscription: "struck" }
+      ...{ script: ["201", "401"], proven: true, subscription: "struck" }
     }
   ],
 
