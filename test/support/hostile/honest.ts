@@ -102,11 +102,16 @@ export class Honest {
     this.#endpoints = endpoints
   }
 
+  /** The milliseconds of each request since the last call. */
+  takeMillis(): ReadonlyArray<number> {
+    const millis = this.#millis
+    this.#millis = []
+    return millis
+  }
+
   /** The latencies since the last call. */
   take(): Latencies {
-    const summary = summaryOf(this.#millis)
-    this.#millis = []
-    return summary
+    return summaryOf(this.takeMillis())
   }
 
   /** One request, which counts among the latencies but never as a failure. */
