@@ -10,42 +10,51 @@ export const buckets = {
     name: "bellcast_subscriptions",
     maxBytes: 2048 * mebibyte,
     maxValueBytes: mebibyte - 4096,
-    ttlMillis: 0
+    ttlMillis: 0,
+    forgets: false
   },
   /** One key a channel and user, spread by hash. */
   registrations: {
     name: "bellcast_registrations",
     maxBytes: 1024 * mebibyte,
     maxValueBytes: 4096,
-    ttlMillis: 0
+    ttlMillis: 0,
+    forgets: false
   },
   /** Counts of a channel: registrations (by the projector) and pushes (by the tally). */
   channels: {
     name: "bellcast_channels",
     maxBytes: 128 * mebibyte,
     maxValueBytes: 4096,
-    ttlMillis: 0
+    ttlMillis: 0,
+    forgets: false
   },
   /** Progress of each broadcast; after five weeks its final counts stand in LOG only. */
   broadcasts: {
     name: "bellcast_broadcasts",
     maxBytes: 256 * mebibyte,
     maxValueBytes: 4096,
-    ttlMillis: 35 * 24 * 60 * 60_000
+    ttlMillis: 35 * 24 * 60 * 60_000,
+    forgets: false
   },
   /** Who may publish on a channel, beside those whom the settings name for all. */
   permissions: {
     name: "bellcast_permissions",
     maxBytes: 64 * mebibyte,
     maxValueBytes: 65_536,
-    ttlMillis: 0
+    ttlMillis: 0,
+    forgets: false
   },
-  /** Short-lived things that processes share: the followers' leases, page tokens that were used up. Not a projection. */
+  /**
+   * Short-lived things that processes share: the followers' leases, page tokens that were used up.
+   * Not a projection. Full, it forgets its oldest entries: a lease is written twice a second.
+   */
   cache: {
     name: "bellcast_cache",
     maxBytes: 128 * mebibyte,
     maxValueBytes: 65_536,
-    ttlMillis: 24 * 60 * 60_000
+    ttlMillis: 24 * 60 * 60_000,
+    forgets: true
   }
 } as const satisfies Record<string, BucketSpec>
 

@@ -29,4 +29,6 @@ export interface BucketSpec {
   readonly maxValueBytes: number
   /** 0: entries stay. */
   readonly ttlMillis: number
+  /** Full, it forgets its oldest entries. Else it refuses new ones. */
+  readonly forgets: boolean
 }

@@ -77,6 +77,10 @@ const replayInto = Effect.fnUntraced(function* (
     return batch.length < batchMax ? Effect.void : flush
   })
   yield* flush
+  if (follower.unstoredSince() <= last)
+    return yield* new VerbFailed({
+      message: "a bucket or LOG has no room for what the streams hold: make it larger, run it again"
+    })
   const buckets = yield* Buckets
   const meta = yield* buckets.get(checkpoint, metaKey)
   yield* buckets.put(checkpoint, metaKey, { v: 1, seq: last }, meta?.revision ?? 0)

@@ -8,14 +8,13 @@ import {
   redrivesHeader,
   shardDepth
 } from "#domain/broadcast.ts"
-import type { Floor } from "#domain/floor.ts"
 import type { BroadcastRef, ShardJob } from "#domain/job.ts"
 import type { Plan } from "#domain/outcome.ts"
 import type { ChannelRegistrations } from "#domain/registration.ts"
 import { Buckets } from "#log/bucket.ts"
 import { type Ack, Consumers, type Delivery, done, later, never } from "#log/consume.ts"
 import { Log } from "#log/log.ts"
-import { Watermark } from "#log/watermark.ts"
+import { type Applied, Watermark } from "#log/watermark.ts"
 import { keys } from "#streams/buckets.ts"
 import { parseBroadcast, subjects } from "#streams/subjects.ts"
 import { type ChannelToken, channelBytesMax, shardsAt } from "#streams/tokens.ts"
@@ -84,18 +83,21 @@ const plan = Effect.gen(function* () {
   const planOf = Effect.fnUntraced(function* (
     ref: BroadcastRef,
     channel: ChannelToken,
-    floor: Floor
+    { floor, short = [] }: Applied
   ) {
     const entry = yield* buckets.get("channels", keys.channelRegistrations(channel))
     const registrations = (entry?.value as ChannelRegistrations | undefined)?.registrations ?? 0
     const depth = shardDepth(registrations)
+    // A count that there was no room for may be 0 where somebody is registered. Who is reached
+    // depends on the registrations alone; the count only says how many jobs that makes.
+    const isNobody = registrations === 0 && !short.includes("channels")
     const subject = subjects.plan(channel, ref.broadcast)
     const { acceptedAt, broadcast, expiresAt } = ref
     const at = yield* Clock.currentTimeMillis
     const body: Plan = {
       broadcast,
       depth,
-      shards: registrations === 0 ? 0 : 16 ** depth,
+      shards: isNobody ? 0 : 16 ** depth,
       floor,
       acceptedAt,
       expiresAt,
@@ -124,7 +126,7 @@ const plan = Effect.gen(function* () {
     )
     // No projector at the moment. The broadcast waits; nothing is lost.
     if (applied._tag === "Failure") return later(notAppliedAfterMillis)
-    const { depth, floor, shards } = yield* planOf(ref, channel, applied.success.floor)
+    const { depth, floor, shards } = yield* planOf(ref, channel, applied.success)
     yield* Effect.forEach(
       shards === 0 ? [] : shardsAt(depth),
       (shard) =>

@@ -39,7 +39,8 @@ const storage = Effect.gen(function* () {
 const cache = Effect.gen(function* () {
   const buckets = yield* Buckets
   const { readonly } = yield* GatewaySettings
-  if (readonly) return (yield* buckets.get("cache", metaKey)) !== undefined
+  // A full cache forgets its oldest entries, so that it answers is all there is to know.
+  if (readonly) return yield* Effect.as(buckets.get("cache", metaKey), true)
   const probe = yield* Random.nextInt
   const key = `probe.${Math.abs(probe).toString(36)}`
   yield* buckets.put("cache", key, { probe }, 0, { ttlSeconds: probeSeconds })

@@ -15,6 +15,8 @@ import {
 } from "#domain/subscription.ts"
 import { Buckets } from "#log/bucket.ts"
 import { type Append, Log } from "#log/log.ts"
+import { bucketStream } from "#log/provision.ts"
+import { Space } from "#log/space.ts"
 import { Watermark } from "#log/watermark.ts"
 import { type BucketName, keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
@@ -32,16 +34,29 @@ export type Decision<S, C> =
 const conflictBudgetMillis = 5_000
 const lookAgainMillis = 10
 
-interface Kind<S, C extends { readonly type: string }> {
+interface Place {
   readonly bucket: BucketName
+  readonly key: string
+}
+
+interface Kind<S, C extends { readonly type: string }> {
+  /** Where its state is, and where else a put is noted. */
+  readonly places: readonly [Place, ...Place[]]
   /** What its puts make grow. */
   readonly growth: Growth
-  readonly key: string
   readonly subject: string
   readonly seqOf: (state: S) => number
   readonly stateOf: (value: unknown) => S
   readonly evolve: (state: S, command: C, seq: number) => S
 }
+
+/** Refuses with 507 when a bucket had no room for what a command changed; that is tried again. */
+const demandStored = Effect.fnUntraced(function* ({ bucket, key }: Place, seq: number) {
+  const value = (yield* (yield* Buckets).get(bucket, key))?.value
+  if (((value as { readonly seq?: number } | undefined)?.seq ?? 0) >= seq) return
+  yield* (yield* Space).refused(bucketStream(bucket))
+  return yield* refuse("noRoom")
+})
 
 const change = Effect.fnUntraced(function* <
   S,
@@ -57,7 +72,8 @@ const change = Effect.fnUntraced(function* <
   /** Sequence that another write overtook: a state as old as that need not be decided on again. */
   let overtaken = -1
   while (true) {
-    const state = kind.stateOf((yield* buckets.get(kind.bucket, kind.key))?.value)
+    const [{ bucket, key }] = kind.places
+    const state = kind.stateOf((yield* buckets.get(bucket, key))?.value)
     const now = yield* Clock.currentTimeMillis
     if (kind.seqOf(state) > overtaken) {
       const decision = yield* decide(state, now)
@@ -73,13 +89,19 @@ const change = Effect.fnUntraced(function* <
       const appended = yield* Effect.result(log.append("log", append))
       if (appended._tag === "Success") {
         const { seq } = appended.success
-        yield* watermark.reached(seq, appliedTimeoutMillis)
+        const { short = [] } = yield* watermark.reached(seq, appliedTimeoutMillis)
+        for (const place of type.endsWith(".put/1") ? kind.places : kind.places.slice(0, 1))
+          if (short.includes(place.bucket)) yield* demandStored(place, seq)
         return decision.answer(kind.evolve(state, decision.command, seq))
       }
       if (appended.failure._tag === "LogUnavailable") return yield* appended.failure
       overtaken = kind.seqOf(state)
     }
-    if (now >= deadline) return yield* refuse("conflict")
+    if (now >= deadline) {
+      // The state stays as it was while its bucket has no room for the next.
+      yield* demandRoom(kind.growth)
+      return yield* refuse("conflict")
+    }
     yield* Effect.sleep(lookAgainMillis)
   }
 })
@@ -94,9 +116,8 @@ export const changeList = <E = never, R = never>(
 ) =>
   change<SubscriptionList, SubscriptionCommand, E | Refused, R>(
     {
-      bucket: "subscriptions",
+      places: [{ bucket: "subscriptions", key: keys.subscriptions(user) }],
       growth: "subscription",
-      key: keys.subscriptions(user),
       subject: subjects.subscription(user),
       seqOf: ({ seq }) => seq,
       stateOf: (value) => (value as SubscriptionList | undefined) ?? emptyList,
@@ -116,9 +137,11 @@ export const changeRegistration = (
 ) =>
   change<Registration | undefined, RegistrationCommand, never, never>(
     {
-      bucket: "registrations",
+      places: [
+        { bucket: "registrations", key: keys.registration(channel, user) },
+        { bucket: "channels", key: keys.channelRegistrations(channel) }
+      ],
       growth: "registration",
-      key: keys.registration(channel, user),
       subject: subjects.registration(channel, user),
       seqOf: (registration) => registration?.seq ?? 0,
       stateOf: (value) => value as Registration | undefined,

@@ -12,6 +12,8 @@ export interface Entry {
   readonly key: string
   readonly value: unknown
   readonly revision: number
+  /** Of its JSON. */
+  readonly bytes: number
 }
 
 const inFlightDelay = Schedule.spaced("2 millis")
@@ -35,6 +37,14 @@ export class Buckets extends Context.Service<
       bucket: BucketName,
       key: string,
       value: unknown,
+      revision: number,
+      options?: { readonly ttlSeconds: number }
+    ) => Effect.Effect<number, AppendConflict | LogUnavailable>
+    /** The same with a value that is JSON already. */
+    readonly putText: (
+      bucket: BucketName,
+      key: string,
+      text: string,
       revision: number,
       options?: { readonly ttlSeconds: number }
     ) => Effect.Effect<number, AppendConflict | LogUnavailable>
@@ -71,22 +81,19 @@ export class Buckets extends Context.Service<
 
       const get = (bucket: BucketName, key: string) =>
         message(bucketStream(bucket), { last_by_subj: bucketSubject(bucket, key) }).pipe(
-          Effect.map((found) =>
-            found?.data === undefined
-              ? undefined
-              : {
-                  key,
-                  value: JSON.parse(Buffer.from(found.data, "base64").toString()) as unknown,
-                  revision: found.seq
-                }
-          ),
+          Effect.map((found) => {
+            if (found?.data === undefined) return undefined
+            const text = Buffer.from(found.data, "base64").toString()
+            const value: unknown = JSON.parse(text)
+            return { key, value, revision: found.seq, bytes: text.length }
+          }),
           Effect.mapError((cause) => new LogUnavailable({ operation: `get ${bucket}`, cause }))
         )
 
-      const put = (
+      const putText = (
         bucket: BucketName,
         key: string,
-        value: unknown,
+        text: string,
         revision: number,
         options?: { readonly ttlSeconds: number }
       ) => {
@@ -96,7 +103,7 @@ export class Buckets extends Context.Service<
         }
         return store(
           bucketStream(bucket),
-          { subject: bucketSubject(bucket, key), payload: JSON.stringify(value), headers },
+          { subject: bucketSubject(bucket, key), payload: text, headers },
           putMillis
         ).pipe(
           Effect.retry({
@@ -139,7 +146,8 @@ export class Buckets extends Context.Service<
                 entries.push({
                   key,
                   value: msg.json(),
-                  revision: Number(msg.headers?.get("Nats-Sequence"))
+                  revision: Number(msg.headers?.get("Nats-Sequence")),
+                  bytes: msg.data.length
                 })
               return
             }
@@ -233,7 +241,10 @@ export class Buckets extends Context.Service<
         )
       }
 
-      return Buckets.of({ revision, get, put, getMany, changes })
+      const put: Buckets["Service"]["put"] = (bucket, key, value, revision, options) =>
+        putText(bucket, key, JSON.stringify(value), revision, options)
+
+      return Buckets.of({ revision, get, put, putText, getMany, changes })
     })
   )
 }

@@ -20,6 +20,10 @@ export interface Follower {
   /** Sequence of the last message applied before this run. */
   readonly from: number
   readonly apply: (batch: ReadonlyArray<Stored>) => Effect.Effect<void, LogUnavailable>
+  /** Stores what there was no room for, as far as there is room now. Asked for every second. */
+  readonly retry: Effect.Effect<void, LogUnavailable>
+  /** Sequence of the first message of which something is not stored yet, or Infinity. */
+  readonly unstoredSince: () => number
 }
 
 export class Followers extends Context.Service<
@@ -132,15 +136,24 @@ export class Followers extends Context.Service<
         let applied = follower.from
         let savedAt = 0
         const save = Effect.gen(function* () {
-          if (applied === lastCheckpoint.seq) return
+          // What is not stored is found again by the next run.
+          const seq = Math.min(applied, follower.unstoredSince() - 1)
+          if (seq <= lastCheckpoint.seq) return
           lastCheckpoint.revision = yield* buckets.put(
             checkpoint,
             metaKey,
-            { v: 1, seq: applied },
+            { v: 1, seq },
             lastCheckpoint.revision
           )
-          lastCheckpoint.seq = applied
-        }).pipe(Effect.mapError((cause) => new LogUnavailable({ operation: "checkpoint", cause })))
+          lastCheckpoint.seq = seq
+        }).pipe(
+          // A full bucket has no room for the checkpoint either: the former one stays good.
+          Effect.catchIf(
+            (error) => error._tag === "LogUnavailable" && error.full !== undefined,
+            () => Effect.void
+          ),
+          Effect.mapError((cause) => new LogUnavailable({ operation: "checkpoint", cause }))
+        )
         while (true) {
           // A quiet stream saves its checkpoint too, once, when the second is over.
           yield* arrival.pipe(Effect.timeoutOption(checkpointMillis))
@@ -158,6 +171,7 @@ export class Followers extends Context.Service<
           const now = yield* Clock.currentTimeMillis
           if (now - savedAt < checkpointMillis) continue
           savedAt = now
+          yield* follower.retry
           yield* save
         }
       })

@@ -48,7 +48,7 @@ const bucketConfig = (bucket: BucketName, replicas: number, bytesMax: number) =>
   max_age: nanos(buckets[bucket].ttlMillis),
   max_bytes: bytesMax,
   max_msg_size: buckets[bucket].maxValueBytes,
-  discard: DiscardPolicy.New,
+  discard: buckets[bucket].forgets ? DiscardPolicy.Old : DiscardPolicy.New,
   allow_atomic: true,
   allow_rollup_hdrs: true,
   allow_direct: true,

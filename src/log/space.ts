@@ -25,11 +25,11 @@ export const fullShare = 0.95
 export const isFull = ({ bytes, bytesMax }: Omit<Room, "stream">): boolean =>
   bytesMax > 0 && bytes >= fullShare * bytesMax
 
-/** `cache` never refuses: it forgets its oldest entries instead. */
+/** Those that refuse what they have no room for. */
 export const refusing: ReadonlyArray<string> = [
   ...Object.values(streams).map(({ name }) => name),
   ...(Object.keys(buckets) as Array<BucketName>)
-    .filter((bucket) => bucket !== "cache")
+    .filter((bucket) => !buckets[bucket].forgets)
     .map(bucketStream)
 ]
 

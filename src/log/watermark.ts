@@ -6,8 +6,13 @@ import { Announcements } from "./announcements.ts"
 import { LogUnavailable } from "./errors.ts"
 import { Nats } from "./nats.ts"
 
-/** Everything in LOG up to `log` can be read from the buckets at these revisions. */
-const Applied = Schema.Struct({ log: Schema.Int, floor: Floor })
+/** Everything in LOG up to `log` can be read from the buckets, but `short` ones, at these revisions. */
+const Applied = Schema.Struct({
+  log: Schema.Int,
+  floor: Floor,
+  /** Buckets that lack something up to `log`, because they have no room for it. */
+  short: Schema.optionalKey(Schema.Array(Schema.String))
+})
 export type Applied = typeof Applied.Type
 
 const decodeApplied = Schema.decodeUnknownExit(Applied)

@@ -1,123 +1,104 @@
 // LOG -> subscriptions, registrations, channels, permissions: folds commands in order and says how far it is.
 import { Clock, Effect, Layer } from "effect"
-import {
-  foldPublishers,
-  noPublishers,
-  type Publishers,
-  passOverInPublishers
-} from "#domain/publisher.ts"
-import {
-  type ChannelRegistrations,
-  emptyChannel,
-  evolveChannel,
-  evolveRegistration,
-  passOverInRegistration,
-  type Registration
-} from "#domain/registration.ts"
-import { emptyList, foldList, passOverInList, type SubscriptionList } from "#domain/subscription.ts"
 import type { LogUnavailable } from "#log/errors.ts"
+import { type Facts, makeFacts } from "#log/facts.ts"
 import { Followers } from "#log/follow.ts"
-import { Log } from "#log/log.ts"
 import type { Stored } from "#log/stored.ts"
 import { Watermark } from "#log/watermark.ts"
-import { makeWorkingSet } from "#log/working-set.ts"
 import { subjects } from "#streams/subjects.ts"
 import { makeSeldom } from "#telemetry/seldom.ts"
+import { fold, hold } from "./fold.ts"
+import { floorOf, load, makeSets, type Sets, shortOf, unstoredSince, write } from "./sets.ts"
 import { cut, type Step, stepOf } from "./step.ts"
 
 /** Facts written at once; without them a flood of garbage would hold up everybody's writes for a round trip each. */
 const rejectConcurrency = 64
+/** The longest that steps are folded before others in the process have a turn. */
+const turnMillis = 10
+
+interface Rejected {
+  readonly step: Step
+  readonly reason: string
+}
+
+const foldAll = Effect.fnUntraced(function* (sets: Sets, steps: ReadonlyArray<Step>) {
+  const rejected: Array<Rejected> = []
+  let began = performance.now()
+  for (const step of steps) {
+    const reason = fold(sets, step)
+    if (reason !== undefined) rejected.push({ step, reason })
+    if (performance.now() - began < turnMillis) continue
+    yield* Effect.sleep(0)
+    began = performance.now()
+  }
+  return rejected
+})
+
+/** Records why a command was refused. Until LOG has room for that, its value is not written. */
+const reject = Effect.fnUntraced(function* (sets: Sets, facts: Facts, { reason, step }: Rejected) {
+  const { seq, subject } = step.stored
+  const body = { broadcast: seq, subject, reason, at: yield* Clock.currentTimeMillis }
+  const message = { subject: subjects.rejected(seq), type: "broadcast.rejected/1", body } as const
+  const stored = hold(sets, step)
+  if (yield* facts.record({ message, seq, stored })) stored()
+})
 
 export const start = Effect.fnUntraced(function* (from: number) {
-  const log = yield* Log
   const watermark = yield* Watermark
-  const lists = yield* makeWorkingSet<SubscriptionList>("subscriptions")
-  const registrations = yield* makeWorkingSet<Registration>("registrations")
-  const channels = yield* makeWorkingSet<ChannelRegistrations>("channels")
-  const publishers = yield* makeWorkingSet<Publishers>("permissions")
-  const floor = () => ({ subscriptions: lists.revision(), registrations: registrations.revision() })
+  const sets = yield* makeSets
+  const facts = yield* makeFacts
   const warn = makeSeldom("commands in the log were refused")
+  let applied = from
+  let short: ReadonlyArray<string> = []
 
-  /** Returns why the command is not obeyed, if so. */
-  const fold = (step: Step): string | undefined => {
-    const { seq } = step.stored
-    if (step.kind === "pass") return undefined
-    if (step.kind === "nowhere") return step.reason
-    const { key } = step
-    if (step.kind === "list") {
-      const before = lists.get(key) ?? emptyList
-      const { list, reason } =
-        step.command.type === "malformed"
-          ? { list: passOverInList(before, seq), reason: step.command.reason }
-          : foldList(before, step.command, seq)
-      lists.set(key, list)
-      return reason
-    }
-    if (step.kind === "publishers") {
-      const before = publishers.get(key) ?? noPublishers
-      const folded =
-        step.command.type === "malformed"
-          ? { publishers: passOverInPublishers(before, seq), reason: step.command.reason }
-          : foldPublishers(before, step.command, seq)
-      publishers.set(key, folded.publishers)
-      return folded.reason
-    }
-    if (step.command.type === "malformed") {
-      registrations.set(key, passOverInRegistration(registrations.get(key), seq))
-      return step.command.reason
-    }
-    const registration = evolveRegistration(registrations.get(key), step.command, seq)
-    registrations.set(key, registration)
-    channels.set(
-      step.channel,
-      evolveChannel(channels.get(step.channel) ?? emptyChannel, registration, step.command, seq)
-    )
-    return undefined
-  }
-
-  const reject = Effect.fnUntraced(function* ({ seq, subject }: Stored, reason: string) {
-    const body = { broadcast: seq, subject, reason, at: yield* Clock.currentTimeMillis }
-    yield* log.once("log", { subject: subjects.rejected(seq), type: "broadcast.rejected/1", body })
-    yield* warn({ seq, reason })
+  const announce = Effect.suspend(() => {
+    short = shortOf(sets)
+    return watermark.announce({ log: applied, floor: floorOf(sets), short })
   })
 
   const applyPart = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
-    const places = steps.filter((step) => step.kind === "registration")
-    yield* Effect.all(
-      [
-        lists.load(steps.flatMap((step) => (step.kind === "list" ? [step.key] : []))),
-        publishers.load(steps.flatMap((step) => (step.kind === "publishers" ? [step.key] : []))),
-        registrations.load(places.map(({ key }) => key)),
-        channels.load(places.map(({ channel }) => channel))
-      ],
-      { concurrency: "unbounded", discard: true }
-    )
-    const rejected = steps.flatMap((step) => {
-      const reason = fold(step)
-      return reason === undefined ? [] : [{ stored: step.stored, reason }]
-    })
+    const rejected = yield* foldAll(sets, steps)
     // The facts go first: once a list is written, a command that did not fit cannot be told from one that was folded.
-    yield* Effect.forEach(rejected, ({ reason, stored }) => reject(stored, reason), {
-      concurrency: rejectConcurrency,
-      discard: true
-    })
-    yield* Effect.all([lists.flush, registrations.flush, publishers.flush], {
-      concurrency: "unbounded",
-      discard: true
-    })
-    // After the registrations, never before: see cut.
-    yield* channels.flush
+    yield* Effect.forEach(
+      rejected,
+      (each) =>
+        Effect.andThen(
+          reject(sets, facts, each),
+          warn({ seq: each.step.stored.seq, reason: each.reason })
+        ),
+      { concurrency: rejectConcurrency, discard: true }
+    )
+    yield* write(sets, "flush")
   })
 
   const apply = Effect.fnUntraced(function* (
     batch: ReadonlyArray<Stored>
   ): Effect.fn.Return<void, LogUnavailable> {
-    for (const part of cut(batch.map(stepOf))) yield* applyPart(part)
-    yield* watermark.announce({ log: batch.at(-1)!.seq, floor: floor() })
+    for (const part of cut(batch.map(stepOf))) {
+      for (let rest = part; rest.length > 0; ) {
+        const loaded = yield* load(sets, rest)
+        yield* applyPart(rest.slice(0, loaded))
+        rest = rest.slice(loaded)
+      }
+    }
+    applied = batch.at(-1)!.seq
+    yield* announce
   })
 
-  yield* watermark.announce({ log: from, floor: floor() })
-  return { from, apply }
+  const retry = Effect.gen(function* () {
+    if (short.length === 0 && facts.waitingSince() === Number.POSITIVE_INFINITY) return
+    yield* facts.retry
+    yield* write(sets, "retry")
+    yield* announce
+  })
+
+  yield* announce
+  return {
+    from,
+    apply,
+    retry,
+    unstoredSince: () => Math.min(unstoredSince(sets), facts.waitingSince())
+  }
 })
 
 /** Runs the projector for as long as the layer lives. */

@@ -9,43 +9,60 @@ import {
   startProgress
 } from "#domain/outcome.ts"
 import type { LogUnavailable } from "#log/errors.ts"
+import { makeFacts } from "#log/facts.ts"
 import { Followers } from "#log/follow.ts"
-import { Log } from "#log/log.ts"
 import type { Stored } from "#log/stored.ts"
-import { makeWorkingSet } from "#log/working-set.ts"
+import { makeMemory, makeWorkingSet } from "#log/working-set.ts"
 import { keys } from "#streams/buckets.ts"
 import { parseOfBroadcast, subjects } from "#streams/subjects.ts"
 
 /** All that a batch can finish: they are stored together. */
 const finishedAtOnce = 256
 
+/** Bytes of JSON kept in memory; progress and counts have a few hundred each. */
+const memoryBytesMax = 16 * 1024 ** 2
+
+interface Finished {
+  readonly subject: string
+  readonly progress: Progress
+  /** Sequence of the message that finished it. */
+  readonly seq: number
+}
+
 export const start = Effect.fnUntraced(function* (from: number) {
-  const log = yield* Log
-  const broadcasts = yield* makeWorkingSet<Progress>("broadcasts")
-  const channels = yield* makeWorkingSet<ChannelPushes>("channels")
+  const memory = makeMemory(memoryBytesMax)
+  const broadcasts = yield* makeWorkingSet<Progress>("broadcasts", memory)
+  const channels = yield* makeWorkingSet<ChannelPushes>("channels", memory)
+  const facts = yield* makeFacts
 
   /** Counts one message; returns the fact to record when it finished its broadcast. */
-  const count = ({
-    message,
-    seq,
-    subject
-  }: Stored): { readonly subject: string; readonly progress: Progress } | undefined => {
+  const count = ({ message, seq, subject }: Stored): Finished | undefined => {
     const place = parseOfBroadcast(subject)
     if (place === undefined) return undefined
     const key = keys.broadcast(place.broadcast)
     const before = broadcasts.get(key)
-    if (message.type === "plan/1") broadcasts.set(key, before ?? startProgress(message, seq))
+    if (message.type === "plan/1") broadcasts.set(key, before ?? startProgress(message, seq), seq)
     if (message.type === "outcome/1") {
       const pushes = keys.channelPushes(place.channel)
-      channels.set(pushes, evolvePushes(channels.get(pushes) ?? emptyPushes, message, seq))
+      channels.set(pushes, evolvePushes(channels.get(pushes) ?? emptyPushes, message, seq), seq)
       // Without its plan a broadcast is older than the bucket remembers; its channel still counts.
-      if (before !== undefined) broadcasts.set(key, evolveProgress(before, message, place.of, seq))
+      if (before !== undefined)
+        broadcasts.set(key, evolveProgress(before, message, place.of, seq), seq)
     }
     const progress = broadcasts.get(key)
     return progress?.finished === true && before?.finished !== true
-      ? { subject: subjects.finished(place.channel, place.broadcast), progress }
+      ? { subject: subjects.finished(place.channel, place.broadcast), progress, seq }
       : undefined
   }
+
+  /** The progress of a finished broadcast is not written before the fact is. */
+  const record = Effect.fnUntraced(function* ({ progress, seq, subject }: Finished) {
+    const key = keys.broadcast(progress.broadcast)
+    const message = { subject, type: "broadcast.finished/1", body: progress } as const
+    const stored = () => broadcasts.release(key)
+    broadcasts.hold(key)
+    if (yield* facts.record({ message, seq, stored })) stored()
+  })
 
   const apply = Effect.fnUntraced(function* (
     batch: ReadonlyArray<Stored>
@@ -60,22 +77,23 @@ export const start = Effect.fnUntraced(function* (from: number) {
     )
     const finished = batch.flatMap((stored) => count(stored) ?? [])
     // The fact goes first: a crash in between finds the broadcast unfinished and records the same fact again, which is refused.
-    yield* Effect.forEach(
-      finished,
-      ({ progress, subject }) =>
-        log.once("log", { subject, type: "broadcast.finished/1", body: progress }),
-      {
-        concurrency: finishedAtOnce,
-        discard: true
-      }
-    )
+    yield* Effect.forEach(finished, record, { concurrency: finishedAtOnce, discard: true })
     yield* Effect.all([broadcasts.flush, channels.flush], {
       concurrency: "unbounded",
       discard: true
     })
   })
 
-  return { from, apply }
+  const retry = Effect.gen(function* () {
+    yield* facts.retry
+    yield* broadcasts.retry
+    yield* channels.retry
+  })
+
+  const unstoredSince = () =>
+    Math.min(broadcasts.unstoredSince(), channels.unstoredSince(), facts.waitingSince())
+
+  return { from, apply, retry, unstoredSince }
 })
 
 /** Runs the tally for as long as the layer lives. */

@@ -1,0 +1,119 @@
+// The buckets that the projector writes, in memory between batches, and the order in which they
+// are written, so that a crash at any point leaves what the next run can go on from.
+import { Effect } from "effect"
+import type { Publishers } from "#domain/publisher.ts"
+import type { ChannelRegistrations, Registration } from "#domain/registration.ts"
+import type { SubscriptionList } from "#domain/subscription.ts"
+import { makeMemory, makeWorkingSet, type WorkingSet } from "#log/working-set.ts"
+import type { Step } from "./step.ts"
+
+/** Bytes of JSON that all sets keep together. */
+const memoryBytesMax = 32 * 1024 ** 2
+/** Bytes that the steps of one part may have to read; a list has up to 1 MiB. */
+const partBytesMax = 2 * 1024 ** 2
+/** Steps that read at once. */
+const loadConcurrency = 4
+
+export interface Sets {
+  readonly lists: WorkingSet<SubscriptionList>
+  readonly registrations: WorkingSet<Registration>
+  readonly channels: WorkingSet<ChannelRegistrations>
+  readonly publishers: WorkingSet<Publishers>
+  /** Registrations that may not be written before the count of their channel, by their keys. */
+  readonly held: Map<string, string>
+}
+
+export const makeSets = Effect.gen(function* () {
+  const memory = makeMemory(memoryBytesMax)
+  const sets: Sets = {
+    lists: yield* makeWorkingSet<SubscriptionList>("subscriptions", memory),
+    registrations: yield* makeWorkingSet<Registration>("registrations", memory),
+    channels: yield* makeWorkingSet<ChannelRegistrations>("channels", memory),
+    publishers: yield* makeWorkingSet<Publishers>("permissions", memory),
+    held: new Map()
+  }
+  return sets
+})
+
+const all = ({ channels, lists, publishers, registrations }: Sets) => [
+  lists,
+  registrations,
+  channels,
+  publishers
+]
+
+const loadStep = (sets: Sets, step: Step) => {
+  if (step.kind === "list") return sets.lists.load([step.key])
+  if (step.kind === "publishers") return sets.publishers.load([step.key])
+  if (step.kind !== "registration") return Effect.succeed(0)
+  return Effect.zipWith(
+    sets.registrations.load([step.key]),
+    sets.channels.load([step.channel]),
+    (one, other) => one + other
+  )
+}
+
+/**
+ * Reads what the first of these steps need. Returns for how many: the rest belongs into another
+ * part, when these have read as much as one part may.
+ */
+export const load = Effect.fnUntraced(function* (sets: Sets, steps: ReadonlyArray<Step>) {
+  let read = 0
+  let loaded = steps.length
+  const seen = new Set<string>()
+  const one = (step: Step, n: number) => {
+    const key = "key" in step ? `${step.kind} ${step.key}` : ""
+    if (seen.has(key)) return Effect.void
+    if (read > partBytesMax) {
+      loaded = Math.min(loaded, n)
+      return Effect.void
+    }
+    seen.add(key)
+    return Effect.map(loadStep(sets, step), (bytes) => {
+      read += bytes
+    })
+  }
+  yield* Effect.forEach(steps, one, { concurrency: loadConcurrency, discard: true })
+  return loaded
+})
+
+const each = (
+  sets: Sets,
+  what: "flush" | "retry",
+  which: ReadonlyArray<"lists" | "registrations" | "publishers" | "channels">
+) => Effect.forEach(which, (name) => sets[name][what], { concurrency: "unbounded", discard: true })
+
+/** Lets registrations be written whose channels' counts are stored by now. */
+const release = (sets: Sets): boolean => {
+  let isAny = false
+  for (const [key, channel] of sets.held) {
+    if (sets.channels.unstoredSince(channel) !== Number.POSITIVE_INFINITY) continue
+    sets.held.delete(key)
+    sets.registrations.release(key)
+    isAny = true
+  }
+  return isAny
+}
+
+/**
+ * Writes what was changed (`flush`), or what there was no room for (`retry`). Counts come after
+ * the registrations: a count is mended from the last change of a registration, see cut.
+ */
+export const write = Effect.fnUntraced(function* (sets: Sets, what: "flush" | "retry") {
+  yield* each(sets, what, ["lists", "registrations", "publishers"])
+  yield* each(sets, what, ["channels"])
+  if (release(sets)) yield* sets.registrations.flush
+})
+
+/** Sequence of the first message of which something is not stored, or Infinity. */
+export const unstoredSince = (sets: Sets): number =>
+  Math.min(...all(sets).map((set) => set.unstoredSince()))
+
+/** The buckets that have no room for something that they should hold. */
+export const shortOf = (sets: Sets) =>
+  all(sets).flatMap((set) => (set.unstoredSince() === Number.POSITIVE_INFINITY ? [] : [set.bucket]))
+
+export const floorOf = ({ lists, registrations }: Sets) => ({
+  subscriptions: lists.revision(),
+  registrations: registrations.revision()
+})
