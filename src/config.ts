@@ -77,6 +77,13 @@ export const settings = {
   subscriptionsPerUserMax: within("BELLCAST_SUBSCRIPTIONS_PER_USER_MAX", 1, 50).pipe(
     withDefault(50)
   ),
+  /**
+   * Channels a user may be registered to: a person follows dozens. 200 with the longest names
+   * take 0.2 MB of LOG and 0.2 MB of buckets, and 0.25 MB of the NATS server's memory.
+   */
+  registrationsPerUserMax: within("BELLCAST_REGISTRATIONS_PER_USER_MAX", 1, 100_000).pipe(
+    withDefault(200)
+  ),
   /** How long a write waits for the projection (read-your-writes). Longer than the projector's failover of 3 s. */
   appliedTimeoutMillis: within("BELLCAST_APPLIED_TIMEOUT_MILLIS", 100, 60_000).pipe(
     withDefault(5_000)

@@ -10,6 +10,7 @@ import { embeddedServer } from "#embedded/server.ts"
 import { fanoutLayer } from "#fanout/planner.ts"
 import { Health } from "#gateway/health.ts"
 import { addressOf, versionOf } from "#gateway/links.ts"
+import { NewUsers } from "#gateway/new-users.ts"
 import { gatewayLayer } from "#gateway/serve.ts"
 import { GatewaySettings } from "#gateway/settings.ts"
 import { VapidPublicKeys } from "#gateway/vapid-public-keys.ts"
@@ -41,6 +42,7 @@ const stage = (role: Role, secrets: Secrets["Service"]) => {
       return gatewayLayer.pipe(
         Layer.provide(Identity.layer),
         Layer.provide(Health.layer),
+        Layer.provide(NewUsers.layer),
         Layer.provide(
           Layer.succeed(VapidPublicKeys, {
             current: secrets.vapidPublicKey,

@@ -13,11 +13,12 @@ export const buckets = {
     ttlMillis: 0,
     forgets: false
   },
-  /** One key a channel and user, spread by hash. */
+  /** One key a channel and user, spread by hash; beside them how many each user holds. */
   registrations: {
     name: "bellcast_registrations",
     maxBytes: 1024 * mebibyte,
-    maxValueBytes: 4096,
+    // Counts take 30 bytes a user; 26 million users would be 100 to a key.
+    maxValueBytes: 65_536,
     ttlMillis: 0,
     forgets: false
   },
@@ -82,6 +83,11 @@ export const keys = {
   /** Filter over the registrations of one shard of a channel. */
   registrationsOf: (channel: ChannelToken, shard: string): string =>
     shard === "all" ? `${channel}.>` : `${channel}.${shard}.>`,
+  /**
+   * How many registrations the user holds, and others whose token begins alike: at most 262,144
+   * keys, however many users there are. No channel's token begins like this.
+   */
+  registrationCounts: (user: UserToken): string => `=users.${user.slice(0, 3)}`,
   channelRegistrations: (channel: ChannelToken): string => `${channel}.registrations`,
   channelPushes: (channel: ChannelToken): string => `${channel}.pushes`,
   broadcast: (broadcast: number): string => String(broadcast),

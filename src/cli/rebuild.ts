@@ -83,7 +83,12 @@ const replayInto = Effect.fnUntraced(function* (
     })
   const buckets = yield* Buckets
   const meta = yield* buckets.get(checkpoint, metaKey)
-  yield* buckets.put(checkpoint, metaKey, { v: 1, seq: last }, meta?.revision ?? 0)
+  yield* buckets.put(
+    checkpoint,
+    metaKey,
+    { v: 1, seq: last, ...follower.notes },
+    meta?.revision ?? 0
+  )
 })
 
 /** Adds what WORK has forgotten: the pushes of a channel for ever, the progress for as long as its entry would have been kept. */

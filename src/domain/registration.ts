@@ -3,7 +3,12 @@ import { Schema } from "effect"
 import { Timestamp } from "./timestamp.ts"
 
 /** `user` is the full user id: it stands only here, never in a subject. */
-export const RegistrationPut = Schema.Struct({ user: Schema.String, at: Timestamp })
+export const RegistrationPut = Schema.Struct({
+  user: Schema.String,
+  at: Timestamp,
+  /** Refused when the user holds as many already. It stands here, not in a setting of those who fold it: they must all decide alike. */
+  registrationsMax: Schema.optionalKey(Schema.Int)
+})
 export const RegistrationDelete = Schema.Struct({ user: Schema.String, at: Timestamp })
 
 export type RegistrationCommand =
@@ -37,17 +42,39 @@ export const emptyChannel: ChannelRegistrations = {
   lastModified: 0
 }
 
-/** Folds one command, stored at `seq`, into the registration. A command that was folded before changes nothing. */
+/**
+ * Folds one command, stored at `seq`, into the registration of a user who holds `held` others.
+ * A command that was folded before changes nothing.
+ */
+export const foldRegistration = (
+  registration: Registration | undefined,
+  command: RegistrationCommand,
+  seq: number,
+  held: number
+): { readonly registration: Registration; readonly reason?: string } => {
+  if (registration !== undefined && seq <= registration.seq) return { registration }
+  const was = registration?.on ?? false
+  const on = command.type === "registration.put/1"
+  if (on && !was && held >= (command.registrationsMax ?? Number.POSITIVE_INFINITY)) {
+    return {
+      registration: passOverInRegistration(registration, seq),
+      reason: `the user holds as many registrations as may be: ${command.registrationsMax}`
+    }
+  }
+  const since = on && was ? (registration?.since ?? seq) : seq
+  return { registration: { v: 1, seq, since, on, was } }
+}
+
+/** As {@link foldRegistration}, of a user who holds no others. */
 export const evolveRegistration = (
   registration: Registration | undefined,
   command: RegistrationCommand,
   seq: number
-): Registration => {
-  if (registration !== undefined && seq <= registration.seq) return registration
-  const was = registration?.on ?? false
-  const on = command.type === "registration.put/1"
-  return { v: 1, seq, since: on && was ? (registration?.since ?? seq) : seq, on, was }
-}
+): Registration => foldRegistration(registration, command, seq, 0).registration
+
+/** Whether a put at `seq` was refused. A registration that was made and ended since `was` on. */
+export const isRefused = (registration: Registration | undefined, seq: number): boolean =>
+  registration !== undefined && registration.seq >= seq && !registration.on && !registration.was
 
 /** A command that is not obeyed changes nothing but what the next one is appended expecting. */
 export const passOverInRegistration = (
@@ -70,6 +97,8 @@ export const evolveChannel = (
   seq: number
 ): ChannelRegistrations => {
   if (seq <= channel.seq || registration.seq !== seq) return channel
+  // Refused: the channel may be one that nobody is registered to.
+  if (command.type === "registration.put/1" && !registration.on) return channel
   const change = Number(registration.on) - Number(registration.was)
   return {
     v: 1,
@@ -78,4 +107,61 @@ export const evolveChannel = (
     lastModified:
       change === 0 ? channel.lastModified : Math.max(channel.lastModified + 1, command.at)
   }
+}
+
+/**
+ * How many registrations users hold: the value of a key that a few users share, in the bucket
+ * `registrations`. A key for each user would cost the server 0.4 KB of memory for each user.
+ */
+export interface RegistrationCounts {
+  readonly v: 1
+  /** Of the last command of any of these users. */
+  readonly seq: number
+  /** By user, in the order of their tokens. Users without a registration are not in it. */
+  readonly users: Readonly<Record<string, number>>
+}
+
+export const noCounts: RegistrationCounts = { v: 1, seq: 0, users: {} }
+
+export const countOf = ({ users }: RegistrationCounts, user: string): number =>
+  Object.hasOwn(users, user) ? users[user]! : 0
+
+/** The counts of these users; users who hold nothing are left out. */
+export const countsOf = (
+  seq: number,
+  users: Iterable<readonly [user: string, count: number]>
+): RegistrationCounts => {
+  const held = [...users].filter(([, count]) => count > 0)
+  return { v: 1, seq, users: Object.fromEntries(held.sort(([a], [b]) => (a < b ? -1 : 1))) }
+}
+
+/**
+ * Counts the last change of a user's registration, as {@link evolveChannel} does for a channel.
+ * Every command moves `seq`, also one that changes nothing.
+ */
+export const evolveCounts = (
+  counts: RegistrationCounts,
+  user: string,
+  registration: Registration,
+  seq: number
+): RegistrationCounts => {
+  if (seq <= counts.seq || registration.seq !== seq) return counts
+  const change = Number(registration.on) - Number(registration.was)
+  if (change === 0) return { ...counts, seq }
+  const { [user]: count = 0, ...others } = counts.users
+  return countsOf(seq, [...Object.entries(others), [user, count + change]])
+}
+
+/**
+ * How many registrations a user holds when the command at `seq` is folded. `counts` may be ahead of
+ * the registration that is stored: then the command was decided before, and `wasRefused` tells how.
+ */
+export const heldAt = (
+  counts: RegistrationCounts,
+  user: string,
+  seq: number,
+  wasRefused: boolean
+): number => {
+  if (counts.seq < seq) return countOf(counts, user)
+  return wasRefused ? Number.POSITIVE_INFINITY : 0
 }

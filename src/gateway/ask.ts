@@ -8,6 +8,7 @@ import type { Log } from "#log/log.ts"
 import type { Space } from "#log/space.ts"
 import type { Watermark } from "#log/watermark.ts"
 import type { Health } from "./health.ts"
+import type { NewUsers } from "./new-users.ts"
 import type { GatewaySettings } from "./settings.ts"
 import type { VapidPublicKeys } from "./vapid-public-keys.ts"
 
@@ -17,6 +18,7 @@ export type Services =
   | GatewaySettings
   | VapidPublicKeys
   | Health
+  | NewUsers
   | Identity
   | Backlog
   | Log

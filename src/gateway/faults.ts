@@ -118,6 +118,19 @@ export const faults = {
     message:
       "This user holds as many subscriptions as this server keeps for one user: remove one first."
   },
+  tooManyNewUsers: {
+    code: 429,
+    errno: 117,
+    error: "Too Many Requests",
+    message: "Too many new users come from this address, please retry later."
+  },
+  tooManyRegistrations: {
+    code: 429,
+    errno: 117,
+    error: "Too Many Requests",
+    message:
+      "This user is registered to as many channels as this server keeps for one user: leave one first."
+  },
   internal: {
     code: 500,
     errno: 999,

@@ -61,6 +61,15 @@ export const gatewaySettings = {
   ),
   /** Requests in a batch; 0: 1,000, within the bytes of 100 bodies. */
   batchMaxRequests: within("BELLCAST_BATCH_MAX_REQUESTS", 0, 1_000).pipe(withDefault(25)),
+  /**
+   * New users that one address may bring in an hour, under policies that verify nobody: a crowd
+   * behind one address, 100 at once and one every 36 s. 0: any number. Of each process.
+   */
+  newUsersPerAddressPerHourMax: within(
+    "BELLCAST_NEW_USERS_PER_ADDRESS_PER_HOUR_MAX",
+    0,
+    1_000_000
+  ).pipe(withDefault(100)),
   heartbeatTimeoutSeconds: within("BELLCAST_HEARTBEAT_TIMEOUT_SECONDS", 1, 60).pipe(
     withDefault(10)
   ),

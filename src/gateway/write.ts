@@ -14,21 +14,32 @@ import {
   type SubscriptionList
 } from "#domain/subscription.ts"
 import { Buckets } from "#log/bucket.ts"
+import type { LogUnavailable } from "#log/errors.ts"
 import { type Append, Log } from "#log/log.ts"
 import { bucketStream } from "#log/provision.ts"
 import { Space } from "#log/space.ts"
 import { Watermark } from "#log/watermark.ts"
 import { type BucketName, keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
-import type { ChannelToken, UserToken } from "#streams/tokens.ts"
-import type { Answer, Refused } from "./ask.ts"
+import type { ChannelToken } from "#streams/tokens.ts"
+import type { Answer, Call, Refused } from "./ask.ts"
 import { refuse } from "./faults.ts"
+import { admitNewcomer } from "./holdings.ts"
 import { demandRoom, type Growth } from "./room.ts"
 
 /** An answer at once, or a command and the answer that follows from the state it leads to. */
 export type Decision<S, C> =
   | { readonly _tag: "Unchanged"; readonly answer: Answer }
-  | { readonly _tag: "Change"; readonly command: C; readonly answer: (state: S) => Answer }
+  | {
+      readonly _tag: "Change"
+      readonly command: C
+      readonly answer: (state: S) => Answer
+      /** Whether the command, stored at `seq`, was obeyed where it is folded. */
+      readonly confirm?: (seq: number) => Effect.Effect<void, Refused | LogUnavailable, Buckets>
+    }
+
+/** Of a call: who asks, and from where. */
+type Writer = Pick<Call, "ask" | "caller">
 
 /** A user's writes from many sessions meet on one subject: each round one of them wins, so the time bounds the rounds. */
 const conflictBudgetMillis = 5_000
@@ -63,7 +74,11 @@ const change = Effect.fnUntraced(function* <
   C extends SubscriptionCommand | RegistrationCommand,
   E,
   R
->(kind: Kind<S, C>, decide: (state: S, now: number) => Effect.Effect<Decision<S, C>, E, R>) {
+>(
+  kind: Kind<S, C>,
+  writer: Writer,
+  decide: (state: S, now: number) => Effect.Effect<Decision<S, C>, E, R>
+) {
   const buckets = yield* Buckets
   const log = yield* Log
   const watermark = yield* Watermark
@@ -71,6 +86,7 @@ const change = Effect.fnUntraced(function* <
   const deadline = (yield* Clock.currentTimeMillis) + conflictBudgetMillis
   /** Sequence that another write overtook: a state as old as that need not be decided on again. */
   let overtaken = -1
+  let isAdmitted = false
   while (true) {
     const [{ bucket, key }] = kind.places
     const state = kind.stateOf((yield* buckets.get(bucket, key))?.value)
@@ -79,7 +95,11 @@ const change = Effect.fnUntraced(function* <
       const decision = yield* decide(state, now)
       if (decision._tag === "Unchanged") return decision.answer
       const { type, ...body } = decision.command
-      if (type.endsWith(".put/1")) yield* demandRoom(kind.growth)
+      const isPut = type.endsWith(".put/1")
+      if (isPut) yield* demandRoom(kind.growth)
+      // Counted once, however often another write comes in between.
+      if (isPut && !isAdmitted && kind.seqOf(state) === 0) yield* admitNewcomer(writer)
+      isAdmitted = true
       const append = {
         subject: kind.subject,
         type,
@@ -90,8 +110,9 @@ const change = Effect.fnUntraced(function* <
       if (appended._tag === "Success") {
         const { seq } = appended.success
         const { short = [] } = yield* watermark.reached(seq, appliedTimeoutMillis)
-        for (const place of type.endsWith(".put/1") ? kind.places : kind.places.slice(0, 1))
+        for (const place of isPut ? kind.places : kind.places.slice(0, 1))
           if (short.includes(place.bucket)) yield* demandStored(place, seq)
+        if (decision.confirm !== undefined) yield* decision.confirm(seq)
         return decision.answer(kind.evolve(state, decision.command, seq))
       }
       if (appended.failure._tag === "LogUnavailable") return yield* appended.failure
@@ -108,13 +129,14 @@ const change = Effect.fnUntraced(function* <
 
 /** Changes a user's subscriptions. */
 export const changeList = <E = never, R = never>(
-  user: UserToken,
+  writer: Writer,
   decide: (
     list: SubscriptionList,
     now: number
   ) => Effect.Effect<Decision<SubscriptionList, SubscriptionCommand>, E | Refused, R>
-) =>
-  change<SubscriptionList, SubscriptionCommand, E | Refused, R>(
+) => {
+  const { user } = writer.caller!
+  return change<SubscriptionList, SubscriptionCommand, E | Refused, R>(
     {
       places: [{ bucket: "subscriptions", key: keys.subscriptions(user) }],
       growth: "subscription",
@@ -123,23 +145,27 @@ export const changeList = <E = never, R = never>(
       stateOf: (value) => (value as SubscriptionList | undefined) ?? emptyList,
       evolve: evolveList
     },
+    writer,
     decide
   )
+}
 
 /** Changes a user's place in a channel. */
-export const changeRegistration = (
+export const changeRegistration = <E, R>(
   channel: ChannelToken,
-  user: UserToken,
+  writer: Writer,
   decide: (
     registration: Registration | undefined,
     now: number
-  ) => Decision<Registration | undefined, RegistrationCommand>
-) =>
-  change<Registration | undefined, RegistrationCommand, never, never>(
+  ) => Effect.Effect<Decision<Registration | undefined, RegistrationCommand>, E, R>
+) => {
+  const { user } = writer.caller!
+  return change<Registration | undefined, RegistrationCommand, E, R>(
     {
       places: [
         { bucket: "registrations", key: keys.registration(channel, user) },
-        { bucket: "channels", key: keys.channelRegistrations(channel) }
+        { bucket: "channels", key: keys.channelRegistrations(channel) },
+        { bucket: "registrations", key: keys.registrationCounts(user) }
       ],
       growth: "registration",
       subject: subjects.registration(channel, user),
@@ -147,5 +173,7 @@ export const changeRegistration = (
       stateOf: (value) => value as Registration | undefined,
       evolve: evolveRegistration
     },
-    (registration, now) => Effect.succeed(decide(registration, now))
+    writer,
+    decide
   )
+}

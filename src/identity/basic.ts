@@ -28,6 +28,7 @@ export const basic = (secret: string): Policy => {
   const idOf = basicIds(secret)
   return {
     name: "basicauth",
+    verifies: false,
     challenge: 'Basic realm="Realm"',
     capability: {
       description: "Any user name and password make a user. Not meant for production.",

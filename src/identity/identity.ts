@@ -10,6 +10,8 @@ export interface Caller {
   /** `<policy>:<id>` */
   readonly id: string
   readonly policy: string
+  /** Whether the policy verifies whom it identifies. */
+  readonly verified: boolean
   /** The caller in subjects and keys. */
   readonly user: UserToken
   readonly principals: ReadonlyArray<string>
@@ -43,13 +45,14 @@ export class Identity extends Context.Service<
 
       const pseudonymOf = pseudonyms(secret)
       const callers = new Map<string, Caller>()
-      const callerOf = (policy: string, known: string): Caller => {
+      const callerOf = ({ name: policy, verifies: verified }: Policy, known: string): Caller => {
         const id = `${policy}:${known}`
         const remembered = callers.get(id)
         if (remembered !== undefined) return remembered
         const caller = {
           id,
           policy,
+          verified,
           user: pseudonymOf(id),
           principals: [id, "system.Everyone", "system.Authenticated"]
         }
@@ -64,7 +67,7 @@ export class Identity extends Context.Service<
         for (const policy of policies) {
           const known = yield* policy.identify(headers)
           if (known === undefined) continue
-          return callerOf(policy.name, known)
+          return callerOf(policy, known)
         }
         return undefined
       })

@@ -13,6 +13,11 @@ export class IdentityUnavailable extends Schema.TaggedError<IdentityUnavailable>
 export interface Policy {
   /** Lower case; the prefix of every user id it hands out. */
   readonly name: string
+  /**
+   * Whether somebody vouches for the caller. If not, anybody can be any number of users, and new
+   * ones are counted by their address.
+   */
+  readonly verifies: boolean
   /** Its WWW-Authenticate challenge. */
   readonly challenge: string
   /** What the root resource tells clients about it. */

@@ -22,6 +22,8 @@ export interface Facts {
    * and `stored` is called once it is stored.
    */
   readonly record: (fact: Fact) => Effect.Effect<boolean, LogUnavailable>
+  /** Whether a fact with this subject is stored. */
+  readonly isRecorded: (subject: string) => Effect.Effect<boolean, LogUnavailable>
   /** Stores what waits, as far as there is room. */
   readonly retry: Effect.Effect<void, LogUnavailable>
   /** Sequence of the first message whose fact waits, or Infinity. */
@@ -67,6 +69,7 @@ export const makeFacts = Effect.gen(function* () {
 
   return {
     record,
+    isRecorded: (subject) => Effect.map(log.last("log", subject), (fact) => fact !== undefined),
     retry,
     waitingSince: () => Math.min(...[...waiting.values()].map(({ seq }) => seq))
   } satisfies Facts

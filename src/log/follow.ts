@@ -19,6 +19,8 @@ const again = Schedule.spaced("250 millis")
 export interface Follower {
   /** Sequence of the last message applied before this run. */
   readonly from: number
+  /** Stands beside the checkpoint. */
+  readonly notes?: Readonly<Record<string, unknown>>
   readonly apply: (batch: ReadonlyArray<Stored>) => Effect.Effect<void, LogUnavailable>
   /** Stores what there was no room for, as far as there is room now. Asked for every second. */
   readonly retry: Effect.Effect<void, LogUnavailable>
@@ -83,7 +85,7 @@ export class Followers extends Context.Service<
       const read = Effect.fnUntraced(function* (
         name: FollowerName,
         follower: Follower,
-        lastCheckpoint: { seq: number; revision: number }
+        lastCheckpoint: { seq: number; revision: number; notes: object }
       ) {
         const { checkpoint, filters, pauseMillis, stream } = followers[name]
         const messages = yield* Effect.acquireRelease(
@@ -138,14 +140,17 @@ export class Followers extends Context.Service<
         const save = Effect.gen(function* () {
           // What is not stored is found again by the next run.
           const seq = Math.min(applied, follower.unstoredSince() - 1)
-          if (seq <= lastCheckpoint.seq) return
+          const { notes = {} } = follower
+          const isNoted = Object.keys(notes).every((name) => name in lastCheckpoint.notes)
+          if (seq <= lastCheckpoint.seq && isNoted) return
           lastCheckpoint.revision = yield* buckets.put(
             checkpoint,
             metaKey,
-            { v: 1, seq },
+            { v: 1, seq: Math.max(seq, lastCheckpoint.seq), ...notes },
             lastCheckpoint.revision
           )
-          lastCheckpoint.seq = seq
+          lastCheckpoint.seq = Math.max(seq, lastCheckpoint.seq)
+          lastCheckpoint.notes = notes
         }).pipe(
           // A full bucket has no room for the checkpoint either: the former one stays good.
           Effect.catchIf(
@@ -186,7 +191,8 @@ export class Followers extends Context.Service<
           const meta = yield* buckets.get(followers[name].checkpoint, metaKey)
           const saved = {
             seq: (meta?.value as { seq?: number } | undefined)?.seq ?? 0,
-            revision: meta?.revision ?? 0
+            revision: meta?.revision ?? 0,
+            notes: (meta?.value ?? {}) as object
           }
           const work = Effect.gen(function* () {
             const follower = yield* start(saved.seq)

@@ -3,11 +3,14 @@ import { foldPublishers, noPublishers, passOverInPublishers } from "#domain/publ
 import {
   emptyChannel,
   evolveChannel,
-  evolveRegistration,
+  evolveCounts,
+  foldRegistration,
+  heldAt,
+  noCounts,
   passOverInRegistration
 } from "#domain/registration.ts"
 import { emptyList, foldList, passOverInList } from "#domain/subscription.ts"
-import type { Sets } from "./sets.ts"
+import { countedSince, type Sets } from "./sets.ts"
 import type { Step } from "./step.ts"
 
 type Of<K extends Step["kind"]> = Extract<Step, { readonly kind: K }>
@@ -36,28 +39,28 @@ const foldIntoPublishers = (
 }
 
 const foldIntoRegistration = (sets: Sets, step: Of<"registration">) => {
-  const { channels, held, registrations } = sets
-  const { channel, command, key } = step
+  const { channels, counts, held, refused, registrations } = sets
+  const { channel, command, key, user } = step
   const { seq } = step.stored
   const before = registrations.get(key)
-  // A registration remembers one change, and a crash mends the count from it. The count that is
+  const count = counts.get(step.counts) ?? noCounts
+  // A registration remembers one change, and a crash mends its counts from it. A count that is
   // stored lacks this registration's former change: writing the next one would lose that.
-  if (channels.unstoredSince(channel) <= (before?.seq ?? 0) && !held.has(key)) {
-    held.set(key, channel)
+  if (countedSince(sets, step) <= (before?.seq ?? 0) && !held.has(key)) {
+    held.set(key, step)
     registrations.hold(key)
   }
-  if (command.type === "malformed") {
-    registrations.set(key, passOverInRegistration(before, seq), seq)
-    return command.reason
-  }
-  const registration = evolveRegistration(before, command, seq)
+  const { reason, registration } =
+    command.type === "malformed"
+      ? { registration: passOverInRegistration(before, seq), reason: command.reason }
+      : foldRegistration(before, command, seq, heldAt(count, user, seq, refused.has(seq)))
   registrations.set(key, registration, seq)
-  channels.set(
-    channel,
-    evolveChannel(channels.get(channel) ?? emptyChannel, registration, command, seq),
-    seq
-  )
-  return undefined
+  counts.set(step.counts, evolveCounts(count, user, registration, seq), seq)
+  if (command.type !== "malformed") {
+    const total = channels.get(channel) ?? emptyChannel
+    channels.set(channel, evolveChannel(total, registration, command, seq), seq)
+  }
+  return reason
 }
 
 /** Returns why the command is refused, if so. */
@@ -79,12 +82,16 @@ export const fold = (sets: Sets, step: Step): string | undefined => {
 /** Keeps the value of a step from being written, until what is returned is called. */
 export const hold = (sets: Sets, step: Step): (() => void) => {
   if (step.kind === "pass" || step.kind === "nowhere") return () => {}
-  const set =
-    step.kind === "list"
-      ? sets.lists
-      : step.kind === "publishers"
-        ? sets.publishers
-        : sets.registrations
-  set.hold(step.key)
-  return () => set.release(step.key)
+  const { counts, lists, publishers, registrations } = sets
+  const held =
+    step.kind === "registration"
+      ? ([
+          [registrations, step.key],
+          [counts, step.counts]
+        ] as const)
+      : ([[step.kind === "list" ? lists : publishers, step.key]] as const)
+  for (const [set, key] of held) set.hold(key)
+  return () => {
+    for (const [set, key] of held) set.release(key)
+  }
 }

@@ -7,6 +7,7 @@ import type { Stored } from "#log/stored.ts"
 import { Watermark } from "#log/watermark.ts"
 import { subjects } from "#streams/subjects.ts"
 import { makeSeldom } from "#telemetry/seldom.ts"
+import { backfill, counted } from "./backfill.ts"
 import { fold, hold } from "./fold.ts"
 import { floorOf, load, makeSets, type Sets, shortOf, unstoredSince, write } from "./sets.ts"
 import { cut, type Step, stepOf } from "./step.ts"
@@ -48,6 +49,7 @@ export const start = Effect.fnUntraced(function* (from: number) {
   const sets = yield* makeSets
   const facts = yield* makeFacts
   const warn = makeSeldom("commands in the log were refused")
+  const isCounted = yield* backfill(sets, from)
   let applied = from
   let short: ReadonlyArray<string> = []
 
@@ -76,7 +78,7 @@ export const start = Effect.fnUntraced(function* (from: number) {
   ): Effect.fn.Return<void, LogUnavailable> {
     for (const part of cut(batch.map(stepOf))) {
       for (let rest = part; rest.length > 0; ) {
-        const loaded = yield* load(sets, rest)
+        const loaded = yield* load(sets, facts, rest)
         yield* applyPart(rest.slice(0, loaded))
         rest = rest.slice(loaded)
       }
@@ -95,6 +97,7 @@ export const start = Effect.fnUntraced(function* (from: number) {
   yield* announce
   return {
     from,
+    notes: isCounted ? counted : {},
     apply,
     retry,
     unstoredSince: () => Math.min(unstoredSince(sets), facts.waitingSince())

@@ -2,9 +2,15 @@
 // are written, so that a crash at any point leaves what the next run can go on from.
 import { Effect } from "effect"
 import type { Publishers } from "#domain/publisher.ts"
-import type { ChannelRegistrations, Registration } from "#domain/registration.ts"
+import type {
+  ChannelRegistrations,
+  Registration,
+  RegistrationCounts
+} from "#domain/registration.ts"
 import type { SubscriptionList } from "#domain/subscription.ts"
+import type { Facts } from "#log/facts.ts"
 import { makeMemory, makeWorkingSet, type WorkingSet } from "#log/working-set.ts"
+import { subjects } from "#streams/subjects.ts"
 import type { Step } from "./step.ts"
 
 /** Bytes of JSON that all sets keep together. */
@@ -18,10 +24,16 @@ export interface Sets {
   readonly lists: WorkingSet<SubscriptionList>
   readonly registrations: WorkingSet<Registration>
   readonly channels: WorkingSet<ChannelRegistrations>
+  readonly counts: WorkingSet<RegistrationCounts>
   readonly publishers: WorkingSet<Publishers>
-  /** Registrations that may not be written before the count of their channel, by their keys. */
-  readonly held: Map<string, string>
+  /** Registrations that may not be written before the counts that they change, by their keys. */
+  readonly held: Map<string, Counted>
+  /** Sequences of puts that an earlier run refused, as a fact in LOG says. */
+  readonly refused: Set<number>
 }
+
+/** Where a registration is counted. */
+type Counted = Pick<Extract<Step, { readonly kind: "registration" }>, "channel" | "counts">
 
 export const makeSets = Effect.gen(function* () {
   const memory = makeMemory(memoryBytesMax)
@@ -30,34 +42,55 @@ export const makeSets = Effect.gen(function* () {
     registrations: yield* makeWorkingSet<Registration>("registrations", memory),
     channels: yield* makeWorkingSet<ChannelRegistrations>("channels", memory),
     publishers: yield* makeWorkingSet<Publishers>("permissions", memory),
-    held: new Map()
+    counts: yield* makeWorkingSet<RegistrationCounts>("registrations", memory),
+    held: new Map(),
+    refused: new Set()
   }
   return sets
 })
 
-const all = ({ channels, lists, publishers, registrations }: Sets) => [
+const all = ({ channels, counts, lists, publishers, registrations }: Sets) => [
   lists,
   registrations,
   channels,
+  counts,
   publishers
 ]
 
-const loadStep = (sets: Sets, step: Step) => {
+/** Also how a limited put was decided, where its user's count is stored and the rest is not. */
+const loadRegistration = Effect.fnUntraced(function* (
+  sets: Sets,
+  facts: Facts,
+  { channel, command, counts, key, stored: { seq } }: Extract<Step, { kind: "registration" }>
+) {
+  const sizes = yield* Effect.all(
+    [sets.registrations.load([key]), sets.channels.load([channel]), sets.counts.load([counts])],
+    { concurrency: "unbounded" }
+  )
+  const isCounted = (sets.counts.get(counts)?.seq ?? 0) >= seq
+  const isLimited = command.type === "registration.put/1" && command.registrationsMax !== undefined
+  if (isCounted && isLimited && (sets.registrations.get(key)?.seq ?? 0) < seq) {
+    if (yield* facts.isRecorded(subjects.rejected(seq))) sets.refused.add(seq)
+  }
+  return sizes[0] + sizes[1] + sizes[2]
+})
+
+const loadStep = (sets: Sets, facts: Facts, step: Step) => {
   if (step.kind === "list") return sets.lists.load([step.key])
   if (step.kind === "publishers") return sets.publishers.load([step.key])
-  if (step.kind !== "registration") return Effect.succeed(0)
-  return Effect.zipWith(
-    sets.registrations.load([step.key]),
-    sets.channels.load([step.channel]),
-    (one, other) => one + other
-  )
+  if (step.kind === "registration") return loadRegistration(sets, facts, step)
+  return Effect.succeed(0)
 }
 
 /**
  * Reads what the first of these steps need. Returns for how many: the rest belongs into another
  * part, when these have read as much as one part may.
  */
-export const load = Effect.fnUntraced(function* (sets: Sets, steps: ReadonlyArray<Step>) {
+export const load = Effect.fnUntraced(function* (
+  sets: Sets,
+  facts: Facts,
+  steps: ReadonlyArray<Step>
+) {
   let read = 0
   let loaded = steps.length
   const seen = new Set<string>()
@@ -69,7 +102,7 @@ export const load = Effect.fnUntraced(function* (sets: Sets, steps: ReadonlyArra
       return Effect.void
     }
     seen.add(key)
-    return Effect.map(loadStep(sets, step), (bytes) => {
+    return Effect.map(loadStep(sets, facts, step), (bytes) => {
       read += bytes
     })
   }
@@ -77,17 +110,21 @@ export const load = Effect.fnUntraced(function* (sets: Sets, steps: ReadonlyArra
   return loaded
 })
 
+/** Sequence of the first change that the stored counts of a registration lack, or Infinity. */
+export const countedSince = ({ channels, counts }: Sets, counted: Counted): number =>
+  Math.min(channels.unstoredSince(counted.channel), counts.unstoredSince(counted.counts))
+
 const each = (
   sets: Sets,
   what: "flush" | "retry",
-  which: ReadonlyArray<"lists" | "registrations" | "publishers" | "channels">
+  which: ReadonlyArray<"lists" | "registrations" | "publishers" | "channels" | "counts">
 ) => Effect.forEach(which, (name) => sets[name][what], { concurrency: "unbounded", discard: true })
 
-/** Lets registrations be written whose channels' counts are stored by now. */
+/** Lets registrations be written whose counts are stored by now. */
 const release = (sets: Sets): boolean => {
   let isAny = false
-  for (const [key, channel] of sets.held) {
-    if (sets.channels.unstoredSince(channel) !== Number.POSITIVE_INFINITY) continue
+  for (const [key, counted] of sets.held) {
+    if (countedSince(sets, counted) !== Number.POSITIVE_INFINITY) continue
     sets.held.delete(key)
     sets.registrations.release(key)
     isAny = true
@@ -101,7 +138,8 @@ const release = (sets: Sets): boolean => {
  */
 export const write = Effect.fnUntraced(function* (sets: Sets, what: "flush" | "retry") {
   yield* each(sets, what, ["lists", "registrations", "publishers"])
-  yield* each(sets, what, ["channels"])
+  yield* each(sets, what, ["channels", "counts"])
+  sets.refused.clear()
   if (release(sets)) yield* sets.registrations.flush
 })
 

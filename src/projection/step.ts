@@ -11,6 +11,7 @@ import {
   parseRegistration,
   parseSubscription
 } from "#streams/subjects.ts"
+import type { UserToken } from "#streams/tokens.ts"
 
 /** Not obeyed; but the value of its subject notes that it was there, as whoever appends next must expect it. */
 export interface Refused {
@@ -25,6 +26,9 @@ export type Step = { readonly stored: Stored } & (
       readonly key: string
       /** Where its channel is counted. */
       readonly channel: string
+      /** Where the registrations of its user are counted. */
+      readonly counts: string
+      readonly user: UserToken
       readonly command: RegistrationCommand | Refused
     }
   | {
@@ -70,6 +74,8 @@ export const stepOf = (stored: Stored): Step => {
         stored,
         key: keys.registration(channel, user),
         channel: keys.channelRegistrations(channel),
+        counts: keys.registrationCounts(user),
+        user,
         command
       }
     }

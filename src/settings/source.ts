@@ -10,7 +10,9 @@ const fileDefault = "bellcast.ini"
 export const developmentFlag = "--development"
 const development = {
   BELLCAST_CHANNEL_WRITE_PRINCIPALS: "system.Authenticated",
-  BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "true"
+  BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "true",
+  // Everybody who tries it comes from this machine.
+  BELLCAST_NEW_USERS_PER_ADDRESS_PER_HOUR_MAX: "0"
 }
 
 export interface Found {

@@ -92,7 +92,8 @@ const appendCommands = Effect.gen(function* () {
         return log.append("log", {
           subject: place,
           type: "registration.put/1",
-          body: { user: name, at }
+          // Some users may hold two: the third is refused.
+          body: { user: name, at, ...(user % 3 === 0 ? { registrationsMax: 2 } : {}) }
         })
       if (what === "unregister")
         return log.append("log", {

@@ -3,11 +3,18 @@ import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import {
   type ChannelRegistrations,
+  countOf,
   emptyChannel,
   evolveChannel,
+  evolveCounts,
   evolveRegistration,
+  foldRegistration,
+  heldAt,
+  isRefused,
+  noCounts,
   type Registration,
-  type RegistrationCommand
+  type RegistrationCommand,
+  type RegistrationCounts
 } from "#domain/registration.ts"
 import { givens } from "#test/given.ts"
 
@@ -241,6 +248,128 @@ describe("any order of register and unregister", () => {
           if (place?.on) assert.strictEqual(place.since, since.get(each.user))
         }
       })
+    )
+  })
+})
+
+describe("a limited put", () => {
+  const limited = { type: "registration.put/1", user: "u", at: 0, registrationsMax: 2 } as const
+
+  it("is refused when the user holds as many, and changes nothing but what the next must expect", () => {
+    const { reason, registration } = foldRegistration(undefined, limited, 7, 2)
+    assert.strictEqual(reason, "the user holds as many registrations as may be: 2")
+    assert.deepStrictEqual(registration, { v: 1, seq: 7, since: 7, on: false, was: false })
+    assert.isTrue(isRefused(registration, 7))
+    assert.strictEqual(evolveChannel(emptyChannel, registration, limited, 7), emptyChannel)
+  })
+
+  it("of a registration that is held is no new one", () => {
+    const held = evolveRegistration(undefined, limited, 1)
+    const { reason, registration } = foldRegistration(held, limited, 2, 2)
+    assert.isUndefined(reason)
+    assert.isTrue(registration.on)
+    assert.isFalse(isRefused(registration, 2))
+  })
+
+  it("is not called refused when it was taken and ended since", () => {
+    const held = evolveRegistration(undefined, limited, 1)
+    assert.isFalse(isRefused(evolveRegistration(held, unregister(), 2), 1))
+  })
+})
+
+/** What is stored of some users who share one value of counts. */
+interface Store {
+  readonly places: Readonly<Record<string, Registration>>
+  readonly counts: RegistrationCounts
+}
+interface Change {
+  readonly user: string
+  readonly place: string
+  readonly command: RegistrationCommand
+}
+
+const max = 2
+const changes = fc.array(
+  fc.record({ user: fc.constantFrom("a", "b"), place: fc.nat(4), on: fc.boolean() }),
+  { maxLength: 40 }
+)
+const changesOf = (list: ReadonlyArray<{ user: string; place: number; on: boolean }>) =>
+  list.map(({ on, place, user }): Change => {
+    const put = { type: "registration.put/1", user, at: 0, registrationsMax: max } as const
+    const command = on ? put : unregister()
+    return { user, place: `${user}${place}`, command }
+  })
+
+/** Folds one change. `refused` are the sequences that LOG calls refused, from an earlier run. */
+const foldChange = (
+  { counts, places }: Store,
+  { command, place, user }: Change,
+  seq: number,
+  refused: Set<number>
+): Store => {
+  const held = heldAt(counts, user, seq, refused.has(seq))
+  const { reason, registration } = foldRegistration(places[place], command, seq, held)
+  if (reason !== undefined) refused.add(seq)
+  return {
+    places: { ...places, [place]: registration },
+    counts: evolveCounts(counts, user, registration, seq)
+  }
+}
+const emptyStore: Store = { places: {}, counts: noCounts }
+
+describe("any order of limited puts and deletes", () => {
+  it("leaves no user more than the limit, and counts what each holds", () => {
+    fc.assert(
+      fc.property(changes, (list) => {
+        let store = emptyStore
+        for (const [i, change] of changesOf(list).entries()) {
+          store = foldChange(store, change, i + 1, new Set())
+          for (const user of ["a", "b"]) {
+            const on = Object.entries(store.places).filter(
+              ([place, registration]) => place.startsWith(user) && registration.on
+            ).length
+            assert.strictEqual(countOf(store.counts, user), on)
+            assert.isAtMost(on, max)
+          }
+        }
+      })
+    )
+  })
+
+  it("ends alike when a crash lost any part of what one batch changed", () => {
+    fc.assert(
+      fc.property(
+        changes,
+        fc.nat(40),
+        fc.nat(6),
+        fc.nat(10),
+        fc.func(fc.boolean()),
+        (list, at, length, back, isLost) => {
+          const all = changesOf(list)
+          const lost = all.slice(at, at + length)
+          // A batch never holds two commands for one registration.
+          fc.pre(new Set(lost.map(({ place }) => place)).size === lost.length)
+          const refused = new Set<number>()
+          const run = (from: Store, start: number, end: number) =>
+            all
+              .slice(start, end)
+              .reduce((acc, each, i) => foldChange(acc, each, start + i + 1, refused), from)
+          const before = run(emptyStore, 0, at)
+          const after = run(before, at, at + length)
+          const places = { ...after.places }
+          for (const [i, { place }] of lost.entries()) {
+            if (!isLost(i)) continue
+            const former = before.places[place]
+            if (former === undefined) delete places[place]
+            else places[place] = former
+          }
+          const broken = { places, counts: isLost(-1) ? before.counts : after.counts }
+          // The facts of the batch are in LOG; the next run begins at some checkpoint before it.
+          const again = run(broken, Math.max(0, at - back), all.length)
+          assert.deepStrictEqual(again, run(emptyStore, 0, all.length))
+        }
+      ),
+      { numRuns: 2_000 }
     )
   })
 })

@@ -1,8 +1,14 @@
 // PUT and DELETE /channels/{id}/registration: a user's place in a channel. Both say 202, but are done when they say it.
 import { Effect, Schema } from "effect"
-import { channelToken } from "#streams/tokens.ts"
+import { Settings } from "#config"
+import { isRefused, type Registration } from "#domain/registration.ts"
+import { Buckets } from "#log/bucket.ts"
+import { keys } from "#streams/buckets.ts"
+import { type ChannelToken, channelToken, type UserToken } from "#streams/tokens.ts"
 import { ok } from "../ask.ts"
 import { channelIdOf } from "../channel-id.ts"
+import { refuse } from "../faults.ts"
+import { registrationsOf } from "../holdings.ts"
 import type { Operation } from "../operation.ts"
 import { changeRegistration } from "../write.ts"
 
@@ -12,24 +18,83 @@ export const Acknowledgement = Schema.Struct({
 })
 export const accepted = ok({ code: 202, message: "Accepted" }, {}, 202)
 
-const operation = (on: boolean): Operation<void> => ({
+/**
+ * Requests of one user that may be under way at once. With more places left none of them can be
+ * overtaken, and none needs another read to know.
+ */
+const underWayMax = 64
+
+const unchanged = { _tag: "Unchanged", answer: accepted } as const
+
+/** Refuses a put at `seq` that others of the same user overtook: these took the last places. */
+const demandPlace = Effect.fnUntraced(function* (
+  channel: ChannelToken,
+  user: UserToken,
+  seq: number
+) {
+  const entry = yield* (yield* Buckets).get("registrations", keys.registration(channel, user))
+  if (isRefused(entry?.value as Registration | undefined, seq))
+    return yield* refuse("tooManyRegistrations")
+})
+
+export const registrationPut: Operation<void> = {
   access: "caller",
   read: () => Effect.void,
-  run: Effect.fnUntraced(function* (_, { caller, params }) {
-    const channel = channelToken(yield* channelIdOf(params))
-    const { id, user } = caller!
-    return yield* changeRegistration(channel, user, (registration, now) => {
-      if ((registration?.on ?? false) === on) return { _tag: "Unchanged", answer: accepted }
-      const type = on ? "registration.put/1" : "registration.delete/1"
-      return { _tag: "Change", command: { type, user: id, at: now }, answer: () => accepted }
-    })
+  run: Effect.fnUntraced(function* (_, call) {
+    const channel = channelToken(yield* channelIdOf(call.params))
+    const { id, user } = call.caller!
+    const { registrationsPerUserMax } = yield* Settings
+    return yield* changeRegistration(
+      channel,
+      call,
+      Effect.fnUntraced(function* (registration, now) {
+        if (registration?.on) return unchanged
+        const held = yield* registrationsOf(user)
+        if (held >= registrationsPerUserMax) return yield* refuse("tooManyRegistrations")
+        return {
+          _tag: "Change" as const,
+          command: {
+            type: "registration.put/1" as const,
+            user: id,
+            at: now,
+            registrationsMax: registrationsPerUserMax
+          },
+          answer: () => accepted,
+          ...(registrationsPerUserMax - held > underWayMax
+            ? {}
+            : { confirm: (seq: number) => demandPlace(channel, user, seq) })
+        }
+      })
+    )
   }),
   doc: {
-    summary: on ? "Register the caller to a channel" : "Remove the caller from a channel",
+    summary: "Register the caller to a channel",
+    answers: { 202: Acknowledgement },
+    faults: [400, 409, 429, 507]
+  }
+}
+
+export const registrationDelete: Operation<void> = {
+  access: "caller",
+  read: () => Effect.void,
+  run: Effect.fnUntraced(function* (_, call) {
+    const channel = channelToken(yield* channelIdOf(call.params))
+    const { id } = call.caller!
+    return yield* changeRegistration(channel, call, (registration, now) =>
+      Effect.succeed(
+        registration?.on
+          ? {
+              _tag: "Change",
+              command: { type: "registration.delete/1", user: id, at: now },
+              answer: () => accepted
+            }
+          : unchanged
+      )
+    )
+  }),
+  doc: {
+    summary: "Remove the caller from a channel",
     answers: { 202: Acknowledgement },
     faults: [400, 409, 507]
   }
-})
-
-export const registrationPut = operation(true)
-export const registrationDelete = operation(false)
+}

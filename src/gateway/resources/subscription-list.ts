@@ -160,9 +160,9 @@ export const listDelete: Operation<ListInput> = {
   run: Effect.fnUntraced(function* ({ listing, preconditions }, call) {
     if (listing.token !== undefined) yield* spendToken(listing.token)
     const limit = yield* limitOf(listing)
-    const { id: user, user: subject } = call.caller!
+    const { id: user } = call.caller!
     return yield* changeList(
-      subject,
+      call,
       Effect.fnUntraced(function* (list, now) {
         const refused = violated(preconditions, { timestamp: list.lastModified, exists: true })
         if (refused !== undefined) return yield* refused

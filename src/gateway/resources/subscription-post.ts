@@ -32,9 +32,9 @@ export const subscriptionPost: Operation<PostInput> = {
   takesJson: "always",
   exposes: ["Last-Modified", "ETag"],
   read,
-  run: ({ posted, preconditions }, { caller }) =>
+  run: ({ posted, preconditions }, call) =>
     changeList(
-      caller!.user,
+      call,
       Effect.fnUntraced(function* (list, now) {
         const existing = viewOf(list, posted.id)
         if (existing === undefined) {
@@ -42,7 +42,7 @@ export const subscriptionPost: Operation<PostInput> = {
           const { ifNoneMatch: _, ...ifMatch } = preconditions
           const refused = violated(ifMatch, { timestamp: list.lastModified, exists: true })
           if (refused !== undefined) return yield* refused
-          return yield* store(caller!, list, posted, now, 201)
+          return yield* store(call.caller!, list, posted, now, 201)
         }
         const timestamp = existing["last_modified"] as number
         const refused = violated(preconditions, { timestamp, exists: true, existing })

@@ -108,7 +108,7 @@ export const subscriptionPut: Operation<PostInput> = {
       ])
     }
     return yield* changeList(
-      call.caller!.user,
+      call,
       Effect.fnUntraced(function* (list, now) {
         const existing = viewOf(list, id)
         const target =
@@ -142,9 +142,9 @@ export const subscriptionDelete: Operation<ReadInput> = {
   read,
   run: Effect.fnUntraced(function* ({ fields, preconditions }, call) {
     const id = yield* idOf(call)
-    const { id: user, user: subject } = call.caller!
+    const { id: user } = call.caller!
     return yield* changeList(
-      subject,
+      call,
       Effect.fnUntraced(function* (list, now) {
         const existing = viewOf(list, id)
         if (existing === undefined) return yield* unknown(id)

@@ -1,0 +1,23 @@
+// What a user holds beside the state that a write changes: how many registrations, and anything.
+import { Effect } from "effect"
+import { countOf, noCounts, type RegistrationCounts } from "#domain/registration.ts"
+import { Buckets } from "#log/bucket.ts"
+import { keys } from "#streams/buckets.ts"
+import type { UserToken } from "#streams/tokens.ts"
+import type { Call } from "./ask.ts"
+import { NewUsers } from "./new-users.ts"
+
+/** How many registrations a user holds, by the latest that is projected. */
+export const registrationsOf = Effect.fnUntraced(function* (user: UserToken) {
+  const entry = yield* (yield* Buckets).get("registrations", keys.registrationCounts(user))
+  return countOf((entry?.value as RegistrationCounts | undefined) ?? noCounts, user)
+})
+
+/** Refuses the first write of a user who would hold something, where the address has too many. */
+export const admitNewcomer = Effect.fnUntraced(function* (call: Pick<Call, "ask" | "caller">) {
+  const { user, verified } = call.caller!
+  if (verified) return
+  const list = yield* (yield* Buckets).get("subscriptions", keys.subscriptions(user))
+  if (list !== undefined || (yield* registrationsOf(user)) > 0) return
+  yield* (yield* NewUsers).admit(call)
+})

@@ -1,0 +1,61 @@
+// Counts what users hold where an earlier version, which did not count, has stored registrations.
+import { Effect } from "effect"
+import { countsOf, type Registration } from "#domain/registration.ts"
+import { Buckets } from "#log/bucket.ts"
+import { eachEntry } from "#log/operate.ts"
+import { keys, metaKey, userOfKey } from "#streams/buckets.ts"
+import { followers } from "#streams/followers.ts"
+import type { Sets } from "./sets.ts"
+
+/** Beside the checkpoint: every registration up to it is counted. An earlier version drops it. */
+export const counted = { counted: 1 }
+
+/** Counts read and written together. */
+const countsAtOnce = 256
+
+interface Counted {
+  seq: number
+  readonly users: Map<string, number>
+}
+
+/** The counts as they were at sequence `from`, by key. */
+const countsAt = Effect.fnUntraced(function* (from: number) {
+  const counts = new Map<string, Counted>()
+  yield* eachEntry("registrations", (key, value) => {
+    if (key.startsWith("=")) return
+    const { on, seq, was } = value as Registration
+    const user = userOfKey(key)
+    const countsKey = keys.registrationCounts(user)
+    const found = counts.get(countsKey) ?? { seq: 0, users: new Map<string, number>() }
+    counts.set(countsKey, found)
+    // A change after the checkpoint is folded once more, and counted then.
+    const held = seq > from ? was : on
+    found.users.set(user, (found.users.get(user) ?? 0) + Number(held))
+    if (seq <= from) found.seq = Math.max(found.seq, seq)
+  })
+  return counts
+})
+
+/**
+ * Writes the counts of all users, unless they are there. 1,000,000 users take about a minute,
+ * once. Returns whether everything is counted: without room it is tried again at the next start.
+ */
+export const backfill = Effect.fnUntraced(function* ({ counts: set }: Sets, from: number) {
+  const meta = (yield* (yield* Buckets).get(followers.projector.checkpoint, metaKey))?.value
+  if ((meta as { counted?: number } | undefined)?.counted === counted.counted) return true
+  const all = [...(yield* countsAt(from))]
+  if (all.length > 0) yield* Effect.logInfo("counting the registrations of users", { from })
+  for (let i = 0; i < all.length; i += countsAtOnce) {
+    const some = all.slice(i, i + countsAtOnce)
+    yield* set.load(some.map(([key]) => key))
+    for (const [key, { seq, users }] of some) {
+      const next = countsOf(seq, users)
+      if (JSON.stringify(next) !== JSON.stringify(set.get(key))) set.set(key, next, from + 1)
+    }
+    yield* set.flush
+    if (set.unstoredSince() === Number.POSITIVE_INFINITY) continue
+    yield* Effect.logError("the registrations of users are not counted: no room for the counts")
+    return false
+  }
+  return true
+})

@@ -1,0 +1,145 @@
+// What one user may hold, exactly, over several gateways; and how many new users an address brings.
+import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream"
+import { connect, type NatsConnection } from "@nats-io/transport-node"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { call } from "../support/client.ts"
+import { startNats, type TestNats } from "../support/nats.ts"
+import { type PushService, startPushService } from "../support/push-service.ts"
+import { type Service, startService } from "../support/service.ts"
+
+const max = 5
+const newUsersMax = 3
+const env = {
+  BELLCAST_REGISTRATIONS_PER_USER_MAX: String(max),
+  BELLCAST_TRUSTED_PROXIES: "127.0.0.1"
+}
+
+let nats: TestNats
+let push: PushService
+let one: Service
+let other: Service
+let nc: NatsConnection
+let jsm: JetStreamManager
+
+beforeAll(async () => {
+  nats = await startNats({ syncAlways: false })
+  push = await startPushService()
+  one = await startService({ natsUrl: nats.url, env })
+  // This gateway counts new users, the other does not.
+  const limited = { ...env, BELLCAST_NEW_USERS_PER_ADDRESS_PER_HOUR_MAX: String(newUsersMax) }
+  other = await startService({ natsUrl: nats.url, roles: "gateway", env: limited })
+  nc = await connect({ servers: nats.url })
+  jsm = await jetstreamManager(nc)
+})
+afterAll(async () => {
+  await nc.close()
+  for (const each of [one, other, push, nats]) await each[Symbol.asyncDispose]()
+})
+
+const register = (user: string, channel: string | number, by = one, from = "192.0.2.1") =>
+  call(by.url, "PUT", `/channels/${channel}/registration`, user, undefined, {
+    "x-forwarded-for": from
+  })
+const unregister = (user: string, channel: string | number) =>
+  call(one.url, "DELETE", `/channels/${channel}/registration`, user)
+const holds = async (user: string, channels: ReadonlyArray<number>) => {
+  const seen = await Promise.all(channels.map((n) => call(one.url, "GET", `/channels/${n}`, user)))
+  return seen.filter(({ status }) => status === 200).length
+}
+const commands = async () => {
+  const { state } = await jsm.streams.info("BELLCAST_LOG", {
+    subjects_filter: "bellcast.cmd.registration.>"
+  })
+  return Object.keys(state.subjects ?? {}).length
+}
+
+describe("registrations", { timeout: 60_000 }, () => {
+  it("of one user end at the limit, and those of others do not", async () => {
+    const before = await commands()
+    for (let i = 0; i < max; i++) assert.equal((await register("ann", i)).status, 202)
+    const refused = await register("ann", max)
+    assert.deepInclude(refused.body, { code: 429, errno: 117 })
+    assert.match(refused.headers.get("retry-after")!, /^\d+$/)
+    for (let i = 0; i < 20; i++) assert.equal((await register("ann", 100 + i)).status, 429)
+    // What is refused is not stored.
+    assert.equal((await commands()) - before, max)
+    assert.equal((await register("ann", 0)).status, 202)
+    assert.equal((await unregister("ann", 0)).status, 202)
+    assert.equal((await register("ann", max)).status, 202)
+    assert.equal((await register("ann", 0)).status, 429)
+    assert.equal((await register("bob", 0)).status, 202)
+  })
+
+  it("that race for the last place through two gateways leave exactly as many as may be", async () => {
+    const channels = Array.from({ length: 12 }, (_, n) => n)
+    for (const user of ["cid", "dan", "eve"]) {
+      for (const n of channels.slice(0, max - 1))
+        assert.equal((await register(user, n)).status, 202)
+      const raced = channels.slice(max - 1)
+      const answers = await Promise.all(
+        raced.map((n) => register(user, n, n % 2 === 0 ? one : other))
+      )
+      const statuses = answers.map(({ status }) => status).sort()
+      assert.deepEqual(statuses, [202, ...raced.slice(1).map(() => 429)])
+      assert.equal(await holds(user, channels), max)
+    }
+  })
+
+  it("that an earlier version stored are counted by the first start that counts", async () => {
+    for (let i = 0; i < max; i++) assert.equal((await register("fay", i)).status, 202)
+    await one.stop()
+    await jsm.streams.purge("KV_bellcast_registrations", {
+      filter: "$KV.bellcast_registrations.=users.>"
+    })
+    const meta = "$KV.bellcast_subscriptions.meta"
+    const checkpoint = await jsm.streams.getMessage("KV_bellcast_subscriptions", {
+      last_by_subj: meta
+    })
+    const { seq } = checkpoint!.json<{ seq: number }>()
+    await nc.request(meta, JSON.stringify({ v: 1, seq }))
+    one = await startService({ natsUrl: nats.url, env })
+    assert.equal((await register("fay", max)).status, 429)
+    assert.equal((await unregister("fay", 0)).status, 202)
+    assert.equal((await register("fay", max)).status, 202)
+    assert.equal((await register("fay", 0)).status, 429)
+  })
+})
+
+describe("new users", { timeout: 60_000 }, () => {
+  const subscribe = (user: string, from: string) =>
+    call(
+      other.url,
+      "POST",
+      "/subscriptions",
+      user,
+      { data: push.subscribe().subscription },
+      { "x-forwarded-for": from }
+    )
+
+  it("of one address are refused beyond the limit, those of others and known users are not", async () => {
+    const from = "198.51.100.7"
+    for (let i = 0; i < newUsersMax; i++)
+      assert.equal((await subscribe(`new${i}`, from)).status, 201)
+    const refused = await subscribe("gus", from)
+    assert.deepInclude(refused.body, { code: 429, errno: 117 })
+    const seconds = Number(refused.headers.get("retry-after"))
+    assert.isAtMost(seconds, 3_600 / newUsersMax)
+    assert.isAbove(seconds, 3_600 / newUsersMax - 60)
+    assert.equal((await register("gus", 0, other, from)).status, 429)
+    // Neither reading nor publishing makes a user.
+    assert.equal((await call(other.url, "GET", "/subscriptions", "hal")).status, 200)
+    // Who stored something before goes on, also from there; and so do other addresses.
+    assert.equal((await register("new0", 0, other, from)).status, 202)
+    assert.equal((await subscribe("bob", from)).status, 201)
+    assert.equal((await subscribe("gus", "198.51.100.8")).status, 201)
+    assert.equal((await subscribe("gus", from)).status, 201)
+    assert.include(other.output(), "new users are refused")
+    assert.notInclude(
+      other
+        .output()
+        .split("\n")
+        .find((line) => line.includes("new users are refused")) ?? "",
+      from
+    )
+  })
+})

@@ -1,0 +1,54 @@
+// A rate per key: how many at once, when the next is allowed, and how much memory that takes.
+import fc from "fast-check"
+import { assert, describe, it } from "vitest"
+import { makeRate } from "#gateway/rate.ts"
+
+const hour = 3_600_000
+
+describe("a rate", () => {
+  it("allows as many at once as in a window, and tells when the next is allowed", () => {
+    const rate = makeRate(4, hour, 10)
+    assert.deepEqual(
+      Array.from({ length: 4 }, () => rate.take("a", 0)),
+      [0, 0, 0, 0]
+    )
+    assert.equal(rate.take("a", 0), hour / 4)
+    assert.equal(rate.take("a", hour / 4 - 1), 1)
+    assert.equal(rate.take("a", hour / 4), 0)
+    assert.equal(rate.take("b", 0), 0)
+  })
+
+  it("allows at most two windows' worth in any window, and the next exactly when it said", () => {
+    const steps = fc.array(fc.nat(hour / 3), { minLength: 1, maxLength: 60 })
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 7 }), steps, (max, pauses) => {
+        const rate = makeRate(max, hour, 10)
+        const taken: Array<number> = []
+        let now = 0
+        for (const pause of pauses) {
+          now += pause
+          const waitMillis = rate.take("a", now)
+          if (waitMillis > 0) {
+            assert.isAbove(rate.take("a", now + waitMillis / 2), 0)
+            now += waitMillis
+            assert.equal(rate.take("a", now), 0)
+          }
+          taken.push(now)
+        }
+        for (const at of taken)
+          assert.isAtMost(taken.filter((each) => each >= at && each < at + hour).length, 2 * max)
+      })
+    )
+  })
+
+  it("remembers no more keys than it may, and first forgets those that are due", () => {
+    const rate = makeRate(1, hour, 3)
+    for (const key of ["a", "b", "c"]) assert.equal(rate.take(key, 0), 0)
+    assert.equal(rate.take("d", hour / 2), 0)
+    assert.equal(rate.size(), 3)
+    // The one that was counted longest ago went.
+    assert.isAbove(rate.take("b", hour / 2), 0)
+    assert.equal(rate.take("e", 2 * hour), 0)
+    assert.equal(rate.size(), 1)
+  })
+})
