@@ -1,5 +1,6 @@
 // Serves the pipeline on a socket: an HTTP request becomes an Ask, an Answer an HTTP response.
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
+import type { Socket } from "node:net"
 import { Data, Effect, Layer } from "effect"
 import { Settings } from "#config"
 import { httpTurnedAway } from "#telemetry/metrics.ts"
@@ -13,15 +14,18 @@ import { boundConnections } from "./server/connections.ts"
 import { hostFault } from "./server/host.ts"
 import { refuseOn } from "./server/refuse.ts"
 import { bodyBytesPerAddressMax, readBytes } from "./server/request-body.ts"
+import { makeRounds } from "./server/rounds.ts"
 import { sendAnswer } from "./server/send-answer.ts"
 import { makeServer } from "./server/server.ts"
 import { makeShares } from "./server/shares.ts"
-import { inTurn } from "./server/turns.ts"
+import { inTurn, unansweredOn } from "./server/turns.ts"
 import { makeUnreadAnswers } from "./server/unread.ts"
 import { GatewaySettings } from "./settings.ts"
 
 /** How long requests under way may take once the process is told to stop. */
 const shutdownMillis = 10_000
+/** How long a request that has begun to arrive then has until it is whole. */
+const arrivingMillis = 1_000
 
 /** HTTP cannot be served: the address is in use, or is none of this machine's. */
 export class ServeError extends Data.TaggedError("ServeError")<{ readonly cause: Error }> {}
@@ -52,6 +56,7 @@ const makeHandler = Effect.gen(function* () {
   const isTrusted = makeTrust(trustedProxies)
   const run = Effect.runForkWith(yield* Effect.context<Services>())
   const bodies = makeShares(bodyBytesPerAddressMax)
+  const begin = makeRounds()
   const underWay = makeShares(connectionsPerAddressMax)
   const unread = yield* Effect.acquireRelease(
     Effect.sync(() => makeUnreadAnswers(() => httpTurnedAway("unread"))),
@@ -89,9 +94,10 @@ const makeHandler = Effect.gen(function* () {
     }
   }
 
-  const answer = (request: IncomingMessage, response: ServerResponse): void => {
-    const send = (told: Answer) => sendAnswer(request, response, told, unread)
-    const ask = askOf(request, response)
+  const answer = (ask: Ask, request: IncomingMessage, response: ServerResponse): void => {
+    // Its client left while it waited.
+    if (request.socket.destroyed) return
+    const send = (told: Answer) => sendAnswer(request, response, told, unread, ask.address)
     // A page can read what stands outside the pipeline, too.
     const refuseWith = (told: Answer) => {
       const cors = corsHeaders(ask, corsOrigins, undefined, told.status)
@@ -116,7 +122,9 @@ const makeHandler = Effect.gen(function* () {
   }
 
   const handle = (request: IncomingMessage, response: ServerResponse): void => {
-    if (inTurn({ request, response, run: () => answer(request, response) })) return
+    const ask = askOf(request, response)
+    const run = () => begin(ask.address, () => answer(ask, request, response))
+    if (inTurn({ request, response, run })) return
     httpTurnedAway("pipelined")
     request.socket.destroy()
   }
@@ -134,11 +142,16 @@ const listen = (server: Server, host: string, port: number): Effect.Effect<void,
   })
 
 /** Finishes requests under way; connections that only wait are closed. */
-const close = (server: Server): Effect.Effect<void> =>
+const close = (server: Server, sockets: ReadonlySet<Socket>): Effect.Effect<void> =>
   Effect.callback((resume) => {
-    const timer = setTimeout(() => server.closeAllConnections(), shutdownMillis)
+    const last = setTimeout(() => server.closeAllConnections(), shutdownMillis)
+    // Node takes a connection that never sent a request for a busy one.
+    const silent = setTimeout(() => {
+      for (const socket of sockets) if (unansweredOn(socket).length === 0) socket.destroy()
+    }, arrivingMillis)
     server.close(() => {
-      clearTimeout(timer)
+      clearTimeout(last)
+      clearTimeout(silent)
       resume(Effect.void)
     })
   })
@@ -159,14 +172,14 @@ export const gatewayLayer = Layer.effectDiscard(
     const answerLine = (method: string, target: string) =>
       Effect.runPromiseWith(services)(answerTo(bareAsk(method, target)))
     const server = makeServer(handle, answerLine)
-    boundConnections(server, {
+    const sockets = boundConnections(server, {
       max: connectionsMax,
       perAddressMax: connectionsPerAddressMax,
       isTrusted,
       refuse: (socket) => refuseOn(socket, refusal),
       refused: turnAway
     })
-    yield* Effect.acquireRelease(listen(server, host, port), () => close(server))
+    yield* Effect.acquireRelease(listen(server, host, port), () => close(server, sockets))
     const warn = makeSeldom("a connection could not be accepted")
     const runLog = Effect.runForkWith(services)
     // Without a listener an error such as EMFILE would end the process.

@@ -17,10 +17,11 @@ export interface ConnectionBounds {
   readonly refused: (bound: "connections" | "address", address: string) => void
 }
 
-/** Keeps a server within its bounds. */
-export const boundConnections = (server: Server, bounds: ConnectionBounds): void => {
+/** Keeps a server within its bounds. Returns its connections. */
+export const boundConnections = (server: Server, bounds: ConnectionBounds): ReadonlySet<Socket> => {
   const { isTrusted, max, perAddressMax, refuse, refused } = bounds
   const shares = makeShares(perAddressMax)
+  const sockets = new Set<Socket>()
   let refusals = 0
   const admit = (socket: Socket): boolean => {
     const address = plainAddress(socket.remoteAddress)
@@ -38,6 +39,8 @@ export const boundConnections = (server: Server, bounds: ConnectionBounds): void
   server.removeAllListeners("connection")
   server.on("connection", (socket: Socket) => {
     if (admit(socket)) {
+      sockets.add(socket)
+      socket.once("close", () => sockets.delete(socket))
       for (const listener of accept) listener.call(server, socket)
     } else if (refusals < refusalsMax) {
       refusals += 1
@@ -53,4 +56,5 @@ export const boundConnections = (server: Server, bounds: ConnectionBounds): void
     // Clients open an idle connection again when they need it.
     server.closeIdleConnections()
   })
+  return sockets
 }

@@ -32,17 +32,18 @@ const write = (
   response.end(request.method === "HEAD" ? undefined : text)
 }
 
-/** Sends an answer. What cannot be sent closes the connection. */
+/** Sends an answer to `account`. What cannot be sent closes the connection. */
 export const sendAnswer = (
   request: IncomingMessage,
   response: ServerResponse,
   answer: Answer,
-  unread: UnreadAnswers
+  unread: UnreadAnswers,
+  account: string
 ): void => {
   const { socket } = request
   const text = textOf(answer)
   try {
-    if (unread.hold(socket, text?.length ?? 0)) {
+    if (unread.hold(socket, account, text?.length ?? 0)) {
       response.once("close", () => unread.taken(socket))
       write(request, response, answer, text)
     } else {

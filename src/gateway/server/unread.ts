@@ -1,9 +1,11 @@
 // Answers that the operating system has not taken yet: a client that never reads must not fill the
-// memory. Each answer has a deadline, and all together have a bound.
+// memory. Each answer has a deadline; those of one account, and all together, have a bound.
 import type { Socket } from "node:net"
 
 /** All answers in hand. 64 MiB are 16 of the largest. */
 const bytesMax = 64 * 1024 ** 2
+/** Those of one account, so that it cannot take the room of all others. */
+const bytesPerAccountMax = 16 * 1024 ** 2
 /** Time to read an answer: half a minute, and as long as 16 KiB a second take. */
 const readMillis = 30_000
 const bytesPerMilli = 16.384
@@ -12,6 +14,7 @@ const freshMillis = 1_000
 const sweepMillis = 1_000
 
 interface Unread {
+  readonly account: string
   readonly bytes: number
   readonly since: number
   readonly until: number
@@ -19,7 +22,7 @@ interface Unread {
 
 export interface UnreadAnswers {
   /** Counts an answer until {@link taken}; false when there is no room for it. */
-  readonly hold: (socket: Socket, bytes: number) => boolean
+  readonly hold: (socket: Socket, account: string, bytes: number) => boolean
   readonly taken: (socket: Socket) => void
   readonly stop: () => void
 }
@@ -27,10 +30,19 @@ export interface UnreadAnswers {
 /** `cut` is called for every connection that is reset because its client does not read. */
 export const makeUnreadAnswers = (cut: () => void): UnreadAnswers => {
   const unread = new Map<Socket, Unread>()
+  const byAccount = new Map<string, number>()
   let total = 0
+  const add = (account: string, bytes: number): void => {
+    total += bytes
+    const held = (byAccount.get(account) ?? 0) + bytes
+    if (held > 0) byAccount.set(account, held)
+    else byAccount.delete(account)
+  }
   const taken = (socket: Socket): void => {
-    total -= unread.get(socket)?.bytes ?? 0
+    const answer = unread.get(socket)
+    if (answer === undefined) return
     unread.delete(socket)
+    add(answer.account, -answer.bytes)
   }
   const reset = (socket: Socket): void => {
     taken(socket)
@@ -42,20 +54,24 @@ export const makeUnreadAnswers = (cut: () => void): UnreadAnswers => {
     const now = performance.now()
     for (const [socket, { until }] of unread) if (now > until) reset(socket)
   }
-  const makeRoom = (now: number) => {
-    for (const [socket, { since }] of unread) {
-      if (total <= bytesMax || now - since < freshMillis) return
-      reset(socket)
+  const isOver = (account: string): boolean =>
+    total > bytesMax || (byAccount.get(account) ?? 0) > bytesPerAccountMax
+  /** Cuts the oldest answers: those of the account first, then anybody's. */
+  const makeRoom = (account: string, now: number) => {
+    for (const [socket, { account: owner, since }] of unread) {
+      if (!isOver(account) || now - since < freshMillis) return
+      if (owner === account || total > bytesMax) reset(socket)
     }
   }
   const timer = setInterval(sweep, sweepMillis).unref()
   return {
-    hold: (socket, bytes) => {
+    hold: (socket, account, bytes) => {
       const now = performance.now()
-      total += bytes
-      unread.set(socket, { bytes, since: now, until: now + readMillis + bytes / bytesPerMilli })
-      if (total > bytesMax) makeRoom(now)
-      if (total <= bytesMax) return true
+      add(account, bytes)
+      const until = now + readMillis + bytes / bytesPerMilli
+      unread.set(socket, { account, bytes, since: now, until })
+      if (isOver(account)) makeRoom(account, now)
+      if (!isOver(account)) return true
       taken(socket)
       return false
     },
