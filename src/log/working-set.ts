@@ -23,7 +23,7 @@ const turnMillis = 10
 
 /**
  * What several working sets may keep together, in bytes of JSON (exact for each entry as it was
- * read or last written). V8's heap takes about three times that.
+ * read or last written). V8's heap takes three times that or more, by what the JSON is made of.
  */
 export interface Memory {
   readonly bytesMax: number
