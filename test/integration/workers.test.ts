@@ -41,7 +41,7 @@ const startWorkers = async (env: Readonly<Record<string, string>> = {}) => {
 }
 
 describe("a worker whose credentials were refused", () => {
-  it("keeps the others from asking, and those that start later; the first that is let in tells them", {
+  it("keeps the others from more than a probe, and those that start later; the first that is let in tells them", {
     timeout: 90_000
   }, async () => {
     await using push = await startPushService()
@@ -56,14 +56,15 @@ describe("a worker whose credentials were refused", () => {
     await says(told, /refuses our credentials, another worker says/)
     await using late = await service.work()
     await says(late, /refuses our credentials, another worker says/)
-    assert.equal(push.requests, 2)
+    assert.equal(push.requests, 1)
     await saw.stop()
     const second = await publish(service.url, "news", { n: 2 })
     await until(
       () => progress(service.url, second),
       ({ retrying }) => retrying === 1
     )
-    assert.equal(push.requests, 2, "who was told has not asked")
+    // Each of the two that were told may probe with its one user once, for one that is let in.
+    assert.isAtMost(push.requests, 3)
     refusing = false
     for (const broadcast of [first, second])
       assert.deepInclude(await finished(service.url, "news", broadcast, 40_000), { delivered: 1 })
