@@ -37,6 +37,11 @@ export interface Ask {
   readonly body: (
     bytesMax: number
   ) => Effect.Effect<Uint8Array, BodyTooLarge | BodyBroken | BodyCrowded>
+  /**
+   * Takes room for bytes of an answer that is made piece by piece, until the request is answered.
+   * False: its client, or all together, have none left.
+   */
+  readonly holdAnswer: (bytes: number) => boolean
   /** An entry of a batch. */
   readonly batched: boolean
   /** What the client is counted under: its IPv4 address or its IPv6 /64; "" when it has none. */

@@ -1,6 +1,6 @@
 // Serves the pipeline on a socket: an HTTP request becomes an Ask, an Answer an HTTP response.
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
-import type { Socket } from "node:net"
+import { Server as NetServer, type Socket } from "node:net"
 import { Data, Effect, Layer } from "effect"
 import { Settings } from "#config"
 import { httpTurnedAway } from "#telemetry/metrics.ts"
@@ -12,13 +12,14 @@ import { answerTo } from "./pipeline.ts"
 import { accountOf, clientOf, makeTrust, plainAddress } from "./server/address.ts"
 import { boundConnections } from "./server/connections.ts"
 import { hostFault } from "./server/host.ts"
+import { closeIdle, isSilent, noteAnswered } from "./server/idle.ts"
 import { refuseOn } from "./server/refuse.ts"
 import { bodyBytesPerAddressMax, readBytes } from "./server/request-body.ts"
 import { makeRounds } from "./server/rounds.ts"
 import { sendAnswer } from "./server/send-answer.ts"
 import { makeServer } from "./server/server.ts"
 import { makeShares } from "./server/shares.ts"
-import { inTurn, unansweredOn } from "./server/turns.ts"
+import { inTurn } from "./server/turns.ts"
 import { makeUnreadAnswers } from "./server/unread.ts"
 import { GatewaySettings } from "./settings.ts"
 
@@ -26,6 +27,15 @@ import { GatewaySettings } from "./settings.ts"
 const shutdownMillis = 10_000
 /** How long a request that has begun to arrive then has until it is whole. */
 const arrivingMillis = 1_000
+/** How often a server that closes looks for connections that have become idle. */
+const lookMillis = 50
+
+/**
+ * Bytes of answers to batches that are being made: of one address 4, of all 16 of the largest. Their
+ * entries take turns, so that all batches under way would grow side by side.
+ */
+const buildingPerAddressMax = 16 * 1024 ** 2
+const buildingMax = 64 * 1024 ** 2
 
 /** HTTP cannot be served: the address is in use, or is none of this machine's. */
 export class ServeError extends Data.TaggedError("ServeError")<{ readonly cause: Error }> {}
@@ -37,6 +47,7 @@ const bareAsk = (method: string, target: string): Ask => ({
   headers: {},
   hasBody: false,
   body: () => Effect.succeed(new Uint8Array()),
+  holdAnswer: () => true,
   batched: false,
   address: ""
 })
@@ -56,6 +67,7 @@ const makeHandler = Effect.gen(function* () {
   const isTrusted = makeTrust(trustedProxies)
   const run = Effect.runForkWith(yield* Effect.context<Services>())
   const bodies = makeShares(bodyBytesPerAddressMax)
+  const building = makeShares(buildingPerAddressMax, buildingMax)
   const begin = makeRounds()
   const underWay = makeShares(connectionsPerAddressMax)
   const unread = yield* Effect.acquireRelease(
@@ -89,20 +101,31 @@ const makeHandler = Effect.gen(function* () {
       hasBody:
         headers["transfer-encoding"] !== undefined || (length !== undefined && length !== "0"),
       body: (bytesMax) => readBytes(request, response, bytesMax, bodies, address),
+      holdAnswer: (bytes) => {
+        const isHeld = building.take(address, bytes)
+        if (isHeld) response.once("close", () => building.give(address, bytes))
+        return isHeld
+      },
       batched: false,
       address
     }
   }
 
   const answer = (ask: Ask, request: IncomingMessage, response: ServerResponse): void => {
-    // Its client left while it waited.
-    if (request.socket.destroyed) return
-    const send = (told: Answer) => sendAnswer(request, response, told, unread, ask.address)
+    // Its client left while it waited, or an earlier answer has closed the connection.
+    if (request.socket.destroyed || response.socket === null) return
     // A page can read what stands outside the pipeline, too.
-    const refuseWith = (told: Answer) => {
+    const withCors = (told: Answer): Answer => {
       const cors = corsHeaders(ask, corsOrigins, undefined, told.status)
-      send({ ...told, headers: { ...cors, ...told.headers } })
+      return { ...told, headers: { ...cors, ...told.headers } }
     }
+    const busy = () => {
+      httpTurnedAway("unread")
+      return withCors(faultAnswer("unavailable", { headers: retryLater }))
+    }
+    const to = { account: ask.address, busy }
+    const send = (told: Answer) => sendAnswer(request, response, told, unread, to)
+    const refuseWith = (told: Answer) => send(withCors(told))
     const fault = hostFault(request.rawHeaders, request.httpVersion)
     if (fault !== undefined) {
       refuseWith(wireAnswer(fault))
@@ -124,9 +147,8 @@ const makeHandler = Effect.gen(function* () {
   const handle = (request: IncomingMessage, response: ServerResponse): void => {
     const ask = askOf(request, response)
     const run = () => begin(ask.address, () => answer(ask, request, response))
-    if (inTurn({ request, response, run })) return
-    httpTurnedAway("pipelined")
-    request.socket.destroy()
+    if (!inTurn({ request, response, run })) httpTurnedAway("pipelined")
+    response.once("close", () => noteAnswered(request.socket))
   }
 
   return { handle, isTrusted, refusal, turnAway }
@@ -145,15 +167,20 @@ const listen = (server: Server, host: string, port: number): Effect.Effect<void,
 const close = (server: Server, sockets: ReadonlySet<Socket>): Effect.Effect<void> =>
   Effect.callback((resume) => {
     const last = setTimeout(() => server.closeAllConnections(), shutdownMillis)
-    // Node takes a connection that never sent a request for a busy one.
-    const silent = setTimeout(() => {
-      for (const socket of sockets) if (unansweredOn(socket).length === 0) socket.destroy()
-    }, arrivingMillis)
-    server.close(() => {
+    const began = performance.now()
+    const look = () => {
+      closeIdle(sockets)
+      if (performance.now() - began < arrivingMillis) return
+      for (const socket of sockets) if (isSilent(socket)) socket.destroy()
+    }
+    const looks = setInterval(look, lookMillis)
+    // Not the method of node:http, which begins with closeIdleConnections: see idle.ts.
+    NetServer.prototype.close.call(server, () => {
       clearTimeout(last)
-      clearTimeout(silent)
+      clearInterval(looks)
       resume(Effect.void)
     })
+    look()
   })
 
 /** Serves HTTP for as long as the layer lives. */

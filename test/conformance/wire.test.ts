@@ -56,6 +56,31 @@ describe.skipIf(targetUrl !== undefined)("bytes on a connection", () => {
     expect(await told(service, `${head.join("\r\n")}\r\n\r\n`)).toMatch(/^HTTP\/1.1 200 OK\r\n/)
   })
 
+  const beat = "GET /v1/__lbheartbeat__ HTTP/1.1\r\nHost: a\r\n\r\n"
+  const nothing = "GET /v1/nothing HTTP/1.1\r\nHost: a\r\n\r\n"
+  const statuses = (answers: string) =>
+    [...answers.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => Number(status))
+
+  it("are answered although the client has closed its half of the connection", async () => {
+    const socket = connect(service.port, "127.0.0.1")
+    socket.end(beat)
+    let answer = ""
+    for await (const chunk of socket.setEncoding("utf8")) answer += chunk
+    expect(statuses(answer)).toEqual([200])
+  })
+
+  it("are answered in their order, CONNECT too", async () => {
+    const connectLine = "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n"
+    expect(statuses(await told(service, beat + nothing + connectLine))).toEqual([200, 404, 404])
+  })
+
+  it("are answered as far as requests may wait, when they are more", async () => {
+    const answered = statuses(await told(service, beat.repeat(200)))
+    expect(answered.length).toBeGreaterThanOrEqual(64)
+    expect(answered.length).toBeLessThan(200)
+    expect(new Set(answered)).toEqual(new Set([200]))
+  })
+
   it("that are refused for their Host can be read by a page that may call", async () => {
     const head = "GET /v1/ HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n"
     expect(await told(service, `${head}Origin: https://page.ok.example\r\n\r\n`)).toMatch(

@@ -39,6 +39,7 @@ const askOf = ({ ask }: Call, { headers, method }: Entry, target: string, body: 
     hasBody: body !== undefined,
     body: (bytesMax) =>
       bytes.length > bytesMax ? Effect.fail(new BodyTooLarge()) : Effect.succeed(bytes),
+    holdAnswer: ask.holdAnswer,
     batched: true,
     address: ask.address
   }
@@ -82,7 +83,8 @@ export const batchPost: Operation<ReadonlyArray<Entry>> = {
         }
         if (answer.aborts) return answer
         const made = textOf(target, entry, answer)
-        isFull = bytes + Buffer.byteLength(made) > answerBytesMax
+        const madeBytes = Buffer.byteLength(made)
+        isFull = bytes + madeBytes > answerBytesMax || !call.ask.holdAnswer(madeBytes)
         // What a write did is always told.
         if (!isFull || !isSafe(entry)) text = made
       }

@@ -1,5 +1,5 @@
 // GET and DELETE /subscriptions: the subscriptions of the caller, filtered, sorted and in pages.
-import { Clock, Effect, Schema } from "effect"
+import { Clock, Effect, Schema, Semaphore } from "effect"
 import { emptyList, nextTimestamp, type SubscriptionList } from "#domain/subscription.ts"
 import { Buckets } from "#log/bucket.ts"
 import { keys } from "#streams/buckets.ts"
@@ -119,6 +119,9 @@ const answerOf = Effect.fnUntraced(function* (
   return jsonAnswer(`{"data":[${texts.join()}]}`, headers)
 })
 
+/** Lists in memory at once, parsed. The largest take some 5 MB each: hundreds of them 2 GB. */
+const listsAtOnce = Semaphore.makeUnsafe(32)
+
 export const listGet: Operation<ListInput> = {
   access: "caller",
   negotiates: true,
@@ -133,7 +136,7 @@ export const listGet: Operation<ListInput> = {
     "Pragma"
   ],
   read: readList(false),
-  run: Effect.fnUntraced(function* ({ listing, preconditions }, call) {
+  run: Effect.fnUntraced(function* ({ listing, preconditions }: ListInput, call: Call) {
     const buckets = yield* Buckets
     const entry = yield* buckets.get("subscriptions", keys.subscriptions(call.caller!.user))
     // Parsing a list of the largest size takes half of what one turn may take.
@@ -143,7 +146,7 @@ export const listGet: Operation<ListInput> = {
     const refused = notModified(preconditions, target) ?? violated(preconditions, target)
     if (refused !== undefined) return yield* refused
     return yield* answerOf(list, listing, call)
-  }),
+  }, listsAtOnce.withPermit),
   doc: {
     summary: "List the caller's subscriptions, newest first",
     parameters: ["listing", "preconditions"],

@@ -2,6 +2,7 @@
 import type { Server } from "node:http"
 import type { Socket } from "node:net"
 import { accountOf, plainAddress } from "./address.ts"
+import { closeIdle } from "./idle.ts"
 import { makeShares } from "./shares.ts"
 
 /** Connections that are told why they are refused, at once; more are closed without a word. */
@@ -54,7 +55,7 @@ export const boundConnections = (server: Server, bounds: ConnectionBounds): Read
   server.on("drop", () => {
     refused("connections", "")
     // Clients open an idle connection again when they need it.
-    server.closeIdleConnections()
+    closeIdle(sockets)
   })
   return sockets
 }

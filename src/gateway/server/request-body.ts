@@ -29,8 +29,11 @@ export const readBytes = (
     let size = 0
     let held = 0
     response.once("close", () => shares.give(account, held))
-    const stop = () =>
-      request.off("data", take).off("end", finish).off("error", fail).off("close", fail)
+    const { socket } = request
+    const stop = () => {
+      socket.off("end", halfClosed)
+      return request.off("data", take).off("end", finish).off("error", fail).off("close", fail)
+    }
     const drop = (why: BodyTooLarge | BodyCrowded) => {
       parts.length = 0
       stop().resume()
@@ -52,13 +55,18 @@ export const readBytes = (
       stop()
       resume(Effect.fail(new BodyBroken()))
     }
-    if (request.destroyed) return fail()
+    // A client that has closed its half sends no more; it can still read an answer.
+    const halfClosed = () => {
+      if (!request.complete) fail()
+    }
+    if (request.destroyed || (socket.readableEnded && !request.complete)) return fail()
     // A client that waits for 100-continue never sends a body that is announced as too large.
     if (Number(request.headers["content-length"]) > bytesMax)
       return resume(Effect.fail(new BodyTooLarge()))
     // A client of HTTP/1.0 would take it for the answer (RFC 9110 section 10.1.1).
     if (/\b100-continue\b/i.test(request.headers.expect ?? "") && request.httpVersion !== "1.0")
       response.writeContinue()
+    socket.on("end", halfClosed)
     request.on("data", take).on("end", finish).on("error", fail).on("close", fail)
     return Effect.sync(stop)
   })

@@ -2,7 +2,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Answer } from "../ask.ts"
 import { constantHeaders } from "../decorate.ts"
-import { faultAnswer } from "../faults.ts"
 import { reasonPhrase } from "../reason-phrase.ts"
 import type { UnreadAnswers } from "./unread.ts"
 
@@ -32,23 +31,30 @@ const write = (
   response.end(request.method === "HEAD" ? undefined : text)
 }
 
-/** Sends an answer to `account`. What cannot be sent closes the connection. */
+export interface Recipient {
+  /** What the client is counted under. */
+  readonly account: string
+  /** What it is told instead when there is no room for an answer. */
+  readonly busy: () => Answer
+}
+
+/** Sends an answer. What cannot be sent closes the connection. */
 export const sendAnswer = (
   request: IncomingMessage,
   response: ServerResponse,
   answer: Answer,
   unread: UnreadAnswers,
-  account: string
+  { account, busy }: Recipient
 ): void => {
   const { socket } = request
   const text = textOf(answer)
   try {
-    if (unread.hold(socket, account, text?.length ?? 0)) {
+    if (unread.hold(socket, account, Buffer.byteLength(text ?? ""))) {
       response.once("close", () => unread.taken(socket))
       write(request, response, answer, text)
     } else {
-      const busy = faultAnswer("unavailable")
-      write(request, response, busy, textOf(busy))
+      const instead = busy()
+      write(request, response, instead, textOf(instead))
     }
   } catch {
     // A header that Node refuses: the client must not wait for an answer that never comes.

@@ -1,6 +1,6 @@
 // Node's HTTP server with the time-outs, and the answers to what Node would refuse by itself.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
-import type { Duplex } from "node:stream"
+import type { Socket } from "node:net"
 import type { Answer } from "../ask.ts"
 import { wireAnswer } from "../faults.ts"
 import { guardSocket, refuseOn } from "./refuse.ts"
@@ -38,7 +38,17 @@ const lineOf = ({
 /** Answers a method that Node does not know or keeps for itself. */
 export type AnswerLine = (method: string, target: string) => Promise<Answer>
 
-const refuseLine = (socket: Duplex, line: Promise<Answer>): void =>
+/** Connections that are closed after an error: Node reports each further chunk as one more. */
+const broken = new WeakSet<Socket>()
+
+/** Runs `refuse` once the requests before it are answered, in the place of the next answer. */
+const afterAnswers = (socket: Socket, refuse: () => void): void => {
+  const newest = unansweredOn(socket).at(-1)
+  if (newest === undefined) refuse()
+  else newest.response.once("close", refuse)
+}
+
+const refuseLine = (socket: Socket, line: Promise<Answer>): void =>
   void line.then(
     (answer) => refuseOn(socket, answer),
     () => socket.destroy()
@@ -48,19 +58,33 @@ const refuseLine = (socket: Duplex, line: Promise<Answer>): void =>
  * A parse error closes the connection. Requests before it that have arrived whole are answered
  * first; a request that is broken itself gets the refusal in the place of its answer.
  */
-const refuseBroken = (error: ParseError, socket: Duplex, answerLine: AnswerLine): void => {
+const refuseBroken = (error: ParseError, socket: Socket, answerLine: AnswerLine): void => {
+  if (broken.has(socket)) return
+  broken.add(socket)
   if (error.code === "ECONNRESET" || !socket.writable) return void socket.destroy()
+  // What follows must neither be parsed nor kept while earlier answers are being read.
+  socket.pause()
+  const { code } = error
+  const line = lineOf(error)
   const refuse = () => {
-    const line = lineOf(error)
-    if (line === undefined) refuseOn(socket, wireAnswer(error.code))
+    if (line === undefined) refuseOn(socket, wireAnswer(code))
     else refuseLine(socket, answerLine(...line))
   }
   const unanswered = unansweredOn(socket)
   const newest = unanswered.at(-1)
-  if (newest === undefined) refuse()
-  else if (newest.request.complete) newest.response.once("close", refuse)
+  if (newest === undefined || newest.request.complete) afterAnswers(socket, refuse)
   else if (unanswered.length === 1 && !newest.response.headersSent) refuse()
   else socket.destroy()
+}
+
+const refuseConnect = (
+  { method = "", url = "" }: IncomingMessage,
+  socket: Socket,
+  answerLine: AnswerLine
+) => {
+  // Node takes its error handler off the socket: a reset now would end the process.
+  guardSocket(socket)
+  afterAnswers(socket, () => refuseLine(socket, answerLine(method, url)))
 }
 
 type Handle = (request: IncomingMessage, response: ServerResponse) => void
@@ -75,26 +99,19 @@ export const makeServer = (handle: Handle, answerLine: AnswerLine): Server => {
     requireHostHeader: false
   }
   const server = createServer(options)
-  const serve: Handle = (request, response) => {
-    // An idle connection would keep a server that closes waiting for its keep-alive to end.
-    response.once("close", () => {
-      if (!server.listening) setImmediate(() => server.closeIdleConnections())
-    })
-    handle(request, response)
-  }
+  // Without this Node drops the answer to a client that has closed its half, as `nc -N` does.
+  Object.assign(server, { httpAllowHalfOpen: true })
   // Nobody listens for `upgrade`: Node then ignores the offer and reads the request as any other,
   // with its body (RFC 9110 section 7.8). Java's client offers HTTP/2 with its first request.
   return (
     server
-      .on("request", serve)
-      .on("checkContinue", serve)
+      .on("request", handle)
+      .on("checkContinue", handle)
       // Other expectations than 100-continue may be ignored (RFC 9110 section 10.1.1).
-      .on("checkExpectation", serve)
-      .on("connect", ({ method = "", url = "" }, socket: Duplex) => {
-        // Node takes its error handler off the socket: a reset now would end the process.
-        guardSocket(socket)
-        refuseLine(socket, answerLine(method, url))
-      })
-      .on("clientError", (error: ParseError, socket) => refuseBroken(error, socket, answerLine))
+      .on("checkExpectation", handle)
+      .on("connect", (request, socket) => refuseConnect(request, socket as Socket, answerLine))
+      .on("clientError", (error: ParseError, socket) =>
+        refuseBroken(error, socket as Socket, answerLine)
+      )
   )
 }

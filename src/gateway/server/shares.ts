@@ -1,21 +1,21 @@
 // Amounts that clients hold of something bounded, such as connections or bytes of request bodies.
 
 export interface Shares {
-  /** Gives `amount` to `account`, or returns false when that is more than one account may hold. */
+  /** Gives `amount` to `account`, or returns false when that is more than may be held. */
   readonly take: (account: string, amount: number) => boolean
   readonly give: (account: string, amount: number) => void
   /** What all accounts hold together. */
   readonly total: () => number
 }
 
-/** At most `max` per account. Accounts that hold nothing take no memory. */
-export const makeShares = (max: number): Shares => {
+/** At most `max` per account, and `maxInAll` for all. Accounts that hold nothing take no memory. */
+export const makeShares = (max: number, maxInAll = Number.POSITIVE_INFINITY): Shares => {
   const held = new Map<string, number>()
   let total = 0
   return {
     take: (account, amount) => {
       const next = (held.get(account) ?? 0) + amount
-      if (next > max) return false
+      if (next > max || total + amount > maxInAll) return false
       held.set(account, next)
       total += amount
       return true

@@ -54,14 +54,19 @@ export const makeUnreadAnswers = (cut: () => void): UnreadAnswers => {
     const now = performance.now()
     for (const [socket, { until }] of unread) if (now > until) reset(socket)
   }
-  const isOver = (account: string): boolean =>
-    total > bytesMax || (byAccount.get(account) ?? 0) > bytesPerAccountMax
-  /** Cuts the oldest answers: those of the account first, then anybody's. */
-  const makeRoom = (account: string, now: number) => {
+  const isCrowded = (account: string): boolean => (byAccount.get(account) ?? 0) > bytesPerAccountMax
+  /** Resets the oldest connections of an account, as long as that is needed. */
+  const cutOldest = (account: string, isNeeded: () => boolean, now: number) => {
     for (const [socket, { account: owner, since }] of unread) {
-      if (!isOver(account) || now - since < freshMillis) return
-      if (owner === account || total > bytesMax) reset(socket)
+      if (!isNeeded() || now - since < freshMillis) return
+      if (owner === account) reset(socket)
     }
+  }
+  const largest = (): string =>
+    [...byAccount].reduce((most, each) => (each[1] > most[1] ? each : most), ["", 0] as const)[0]
+  const makeRoom = (account: string, now: number) => {
+    cutOldest(account, () => isCrowded(account), now)
+    if (total > bytesMax) cutOldest(largest(), () => total > bytesMax, now)
   }
   const timer = setInterval(sweep, sweepMillis).unref()
   return {
@@ -70,8 +75,9 @@ export const makeUnreadAnswers = (cut: () => void): UnreadAnswers => {
       add(account, bytes)
       const until = now + readMillis + bytes / bytesPerMilli
       unread.set(socket, { account, bytes, since: now, until })
-      if (isOver(account)) makeRoom(account, now)
-      if (!isOver(account)) return true
+      const isOver = () => isCrowded(account) || total > bytesMax
+      if (isOver()) makeRoom(account, now)
+      if (!isOver()) return true
       taken(socket)
       return false
     },

@@ -1,5 +1,6 @@
 // Connections are bounded in all and per address, and only a trusted proxy may name an address.
 import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
+import { idle } from "../../bench/cpu.ts"
 import { call, until } from "../../support/client.ts"
 import { connectionsOf } from "../../support/hostile/process.ts"
 import { authorization, type Client, open, request, reset } from "../../support/hostile/socket.ts"
@@ -78,6 +79,27 @@ describe("connections", () => {
       () => call(service.url, "GET", "/__lbheartbeat__").catch(() => undefined),
       (answer) => answer?.status === 200
     )
+  })
+
+  it("of a slow reader are not cut in the middle of an answer to make room", async () => {
+    const requests = Array.from({ length: 25 }, () => ({ path: "/__api__" }))
+    const body = JSON.stringify({ requests })
+    // Three answers of 1.6 MB: more than the kernel takes for a client that does not read.
+    const text = request("POST /v1/batch", ["Content-Type: application/json"], body).repeat(3)
+    const isWhole = ({ bytes }: Client) => bytes() > 3 * 25 * 60_000
+    const slow = await open({ port: service.port, from: "127.0.0.8" })
+    clients.push(slow)
+    slow.socket.pause()
+    slow.socket.write(text)
+    await idle([service.process.pid!])
+    for (const from of ["127.0.0.4", "127.0.0.5", "127.0.0.6", "127.0.0.7"])
+      await firsts(perAddressMax, from, heartbeat)
+    slow.socket.resume()
+    await until(
+      async () => isWhole(slow) || slow.isClosed(),
+      (over) => over
+    )
+    assert.isTrue(isWhole(slow), `${slow.bytes()} bytes`)
   })
 
   /** Requests under way: their bodies never end. */

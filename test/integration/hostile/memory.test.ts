@@ -86,6 +86,29 @@ describe("many connections", () => {
     await assertSmall()
   })
 
+  it("may send garbage behind a request whose answer they do not read", async () => {
+    const requests = Array.from({ length: 25 }, () => ({ path: "/subscriptions" }))
+    const headers = [authorization("hostile"), json]
+    await attack(request("POST /v1/batch", headers, JSON.stringify({ requests })), 4)
+    const garbage = Buffer.alloc(1024 ** 2, 1)
+    for (let i = 0; i < 100; i++) for (const { socket } of clients) socket.write(garbage)
+    await idle([service.process.pid!])
+    await assertSmall()
+  })
+
+  it("may ask for the largest batches at the same time", async () => {
+    const requests = Array.from({ length: 25 }, () => ({ path: "/subscriptions" }))
+    const headers = [authorization("hostile"), json]
+    const text = request("POST /v1/batch", headers, JSON.stringify({ requests }))
+    const some = await Promise.all(
+      Array.from({ length: 128 }, () => open({ port: service.port, from }))
+    )
+    clients.push(...some)
+    for (const { socket } of some) socket.write(text)
+    await Promise.all(some.map((client) => client.answered(40_000)))
+    await assertSmall()
+  })
+
   it("may leave pipelined lists unread", async () => {
     const list = request("GET /v1/subscriptions", [authorization("hostile")])
     await attack(list.repeat(30), 24)
