@@ -192,7 +192,11 @@ it("writes many entries of a bucket, each with its own revision", () =>
         concurrency: 10
       })
       assert.deepEqual(
-        entries.map((entry) => ({ ...entry })),
+        entries.map((entry) => ({
+          key: entry?.key,
+          value: entry?.value,
+          revision: entry?.revision
+        })),
         keys.map((key, n) => ({ key, value: { key, revision: first[n]! }, revision: second[n]! }))
       )
     })

@@ -66,8 +66,10 @@ describe("a lane", () => {
     assert.deepEqual(other.judge(mismatch, push(1), 403, now).judged, {
       class: "held",
       reason: "key-mismatch",
-      until: now + minute
+      until: now + 1_000
     })
+    const again = other.heldAt(push(1), now + 1_000)
+    assert.deepInclude(again, { reason: "breaker-open", until: now + minute })
   })
 
   it("goes on for the others while one user has many subscriptions made with another key today", () => {

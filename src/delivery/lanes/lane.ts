@@ -63,6 +63,9 @@ export const massGone = "mass-gone"
 
 const noNotices: ReadonlyArray<Notice> = []
 
+/** After this long a refused push sees whether the push service accepts others. */
+const lookAgainMillis = 1_000
+
 const seconds = (millis: number) => `${Math.round(millis / 1000)} s`
 
 const isRefusal = (judged: Judged): judged is Classified & { readonly class: Refusal } =>
@@ -135,7 +138,10 @@ export const makeLane = (
         `refuses our credentials (${classified.reason}, status ${status}): pushes to it wait`
       )
     }
-    return { class: "held", reason: classified.reason, until: refusal.until }
+    // Another push may be accepted within the second: then this one was refused alone. If none is,
+    // the breaker holds this push without sending it.
+    const until = Math.min(refusal.until, now + lookAgainMillis)
+    return { class: "held", reason: classified.reason, until }
   }
 
   const weighed = (change: Change) => {
