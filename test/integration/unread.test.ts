@@ -1,17 +1,16 @@
-// Whoever reads what the service prints may leave before all is said: `node src/main.ts | head -1`.
+// What the service prints may find no reader, or no room: `node src/main.ts | head -1`, a full disk.
+// Neither ends it.
 import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { mkdtemp, rm } from "node:fs/promises"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { openSync } from "node:fs"
 import { assert, it } from "vitest"
 import { call, until } from "../support/client.ts"
-import { freePort, settingsFile } from "../support/service.ts"
+import { temporaryFolder } from "../support/folder.ts"
+import { freePort, mainFile, settingsFile } from "../support/service.ts"
 
-it("starts and serves although nobody reads its first words to the end", {
-  timeout: 60_000
-}, async () => {
-  const folder = await mkdtemp(join(tmpdir(), "bellcast-unread-"))
+/** Starts a service that prints to `stdout`; it must start, serve and stop. */
+const serves = async (stdout: "pipe" | number) => {
+  const folder = await temporaryFolder()
   const port = await freePort()
   const env = {
     ...process.env,
@@ -19,12 +18,9 @@ it("starts and serves although nobody reads its first words to the end", {
     BELLCAST_PORT: String(port),
     BELLCAST_DATA_DIR: folder
   }
-  const child = spawn(process.execPath, ["src/main.ts"], {
-    env,
-    stdio: ["ignore", "pipe", "inherit"]
-  })
+  const child = spawn(process.execPath, [mainFile], { env, stdio: ["ignore", stdout, "inherit"] })
   const exited = once(child, "close")
-  child.stdout.destroy()
+  child.stdout?.destroy()
   const status = () =>
     call(`http://127.0.0.1:${port}/v1`, "GET", "/__lbheartbeat__").then(
       (answer) => answer.status,
@@ -34,9 +30,22 @@ it("starts and serves although nobody reads its first words to the end", {
     await until(status, (now) => now === 200 || child.exitCode !== null, 30_000)
     for (let i = 0; i < 20; i += 1) assert.equal(await status(), 200)
     assert.isNull(child.exitCode)
-  } finally {
     child.kill("SIGTERM")
+    assert.equal((await exited)[0], 0)
+  } finally {
+    child.kill("SIGKILL")
     await exited
-    await rm(folder, { recursive: true })
   }
-})
+}
+
+it("serves although nobody reads its first words to the end", { timeout: 60_000 }, () =>
+  serves("pipe")
+)
+
+it(
+  "serves although its log cannot be written, because the disk is full",
+  {
+    timeout: 60_000
+  },
+  () => serves(openSync("/dev/full", "w"))
+)
