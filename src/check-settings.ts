@@ -31,7 +31,7 @@ const secretsFaults = Effect.fnUntraced(function* (values: Partial<SettingsShape
   return result._tag === "Success" ? [] : [result.failure.message]
 })
 
-/** What is wrong between settings of NATS that are right one by one. */
+/** Faults between NATS settings that are right one by one. */
 const natsFaults = ({ natsTls, natsUrl }: Partial<SettingsShape>): ReadonlyArray<string> => {
   if (natsUrl === undefined || natsTls === undefined) return []
   const fault = natsTlsFault(Option.getOrUndefined(natsUrl), natsTlsFiles(natsTls))

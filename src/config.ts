@@ -125,7 +125,7 @@ export const settings = {
   pushesUnderWayMax: within("BELLCAST_PUSHES_UNDER_WAY_MAX", 1, 4_096).pipe(withDefault(512)),
   /**
    * HTTP/2 to push services that offer it: 16 sessions of 32 pushes instead of a connection for each push.
-   * It costs about 0.04 CPU seconds per 1,000 pushes more and saves connections and handshakes.
+   * HTTP/2 costs about 0.04 CPU seconds per 1,000 pushes more and saves connections and handshakes.
    */
   http2: Config.Boolean("BELLCAST_HTTP2").pipe(withDefault(true)),
   /** How long a push service may take to answer. */

@@ -28,7 +28,7 @@ export interface Part {
   readonly values: Readonly<Record<string, string>>
 }
 
-/** What a service beside an existing NATS begins with. An empty value is for the operator to fill. */
+/** Settings that a service beside an existing NATS begins with. The operator fills empty ones. */
 export const newParts = (): ReadonlyArray<Part> => {
   const { privateKey, publicKey } = freshPair()
   return [

@@ -75,7 +75,7 @@ const inWords = (url: string, error: LogUnavailable | AppendConflict | VerbFaile
 // Standard output holds answers only.
 const toStderr = Logger.layer([Logger.withConsoleError(Logger.map(Logger.formatLogFmt, printable))])
 
-/** What the flags say, when it can be used. */
+/** The values of the flags, when they can be used. */
 const givenUrl = Effect.fnUntraced(function* (given: Option.Option<string>, tls: NatsTlsFiles) {
   const url = Option.getOrUndefined(given)
   const urlFault = url === undefined ? undefined : natsUrlFault(url)

@@ -140,7 +140,7 @@ export const makeGone = (knownFrom: () => number) => {
       probeMillis = Math.min(2 * probeMillis, probeMillisMax)
     },
 
-    /** What another worker counted, and the newest broadcast of which a push to it was accepted. */
+    /** Merges another worker's counts, and the newest broadcast of which a push was accepted. */
     told: (
       counted: { readonly answers: number; readonly gone: number },
       holds: boolean,

@@ -52,9 +52,9 @@ export interface Pacing {
 
 /** `closedMillis`: for how long a lane with nothing left to halve stops, where the push service does not say. */
 export const makePacing = (windowMax: number, closedMillis: number): Pacing => {
-  /** What its 429s allow. */
+  /** Pushes that its 429s allow at once. */
   let limit = windowMax
-  /** What was needed so far. */
+  /** Pushes that were needed at once so far. */
   let grown = Math.min(windowStart, windowMax)
   /** The window that a narrowed one widens to; from there it grows with demand again. */
   let whole = grown

@@ -120,7 +120,7 @@ export class Peer {
       clearTimeout(timer)
       this.#http1.post(request, done)
     }
-    // Nobody needed it.
+    // No push needed a wider window.
     this.#spare?.destroy()
     this.#spare = undefined
   }
