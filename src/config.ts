@@ -113,7 +113,7 @@ export const settings = {
    */
   unrecordedPushesMax: within("BELLCAST_UNRECORDED_PUSHES_MAX", 1, 65_536).pipe(withDefault(768)),
   /** Shards a process works on at once. */
-  shardsInFlight: within("BELLCAST_SHARDS_IN_FLIGHT", 1, 512).pipe(withDefault(8)),
+  shardsInFlight: within("BELLCAST_SHARDS_IN_FLIGHT", 1, 512).pipe(withDefault(128)),
   /** Subscriptions a delivery process remembers, with their keys decoded: 6 KB each. More are read again for every broadcast, at twice the cost. */
   rememberedSubscriptionsMax: within("BELLCAST_REMEMBERED_SUBSCRIPTIONS_MAX", 0, 10_000_000).pipe(
     withDefault(131_072)

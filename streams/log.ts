@@ -19,8 +19,8 @@ export const log = {
       filters: [filters.broadcasts],
       ackWaitMillis: 15_000,
       maxDeliver: -1,
-      // Eight busy workers.
-      maxAckPending: 256
+      // Sixteen busy processes.
+      maxAckPending: 2_048
     }
   }
 } as const satisfies StreamSpec

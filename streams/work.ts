@@ -22,7 +22,8 @@ export const work = {
       // How long a killed worker's shards lie idle. Living ones say "working" every 5 s, however slow the push services are.
       ackWaitMillis: 15_000,
       maxDeliver: -1,
-      maxAckPending: 512
+      // Sixteen busy processes with the default of BELLCAST_SHARDS_IN_FLIGHT.
+      maxAckPending: 2_048
     },
     retry: {
       name: "retry",

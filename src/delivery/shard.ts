@@ -12,6 +12,7 @@ import { makeAudience } from "./audience.ts"
 import { makePayloads } from "./payloads.ts"
 import { type Sealed, Sender, type Target } from "./push/send.ts"
 import { conflictLeaves, makeRecord, outcomeSubject, patiently, type Recorded } from "./record.ts"
+import { makeStarts } from "./starts.ts"
 
 /** Results in one outcome message: 64 of about 200 bytes are a third of what WORK takes. */
 const resultsMax = 64
@@ -21,23 +22,6 @@ const flushMillis = 20
 const sealedAtOnce = 32
 
 const pushKey = (user: string, id: string) => `${user}.${id}`
-
-/** Waits until the event loop has looked after its sockets. */
-const nextTurn = Effect.callback<void>((resume) => {
-  setImmediate(() => resume(Effect.void))
-})
-
-/**
- * Lets the pushes of a shard begin batch by batch, one for each turn of the event loop: else the first ones
- * would leave the process after the last one is encrypted (1,000 pushes: 100 ms).
- */
-const makeStart = Effect.fnUntraced(function* (pushes: number) {
-  const batches = Array.from({ length: Math.ceil(pushes / sealedAtOnce) }, () => Latch.makeUnsafe())
-  yield* Effect.forkChild(
-    Effect.forEach(batches, (batch) => Effect.andThen(batch.open, nextTurn), { discard: true })
-  )
-  return (i: number) => batches[Math.floor(i / sealedAtOnce)]!.await
-})
 
 /** What earlier deliveries of this job have recorded. */
 interface Past {
@@ -70,6 +54,7 @@ export const makeShard = Effect.fnUntraced(function* (
   const record = yield* makeRecord
   const payload = yield* makePayloads
   const audience = yield* makeAudience
+  const starts = yield* makeStarts(sealedAtOnce)
   const { unrecordedPushesMax } = yield* Settings
   // Two large shards at a time, or many small ones: a crowd of large ones would share out the permits until each outcome held a handful.
   const admission = yield* Semaphore.make(2 * unrecordedPushesMax)
@@ -89,15 +74,67 @@ export const makeShard = Effect.fnUntraced(function* (
     return past
   })
 
-  const run = Effect.fnUntraced(function* (
+  /** What follows from the outcomes: an earlier delivery may have died before it wrote that. */
+  const ensure = Effect.fnUntraced(function* (
     job: ShardJob,
     past: Past,
+    targets: ReadonlyArray<Target>
+  ) {
+    const present = new Map(targets.map((target) => [pushKey(target.user, target.id), target]))
+    const list = [...past.results].flatMap(([key, result]): ReadonlyArray<Recorded> => {
+      const target = present.get(key)
+      if (target !== undefined) return [{ target, result }]
+      // One who left meanwhile still needs a last outcome; the retry will find nobody and say so.
+      return result.fate === "retrying" ? [{ target: nobody(result), result }] : []
+    })
+    yield* record.ensured(job, list)
+  })
+
+  /**
+   * Claims the shard and tells its size, before anything is sent: where that cannot be written, the
+   * fates could not either; and whoever has the shard already is not run over. Returns the sequence
+   * of the claim.
+   */
+  const claim = (job: ShardJob, past: Past, targets: ReadonlyArray<Target>) => {
+    const isNew = ({ id, user }: Target) => !past.results.has(pushKey(user, id))
+    const total = past.results.size + targets.filter(isNew).length
+    return record.outcome(outcomeSubject.shard(job, job.shard), past.seq, {
+      broadcast: job.broadcast,
+      pushes: total - past.declared,
+      results: [],
+      final: false
+    })
+  }
+
+  /** Claims a shard of which earlier deliveries may have recorded something; undefined: it is done. */
+  const claimAgain = Effect.fnUntraced(function* (job: ShardJob, targets: ReadonlyArray<Target>) {
+    const past = yield* pastOf(outcomeSubject.shard(job, job.shard))
+    yield* ensure(job, past, targets)
+    if (past.final) return undefined
+    return { ...past, seq: yield* claim(job, past, targets) }
+  })
+
+  /**
+   * Claims without a look, as if nobody had begun; a conflict tells that somebody has. Also on what
+   * looks like a first delivery: a killed server forgets the last deliveries and acknowledgements of
+   * its consumers.
+   */
+  const claimFirst = (job: ShardJob, targets: ReadonlyArray<Target>) =>
+    claim(job, nothing, targets).pipe(
+      Effect.map((seq): Past | undefined => ({ ...nothing, seq })),
+      Effect.catchTag("AppendConflict", () => claimAgain(job, targets))
+    )
+
+  const run = Effect.fnUntraced(function* (
+    job: ShardJob,
+    isFirst: boolean,
     targets: ReadonlyArray<Target>,
     padded: Buffer | undefined
   ) {
+    const past = yield* (isFirst ? claimFirst : claimAgain)(job, targets)
+    if (past === undefined) return done
     const subject = outcomeSubject.shard(job, job.shard)
     const todo = targets.filter(({ id, user }) => !past.results.has(pushKey(user, id)))
-    const total = past.results.size + todo.length
     const flushing = yield* Semaphore.make(1)
     const results = yield* Latch.make()
     const buffer: Array<Recorded & { readonly permit: boolean }> = []
@@ -196,14 +233,6 @@ export const makeShard = Effect.fnUntraced(function* (
       else if (buffer.length > 0) yield* results.open
     })
 
-    // Before anything is sent, the shard is claimed and its size told: where that cannot be written, the fates could not either; and whoever
-    // has it already is not run over.
-    seq = yield* record.outcome(subject, seq, {
-      broadcast: job.broadcast,
-      pushes: total - past.declared,
-      results: [],
-      final: false
-    })
     // Without it, results waiting here would keep permits that the pushes still to come need: nobody could go on.
     const flusher = yield* Effect.forkChild(
       results.await.pipe(
@@ -212,7 +241,7 @@ export const makeShard = Effect.fnUntraced(function* (
         Effect.forever
       )
     )
-    const started = yield* makeStart(todo.length)
+    const started = starts(todo.length)
     yield* Effect.forEach(todo, push, { concurrency: unrecordedPushesMax, discard: true }).pipe(
       Effect.andThen(Fiber.interrupt(flusher)),
       Effect.andThen(
@@ -229,35 +258,15 @@ export const makeShard = Effect.fnUntraced(function* (
     return left === 0 ? done : later(0)
   })
 
-  /** What follows from the outcomes: an earlier delivery may have died before it wrote that. */
-  const ensure = Effect.fnUntraced(function* (
-    job: ShardJob,
-    past: Past,
-    targets: ReadonlyArray<Target>
-  ) {
-    const present = new Map(targets.map((target) => [pushKey(target.user, target.id), target]))
-    const list = [...past.results].flatMap(([key, result]): ReadonlyArray<Recorded> => {
-      const target = present.get(key)
-      if (target !== undefined) return [{ target, result }]
-      // One who left meanwhile still needs a last outcome; the retry will find nobody and say so.
-      return result.fate === "retrying" ? [{ target: nobody(result), result }] : []
-    })
-    yield* record.ensured(job, list)
-  })
-
   return Effect.fnUntraced(function* (delivery: Delivery) {
     const { message } = delivery
     if (message.type !== "shard/1")
       return never(message.type === "malformed" ? message.reason : "not a shard job")
     const found = yield* payload(message.broadcast)
     if (found === undefined) return never("the broadcast is not in the log")
-    // Also on what looks like a first delivery: a killed server forgets the last deliveries and acknowledgements of its consumers.
-    const past = yield* pastOf(outcomeSubject.shard(message, message.shard))
     const targets = yield* audience(message)
-    yield* ensure(message, past, targets)
-    if (past.final) return done
     const weight = Math.min(Math.max(1, targets.length), unrecordedPushesMax)
-    return yield* run(message, past, targets, found.padded).pipe(
+    return yield* run(message, delivery.deliveryCount === 1, targets, found.padded).pipe(
       conflictLeaves,
       admission.withPermits(weight)
     )

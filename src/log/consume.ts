@@ -1,6 +1,6 @@
 // Durable consumers: every message to one worker, with bounded concurrency. Redelivery is JetStream's, and so is the delay of a retry.
 import type { JsMsg } from "@nats-io/jetstream"
-import { Cause, Context, Effect, Fiber, Layer, Schedule } from "effect"
+import { Cause, Context, Effect, Layer, Schedule } from "effect"
 import { streams } from "#streams/index.ts"
 import type { ConsumerSpec } from "#streams/spec.ts"
 import { makeSeldom } from "#telemetry/seldom.ts"
@@ -108,14 +108,12 @@ export class Consumers extends Context.Service<
             )
             return Effect.sync(stop)
           })
+        const inHand = new Set<JsMsg>()
+        const beat = Effect.sync(() => {
+          for (const msg of inHand) msg.working()
+        }).pipe(Effect.delay(spec.ackWaitMillis / 3), Effect.forever)
         const one = Effect.fnUntraced(function* (msg: JsMsg) {
-          // A forked fiber can be interrupted although this one cannot.
-          const beat = yield* Effect.forkChild(
-            Effect.sync(() => msg.working()).pipe(
-              Effect.delay(spec.ackWaitMillis / 3),
-              Effect.forever
-            )
-          )
+          inHand.add(msg)
           if (msg.info.deliveryCount % manyDeliveries === 0)
             yield* Effect.logWarning(
               `${spec.name}: message ${msg.seq} comes back again and again`,
@@ -129,7 +127,7 @@ export class Consumers extends Context.Service<
               ).pipe(Effect.as(later(failedAfterMillis)))
             )
           )
-          yield* Fiber.interrupt(beat)
+          inHand.delete(msg)
           answer(msg, ack)
         }, Effect.uninterruptible)
         return forever(
@@ -152,6 +150,8 @@ export class Consumers extends Context.Service<
                 Effect.catch((error) => Effect.delay(warn({ reason: String(error.cause) }), again)),
                 Effect.forever
               )
+              // Goes on while workers finish what they have in hand: they are not interrupted.
+              yield* Effect.forkIn(beat, yield* Effect.scope)
               yield* Effect.all(
                 Array.from({ length: concurrency }, () => worker),
                 { concurrency: "unbounded", discard: true }

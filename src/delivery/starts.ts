@@ -1,0 +1,45 @@
+// Lets the pushes of all shards begin in small batches, one for each turn of the event loop. All at
+// once, the first would leave the process after the last is encrypted: 60 microseconds each.
+import { Effect, Latch } from "effect"
+
+/** Waits until the event loop has looked after its sockets. */
+const nextTurn = Effect.callback<void>((resume) => {
+  setImmediate(() => resume(Effect.void))
+})
+
+/** Some pushes of one shard that begin together. */
+interface Batch {
+  readonly pushes: number
+  readonly start: Latch.Latch
+}
+
+/** Waits until the push with this index, counted within its shard, may begin. */
+export type Started = (index: number) => Effect.Effect<void>
+
+/** The pushes of a shard begin `batchSize` at a time; of several small ones, as many together. */
+export const makeStarts = Effect.fnUntraced(function* (batchSize: number) {
+  const waiting: Array<Batch> = []
+  const some = Latch.makeUnsafe()
+  const startSome = Effect.suspend(() => {
+    if (waiting.length === 0) return Effect.andThen(some.close, some.await)
+    for (let left = batchSize; left > 0 && waiting.length > 0; ) {
+      const batch = waiting.shift()!
+      batch.start.openUnsafe()
+      left -= batch.pushes
+    }
+    return nextTurn
+  })
+  yield* Effect.forkScoped(Effect.forever(startSome))
+  return (pushes: number): Started => {
+    const batches = Array.from(
+      { length: Math.ceil(pushes / batchSize) },
+      (_, i): Batch => ({
+        pushes: Math.min(batchSize, pushes - i * batchSize),
+        start: Latch.makeUnsafe()
+      })
+    )
+    waiting.push(...batches)
+    some.openUnsafe()
+    return (index) => batches[Math.floor(index / batchSize)]!.start.await
+  }
+})
