@@ -30,7 +30,7 @@ export const buckets = {
     ttlMillis: 0,
     forgets: false
   },
-  /** Progress of each broadcast; after five weeks its final counts stand in LOG only. */
+  /** Progress of each broadcast under way. The counts of a finished one stand in LOG. */
   broadcasts: {
     name: "bellcast_broadcasts",
     maxBytes: 256 * mebibyte,

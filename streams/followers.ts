@@ -24,7 +24,7 @@ export const followers = {
 
 export type FollowerName = keyof typeof followers
 
-// `pauseMillis` is how long a follower lets messages gather before the next batch: counts may lag, and each batch costs a write per broadcast.
+// `pauseMillis` is how long a follower lets messages gather before the next batch: each batch costs the tally a read of every broadcast that it does not remember.
 
 /** A lease ends this long after its holder was last heard of: how long writes wait when the projector is killed. The server's TTLs tick in seconds. */
 export const leaseSeconds = 2

@@ -1,5 +1,5 @@
 // `bellcast rebuild`: the buckets anew from the streams, value by value the same. LOG gives subscriptions, registrations and their counts;
-// WORK gives progress and pushes as far back as it goes, and before that the facts that LOG keeps of finished broadcasts.
+// WORK gives progress and pushes as far back as it goes; before that, the facts that LOG keeps of finished broadcasts give the pushes.
 import { Clock, Console, Effect } from "effect"
 import { Command } from "effect/cli"
 import { type ChannelPushes, emptyPushes, type Progress } from "#domain/outcome.ts"
@@ -28,8 +28,6 @@ const batchMax = 256
 interface Fact {
   readonly channel: ChannelToken
   readonly progress: Progress
-  /** When it finished, milliseconds since the epoch. */
-  readonly at: number
 }
 
 /** What must be known before anything is emptied. */
@@ -45,12 +43,12 @@ const readHistory = Effect.gen(function* () {
       floor = Math.max(floor, message.floor.subscriptions, message.floor.registrations)
     })
   )
-  yield* log.replay("log", [filters.finished], ({ at, message, subject, text }) =>
+  yield* log.replay("log", [filters.finished], ({ message, subject, text }) =>
     Effect.sync(() => {
       if (message.type !== "broadcast.finished/1" || planned.has(message.broadcast)) return
       const channel = subject.split(".").at(-2) as ChannelToken
       if (subjects.finished(channel, message.broadcast) !== subject) return
-      facts.push({ channel, progress: JSON.parse(text) as Progress, at })
+      facts.push({ channel, progress: JSON.parse(text) as Progress })
     })
   )
   return { facts, floor }
@@ -77,6 +75,7 @@ const replayInto = Effect.fnUntraced(function* (
     return batch.length < batchMax ? Effect.void : flush
   })
   yield* flush
+  yield* follower.store
   if (follower.unstoredSince() <= last)
     return yield* new VerbFailed({
       message: "a bucket or LOG has no room for what the streams hold: make it larger, run it again"
@@ -91,12 +90,9 @@ const replayInto = Effect.fnUntraced(function* (
   )
 })
 
-/** Adds what WORK has forgotten: the pushes of a channel for ever, the progress for as long as its entry would have been kept. */
-const restore = Effect.fnUntraced(function* ({ at, channel, progress }: Fact) {
+/** Adds the pushes of a channel that WORK has forgotten. */
+const restore = Effect.fnUntraced(function* ({ channel, progress }: Fact) {
   const bucket = yield* Buckets
-  if (at + buckets.broadcasts.ttlMillis > (yield* Clock.currentTimeMillis)) {
-    yield* bucket.put("broadcasts", keys.broadcast(progress.broadcast), progress, 0)
-  }
   // Without a shard there was no outcome, and a channel knows of outcomes only.
   if (progress.shards === 0) return
   const key = keys.channelPushes(channel)

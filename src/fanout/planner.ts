@@ -21,7 +21,7 @@ import { type ChannelToken, channelBytesMax, shardsAt } from "#streams/tokens.ts
 import { makeSeldom } from "#telemetry/seldom.ts"
 
 /** So many that the plans of many small broadcasts are stored together. */
-const plannersInFlight = 32
+const plannersInFlight = 128
 /** Jobs published at once; 4096 take 50 to 100 ms. */
 const publishConcurrency = 128
 /** Pushes need some time to reach everybody, whatever the publisher asks for. */
@@ -117,6 +117,7 @@ const plan = Effect.gen(function* () {
     const wanted = read(delivery, settings.ttlSecondsDefault)
     if ("reason" in wanted) return yield* reject(delivery, wanted.reason)
     const { channel, ref } = wanted
+    log.remember(delivery)
     // A consumer made anew reads LOG from its beginning; WORK has forgotten the old plans by then, LOG has not forgotten how it ended.
     const over = (yield* Clock.currentTimeMillis) >= ref.expiresAt
     if (over && (yield* log.last("log", subjects.finished(channel, ref.broadcast))) !== undefined)

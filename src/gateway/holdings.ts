@@ -15,9 +15,12 @@ export const registrationsOf = Effect.fnUntraced(function* (user: UserToken) {
 
 /** Refuses the first write of a user who would hold something, where the address has too many. */
 export const admitNewcomer = Effect.fnUntraced(function* (call: Pick<Call, "ask" | "caller">) {
-  const { user, verified } = call.caller!
-  if (verified) return
-  const list = yield* (yield* Buckets).get("subscriptions", keys.subscriptions(user))
-  if (list !== undefined || (yield* registrationsOf(user)) > 0) return
-  yield* (yield* NewUsers).admit(call)
+  const newUsers = yield* NewUsers
+  if (!newUsers.counts(call.caller)) return
+  const { user } = call.caller!
+  const [list, registrations] = yield* Effect.all(
+    [(yield* Buckets).get("subscriptions", keys.subscriptions(user)), registrationsOf(user)],
+    { concurrency: "unbounded" }
+  )
+  if (list === undefined && registrations === 0) yield* newUsers.admit(call)
 })

@@ -6,7 +6,13 @@ import { type BucketName, metaKey } from "#streams/buckets.ts"
 import { AppendConflict, LogUnavailable } from "./errors.ts"
 import { Nats } from "./nats.ts"
 import { bucketStream, bucketSubject } from "./provision.ts"
-import { codeOf, isNoRoom, wrongLastSequence, wrongLastSequenceInFlight } from "./request.ts"
+import {
+  codeOf,
+  isMessageMissing,
+  isNoRoom,
+  wrongLastSequence,
+  wrongLastSequenceInFlight
+} from "./request.ts"
 
 export interface Entry {
   readonly key: string
@@ -48,6 +54,8 @@ export class Buckets extends Context.Service<
       revision: number,
       options?: { readonly ttlSeconds: number }
     ) => Effect.Effect<number, AppendConflict | LogUnavailable>
+    /** Removes the entry with this revision; a later one stays. */
+    readonly remove: (bucket: BucketName, revision: number) => Effect.Effect<void, LogUnavailable>
     /**
      * All entries that a key or wildcard matches, from any replica that has at least revision `floor` of the bucket.
      * Undefined when that is too much for one answer (1024 entries, 64 MB): the caller asks for less.
@@ -123,6 +131,18 @@ export class Buckets extends Context.Service<
           )
         )
       }
+
+      // No marker is left behind: one that is put again begins at revision 0.
+      const remove = (bucket: BucketName, revision: number) =>
+        Effect.tryPromise({
+          try: () =>
+            jsm.streams
+              .deleteMessage(bucketStream(bucket), revision, false)
+              .catch((error: unknown) => {
+                if (!isMessageMissing(error)) throw error
+              }),
+          catch: (cause) => new LogUnavailable({ operation: `remove from ${bucket}`, cause })
+        }).pipe(Effect.asVoid)
 
       const multiGet = (bucket: BucketName, filters: ReadonlyArray<string>) =>
         Effect.callback<
@@ -244,7 +264,7 @@ export class Buckets extends Context.Service<
       const put: Buckets["Service"]["put"] = (bucket, key, value, revision, options) =>
         putText(bucket, key, JSON.stringify(value), revision, options)
 
-      return Buckets.of({ revision, get, put, putText, getMany, changes })
+      return Buckets.of({ revision, get, put, putText, remove, getMany, changes })
     })
   )
 }

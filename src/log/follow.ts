@@ -22,8 +22,11 @@ export interface Follower {
   /** Stands beside the checkpoint. */
   readonly notes?: Readonly<Record<string, unknown>>
   readonly apply: (batch: ReadonlyArray<Stored>) => Effect.Effect<void, LogUnavailable>
-  /** Stores what there was no room for, as far as there is room now. Asked for every second. */
-  readonly retry: Effect.Effect<void, LogUnavailable>
+  /**
+   * Stores what `apply` left to be stored, as far as there is room. Run every second, before the
+   * checkpoint is saved.
+   */
+  readonly store: Effect.Effect<void, LogUnavailable>
   /** Sequence of the first message of which something is not stored yet, or Infinity. */
   readonly unstoredSince: () => number
 }
@@ -176,7 +179,7 @@ export class Followers extends Context.Service<
           const now = yield* Clock.currentTimeMillis
           if (now - savedAt < checkpointMillis) continue
           savedAt = now
-          yield* follower.retry
+          yield* follower.store
           yield* save
         }
       })

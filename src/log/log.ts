@@ -40,6 +40,9 @@ const attemptMillis = 2_000
 
 const idHeader = "Bellcast-Id"
 
+/** Messages remembered, at most 32 KiB each. */
+const rememberedMax = 256
+
 /** An id for a message that may have to be appended more than once. */
 export const freshId = Effect.flatMap(Random.nextInt, (a) =>
   Effect.map(Random.nextInt, (b) => a.toString(36) + b.toString(36))
@@ -74,6 +77,8 @@ export class Log extends Context.Service<
       stream: StreamKey,
       seq: number
     ) => Effect.Effect<Stored | undefined, LogUnavailable>
+    /** Keeps a message of LOG that a consumer was given: this process is about to ask for it. */
+    readonly remember: (stored: Stored) => void
     /** Every stored message that a filter matches, in order, up to the end as it is now. `each` sees them one by one. */
     readonly replay: <E, R>(
       stream: StreamKey,
@@ -91,6 +96,19 @@ export class Log extends Context.Service<
           Effect.map((found) => (found === undefined ? undefined : storedOf(found))),
           Effect.mapError((cause) => new LogUnavailable({ operation: "read", cause }))
         )
+
+      const remembered = new Map<number, Stored>()
+      const remember = (stored: Stored) => {
+        remembered.set(stored.seq, stored)
+        for (const oldest of remembered.keys()) {
+          if (remembered.size <= rememberedMax) break
+          remembered.delete(oldest)
+        }
+      }
+      const at = (stream: StreamKey, seq: number) => {
+        const known = stream === "log" ? remembered.get(seq) : undefined
+        return known === undefined ? read(stream, { seq }) : Effect.succeed(known)
+      }
 
       const append = Effect.fnUntraced(function* <T extends MessageType>(
         stream: StreamKey,
@@ -170,7 +188,8 @@ export class Log extends Context.Service<
         once,
         replay,
         last: (stream, subject) => read(stream, { last_by_subj: subject }),
-        at: (stream, seq) => read(stream, { seq })
+        at,
+        remember
       })
     })
   )

@@ -72,6 +72,16 @@ export const wrongLastSequenceInFlight = 10164
 export const codeOf = (failure: Failure): number | undefined =>
   failure instanceof JetStreamApiError ? failure.code : undefined
 
+/** Why nothing was deleted: the stream never had the sequence, or has it no more. */
+const sequenceNotFound = 10043
+const deleteFailed = 10057
+
+/** Whether a message could not be deleted because it is not there. */
+export const isMessageMissing = (error: unknown): boolean =>
+  error instanceof JetStreamApiError &&
+  (error.code === sequenceNotFound ||
+    (error.code === deleteFailed && /not found|no message found/i.test(error.message)))
+
 /** Limits of the account or the server on what is stored. */
 const limits = [10002, 10023, 10028, 10047]
 /** The stream could not store the message; the description says why. */
@@ -88,6 +98,14 @@ export const isNoRoom = (failure: Failure): boolean => {
 
 type Refusal = ConstructorParameters<typeof JetStreamApiError>[0]
 
+const messageNotFound = 10037
+/** Made once: its stack trace costs as much as the rest of the request. */
+const noMessage = new JetStreamApiError({
+  code: notFound,
+  err_code: messageNotFound,
+  description: "no message found"
+})
+
 /** What an answer says, or why it is none. */
 const answerOf = <A>(msg: Msg): Result.Result<A, Failure> => {
   const unanswered = (message: string) => Result.fail(new Unanswered({ message }))
@@ -97,9 +115,10 @@ const answerOf = <A>(msg: Msg): Result.Result<A, Failure> => {
     const answer = msg.json<A & { readonly error?: Refusal }>()
     const { error } = answer
     if (error === undefined) return Result.succeed(answer)
-    return error.err_code === notEnabled
-      ? unanswered(error.description)
-      : Result.fail(new JetStreamApiError(error))
+    if (error.err_code === notEnabled) return unanswered(error.description)
+    return Result.fail(
+      error.err_code === messageNotFound ? noMessage : new JetStreamApiError(error)
+    )
   } catch (cause) {
     return unanswered(String(cause))
   }

@@ -37,6 +37,11 @@ export interface WorkingSet<V> {
   readonly bucket: BucketName
   /** Reads what is not in memory yet. Returns how many bytes of JSON that were. */
   readonly load: (keys: Iterable<string>) => Effect.Effect<number, LogUnavailable>
+  /**
+   * Takes for granted that the bucket has no such key, instead of reading it. Where that is wrong,
+   * the flush fails.
+   */
+  readonly loadAbsent: (key: string) => void
   /** The value of a loaded key. */
   readonly get: (key: string) => V | undefined
   /** `seq` is the sequence of the message that changes the value. */
@@ -44,6 +49,10 @@ export interface WorkingSet<V> {
   /** The key is not written until it is released as often as it was held. */
   readonly hold: (key: string) => void
   readonly release: (key: string) => void
+  /** The bucket needs the loaded key no more; the next flush removes it where it is stored. */
+  readonly remove: (key: string) => void
+  /** How many keys the next flush writes. */
+  readonly changes: () => number
   /**
    * Writes what was set since. What the bucket has no room for stays in memory and is no failure.
    * Another writer's change is one: this follower is not the only one any more.
@@ -98,6 +107,13 @@ export const makeWorkingSet = Effect.fnUntraced(function* <V>(bucket: BucketName
       return entry.bytes
     })
 
+  const loadAbsent = (key: string) => {
+    if (entries.has(key)) return
+    const entry: Entry<V> = { value: undefined, revision: 0, bytes: 0 }
+    entries.set(key, entry)
+    weigh(entry, 0)
+  }
+
   const load = (keys: Iterable<string>) =>
     Effect.forEach(
       [...new Set(keys)].filter((key) => !entries.has(key)),
@@ -113,7 +129,21 @@ export const makeWorkingSet = Effect.fnUntraced(function* <V>(bucket: BucketName
     unstored.delete(key)
   }
 
-  const write = ([key, text]: readonly [string, string]) =>
+  const drop = (key: string, entry: Entry<V>) => {
+    entries.delete(key)
+    bytes -= entry.bytes
+    memory.bytes -= entry.bytes
+    changed.delete(key)
+    unstored.delete(key)
+  }
+
+  const removeStored = (key: string) =>
+    Effect.suspend(() => {
+      const entry = entries.get(key)!
+      return buckets.remove(bucket, entry.revision).pipe(Effect.map(() => drop(key, entry)))
+    })
+
+  const writeText = (key: string, text: string) =>
     buckets.putText(bucket, key, text, entries.get(key)!.revision).pipe(
       Effect.map((revision) => written(key, text, revision)),
       Effect.catchTag("LogUnavailable", (error) =>
@@ -126,9 +156,12 @@ export const makeWorkingSet = Effect.fnUntraced(function* <V>(bucket: BucketName
       )
     )
 
+  const write = ([key, text]: readonly [string, string | undefined]) =>
+    text === undefined ? removeStored(key) : writeText(key, text)
+
   /** The JSON of these keys, made in turns: others in the process must not wait for all of it. */
   const textsOf = Effect.fnUntraced(function* (keys: ReadonlyArray<string>) {
-    const texts: Array<readonly [string, string]> = []
+    const texts: Array<readonly [string, string | undefined]> = []
     let began = performance.now()
     for (const key of keys) {
       texts.push([key, JSON.stringify(entries.get(key)!.value)])
@@ -144,9 +177,7 @@ export const makeWorkingSet = Effect.fnUntraced(function* <V>(bucket: BucketName
       const isOver = memory.bytes > memory.bytesMax && bytes > memory.bytesMax / memory.sets
       if (entries.size <= entriesMax && !isOver) break
       if (unstored.has(key)) continue
-      entries.delete(key)
-      bytes -= entry.bytes
-      memory.bytes -= entry.bytes
+      drop(key, entry)
     }
   }
 
@@ -199,6 +230,7 @@ export const makeWorkingSet = Effect.fnUntraced(function* <V>(bucket: BucketName
   const set: WorkingSet<V> = {
     bucket,
     load,
+    loadAbsent,
     flush,
     retry,
     unstoredSince,
@@ -217,6 +249,13 @@ export const makeWorkingSet = Effect.fnUntraced(function* <V>(bucket: BucketName
       else holds.delete(key)
       if (count === 0 && unstored.has(key)) changed.add(key)
     },
+    remove: (key) => {
+      const entry = entries.get(key)!
+      entry.value = undefined
+      changed.add(key)
+      if (entry.revision === 0) drop(key, entry)
+    },
+    changes: () => changed.size,
     revision: () => highest
   }
   return set

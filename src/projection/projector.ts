@@ -3,8 +3,10 @@ import { Clock, Effect, Layer } from "effect"
 import type { LogUnavailable } from "#log/errors.ts"
 import { type Facts, makeFacts } from "#log/facts.ts"
 import { Followers } from "#log/follow.ts"
+import { streamState } from "#log/operate.ts"
 import type { Stored } from "#log/stored.ts"
 import { Watermark } from "#log/watermark.ts"
+import { streams } from "#streams/index.ts"
 import { subjects } from "#streams/subjects.ts"
 import { makeSeldom } from "#telemetry/seldom.ts"
 import { backfill, counted } from "./backfill.ts"
@@ -46,7 +48,7 @@ const reject = Effect.fnUntraced(function* (sets: Sets, facts: Facts, { reason, 
 
 export const start = Effect.fnUntraced(function* (from: number) {
   const watermark = yield* Watermark
-  const sets = yield* makeSets
+  const sets = yield* makeSets((yield* streamState(streams.log))?.lastSeq ?? 0)
   const facts = yield* makeFacts
   const warn = makeSeldom("commands in the log were refused")
   const isCounted = yield* backfill(sets, from)
@@ -87,7 +89,7 @@ export const start = Effect.fnUntraced(function* (from: number) {
     yield* announce
   })
 
-  const retry = Effect.gen(function* () {
+  const store = Effect.gen(function* () {
     if (short.length === 0 && facts.waitingSince() === Number.POSITIVE_INFINITY) return
     yield* facts.retry
     yield* write(sets, "retry")
@@ -99,7 +101,7 @@ export const start = Effect.fnUntraced(function* (from: number) {
     from,
     notes: isCounted ? counted : {},
     apply,
-    retry,
+    store,
     unstoredSince: () => Math.min(unstoredSince(sets), facts.waitingSince())
   }
 })

@@ -9,6 +9,7 @@ import type {
 } from "#domain/registration.ts"
 import type { SubscriptionList } from "#domain/subscription.ts"
 import type { Facts } from "#log/facts.ts"
+import type { Stored } from "#log/stored.ts"
 import { makeMemory, makeWorkingSet, type WorkingSet } from "#log/working-set.ts"
 import { subjects } from "#streams/subjects.ts"
 import type { Step } from "./step.ts"
@@ -17,8 +18,8 @@ import type { Step } from "./step.ts"
 const memoryBytesMax = 32 * 1024 ** 2
 /** Bytes that the steps of one part may have to read; a list has up to 1 MiB. */
 const partBytesMax = 2 * 1024 ** 2
-/** Steps that read at once. */
-const loadConcurrency = 4
+/** Steps that read at once: 32 MiB of lists at the very most. */
+const loadConcurrency = 32
 
 export interface Sets {
   readonly lists: WorkingSet<SubscriptionList>
@@ -30,12 +31,14 @@ export interface Sets {
   readonly held: Map<string, Counted>
   /** Sequences of puts that an earlier run refused, as a fact in LOG says. */
   readonly refused: Set<number>
+  /** Sequence of the last message of LOG when this run began: no earlier run folded a later one. */
+  readonly foldedUpTo: number
 }
 
 /** Where a registration is counted. */
 type Counted = Pick<Extract<Step, { readonly kind: "registration" }>, "channel" | "counts">
 
-export const makeSets = Effect.gen(function* () {
+export const makeSets = Effect.fnUntraced(function* (foldedUpTo: number) {
   const memory = makeMemory(memoryBytesMax)
   const sets: Sets = {
     lists: yield* makeWorkingSet<SubscriptionList>("subscriptions", memory),
@@ -44,7 +47,8 @@ export const makeSets = Effect.gen(function* () {
     publishers: yield* makeWorkingSet<Publishers>("permissions", memory),
     counts: yield* makeWorkingSet<RegistrationCounts>("registrations", memory),
     held: new Map(),
-    refused: new Set()
+    refused: new Set(),
+    foldedUpTo
   }
   return sets
 })
@@ -57,14 +61,32 @@ const all = ({ channels, counts, lists, publishers, registrations }: Sets) => [
   publishers
 ]
 
+/** Without a read where the message is the first of its subject: nothing can be stored yet. */
+const loadOwn = <V>(
+  set: WorkingSet<V>,
+  { foldedUpTo }: Sets,
+  key: string,
+  { header, seq }: Stored
+) => {
+  const isFirst = seq > foldedUpTo && header("Nats-Expected-Last-Subject-Sequence") === "0"
+  if (!isFirst) return set.load([key])
+  set.loadAbsent(key)
+  return Effect.succeed(0)
+}
+
 /** Also how a limited put was decided, where its user's count is stored and the rest is not. */
 const loadRegistration = Effect.fnUntraced(function* (
   sets: Sets,
   facts: Facts,
-  { channel, command, counts, key, stored: { seq } }: Extract<Step, { kind: "registration" }>
+  { channel, command, counts, key, stored }: Extract<Step, { kind: "registration" }>
 ) {
+  const { seq } = stored
   const sizes = yield* Effect.all(
-    [sets.registrations.load([key]), sets.channels.load([channel]), sets.counts.load([counts])],
+    [
+      loadOwn(sets.registrations, sets, key, stored),
+      sets.channels.load([channel]),
+      sets.counts.load([counts])
+    ],
     { concurrency: "unbounded" }
   )
   const isCounted = (sets.counts.get(counts)?.seq ?? 0) >= seq
@@ -76,7 +98,7 @@ const loadRegistration = Effect.fnUntraced(function* (
 })
 
 const loadStep = (sets: Sets, facts: Facts, step: Step) => {
-  if (step.kind === "list") return sets.lists.load([step.key])
+  if (step.kind === "list") return loadOwn(sets.lists, sets, step.key, step.stored)
   if (step.kind === "publishers") return sets.publishers.load([step.key])
   if (step.kind === "registration") return loadRegistration(sets, facts, step)
   return Effect.succeed(0)

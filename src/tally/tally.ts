@@ -11,13 +11,18 @@ import {
 import type { LogUnavailable } from "#log/errors.ts"
 import { makeFacts } from "#log/facts.ts"
 import { Followers } from "#log/follow.ts"
+import { streamState } from "#log/operate.ts"
 import type { Stored } from "#log/stored.ts"
 import { makeMemory, makeWorkingSet } from "#log/working-set.ts"
 import { keys } from "#streams/buckets.ts"
+import { streams } from "#streams/index.ts"
 import { parseOfBroadcast, subjects } from "#streams/subjects.ts"
 
 /** All that a batch can finish: they are stored together. */
 const finishedAtOnce = 256
+
+/** Entries that wait for the next second; beyond it they are stored at once. */
+const changesMax = 4_096
 
 /** Bytes of JSON kept in memory; progress and counts have a few hundred each. */
 const memoryBytesMax = 16 * 1024 ** 2
@@ -34,6 +39,8 @@ export const start = Effect.fnUntraced(function* (from: number) {
   const broadcasts = yield* makeWorkingSet<Progress>("broadcasts", memory)
   const channels = yield* makeWorkingSet<ChannelPushes>("channels", memory)
   const facts = yield* makeFacts
+  /** No earlier run counted a later message. */
+  const countedUpTo = (yield* streamState(streams.work))?.lastSeq ?? 0
 
   /** Counts one message; returns the fact to record when it finished its broadcast. */
   const count = ({ message, seq, subject }: Stored): Finished | undefined => {
@@ -55,18 +62,29 @@ export const start = Effect.fnUntraced(function* (from: number) {
       : undefined
   }
 
-  /** The progress of a finished broadcast is not written before the fact is. */
+  /** The fact takes the place of the progress, which is not removed before the fact is stored. */
   const record = Effect.fnUntraced(function* ({ progress, seq, subject }: Finished) {
     const key = keys.broadcast(progress.broadcast)
     const message = { subject, type: "broadcast.finished/1", body: progress } as const
-    const stored = () => broadcasts.release(key)
+    const stored = () => {
+      broadcasts.release(key)
+      broadcasts.remove(key)
+    }
     broadcasts.hold(key)
     if (yield* facts.record({ message, seq, stored })) stored()
+  })
+
+  const flush = Effect.all([broadcasts.flush, channels.flush], {
+    concurrency: "unbounded",
+    discard: true
   })
 
   const apply = Effect.fnUntraced(function* (
     batch: ReadonlyArray<Stored>
   ): Effect.fn.Return<void, LogUnavailable> {
+    for (const { message, seq } of batch)
+      if (message.type === "plan/1" && seq > countedUpTo)
+        broadcasts.loadAbsent(keys.broadcast(message.broadcast))
     const places = batch.flatMap(({ subject }) => parseOfBroadcast(subject) ?? [])
     yield* Effect.all(
       [
@@ -76,16 +94,15 @@ export const start = Effect.fnUntraced(function* (from: number) {
       { concurrency: "unbounded", discard: true }
     )
     const finished = batch.flatMap((stored) => count(stored) ?? [])
-    // The fact goes first: a crash in between finds the broadcast unfinished and records the same fact again, which is refused.
+    // The fact goes first: a crash in between finds the broadcast unfinished and records the same
+    // fact again, which is refused.
     yield* Effect.forEach(finished, record, { concurrency: finishedAtOnce, discard: true })
-    yield* Effect.all([broadcasts.flush, channels.flush], {
-      concurrency: "unbounded",
-      discard: true
-    })
+    if (broadcasts.changes() + channels.changes() > changesMax) yield* flush
   })
 
-  const retry = Effect.gen(function* () {
+  const store = Effect.gen(function* () {
     yield* facts.retry
+    yield* flush
     yield* broadcasts.retry
     yield* channels.retry
   })
@@ -93,7 +110,7 @@ export const start = Effect.fnUntraced(function* (from: number) {
   const unstoredSince = () =>
     Math.min(broadcasts.unstoredSince(), channels.unstoredSince(), facts.waitingSince())
 
-  return { from, apply, retry, unstoredSince }
+  return { from, apply, store, unstoredSince }
 })
 
 /** Runs the tally for as long as the layer lives. */

@@ -46,3 +46,42 @@ it("keeps as many bytes as several sets may together, however large values are",
   })
   await Effect.runPromise(program.pipe(Effect.provide(logLayer({ url: nats.url, name: "test" }))))
 })
+
+it("removes what it has stored, writes nothing of what it has not, and leaves what another wrote", {
+  timeout: 60_000
+}, async () => {
+  await using nats = await startNats({ syncAlways: false })
+  const program = Effect.gen(function* () {
+    yield* provision(1)
+    const buckets = yield* Buckets
+    const set = yield* makeWorkingSet<{ n: number }>("broadcasts", makeMemory(memoryBytes))
+    yield* set.load(["1", "2"])
+    set.set("1", { n: 1 }, 1)
+    yield* set.flush
+    set.remove("1")
+    assert.equal(set.unstoredSince(), Number.POSITIVE_INFINITY)
+    const revision = yield* buckets.revision("broadcasts")
+    set.set("2", { n: 2 }, 2)
+    set.remove("2")
+    yield* set.flush
+    assert.isUndefined(yield* buckets.get("broadcasts", "1"))
+    assert.isUndefined(yield* buckets.get("broadcasts", "2"))
+    assert.equal(yield* buckets.revision("broadcasts"), revision)
+    // One that was removed begins anew.
+    set.loadAbsent("1")
+    set.set("1", { n: 3 }, 3)
+    yield* set.flush
+    const third = yield* buckets.get("broadcasts", "1")
+    assert.deepEqual(third?.value, { n: 3 })
+    yield* buckets.put("broadcasts", "1", { n: 4 }, third!.revision)
+    set.remove("1")
+    yield* set.flush
+    assert.deepEqual((yield* buckets.get("broadcasts", "1"))?.value, { n: 4 })
+    // Taken for absent, and wrong: nothing is overwritten.
+    set.loadAbsent("1")
+    set.set("1", { n: 5 }, 5)
+    assert.equal((yield* Effect.flip(set.flush))._tag, "LogUnavailable")
+    assert.deepEqual((yield* buckets.get("broadcasts", "1"))?.value, { n: 4 })
+  })
+  await Effect.runPromise(program.pipe(Effect.provide(logLayer({ url: nats.url, name: "test" }))))
+})

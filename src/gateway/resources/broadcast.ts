@@ -93,9 +93,12 @@ const find = Effect.fnUntraced(function* (channel: ChannelToken, broadcast: numb
   )
   // Progress does not name its channel; the message in LOG does, and it is kept for ever.
   if (origin?.channel !== channel) return undefined
-  if (entry !== undefined) return viewOf(entry.value as Progress)
+  const progress = entry?.value as Progress | undefined
+  if (progress?.finished === true) return viewOf(progress)
+  // The bucket lags behind by a second, and forgets a broadcast that has finished.
   const final = (yield* (yield* Log).last("log", subjects.finished(channel, broadcast)))?.message
-  return final?.type === "broadcast.finished/1" ? viewOf(final) : origin.view
+  if (final?.type === "broadcast.finished/1") return viewOf(final)
+  return progress === undefined ? origin.view : viewOf(progress)
 })
 
 export const broadcastGet: Operation<void> = {
