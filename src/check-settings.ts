@@ -6,7 +6,7 @@ import { Secrets } from "#secrets/secrets.ts"
 import { namesOf, readEvery, settingsFault } from "#settings/every-setting.ts"
 import { natsTlsFault, natsTlsFiles } from "#settings/nats-url.ts"
 import { developmentFlag, Source } from "#settings/source.ts"
-import { strangersOf } from "#settings/strangers.ts"
+import { strangersOf } from "#settings/unknown-settings.ts"
 
 const askedBySecrets = [
   "natsUrl",

@@ -8,19 +8,19 @@ import { VapidKeys } from "#delivery/push/vapid.ts"
 import { folderAt } from "#embedded/folder.ts"
 import { embeddedServer } from "#embedded/server.ts"
 import { fanoutLayer } from "#fanout/planner.ts"
-import { Health } from "#gateway/health.ts"
-import { addressOf, versionOf } from "#gateway/links.ts"
-import { NewUsers } from "#gateway/new-users.ts"
+import { addressOf, versionOf } from "#gateway/http/links.ts"
+import { NewUsers } from "#gateway/quotas/new-users.ts"
 import { gatewayLayer } from "#gateway/serve.ts"
+import { Health } from "#gateway/service/health.ts"
 import { GatewaySettings } from "#gateway/settings.ts"
-import { VapidPublicKeys } from "#gateway/vapid-public-keys.ts"
+import { VapidPublicKeys } from "#gateway/subscriptions/vapid-public-keys.ts"
 import { Identity } from "#identity/identity.ts"
-import { fullnessLayer } from "#log/fullness.ts"
-import { logLayer } from "#log/layer.ts"
-import { hostsOf } from "#log/nats.ts"
-import { refuseMissingBuckets, warnOfPause } from "#log/operate.ts"
-import { provision } from "#log/provision.ts"
-import { Space } from "#log/space.ts"
+import { fullnessLayer } from "#nats/admin/fullness.ts"
+import { refuseMissingBuckets, warnOfPause } from "#nats/admin/maintenance.ts"
+import { provision } from "#nats/admin/provision.ts"
+import { Space } from "#nats/admin/space.ts"
+import { hostsOf } from "#nats/connection/connection.ts"
+import { natsLayer } from "#nats/layer.ts"
 import { projectionLayer } from "#projection/projector.ts"
 import { adopt, checkKeysInUse } from "#secrets/in-use.ts"
 import { usableKeys } from "#secrets/key-set.ts"
@@ -32,7 +32,7 @@ import { streams } from "#streams/index.ts"
 import { tallyLayer } from "#tally/tally.ts"
 import { loggerLayer } from "#telemetry/logger.ts"
 import { checkSettings } from "./check-settings.ts"
-import { story } from "./story.ts"
+import { story } from "./startup-banner.ts"
 import { watchUncaught } from "./uncaught.ts"
 
 /** The stages by role; each runs for as long as its layer lives. */
@@ -149,7 +149,7 @@ const service = Layer.unwrap(
         )
       ),
       Layer.provide(
-        logLayer({
+        natsLayer({
           url,
           credsFile: Option.getOrUndefined(settings.natsCreds),
           tls: natsTlsFiles(settings.natsTls),
@@ -188,7 +188,7 @@ for (const signal of ["SIGTERM", "SIGINT"] as const)
   process.once(signal, () => setTimeout(() => process.exit(1), stopMillisMax).unref())
 
 const operatorFaults = [
-  "SettingsFault",
+  "SettingsError",
   "SecretsFault",
   "NatsServerMissing",
   "EmbeddedServerFailed",

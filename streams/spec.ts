@@ -1,4 +1,4 @@
-// The shapes in which streams, consumers and buckets are declared. src/log/provision.ts makes the server match them.
+// The shapes in which streams, consumers and buckets are declared. src/nats/admin/provision.ts makes the server match them.
 
 export interface ConsumerSpec {
   readonly name: string

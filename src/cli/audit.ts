@@ -8,14 +8,14 @@ import {
   startProgress,
   waiting
 } from "#domain/outcome.ts"
-import { Log } from "#log/log.ts"
-import type { Stored } from "#log/stored.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import type { Stored } from "#nats/stream/stored.ts"
 import { filters, parseBroadcast, parseOfBroadcast, subjects } from "#streams/subjects.ts"
 import { decodeToken } from "#streams/tokens.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
 import { broadcastArgument, commandOf } from "./broadcast.ts"
-import { natsFlags, onNats } from "./nats.ts"
-import { table } from "./table.ts"
+import { natsFlags, onNats } from "./nats/nats.ts"
+import { table } from "./terminal/table.ts"
 
 /** The last known of one push. */
 interface Push {
@@ -62,7 +62,7 @@ const pushOf = ({
 
 /** Folds what WORK holds of a broadcast; a later outcome of a push wins. */
 const readWork = Effect.fnUntraced(function* (broadcast: number) {
-  const log = yield* Log
+  const log = yield* EventLog
   const pushes = new Map<string, Push>()
   let progress: Progress | undefined
   const fold = ({ message, seq, subject }: Stored) => {
@@ -96,7 +96,7 @@ const readWork = Effect.fnUntraced(function* (broadcast: number) {
 })
 
 export const audit = Effect.fn("Cli.audit")(function* (broadcast: number) {
-  const log = yield* Log
+  const log = yield* EventLog
   const stored = yield* commandOf(broadcast)
   const place = parseBroadcast(stored.subject)
   const rejection = (yield* log.last("log", subjects.rejected(broadcast)))?.message

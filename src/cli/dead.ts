@@ -1,13 +1,13 @@
 // `bellcast dead [BROADCAST]`: pushes that were given up, and why.
 import { Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { Log } from "#log/log.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
 import { filters } from "#streams/subjects.ts"
 import { decodeToken } from "#streams/tokens.ts"
 import { printableJson } from "#telemetry/printable.ts"
 import { broadcastArgument, commandOf } from "./broadcast.ts"
-import { natsFlags, onNats } from "./nats.ts"
-import { table } from "./table.ts"
+import { natsFlags, onNats } from "./nats/nats.ts"
+import { table } from "./terminal/table.ts"
 
 interface Letter {
   readonly broadcast: number
@@ -23,7 +23,7 @@ interface Letter {
 
 /** The dead letters of one broadcast or of all, the oldest first. */
 const letters = Effect.fnUntraced(function* (broadcast: Option.Option<number>) {
-  const log = yield* Log
+  const log = yield* EventLog
   if (Option.isSome(broadcast)) yield* commandOf(broadcast.value)
   const found: Array<Letter> = []
   const filter = Option.match(broadcast, {

@@ -8,15 +8,15 @@ import { Source, sourceLayer } from "#settings/source.ts"
 import packageJson from "../../package.json" with { type: "json" }
 import { auditCommand } from "./audit.ts"
 import { deadCommand } from "./dead.ts"
-import { keysCommand } from "./keys.ts"
-import { listenCommand } from "./listen.ts"
-import { note } from "./note.ts"
+import { keysCommand } from "./keys/keys.ts"
+import { listenCommand } from "./listen/listen.ts"
 import { permissionsCommand } from "./permissions.ts"
 import { rebuildCommand } from "./rebuild.ts"
 import { redriveCommand } from "./redrive.ts"
 import { restoreCommand } from "./restore.ts"
 import { streamsCommand } from "./streams.ts"
-import { usageLayer } from "./usage.ts"
+import { note } from "./terminal/note.ts"
+import { usageLayer } from "./terminal/usage.ts"
 
 const bellcast = Command.make("bellcast").pipe(
   Command.withDescription("Operate and try out a Bellcast service"),

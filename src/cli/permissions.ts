@@ -8,9 +8,9 @@ import {
   type PublisherCommand,
   type Publishers
 } from "#domain/publisher.ts"
-import { Log } from "#log/log.ts"
-import { streamState } from "#log/operate.ts"
-import { Watermark } from "#log/watermark.ts"
+import { streamState } from "#nats/admin/maintenance.ts"
+import { Watermark } from "#nats/follower/watermark.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
 import { streams } from "#streams/index.ts"
 import { filters, parsePublisher, subjects } from "#streams/subjects.ts"
 import {
@@ -21,8 +21,8 @@ import {
   isChannelToken
 } from "#streams/tokens.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
-import { natsFlags, onNats, VerbFailed } from "./nats.ts"
-import { table } from "./table.ts"
+import { natsFlags, onNats, VerbFailed } from "./nats/nats.ts"
+import { table } from "./terminal/table.ts"
 
 /** How long a projector may take to obey. */
 const appliedMillis = 5_000
@@ -32,7 +32,7 @@ const isCommand = (message: { readonly type: string }): message is PublisherComm
 
 /** The publishers of each channel that a filter matches, from the log; `seq` is that of the last message, obeyed or not. */
 const publishersOf = Effect.fnUntraced(function* (filter: string) {
-  const log = yield* Log
+  const log = yield* EventLog
   if ((yield* streamState(streams.log)) === undefined)
     return yield* new VerbFailed({
       message: `this NATS has no stream ${streams.log.name}: start the service once`
@@ -68,7 +68,12 @@ const setPublisher = Effect.fnUntraced(function* (channel: string, principal: st
   const body = { principal, at: yield* Clock.currentTimeMillis }
   const { reason } = foldPublishers(publishers, { type, ...body }, publishers.seq + 1)
   if (reason !== undefined) return yield* new VerbFailed({ message: reason })
-  const { seq } = yield* (yield* Log).append("log", { subject, type, body, expect: publishers.seq })
+  const { seq } = yield* (yield* EventLog).append("log", {
+    subject,
+    type,
+    body,
+    expect: publishers.seq
+  })
   yield* (yield* Watermark).reached(seq, appliedMillis).pipe(
     Effect.catchTag("LogUnavailable", () => {
       const message =

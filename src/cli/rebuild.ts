@@ -3,12 +3,12 @@
 import { Clock, Console, Effect } from "effect"
 import { Command } from "effect/cli"
 import { type ChannelPushes, emptyPushes, type Progress } from "#domain/outcome.ts"
-import { Buckets } from "#log/bucket.ts"
-import type { Follower } from "#log/follow.ts"
-import { Log, type StreamKey } from "#log/log.ts"
-import { bucketState, emptyBucket, streamState } from "#log/operate.ts"
-import { provision } from "#log/provision.ts"
-import type { Stored } from "#log/stored.ts"
+import { bucketState, emptyBucket, streamState } from "#nats/admin/maintenance.ts"
+import { provision } from "#nats/admin/provision.ts"
+import type { Follower } from "#nats/follower/follower.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { EventLog, type StreamKey } from "#nats/stream/event-log.ts"
+import type { Stored } from "#nats/stream/stored.ts"
 import { start as startProjector } from "#projection/projector.ts"
 import { buckets, keys, metaKey, projections } from "#streams/buckets.ts"
 import { type FollowerName, followers } from "#streams/followers.ts"
@@ -16,10 +16,10 @@ import { streams } from "#streams/index.ts"
 import { filters, parseOfBroadcast, subjects } from "#streams/subjects.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
 import { start as startTally } from "#tally/tally.ts"
-import { holdLease } from "./leases.ts"
-import { natsFlags, onNats, VerbFailed } from "./nats.ts"
-import { pauseWork } from "./pause.ts"
-import { table } from "./table.ts"
+import { holdLease } from "./nats/leases.ts"
+import { natsFlags, onNats, VerbFailed } from "./nats/nats.ts"
+import { pauseWork } from "./nats/pause.ts"
+import { table } from "./terminal/table.ts"
 
 /** Messages applied at once. */
 const batchMax = 256
@@ -32,7 +32,7 @@ interface Fact {
 
 /** What must be known before anything is emptied. */
 const readHistory = Effect.gen(function* () {
-  const log = yield* Log
+  const log = yield* EventLog
   const planned = new Set<number>()
   const facts: Array<Fact> = []
   let floor = 0
@@ -60,7 +60,7 @@ const replayInto = Effect.fnUntraced(function* (
   follower: Follower,
   wanted: (stored: Stored) => boolean
 ) {
-  const log = yield* Log
+  const log = yield* EventLog
   const { checkpoint, filters, stream } = followers[name]
   let batch: Array<Stored> = []
   let last = 0

@@ -3,11 +3,11 @@ import { Console, Effect } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { givenHeaders, redrivesHeader } from "#domain/broadcast.ts"
 import { isUnreached } from "#domain/outcome.ts"
-import { Log } from "#log/log.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
 import { parseBroadcast, subjects } from "#streams/subjects.ts"
 import { audit } from "./audit.ts"
 import { broadcastArgument, commandOf } from "./broadcast.ts"
-import { natsFlags, onNats, VerbFailed } from "./nats.ts"
+import { natsFlags, onNats, VerbFailed } from "./nats/nats.ts"
 
 /** Pushes to send again: of a broadcast that is finished, and whose outcomes are still kept. */
 const unreachedOf = Effect.fnUntraced(function* (broadcast: number) {
@@ -30,7 +30,7 @@ const unreachedOf = Effect.fnUntraced(function* (broadcast: number) {
 
 /** Appends the new broadcast and returns its id. Fails when there was one: two for the same would reach some twice. */
 const append = Effect.fnUntraced(function* (broadcast: number) {
-  const log = yield* Log
+  const log = yield* EventLog
   const { header, message, subject: source } = yield* commandOf(broadcast)
   const channel = parseBroadcast(source)?.channel
   if (channel === undefined || message.type !== "broadcast/1")

@@ -13,16 +13,16 @@ import {
   type SubscriptionMatched,
   type SubscriptionPut
 } from "#domain/subscription.ts"
-import { Buckets } from "#log/bucket.ts"
-import type { LogUnavailable } from "#log/errors.ts"
-import { Log } from "#log/log.ts"
-import type { Stored } from "#log/stored.ts"
+import type { LogUnavailable } from "#nats/connection/errors.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import type { Stored } from "#nats/stream/stored.ts"
 import { everySetting } from "#settings/every-setting.ts"
 import { keys } from "#streams/buckets.ts"
 import { filters, parseSubscription, subjects } from "#streams/subjects.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { printable } from "#telemetry/printable.ts"
-import { natsFlags, onNats, VerbFailed } from "./nats.ts"
+import { natsFlags, onNats, VerbFailed } from "./nats/nats.ts"
 
 export interface RestoreOptions {
   /** Milliseconds since the epoch: when the removal was recorded, the first included, the last not. */
@@ -62,7 +62,7 @@ const usersAtOnce = 16
 
 /** What a push service's word removed, or strikes suspended, in the time range, and is so still; by user, with the last sequence of each. */
 const findRemovals = Effect.fnUntraced(function* ({ causes, from, to }: RestoreOptions) {
-  const log = yield* Log
+  const log = yield* EventLog
   const standing = new Map<
     string,
     Pick<Removal, "generation" | "putSeq"> & Pick<StoredSubscription, "data" | "vapidKey">
@@ -139,7 +139,7 @@ const listAt = Effect.fnUntraced(function* (user: UserToken, seq: number) {
 })
 
 export const restore = Effect.fn("Cli.restore")(function* (options: RestoreOptions) {
-  const log = yield* Log
+  const log = yield* EventLog
   const { dryRun, hosts, subscriptionsPerUserMax } = options
   const counts = { restored: 0, users: 0, full: 0, changed: 0, causes: new Map<string, number>() }
   const restored = ({ cause }: Removal) => {

@@ -1,16 +1,16 @@
 // `bellcast streams`: what flows and what is kept, as declared in streams/; with --live, how much of it there is.
 import { Console, Effect } from "effect"
 import { Command, Flag } from "effect/cli"
-import { Buckets } from "#log/bucket.ts"
-import type { LogUnavailable } from "#log/errors.ts"
-import type { Nats } from "#log/nats.ts"
-import { bucketState, consumerState, countAfter, streamState } from "#log/operate.ts"
+import { bucketState, consumerState, countAfter, streamState } from "#nats/admin/maintenance.ts"
+import type { Nats } from "#nats/connection/connection.ts"
+import type { LogUnavailable } from "#nats/connection/errors.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
 import { type BucketName, buckets, metaKey } from "#streams/buckets.ts"
 import { type FollowerName, followers } from "#streams/followers.ts"
 import { streams, topology } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
-import { natsFlags, onNats } from "./nats.ts"
-import { type Cell, table } from "./table.ts"
+import { natsFlags, onNats } from "./nats/nats.ts"
+import { type Cell, table } from "./terminal/table.ts"
 
 const dayMillis = 86_400_000
 const minuteMillis = 60_000

@@ -1,14 +1,14 @@
 // The delivery stage: shard jobs and retries, both through one sender and one set of permits.
 import { Effect, Layer, Semaphore } from "effect"
 import { Settings } from "#config"
-import { Consumers } from "#log/consume.ts"
-import { Lanes } from "./lanes/lanes.ts"
-import { PushClient } from "./push/post.ts"
+import { Consumers } from "#nats/stream/consumer.ts"
+import { makeRetry } from "./jobs/retry.ts"
+import { makeShard } from "./jobs/shard.ts"
+import { Strikes } from "./jobs/strikes.ts"
+import { PushClient } from "./push/client.ts"
 import { Sender } from "./push/send.ts"
 import { Vapid } from "./push/vapid.ts"
-import { makeRetry } from "./retry.ts"
-import { makeShard } from "./shard.ts"
-import { Strikes } from "./strikes.ts"
+import { PushServices } from "./push-service/push-services.ts"
 
 /** Retries under way at once; the permits bound what they send. */
 const retriesInFlight = 64
@@ -37,6 +37,8 @@ export const deliveryLayer = Layer.effectDiscard(
 ).pipe(
   Layer.provide(Strikes.layer),
   Layer.provide(
-    Sender.layer.pipe(Layer.provide(Layer.mergeAll(PushClient.layer, Vapid.layer, Lanes.layer)))
+    Sender.layer.pipe(
+      Layer.provide(Layer.mergeAll(PushClient.layer, Vapid.layer, PushServices.layer))
+    )
   )
 )

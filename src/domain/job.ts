@@ -1,7 +1,7 @@
 // The work between a broadcast and its outcomes: shard jobs, retries, dead letters, and when to try again. Pure.
 import { Schema } from "effect"
 import { Urgency } from "./broadcast.ts"
-import { Floor } from "./floor.ts"
+import { MinimumRevisions } from "./minimum-revisions.ts"
 
 /** A part of the subjects that follow from a job; a foreign client may send anything. */
 const Token = Schema.String.pipe(Schema.check(Schema.isPattern(/^[A-Za-z0-9_=-]{1,765}$/u)))
@@ -28,7 +28,7 @@ export const ShardJob = Schema.Struct({
   shard: Shard,
   /** Only to those whom this broadcast did not reach. */
   redrives: Schema.optionalKey(Schema.Int),
-  floor: Floor
+  floor: MinimumRevisions
 })
 export type ShardJob = typeof ShardJob.Type
 

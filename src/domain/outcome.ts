@@ -1,6 +1,6 @@
 // What became of pushes: the fates a push can have, the messages that record them, and the counts they add up to. Pure.
 import { Schema } from "effect"
-import { Floor } from "./floor.ts"
+import { MinimumRevisions } from "./minimum-revisions.ts"
 
 /**
  * Every state of an accepted push. `waiting` is not recorded: it is what remains. Final: delivered, gone, dead, expired.
@@ -43,7 +43,7 @@ export const Plan = Schema.Struct({
   depth: Schema.Int,
   shards: Schema.Int,
   /** Everything appended before the broadcast. */
-  floor: Floor,
+  floor: MinimumRevisions,
   acceptedAt: Schema.Int,
   expiresAt: Schema.Int,
   at: Schema.Int

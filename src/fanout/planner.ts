@@ -11,14 +11,14 @@ import {
 import type { BroadcastRef, ShardJob } from "#domain/job.ts"
 import type { Plan } from "#domain/outcome.ts"
 import type { ChannelRegistrations } from "#domain/registration.ts"
-import { Buckets } from "#log/bucket.ts"
-import { type Ack, Consumers, type Delivery, done, later, never } from "#log/consume.ts"
-import { Log } from "#log/log.ts"
-import { type Applied, Watermark } from "#log/watermark.ts"
+import { type Applied, Watermark } from "#nats/follower/watermark.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { type Ack, Consumers, type Delivery, done, later, never } from "#nats/stream/consumer.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
 import { keys } from "#streams/buckets.ts"
 import { parseBroadcast, subjects } from "#streams/subjects.ts"
 import { type ChannelToken, channelBytesMax, shardsAt } from "#streams/tokens.ts"
-import { makeSeldom } from "#telemetry/seldom.ts"
+import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 
 /** So many that the plans of many small broadcasts are stored together. */
 const plannersInFlight = 128
@@ -66,11 +66,11 @@ const read = (
 }
 
 const plan = Effect.gen(function* () {
-  const log = yield* Log
+  const log = yield* EventLog
   const buckets = yield* Buckets
   const watermark = yield* Watermark
   const settings = yield* Settings
-  const warn = makeSeldom("broadcasts were refused")
+  const warn = makeRateLimitedLog("broadcasts were refused")
 
   const reject = Effect.fnUntraced(function* ({ seq, subject }: Delivery, reason: string) {
     const body = { broadcast: seq, subject, reason, at: yield* Clock.currentTimeMillis }

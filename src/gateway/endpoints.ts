@@ -1,20 +1,25 @@
 // Every endpoint there is: what is not in this table is a 404, what an endpoint does not list is a 405.
+
+import { batchPost } from "./batch/batch.ts"
+import { broadcastGet } from "./channels/broadcast.ts"
+import { broadcastPost } from "./channels/broadcast-post.ts"
+import { channelGet } from "./channels/channel.ts"
+import { registrationDelete, registrationPut } from "./channels/registration.ts"
+import { apiGet } from "./openapi/api.ts"
 import type { Endpoint } from "./operation.ts"
-import { apiGet } from "./resources/api.ts"
-import { batchPost } from "./resources/batch.ts"
-import { broadcastGet } from "./resources/broadcast.ts"
-import { broadcastPost } from "./resources/broadcast-post.ts"
-import { channelGet } from "./resources/channel.ts"
-import { contributeGet } from "./resources/contribute.ts"
-import { heartbeatGet, lbheartbeatGet } from "./resources/heartbeat.ts"
-import { metricsGet } from "./resources/metrics.ts"
-import { registrationDelete, registrationPut } from "./resources/registration.ts"
-import { rootGet } from "./resources/root.ts"
-import { subscriptionDelete, subscriptionGet, subscriptionPut } from "./resources/subscription.ts"
-import { listDelete, listGet } from "./resources/subscription-list.ts"
-import { subscriptionPost } from "./resources/subscription-post.ts"
-import { vapidPublicKeyGet } from "./resources/vapid-public-key.ts"
-import { versionGet } from "./resources/version.ts"
+import { contributeGet } from "./service/contribute.ts"
+import { heartbeatGet, lbheartbeatGet } from "./service/heartbeat.ts"
+import { metricsGet } from "./service/metrics.ts"
+import { rootGet } from "./service/root.ts"
+import { vapidPublicKeyGet } from "./service/vapid-public-key.ts"
+import { versionGet } from "./service/version.ts"
+import {
+  subscriptionDelete,
+  subscriptionGet,
+  subscriptionPut
+} from "./subscriptions/subscription.ts"
+import { listDelete, listGet } from "./subscriptions/subscription-list.ts"
+import { subscriptionPost } from "./subscriptions/subscription-post.ts"
 
 const readable = ["GET", "HEAD", "OPTIONS"]
 

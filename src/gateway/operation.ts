@@ -1,8 +1,8 @@
 // What one method of one endpoint is: who may use it, what it takes, what it does, and how it is described to clients.
 import type { Effect, Schema } from "effect"
-import type { LogUnavailable } from "#log/errors.ts"
-import type { Answer, Ask, Call, Refused, Services } from "./ask.ts"
-import type { Fault } from "./faults.ts"
+import type { LogUnavailable } from "#nats/connection/errors.ts"
+import type { Fault } from "./http/errors.ts"
+import type { Answer, Ask, Call, Refused, Services } from "./http/request.ts"
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE"
 

@@ -15,9 +15,10 @@
 import { Cause, Clock, Effect, Option, Random } from "effect"
 import { Settings } from "#config"
 import { Identity } from "#identity/identity.ts"
-import { Space } from "#log/space.ts"
+import { Space } from "#nats/admin/space.ts"
 import { requestAnswered } from "#telemetry/metrics.ts"
-import { type Answer, type Ask, type Call, ok, Refused, type Services } from "./ask.ts"
+import { mayPublish } from "./channels/publishers.ts"
+import { endpoints } from "./endpoints.ts"
 import {
   allowedOrigin,
   foreignOrigin,
@@ -25,16 +26,15 @@ import {
   preflightFaults,
   preflightHeaders,
   redirectPreflightHeaders
-} from "./cors.ts"
-import { crossSiteFault } from "./cross-site.ts"
-import { decorate, endOfService, expiringIn } from "./decorate.ts"
-import { endpoints } from "./endpoints.ts"
-import { type Fault, faultAnswer, refuse, refuseFaults } from "./faults.ts"
-import { docsUrl, originOf, versionOf } from "./links.ts"
-import { acceptsJson, isJson, notAcceptable, unsupported } from "./media.ts"
+} from "./http/cors.ts"
+import { crossSiteFault } from "./http/cross-site.ts"
+import { type Fault, faultAnswer, refuse, refuseFaults } from "./http/errors.ts"
+import { docsUrl, originOf, versionOf } from "./http/links.ts"
+import { acceptsJson, isJson, notAcceptable, unsupported } from "./http/media.ts"
+import { type Answer, type Ask, type Call, ok, Refused, type Services } from "./http/request.ts"
+import { decorate, endOfService, expiringIn } from "./http/response-headers.ts"
+import { type Route, routeOf } from "./http/routing.ts"
 import { type AnyOperation, type Endpoint, operationOf } from "./operation.ts"
-import { mayPublish } from "./publishers.ts"
-import { type Route, routeOf } from "./routing.ts"
 import { GatewaySettings } from "./settings.ts"
 import { summarize, type Trace } from "./summary.ts"
 

@@ -4,10 +4,10 @@ import { Server as NetServer, type Socket } from "node:net"
 import { Data, Effect, Layer } from "effect"
 import { Settings } from "#config"
 import { httpTurnedAway } from "#telemetry/metrics.ts"
-import { makeSeldom } from "#telemetry/seldom.ts"
-import type { Answer, Ask, Services } from "./ask.ts"
-import { corsHeaders } from "./cors.ts"
-import { faultAnswer, wireAnswer } from "./faults.ts"
+import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
+import { corsHeaders } from "./http/cors.ts"
+import { faultAnswer, wireAnswer } from "./http/errors.ts"
+import type { Answer, Ask, Services } from "./http/request.ts"
 import { answerTo } from "./pipeline.ts"
 import { accountOf, clientOf, makeTrust, plainAddress } from "./server/address.ts"
 import { boundConnections } from "./server/connections.ts"
@@ -75,9 +75,11 @@ const makeHandler = Effect.gen(function* () {
     ({ stop }) => Effect.sync(stop)
   )
   const warn = {
-    connections: makeSeldom("connections are closed: BELLCAST_CONNECTIONS_MAX are open"),
-    address: makeSeldom("an address has BELLCAST_CONNECTIONS_PER_ADDRESS_MAX connections"),
-    forwarded: makeSeldom("X-Forwarded-For is ignored: BELLCAST_TRUSTED_PROXIES lacks its sender")
+    connections: makeRateLimitedLog("connections are closed: BELLCAST_CONNECTIONS_MAX are open"),
+    address: makeRateLimitedLog("an address has BELLCAST_CONNECTIONS_PER_ADDRESS_MAX connections"),
+    forwarded: makeRateLimitedLog(
+      "X-Forwarded-For is ignored: BELLCAST_TRUSTED_PROXIES lacks its sender"
+    )
   }
   const turnAway = (bound: "connections" | "address", address: string) => {
     httpTurnedAway(bound)
@@ -207,7 +209,7 @@ export const gatewayLayer = Layer.effectDiscard(
       refused: turnAway
     })
     yield* Effect.acquireRelease(listen(server, host, port), () => close(server, sockets))
-    const warn = makeSeldom("a connection could not be accepted")
+    const warn = makeRateLimitedLog("a connection could not be accepted")
     const runLog = Effect.runForkWith(services)
     // Without a listener an error such as EMFILE would end the process.
     server.on("error", (cause) => runLog(warn({ err: cause })))

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto"
 import { Effect } from "effect"
 import type { Caller } from "#identity/identity.ts"
-import type { Answer, Ask } from "./ask.ts"
+import type { Answer, Ask } from "./http/request.ts"
 
 const harmless = /^(_limit|_since|_before|_to|_sort|_fields|last_modified)=/
 

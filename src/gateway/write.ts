@@ -13,19 +13,19 @@ import {
   type SubscriptionCommand,
   type SubscriptionList
 } from "#domain/subscription.ts"
-import { Buckets } from "#log/bucket.ts"
-import type { LogUnavailable } from "#log/errors.ts"
-import { type Append, Log } from "#log/log.ts"
-import { bucketStream } from "#log/provision.ts"
-import { Space } from "#log/space.ts"
-import { Watermark } from "#log/watermark.ts"
+import { bucketStream } from "#nats/admin/provision.ts"
+import { Space } from "#nats/admin/space.ts"
+import type { LogUnavailable } from "#nats/connection/errors.ts"
+import { Watermark } from "#nats/follower/watermark.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { type Append, EventLog } from "#nats/stream/event-log.ts"
 import { type BucketName, keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
-import type { Answer, Call, Refused } from "./ask.ts"
-import { refuse } from "./faults.ts"
-import { admitNewcomer } from "./holdings.ts"
-import { demandRoom, type Growth } from "./room.ts"
+import { refuse } from "./http/errors.ts"
+import type { Answer, Call, Refused } from "./http/request.ts"
+import { admitNewcomer } from "./quotas/holdings.ts"
+import { demandRoom, type Growth } from "./quotas/room.ts"
 
 /** An answer at once, or a command and the answer that follows from the state it leads to. */
 export type Decision<S, C> =
@@ -80,7 +80,7 @@ const change = Effect.fnUntraced(function* <
   decide: (state: S, now: number) => Effect.Effect<Decision<S, C>, E, R>
 ) {
   const buckets = yield* Buckets
-  const log = yield* Log
+  const log = yield* EventLog
   const watermark = yield* Watermark
   const { appliedTimeoutMillis } = yield* Settings
   const deadline = (yield* Clock.currentTimeMillis) + conflictBudgetMillis

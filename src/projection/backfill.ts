@@ -1,8 +1,8 @@
 // Counts what users hold where an earlier version, which did not count, has stored registrations.
 import { Effect } from "effect"
 import { countsOf, type Registration } from "#domain/registration.ts"
-import { Buckets } from "#log/bucket.ts"
-import { eachEntry } from "#log/operate.ts"
+import { eachEntry } from "#nats/admin/maintenance.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
 import { keys, metaKey, userOfKey } from "#streams/buckets.ts"
 import { followers } from "#streams/followers.ts"
 import type { Sets } from "./sets.ts"

@@ -1,14 +1,14 @@
 // LOG -> subscriptions, registrations, channels, permissions: folds commands in order and says how far it is.
 import { Clock, Effect, Layer } from "effect"
-import type { LogUnavailable } from "#log/errors.ts"
-import { type Facts, makeFacts } from "#log/facts.ts"
-import { Followers } from "#log/follow.ts"
-import { streamState } from "#log/operate.ts"
-import type { Stored } from "#log/stored.ts"
-import { Watermark } from "#log/watermark.ts"
+import { streamState } from "#nats/admin/maintenance.ts"
+import type { LogUnavailable } from "#nats/connection/errors.ts"
+import { type Facts, makeFacts } from "#nats/follower/facts.ts"
+import { Followers } from "#nats/follower/follower.ts"
+import { Watermark } from "#nats/follower/watermark.ts"
+import type { Stored } from "#nats/stream/stored.ts"
 import { streams } from "#streams/index.ts"
 import { subjects } from "#streams/subjects.ts"
-import { makeSeldom } from "#telemetry/seldom.ts"
+import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { backfill, counted } from "./backfill.ts"
 import { fold, hold } from "./fold.ts"
 import { floorOf, load, makeSets, type Sets, shortOf, unstoredSince, write } from "./sets.ts"
@@ -50,7 +50,7 @@ export const start = Effect.fnUntraced(function* (from: number) {
   const watermark = yield* Watermark
   const sets = yield* makeSets((yield* streamState(streams.log))?.lastSeq ?? 0)
   const facts = yield* makeFacts
-  const warn = makeSeldom("commands in the log were refused")
+  const warn = makeRateLimitedLog("commands in the log were refused")
   const isCounted = yield* backfill(sets, from)
   let applied = from
   let short: ReadonlyArray<string> = []

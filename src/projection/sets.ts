@@ -8,9 +8,9 @@ import type {
   RegistrationCounts
 } from "#domain/registration.ts"
 import type { SubscriptionList } from "#domain/subscription.ts"
-import type { Facts } from "#log/facts.ts"
-import type { Stored } from "#log/stored.ts"
-import { makeMemory, makeWorkingSet, type WorkingSet } from "#log/working-set.ts"
+import type { Facts } from "#nats/follower/facts.ts"
+import { makeMemory, makeWriteBackCache, type WriteBackCache } from "#nats/kv/write-back-cache.ts"
+import type { Stored } from "#nats/stream/stored.ts"
 import { subjects } from "#streams/subjects.ts"
 import type { Step } from "./step.ts"
 
@@ -22,11 +22,11 @@ const partBytesMax = 2 * 1024 ** 2
 const loadConcurrency = 32
 
 export interface Sets {
-  readonly lists: WorkingSet<SubscriptionList>
-  readonly registrations: WorkingSet<Registration>
-  readonly channels: WorkingSet<ChannelRegistrations>
-  readonly counts: WorkingSet<RegistrationCounts>
-  readonly publishers: WorkingSet<Publishers>
+  readonly lists: WriteBackCache<SubscriptionList>
+  readonly registrations: WriteBackCache<Registration>
+  readonly channels: WriteBackCache<ChannelRegistrations>
+  readonly counts: WriteBackCache<RegistrationCounts>
+  readonly publishers: WriteBackCache<Publishers>
   /** Registrations that may not be written before the counts that they change, by their keys. */
   readonly held: Map<string, Counted>
   /** Sequences of puts that an earlier run refused, as a fact in LOG says. */
@@ -41,11 +41,11 @@ type Counted = Pick<Extract<Step, { readonly kind: "registration" }>, "channel" 
 export const makeSets = Effect.fnUntraced(function* (foldedUpTo: number) {
   const memory = makeMemory(memoryBytesMax)
   const sets: Sets = {
-    lists: yield* makeWorkingSet<SubscriptionList>("subscriptions", memory),
-    registrations: yield* makeWorkingSet<Registration>("registrations", memory),
-    channels: yield* makeWorkingSet<ChannelRegistrations>("channels", memory),
-    publishers: yield* makeWorkingSet<Publishers>("permissions", memory),
-    counts: yield* makeWorkingSet<RegistrationCounts>("registrations", memory),
+    lists: yield* makeWriteBackCache<SubscriptionList>("subscriptions", memory),
+    registrations: yield* makeWriteBackCache<Registration>("registrations", memory),
+    channels: yield* makeWriteBackCache<ChannelRegistrations>("channels", memory),
+    publishers: yield* makeWriteBackCache<Publishers>("permissions", memory),
+    counts: yield* makeWriteBackCache<RegistrationCounts>("registrations", memory),
     held: new Map(),
     refused: new Set(),
     foldedUpTo
@@ -63,7 +63,7 @@ const all = ({ channels, counts, lists, publishers, registrations }: Sets) => [
 
 /** Without a read where the message is the first of its subject: nothing can be stored yet. */
 const loadOwn = <V>(
-  set: WorkingSet<V>,
+  set: WriteBackCache<V>,
   { foldedUpTo }: Sets,
   key: string,
   { header, seq }: Stored

@@ -3,15 +3,15 @@
 import { Clock, Effect } from "effect"
 import type { SubscriptionList } from "#domain/subscription.ts"
 import type { KeyAdopted } from "#domain/vapid-key.ts"
-import { Log } from "#log/log.ts"
-import { eachEntry } from "#log/operate.ts"
+import { eachEntry } from "#nats/admin/maintenance.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
 import { filters, subjects } from "#streams/subjects.ts"
 import { SecretsFault } from "./file.ts"
 import { type KeySet, usableKeys } from "./key-set.ts"
 
 /** Every key that was ever offered, the first one first. */
 export const adoptedKeys = Effect.gen(function* () {
-  const log = yield* Log
+  const log = yield* EventLog
   const adopted: Array<KeyAdopted> = []
   yield* log.replay("log", [filters.adopted], ({ message }) =>
     Effect.sync(() => {
@@ -63,7 +63,7 @@ export const checkKeysInUse = Effect.fnUntraced(function* (set: KeySet) {
 
 /** Writes down that these keys are offered from now on. Done before they are. */
 export const adopt = Effect.fnUntraced(function* (set: KeySet) {
-  const log = yield* Log
+  const log = yield* EventLog
   const known = new Set((yield* adoptedKeys).map(({ publicKey }) => publicKey))
   for (const publicKey of usableKeys(set).filter((key) => !known.has(key))) {
     const body = { publicKey, at: yield* Clock.currentTimeMillis }

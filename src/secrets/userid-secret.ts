@@ -1,7 +1,7 @@
 // Which secret user ids are made with, as LOG knows it: under another one every user would be a stranger, and what they write would be somebody else's.
 import { Clock, Effect, Redacted } from "effect"
 import { hmacSha256 } from "#identity/hmac.ts"
-import { Log } from "#log/log.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { SecretsFault } from "./file.ts"
 
@@ -14,7 +14,7 @@ const refusal =
   "(beside an embedded server it is in secrets.json), or give up all users of before: `bellcast keys forget-users --force`."
 
 const adopted = Effect.gen(function* () {
-  const log = yield* Log
+  const log = yield* EventLog
   const stored = yield* log.last("log", subjects.useridSecret)
   return {
     seq: stored?.seq ?? 0,
@@ -24,7 +24,7 @@ const adopted = Effect.gen(function* () {
 })
 
 const write = Effect.fnUntraced(function* (fingerprint: string, expect: number) {
-  const log = yield* Log
+  const log = yield* EventLog
   const body = { fingerprint, at: yield* Clock.currentTimeMillis }
   yield* log.append("log", {
     subject: subjects.useridSecret,

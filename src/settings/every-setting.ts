@@ -3,15 +3,15 @@ import { type Config, ConfigProvider, Effect, Schema, SchemaIssue } from "effect
 import { Source, type SourceShape } from "./source.ts"
 
 /** The service cannot start with these settings; the message has one line for each. */
-export class SettingsFault extends Schema.TaggedError<SettingsFault>()("SettingsFault", {
+export class SettingsError extends Schema.TaggedError<SettingsError>()("SettingsError", {
   message: Schema.String
 }) {}
 
 export type Table = Readonly<Record<string, Config.Config<unknown>>>
 export type Values<C> = { readonly [K in keyof C]: C[K] extends Config.Config<infer A> ? A : never }
 
-export const settingsFault = (faults: ReadonlyArray<string>): SettingsFault =>
-  new SettingsFault({ message: `Settings that cannot be used:\n${faults.join("\n")}` })
+export const settingsFault = (faults: ReadonlyArray<string>): SettingsError =>
+  new SettingsError({ message: `Settings that cannot be used:\n${faults.join("\n")}` })
 
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 

@@ -8,12 +8,12 @@ import {
   type Progress,
   startProgress
 } from "#domain/outcome.ts"
-import type { LogUnavailable } from "#log/errors.ts"
-import { makeFacts } from "#log/facts.ts"
-import { Followers } from "#log/follow.ts"
-import { streamState } from "#log/operate.ts"
-import type { Stored } from "#log/stored.ts"
-import { makeMemory, makeWorkingSet } from "#log/working-set.ts"
+import { streamState } from "#nats/admin/maintenance.ts"
+import type { LogUnavailable } from "#nats/connection/errors.ts"
+import { makeFacts } from "#nats/follower/facts.ts"
+import { Followers } from "#nats/follower/follower.ts"
+import { makeMemory, makeWriteBackCache } from "#nats/kv/write-back-cache.ts"
+import type { Stored } from "#nats/stream/stored.ts"
 import { keys } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import { parseOfBroadcast, subjects } from "#streams/subjects.ts"
@@ -36,8 +36,8 @@ interface Finished {
 
 export const start = Effect.fnUntraced(function* (from: number) {
   const memory = makeMemory(memoryBytesMax)
-  const broadcasts = yield* makeWorkingSet<Progress>("broadcasts", memory)
-  const channels = yield* makeWorkingSet<ChannelPushes>("channels", memory)
+  const broadcasts = yield* makeWriteBackCache<Progress>("broadcasts", memory)
+  const channels = yield* makeWriteBackCache<ChannelPushes>("channels", memory)
   const facts = yield* makeFacts
   /** No earlier run counted a later message. */
   const countedUpTo = (yield* streamState(streams.work))?.lastSeq ?? 0

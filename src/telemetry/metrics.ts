@@ -135,7 +135,7 @@ export const makePushMetrics = Effect.gen(function* () {
 })
 
 /** As an operator sees what is known of a push service. */
-export interface LaneState {
+export interface PushServiceState {
   readonly breaker: "closed" | "half-open" | "open"
   readonly reach: "closed" | "half-open" | "open"
   readonly holding: boolean
@@ -145,13 +145,13 @@ export interface LaneState {
 const breakerStates = ["closed", "half-open", "open"]
 
 /** The lanes as they are now; where one label stands for several, the worst. */
-export const makeLaneMetrics = Effect.gen(function* () {
+export const makePushServiceMetrics = Effect.gen(function* () {
   const context = yield* Effect.context<never>()
   const labelOf = hostLabel((yield* Settings).pushHosts)
   const [showBreaker, showReach] = [series(laneBreaker, context), series(laneReach, context)]
   const [showHolding, showWindow] = [series(laneHolding, context), series(laneWindow, context)]
   return {
-    show: (lanes: Iterable<{ readonly host: string; readonly state: LaneState }>): void => {
+    show: (lanes: Iterable<{ readonly host: string; readonly state: PushServiceState }>): void => {
       const worst = new Map<
         string,
         { breaker: number; reach: number; holding: number; window: number }

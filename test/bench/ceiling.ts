@@ -2,7 +2,7 @@
 // Keys are decoded beforehand and a key pair serves 32 messages, as in a worker. Same order and answer as loop.ts.
 import { Pool } from "undici"
 import webpush, { type PushSubscription } from "web-push"
-import { freshKeyPair, pad, type Recipient, recipientOf, seal } from "#delivery/push/seal.ts"
+import { freshKeyPair, pad, type Recipient, recipientOf, seal } from "#delivery/push/encrypt.ts"
 
 const inFlight = 64
 const warmUp = 3_000

@@ -1,9 +1,9 @@
 // Subscribers by the thousand, appended straight onto the log as an internal service would: the gateway is measured elsewhere.
 import { randomBytes } from "node:crypto"
 import { Effect } from "effect"
-import { logLayer } from "#log/layer.ts"
-import { Log } from "#log/log.ts"
-import { Watermark } from "#log/watermark.ts"
+import { Watermark } from "#nats/follower/watermark.ts"
+import { natsLayer } from "#nats/layer.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { channelToken, type UserToken } from "#streams/tokens.ts"
 import type { SubscriptionJson } from "../support/user-agent.ts"
@@ -19,7 +19,7 @@ export interface Channel {
 /** One user per subscription, registered to its channel; a subscription may be in several. Returns when all is projected. */
 export const fillChannels = (natsUrl: string, channels: ReadonlyArray<Channel>): Promise<void> =>
   Effect.gen(function* () {
-    const log = yield* Log
+    const log = yield* EventLog
     const at = Date.now()
     const all = [...new Set(channels.flatMap(({ subscriptions }) => subscriptions))]
     const users = new Map(
@@ -55,7 +55,7 @@ export const fillChannels = (natsUrl: string, channels: ReadonlyArray<Channel>):
       yield* Effect.forEach(subscriptions, (each) => register(name, each), options)
     const { seq } = yield* register(channels[0]!.name, channels[0]!.subscriptions[0]!)
     yield* (yield* Watermark).reached(seq, appliedMillis)
-  }).pipe(Effect.provide(logLayer({ url: natsUrl, name: "bench" })), Effect.runPromise)
+  }).pipe(Effect.provide(natsLayer({ url: natsUrl, name: "bench" })), Effect.runPromise)
 
 /** The first `size` subscriptions are registered to the channel `bench-<size>`, for each size. */
 export const fill = (

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
 import { audit } from "#cli/audit.ts"
-import { logLayer } from "#log/layer.ts"
+import { natsLayer } from "#nats/layer.ts"
 import { finished, join, publish } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
@@ -14,7 +14,7 @@ const sent = async (natsUrl: string, base: string) => {
   const broadcast = await publish(base, "news", { n: 1 })
   await finished(base, "news", broadcast)
   const { pushes } = await Effect.runPromise(
-    audit(Number(broadcast)).pipe(Effect.provide(logLayer({ url: natsUrl, name: "test" })))
+    audit(Number(broadcast)).pipe(Effect.provide(natsLayer({ url: natsUrl, name: "test" })))
   )
   return pushes.map(({ fate, reason, status }) => [fate, reason, status])
 }

@@ -2,8 +2,8 @@
 // Nobody healthy is removed, suspended or even struck; who is gone is removed at the first answer.
 import { Effect } from "effect"
 import { assert, it } from "vitest"
-import { logLayer } from "#log/layer.ts"
-import { Log } from "#log/log.ts"
+import { natsLayer } from "#nats/layer.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
 import { filters } from "#streams/subjects.ts"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
@@ -30,13 +30,13 @@ const commands = (url: string) =>
   Effect.runPromise(
     Effect.gen(function* () {
       const counts: Record<string, number> = {}
-      yield* (yield* Log).replay("log", [filters.subscriptions], ({ message }) =>
+      yield* (yield* EventLog).replay("log", [filters.subscriptions], ({ message }) =>
         Effect.sync(() => {
           counts[message.type] = (counts[message.type] ?? 0) + 1
         })
       )
       return counts
-    }).pipe(Effect.provide(logLayer({ url, name: "test" })))
+    }).pipe(Effect.provide(natsLayer({ url, name: "test" })))
   )
 
 it("costs nobody healthy a subscription", { timeout: 300_000 }, async () => {

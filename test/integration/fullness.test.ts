@@ -3,10 +3,10 @@ import { jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { Effect, Layer, Logger } from "effect"
 import { assert, it } from "vitest"
-import { fullnessLayer } from "#log/fullness.ts"
-import { logLayer } from "#log/layer.ts"
-import { recreateBucket } from "#log/provision.ts"
-import { Space } from "#log/space.ts"
+import { fullnessLayer } from "#nats/admin/fullness.ts"
+import { recreateBucket } from "#nats/admin/provision.ts"
+import { Space } from "#nats/admin/space.ts"
+import { natsLayer } from "#nats/layer.ts"
 import { call, join, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
@@ -96,7 +96,7 @@ it("tells that a bucket fills up; a size that an operator gave it holds, also af
     )
     const layer = fullnessLayer.pipe(
       Layer.provide(Space.layer),
-      Layer.provide(logLayer({ url: nats.url, name: "test" })),
+      Layer.provide(natsLayer({ url: nats.url, name: "test" })),
       Layer.provide(logger)
     )
     await Effect.runPromise(
@@ -130,7 +130,7 @@ it("tells that a bucket fills up; a size that an operator gave it holds, also af
     await second.stop()
     await Effect.runPromise(
       recreateBucket("subscriptions", 1).pipe(
-        Effect.provide(logLayer({ url: nats.url, name: "test" }))
+        Effect.provide(natsLayer({ url: nats.url, name: "test" }))
       )
     )
     assert.equal((await jsm.streams.info(bucket)).config.max_bytes, 3_000_000_000)

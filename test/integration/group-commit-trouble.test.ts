@@ -2,10 +2,10 @@
 import { setImmediate } from "node:timers/promises"
 import { Effect, Fiber, Result } from "effect"
 import { assert, it } from "vitest"
-import { logLayer } from "#log/layer.ts"
-import { Log } from "#log/log.ts"
-import { Nats } from "#log/nats.ts"
-import { provision } from "#log/provision.ts"
+import { provision } from "#nats/admin/provision.ts"
+import { Nats } from "#nats/connection/connection.ts"
+import { natsLayer } from "#nats/layer.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
 import { appendAll, message, stored, subjectsOf, upTo, withLog } from "../support/appends.ts"
 import { until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
@@ -17,7 +17,7 @@ it(
   () =>
     withLog((nats) =>
       Effect.gen(function* () {
-        const log = yield* Log
+        const log = yield* EventLog
         const messages = upTo(3_000)
         const kill = Effect.promise(async () => {
           await nats.kill()
@@ -59,14 +59,14 @@ it("calls nothing a conflict that was stored and not answered", { timeout: 60_00
     assert.deepEqual(subjectsOf(yield* stored), subjectsOf(upTo(40)))
   })
   await Effect.runPromise(
-    program.pipe(Effect.provide(logLayer({ url: proxy.url, name: "test" })), Effect.scoped)
+    program.pipe(Effect.provide(natsLayer({ url: proxy.url, name: "test" })), Effect.scoped)
   )
 })
 
 it("forgets who does not want to write any more before it is sent", () =>
   withLog(() =>
     Effect.gen(function* () {
-      const log = yield* Log
+      const log = yield* EventLog
       const fibers = yield* Effect.forEach(upTo(600), (one) =>
         Effect.forkChild(log.append("log", one))
       )

@@ -3,10 +3,10 @@
 import { setImmediate } from "node:timers/promises"
 import { Effect, Result } from "effect"
 import { assert, it } from "vitest"
-import { Buckets } from "#log/bucket.ts"
-import { makeGroupCommit } from "#log/group-commit.ts"
-import { Log } from "#log/log.ts"
-import { Nats } from "#log/nats.ts"
+import { Nats } from "#nats/connection/connection.ts"
+import { makeGroupCommit } from "#nats/connection/group-commit.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
 import {
   appendAll,
   isBatched,
@@ -75,7 +75,7 @@ it(
   () =>
     withLog(() =>
       Effect.gen(function* () {
-        const log = yield* Log
+        const log = yield* EventLog
         yield* log.append("log", message(30))
         const answers = yield* appendAll(upTo(60))
         const refused = answers.flatMap((answer, n) =>

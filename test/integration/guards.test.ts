@@ -1,9 +1,9 @@
 // What keeps a push service in trouble from costing subscribers or flooding it, through the running service.
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
-import { logLayer } from "#log/layer.ts"
-import { Log } from "#log/log.ts"
-import { Watermark } from "#log/watermark.ts"
+import { Watermark } from "#nats/follower/watermark.ts"
+import { natsLayer } from "#nats/layer.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
 import { filters } from "#streams/subjects.ts"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
@@ -29,7 +29,7 @@ const subscribed = async (base: string, users: number) => {
 /** Stores every subscription again as if that had been long ago: what is said of one of today may be due to a rotation of keys. */
 const age = (natsUrl: string) =>
   Effect.gen(function* () {
-    const log = yield* Log
+    const log = yield* EventLog
     let last = 0
     yield* log.replay("log", [filters.subscriptions], ({ message, subject }) => {
       if (message.type !== "subscription.put/1") return Effect.void
@@ -45,7 +45,7 @@ const age = (natsUrl: string) =>
       )
     })
     yield* (yield* Watermark).reached(last, 10_000)
-  }).pipe(Effect.provide(logLayer({ url: natsUrl, name: "test" })), Effect.runPromise)
+  }).pipe(Effect.provide(natsLayer({ url: natsUrl, name: "test" })), Effect.runPromise)
 
 describe("a push service that says 410 to everybody", () => {
   it("costs at most 50 of 200 subscriptions; the pushes to the others wait", {

@@ -5,7 +5,7 @@ import { HttpClient, HttpClientError } from "effect/http"
 import { TestClock } from "effect/testing"
 import { request } from "undici"
 import webPush from "web-push"
-import { listen } from "#cli/listen.ts"
+import { listen } from "#cli/listen/listen.ts"
 import { startScriptedApi } from "#test/scripted-api.ts"
 import { spawnCli } from "#test/spawn-cli.ts"
 

@@ -4,9 +4,9 @@ import { jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { Effect, Layer } from "effect"
 import { rebuild } from "#cli/rebuild.ts"
-import { Buckets } from "#log/bucket.ts"
-import { logLayer } from "#log/layer.ts"
-import { provision } from "#log/provision.ts"
+import { provision } from "#nats/admin/provision.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { natsLayer } from "#nats/layer.ts"
 import { keys, projections } from "#streams/buckets.ts"
 import { quiet } from "#test/history.ts"
 import { call, finished, join, publish } from "../support/client.ts"
@@ -49,7 +49,7 @@ const deleteBuckets = async (natsUrl: string, names: ReadonlyArray<string>) => {
 }
 
 const onLog = (natsUrl: string) =>
-  Effect.provide(Layer.merge(logLayer({ url: natsUrl, name: "test" }), quiet))
+  Effect.provide(Layer.merge(natsLayer({ url: natsUrl, name: "test" }), quiet))
 
 /** A rebuild that is given up, as a projector holds its lease. */
 const refusedRebuild = (natsUrl: string) =>

@@ -1,8 +1,8 @@
 // The verbs that look: what they print of a service's past, and what they say when there is nothing to look at.
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { logLayer } from "#log/layer.ts"
-import { Log } from "#log/log.ts"
+import { natsLayer } from "#nats/layer.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { channels, startWithHistory, subscriptionOf, userOf } from "#test/history.ts"
 import { spawnCli } from "#test/spawn-cli.ts"
@@ -20,7 +20,7 @@ const line = (n: number, ...cells: ReadonlyArray<string>) =>
 const appendRefused = (url: string) =>
   Effect.runPromise(
     Effect.gen(function* () {
-      const log = yield* Log
+      const log = yield* EventLog
       const subject = subjects.broadcast("billing", channels[1]!)
       const { seq } = yield* log.append("log", { subject, type: "broadcast/1", body: {} })
       const body = { broadcast: seq, subject, reason: "TTL must be\u001b[2J right", at: 1 }
@@ -30,7 +30,7 @@ const appendRefused = (url: string) =>
         body
       })
       return seq
-    }).pipe(Effect.provide(logLayer({ url, name: "test" })))
+    }).pipe(Effect.provide(natsLayer({ url, name: "test" })))
   )
 
 describe("the verbs of an operator", { timeout: 90_000 }, () => {

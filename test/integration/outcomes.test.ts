@@ -3,8 +3,8 @@
 import { Effect } from "effect"
 import { assert, it } from "vitest"
 import { audit } from "#cli/audit.ts"
-import { logLayer } from "#log/layer.ts"
-import { Log } from "#log/log.ts"
+import { natsLayer } from "#nats/layer.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
 import { filters, subjects } from "#streams/subjects.ts"
 import { channelToken } from "#streams/tokens.ts"
 import { call, finished, publish, until } from "../support/client.ts"
@@ -213,7 +213,7 @@ const heldAgainst = (url: string) =>
     Effect.gen(function* () {
       const endpoints = new Map<string, string>()
       const found = new Map<string, string>()
-      yield* (yield* Log).replay("log", [filters.subscriptions], ({ message, subject }) =>
+      yield* (yield* EventLog).replay("log", [filters.subscriptions], ({ message, subject }) =>
         Effect.sync(() => {
           if (message.type === "subscription.put/1") endpoints.set(subject, message.data.endpoint)
           if (
@@ -227,7 +227,7 @@ const heldAgainst = (url: string) =>
         })
       )
       return found
-    }).pipe(Effect.provide(logLayer({ url, name: "test" })))
+    }).pipe(Effect.provide(natsLayer({ url, name: "test" })))
   )
 
 it("every row of the outcome table is what becomes of a push and of its subscription", {
@@ -271,7 +271,7 @@ it("every row of the outcome table is what becomes of a push and of its subscrip
     await Promise.all(all.map(({ channel }, i) => finished(base, channel, broadcasts[i]!, 90_000)))
     const held = await heldAgainst(nats.url)
 
-    const layer = logLayer({ url: nats.url, name: "test" })
+    const layer = natsLayer({ url: nats.url, name: "test" })
     const audits = await Effect.runPromise(
       Effect.forEach(broadcasts, (each) => audit(Number(each))).pipe(Effect.provide(layer))
     )
@@ -314,7 +314,7 @@ it("a subscription that nothing can be encrypted for is removed, and the log say
   await using nats = await startNats()
   await using push = await startPushService()
   await using service = await startService({ natsUrl: nats.url })
-  const layer = logLayer({ url: nats.url, name: "test" })
+  const layer = natsLayer({ url: nats.url, name: "test" })
   // The gateway would refuse it.
   const keys = {
     auth: Buffer.alloc(16).toString("base64url"),
@@ -323,7 +323,7 @@ it("a subscription that nothing can be encrypted for is removed, and the log say
   const data = { endpoint: push.subscribe().subscription.endpoint, keys }
   await Effect.runPromise(
     Effect.gen(function* () {
-      const log = yield* Log
+      const log = yield* EventLog
       const body = { user: "u", id: "a", data, lastModified: 1 }
       yield* log.append("log", {
         subject: subjects.subscription(userOf(1)),
@@ -343,7 +343,7 @@ it("a subscription that nothing can be encrypted for is removed, and the log say
     { accepted: 1, gone: 1 }
   )
   const removal = await Effect.runPromise(
-    Effect.flatMap(Log, (log) => log.last("log", subjects.subscription(userOf(1)))).pipe(
+    Effect.flatMap(EventLog, (log) => log.last("log", subjects.subscription(userOf(1)))).pipe(
       Effect.provide(layer)
     )
   )

@@ -7,7 +7,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer } from "effect"
 import { Settings } from "#config"
 import { type Answer, classify } from "#delivery/push/classify.ts"
-import { PushClient } from "#delivery/push/post.ts"
+import { PushClient } from "#delivery/push/client.ts"
 
 const layerWith = (env: Readonly<Record<string, string>>) =>
   PushClient.layer.pipe(

@@ -5,7 +5,7 @@ import { jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { Effect, Layer } from "effect"
 import { rebuild } from "#cli/rebuild.ts"
-import { logLayer } from "#log/layer.ts"
+import { natsLayer } from "#nats/layer.ts"
 import { quiet } from "#test/history.ts"
 import { finished, join, publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
@@ -43,7 +43,7 @@ it("delivers to everybody while the buckets are made anew", { timeout: 90_000 },
   // A broadcast a time, of about 150 ms: each rebuild finds one in hand and others waiting.
   const env = { BELLCAST_SHARDS_IN_FLIGHT: "1", BELLCAST_PUSHES_UNDER_WAY_MAX: "8" }
   await using _delivery = await startService({ natsUrl: nats.url, roles: "delivery", env })
-  const layer = Layer.merge(logLayer({ url: nats.url, name: "test" }), quiet)
+  const layer = Layer.merge(natsLayer({ url: nats.url, name: "test" }), quiet)
   for (let n = 0; n < rebuilds; n++) {
     await Effect.runPromise(rebuild().pipe(Effect.provide(layer)))
     const { num_pending, paused } = await consumer("deliver")

@@ -7,12 +7,12 @@ import { assert, describe, it, vi } from "@effect/vitest"
 import { jetstream } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { Effect, Layer } from "effect"
-import { pauseWork } from "#cli/pause.ts"
+import { pauseWork } from "#cli/nats/pause.ts"
 import { rebuild } from "#cli/rebuild.ts"
 import { addressIn, folderAt } from "#embedded/folder.ts"
 import { embeddedServer } from "#embedded/server.ts"
-import { Buckets } from "#log/bucket.ts"
-import { logLayer } from "#log/layer.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { natsLayer } from "#nats/layer.ts"
 import { keys } from "#streams/buckets.ts"
 import {
   administer,
@@ -31,7 +31,7 @@ import { spawnCli } from "#test/spawn-cli.ts"
 
 /** Runs against the buckets of a server that no service uses. */
 const at = <A, E>(url: string, program: Effect.Effect<A, E, Buckets>) =>
-  Effect.runPromise(program.pipe(Effect.provide(logLayer({ url, name: "test" }))))
+  Effect.runPromise(program.pipe(Effect.provide(natsLayer({ url, name: "test" }))))
 
 /** The registrations of a channel as a worker reads them that was told to wait for a revision. */
 const registered = (floor: number) =>
@@ -41,7 +41,7 @@ const registered = (floor: number) =>
 
 const rebuildAt = (url: string) =>
   Effect.runPromise(
-    rebuild().pipe(Effect.provide(Layer.merge(logLayer({ url, name: "test" }), quiet)))
+    rebuild().pipe(Effect.provide(Layer.merge(natsLayer({ url, name: "test" }), quiet)))
   )
 
 const runCli = async (...args: ReadonlyArray<string>) => {
@@ -168,7 +168,7 @@ describe("rebuild", { timeout: 90_000 }, () => {
     const told = vi.spyOn(console, "error").mockImplementation(() => {})
     const halfway = Effect.flatMap(pauseWork, ({ keep }) => keep).pipe(
       Effect.scoped,
-      Effect.provide(logLayer({ url: service.url, name: "test" }))
+      Effect.provide(natsLayer({ url: service.url, name: "test" }))
     )
     await Effect.runPromise(halfway)
     assert.deepStrictEqual(told.mock.calls.flat(), [

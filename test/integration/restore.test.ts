@@ -1,8 +1,8 @@
 // The undo of removals: subscriptions that a push service wrongly called gone come back, and nothing else does.
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
-import { logLayer } from "#log/layer.ts"
-import { Log } from "#log/log.ts"
+import { natsLayer } from "#nats/layer.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
 import { filters } from "#streams/subjects.ts"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
@@ -20,7 +20,7 @@ const run = async (...args: ReadonlyArray<string>) => {
 const putsBy = (url: string) =>
   Effect.runPromise(
     Effect.gen(function* () {
-      const log = yield* Log
+      const log = yield* EventLog
       const makers: Array<string> = []
       yield* log.replay("log", [filters.subscriptions], ({ header, message }) =>
         Effect.sync(() => {
@@ -28,7 +28,7 @@ const putsBy = (url: string) =>
         })
       )
       return makers
-    }).pipe(Effect.provide(logLayer({ url, name: "test" })))
+    }).pipe(Effect.provide(natsLayer({ url, name: "test" })))
   )
 
 const holders = async (service: Service, users: number) => {

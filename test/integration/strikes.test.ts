@@ -2,8 +2,8 @@
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
 import { audit } from "#cli/audit.ts"
-import { logLayer } from "#log/layer.ts"
-import { Log } from "#log/log.ts"
+import { natsLayer } from "#nats/layer.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
 import { filters } from "#streams/subjects.ts"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
@@ -19,7 +19,7 @@ const hurried = { BELLCAST_STRIKE_INTERVAL_MILLIS: "300", BELLCAST_RETRY_BASE_MI
 const held = (url: string) =>
   Effect.runPromise(
     Effect.gen(function* () {
-      const log = yield* Log
+      const log = yield* EventLog
       const found: Array<Record<string, unknown>> = []
       yield* log.replay("log", [filters.subscriptions], ({ message }) =>
         Effect.sync(() => {
@@ -35,7 +35,7 @@ const held = (url: string) =>
         })
       )
       return found
-    }).pipe(Effect.provide(logLayer({ url, name: "test" })))
+    }).pipe(Effect.provide(natsLayer({ url, name: "test" })))
   )
 
 const metric = async (base: string, line: RegExp) =>
@@ -210,9 +210,9 @@ describe("a push that waits for another try", () => {
     await join([service.url], "news", [agent.subscription])
     const broadcast = await publish(service.url, "news", { n: 1 })
     await push.waitFor(({ requests }) => requests === 1)
-    const layer = logLayer({ url: nats.url, name: "test" })
+    const layer = natsLayer({ url: nats.url, name: "test" })
     const suspend = Effect.gen(function* () {
-      const log = yield* Log
+      const log = yield* EventLog
       yield* log.replay("log", [filters.subscriptions], ({ message, seq, subject }) => {
         if (message.type !== "subscription.put/1") return Effect.void
         const body = {

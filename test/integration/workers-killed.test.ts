@@ -2,8 +2,8 @@
 import { setInterval } from "node:timers/promises"
 import { Effect } from "effect"
 import { assert, it } from "vitest"
-import { logLayer } from "#log/layer.ts"
-import { Log } from "#log/log.ts"
+import { natsLayer } from "#nats/layer.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
 import { filters, parseOfBroadcast } from "#streams/subjects.ts"
 import { call, finished, publish } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
@@ -22,7 +22,7 @@ const duplicatesMax = 768
 /** What WORK says of each push: its first try, and how often it came to an end. */
 const readOutcomes = (natsUrl: string, broadcast: number) =>
   Effect.gen(function* () {
-    const log = yield* Log
+    const log = yield* EventLog
     const pushes = new Map<string, { firsts: number; ends: number }>()
     yield* log.replay("work", [filters.outcomesOf(broadcast)], ({ message, subject }) =>
       Effect.sync(() => {
@@ -36,7 +36,7 @@ const readOutcomes = (natsUrl: string, broadcast: number) =>
       })
     )
     return [...pushes.values()]
-  }).pipe(Effect.provide(logLayer({ url: natsUrl, name: "test" })), Effect.runPromise)
+  }).pipe(Effect.provide(natsLayer({ url: natsUrl, name: "test" })), Effect.runPromise)
 
 /** Three browsers a user, each user in one request. */
 const joinThrees = async (base: string, subscriptions: ReadonlyArray<SubscriptionJson>) => {

@@ -1,11 +1,11 @@
 // Many appends at the same time, and what became of them.
 import { Effect, type Scope } from "effect"
-import type { Buckets } from "#log/bucket.ts"
-import { logLayer } from "#log/layer.ts"
-import { type Append, Log } from "#log/log.ts"
-import type { Nats } from "#log/nats.ts"
-import { provision } from "#log/provision.ts"
-import type { Stored } from "#log/stored.ts"
+import { provision } from "#nats/admin/provision.ts"
+import type { Nats } from "#nats/connection/connection.ts"
+import type { Buckets } from "#nats/kv/bucket.ts"
+import { natsLayer } from "#nats/layer.ts"
+import { type Append, EventLog } from "#nats/stream/event-log.ts"
+import type { Stored } from "#nats/stream/stored.ts"
 import { filters, subjects } from "#streams/subjects.ts"
 import { channelToken } from "#streams/tokens.ts"
 import { startNats, type TestNats } from "./nats.ts"
@@ -23,13 +23,13 @@ export const upTo = (count: number, from = 0) =>
 
 /** All at the same time. */
 export const appendAll = (messages: ReadonlyArray<Append<"broadcast/1">>) =>
-  Effect.flatMap(Log, (log) =>
+  Effect.flatMap(EventLog, (log) =>
     Effect.forEach(messages, (one) => Effect.result(log.append("log", one)), {
       concurrency: "unbounded"
     })
   )
 
-export const stored = Effect.flatMap(Log, (log) => {
+export const stored = Effect.flatMap(EventLog, (log) => {
   const found: Array<Stored> = []
   return log
     .replay("log", [filters.broadcasts], (one) => Effect.sync(() => found.push(one)))
@@ -42,10 +42,10 @@ export const isBatched = ({ header }: Stored) => header("Nats-Batch-Id") !== und
 
 /** Runs with a provisioned server of its own. */
 export const withLog = async <E>(
-  program: (nats: TestNats) => Effect.Effect<void, E, Log | Buckets | Nats | Scope.Scope>
+  program: (nats: TestNats) => Effect.Effect<void, E, EventLog | Buckets | Nats | Scope.Scope>
 ) => {
   await using nats = await startNats()
-  const layer = logLayer({ url: nats.url, name: "test" })
+  const layer = natsLayer({ url: nats.url, name: "test" })
   await Effect.runPromise(
     Effect.andThen(provision(1), program(nats)).pipe(Effect.provide(layer), Effect.scoped)
   )

@@ -4,11 +4,11 @@ import { connect } from "@nats-io/transport-node"
 import { Effect, Layer, References, Schedule } from "effect"
 import fc from "fast-check"
 import type { Fate, PushResult } from "#domain/outcome.ts"
-import { Buckets } from "#log/bucket.ts"
-import { logLayer } from "#log/layer.ts"
-import { Log } from "#log/log.ts"
-import { provision } from "#log/provision.ts"
-import { Watermark } from "#log/watermark.ts"
+import { provision } from "#nats/admin/provision.ts"
+import { Watermark } from "#nats/follower/watermark.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { natsLayer } from "#nats/layer.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
 import { projectionLayer } from "#projection/projector.ts"
 import { metaKey, projections } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
@@ -30,7 +30,7 @@ export const quiet = Layer.succeed(References.MinimumLogLevel, "Error")
 export const foldingLayer = (url: string) =>
   Layer.merge(projectionLayer, tallyLayer).pipe(
     Layer.provide(Layer.effectDiscard(provision(1))),
-    Layer.provideMerge(logLayer({ url, name: "history" })),
+    Layer.provideMerge(natsLayer({ url, name: "history" })),
     Layer.provideMerge(quiet)
   )
 
@@ -59,7 +59,7 @@ const wish = fc.record({
 
 /** Who may publish: named, named again, dropped, and what is refused. Returns the sequence of the last. */
 const appendPublishers = Effect.gen(function* () {
-  const log = yield* Log
+  const log = yield* EventLog
   const subject = subjects.publisher(channels[0]!)
   for (const principal of [
     "basicauth:b",
@@ -78,7 +78,7 @@ const appendPublishers = Effect.gen(function* () {
 
 /** Appends commands; the same ones on every run. Returns the sequence of the last. */
 const appendCommands = Effect.gen(function* () {
-  const log = yield* Log
+  const log = yield* EventLog
   const puts = new Map<string, number>()
   for (const [i, { at, channel, subscription, user, what }] of fc
     .sample(wish, { numRuns: 240, seed: 7 })
@@ -179,7 +179,7 @@ const result = (n: number, fate: Fate, attempt = 1): PushResult => ({
 
 /** What WORK is told of one broadcast, in steps that a test can interleave. */
 const broadcastOn = Effect.fnUntraced(function* (channel: ChannelToken, shards: number) {
-  const log = yield* Log
+  const log = yield* EventLog
   const { seq: broadcast } = yield* log.append("log", {
     subject: subjects.broadcast("rest", channel),
     type: "broadcast/1",
@@ -234,7 +234,7 @@ const broadcastOn = Effect.fnUntraced(function* (channel: ChannelToken, shards: 
  * nobody, `mixed` ended with a push that was refused. `done` and `open` share a channel and their outcomes alternate.
  */
 export const makeHistory = Effect.gen(function* () {
-  const log = yield* Log
+  const log = yield* EventLog
   const lastCommand = yield* appendCommands
   const [news, weather, bell] = channels as [ChannelToken, ChannelToken, ChannelToken]
   const done = yield* broadcastOn(news, 2)
@@ -304,7 +304,7 @@ export const makeHistory = Effect.gen(function* () {
 export const folded = Effect.fnUntraced(function* (lastOutcome: number) {
   const watermark = yield* Watermark
   const buckets = yield* Buckets
-  const log = yield* Log
+  const log = yield* EventLog
   const { seq } = yield* log.append("log", {
     subject: subjects.subscription(userOf(0)),
     type: "subscription.delete/1",

@@ -1,7 +1,7 @@
 // What a push service refuses before it takes a message, in the order real ones check: VAPID, subscription, size, headers.
 import type { IncomingMessage } from "node:http"
-import { senderKeyOf } from "#cli/push-receiver.ts"
-import { checkVapid } from "#cli/vapid-check.ts"
+import { checkVapid } from "#cli/keys/vapid-check.ts"
+import { senderKeyOf } from "#cli/listen/push-receiver.ts"
 import type { UserAgent } from "./user-agent.ts"
 
 /** The most that a push service must take (RFC 8030 section 7.2). */

@@ -1,6 +1,11 @@
 // One simulated browser subscription: the keys, the endpoint, the script of its push service, and what arrived.
 import type { IncomingHttpHeaders } from "node:http"
-import { makeReceiverKeys, openPush, type ReceiverKeys, senderKeyOf } from "#cli/push-receiver.ts"
+import {
+  makeReceiverKeys,
+  openPush,
+  type ReceiverKeys,
+  senderKeyOf
+} from "#cli/listen/push-receiver.ts"
 import { type Answer, type AttemptStatus, playerOf, type Step } from "./push-script.ts"
 
 /** The JSON of a browser's PushSubscription. */

@@ -2,9 +2,9 @@
 
 import { Effect } from "effect"
 import { assert } from "vitest"
-import { logLayer } from "#log/layer.ts"
-import { Log } from "#log/log.ts"
-import { eachEntry } from "#log/operate.ts"
+import { eachEntry } from "#nats/admin/maintenance.ts"
+import { natsLayer } from "#nats/layer.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
 import { type BucketName, buckets } from "#streams/buckets.ts"
 import { call } from "./client.ts"
 import { startService } from "./service.ts"
@@ -81,7 +81,7 @@ export const refusedStart = async (
 export const everythingIn = (url: string) =>
   Effect.runPromise(
     Effect.gen(function* () {
-      const log = yield* Log
+      const log = yield* EventLog
       const found: Array<string> = []
       for (const stream of ["log", "work"] as const) {
         yield* log.replay(stream, [">"], ({ subject, text }) =>
@@ -92,7 +92,7 @@ export const everythingIn = (url: string) =>
         yield* eachEntry(bucket, (key, value) => void found.push(key, JSON.stringify(value)))
       }
       return found.join("\n")
-    }).pipe(Effect.provide(logLayer({ url, name: "test" })))
+    }).pipe(Effect.provide(natsLayer({ url, name: "test" })))
   )
 
 /** How many pushes each has got. */

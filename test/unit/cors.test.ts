@@ -1,6 +1,6 @@
 // Which origins may call: patterns of operators, matched against what a client may make up.
 import { assert, it } from "vitest"
-import { allowedOrigin } from "#gateway/cors.ts"
+import { allowedOrigin } from "#gateway/http/cors.ts"
 
 const patterns = ["https://*.*.*.*.ok.example"]
 

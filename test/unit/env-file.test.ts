@@ -1,6 +1,6 @@
 // What an environment file of secrets lacks, and what is never changed in it.
 import { assert, it } from "vitest"
-import { missingParts } from "#cli/env-file.ts"
+import { missingParts } from "#cli/keys/env-file.ts"
 
 const pair = { comment: "pair", values: { PUBLIC: "p", PRIVATE: "q" } }
 const secret = { comment: "secret", values: { SECRET: "s" } }

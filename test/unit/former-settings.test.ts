@@ -2,7 +2,7 @@
 import { devNull } from "node:os"
 import { assert, describe, it } from "@effect/vitest"
 import { readSource } from "#settings/source.ts"
-import { strangersOf } from "#settings/strangers.ts"
+import { strangersOf } from "#settings/unknown-settings.ts"
 
 const sourceOf = (env: Readonly<Record<string, string>>) =>
   readSource({ BELLCAST_CONFIG: devNull, ...env })

@@ -2,9 +2,9 @@
 import { STATUS_CODES } from "node:http"
 import { assert, describe, it } from "vitest"
 import { endpoints } from "#gateway/endpoints.ts"
-import { faults, wireFaults } from "#gateway/faults.ts"
-import { openApiOf } from "#gateway/openapi.ts"
-import { reasonPhrase } from "#gateway/reason-phrase.ts"
+import { faults, wireFaults } from "#gateway/http/errors.ts"
+import { reasonPhrase } from "#gateway/http/reason-phrase.ts"
+import { openApiOf } from "#gateway/openapi/openapi.ts"
 
 const described = { title: "t", version: "1", rootUrl: "http://localhost/v1" }
 // biome-ignore lint/suspicious/noExplicitAny: the document is looked into at many places

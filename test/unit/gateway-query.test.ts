@@ -1,12 +1,12 @@
 // How much a query string may ask of a list, and what is wrong with it.
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
-import type { Fault } from "#gateway/faults.ts"
-import { matching, pageOf } from "#gateway/listing/listing.ts"
-import { queryPairs, readListing } from "#gateway/listing/query.ts"
-import { textOf } from "#gateway/listing/row.ts"
-import type { JsonObject } from "#gateway/listing/value.ts"
-import { mapInTurns } from "#gateway/turns.ts"
+import { mapInTurns } from "#gateway/batch/turns.ts"
+import type { Fault } from "#gateway/http/errors.ts"
+import { matching, pageOf } from "#gateway/subscriptions/listing/listing.ts"
+import { queryPairs, readListing } from "#gateway/subscriptions/listing/query.ts"
+import { textOf } from "#gateway/subscriptions/listing/row.ts"
+import type { JsonObject } from "#gateway/subscriptions/listing/value.ts"
 
 const listingOf = (query: string) => {
   const faults: Array<Fault> = []

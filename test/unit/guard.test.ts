@@ -1,6 +1,6 @@
 // The mass-gone guard: when it stops believing "gone", and when it believes again.
 import { assert, describe, it } from "@effect/vitest"
-import { makeGuard } from "#delivery/lanes/guard.ts"
+import { makeGuard } from "#delivery/push-service/guard.ts"
 
 const minute = 60_000
 const start = 1_800_000_000_000

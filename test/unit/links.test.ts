@@ -1,7 +1,7 @@
 // Addresses that answers carry.
 import { Option } from "effect"
 import { assert, describe, it } from "vitest"
-import { originOf } from "#gateway/links.ts"
+import { originOf } from "#gateway/http/links.ts"
 
 const listening = { host: "127.0.0.1", port: 9999 }
 const none = { ...listening, httpScheme: Option.none(), httpHost: Option.none() }

@@ -1,6 +1,6 @@
 // What a log may say of a NATS URL.
 import { assert, it } from "vitest"
-import { hostsOf } from "#log/nats.ts"
+import { hostsOf } from "#nats/connection/connection.ts"
 
 it.for([
   ["nats://user:SECRET@a:4222,nats://user:SECRET@b", "a:4222,b"],

@@ -1,7 +1,7 @@
 // A rate per key: how many at once, when the next is allowed, and how much memory that takes.
 import fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import { makeRate } from "#gateway/rate.ts"
+import { makeRate } from "#gateway/quotas/rate.ts"
 
 const hour = 3_600_000
 

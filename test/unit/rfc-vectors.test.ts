@@ -2,8 +2,8 @@
 
 import { assert, describe, it } from "@effect/vitest"
 import ece from "http_ece"
-import { openPush, receiverKeysFrom, senderKeyOf } from "#cli/push-receiver.ts"
-import { checkVapid } from "#cli/vapid-check.ts"
+import { checkVapid } from "#cli/keys/vapid-check.ts"
+import { openPush, receiverKeysFrom, senderKeyOf } from "#cli/listen/push-receiver.ts"
 
 const bytes = (base64url: string) => Buffer.from(base64url, "base64url")
 

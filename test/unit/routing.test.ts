@@ -1,7 +1,7 @@
 // Paths that are far longer than those of any client.
 import { assert, describe, it } from "vitest"
 import { endpoints } from "#gateway/endpoints.ts"
-import { routeOf } from "#gateway/routing.ts"
+import { routeOf } from "#gateway/http/routing.ts"
 
 const rules = { version: "v1", versionRedirect: true, slashRedirect: true }
 

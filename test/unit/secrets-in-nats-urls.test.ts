@@ -1,6 +1,6 @@
 // What may stand in a NATS URL and beside it, and what a log or a verb may print of it.
 import { assert, it } from "vitest"
-import { hostsOf } from "#log/nats.ts"
+import { hostsOf } from "#nats/connection/connection.ts"
 import { natsTlsFault, natsUrlFault } from "#settings/nats-url.ts"
 
 it.for([

@@ -1,7 +1,7 @@
 // When a stream is full, and when the log says so.
 import { assert, describe, it } from "vitest"
-import { levelOf } from "#log/fullness.ts"
-import { isFull } from "#log/space.ts"
+import { levelOf } from "#nats/admin/fullness.ts"
+import { isFull } from "#nats/admin/space.ts"
 
 const room = (bytes: number) => ({ bytes, bytesMax: 1_000 })
 

@@ -1,6 +1,6 @@
 // The ids of subscriptions: SHA-256 of the endpoint's JSON text in ASCII, checked against vectors of another implementation (Python's json and hashlib).
 import { assert, it } from "vitest"
-import { subscriptionId } from "#gateway/subscription-id.ts"
+import { subscriptionId } from "#gateway/subscriptions/id.ts"
 
 it.for([
   [

@@ -2,8 +2,8 @@
 import { assert, it } from "@effect/vitest"
 import { Clock, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { untilWritten } from "#delivery/record.ts"
-import { AppendConflict, LogUnavailable } from "#log/errors.ts"
+import { untilWritten } from "#delivery/jobs/record.ts"
+import { AppendConflict, LogUnavailable } from "#nats/connection/errors.ts"
 
 const hourMillis = 3_600_000
 

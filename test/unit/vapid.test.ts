@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import webpush from "web-push"
-import { checkVapid } from "#cli/vapid-check.ts"
+import { checkVapid } from "#cli/keys/vapid-check.ts"
 import { Vapid, VapidKeys } from "#delivery/push/vapid.ts"
 
 const pairs = [

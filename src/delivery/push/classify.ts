@@ -1,6 +1,6 @@
 // The outcome table: what an answer of a push service, or the lack of one, means for the push and its subscription. Pure and total.
 // Deleting a healthy subscriber is worse than one push too many: only 404 and 410 remove, keys that nothing can be encrypted for, and
-// a mismatch while our key is accepted from others (see ../lanes/lane.ts).
+// a mismatch while our key is accepted from others (see ../push-service/push-service.ts).
 
 /**
  * accepted: the push service has it. gone: the subscription is dead. retry: try later. dead: this push will never be taken.

@@ -5,14 +5,14 @@ import { ttlSecondsMax } from "#domain/broadcast.ts"
 import { checkEndpoint } from "#domain/endpoint.ts"
 import { type BroadcastRef, throttledBaseMillis } from "#domain/job.ts"
 import type { StoredSubscription } from "#domain/subscription.ts"
-import { Log } from "#log/log.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 import type { UserToken } from "#streams/tokens.ts"
-import { type Judged, type Lane, massGone } from "../lanes/lane.ts"
-import { Lanes } from "../lanes/lanes.ts"
+import { type Judged, massGone, type PushService } from "../push-service/push-service.ts"
+import { PushServices } from "../push-service/push-services.ts"
 import { type Answer, type Classified, classify } from "./classify.ts"
-import { PushClient } from "./post.ts"
-import { type KeyPair, makePairs, type Recipient, recipientOf, seal } from "./seal.ts"
+import { PushClient } from "./client.ts"
+import { type KeyPair, makePairs, type Recipient, recipientOf, seal } from "./encrypt.ts"
 import { Vapid } from "./vapid.ts"
 
 /** A push to be: one subscription of one user. */
@@ -35,7 +35,7 @@ export type Attempted = Judged & {
 export type Sealed = Uint8Array | undefined | { readonly error: string }
 
 /** The one second try, at once, that some answers deserve; a 421 has closed its connection (see post.ts). */
-const secondTryOf = (lane: Lane, classified: Classified, answer: Answer, now: number) => {
+const secondTryOf = (lane: PushService, classified: Classified, answer: Answer, now: number) => {
   if (classified.class === "accepted" || "error" in answer) return undefined
   if (lane.doubtsToken(classified, now)) return "new-token"
   if (classified.reason === "bad-topic") return "without-topic"
@@ -72,8 +72,8 @@ export class Sender extends Context.Service<
     Effect.gen(function* () {
       const client = yield* PushClient
       const vapid = yield* Vapid
-      const lanes = yield* Lanes
-      const log = yield* Log
+      const lanes = yield* PushServices
+      const log = yield* EventLog
       const settings = yield* Settings
       const policy = { hosts: settings.pushHosts, allowLoopback: settings.allowLoopbackEndpoints }
 
@@ -114,7 +114,7 @@ export class Sender extends Context.Service<
           .pipe(Effect.ignore)
 
       const attempt = Effect.fnUntraced(function* (
-        lane: Lane,
+        lane: PushService,
         key: string,
         target: Target,
         ref: BroadcastRef,

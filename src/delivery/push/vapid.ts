@@ -3,7 +3,7 @@
 // refuses a new one within the hour.
 import { Clock, Context, Effect, Layer, Random, Redacted } from "effect"
 import webpush from "web-push"
-import { makeKept } from "../kept.ts"
+import { makeLruCache } from "../lru-cache.ts"
 
 export interface SigningKey {
   /** The application server key browsers subscribe with: 65 bytes, base64url. */
@@ -66,7 +66,7 @@ export class Vapid extends Context.Service<
       const signing = keys
         .filter(({ privateKey }) => privateKey !== undefined)
         .map(({ publicKey }) => publicKey)
-      const tokens = makeKept<{ token?: Token }>(tokensMax)
+      const tokens = makeLruCache<{ token?: Token }>(tokensMax)
       const placeOf = (origin: string, publicKey: string) =>
         tokens.of(`${publicKey} ${origin}`, () => ({}))
 

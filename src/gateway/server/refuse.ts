@@ -1,9 +1,9 @@
 // Answers written onto a socket that no request of Node's owns: what is no HTTP, CONNECT, and
 // connections beyond the bounds.
 import type { Duplex } from "node:stream"
-import type { Answer } from "../ask.ts"
-import { constantHeaders } from "../decorate.ts"
-import { reasonPhrase } from "../reason-phrase.ts"
+import { reasonPhrase } from "../http/reason-phrase.ts"
+import type { Answer } from "../http/request.ts"
+import { constantHeaders } from "../http/response-headers.ts"
 
 /** How long a peer has to read the answer before its socket is destroyed. */
 const lingerMillis = 1_000

@@ -1,7 +1,7 @@
 // Reads a request's body off its socket, whole or not at all.
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Effect } from "effect"
-import { BodyBroken, BodyCrowded, BodyTooLarge } from "../ask.ts"
+import { BodyBroken, BodyCrowded, BodyTooLarge } from "../http/request.ts"
 import type { Shares } from "./shares.ts"
 
 /** The same for all addresses. Parsed and decoded, a body takes some ten times its bytes. */

@@ -1,8 +1,8 @@
 // An Answer becomes an HTTP response, within the bounds on answers that nobody reads.
 import type { IncomingMessage, ServerResponse } from "node:http"
-import type { Answer } from "../ask.ts"
-import { constantHeaders } from "../decorate.ts"
-import { reasonPhrase } from "../reason-phrase.ts"
+import { reasonPhrase } from "../http/reason-phrase.ts"
+import type { Answer } from "../http/request.ts"
+import { constantHeaders } from "../http/response-headers.ts"
 import type { UnreadAnswers } from "./unread.ts"
 
 const json = "application/json; charset=UTF-8"

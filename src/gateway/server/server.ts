@@ -1,8 +1,8 @@
 // Node's HTTP server with the time-outs, and the answers to what Node would refuse by itself.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import type { Socket } from "node:net"
-import type { Answer } from "../ask.ts"
-import { wireAnswer } from "../faults.ts"
+import { wireAnswer } from "../http/errors.ts"
+import type { Answer } from "../http/request.ts"
 import { guardSocket, refuseOn } from "./refuse.ts"
 import { unansweredOn } from "./turns.ts"
 

@@ -1,6 +1,6 @@
 // A request that was made to be expensive costs little, and holds up nobody else's.
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { makeReceiverKeys } from "#cli/push-receiver.ts"
+import { makeReceiverKeys } from "#cli/listen/push-receiver.ts"
 import { type Exchange, Honest } from "../../support/hostile/honest.ts"
 import { startNats } from "../../support/nats.ts"
 import { type Service, startService } from "../../support/service.ts"

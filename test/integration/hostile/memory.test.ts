@@ -1,6 +1,6 @@
 // Clients that never read their answers, or never end their requests, cannot fill the memory.
 import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
-import { makeReceiverKeys } from "#cli/push-receiver.ts"
+import { makeReceiverKeys } from "#cli/listen/push-receiver.ts"
 import { idle } from "../../bench/cpu.ts"
 import { Honest } from "../../support/hostile/honest.ts"
 import { mebibytesOf } from "../../support/hostile/process.ts"

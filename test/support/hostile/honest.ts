@@ -1,7 +1,7 @@
 // An honest client: it subscribes, registers, lists, publishes and asks for the heartbeat, one
 // request after the other, and keeps how long each took and which failed.
 import { Agent, request } from "node:http"
-import { makeReceiverKeys } from "#cli/push-receiver.ts"
+import { makeReceiverKeys } from "#cli/listen/push-receiver.ts"
 
 export interface Exchange {
   readonly status: number

@@ -1,0 +1,206 @@
+// `bellcast keys new|show|list|rotate|retire|forget-users`: the VAPID keys of a service. Beside its embedded server they are kept in the data
+// folder and changed there; beside an existing NATS they are settings, and what to set is printed. A running service takes up a change with its
+// next start.
+import { Clock, Console, Effect } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { settings } from "#config"
+import { changeKeys, freshPair, kept } from "#secrets/file.ts"
+import { adoptedKeys, oldestOf, usesOf } from "#secrets/in-use.ts"
+import {
+  type KeySet,
+  type KeyState,
+  retired,
+  rotated,
+  usableKeys,
+  usableKeysMax
+} from "#secrets/key-set.ts"
+import { keysAreSet, keysOfSettings, missingFaults } from "#secrets/secrets.ts"
+import { forgetUseridSecret } from "#secrets/userid-secret.ts"
+import { everySetting } from "#settings/every-setting.ts"
+import { printableJson } from "#telemetry/printable.ts"
+import { natsFlags, onNats, VerbFailed } from "../nats/nats.ts"
+import { note } from "../terminal/note.ts"
+import { table } from "../terminal/table.ts"
+import { changedLines } from "./lines.ts"
+import { newCommand, printNew } from "./new.ts"
+import { showCommand } from "./show.ts"
+
+const failed = ({ message }: { readonly message: string }) => new VerbFailed({ message })
+
+const { dataDir, natsUrl, vapidFormerKeys, vapidPrivateKey, vapidPublicKey } = settings
+const ownSettings = everySetting({
+  dataDir,
+  natsUrl,
+  vapidFormerKeys,
+  vapidPrivateKey,
+  vapidPublicKey
+})
+
+/** The keys, and how they are changed where they live. `change` tells what is left to do. */
+const home = Effect.gen(function* () {
+  const own = yield* Effect.mapError(ownSettings, failed)
+  if (!keysAreSet(own)) {
+    const { vapidKeys } = yield* Effect.mapError(kept(own.dataDir), failed)
+    const change = (edit: (set: KeySet) => KeySet) =>
+      changeKeys(own.dataDir, edit).pipe(
+        Effect.mapError(failed),
+        Effect.as(
+          `# ${own.dataDir}/secrets.json is changed. The service takes it up with its next start.`
+        )
+      )
+    return { set: vapidKeys, change }
+  }
+  const { faults: wrong, keys, missing } = keysOfSettings(own, true)
+  const faults = [...wrong, ...missingFaults(missing)]
+  if (faults.length > 0)
+    return yield* new VerbFailed({
+      message: `the settings of the service must be here, too:\n${faults.join("\n")}`
+    })
+  const change = (edit: (set: KeySet) => KeySet) => {
+    const head =
+      "# Settings of every process from its next start on; first of those that deliver, then of the gateways."
+    return Effect.succeed([head, ...changedLines(keys, edit(keys))].join("\n"))
+  }
+  return { set: keys, change }
+})
+
+/** What NATS knows of the keys: since when each was offered, and how many subscriptions need it. */
+const inNats = Effect.fnUntraced(function* (set: KeySet) {
+  const adopted = yield* adoptedKeys
+  return { adopted, uses: yield* usesOf(oldestOf(adopted, set)) }
+})
+
+const rotate = Effect.gen(function* () {
+  const { change, set } = yield* home
+  if (usableKeys(set).length >= usableKeysMax) {
+    return yield* new VerbFailed({
+      message: `there are ${usableKeysMax} keys: retire those that no subscription needs`
+    })
+  }
+  const now = yield* Clock.currentTimeMillis
+  yield* Console.log(yield* change((set) => rotated(set, freshPair(), now)))
+}).pipe(Effect.tapError(({ message }) => note(message)))
+
+/** A key that is kept is a former one to its operator, as in the setting of that name. */
+const inWords = (state: KeyState | "lost") => (state === "kept" ? "former" : state)
+
+const list = Effect.fnUntraced(function* (json: boolean) {
+  const { set } = yield* home
+  const { adopted, uses } = yield* inNats(set)
+  const adoptedAt = new Map(adopted.map(({ at, publicKey }) => [publicKey, at]))
+  const strangers = [...new Set([...adoptedAt.keys(), ...uses.keys()])].filter(
+    (key) => !set.some(({ publicKey }) => publicKey === key)
+  )
+  const missing = strangers.map((publicKey) => ({
+    publicKey,
+    state: "lost" as const,
+    createdAt: undefined
+  }))
+  const rows = [...missing, ...set].map(({ createdAt, publicKey, state }) => {
+    const at = createdAt ?? adoptedAt.get(publicKey)
+    return {
+      publicKey,
+      state: inWords(state),
+      created: at === undefined ? undefined : new Date(at).toISOString(),
+      subscriptions: uses.get(publicKey) ?? 0
+    }
+  })
+  if (json)
+    return yield* Effect.forEach(rows, (row) => Console.log(printableJson(row)), { discard: true })
+  const cells = rows.map(({ created, publicKey, state, subscriptions }) => [
+    publicKey,
+    state,
+    created,
+    subscriptions
+  ])
+  yield* Console.log(table(["PUBLIC KEY", "STATE", "CREATED", "SUBSCRIPTIONS"], cells))
+})
+
+const retire = Effect.fnUntraced(function* (publicKey: string, force: boolean) {
+  const { change, set } = yield* home
+  const key = set.find((each) => each.publicKey === publicKey)
+  const { adopted, uses } = yield* inNats(set)
+  const known =
+    key !== undefined || uses.has(publicKey) || adopted.some((each) => each.publicKey === publicKey)
+  const count = uses.get(publicKey) ?? 0
+  if (!known)
+    return yield* new VerbFailed({
+      message: "there is no such key; `bellcast keys list` shows them"
+    })
+  if (key?.state === "current")
+    return yield* new VerbFailed({
+      message: "this key is the current one: `bellcast keys rotate` first"
+    })
+  if (key?.state === "retired")
+    return yield* new VerbFailed({ message: "this key is retired already" })
+  if (count > 0 && !force) {
+    return yield* new VerbFailed({
+      message: `${count} subscriptions were made with this key; with --force every push to them ends as dead, for the reason key-retired`
+    })
+  }
+  yield* Console.log(
+    yield* change((now) => retired(now, publicKey, adopted[0]?.publicKey === publicKey))
+  )
+})
+
+const forgetUsers = Effect.fnUntraced(function* (force: boolean) {
+  if (!force)
+    return yield* new VerbFailed({
+      message: "with --force nobody who is a user now will find their subscriptions again"
+    })
+  yield* forgetUseridSecret
+  yield* Console.log("# The next start may come with another BELLCAST_USERID_HMAC_SECRET.")
+})
+
+const jsonFlag = Flag.Boolean("json").pipe(
+  Flag.withDescription("Print JSON lines"),
+  Flag.withDefault(false)
+)
+const forgetFlags = {
+  force: Flag.Boolean("force").pipe(
+    Flag.withDescription("Give up all users"),
+    Flag.withDefault(false)
+  ),
+  ...natsFlags
+}
+const retireFlags = {
+  key: Argument.String("key").pipe(Argument.withDescription("The public key")),
+  force: Flag.Boolean("force").pipe(
+    Flag.withDescription("Give up the subscriptions made with it"),
+    Flag.withDefault(false)
+  ),
+  ...natsFlags
+}
+
+const verbs = [
+  newCommand,
+  showCommand,
+  Command.make("list", { json: jsonFlag, ...natsFlags }, ({ json, ...nats }) =>
+    list(json).pipe(onNats(nats, { startIt: true }))
+  ).pipe(
+    Command.withDescription(
+      "Show the public keys, their states, and how many subscriptions were made with each"
+    )
+  ),
+  Command.make("rotate", {}, () => rotate).pipe(
+    Command.withDescription(
+      "Make a new pair the current one; the former ones go on signing for their subscriptions"
+    )
+  ),
+  Command.make("forget-users", forgetFlags, ({ force, ...nats }) =>
+    forgetUsers(force).pipe(onNats(nats, { startIt: true }))
+  ).pipe(
+    Command.withDescription(
+      "After the user id secret was lost: let the service start with a new one"
+    )
+  ),
+  Command.make("retire", retireFlags, ({ force, key, ...nats }) =>
+    retire(key, force).pipe(onNats(nats, { startIt: true }))
+  ).pipe(Command.withDescription("Give up a former key that no subscription needs any more"))
+] as const
+
+/** The verb. */
+export const keysCommand = Command.make("keys", {}, () => printNew).pipe(
+  Command.withDescription("Make, show, rotate and retire the VAPID keys"),
+  Command.withSubcommands(verbs)
+)

@@ -1,0 +1,50 @@
+// `bellcast keys new`, and `keys` alone: fresh secrets, printed or written into a file.
+import { fstatSync } from "node:fs"
+import { Console, Effect, Option } from "effect"
+import { Command, Flag } from "effect/cli"
+import { note } from "../terminal/note.ts"
+import { addToFile } from "./env-file.ts"
+import { newParts, textOf } from "./lines.ts"
+
+/** Whether standard output goes to a file that others than its owner may read. */
+const isReadByOthers = (): boolean => {
+  const output = fstatSync(1)
+  return output.isFile() && (output.mode & 0o077) !== 0
+}
+
+/** Prints fresh secrets. */
+export const printNew = Effect.gen(function* () {
+  yield* Console.log(textOf(newParts()))
+  if (isReadByOthers())
+    yield* note("others may read the file that these keys go to: chmod 600 it, or use --env FILE")
+})
+
+const writeNew = Effect.fnUntraced(
+  function* (file: string) {
+    const added = yield* addToFile(file, newParts())
+    yield* note(
+      added.length === 0
+        ? `${file} has all of it: nothing is changed`
+        : `${file} has now ${added.join(", ")}; fill in what is empty`
+    )
+  },
+  Effect.tapError(({ message }) => note(message))
+)
+
+/** The verb. */
+export const newCommand = Command.make(
+  "new",
+  {
+    env: Flag.String("env").pipe(
+      Flag.withDescription(
+        "Write into this file, for its owner alone; what stands there stays as it is"
+      ),
+      Flag.optional
+    )
+  },
+  ({ env }) => (Option.isNone(env) ? printNew : writeNew(env.value))
+).pipe(
+  Command.withDescription(
+    "Make a VAPID key pair, a user id secret and a password for NATS, as lines for an .env file; so does `keys` alone"
+  )
+)

@@ -1,0 +1,62 @@
+// `bellcast keys show`: the secrets kept beside the embedded server, for a second process.
+import { join } from "node:path"
+import { Console, Effect, Option, Redacted } from "effect"
+import { Command } from "effect/cli"
+import { settings } from "#config"
+import { addressIn, folderAt } from "#embedded/folder.ts"
+import { kept } from "#secrets/file.ts"
+import { developmentSubject, keysAreSet } from "#secrets/secrets.ts"
+import { everySetting } from "#settings/every-setting.ts"
+import { VerbFailed } from "../nats/nats.ts"
+import { note } from "../terminal/note.ts"
+import { allLines } from "./lines.ts"
+
+const failed = ({ message }: { readonly message: string }) => new VerbFailed({ message })
+
+const {
+  dataDir,
+  useridHmacSecret,
+  vapidFormerKeys,
+  vapidPrivateKey,
+  vapidPublicKey,
+  vapidSubject
+} = settings
+const ownSettings = everySetting({
+  dataDir,
+  useridHmacSecret,
+  vapidFormerKeys,
+  vapidPrivateKey,
+  vapidPublicKey,
+  vapidSubject
+})
+
+/** BELLCAST_NATS_URL does not count: an operator may have set it already for the second process. */
+const show = Effect.gen(function* () {
+  const own = yield* Effect.mapError(ownSettings, failed)
+  if (keysAreSet({ ...own, natsUrl: Option.none() })) {
+    return yield* new VerbFailed({
+      message:
+        "VAPID keys are set here (BELLCAST_VAPID_...): with them, those of the data folder are not used"
+    })
+  }
+  const file = yield* Effect.mapError(kept(own.dataDir), failed)
+  const subject = Option.getOrElse(own.vapidSubject, () => developmentSubject)
+  const secret = Option.match(own.useridHmacSecret, {
+    onNone: () => file.useridHmacSecret,
+    onSome: Redacted.value
+  })
+  const server = yield* Effect.promise(() => addressIn(folderAt(join(own.dataDir, "nats"))))
+  const natsLine =
+    server === undefined
+      ? "# BELLCAST_NATS_URL stands here while the embedded server runs."
+      : `BELLCAST_NATS_URL=${server.url}`
+  const head = `# Secrets: those of ${own.dataDir}/secrets.json.`
+  yield* Console.log([head, natsLine, allLines(file.vapidKeys, subject, secret)].join("\n"))
+}).pipe(Effect.tapError(({ message }) => note(message)))
+
+/** The verb. */
+export const showCommand = Command.make("show", {}, () => show).pipe(
+  Command.withDescription(
+    "Print the secrets kept beside the embedded server, private keys too, as lines for the .env file of another process"
+  )
+)

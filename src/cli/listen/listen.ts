@@ -1,0 +1,146 @@
+// `bellcast listen CHANNEL`: a browser in the terminal. It subscribes and registers through the HTTP API
+// and prints every push it receives, decrypted, until Ctrl-C; then it removes what it made.
+import { randomBytes } from "node:crypto"
+import { Config, Console, Effect, Option, Queue, Schema } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { printable, printableJson } from "#telemetry/printable.ts"
+import { note } from "../terminal/note.ts"
+import { type ApiError, ApiForeign, makeApi, urlDefault } from "./api-client.ts"
+import { type Arrived, openPushEndpoint } from "./push-endpoint.ts"
+
+/** Longest wait for a clean goodbye: Ctrl-C must not hang on a service that is gone. */
+const goodbyeTimeout = "3 seconds"
+
+const Root = Schema.Struct({
+  capabilities: Schema.optionalKey(
+    Schema.Struct({
+      webpush: Schema.optionalKey(
+        Schema.Struct({ vapid_public_key: Schema.optionalKey(Schema.String) })
+      )
+    })
+  )
+})
+const Subscribed = Schema.Struct({ data: Schema.Struct({ id: Schema.String }) })
+const Published = Schema.fromJsonString(
+  Schema.Struct({
+    published_at: Schema.optionalKey(Schema.Finite),
+    last_modified: Schema.optionalKey(Schema.Finite)
+  })
+)
+
+/** Milliseconds since publishing, where the payload is a JSON object that tells its time; nothing else in a push does. */
+export const elapsedMillis = ({ payload, receivedAtMillis }: Arrived): number | undefined => {
+  const { published_at, last_modified } = Option.getOrElse(
+    Schema.decodeOption(Published)(payload),
+    (): typeof Published.Type => ({})
+  )
+  const publishedAtMillis = published_at ?? last_modified
+  return publishedAtMillis === undefined ? undefined : receivedAtMillis - publishedAtMillis
+}
+
+const lineOf = (push: Arrived): string => {
+  const elapsed = elapsedMillis(push)
+  const after = elapsed === undefined ? "" : `  after ${elapsed} ms`
+  return `${new Date(push.receivedAtMillis).toISOString()}${after}  ${push.payload === "" ? "(no payload)" : printable(push.payload)}`
+}
+
+const jsonOf = (channel: string, push: Arrived): string => {
+  const { payload, receivedAtMillis } = push
+  return printableJson({
+    event: "push",
+    channel,
+    payload,
+    receivedAtMillis,
+    elapsedMillis: elapsedMillis(push)
+  })
+}
+
+export interface ListenOptions {
+  readonly channel: string
+  readonly url: string
+  readonly user: string
+  /** Return after this many pushes. */
+  readonly count: Option.Option<number>
+  /** Print JSON lines. */
+  readonly json: boolean
+}
+
+const forget = (what: string, removal: Effect.Effect<unknown, ApiError>) =>
+  removal.pipe(
+    Effect.timeout(goodbyeTimeout),
+    Effect.catch((error) => note(`${what} could not be removed: ${error.message}`))
+  )
+
+/** Runs until `count` pushes have been printed, or for ever. Fails with what the API said; removes registration and subscription in any case. */
+export const listen = Effect.fn("Cli.listen")(function* ({
+  channel,
+  url,
+  user,
+  count,
+  json
+}: ListenOptions) {
+  const { call, whileStarting } = yield* makeApi({ url, user })
+  const foreign = (error: ApiError) =>
+    error._tag === "ApiRefused" && error.status === 404 ? new ApiForeign({ url }) : error
+  const root = yield* Effect.mapError(whileStarting(call("GET", "/", Root)), foreign)
+  const vapidKey = root.capabilities?.webpush?.vapid_public_key
+  if (vapidKey === undefined)
+    yield* note("the service does not name its VAPID key, so signatures are not verified")
+  const { subscription, pushes } = yield* openPushEndpoint(vapidKey)
+
+  const subscribe = call("POST", "/subscriptions", Subscribed, {
+    data: { ...subscription, ...(vapidKey === undefined ? {} : { vapid_public_key: vapidKey }) }
+  })
+  const { data } = yield* Effect.acquireRelease(subscribe, ({ data }) =>
+    forget("the subscription", call("DELETE", `/subscriptions/${data.id}`, Schema.Unknown))
+  )
+  const registration = `/channels/${encodeURIComponent(channel)}/registration`
+  yield* Effect.acquireRelease(call("PUT", registration, Schema.Unknown), () =>
+    forget("the registration", call("DELETE", registration, Schema.Unknown))
+  )
+  yield* Console.log(
+    json
+      ? printableJson({ event: "listening", channel, subscription: data.id })
+      : `listening on channel ${printable(channel)}, subscription ${printable(data.id.slice(0, 12))}`
+  )
+
+  const enough = Option.getOrElse(count, () => Number.POSITIVE_INFINITY)
+  for (let printed = 0; printed < enough; ) {
+    const push = yield* Queue.take(pushes)
+    if (push._tag === "Refused") {
+      yield* note(`refused a push with ${push.status}: ${printable(push.reason)}`)
+    } else {
+      yield* Console.log(json ? jsonOf(channel, push) : lineOf(push))
+      printed += 1
+    }
+  }
+}, Effect.scoped)
+
+/** Ending a listener ends its user's registration: one user for all of them would deafen the others. */
+const userOfItsOwn = () => `listener-${randomBytes(4).toString("hex")}:secret`
+
+const flags = {
+  channel: Argument.String("channel").pipe(
+    Argument.withDescription("Channel to register on; it need not exist")
+  ),
+  url: Flag.String("url").pipe(
+    Flag.withDescription(`Base URL of the service (BELLCAST_URL); unset: ${urlDefault}`),
+    Flag.withFallbackConfig(Config.String("BELLCAST_URL").pipe(Config.withDefault(urlDefault)))
+  ),
+  user: Flag.String("user").pipe(
+    Flag.withDescription("Who listens, name:password (BELLCAST_USER); unset: somebody new"),
+    Flag.withFallbackConfig(Config.String("BELLCAST_USER").pipe(Config.withDefault(userOfItsOwn())))
+  ),
+  count: Flag.Int("count").pipe(
+    Flag.withDescription("Exit after this many pushes; unset: never"),
+    Flag.optional
+  ),
+  json: Flag.Boolean("json").pipe(Flag.withDescription("Print JSON lines"), Flag.withDefault(false))
+}
+
+/** The verb. Errors are printed as one line; the process then exits with 1. */
+export const listenCommand = Command.make("listen", flags, (options) =>
+  listen(options).pipe(Effect.tapError((error) => note(error.message)))
+).pipe(
+  Command.withDescription("Be a browser in the terminal: print every push of a channel, decrypted")
+)

@@ -1,0 +1,119 @@
+// A push service for one subscription on loopback: what stands behind the endpoint that `bellcast listen` registers.
+import { randomBytes } from "node:crypto"
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import type { AddressInfo } from "node:net"
+import { Clock, Effect, Queue, Schema } from "effect"
+import { checkVapid } from "../keys/vapid-check.ts"
+import { makeReceiverKeys, openPush } from "./push-receiver.ts"
+
+/** The endpoint could not be opened on loopback. */
+export class EndpointFailed extends Schema.TaggedError<EndpointFailed>()("EndpointFailed", {
+  cause: Schema.Defect()
+}) {
+  override get message() {
+    return `cannot open a push endpoint on 127.0.0.1: ${String(this.cause)}`
+  }
+}
+
+/** A push that arrived, decrypted; `payload` is empty for a push without a body. */
+export interface Arrived {
+  readonly _tag: "Arrived"
+  readonly payload: string
+  readonly receivedAtMillis: number
+}
+
+/** A push that was answered with an error, and why. */
+export interface Refused {
+  readonly _tag: "Refused"
+  readonly status: number
+  readonly reason: string
+}
+
+export type Push = Arrived | Refused
+
+/** RFC 8030 section 7.2: no service has to take more. */
+const bodyBytesMax = 4096
+/** Pushes that wait to be printed; a sender that is faster is told to come back. */
+const waitingPushesMax = 1024
+
+const readBody = (request: IncomingMessage): Promise<Buffer> =>
+  new Promise((resolve, reject) => {
+    const chunks: Array<Buffer> = []
+    let bytes = 0
+    request.once("error", reject).once("end", () => resolve(Buffer.concat(chunks)))
+    request.on("data", (chunk: Buffer) => {
+      if (bytes <= bodyBytesMax) chunks.push(chunk)
+      bytes += chunk.length
+    })
+  })
+
+const listening = (server: ReturnType<typeof createServer>) =>
+  Effect.callback<number, EndpointFailed>((resume) => {
+    server.once("error", (cause) => resume(Effect.fail(new EndpointFailed({ cause }))))
+    server.listen(0, "127.0.0.1", () =>
+      resume(Effect.succeed((server.address() as AddressInfo).port))
+    )
+  })
+
+/**
+ * Opens the endpoint until the scope closes: a random port, an unguessable path, new keys.
+ * With the service's VAPID key every push must be signed with it; without, signatures are not looked at.
+ */
+export const openPushEndpoint = Effect.fnUntraced(function* (
+  applicationServerKey: string | undefined
+) {
+  const clock = yield* Clock.Clock
+  const pushes = yield* Queue.bounded<Push>(waitingPushesMax)
+  const keys = makeReceiverKeys()
+  const path = `/push/${randomBytes(32).toString("base64url")}`
+  let origin = ""
+
+  const judge = (request: IncomingMessage, body: Buffer): Push => {
+    const receivedAtMillis = clock.currentTimeMillisUnsafe()
+    const refused = (status: number, reason: string): Push => ({ _tag: "Refused", status, reason })
+    if (applicationServerKey !== undefined) {
+      const expected = { audience: origin, nowMillis: receivedAtMillis, applicationServerKey }
+      const vapid = checkVapid(request.headers.authorization, expected)
+      if (!vapid.ok) return refused(vapid.status, vapid.reason)
+    }
+    if (body.length > bodyBytesMax) return refused(413, `the body is over ${bodyBytesMax} bytes`)
+    if (!/^\d+$/.test(String(request.headers["ttl"])))
+      return refused(400, "TTL is missing or no integer")
+    try {
+      const payload = body.length === 0 ? "" : openPush(keys, body).toString()
+      return { _tag: "Arrived", payload, receivedAtMillis }
+    } catch (error) {
+      return refused(400, `cannot be decrypted: ${String(error)}`)
+    }
+  }
+
+  const statusOf = (request: IncomingMessage, body: Buffer): number => {
+    if (request.url !== path) return 404
+    if (request.method !== "POST") return 405
+    const push = judge(request, body)
+    if (!Queue.offerUnsafe(pushes, push)) return 503
+    return push._tag === "Arrived" ? 201 : push.status
+  }
+
+  const answer = async (request: IncomingMessage, response: ServerResponse) => {
+    const status = statusOf(request, await readBody(request))
+    response
+      .writeHead(status, { "content-length": 0, ...(status === 503 ? { "retry-after": "1" } : {}) })
+      .end()
+  }
+
+  // A sender that goes away in the middle of its body has not sent a push.
+  const server = createServer(
+    (request, response) => void answer(request, response).catch(() => response.destroy())
+  )
+  const close = Effect.sync(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  const port = yield* Effect.acquireRelease(listening(server), () => close)
+  origin = `http://127.0.0.1:${port}`
+  return {
+    subscription: { endpoint: origin + path, keys: { auth: keys.auth, p256dh: keys.p256dh } },
+    pushes
+  }
+})

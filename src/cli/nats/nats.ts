@@ -1,0 +1,120 @@
+// How verbs reach NATS: the flags they share, the connection, and one line instead of a stack when that fails.
+import { existsSync } from "node:fs"
+import { join } from "node:path"
+import { Config, Effect, Logger, Option, Schema } from "effect"
+import { Flag } from "effect/cli"
+import { settings } from "#config"
+import { addressIn, folderAt, released } from "#embedded/folder.ts"
+import { embeddedServer } from "#embedded/server.ts"
+import { hostsOf } from "#nats/connection/connection.ts"
+import type { AppendConflict, LogUnavailable } from "#nats/connection/errors.ts"
+import { natsLayer } from "#nats/layer.ts"
+import {
+  type NatsTlsFiles,
+  natsTlsFault,
+  natsTlsFiles,
+  natsTlsSettings,
+  natsUrlFault
+} from "#settings/nats-url.ts"
+import { withoutSecrets } from "#telemetry/logger.ts"
+import { printable } from "#telemetry/printable.ts"
+import { note } from "../terminal/note.ts"
+
+/** `--tls-ca`, `--tls-cert`, `--tls-key`: PEM files. */
+const tlsFlag = (key: keyof NatsTlsFiles, description: string) =>
+  Flag.String(`tls-${key}`).pipe(
+    Flag.withDescription(`${description}; a PEM file (${natsTlsSettings[key]})`),
+    Flag.withFallbackConfig(Config.String(natsTlsSettings[key])),
+    Flag.optional
+  )
+
+export const natsFlags = {
+  nats: Flag.String("nats").pipe(
+    Flag.withDescription(
+      "NATS servers, comma-separated (BELLCAST_NATS_URL); unset: the embedded one, else port 4222 of this machine"
+    ),
+    Flag.withFallbackConfig(Config.String("BELLCAST_NATS_URL")),
+    Flag.optional
+  ),
+  creds: Flag.String("creds").pipe(
+    Flag.withDescription("NATS credentials file (BELLCAST_NATS_CREDS)"),
+    Flag.withFallbackConfig(Config.String("BELLCAST_NATS_CREDS")),
+    Flag.optional
+  ),
+  tlsCa: tlsFlag("ca", "Authorities to trust, with tls://"),
+  tlsCert: tlsFlag("cert", "The certificate of this client"),
+  tlsKey: tlsFlag("key", "Its private key")
+}
+
+export interface NatsFlags {
+  readonly nats: Option.Option<string>
+  readonly creds: Option.Option<string>
+  readonly tlsCa: Option.Option<string>
+  readonly tlsCert: Option.Option<string>
+  readonly tlsKey: Option.Option<string>
+}
+
+const urlDefault = "nats://127.0.0.1:4222"
+
+/** A verb cannot go on; the message is for whoever typed it. */
+export class VerbFailed extends Schema.TaggedError<VerbFailed>()("VerbFailed", {
+  message: Schema.String
+}) {}
+
+const reasonOf = ({ cause }: LogUnavailable) =>
+  withoutSecrets(cause instanceof Error ? cause.message : String(cause))
+
+const inWords = (url: string, error: LogUnavailable | AppendConflict | VerbFailed): string => {
+  if (error._tag === "VerbFailed") return error.message
+  if (error._tag === "AppendConflict") return `somebody else writes to ${error.subject}`
+  if (error.operation === "connect")
+    return `no answer from NATS at ${hostsOf(url)} (${reasonOf(error)}): is the service running, and is --nats right?`
+  return `NATS at ${hostsOf(url)} failed (${error.operation}: ${reasonOf(error)})`
+}
+
+// Standard output holds answers only.
+const toStderr = Logger.layer([Logger.withConsoleError(Logger.map(Logger.formatLogFmt, printable))])
+
+/** The values of the flags, when they can be used. */
+const givenUrl = Effect.fnUntraced(function* (given: Option.Option<string>, tls: NatsTlsFiles) {
+  const url = Option.getOrUndefined(given)
+  const urlFault = url === undefined ? undefined : natsUrlFault(url)
+  if (urlFault !== undefined)
+    return yield* new VerbFailed({ message: `--nats or BELLCAST_NATS_URL: ${urlFault}` })
+  const tlsFault = natsTlsFault(url, tls)
+  if (tlsFault !== undefined) return yield* new VerbFailed({ message: tlsFault })
+  return url
+})
+
+/**
+ * Where the embedded server is. `startIt`: when it does not run, it runs until the scope ends.
+ */
+const embeddedUrl = Effect.fnUntraced(function* (startIt: boolean) {
+  const dataDir = yield* Effect.orDie(settings.dataDir)
+  const folder = folderAt(join(dataDir, "nats"))
+  if (startIt && existsSync(folder.store) && (yield* Effect.promise(() => released(folder, 0)))) {
+    const server = embeddedServer(dataDir).pipe(
+      Effect.mapError((error) => new VerbFailed({ message: error.message }))
+    )
+    return (yield* server).url
+  }
+  return (yield* Effect.promise(() => addressIn(folder)))?.url ?? urlDefault
+})
+
+/** Runs a verb with a connection of its own. A failure is printed as one line, and the process then exits with 1. */
+export const onNats =
+  ({ creds, nats, tlsCa, tlsCert, tlsKey }: NatsFlags, { startIt } = { startIt: false }) =>
+  <A, R>(verb: Effect.Effect<A, LogUnavailable | AppendConflict | VerbFailed, R>) =>
+    Effect.gen(function* () {
+      const tls = natsTlsFiles({ ca: tlsCa, cert: tlsCert, key: tlsKey })
+      const url = (yield* givenUrl(nats, tls)) ?? (yield* embeddedUrl(startIt))
+      const credsFile = Option.getOrUndefined(creds)
+      return yield* verb.pipe(
+        Effect.provide(natsLayer({ url, credsFile, tls, name: "bellcast cli" })),
+        Effect.mapError((error) => new VerbFailed({ message: inWords(url, error) }))
+      )
+    }).pipe(
+      Effect.scoped,
+      Effect.tapError(({ message }) => note(message)),
+      Effect.provide(toStderr)
+    )

@@ -1,0 +1,52 @@
+// POST to push services: kept-alive connections per origin, every wait bounded, answers read no further than
+// needed. No redirects.
+import { Context, Effect, Layer } from "effect"
+import { Settings } from "#config"
+import { makeLruCache } from "../lru-cache.ts"
+import { checkedLookup } from "./address-filter.ts"
+import type { Answer } from "./classify.ts"
+import { limitsOf, type Request } from "./transport/exchange.ts"
+import { Peer } from "./transport/peer.ts"
+
+/** Push services kept at once; with the default allow-list there are a handful of hosts. */
+const originsMax = 1_000
+const checkMillis = 1_000
+
+export class PushClient extends Context.Service<
+  PushClient,
+  {
+    /** Never fails: what goes wrong is an answer too. */
+    readonly post: (request: Request & { readonly origin: string }) => Effect.Effect<Answer>
+    /** Pushes that the connections to a push service carry at most. */
+    readonly roomOf: (origin: string) => number
+  }
+>()("bellcast/delivery/PushClient") {
+  static readonly layer = Layer.effect(
+    PushClient,
+    Effect.gen(function* () {
+      const { allowLoopbackEndpoints, http2, pushesUnderWayMax, pushTimeoutMillis } =
+        yield* Settings
+      const peers = makeLruCache<Peer>(originsMax, (peer) => peer.close())
+      const options = {
+        http2,
+        connectionsMax: pushesUnderWayMax,
+        limits: limitsOf(pushTimeoutMillis),
+        lookup: checkedLookup(allowLoopbackEndpoints)
+      }
+      const peerOf = (origin: string) => peers.of(origin, () => new Peer(origin, options))
+      const timer = setInterval(() => {
+        const now = performance.now()
+        for (const peer of peers.all()) peer.check(now)
+      }, checkMillis).unref()
+      yield* Effect.addFinalizer(() => {
+        clearInterval(timer)
+        return Effect.promise(() => Promise.all([...peers.all()].map((peer) => peer.destroy())))
+      })
+      const post = ({ origin, ...request }: Request & { readonly origin: string }) =>
+        Effect.callback<Answer>((resume) =>
+          peerOf(origin).post(request, (answer) => resume(Effect.succeed(answer)))
+        )
+      return PushClient.of({ post, roomOf: (origin) => peerOf(origin).room })
+    })
+  )
+}

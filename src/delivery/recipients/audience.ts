@@ -1,0 +1,140 @@
+// Who a shard of a broadcast goes to: the subscriptions of the users registered in it, as they were when the broadcast was accepted.
+import { Effect } from "effect"
+import { Settings } from "#config"
+import type { ShardJob } from "#domain/job.ts"
+import type { MinimumRevisions } from "#domain/minimum-revisions.ts"
+import type { Registration } from "#domain/registration.ts"
+import type { SubscriptionList } from "#domain/subscription.ts"
+import { LogUnavailable } from "#nats/connection/errors.ts"
+import { Watermark } from "#nats/follower/watermark.ts"
+import { Buckets, type Entry } from "#nats/kv/bucket.ts"
+import { makeReadCache } from "#nats/kv/read-cache.ts"
+import { keys, userOfKey } from "#streams/buckets.ts"
+import type { ChannelToken, UserToken } from "#streams/tokens.ts"
+import type { Target } from "../push/send.ts"
+import { makeRedriveFilter } from "./redrive-filter.ts"
+
+/** Lists read in one request. A usual one has 1 KB. */
+const listsAtOnce = 250
+const digits = [..."0123456789abcdef"]
+
+const isBelow = (a: MinimumRevisions, b: MinimumRevisions) =>
+  a.subscriptions < b.subscriptions || a.registrations < b.registrations
+
+interface Place {
+  readonly user: UserToken
+  readonly since: number
+}
+
+/** Entries that a wildcard matches, from one multi-get or, where the server refuses so many matches, from sixteen smaller ones. */
+const entriesOf = (
+  filter: string,
+  floor: number
+): Effect.Effect<ReadonlyArray<Entry>, LogUnavailable, Buckets> =>
+  Effect.gen(function* () {
+    const buckets = yield* Buckets
+    const entries = yield* buckets.getMany("registrations", [filter], floor)
+    if (entries !== undefined) return entries
+    const below = yield* Effect.forEach(digits, (digit) =>
+      entriesOf(filter.replace(/>$/, `${digit}.>`), floor)
+    )
+    return below.flat()
+  })
+
+/** The users registered under these wildcards. */
+const placesOf = Effect.fnUntraced(function* (filters: ReadonlyArray<string>, floor: number) {
+  const places = new Map<string, ReadonlyArray<Place>>()
+  for (const filter of filters) {
+    const entries = yield* entriesOf(filter, floor)
+    const on = entries.flatMap(({ key, value }) => {
+      const { on, since } = value as Registration
+      return on ? [{ user: userOfKey(key), since }] : []
+    })
+    places.set(filter, on)
+  }
+  return places
+})
+
+/** The lists of these users; in halves where one answer cannot hold them. */
+const listsOf = (
+  users: ReadonlyArray<string>,
+  floor: number
+): Effect.Effect<ReadonlyArray<Entry>, LogUnavailable, Buckets> =>
+  Effect.gen(function* () {
+    const buckets = yield* Buckets
+    const entries = yield* buckets.getMany("subscriptions", users, floor)
+    if (entries !== undefined) return entries
+    if (users.length === 1)
+      return yield* new LogUnavailable({
+        operation: "read subscriptions",
+        cause: new Error("one list is too large")
+      })
+    const half = Math.ceil(users.length / 2)
+    const parts = yield* Effect.forEach([users.slice(0, half), users.slice(half)], (part) =>
+      listsOf(part, floor)
+    )
+    return parts.flat()
+  })
+
+/** What a push needs of each subscription of these users; whatever else their browsers stored is left behind. */
+const targetsOf = Effect.fnUntraced(function* (users: ReadonlyArray<string>, floor: number) {
+  const targets = new Map<string, ReadonlyArray<Target>>()
+  for (let i = 0; i < users.length; i += listsAtOnce) {
+    for (const { key, value } of yield* listsOf(users.slice(i, i + listsAtOnce), floor)) {
+      const user = userOfKey(key)
+      const list = Object.entries((value as SubscriptionList).subscriptions).map(
+        ([id, stored]): Target => {
+          const { endpoint, keys } = stored.data
+          return { user, id, stored: { ...stored, data: { endpoint, keys } } }
+        }
+      )
+      targets.set(key, list)
+    }
+  }
+  return targets
+})
+
+/** The targets of a shard, in a fixed order. A registration or subscription made after the broadcast was accepted is not for it. */
+export const makeAudience = Effect.gen(function* () {
+  const buckets = yield* Buckets
+  const watermark = yield* Watermark
+  const { appliedTimeoutMillis, rememberedSubscriptionsMax } = yield* Settings
+  const registrations = yield* makeReadCache(
+    "registrations",
+    rememberedSubscriptionsMax,
+    (filters, floor) => placesOf(filters, floor).pipe(Effect.provideService(Buckets, buckets))
+  )
+  const subscriptions = yield* makeReadCache(
+    "subscriptions",
+    rememberedSubscriptionsMax,
+    (users, floor) => targetsOf(users, floor).pipe(Effect.provideService(Buckets, buckets))
+  )
+  const unreached = yield* makeRedriveFilter
+  const audience = Effect.fnUntraced(function* (job: ShardJob, floor: MinimumRevisions) {
+    const { broadcast, channel, shard } = job
+    const filter = keys.registrationsOf(channel as ChannelToken, shard)
+    const places = (yield* registrations.lists([filter], floor.registrations)).get(filter) ?? []
+    const users = places.filter(({ since }) => since <= broadcast).map(({ user }) => user)
+    const lists = yield* subscriptions.lists(users, floor.subscriptions)
+    const targets = users.flatMap((user) =>
+      (lists.get(user) ?? []).filter(
+        ({ stored }) => stored.seq <= broadcast && stored.suspended === undefined
+      )
+    )
+    return yield* unreached(job, targets)
+  })
+  return (job: ShardJob) =>
+    audience(job, job.floor).pipe(
+      // No replica is that far. Perhaps none ever will be: the bucket was restored or made anew, or the job is not the planner's. Then what
+      // the projection itself vouches for will do.
+      Effect.catchTag("LogUnavailable", (error) =>
+        watermark
+          .reached(job.broadcast, appliedTimeoutMillis)
+          .pipe(
+            Effect.flatMap(({ floor }) =>
+              isBelow(floor, job.floor) ? audience(job, floor) : Effect.fail(error)
+            )
+          )
+      )
+    )
+})

@@ -1,0 +1,42 @@
+// Whom a redrive goes to: of a shard's audience those whose push of the earlier broadcast ended as dead or expired.
+import { Effect, Semaphore } from "effect"
+import type { ShardJob } from "#domain/job.ts"
+import { isUnreached } from "#domain/outcome.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import { filters } from "#streams/subjects.ts"
+import type { ChannelToken } from "#streams/tokens.ts"
+import type { Target } from "../push/send.ts"
+
+/** Keeps of `targets` those that the job is for: all, unless it redrives. Outcomes later than the redrive change nothing for it. */
+export const makeRedriveFilter = Effect.gen(function* () {
+  const log = yield* EventLog
+  // Its shards come one after the other; each would read all outcomes again.
+  const alone = yield* Semaphore.make(1)
+  let known = { broadcast: 0, pushes: new Set<string>() }
+
+  const read = Effect.fnUntraced(function* (
+    { acceptedAt, broadcast, channel }: ShardJob,
+    redrives: number
+  ) {
+    if (known.broadcast === broadcast) return known.pushes
+    const pushes = new Set<string>()
+    yield* log.replay(
+      "work",
+      [filters.outcomesIn(channel as ChannelToken, redrives)],
+      ({ at, message }) =>
+        Effect.sync(() => {
+          if (message.type !== "outcome/1" || at > acceptedAt) return
+          for (const { fate, subscription, user } of message.results)
+            if (isUnreached(fate)) pushes.add(`${user}.${subscription}`)
+        })
+    )
+    known = { broadcast, pushes }
+    return pushes
+  }, alone.withPermits(1))
+
+  return Effect.fnUntraced(function* (job: ShardJob, targets: ReadonlyArray<Target>) {
+    if (job.redrives === undefined) return targets
+    const pushes = yield* read(job, job.redrives)
+    return targets.filter(({ id, user }) => pushes.has(`${user}.${id}`))
+  })
+})

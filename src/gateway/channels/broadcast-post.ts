@@ -1,0 +1,105 @@
+// POST /channels/{id}: accepts a broadcast. 202 as soon as JetStream has stored it; everything after that is other stages' work.
+import { hash, randomUUID } from "node:crypto"
+import { Effect } from "effect"
+import { Settings } from "#config"
+import {
+  BroadcastBody,
+  fitsOnePush,
+  givenHeaders,
+  headerNames,
+  payloadOf,
+  readHeaders
+} from "#domain/broadcast.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import type { Stored } from "#nats/stream/stored.ts"
+import { subjects } from "#streams/subjects.ts"
+import { channelToken } from "#streams/tokens.ts"
+import { readBody } from "../http/body.ts"
+import { type Fault, refuse, refuseFaults } from "../http/errors.ts"
+import type { Call } from "../http/request.ts"
+import type { Operation } from "../operation.ts"
+import { demandRoom } from "../quotas/room.ts"
+import { channelIdOf } from "./id.ts"
+import { Acknowledgement, accepted } from "./registration.ts"
+
+interface Input {
+  readonly body: BroadcastBody
+  /** As given: a client of NATS publishes the very same message. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly key: string | undefined
+}
+
+const decodeBody = readBody(BroadcastBody)
+
+const read = Effect.fnUntraced(function* ({ ask }: Call, faults: Array<Fault>) {
+  const { ttlSecondsDefault } = yield* Settings
+  const given = (name: string) => ask.headers[name.toLowerCase()]
+  for (const fault of readHeaders(given, ttlSecondsDefault).faults)
+    faults.push({ location: "header", ...fault })
+  const key = given("Idempotency-Key")
+  if (key !== undefined && !/^[\x20-\x7e]{1,255}$/.test(key)) {
+    faults.push({
+      location: "header",
+      name: "Idempotency-Key",
+      description: "Idempotency-Key must be 1 to 255 printable ASCII characters"
+    })
+  }
+  const body = (yield* decodeBody(ask, faults)).value ?? {}
+  return { body, headers: givenHeaders(given), key }
+})
+
+/** One key means one broadcast per caller and channel, for as long as LOG recognises repeated ids. */
+const messageIdOf = (key: string | undefined, caller: string, channel: string): string =>
+  key === undefined
+    ? randomUUID()
+    : hash("sha256", JSON.stringify([caller, channel, key]), "base64url")
+
+const textOf = (payload: Uint8Array | undefined): string =>
+  payload === undefined ? "" : Buffer.from(payload).toString("utf8")
+
+const isSame = ({ header, message }: Stored, { body, headers }: Input): boolean =>
+  message.type === "broadcast/1" &&
+  textOf(payloadOf(message)) === textOf(payloadOf(body)) &&
+  headerNames.every((name) => header(name) === headers[name])
+
+const reused: Fault = {
+  location: "header",
+  name: "Idempotency-Key",
+  description: "Idempotency-Key was used for another broadcast"
+}
+
+export const broadcastPost: Operation<Input> = {
+  access: "publisher",
+  takesJson: "withBody",
+  exposes: ["Location"],
+  read,
+  run: Effect.fnUntraced(function* (input, { caller, params, rootUrl }) {
+    const id = yield* channelIdOf(params)
+    if (!fitsOnePush(input.body)) return yield* refuse("payloadTooLarge")
+    yield* demandRoom("broadcast")
+    const log = yield* EventLog
+    const { duplicate, seq } = yield* log.append("log", {
+      subject: subjects.broadcast("rest", channelToken(id)),
+      type: "broadcast/1",
+      body: input.body,
+      headers: input.headers,
+      messageId: messageIdOf(input.key, caller!.id, id)
+    })
+    if (duplicate && input.key !== undefined) {
+      const stored = yield* log.at("log", seq)
+      if (stored !== undefined && !isSame(stored, input)) return yield* refuseFaults([reused])
+    }
+    return {
+      ...accepted,
+      headers: { Location: `${rootUrl}/channels/${encodeURIComponent(id)}/broadcasts/${seq}` }
+    }
+  }),
+  doc: {
+    summary: "Broadcast to everybody who is registered to a channel",
+    parameters: ["broadcast"],
+    body: BroadcastBody,
+    bodyExample: { data: { title: "Hello", body: "from Bellcast" } },
+    answers: { 202: Acknowledgement },
+    faults: [400, 403, 413, 415, 507]
+  }
+}

@@ -1,0 +1,122 @@
+// GET /channels/{id}/broadcasts/{broadcast}: how far a broadcast is, for those who may publish. The counts always add up:
+// accepted = delivered + waiting + retrying + expired + dead + gone.
+import { Effect, Schema } from "effect"
+import { Settings } from "#config"
+import { readHeaders } from "#domain/broadcast.ts"
+import { type Progress, waiting } from "#domain/outcome.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import { keys } from "#streams/buckets.ts"
+import { parseBroadcast, subjects } from "#streams/subjects.ts"
+import { type ChannelToken, channelToken } from "#streams/tokens.ts"
+import { refuse } from "../http/errors.ts"
+import { stamp } from "../http/preconditions.ts"
+import { ok } from "../http/request.ts"
+import { notKept } from "../http/response-headers.ts"
+import type { Operation } from "../operation.ts"
+import { channelIdOf } from "./id.ts"
+
+const counts = [
+  "accepted",
+  "delivered",
+  "waiting",
+  "retrying",
+  "expired",
+  "dead",
+  "gone",
+  "shards",
+  "shards_done"
+] as const
+
+const BroadcastObject = Schema.Struct({
+  id: Schema.String,
+  ...(Object.fromEntries(counts.map((count) => [count, Schema.Int])) as Record<
+    (typeof counts)[number],
+    typeof Schema.Int
+  >),
+  finished: Schema.Boolean,
+  last_modified: Schema.Int,
+  accepted_at: Schema.Int,
+  expires_at: Schema.Int,
+  /** Why nothing is sent. */
+  rejected: Schema.optionalKey(Schema.String)
+})
+type View = typeof BroadcastObject.Type
+
+const viewOf = (progress: Progress): View => ({
+  id: String(progress.broadcast),
+  accepted: progress.accepted,
+  delivered: progress.delivered,
+  waiting: waiting(progress),
+  retrying: progress.retrying,
+  expired: progress.expired,
+  dead: progress.dead,
+  gone: progress.gone,
+  shards: progress.shards,
+  shards_done: progress.shardsDone,
+  finished: progress.finished,
+  last_modified: progress.lastModified,
+  accepted_at: progress.acceptedAt,
+  expires_at: progress.expiresAt
+})
+
+/** Of a broadcast that nothing is known of but its message: not planned yet, or rejected. */
+const unplanned = Effect.fnUntraced(function* (broadcast: number) {
+  const log = yield* EventLog
+  const { ttlSecondsDefault } = yield* Settings
+  const stored = yield* log.at("log", broadcast)
+  const subject = stored === undefined ? undefined : parseBroadcast(stored.subject)
+  if (stored === undefined || subject === undefined) return undefined
+  const rejection = (yield* log.last("log", subjects.rejected(broadcast)))?.message
+  const { headers } = readHeaders((name) => stored.header(name), ttlSecondsDefault)
+  const view: View = {
+    id: String(broadcast),
+    ...(Object.fromEntries(counts.map((count) => [count, 0])) as Record<
+      (typeof counts)[number],
+      number
+    >),
+    finished: false,
+    last_modified: stored.at,
+    accepted_at: stored.at,
+    expires_at: stored.at + headers.ttlSeconds * 1000,
+    ...(rejection?.type === "broadcast.rejected/1" ? { rejected: rejection.reason } : {})
+  }
+  return { channel: subject.channel, view }
+})
+
+const find = Effect.fnUntraced(function* (channel: ChannelToken, broadcast: number) {
+  const [entry, origin] = yield* Effect.all(
+    [(yield* Buckets).get("broadcasts", keys.broadcast(broadcast)), unplanned(broadcast)],
+    {
+      concurrency: 2
+    }
+  )
+  // Progress does not name its channel; the message in LOG does, and it is kept for ever.
+  if (origin?.channel !== channel) return undefined
+  const progress = entry?.value as Progress | undefined
+  if (progress?.finished === true) return viewOf(progress)
+  // The bucket lags behind by a second, and forgets a broadcast that has finished.
+  const final = (yield* (yield* EventLog).last("log", subjects.finished(channel, broadcast)))
+    ?.message
+  if (final?.type === "broadcast.finished/1") return viewOf(final)
+  return progress === undefined ? origin.view : viewOf(progress)
+})
+
+export const broadcastGet: Operation<void> = {
+  access: "publisher",
+  exposes: ["Last-Modified", "ETag"],
+  read: () => Effect.void,
+  run: Effect.fnUntraced(function* (_, { params }) {
+    const channel = channelToken(yield* channelIdOf(params))
+    const id = params["broadcast"] ?? ""
+    const data = /^[1-9]\d{0,14}$/.test(id) ? yield* find(channel, Number(id)) : undefined
+    if (data === undefined)
+      return yield* refuse("unknownObject", { details: { id, resource_name: "broadcast" } })
+    return ok({ data }, { ...stamp(data.last_modified), ...notKept })
+  }),
+  doc: {
+    summary: "What became of a broadcast so far",
+    answers: { 200: Schema.Struct({ data: BroadcastObject }) },
+    faults: [400, 403, 404]
+  }
+}

@@ -1,0 +1,44 @@
+// GET /channels/{id}: how many are registered and how many pushes were sent. Only those who are registered may ask.
+import { Effect, Schema } from "effect"
+import { type ChannelPushes, emptyPushes } from "#domain/outcome.ts"
+import { type ChannelRegistrations, emptyChannel, type Registration } from "#domain/registration.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { keys } from "#streams/buckets.ts"
+import { channelToken } from "#streams/tokens.ts"
+import { refuse } from "../http/errors.ts"
+import { stamp } from "../http/preconditions.ts"
+import { ok } from "../http/request.ts"
+import { notKept } from "../http/response-headers.ts"
+import type { Operation } from "../operation.ts"
+import { channelIdOf } from "./id.ts"
+
+const Channel = Schema.Struct({ id: Schema.String, registrations: Schema.Int, push: Schema.Int })
+
+export const channelGet: Operation<void> = {
+  access: "caller",
+  exposes: ["Last-Modified", "ETag"],
+  read: () => Effect.void,
+  run: Effect.fnUntraced(function* (_, { caller, params }) {
+    const id = yield* channelIdOf(params)
+    const channel = channelToken(id)
+    const buckets = yield* Buckets
+    const [own, registrations, pushes] = yield* Effect.all(
+      [
+        buckets.get("registrations", keys.registration(channel, caller!.user)),
+        buckets.get("channels", keys.channelRegistrations(channel)),
+        buckets.get("channels", keys.channelPushes(channel))
+      ],
+      { concurrency: 3 }
+    )
+    if (!(own?.value as Registration | undefined)?.on) return yield* refuse("forbidden")
+    const counted = (registrations?.value as ChannelRegistrations | undefined) ?? emptyChannel
+    const sent = (pushes?.value as ChannelPushes | undefined) ?? emptyPushes
+    const data = { id, registrations: counted.registrations, push: sent.pushes }
+    return ok({ data }, { ...stamp(Math.max(counted.lastModified, sent.lastModified)), ...notKept })
+  }),
+  doc: {
+    summary: "Counts of a channel the caller is registered to",
+    answers: { 200: Schema.Struct({ data: Channel }) },
+    faults: [400, 403]
+  }
+}

@@ -1,0 +1,22 @@
+// Names of channels: any text of 1 to 255 bytes without a slash, taken literally.
+import { Effect } from "effect"
+import { channelBytesMax } from "#streams/tokens.ts"
+import { refuseFaults } from "../http/errors.ts"
+import type { Refused } from "../http/request.ts"
+
+export const isChannelId = (id: string): boolean =>
+  id !== "" && Buffer.byteLength(id) <= channelBytesMax
+
+export const channelIdOf = (
+  params: Readonly<Record<string, string>>
+): Effect.Effect<string, Refused> => {
+  const id = params["channel"] ?? ""
+  if (isChannelId(id)) return Effect.succeed(id)
+  return refuseFaults([
+    {
+      location: "path",
+      name: null,
+      description: `Invalid channel id: at most ${channelBytesMax} bytes`
+    }
+  ])
+}

@@ -1,0 +1,100 @@
+// PUT and DELETE /channels/{id}/registration: a user's place in a channel. Both say 202, but are done when they say it.
+import { Effect, Schema } from "effect"
+import { Settings } from "#config"
+import { isRefused, type Registration } from "#domain/registration.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { keys } from "#streams/buckets.ts"
+import { type ChannelToken, channelToken, type UserToken } from "#streams/tokens.ts"
+import { refuse } from "../http/errors.ts"
+import { ok } from "../http/request.ts"
+import type { Operation } from "../operation.ts"
+import { registrationsOf } from "../quotas/holdings.ts"
+import { changeRegistration } from "../write.ts"
+import { channelIdOf } from "./id.ts"
+
+export const Acknowledgement = Schema.Struct({
+  code: Schema.Literal(202),
+  message: Schema.Literal("Accepted")
+})
+export const accepted = ok({ code: 202, message: "Accepted" }, {}, 202)
+
+/**
+ * Requests of one user that may be under way at once. With more places left none of them can be
+ * overtaken, and none needs another read to know.
+ */
+const underWayMax = 64
+
+const unchanged = { _tag: "Unchanged", answer: accepted } as const
+
+/** Refuses a put at `seq` that others of the same user overtook: these took the last places. */
+const demandPlace = Effect.fnUntraced(function* (
+  channel: ChannelToken,
+  user: UserToken,
+  seq: number
+) {
+  const entry = yield* (yield* Buckets).get("registrations", keys.registration(channel, user))
+  if (isRefused(entry?.value as Registration | undefined, seq))
+    return yield* refuse("tooManyRegistrations")
+})
+
+export const registrationPut: Operation<void> = {
+  access: "caller",
+  read: () => Effect.void,
+  run: Effect.fnUntraced(function* (_, call) {
+    const channel = channelToken(yield* channelIdOf(call.params))
+    const { id, user } = call.caller!
+    const { registrationsPerUserMax } = yield* Settings
+    return yield* changeRegistration(
+      channel,
+      call,
+      Effect.fnUntraced(function* (registration, now) {
+        if (registration?.on) return unchanged
+        const held = yield* registrationsOf(user)
+        if (held >= registrationsPerUserMax) return yield* refuse("tooManyRegistrations")
+        return {
+          _tag: "Change" as const,
+          command: {
+            type: "registration.put/1" as const,
+            user: id,
+            at: now,
+            registrationsMax: registrationsPerUserMax
+          },
+          answer: () => accepted,
+          ...(registrationsPerUserMax - held > underWayMax
+            ? {}
+            : { confirm: (seq: number) => demandPlace(channel, user, seq) })
+        }
+      })
+    )
+  }),
+  doc: {
+    summary: "Register the caller to a channel",
+    answers: { 202: Acknowledgement },
+    faults: [400, 409, 429, 507]
+  }
+}
+
+export const registrationDelete: Operation<void> = {
+  access: "caller",
+  read: () => Effect.void,
+  run: Effect.fnUntraced(function* (_, call) {
+    const channel = channelToken(yield* channelIdOf(call.params))
+    const { id } = call.caller!
+    return yield* changeRegistration(channel, call, (registration, now) =>
+      Effect.succeed(
+        registration?.on
+          ? {
+              _tag: "Change",
+              command: { type: "registration.delete/1", user: id, at: now },
+              answer: () => accepted
+            }
+          : unchanged
+      )
+    )
+  }),
+  doc: {
+    summary: "Remove the caller from a channel",
+    answers: { 202: Acknowledgement },
+    faults: [400, 409, 507]
+  }
+}

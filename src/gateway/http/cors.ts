@@ -1,0 +1,125 @@
+// Cross-origin requests: who may call, what scripts may read, and preflights. Pure.
+
+import { type Endpoint, operationOf } from "../operation.ts"
+import type { Fault } from "./errors.ts"
+import type { Ask } from "./request.ts"
+
+const baseExposed = ["Backoff", "Retry-After", "Alert", "Content-Length", "Content-Type"]
+
+/** A shell pattern as a regular expression: `*`, `?` and nothing else is special. */
+const globOf = (pattern: string): RegExp =>
+  new RegExp(
+    `^${pattern
+      .replace(/[.+^${}()|[\]\\]/g, "\\$&")
+      .replaceAll("*", ".*")
+      .replaceAll("?", ".")}$`
+  )
+
+/** Whether pages of every origin may call. */
+export const anyOrigin = (allowed: ReadonlyArray<string>): boolean => allowed.includes("*")
+
+/** A scheme, a host of at most 253 characters and a port: matching takes quadratic time. */
+const originCharsMax = 300
+
+/** What Access-Control-Allow-Origin says; undefined: this origin may not call. */
+export const allowedOrigin = (
+  origin: string,
+  allowed: ReadonlyArray<string>
+): string | undefined => {
+  if (anyOrigin(allowed)) return "*"
+  if (origin.length > originCharsMax) return undefined
+  return allowed.some((pattern) => globOf(pattern).test(origin)) ? origin : undefined
+}
+
+export const foreignOrigin: Fault = {
+  location: "header",
+  name: "Origin",
+  description: "This Origin is not allowed"
+}
+
+/**
+ * Every answer carries them: without Access-Control-Allow-Origin a page sees a network error in
+ * place of a 404, and cannot follow a redirect.
+ */
+export const corsHeaders = (
+  { headers, method }: Ask,
+  allowed: ReadonlyArray<string>,
+  endpoint: Endpoint | undefined,
+  status: number
+): Record<string, string> => {
+  const result: Record<string, string> = {}
+  const { origin } = headers
+  const permitted = origin === undefined ? undefined : allowedOrigin(origin, allowed)
+  if (permitted !== undefined) result["Access-Control-Allow-Origin"] = permitted
+  // Also where no Origin was named: a cache would give that answer to a page, whose browser then
+  // hides it.
+  if (!anyOrigin(allowed)) result["Vary"] = "Origin"
+  if (method === "OPTIONS" || status === 405) return result
+  const exposes = endpoint === undefined ? [] : (operationOf(endpoint, method)?.exposes ?? [])
+  result["Access-Control-Expose-Headers"] = [...baseExposed, ...exposes].join(
+    endpoint === undefined ? "," : ", "
+  )
+  return result
+}
+
+/** What is wrong with a preflight. */
+export const preflightFaults = (
+  { headers }: Ask,
+  allowed: ReadonlyArray<string>,
+  methods: ReadonlyArray<string>
+): ReadonlyArray<Fault> => {
+  const faults: Array<Fault> = []
+  const method = headers["access-control-request-method"]
+  const fault = (name: string, description: string) =>
+    faults.push({ location: "header", name, description })
+  if (headers["origin"] === undefined) fault("Origin", "Required")
+  else if (allowedOrigin(headers["origin"], allowed) === undefined) faults.push(foreignOrigin)
+  if (method === undefined) fault("Access-Control-Request-Method", "Required")
+  else if (!methods.includes(method))
+    fault("Access-Control-Request-Method", "This method is not offered here")
+  return faults
+}
+
+/** Whether a browser asks before it sends the request itself. */
+export const isPreflight = ({ headers, method }: Ask): boolean =>
+  method === "OPTIONS" &&
+  headers["origin"] !== undefined &&
+  headers["access-control-request-method"] !== undefined
+
+const maxAge = (seconds: number): Record<string, string> =>
+  seconds >= 0 ? { "Access-Control-Max-Age": String(seconds) } : {}
+
+/**
+ * Answers a preflight of a URL that redirects. Browsers follow no redirect of a preflight; they
+ * send the request, follow its redirect, and ask again there, where methods are judged.
+ */
+export const redirectPreflightHeaders = (
+  { headers }: Ask,
+  maxAgeSeconds: number
+): Record<string, string> => ({
+  "Access-Control-Allow-Methods": headers["access-control-request-method"] ?? "",
+  "Access-Control-Allow-Headers": headers["access-control-request-headers"] ?? "",
+  ...maxAge(maxAgeSeconds)
+})
+
+export const preflightHeaders = (
+  { headers }: Ask,
+  endpoint: Endpoint,
+  methods: ReadonlyArray<string>,
+  maxAgeSeconds: number
+): Record<string, string> => {
+  const exposed = Object.values(endpoint.operations).flatMap(
+    (operation) => operation?.exposes ?? []
+  )
+  const requested = (headers["access-control-request-headers"] ?? "")
+    .split(",")
+    .map((name) => name.trim())
+  const names = [...new Set([...baseExposed, ...exposed, ...requested])].filter(
+    (name) => name !== ""
+  )
+  return {
+    "Access-Control-Allow-Methods": methods.join(","),
+    "Access-Control-Allow-Headers": names.join(","),
+    ...maxAge(maxAgeSeconds)
+  }
+}

@@ -1,0 +1,248 @@
+// Every answer other than success that the server can give, in one table, and how its body is composed.
+import { payloadBytesMax } from "#domain/broadcast.ts"
+import { subscriptionBytesMax } from "#domain/subscription.ts"
+import { type Answer, Refused } from "./request.ts"
+
+interface Row {
+  readonly code: number
+  readonly errno: number
+  readonly error: string
+  readonly message?: string
+}
+
+const invalid = "Invalid parameters"
+
+export const faults = {
+  /** Something outside the body: header, query string, path, origin. */
+  invalidRequest: { code: 400, errno: 107, error: invalid },
+  invalidBody: { code: 400, errno: 109, error: invalid },
+  undecodable: {
+    code: 400,
+    errno: 107,
+    error: "Bad Request",
+    message: "The URL is not valid UTF-8."
+  },
+  unauthenticated: {
+    code: 401,
+    errno: 104,
+    error: "Unauthorized",
+    message: "Please authenticate yourself to use this endpoint."
+  },
+  forbidden: {
+    code: 403,
+    errno: 121,
+    error: "Forbidden",
+    message: "This user cannot access this resource."
+  },
+  unknownObject: { code: 404, errno: 110, error: "Not Found" },
+  unknownUrl: {
+    code: 404,
+    errno: 111,
+    error: "Not Found",
+    message: "The resource you are looking for could not be found."
+  },
+  unknownVersion: {
+    code: 404,
+    errno: 116,
+    error: "Not Found",
+    message: "The requested API version is not available on this server."
+  },
+  methodNotAllowed: {
+    code: 405,
+    errno: 115,
+    error: "Method Not Allowed",
+    message: "Method not allowed on this endpoint."
+  },
+  notAcceptable: { code: 406, errno: 107, error: invalid },
+  conflict: {
+    code: 409,
+    errno: 122,
+    error: "Conflict",
+    message: "Too many writes at once to the same resource, please retry later."
+  },
+  endOfLife: {
+    code: 410,
+    errno: 202,
+    error: "Gone",
+    message: "The service you are trying to connect no longer exists at this location."
+  },
+  modifiedMeanwhile: {
+    code: 412,
+    errno: 114,
+    error: "Precondition Failed",
+    message: "Resource was modified meanwhile"
+  },
+  bodyTooLarge: {
+    code: 413,
+    errno: 113,
+    error: "Content Too Large",
+    message: "The request body is too large."
+  },
+  payloadTooLarge: {
+    code: 413,
+    errno: 113,
+    error: "Content Too Large",
+    message: `The data is too large for one push message (${payloadBytesMax} bytes of compact JSON).`
+  },
+  subscriptionTooLarge: {
+    code: 413,
+    errno: 113,
+    error: "Content Too Large",
+    message: `The subscription is too large: its data may have ${subscriptionBytesMax} bytes of compact JSON.`
+  },
+  listTooLarge: {
+    code: 413,
+    errno: 113,
+    error: "Content Too Large",
+    message:
+      "This user's subscriptions would be larger than this server keeps for one user: remove one first."
+  },
+  answerTooLarge: {
+    code: 413,
+    errno: 113,
+    error: "Content Too Large",
+    message:
+      "The batch's answer has no room left: this request was not made, send it in another batch."
+  },
+  unsupportedMediaType: { code: 415, errno: 107, error: invalid },
+  tooManyAtOnce: {
+    code: 429,
+    errno: 117,
+    error: "Too Many Requests",
+    message: "This address has as many connections or requests under way as one address may have."
+  },
+  tooManySubscriptions: {
+    code: 429,
+    errno: 117,
+    error: "Too Many Requests",
+    message:
+      "This user holds as many subscriptions as this server keeps for one user: remove one first."
+  },
+  tooManyNewUsers: {
+    code: 429,
+    errno: 117,
+    error: "Too Many Requests",
+    message: "Too many new users come from this address, please retry later."
+  },
+  tooManyRegistrations: {
+    code: 429,
+    errno: 117,
+    error: "Too Many Requests",
+    message:
+      "This user is registered to as many channels as this server keeps for one user: leave one first."
+  },
+  internal: {
+    code: 500,
+    errno: 999,
+    error: "Internal Server Error",
+    message: "A programmatic error occurred, developers have been informed."
+  },
+  noRoom: {
+    code: 507,
+    errno: 201,
+    error: "Insufficient Storage",
+    message: "This server has no room for more at the moment, please retry later."
+  },
+  unavailable: {
+    code: 503,
+    errno: 201,
+    error: "Service Unavailable",
+    message: "Service temporary unavailable due to overloading or maintenance, please retry later."
+  }
+} as const satisfies Record<string, Row>
+
+/** What is refused before it is a request at all. */
+export const wireFaults = {
+  HPE_HEADER_OVERFLOW: {
+    code: 431,
+    errno: 107,
+    error: "Request Header Fields Too Large",
+    message: "The headers or the URL are too large."
+  },
+  ERR_HTTP_REQUEST_TIMEOUT: {
+    code: 408,
+    errno: 107,
+    error: "Request Timeout",
+    message: "The request did not arrive in time."
+  },
+  noHost: {
+    code: 400,
+    errno: 107,
+    error: "Bad Request",
+    message: "The request does not name its Host."
+  },
+  wrongHost: {
+    code: 400,
+    errno: 107,
+    error: "Bad Request",
+    message: "The request names its Host twice, or its Host is none."
+  },
+  other: { code: 400, errno: 107, error: "Bad Request", message: "This is not HTTP." }
+} as const satisfies Record<string, Row>
+
+/** By a code of Node's. */
+export const wireAnswer = (code: string | undefined): Answer => {
+  const row = Object.hasOwn(wireFaults, code ?? "")
+    ? wireFaults[code as keyof typeof wireFaults]
+    : wireFaults.other
+  return { status: row.code, headers: {}, body: row, errno: row.errno }
+}
+
+export type FaultName = keyof typeof faults
+
+interface Extra {
+  readonly details?: unknown
+  readonly info?: string
+  readonly message?: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export const faultAnswer = (name: FaultName, extra: Extra = {}): Answer => {
+  const row: Row = faults[name]
+  const { code, errno, error } = row
+  const message = extra.message ?? row.message
+  const body = {
+    code,
+    errno,
+    error,
+    ...(message === undefined ? {} : { message }),
+    ...(extra.info === undefined ? {} : { info: extra.info }),
+    ...(extra.details === undefined ? {} : { details: extra.details })
+  }
+  return { status: code, headers: extra.headers ?? {}, body, errno }
+}
+
+export const refuse = (name: FaultName, extra: Extra = {}): Refused =>
+  new Refused({ answer: faultAnswer(name, extra) })
+
+/** One thing that is wrong with a request. A null name stands for the whole of its location. */
+export interface Fault {
+  readonly location: "body" | "querystring" | "header" | "path"
+  readonly name: string | null
+  readonly description: string
+}
+
+const sortKey = ({ name }: Fault): string => name ?? "None"
+
+/** The sentence about the first fault. */
+const messageOf = ({ description, location, name }: Fault): string => {
+  if (name === null) return `${location}: ${description}`
+  return description.includes(name) ? description : `${name} in ${location}: ${description}`
+}
+
+/** One answer for everything that is wrong with a request, ordered by name. */
+export const refuseFaults = (
+  list: ReadonlyArray<Fault>,
+  as?: "notAcceptable" | "unsupportedMediaType"
+): Refused => {
+  const details = [...list].sort((a, b) =>
+    sortKey(a) < sortKey(b) ? -1 : sortKey(a) > sortKey(b) ? 1 : 0
+  )
+  const first = details[0]!
+  return refuse(as ?? (first.location === "body" ? "invalidBody" : "invalidRequest"), {
+    message: messageOf(first),
+    details
+  })
+}
+
+export const badId: Fault = { location: "path", name: null, description: "Invalid object id" }

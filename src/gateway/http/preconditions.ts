@@ -1,0 +1,83 @@
+// If-Match and If-None-Match, ETag and Last-Modified. If-Modified-Since and If-Unmodified-Since are ignored, as documented.
+
+import { type Fault, refuse } from "./errors.ts"
+import { type Answer, type Ask, Refused } from "./request.ts"
+
+/** A timestamp, or `*`. */
+type Tag = number | "*"
+
+export interface Preconditions {
+  readonly ifMatch?: Tag
+  readonly ifNoneMatch?: Tag
+}
+
+const tagOf = (header: string): Tag | undefined => {
+  if (header === "*") return "*"
+  const digits = /^"(\d{1,19})"$/.exec(header)?.[1]
+  return digits === undefined ? undefined : Number(digits)
+}
+
+export const readPreconditions = ({ headers }: Ask, faults: Array<Fault>): Preconditions => {
+  const read = (name: "If-Match" | "If-None-Match"): Tag | undefined => {
+    const header = headers[name.toLowerCase()]?.trim()
+    if (header === undefined) return undefined
+    const tag = tagOf(header)
+    if (tag === undefined) {
+      faults.push({
+        location: "header",
+        name,
+        description: `${name} must be * or a timestamp between double quotes`
+      })
+    }
+    return tag
+  }
+  const ifMatch = read("If-Match")
+  const ifNoneMatch = read("If-None-Match")
+  return {
+    ...(ifMatch === undefined ? {} : { ifMatch }),
+    ...(ifNoneMatch === undefined ? {} : { ifNoneMatch })
+  }
+}
+
+export const stamp = (
+  timestamp: number
+): { readonly ETag: string; readonly "Last-Modified": string } => ({
+  ETag: `"${timestamp}"`,
+  "Last-Modified": new Date(timestamp).toUTCString()
+})
+
+/** What a request is about, as it stands now. */
+export interface Target {
+  readonly timestamp: number
+  /** Lists always exist. */
+  readonly exists: boolean
+  /** Shown to the client in a 412. */
+  readonly existing?: unknown
+}
+
+const modified = ({ existing, timestamp }: Target): Refused =>
+  refuse("modifiedMeanwhile", {
+    headers: stamp(timestamp),
+    ...(existing === undefined ? {} : { details: { existing } })
+  })
+
+/** For GET and HEAD: a client that has the current state gets 304. */
+export const notModified = (
+  { ifNoneMatch }: Preconditions,
+  { timestamp }: Target
+): Refused | undefined => {
+  if (ifNoneMatch !== timestamp) return undefined
+  const answer: Answer = { status: 304, headers: stamp(timestamp), errno: 0 }
+  return new Refused({ answer })
+}
+
+/** 412, or undefined when the request may go on. A timestamp in If-None-Match means nothing on writes. */
+export const violated = (
+  { ifMatch, ifNoneMatch }: Preconditions,
+  target: Target
+): Refused | undefined => {
+  if (ifNoneMatch === "*" && target.exists) return modified(target)
+  if (ifMatch === undefined) return undefined
+  if (!target.exists) return modified(target)
+  return ifMatch === "*" || ifMatch === target.timestamp ? undefined : modified(target)
+}

@@ -1,0 +1,51 @@
+// Response headers as the API description tells them. Of an operation's successful answers, those that scripts may read; of faults, when to come again.
+import { isTryLater } from "../http/response-headers.ts"
+
+type Json = Readonly<Record<string, unknown>>
+
+const header = (
+  description: string,
+  type: "string" | "integer" = "string",
+  required = true
+): Json => ({
+  description,
+  required,
+  schema: { type }
+})
+
+const known: Readonly<Record<string, Json>> = {
+  ETag: header(
+    "Names this state between double quotes, for If-Match and If-None-Match; but for the VAPID public key it is a timestamp."
+  ),
+  "Last-Modified": header("The same timestamp, in whole seconds."),
+  "Total-Records": header("How many objects match, on all pages together.", "integer"),
+  "Total-Objects": header("The same as Total-Records.", "integer"),
+  "Next-Page": header("Absolute URL of the next page; the last page has none.", "string", false),
+  Location: header("Absolute URL of the broadcast, where its progress is told.")
+}
+
+/** What names the state: all that comes with 304, and with 412 of the faults. */
+const ofState = ["ETag", "Last-Modified"]
+
+const pick = (names: ReadonlyArray<string>): Json =>
+  Object.fromEntries(names.filter((name) => name in known).map((name) => [name, known[name]]))
+
+const ofFault = (status: number): Json => {
+  if (status === 401)
+    return { "WWW-Authenticate": header("Schemes that are understood (RFC 9110 section 11.6.1).") }
+  if (status === 412) return pick(ofState)
+  return isTryLater(status)
+    ? { "Retry-After": header("Seconds until it is worth another try.", "integer") }
+    : {}
+}
+
+/** `{ headers }` of an answer with this status, or nothing. */
+export const headersOf = (
+  status: number,
+  exposes: ReadonlyArray<string> = []
+): { readonly headers?: Json } => {
+  const ofSuccess = () =>
+    pick(status === 304 ? exposes.filter((name) => ofState.includes(name)) : exposes)
+  const headers = status >= 400 ? ofFault(status) : ofSuccess()
+  return Object.keys(headers).length === 0 ? {} : { headers }
+}

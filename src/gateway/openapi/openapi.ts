@@ -1,0 +1,176 @@
+// The API described as OpenAPI 3.1, made of the table of endpoints, the schemas that validate, and the table of faults. Pure.
+import { Schema } from "effect"
+import { type FaultName, faults } from "../http/errors.ts"
+import type { AnyOperation, Endpoint } from "../operation.ts"
+import { headersOf } from "./headers.ts"
+import { parameterGroups, pathParameters } from "./parameters.ts"
+
+type Json = Readonly<Record<string, unknown>>
+
+const reasons: Readonly<Record<number, string>> = {
+  200: "OK",
+  201: "Created",
+  202: "Accepted",
+  304: "Not modified",
+  307: "The resource is elsewhere"
+}
+
+const errorRef = { $ref: "#/components/schemas/Error" }
+
+const errorSchema: Json = {
+  type: "object",
+  required: ["code", "errno", "error"],
+  properties: {
+    code: { type: "integer", description: "The HTTP status" },
+    errno: { type: "integer", enum: [...new Set(Object.values(faults).map(({ errno }) => errno))] },
+    error: { type: "string" },
+    message: { type: "string" },
+    info: { type: "string" },
+    details: {
+      oneOf: [
+        {
+          type: "array",
+          items: {
+            type: "object",
+            required: ["location", "name", "description"],
+            properties: {
+              location: { enum: ["body", "querystring", "header", "path"] },
+              name: { type: ["string", "null"] },
+              description: { type: "string" }
+            }
+          }
+        },
+        { type: "object" }
+      ]
+    }
+  }
+}
+
+/** Schemas without references between them stand in place. */
+const jsonSchema = (schema: Schema.Top): Json => Schema.toJsonSchemaDocument(schema).schema as Json
+/** Of what clients send: keys that do not belong are refused. */
+const strictSchema = (schema: Schema.Top): Json =>
+  Schema.toJsonSchemaDocument(schema, { onExcessProperty: "error" }).schema as Json
+
+const faultStatuses = (
+  endpoint: Endpoint,
+  { access, doc, negotiates, takesJson }: AnyOperation
+): ReadonlyArray<number> => [
+  // A foreign Origin, a URL that is no UTF-8.
+  400,
+  410,
+  // Too much at once from one address.
+  429,
+  500,
+  503,
+  ...(access === "anyone" || access === "guest" ? [] : [401]),
+  ...(access === "publisher" ? [403] : []),
+  // A slash in the place of a name.
+  ...(endpoint.path.includes("/:") ? [404] : []),
+  ...(negotiates ? [406] : []),
+  ...(takesJson === undefined ? [] : [413, 415]),
+  ...(doc.faults ?? [])
+]
+
+const describeFault = (status: number): string =>
+  (Object.keys(faults) as Array<FaultName>)
+    .filter((name) => faults[name].code === status)
+    .map((name) => `errno ${faults[name].errno} ${faults[name].error}`)
+    .filter((text, i, all) => all.indexOf(text) === i)
+    .join("; ")
+
+const answersOf = (endpoint: Endpoint, operation: AnyOperation): Json => {
+  const answers: Record<string, unknown> = {}
+  for (const status of faultStatuses(endpoint, operation)) {
+    answers[status] = {
+      description: describeFault(status),
+      ...headersOf(status),
+      content: { "application/json": { schema: errorRef } }
+    }
+  }
+  const { answers: successes, textType } = operation.doc
+  for (const [key, schema] of Object.entries(successes)) {
+    const status = Number(key)
+    const content = {
+      ...(schema === null ? {} : { "application/json": { schema: jsonSchema(schema) } }),
+      ...(textType === undefined || status !== 200
+        ? {}
+        : { [textType]: { schema: { type: "string" } } })
+    }
+    answers[status] = {
+      description: reasons[status] ?? describeFault(status),
+      ...headersOf(status, operation.exposes),
+      ...(Object.keys(content).length === 0 ? {} : { content })
+    }
+  }
+  return answers
+}
+
+const operationOf = (endpoint: Endpoint, method: string, operation: AnyOperation): Json => {
+  const { body, bodyExample, bodyRequired, parameters = [], summary } = operation.doc
+  return {
+    operationId: `${method.toLowerCase()}-${endpoint.name}`,
+    summary,
+    ...(operation.access === "anyone" || operation.access === "guest"
+      ? {}
+      : { security: [{ basicauth: [] }] }),
+    ...(parameters.length === 0
+      ? {}
+      : { parameters: parameters.flatMap((group) => parameterGroups[group] ?? []) }),
+    ...(body === undefined
+      ? {}
+      : {
+          requestBody: {
+            required: bodyRequired ?? false,
+            content: { "application/json": { schema: strictSchema(body), example: bodyExample } }
+          }
+        }),
+    responses: answersOf(endpoint, operation)
+  }
+}
+
+const pathItem = (endpoint: Endpoint): Json => {
+  const names = [...endpoint.path.matchAll(/:(\w+)/g)].map(([, name]) => name!)
+  const parameters = names.map((name) => ({
+    in: "path",
+    name,
+    required: true,
+    schema: pathParameters[name]
+  }))
+  return {
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...Object.fromEntries(
+      Object.entries(endpoint.operations).map(([method, operation]) => [
+        method.toLowerCase(),
+        operationOf(endpoint, method, operation!)
+      ])
+    )
+  }
+}
+
+export const openApiOf = (
+  endpoints: ReadonlyArray<Endpoint>,
+  about: { title: string; version: string; rootUrl: string }
+): Json => ({
+  openapi: "3.1.0",
+  info: {
+    title: about.title,
+    version: about.version,
+    description: [
+      "HEAD works wherever GET does, OPTIONS everywhere; other methods answer 405 with Allow.",
+      "Timestamps are milliseconds since the epoch, unique and increasing per user.",
+      "A page of another site must send Content-Type: application/json with every POST, PUT and",
+      "DELETE, with a body or without.",
+      "The endpoint in the examples is below .example, where no push service can be: it is",
+      "refused with 400. Send what the browser gave you."
+    ].join(" ")
+  },
+  servers: [{ url: about.rootUrl }],
+  paths: Object.fromEntries(
+    endpoints.map((endpoint) => [endpoint.path.replace(/:(\w+)/g, "{$1}"), pathItem(endpoint)])
+  ),
+  components: {
+    schemas: { Error: errorSchema },
+    securitySchemes: { basicauth: { type: "http", scheme: "basic" } }
+  }
+})

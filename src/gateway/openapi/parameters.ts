@@ -1,0 +1,119 @@
+// Query parameters and request headers as the API description tells them, in the groups that operations name.
+import { ttlSecondsMax, Urgency } from "#domain/broadcast.ts"
+import { channelBytesMax } from "#streams/tokens.ts"
+import { subscriptionId } from "../subscriptions/id.ts"
+import { subscriptionExample } from "../subscriptions/view.ts"
+
+interface Parameter {
+  readonly in: "query" | "header"
+  readonly name: string
+  readonly description: string
+  readonly schema: Readonly<Record<string, unknown>>
+}
+
+const text = { type: "string" }
+const timestamp = { type: "integer", minimum: 0 }
+const tag = { type: "string", pattern: '^(\\*|"[0-9]{1,19}")$' }
+const query = (
+  name: string,
+  description: string,
+  schema: Readonly<Record<string, unknown>>
+): Parameter => ({
+  in: "query",
+  name,
+  description,
+  schema
+})
+const header = (
+  name: string,
+  description: string,
+  schema: Readonly<Record<string, unknown>>
+): Parameter => ({
+  in: "header",
+  name,
+  description,
+  schema
+})
+
+const fields = query(
+  "_fields",
+  "Comma-separated fields to show; id and last_modified always are. Dots reach into objects.",
+  text
+)
+
+export const parameterGroups: Readonly<Record<string, ReadonlyArray<Parameter>>> = {
+  fields: [fields],
+  listing: [
+    query(
+      "_since",
+      "Changed after this timestamp; tombstones of removed objects are then part of the list.",
+      timestamp
+    ),
+    query("_before", "Changed before this timestamp.", timestamp),
+    query("_sort", "Comma-separated fields; a minus sign before one turns its order.", text),
+    fields,
+    query("_limit", "At most so many objects; Next-Page leads to the rest.", {
+      type: "integer",
+      minimum: 0
+    }),
+    query("_token", "Where a page begins; only ever taken from Next-Page.", text),
+    query(
+      "id",
+      "Only the object of this id. Every other field may be filtered the same way, with the prefixes not_, lt_, gt_, min_, max_, in_, exclude_, like_, has_, contains_ and contains_any_.",
+      text
+    ),
+    query("last_modified", "Only what was last changed at this timestamp.", timestamp)
+  ],
+  preconditions: [
+    header(
+      "If-Match",
+      "Only if the timestamp is still this one, or if there is something at all (*).",
+      tag
+    ),
+    header(
+      "If-None-Match",
+      "Reading: only if the timestamp is another. With *: only if there is nothing yet.",
+      tag
+    )
+  ],
+  broadcast: [
+    header("TTL", "Seconds for which push services keep the message (RFC 8030).", {
+      type: "integer",
+      minimum: 0,
+      maximum: ttlSecondsMax
+    }),
+    header("Urgency", "RFC 8030 section 5.3.", { type: "string", enum: Urgency.literals }),
+    header(
+      "Topic",
+      "Replaces a message of the same topic that was not delivered yet (RFC 8030 section 5.4).",
+      {
+        type: "string",
+        pattern: "^[A-Za-z0-9_-]{1,32}$"
+      }
+    ),
+    header(
+      "Idempotency-Key",
+      "A repeated request with the same key is the same broadcast, for an hour.",
+      {
+        type: "string",
+        pattern: "^[ -~]{1,255}$"
+      }
+    )
+  ]
+}
+
+export const pathParameters: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+  id: {
+    type: "string",
+    pattern: "^[A-Za-z0-9][A-Za-z0-9_-]*$",
+    examples: [subscriptionId(subscriptionExample.data.endpoint)]
+  },
+  channel: {
+    type: "string",
+    minLength: 1,
+    maxLength: channelBytesMax,
+    description: `1 to ${channelBytesMax} bytes of UTF-8 without a slash`,
+    examples: ["news"]
+  },
+  broadcast: { type: "string", pattern: "^[1-9][0-9]{0,14}$", examples: ["3"] }
+}

@@ -1,0 +1,26 @@
+// GET /contribute.json: how to take part in the project.
+import { Effect, Schema } from "effect"
+import { docsUrl } from "../http/links.ts"
+import { ok } from "../http/request.ts"
+import type { Operation } from "../operation.ts"
+import { GatewaySettings } from "../settings.ts"
+
+export const contributeGet: Operation<void> = {
+  access: "anyone",
+  read: () => Effect.void,
+  run: Effect.fnUntraced(function* (_, { rootUrl }) {
+    const settings = yield* GatewaySettings
+    return ok({
+      name: settings.projectName,
+      description:
+        "Broadcasts a notification to everybody who is registered to a channel, by Web Push.",
+      repository: { license: "MIT", type: "git" },
+      participate: { home: docsUrl(settings, rootUrl), docs: docsUrl(settings, rootUrl) },
+      keywords: ["web push", "broadcast", "notifications", "nats", "jetstream"]
+    })
+  }),
+  doc: {
+    summary: "How to take part in the project",
+    answers: { 200: Schema.Record(Schema.String, Schema.Unknown) }
+  }
+}

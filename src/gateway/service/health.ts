@@ -1,0 +1,125 @@
+// Whether what this process depends on works: looked at once a second at most, however many ask.
+// A look writes, and anybody may ask for one, also 25 times in a batch.
+import { Clock, Context, Deferred, Effect, Layer, Random } from "effect"
+import { refusing, Space } from "#nats/admin/space.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import { keys, metaKey } from "#streams/buckets.ts"
+import { subjects } from "#streams/subjects.ts"
+import { GatewaySettings } from "../settings.ts"
+
+export interface HealthView {
+  readonly storage: boolean
+  readonly cache: boolean
+  readonly permission: boolean
+  /** No stream or bucket is full. */
+  readonly space: boolean
+}
+
+/** The least time from the end of a look to the beginning of the next. */
+const restMillis = 1_000
+/** Life of what a look writes. */
+const probeSeconds = 60
+
+/** LOG and a bucket can be read from their leaders, and a projector is at work: without one no write is ever answered. */
+const storage = Effect.gen(function* () {
+  const buckets = yield* Buckets
+  const log = yield* EventLog
+  const [lease] = yield* Effect.all(
+    [
+      buckets.get("cache", keys.lease("projector")),
+      buckets.get("subscriptions", metaKey),
+      log.last("log", subjects.rejected(0))
+    ],
+    { concurrency: 3 }
+  )
+  return ((lease?.value as { holder?: string } | undefined)?.holder ?? "") !== ""
+})
+
+const cache = Effect.gen(function* () {
+  const buckets = yield* Buckets
+  const { readonly } = yield* GatewaySettings
+  // A full cache forgets its oldest entries, so that it answers is all there is to know.
+  if (readonly) return yield* Effect.as(buckets.get("cache", metaKey), true)
+  const probe = yield* Random.nextInt
+  const key = `probe.${Math.abs(probe).toString(36)}`
+  yield* buckets.put("cache", key, { probe }, 0, { ttlSeconds: probeSeconds })
+  return (
+    ((yield* buckets.get("cache", key))?.value as { probe?: number } | undefined)?.probe === probe
+  )
+})
+
+const permission = Effect.gen(function* () {
+  return (yield* (yield* Buckets).get("permissions", metaKey)) !== undefined
+})
+
+const space = Effect.gen(function* () {
+  const { isFull, look } = yield* Space
+  yield* look
+  return !isFull(refusing)
+})
+
+/** A check that fails, throws or does not end in time is false. */
+const within = <E, R>(seconds: number, name: string, check: Effect.Effect<boolean, E, R>) =>
+  check.pipe(
+    Effect.timeout(`${seconds} seconds`),
+    Effect.catchCause((cause) =>
+      Effect.as(Effect.logWarning(`heartbeat: ${name} fails`, cause), false)
+    )
+  )
+
+const look = Effect.gen(function* () {
+  const { heartbeatTimeoutSeconds } = yield* GatewaySettings
+  return yield* Effect.all(
+    {
+      storage: within(heartbeatTimeoutSeconds, "storage", storage),
+      cache: within(heartbeatTimeoutSeconds, "cache", cache),
+      permission: within(heartbeatTimeoutSeconds, "permission", permission),
+      space: within(heartbeatTimeoutSeconds, "space", space)
+    },
+    { concurrency: "unbounded" }
+  )
+})
+
+export class Health extends Context.Service<
+  Health,
+  {
+    /** What the latest look found; a new look when that ended more than a second ago. */
+    readonly view: Effect.Effect<HealthView>
+  }
+>()("bellcast/gateway/Health") {
+  static readonly layer = Layer.effect(
+    Health,
+    Effect.gen(function* () {
+      const services = yield* Effect.context<Buckets | EventLog | GatewaySettings | Space>()
+      const scope = yield* Effect.scope
+      let latest: { readonly view: HealthView; readonly until: number } | undefined
+      let running: Deferred.Deferred<HealthView> | undefined
+
+      /** A fiber of its own: whoever asked first may leave before the look ends. */
+      const start = Effect.gen(function* () {
+        const found = Deferred.makeUnsafe<HealthView>()
+        running = found
+        yield* look.pipe(
+          Effect.provide(services),
+          Effect.tap((view) =>
+            Effect.map(Clock.currentTimeMillis, (now) => {
+              latest = { view, until: now + restMillis }
+              running = undefined
+              Deferred.doneUnsafe(found, Effect.succeed(view))
+            })
+          ),
+          Effect.forkIn(scope)
+        )
+        return found
+      })
+
+      const view = Effect.gen(function* () {
+        if (latest !== undefined && (yield* Clock.currentTimeMillis) < latest.until)
+          return latest.view
+        return yield* Deferred.await(running ?? (yield* start))
+      })
+      return Health.of({ view })
+    })
+  )
+}

@@ -1,0 +1,36 @@
+// GET /__heartbeat__ and /__lbheartbeat__: whether what this server depends on works, and whether it is there at all.
+import { Effect, Schema } from "effect"
+import { ok } from "../http/request.ts"
+import type { Operation } from "../operation.ts"
+import { Health } from "./health.ts"
+
+const View = Schema.Struct({
+  storage: Schema.Boolean,
+  cache: Schema.Boolean,
+  permission: Schema.Boolean,
+  space: Schema.Boolean
+})
+
+export const heartbeatGet: Operation<void> = {
+  access: "anyone",
+  read: () => Effect.void,
+  run: Effect.fnUntraced(function* () {
+    const view = yield* (yield* Health).view
+    return ok(view, {}, Object.values(view).every(Boolean) ? 200 : 503)
+  }),
+  doc: {
+    summary:
+      "Whether everything this server depends on works; space: whether there is room for more",
+    answers: { 200: View, 503: View }
+  }
+}
+
+export const lbheartbeatGet: Operation<void> = {
+  access: "anyone",
+  read: () => Effect.void,
+  run: () => Effect.succeed(ok({})),
+  doc: {
+    summary: "Whether this server is there; touches nothing else",
+    answers: { 200: Schema.Record(Schema.String, Schema.Unknown) }
+  }
+}

@@ -1,0 +1,75 @@
+// GET /: what this server is, what it can do, and who is asking. Wrong credentials are no fault here: there is just no `user`.
+import { Clock, Effect, Option, Schema } from "effect"
+import { Identity } from "#identity/identity.ts"
+import { docsUrl } from "../http/links.ts"
+import { ok } from "../http/request.ts"
+import { expiringIn } from "../http/response-headers.ts"
+import type { Operation } from "../operation.ts"
+import { GatewaySettings } from "../settings.ts"
+import { VapidPublicKeys } from "../subscriptions/vapid-public-keys.ts"
+
+const cacheSecondsWhenReadonly = 86_400
+
+const Root = Schema.Struct({
+  project_name: Schema.String,
+  project_version: Schema.String,
+  http_api_version: Schema.String,
+  project_docs: Schema.String,
+  url: Schema.String,
+  eos: Schema.optionalKey(Schema.String),
+  settings: Schema.Struct({
+    batch_enabled: Schema.Boolean,
+    batch_max_requests: Schema.Int,
+    readonly: Schema.Boolean
+  }),
+  capabilities: Schema.Record(
+    Schema.String,
+    Schema.StructWithRest(Schema.Struct({ description: Schema.String, url: Schema.String }), [
+      Schema.Record(Schema.String, Schema.Unknown)
+    ])
+  ),
+  user: Schema.optionalKey(
+    Schema.Struct({ id: Schema.String, principals: Schema.Array(Schema.String) })
+  )
+})
+
+export const rootGet: Operation<void> = {
+  access: "guest",
+  read: () => Effect.void,
+  run: Effect.fnUntraced(function* (_, { caller, rootUrl }) {
+    const identity = yield* Identity
+    const settings = yield* GatewaySettings
+    const { current } = yield* VapidPublicKeys
+    const policies = Object.fromEntries(
+      identity.policies.map(({ capability, name }) => [name, capability])
+    )
+    const webpush = {
+      description: "Web Push to everybody who is registered to a channel.",
+      url: `${rootUrl}/__api__`,
+      vapid_public_key: current
+    }
+    const body = {
+      project_name: settings.projectName,
+      project_version: settings.projectVersion,
+      http_api_version: settings.httpApiVersion,
+      project_docs: docsUrl(settings, rootUrl),
+      url: rootUrl,
+      ...(Option.isSome(settings.eos) ? { eos: settings.eos.value } : {}),
+      settings: {
+        batch_enabled: settings.enabled["batch POST"],
+        batch_max_requests: settings.batchMaxRequests,
+        readonly: settings.readonly
+      },
+      capabilities: { ...policies, webpush },
+      ...(caller === undefined ? {} : { user: { id: caller.id, principals: caller.principals } })
+    }
+    const now = yield* Clock.currentTimeMillis
+    return ok(
+      body,
+      settings.readonly
+        ? { ...expiringIn(cacheSecondsWhenReadonly, now), Vary: "Authorization" }
+        : {}
+    )
+  }),
+  doc: { summary: "What this server is and can do", answers: { 200: Root } }
+}

@@ -1,0 +1,207 @@
+// GET and DELETE /subscriptions: the subscriptions of the caller, filtered, sorted and in pages.
+import { Clock, Effect, Schema, Semaphore } from "effect"
+import { emptyList, nextTimestamp, type SubscriptionList } from "#domain/subscription.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { keys } from "#streams/buckets.ts"
+import { mapInTurns } from "../batch/turns.ts"
+import { checkNoBody } from "../http/body.ts"
+import { type Fault, refuse, refuseFaults } from "../http/errors.ts"
+import {
+  notModified,
+  type Preconditions,
+  readPreconditions,
+  stamp,
+  violated
+} from "../http/preconditions.ts"
+import { type Call, jsonAnswer, ok } from "../http/request.ts"
+import { notKept } from "../http/response-headers.ts"
+import type { Operation } from "../operation.ts"
+import { GatewaySettings } from "../settings.ts"
+import { changeList } from "../write.ts"
+import { nextPageCharsMax } from "./listing/bounds.ts"
+import { effectiveLimit, matching, pageOf } from "./listing/listing.ts"
+import { invalidToken, isGenuine, issueToken, spendToken } from "./listing/page-token.ts"
+import { type Listing, queryPairs, readListing } from "./listing/query.ts"
+import { project, type Row, rowsOf, textOf, tombstoneRowsOf } from "./listing/row.ts"
+import { placeOf } from "./listing/sort.ts"
+import { ListedObject, Tombstone, tombstone } from "./view.ts"
+
+interface ListInput {
+  readonly listing: Listing
+  readonly preconditions: Preconditions
+}
+
+const readList = (removes: boolean) =>
+  Effect.fnUntraced(function* ({ ask, caller, query }: Call, faults: Array<Fault>) {
+    const preconditions = readPreconditions(ask, faults)
+    const pairs = queryPairs(query)
+    if (pairs === undefined) return yield* refuse("undecodable")
+    const now = yield* Clock.currentTimeMillis
+    const listing = readListing(pairs, faults, { now, removes })
+    if (listing.token !== undefined && !(yield* isGenuine(listing.token, caller!.user)))
+      faults.push(invalidToken)
+    yield* checkNoBody(ask, faults)
+    return { listing, preconditions }
+  })
+
+const endless: Fault = {
+  location: "querystring",
+  name: null,
+  description:
+    `The URL of the next page would have more than ${nextPageCharsMax} characters: ` +
+    "shorten the query string, or sort by fields with shorter values"
+}
+
+/** The absolute URL of the next page: every parameter as it was but the limit and the token. */
+const nextPage = Effect.fnUntraced(function* (
+  call: Call,
+  listing: Listing,
+  shown: ReadonlyArray<Row>,
+  limit: number
+) {
+  const offset = (listing.token?.offset ?? 0) + shown.length
+  const last = shown.at(-1) ?? { own: {}, data: {} }
+  const place = placeOf(last, listing.sort)
+  // Checked first: a field may hold 16 KiB, and the token is the longest part of the URL.
+  if (JSON.stringify(place).length > nextPageCharsMax) return yield* refuseFaults([endless])
+  const token = yield* issueToken(call.caller!.user, place, offset)
+  const kept = call.query
+    .split("&")
+    .filter((pair) => pair !== "" && !/^(_limit|_token)(=|$)/.test(pair))
+  const query = [...kept, `_limit=${limit}`, `_token=${token}`].join("&")
+  const url = `${call.rootUrl}/subscriptions?${query}`
+  return url.length > nextPageCharsMax ? yield* refuseFaults([endless]) : url
+})
+
+const limitOf = Effect.fnUntraced(function* ({ limit }: Listing) {
+  const { paginateBy, storageMaxFetchSize } = yield* GatewaySettings
+  return effectiveLimit(limit, paginateBy, storageMaxFetchSize)
+})
+
+const deprecation = ({ deprecated }: Listing, { rootUrl }: Call): Record<string, string> =>
+  deprecated
+    ? {
+        Alert: JSON.stringify({
+          code: "soft-eol",
+          message: "_to is deprecated, use _before",
+          url: `${rootUrl}/__api__`
+        })
+      }
+    : {}
+
+const objects = Schema.Struct({ data: Schema.Array(ListedObject) })
+
+/** What GET and HEAD answer. HEAD only counts, unless it must tell where the next page begins. */
+const answerOf = Effect.fnUntraced(function* (
+  list: SubscriptionList,
+  listing: Listing,
+  call: Call
+) {
+  const live = yield* matching(rowsOf(list), listing)
+  const removed = listing.withTombstones ? yield* matching(tombstoneRowsOf(list), listing) : []
+  const rows = [...live, ...removed]
+  const limit = yield* limitOf(listing)
+  const isHead = call.ask.method === "HEAD"
+  const isCounted = isHead && listing.token === undefined && rows.length <= limit
+  const { more, shown } = isCounted
+    ? { more: false, shown: rows }
+    : yield* pageOf(rows, listing, limit)
+  const headers = {
+    ...stamp(list.lastModified),
+    "Total-Records": String(live.length),
+    "Total-Objects": String(live.length),
+    ...notKept,
+    ...(more ? { "Next-Page": yield* nextPage(call, listing, shown, limit) } : {}),
+    ...deprecation(listing, call)
+  }
+  if (isHead) return jsonAnswer(undefined, headers)
+  const texts = yield* mapInTurns(shown, (row) => textOf(row, listing.fields))
+  return jsonAnswer(`{"data":[${texts.join()}]}`, headers)
+})
+
+/** Lists in memory at once, parsed. The largest take some 5 MB each: hundreds of them 2 GB. */
+const listsAtOnce = Semaphore.makeUnsafe(32)
+
+export const listGet: Operation<ListInput> = {
+  access: "caller",
+  negotiates: true,
+  exposes: [
+    "Next-Page",
+    "Total-Records",
+    "Total-Objects",
+    "Last-Modified",
+    "ETag",
+    "Cache-Control",
+    "Expires",
+    "Pragma"
+  ],
+  read: readList(false),
+  run: Effect.fnUntraced(function* ({ listing, preconditions }: ListInput, call: Call) {
+    const buckets = yield* Buckets
+    const entry = yield* buckets.get("subscriptions", keys.subscriptions(call.caller!.user))
+    // Parsing a list of the largest size takes half of what one turn may take.
+    yield* Effect.yieldNow
+    const list = (entry?.value as SubscriptionList | undefined) ?? emptyList
+    const target = { timestamp: list.lastModified, exists: true }
+    const refused = notModified(preconditions, target) ?? violated(preconditions, target)
+    if (refused !== undefined) return yield* refused
+    return yield* answerOf(list, listing, call)
+  }, listsAtOnce.withPermit),
+  doc: {
+    summary: "List the caller's subscriptions, newest first",
+    parameters: ["listing", "preconditions"],
+    answers: { 200: objects, 304: null },
+    faults: [400, 406, 412, 413]
+  }
+}
+
+export const listDelete: Operation<ListInput> = {
+  access: "caller",
+  negotiates: true,
+  exposes: ["Last-Modified", "ETag", "Next-Page", "Total-Records"],
+  read: readList(true),
+  run: Effect.fnUntraced(function* ({ listing, preconditions }, call) {
+    if (listing.token !== undefined) yield* spendToken(listing.token)
+    const limit = yield* limitOf(listing)
+    const { id: user } = call.caller!
+    return yield* changeList(
+      call,
+      Effect.fnUntraced(function* (list, now) {
+        const refused = violated(preconditions, { timestamp: list.lastModified, exists: true })
+        if (refused !== undefined) return yield* refused
+        const selected = yield* matching(rowsOf(list), listing)
+        const { more, shown } = yield* pageOf(selected, listing, limit)
+        const first = nextTimestamp(list, now)
+        const removed = shown.map(({ own }, i) => ({
+          id: own["id"] as string,
+          lastModified: first + i
+        }))
+        const answer = ok(
+          {
+            data: removed.map(({ id, lastModified }) =>
+              project({ own: tombstone(id, lastModified), data: {} }, listing.fields)
+            )
+          },
+          {
+            ...stamp(removed.at(-1)?.lastModified ?? list.lastModified),
+            "Total-Records": String(selected.length),
+            ...(more ? { "Next-Page": yield* nextPage(call, listing, shown, limit) } : {}),
+            ...deprecation(listing, call)
+          }
+        )
+        if (removed.length === 0) return { _tag: "Unchanged" as const, answer }
+        return {
+          _tag: "Change" as const,
+          command: { type: "subscription.delete/1" as const, user, removed },
+          answer: () => answer
+        }
+      })
+    )
+  }),
+  doc: {
+    summary: "Remove the caller's subscriptions: all of them, or those that match",
+    parameters: ["listing", "preconditions"],
+    answers: { 200: Schema.Struct({ data: Schema.Array(Tombstone) }) },
+    faults: [400, 406, 409, 412, 413, 507]
+  }
+}

@@ -1,0 +1,71 @@
+// POST /subscriptions: stores a subscription of the caller. One that is stored already stays as it is, and is sent to again if it was suspended.
+import { Effect, Schema } from "effect"
+import type { Fault } from "../http/errors.ts"
+import { stamp, violated } from "../http/preconditions.ts"
+import { type Call, ok } from "../http/request.ts"
+import type { Operation } from "../operation.ts"
+import { changeList } from "../write.ts"
+import { type PostInput, readPosted, store } from "./put.ts"
+import { SubscriptionBody, SubscriptionObject, subscriptionExample, viewOf } from "./view.ts"
+
+const read = Effect.fnUntraced(function* (call: Call, faults: Array<Fault>) {
+  const input = yield* readPosted(call, faults)
+  const { claimed, id } = input.posted ?? {}
+  if (faults.length === 0 && claimed !== undefined && claimed !== id) {
+    faults.push({
+      location: "body",
+      name: "data",
+      description: `The id ${claimed} differs from the one this data has: ${id}`
+    })
+  }
+  return input
+})
+
+export const subscriptionPost: Operation<PostInput> = {
+  access: "caller",
+  negotiates: true,
+  takesJson: "always",
+  exposes: ["Last-Modified", "ETag"],
+  read,
+  run: ({ posted, preconditions }, call) =>
+    changeList(
+      call,
+      Effect.fnUntraced(function* (list, now) {
+        const existing = viewOf(list, posted.id)
+        if (existing === undefined) {
+          // A new one goes into the list: that is what If-Match is about then, and `*` in If-None-Match is met.
+          const { ifNoneMatch: _, ...ifMatch } = preconditions
+          const refused = violated(ifMatch, { timestamp: list.lastModified, exists: true })
+          if (refused !== undefined) return yield* refused
+          return yield* store(call.caller!, list, posted, now, 201)
+        }
+        const timestamp = existing["last_modified"] as number
+        const refused = violated(preconditions, { timestamp, exists: true, existing })
+        if (refused !== undefined) return yield* refused
+        const answer = ok({ data: existing }, stamp(timestamp))
+        const stored = list.subscriptions[posted.id]
+        if (stored?.suspended === undefined) return { _tag: "Unchanged" as const, answer }
+        // A browser that comes back is worth another try; for the client nothing has changed.
+        const command = {
+          type: "subscription.cleared/1",
+          id: posted.id,
+          generation: stored.seq,
+          by: "user",
+          at: now
+        } as const
+        return { _tag: "Change" as const, command, answer: () => answer }
+      })
+    ),
+  doc: {
+    summary: "Store a subscription of the caller; one that is stored already is returned as it is",
+    parameters: ["preconditions"],
+    body: SubscriptionBody,
+    bodyExample: subscriptionExample,
+    bodyRequired: true,
+    answers: {
+      200: Schema.Struct({ data: SubscriptionObject }),
+      201: Schema.Struct({ data: SubscriptionObject })
+    },
+    faults: [400, 406, 409, 412, 413, 415, 429, 507]
+  }
+}

@@ -1,0 +1,176 @@
+// GET, PUT and DELETE /subscriptions/{id}: one subscription of the caller.
+import { Clock, Effect, Schema } from "effect"
+import { emptyList, nextTimestamp, type SubscriptionList } from "#domain/subscription.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { keys } from "#streams/buckets.ts"
+import { checkNoBody } from "../http/body.ts"
+import { badId, type Fault, refuse, refuseFaults } from "../http/errors.ts"
+import {
+  notModified,
+  type Preconditions,
+  readPreconditions,
+  stamp,
+  violated
+} from "../http/preconditions.ts"
+import { type Call, ok } from "../http/request.ts"
+import { notKept } from "../http/response-headers.ts"
+import type { Operation } from "../operation.ts"
+import { changeList } from "../write.ts"
+import { isId } from "./id.ts"
+import { queryPairs, readListing } from "./listing/query.ts"
+import { project, type Row } from "./listing/row.ts"
+import type { JsonObject } from "./listing/value.ts"
+import { type PostInput, readPosted, store } from "./put.ts"
+import {
+  ListedObject,
+  SubscriptionBody,
+  SubscriptionObject,
+  subscriptionExample,
+  Tombstone,
+  tombstone,
+  viewOf
+} from "./view.ts"
+
+interface ReadInput {
+  readonly preconditions: Preconditions
+  readonly fields: ReadonlyArray<string> | undefined
+}
+
+/** Of the query string `_fields` counts; the rest is only checked, as on the list. */
+const read = Effect.fnUntraced(function* ({ ask, query }: Call, faults: Array<Fault>) {
+  const preconditions = readPreconditions(ask, faults)
+  const pairs = queryPairs(query)
+  if (pairs === undefined) return yield* refuse("undecodable")
+  const typed = pairs.filter(([name]) => name === "_fields" || name === "last_modified")
+  const rules = { now: yield* Clock.currentTimeMillis, removes: false }
+  const { fields } = readListing(typed, faults, rules)
+  yield* checkNoBody(ask, faults)
+  return { preconditions, fields }
+})
+
+const idOf = ({ params }: Call) => {
+  const id = params["id"] ?? ""
+  return isId(id) ? Effect.succeed(id) : refuseFaults([badId])
+}
+
+const unknown = (id: string) =>
+  refuse("unknownObject", { details: { id, resource_name: "subscription" } })
+
+const targetOf = (existing: JsonObject) => ({
+  timestamp: existing["last_modified"] as number,
+  exists: true,
+  existing
+})
+
+export const subscriptionGet: Operation<ReadInput> = {
+  access: "caller",
+  negotiates: true,
+  exposes: ["Last-Modified", "ETag", "Cache-Control", "Expires", "Pragma"],
+  read,
+  run: Effect.fnUntraced(function* ({ fields, preconditions }, call) {
+    const id = yield* idOf(call)
+    const entry = yield* (yield* Buckets).get(
+      "subscriptions",
+      keys.subscriptions(call.caller!.user)
+    )
+    const existing = viewOf((entry?.value as SubscriptionList | undefined) ?? emptyList, id)
+    if (existing === undefined) return yield* unknown(id)
+    const target = targetOf(existing)
+    const refused = notModified(preconditions, target) ?? violated(preconditions, target)
+    if (refused !== undefined) return yield* refused
+    const row: Row = { own: { id, last_modified: target.timestamp }, data: existing }
+    return ok({ data: project(row, fields) }, { ...stamp(target.timestamp), ...notKept })
+  }),
+  doc: {
+    summary: "One subscription of the caller",
+    parameters: ["fields", "preconditions"],
+    answers: { 200: Schema.Struct({ data: ListedObject }), 304: null },
+    faults: [400, 404, 406, 412, 413]
+  }
+}
+
+export const subscriptionPut: Operation<PostInput> = {
+  access: "caller",
+  negotiates: true,
+  takesJson: "always",
+  exposes: ["Last-Modified", "ETag"],
+  read: readPosted,
+  run: Effect.fnUntraced(function* ({ posted, preconditions }, call) {
+    const id = yield* idOf(call)
+    const other = [posted.claimed, posted.id].find((each) => each !== undefined && each !== id)
+    if (other !== undefined) {
+      return yield* refuseFaults([
+        {
+          location: "body",
+          name: "id",
+          description: `The id ${other} of the data differs from ${id} in the path`
+        }
+      ])
+    }
+    return yield* changeList(
+      call,
+      Effect.fnUntraced(function* (list, now) {
+        const existing = viewOf(list, id)
+        const target =
+          existing === undefined
+            ? { timestamp: list.lastModified, exists: false }
+            : targetOf(existing)
+        const refused = violated(preconditions, target)
+        if (refused !== undefined) return yield* refused
+        return yield* store(call.caller!, list, posted, now, existing === undefined ? 201 : 200)
+      })
+    )
+  }),
+  doc: {
+    summary: "Store or replace a subscription of the caller; the id is that of the endpoint",
+    parameters: ["preconditions"],
+    body: SubscriptionBody,
+    bodyExample: subscriptionExample,
+    bodyRequired: true,
+    answers: {
+      200: Schema.Struct({ data: SubscriptionObject }),
+      201: Schema.Struct({ data: SubscriptionObject })
+    },
+    faults: [400, 406, 409, 412, 413, 415, 429, 507]
+  }
+}
+
+export const subscriptionDelete: Operation<ReadInput> = {
+  access: "caller",
+  negotiates: true,
+  exposes: ["Last-Modified", "ETag"],
+  read,
+  run: Effect.fnUntraced(function* ({ fields, preconditions }, call) {
+    const id = yield* idOf(call)
+    const { id: user } = call.caller!
+    return yield* changeList(
+      call,
+      Effect.fnUntraced(function* (list, now) {
+        const existing = viewOf(list, id)
+        if (existing === undefined) return yield* unknown(id)
+        const refused = violated(preconditions, targetOf(existing))
+        if (refused !== undefined) return yield* refused
+        const lastModified = nextTimestamp(list, now)
+        return {
+          _tag: "Change" as const,
+          command: {
+            type: "subscription.delete/1" as const,
+            user,
+            removed: [{ id, lastModified }]
+          },
+          answer: () =>
+            ok(
+              { data: project({ own: tombstone(id, lastModified), data: {} }, fields) },
+              stamp(lastModified)
+            )
+        }
+      })
+    )
+  }),
+  doc: {
+    summary: "Remove a subscription of the caller",
+    parameters: ["preconditions"],
+    answers: { 200: Schema.Struct({ data: Tombstone }) },
+    faults: [400, 404, 406, 409, 412, 413, 507]
+  }
+}

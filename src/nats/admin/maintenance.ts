@@ -1,0 +1,170 @@
+// What operators' verbs need of the server beside the door: how full streams are and how far their consumers, and buckets made empty.
+import { DeliverPolicy, JetStreamApiError } from "@nats-io/jetstream"
+import { Effect } from "effect"
+import { type BucketName, metaKey, projections } from "#streams/buckets.ts"
+import { streams } from "#streams/index.ts"
+import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
+import { Nats } from "../connection/connection.ts"
+import { BucketsMissing, LogUnavailable } from "../connection/errors.ts"
+import { Buckets } from "../kv/bucket.ts"
+import { readAll } from "../stream/read-all.ts"
+import { bucketStream, bucketSubject, recreateBucket } from "./provision.ts"
+
+const notFound = 404
+
+/** Undefined where the server has no such thing. */
+const ask = <A>(
+  operation: string,
+  run: (nats: Nats["Service"]) => Promise<A>
+): Effect.Effect<A | undefined, LogUnavailable, Nats> =>
+  Effect.flatMap(Nats, (nats) =>
+    Effect.tryPromise({
+      try: () =>
+        run(nats).catch((error: unknown) => {
+          if (error instanceof JetStreamApiError && error.status === notFound) return undefined
+          throw error
+        }),
+      catch: (cause) => new LogUnavailable({ operation, cause })
+    })
+  )
+
+export interface StreamState {
+  readonly messages: number
+  readonly bytes: number
+  /** What it may hold. */
+  readonly bytesMax: number
+  readonly lastSeq: number
+  readonly replicas: number
+}
+
+const stateOf = (name: string) =>
+  ask(`state of ${name}`, async ({ jsm }): Promise<StreamState> => {
+    const { config, state } = await jsm.streams.info(name)
+    return {
+      messages: state.messages,
+      bytes: state.bytes,
+      bytesMax: config.max_bytes,
+      lastSeq: state.last_seq,
+      replicas: config.num_replicas
+    }
+  })
+
+export const streamState = (stream: StreamSpec) => stateOf(stream.name)
+export const bucketState = (bucket: BucketName) => stateOf(bucketStream(bucket))
+
+/**
+ * Fails when commands were accepted and a bucket that shows them is gone. One made empty would stay so up to the checkpoint, which may stand in
+ * another bucket: registrations would be lost without a word.
+ */
+export const refuseMissingBuckets = Effect.gen(function* () {
+  if (((yield* streamState(streams.log))?.lastSeq ?? 0) === 0) return
+  const missing: Array<string> = []
+  for (const bucket of projections) {
+    const state = yield* bucketState(bucket)
+    const meta =
+      state === undefined ? undefined : (yield* (yield* Buckets).get(bucket, metaKey))?.value
+    if (state === undefined || (meta as { unbuilt?: boolean } | undefined)?.unbuilt === true)
+      missing.push(bucketStream(bucket))
+  }
+  if (missing.length === 0) return
+  return yield* new BucketsMissing({
+    message: `${streams.log.name} holds commands, but ${missing.join(", ")} is gone: run \`bellcast rebuild\``
+  })
+})
+
+export interface ConsumerState {
+  /** Messages that no worker has been given yet. */
+  readonly pending: number
+  /** Given to a worker, or waiting for another try, and not answered yet. */
+  readonly unanswered: number
+  /** For how long it gives out nothing; 0: it is not paused. */
+  readonly pausedMillis: number
+}
+
+export const consumerState = (stream: StreamSpec, { name }: ConsumerSpec) =>
+  ask(`state of ${name}`, async ({ jsm }): Promise<ConsumerState> => {
+    const {
+      num_ack_pending,
+      num_pending,
+      pause_remaining = 0
+    } = await jsm.consumers.info(stream.name, name)
+    return {
+      pending: num_pending,
+      unanswered: num_ack_pending,
+      pausedMillis: pause_remaining / 1e6
+    }
+  })
+
+/** A rebuild that was killed leaves planning and delivery waiting: said at start, as nothing else shows why nothing is sent. */
+export const warnOfPause = Effect.gen(function* () {
+  const { deliver } = streams.work.consumers
+  const pausedMillis = (yield* consumerState(streams.work, deliver))?.pausedMillis ?? 0
+  if (pausedMillis > 0)
+    yield* Effect.logWarning(
+      "planning and delivery wait for a rebuild: if none is running, one ended half-way; run `bellcast rebuild`",
+      {
+        minutes: Math.ceil(pausedMillis / 60_000)
+      }
+    )
+})
+
+/** How many messages after `seq` the filters match. */
+export const countAfter = (stream: StreamSpec, filters: ReadonlyArray<string>, seq: number) =>
+  ask(`count in ${stream.name}`, async ({ js }) => {
+    const wanted = {
+      filter_subjects: [...filters],
+      deliver_policy: DeliverPolicy.StartSequence,
+      opt_start_seq: seq + 1
+    }
+    const consumer = await js.consumers.get(stream.name, wanted)
+    const { num_pending } = await consumer.info()
+    await consumer.delete()
+    return num_pending
+  })
+
+/** Gives a consumer's messages to nobody until a point in time, in milliseconds since the epoch. What is in hand stays there. */
+export const pauseConsumer = (stream: StreamSpec, { name }: ConsumerSpec, until: number) =>
+  ask(`pause ${name}`, ({ jsm }) => jsm.consumers.pause(stream.name, name, new Date(until)))
+
+/** Gives them out again. */
+export const resumeConsumer = (stream: StreamSpec, { name }: ConsumerSpec) =>
+  ask(`resume ${name}`, ({ jsm }) => jsm.consumers.resume(stream.name, name))
+
+/** Shows every entry of a bucket, as they are now. For what cannot be asked by key; it reads all of them. */
+export const eachEntry = (bucket: BucketName, see: (key: string, value: unknown) => void) =>
+  Effect.flatMap(Nats, ({ js }) =>
+    Effect.tryPromise({
+      try: async () => {
+        const prefix = bucketSubject(bucket, "")
+        const options = {
+          filter_subjects: [`${prefix}>`],
+          deliver_policy: DeliverPolicy.LastPerSubject
+        }
+        for await (const batch of readAll(js, bucketStream(bucket), options)) {
+          for (const msg of batch) {
+            const key = msg.subject.slice(prefix.length)
+            if (key !== metaKey && msg.data.length > 0) see(key, msg.json())
+          }
+        }
+      },
+      catch: (cause) => new LogUnavailable({ operation: `read ${bucket}`, cause })
+    })
+  )
+
+/**
+ * Deletes a bucket and creates it empty, with as many copies as `replicas` says. Its revisions go on above those it had and above
+ * `floor`: a job in WORK that waits for a revision of the former bucket must find it reached.
+ */
+export const emptyBucket = Effect.fnUntraced(function* (
+  bucket: BucketName,
+  replicas: number,
+  floor: number
+) {
+  const buckets = yield* Buckets
+  const last = Math.max(floor, (yield* bucketState(bucket))?.lastSeq ?? 0)
+  yield* recreateBucket(bucket, replicas)
+  yield* ask(`empty ${bucket}`, ({ jsm }) =>
+    jsm.streams.purge(bucketStream(bucket), { seq: last + 1 })
+  )
+  yield* buckets.put(bucket, metaKey, { v: 1 }, 0)
+})

@@ -1,0 +1,76 @@
+// Facts that a follower records in LOG. Those that LOG has no room for wait here until it has.
+import { Effect } from "effect"
+import type { MessageType } from "#domain/messages.ts"
+import { LogUnavailable } from "../connection/errors.ts"
+import { type Append, EventLog } from "../stream/event-log.ts"
+
+/** Facts of a few hundred bytes. Beyond this the follower must stop. */
+const waitingMax = 20_000
+/** Tried again together; none of them stored means that there is still no room. */
+const retriedAtOnce = 64
+
+interface Fact {
+  readonly message: Pick<Append<MessageType>, "subject" | "type" | "body">
+  /** Sequence of the message that the fact is about. */
+  readonly seq: number
+  readonly stored: () => void
+}
+
+export interface Facts {
+  /**
+   * Stores a fact, once on its subject. Returns false when LOG has no room: then the fact waits,
+   * and `stored` is called once it is stored.
+   */
+  readonly record: (fact: Fact) => Effect.Effect<boolean, LogUnavailable>
+  /** Whether a fact with this subject is stored. */
+  readonly isRecorded: (subject: string) => Effect.Effect<boolean, LogUnavailable>
+  /** Stores what waits, as far as there is room. */
+  readonly retry: Effect.Effect<void, LogUnavailable>
+  /** Sequence of the first message whose fact waits, or Infinity. */
+  readonly waitingSince: () => number
+}
+
+export const makeFacts = Effect.gen(function* () {
+  const log = yield* EventLog
+  const waiting = new Map<string, Fact>()
+
+  const store = ({ message }: Fact) =>
+    log.once("log", message).pipe(
+      Effect.as(true),
+      Effect.catchTag("LogUnavailable", (error) =>
+        error.full === undefined ? Effect.fail(error) : Effect.succeed(false)
+      )
+    )
+
+  const record = Effect.fnUntraced(function* (fact: Fact) {
+    if (yield* store(fact)) return true
+    waiting.set(fact.message.subject, fact)
+    if (waiting.size > waitingMax)
+      return yield* new LogUnavailable({
+        operation: "record facts",
+        cause: new Error(`${waiting.size} facts wait for room`)
+      })
+    return false
+  })
+
+  const retry = Effect.gen(function* () {
+    const facts = [...waiting.values()]
+    for (let i = 0; i < facts.length; i += retriedAtOnce) {
+      const some = facts.slice(i, i + retriedAtOnce)
+      const results = yield* Effect.forEach(some, store, { concurrency: retriedAtOnce })
+      const done = some.filter((_, n) => results[n])
+      for (const fact of done) {
+        waiting.delete(fact.message.subject)
+        fact.stored()
+      }
+      if (done.length === 0) break
+    }
+  })
+
+  return {
+    record,
+    isRecorded: (subject) => Effect.map(log.last("log", subject), (fact) => fact !== undefined),
+    retry,
+    waitingSince: () => Math.min(...[...waiting.values()].map(({ seq }) => seq))
+  } satisfies Facts
+})

@@ -1,0 +1,19 @@
+// Everything in this folder, connected: what main.ts, the CLI and tests provide to the stages.
+import { Layer } from "effect"
+import { Backlog } from "./admin/backlog.ts"
+import { Nats, type NatsOptions } from "./connection/connection.ts"
+import { PubSub } from "./connection/pubsub.ts"
+import { Followers } from "./follower/follower.ts"
+import { Watermark } from "./follower/watermark.ts"
+import { Buckets } from "./kv/bucket.ts"
+import { Consumers } from "./stream/consumer.ts"
+import { EventLog } from "./stream/event-log.ts"
+
+export const natsLayer = (options: NatsOptions) =>
+  Layer.mergeAll(
+    EventLog.layer,
+    Backlog.layer,
+    Consumers.layer,
+    Watermark.layer.pipe(Layer.provideMerge(PubSub.layer)),
+    Followers.layer.pipe(Layer.provideMerge(Buckets.layer))
+  ).pipe(Layer.provideMerge(Nats.layer(options)))

@@ -1,0 +1,78 @@
+// A message as it is stored, decoded: the same for one that was asked for and one that a consumer was given.
+import type { JsMsg } from "@nats-io/jetstream"
+import { decodeMessage, type Message } from "#domain/messages.ts"
+import type { StoredMessage } from "../connection/request.ts"
+
+/** Names the type of a body (domain/messages.ts). */
+export const typeHeader = "Bellcast-Type"
+
+/** A stored message, decoded. */
+export interface Stored {
+  readonly subject: string
+  readonly seq: number
+  /** When the server stored it, milliseconds since the epoch. */
+  readonly at: number
+  readonly message: Message | { readonly type: "malformed"; readonly reason: string }
+  /** The body as it was stored. */
+  readonly text: string
+  readonly header: (name: string) => string | undefined
+}
+
+/** What a message without Bellcast-Type is: foreign publishers send broadcasts with nothing but a body. */
+const typeOf = (subject: string, header: string | undefined): string =>
+  header === undefined || header === ""
+    ? subject.startsWith("bellcast.cmd.broadcast.")
+      ? "broadcast/1"
+      : ""
+    : header
+
+/** Decoded when somebody looks: the projector passes over every broadcast without looking. */
+const toStored = (from: {
+  subject: string
+  seq: number
+  at: number
+  text: () => string
+  header: (name: string) => string
+}): Stored => {
+  let text: string | undefined
+  let message: Stored["message"] | undefined
+  return {
+    subject: from.subject,
+    seq: from.seq,
+    at: from.at,
+    get text() {
+      text ??= from.text()
+      return text
+    },
+    get message() {
+      message ??= decodeMessage(typeOf(from.subject, from.header(typeHeader)), this.text)
+      return message
+    },
+    header: (name) => from.header(name) || undefined
+  }
+}
+
+const textOf = (base64: string | undefined): string =>
+  Buffer.from(base64 ?? "", "base64").toString()
+
+/** A message that was asked for. */
+export const storedOf = (message: StoredMessage): Stored => {
+  const headers = textOf(message.hdrs)
+  return toStored({
+    subject: message.subject,
+    seq: message.seq,
+    at: Date.parse(message.time),
+    text: () => textOf(message.data),
+    header: (name) => new RegExp(`^${name}:[ \\t]*(.*?)[ \\t]*\\r$`, "m").exec(headers)?.[1] ?? ""
+  })
+}
+
+/** A message that a consumer was given. */
+export const storedOfGiven = (msg: JsMsg): Stored =>
+  toStored({
+    subject: msg.subject,
+    seq: msg.seq,
+    at: msg.time.getTime(),
+    text: () => msg.string(),
+    header: (name) => msg.headers?.get(name) ?? ""
+  })

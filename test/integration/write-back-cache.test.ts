@@ -1,0 +1,87 @@
+// What a follower keeps of its buckets is bounded in bytes, and what it forgets is read again.
+import { Effect } from "effect"
+import { assert, it } from "vitest"
+import { provision } from "#nats/admin/provision.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { makeMemory, makeWriteBackCache } from "#nats/kv/write-back-cache.ts"
+import { natsLayer } from "#nats/layer.ts"
+import { startNats } from "../support/nats.ts"
+
+const kibibyte = 1024
+const valueBytes = 100 * kibibyte
+const memoryBytes = 1024 * kibibyte
+
+it("keeps as many bytes as several sets may together, however large values are", {
+  timeout: 60_000
+}, async () => {
+  await using nats = await startNats({ syncAlways: false })
+  const program = Effect.gen(function* () {
+    yield* provision(1)
+    const memory = makeMemory(memoryBytes)
+    const large = yield* makeWriteBackCache<{ text: string }>("subscriptions", memory)
+    const small = yield* makeWriteBackCache<{ n: number }>("registrations", memory)
+    const keys = Array.from({ length: 60 }, (_, n) => `k${n}`)
+    for (const [n, key] of keys.entries()) {
+      yield* Effect.all([large.load([key]), small.load([key])])
+      large.set(key, { text: "x".repeat(valueBytes) }, n + 1)
+      small.set(key, { n }, n + 1)
+      assert.equal(large.unstoredSince(), n + 1)
+      yield* Effect.all([large.flush, small.flush])
+      assert.equal(large.unstoredSince(), Number.POSITIVE_INFINITY)
+      assert.isAtMost(memory.bytes, memoryBytes + 2 * valueBytes)
+    }
+    // The small set keeps its share, whatever the other needs.
+    assert.deepEqual(
+      keys.map((key) => small.get(key)?.n),
+      keys.map((_, n) => n)
+    )
+    assert.isUndefined(large.get(keys[0]!))
+    assert.isAtLeast(yield* large.load([keys[0]!]), valueBytes)
+    assert.lengthOf(large.get(keys[0]!)!.text, valueBytes)
+    // A revision that was forgotten is known again, too.
+    large.set(keys[0]!, { text: "" }, 61)
+    yield* large.flush
+    const entry = yield* (yield* Buckets).get("subscriptions", keys[0]!)
+    assert.deepEqual(entry?.value, { text: "" })
+  })
+  await Effect.runPromise(program.pipe(Effect.provide(natsLayer({ url: nats.url, name: "test" }))))
+})
+
+it("removes what it has stored, writes nothing of what it has not, and leaves what another wrote", {
+  timeout: 60_000
+}, async () => {
+  await using nats = await startNats({ syncAlways: false })
+  const program = Effect.gen(function* () {
+    yield* provision(1)
+    const buckets = yield* Buckets
+    const set = yield* makeWriteBackCache<{ n: number }>("broadcasts", makeMemory(memoryBytes))
+    yield* set.load(["1", "2"])
+    set.set("1", { n: 1 }, 1)
+    yield* set.flush
+    set.remove("1")
+    assert.equal(set.unstoredSince(), Number.POSITIVE_INFINITY)
+    const revision = yield* buckets.revision("broadcasts")
+    set.set("2", { n: 2 }, 2)
+    set.remove("2")
+    yield* set.flush
+    assert.isUndefined(yield* buckets.get("broadcasts", "1"))
+    assert.isUndefined(yield* buckets.get("broadcasts", "2"))
+    assert.equal(yield* buckets.revision("broadcasts"), revision)
+    // One that was removed begins anew.
+    set.loadAbsent("1")
+    set.set("1", { n: 3 }, 3)
+    yield* set.flush
+    const third = yield* buckets.get("broadcasts", "1")
+    assert.deepEqual(third?.value, { n: 3 })
+    yield* buckets.put("broadcasts", "1", { n: 4 }, third!.revision)
+    set.remove("1")
+    yield* set.flush
+    assert.deepEqual((yield* buckets.get("broadcasts", "1"))?.value, { n: 4 })
+    // Taken for absent, and wrong: nothing is overwritten.
+    set.loadAbsent("1")
+    set.set("1", { n: 5 }, 5)
+    assert.equal((yield* Effect.flip(set.flush))._tag, "LogUnavailable")
+    assert.deepEqual((yield* buckets.get("broadcasts", "1"))?.value, { n: 4 })
+  })
+  await Effect.runPromise(program.pipe(Effect.provide(natsLayer({ url: nats.url, name: "test" }))))
+})

@@ -1,0 +1,242 @@
+// Which answers "gone" are believed, and how often a push service is asked again while they are not.
+import { assert, describe, it } from "@effect/vitest"
+import { type GonePush, makeGone } from "#delivery/push-service/mass-gone.ts"
+import { makePushService, type Push } from "#delivery/push-service/push-service.ts"
+
+const now = 1_800_000_000_000
+const minute = 60_000
+const hour = 60 * minute
+
+/** Knows everything since the log's first message. */
+const knowing = () => makeGone(() => 0)
+const to = (subscription: string, generation = 1, broadcast = 100): GonePush => ({
+  subscription,
+  generation,
+  broadcast
+})
+const many = (count: number) => Array.from({ length: count }, (_, i) => `s${i}`)
+const believed = (
+  gone: ReturnType<typeof makeGone>,
+  pushes: ReadonlyArray<GonePush>,
+  at = now
+): number => pushes.filter((push) => gone.gone(push, true, at).believed).length
+
+describe("a subscription that no push was accepted for", () => {
+  it("is believed gone at once while others are reached, and the guard does not count it", () => {
+    const gone = knowing()
+    for (let i = 0; i < 10; i++) {
+      gone.accepted(to("good"), false, now)
+      assert.strictEqual(
+        believed(
+          gone,
+          many(45).map((each) => to(`${each}.${i}`))
+        ),
+        45
+      )
+    }
+    assert.isFalse(gone.holding())
+    assert.deepEqual(gone.untold(), { answers: 10, gone: 0 })
+  })
+
+  it("is not believed in a long row, nor a minute after the last 2xx: a proxy may answer", () => {
+    const gone = knowing()
+    gone.accepted(to("good"), false, now)
+    assert.isAtMost(
+      believed(
+        gone,
+        many(1_000).map((each) => to(each))
+      ),
+      50
+    )
+    assert.isTrue(gone.holding())
+    const later = knowing()
+    later.accepted(to("good"), false, now)
+    assert.isAtMost(
+      believed(
+        later,
+        many(1_000).map((each) => to(each)),
+        now + minute
+      ),
+      50
+    )
+  })
+
+  it("is one stored after the last broadcast that was taken, this one left out", () => {
+    const held = (generation: number, knownFrom = 0, told = 0) => {
+      const gone = makeGone(() => knownFrom)
+      gone.told({ answers: 0, gone: 0 }, false, told, now)
+      gone.accepted(to("good", 1, 50), false, now)
+      gone.accepted(to("good", 1, 100), false, now)
+      believed(
+        gone,
+        many(200).map((each) => to(each)),
+        now
+      )
+      assert.isTrue(gone.holding())
+      gone.accepted(to("good", 1, 100), false, now)
+      return !gone.gone(to("asked", generation), true, now).believed
+    }
+    assert.isFalse(held(51))
+    assert.isTrue(held(50), "it may have got the broadcast 50")
+    assert.isTrue(held(51, 60), "this process did not see what was sent before 60")
+    assert.isTrue(held(51, Number.POSITIVE_INFINITY), "this process knows nothing yet")
+    assert.isTrue(held(51, 0, 70), "another worker has reached it with the broadcast 70")
+  })
+
+  it("is known again in the next broadcast, until a push to it is accepted", () => {
+    const gone = knowing()
+    gone.accepted(to("good"), false, now)
+    believed(
+      gone,
+      many(100).map((each) => to(each))
+    )
+    assert.isTrue(gone.holding())
+    const next = (subscription: string) => {
+      gone.accepted(to("good", 1, 200), false, now + hour)
+      return gone.gone(to(subscription, 1, 200), true, now + hour).believed
+    }
+    assert.isTrue(next("s90"))
+    gone.accepted(to("s91", 1, 150), false, now + hour)
+    believed(
+      gone,
+      many(100).map((each) => to(each, 1, 190)),
+      now + hour
+    )
+    assert.isTrue(gone.holding())
+    assert.isFalse(next("s91"))
+  })
+})
+
+describe("a proxy that says gone to everybody in the middle of a broadcast", () => {
+  it("costs at most 50 of those who were reached before, however many were", () => {
+    const gone = makeGone(() => Number.POSITIVE_INFINITY)
+    for (const each of many(10_000)) gone.accepted(to(each), false, now)
+    assert.isAtMost(
+      believed(
+        gone,
+        many(5_000).map((each) => to(each, 1, 101))
+      ),
+      50
+    )
+  })
+})
+
+describe("while the guard holds", () => {
+  const holding = () => {
+    const gone = makeGone(() => Number.POSITIVE_INFINITY)
+    believed(
+      gone,
+      many(60).map((each) => to(each))
+    )
+    assert.isTrue(gone.holding())
+    return gone
+  }
+  const probe = (gone: ReturnType<typeof makeGone>, at: number) => {
+    if (!gone.mayProbe(to("s1"), at)) return false
+    gone.probes(at)
+    return true
+  }
+
+  it("one push at a time asks again, after 1, 2, 4, 8 and 15 minutes", () => {
+    const gone = holding()
+    const at = Array.from({ length: 60 }, (_, i) => i).filter((i) => {
+      const sent = probe(gone, now + i * minute)
+      if (sent) gone.gone(to("s1"), true, now + i * minute)
+      return sent
+    })
+    assert.deepEqual(at, [0, 1, 3, 7, 15, 30, 45])
+  })
+
+  it("each that is taken lets the next one ask, and ten make it believe again", () => {
+    const gone = holding()
+    probe(gone, now)
+    gone.gone(to("s1"), true, now)
+    assert.isFalse(probe(gone, now + 1))
+    const changes = many(10).map((each, i) => {
+      const at = now + hour + i
+      assert.isTrue(probe(gone, at))
+      return gone.accepted(to(each), true, at)
+    })
+    assert.deepEqual(
+      changes.filter((each) => each !== undefined),
+      ["trusts"]
+    )
+    assert.isFalse(gone.holding())
+    assert.isTrue(gone.mayProbe(to("s1"), now + hour + 20))
+  })
+
+  it("the wait is no longer than 15 minutes when the clock is set back", () => {
+    const gone = holding()
+    probe(gone, now)
+    assert.isFalse(probe(gone, now - hour))
+    assert.isTrue(probe(gone, now - hour + 15 * minute))
+  })
+})
+
+/** Healthy are the multiples of 51. 7 and 510 have no common factor, so this order is mixed. */
+const mixed = Array.from({ length: 510 }, (_, i) => (i * 7) % 510)
+const healthyFirst = mixed.toSorted((a, b) => Math.sign(a % 51) - Math.sign(b % 51))
+
+/** Plays an hour of one broadcast to 10 healthy subscriptions and 500 that are gone, as workers do. */
+const playHour = (knownFrom: number, order: ReadonlyArray<number>) => {
+  const lane = makePushService("https://push.example.com", "k", {
+    ...{
+      pushesUnderWayMax: 64,
+      hasTime: () => true,
+      breakerOpenMillis: minute,
+      retryBaseMillis: 10_000
+    },
+    knownFrom: () => knownFrom
+  })
+  const pushOf = (i: number): Push => ({
+    ...{ user: `u${i}`, subscription: `u${i}.id`, generation: 10 + i, broadcast: 1_000 },
+    ...{ saidGone: false, acceptedAt: now, storedAt: now, sentAt: now }
+  })
+  const waiting = order.map((i) => ({ push: pushOf(i), at: now }))
+  let requests = 0
+  let removed = 0
+  let delivered = 0
+  while (true) {
+    waiting.sort((a, b) => a.at - b.at)
+    const next = waiting.shift()
+    if (next === undefined || next.at > now + hour) return { requests, removed, delivered }
+    const again = (until: number) =>
+      waiting.push({ push: { ...next.push, saidGone: true }, at: Math.ceil(until) })
+    const held = lane.heldAt(next.push, next.at)
+    if (held !== undefined) {
+      again(held.until)
+      continue
+    }
+    requests += 1
+    const isHealthy = Number(next.push.user.slice(1)) % 51 === 0
+    const { judged } = isHealthy
+      ? lane.judge({ class: "accepted", reason: "accepted" }, next.push, 201, next.at)
+      : lane.judge({ class: "gone", reason: "gone" }, next.push, 410, next.at)
+    if (judged.class === "held") again(judged.until)
+    if (judged.class === "gone") removed += 1
+    if (judged.class === "accepted") delivered += 1
+  }
+}
+
+describe("an hour of 500 made-up subscriptions beside 10 healthy ones", () => {
+  it("costs about one request each, and removes most where the process saw them come", () => {
+    const { delivered, removed, requests } = playHour(0, mixed)
+    assert.strictEqual(delivered, 10)
+    assert.isAtLeast(removed, 300)
+    assert.isAtMost(requests, 700)
+  })
+
+  it("costs no more where the made-up ones stand in a row, and removes 49 of them with each broadcast", () => {
+    const { delivered, removed, requests } = playHour(0, healthyFirst)
+    assert.strictEqual(delivered, 10)
+    assert.strictEqual(removed, 49)
+    assert.isAtMost(requests, 530)
+  })
+
+  it("costs little more in a process that knows nothing, and that one removes at most 50", () => {
+    const { delivered, removed, requests } = playHour(Number.POSITIVE_INFINITY, mixed)
+    assert.strictEqual(delivered, 10)
+    assert.isAtMost(removed, 50)
+    assert.isAtMost(requests, 530)
+  })
+})

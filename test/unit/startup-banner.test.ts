@@ -1,0 +1,37 @@
+// What the service prints when it is ready: commands that work as they stand there.
+import { assert, describe, it } from "@effect/vitest"
+import { type Start, story } from "../../src/startup-banner.ts"
+
+const start: Start = {
+  url: "http://127.0.0.1:9999/v1/",
+  natsHost: "127.0.0.1:4222",
+  natsUrlFile: ".bellcast/nats/url",
+  vapidPublicKey: "key",
+  isForTrying: true
+}
+
+describe("the story", () => {
+  it("names the address to listen to where it is not the one that listeners take by themselves", () => {
+    assert.match(story(start), /^ *make listen CHANNEL=news$/m)
+    const elsewhere = story({ ...start, url: "http://127.0.0.1:8080/v1/" })
+    assert.match(
+      elsewhere,
+      /^ *make listen CHANNEL=news ARGS="--url http:\/\/127\.0\.0\.1:8080\/v1\/"$/m
+    )
+    assert.match(elsewhere, /^ *make audit BROADCAST=NUMBER$/m)
+  })
+
+  it("shows how to log in to NATS, also from a folder with a strange name", () => {
+    const command = (file: string) =>
+      /export NATS_URL=.*/.exec(story({ ...start, natsUrlFile: file }))?.[0]
+    assert.equal(command(".bellcast/nats/url"), 'export NATS_URL="$(cat .bellcast/nats/url)"')
+    assert.equal(command("my 'own'/url"), `export NATS_URL="$(cat 'my '\\''own'\\''/url')"`)
+  })
+
+  it("shows no commands where they would be refused", () => {
+    const plain = story({ ...start, isForTrying: false })
+    assert.match(plain, /^ *HTTP API +http:\/\/127\.0\.0\.1:9999\/v1\/$/m)
+    assert.match(plain, /Ctrl-C/)
+    assert.notMatch(plain, /make|curl/)
+  })
+})

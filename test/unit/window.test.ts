@@ -1,0 +1,148 @@
+// How fast a push service may be sent to: what narrows the window, what stops it, and how it widens again.
+import { assert, describe, it } from "@effect/vitest"
+import fc from "fast-check"
+import { makeWindow, type Pacing } from "#delivery/push-service/window.ts"
+
+const start = 1_800_000_000_000
+const minute = 60_000
+
+/** Five subscriptions throttled at a time. */
+const throttle = (pacing: Pacing, now: number, retryAfterMillis?: number) => {
+  const changes = ["a", "b", "c", "d", "e"].map((each) =>
+    pacing.throttled(each, now, now, retryAfterMillis)
+  )
+  assert.deepEqual(changes.slice(0, 4), [undefined, undefined, undefined, undefined])
+  return changes[4]
+}
+
+describe("the window of a lane", () => {
+  it("halves at the fifth throttled subscription and stops for what Retry-After says, at most 15 minutes", () => {
+    const pacing = makeWindow(64, minute)
+    assert.isFalse(pacing.isSlowed)
+    assert.deepEqual(throttle(pacing, start, 120_000), { window: 32, closedMillis: 120_000 })
+    assert.isTrue(pacing.isSlowed)
+    assert.strictEqual(pacing.closedUntil(start + 119_999), start + 120_000)
+    assert.isUndefined(pacing.closedUntil(start + 120_000))
+    assert.deepEqual(throttle(makeWindow(9, minute), start, 0), { window: 4, closedMillis: 1_000 })
+    assert.deepEqual(throttle(makeWindow(9, minute), start, 24 * 60 * minute), {
+      window: 4,
+      closedMillis: 15 * minute
+    })
+  })
+
+  it("stops no longer than the longest when the clock is set back", () => {
+    const pacing = makeWindow(64, minute)
+    throttle(pacing, start, 120_000)
+    assert.strictEqual(pacing.closedUntil(start - 60 * minute), start - 45 * minute)
+    assert.isUndefined(pacing.closedUntil(start - 45 * minute))
+  })
+
+  it("without a Retry-After only halves, until one push at a time is too many: then it stops for a while", () => {
+    const pacing = makeWindow(4, minute)
+    assert.deepEqual(throttle(pacing, start), { window: 2, closedMillis: 0 })
+    assert.isUndefined(pacing.closedUntil(start))
+    assert.deepEqual(throttle(pacing, start + 1), { window: 1, closedMillis: 0 })
+    assert.deepEqual(throttle(pacing, start + 2), { window: 1, closedMillis: minute })
+    assert.strictEqual(pacing.closedUntil(start + 3), start + 2 + minute)
+  })
+
+  it("stays for one subscription throttled again and again, and for five in more than a minute", () => {
+    const pacing = makeWindow(64, minute)
+    for (let i = 0; i < 20; i++) assert.isUndefined(pacing.throttled("a", start, start, undefined))
+    for (let i = 0; i < 20; i++) {
+      const now = start + minute + i * 16_000
+      assert.isUndefined(pacing.throttled(`s${i}`, now, now, undefined))
+    }
+  })
+
+  it("is not narrowed again by what was sent before, which may only ask for a longer wait", () => {
+    const pacing = makeWindow(64, minute)
+    throttle(pacing, start, 30_000)
+    for (const each of ["f", "g", "h", "i", "j", "k"])
+      assert.isUndefined(pacing.throttled(each, start, start + 50, 90_000))
+    assert.strictEqual(pacing.window, 32)
+    assert.strictEqual(pacing.closedUntil(start + 50), start + 50 + 90_000)
+  })
+
+  it("widens by one for each window of pushes taken, not more than once a second, and says when it is whole", () => {
+    const pacing = makeWindow(6, minute)
+    throttle(pacing, start)
+    assert.strictEqual(pacing.window, 3)
+    for (let i = 0; i < 100; i++) pacing.accepted(start + 999, false)
+    assert.strictEqual(pacing.window, 3)
+    pacing.accepted(start + 1_000, false)
+    assert.strictEqual(pacing.window, 4)
+    for (let i = 0; i < 3; i++) pacing.accepted(start + 60_000, false)
+    assert.strictEqual(pacing.window, 4)
+    pacing.accepted(start + 60_000, false)
+    assert.strictEqual(pacing.window, 5)
+    const whole = Array.from({ length: 10 }, () => pacing.accepted(start + 62_000, false))
+    assert.deepEqual(
+      whole.filter((each) => each),
+      [true]
+    )
+    assert.isFalse(pacing.isSlowed)
+  })
+
+  it("is never more than it may be, never less than one, and comes back from whatever happened", () => {
+    const step = fc.record({
+      what: fc.constantFrom("throttled", "accepted", "told"),
+      who: fc.nat(9),
+      wait: fc.option(fc.nat(100_000)),
+      after: fc.nat(2_000)
+    })
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 100 }),
+        fc.array(step, { maxLength: 200 }),
+        (windowMax, steps) => {
+          const pacing = makeWindow(windowMax, minute)
+          let now = start
+          for (const { after, wait, what, who } of steps) {
+            now += after
+            if (what === "throttled")
+              pacing.throttled(`s${who}`, now - after / 2, now, wait ?? undefined)
+            if (what === "accepted") pacing.accepted(now, true)
+            if (what === "told") pacing.told({ window: who, closedMillis: wait ?? 0 }, now)
+            assert.isTrue(pacing.window >= 1 && pacing.window <= windowMax, `${pacing.window}`)
+            assert.isAtMost(pacing.closedUntil(now) ?? now, now + 15 * minute)
+          }
+          for (let i = 0; i < windowMax * windowMax && pacing.window < windowMax; i++) {
+            now += 1_000
+            pacing.accepted(now, true)
+          }
+          assert.strictEqual(pacing.window, windowMax)
+          assert.isUndefined(pacing.closedUntil(now + 15 * minute))
+        }
+      )
+    )
+  })
+
+  it("grows by two for each push taken while others wait, up to the most, and not beyond what a 429 left", () => {
+    const pacing = makeWindow(512, 60_000)
+    assert.strictEqual(pacing.window, 64)
+    for (let i = 0; i < 100; i++) pacing.accepted(start, false)
+    assert.strictEqual(pacing.window, 64, "nobody waits")
+    for (let i = 0; i < 100; i++) pacing.accepted(start, true)
+    assert.strictEqual(pacing.window, 264)
+    for (let i = 0; i < 1_000; i++) pacing.accepted(start, true)
+    assert.strictEqual(pacing.window, 512)
+    for (let i = 0; i < 5; i++) pacing.throttled(`s${i}`, start + 1, start + 2, undefined)
+    assert.strictEqual(pacing.window, 256)
+    for (let i = 0; i < 1_000; i++) pacing.accepted(start + 3, true)
+    assert.strictEqual(pacing.window, 256, "a limit is counted by the minute")
+  })
+
+  it("comes back from 256 to 512 in half a minute, a 32nd of it each second", () => {
+    const pacing = makeWindow(512, 60_000)
+    for (let i = 0; i < 500; i++) pacing.accepted(start, true)
+    for (let i = 0; i < 5; i++) pacing.throttled(`s${i}`, start + 1, start + 2, undefined)
+    const seconds = (n: number) => start + 2 + n * 1_000
+    let whole = 0
+    for (let n = 1; whole === 0; n++)
+      for (let i = 0; i < 512 && whole === 0; i++) if (pacing.accepted(seconds(n), true)) whole = n
+    assert.isTrue(whole >= 20 && whole <= 30, `${whole} s`)
+    assert.strictEqual(pacing.window, 512)
+    assert.isFalse(pacing.isSlowed)
+  })
+})
