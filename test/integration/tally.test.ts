@@ -35,13 +35,10 @@ it("removes an entry that was written once the broadcast has finished", {
   const keys = async () => Object.keys(await admin.entries())
   const key = `${prefix}${broadcast}`
   await until(keys, (found) => found.includes(key))
-  const { body } = await call(
-    service.url,
-    "GET",
-    `/channels/news/broadcasts/${broadcast}`,
-    "publisher"
-  )
-  assert.deepInclude(body.data, { accepted: 1, finished: false })
+  const underWay = () =>
+    call(service.url, "GET", `/channels/news/broadcasts/${broadcast}`, "publisher")
+  const { body } = await until(underWay, (answer) => answer.body.data.accepted === 1)
+  assert.equal(body.data.finished, false)
   const done = await finished(service.url, "news", broadcast, 30_000)
   assert.deepInclude(done, { accepted: 1, delivered: 1, finished: true })
   await until(keys, (found) => !found.includes(key))
