@@ -82,10 +82,12 @@ export const start = Effect.fnUntraced(function* (from: number) {
   const apply = Effect.fnUntraced(function* (
     batch: ReadonlyArray<Stored>
   ): Effect.fn.Return<void, LogUnavailable> {
-    for (const { message, seq } of batch)
-      if (message.type === "plan/1" && seq > countedUpTo)
-        broadcasts.loadAbsent(keys.broadcast(message.broadcast))
-    const places = batch.flatMap(({ subject }) => parseOfBroadcast(subject) ?? [])
+    const places = batch.flatMap(({ message, seq, subject }) => {
+      const place = parseOfBroadcast(subject)
+      const isNew = message.type === "plan/1" && seq > countedUpTo
+      if (place !== undefined && isNew) broadcasts.loadAbsent(keys.broadcast(place.broadcast))
+      return place ?? []
+    })
     yield* Effect.all(
       [
         broadcasts.load(places.map(({ broadcast }) => keys.broadcast(broadcast))),
