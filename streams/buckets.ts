@@ -1,4 +1,5 @@
-// The KV buckets: projections that queries and fan-out read. All but the last are disposable: `bellcast rebuild` makes them anew.
+// The KV buckets: projections that the gateway, the planner and delivery read. `bellcast rebuild`
+// can delete all but the last and make them again from the streams.
 import type { BucketSpec } from "./spec.ts"
 import { type ChannelToken, shardPath, type UserToken } from "./tokens.ts"
 
@@ -13,16 +14,19 @@ export const buckets = {
     ttlMillis: 0,
     forgets: false
   },
-  /** One key a channel and user, spread by hash; beside them how many each user holds. */
+  /**
+   * One key for each user of a channel, spread by hash; and the number of registrations of each
+   * user.
+   */
   registrations: {
     name: "bellcast_registrations",
     maxBytes: 1024 * mebibyte,
-    // Counts take 30 bytes a user; 26 million users would be 100 to a key.
+    // A count takes 30 bytes for a user. With 26 million users one key counts 100 of them.
     maxValueBytes: 65_536,
     ttlMillis: 0,
     forgets: false
   },
-  /** Counts of a channel: registrations (by the projector) and pushes (by the tally). */
+  /** Counts of a channel: the projector counts registrations, the tally counts pushes. */
   channels: {
     name: "bellcast_channels",
     maxBytes: 128 * mebibyte,
@@ -30,7 +34,7 @@ export const buckets = {
     ttlMillis: 0,
     forgets: false
   },
-  /** Progress of each broadcast under way. The counts of a finished one stand in LOG. */
+  /** Progress of each unfinished broadcast. LOG has the counts of finished broadcasts. */
   broadcasts: {
     name: "bellcast_broadcasts",
     maxBytes: 256 * mebibyte,
@@ -38,7 +42,7 @@ export const buckets = {
     ttlMillis: 35 * 24 * 60 * 60_000,
     forgets: false
   },
-  /** Who may publish on a channel, beside those whom the settings name for all. */
+  /** Who may publish on one channel. The settings name who may publish on all of them. */
   permissions: {
     name: "bellcast_permissions",
     maxBytes: 64 * mebibyte,
@@ -47,8 +51,9 @@ export const buckets = {
     forgets: false
   },
   /**
-   * Short-lived things that processes share: the followers' leases, page tokens that were used up.
-   * Not a projection. Full, it forgets its oldest entries: a lease is written twice a second.
+   * Short-lived entries that processes share: the leases of followers, used page tokens. Not a
+   * projection. When the bucket is full, the server deletes the oldest entries, so that a follower
+   * can always renew its lease (twice a second).
    */
   cache: {
     name: "bellcast_cache",
@@ -61,7 +66,7 @@ export const buckets = {
 
 export type BucketName = keyof typeof buckets
 
-/** Those that are made from the streams, and made anew by `bellcast rebuild`. */
+/** The buckets that `bellcast rebuild` makes again from the streams. */
 export const projections = [
   "subscriptions",
   "registrations",
@@ -71,8 +76,8 @@ export const projections = [
 ] as const satisfies ReadonlyArray<BucketName>
 
 /**
- * A key that always exists, so that a multi-get never comes back empty: an empty answer carries no proof of freshness. In a bucket
- * with a follower it holds the follower's checkpoint.
+ * A key that every bucket has, so that a multi-get never returns nothing: an empty response does
+ * not say which revision the replica has. In a bucket with a follower, the follower's checkpoint.
  */
 export const metaKey = "meta"
 
@@ -84,8 +89,8 @@ export const keys = {
   registrationsOf: (channel: ChannelToken, shard: string): string =>
     shard === "all" ? `${channel}.>` : `${channel}.${shard}.>`,
   /**
-   * How many registrations the user holds, and others whose token begins alike: at most 262,144
-   * keys, however many users there are. No channel's token begins like this.
+   * Number of registrations of each user whose token begins with the same three characters: at
+   * most 262,144 keys. No channel token begins with `=users`, so no registration has such a key.
    */
   registrationCounts: (user: UserToken): string => `=users.${user.slice(0, 3)}`,
   channelRegistrations: (channel: ChannelToken): string => `${channel}.registrations`,

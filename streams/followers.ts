@@ -1,11 +1,14 @@
-// Who reads a stream from end to end, in order, to keep a projection. A durable consumer cannot do that: what a crashed client had in hand
-// comes back after newer messages. A follower holds a lease, reads in stream order from its checkpoint, and folding twice changes nothing.
+// The followers: each reads a stream in order and maintains the buckets of a projection. A durable
+// consumer cannot: it redelivers the messages of a crashed client after newer messages. A follower
+// holds a lease and reads from its checkpoint. Applying a message twice changes nothing.
 import { filters } from "./subjects.ts"
 
+/** `pauseMillis`: how long a follower waits after a batch, so that messages gather. */
 export const followers = {
   /**
-   * LOG -> subscriptions, registrations, channels, permissions. Its checkpoint is the `meta` entry of the bucket `subscriptions`. It passes over
-   * broadcasts, but must see them: the planner waits until everything before a broadcast is projected.
+   * LOG -> subscriptions, registrations, channels, permissions. Its checkpoint is the `meta` entry
+   * of the bucket `subscriptions`. The projector reads broadcasts too, without applying them: the
+   * planner waits until everything before a broadcast is projected.
    */
   projector: {
     stream: "log",
@@ -13,7 +16,11 @@ export const followers = {
     checkpoint: "subscriptions",
     pauseMillis: 0
   },
-  /** WORK -> broadcasts, channels. Its checkpoint is the `meta` entry of the bucket `broadcasts`. */
+  /**
+   * WORK -> broadcasts, channels. Its checkpoint is the `meta` entry of the bucket `broadcasts`.
+   * The pause makes batches larger: for each batch, the tally reads every broadcast that its
+   * write-back cache lacks.
+   */
   tally: {
     stream: "work",
     filters: [filters.plans, filters.outcomes],
@@ -24,7 +31,8 @@ export const followers = {
 
 export type FollowerName = keyof typeof followers
 
-// `pauseMillis` is how long a follower lets messages gather before the next batch: each batch costs the tally a read of every broadcast that it does not remember.
-
-/** A lease ends this long after its holder was last heard of: how long writes wait when the projector is killed. The server's TTLs tick in seconds. */
+/**
+ * A lease ends this long after its holder renewed it last. Writes wait so long when the projector
+ * is killed. nats-server takes whole seconds.
+ */
 export const leaseSeconds = 2

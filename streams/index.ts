@@ -1,4 +1,5 @@
-// What flows and what is kept, in the order data flows. `make streams` prints it.
+// All streams, consumers, followers and buckets in the order of the data flow. `make streams`
+// prints them with their state.
 import { buckets } from "./buckets.ts"
 import { followers } from "./followers.ts"
 import { log } from "./log.ts"

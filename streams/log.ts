@@ -1,4 +1,5 @@
-// LOG: accepted commands and facts. It is the truth: kept for ever, audited, and everything else is rebuilt from it.
+// LOG: accepted commands and facts. The server never deletes them; every bucket but `cache` can be
+// rebuilt from LOG and WORK.
 import type { StreamSpec } from "./spec.ts"
 import { filters } from "./subjects.ts"
 
@@ -6,11 +7,12 @@ export const log = {
   name: "BELLCAST_LOG",
   subjects: ["bellcast.cmd.>", "bellcast.evt.>"],
   maxAgeMillis: 0,
-  // About 6 million commands of 0.6 KB. Full means refused (discard new), never silently forgotten.
+  // About 6 million commands of 0.6 KB. A full stream refuses new messages and deletes none.
   maxBytes: 4 * 1024 ** 3,
   // A subscription command carries the largest body the gateway accepts (16 KiB) and its envelope.
   maxMessageBytes: 32 * 1024,
-  // The life of an Idempotency-Key. Only broadcasts carry one: the window costs 0.15-0.3 KB of server memory an id.
+  // The lifetime of an Idempotency-Key, which only broadcasts have: each id in the window costs
+  // 0.15 to 0.3 KB of server memory.
   duplicateWindowMillis: 60 * 60_000,
   denyPurge: true,
   consumers: {
@@ -19,7 +21,7 @@ export const log = {
       filters: [filters.broadcasts],
       ackWaitMillis: 15_000,
       maxDeliver: -1,
-      // Sixteen busy processes.
+      // Enough for 16 processes at 128 broadcasts each.
       maxAckPending: 2_048
     }
   }

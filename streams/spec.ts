@@ -1,13 +1,20 @@
-// The shapes in which streams, consumers and buckets are declared. src/nats/admin/provision.ts makes the server match them.
+// The types of the declarations of streams, consumers and buckets. src/nats/admin/provision.ts
+// makes the server match the declarations.
 
 export interface ConsumerSpec {
   readonly name: string
   readonly filters: ReadonlyArray<string>
-  /** How long a message may stay unanswered before JetStream delivers it again. */
+  /** JetStream delivers a message again that is not acknowledged for this long. */
   readonly ackWaitMillis: number
-  /** -1, without end: a message that JetStream stops delivering is lost without a word. Whatever can fail for good ends by a recorded outcome. */
+  /**
+   * -1: no limit. JetStream says nothing when it stops delivering a message, so the message would
+   * be lost. A handler ends what cannot succeed with a recorded outcome instead.
+   */
   readonly maxDeliver: number
-  /** Unanswered messages over all workers; -1: no bound, because delayed naks count here (nats-server, getNextMsg). */
+  /**
+   * Messages of all workers that are not acknowledged. -1: no limit, because nats-server counts
+   * messages that wait for the delay of a nak (getNextMsg).
+   */
   readonly maxAckPending: number
 }
 
@@ -17,7 +24,7 @@ export interface StreamSpec {
   readonly maxAgeMillis: number
   readonly maxBytes: number
   readonly maxMessageBytes: number
-  /** Repeated `Nats-Msg-Id`s are recognised for this long. */
+  /** The server recognises a repeated `Nats-Msg-Id` for this long. */
   readonly duplicateWindowMillis: number
   readonly denyPurge: boolean
   readonly consumers: Readonly<Record<string, ConsumerSpec>>
@@ -27,8 +34,8 @@ export interface BucketSpec {
   readonly name: string
   readonly maxBytes: number
   readonly maxValueBytes: number
-  /** 0: entries stay. */
+  /** 0: entries never expire. */
   readonly ttlMillis: number
-  /** Full, it forgets its oldest entries. Else it refuses new ones. */
+  /** When the bucket is full: true deletes the oldest entries, false refuses new ones. */
   readonly forgets: boolean
 }

@@ -1,4 +1,5 @@
-// Every subject Bellcast uses, as a function of its parts, and the parsers back. Nothing else in the code spells a subject.
+// Every subject that Bellcast uses, as a function of its parts, and the parsers of subjects. No
+// other file spells a subject.
 import {
   type ChannelToken,
   isChannelToken,
@@ -10,44 +11,47 @@ import {
 export const subjects = {
   /** Changes of one user's subscriptions, in order. */
   subscription: (user: UserToken) => `bellcast.cmd.subscription.${user}`,
-  /** One user's place in one channel. */
+  /** The registration of one user in one channel. */
   registration: (channel: ChannelToken, user: UserToken) =>
     `bellcast.cmd.registration.${channel}.${user}`,
   /** Who may publish on a channel, in order. */
   publisher: (channel: ChannelToken) => `bellcast.cmd.publisher.${channel}`,
-  /** A broadcast; `source` is the authenticated publisher (`rest` for the gateway, `redrive` for the verb), so that NATS permissions can bind it. */
+  /**
+   * A broadcast. `source` is the publisher: `rest` is the gateway, `redrive` the command, anything
+   * else a NATS client. NATS permissions can bind a client to its source.
+   */
   broadcast: (source: string, channel: ChannelToken) =>
     `bellcast.cmd.broadcast.${source}.${channel}`,
-  /** Why a message that entered the log was refused: a broadcast, or a command that cannot be obeyed. */
+  /** Why a message of LOG was rejected: a broadcast or another command. */
   rejected: (seq: number) => `bellcast.evt.rejected.${seq}`,
   /** The final counts of a broadcast. */
   finished: (channel: ChannelToken, broadcast: number) =>
     `bellcast.evt.finished.${channel}.${broadcast}`,
-  /** From here on browsers were offered this VAPID public key (base64url). */
+  /** The gateway offers this VAPID public key (base64url) to browsers from here on. */
   adopted: (publicKey: string) => `bellcast.evt.adopted.${publicKey}`,
-  /** From here on user ids are made with the secret of this fingerprint. */
+  /** The gateway derives user ids with the secret of this fingerprint from here on. */
   useridSecret: "bellcast.evt.userid-secret",
-  /** How a broadcast was cut into shards: written once. */
+  /** How the planner cut a broadcast into shards. Written once. */
   plan: (channel: ChannelToken, broadcast: number) => `bellcast.plan.${channel}.${broadcast}`,
-  /** One slice of a channel to deliver to. */
+  /** The pushes of a broadcast to one shard of its channel. */
   shard: (broadcast: number, shard: string) => `bellcast.job.shard.${broadcast}.${shard}`,
-  /** One push that must be tried again. */
+  /** One push that must be attempted again. */
   retry: (origin: OriginToken, broadcast: number, user: UserToken, subscription: string) =>
     `bellcast.job.retry.${origin}.${broadcast}.${user}.${subscription}`,
-  /** What became of the pushes of one shard. */
+  /** The outcomes of the pushes of one shard. */
   shardOutcome: (channel: ChannelToken, broadcast: number, shard: string) =>
     `bellcast.outcome.${channel}.${broadcast}.shard.${shard}`,
-  /** What became of one push that was tried again. */
+  /** The outcome of one push that was attempted again. */
   pushOutcome: (channel: ChannelToken, broadcast: number, user: UserToken, subscription: string) =>
     `bellcast.outcome.${channel}.${broadcast}.push.${user}.${subscription}`,
-  /** A push that was given up, and why. */
+  /** A push that delivery gave up, with the reason. */
   deadLetter: (channel: ChannelToken, broadcast: number, user: UserToken, subscription: string) =>
     `bellcast.dead.${channel}.${broadcast}.${user}.${subscription}`,
-  /** Core NATS, not stored: the projector says how far it is. */
+  /** Core NATS, not stored: the projector publishes the last sequence that it applied. */
   applied: "bellcast.sys.applied",
-  /** Core NATS request: ask the projector how far it is. */
+  /** Core NATS request: the projector responds with the last sequence that it applied. */
   appliedGet: "bellcast.sys.applied.get",
-  /** Core NATS, not stored: a delivery worker says what it has learned about a push service. */
+  /** Core NATS, not stored: gossip of delivery workers about push services. */
   lane: "bellcast.sys.lane"
 } as const
 
@@ -97,10 +101,10 @@ export const parsePublisher = (subject: string): ChannelToken | undefined => {
   return kind === "publisher" && isChannelToken(channel) && rest.length === 0 ? channel : undefined
 }
 
-/** What a subject under `bellcast.cmd.` is a command for. */
+/** The kind of a command, from a subject under `bellcast.cmd.`. */
 export const commandKind = (subject: string): string => subject.split(".")[2] ?? ""
 
-/** Source and channel of a broadcast's subject; undefined when it names none. */
+/** Source and channel of a broadcast's subject; undefined when the subject has another form. */
 export const parseBroadcast = (
   subject: string
 ): { readonly source: string; readonly channel: ChannelToken } | undefined => {
@@ -113,7 +117,10 @@ export const parseBroadcast = (
     : undefined
 }
 
-/** Channel and broadcast of a plan's, an outcome's (with what it is of) or a dead letter's subject. */
+/**
+ * Channel and broadcast of the subject of a plan, an outcome or a dead letter. `of` says whether an
+ * outcome is that of a shard or of a push.
+ */
 export const parseOfBroadcast = (
   subject: string
 ):

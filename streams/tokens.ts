@@ -1,5 +1,5 @@
-// How names become subject tokens and bucket keys. NATS allows neither spaces nor `.`, `*`, `>` inside a token, and
-// bucket keys only take [-/_=.a-zA-Z0-9] (ADR-6), so every other byte is written `=XX`.
+// Encodes names as subject tokens and bucket keys. A NATS token has no spaces and no `.`, `*`, `>`.
+// A bucket key has only [-/_=.a-zA-Z0-9] (ADR-6). So every other byte is written as `=XX`.
 
 /** A channel id as a subject token; reversible with {@link decodeToken}. */
 export type ChannelToken = string & { readonly channel: unique symbol }
@@ -19,11 +19,14 @@ const encode = (text: string): string => {
   return token
 }
 
-/** `news eu.1` becomes `news=20eu=2E1`. At most three characters a byte. */
+/** `news eu.1` becomes `news=20eu=2E1`: at most three characters for a byte. */
 export const channelToken = (channel: string): ChannelToken => encode(channel) as ChannelToken
 export const originToken = (host: string): OriginToken => encode(host) as OriginToken
 
-/** The text behind a token, or undefined when no text encodes to it (a foreign publisher may send anything). */
+/**
+ * The text that a token encodes; undefined when no text encodes to this token. NATS clients other
+ * than Bellcast may send any token.
+ */
 export const decodeToken = (token: string): string | undefined => {
   const bytes: Array<number> = []
   for (let i = 0; i < token.length; i++) {
@@ -37,10 +40,13 @@ export const decodeToken = (token: string): string | undefined => {
   return text !== "" && encode(text) === token ? text : undefined
 }
 
-/** Of a channel's id, in UTF-8. A subject and a bucket key hold it three times as long, and a NATS server takes 4 KiB of either. */
+/**
+ * Bytes of a channel id in UTF-8. Its token has up to three times as many, and nats-server takes
+ * subjects and bucket keys of up to 4 KiB.
+ */
 export const channelBytesMax = 255
 
-/** Whether a token is a channel's; a foreign client may send anything. No path of the API can name a channel with a slash. */
+/** Whether a token is that of a channel. A path of the API cannot name a channel with a slash. */
 export const isChannelToken = (token: string | undefined): token is ChannelToken => {
   if (token === undefined || token.length > 3 * channelBytesMax) return false
   const channel = decodeToken(token)
@@ -51,15 +57,16 @@ export const isChannelToken = (token: string | undefined): token is ChannelToken
   )
 }
 
-/** Whether a token is a user's. Not every name is: a bucket has the key `meta`. */
+/** Whether a token is that of a user. The bucket key `meta`, for example, is not. */
 export const isUserToken = (token: string | undefined): token is UserToken =>
   token !== undefined && /^[A-Za-z0-9_-]{22}$/.test(token)
 
 const base64url = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 /**
- * The place of a user in the hash tree of a channel: four hexadecimal tokens. A wildcard behind the first k of them selects
- * 1/16^k of the channel's registrations. A user token is an HMAC, so its own first 16 bits spread evenly.
+ * The place of a user in the hash tree of a channel: four hexadecimal tokens. A wildcard after the
+ * first k of them matches 1/16^k of the registrations of the channel. A user token is an HMAC, so
+ * its first 16 bits are evenly distributed.
  */
 export const shardPath = (user: UserToken): string => {
   let bits = 0
@@ -67,7 +74,10 @@ export const shardPath = (user: UserToken): string => {
   return [...(bits >> 2).toString(16).padStart(4, "0")].join(".")
 }
 
-/** The shards of a channel at a depth, as prefixes of {@link shardPath}: `all` at depth 0, then `0`..`f`, `0.0`..`f.f`, ... */
+/**
+ * The shards of a channel at a depth, as prefixes of {@link shardPath}: `all` at depth 0, `0`..`f`
+ * at depth 1, `0.0`..`f.f` at depth 2, and so on.
+ */
 export const shardsAt = (depth: number): ReadonlyArray<string> => {
   let prefixes = [""]
   for (let level = 0; level < depth; level++) {
