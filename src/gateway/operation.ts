@@ -1,8 +1,8 @@
 // What one method of one endpoint is: who may use it, what it takes, what it does, and how it is described to clients.
 import type { Effect, Schema } from "effect"
 import type { LogUnavailable } from "#nats/connection/errors.ts"
-import type { Fault } from "./http/errors.ts"
-import type { Answer, Ask, Call, Refused, Services } from "./http/request.ts"
+import type { ErrorDetail } from "./http/errors.ts"
+import type { ApiRequest, ApiResponse, Call, Refused, Services } from "./http/request.ts"
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE"
 
@@ -15,16 +15,16 @@ export interface Description {
   readonly bodyExample?: unknown
   readonly bodyRequired?: boolean
   /** Successful statuses and what they carry; null: nothing. */
-  readonly answers: Readonly<Record<number, Schema.Top | null>>
+  readonly responses: Readonly<Record<number, Schema.Top | null>>
   /** Media type of a 200 that is text: beside JSON, or instead of it. */
   readonly textType?: string
   /** Statuses of faults beside those that every endpoint of its access can give. */
-  readonly faults?: ReadonlyArray<number>
+  readonly errors?: ReadonlyArray<number>
 }
 
 /** What an operation may know of the whole: a batch answers other requests, the description tells of every endpoint. */
-export interface Whole {
-  readonly answerTo: (ask: Ask) => Effect.Effect<Answer, never, Services>
+export interface Gateway {
+  readonly handleRequest: (request: ApiRequest) => Effect.Effect<ApiResponse, never, Services>
   readonly endpoints: ReadonlyArray<Endpoint>
 }
 
@@ -44,12 +44,12 @@ export interface Operation<I> {
   /** Response headers that scripts may read, beside the base ones. */
   readonly exposes?: ReadonlyArray<string>
   /** Reads header, query string and body; every fault goes into `faults`, and the request is refused with all of them. */
-  readonly read: (call: Call, faults: Array<Fault>) => Effect.Effect<I, Refused, Services>
+  readonly read: (call: Call, errors: Array<ErrorDetail>) => Effect.Effect<I, Refused, Services>
   readonly run: (
     input: I,
     call: Call,
-    whole: Whole
-  ) => Effect.Effect<Answer, Refused | LogUnavailable, Services>
+    whole: Gateway
+  ) => Effect.Effect<ApiResponse, Refused | LogUnavailable, Services>
   readonly doc: Description
 }
 

@@ -23,16 +23,23 @@ import {
   allowedOrigin,
   foreignOrigin,
   isPreflight,
-  preflightFaults,
+  preflightErrors,
   preflightHeaders,
   redirectPreflightHeaders
 } from "./http/cors.ts"
-import { crossSiteFault } from "./http/cross-site.ts"
-import { type Fault, faultAnswer, refuse, refuseFaults } from "./http/errors.ts"
+import { crossSiteError } from "./http/cross-site.ts"
+import { type ErrorDetail, errorResponse, refuse, refuseInvalid } from "./http/errors.ts"
 import { docsUrl, originOf, versionOf } from "./http/links.ts"
 import { acceptsJson, isJson, notAcceptable, unsupported } from "./http/media.ts"
-import { type Answer, type Ask, type Call, ok, Refused, type Services } from "./http/request.ts"
-import { decorate, endOfService, expiringIn } from "./http/response-headers.ts"
+import {
+  type ApiRequest,
+  type ApiResponse,
+  type Call,
+  ok,
+  Refused,
+  type Services
+} from "./http/request.ts"
+import { addCommonHeaders, endOfService, expiringIn } from "./http/response-headers.ts"
 import { type Route, routeOf } from "./http/routing.ts"
 import { type AnyOperation, type Endpoint, operationOf } from "./operation.ts"
 import { GatewaySettings } from "./settings.ts"
@@ -60,7 +67,7 @@ const methodsOf = (
 
 /** Steps 1 to 4. */
 const reach = (
-  ask: Ask,
+  request: ApiRequest,
   route: Route,
   origin: string,
   settings: GatewaySettings["Service"],
@@ -69,18 +76,18 @@ const reach = (
   const isProbe = route.kind === "endpoint" && route.endpoint.name === "lbheartbeat"
   if (Option.isSome(settings.eos) && now >= endOfService(settings.eos.value) && !isProbe)
     return refuse("endOfLife")
-  if (settings.readonly && !reading.includes(ask.method)) return refuse("methodNotAllowed")
+  if (settings.readonly && !reading.includes(request.method)) return refuse("methodNotAllowed")
   if (route.kind === "undecodable") return refuse("undecodable")
   if (route.kind === "unknown") return refuse(route.version ? "unknownVersion" : "unknownUrl")
   if (route.kind === "endpoint") return route
-  if (isPreflight(ask) || (route.why === "version" && ask.method === "OPTIONS")) {
-    const headers = isPreflight(ask)
-      ? redirectPreflightHeaders(ask, settings.corsMaxAgeSeconds)
+  if (isPreflight(request) || (route.why === "version" && request.method === "OPTIONS")) {
+    const headers = isPreflight(request)
+      ? redirectPreflightHeaders(request, settings.corsMaxAgeSeconds)
       : {}
-    return { status: 200, headers, errno: 0 } satisfies Answer
+    return { status: 200, headers, errno: 0 } satisfies ApiResponse
   }
   // `DELETE /subscriptions/` is a client whose id is empty: the redirect would remove every object.
-  if (route.why === "slash" && ask.method === "DELETE") return refuse("unknownUrl")
+  if (route.why === "slash" && request.method === "DELETE") return refuse("unknownUrl")
   const seconds =
     route.why === "version"
       ? settings.versionPrefixRedirectTtlSeconds
@@ -94,23 +101,28 @@ const reach = (
 }
 
 /** Step 6. */
-const checkMedia = (ask: Ask, { negotiates, takesJson }: AnyOperation): Refused | undefined => {
-  if (negotiates && !acceptsJson(ask.headers["accept"]))
-    return refuseFaults([notAcceptable], "notAcceptable")
-  const concerned = takesJson === "always" || (takesJson === "withBody" && ask.hasBody)
-  return concerned && !isJson(ask) ? refuseFaults([unsupported], "unsupportedMediaType") : undefined
+const checkMedia = (
+  request: ApiRequest,
+  { negotiates, takesJson }: AnyOperation
+): Refused | undefined => {
+  if (negotiates && !acceptsJson(request.headers["accept"]))
+    return refuseInvalid([notAcceptable], "notAcceptable")
+  const concerned = takesJson === "always" || (takesJson === "withBody" && request.hasBody)
+  return concerned && !isJson(request)
+    ? refuseInvalid([unsupported], "unsupportedMediaType")
+    : undefined
 }
 
 /** Step 7. */
 const admit = Effect.fnUntraced(function* (
-  ask: Ask,
+  request: ApiRequest,
   { access }: AnyOperation,
   channel: string,
   trace: Trace
 ) {
   if (access === "anyone") return undefined
   const identity = yield* Identity
-  const identified = identity.identify(ask.headers)
+  const identified = identity.identify(request.headers)
   const caller = yield* access === "guest"
     ? Effect.orElseSucceed(identified, () => undefined)
     : identified
@@ -129,54 +141,54 @@ const admit = Effect.fnUntraced(function* (
 
 /** Step 8. */
 const checkOrigin = (
-  ask: Ask,
+  request: ApiRequest,
   operation: AnyOperation,
   ownOrigin: string,
   allowed: ReadonlyArray<string>
 ): Refused | undefined => {
-  const { origin } = ask.headers
+  const { origin } = request.headers
   const isForeign = origin !== undefined && allowedOrigin(origin, allowed) === undefined
-  const fault =
+  const error =
     isForeign && operation.crossSite !== "open"
       ? foreignOrigin
-      : crossSiteFault(ask, operation, ownOrigin, allowed)
-  return fault === undefined ? undefined : refuseFaults([fault])
+      : crossSiteError(request, operation, ownOrigin, allowed)
+  return error === undefined ? undefined : refuseInvalid([error])
 }
 
 const judge = Effect.fnUntraced(function* (
-  ask: Ask,
+  request: ApiRequest,
   route: Route,
   origin: string,
   rootUrl: string,
   trace: Trace
 ) {
   const settings = yield* GatewaySettings
-  const reached = reach(ask, route, origin, settings, trace.began)
+  const reached = reach(request, route, origin, settings, trace.began)
   if (reached instanceof Refused) return yield* reached
   if (!("endpoint" in reached)) return reached
   const { endpoint, params, query } = reached
-  const operation = operationOf(endpoint, ask.method)
-  if (ask.method === "OPTIONS") {
+  const operation = operationOf(endpoint, request.method)
+  if (request.method === "OPTIONS") {
     const methods = methodsOf(endpoint, settings)
-    const faults = preflightFaults(ask, settings.corsOrigins, methods)
-    if (faults.length > 0) return yield* refuseFaults(faults)
-    return ok(null, preflightHeaders(ask, endpoint, methods, settings.corsMaxAgeSeconds))
+    const errors = preflightErrors(request, settings.corsOrigins, methods)
+    if (errors.length > 0) return yield* refuseInvalid(errors)
+    return ok(null, preflightHeaders(request, endpoint, methods, settings.corsMaxAgeSeconds))
   }
-  if (operation === undefined || !isOffered(endpoint, ask.method, settings)) {
+  if (operation === undefined || !isOffered(endpoint, request.method, settings)) {
     return yield* refuse("methodNotAllowed", {
       headers: { Allow: methodsOf(endpoint, settings).join(", ") }
     })
   }
-  const media = checkMedia(ask, operation)
+  const media = checkMedia(request, operation)
   if (media !== undefined) return yield* media
-  const caller = yield* admit(ask, operation, params["channel"] ?? "", trace)
-  const foreign = checkOrigin(ask, operation, origin, settings.corsOrigins)
+  const caller = yield* admit(request, operation, params["channel"] ?? "", trace)
+  const foreign = checkOrigin(request, operation, origin, settings.corsOrigins)
   if (foreign !== undefined) return yield* foreign
-  const call: Call = { ask, caller, params, query, rootUrl }
-  const faults: Array<Fault> = []
-  const input = yield* operation.read(call, faults)
-  if (faults.length > 0) return yield* refuseFaults(faults)
-  return yield* operation.run(input, call, { answerTo, endpoints })
+  const call: Call = { request, caller, params, query, rootUrl }
+  const errors: Array<ErrorDetail> = []
+  const input = yield* operation.read(call, errors)
+  if (errors.length > 0) return yield* refuseInvalid(errors)
+  return yield* operation.run(input, call, { handleRequest, endpoints })
 })
 
 /** Where clients read on after a fault of ours. */
@@ -186,12 +198,12 @@ const infoOf = (settings: GatewaySettings["Service"], rootUrl: string): string =
 const refusedBy = (stream: string) => Effect.flatMap(Space, ({ refused }) => refused(stream))
 
 /** The answer to any request. Nothing fails here: a fault of ours is a 500, of the storage a 503. */
-export const answerTo = (ask: Ask): Effect.Effect<Answer, never, Services> =>
+export const handleRequest = (request: ApiRequest): Effect.Effect<ApiResponse, never, Services> =>
   Effect.gen(function* () {
     const began = yield* Clock.currentTimeMillis
     const settings = yield* GatewaySettings
     const own = yield* Settings
-    const origin = originOf(own, ask.headers["host"])
+    const origin = originOf(own, request.headers["host"])
     const version = versionOf(settings)
     const rootUrl = `${origin}/${version}`
     const rules = {
@@ -199,26 +211,26 @@ export const answerTo = (ask: Ask): Effect.Effect<Answer, never, Services> =>
       versionRedirect: settings.versionPrefixRedirectEnabled,
       slashRedirect: settings.trailingSlashRedirectEnabled
     }
-    const route = routeOf(endpoints, ask.target, rules)
+    const route = routeOf(endpoints, request.target, rules)
     const trace: Trace = { began, caller: undefined }
-    const answer = yield* judge(ask, route, origin, rootUrl, trace).pipe(
+    const response = yield* judge(request, route, origin, rootUrl, trace).pipe(
       Effect.catchTags({
-        Refused: ({ answer }) => Effect.succeed(answer),
+        Refused: ({ response }) => Effect.succeed(response),
         IdentityUnavailable: (error) =>
-          Effect.as(Effect.logError("identity unavailable", error), faultAnswer("unavailable")),
+          Effect.as(Effect.logError("identity unavailable", error), errorResponse("unavailable")),
         LogUnavailable: (error) =>
           error.full === undefined
             ? Effect.as(Effect.logError("storage unavailable", error), {
-                ...faultAnswer("unavailable"),
+                ...errorResponse("unavailable"),
                 aborts: true as const
               })
-            : Effect.as(refusedBy(error.full), faultAnswer("noRoom"))
+            : Effect.as(refusedBy(error.full), errorResponse("noRoom"))
       }),
       Effect.catchCause((cause) =>
         Cause.hasInterruptsOnly(cause)
           ? Effect.interrupt
           : Effect.as(Effect.logError("request failed", cause), {
-              ...faultAnswer("internal", { info: infoOf(settings, rootUrl) }),
+              ...errorResponse("internal", { info: infoOf(settings, rootUrl) }),
               aborts: true as const
             })
       )
@@ -226,14 +238,14 @@ export const answerTo = (ask: Ask): Effect.Effect<Answer, never, Services> =>
     const endpoint = route.kind === "endpoint" ? route.endpoint : undefined
     const now = yield* Clock.currentTimeMillis
     const random = settings.backoff > 0 ? yield* Random.next : 0
-    const decorated = decorate(ask, answer, endpoint, {
+    const complete = addCommonHeaders(request, response, endpoint, {
       settings,
       retryAfterSeconds: own.retryAfterSeconds,
       rootUrl,
       now,
       random
     })
-    yield* summarize(ask, decorated, trace, now)
-    requestAnswered(ask.method, endpoint?.path ?? "none", decorated.status, now - began)
-    return decorated
+    yield* summarize(request, complete, trace, now)
+    requestAnswered(request.method, endpoint?.path ?? "none", complete.status, now - began)
+    return complete
   })

@@ -6,21 +6,21 @@ import { Settings } from "#config"
 import { httpTurnedAway } from "#telemetry/metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { corsHeaders } from "./http/cors.ts"
-import { faultAnswer, wireAnswer } from "./http/errors.ts"
-import type { Answer, Ask, Services } from "./http/request.ts"
-import { answerTo } from "./pipeline.ts"
+import { errorResponse, wireErrorResponse } from "./http/errors.ts"
+import type { ApiRequest, ApiResponse, Services } from "./http/request.ts"
+import { handleRequest } from "./pipeline.ts"
 import { accountOf, clientOf, makeTrust, plainAddress } from "./server/address.ts"
 import { boundConnections } from "./server/connections.ts"
-import { hostFault } from "./server/host.ts"
+import { hostError } from "./server/host.ts"
 import { closeIdle, isSilent, noteAnswered } from "./server/idle.ts"
 import { refuseOn } from "./server/refuse.ts"
 import { bodyBytesPerAddressMax, readBytes } from "./server/request-body.ts"
 import { makeRounds } from "./server/rounds.ts"
-import { sendAnswer } from "./server/send-answer.ts"
+import { sendResponse } from "./server/send-response.ts"
 import { makeServer } from "./server/server.ts"
 import { makeShares } from "./server/shares.ts"
 import { inTurn } from "./server/turns.ts"
-import { makeUnreadAnswers } from "./server/unread.ts"
+import { makeUnreadResponses } from "./server/unread.ts"
 import { GatewaySettings } from "./settings.ts"
 
 /** How long requests under way may take once the process is told to stop. */
@@ -41,18 +41,18 @@ const buildingMax = 64 * 1024 ** 2
 export class ServeError extends Data.TaggedError("ServeError")<{ readonly cause: Error }> {}
 
 /** An Ask of a request that Node does not hand over: only its first line is known. */
-const bareAsk = (method: string, target: string): Ask => ({
+const requestOfLine = (method: string, target: string): ApiRequest => ({
   method,
   target,
   headers: {},
   hasBody: false,
   body: () => Effect.succeed(new Uint8Array()),
-  holdAnswer: () => true,
+  reserveResponseBytes: () => true,
   batched: false,
   address: ""
 })
 
-const headersOf = ({ headers }: IncomingMessage): Ask["headers"] => {
+const headersOf = ({ headers }: IncomingMessage): ApiRequest["headers"] => {
   const joined: Record<string, string | undefined> = {}
   for (const [name, value] of Object.entries(headers)) {
     joined[name] = Array.isArray(value) ? value.join(", ") : value
@@ -71,7 +71,7 @@ const makeHandler = Effect.gen(function* () {
   const begin = makeRounds()
   const underWay = makeShares(connectionsPerAddressMax)
   const unread = yield* Effect.acquireRelease(
-    Effect.sync(() => makeUnreadAnswers(() => httpTurnedAway("unread"))),
+    Effect.sync(() => makeUnreadResponses(() => httpTurnedAway("unread"))),
     ({ stop }) => Effect.sync(stop)
   )
   const warn = {
@@ -86,9 +86,9 @@ const makeHandler = Effect.gen(function* () {
     run(warn[bound]({ address }))
   }
   const retryLater = { "Retry-After": String(retryAfterSeconds) }
-  const refusal: Answer = faultAnswer("tooManyAtOnce", { headers: retryLater })
+  const refusal: ApiResponse = errorResponse("tooManyAtOnce", { headers: retryLater })
 
-  const askOf = (request: IncomingMessage, response: ServerResponse): Ask => {
+  const requestOf = (request: IncomingMessage, response: ServerResponse): ApiRequest => {
     const { headers, method = "", socket, url = "" } = request
     const forwarded = headers["x-forwarded-for"] as string | undefined
     const client = clientOf(socket.remoteAddress, forwarded, isTrusted)
@@ -103,34 +103,34 @@ const makeHandler = Effect.gen(function* () {
       hasBody:
         headers["transfer-encoding"] !== undefined || (length !== undefined && length !== "0"),
       body: (bytesMax) => readBytes(request, response, bytesMax, bodies, address),
-      holdAnswer: (bytes) => {
-        const isHeld = building.take(address, bytes)
-        if (isHeld) response.once("close", () => building.give(address, bytes))
-        return isHeld
+      reserveResponseBytes: (bytes) => {
+        const isReserved = building.take(address, bytes)
+        if (isReserved) response.once("close", () => building.give(address, bytes))
+        return isReserved
       },
       batched: false,
       address
     }
   }
 
-  const answer = (ask: Ask, request: IncomingMessage, response: ServerResponse): void => {
+  const answer = (ask: ApiRequest, request: IncomingMessage, response: ServerResponse): void => {
     // Its client left while it waited, or an earlier answer has closed the connection.
     if (request.socket.destroyed || response.socket === null) return
     // A page can read what stands outside the pipeline, too.
-    const withCors = (told: Answer): Answer => {
+    const withCors = (told: ApiResponse): ApiResponse => {
       const cors = corsHeaders(ask, corsOrigins, undefined, told.status)
       return { ...told, headers: { ...cors, ...told.headers } }
     }
     const busy = () => {
       httpTurnedAway("unread")
-      return withCors(faultAnswer("unavailable", { headers: retryLater }))
+      return withCors(errorResponse("unavailable", { headers: retryLater }))
     }
     const to = { account: ask.address, busy }
-    const send = (told: Answer) => sendAnswer(request, response, told, unread, to)
-    const refuseWith = (told: Answer) => send(withCors(told))
-    const fault = hostFault(request.rawHeaders, request.httpVersion)
-    if (fault !== undefined) {
-      refuseWith(wireAnswer(fault))
+    const send = (told: ApiResponse) => sendResponse(request, response, told, unread, to)
+    const refuseWith = (told: ApiResponse) => send(withCors(told))
+    const error = hostError(request.rawHeaders, request.httpVersion)
+    if (error !== undefined) {
+      refuseWith(wireErrorResponse(error))
       return
     }
     if (!underWay.take(ask.address, 1)) {
@@ -138,7 +138,7 @@ const makeHandler = Effect.gen(function* () {
       refuseWith(refusal)
       return
     }
-    const fiber = run(Effect.map(answerTo(ask), send))
+    const fiber = run(Effect.map(handleRequest(ask), send))
     response.once("close", () => {
       underWay.give(ask.address, 1)
       // A client that is gone needs no answer.
@@ -147,7 +147,7 @@ const makeHandler = Effect.gen(function* () {
   }
 
   const handle = (request: IncomingMessage, response: ServerResponse): void => {
-    const ask = askOf(request, response)
+    const ask = requestOf(request, response)
     const run = () => begin(ask.address, () => answer(ask, request, response))
     if (!inTurn({ request, response, run })) httpTurnedAway("pipelined")
     response.once("close", () => noteAnswered(request.socket))
@@ -198,9 +198,9 @@ export const gatewayLayer = Layer.effectDiscard(
     }
     const services = yield* Effect.context<Services>()
     const { handle, isTrusted, refusal, turnAway } = yield* makeHandler
-    const answerLine = (method: string, target: string) =>
-      Effect.runPromiseWith(services)(answerTo(bareAsk(method, target)))
-    const server = makeServer(handle, answerLine)
+    const respondToLine = (method: string, target: string) =>
+      Effect.runPromiseWith(services)(handleRequest(requestOfLine(method, target)))
+    const server = makeServer(handle, respondToLine)
     const sockets = boundConnections(server, {
       max: connectionsMax,
       perAddressMax: connectionsPerAddressMax,

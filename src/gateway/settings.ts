@@ -3,7 +3,7 @@ import { Config, Context, Layer, Schema } from "effect"
 import { everySetting, type Values } from "#settings/every-setting.ts"
 import { within } from "#settings/within.ts"
 import { words } from "#settings/words.ts"
-import { rangeFault } from "./server/address.ts"
+import { rangeError } from "./server/address.ts"
 
 const withDefault = Config.withDefault
 const day = 86_400
@@ -81,7 +81,7 @@ export const gatewaySettings = {
     withDefault(512)
   ),
   /** Addresses and ranges of proxies in front, whose X-Forwarded-For names the client. */
-  trustedProxies: words("BELLCAST_TRUSTED_PROXIES", rangeFault),
+  trustedProxies: words("BELLCAST_TRUSTED_PROXIES", rangeError),
 
   /** Origins of pages that may call, shell patterns separated by blanks. */
   corsOrigins: Config.String("BELLCAST_CORS_ORIGINS").pipe(

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto"
 import { Effect } from "effect"
 import type { Caller } from "#identity/identity.ts"
-import type { Answer, Ask } from "./http/request.ts"
+import type { ApiRequest, ApiResponse } from "./http/request.ts"
 
 const harmless = /^(_limit|_since|_before|_to|_sort|_fields|last_modified)=/
 
@@ -21,15 +21,15 @@ export interface Trace {
 }
 
 export const summarize = (
-  ask: Ask,
-  answer: Answer,
+  request: ApiRequest,
+  response: ApiResponse,
   { began, caller }: Trace,
   now: number
 ): Effect.Effect<void> => {
-  const [path = "", ...query] = ask.target.split("?")
-  const { headers } = ask
-  return Effect.logInfo(ask.batched ? "subrequest.summary" : "request.summary", {
-    method: ask.method,
+  const [path = "", ...query] = request.target.split("?")
+  const { headers } = request
+  return Effect.logInfo(request.batched ? "subrequest.summary" : "request.summary", {
+    method: request.method,
     path: path.slice(0, 1024),
     querystring: redact(query.join("?")).slice(0, 1024),
     agent: headers["user-agent"],
@@ -38,9 +38,9 @@ export const summarize = (
     rid: headers["x-request-id"]?.slice(0, 128) ?? randomUUID(),
     uid: caller?.id,
     authn_type: caller?.policy,
-    ...(answer.batchSize === undefined ? {} : { batch_size: answer.batchSize }),
-    errno: answer.errno,
-    code: answer.status,
+    ...(response.batchSize === undefined ? {} : { batch_size: response.batchSize }),
+    errno: response.errno,
+    code: response.status,
     t: now - began
   })
 }

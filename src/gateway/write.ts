@@ -23,23 +23,23 @@ import { type BucketName, keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
 import { refuse } from "./http/errors.ts"
-import type { Answer, Call, Refused } from "./http/request.ts"
+import type { ApiResponse, Call, Refused } from "./http/request.ts"
 import { admitNewcomer } from "./quotas/holdings.ts"
 import { demandRoom, type Growth } from "./quotas/room.ts"
 
 /** An answer at once, or a command and the answer that follows from the state it leads to. */
 export type Decision<S, C> =
-  | { readonly _tag: "Unchanged"; readonly answer: Answer }
+  | { readonly _tag: "Unchanged"; readonly response: ApiResponse }
   | {
       readonly _tag: "Change"
       readonly command: C
-      readonly answer: (state: S) => Answer
+      readonly response: (state: S) => ApiResponse
       /** Whether the command, stored at `seq`, was obeyed where it is folded. */
       readonly confirm?: (seq: number) => Effect.Effect<void, Refused | LogUnavailable, Buckets>
     }
 
 /** Of a call: who asks, and from where. */
-type Writer = Pick<Call, "ask" | "caller">
+type Writer = Pick<Call, "request" | "caller">
 
 /** A user's writes from many sessions meet on one subject: each round one of them wins, so the time bounds the rounds. */
 const conflictBudgetMillis = 5_000
@@ -93,7 +93,7 @@ const change = Effect.fnUntraced(function* <
     const now = yield* Clock.currentTimeMillis
     if (kind.seqOf(state) > overtaken) {
       const decision = yield* decide(state, now)
-      if (decision._tag === "Unchanged") return decision.answer
+      if (decision._tag === "Unchanged") return decision.response
       const { type, ...body } = decision.command
       const isPut = type.endsWith(".put/1")
       if (isPut) yield* demandRoom(kind.growth)
@@ -113,7 +113,7 @@ const change = Effect.fnUntraced(function* <
         for (const place of isPut ? kind.places : kind.places.slice(0, 1))
           if (short.includes(place.bucket)) yield* demandStored(place, seq)
         if (decision.confirm !== undefined) yield* decision.confirm(seq)
-        return decision.answer(kind.evolve(state, decision.command, seq))
+        return decision.response(kind.evolve(state, decision.command, seq))
       }
       if (appended.failure._tag === "LogUnavailable") return yield* appended.failure
       overtaken = kind.seqOf(state)

@@ -1,6 +1,6 @@
 // Which client a request is counted under: a forged X-Forwarded-For must not hide it.
 import { assert, describe, it } from "vitest"
-import { accountOf, clientOf, makeTrust, rangeFault } from "#gateway/server/address.ts"
+import { accountOf, clientOf, makeTrust, rangeError } from "#gateway/server/address.ts"
 
 const trusted = makeTrust(["10.0.0.0/8", "127.0.0.1", "fd00::/8"])
 
@@ -37,7 +37,7 @@ describe("the client's address", () => {
 
   it("trusts addresses and ranges, and refuses what is neither", () => {
     for (const range of ["10.0.0.0/8", "::1", "fd00::/128", "0.0.0.0/0"]) {
-      assert.isUndefined(rangeFault(range), range)
+      assert.isUndefined(rangeError(range), range)
     }
     for (const range of [
       "",
@@ -49,7 +49,7 @@ describe("the client's address", () => {
       "::1/a",
       "1.1.1.1/8/8"
     ]) {
-      assert.isString(rangeFault(range), range)
+      assert.isString(rangeError(range), range)
     }
     assert.isTrue(trusted("10.255.0.1"))
     assert.isFalse(trusted("11.0.0.1"))

@@ -2,7 +2,7 @@
 import { STATUS_CODES } from "node:http"
 import { assert, describe, it } from "vitest"
 import { endpoints } from "#gateway/endpoints.ts"
-import { faults, wireFaults } from "#gateway/http/errors.ts"
+import { apiErrors, wireErrors } from "#gateway/http/errors.ts"
 import { reasonPhrase } from "#gateway/http/reason-phrase.ts"
 import { openApiOf } from "#gateway/openapi/openapi.ts"
 
@@ -39,7 +39,7 @@ describe("the description", () => {
     )
     // 405 belongs to methods that are not described.
     const possible = new Set(
-      Object.values(faults)
+      Object.values(apiErrors)
         .map(({ code }): number => code)
         .filter((code) => code !== 405)
     )
@@ -58,7 +58,7 @@ describe("the description", () => {
 
 describe("the table of faults", () => {
   it("names each status as the status line does, or says that parameters are invalid", () => {
-    const rows = [...Object.values(faults), ...Object.values(wireFaults)]
+    const rows = [...Object.values(apiErrors), ...Object.values(wireErrors)]
     for (const { code, error } of rows) {
       if (error !== "Invalid parameters") assert.strictEqual(error, reasonPhrase(code))
       // RFC 9110 section 15.5.14 renamed 413; Node knows the other names.
@@ -71,7 +71,7 @@ describe("the table of faults", () => {
 
   it("gives an errno one meaning", () => {
     const meanings = new Map<number, Set<string>>()
-    for (const { code, errno } of Object.values(faults))
+    for (const { code, errno } of Object.values(apiErrors))
       meanings.set(errno, (meanings.get(errno) ?? new Set()).add(String(code)))
     // 201 is all that the storage lacks: an answer (503), or room (507).
     for (const [errno, codes] of meanings)

@@ -55,9 +55,9 @@ const select = async (rows: ReadonlyArray<Row>, listing: Listing): Promise<Reado
 }
 
 const listingOf = (query: string) => {
-  const faults: Array<never> = []
-  const listing = readListing(queryPairs(query)!, faults, { now: 0, removes: false })
-  assert.deepEqual(faults, [])
+  const errors: Array<never> = []
+  const listing = readListing(queryPairs(query)!, errors, { now: 0, removes: false })
+  assert.deepEqual(errors, [])
   return listing
 }
 

@@ -2,16 +2,16 @@
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
 import { mapInTurns } from "#gateway/batch/turns.ts"
-import type { Fault } from "#gateway/http/errors.ts"
+import type { ErrorDetail } from "#gateway/http/errors.ts"
 import { matching, pageOf } from "#gateway/subscriptions/listing/listing.ts"
 import { queryPairs, readListing } from "#gateway/subscriptions/listing/query.ts"
 import { textOf } from "#gateway/subscriptions/listing/row.ts"
 import type { JsonObject } from "#gateway/subscriptions/listing/value.ts"
 
 const listingOf = (query: string) => {
-  const faults: Array<Fault> = []
-  const listing = readListing(queryPairs(query)!, faults, { now: 1_000, removes: false })
-  assert.deepEqual(faults, [])
+  const errors: Array<ErrorDetail> = []
+  const listing = readListing(queryPairs(query)!, errors, { now: 1_000, removes: false })
+  assert.deepEqual(errors, [])
   return listing
 }
 
@@ -43,11 +43,11 @@ describe("the longest query string", () => {
     ["too many values", `exclude_m=${filled(() => "{}", ",")}`, "exclude_m"],
     ["too long a pattern", `like_s=${"a*".repeat(5_000)}`, "like_s"]
   ] as const)("is refused for %s, soon", ([, query, name]) => {
-    const faults: Array<Fault> = []
+    const errors: Array<ErrorDetail> = []
     const began = performance.now()
-    readListing(queryPairs(query)!, faults, { now: 0, removes: false })
+    readListing(queryPairs(query)!, errors, { now: 0, removes: false })
     assert.deepEqual(
-      faults.map(({ location, name }) => [location, name]),
+      errors.map(({ location, name }) => [location, name]),
       [["querystring", name]]
     )
     assert.isBelow(performance.now() - began, 100)
@@ -99,10 +99,10 @@ describe("the longest query string", () => {
 })
 
 describe("the query string of a request that removes", () => {
-  const faultsOf = (query: string, removes: boolean) => {
-    const faults: Array<Fault> = []
-    readListing(queryPairs(query)!, faults, { now: 1_000, removes })
-    return faults.map(({ name }) => name)
+  const errorsOf = (query: string, removes: boolean) => {
+    const errors: Array<ErrorDetail> = []
+    readListing(queryPairs(query)!, errors, { now: 1_000, removes })
+    return errors.map(({ name }) => name)
   }
 
   it.for([
@@ -126,14 +126,14 @@ describe("the query string of a request that removes", () => {
     ["like_endpoint=", "like_endpoint", true],
     ["min_n=", "min_n", true]
   ] as const)("is refused for %s, which would name more than was meant", ([query, name, alone]) => {
-    assert.deepEqual(faultsOf(query, true), [name])
+    assert.deepEqual(errorsOf(query, true), [name])
     // Of these some mean nothing worse than a longer list.
-    assert.deepEqual(faultsOf(query, false), alone ? [] : [name])
+    assert.deepEqual(errorsOf(query, false), alone ? [] : [name])
   })
 
   it("may be empty, and may name what is known", () => {
     for (const query of ["", "_limit=1&_sort=n&_fields=id", "id=a", "_before=5&n=1", "in_id=a,b"])
-      assert.deepEqual(faultsOf(query, true), [], query)
+      assert.deepEqual(errorsOf(query, true), [], query)
   })
 })
 
@@ -146,10 +146,10 @@ describe("timestamps in a query string", () => {
     "gt_last_modified=null",
     "_since=1.5"
   ])("are whole numbers, unlike those of %s", (query) => {
-    const faults: Array<Fault> = []
-    readListing(queryPairs(query)!, faults, { now: 1_000, removes: false })
+    const errors: Array<ErrorDetail> = []
+    readListing(queryPairs(query)!, errors, { now: 1_000, removes: false })
     assert.deepEqual(
-      faults.map(({ name }) => name),
+      errors.map(({ name }) => name),
       [query.slice(0, query.indexOf("="))]
     )
   })

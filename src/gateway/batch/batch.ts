@@ -2,8 +2,14 @@
 // when the storage fails in the middle, the batch answers with that failure, and what was written
 // before stays. Every write may be repeated.
 import { Effect, Schema } from "effect"
-import { faultAnswer } from "../http/errors.ts"
-import { type Answer, type Ask, BodyTooLarge, type Call, jsonAnswer } from "../http/request.ts"
+import { errorResponse } from "../http/errors.ts"
+import {
+  type ApiRequest,
+  type ApiResponse,
+  BodyTooLarge,
+  type Call,
+  jsonResponse
+} from "../http/request.ts"
 import type { Operation } from "../operation.ts"
 import { bodyOf, type Entry, Partial, pathOf, readBatch } from "./body.ts"
 
@@ -11,9 +17,9 @@ import { bodyOf, type Entry, Partial, pathOf, readBatch } from "./body.ts"
  * Bytes of the answers together. The largest single answer is a list: 250 KB, or 1 MB where an
  * earlier version stored larger subscriptions. 25 such lists would be 17 MB for 246 bytes.
  */
-export const answerBytesMax = 4 * 1024 * 1024
+export const responseBytesMax = 4 * 1024 * 1024
 
-const BatchAnswer = Schema.Struct({
+const BatchResponse = Schema.Struct({
   responses: Schema.Array(
     Schema.Struct({
       path: Schema.String,
@@ -25,8 +31,13 @@ const BatchAnswer = Schema.Struct({
 })
 
 /** Every header of the batch counts for its entries, unless an entry says otherwise. */
-const askOf = ({ ask }: Call, { headers, method }: Entry, target: string, body: unknown): Ask => {
-  const { "content-length": _, "transfer-encoding": __, ...inherited } = ask.headers
+const requestOf = (
+  { request }: Call,
+  { headers, method }: Entry,
+  target: string,
+  body: unknown
+): ApiRequest => {
+  const { "content-length": _, "transfer-encoding": __, ...inherited } = request.headers
   const bytes = new TextEncoder().encode(body === undefined ? "" : JSON.stringify(body))
   return {
     method,
@@ -39,15 +50,15 @@ const askOf = ({ ask }: Call, { headers, method }: Entry, target: string, body: 
     hasBody: body !== undefined,
     body: (bytesMax) =>
       bytes.length > bytesMax ? Effect.fail(new BodyTooLarge()) : Effect.succeed(bytes),
-    holdAnswer: ask.holdAnswer,
+    reserveResponseBytes: request.reserveResponseBytes,
     batched: true,
-    address: ask.address
+    address: request.address
   }
 }
 
 /** One of the batch's responses as JSON text. */
-const textOf = (target: string, { method }: Entry, answer: Answer): string => {
-  const { body, headers, html, jsonText, status } = answer
+const textOf = (target: string, { method }: Entry, response: ApiResponse): string => {
+  const { body, headers, html, jsonText, status } = response
   const typed =
     body === undefined ? headers : { ...headers, "Content-Type": "application/json; charset=UTF-8" }
   const head = JSON.stringify({ path: pathOf(target), status, headers: typed })
@@ -62,7 +73,7 @@ export const batchPost: Operation<ReadonlyArray<Entry>> = {
   access: "anyone",
   takesJson: "always",
   read: readBatch,
-  run: Effect.fnUntraced(function* (entries, call, { answerTo }) {
+  run: Effect.fnUntraced(function* (entries, call, { handleRequest }) {
     const texts: Array<string> = []
     let bytes = 0
     // From the first answer that does not fit, no entry is made any more: a later one may rely on it.
@@ -71,27 +82,28 @@ export const batchPost: Operation<ReadonlyArray<Entry>> = {
       // Other requests are answered between the entries.
       yield* Effect.yieldNow
       let { target } = entry
-      let text = textOf(target, entry, faultAnswer("answerTooLarge"))
+      let text = textOf(target, entry, errorResponse("responseTooLarge"))
       if (!isFull) {
         const body = entry.body()
-        let answer = yield* answerTo(askOf(call, entry, target, body))
-        const location = answer.status === 307 ? answer.headers["Location"] : undefined
+        let response = yield* handleRequest(requestOf(call, entry, target, body))
+        const location = response.status === 307 ? response.headers["Location"] : undefined
         if (location !== undefined) {
           // The host may be one that the entry names.
           target = location.replace(/^[a-z]+:\/\/[^/]+/, "")
-          answer = yield* answerTo(askOf(call, entry, target, body))
+          response = yield* handleRequest(requestOf(call, entry, target, body))
         }
-        if (answer.aborts) return answer
-        const made = textOf(target, entry, answer)
+        if (response.aborts) return response
+        const made = textOf(target, entry, response)
         const madeBytes = Buffer.byteLength(made)
-        isFull = bytes + madeBytes > answerBytesMax || !call.ask.holdAnswer(madeBytes)
+        isFull =
+          bytes + madeBytes > responseBytesMax || !call.request.reserveResponseBytes(madeBytes)
         // What a write did is always told.
         if (!isFull || !isSafe(entry)) text = made
       }
       bytes += Buffer.byteLength(text)
       texts.push(text)
     }
-    return { ...jsonAnswer(`{"responses":[${texts.join()}]}`), batchSize: entries.length }
+    return { ...jsonResponse(`{"responses":[${texts.join()}]}`), batchSize: entries.length }
   }),
   doc: {
     summary: "Several requests in one",
@@ -101,7 +113,7 @@ export const batchPost: Operation<ReadonlyArray<Entry>> = {
       requests: [{ path: "/channels/news/registration" }, { path: "/channels/sport/registration" }]
     },
     bodyRequired: true,
-    answers: { 200: BatchAnswer },
-    faults: [400, 413, 415]
+    responses: { 200: BatchResponse },
+    errors: [400, 413, 415]
   }
 }

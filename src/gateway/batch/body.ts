@@ -2,7 +2,7 @@
 import { maxHeaderSize } from "node:http"
 import { Effect, Schema } from "effect"
 import { readBody } from "../http/body.ts"
-import type { Fault } from "../http/errors.ts"
+import type { ErrorDetail } from "../http/errors.ts"
 import { versionOf } from "../http/links.ts"
 import type { Call } from "../http/request.ts"
 import { decodePercent, withoutSlashes } from "../http/routing.ts"
@@ -132,7 +132,7 @@ export const pathOf = (target: string): string => {
 }
 
 /** What could not be sent on a socket by itself; undefined when it could. */
-const headFault = ({ headers, method, target }: Entry): string | undefined => {
+const headError = ({ headers, method, target }: Entry): string | undefined => {
   const lines = Object.entries(headers)
   if (lines.some(([name]) => !/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name)))
     return "The name of a header must be a token (RFC 9110 section 5.6.2)"
@@ -163,32 +163,35 @@ const entryOf = (sound: Sound, raw: unknown, defaults: unknown, version: string)
 }
 
 /** The entries of a batch; what is wrong with them goes into `faults`. */
-export const readBatch = Effect.fnUntraced(function* ({ ask }: Call, faults: Array<Fault>) {
+export const readBatch = Effect.fnUntraced(function* (
+  { request }: Call,
+  errors: Array<ErrorDetail>
+) {
   const settings = yield* GatewaySettings
   const requestsMax = settings.batchMaxRequests || requestsWhenUnlimited
   const times = settings.batchMaxRequests || bodiesWhenUnlimited
-  const { raw, value } = yield* decodeBody(ask, faults, {
+  const { raw, value } = yield* decodeBody(request, errors, {
     times,
     prepare: (json) => prepare(json, requestsMax)
   })
-  const fault = (name: string, description: string) =>
-    faults.push({ location: "body", name, description })
+  const addError = (name: string, description: string) =>
+    errors.push({ location: "body", name, description })
   const defaults = own(raw, "defaults")
   const given = (own(raw, "requests") ?? []) as ReadonlyArray<unknown>
   const crowded = `Must not have more than ${headersMax} headers`
-  if (isCrowded(defaults)) fault("defaults.headers", crowded)
+  if (isCrowded(defaults)) addError("defaults.headers", crowded)
   if (value === undefined) return []
   if (given.length > requestsMax)
-    fault("requests", `Number of requests is limited to ${requestsMax}`)
+    addError("requests", `Number of requests is limited to ${requestsMax}`)
   const version = versionOf(settings)
   const entries = value.requests.map((sound, i) => entryOf(sound, given[i], defaults, version))
   let isNested = false
   for (const [i, entry] of entries.entries()) {
-    const wrong = headFault(entry)
-    if (isCrowded(given[i])) fault(`requests.${i}.headers`, crowded)
-    else if (wrong !== undefined) fault(`requests.${i}`, wrong)
+    const wrong = headError(entry)
+    if (isCrowded(given[i])) addError(`requests.${i}.headers`, crowded)
+    else if (wrong !== undefined) addError(`requests.${i}`, wrong)
     else isNested ||= withoutSlashes(pathOf(entry.target)) === `/${version}/batch`
   }
-  if (isNested) fault("requests", "A batch must not contain a batch")
+  if (isNested) addError("requests", "A batch must not contain a batch")
   return entries
 })

@@ -15,7 +15,7 @@ import type { Stored } from "#nats/stream/stored.ts"
 import { subjects } from "#streams/subjects.ts"
 import { channelToken } from "#streams/tokens.ts"
 import { readBody } from "../http/body.ts"
-import { type Fault, refuse, refuseFaults } from "../http/errors.ts"
+import { type ErrorDetail, refuse, refuseInvalid } from "../http/errors.ts"
 import type { Call } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
 import { demandRoom } from "../quotas/room.ts"
@@ -31,20 +31,20 @@ interface Input {
 
 const decodeBody = readBody(BroadcastBody)
 
-const read = Effect.fnUntraced(function* ({ ask }: Call, faults: Array<Fault>) {
+const read = Effect.fnUntraced(function* ({ request }: Call, errors: Array<ErrorDetail>) {
   const { ttlSecondsDefault } = yield* Settings
-  const given = (name: string) => ask.headers[name.toLowerCase()]
-  for (const fault of readHeaders(given, ttlSecondsDefault).faults)
-    faults.push({ location: "header", ...fault })
+  const given = (name: string) => request.headers[name.toLowerCase()]
+  for (const error of readHeaders(given, ttlSecondsDefault).faults)
+    errors.push({ location: "header", ...error })
   const key = given("Idempotency-Key")
   if (key !== undefined && !/^[\x20-\x7e]{1,255}$/.test(key)) {
-    faults.push({
+    errors.push({
       location: "header",
       name: "Idempotency-Key",
       description: "Idempotency-Key must be 1 to 255 printable ASCII characters"
     })
   }
-  const body = (yield* decodeBody(ask, faults)).value ?? {}
+  const body = (yield* decodeBody(request, errors)).value ?? {}
   return { body, headers: givenHeaders(given), key }
 })
 
@@ -62,7 +62,7 @@ const isSame = ({ header, message }: Stored, { body, headers }: Input): boolean 
   textOf(payloadOf(message)) === textOf(payloadOf(body)) &&
   headerNames.every((name) => header(name) === headers[name])
 
-const reused: Fault = {
+const reused: ErrorDetail = {
   location: "header",
   name: "Idempotency-Key",
   description: "Idempotency-Key was used for another broadcast"
@@ -87,7 +87,7 @@ export const broadcastPost: Operation<Input> = {
     })
     if (duplicate && input.key !== undefined) {
       const stored = yield* log.at("log", seq)
-      if (stored !== undefined && !isSame(stored, input)) return yield* refuseFaults([reused])
+      if (stored !== undefined && !isSame(stored, input)) return yield* refuseInvalid([reused])
     }
     return {
       ...accepted,
@@ -99,7 +99,7 @@ export const broadcastPost: Operation<Input> = {
     parameters: ["broadcast"],
     body: BroadcastBody,
     bodyExample: { data: { title: "Hello", body: "from Bellcast" } },
-    answers: { 202: Acknowledgement },
-    faults: [400, 403, 413, 415, 507]
+    responses: { 202: Acknowledgement },
+    errors: [400, 403, 413, 415, 507]
   }
 }

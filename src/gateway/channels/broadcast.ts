@@ -12,7 +12,7 @@ import { type ChannelToken, channelToken } from "#streams/tokens.ts"
 import { refuse } from "../http/errors.ts"
 import { stamp } from "../http/preconditions.ts"
 import { ok } from "../http/request.ts"
-import { notKept } from "../http/response-headers.ts"
+import { noStore } from "../http/response-headers.ts"
 import type { Operation } from "../operation.ts"
 import { channelIdOf } from "./id.ts"
 
@@ -112,11 +112,11 @@ export const broadcastGet: Operation<void> = {
     const data = /^[1-9]\d{0,14}$/.test(id) ? yield* find(channel, Number(id)) : undefined
     if (data === undefined)
       return yield* refuse("unknownObject", { details: { id, resource_name: "broadcast" } })
-    return ok({ data }, { ...stamp(data.last_modified), ...notKept })
+    return ok({ data }, { ...stamp(data.last_modified), ...noStore })
   }),
   doc: {
     summary: "What became of a broadcast so far",
-    answers: { 200: Schema.Struct({ data: BroadcastObject }) },
-    faults: [400, 403, 404]
+    responses: { 200: Schema.Struct({ data: BroadcastObject }) },
+    errors: [400, 403, 404]
   }
 }

@@ -8,7 +8,7 @@ import { channelToken } from "#streams/tokens.ts"
 import { refuse } from "../http/errors.ts"
 import { stamp } from "../http/preconditions.ts"
 import { ok } from "../http/request.ts"
-import { notKept } from "../http/response-headers.ts"
+import { noStore } from "../http/response-headers.ts"
 import type { Operation } from "../operation.ts"
 import { channelIdOf } from "./id.ts"
 
@@ -34,11 +34,11 @@ export const channelGet: Operation<void> = {
     const counted = (registrations?.value as ChannelRegistrations | undefined) ?? emptyChannel
     const sent = (pushes?.value as ChannelPushes | undefined) ?? emptyPushes
     const data = { id, registrations: counted.registrations, push: sent.pushes }
-    return ok({ data }, { ...stamp(Math.max(counted.lastModified, sent.lastModified)), ...notKept })
+    return ok({ data }, { ...stamp(Math.max(counted.lastModified, sent.lastModified)), ...noStore })
   }),
   doc: {
     summary: "Counts of a channel the caller is registered to",
-    answers: { 200: Schema.Struct({ data: Channel }) },
-    faults: [400, 403]
+    responses: { 200: Schema.Struct({ data: Channel }) },
+    errors: [400, 403]
   }
 }

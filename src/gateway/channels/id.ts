@@ -1,7 +1,7 @@
 // Names of channels: any text of 1 to 255 bytes without a slash, taken literally.
 import { Effect } from "effect"
 import { channelBytesMax } from "#streams/tokens.ts"
-import { refuseFaults } from "../http/errors.ts"
+import { refuseInvalid } from "../http/errors.ts"
 import type { Refused } from "../http/request.ts"
 
 export const isChannelId = (id: string): boolean =>
@@ -12,7 +12,7 @@ export const channelIdOf = (
 ): Effect.Effect<string, Refused> => {
   const id = params["channel"] ?? ""
   if (isChannelId(id)) return Effect.succeed(id)
-  return refuseFaults([
+  return refuseInvalid([
     {
       location: "path",
       name: null,

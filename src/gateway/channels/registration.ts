@@ -24,7 +24,7 @@ export const accepted = ok({ code: 202, message: "Accepted" }, {}, 202)
  */
 const underWayMax = 64
 
-const unchanged = { _tag: "Unchanged", answer: accepted } as const
+const unchanged = { _tag: "Unchanged", response: accepted } as const
 
 /** Refuses a put at `seq` that others of the same user overtook: these took the last places. */
 const demandPlace = Effect.fnUntraced(function* (
@@ -59,7 +59,7 @@ export const registrationPut: Operation<void> = {
             at: now,
             registrationsMax: registrationsPerUserMax
           },
-          answer: () => accepted,
+          response: () => accepted,
           ...(registrationsPerUserMax - held > underWayMax
             ? {}
             : { confirm: (seq: number) => demandPlace(channel, user, seq) })
@@ -69,8 +69,8 @@ export const registrationPut: Operation<void> = {
   }),
   doc: {
     summary: "Register the caller to a channel",
-    answers: { 202: Acknowledgement },
-    faults: [400, 409, 429, 507]
+    responses: { 202: Acknowledgement },
+    errors: [400, 409, 429, 507]
   }
 }
 
@@ -86,7 +86,7 @@ export const registrationDelete: Operation<void> = {
           ? {
               _tag: "Change",
               command: { type: "registration.delete/1", user: id, at: now },
-              answer: () => accepted
+              response: () => accepted
             }
           : unchanged
       )
@@ -94,7 +94,7 @@ export const registrationDelete: Operation<void> = {
   }),
   doc: {
     summary: "Remove the caller from a channel",
-    answers: { 202: Acknowledgement },
-    faults: [400, 409, 507]
+    responses: { 202: Acknowledgement },
+    errors: [400, 409, 507]
   }
 }

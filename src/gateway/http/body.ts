@@ -3,44 +3,44 @@ import { isUtf8 } from "node:buffer"
 import { Effect, Schema, SchemaIssue } from "effect"
 import { Settings } from "#config"
 import { depthMax, parseJson } from "#domain/json.ts"
-import { type Fault, refuse, refuseFaults } from "./errors.ts"
+import { type ErrorDetail, refuse, refuseInvalid } from "./errors.ts"
 import { isJson } from "./media.ts"
-import type { Ask, Refused } from "./request.ts"
+import type { ApiRequest, Refused } from "./request.ts"
 
-const required: Fault = { location: "body", name: "", description: "Required" }
-const notJson: Fault = {
+const required: ErrorDetail = { location: "body", name: "", description: "Required" }
+const notJson: ErrorDetail = {
   location: "body",
   name: "",
   description: "Invalid JSON: the body is not a JSON text"
 }
-const broken: Fault = {
+const broken: ErrorDetail = {
   location: "body",
   name: "",
   description: "The body ended before its length"
 }
-const tooDeep: Fault = {
+const tooDeep: ErrorDetail = {
   location: "body",
   name: "",
   description: `Invalid JSON: nested more than ${depthMax} levels deep`
 }
-const notMapping: Fault = {
+const notMapping: ErrorDetail = {
   location: "body",
   name: "",
   description: "Invalid JSON: must be an object or an array"
 }
 
 /** `times`: a batch carries the bodies of several requests. */
-const bytesOf = (ask: Ask, times = 1): Effect.Effect<Uint8Array, Refused, Settings> =>
-  Effect.flatMap(Settings, ({ bodyBytesMax }) => ask.body(bodyBytesMax * times)).pipe(
+const bytesOf = (request: ApiRequest, times = 1): Effect.Effect<Uint8Array, Refused, Settings> =>
+  Effect.flatMap(Settings, ({ bodyBytesMax }) => request.body(bodyBytesMax * times)).pipe(
     Effect.catchTags({
       BodyTooLarge: () => refuse("bodyTooLarge"),
-      BodyBroken: () => refuseFaults([broken]),
+      BodyBroken: () => refuseInvalid([broken]),
       BodyCrowded: ({ by }) => refuse(by === "address" ? "tooManyAtOnce" : "unavailable")
     })
   )
 
 /** The JSON of a body, or what is wrong with it. A byte order mark stays in the text, and is no JSON. */
-const parse = (bytes: Uint8Array): { readonly json: unknown } | Fault => {
+const parse = (bytes: Uint8Array): { readonly json: unknown } | ErrorDetail => {
   if (!isUtf8(bytes)) return notJson
   const parsed = parseJson(
     Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8")
@@ -73,13 +73,13 @@ const leaf = (issue: SchemaIssue.Leaf): string => {
 const format = SchemaIssue.makeFormatterStandardSchemaV1({ leafHook: leaf })
 
 /** Dotted names; keys that do not belong are reported together, at the object that holds them. */
-const faultsOf = (issue: SchemaIssue.Issue): ReadonlyArray<Fault> => {
-  const faults: Array<Fault> = []
+const errorsOf = (issue: SchemaIssue.Issue): ReadonlyArray<ErrorDetail> => {
+  const errors: Array<ErrorDetail> = []
   const strangers = new Map<string, Array<string>>()
   for (const { message, path = [] } of format(issue).issues) {
     const names = path.map((part) => String(typeof part === "object" ? part.key : part))
     if (message !== "Unrecognised key")
-      faults.push({ location: "body", name: names.join("."), description: message })
+      errors.push({ location: "body", name: names.join("."), description: message })
     else {
       const holder = names.slice(0, -1).join(".")
       const known = strangers.get(holder) ?? []
@@ -88,13 +88,13 @@ const faultsOf = (issue: SchemaIssue.Issue): ReadonlyArray<Fault> => {
     }
   }
   for (const [name, keys] of strangers) {
-    faults.push({
+    errors.push({
       location: "body",
       name,
       description: `Unrecognised keys: ${keys.map((key) => key.slice(0, 64)).join(", ")}`
     })
   }
-  return faults
+  return errors
 }
 
 /** A value as the schema has it; what does not fit goes into `faults`. */
@@ -106,11 +106,11 @@ const decoderOf = <S extends Schema.Top & { readonly DecodingServices: never }>(
       onExcessProperty: "error"
     }
   )
-  return (value: unknown, faults: Array<Fault>): S["Type"] | undefined => {
+  return (value: unknown, errors: Array<ErrorDetail>): S["Type"] | undefined => {
     const result = decode(value)
     if (result._tag === "Success") return result.success
     // One by one: a batch can have more of them than a call takes arguments.
-    for (const fault of faultsOf(result.failure.issue)) faults.push(fault)
+    for (const error of errorsOf(result.failure.issue)) errors.push(error)
     return undefined
   }
 }
@@ -135,28 +135,28 @@ export const readBody = <S extends Schema.Top & { readonly DecodingServices: nev
 ) => {
   const decode = decoderOf(schema)
   return (
-    ask: Ask,
-    faults: Array<Fault>,
+    request: ApiRequest,
+    errors: Array<ErrorDetail>,
     { prepare = (json) => json, times = 1 }: Reading = {}
   ): Effect.Effect<Body<S["Type"]>, Refused, Settings> =>
-    Effect.map(bytesOf(ask, times), (bytes) => {
+    Effect.map(bytesOf(request, times), (bytes) => {
       const parsed = bytes.length === 0 ? { json: {} } : parse(bytes)
-      if ("location" in parsed) faults.push(parsed, required)
+      if ("location" in parsed) errors.push(parsed, required)
       else if (typeof parsed.json !== "object" || parsed.json === null)
-        faults.push(notMapping, required)
-      else return { value: decode(prepare(parsed.json), faults), raw: parsed.json }
+        errors.push(notMapping, required)
+      else return { value: decode(prepare(parsed.json), errors), raw: parsed.json }
       return { value: undefined, raw: undefined }
     })
 }
 
 /** Of methods that take no body: one that claims to be JSON must at least be JSON. */
 export const checkNoBody = (
-  ask: Ask,
-  faults: Array<Fault>
+  request: ApiRequest,
+  errors: Array<ErrorDetail>
 ): Effect.Effect<void, Refused, Settings> => {
-  if (!ask.hasBody || !isJson(ask)) return Effect.void
-  return Effect.map(bytesOf(ask), (bytes) => {
+  if (!request.hasBody || !isJson(request)) return Effect.void
+  return Effect.map(bytesOf(request), (bytes) => {
     const parsed = bytes.length === 0 ? { json: {} } : parse(bytes)
-    if ("location" in parsed) faults.push(parsed)
+    if ("location" in parsed) errors.push(parsed)
   })
 }

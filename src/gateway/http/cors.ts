@@ -1,8 +1,8 @@
 // Cross-origin requests: who may call, what scripts may read, and preflights. Pure.
 
 import { type Endpoint, operationOf } from "../operation.ts"
-import type { Fault } from "./errors.ts"
-import type { Ask } from "./request.ts"
+import type { ErrorDetail } from "./errors.ts"
+import type { ApiRequest } from "./request.ts"
 
 const baseExposed = ["Backoff", "Retry-After", "Alert", "Content-Length", "Content-Type"]
 
@@ -31,7 +31,7 @@ export const allowedOrigin = (
   return allowed.some((pattern) => globOf(pattern).test(origin)) ? origin : undefined
 }
 
-export const foreignOrigin: Fault = {
+export const foreignOrigin: ErrorDetail = {
   location: "header",
   name: "Origin",
   description: "This Origin is not allowed"
@@ -42,7 +42,7 @@ export const foreignOrigin: Fault = {
  * place of a 404, and cannot follow a redirect.
  */
 export const corsHeaders = (
-  { headers, method }: Ask,
+  { headers, method }: ApiRequest,
   allowed: ReadonlyArray<string>,
   endpoint: Endpoint | undefined,
   status: number
@@ -63,25 +63,25 @@ export const corsHeaders = (
 }
 
 /** What is wrong with a preflight. */
-export const preflightFaults = (
-  { headers }: Ask,
+export const preflightErrors = (
+  { headers }: ApiRequest,
   allowed: ReadonlyArray<string>,
   methods: ReadonlyArray<string>
-): ReadonlyArray<Fault> => {
-  const faults: Array<Fault> = []
+): ReadonlyArray<ErrorDetail> => {
+  const errors: Array<ErrorDetail> = []
   const method = headers["access-control-request-method"]
-  const fault = (name: string, description: string) =>
-    faults.push({ location: "header", name, description })
-  if (headers["origin"] === undefined) fault("Origin", "Required")
-  else if (allowedOrigin(headers["origin"], allowed) === undefined) faults.push(foreignOrigin)
-  if (method === undefined) fault("Access-Control-Request-Method", "Required")
+  const addError = (name: string, description: string) =>
+    errors.push({ location: "header", name, description })
+  if (headers["origin"] === undefined) addError("Origin", "Required")
+  else if (allowedOrigin(headers["origin"], allowed) === undefined) errors.push(foreignOrigin)
+  if (method === undefined) addError("Access-Control-Request-Method", "Required")
   else if (!methods.includes(method))
-    fault("Access-Control-Request-Method", "This method is not offered here")
-  return faults
+    addError("Access-Control-Request-Method", "This method is not offered here")
+  return errors
 }
 
 /** Whether a browser asks before it sends the request itself. */
-export const isPreflight = ({ headers, method }: Ask): boolean =>
+export const isPreflight = ({ headers, method }: ApiRequest): boolean =>
   method === "OPTIONS" &&
   headers["origin"] !== undefined &&
   headers["access-control-request-method"] !== undefined
@@ -94,7 +94,7 @@ const maxAge = (seconds: number): Record<string, string> =>
  * send the request, follow its redirect, and ask again there, where methods are judged.
  */
 export const redirectPreflightHeaders = (
-  { headers }: Ask,
+  { headers }: ApiRequest,
   maxAgeSeconds: number
 ): Record<string, string> => ({
   "Access-Control-Allow-Methods": headers["access-control-request-method"] ?? "",
@@ -103,7 +103,7 @@ export const redirectPreflightHeaders = (
 })
 
 export const preflightHeaders = (
-  { headers }: Ask,
+  { headers }: ApiRequest,
   endpoint: Endpoint,
   methods: ReadonlyArray<string>,
   maxAgeSeconds: number

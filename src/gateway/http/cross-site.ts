@@ -3,9 +3,9 @@
 
 import type { AnyOperation } from "../operation.ts"
 import { allowedOrigin, anyOrigin, foreignOrigin } from "./cors.ts"
-import type { Fault } from "./errors.ts"
+import type { ErrorDetail } from "./errors.ts"
 import { declaresJson } from "./media.ts"
-import type { Ask } from "./request.ts"
+import type { ApiRequest } from "./request.ts"
 
 const changing = ["POST", "PUT", "PATCH", "DELETE"]
 
@@ -13,18 +13,18 @@ const changing = ["POST", "PUT", "PATCH", "DELETE"]
 const ownSites = ["same-origin", "none"]
 
 /** Schemes that no browser adds by itself: a script that knows the token has sent it. */
-const isSentByScript = ({ headers }: Ask): boolean =>
+const isSentByScript = ({ headers }: ApiRequest): boolean =>
   /^(bearer|portier) /i.test(headers["authorization"] ?? "")
 
 /** Curl and servers send neither header. Browsers before 2023 send Origin only. */
-const isCrossSite = ({ headers }: Ask, ownOrigin: string): boolean => {
+const isCrossSite = ({ headers }: ApiRequest, ownOrigin: string): boolean => {
   const site = headers["sec-fetch-site"]
   if (site !== undefined) return !ownSites.includes(site.trim().toLowerCase())
   const { origin } = headers
   return origin !== undefined && origin.toLowerCase() !== ownOrigin.toLowerCase()
 }
 
-const needsJson: Fault = {
+const needsJson: ErrorDetail = {
   location: "header",
   name: "Content-Type",
   description: "Content-Type must be application/json for a request from another site"
@@ -40,17 +40,18 @@ const needsJson: Fault = {
  * An entry of a batch is not judged: its headers are text in a body that the page has written, and
  * the request that carried the batch has been judged with the headers of the browser.
  */
-export const crossSiteFault = (
-  ask: Ask,
+export const crossSiteError = (
+  request: ApiRequest,
   { crossSite }: AnyOperation,
   ownOrigin: string,
   allowed: ReadonlyArray<string>
-): Fault | undefined => {
-  if (crossSite === "open" || ask.batched || !changing.includes(ask.method)) return undefined
-  if (!isCrossSite(ask, ownOrigin)) return undefined
+): ErrorDetail | undefined => {
+  if (crossSite === "open" || request.batched || !changing.includes(request.method))
+    return undefined
+  if (!isCrossSite(request, ownOrigin)) return undefined
   if (!anyOrigin(allowed)) {
-    const { origin } = ask.headers
+    const { origin } = request.headers
     return origin !== undefined && allowedOrigin(origin, allowed) ? undefined : foreignOrigin
   }
-  return isSentByScript(ask) || declaresJson(ask) ? undefined : needsJson
+  return isSentByScript(request) || declaresJson(request) ? undefined : needsJson
 }

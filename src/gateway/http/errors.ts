@@ -1,7 +1,7 @@
 // Every answer other than success that the server can give, in one table, and how its body is composed.
 import { payloadBytesMax } from "#domain/broadcast.ts"
 import { subscriptionBytesMax } from "#domain/subscription.ts"
-import { type Answer, Refused } from "./request.ts"
+import { type ApiResponse, Refused } from "./request.ts"
 
 interface Row {
   readonly code: number
@@ -12,7 +12,7 @@ interface Row {
 
 const invalid = "Invalid parameters"
 
-export const faults = {
+export const apiErrors = {
   /** Something outside the body: header, query string, path, origin. */
   invalidRequest: { code: 400, errno: 107, error: invalid },
   invalidBody: { code: 400, errno: 109, error: invalid },
@@ -97,7 +97,7 @@ export const faults = {
     message:
       "This user's subscriptions would be larger than this server keeps for one user: remove one first."
   },
-  answerTooLarge: {
+  responseTooLarge: {
     code: 413,
     errno: 113,
     error: "Content Too Large",
@@ -152,7 +152,7 @@ export const faults = {
 } as const satisfies Record<string, Row>
 
 /** What is refused before it is a request at all. */
-export const wireFaults = {
+export const wireErrors = {
   HPE_HEADER_OVERFLOW: {
     code: 431,
     errno: 107,
@@ -181,14 +181,14 @@ export const wireFaults = {
 } as const satisfies Record<string, Row>
 
 /** By a code of Node's. */
-export const wireAnswer = (code: string | undefined): Answer => {
-  const row = Object.hasOwn(wireFaults, code ?? "")
-    ? wireFaults[code as keyof typeof wireFaults]
-    : wireFaults.other
+export const wireErrorResponse = (code: string | undefined): ApiResponse => {
+  const row = Object.hasOwn(wireErrors, code ?? "")
+    ? wireErrors[code as keyof typeof wireErrors]
+    : wireErrors.other
   return { status: row.code, headers: {}, body: row, errno: row.errno }
 }
 
-export type FaultName = keyof typeof faults
+export type ErrorName = keyof typeof apiErrors
 
 interface Extra {
   readonly details?: unknown
@@ -197,8 +197,8 @@ interface Extra {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-export const faultAnswer = (name: FaultName, extra: Extra = {}): Answer => {
-  const row: Row = faults[name]
+export const errorResponse = (name: ErrorName, extra: Extra = {}): ApiResponse => {
+  const row: Row = apiErrors[name]
   const { code, errno, error } = row
   const message = extra.message ?? row.message
   const body = {
@@ -212,27 +212,27 @@ export const faultAnswer = (name: FaultName, extra: Extra = {}): Answer => {
   return { status: code, headers: extra.headers ?? {}, body, errno }
 }
 
-export const refuse = (name: FaultName, extra: Extra = {}): Refused =>
-  new Refused({ answer: faultAnswer(name, extra) })
+export const refuse = (name: ErrorName, extra: Extra = {}): Refused =>
+  new Refused({ response: errorResponse(name, extra) })
 
 /** One thing that is wrong with a request. A null name stands for the whole of its location. */
-export interface Fault {
+export interface ErrorDetail {
   readonly location: "body" | "querystring" | "header" | "path"
   readonly name: string | null
   readonly description: string
 }
 
-const sortKey = ({ name }: Fault): string => name ?? "None"
+const sortKey = ({ name }: ErrorDetail): string => name ?? "None"
 
 /** The sentence about the first fault. */
-const messageOf = ({ description, location, name }: Fault): string => {
+const messageOf = ({ description, location, name }: ErrorDetail): string => {
   if (name === null) return `${location}: ${description}`
   return description.includes(name) ? description : `${name} in ${location}: ${description}`
 }
 
 /** One answer for everything that is wrong with a request, ordered by name. */
-export const refuseFaults = (
-  list: ReadonlyArray<Fault>,
+export const refuseInvalid = (
+  list: ReadonlyArray<ErrorDetail>,
   as?: "notAcceptable" | "unsupportedMediaType"
 ): Refused => {
   const details = [...list].sort((a, b) =>
@@ -245,4 +245,4 @@ export const refuseFaults = (
   })
 }
 
-export const badId: Fault = { location: "path", name: null, description: "Invalid object id" }
+export const badId: ErrorDetail = { location: "path", name: null, description: "Invalid object id" }

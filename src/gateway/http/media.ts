@@ -1,7 +1,7 @@
 // Accept and Content-Type.
 
-import type { Fault } from "./errors.ts"
-import type { Ask } from "./request.ts"
+import type { ErrorDetail } from "./errors.ts"
+import type { ApiRequest } from "./request.ts"
 
 const json = "application/json"
 
@@ -30,20 +30,20 @@ export const acceptsJson = (accept: string | undefined): boolean => {
 }
 
 /** Media type of the body; "" when none is given. */
-const typeOf = ({ headers }: Ask): string => mediaType(headers["content-type"] ?? "")
+const typeOf = ({ headers }: ApiRequest): string => mediaType(headers["content-type"] ?? "")
 
 /** Missing or JSON, whatever its parameters and its case. */
-export const isJson = (ask: Ask): boolean => ["", json].includes(typeOf(ask))
+export const isJson = (request: ApiRequest): boolean => ["", json].includes(typeOf(request))
 
 /** Says that it is JSON, with a body or without. */
-export const declaresJson = (ask: Ask): boolean => typeOf(ask) === json
+export const declaresJson = (request: ApiRequest): boolean => typeOf(request) === json
 
-export const notAcceptable: Fault = {
+export const notAcceptable: ErrorDetail = {
   location: "header",
   name: "Accept",
   description: `Accept must allow ${json}`
 }
-export const unsupported: Fault = {
+export const unsupported: ErrorDetail = {
   location: "header",
   name: "Content-Type",
   description: `Content-Type must be ${json}`

@@ -1,7 +1,7 @@
 // If-Match and If-None-Match, ETag and Last-Modified. If-Modified-Since and If-Unmodified-Since are ignored, as documented.
 
-import { type Fault, refuse } from "./errors.ts"
-import { type Answer, type Ask, Refused } from "./request.ts"
+import { type ErrorDetail, refuse } from "./errors.ts"
+import { type ApiRequest, type ApiResponse, Refused } from "./request.ts"
 
 /** A timestamp, or `*`. */
 type Tag = number | "*"
@@ -17,13 +17,16 @@ const tagOf = (header: string): Tag | undefined => {
   return digits === undefined ? undefined : Number(digits)
 }
 
-export const readPreconditions = ({ headers }: Ask, faults: Array<Fault>): Preconditions => {
+export const readPreconditions = (
+  { headers }: ApiRequest,
+  errors: Array<ErrorDetail>
+): Preconditions => {
   const read = (name: "If-Match" | "If-None-Match"): Tag | undefined => {
     const header = headers[name.toLowerCase()]?.trim()
     if (header === undefined) return undefined
     const tag = tagOf(header)
     if (tag === undefined) {
-      faults.push({
+      errors.push({
         location: "header",
         name,
         description: `${name} must be * or a timestamp between double quotes`
@@ -67,8 +70,8 @@ export const notModified = (
   { timestamp }: Target
 ): Refused | undefined => {
   if (ifNoneMatch !== timestamp) return undefined
-  const answer: Answer = { status: 304, headers: stamp(timestamp), errno: 0 }
-  return new Refused({ answer })
+  const response: ApiResponse = { status: 304, headers: stamp(timestamp), errno: 0 }
+  return new Refused({ response })
 }
 
 /** 412, or undefined when the request may go on. A timestamp in If-None-Match means nothing on writes. */

@@ -26,7 +26,7 @@ export type Services =
   | Watermark
   | Space
 
-export interface Ask {
+export interface ApiRequest {
   readonly method: string
   /** Path and query as they came, percent-encoded. */
   readonly target: string
@@ -41,7 +41,7 @@ export interface Ask {
    * Takes room for bytes of an answer that is made piece by piece, until the request is answered.
    * False: its client, or all together, have none left.
    */
-  readonly holdAnswer: (bytes: number) => boolean
+  readonly reserveResponseBytes: (bytes: number) => boolean
   /** An entry of a batch. */
   readonly batched: boolean
   /** What the client is counted under: its IPv4 address or its IPv6 /64; "" when it has none. */
@@ -57,7 +57,7 @@ export class BodyCrowded extends Data.TaggedError("BodyCrowded")<{
   readonly by: "address" | "all"
 }> {}
 
-export interface Answer {
+export interface ApiResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   /** Sent as JSON; undefined: no body at all. */
@@ -75,11 +75,11 @@ export interface Answer {
 }
 
 /** Ends a request with an answer from the table in faults.ts. */
-export class Refused extends Data.TaggedError("Refused")<{ readonly answer: Answer }> {}
+export class Refused extends Data.TaggedError("Refused")<{ readonly response: ApiResponse }> {}
 
 /** A request whose endpoint is known and whose caller may use it. */
 export interface Call {
-  readonly ask: Ask
+  readonly request: ApiRequest
   readonly caller: Caller | undefined
   /** Decoded segments of the path that stand for names. */
   readonly params: Readonly<Record<string, string>>
@@ -93,7 +93,7 @@ export const ok = (
   body: unknown,
   headers: Readonly<Record<string, string>> = {},
   status = 200
-): Answer => ({
+): ApiResponse => ({
   status,
   headers,
   body,
@@ -101,10 +101,10 @@ export const ok = (
 })
 
 /** JSON that is already written; undefined: the headers alone, for HEAD. */
-export const jsonAnswer = (
+export const jsonResponse = (
   jsonText: string | undefined,
   headers: Readonly<Record<string, string>> = {}
-): Answer => ({
+): ApiResponse => ({
   status: 200,
   headers: { ...headers, "Content-Type": "application/json; charset=UTF-8" },
   ...(jsonText === undefined ? {} : { jsonText }),

@@ -5,7 +5,7 @@ import type { Endpoint } from "../operation.ts"
 import type { GatewaySettings } from "../settings.ts"
 import { corsHeaders } from "./cors.ts"
 import { docsUrl } from "./links.ts"
-import type { Answer, Ask } from "./request.ts"
+import type { ApiRequest, ApiResponse } from "./request.ts"
 
 /** Lets a client keep an answer; negative: nothing is said. */
 export const expiringIn = (seconds: number, now: number): Record<string, string> =>
@@ -17,7 +17,7 @@ export const expiringIn = (seconds: number, now: number): Record<string, string>
       }
 
 /** Of what a user's next request may change: an answer that only says when it last changed is kept for a tenth of its age (RFC 9111 section 4.2.2). */
-export const notKept = { "Cache-Control": "no-cache, no-store" } as const
+export const noStore = { "Cache-Control": "no-cache, no-store" } as const
 
 /** Of every answer. */
 export const constantHeaders = {
@@ -43,23 +43,23 @@ interface Surroundings {
   readonly random: number
 }
 
-export const decorate = (
-  ask: Ask,
-  answer: Answer,
+export const addCommonHeaders = (
+  request: ApiRequest,
+  response: ApiResponse,
   endpoint: Endpoint | undefined,
   surroundings: Surroundings
-): Answer => {
+): ApiResponse => {
   const { now, random, retryAfterSeconds, rootUrl, settings } = surroundings
   const headers: Record<string, string> = {
     ...constantHeaders,
-    ...corsHeaders(ask, settings.corsOrigins, endpoint, answer.status)
+    ...corsHeaders(request, settings.corsOrigins, endpoint, response.status)
   }
   // The end of the service goes before that of a parameter.
   const endings: Record<string, string> = {}
   if (settings.backoff > 0 && random * 100 < settings.backoffPercentage) {
     headers["Backoff"] = String(settings.backoff)
   }
-  if (isTryLater(answer.status)) headers["Retry-After"] = String(retryAfterSeconds)
+  if (isTryLater(response.status)) headers["Retry-After"] = String(retryAfterSeconds)
   if (Option.isSome(settings.eos)) {
     const over = now >= endOfService(settings.eos.value)
     endings["Alert"] = asciiJson({
@@ -68,11 +68,11 @@ export const decorate = (
       url: settings.eosUrl === "" ? docsUrl(settings, rootUrl) : settings.eosUrl
     })
   }
-  const vary = [headers["Vary"], answer.headers["Vary"]]
+  const vary = [headers["Vary"], response.headers["Vary"]]
     .filter((name) => name !== undefined)
     .join(", ")
   return {
-    ...answer,
-    headers: { ...headers, ...answer.headers, ...endings, ...(vary === "" ? {} : { Vary: vary }) }
+    ...response,
+    headers: { ...headers, ...response.headers, ...endings, ...(vary === "" ? {} : { Vary: vary }) }
   }
 }

@@ -36,12 +36,12 @@ const describe = (
 export const apiGet: Operation<void> = {
   access: "anyone",
   read: () => Effect.void,
-  run: Effect.fnUntraced(function* (_, { ask, rootUrl }, { endpoints }) {
+  run: Effect.fnUntraced(function* (_, { request, rootUrl }, { endpoints }) {
     const { projectName, projectVersion } = yield* GatewaySettings
     const about = { title: projectName, version: projectVersion, rootUrl }
     const { document, page } = describe(endpoints, about)
     const vary = { Vary: "Accept" }
-    if (!prefersHtml(ask.headers["accept"])) return ok(document, vary)
+    if (!prefersHtml(request.headers["accept"])) return ok(document, vary)
     const headers = {
       ...vary,
       "Content-Type": "text/html; charset=UTF-8",
@@ -51,7 +51,7 @@ export const apiGet: Operation<void> = {
   }),
   doc: {
     summary: "This description",
-    answers: { 200: Schema.Record(Schema.String, Schema.Unknown) },
+    responses: { 200: Schema.Record(Schema.String, Schema.Unknown) },
     textType: "text/html"
   }
 }

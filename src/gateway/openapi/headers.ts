@@ -30,7 +30,7 @@ const ofState = ["ETag", "Last-Modified"]
 const pick = (names: ReadonlyArray<string>): Json =>
   Object.fromEntries(names.filter((name) => name in known).map((name) => [name, known[name]]))
 
-const ofFault = (status: number): Json => {
+const ofError = (status: number): Json => {
   if (status === 401)
     return { "WWW-Authenticate": header("Schemes that are understood (RFC 9110 section 11.6.1).") }
   if (status === 412) return pick(ofState)
@@ -46,6 +46,6 @@ export const headersOf = (
 ): { readonly headers?: Json } => {
   const ofSuccess = () =>
     pick(status === 304 ? exposes.filter((name) => ofState.includes(name)) : exposes)
-  const headers = status >= 400 ? ofFault(status) : ofSuccess()
+  const headers = status >= 400 ? ofError(status) : ofSuccess()
   return Object.keys(headers).length === 0 ? {} : { headers }
 }

@@ -1,6 +1,6 @@
 // The API described as OpenAPI 3.1, made of the table of endpoints, the schemas that validate, and the table of faults. Pure.
 import { Schema } from "effect"
-import { type FaultName, faults } from "../http/errors.ts"
+import { apiErrors, type ErrorName } from "../http/errors.ts"
 import type { AnyOperation, Endpoint } from "../operation.ts"
 import { headersOf } from "./headers.ts"
 import { parameterGroups, pathParameters } from "./parameters.ts"
@@ -22,7 +22,10 @@ const errorSchema: Json = {
   required: ["code", "errno", "error"],
   properties: {
     code: { type: "integer", description: "The HTTP status" },
-    errno: { type: "integer", enum: [...new Set(Object.values(faults).map(({ errno }) => errno))] },
+    errno: {
+      type: "integer",
+      enum: [...new Set(Object.values(apiErrors).map(({ errno }) => errno))]
+    },
     error: { type: "string" },
     message: { type: "string" },
     info: { type: "string" },
@@ -52,7 +55,7 @@ const jsonSchema = (schema: Schema.Top): Json => Schema.toJsonSchemaDocument(sch
 const strictSchema = (schema: Schema.Top): Json =>
   Schema.toJsonSchemaDocument(schema, { onExcessProperty: "error" }).schema as Json
 
-const faultStatuses = (
+const errorStatuses = (
   endpoint: Endpoint,
   { access, doc, negotiates, takesJson }: AnyOperation
 ): ReadonlyArray<number> => [
@@ -69,26 +72,26 @@ const faultStatuses = (
   ...(endpoint.path.includes("/:") ? [404] : []),
   ...(negotiates ? [406] : []),
   ...(takesJson === undefined ? [] : [413, 415]),
-  ...(doc.faults ?? [])
+  ...(doc.errors ?? [])
 ]
 
-const describeFault = (status: number): string =>
-  (Object.keys(faults) as Array<FaultName>)
-    .filter((name) => faults[name].code === status)
-    .map((name) => `errno ${faults[name].errno} ${faults[name].error}`)
+const describeError = (status: number): string =>
+  (Object.keys(apiErrors) as Array<ErrorName>)
+    .filter((name) => apiErrors[name].code === status)
+    .map((name) => `errno ${apiErrors[name].errno} ${apiErrors[name].error}`)
     .filter((text, i, all) => all.indexOf(text) === i)
     .join("; ")
 
-const answersOf = (endpoint: Endpoint, operation: AnyOperation): Json => {
-  const answers: Record<string, unknown> = {}
-  for (const status of faultStatuses(endpoint, operation)) {
-    answers[status] = {
-      description: describeFault(status),
+const responsesOf = (endpoint: Endpoint, operation: AnyOperation): Json => {
+  const responses: Record<string, unknown> = {}
+  for (const status of errorStatuses(endpoint, operation)) {
+    responses[status] = {
+      description: describeError(status),
       ...headersOf(status),
       content: { "application/json": { schema: errorRef } }
     }
   }
-  const { answers: successes, textType } = operation.doc
+  const { responses: successes, textType } = operation.doc
   for (const [key, schema] of Object.entries(successes)) {
     const status = Number(key)
     const content = {
@@ -97,13 +100,13 @@ const answersOf = (endpoint: Endpoint, operation: AnyOperation): Json => {
         ? {}
         : { [textType]: { schema: { type: "string" } } })
     }
-    answers[status] = {
-      description: reasons[status] ?? describeFault(status),
+    responses[status] = {
+      description: reasons[status] ?? describeError(status),
       ...headersOf(status, operation.exposes),
       ...(Object.keys(content).length === 0 ? {} : { content })
     }
   }
-  return answers
+  return responses
 }
 
 const operationOf = (endpoint: Endpoint, method: string, operation: AnyOperation): Json => {
@@ -125,7 +128,7 @@ const operationOf = (endpoint: Endpoint, method: string, operation: AnyOperation
             content: { "application/json": { schema: strictSchema(body), example: bodyExample } }
           }
         }),
-    responses: answersOf(endpoint, operation)
+    responses: responsesOf(endpoint, operation)
   }
 }
 

@@ -10,7 +10,7 @@ interface Parameter {
   readonly schema: { readonly description?: string; readonly examples?: ReadonlyArray<string> }
 }
 
-interface Answer {
+interface ResponseDescription {
   readonly description: string
   readonly headers?: Json
 }
@@ -25,7 +25,7 @@ interface Operation {
       readonly "application/json": { readonly schema: unknown; readonly example: unknown }
     }
   }
-  readonly responses: Readonly<Record<string, Answer>>
+  readonly responses: Readonly<Record<string, ResponseDescription>>
 }
 
 interface Entry {
@@ -67,7 +67,10 @@ const parameterRow = ({ description, in: place, name, schema }: Parameter) =>
     html(description ?? schema.description ?? "")
   ] as const
 
-const answerRow = ([status, { description, headers = {} }]: readonly [string, Answer]) => {
+const responseRow = ([status, { description, headers = {} }]: readonly [
+  string,
+  ResponseDescription
+]) => {
   const names = Object.keys(headers).map(html).join(", ")
   return [
     `<code>${html(status)}</code>`,
@@ -98,7 +101,7 @@ const curl = (rootUrl: string, { method, operation, parameters, path }: Entry): 
 const section = (
   rootUrl: string,
   entry: Entry,
-  answers: ReadonlyArray<readonly [string, Answer]>
+  responses: ReadonlyArray<readonly [string, ResponseDescription]>
 ): string => {
   const { method, operation, parameters, path } = entry
   const id = html(operation.operationId)
@@ -110,7 +113,7 @@ ${table("parameters", parameters.map(parameterRow))}${
   body === undefined
     ? ""
     : `<details><summary>Body (JSON Schema)</summary><pre>${html(JSON.stringify(body, null, 2))}</pre></details>`
-}${table("answers", answers.map(answerRow))}`
+}${table("answers", responses.map(responseRow))}`
 }
 
 const entriesOf = (document: Json): ReadonlyArray<Entry> =>
@@ -131,9 +134,9 @@ export const apiPage = (document: Json): string => {
   const info = document["info"] as { title: string; version: string; description: string }
   const rootUrl = (document["servers"] as ReadonlyArray<{ url: string }>)[0]!.url
   const entries = entriesOf(document)
-  const answersOf = ({ operation }: Entry) => Object.entries(operation.responses)
+  const responsesOf = ({ operation }: Entry) => Object.entries(operation.responses)
   // Said once, not with every request.
-  const isCommon = ([status, { description }]: readonly [string, Answer]) =>
+  const isCommon = ([status, { description }]: readonly [string, ResponseDescription]) =>
     entries.every(({ operation }) => operation.responses[status]?.description === description)
   const links = entries.map(({ method, operation, path }) => {
     const name = `<code><b>${html(method.toUpperCase())}</b> ${html(path)}</code>`
@@ -142,13 +145,13 @@ export const apiPage = (document: Json): string => {
   return `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${html(info.title)} API</title>
 <style>${style}</style><h1>${html(info.title)} ${html(info.version)}</h1><p>${html(info.description)} This page for programs, as OpenAPI 3.1:</p>
 <pre>curl ${html(rootUrl)}/__api__</pre><nav>${links.join("")}</nav>
-<p>Every request can also be answered with</p>${table("answers", answersOf(entries[0]!).filter(isCommon).map(answerRow))}
+<p>Every request can also be answered with</p>${table("answers", responsesOf(entries[0]!).filter(isCommon).map(responseRow))}
 ${entries
   .map((entry) =>
     section(
       rootUrl,
       entry,
-      answersOf(entry).filter((each) => !isCommon(each))
+      responsesOf(entry).filter((each) => !isCommon(each))
     )
   )
   .join("\n")}</html>`

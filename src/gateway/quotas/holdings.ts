@@ -14,7 +14,7 @@ export const registrationsOf = Effect.fnUntraced(function* (user: UserToken) {
 })
 
 /** Refuses the first write of a user who would hold something, where the address has too many. */
-export const admitNewcomer = Effect.fnUntraced(function* (call: Pick<Call, "ask" | "caller">) {
+export const admitNewcomer = Effect.fnUntraced(function* (call: Pick<Call, "request" | "caller">) {
   const newUsers = yield* NewUsers
   if (!newUsers.counts(call.caller)) return
   const { user } = call.caller!

@@ -17,7 +17,7 @@ export class NewUsers extends Context.Service<
     /** Whether the caller's first stored write must be admitted. */
     readonly counts: (caller: Call["caller"]) => boolean
     /** Refuses with 429 a caller's first stored write, when their address has brought too many. */
-    readonly admit: (call: Pick<Call, "ask">) => Effect.Effect<void, Refused>
+    readonly admit: (call: Pick<Call, "request">) => Effect.Effect<void, Refused>
   }
 >()("bellcast/gateway/NewUsers") {
   static readonly layer = Layer.effect(
@@ -29,8 +29,8 @@ export class NewUsers extends Context.Service<
         "new users are refused: an address brings too many (BELLCAST_NEW_USERS_PER_ADDRESS_PER_HOUR_MAX; behind a proxy BELLCAST_TRUSTED_PROXIES must name it)"
       )
       const counts = (caller: Call["caller"]) => max > 0 && caller?.verified !== true
-      const admit = Effect.fnUntraced(function* ({ ask }: Pick<Call, "ask">) {
-        const waitMillis = rate.take(ask.address, yield* Clock.currentTimeMillis)
+      const admit = Effect.fnUntraced(function* ({ request }: Pick<Call, "request">) {
+        const waitMillis = rate.take(request.address, yield* Clock.currentTimeMillis)
         if (waitMillis === 0) return
         yield* warn({ max })
         const headers = { "Retry-After": String(Math.ceil(waitMillis / 1000)) }

@@ -15,7 +15,7 @@ const partsOf = (range: string) => {
 }
 
 /** Why a text is no range of addresses. */
-export const rangeFault = (range: string): string | undefined =>
+export const rangeError = (range: string): string | undefined =>
   partsOf(range) === undefined
     ? "Expected an IP address or a range such as 10.0.0.0/8 or fd00::/8"
     : undefined

@@ -7,7 +7,7 @@ const host = /^(?:[\w.~!$&'()*+,;=%-]*|\[[0-9A-Fa-f:.]+\])(?::\d*)?$/
  * Why a request is refused for its Host, as a name in the table of wire faults. Two of them may be
  * read differently by a proxy and by this server. `rawHeaders`: names and values in turn.
  */
-export const hostFault = (
+export const hostError = (
   rawHeaders: ReadonlyArray<string>,
   httpVersion: string
 ): "noHost" | "wrongHost" | undefined => {

@@ -2,13 +2,13 @@
 // connections beyond the bounds.
 import type { Duplex } from "node:stream"
 import { reasonPhrase } from "../http/reason-phrase.ts"
-import type { Answer } from "../http/request.ts"
+import type { ApiResponse } from "../http/request.ts"
 import { constantHeaders } from "../http/response-headers.ts"
 
 /** How long a peer has to read the answer before its socket is destroyed. */
 const lingerMillis = 1_000
 
-const textOf = ({ body, headers, status }: Answer): string => {
+const textOf = ({ body, headers, status }: ApiResponse): string => {
   const text = JSON.stringify(body ?? null)
   const all = { ...constantHeaders, ...headers }
   const head = [
@@ -25,7 +25,7 @@ const textOf = ({ body, headers, status }: Answer): string => {
 export const guardSocket = (socket: Duplex): void => void socket.on("error", () => {})
 
 /** Answers and closes, whatever the peer does. */
-export const refuseOn = (socket: Duplex, answer: Answer): void => {
+export const refuseOn = (socket: Duplex, answer: ApiResponse): void => {
   guardSocket(socket)
   // Bytes left unread would turn the close into a reset, which can overtake the answer.
   socket.resume()

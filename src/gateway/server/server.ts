@@ -1,8 +1,8 @@
 // Node's HTTP server with the time-outs, and the answers to what Node would refuse by itself.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import type { Socket } from "node:net"
-import { wireAnswer } from "../http/errors.ts"
-import type { Answer } from "../http/request.ts"
+import { wireErrorResponse } from "../http/errors.ts"
+import type { ApiResponse } from "../http/request.ts"
 import { guardSocket, refuseOn } from "./refuse.ts"
 import { unansweredOn } from "./turns.ts"
 
@@ -36,19 +36,19 @@ const lineOf = ({
 }
 
 /** Answers a method that Node does not know or keeps for itself. */
-export type AnswerLine = (method: string, target: string) => Promise<Answer>
+export type RespondToLine = (method: string, target: string) => Promise<ApiResponse>
 
 /** Connections that are closed after an error: Node reports each further chunk as one more. */
 const broken = new WeakSet<Socket>()
 
 /** Runs `refuse` once the requests before it are answered, in the place of the next answer. */
-const afterAnswers = (socket: Socket, refuse: () => void): void => {
+const afterResponses = (socket: Socket, refuse: () => void): void => {
   const newest = unansweredOn(socket).at(-1)
   if (newest === undefined) refuse()
   else newest.response.once("close", refuse)
 }
 
-const refuseLine = (socket: Socket, line: Promise<Answer>): void =>
+const refuseLine = (socket: Socket, line: Promise<ApiResponse>): void =>
   void line.then(
     (answer) => refuseOn(socket, answer),
     () => socket.destroy()
@@ -58,7 +58,7 @@ const refuseLine = (socket: Socket, line: Promise<Answer>): void =>
  * A parse error closes the connection. Requests before it that have arrived whole are answered
  * first; a request that is broken itself gets the refusal in the place of its answer.
  */
-const refuseBroken = (error: ParseError, socket: Socket, answerLine: AnswerLine): void => {
+const refuseBroken = (error: ParseError, socket: Socket, respondToLine: RespondToLine): void => {
   if (broken.has(socket)) return
   broken.add(socket)
   if (error.code === "ECONNRESET" || !socket.writable) return void socket.destroy()
@@ -67,12 +67,12 @@ const refuseBroken = (error: ParseError, socket: Socket, answerLine: AnswerLine)
   const { code } = error
   const line = lineOf(error)
   const refuse = () => {
-    if (line === undefined) refuseOn(socket, wireAnswer(code))
-    else refuseLine(socket, answerLine(...line))
+    if (line === undefined) refuseOn(socket, wireErrorResponse(code))
+    else refuseLine(socket, respondToLine(...line))
   }
   const unanswered = unansweredOn(socket)
   const newest = unanswered.at(-1)
-  if (newest === undefined || newest.request.complete) afterAnswers(socket, refuse)
+  if (newest === undefined || newest.request.complete) afterResponses(socket, refuse)
   else if (unanswered.length === 1 && !newest.response.headersSent) refuse()
   else socket.destroy()
 }
@@ -80,17 +80,17 @@ const refuseBroken = (error: ParseError, socket: Socket, answerLine: AnswerLine)
 const refuseConnect = (
   { method = "", url = "" }: IncomingMessage,
   socket: Socket,
-  answerLine: AnswerLine
+  respondToLine: RespondToLine
 ) => {
   // Node takes its error handler off the socket: a reset now would end the process.
   guardSocket(socket)
-  afterAnswers(socket, () => refuseLine(socket, answerLine(method, url)))
+  afterResponses(socket, () => refuseLine(socket, respondToLine(method, url)))
 }
 
 type Handle = (request: IncomingMessage, response: ServerResponse) => void
 
 /** A server that does not listen yet. `handle` gets every request, also one of `Expect`. */
-export const makeServer = (handle: Handle, answerLine: AnswerLine): Server => {
+export const makeServer = (handle: Handle, respondToLine: RespondToLine): Server => {
   const options = {
     headersTimeout: headersMillis,
     requestTimeout: requestMillis,
@@ -109,9 +109,9 @@ export const makeServer = (handle: Handle, answerLine: AnswerLine): Server => {
       .on("checkContinue", handle)
       // Other expectations than 100-continue may be ignored (RFC 9110 section 10.1.1).
       .on("checkExpectation", handle)
-      .on("connect", (request, socket) => refuseConnect(request, socket as Socket, answerLine))
+      .on("connect", (request, socket) => refuseConnect(request, socket as Socket, respondToLine))
       .on("clientError", (error: ParseError, socket) =>
-        refuseBroken(error, socket as Socket, answerLine)
+        refuseBroken(error, socket as Socket, respondToLine)
       )
   )
 }

@@ -20,7 +20,7 @@ interface Unread {
   readonly until: number
 }
 
-export interface UnreadAnswers {
+export interface UnreadResponses {
   /** Counts an answer until {@link taken}; false when there is no room for it. */
   readonly hold: (socket: Socket, account: string, bytes: number) => boolean
   readonly taken: (socket: Socket) => void
@@ -28,7 +28,7 @@ export interface UnreadAnswers {
 }
 
 /** `cut` is called for every connection that is reset because its client does not read. */
-export const makeUnreadAnswers = (cut: () => void): UnreadAnswers => {
+export const makeUnreadResponses = (cut: () => void): UnreadResponses => {
   const unread = new Map<Socket, Unread>()
   const byAccount = new Map<string, number>()
   let total = 0

@@ -21,6 +21,6 @@ export const contributeGet: Operation<void> = {
   }),
   doc: {
     summary: "How to take part in the project",
-    answers: { 200: Schema.Record(Schema.String, Schema.Unknown) }
+    responses: { 200: Schema.Record(Schema.String, Schema.Unknown) }
   }
 }

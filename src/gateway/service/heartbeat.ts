@@ -21,7 +21,7 @@ export const heartbeatGet: Operation<void> = {
   doc: {
     summary:
       "Whether everything this server depends on works; space: whether there is room for more",
-    answers: { 200: View, 503: View }
+    responses: { 200: View, 503: View }
   }
 }
 
@@ -31,6 +31,6 @@ export const lbheartbeatGet: Operation<void> = {
   run: () => Effect.succeed(ok({})),
   doc: {
     summary: "Whether this server is there; touches nothing else",
-    answers: { 200: Schema.Record(Schema.String, Schema.Unknown) }
+    responses: { 200: Schema.Record(Schema.String, Schema.Unknown) }
   }
 }

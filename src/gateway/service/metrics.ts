@@ -43,7 +43,7 @@ export const metricsGet: Operation<void> = {
   doc: {
     summary:
       "Counts and times as Prometheus text. Of the process that answers, but for what waits, which is of the whole service",
-    answers: { 200: null },
+    responses: { 200: null },
     textType: "text/plain"
   }
 }

@@ -71,5 +71,5 @@ export const rootGet: Operation<void> = {
         : {}
     )
   }),
-  doc: { summary: "What this server is and can do", answers: { 200: Root } }
+  doc: { summary: "What this server is and can do", responses: { 200: Root } }
 }

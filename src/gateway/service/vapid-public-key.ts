@@ -1,7 +1,7 @@
 // GET /vapid-public-key: the key that a page gives to pushManager.subscribe() as applicationServerKey. The root says it too; this one is small, may be
 // kept for minutes, and changes only when the key does.
 import { Clock, Effect, Schema } from "effect"
-import { type Answer, ok } from "../http/request.ts"
+import { type ApiResponse, ok } from "../http/request.ts"
 import { expiringIn } from "../http/response-headers.ts"
 import type { Operation } from "../operation.ts"
 import { VapidPublicKeys } from "../subscriptions/vapid-public-keys.ts"
@@ -19,16 +19,16 @@ export const vapidPublicKeyGet: Operation<void> = {
   access: "anyone",
   exposes: ["ETag", "Cache-Control", "Expires"],
   read: () => Effect.void,
-  run: Effect.fnUntraced(function* (_, { ask }) {
+  run: Effect.fnUntraced(function* (_, { request }) {
     const { current } = yield* VapidPublicKeys
     const tag = `"${current}"`
     const headers = { ETag: tag, ...expiringIn(cacheSeconds, yield* Clock.currentTimeMillis) }
-    if (holds(ask.headers["if-none-match"] ?? "", tag))
-      return { status: 304, headers, errno: 0 } satisfies Answer
+    if (holds(request.headers["if-none-match"] ?? "", tag))
+      return { status: 304, headers, errno: 0 } satisfies ApiResponse
     return ok({ data: { vapid_public_key: current } }, headers)
   }),
   doc: {
     summary: "The VAPID public key that browsers subscribe with (applicationServerKey)",
-    answers: { 200: Schema.Struct({ data: PublicKey }), 304: null }
+    responses: { 200: Schema.Struct({ data: PublicKey }), 304: null }
   }
 }

@@ -39,7 +39,7 @@ export const versionGet: Operation<void> = {
   }),
   doc: {
     summary: "What is deployed",
-    answers: { 200: Schema.Record(Schema.String, Schema.Unknown) },
-    faults: [404]
+    responses: { 200: Schema.Record(Schema.String, Schema.Unknown) },
+    errors: [404]
   }
 }

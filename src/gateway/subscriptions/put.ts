@@ -15,7 +15,7 @@ import {
 } from "#domain/subscription.ts"
 import type { Caller } from "#identity/identity.ts"
 import { readBody } from "../http/body.ts"
-import { badId, type Fault, refuse } from "../http/errors.ts"
+import { badId, type ErrorDetail, refuse } from "../http/errors.ts"
 import { type Preconditions, readPreconditions, stamp } from "../http/preconditions.ts"
 import { type Call, ok } from "../http/request.ts"
 import type { Decision } from "../write.ts"
@@ -57,11 +57,11 @@ const memberOf = (value: unknown, [name, ...rest]: ReadonlyArray<string>): unkno
  * be encrypted for, a VAPID key that this server cannot sign with. Values that the schema refused
  * are skipped.
  */
-const ruleFaults = (
+const ruleErrors = (
   raw: unknown,
   endpoints: EndpointPolicy,
   vapidKeys: ReadonlyArray<string>
-): ReadonlyArray<Fault> => {
+): ReadonlyArray<ErrorDetail> => {
   const rules = {
     "data.endpoint": (text: string) => checkEndpoint(text, endpoints),
     "data.keys.auth": checkAuth,
@@ -78,19 +78,22 @@ const ruleFaults = (
 }
 
 /** Reads a POST or PUT. */
-export const readPosted = Effect.fnUntraced(function* ({ ask, query }: Call, faults: Array<Fault>) {
+export const readPosted = Effect.fnUntraced(function* (
+  { request, query }: Call,
+  errors: Array<ErrorDetail>
+) {
   if (queryPairs(query) === undefined) return yield* refuse("undecodable")
   const { allowLoopbackEndpoints, pushHosts } = yield* Settings
-  const preconditions = readPreconditions(ask, faults)
-  const { raw, value } = yield* decodeBody(ask, faults)
+  const preconditions = readPreconditions(request, errors)
+  const { raw, value } = yield* decodeBody(request, errors)
   const { usable } = yield* VapidPublicKeys
-  faults.push(
-    ...ruleFaults(raw, { hosts: pushHosts, allowLoopback: allowLoopbackEndpoints }, usable)
+  errors.push(
+    ...ruleErrors(raw, { hosts: pushHosts, allowLoopback: allowLoopbackEndpoints }, usable)
   )
   // Without a value there are faults, and with faults nobody looks at the input.
   if (value === undefined) return { preconditions } as PostInput
   const { endpoint, id: claimed, keys, last_modified: _, ...rest } = value.data
-  if (claimed !== undefined && !isId(claimed)) faults.push(badId)
+  if (claimed !== undefined && !isId(claimed)) errors.push(badId)
   const data = { ...rest, endpoint, keys: { auth: keys.auth, p256dh: keys.p256dh } }
   // Measured as stored: 1e20 takes 4 bytes in a body and 21 when JavaScript writes it.
   if (Buffer.byteLength(JSON.stringify(data)) > subscriptionBytesMax)
@@ -137,7 +140,7 @@ export const store = Effect.fnUntraced(function* (
   const decision: Decision<SubscriptionList, SubscriptionCommand> = {
     _tag: "Change",
     command,
-    answer: (after) => ok({ data: viewOf(after, id) }, stamp(lastModified), status)
+    response: (after) => ok({ data: viewOf(after, id) }, stamp(lastModified), status)
   }
   return decision
 })

@@ -5,7 +5,7 @@ import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import { mapInTurns } from "../batch/turns.ts"
 import { checkNoBody } from "../http/body.ts"
-import { type Fault, refuse, refuseFaults } from "../http/errors.ts"
+import { type ErrorDetail, refuse, refuseInvalid } from "../http/errors.ts"
 import {
   notModified,
   type Preconditions,
@@ -13,8 +13,8 @@ import {
   stamp,
   violated
 } from "../http/preconditions.ts"
-import { type Call, jsonAnswer, ok } from "../http/request.ts"
-import { notKept } from "../http/response-headers.ts"
+import { type Call, jsonResponse, ok } from "../http/request.ts"
+import { noStore } from "../http/response-headers.ts"
 import type { Operation } from "../operation.ts"
 import { GatewaySettings } from "../settings.ts"
 import { changeList } from "../write.ts"
@@ -32,19 +32,19 @@ interface ListInput {
 }
 
 const readList = (removes: boolean) =>
-  Effect.fnUntraced(function* ({ ask, caller, query }: Call, faults: Array<Fault>) {
-    const preconditions = readPreconditions(ask, faults)
+  Effect.fnUntraced(function* ({ request, caller, query }: Call, errors: Array<ErrorDetail>) {
+    const preconditions = readPreconditions(request, errors)
     const pairs = queryPairs(query)
     if (pairs === undefined) return yield* refuse("undecodable")
     const now = yield* Clock.currentTimeMillis
-    const listing = readListing(pairs, faults, { now, removes })
+    const listing = readListing(pairs, errors, { now, removes })
     if (listing.token !== undefined && !(yield* isGenuine(listing.token, caller!.user)))
-      faults.push(invalidToken)
-    yield* checkNoBody(ask, faults)
+      errors.push(invalidToken)
+    yield* checkNoBody(request, errors)
     return { listing, preconditions }
   })
 
-const endless: Fault = {
+const endless: ErrorDetail = {
   location: "querystring",
   name: null,
   description:
@@ -63,14 +63,14 @@ const nextPage = Effect.fnUntraced(function* (
   const last = shown.at(-1) ?? { own: {}, data: {} }
   const place = placeOf(last, listing.sort)
   // Checked first: a field may hold 16 KiB, and the token is the longest part of the URL.
-  if (JSON.stringify(place).length > nextPageCharsMax) return yield* refuseFaults([endless])
+  if (JSON.stringify(place).length > nextPageCharsMax) return yield* refuseInvalid([endless])
   const token = yield* issueToken(call.caller!.user, place, offset)
   const kept = call.query
     .split("&")
     .filter((pair) => pair !== "" && !/^(_limit|_token)(=|$)/.test(pair))
   const query = [...kept, `_limit=${limit}`, `_token=${token}`].join("&")
   const url = `${call.rootUrl}/subscriptions?${query}`
-  return url.length > nextPageCharsMax ? yield* refuseFaults([endless]) : url
+  return url.length > nextPageCharsMax ? yield* refuseInvalid([endless]) : url
 })
 
 const limitOf = Effect.fnUntraced(function* ({ limit }: Listing) {
@@ -92,7 +92,7 @@ const deprecation = ({ deprecated }: Listing, { rootUrl }: Call): Record<string,
 const objects = Schema.Struct({ data: Schema.Array(ListedObject) })
 
 /** What GET and HEAD answer. HEAD only counts, unless it must tell where the next page begins. */
-const answerOf = Effect.fnUntraced(function* (
+const responseOf = Effect.fnUntraced(function* (
   list: SubscriptionList,
   listing: Listing,
   call: Call
@@ -101,7 +101,7 @@ const answerOf = Effect.fnUntraced(function* (
   const removed = listing.withTombstones ? yield* matching(tombstoneRowsOf(list), listing) : []
   const rows = [...live, ...removed]
   const limit = yield* limitOf(listing)
-  const isHead = call.ask.method === "HEAD"
+  const isHead = call.request.method === "HEAD"
   const isCounted = isHead && listing.token === undefined && rows.length <= limit
   const { more, shown } = isCounted
     ? { more: false, shown: rows }
@@ -110,13 +110,13 @@ const answerOf = Effect.fnUntraced(function* (
     ...stamp(list.lastModified),
     "Total-Records": String(live.length),
     "Total-Objects": String(live.length),
-    ...notKept,
+    ...noStore,
     ...(more ? { "Next-Page": yield* nextPage(call, listing, shown, limit) } : {}),
     ...deprecation(listing, call)
   }
-  if (isHead) return jsonAnswer(undefined, headers)
+  if (isHead) return jsonResponse(undefined, headers)
   const texts = yield* mapInTurns(shown, (row) => textOf(row, listing.fields))
-  return jsonAnswer(`{"data":[${texts.join()}]}`, headers)
+  return jsonResponse(`{"data":[${texts.join()}]}`, headers)
 })
 
 /** Lists in memory at once, parsed. The largest take some 5 MB each: hundreds of them 2 GB. */
@@ -145,13 +145,13 @@ export const listGet: Operation<ListInput> = {
     const target = { timestamp: list.lastModified, exists: true }
     const refused = notModified(preconditions, target) ?? violated(preconditions, target)
     if (refused !== undefined) return yield* refused
-    return yield* answerOf(list, listing, call)
+    return yield* responseOf(list, listing, call)
   }, listsAtOnce.withPermit),
   doc: {
     summary: "List the caller's subscriptions, newest first",
     parameters: ["listing", "preconditions"],
-    answers: { 200: objects, 304: null },
-    faults: [400, 406, 412, 413]
+    responses: { 200: objects, 304: null },
+    errors: [400, 406, 412, 413]
   }
 }
 
@@ -176,7 +176,7 @@ export const listDelete: Operation<ListInput> = {
           id: own["id"] as string,
           lastModified: first + i
         }))
-        const answer = ok(
+        const response = ok(
           {
             data: removed.map(({ id, lastModified }) =>
               project({ own: tombstone(id, lastModified), data: {} }, listing.fields)
@@ -189,11 +189,11 @@ export const listDelete: Operation<ListInput> = {
             ...deprecation(listing, call)
           }
         )
-        if (removed.length === 0) return { _tag: "Unchanged" as const, answer }
+        if (removed.length === 0) return { _tag: "Unchanged" as const, response }
         return {
           _tag: "Change" as const,
           command: { type: "subscription.delete/1" as const, user, removed },
-          answer: () => answer
+          response: () => response
         }
       })
     )
@@ -201,7 +201,7 @@ export const listDelete: Operation<ListInput> = {
   doc: {
     summary: "Remove the caller's subscriptions: all of them, or those that match",
     parameters: ["listing", "preconditions"],
-    answers: { 200: Schema.Struct({ data: Schema.Array(Tombstone) }) },
-    faults: [400, 406, 409, 412, 413, 507]
+    responses: { 200: Schema.Struct({ data: Schema.Array(Tombstone) }) },
+    errors: [400, 406, 409, 412, 413, 507]
   }
 }

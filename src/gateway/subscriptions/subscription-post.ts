@@ -1,6 +1,6 @@
 // POST /subscriptions: stores a subscription of the caller. One that is stored already stays as it is, and is sent to again if it was suspended.
 import { Effect, Schema } from "effect"
-import type { Fault } from "../http/errors.ts"
+import type { ErrorDetail } from "../http/errors.ts"
 import { stamp, violated } from "../http/preconditions.ts"
 import { type Call, ok } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
@@ -8,11 +8,11 @@ import { changeList } from "../write.ts"
 import { type PostInput, readPosted, store } from "./put.ts"
 import { SubscriptionBody, SubscriptionObject, subscriptionExample, viewOf } from "./view.ts"
 
-const read = Effect.fnUntraced(function* (call: Call, faults: Array<Fault>) {
-  const input = yield* readPosted(call, faults)
+const read = Effect.fnUntraced(function* (call: Call, errors: Array<ErrorDetail>) {
+  const input = yield* readPosted(call, errors)
   const { claimed, id } = input.posted ?? {}
-  if (faults.length === 0 && claimed !== undefined && claimed !== id) {
-    faults.push({
+  if (errors.length === 0 && claimed !== undefined && claimed !== id) {
+    errors.push({
       location: "body",
       name: "data",
       description: `The id ${claimed} differs from the one this data has: ${id}`
@@ -42,9 +42,9 @@ export const subscriptionPost: Operation<PostInput> = {
         const timestamp = existing["last_modified"] as number
         const refused = violated(preconditions, { timestamp, exists: true, existing })
         if (refused !== undefined) return yield* refused
-        const answer = ok({ data: existing }, stamp(timestamp))
+        const response = ok({ data: existing }, stamp(timestamp))
         const stored = list.subscriptions[posted.id]
-        if (stored?.suspended === undefined) return { _tag: "Unchanged" as const, answer }
+        if (stored?.suspended === undefined) return { _tag: "Unchanged" as const, response }
         // A browser that comes back is worth another try; for the client nothing has changed.
         const command = {
           type: "subscription.cleared/1",
@@ -53,7 +53,7 @@ export const subscriptionPost: Operation<PostInput> = {
           by: "user",
           at: now
         } as const
-        return { _tag: "Change" as const, command, answer: () => answer }
+        return { _tag: "Change" as const, command, response: () => response }
       })
     ),
   doc: {
@@ -62,10 +62,10 @@ export const subscriptionPost: Operation<PostInput> = {
     body: SubscriptionBody,
     bodyExample: subscriptionExample,
     bodyRequired: true,
-    answers: {
+    responses: {
       200: Schema.Struct({ data: SubscriptionObject }),
       201: Schema.Struct({ data: SubscriptionObject })
     },
-    faults: [400, 406, 409, 412, 413, 415, 429, 507]
+    errors: [400, 406, 409, 412, 413, 415, 429, 507]
   }
 }

@@ -4,7 +4,7 @@ import { emptyList, nextTimestamp, type SubscriptionList } from "#domain/subscri
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import { checkNoBody } from "../http/body.ts"
-import { badId, type Fault, refuse, refuseFaults } from "../http/errors.ts"
+import { badId, type ErrorDetail, refuse, refuseInvalid } from "../http/errors.ts"
 import {
   notModified,
   type Preconditions,
@@ -13,7 +13,7 @@ import {
   violated
 } from "../http/preconditions.ts"
 import { type Call, ok } from "../http/request.ts"
-import { notKept } from "../http/response-headers.ts"
+import { noStore } from "../http/response-headers.ts"
 import type { Operation } from "../operation.ts"
 import { changeList } from "../write.ts"
 import { isId } from "./id.ts"
@@ -37,20 +37,20 @@ interface ReadInput {
 }
 
 /** Of the query string `_fields` counts; the rest is only checked, as on the list. */
-const read = Effect.fnUntraced(function* ({ ask, query }: Call, faults: Array<Fault>) {
-  const preconditions = readPreconditions(ask, faults)
+const read = Effect.fnUntraced(function* ({ request, query }: Call, errors: Array<ErrorDetail>) {
+  const preconditions = readPreconditions(request, errors)
   const pairs = queryPairs(query)
   if (pairs === undefined) return yield* refuse("undecodable")
   const typed = pairs.filter(([name]) => name === "_fields" || name === "last_modified")
   const rules = { now: yield* Clock.currentTimeMillis, removes: false }
-  const { fields } = readListing(typed, faults, rules)
-  yield* checkNoBody(ask, faults)
+  const { fields } = readListing(typed, errors, rules)
+  yield* checkNoBody(request, errors)
   return { preconditions, fields }
 })
 
 const idOf = ({ params }: Call) => {
   const id = params["id"] ?? ""
-  return isId(id) ? Effect.succeed(id) : refuseFaults([badId])
+  return isId(id) ? Effect.succeed(id) : refuseInvalid([badId])
 }
 
 const unknown = (id: string) =>
@@ -79,13 +79,13 @@ export const subscriptionGet: Operation<ReadInput> = {
     const refused = notModified(preconditions, target) ?? violated(preconditions, target)
     if (refused !== undefined) return yield* refused
     const row: Row = { own: { id, last_modified: target.timestamp }, data: existing }
-    return ok({ data: project(row, fields) }, { ...stamp(target.timestamp), ...notKept })
+    return ok({ data: project(row, fields) }, { ...stamp(target.timestamp), ...noStore })
   }),
   doc: {
     summary: "One subscription of the caller",
     parameters: ["fields", "preconditions"],
-    answers: { 200: Schema.Struct({ data: ListedObject }), 304: null },
-    faults: [400, 404, 406, 412, 413]
+    responses: { 200: Schema.Struct({ data: ListedObject }), 304: null },
+    errors: [400, 404, 406, 412, 413]
   }
 }
 
@@ -99,7 +99,7 @@ export const subscriptionPut: Operation<PostInput> = {
     const id = yield* idOf(call)
     const other = [posted.claimed, posted.id].find((each) => each !== undefined && each !== id)
     if (other !== undefined) {
-      return yield* refuseFaults([
+      return yield* refuseInvalid([
         {
           location: "body",
           name: "id",
@@ -127,11 +127,11 @@ export const subscriptionPut: Operation<PostInput> = {
     body: SubscriptionBody,
     bodyExample: subscriptionExample,
     bodyRequired: true,
-    answers: {
+    responses: {
       200: Schema.Struct({ data: SubscriptionObject }),
       201: Schema.Struct({ data: SubscriptionObject })
     },
-    faults: [400, 406, 409, 412, 413, 415, 429, 507]
+    errors: [400, 406, 409, 412, 413, 415, 429, 507]
   }
 }
 
@@ -158,7 +158,7 @@ export const subscriptionDelete: Operation<ReadInput> = {
             user,
             removed: [{ id, lastModified }]
           },
-          answer: () =>
+          response: () =>
             ok(
               { data: project({ own: tombstone(id, lastModified), data: {} }, fields) },
               stamp(lastModified)
@@ -170,7 +170,7 @@ export const subscriptionDelete: Operation<ReadInput> = {
   doc: {
     summary: "Remove a subscription of the caller",
     parameters: ["preconditions"],
-    answers: { 200: Schema.Struct({ data: Tombstone }) },
-    faults: [400, 404, 406, 409, 412, 413, 507]
+    responses: { 200: Schema.Struct({ data: Tombstone }) },
+    errors: [400, 404, 406, 409, 412, 413, 507]
   }
 }

@@ -32,7 +32,7 @@ export const patternCharsMax = 256
 export const nextPageCharsMax = 8_000
 
 /** Why a field's name cannot be looked up; undefined when it can. */
-export const nameFault = (name: string): string | undefined => {
+export const nameError = (name: string): string | undefined => {
   if (name.length > nameCharsMax)
     return `A field's name must not have more than ${nameCharsMax} characters`
   return name.split(".").length > namePartsMax

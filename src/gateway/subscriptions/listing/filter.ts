@@ -1,8 +1,8 @@
 // Filters over list fields: `min_age=3`, `in_id=a,b`, `has_expirationTime=true`. Pure.
 
 import { parseJson } from "#domain/json.ts"
-import type { Fault } from "../../http/errors.ts"
-import { nameFault, patternCharsMax, valuesMax } from "./bounds.ts"
+import type { ErrorDetail } from "../../http/errors.ts"
+import { nameError, patternCharsMax, valuesMax } from "./bounds.ts"
 import { fieldOf, type Row } from "./row.ts"
 import { comparableOf, compareWith, type Texts, ValueSet } from "./value.ts"
 
@@ -48,7 +48,7 @@ export const timestampOf = (value: unknown): number | undefined => {
 }
 
 /** What is wrong with a filter whose value is read; undefined when nothing is. */
-const valueFault = ({ field, operator, value }: Filter): string | undefined => {
+const valueError = ({ field, operator, value }: Filter): string | undefined => {
   const values = operator === "in" || operator === "exclude" ? (value as Array<unknown>) : [value]
   if (values.length > valuesMax) return `Must not have more than ${valuesMax} values`
   switch (operator) {
@@ -71,18 +71,22 @@ const valueFault = ({ field, operator, value }: Filter): string | undefined => {
 }
 
 /** The filter behind a query parameter, or what is wrong with it. */
-export const readFilter = (name: string, text: string): Filter | Fault => {
-  const fault = (description: string): Fault => ({ location: "querystring", name, description })
-  if (name.includes("\0") || text.includes("\0")) return fault("Must not contain null characters")
+export const readFilter = (name: string, text: string): Filter | ErrorDetail => {
+  const error = (description: string): ErrorDetail => ({
+    location: "querystring",
+    name,
+    description
+  })
+  if (name.includes("\0") || text.includes("\0")) return error("Must not contain null characters")
   const [, prefix, target] = prefixed.exec(name) ?? []
   const operator = (prefix as Operator | undefined) ?? "equal"
   const field = target ?? name
-  const wrongName = nameFault(field)
-  if (wrongName !== undefined) return fault(wrongName)
+  const wrongName = nameError(field)
+  if (wrongName !== undefined) return error(wrongName)
   const isList = operator === "in" || operator === "exclude"
   const read = isList ? text.split(",").map(jsonOrText) : jsonOrText(text)
-  const wrongValue = valueFault({ field, operator, value: read })
-  if (wrongValue !== undefined) return fault(wrongValue)
+  const wrongValue = valueError({ field, operator, value: read })
+  if (wrongValue !== undefined) return error(wrongValue)
   if (operator === "contains" || operator === "contains_any")
     return { field, operator, value: Array.isArray(read) ? read : [read] }
   if (field !== "last_modified" || operator === "has" || operator === "like")

@@ -6,7 +6,7 @@ import { Settings } from "#config"
 import { parseJson } from "#domain/json.ts"
 import { hmacSha256 } from "#identity/hmac.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
-import { refuseFaults } from "../../http/errors.ts"
+import { refuseInvalid } from "../../http/errors.ts"
 import { GatewaySettings } from "../../settings.ts"
 import { isObject, type JsonObject } from "./value.ts"
 
@@ -82,9 +82,9 @@ export const isGenuine = Effect.fnUntraced(function* (
 /** Uses a genuine token up. A token that was used before, anywhere, or is too old, is refused. */
 export const spendToken = Effect.fnUntraced(function* ({ expires, nonce }: PageToken) {
   const { paginationTokenValiditySeconds } = yield* GatewaySettings
-  if ((yield* Clock.currentTimeMillis) > expires) return yield* refuseFaults([invalidToken])
+  if ((yield* Clock.currentTimeMillis) > expires) return yield* refuseInvalid([invalidToken])
   const buckets = yield* Buckets
   yield* buckets
     .put("cache", `page.${nonce}`, { v: 1 }, 0, { ttlSeconds: paginationTokenValiditySeconds + 60 })
-    .pipe(Effect.catchTag("AppendConflict", () => refuseFaults([invalidToken])))
+    .pipe(Effect.catchTag("AppendConflict", () => refuseInvalid([invalidToken])))
 })

@@ -1,7 +1,7 @@
 // A query string read: what a request asks of a list, or what is wrong with it. Pure.
-import type { Fault } from "../../http/errors.ts"
+import type { ErrorDetail } from "../../http/errors.ts"
 import { decodePercent } from "../../http/routing.ts"
-import { fieldsMax, nameCharsMax, nameFault, parametersMax } from "./bounds.ts"
+import { fieldsMax, nameCharsMax, nameError, parametersMax } from "./bounds.ts"
 import { type Filter, jsonOrText, numberOf, readFilter, timestampOf } from "./filter.ts"
 import { decodeToken, invalidToken, type PageToken } from "./page-token.ts"
 import { newestFirst, readSort, type SortKey } from "./sort.ts"
@@ -112,7 +112,7 @@ const readFields = (reading: Reading, { text }: Parameter) => {
   const fields = [...new Set(names)].filter((field) => field !== "")
   if (fields.length > fieldsMax) return `Must not name more than ${fieldsMax} fields`
   if (fields.length > 0) reading.fields = fields
-  return fields.map(nameFault).find((fault) => fault !== undefined)
+  return fields.map(nameError).find((error) => error !== undefined)
 }
 
 /** Reads one parameter into `reading`; a text says what is wrong with it. */
@@ -120,7 +120,7 @@ const readParameter = (
   reading: Reading,
   parameter: Parameter,
   rules: Rules
-): string | Fault | undefined => {
+): string | ErrorDetail | undefined => {
   const { isRepeated, name, text } = parameter
   if (isRepeated && once.has(name)) return "Must be given once"
   if (text === "" && (rules.removes || neverEmpty.has(name))) return "Must not be empty"
@@ -161,7 +161,7 @@ const parametersOf = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Parameter> => {
 
 export const readListing = (
   pairs: ReadonlyArray<Pair>,
-  faults: Array<Fault>,
+  errors: Array<ErrorDetail>,
   rules: Rules
 ): Listing => {
   const reading: Reading = {
@@ -173,10 +173,10 @@ export const readListing = (
     withTombstones: false,
     deprecated: false
   }
-  const fault = (name: string | null, description: string) =>
-    faults.push({ location: "querystring", name, description })
+  const addError = (name: string | null, description: string) =>
+    errors.push({ location: "querystring", name, description })
   if (pairs.length > parametersMax) {
-    fault(null, `The query string must not have more than ${parametersMax} parameters`)
+    addError(null, `The query string must not have more than ${parametersMax} parameters`)
     return reading
   }
   for (const parameter of parametersOf(pairs)) {
@@ -185,8 +185,8 @@ export const readListing = (
       name.length > nameCharsMax
         ? `The name of a parameter must not have more than ${nameCharsMax} characters`
         : readParameter(reading, parameter, rules)
-    if (typeof wrong === "string") fault(name.length > nameCharsMax ? null : name, wrong)
-    else if (wrong !== undefined) faults.push(wrong)
+    if (typeof wrong === "string") addError(name.length > nameCharsMax ? null : name, wrong)
+    else if (wrong !== undefined) errors.push(wrong)
   }
   return reading
 }

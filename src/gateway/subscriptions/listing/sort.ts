@@ -1,5 +1,5 @@
 // The order of a list, and where a page begins. Pure.
-import { nameFault, sortKeysMax } from "./bounds.ts"
+import { nameError, sortKeysMax } from "./bounds.ts"
 import { fieldOf, type Row } from "./row.ts"
 import { type Comparable, comparableOf, compare, type JsonObject, type Texts } from "./value.ts"
 
@@ -20,8 +20,8 @@ export const readSort = (text: string): ReadonlyArray<SortKey> | string => {
     const [, sign, field] = /^([+-]?)([\w.]+)$/.exec(item.trim()) ?? []
     // What is equal by a field stays so when the field is named again.
     if (field === undefined || sort.has(field)) continue
-    const fault = nameFault(field)
-    if (fault !== undefined) return fault
+    const error = nameError(field)
+    if (error !== undefined) return error
     if (sort.size === sortKeysMax) return `Must not name more than ${sortKeysMax} fields`
     sort.set(field, { field, descending: sign === "-" })
   }

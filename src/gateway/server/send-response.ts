@@ -1,16 +1,16 @@
 // An Answer becomes an HTTP response, within the bounds on answers that nobody reads.
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { reasonPhrase } from "../http/reason-phrase.ts"
-import type { Answer } from "../http/request.ts"
+import type { ApiResponse } from "../http/request.ts"
 import { constantHeaders } from "../http/response-headers.ts"
-import type { UnreadAnswers } from "./unread.ts"
+import type { UnreadResponses } from "./unread.ts"
 
 const json = "application/json; charset=UTF-8"
 
-const textOf = ({ body, html, jsonText }: Answer): string | undefined =>
+const textOf = ({ body, html, jsonText }: ApiResponse): string | undefined =>
   html ?? jsonText ?? (body === undefined ? undefined : JSON.stringify(body))
 
-const headersOf = ({ headers, html }: Answer, text: string | undefined) => ({
+const headersOf = ({ headers, html }: ApiResponse, text: string | undefined) => ({
   ...constantHeaders,
   ...headers,
   ...(text === undefined
@@ -24,7 +24,7 @@ const headersOf = ({ headers, html }: Answer, text: string | undefined) => ({
 const write = (
   request: IncomingMessage,
   response: ServerResponse,
-  answer: Answer,
+  answer: ApiResponse,
   text: string | undefined
 ): void => {
   response.writeHead(answer.status, reasonPhrase(answer.status), headersOf(answer, text))
@@ -35,15 +35,15 @@ export interface Recipient {
   /** What the client is counted under. */
   readonly account: string
   /** What it is told instead when there is no room for an answer. */
-  readonly busy: () => Answer
+  readonly busy: () => ApiResponse
 }
 
 /** Sends an answer. What cannot be sent closes the connection. */
-export const sendAnswer = (
+export const sendResponse = (
   request: IncomingMessage,
   response: ServerResponse,
-  answer: Answer,
-  unread: UnreadAnswers,
+  answer: ApiResponse,
+  unread: UnreadResponses,
   { account, busy }: Recipient
 ): void => {
   const { socket } = request
