@@ -209,7 +209,7 @@ const tell = (cause: Cause.Cause<unknown>) => {
     return Effect.logFatal(
       `cannot start. HTTP cannot be served: ${error.cause?.message} (BELLCAST_HOST, BELLCAST_PORT)`
     )
-  if (error._tag === "LogUnavailable")
+  if (error._tag === "NatsUnavailable")
     return Effect.logFatal(
       `cannot start. NATS cannot be used (${error.operation}): ${error.cause?.message} (BELLCAST_NATS_URL)`
     )

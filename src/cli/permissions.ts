@@ -75,7 +75,7 @@ const setPublisher = Effect.fnUntraced(function* (channel: string, principal: st
     expect: publishers.seq
   })
   yield* (yield* Watermark).reached(seq, appliedMillis).pipe(
-    Effect.catchTag("LogUnavailable", () => {
+    Effect.catchReason("NatsUnavailable", "NotApplied", () => {
       const message =
         "this is in the log, but no projection runs to obey it: it holds once a service does"
       return Effect.fail(new VerbFailed({ message }))

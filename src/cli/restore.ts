@@ -13,7 +13,7 @@ import {
   type SubscriptionMatched,
   type SubscriptionPut
 } from "#domain/subscription.ts"
-import type { LogUnavailable } from "#nats/connection/errors.ts"
+import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
@@ -152,7 +152,7 @@ export const restore = Effect.fn("Cli.restore")(function* (options: RestoreOptio
 
   const withPut = Effect.fnUntraced(function* (
     removal: Removal
-  ): Effect.fn.Return<ReadonlyArray<Found>, LogUnavailable> {
+  ): Effect.fn.Return<ReadonlyArray<Found>, NatsUnavailable> {
     const message = (yield* log.at("log", removal.putSeq))?.message
     return message?.type === "subscription.put/1" && isAt(message)
       ? [{ ...removal, put: message }]

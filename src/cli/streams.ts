@@ -3,7 +3,7 @@ import { Console, Effect } from "effect"
 import { Command, Flag } from "effect/cli"
 import { bucketState, consumerState, countAfter, streamState } from "#nats/admin/maintenance.ts"
 import type { Nats } from "#nats/connection/connection.ts"
-import type { LogUnavailable } from "#nats/connection/errors.ts"
+import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { type BucketName, buckets, metaKey } from "#streams/buckets.ts"
 import { type FollowerName, followers } from "#streams/followers.ts"
@@ -31,7 +31,7 @@ const unbounded = (limit: number): Cell => (limit === -1 ? "any" : limit)
 interface Row {
   readonly cells: ReadonlyArray<Cell>
   /** The same and what the server says of it; nothing more where it does not have it. */
-  readonly live: Effect.Effect<ReadonlyArray<Cell>, LogUnavailable, Nats | Buckets>
+  readonly live: Effect.Effect<ReadonlyArray<Cell>, NatsUnavailable, Nats | Buckets>
 }
 interface Section {
   readonly heading: ReadonlyArray<string>

@@ -1,6 +1,6 @@
 // What one method of one endpoint is: who may use it, what it takes, what it does, and how it is described to clients.
 import type { Effect, Schema } from "effect"
-import type { LogUnavailable } from "#nats/connection/errors.ts"
+import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import type { ErrorDetail } from "./http/errors.ts"
 import type { ApiRequest, ApiResponse, Call, Refused, Services } from "./http/request.ts"
 
@@ -49,7 +49,7 @@ export interface Operation<I> {
     input: I,
     call: Call,
     whole: Gateway
-  ) => Effect.Effect<ApiResponse, Refused | LogUnavailable, Services>
+  ) => Effect.Effect<ApiResponse, Refused | NatsUnavailable, Services>
   readonly doc: Description
 }
 

@@ -218,13 +218,13 @@ export const handleRequest = (request: ApiRequest): Effect.Effect<ApiResponse, n
         Refused: ({ response }) => Effect.succeed(response),
         IdentityUnavailable: (error) =>
           Effect.as(Effect.logError("identity unavailable", error), errorResponse("unavailable")),
-        LogUnavailable: (error) =>
-          error.full === undefined
-            ? Effect.as(Effect.logError("storage unavailable", error), {
+        NatsUnavailable: (error) =>
+          error.reason._tag === "NoRoom"
+            ? Effect.as(refusedBy(error.reason.stream), errorResponse("noRoom"))
+            : Effect.as(Effect.logError("storage unavailable", error), {
                 ...errorResponse("unavailable"),
                 aborts: true as const
               })
-            : Effect.as(refusedBy(error.full), errorResponse("noRoom"))
       }),
       Effect.catchCause((cause) =>
         Cause.hasInterruptsOnly(cause)

@@ -15,7 +15,7 @@ import {
 } from "#domain/subscription.ts"
 import { bucketStream } from "#nats/admin/provision.ts"
 import { Space } from "#nats/admin/space.ts"
-import type { LogUnavailable } from "#nats/connection/errors.ts"
+import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { type Append, EventLog } from "#nats/stream/event-log.ts"
@@ -35,7 +35,7 @@ export type Decision<S, C> =
       readonly command: C
       readonly response: (state: S) => ApiResponse
       /** Whether the command, stored at `seq`, was obeyed where it is folded. */
-      readonly confirm?: (seq: number) => Effect.Effect<void, Refused | LogUnavailable, Buckets>
+      readonly confirm?: (seq: number) => Effect.Effect<void, Refused | NatsUnavailable, Buckets>
     }
 
 /** Of a call: who asks, and from where. */
@@ -115,7 +115,7 @@ const change = Effect.fnUntraced(function* <
         if (decision.confirm !== undefined) yield* decision.confirm(seq)
         return decision.response(kind.evolve(state, decision.command, seq))
       }
-      if (appended.failure._tag === "LogUnavailable") return yield* appended.failure
+      if (appended.failure._tag === "NatsUnavailable") return yield* appended.failure
       overtaken = kind.seqOf(state)
     }
     if (now >= deadline) {

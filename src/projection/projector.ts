@@ -1,7 +1,7 @@
 // LOG -> subscriptions, registrations, channels, permissions: folds commands in order and says how far it is.
 import { Clock, Effect, Layer } from "effect"
 import { streamState } from "#nats/admin/maintenance.ts"
-import type { LogUnavailable } from "#nats/connection/errors.ts"
+import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { type Facts, makeFacts } from "#nats/follower/facts.ts"
 import { Followers } from "#nats/follower/follower.ts"
 import { Watermark } from "#nats/follower/watermark.ts"
@@ -77,7 +77,7 @@ export const start = Effect.fnUntraced(function* (from: number) {
 
   const apply = Effect.fnUntraced(function* (
     batch: ReadonlyArray<Stored>
-  ): Effect.fn.Return<void, LogUnavailable> {
+  ): Effect.fn.Return<void, NatsUnavailable> {
     for (const part of cut(batch.map(stepOf))) {
       for (let rest = part; rest.length > 0; ) {
         const loaded = yield* load(sets, facts, rest)

@@ -9,7 +9,7 @@ import {
   startProgress
 } from "#domain/outcome.ts"
 import { streamState } from "#nats/admin/maintenance.ts"
-import type { LogUnavailable } from "#nats/connection/errors.ts"
+import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { makeFacts } from "#nats/follower/facts.ts"
 import { Followers } from "#nats/follower/follower.ts"
 import { makeMemory, makeWriteBackCache } from "#nats/kv/write-back-cache.ts"
@@ -81,7 +81,7 @@ export const start = Effect.fnUntraced(function* (from: number) {
 
   const apply = Effect.fnUntraced(function* (
     batch: ReadonlyArray<Stored>
-  ): Effect.fn.Return<void, LogUnavailable> {
+  ): Effect.fn.Return<void, NatsUnavailable> {
     const places = batch.flatMap(({ message, seq, subject }) => {
       const place = parseOfBroadcast(subject)
       const isNew = message.type === "plan/1" && seq > countedUpTo

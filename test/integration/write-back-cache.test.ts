@@ -80,7 +80,7 @@ it("removes what it has stored, writes nothing of what it has not, and leaves wh
     // Taken for absent, and wrong: nothing is overwritten.
     set.loadAbsent("1")
     set.set("1", { n: 5 }, 5)
-    assert.equal((yield* Effect.flip(set.flush))._tag, "LogUnavailable")
+    assert.equal((yield* Effect.flip(set.flush))._tag, "NatsUnavailable")
     assert.deepEqual((yield* buckets.get("broadcasts", "1"))?.value, { n: 4 })
   })
   await Effect.runPromise(program.pipe(Effect.provide(natsLayer({ url: nats.url, name: "test" }))))

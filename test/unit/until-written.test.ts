@@ -3,14 +3,14 @@ import { assert, it } from "@effect/vitest"
 import { Clock, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { untilWritten } from "#delivery/jobs/record.ts"
-import { AppendConflict, LogUnavailable } from "#nats/connection/errors.ts"
+import { AppendConflict, unavailable } from "#nats/connection/errors.ts"
 
 const hourMillis = 3_600_000
 
 const write = Clock.currentTimeMillis.pipe(
   Effect.filterOrFail(
     (now) => now >= hourMillis,
-    () => new LogUnavailable({ operation: "append", cause: new Error("full") })
+    () => unavailable("append")(new Error("full"))
   )
 )
 

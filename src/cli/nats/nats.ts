@@ -7,7 +7,7 @@ import { settings } from "#config"
 import { addressIn, folderAt, released } from "#embedded/folder.ts"
 import { embeddedServer } from "#embedded/server.ts"
 import { hostsOf } from "#nats/connection/connection.ts"
-import type { AppendConflict, LogUnavailable } from "#nats/connection/errors.ts"
+import type { AppendConflict, NatsUnavailable } from "#nats/connection/errors.ts"
 import { natsLayer } from "#nats/layer.ts"
 import {
   type NatsTlsFiles,
@@ -61,13 +61,13 @@ export class VerbFailed extends Schema.TaggedError<VerbFailed>()("VerbFailed", {
   message: Schema.String
 }) {}
 
-const reasonOf = ({ cause }: LogUnavailable) =>
+const reasonOf = ({ cause }: NatsUnavailable) =>
   withoutSecrets(cause instanceof Error ? cause.message : String(cause))
 
-const inWords = (url: string, error: LogUnavailable | AppendConflict | VerbFailed): string => {
+const inWords = (url: string, error: NatsUnavailable | AppendConflict | VerbFailed): string => {
   if (error._tag === "VerbFailed") return error.message
   if (error._tag === "AppendConflict") return `somebody else writes to ${error.subject}`
-  if (error.operation === "connect")
+  if (error.reason._tag === "NotConnected")
     return `no answer from NATS at ${hostsOf(url)} (${reasonOf(error)}): is the service running, and is --nats right?`
   return `NATS at ${hostsOf(url)} failed (${error.operation}: ${reasonOf(error)})`
 }
@@ -104,7 +104,7 @@ const embeddedUrl = Effect.fnUntraced(function* (startIt: boolean) {
 /** Runs a verb with a connection of its own. A failure is printed as one line, and the process then exits with 1. */
 export const onNats =
   ({ creds, nats, tlsCa, tlsCert, tlsKey }: NatsFlags, { startIt } = { startIt: false }) =>
-  <A, R>(verb: Effect.Effect<A, LogUnavailable | AppendConflict | VerbFailed, R>) =>
+  <A, R>(verb: Effect.Effect<A, NatsUnavailable | AppendConflict | VerbFailed, R>) =>
     Effect.gen(function* () {
       const tls = natsTlsFiles({ ca: tlsCa, cert: tlsCert, key: tlsKey })
       const url = (yield* givenUrl(nats, tls)) ?? (yield* embeddedUrl(startIt))

@@ -10,7 +10,7 @@ import {
   throttledBaseMillis
 } from "#domain/job.ts"
 import type { PushResult } from "#domain/outcome.ts"
-import { AppendConflict, LogUnavailable } from "#nats/connection/errors.ts"
+import { AppendConflict, NatsUnavailable } from "#nats/connection/errors.ts"
 import { type Ack, leave } from "#nats/stream/consumer.ts"
 import { EventLog, freshId } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
@@ -46,7 +46,7 @@ export const patiently = <A, E extends { readonly _tag: string }, R>(
       while: ({ _tag }) =>
         Effect.map(
           Clock.currentTimeMillis,
-          (now) => _tag === "LogUnavailable" && now - startedAt < patienceMillis
+          (now) => _tag === "NatsUnavailable" && now - startedAt < patienceMillis
         )
     })
   )
@@ -55,13 +55,13 @@ const waits = makeRateLimitedLog("outcomes cannot be written: pushes wait")
 
 /** What was sent must be written down, however long NATS is away or full: given up, it would be sent again, and that again. */
 export const untilWritten = <A, E extends { readonly _tag: string }, R>(
-  effect: Effect.Effect<A, E | LogUnavailable, R>
+  effect: Effect.Effect<A, E | NatsUnavailable, R>
 ) =>
   effect.pipe(
     Effect.tapError((error) =>
-      error instanceof LogUnavailable ? waits({ reason: String(error.cause) }) : Effect.void
+      error instanceof NatsUnavailable ? waits({ reason: String(error.cause) }) : Effect.void
     ),
-    Effect.retry({ schedule: again, while: ({ _tag }) => _tag === "LogUnavailable" })
+    Effect.retry({ schedule: again, while: ({ _tag }) => _tag === "NatsUnavailable" })
   )
 
 /** A push that has to wait through no fault of its own: spread over a tenth of the wait, so that not all come back at once. */

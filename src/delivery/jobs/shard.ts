@@ -4,7 +4,7 @@ import { type Cause, Clock, Effect, Fiber, Latch, Random, Semaphore } from "effe
 import { Settings } from "#config"
 import type { ShardJob } from "#domain/job.ts"
 import type { PushResult } from "#domain/outcome.ts"
-import type { AppendConflict, LogUnavailable } from "#nats/connection/errors.ts"
+import type { AppendConflict, NatsUnavailable } from "#nats/connection/errors.ts"
 import { type Delivery, done, later, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { UserToken } from "#streams/tokens.ts"
@@ -141,7 +141,7 @@ export const makeShard = Effect.fnUntraced(function* (
     let { seq } = past
     let held = 0
     let left = 0
-    let broken: Cause.Cause<AppendConflict | LogUnavailable> | undefined
+    let broken: Cause.Cause<AppendConflict | NatsUnavailable> | undefined
 
     const giveBack = (count: number) => {
       held -= count

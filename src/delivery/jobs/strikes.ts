@@ -5,7 +5,7 @@ import { Context, Effect, Layer } from "effect"
 import { Settings } from "#config"
 import type { BroadcastRef } from "#domain/job.ts"
 import { strike, strikeOf } from "#domain/strike.ts"
-import type { LogUnavailable } from "#nats/connection/errors.ts"
+import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { type Append, EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { makeStrikeMetrics } from "#telemetry/metrics.ts"
@@ -27,7 +27,7 @@ export class Strikes extends Context.Service<
     readonly weigh: (
       ref: BroadcastRef,
       list: ReadonlyArray<Recorded>
-    ) => Effect.Effect<void, LogUnavailable>
+    ) => Effect.Effect<void, NatsUnavailable>
   }
 >()("bellcast/delivery/Strikes") {
   static readonly layer = Layer.effect(

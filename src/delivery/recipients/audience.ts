@@ -5,7 +5,7 @@ import type { ShardJob } from "#domain/job.ts"
 import type { MinimumRevisions } from "#domain/minimum-revisions.ts"
 import type { Registration } from "#domain/registration.ts"
 import type { SubscriptionList } from "#domain/subscription.ts"
-import { LogUnavailable } from "#nats/connection/errors.ts"
+import { type NatsUnavailable, unavailable } from "#nats/connection/errors.ts"
 import { Watermark } from "#nats/follower/watermark.ts"
 import { Buckets, type Entry } from "#nats/kv/bucket.ts"
 import { makeReadCache } from "#nats/kv/read-cache.ts"
@@ -30,7 +30,7 @@ interface Place {
 const entriesOf = (
   filter: string,
   floor: number
-): Effect.Effect<ReadonlyArray<Entry>, LogUnavailable, Buckets> =>
+): Effect.Effect<ReadonlyArray<Entry>, NatsUnavailable, Buckets> =>
   Effect.gen(function* () {
     const buckets = yield* Buckets
     const entries = yield* buckets.getMany("registrations", [filter], floor)
@@ -59,16 +59,13 @@ const placesOf = Effect.fnUntraced(function* (filters: ReadonlyArray<string>, fl
 const listsOf = (
   users: ReadonlyArray<string>,
   floor: number
-): Effect.Effect<ReadonlyArray<Entry>, LogUnavailable, Buckets> =>
+): Effect.Effect<ReadonlyArray<Entry>, NatsUnavailable, Buckets> =>
   Effect.gen(function* () {
     const buckets = yield* Buckets
     const entries = yield* buckets.getMany("subscriptions", users, floor)
     if (entries !== undefined) return entries
     if (users.length === 1)
-      return yield* new LogUnavailable({
-        operation: "read subscriptions",
-        cause: new Error("one list is too large")
-      })
+      return yield* unavailable("read subscriptions")(new Error("one list is too large"))
     const half = Math.ceil(users.length / 2)
     const parts = yield* Effect.forEach([users.slice(0, half), users.slice(half)], (part) =>
       listsOf(part, floor)
@@ -127,7 +124,7 @@ export const makeAudience = Effect.gen(function* () {
     audience(job, job.floor).pipe(
       // No replica is that far. Perhaps none ever will be: the bucket was restored or made anew, or the job is not the planner's. Then what
       // the projection itself vouches for will do.
-      Effect.catchTag("LogUnavailable", (error) =>
+      Effect.catchTag("NatsUnavailable", (error) =>
         watermark
           .reached(job.broadcast, appliedTimeoutMillis)
           .pipe(

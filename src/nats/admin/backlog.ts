@@ -3,7 +3,7 @@ import { Context, Effect, Layer } from "effect"
 import { streams } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { Nats } from "../connection/connection.ts"
-import { LogUnavailable } from "../connection/errors.ts"
+import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import { type Stored, storedOf } from "../stream/stored.ts"
 
 /** However often one asks: anybody may, over HTTP. */
@@ -32,7 +32,7 @@ export class Backlog extends Context.Service<
   Backlog,
   {
     /** Every durable consumer and stream there is, at most a second old. */
-    readonly snapshot: Effect.Effect<Snapshot, LogUnavailable>
+    readonly snapshot: Effect.Effect<Snapshot, NatsUnavailable>
   }
 >()("bellcast/nats/Backlog") {
   static readonly layer = Layer.effect(
@@ -40,9 +40,8 @@ export class Backlog extends Context.Service<
     Effect.gen(function* () {
       const { jsm, message } = yield* Nats
 
-      const unavailable = (cause: unknown) => new LogUnavailable({ operation: "backlog", cause })
-      const asked = <A>(run: () => Promise<A>) =>
-        Effect.tryPromise({ try: run, catch: unavailable })
+      const failed = unavailable("backlog")
+      const asked = <A>(run: () => Promise<A>) => Effect.tryPromise({ try: run, catch: failed })
 
       const waitingOf = Effect.fnUntraced(function* (
         stream: string,
@@ -86,7 +85,7 @@ export class Backlog extends Context.Service<
         { concurrency: "unbounded" }
       ).pipe(
         Effect.timeout(timeoutMillis),
-        Effect.mapError(unavailable),
+        Effect.mapError(failed),
         Effect.cachedWithTTL(heldMillis)
       )
       return Backlog.of({ snapshot })

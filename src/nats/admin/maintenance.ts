@@ -5,7 +5,7 @@ import { type BucketName, metaKey, projections } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { Nats } from "../connection/connection.ts"
-import { BucketsMissing, LogUnavailable } from "../connection/errors.ts"
+import { BucketsMissing, type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import { Buckets } from "../kv/bucket.ts"
 import { readAll } from "../stream/read-all.ts"
 import { bucketStream, bucketSubject, recreateBucket } from "./provision.ts"
@@ -16,7 +16,7 @@ const notFound = 404
 const ask = <A>(
   operation: string,
   run: (nats: Nats["Service"]) => Promise<A>
-): Effect.Effect<A | undefined, LogUnavailable, Nats> =>
+): Effect.Effect<A | undefined, NatsUnavailable, Nats> =>
   Effect.flatMap(Nats, (nats) =>
     Effect.tryPromise({
       try: () =>
@@ -24,7 +24,7 @@ const ask = <A>(
           if (error instanceof JetStreamApiError && error.status === notFound) return undefined
           throw error
         }),
-      catch: (cause) => new LogUnavailable({ operation, cause })
+      catch: unavailable(operation)
     })
   )
 
@@ -147,7 +147,7 @@ export const eachEntry = (bucket: BucketName, see: (key: string, value: unknown)
           }
         }
       },
-      catch: (cause) => new LogUnavailable({ operation: `read ${bucket}`, cause })
+      catch: unavailable(`read ${bucket}`)
     })
   )
 

@@ -13,7 +13,7 @@ import { type BucketName, buckets, metaKey } from "#streams/buckets.ts"
 import { topology } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { Nats } from "../connection/connection.ts"
-import { LogUnavailable } from "../connection/errors.ts"
+import { unavailable } from "../connection/errors.ts"
 
 /** The stream behind a bucket (ADR-8). */
 export const bucketStream = (bucket: BucketName): string => `KV_${buckets[bucket].name}`
@@ -141,7 +141,7 @@ export const provision = Effect.fnUntraced(function* (
         )
       )
     },
-    catch: (cause) => new LogUnavailable({ operation: "provision", cause })
+    catch: unavailable("provision")
   })
 })
 
@@ -157,6 +157,6 @@ export const recreateBucket = Effect.fnUntraced(function* (bucket: BucketName, r
       await nats.jsm.streams.delete(bucketStream(bucket)).catch(unlessMissing)
       await ensureBucket(nats, bucket, replicas, false, former?.config.max_bytes)
     },
-    catch: (cause) => new LogUnavailable({ operation: `recreate ${bucket}`, cause })
+    catch: unavailable(`recreate ${bucket}`)
   })
 })

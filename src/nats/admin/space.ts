@@ -5,7 +5,7 @@ import { type BucketName, buckets } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { Nats } from "../connection/connection.ts"
-import { LogUnavailable } from "../connection/errors.ts"
+import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import { bucketStream } from "./provision.ts"
 
 /** The state of one stream, of LOG and WORK or behind a bucket. */
@@ -51,7 +51,7 @@ export class Space extends Context.Service<
     /** The server refused a write to this stream for lack of room. Holds until the next look. */
     readonly refused: (stream: string) => Effect.Effect<void>
     /** Looks at every stream now. */
-    readonly look: Effect.Effect<ReadonlyArray<Room>, LogUnavailable>
+    readonly look: Effect.Effect<ReadonlyArray<Room>, NatsUnavailable>
   }
 >()("bellcast/nats/Space") {
   /** Looks every second for as long as it lives: eight requests, 1 ms of CPU. */
@@ -69,7 +69,7 @@ export class Space extends Context.Service<
           Effect.map(({ config, state }): Room => {
             return { stream, bytes: state.bytes, bytesMax: config.max_bytes }
           }),
-          Effect.mapError((cause) => new LogUnavailable({ operation: `room of ${stream}`, cause }))
+          Effect.mapError(unavailable(`room of ${stream}`))
         )
       const look = Effect.gen(function* () {
         const began = yield* Clock.currentTimeMillis

@@ -16,7 +16,7 @@ import {
 import { Context, Effect, Layer, Stream } from "effect"
 import { type NatsTlsFiles, natsUrls } from "#settings/nats-url.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
-import { LogUnavailable } from "./errors.ts"
+import { NatsUnavailable, unavailable } from "./errors.ts"
 import { groupCommitApiLevel, makeGroupCommit, type Store } from "./group-commit.ts"
 import { makeRequests, type Requests } from "./request.ts"
 import { inWords, tlsOptions } from "./tls.ts"
@@ -106,8 +106,9 @@ export class Nats extends Context.Service<
                 timeout: 5_000
               }),
             catch: (cause) =>
-              new LogUnavailable({
+              new NatsUnavailable({
                 operation: "connect",
+                reason: { _tag: "NotConnected" },
                 cause: inWords(cause, options.url, options.tls ?? {})
               })
           }),
@@ -139,7 +140,7 @@ export class Nats extends Context.Service<
               )
             return { jsm, level }
           },
-          catch: (cause) => new LogUnavailable({ operation: "JetStream", cause })
+          catch: unavailable("JetStream")
         })
         const requests = makeRequests(nc)
         const store = makeGroupCommit(requests, nuid.next(), level >= groupCommitApiLevel)

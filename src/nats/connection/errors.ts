@@ -1,20 +1,42 @@
-// What can go wrong at the door to NATS, as far as anyone above can act on it.
+// The errors of src/nats/, in the detail that callers act on.
 import { Schema } from "effect"
 
-/** NATS did not answer in time, or refused for a reason that passes. Nothing is known about an append that ended so. */
-export class LogUnavailable extends Schema.TaggedError<LogUnavailable>()("LogUnavailable", {
+const Reason = Schema.Union([
+  /** No connection to a usable server could be opened. */
+  Schema.TaggedStruct("NotConnected", {}),
+  /** A request had no response in time, or the server refused it. */
+  Schema.TaggedStruct("RequestFailed", {}),
+  /** The stream has no room for the message. */
+  Schema.TaggedStruct("NoRoom", { stream: Schema.String }),
+  /** The projector did not apply a message of LOG in time. */
+  Schema.TaggedStruct("NotApplied", { seq: Schema.Int }),
+  /** Another process holds the lease of a follower, or may hold it soon. */
+  Schema.TaggedStruct("NoLease", {})
+])
+
+/**
+ * NATS cannot do now what `operation` names; later it may. After a failed append, the message may be
+ * stored.
+ */
+export class NatsUnavailable extends Schema.TaggedError<NatsUnavailable>()("NatsUnavailable", {
+  /** What was tried, for the log. */
   operation: Schema.String,
-  cause: Schema.Defect(),
-  /** The stream that has no room for what was written, when that is why. */
-  full: Schema.optionalKey(Schema.String)
+  reason: Reason,
+  cause: Schema.Defect()
 }) {}
 
-/** Somebody else wrote to the subject (or key) first. */
+/** Makes the error of a request that failed for a cause that no caller acts on. */
+export const unavailable =
+  (operation: string) =>
+  (cause: unknown): NatsUnavailable =>
+    new NatsUnavailable({ operation, reason: { _tag: "RequestFailed" }, cause })
+
+/** Another writer wrote to the subject or key first. */
 export class AppendConflict extends Schema.TaggedError<AppendConflict>()("AppendConflict", {
   subject: Schema.String
 }) {}
 
-/** There is something to project, and a bucket for it is gone. `message` says what helps. */
+/** LOG has commands, and a bucket that shows them is gone. `message` says what to do. */
 export class BucketsMissing extends Schema.TaggedError<BucketsMissing>()("BucketsMissing", {
   message: Schema.String
 }) {}

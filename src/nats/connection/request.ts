@@ -3,6 +3,7 @@
 import { JetStreamApiError } from "@nats-io/jetstream"
 import { createInbox, type Msg, type MsgHdrs, type NatsConnection } from "@nats-io/transport-node"
 import { Data, Effect, Result } from "effect"
+import { NatsUnavailable } from "./errors.ts"
 
 /** Nothing is known of what was asked: no answer in time, nobody there, no connection. */
 export class Unanswered extends Data.TaggedError("Unanswered")<{ readonly message: string }> {}
@@ -88,13 +89,21 @@ const limits = [10002, 10023, 10028, 10047]
 const storeFailed = 10077
 
 /** Whether the server refused a message because there is no room for it. */
-export const isNoRoom = (failure: Failure): boolean => {
+const isNoRoom = (failure: Failure): boolean => {
   const code = codeOf(failure) ?? 0
   return (
     limits.includes(code) ||
     (code === storeFailed && /maximum (bytes|messages)|no space/i.test(failure.message))
   )
 }
+
+/** The error of a message that `stream` did not store. */
+export const notStored = (operation: string, stream: string, cause: Failure): NatsUnavailable =>
+  new NatsUnavailable({
+    operation,
+    reason: isNoRoom(cause) ? { _tag: "NoRoom", stream } : { _tag: "RequestFailed" },
+    cause
+  })
 
 type Refusal = ConstructorParameters<typeof JetStreamApiError>[0]
 

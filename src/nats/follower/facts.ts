@@ -1,7 +1,7 @@
 // Facts that a follower records in LOG. Those that LOG has no room for wait here until it has.
 import { Effect } from "effect"
 import type { MessageType } from "#domain/messages.ts"
-import { LogUnavailable } from "../connection/errors.ts"
+import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import { type Append, EventLog } from "../stream/event-log.ts"
 
 /** Facts of a few hundred bytes. Beyond this the follower must stop. */
@@ -21,11 +21,11 @@ export interface Facts {
    * Stores a fact, once on its subject. Returns false when LOG has no room: then the fact waits,
    * and `stored` is called once it is stored.
    */
-  readonly record: (fact: Fact) => Effect.Effect<boolean, LogUnavailable>
+  readonly record: (fact: Fact) => Effect.Effect<boolean, NatsUnavailable>
   /** Whether a fact with this subject is stored. */
-  readonly isRecorded: (subject: string) => Effect.Effect<boolean, LogUnavailable>
+  readonly isRecorded: (subject: string) => Effect.Effect<boolean, NatsUnavailable>
   /** Stores what waits, as far as there is room. */
-  readonly retry: Effect.Effect<void, LogUnavailable>
+  readonly retry: Effect.Effect<void, NatsUnavailable>
   /** Sequence of the first message whose fact waits, or Infinity. */
   readonly waitingSince: () => number
 }
@@ -37,19 +37,14 @@ export const makeFacts = Effect.gen(function* () {
   const store = ({ message }: Fact) =>
     log.once("log", message).pipe(
       Effect.as(true),
-      Effect.catchTag("LogUnavailable", (error) =>
-        error.full === undefined ? Effect.fail(error) : Effect.succeed(false)
-      )
+      Effect.catchReason("NatsUnavailable", "NoRoom", () => Effect.succeed(false))
     )
 
   const record = Effect.fnUntraced(function* (fact: Fact) {
     if (yield* store(fact)) return true
     waiting.set(fact.message.subject, fact)
     if (waiting.size > waitingMax)
-      return yield* new LogUnavailable({
-        operation: "record facts",
-        cause: new Error(`${waiting.size} facts wait for room`)
-      })
+      return yield* unavailable("record facts")(new Error(`${waiting.size} facts wait for room`))
     return false
   })
 

@@ -6,7 +6,7 @@ import { type FollowerName, followers, leaseSeconds } from "#streams/followers.t
 import { streams } from "#streams/index.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { Nats } from "../connection/connection.ts"
-import { LogUnavailable } from "../connection/errors.ts"
+import { NatsUnavailable, unavailable } from "../connection/errors.ts"
 import { Buckets } from "../kv/bucket.ts"
 import { type Stored, storedOfGiven } from "../stream/stored.ts"
 
@@ -21,12 +21,12 @@ export interface Follower {
   readonly from: number
   /** Stands beside the checkpoint. */
   readonly notes?: Readonly<Record<string, unknown>>
-  readonly apply: (batch: ReadonlyArray<Stored>) => Effect.Effect<void, LogUnavailable>
+  readonly apply: (batch: ReadonlyArray<Stored>) => Effect.Effect<void, NatsUnavailable>
   /**
    * Stores what `apply` left to be stored, as far as there is room. Run every second, before the
    * checkpoint is saved.
    */
-  readonly store: Effect.Effect<void, LogUnavailable>
+  readonly store: Effect.Effect<void, NatsUnavailable>
   /** Sequence of the first message of which something is not stored yet, or Infinity. */
   readonly unstoredSince: () => number
 }
@@ -40,7 +40,7 @@ export class Followers extends Context.Service<
      */
     readonly follow: <R>(
       name: FollowerName,
-      start: (checkpoint: number) => Effect.Effect<Follower, LogUnavailable, R>
+      start: (checkpoint: number) => Effect.Effect<Follower, NatsUnavailable, R>
     ) => Effect.Effect<never, never, R>
   }
 >()("bellcast/nats/Followers") {
@@ -57,7 +57,11 @@ export class Followers extends Context.Service<
           const held = yield* buckets.get("cache", keys.lease(name))
           const free = held === undefined || (held.value as { holder: string }).holder === ""
           if (!free)
-            return yield* new LogUnavailable({ operation: "lease", cause: new Error("held") })
+            return yield* new NatsUnavailable({
+              operation: "lease",
+              reason: { _tag: "NoLease" },
+              cause: new Error("held")
+            })
           return yield* buckets.put("cache", keys.lease(name), { holder }, held?.revision ?? 0, {
             ttlSeconds: leaseSeconds
           })
@@ -73,7 +77,14 @@ export class Followers extends Context.Service<
             })
             .pipe(
               Effect.timeout((leaseSeconds * 1000) / 2),
-              Effect.mapError((cause) => new LogUnavailable({ operation: "lease lost", cause }))
+              Effect.mapError(
+                (cause) =>
+                  new NatsUnavailable({
+                    operation: "lease lost",
+                    reason: { _tag: "NoLease" },
+                    cause
+                  })
+              )
             )
         }
       })
@@ -101,7 +112,7 @@ export class Followers extends Context.Service<
               })
               return consumer.consume({ max_messages: batchMax * 2, expires: 5_000 })
             },
-            catch: (cause) => new LogUnavailable({ operation: `follow ${name}`, cause })
+            catch: unavailable(`follow ${name}`)
           }),
           (messages) =>
             Effect.promise(() => messages.close()).pipe(
@@ -156,11 +167,8 @@ export class Followers extends Context.Service<
           lastCheckpoint.notes = notes
         }).pipe(
           // A full bucket has no room for the checkpoint either: the former one stays good.
-          Effect.catchIf(
-            (error) => error._tag === "LogUnavailable" && error.full !== undefined,
-            () => Effect.void
-          ),
-          Effect.mapError((cause) => new LogUnavailable({ operation: "checkpoint", cause }))
+          Effect.catchReason("NatsUnavailable", "NoRoom", () => Effect.void),
+          Effect.mapError(unavailable("checkpoint"))
         )
         while (true) {
           // A quiet stream saves its checkpoint too, once, when the second is over.
@@ -172,10 +180,7 @@ export class Followers extends Context.Service<
             applied = batch.at(-1)!.seq
             if (pauseMillis > 0 && waiting.length < batchMax) yield* Effect.sleep(pauseMillis)
           } else if (ended)
-            return yield* new LogUnavailable({
-              operation: `follow ${name}`,
-              cause: new Error("the stream ended")
-            })
+            return yield* unavailable(`follow ${name}`)(new Error("the stream ended"))
           const now = yield* Clock.currentTimeMillis
           if (now - savedAt < checkpointMillis) continue
           savedAt = now
@@ -186,7 +191,7 @@ export class Followers extends Context.Service<
 
       const follow = <R>(
         name: FollowerName,
-        start: (checkpoint: number) => Effect.Effect<Follower, LogUnavailable, R>
+        start: (checkpoint: number) => Effect.Effect<Follower, NatsUnavailable, R>
       ) => {
         const run = Effect.gen(function* () {
           const lease = { revision: yield* acquire(name) }

@@ -3,7 +3,7 @@ import { Clock, Context, Deferred, Effect, Layer, Schema } from "effect"
 import { MinimumRevisions } from "#domain/minimum-revisions.ts"
 import { subjects } from "#streams/subjects.ts"
 import { Nats } from "../connection/connection.ts"
-import { LogUnavailable } from "../connection/errors.ts"
+import { NatsUnavailable } from "../connection/errors.ts"
 import { PubSub } from "../connection/pubsub.ts"
 
 /** Everything in LOG up to `log` can be read from the buckets, but `short` ones, at these revisions. */
@@ -24,7 +24,10 @@ export class Watermark extends Context.Service<
   Watermark,
   {
     /** Returns once the buckets show everything up to `seq`. */
-    readonly reached: (seq: number, timeoutMillis: number) => Effect.Effect<Applied, LogUnavailable>
+    readonly reached: (
+      seq: number,
+      timeoutMillis: number
+    ) => Effect.Effect<Applied, NatsUnavailable>
     /** For the projector: tell everybody how far it is. */
     readonly announce: (applied: Applied) => Effect.Effect<void>
   }
@@ -86,8 +89,9 @@ export class Watermark extends Context.Service<
           if (applied._tag === "Some") return applied.value
           if (left <= 0) {
             waiters.delete(waiter)
-            return yield* new LogUnavailable({
+            return yield* new NatsUnavailable({
               operation: "projection",
+              reason: { _tag: "NotApplied", seq },
               cause: new Error(`sequence ${seq} was not applied within ${timeoutMillis} ms`)
             })
           }

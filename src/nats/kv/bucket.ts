@@ -5,11 +5,11 @@ import { Context, Effect, Layer, Schedule } from "effect"
 import { type BucketName, metaKey } from "#streams/buckets.ts"
 import { bucketStream, bucketSubject } from "../admin/provision.ts"
 import { Nats } from "../connection/connection.ts"
-import { AppendConflict, LogUnavailable } from "../connection/errors.ts"
+import { AppendConflict, type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import {
   codeOf,
   isMessageMissing,
-  isNoRoom,
+  notStored,
   wrongLastSequence,
   wrongLastSequenceInFlight
 } from "../connection/request.ts"
@@ -32,12 +32,12 @@ export class Buckets extends Context.Service<
   Buckets,
   {
     /** The bucket's last revision, as the leader has it. */
-    readonly revision: (bucket: BucketName) => Effect.Effect<number, LogUnavailable>
+    readonly revision: (bucket: BucketName) => Effect.Effect<number, NatsUnavailable>
     /** The entry as the leader has it, so that a write just acknowledged is seen. */
     readonly get: (
       bucket: BucketName,
       key: string
-    ) => Effect.Effect<Entry | undefined, LogUnavailable>
+    ) => Effect.Effect<Entry | undefined, NatsUnavailable>
     /** Writes if the entry's revision is still `revision` (0: if there is none). Returns the new revision. */
     readonly put: (
       bucket: BucketName,
@@ -45,7 +45,7 @@ export class Buckets extends Context.Service<
       value: unknown,
       revision: number,
       options?: { readonly ttlSeconds: number }
-    ) => Effect.Effect<number, AppendConflict | LogUnavailable>
+    ) => Effect.Effect<number, AppendConflict | NatsUnavailable>
     /** The same with a value that is JSON already. */
     readonly putText: (
       bucket: BucketName,
@@ -53,9 +53,9 @@ export class Buckets extends Context.Service<
       text: string,
       revision: number,
       options?: { readonly ttlSeconds: number }
-    ) => Effect.Effect<number, AppendConflict | LogUnavailable>
+    ) => Effect.Effect<number, AppendConflict | NatsUnavailable>
     /** Removes the entry with this revision; a later one stays. */
-    readonly remove: (bucket: BucketName, revision: number) => Effect.Effect<void, LogUnavailable>
+    readonly remove: (bucket: BucketName, revision: number) => Effect.Effect<void, NatsUnavailable>
     /**
      * All entries that a key or wildcard matches, from any replica that has at least revision `floor` of the bucket.
      * Undefined when that is too much for one answer (1024 entries, 64 MB): the caller asks for less.
@@ -64,7 +64,7 @@ export class Buckets extends Context.Service<
       bucket: BucketName,
       filters: ReadonlyArray<string>,
       floor: number
-    ) => Effect.Effect<ReadonlyArray<Entry> | undefined, LogUnavailable>
+    ) => Effect.Effect<ReadonlyArray<Entry> | undefined, NatsUnavailable>
     /**
      * Tells the key of every change after revision `after`, in order, none left out. Ends when the bucket cannot be followed without a gap: also
      * when the client had to begin anew, as it does not tell whether the bucket is still the same.
@@ -73,7 +73,7 @@ export class Buckets extends Context.Service<
       bucket: BucketName,
       after: number,
       changed: (key: string, revision: number) => void
-    ) => Effect.Effect<never, LogUnavailable>
+    ) => Effect.Effect<never, NatsUnavailable>
   }
 >()("bellcast/nats/Buckets") {
   static readonly layer = Layer.effect(
@@ -84,7 +84,7 @@ export class Buckets extends Context.Service<
       const revision = (bucket: BucketName) =>
         Effect.tryPromise({
           try: async () => (await jsm.streams.info(bucketStream(bucket))).state.last_seq,
-          catch: (cause) => new LogUnavailable({ operation: `revision of ${bucket}`, cause })
+          catch: unavailable(`revision of ${bucket}`)
         })
 
       const get = (bucket: BucketName, key: string) =>
@@ -95,7 +95,7 @@ export class Buckets extends Context.Service<
             const value: unknown = JSON.parse(text)
             return { key, value, revision: found.seq, bytes: text.length }
           }),
-          Effect.mapError((cause) => new LogUnavailable({ operation: `get ${bucket}`, cause }))
+          Effect.mapError(unavailable(`get ${bucket}`))
         )
 
       const putText = (
@@ -123,11 +123,7 @@ export class Buckets extends Context.Service<
           Effect.mapError((cause) =>
             codeOf(cause) === wrongLastSequence
               ? new AppendConflict({ subject: key })
-              : new LogUnavailable({
-                  operation: `put ${bucket}`,
-                  cause,
-                  ...(isNoRoom(cause) ? { full: bucketStream(bucket) } : {})
-                })
+              : notStored(`put ${bucket}`, bucketStream(bucket), cause)
           )
         )
       }
@@ -141,19 +137,18 @@ export class Buckets extends Context.Service<
               .catch((error: unknown) => {
                 if (!isMessageMissing(error)) throw error
               }),
-          catch: (cause) => new LogUnavailable({ operation: `remove from ${bucket}`, cause })
+          catch: unavailable(`remove from ${bucket}`)
         }).pipe(Effect.asVoid)
 
       const multiGet = (bucket: BucketName, filters: ReadonlyArray<string>) =>
         Effect.callback<
           { entries: ReadonlyArray<Entry> | undefined; upTo: number },
-          LogUnavailable
+          NatsUnavailable
         >((resume) => {
           const prefix = bucketSubject(bucket, "")
           const entries: Array<Entry> = []
           const inbox = createInbox()
-          const fail = (cause: unknown) =>
-            resume(Effect.fail(new LogUnavailable({ operation: `read ${bucket}`, cause })))
+          const fail = (cause: unknown) => resume(Effect.fail(unavailable(`read ${bucket}`)(cause)))
           const answer = (error: Error | null, msg: Msg) => {
             if (error !== null) {
               sub.unsubscribe()
@@ -208,10 +203,9 @@ export class Buckets extends Context.Service<
           // A follower that lags behind answers with what it has, and says how far that is.
           if (upTo >= floor) return entries
           if (attempt === floorAttempts)
-            return yield* new LogUnavailable({
-              operation: `read ${bucket}`,
-              cause: new Error(`no replica reached revision ${floor}`)
-            })
+            return yield* unavailable(`read ${bucket}`)(
+              new Error(`no replica reached revision ${floor}`)
+            )
           yield* Effect.sleep("25 millis")
         }
       })
@@ -222,8 +216,7 @@ export class Buckets extends Context.Service<
         changed: (key: string, revision: number) => void
       ) => {
         const subject = bucketSubject(bucket, "")
-        const failed = (cause: unknown) =>
-          new LogUnavailable({ operation: `changes of ${bucket}`, cause })
+        const failed = unavailable(`changes of ${bucket}`)
         const open = async () => {
           const consumer = await js.consumers.get(bucketStream(bucket), {
             filter_subjects: [`${subject}>`],

@@ -1,7 +1,7 @@
 // What a worker remembers of a bucket: lists read once, and forgotten as soon as the bucket tells that one of their keys has changed.
 import { Cause, Effect, Schedule } from "effect"
 import type { BucketName } from "#streams/buckets.ts"
-import type { LogUnavailable } from "../connection/errors.ts"
+import type { NatsUnavailable } from "../connection/errors.ts"
 import { Buckets } from "./bucket.ts"
 
 /** The news of a change takes a few milliseconds; when it takes longer, the bucket is asked. */
@@ -14,14 +14,14 @@ const again = Schedule.spaced("250 millis")
 export type ReadLists<A> = (
   filters: ReadonlyArray<string>,
   floor: number
-) => Effect.Effect<ReadonlyMap<string, ReadonlyArray<A>>, LogUnavailable>
+) => Effect.Effect<ReadonlyMap<string, ReadonlyArray<A>>, NatsUnavailable>
 
 export interface ReadCache<A> {
   /** The lists of these keys or wildcards, as they were at revision `floor` or later. */
   readonly lists: (
     filters: ReadonlyArray<string>,
     floor: number
-  ) => Effect.Effect<ReadonlyMap<string, ReadonlyArray<A>>, LogUnavailable>
+  ) => Effect.Effect<ReadonlyMap<string, ReadonlyArray<A>>, NatsUnavailable>
 }
 
 /** The key itself and every wildcard that stands for it. */

@@ -2,7 +2,7 @@
 // back, fenced by their revision. What the bucket has no room for stays here until it has.
 import { Effect } from "effect"
 import type { BucketName } from "#streams/buckets.ts"
-import { LogUnavailable } from "../connection/errors.ts"
+import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import { Buckets } from "./bucket.ts"
 
 /** Entries of one set; the oldest are forgotten beyond this, and read again when needed. */
@@ -36,7 +36,7 @@ export const makeMemory = (bytesMax: number): Memory => ({ bytesMax, bytes: 0, s
 export interface WriteBackCache<V> {
   readonly bucket: BucketName
   /** Reads what is not in memory yet. Returns how many bytes of JSON that were. */
-  readonly load: (keys: Iterable<string>) => Effect.Effect<number, LogUnavailable>
+  readonly load: (keys: Iterable<string>) => Effect.Effect<number, NatsUnavailable>
   /**
    * Takes for granted that the bucket has no such key, instead of reading it. Where that is wrong,
    * the flush fails.
@@ -57,9 +57,9 @@ export interface WriteBackCache<V> {
    * Writes what was set since. What the bucket has no room for stays in memory and is no failure.
    * Another writer's change is one: this follower is not the only one any more.
    */
-  readonly flush: Effect.Effect<void, LogUnavailable>
+  readonly flush: Effect.Effect<void, NatsUnavailable>
   /** Writes what there was no room for, as far as there is room now. */
-  readonly retry: Effect.Effect<void, LogUnavailable>
+  readonly retry: Effect.Effect<void, NatsUnavailable>
   /** Sequence of the first message whose change of the key, or any, is not stored; or Infinity. */
   readonly unstoredSince: (key?: string) => number
   /** The highest revision known of the bucket. */
@@ -149,13 +149,9 @@ export const makeWriteBackCache = Effect.fnUntraced(function* <V>(
   const writeText = (key: string, text: string) =>
     buckets.putText(bucket, key, text, entries.get(key)!.revision).pipe(
       Effect.map((revision) => written(key, text, revision)),
-      Effect.catchTag("LogUnavailable", (error) =>
-        error.full === undefined ? Effect.fail(error) : Effect.void
-      ),
+      Effect.catchReason("NatsUnavailable", "NoRoom", () => Effect.void),
       Effect.mapError((error) =>
-        error._tag === "LogUnavailable"
-          ? error
-          : new LogUnavailable({ operation: `write ${bucket}`, cause: error })
+        error._tag === "NatsUnavailable" ? error : unavailable(`write ${bucket}`)(error)
       )
     )
 
@@ -189,10 +185,9 @@ export const makeWriteBackCache = Effect.fnUntraced(function* <V>(
     let waiting = 0
     for (const key of unstored.keys()) waiting += entries.get(key)!.bytes
     if (unstored.size <= unstoredMax && waiting <= unstoredBytesMax) return Effect.void
-    return new LogUnavailable({
-      operation: `write ${bucket}`,
-      cause: new Error(`${unstored.size} entries (${waiting} bytes) wait for room`)
-    })
+    return unavailable(`write ${bucket}`)(
+      new Error(`${unstored.size} entries (${waiting} bytes) wait for room`)
+    )
   })
 
   const flush = Effect.gen(function* () {

@@ -5,7 +5,7 @@ import { streams } from "#streams/index.ts"
 import type { ConsumerSpec } from "#streams/spec.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { Nats } from "../connection/connection.ts"
-import { LogUnavailable } from "../connection/errors.ts"
+import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import type { StreamKey } from "./event-log.ts"
 import { makePulling, type Pulling } from "./pull.ts"
 import { type Stored, storedOfGiven } from "./stored.ts"
@@ -99,10 +99,9 @@ export class Consumers extends Context.Service<
         const warn = makeRateLimitedLog(
           `${spec.name}: messages cannot be pulled, again in ${again}`
         )
-        const failed = (cause: unknown) =>
-          new LogUnavailable({ operation: `consume ${spec.name}`, cause })
+        const failed = unavailable(`consume ${spec.name}`)
         const nextOf = (pulling: Pulling) =>
-          Effect.callback<JsMsg, LogUnavailable>((resume) => {
+          Effect.callback<JsMsg, NatsUnavailable>((resume) => {
             const stop = pulling.next((result) =>
               resume(
                 "msg" in result ? Effect.succeed(result.msg) : Effect.fail(failed(result.failure))

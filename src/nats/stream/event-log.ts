@@ -4,10 +4,10 @@ import { Clock, Context, Effect, Layer, Random } from "effect"
 import type { MessageBody, MessageType } from "#domain/messages.ts"
 import { streams } from "#streams/index.ts"
 import { Nats } from "../connection/connection.ts"
-import { AppendConflict, LogUnavailable } from "../connection/errors.ts"
+import { AppendConflict, type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import {
   codeOf,
-  isNoRoom,
+  notStored,
   type Query,
   wrongLastSequence,
   wrongLastSequenceInFlight
@@ -56,27 +56,27 @@ export class EventLog extends Context.Service<
       <T extends MessageType>(
         stream: StreamKey,
         message: Append<T> & { readonly expect?: never }
-      ): Effect.Effect<Appended, LogUnavailable>
+      ): Effect.Effect<Appended, NatsUnavailable>
       <T extends MessageType>(
         stream: StreamKey,
         message: Append<T>
-      ): Effect.Effect<Appended, AppendConflict | LogUnavailable>
+      ): Effect.Effect<Appended, AppendConflict | NatsUnavailable>
     }
     /** Appends what has a subject of its own. Written once, however often it is tried: what stands there already stays. */
     readonly once: <T extends MessageType>(
       stream: StreamKey,
       message: Pick<Append<T>, "subject" | "type" | "body">
-    ) => Effect.Effect<void, LogUnavailable>
+    ) => Effect.Effect<void, NatsUnavailable>
     /** The last message on exactly this subject, from the leader. */
     readonly last: (
       stream: StreamKey,
       subject: string
-    ) => Effect.Effect<Stored | undefined, LogUnavailable>
+    ) => Effect.Effect<Stored | undefined, NatsUnavailable>
     /** The message at a sequence, from the leader. */
     readonly at: (
       stream: StreamKey,
       seq: number
-    ) => Effect.Effect<Stored | undefined, LogUnavailable>
+    ) => Effect.Effect<Stored | undefined, NatsUnavailable>
     /** Keeps a message of LOG that a consumer was given: this process is about to ask for it. */
     readonly remember: (stored: Stored) => void
     /** Every stored message that a filter matches, in order, up to the end as it is now. `each` sees them one by one. */
@@ -84,7 +84,7 @@ export class EventLog extends Context.Service<
       stream: StreamKey,
       filters: ReadonlyArray<string>,
       each: (stored: Stored) => Effect.Effect<void, E, R>
-    ) => Effect.Effect<void, E | LogUnavailable, R>
+    ) => Effect.Effect<void, E | NatsUnavailable, R>
   }
 >()("bellcast/nats/EventLog") {
   static readonly layer = Layer.effect(
@@ -94,7 +94,7 @@ export class EventLog extends Context.Service<
       const read = (stream: StreamKey, query: Query) =>
         messageOf(streams[stream].name, query).pipe(
           Effect.map((found) => (found === undefined ? undefined : storedOf(found))),
-          Effect.mapError((cause) => new LogUnavailable({ operation: "read", cause }))
+          Effect.mapError(unavailable("read"))
         )
 
       const remembered = new Map<number, Stored>()
@@ -133,12 +133,7 @@ export class EventLog extends Context.Service<
           if (result._tag === "Success")
             return { seq: result.success.seq, duplicate: result.success.duplicate === true }
           const cause = result.failure
-          const unavailable = () =>
-            new LogUnavailable({
-              operation: `append ${message.type}`,
-              cause,
-              ...(isNoRoom(cause) ? { full: streams[stream].name } : {})
-            })
+          const unavailable = () => notStored(`append ${message.type}`, streams[stream].name, cause)
           const code = codeOf(cause)
           if (code === wrongLastSequence) {
             // An attempt that timed out may have been stored: then the message that stands there is ours.
@@ -176,7 +171,7 @@ export class EventLog extends Context.Service<
         while (true) {
           const next = yield* Effect.tryPromise({
             try: () => batches.next(),
-            catch: (cause) => new LogUnavailable({ operation: "replay", cause })
+            catch: unavailable("replay")
           })
           if (next.done === true) return
           for (const msg of next.value) yield* each(storedOfGiven(msg))
