@@ -1,6 +1,6 @@
 // The composition root: settings, secrets, NATS (an embedded server unless one is named), then the stages this process runs.
 import { join, relative } from "node:path"
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, Effect, Exit, Layer, Option } from "effect"
 import { logLevel, type Role, Settings } from "#config"
 import { deliveryLayer } from "#delivery/layer.ts"

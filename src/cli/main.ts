@@ -1,5 +1,6 @@
 // The `bellcast` command line: `node src/cli/main.ts VERB`. One file a verb; this is the list of them.
-import { NodeRuntime, NodeServices } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Effect, Exit } from "effect"
 import { Command } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
