@@ -3,6 +3,7 @@ import { Config, Context, Layer, Schema } from "effect"
 import { everySetting, type Values } from "#settings/every-setting.ts"
 import { within } from "#settings/within.ts"
 import { words } from "#settings/words.ts"
+import packageJson from "../../package.json" with { type: "json" }
 import { rangeError } from "./server/address.ts"
 
 const withDefault = Config.withDefault
@@ -24,7 +25,7 @@ const isoDate = Schema.String.pipe(
 
 export const gatewaySettings = {
   projectName: Config.String("BELLCAST_PROJECT_NAME").pipe(withDefault("bellcast")),
-  projectVersion: Config.String("BELLCAST_PROJECT_VERSION").pipe(withDefault("1.0.0")),
+  projectVersion: Config.String("BELLCAST_PROJECT_VERSION").pipe(withDefault(packageJson.version)),
   /** Unset: the API's own description. */
   projectDocs: optional("BELLCAST_PROJECT_DOCS"),
   /** MAJOR.MINOR; the major part is the version prefix of every path. */

@@ -1,8 +1,9 @@
 // compose.yaml: its NATS demands a login, and neither container may write or gain privileges.
 import { execFileSync, spawn } from "node:child_process"
 import { once } from "node:events"
-import { readFileSync } from "node:fs"
+import { readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
 import { connect } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
@@ -39,6 +40,35 @@ describe("compose.yaml", () => {
     assert.match(blockOf("nats"), /^image: nats:\d+\.\d+\.\d+-alpine$/m)
     const [, version] = /^NODE_VERSION := (\d+\.\d+\.\d+)$/m.exec(file("Makefile")) ?? []
     assert.include(compose, `FROM node:${version}-slim`)
+  })
+
+  it("builds an image that says what is deployed, and that has the command bellcast", async () => {
+    const folder = await temporaryFolder()
+    const dockerfile = blockOf("build").replaceAll(/^ {4}/gm, "")
+    const [, script] = /^\s*RUN (node -p [^>]*> version\.json)$/m.exec(dockerfile) ?? []
+    assert.isDefined(script)
+    writeFileSync(join(folder, "package.json"), file("package.json"))
+    const env = { PATH: `${dirname(process.execPath)}:/usr/bin:/bin`, COMMIT: "abc123" }
+    execFileSync("/bin/sh", ["-ec", script!], { cwd: folder, env })
+    const { version } = JSON.parse(file("package.json")) as { readonly version: string }
+    assert.deepEqual(JSON.parse(readFileSync(join(folder, "version.json"), "utf8")), {
+      name: "bellcast",
+      version,
+      commit: "abc123"
+    })
+    const { bin } = JSON.parse(file("package.json")) as { readonly bin: Record<string, string> }
+    const [, target] =
+      /ln -s \/bellcast\/(\S+) \/usr\/local\/bin\/bellcast$/m.exec(dockerfile) ?? []
+    assert.equal(target, bin["bellcast"])
+    const launcher = fileURLToPath(new URL(`../../${target}`, import.meta.url))
+    assert.equal(
+      execFileSync(launcher, ["--version"], { encoding: "utf8" }).trim(),
+      `bellcast v${version}`
+    )
+  })
+
+  it("says which Docker Compose it needs", () => {
+    assert.match(compose.split("\n").slice(0, 3).join(" "), /Docker Compose 2\.24 or later/)
   })
 
   it("starts a nats-server that refuses whoever has no password", async () => {
