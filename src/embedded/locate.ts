@@ -3,6 +3,7 @@ import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Config, Effect, Option, Schema } from "effect"
+import { natsServerReleases } from "#telemetry/redaction.ts"
 import { fromDebian } from "./debian.ts"
 import { fromDocker, fromGo, serverVersion } from "./fetch.ts"
 import type { Place } from "./place.ts"
@@ -52,7 +53,7 @@ const steps: ReadonlyArray<Step> = [
 ]
 
 const shortestWay =
-  `Shortest way: download nats-server ${serverVersion} from https://github.com/nats-io/nats-server/releases and set ` +
+  `Shortest way: download nats-server ${serverVersion} from ${natsServerReleases} and set ` +
   "BELLCAST_NATS_SERVER to its path, or set BELLCAST_NATS_URL to a server that runs already."
 
 /** The path of a usable nats-server; rejects with one message that says what was tried. */

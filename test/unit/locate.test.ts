@@ -6,6 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { locateIn } from "#embedded/locate.ts"
 import { install, type Place } from "#embedded/place.ts"
 import { isAtLeast, parseVersion } from "#embedded/version.ts"
+import { withoutSecrets } from "#telemetry/redaction.ts"
 
 describe("the version of a nats-server", () => {
   it("is read from what --version prints", () => {
@@ -121,6 +122,7 @@ describe("locate", () => {
         assert.match(message, /^ {2}go install: no go on PATH$/m)
         assert.match(message, /^ {2}Docker image: Cannot connect to the Docker daemon$/m)
         assert.match(message, /^Shortest way: .*BELLCAST_NATS_SERVER.*BELLCAST_NATS_URL/m)
+        assert.equal(withoutSecrets(message), message)
       }
     ))
 

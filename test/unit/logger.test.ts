@@ -1,7 +1,7 @@
 // What a log line may say, and that none is lost.
 import { spawnSync } from "node:child_process"
 import { assert, describe, it } from "vitest"
-import { fieldOf, withoutSecrets } from "#telemetry/logger.ts"
+import { fieldOf, withoutSecrets } from "#telemetry/redaction.ts"
 
 describe("a URL in a line", () => {
   it.for([
@@ -29,6 +29,12 @@ describe("a URL in a line", () => {
     ["https:%2F%2Fh/SECRET", "https:%2F%2F..."],
     ["https://h/a%20SECRET?to=https%3A%2F%2Fb", "https://h/..."],
     ["/v1/channels/100%25", "/v1/channels/100%25"],
+    [
+      "from https://github.com/nats-io/nats-server/releases, or",
+      "from https://github.com/nats-io/nats-server/releases, or"
+    ],
+    ["https://github.com/nats-io/nats-server/releases/SECRET", "https://github.com/..."],
+    ["https://user:SECRET@github.com/nats-io/nats-server/releases", "https://github.com/..."],
     ["nothing to hide", "nothing to hide"]
   ] as const)("of %s is %s", ([text, said]) => {
     assert.equal(withoutSecrets(text), said)

@@ -16,8 +16,8 @@ import {
   natsTlsSettings,
   natsUrlFault
 } from "#settings/nats-url.ts"
-import { withoutSecrets } from "#telemetry/logger.ts"
 import { printable } from "#telemetry/printable.ts"
+import { withoutSecrets } from "#telemetry/redaction.ts"
 import { note } from "../terminal/note.ts"
 
 /** `--tls-ca`, `--tls-cert`, `--tls-key`: PEM files. */

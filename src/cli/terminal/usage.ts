@@ -1,7 +1,7 @@
 // How the command line tells what is wrong with it: in two lines, not below a page of help.
 import { Layer } from "effect"
 import { CliConfig, CliOutput, GlobalFlag } from "effect/cli"
-import { withoutSecrets } from "#telemetry/logger.ts"
+import { withoutSecrets } from "#telemetry/redaction.ts"
 import { note } from "./note.ts"
 
 /** A message quotes what was typed. An address of NATS in the wrong place may hold a password. */

@@ -1,0 +1,97 @@
+// What a log line may show of a text or a value: no secret, and no more than a person can read.
+// Endpoints of subscriptions are bearer tokens (RFC 8030 section 8.3), and an error from deep below
+// may carry one in its text.
+
+/** Where to download a nats-server. Shown whole, as the only public URL in messages of our own. */
+export const natsServerReleases = "https://github.com/nats-io/nats-server/releases"
+
+const secretNames = new Set([
+  "authorization",
+  "endpoint",
+  "keys",
+  "auth",
+  "p256dh",
+  "privatekey",
+  "token",
+  "password",
+  "secret"
+])
+
+/** Levels of nested objects that a line shows. */
+const depthMax = 5
+/** Items of a list, or fields of an object, that a line shows. */
+const itemsMax = 50
+const charsMax = 4_096
+/** Nested causes of an error that a line shows. */
+const causesMax = 4
+
+const urls =
+  /\b((?:https?|wss?|nats|tls):\/\/)([^\s"'<>/?#]*@)?([^\s"'<>/?#@,]*[^\s"'<>/?#@,.;:!)])?([^\s"'<>]*)/gi
+/** Harmless behind a host: the end of a sentence, the next item of a list. */
+const punctuation = /^[/.,;:!?)]*$/
+/** URLs inside a path or query: some clients take the endpoint for the id of a subscription. */
+const escapedUrls = /(https?|wss?|nats|tls)(%3a(?:%2f|\/){2}|:%2f%2f)[^\s"'<>&]*/gi
+
+const shortened = (
+  url: string,
+  scheme: string,
+  credentials: string | undefined,
+  host = "",
+  rest: string
+): string => {
+  if (url.replace(/[.,;:!?)]+$/, "") === natsServerReleases) return url
+  return credentials === undefined && punctuation.test(rest)
+    ? scheme + host + rest
+    : `${scheme}${host}/...`
+}
+
+/**
+ * The text with every URL cut to scheme and host: no path, no query, no password. A
+ * percent-encoded URL is cut to its scheme. Long texts end in `...`.
+ */
+export const withoutSecrets = (given: string): string => {
+  // Cut first, so that the regular expressions never see a text of any size.
+  const text = given.includes("%")
+    ? given.slice(0, 2 * charsMax).replace(escapedUrls, "$1$2...")
+    : given
+  const clean = text.includes("://") ? text.slice(0, 2 * charsMax).replace(urls, shortened) : text
+  return clean.length <= charsMax ? clean : `${clean.slice(0, charsMax)}...`
+}
+
+const objectFields = (value: object, depth: number): unknown => {
+  if (value instanceof Error) return errorFields(value)
+  // Bytes may be keys or payloads.
+  if (depth === 0 || ArrayBuffer.isView(value)) return "[...]"
+  if (value instanceof URL) return withoutSecrets(value.href)
+  if (Array.isArray(value))
+    return value.slice(0, itemsMax).map((inner) => fieldOf("", inner, depth - 1))
+  const entries = Object.entries(value).slice(0, itemsMax)
+  return Object.fromEntries(entries.map(([name, inner]) => [name, fieldOf(name, inner, depth - 1)]))
+}
+
+/**
+ * A field as a line may show it; `depth` limits nested objects. Used instead of pino's redaction,
+ * which costs more than the rest of a line.
+ */
+export const fieldOf = (name: string, value: unknown, depth = depthMax): unknown => {
+  if (secretNames.has(name.toLowerCase())) return "[redacted]"
+  if (typeof value === "string") return withoutSecrets(value)
+  return typeof value === "object" && value !== null ? objectFields(value, depth) : value
+}
+
+/** An error with its causes. The stack is shown for bugs, not for errors that name an operation. */
+export const errorFields = (error: unknown, depth = 0): Record<string, unknown> => {
+  if (!(error instanceof Error)) return { message: withoutSecrets(String(error)) }
+  const { cause, code, name, operation } = error as Error & {
+    code?: unknown
+    operation?: unknown
+    cause?: unknown
+  }
+  const fields: Record<string, unknown> = { type: name }
+  if (operation !== undefined) fields["operation"] = fieldOf("", operation)
+  if (code !== undefined) fields["code"] = fieldOf("", code)
+  fields["message"] = withoutSecrets(error.message)
+  if (cause !== undefined && depth < causesMax) fields["cause"] = errorFields(cause, depth + 1)
+  if (depth === 0 && operation === undefined) fields["stack"] = withoutSecrets(error.stack ?? "")
+  return fields
+}
