@@ -1,4 +1,5 @@
 // Straight onto NATS: a client that is not ours publishes a broadcast, and what is malformed is refused for a recorded reason.
+import { readFileSync } from "node:fs"
 import { jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { connect, headers } from "@nats-io/transport-node"
 import { assert, it } from "vitest"
@@ -75,6 +76,25 @@ it("takes a broadcast from any NATS client, and a malformed one blocks nothing",
     )
     assert.equal(answer.status, 200)
     assert.isString(answer.body.data.rejected)
+  } finally {
+    await nc.close()
+  }
+})
+
+it("acknowledges a plain request, as the nats command of the documents sends it", {
+  timeout: 60_000
+}, async () => {
+  const readme = readFileSync(new URL("../../streams/README.md", import.meta.url), "utf8")
+  const [, subject = "", payload = ""] = /^nats request (\S+) '(.*)' \\$/m.exec(readme) ?? []
+  await using nats = await startNats()
+  await using _ = await startService({ natsUrl: nats.url, roles: "projection" })
+  const nc = await connect({ servers: nats.url })
+  try {
+    const reply = (await nc.request(subject, payload)).json<{ stream: string; seq: number }>()
+    assert.equal(reply.stream, "BELLCAST_LOG")
+    const jsm = await jetstreamManager(nc)
+    const stored = await jsm.streams.getMessage("BELLCAST_LOG", { seq: reply.seq })
+    assert.equal(stored?.subject, subject)
   } finally {
     await nc.close()
   }
