@@ -23,7 +23,7 @@ interface Push {
   readonly subscription: string
   readonly fate: PushResult["fate"]
   readonly status?: number
-  readonly reason: string
+  readonly reason: PushResult["reason"]
   readonly attempts: number
   /** How long the push service took at the last attempt. */
   readonly millis?: number

@@ -1,6 +1,7 @@
 // `bellcast dead [BROADCAST]`: pushes that were given up, and why.
 import { Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import type { DeadLetter } from "#domain/job.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { filters } from "#streams/subjects.ts"
 import { decodeToken } from "#streams/tokens.ts"
@@ -14,7 +15,7 @@ interface Letter {
   readonly channel: string
   readonly user: string
   readonly subscription: string
-  readonly reason: string
+  readonly reason: DeadLetter["reason"]
   readonly status?: number
   readonly attempts: number
   /** Milliseconds since the epoch. */

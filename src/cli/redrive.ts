@@ -2,7 +2,7 @@
 import { Console, Effect } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { givenHeaders, redrivesHeader } from "#domain/broadcast.ts"
-import { isUnreached } from "#domain/outcome.ts"
+import { isUndelivered } from "#domain/outcome.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { parseBroadcast, subjects } from "#streams/subjects.ts"
 import { audit } from "./audit.ts"
@@ -20,7 +20,7 @@ const unreachedOf = Effect.fnUntraced(function* (broadcast: number) {
     return yield* new VerbFailed({
       message: `broadcast ${broadcast} is not finished: some of its pushes may still arrive`
     })
-  const unreached = pushes.filter(({ fate }) => isUnreached(fate)).length
+  const unreached = pushes.filter(({ fate }) => isUndelivered(fate)).length
   if (unreached < progress.dead + progress.expired)
     return yield* new VerbFailed({
       message: `whom broadcast ${broadcast} did not reach is no longer kept`

@@ -3,6 +3,7 @@
 import { Clock, Console, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { settings } from "#config"
+import { goneReasons } from "#domain/reason.ts"
 import {
   causeOf,
   emptyList,
@@ -37,7 +38,7 @@ export interface RestoreOptions {
 }
 
 const suspended = "suspended"
-const causes = ["gone", "key-mismatch", "invalid-key", suspended] as const
+const causes = [...goneReasons, suspended] as const
 
 interface Removal {
   readonly id: string

@@ -1,19 +1,20 @@
-// The work between a broadcast and its outcomes: shard jobs, retries, dead letters, and when to try again. Pure.
+// The jobs between a broadcast and its outcomes: shards, retries, dead letters, retry delays. Pure.
 import { Schema } from "effect"
 import { Urgency } from "./broadcast.ts"
 import { MinimumRevisions } from "./minimum-revisions.ts"
+import { StoredReason } from "./reason.ts"
 
-/** A part of the subjects that follow from a job; a foreign client may send anything. */
+/** A part of the subjects made from a job. Any NATS client can write jobs, so check it. */
 const Token = Schema.String.pipe(Schema.check(Schema.isPattern(/^[A-Za-z0-9_=-]{1,765}$/u)))
 const Shard = Schema.String.pipe(
   Schema.check(Schema.isPattern(/^(?:all|[0-9a-f](?:\.[0-9a-f]){0,3})$/u))
 )
-/** In a stream; a server asked for any other says that the question is wrong, not that there is nothing. */
+/** A sequence in a stream. nats-server answers a read of sequence 0 with an error, not with "not found". */
 const Sequence = Schema.Int.pipe(Schema.check(Schema.isGreaterThanOrEqualTo(1)))
 
-/** What a push needs to know of its broadcast, carried by every job so that workers need not look it up. */
+/** The parts of a broadcast that a push needs. Every job carries them, so workers do not read them again. */
 export const BroadcastRef = Schema.Struct({
-  /** Sequence of the broadcast in LOG: its id, and where its payload stands. */
+  /** Sequence of the broadcast in LOG: its id, and the message with its payload. */
   broadcast: Sequence,
   channel: Token,
   acceptedAt: Schema.Int,
@@ -26,24 +27,24 @@ export type BroadcastRef = typeof BroadcastRef.Type
 export const ShardJob = Schema.Struct({
   ...BroadcastRef.fields,
   shard: Shard,
-  /** Only to those whom this broadcast did not reach. */
+  /** Send only to subscriptions that this broadcast did not reach. */
   redrives: Schema.optionalKey(Schema.Int),
   floor: MinimumRevisions
 })
 export type ShardJob = typeof ShardJob.Type
 
-/** One push to try again; which attempt it is and when it is due stand in its last outcome. */
+/** One push to try again. Its last outcome has the attempt number and the time of the next attempt. */
 export const RetryJob = Schema.Struct({
   ...BroadcastRef.fields,
   user: Token,
   subscription: Token,
-  /** Sequence of the subscription's put: one that was replaced since is not sent to. */
+  /** Sequence of the subscription's put. A subscription replaced since then gets nothing. */
   generation: Schema.Int,
   firstNextAt: Schema.Int,
   /** Attempts made before this message was published. */
   attempts: Schema.Int,
-  /** Why it is tried again: the reason of the shard's outcome. Older jobs have none. */
-  reason: Schema.optionalKey(Schema.String)
+  /** The reason of the shard's outcome. Older jobs have none. */
+  reason: Schema.optionalKey(StoredReason)
 })
 export type RetryJob = typeof RetryJob.Type
 
@@ -52,25 +53,26 @@ export const DeadLetter = Schema.Struct({
   user: Schema.String,
   subscription: Schema.String,
   generation: Schema.Int,
-  reason: Schema.String,
+  reason: StoredReason,
   status: Schema.optionalKey(Schema.Int),
   attempts: Schema.Int,
   at: Schema.Int
 })
 export type DeadLetter = typeof DeadLetter.Type
 
-/** Attempts a push gets, the first included; the seven full delays between them add up to about 21 minutes. */
+/** Attempts per push, the first included. The seven full delays between them add up to 21 minutes. */
 export const attemptsMax = 8
 
 const delayMillisMax = 15 * 60_000
 const retryAfterMillisMax = 24 * 60 * 60_000
 
-/** Throttled without a word for how long: a minute, where other failures wait 10 s. */
+/** First delay after a 429 without Retry-After: 60 s by default, where other failures wait 10 s. */
 export const throttledBaseMillis = (baseMillis: number): number => 6 * baseMillis
 
 /**
- * Milliseconds until the next attempt after `attempt` (from 1) failed: exponential from `baseMillis`, at most 15 minutes, spread over its upper
- * half. A push service that asks for more in Retry-After gets it, clamped to 1 s .. 24 h and spread by 10 %. `random` is in [0, 1).
+ * Returns the milliseconds until the next attempt after `attempt` (from 1) failed: exponential from
+ * `baseMillis`, at most 15 minutes, spread over its upper half. A longer Retry-After wins, clamped to
+ * 1 s .. 24 h and spread by 10 %. `random` is in [0, 1).
  */
 export const retryDelayMillis = (
   attempt: number,

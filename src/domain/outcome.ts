@@ -1,34 +1,35 @@
-// What became of pushes: the fates a push can have, the messages that record them, and the counts they add up to. Pure.
+// Outcomes of pushes: their fates, the messages that record them, and the counts they add up to. Pure.
 import { Schema } from "effect"
 import { MinimumRevisions } from "./minimum-revisions.ts"
+import { StoredReason } from "./reason.ts"
 
 /**
- * Every state of an accepted push. `waiting` is not recorded: it is what remains. Final: delivered, gone, dead, expired.
+ * Every state of an accepted push. `waiting` is not recorded: it is the accepted pushes without a fate.
+ * Final: delivered, gone, dead, expired.
  *
- *   waiting ──▶ delivered        the push service took it (2xx)
- *      │  └───▶ gone             the subscription is no more: 404, 410, or removed by its user meanwhile
- *      │  └───▶ dead             refused for good, or attempts used up: a dead letter tells why
+ *   waiting ──▶ delivered        the push service accepted it (2xx)
+ *      │  └───▶ gone             the subscription does not exist: 404, 410, or removed by its user
+ *      │  └───▶ dead             refused for good, or attempts used up: a dead letter has the reason
  *      │  └───▶ expired          its TTL ran out
  *      └──────▶ retrying ──▶ any of the four
  */
 export const Fate = Schema.Literals(["delivered", "retrying", "gone", "dead", "expired"])
 export type Fate = typeof Fate.Type
 
-/** Whether a push with this fate ended unsent to a subscription that may be well: sending it again makes sense. */
-export const isUnreached = (fate: Fate): boolean => fate === "dead" || fate === "expired"
+/** Whether a push expired or died undelivered. Its subscription may be healthy: a redrive sends it again. */
+export const isUndelivered = (fate: Fate): boolean => fate === "dead" || fate === "expired"
 
-/** One attempt at one push, as recorded for the audit. Never holds an endpoint, a key or an answer's body. */
+/** One attempt at one push, as recorded for the audit. Holds no endpoint, key or response body. */
 export const PushResult = Schema.Struct({
   user: Schema.String,
   subscription: Schema.String,
   fate: Fate,
-  /** HTTP status of the push service; absent when there was no answer. */
+  /** HTTP status of the push service; absent when there was no response. */
   status: Schema.optionalKey(Schema.Int),
-  /** A word for what happened, from a closed list (see delivery/classify.ts). */
-  reason: Schema.String,
-  /** Attempts so far that count towards the most a push gets; one held back before it was sent does not. */
+  reason: StoredReason,
+  /** Attempts so far that count towards `attemptsMax`. A deferral does not count. */
   attempt: Schema.Int,
-  /** How long the push service took. */
+  /** Duration of the attempt at the push service. */
   millis: Schema.Int,
   /** Milliseconds since the epoch. */
   at: Schema.Int,
@@ -37,12 +38,12 @@ export const PushResult = Schema.Struct({
 })
 export type PushResult = typeof PushResult.Type
 
-/** How a broadcast was cut up. Written once, so that every redelivery works on the same shards. */
+/** The shards of a broadcast. Written once, so that every redelivery works on the same shards. */
 export const Plan = Schema.Struct({
   broadcast: Schema.Int,
   depth: Schema.Int,
   shards: Schema.Int,
-  /** Everything appended before the broadcast. */
+  /** Bucket revisions that contain everything appended before the broadcast. */
   floor: MinimumRevisions,
   acceptedAt: Schema.Int,
   expiresAt: Schema.Int,
@@ -50,13 +51,13 @@ export const Plan = Schema.Struct({
 })
 export type Plan = typeof Plan.Type
 
-/** What became of some pushes of one shard (or of one push tried again). */
+/** Results of some pushes of one shard, or of one retried push. */
 export const Outcome = Schema.Struct({
   broadcast: Schema.Int,
-  /** By how much this message changes the number of pushes the shard is known to hold. */
+  /** Change of the shard's number of pushes by this message. */
   pushes: Schema.Int,
   results: Schema.Array(PushResult),
-  /** The shard is done: every push of it has a fate. */
+  /** Every push of the shard has a fate. */
   final: Schema.Boolean,
   at: Schema.Int
 })
@@ -72,7 +73,7 @@ const Counts = Schema.Struct({
   expired: Schema.Int
 })
 
-/** The value of a key in the bucket `broadcasts`, and the body of the fact that a broadcast is finished. */
+/** The value of a key in the bucket `broadcasts`, and the body of `broadcast.finished/1`. */
 export const Progress = Schema.Struct({
   v: Schema.Literal(1),
   broadcast: Schema.Int,
@@ -116,7 +117,7 @@ export const startProgress = (plan: Plan, seq: number): Progress =>
     finished: false
   })
 
-/** Counts one outcome stored at `seq`. `of` tells where the pushes come from: a shard's first tries, or one that was retrying. */
+/** Counts one outcome stored at `seq`. `of`: first attempts of a shard, or one push that was retrying. */
 export const evolveProgress = (
   progress: Progress,
   outcome: Outcome,
@@ -138,7 +139,7 @@ export const evolveProgress = (
 export interface ChannelPushes {
   readonly v: 1
   readonly seq: number
-  /** Pushes of this channel that a push service took. */
+  /** Pushes of this channel that a push service accepted. */
   readonly pushes: number
   readonly lastModified: number
 }

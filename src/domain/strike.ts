@@ -1,7 +1,8 @@
-// What is held against a subscription that cannot be reached though it was never called gone: strikes, and after three of them, a day apart,
-// its suspension. A suspended subscription is kept and not sent to. Pure.
+// Strikes against a subscription that cannot be reached though no push service called it gone. Three
+// strikes over more than a day suspend it: it stays stored, and nothing is sent to it. Pure.
 import { Schema } from "effect"
-import type { PushResult } from "./outcome.ts"
+import { isUndelivered, type PushResult } from "./outcome.ts"
+import { StoredReason, type StrikeReason, strikeReasonOf } from "./reason.ts"
 import { Timestamp } from "./timestamp.ts"
 
 /** `generation` is the sequence of the put that stored it. */
@@ -9,24 +10,23 @@ const named = { id: Schema.String, generation: Schema.Int }
 const evidence = {
   ...named,
   broadcast: Schema.Int,
-  /** A word, that of the push's outcome. */
-  cause: Schema.String,
-  /** HTTP status of the push service, when there was an answer. */
+  cause: StoredReason,
+  /** HTTP status of the push service, when there was a response. */
   status: Schema.optionalKey(Schema.Int),
-  /** Who saw it: host and process. */
+  /** The worker that recorded it: host name and process id. */
   worker: Schema.String,
   at: Timestamp
 }
 
-/** A push to it came to its end for a reason that speaks against this subscription alone; `strike` counts from 1. */
+/** A push ended for a reason that concerns this subscription alone. `strike` counts from 1. */
 export const SubscriptionStruck = Schema.Struct({ ...evidence, strike: Schema.Int })
 export type SubscriptionStruck = typeof SubscriptionStruck.Type
 
-/** The last of three strikes, or an endpoint that the settings forbid: nothing is sent to it any more. */
+/** The last of three strikes, or an endpoint that the settings forbid: pushes to it stop. */
 export const SubscriptionSuspended = Schema.Struct(evidence)
 export type SubscriptionSuspended = typeof SubscriptionSuspended.Type
 
-/** Nothing is held against it any more: a push arrived, its user stored it again, or an operator restored it. */
+/** Strikes and suspension end: a push was delivered, its user stored it again, or an operator restored it. */
 export const SubscriptionCleared = Schema.Struct({
   ...named,
   by: Schema.Literals(["push", "user", "operator"]),
@@ -36,53 +36,37 @@ export type SubscriptionCleared = typeof SubscriptionCleared.Type
 
 export interface Strikes {
   readonly count: number
-  /** Of the last one. */
-  readonly cause: string
+  /** The reason of the last strike. */
+  readonly cause: StoredReason
   readonly firstAt: number
   readonly lastAt: number
 }
 
 export interface Suspension {
-  readonly cause: string
+  readonly cause: StoredReason
   readonly at: number
 }
 
-/** So many strikes, over more than as many intervals. */
+/** Strikes until suspension, over more than as many intervals. */
 export const strikesMax = 3
 
-/** Why a push that ended speaks against its subscription; undefined: it does not. */
+/** Returns the reason for which an ended push counts as a strike against its subscription; undefined: none. */
 export const strikeOf = ({
   fate,
   reason
-}: Pick<PushResult, "fate" | "reason">): string | undefined => {
-  if (fate !== "dead" && fate !== "expired") return undefined
-  const cause = reason.slice(reason.indexOf(":") + 1)
-  if (
-    [
-      "unknown-host",
-      "redirect",
-      "unexpected",
-      "address-not-allowed",
-      "endpoint-not-allowed"
-    ].includes(cause)
-  )
-    return cause
-  // Held back with all others, it may have expired for this reason too; an attempt that counts was refused to it alone.
-  return !reason.startsWith("expired:") && ["credentials", "key-mismatch"].includes(cause)
-    ? cause
-    : undefined
-}
+}: Pick<PushResult, "fate" | "reason">): StrikeReason | undefined =>
+  isUndelivered(fate) ? strikeReasonOf(reason) : undefined
 
-/** Where nothing may be sent there is nothing to wait for. */
-export const suspendsAtOnce = (cause: string): boolean => cause === "endpoint-not-allowed"
+/** The settings forbid the endpoint, so the first strike suspends. */
+export const suspendsAtOnce = (cause: StoredReason): boolean => cause === "endpoint-not-allowed"
 
 /**
- * What evidence at `now` leads to: the next strike, suspension, or nothing, as the last strike is less than `intervalMillis` old. With 8 hours
- * that is three strikes over more than a day.
+ * Returns what evidence at `now` leads to: the number of the next strike, suspension, or undefined where
+ * the last strike is less than `intervalMillis` old. With 8 hours, three strikes take more than a day.
  */
 export const strike = (
   strikes: Strikes | undefined,
-  cause: string,
+  cause: StrikeReason,
   now: number,
   intervalMillis: number
 ): number | "suspend" | undefined => {

@@ -1,5 +1,6 @@
 // A user's subscriptions: the commands LOG keeps, the list they fold into, and who may change it how. Pure.
 import { Schema } from "effect"
+import { StoredReason } from "./reason.ts"
 import {
   type Strikes,
   type SubscriptionCleared,
@@ -42,22 +43,22 @@ export const SubscriptionDelete = Schema.Struct({
 export type SubscriptionDelete = typeof SubscriptionDelete.Type
 
 /**
- * The push service said that the subscription is dead (404 or 410), or it was made with another key, or nothing can be encrypted for its own.
- * `generation` is the sequence of the put that it was sent to, `status` 0 where nothing was sent.
+ * A push found the subscription dead: status 404 or 410, made with another VAPID key, or with keys that
+ * nothing can be encrypted for (status 0: nothing was sent). `generation` is the sequence of its put.
  */
 export const SubscriptionGone = Schema.Struct({
   id: Schema.String,
   generation: Schema.Int,
   broadcast: Schema.Int,
   status: Schema.Int,
-  /** A word: gone, key-mismatch, invalid-key. Older removals have none. */
-  cause: Schema.optionalKey(Schema.String),
+  /** Older removals have none. */
+  cause: Schema.optionalKey(StoredReason),
   at: Timestamp
 })
 export type SubscriptionGone = typeof SubscriptionGone.Type
 
-/** Why it was removed, also where that was not written down. */
-export const causeOf = ({ cause, status }: SubscriptionGone): string =>
+/** Returns why a subscription was removed. For older removals the status tells. */
+export const causeOf = ({ cause, status }: SubscriptionGone): StoredReason =>
   cause ??
   (status === 0 ? "invalid-key" : status === 404 || status === 410 ? "gone" : "key-mismatch")
 

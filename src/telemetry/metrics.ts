@@ -4,6 +4,7 @@ import { Context, Effect, Metric } from "effect"
 import { Settings } from "#config"
 import { knownPushHosts } from "#domain/endpoint.ts"
 import type { PushResult } from "#domain/outcome.ts"
+import type { StrikeReason } from "#domain/reason.ts"
 
 // From an answer at once to the end of the longest retries.
 const latencyMillisBounds = [
@@ -188,8 +189,9 @@ export const makeStrikeMetrics = Effect.gen(function* () {
   const countStruck = series(struck, context)
   const countSuspended = series(suspended, context)
   return {
-    struck: (host: string, cause: string): void => countStruck({ host: labelOf(host), cause }, 1),
-    suspended: (host: string, cause: string): void =>
+    struck: (host: string, cause: StrikeReason): void =>
+      countStruck({ host: labelOf(host), cause }, 1),
+    suspended: (host: string, cause: StrikeReason): void =>
       countSuspended({ host: labelOf(host), cause }, 1)
   }
 })

@@ -33,7 +33,7 @@ describe("a push service by a name", () => {
     dns.say("127.0.0.1")
     const agent = push.subscribe()
     await join([service.url], "news", [agent.subscription])
-    const delivered = ["delivered", "accepted", 201]
+    const delivered = ["delivered" as const, "accepted" as const, 201]
     assert.deepEqual(await sent(nats.url, service.url), [delivered])
     dns.say("10.0.0.1")
     assert.deepEqual(await sent(nats.url, service.url), [delivered])

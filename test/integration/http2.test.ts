@@ -100,7 +100,7 @@ const posted = (origin: string, pushes: number, times = 1) =>
     return answers
       .flat()
       .map((answer) => classify(answer, "localhost", 0))
-      .map(({ class: outcome, reason }) => `${outcome} ${reason}`)
+      .map(({ kind: outcome, reason }) => `${outcome} ${reason}`)
   }).pipe(
     Effect.provide(
       PushClient.layer.pipe(

@@ -6,7 +6,7 @@ import { type AddressInfo, createServer, type Socket } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer } from "effect"
 import { Settings } from "#config"
-import { type Answer, classify } from "#delivery/push/classify.ts"
+import { classify, type PushResponse } from "#delivery/push/classify.ts"
 import { PushClient } from "#delivery/push/client.ts"
 
 const layerWith = (env: Readonly<Record<string, string>>) =>
@@ -65,10 +65,10 @@ const post = (
   origin: string,
   times = 1,
   env: Readonly<Record<string, string>> = loopback
-): Promise<ReadonlyArray<Answer>> =>
+): Promise<ReadonlyArray<PushResponse>> =>
   Effect.gen(function* () {
     const client = yield* PushClient
-    const answers: Array<Answer> = []
+    const answers: Array<PushResponse> = []
     for (let i = 0; i < times; i++)
       answers.push(
         yield* client.post({
@@ -81,7 +81,7 @@ const post = (
     return answers
   }).pipe(Effect.provide(layerWith(env)), Effect.runPromise)
 
-const judged = (answer: Answer | undefined) =>
+const judged = (answer: PushResponse | undefined) =>
   classify(answer ?? { error: "none" }, "localhost", Date.now())
 
 describe("a push service", () => {
@@ -92,7 +92,7 @@ describe("a push service", () => {
       )
     )
     const [answer] = await post(server.origin)
-    assert.deepStrictEqual(judged(answer), { class: "retry", reason: "server-error" })
+    assert.deepStrictEqual(judged(answer), { kind: "retry", reason: "server-error" })
   })
 
   it("that says something ahead of its answer is judged by the answer, or by the lack of it", async () => {
@@ -106,7 +106,7 @@ describe("a push service", () => {
       socket.end("HTTP/1.1 103 Early Hints\r\n\r\n")
     )
     assert.deepStrictEqual(judged((await post(silent.origin))[0]), {
-      class: "retry",
+      kind: "retry",
       reason: "reset"
     })
   })
@@ -116,7 +116,7 @@ describe("a push service", () => {
       socket.end("HTTP/1.1 410 Gone\r\nContent-Length: 1000\r\n\r\nunsub")
     )
     assert.deepStrictEqual(judged((await post(server.origin))[0]), {
-      class: "gone",
+      kind: "gone",
       reason: "gone"
     })
   })
@@ -128,7 +128,7 @@ describe("a push service", () => {
       )
     )
     const [answer] = await post(server.origin)
-    assert.deepStrictEqual(judged(answer), { class: "credentials", reason: "credentials" })
+    assert.deepStrictEqual(judged(answer), { kind: "credentials", reason: "credentials" })
     assert.isAtMost(answer !== undefined && "body" in answer ? answer.body.length : 0, 4_096)
   })
 
@@ -136,7 +136,7 @@ describe("a push service", () => {
     await using server = await startServer(() => {})
     const startedAt = performance.now()
     assert.deepStrictEqual(judged((await post(server.origin))[0]), {
-      class: "retry",
+      kind: "retry",
       reason: "timeout"
     })
     assert.isBelow(performance.now() - startedAt, 4_000)
@@ -197,7 +197,7 @@ describe("a push service", () => {
       socket.write("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n")
     )
     assert.deepStrictEqual(judged((await post(server.origin, 1, {}))[0]), {
-      class: "retry",
+      kind: "retry",
       reason: "address-not-allowed"
     })
     assert.strictEqual(server.connections(), 0)

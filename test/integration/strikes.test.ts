@@ -219,7 +219,7 @@ describe("a push that waits for another try", () => {
           id: message.id,
           generation: seq,
           broadcast: 1,
-          cause: "endpoint-not-allowed",
+          cause: "endpoint-not-allowed" as const,
           worker: "w",
           at: 1
         }

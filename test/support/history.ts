@@ -1,9 +1,11 @@
 // A past for a test: some hundred commands in every order, five broadcasts at different points of their way, and the stages that fold them.
+
 import { jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { Effect, Layer, References, Schedule } from "effect"
 import fc from "fast-check"
 import type { Fate, PushResult } from "#domain/outcome.ts"
+import type { StoredReason } from "#domain/reason.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
@@ -118,7 +120,7 @@ const appendCommands = Effect.gen(function* () {
         })
       }
       const of = { id, generation: puts.get(`${user}.${id}`) ?? 0, at }
-      const evidence = { ...of, broadcast: 1, cause: "unknown-host", worker: "w" }
+      const evidence = { ...of, broadcast: 1, cause: "unknown-host", worker: "w" } as const
       if (what === "struck")
         return log.append("log", {
           subject,
@@ -171,7 +173,7 @@ const result = (n: number, fate: Fate, attempt = 1): PushResult => ({
     : fate === "expired"
       ? {}
       : { status: fate === "delivered" ? 201 : 503 }),
-  reason: fate === "delivered" ? "accepted" : fate,
+  reason: (fate === "delivered" ? "accepted" : fate) as StoredReason,
   attempt,
   millis: 12,
   at: 5_000
@@ -278,7 +280,7 @@ export const makeHistory = Effect.gen(function* () {
     ...{
       subscription: subscriptionOf(4),
       generation: 1,
-      reason: "refused",
+      reason: "refused" as const,
       status: 400,
       attempts: 1,
       at: 5_003

@@ -210,11 +210,11 @@ const playHour = (knownFrom: number, order: ReadonlyArray<number>) => {
     requests += 1
     const isHealthy = Number(next.push.user.slice(1)) % 51 === 0
     const { judged } = isHealthy
-      ? lane.judge({ class: "accepted", reason: "accepted" }, next.push, 201, next.at)
-      : lane.judge({ class: "gone", reason: "gone" }, next.push, 410, next.at)
-    if (judged.class === "held") again(judged.until)
-    if (judged.class === "gone") removed += 1
-    if (judged.class === "accepted") delivered += 1
+      ? lane.judge({ kind: "accepted", reason: "accepted" }, next.push, 201, next.at)
+      : lane.judge({ kind: "gone", reason: "gone" }, next.push, 410, next.at)
+    if (judged.kind === "deferred") again(judged.until)
+    if (judged.kind === "gone") removed += 1
+    if (judged.kind === "accepted") delivered += 1
   }
 }
 

@@ -13,6 +13,7 @@ import {
   startProgress,
   waiting
 } from "#domain/outcome.ts"
+import type { UnknownReason } from "#domain/reason.ts"
 
 const plan = (shards: number): Plan => ({
   broadcast: 9,
@@ -28,7 +29,7 @@ const result = (subscription: string, fate: Fate): PushResult => ({
   user: "u",
   subscription,
   fate,
-  reason: "because",
+  reason: "because" as UnknownReason,
   attempt: 1,
   millis: 5,
   at: 1_010

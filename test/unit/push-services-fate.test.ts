@@ -1,9 +1,10 @@
 // The fate of a push that was tried, or held back: what counts as an attempt, and when it comes back.
 import { assert, describe, it } from "@effect/vitest"
-import type { Attempted, Target } from "#delivery/push/send.ts"
+import type { Attempt } from "#delivery/push/attempt-result.ts"
+import type { Target } from "#delivery/push/send.ts"
 import { attemptsMax, type BroadcastRef } from "#domain/job.ts"
 import type { UserToken } from "#streams/tokens.ts"
-import { resultOf } from "../../src/delivery/jobs/record.ts"
+import { resultOf } from "../../src/delivery/jobs/result.ts"
 
 const at = 1_800_000_000_000
 const minute = 60_000
@@ -25,14 +26,14 @@ const ref: BroadcastRef = {
   expiresAt: at + 60 * minute,
   urgency: "normal"
 }
-const held = (until: number, status?: number): Attempted => ({
-  class: "held",
+const held = (until: number, status?: number): Attempt => ({
+  kind: "deferred",
   reason: "breaker-open",
   until,
   millis: 0,
   ...(status === undefined ? {} : { status })
 })
-const fateOf = (attempted: Attempted, attempt: number, random = 0) =>
+const fateOf = (attempted: Attempt, attempt: number, random = 0) =>
   resultOf(target, ref, attempted, attempt, at, baseMillis, random)
 
 describe("a push held back", () => {
@@ -68,8 +69,8 @@ describe("a push held back", () => {
 })
 
 describe("a push that was throttled", () => {
-  const throttled = (retryAfterMillis?: number): Attempted => ({
-    class: "retry",
+  const throttled = (retryAfterMillis?: number): Attempt => ({
+    kind: "retry",
     reason: "throttled",
     status: 429,
     millis: 5,

@@ -2,8 +2,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
-import type { Classified } from "#delivery/push/classify.ts"
+import type { ResponseResult } from "#delivery/push/attempt-result.ts"
 import { makePushService, type Push } from "#delivery/push-service/push-service.ts"
+import type { RetryReason } from "#domain/reason.ts"
 
 const now = 1_800_000_000_000
 const minute = 60_000
@@ -17,11 +18,11 @@ const pushTo = (user: string, more: Partial<Push> = {}): Push => ({
 const someone = pushTo("someone")
 
 describe("a lane", () => {
-  const accepted: Classified = { class: "accepted", reason: "accepted" }
-  const gone: Classified = { class: "gone", reason: "gone" }
-  const credentials: Classified = { class: "credentials", reason: "credentials" }
-  const mismatch: Classified = { class: "mismatch", reason: "key-mismatch" }
-  const throttled: Classified = { class: "retry", reason: "throttled", retryAfterMillis: 30_000 }
+  const accepted: ResponseResult = { kind: "accepted", reason: "accepted" }
+  const gone: ResponseResult = { kind: "gone", reason: "gone" }
+  const credentials: ResponseResult = { kind: "credentials", reason: "credentials" }
+  const mismatch: ResponseResult = { kind: "mismatch", reason: "key-mismatch" }
+  const throttled: ResponseResult = { kind: "retry", reason: "throttled", retryAfterMillis: 30_000 }
   const laneOf = () =>
     makePushService("https://push.example.com:8443", "k1", {
       pushesUnderWayMax: 8,
@@ -38,7 +39,7 @@ describe("a lane", () => {
       assert.deepEqual(lane.judge(gone, push(i), 410, now), { judged: gone, notices: [] })
     const held = (ageMillis: number) => {
       const { judged } = lane.judge(gone, push(50, now - ageMillis), 410, now)
-      return judged.class === "held" && judged.reason === "mass-gone"
+      return judged.kind === "deferred" && judged.reason === "mass-gone"
         ? judged.until - now
         : undefined
     }
@@ -53,7 +54,7 @@ describe("a lane", () => {
     assert.isFalse(lane.doubtsToken(mismatch, now), "every token names the same key")
     lane.judge(accepted, push(0), 201, now)
     assert.deepEqual(lane.judge(mismatch, push(1), 403, now).judged, {
-      class: "gone",
+      kind: "gone",
       reason: "key-mismatch"
     })
     const ofToday = push(2, now, now, now - 60 * minute)
@@ -64,7 +65,7 @@ describe("a lane", () => {
     )
     const other = laneOf()
     assert.deepEqual(other.judge(mismatch, push(1), 403, now).judged, {
-      class: "held",
+      kind: "deferred",
       reason: "key-mismatch",
       until: now + 1_000
     })
@@ -89,7 +90,7 @@ describe("a lane", () => {
     lane.judge(accepted, push(0), 201, now)
     const fates = Array.from(
       { length: 100 },
-      (_, i) => lane.judge(mismatch, push(i), 403, now).judged.class
+      (_, i) => lane.judge(mismatch, push(i), 403, now).judged.kind
     )
     assert.strictEqual(fates.filter((each) => each === "gone").length, 48)
   })
@@ -107,7 +108,7 @@ describe("a lane", () => {
       }
     ])
     const held = lane.heldAt(someone, now)
-    assert.deepInclude(held as object, { class: "held", reason: "breaker-open" })
+    assert.deepInclude(held as object, { kind: "deferred", reason: "breaker-open" })
     assert.isAtMost(held!.until, now + minute)
     assert.deepEqual(
       lane.judge(accepted, push(1), 201, now).notices.map(({ level }) => level),
@@ -121,7 +122,7 @@ describe("a lane", () => {
     for (let i = 0; i < 5; i++)
       assert.deepEqual(lane.judge(throttled, push(i), 429, now).judged, throttled)
     assert.deepEqual(lane.heldAt(someone, now + 1), {
-      class: "held",
+      kind: "deferred",
       reason: "lane-throttled",
       until: now + 30_000
     })
@@ -165,7 +166,7 @@ describe("a lane", () => {
     assert.isUndefined(lane.turnedAway(now, now))
     for (let i = 0; i < 5; i++) lane.judge(throttled, push(i), 429, now)
     assert.deepEqual(lane.turnedAway(now - 40_000, now), {
-      class: "held",
+      kind: "deferred",
       reason: "lane-slow",
       until: now + 10_000
     })
@@ -182,7 +183,7 @@ describe("a lane", () => {
 })
 
 describe("a lane without answers", () => {
-  const failure = (reason: string): Classified => ({ class: "retry", reason })
+  const failure = (reason: RetryReason): ResponseResult => ({ kind: "retry", reason })
   const laneOf = () =>
     makePushService("https://push.example.com", "k1", {
       pushesUnderWayMax: 8,
@@ -190,7 +191,7 @@ describe("a lane without answers", () => {
       breakerOpenMillis: minute,
       retryBaseMillis: 10_000
     })
-  const failing = (lane: ReturnType<typeof laneOf>, classified: Classified) =>
+  const failing = (lane: ReturnType<typeof laneOf>, classified: ResponseResult) =>
     Array.from({ length: 8 }, (_, i) => lane.failed(classified, pushTo(`s${i}`), now)).flat()
 
   it("holds pushes back, says so once, tells no other worker, and goes on with the first answer, whatever it says", () => {
@@ -199,7 +200,7 @@ describe("a lane without answers", () => {
       { level: "warn", text: "push.example.com cannot be reached (timeout): pushes to it wait" }
     ])
     assert.deepEqual(lane.heldAt(someone, now), {
-      class: "held",
+      kind: "deferred",
       reason: "unreachable",
       until: now + 10_000
     })
@@ -222,16 +223,15 @@ describe("a lane without answers", () => {
       }
     ])
     assert.isUndefined(lane.heldAt(someone, now))
-    assert.deepEqual(
-      lane.judge({ class: "accepted", reason: "accepted" }, push, 201, now).notices,
-      [{ level: "info", text: "push.example.com is reached again" }]
-    )
+    assert.deepEqual(lane.judge({ kind: "accepted", reason: "accepted" }, push, 201, now).notices, [
+      { level: "info", text: "push.example.com is reached again" }
+    ])
   })
 
   it("goes on for names that do not exist, and for pushes that could never be sent", () => {
     const lane = laneOf()
     assert.deepEqual(failing(lane, failure("unknown-host")), [])
-    assert.deepEqual(failing(lane, { class: "dead", reason: "endpoint-not-allowed" }), [])
+    assert.deepEqual(failing(lane, { kind: "dead", reason: "endpoint-not-allowed" }), [])
     assert.deepEqual(failing(lane, failure("address-not-allowed")), [])
     assert.isUndefined(lane.heldAt(someone, now))
     assert.strictEqual(failing(lane, failure("tls"))[0]?.level, "error")
@@ -239,8 +239,8 @@ describe("a lane without answers", () => {
 })
 
 describe("what a worker tells of a lane", () => {
-  const throttled: Classified = { class: "retry", reason: "throttled", retryAfterMillis: 30_000 }
-  const credentials: Classified = { class: "credentials", reason: "credentials" }
+  const throttled: ResponseResult = { kind: "retry", reason: "throttled", retryAfterMillis: 30_000 }
+  const credentials: ResponseResult = { kind: "credentials", reason: "credentials" }
   const laneOf = () =>
     makePushService("https://push.example.com", "k1", {
       pushesUnderWayMax: 8,
@@ -274,7 +274,7 @@ describe("what a worker tells of a lane", () => {
       ["warn"]
     )
     assert.deepEqual(there.heldAt(someone, now), {
-      class: "held",
+      kind: "deferred",
       reason: "lane-throttled",
       until: now + 30_000
     })
@@ -294,7 +294,7 @@ describe("what a worker tells of a lane", () => {
     assert.strictEqual(there.stateAt(now).breaker, "open")
     assert.isUndefined(there.news("v", now))
     assert.deepEqual(here.news("w", now + 20_000), { ...nothing, openMillis: 40_000 })
-    there.judge({ class: "accepted", reason: "accepted" }, push(2), 201, now + minute)
+    there.judge({ kind: "accepted", reason: "accepted" }, push(2), 201, now + minute)
     const better = there.news("v", now + minute)!
     assert.deepEqual(better, { ...nothing, worker: "v", answers: 1, openMillis: 0, reached: 2 })
     here.learn(better, now + minute)
@@ -304,7 +304,7 @@ describe("what a worker tells of a lane", () => {
 
   it("makes the others hold, whatever was lost before", () => {
     const [here, there] = [laneOf(), laneOf()]
-    for (let i = 0; i < 60; i++) here.judge({ class: "gone", reason: "gone" }, push(i), 410, now)
+    for (let i = 0; i < 60; i++) here.judge({ kind: "gone", reason: "gone" }, push(i), 410, now)
     assert.isTrue(here.isUrgent())
     here.news("w", now)
     const again = here.news("w", now + 2_000)!
@@ -314,8 +314,8 @@ describe("what a worker tells of a lane", () => {
       ["warn"]
     )
     assert.strictEqual(
-      there.judge({ class: "gone", reason: "gone" }, push(1), 410, now).judged.class,
-      "held"
+      there.judge({ kind: "gone", reason: "gone" }, push(1), 410, now).judged.kind,
+      "deferred"
     )
   })
 })

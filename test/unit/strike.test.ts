@@ -1,6 +1,7 @@
 // When an ended push is a strike against its subscription, and when strikes suspend it.
 import { assert, describe, it } from "@effect/vitest"
 import type { Fate } from "#domain/outcome.ts"
+import type { Reason, StrikeReason } from "#domain/reason.ts"
 import { strike, strikeOf } from "#domain/strike.ts"
 
 const hour = 3_600_000
@@ -8,7 +9,7 @@ const interval = 8 * hour
 const first = 1_800_000_000_000
 
 describe("a strike", () => {
-  it.for<readonly [Fate, string, string | undefined]>([
+  it.for<readonly [Fate, Reason, StrikeReason | undefined]>([
     ["dead", "attempts-used-up:unknown-host", "unknown-host"],
     ["expired", "expired:unknown-host", "unknown-host"],
     ["dead", "redirect", "redirect"],
@@ -25,18 +26,20 @@ describe("a strike", () => {
     ["retrying", "unknown-host", undefined],
     ["delivered", "accepted", undefined],
     ["gone", "gone", undefined],
-    ...[
-      "dns",
-      "tls",
-      "timeout",
-      "reset",
-      "refused",
-      "unreachable",
-      "network",
-      "server-error",
-      "throttled"
-    ].map((reason) => ["dead", `attempts-used-up:${reason}`, undefined] as const),
-    ...["refused", "too-large", "bad-topic", "bad-ttl", "suspended"].map(
+    ...(
+      [
+        "dns",
+        "tls",
+        "timeout",
+        "reset",
+        "refused",
+        "unreachable",
+        "network",
+        "server-error",
+        "throttled"
+      ] as const
+    ).map((reason) => ["dead", `attempts-used-up:${reason}`, undefined] as const),
+    ...(["refused", "too-large", "bad-topic", "bad-ttl", "suspended"] as const).map(
       (reason) => ["dead", reason, undefined] as const
     )
   ])("for %s (%s) is %s", ([fate, reason, expected]) =>
@@ -47,14 +50,14 @@ describe("a strike", () => {
 describe("strikes", () => {
   const earlier = (count: number, lastHours: number) => ({
     count,
-    cause: "redirect",
+    cause: "redirect" as const,
     firstAt: first,
     lastAt: first + lastHours * hour
   })
   const next = (
     strikes: ReturnType<typeof earlier> | undefined,
     hours: number,
-    cause = "redirect"
+    cause: StrikeReason = "redirect"
   ) => strike(strikes, cause, first + hours * hour, interval)
 
   it("are counted once in eight hours", () => {

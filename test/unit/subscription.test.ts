@@ -172,7 +172,7 @@ const of = (id: string, generation: number) => ({
   id,
   generation,
   broadcast: 1,
-  cause: "unknown-host",
+  cause: "unknown-host" as const,
   worker: "w"
 })
 const struck = (
@@ -206,7 +206,7 @@ describe("what is held against a subscription", () => {
     const once = before.when(struck("a", 1, 1, 300))
     assert.deepStrictEqual(once.subscriptions["a"]?.strikes, {
       count: 1,
-      cause: "unknown-host",
+      cause: "unknown-host" as const,
       firstAt: 300,
       lastAt: 300
     })
@@ -236,7 +236,7 @@ describe("what is held against a subscription", () => {
       data: data("a"),
       seq: 1,
       lastModified: 100,
-      suspended: { cause: "unknown-host", at: 300 }
+      suspended: { cause: "unknown-host" as const, at: 300 }
     }
     assert.deepStrictEqual(list.subscriptions["a"], expected)
     assert.deepStrictEqual(evolveList(list, struck("a", 1, 1, 500), 6).subscriptions["a"], expected)

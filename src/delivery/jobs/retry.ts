@@ -2,7 +2,7 @@
 // is due stand in the push's last outcome, so a crash at any point forgets nothing.
 import { Clock, Effect, Random, type Semaphore } from "effect"
 import type { RetryJob } from "#domain/job.ts"
-import type { PushResult } from "#domain/outcome.ts"
+import type { StoredReason } from "#domain/reason.ts"
 import type { Registration } from "#domain/registration.ts"
 import type { SubscriptionList } from "#domain/subscription.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
@@ -12,7 +12,9 @@ import { keys } from "#streams/buckets.ts"
 import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import { Sender, type Target } from "../push/send.ts"
 import { makePayloads } from "../recipients/payloads.ts"
-import { conflictLeaves, leftReason, makeRecord, outcomeSubject, patiently } from "./record.ts"
+import { conflictLeaves, patiently } from "./patience.ts"
+import { makeRecord, outcomeSubject } from "./record.ts"
+import { unsentResult } from "./result.ts"
 
 const drainingAfterMillis = 1_000
 
@@ -47,23 +49,17 @@ export const makeRetry = Effect.fnUntraced(function* (
     number: number,
     padded: Buffer | undefined,
     turn: Effect.Effect<void, "stop">,
-    lastReason: string | undefined
+    lastReason: StoredReason | undefined
   ) {
     const target = yield* targetOf(job)
     const at = yield* Clock.currentTimeMillis
-    const unsent = {
-      user: job.user,
-      subscription: job.subscription,
-      attempt: number,
-      millis: 0,
-      at
-    }
-    if (target === undefined)
-      return { result: { ...unsent, fate: "gone", reason: leftReason } as PushResult }
+    const unsent = (end: Parameters<typeof unsentResult>[3]) =>
+      unsentResult({ user: job.user as UserToken, id: job.subscription }, number, at, end)
+    if (target === undefined) return { result: unsent({ fate: "gone", reason: "left" }) }
     if (target.stored.suspended !== undefined)
-      return { target, result: { ...unsent, fate: "dead", reason: "suspended" } as PushResult }
+      return { target, result: unsent({ fate: "dead", reason: "suspended" }) }
     if (at >= job.expiresAt)
-      return { target, result: { ...unsent, fate: "expired", reason: "expired" } as PushResult }
+      return { target, result: unsent({ fate: "expired", reason: "expired" }) }
     const attempted = yield* sender.send(
       target,
       job,
@@ -79,7 +75,11 @@ export const makeRetry = Effect.fnUntraced(function* (
       yield* Clock.currentTimeMillis,
       yield* Random.next
     )
-    return { target, result, unsent: attempted.class === "held" && attempted.status === undefined }
+    return {
+      target,
+      result,
+      unsent: attempted.kind === "deferred" && attempted.status === undefined
+    }
   })
 
   const step = (
@@ -87,7 +87,7 @@ export const makeRetry = Effect.fnUntraced(function* (
     number: number,
     expect: number,
     padded: Buffer | undefined,
-    lastReason: string | undefined
+    lastReason: StoredReason | undefined
   ) => {
     let held = 0
     // After the lane's slot, as everywhere: in the other order two could wait for each other.

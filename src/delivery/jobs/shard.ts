@@ -11,7 +11,9 @@ import type { UserToken } from "#streams/tokens.ts"
 import { type Sealed, Sender, type Target } from "../push/send.ts"
 import { makeAudience } from "../recipients/audience.ts"
 import { makePayloads } from "../recipients/payloads.ts"
-import { conflictLeaves, makeRecord, outcomeSubject, patiently, type Recorded } from "./record.ts"
+import { conflictLeaves, patiently } from "./patience.ts"
+import { makeRecord, outcomeSubject } from "./record.ts"
+import { type Recorded, unsentResult } from "./result.ts"
 import { makeStarts } from "./starts.ts"
 
 /** Results in one outcome message: 64 of about 200 bytes are a third of what WORK takes. */
@@ -201,18 +203,8 @@ export const makeShard = Effect.fnUntraced(function* (
       yield* started(i)
       const now = yield* Clock.currentTimeMillis
       if (now >= job.expiresAt) {
-        const unsent = {
-          user: target.user,
-          subscription: target.id,
-          attempt: 0,
-          millis: 0,
-          at: now
-        }
-        buffer.push({
-          target,
-          result: { ...unsent, fate: "expired", reason: "expired" },
-          permit: false
-        })
+        const result = unsentResult(target, 0, now, { fate: "expired", reason: "expired" })
+        buffer.push({ target, result, permit: false })
       } else {
         const attempted = yield* Effect.result(sender.send(target, job, () => bodyOf(i), turn))
         if (attempted._tag === "Failure") {

@@ -1,22 +1,13 @@
 // What this process has learned about one push service (with the one VAPID key it signs with), and what that makes of the next push and of an
 // answer. Plain values; who sends decides what to log, and who keeps the lanes tells other workers.
 import { throttledBaseMillis } from "#domain/job.ts"
-import type { Classified } from "../push/classify.ts"
+import type { AttemptResult, Deferred, Refusal, ResponseResult } from "../push/attempt-result.ts"
 import { makeConnectivityBreaker } from "./connectivity-breaker.ts"
-import { makeCredentialsBreaker, type Refusal } from "./credentials-breaker.ts"
+import { makeCredentialsBreaker } from "./credentials-breaker.ts"
 import type { LaneNews } from "./gossip.ts"
 import { type Change, makeGone } from "./mass-gone.ts"
 import { awayMillis, makeQueue } from "./queue.ts"
 import { makeWindow, type Narrowed } from "./window.ts"
-
-/** Not for this push to pay for: it waits until `until` (milliseconds since the epoch), and the attempt does not count. */
-export interface Held {
-  readonly class: "held"
-  readonly reason: string
-  readonly until: number
-}
-
-export type Judged = Classified | Held
 
 /** Something an operator should see: once, when it begins or ends. Names the host and the reason, never an endpoint. */
 export interface Notice {
@@ -68,8 +59,8 @@ const lookAgainMillis = 1_000
 
 const seconds = (millis: number) => `${Math.round(millis / 1000)} s`
 
-const isRefusal = (judged: Judged): judged is Classified & { readonly class: Refusal } =>
-  judged.class === "credentials" || judged.class === "mismatch"
+const isRefusal = (judged: AttemptResult): judged is Refusal =>
+  judged.kind === "credentials" || judged.kind === "mismatch"
 
 /** `key` names the VAPID key. */
 export const makePushService = (
@@ -121,15 +112,10 @@ export const makePushService = (
     notice("warn", `throttles us: ${window} pushes at a time from now on${wait}`)
   }
 
-  const refused = (
-    classified: Classified & { readonly class: Refusal },
-    push: Push,
-    status: number,
-    now: number
-  ): Judged => {
+  const refused = (classified: Refusal, push: Push, status: number, now: number): AttemptResult => {
     // A subscription made with another key says nothing of ours, and one user may have many.
-    if (classified.class === "mismatch" && breaker.proven(now)) return classified
-    const refusal = breaker.refused(push, classified.class, now)
+    if (classified.kind === "mismatch" && breaker.proven(now)) return classified
+    const refusal = breaker.refused(push, classified.kind, now)
     if (refusal === "lone") return classified
     if (refusal.opens) {
       isOpenHere = true
@@ -141,7 +127,7 @@ export const makePushService = (
     // Another push may be accepted within the second: then this one was refused alone. If none is,
     // the breaker holds this push without sending it.
     const until = Math.min(refusal.until, now + lookAgainMillis)
-    return { class: "held", reason: classified.reason, until }
+    return { kind: "deferred", reason: classified.reason, until }
   }
 
   const weighed = (change: Change) => {
@@ -154,24 +140,24 @@ export const makePushService = (
       notice("info", "says of most subscriptions that they live: the gone ones are removed again")
   }
 
-  const waitOf = ({ acceptedAt }: Push, now: number): Held => ({
-    class: "held",
+  const waitOf = ({ acceptedAt }: Push, now: number): Deferred => ({
+    kind: "deferred",
     reason: massGone,
     until: now + Math.min(Math.max(goneMillisMin, (now - acceptedAt) / 4), goneMillisMax)
   })
 
   const guarded = (
-    answered: Classified,
-    classified: Classified,
+    answered: ResponseResult,
+    classified: ResponseResult,
     push: Push,
     now: number
-  ): Judged => {
-    if (classified.class !== "gone") {
-      const isAccepted = classified.class === "accepted"
+  ): AttemptResult => {
+    if (classified.kind !== "gone") {
+      const isAccepted = classified.kind === "accepted"
       weighed(isAccepted ? goneness.accepted(push, push.saidGone, now) : goneness.other(now))
       return classified
     }
-    const { believed, change } = goneness.gone(push, answered.class === "gone", now)
+    const { believed, change } = goneness.gone(push, answered.kind === "gone", now)
     weighed(change)
     return believed ? classified : waitOf(push, now)
   }
@@ -180,9 +166,9 @@ export const makePushService = (
    * Our key was accepted a moment ago, so it is the subscription that was made with another. Not one of today: while keys are rotated,
    * process by process, it may have been made with a key that this one does not have yet.
    */
-  const meant = (classified: Classified, storedAt: number, now: number): Classified =>
-    classified.class === "mismatch" && breaker.proven(now) && now - storedAt >= rotationMillis
-      ? { class: "gone", reason: classified.reason }
+  const meant = (classified: ResponseResult, storedAt: number, now: number): ResponseResult =>
+    classified.kind === "mismatch" && breaker.proven(now) && now - storedAt >= rotationMillis
+      ? { kind: "gone", reason: classified.reason }
       : classified
 
   return {
@@ -200,23 +186,23 @@ export const makePushService = (
     }),
 
     /** Why a push must not even stand in line; undefined: let it. */
-    turnedAway: (acceptedAt: number, now: number): Held | undefined =>
+    turnedAway: (acceptedAt: number, now: number): Deferred | undefined =>
       line.isFull()
-        ? { class: "held", reason: "lane-slow", until: now + awayMillis(now - acceptedAt) }
+        ? { kind: "deferred", reason: "lane-slow", until: now + awayMillis(now - acceptedAt) }
         : undefined,
 
     /** Why a push must not be sent now; undefined: send it. */
-    heldAt: (push: Push, now: number): Held | undefined => {
+    heldAt: (push: Push, now: number): Deferred | undefined => {
       const closedUntil = pacing.closedUntil(now)
       // Before the others, which would take a push that is not sent for their probe.
       if (closedUntil !== undefined)
-        return { class: "held", reason: "lane-throttled", until: closedUntil }
+        return { kind: "deferred", reason: "lane-throttled", until: closedUntil }
       const unreachableUntil = reach.admit(now)
       if (unreachableUntil !== undefined)
-        return { class: "held", reason: "unreachable", until: unreachableUntil }
+        return { kind: "deferred", reason: "unreachable", until: unreachableUntil }
       if (push.saidGone && !goneness.mayProbe(push, now)) return waitOf(push, now)
       const until = breaker.admit(push, now)
-      if (until !== undefined) return { class: "held", reason: "breaker-open", until }
+      if (until !== undefined) return { kind: "deferred", reason: "breaker-open", until }
       if (push.saidGone) goneness.probes(now)
       return undefined
     },
@@ -225,17 +211,17 @@ export const makePushService = (
      * Whether an answer may be due to a token gone bad: worth one try with a new one. A mismatch is not: every
      * token names the same key.
      */
-    doubtsToken: ({ class: outcome }: Classified, now: number): boolean =>
-      outcome === "credentials" && breaker.passes(now),
+    doubtsToken: ({ kind }: ResponseResult, now: number): boolean =>
+      kind === "credentials" && breaker.passes(now),
 
     /** Notes that no answer came. The attempt counts; what waits then is not sent. */
     failed: (
-      { class: outcome, reason }: Classified,
+      { kind, reason }: ResponseResult,
       { sentAt, subscription }: Push,
       now: number
     ): ReadonlyArray<Notice> => {
       // A name that does not exist, or leads where nothing may be sent, may be these subscriptions' own: strikes will tell.
-      if (outcome !== "retry" || reason === "unknown-host" || reason === "address-not-allowed")
+      if (kind !== "retry" || reason === "unknown-host" || reason === "address-not-allowed")
         return noNotices
       const change = reach.failed(subscription, sentAt, now)
       if (change === undefined) return noNotices
@@ -246,15 +232,15 @@ export const makePushService = (
 
     /** What a final answer means, given those before it. */
     judge: (
-      answered: Classified,
+      answered: ResponseResult,
       push: Push,
       status: number,
       now: number
-    ): { readonly judged: Judged; readonly notices: ReadonlyArray<Notice> } => {
+    ): { readonly judged: AttemptResult; readonly notices: ReadonlyArray<Notice> } => {
       const classified = meant(answered, push.storedAt, now)
       if (reach.answered(now)) notice("info", "is reached again")
-      if (classified.class === "accepted") taken(push, now)
-      if (classified.reason === "throttled") {
+      if (classified.kind === "accepted") taken(push, now)
+      if (classified.kind === "retry" && classified.reason === "throttled") {
         const change = pacing.throttled(
           push.subscription,
           push.sentAt,

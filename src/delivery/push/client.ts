@@ -4,7 +4,7 @@ import { Context, Effect, Layer } from "effect"
 import { Settings } from "#config"
 import { makeLruCache } from "../lru-cache.ts"
 import { checkedLookup } from "./address-filter.ts"
-import type { Answer } from "./classify.ts"
+import type { PushResponse } from "./classify.ts"
 import { limitsOf, type Request } from "./transport/exchange.ts"
 import { Peer } from "./transport/peer.ts"
 
@@ -16,7 +16,7 @@ export class PushClient extends Context.Service<
   PushClient,
   {
     /** Never fails: what goes wrong is an answer too. */
-    readonly post: (request: Request & { readonly origin: string }) => Effect.Effect<Answer>
+    readonly post: (request: Request & { readonly origin: string }) => Effect.Effect<PushResponse>
     /** Pushes that the connections to a push service carry at most. */
     readonly roomOf: (origin: string) => number
   }
@@ -43,7 +43,7 @@ export class PushClient extends Context.Service<
         return Effect.promise(() => Promise.all([...peers.all()].map((peer) => peer.destroy())))
       })
       const post = ({ origin, ...request }: Request & { readonly origin: string }) =>
-        Effect.callback<Answer>((resume) =>
+        Effect.callback<PushResponse>((resume) =>
           peerOf(origin).post(request, (answer) => resume(Effect.succeed(answer)))
         )
       return PushClient.of({ post, roomOf: (origin) => peerOf(origin).room })

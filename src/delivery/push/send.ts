@@ -4,13 +4,15 @@ import { Settings } from "#config"
 import { ttlSecondsMax } from "#domain/broadcast.ts"
 import { checkEndpoint } from "#domain/endpoint.ts"
 import { type BroadcastRef, throttledBaseMillis } from "#domain/job.ts"
+import type { StoredReason } from "#domain/reason.ts"
 import type { StoredSubscription } from "#domain/subscription.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 import type { UserToken } from "#streams/tokens.ts"
-import { type Judged, massGone, type PushService } from "../push-service/push-service.ts"
+import { massGone, type PushService } from "../push-service/push-service.ts"
 import { PushServices } from "../push-service/push-services.ts"
-import { type Answer, type Classified, classify } from "./classify.ts"
+import type { Attempt, ResponseResult } from "./attempt-result.ts"
+import { classify, type PushResponse } from "./classify.ts"
 import { PushClient } from "./client.ts"
 import { type KeyPair, makePairs, type Recipient, recipientOf, seal } from "./encrypt.ts"
 import { Vapid } from "./vapid.ts"
@@ -25,18 +27,17 @@ export interface Target {
   recipient?: Recipient
 }
 
-export type Attempted = Judged & {
-  /** Absent when no answer came. */
-  readonly status?: number
-  readonly millis: number
-}
-
 /** A body ready to be sent: encrypted, without payload, or one that cannot be made. */
 export type Sealed = Uint8Array | undefined | { readonly error: string }
 
 /** The one second try, at once, that some answers deserve; a 421 has closed its connection (see post.ts). */
-const secondTryOf = (lane: PushService, classified: Classified, answer: Answer, now: number) => {
-  if (classified.class === "accepted" || "error" in answer) return undefined
+const secondTryOf = (
+  lane: PushService,
+  classified: ResponseResult,
+  answer: PushResponse,
+  now: number
+) => {
+  if (classified.kind === "accepted" || "error" in answer) return undefined
   if (lane.doubtsToken(classified, now)) return "new-token"
   if (classified.reason === "bad-topic") return "without-topic"
   return answer.status === 421 ? "other-connection" : undefined
@@ -63,8 +64,8 @@ export class Sender extends Context.Service<
       ref: BroadcastRef,
       bodyOf: () => Sealed,
       turn: Effect.Effect<unknown, E>,
-      lastReason?: string
-    ) => Effect.Effect<Attempted, E>
+      lastReason?: StoredReason
+    ) => Effect.Effect<Attempt, E>
   }
 >()("bellcast/delivery/Sender") {
   static readonly layer = Layer.effect(
@@ -119,13 +120,18 @@ export class Sender extends Context.Service<
         target: Target,
         ref: BroadcastRef,
         sealed: Sealed,
-        lastReason: string | undefined
+        lastReason: StoredReason | undefined
       ) {
         const { host, origin } = lane
         const startedAt = yield* Clock.currentTimeMillis
         // It stood in line.
         if (startedAt >= ref.expiresAt)
-          return { class: "held" as const, reason: "lane-slow", until: startedAt, millis: 0 }
+          return {
+            kind: "deferred" as const,
+            reason: "lane-slow" as const,
+            until: startedAt,
+            millis: 0
+          }
         if (sealed !== undefined && "error" in sealed)
           return { ...classify(sealed, host, startedAt), millis: 0 }
         // On every send: the settings may have changed since it was stored, and sockets look no literal address up.
@@ -138,7 +144,7 @@ export class Sender extends Context.Service<
         if (keyFault === "unknown") {
           // New, and other workers have it already: one of them takes the push, or this one after its next start, or nobody until its life ends.
           const until = startedAt + throttledBaseMillis(settings.retryBaseMillis)
-          return { class: "held" as const, reason: "key-unknown", until, millis: 0 }
+          return { kind: "deferred" as const, reason: "key-unknown" as const, until, millis: 0 }
         }
         const push = {
           subscription: `${target.user}.${target.id}`,
@@ -175,23 +181,23 @@ export class Sender extends Context.Service<
         })
         let heard = yield* ask
         let judging = lane
-        const others = heard.classified.class === "mismatch" ? vapid.othersThan(key) : []
+        const others = heard.classified.kind === "mismatch" ? vapid.othersThan(key) : []
         for (const other of others) {
           // With keys left to try, what was said so far proves nothing.
           if (heard.now >= ref.expiresAt) {
             return {
-              class: "held" as const,
-              reason: heard.classified.reason,
+              kind: "deferred" as const,
+              reason: "key-mismatch" as const,
               until: heard.now,
               millis: heard.now - startedAt
             }
           }
           headers["authorization"] = yield* vapid.authorization(origin, other)
           heard = yield* ask
-          if (heard.classified.class === "mismatch") continue
+          if (heard.classified.kind === "mismatch") continue
           // What this key is told is news of its own lane.
           judging = lanes.of(origin, other)
-          if (heard.classified.class === "accepted") yield* matched(target, other, heard.now)
+          if (heard.classified.kind === "accepted") yield* matched(target, other, heard.now)
           break
         }
         const second =
@@ -225,9 +231,9 @@ export class Sender extends Context.Service<
         ref: BroadcastRef,
         bodyOf: () => Sealed,
         turn: Effect.Effect<unknown, E>,
-        lastReason?: string
+        lastReason?: StoredReason
       ) =>
-        Effect.flatMap(Clock.currentTimeMillis, (now): Effect.Effect<Attempted, E> => {
+        Effect.flatMap(Clock.currentTimeMillis, (now): Effect.Effect<Attempt, E> => {
           const key = vapid.keyOf(target.stored)
           const lane = lanes.of(originOf(target), key)
           const away = lane.turnedAway(ref.acceptedAt, now)

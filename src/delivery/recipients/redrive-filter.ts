@@ -1,7 +1,7 @@
 // Whom a redrive goes to: of a shard's audience those whose push of the earlier broadcast ended as dead or expired.
 import { Effect, Semaphore } from "effect"
 import type { ShardJob } from "#domain/job.ts"
-import { isUnreached } from "#domain/outcome.ts"
+import { isUndelivered } from "#domain/outcome.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { filters } from "#streams/subjects.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
@@ -27,7 +27,7 @@ export const makeRedriveFilter = Effect.gen(function* () {
         Effect.sync(() => {
           if (message.type !== "outcome/1" || at > acceptedAt) return
           for (const { fate, subscription, user } of message.results)
-            if (isUnreached(fate)) pushes.add(`${user}.${subscription}`)
+            if (isUndelivered(fate)) pushes.add(`${user}.${subscription}`)
         })
     )
     known = { broadcast, pushes }

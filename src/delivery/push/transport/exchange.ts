@@ -1,6 +1,6 @@
 // One request and its answer, whatever the protocol: what is sent, what is kept of the answer, and the bounds
 // on time and size.
-import type { Answer } from "../classify.ts"
+import type { PushResponse } from "../classify.ts"
 
 export interface Request {
   readonly path: string
@@ -9,8 +9,8 @@ export interface Request {
 }
 
 /** The answer, or "unprocessed": the peer promises that it did not process the request. */
-export type Outcome = Answer | "unprocessed"
-export type Done<O = Answer> = (outcome: O) => void
+export type Outcome = PushResponse | "unprocessed"
+export type Done<O = PushResponse> = (outcome: O) => void
 
 /** Milliseconds. */
 export interface Limits {

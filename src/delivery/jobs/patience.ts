@@ -1,0 +1,52 @@
+// How long writes that follow from a sent push are tried again while NATS is away or full.
+import { Clock, Effect, Schedule } from "effect"
+import { AppendConflict, NatsUnavailable } from "#nats/connection/errors.ts"
+import { type Ack, leave } from "#nats/stream/consumer.ts"
+import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
+
+const patienceMillis = 120_000
+const again = Schedule.spaced("500 millis")
+
+/**
+ * Retries for two minutes while NATS is away or full. For writes that the next delivery of the job makes
+ * good.
+ */
+export const patiently = <A, E extends { readonly _tag: string }, R>(
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> =>
+  Effect.flatMap(Clock.currentTimeMillis, (startedAt) =>
+    Effect.retry(effect, {
+      schedule: again,
+      while: ({ _tag }) =>
+        Effect.map(
+          Clock.currentTimeMillis,
+          (now) => _tag === "NatsUnavailable" && now - startedAt < patienceMillis
+        )
+    })
+  )
+
+const waits = makeRateLimitedLog("outcomes cannot be written: pushes wait")
+
+/**
+ * Retries without end while NATS is away or full. For outcomes of pushes that were sent: without its
+ * outcome, a push would be sent again with each delivery of the job.
+ */
+export const untilWritten = <A, E extends { readonly _tag: string }, R>(
+  effect: Effect.Effect<A, E | NatsUnavailable, R>
+) =>
+  effect.pipe(
+    Effect.tapError((error) =>
+      error instanceof NatsUnavailable ? waits({ reason: String(error.cause) }) : Effect.void
+    ),
+    Effect.retry({ schedule: again, while: ({ _tag }) => _tag === "NatsUnavailable" })
+  )
+
+/** AppendConflict: another worker owns this job now. Do not ack the message. */
+export const conflictLeaves = <E, R>(
+  effect: Effect.Effect<Ack, E, R>
+): Effect.Effect<Ack, Exclude<E, AppendConflict>, R> =>
+  Effect.catchIf(
+    effect,
+    (error): error is E & AppendConflict => error instanceof AppendConflict,
+    () => Effect.succeed(leave)
+  ) as Effect.Effect<Ack, Exclude<E, AppendConflict>, R>

@@ -1,0 +1,102 @@
+// The closed set of reasons: one word for why a push has its outcome. Logs, metrics, dead letters and
+// audits show these words, and some of them count as a strike against a subscription (strike.ts).
+// src/delivery/README.md explains each. Pure.
+import { Schema } from "effect"
+
+/** Reasons for which a subscription is removed. */
+export const goneReasons = ["gone", "key-mismatch", "invalid-key"] as const
+export type GoneReason = (typeof goneReasons)[number]
+
+/** Reasons for which a push is given up at once: no further attempt can succeed. */
+export const deadReasons = [
+  "redirect",
+  "too-large",
+  "bad-topic",
+  "bad-ttl",
+  "refused",
+  "unexpected",
+  "endpoint-not-allowed",
+  "key-retired"
+] as const
+export type DeadReason = (typeof deadReasons)[number]
+
+/** Reasons for which an attempt failed and another one is made. */
+export const retryReasons = [
+  "throttled",
+  "server-error",
+  "unknown-host",
+  "dns",
+  "refused",
+  "reset",
+  "unreachable",
+  "timeout",
+  "tls",
+  "network",
+  "address-not-allowed"
+] as const
+export type RetryReason = (typeof retryReasons)[number]
+
+/** The push service refused our VAPID key or token: `key-mismatch` for one subscription only. */
+export const refusalReasons = ["credentials", "key-mismatch"] as const
+export type RefusalReason = (typeof refusalReasons)[number]
+
+/** Reasons for which a push waits without an attempt that counts. */
+export const deferReasons = [
+  ...refusalReasons,
+  "breaker-open",
+  "key-unknown",
+  "lane-slow",
+  "lane-throttled",
+  "mass-gone",
+  "unreachable"
+] as const
+export type DeferReason = (typeof deferReasons)[number]
+
+/** Reasons of pushes that end without an attempt. */
+export const unsentReasons = ["left", "suspended", "expired"] as const
+export type UnsentReason = (typeof unsentReasons)[number]
+
+/** The reason of one attempt, or of a deferral. */
+export type AttemptReason = "accepted" | GoneReason | DeadReason | RetryReason | DeferReason
+
+/** The reason of a recorded outcome. Composed ones name the reason of the last attempt or deferral. */
+export type Reason =
+  | AttemptReason
+  | UnsentReason
+  | `expired:${RetryReason | DeferReason}`
+  | `attempts-used-up:${RetryReason | RefusalReason}`
+
+declare const unknownReason: unique symbol
+/** A word that another version of Bellcast stored, and that this version does not know. */
+export type UnknownReason = string & { readonly [unknownReason]: true }
+
+/** A reason as read from a stream: any text decodes, so that other versions' messages stay readable. */
+export type StoredReason = Reason | UnknownReason
+export const StoredReason = Schema.declare(
+  (value): value is StoredReason => typeof value === "string"
+)
+
+/** Reasons that count as a strike wherever a push ends with them. */
+const alwaysStrikes = [
+  "unknown-host",
+  "redirect",
+  "unexpected",
+  "address-not-allowed",
+  "endpoint-not-allowed"
+] as const satisfies ReadonlyArray<AttemptReason>
+/** Reasons that count as a strike only when an attempt ended with them, not a deferral. */
+const attemptStrikes = refusalReasons
+
+export const strikeReasons = [...alwaysStrikes, ...attemptStrikes] as const
+export type StrikeReason = (typeof strikeReasons)[number]
+
+const isOneOf = <A extends string>(list: ReadonlyArray<A>, text: string): text is A =>
+  (list as ReadonlyArray<string>).includes(text)
+
+/** Returns the strike that the reason of a dead or expired push counts as; undefined: none. */
+export const strikeReasonOf = (reason: StoredReason): StrikeReason | undefined => {
+  const last = reason.slice(reason.indexOf(":") + 1)
+  if (isOneOf(alwaysStrikes, last)) return last
+  // An expired push may have been deferred with all others; an attempt that counts was refused alone.
+  return !reason.startsWith("expired:") && isOneOf(attemptStrikes, last) ? last : undefined
+}
