@@ -1,31 +1,61 @@
-# Everything one does here by hand. `make` lists it; Node 24, npm packages and nats-server come by themselves.
+# Every task of a developer and of an operator; `make` lists them. Node 24, the npm packages and
+# nats-server are fetched when they are missing.
 
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-# Node runs the .ts files as they are; the first that can is 22.19. An older or missing one gets company in .tools/.
-# The same as in compose.yaml.
+# Node runs the .ts files without a build, from 22.19 on. If the node on PATH is older or missing,
+# this version is fetched into .tools/. The same version as in compose.yaml.
 NODE_VERSION := 24.21.0
 NODE_LOCAL := .tools/node_modules/node/bin/node
-NODE_IS_OLD = node -e 'const [a, b] = process.versions.node.split("."); process.exit(+a > 22 || (+a === 22 && +b >= 19) ? 1 : 0)' 2>/dev/null || ! command -v node >/dev/null
+# Succeeds when the node on PATH is older than 22.19 or missing.
+NODE_IS_OLD = ! node -e 'const [a, b] = process.versions.node.split("."); \
+  process.exit(+a > 22 || (+a === 22 && +b >= 19) ? 0 : 1)' 2>/dev/null
 ifneq ($(wildcard $(NODE_LOCAL)),)
   NODE_NEEDED := $(NODE_LOCAL)
 else
   NODE_NEEDED := $(shell if $(NODE_IS_OLD); then echo $(NODE_LOCAL); fi)
 endif
-export PATH := $(CURDIR)/node_modules/.bin:$(if $(NODE_NEEDED),$(CURDIR)/.tools/node_modules/node/bin:)$(PATH)
+NODE_FOLDER := $(if $(NODE_NEEDED),$(CURDIR)/.tools/node_modules/node/bin:)
+export PATH := $(CURDIR)/node_modules/.bin:$(NODE_FOLDER)$(PATH)
 
-# npm writes this file last: as new as the lock file means that the packages are in.
+# npm writes this file last. If it is as new as the lock file, all packages are installed.
 PACKAGES := node_modules/.package-lock.json
-# Beside vitest's own 5 s: a first test may fetch a nats-server or pull an image. Tests wait more than they compute: on two cores
-# a worker for each takes 7 minutes, vitest's own choice of one less takes 11.
-VITEST := vitest run --maxWorkers=100% --testTimeout=60000 --hookTimeout=120000 $(VITEST_FLAGS)
+
+# npm is silent for minutes when its registry is out of reach. After this many seconds a second
+# process checks the registry and prints what is wrong.
+FETCH_PATIENCE := 10
+define FETCH
+fetch() { \
+  ( sleep $(FETCH_PATIENCE) >/dev/null 2>&1; registry=$$(npm config get registry); \
+    if npm ping --fetch-retries=0 --fetch-timeout=5000 >/dev/null 2>&1; \
+    then echo "still fetching from $$registry ..." >&2; \
+    else echo "npm's registry $$registry does not answer: check the network, or set a" \
+      "proxy or another registry (npm config set proxy URL, npm config set registry URL)" >&2; \
+    fi ) & \
+  watch=$$!; \
+  npm install --no-audit --no-fund --loglevel=error --fetch-retry-mintimeout=2000 \
+    --fetch-retry-maxtimeout=5000 "$$@" >&2; \
+  code=$$?; \
+  kill $$watch 2>/dev/null; \
+  [ $$code -eq 0 ] || echo "npm could not fetch $$what from $$(npm config get registry)" >&2; \
+  return $$code; \
+}
+endef
+
+# Timeouts longer than vitest's 5 s: the first test may fetch a nats-server or pull an image. One
+# worker for each core: tests mostly wait, and vitest's default of one less takes half as long again
+# on two cores (11 minutes instead of 7).
+VITEST := vitest run --maxWorkers=100% --testTimeout=60000 --hookTimeout=120000 \
+  $(VITEST_FLAGS)
 BELLCAST := node src/cli/main.ts
-# With BASE_URL=http://... the contract is tested against that server. Vite sets BASE_URL to "/" for its own purposes, hence the other name.
+# With BASE_URL=http://... the contract is tested against that server. Tests read TARGET_URL,
+# because Vite sets BASE_URL to "/".
 export TARGET_URL ?= $(filter http%,$(BASE_URL))
 TESTS := $(if $(TARGET_URL),test/conformance,test/unit test/integration test/conformance)
 
-.PHONY: help install run dev check fmt test e2e bench streams listen audit dead redrive restore rebuild permissions keys
+.PHONY: help install run dev check fmt test e2e bench streams listen \
+  audit dead redrive restore rebuild permissions keys
 
 help: ## List the targets.
 	@awk -F ': .*## ' '/^[a-z0-9]+:.* ## / { printf "  %-11s %s\n", $$1, $$2 }' Makefile
@@ -33,26 +63,29 @@ help: ## List the targets.
 install: $(PACKAGES) ## Fetch what is missing: Node 24, npm packages.
 
 $(NODE_LOCAL):
-	@command -v npm >/dev/null || { echo "npm is not there, which fetches Node 24 and the packages: install any version of Node that brings it" >&2; exit 1; }
+	@command -v npm >/dev/null || { echo "npm is missing, which fetches Node 24 and the packages:" \
+	  "install any version of Node that includes npm" >&2; exit 1; }
 	@echo "fetching Node $(NODE_VERSION) ..." >&2
-	@npm install --prefix .tools --no-audit --no-fund --loglevel=error node@$(NODE_VERSION) >&2
+	@$(FETCH); what="Node $(NODE_VERSION)"; fetch --prefix .tools node@$(NODE_VERSION)
 
-# Not `npm ci`: that refuses a lock file written where the optional binaries of other platforms could not be had.
+# Not `npm ci`, which refuses a lock file that lacks optional binaries of other platforms.
 $(PACKAGES): package-lock.json | $(NODE_NEEDED)
 	@echo "installing npm packages ..." >&2
-	@npm install --no-save --no-audit --no-fund --loglevel=error >&2
+	@$(FETCH); what="npm packages"; fetch --no-save
 	@touch $@
 
-# In a terminal the service gets a process group of its own (set -m): Ctrl-C is then for it alone, and make ends as it ends, with 0.
+# In a terminal the service runs in a process group of its own (set -m). Ctrl-C then reaches only
+# the service, and make ends with the exit code of the service.
 FOREGROUND := if [ -t 0 ]; then set -m; else exec="exec"; fi; $$exec
 
-# V8 shrinks its young generation while nothing happens, and a broadcast would pay for its growth: a push then costs 6 % more.
+# V8 shrinks its young generation while the service is idle. Without a minimum, pushes of the next
+# broadcast cost 6 % more CPU time.
 SERVICE := --min-semi-space-size=16 src/main.ts --development
 
 run: install ## Run the service with an embedded nats-server, on http://127.0.0.1:9999/v1/.
 	@$(FOREGROUND) node $(SERVICE)
 
-dev: install ## Run it and start again when a file changes.
+dev: install ## Run the service and restart it when a file changes.
 	@$(FOREGROUND) node --watch $(SERVICE)
 
 check: install ## Types, Effect diagnostics, format, lint, import rules.
@@ -63,39 +96,39 @@ check: install ## Types, Effect diagnostics, format, lint, import rules.
 fmt: install ## Format, sort imports, apply safe fixes.
 	@biome check --write .
 
-test: install ## Unit, integration and conformance tests; with BASE_URL=http://... only the contract, against that server.
+test: install ## Run the tests; with BASE_URL=http://... only the contract, against that server.
 	@$(VITEST) $(TESTS)
 
 e2e: install ## The whole service and a real Firefox (skipped where there is none).
 	@$(VITEST) test/e2e
 
-bench: install ## What pushes, distances, small broadcasts and requests cost beside peers (make bench ARGS=distance: one part).
+bench: install ## Measure pushes, distances, small broadcasts, requests (ARGS=distance: one).
 	@set -e; for part in $(or $(ARGS),run distance small gateway); do node test/bench/$$part.ts; done
 
-streams: install ## What flows: every stream, consumer and bucket.
+streams: install ## Show every stream, consumer, follower and bucket (ARGS=--live: their state).
 	@$(BELLCAST) streams $(ARGS)
 
-listen: install ## Be a browser in the terminal: make listen CHANNEL=news prints what arrives (ARGS="--url ..." from elsewhere).
+listen: install ## Print the pushes of a channel, as a browser gets them: make listen CHANNEL=news.
 	@$(FOREGROUND) $(BELLCAST) listen $(CHANNEL) $(ARGS)
 
-audit: install ## What became of every push of a broadcast: make audit BROADCAST=5.
+audit: install ## Show what became of every push: make audit BROADCAST=5.
 	@$(BELLCAST) audit $(BROADCAST) $(ARGS)
 
-dead: install ## The pushes that were given up: make dead, or make dead BROADCAST=5.
+dead: install ## List the dead letters: make dead, or make dead BROADCAST=5.
 	@$(BELLCAST) dead $(BROADCAST) $(ARGS)
 
-redrive: install ## Send a broadcast again to those whom it did not reach: make redrive BROADCAST=5.
+redrive: install ## Send a broadcast again to those it did not reach: make redrive BROADCAST=5.
 	@$(BELLCAST) redrive $(BROADCAST) $(ARGS)
 
-restore: install ## Put back subscriptions wrongly called gone or suspended: make restore ARGS="--from 2026-11-20T09:00:00Z".
+restore: install ## Put back wrongly removed subscriptions: make restore ARGS="--from TIME".
 	@$(BELLCAST) restore $(ARGS)
 
-rebuild: install ## Delete the buckets and make them again from the streams (stop projection and tally first).
+rebuild: install ## Build the buckets anew from the streams (stop projection and tally first).
 	@$(BELLCAST) rebuild $(ARGS)
 
-permissions: install ## Who may publish on a channel: make permissions ARGS="grant news basicauth:..." (or list, revoke).
+permissions: install ## Set who may publish: make permissions ARGS="grant news basicauth:...".
 	@$(BELLCAST) permissions $(or $(ARGS),list)
 
-# Only ENV of the command line: in the environment it is a setting of sh.
-keys: install ## Make the secrets of a service beside an existing NATS: make keys ENV=.env; ARGS=list, show, rotate or "retire KEY".
+# ENV counts on the command line only: as an environment variable it is a setting of sh.
+keys: install ## Make the secrets: make keys ENV=.env; or ARGS=list, show, rotate, "retire KEY".
 	@$(BELLCAST) keys $(if $(findstring command,$(origin ENV)),new --env "$(ENV)",$(ARGS))

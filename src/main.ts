@@ -5,6 +5,7 @@ import { Cause, Effect, Exit, Layer, Option } from "effect"
 import { logLevel, type Role, Settings } from "#config"
 import { deliveryLayer } from "#delivery/layer.ts"
 import { VapidKeys } from "#delivery/push/vapid.ts"
+import { announceApi } from "#embedded/api-address.ts"
 import { folderAt } from "#embedded/folder.ts"
 import { embeddedServer } from "#embedded/server.ts"
 import { fanoutLayer } from "#fanout/planner.ts"
@@ -109,25 +110,32 @@ const service = Layer.unwrap(
       adopt(secrets.vapidKeys)
     )
     const secretsChecked = Effect.andThen(checks, offers ? adopted : Effect.void)
+    const api =
+      offers && Option.isNone(settings.natsUrl)
+        ? announceApi(folderAt(join(settings.dataDir, "nats")), root)
+        : Effect.void
     const ready = Layer.effectDiscard(
-      Effect.acquireRelease(
-        Effect.sync(() => {
-          if (Option.isNone(settings.natsUrl))
-            process.stdout.write(
-              story({
-                url: root,
-                natsHost: hostsOf(url),
-                natsUrlFile: natsUrlFile(settings.dataDir),
-                vapidPublicKey: secrets.vapidPublicKey,
-                isForTrying: isForTrying(settings)
-              })
+      Effect.andThen(
+        api,
+        Effect.acquireRelease(
+          Effect.sync(() => {
+            if (Option.isNone(settings.natsUrl))
+              process.stdout.write(
+                story({
+                  url: root,
+                  natsHost: hostsOf(url),
+                  natsUrlFile: natsUrlFile(settings.dataDir),
+                  vapidPublicKey: secrets.vapidPublicKey,
+                  isForTrying: isForTrying(settings)
+                })
+              )
+          }).pipe(
+            Effect.andThen(
+              Effect.logInfo("ready", { roles: settings.roles.join(","), nats: hostsOf(url) })
             )
-        }).pipe(
-          Effect.andThen(
-            Effect.logInfo("ready", { roles: settings.roles.join(","), nats: hostsOf(url) })
-          )
-        ),
-        () => Effect.logInfo("stopping")
+          ),
+          () => Effect.logInfo("stopping")
+        )
       )
     )
     return ready.pipe(

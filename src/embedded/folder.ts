@@ -15,6 +15,8 @@ export const folderAt = (root: string) => {
     password: join(at, "password"),
     /** The address with the login, for other clients; there while the server runs. */
     url: join(at, "url"),
+    /** Address of the HTTP API beside this server, with the pid of the service. */
+    api: join(at, "api"),
     /** Where nats-server says on which port it listens. */
     ports: join(at, "ports"),
     /** Holds the pid of the supervisor. nats-server itself has no lock: two would share a store and spoil it. */
@@ -54,7 +56,7 @@ const runs = (pid: number): boolean => {
  * Whether the process runs with this word in its command line: after a reboot its number may belong
  * to another one.
  */
-const runsWith = async (pid: number, word: string): Promise<boolean> => {
+export const runsWith = async (pid: number, word: string): Promise<boolean> => {
   if (!runs(pid)) return false
   const commandLine = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => undefined)
   return commandLine === undefined || commandLine.includes(word)

@@ -3,15 +3,7 @@ import { chmod, mkdir, rm } from "node:fs/promises"
 import { createServer } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
 import { replace } from "#secrets/once.ts"
-import {
-  type Address,
-  addressIn,
-  type Folder,
-  folderAt,
-  logTail,
-  released,
-  textOf
-} from "./folder.ts"
+import { type Address, addressIn, type Folder, folderAt, logTail, released } from "./folder.ts"
 import { authorizationOf, keepPassword } from "./login.ts"
 import { lockTaken, type Supervisor, supervise } from "./supervisor.ts"
 
@@ -71,7 +63,9 @@ const inUse = async (folder: Folder) => {
   const share =
     (await addressIn(folder)) === undefined
       ? ""
-      : ` To use that server here too: BELLCAST_NATS_URL=${textOf(folder.url)}.`
+      : " For a second process of the same service, set what `bellcast keys show` prints (the " +
+        "address of that server and the secrets) and another BELLCAST_PORT. For a service of its " +
+        "own, set another BELLCAST_DATA_DIR and BELLCAST_PORT."
   return new Error(`${folder.root} is in use by another embedded nats-server.${share}`)
 }
 

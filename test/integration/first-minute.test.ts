@@ -40,7 +40,9 @@ it("tells what really happens", { timeout: 90_000 }, async () => {
     return (await promisify(execFile)("sh", ["-c", command])).stdout
   }
   const [, channel] = /^make listen CHANNEL=(\S+)$/m.exec(lineWith("make listen"))!
-  await using listener = spawnCli(["listen", channel!], { BELLCAST_URL: service.url })
+  // Finds the service by its data folder, whatever its port.
+  const dataDir = { BELLCAST_DATA_DIR: env.BELLCAST_DATA_DIR }
+  await using listener = spawnCli(["listen", channel!], dataDir, folder)
   await listener.printed(/^listening on/m)
 
   const answer = await typed(lineWith("curl -i"))
@@ -59,7 +61,7 @@ it("tells what really happens", { timeout: 90_000 }, async () => {
   assert.deepInclude(told, { accepted: 1, delivered: 1 })
   await using cli = spawnCli(
     ["audit", /^make audit BROADCAST=(\d+)$/.exec(audit!)![1]!],
-    { BELLCAST_DATA_DIR: env.BELLCAST_DATA_DIR },
+    dataDir,
     folder
   )
   await cli.printed(/delivered/)

@@ -158,7 +158,10 @@ describe("bellcast listen", () => {
   it("names the defaults of its flags", async () => {
     await using cli = spawnCli(["listen", "--help"])
     assert.strictEqual(await cli.exit(), 0)
-    assert.match(cli.output.stdout, /^ *--url .* unset: http:\/\/127\.0\.0\.1:9999\/v1$/m)
+    assert.match(
+      cli.output.stdout,
+      /^ *--url .* unset: that of the running one, else http:\/\/127\.0\.0\.1:9999\/v1$/m
+    )
     assert.match(cli.output.stdout, /^ *--user .* unset: somebody new$/m)
   })
 

@@ -1,8 +1,12 @@
 // `bellcast listen CHANNEL`: a browser in the terminal. It subscribes and registers through the HTTP API
 // and prints every push it receives, decrypted, until Ctrl-C; then it removes what it made.
 import { randomBytes } from "node:crypto"
+import { join } from "node:path"
 import { Config, Console, Effect, Option, Queue, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import { settings } from "#config"
+import { apiAddressIn } from "#embedded/api-address.ts"
+import { folderAt } from "#embedded/folder.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
 import { note } from "../terminal/note.ts"
 import { type ApiError, ApiForeign, makeApi, urlDefault } from "./api-client.ts"
@@ -124,8 +128,11 @@ const flags = {
     Argument.withDescription("Channel to register on; it need not exist")
   ),
   url: Flag.String("url").pipe(
-    Flag.withDescription(`Base URL of the service (BELLCAST_URL); unset: ${urlDefault}`),
-    Flag.withFallbackConfig(Config.String("BELLCAST_URL").pipe(Config.withDefault(urlDefault)))
+    Flag.withDescription(
+      `Base URL of the service (BELLCAST_URL); unset: that of the running one, else ${urlDefault}`
+    ),
+    Flag.withFallbackConfig(Config.String("BELLCAST_URL")),
+    Flag.optional
   ),
   user: Flag.String("user").pipe(
     Flag.withDescription("Who listens, name:password (BELLCAST_USER); unset: somebody new"),
@@ -138,9 +145,19 @@ const flags = {
   json: Flag.Boolean("json").pipe(Flag.withDescription("Print JSON lines"), Flag.withDefault(false))
 }
 
+/** The service that runs beside the embedded server of this data folder. */
+const runningUrl = Effect.gen(function* () {
+  const dataDir = yield* Effect.orDie(settings.dataDir)
+  const found = yield* Effect.promise(() => apiAddressIn(folderAt(join(dataDir, "nats"))))
+  return found ?? urlDefault
+})
+
 /** The verb. Errors are printed as one line; the process then exits with 1. */
 export const listenCommand = Command.make("listen", flags, (options) =>
-  listen(options).pipe(Effect.tapError((error) => note(error.message)))
+  Effect.gen(function* () {
+    const url = Option.getOrUndefined(options.url) ?? (yield* runningUrl)
+    yield* listen({ ...options, url })
+  }).pipe(Effect.tapError((error) => note(error.message)))
 ).pipe(
   Command.withDescription("Be a browser in the terminal: print every push of a channel, decrypted")
 )

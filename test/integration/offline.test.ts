@@ -1,0 +1,52 @@
+// `make install` where npm's registry does not answer, with a script in the place of npm.
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { copyFileSync, mkdirSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { assert, it } from "vitest"
+import { temporaryFolder } from "../support/folder.ts"
+
+const root = fileURLToPath(new URL("../../", import.meta.url))
+
+/** Output of `make install` in an empty checkout, and its exit code. */
+const install = async (npm: string) => {
+  const folder = await temporaryFolder()
+  for (const file of ["Makefile", "package.json", "package-lock.json"])
+    copyFileSync(join(root, file), join(folder, file))
+  mkdirSync(join(folder, "bin"))
+  mkdirSync(join(folder, "node_modules"))
+  writeFileSync(join(folder, "bin", "npm"), `#!/bin/sh\n${npm}\n`, { mode: 0o755 })
+  const path = `${join(folder, "bin")}:${dirname(process.execPath)}:/usr/bin:/bin`
+  const env = { PATH: path, HOME: folder }
+  const make = spawn("make", ["install", "FETCH_PATIENCE=0.2"], { cwd: folder, env })
+  let output = ""
+  for (const stream of [make.stdout, make.stderr])
+    stream.setEncoding("utf8").on("data", (text: string) => {
+      output += text
+    })
+  const [code] = await once(make, "close")
+  return { code: code as number, output }
+}
+
+const npmOf = (ping: string, installing: string) => `case $1 in
+  config) echo https://registry.example/ ;;
+  ping) ${ping} ;;
+  install) ${installing} ;;
+esac`
+
+it("says what is being fetched, and that the registry does not answer", async () => {
+  const { code, output } = await install(npmOf("exit 1", "sleep 1; exit 1"))
+  assert.notEqual(code, 0)
+  assert.match(output, /^installing npm packages \.\.\.$/m)
+  assert.match(output, /^npm's registry https:\/\/registry\.example\/ does not answer: check /m)
+  assert.match(output, /^npm could not fetch npm packages from https:\/\/registry\.example\/$/m)
+})
+
+it("says that a slow registry is still being waited for", async () => {
+  const installed = "sleep 1; touch node_modules/.package-lock.json"
+  const { code, output } = await install(npmOf("exit 0", installed))
+  assert.equal(code, 0, output)
+  assert.match(output, /^still fetching from https:\/\/registry\.example\/ \.\.\.$/m)
+  assert.notMatch(output, /does not answer|could not fetch/)
+})
