@@ -43,11 +43,7 @@ fetch() { \
 }
 endef
 
-# Timeouts longer than vitest's 5 s: the first test may fetch a nats-server or pull an image. One
-# worker for each core: tests mostly wait, and vitest's default of one less takes half as long again
-# on two cores (11 minutes instead of 7).
-VITEST := vitest run --maxWorkers=100% --testTimeout=60000 --hookTimeout=120000 \
-  $(VITEST_FLAGS)
+VITEST := vitest run --config test/vitest.config.ts $(VITEST_FLAGS)
 BELLCAST := node src/cli/main.ts
 # With BASE_URL=http://... the contract is tested against that server. Tests read TARGET_URL,
 # because Vite sets BASE_URL to "/".

@@ -332,7 +332,7 @@ export const startWithHistory = async () => {
       return past
     }).pipe(Effect.provide(foldingLayer(nats.url)))
   )
-  return { ...past, url: nats.url, [Symbol.asyncDispose]: () => nats.stop() }
+  return { ...past, url: nats.url, [Symbol.asyncDispose]: () => nats[Symbol.asyncDispose]() }
 }
 
 export const bucketStreams = projections.map((bucket) => `KV_bellcast_${bucket}`)
