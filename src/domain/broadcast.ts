@@ -113,7 +113,10 @@ export const fitsOnePush = ({ data }: BroadcastBody): boolean => {
   )
 }
 
-/** Why a message of LOG was refused. `broadcast` is its sequence, also where it is no broadcast but a command that cannot be obeyed. */
+/**
+ * The fact that the planner rejected a broadcast. Versions before 0.1.0 recorded other rejected
+ * commands with it, too; `broadcast` is then the command's sequence in LOG.
+ */
 export const BroadcastRejected = Schema.Struct({
   broadcast: Schema.Int,
   subject: Schema.String,

@@ -1,6 +1,7 @@
 // Every message type there is, with the schema of its body. The header Bellcast-Type names it; a type's meaning never changes, a new one is added.
 import { type Exit, Schema } from "effect"
 import { BroadcastBody, BroadcastRejected } from "./broadcast.ts"
+import { CommandRejected } from "./command.ts"
 import { DeadLetter, RetryJob, ShardJob } from "./job.ts"
 import { depthMax, parseJson } from "./json.ts"
 import { Outcome, Plan, Progress } from "./outcome.ts"
@@ -30,6 +31,7 @@ export const messages = {
   "publisher.delete/1": PublisherDelete,
   "key.adopted/1": KeyAdopted,
   "userid-secret.adopted/1": UseridSecretAdopted,
+  "command.rejected/1": CommandRejected,
   "broadcast/1": BroadcastBody,
   "broadcast.rejected/1": BroadcastRejected,
   "broadcast.finished/1": Progress,

@@ -40,8 +40,8 @@ const foldAll = Effect.fnUntraced(function* (sets: Sets, steps: ReadonlyArray<St
 /** Records why a command was refused. Until LOG has room for that, its value is not written. */
 const reject = Effect.fnUntraced(function* (sets: Sets, facts: Facts, { reason, step }: Rejected) {
   const { seq, subject } = step.stored
-  const body = { broadcast: seq, subject, reason, at: yield* Clock.currentTimeMillis }
-  const message = { subject: subjects.rejected(seq), type: "broadcast.rejected/1", body } as const
+  const body = { command: seq, subject, reason, at: yield* Clock.currentTimeMillis }
+  const message = { subject: subjects.rejected(seq), type: "command.rejected/1", body } as const
   const stored = hold(sets, step)
   if (yield* facts.record({ message, seq, stored })) stored()
 })

@@ -131,12 +131,13 @@ describe("garbage on NATS", { timeout: 120_000 }, () => {
       Buffer.isBuffer(body) ? body : JSON.stringify(body),
       type === undefined ? {} : { headers: typed(type) }
     )
-  const refusal = async (seq: number) =>
+  const rejection = async (seq: number) =>
     (await until(
       () =>
         jsm.streams.getMessage("BELLCAST_LOG", { last_by_subj: `bellcast.evt.rejected.${seq}` }),
       (found) => found !== null
-    ))!.json<{ reason: string }>().reason
+    ))!
+  const refusal = async (seq: number) => (await rejection(seq)).json<{ reason: string }>().reason
   /** Where the commands of the user stand who wrote last. */
   const lastSubject = async () =>
     (await jsm.streams.getMessage("BELLCAST_LOG", { last_by_subj: "bellcast.cmd.subscription.>" }))!
@@ -188,6 +189,9 @@ describe("garbage on NATS", { timeout: 120_000 }, () => {
       removed: [{ id: "a", lastModified: Number.MAX_SAFE_INTEGER }]
     })
     assert.include(await refusal(seq), "subscription.delete/1")
+    const fact = await rejection(seq)
+    assert.equal(fact.header.get("Bellcast-Type"), "command.rejected/1")
+    assert.deepInclude(fact.json<Record<string, unknown>>(), { command: seq, subject })
     assert.equal((await user(push.subscribe(), "ann")).status, 201)
     assert.lengthOf((await call(service.url, "GET", "/subscriptions", "ann")).body.data, 2)
     assert.equal((await call(service.url, "PUT", "/channels/own/registration", "ann")).status, 202)
