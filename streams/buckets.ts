@@ -66,6 +66,12 @@ export const buckets = {
 
 export type BucketName = keyof typeof buckets
 
+/** The stream behind a bucket (ADR-8). */
+export const bucketStream = (bucket: BucketName): string => `KV_${buckets[bucket].name}`
+
+export const bucketSubject = (bucket: BucketName, key: string): string =>
+  `$KV.${buckets[bucket].name}.${key}`
+
 /** The buckets that `bellcast rebuild` makes again from the streams. */
 export const projections = [
   "subscriptions",
@@ -75,29 +81,59 @@ export const projections = [
   "permissions"
 ] as const satisfies ReadonlyArray<BucketName>
 
+/** The bucket of each kind of entry. */
+export interface EntryBuckets {
+  readonly subscriptions: "subscriptions"
+  readonly registration: "registrations"
+  readonly registrationCounts: "registrations"
+  readonly channelRegistrations: "channels"
+  readonly channelPushes: "channels"
+  readonly broadcast: "broadcasts"
+  readonly publishers: "permissions"
+  readonly lease: "cache"
+  readonly usedPageToken: "cache"
+  readonly probe: "cache"
+  readonly meta: BucketName
+}
+
+export type EntryKind = keyof EntryBuckets
+
+/** A key of a bucket, or a wildcard over its keys. The type says what kind of entry the key has. */
+export type EntryKey<K extends EntryKind> = string & { readonly entry: K }
+
+const entryKey = <K extends EntryKind>(key: string): EntryKey<K> => key as EntryKey<K>
+
 /**
  * A key that every bucket has, so that a multi-get never returns nothing: an empty response does
  * not say which revision the replica has. In a bucket with a follower, the follower's checkpoint.
  */
-export const metaKey = "meta"
+export const metaKey = entryKey<"meta">("meta")
 
 export const keys = {
-  subscriptions: (user: UserToken): string => user,
-  registration: (channel: ChannelToken, user: UserToken): string =>
-    `${channel}.${shardPath(user)}.${user}`,
+  subscriptions: (user: UserToken) => entryKey<"subscriptions">(user),
+  registration: (channel: ChannelToken, user: UserToken) =>
+    entryKey<"registration">(`${channel}.${shardPath(user)}.${user}`),
   /** Filter over the registrations of one shard of a channel. */
-  registrationsOf: (channel: ChannelToken, shard: string): string =>
-    shard === "all" ? `${channel}.>` : `${channel}.${shard}.>`,
+  registrationsOf: (channel: ChannelToken, shard: string) =>
+    entryKey<"registration">(shard === "all" ? `${channel}.>` : `${channel}.${shard}.>`),
+  /** Narrows such a wildcard to one sixteenth, by the next hexadecimal digit. */
+  sixteenthOf: (registrations: EntryKey<"registration">, digit: string) =>
+    entryKey<"registration">(registrations.replace(/>$/, `${digit}.>`)),
   /**
    * Number of registrations of each user whose token begins with the same three characters: at
    * most 262,144 keys. No channel token begins with `=users`, so no registration has such a key.
    */
-  registrationCounts: (user: UserToken): string => `=users.${user.slice(0, 3)}`,
-  channelRegistrations: (channel: ChannelToken): string => `${channel}.registrations`,
-  channelPushes: (channel: ChannelToken): string => `${channel}.pushes`,
-  broadcast: (broadcast: number): string => String(broadcast),
-  publishers: (channel: ChannelToken): string => `${channel}.publishers`,
-  lease: (holder: string): string => `lease.${holder}`
+  registrationCounts: (user: UserToken) =>
+    entryKey<"registrationCounts">(`=users.${user.slice(0, 3)}`),
+  channelRegistrations: (channel: ChannelToken) =>
+    entryKey<"channelRegistrations">(`${channel}.registrations`),
+  channelPushes: (channel: ChannelToken) => entryKey<"channelPushes">(`${channel}.pushes`),
+  broadcast: (broadcast: number) => entryKey<"broadcast">(String(broadcast)),
+  publishers: (channel: ChannelToken) => entryKey<"publishers">(`${channel}.publishers`),
+  lease: (follower: string) => entryKey<"lease">(`lease.${follower}`),
+  usedPageToken: (nonce: string) => entryKey<"usedPageToken">(`page.${nonce}`),
+  /** Written by a health check and read back. */
+  probe: (id: string) => entryKey<"probe">(`probe.${id}`)
 } as const
 
 /** The user of a registration's key. */

@@ -97,7 +97,7 @@ const restore = Effect.fnUntraced(function* ({ channel, progress }: Fact) {
   if (progress.shards === 0) return
   const key = keys.channelPushes(channel)
   const entry = yield* bucket.get("channels", key)
-  const before = (entry?.value as ChannelPushes | undefined) ?? emptyPushes
+  const before = entry?.value ?? emptyPushes
   const next: ChannelPushes = {
     v: 1,
     seq: Math.max(before.seq, progress.seq),

@@ -125,10 +125,7 @@ const listAt = Effect.fnUntraced(function* (user: UserToken, seq: number) {
   const buckets = yield* Buckets
   const deadline = (yield* Clock.currentTimeMillis) + followMillis
   while (true) {
-    const list =
-      ((yield* buckets.get("subscriptions", keys.subscriptions(user)))?.value as
-        | SubscriptionList
-        | undefined) ?? emptyList
+    const list = (yield* buckets.get("subscriptions", keys.subscriptions(user)))?.value ?? emptyList
     if (list.seq >= seq) return list
     if ((yield* Clock.currentTimeMillis) >= deadline) {
       return yield* new VerbFailed({

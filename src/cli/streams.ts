@@ -85,7 +85,7 @@ const followerRow = (name: FollowerName): Row => {
     cells,
     live: Effect.gen(function* () {
       const meta = yield* (yield* Buckets).get(checkpoint, metaKey)
-      const seq = (meta?.value as { seq?: number } | undefined)?.seq ?? 0
+      const seq = meta?.value.seq ?? 0
       // Sequences would count the messages that are not for it, too.
       const behind = yield* countAfter(streams[stream], filters, seq)
       return behind === undefined ? cells : [...cells, behind]

@@ -10,7 +10,6 @@ import {
 } from "#domain/broadcast.ts"
 import type { BroadcastRef, ShardJob } from "#domain/job.ts"
 import type { Plan } from "#domain/outcome.ts"
-import type { ChannelRegistrations } from "#domain/registration.ts"
 import { type Applied, Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { type Ack, Consumers, type Delivery, done, later, never } from "#nats/stream/consumer.ts"
@@ -86,7 +85,7 @@ const plan = Effect.gen(function* () {
     { floor, short = [] }: Applied
   ) {
     const entry = yield* buckets.get("channels", keys.channelRegistrations(channel))
-    const registrations = (entry?.value as ChannelRegistrations | undefined)?.registrations ?? 0
+    const registrations = entry?.value.registrations ?? 0
     const depth = shardDepth(registrations)
     // A count that there was no room for may be 0 where somebody is registered. Who is reached
     // depends on the registrations alone; the count only says how many jobs that makes.

@@ -13,13 +13,13 @@ import {
   type SubscriptionCommand,
   type SubscriptionList
 } from "#domain/subscription.ts"
-import { bucketStream } from "#nats/admin/provision.ts"
 import { Space } from "#nats/admin/space.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
+import type { BucketOf } from "#nats/kv/values.ts"
 import { type Append, EventLog } from "#nats/stream/event-log.ts"
-import { type BucketName, keys } from "#streams/buckets.ts"
+import { bucketStream, type EntryKey, keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
 import { refuse } from "./http/errors.ts"
@@ -45,9 +45,13 @@ type Writer = Pick<Call, "request" | "caller">
 const conflictBudgetMillis = 5_000
 const lookAgainMillis = 10
 
+type PlaceKey = EntryKey<
+  "subscriptions" | "registration" | "registrationCounts" | "channelRegistrations"
+>
+
 interface Place {
-  readonly bucket: BucketName
-  readonly key: string
+  readonly bucket: BucketOf<PlaceKey>
+  readonly key: PlaceKey
 }
 
 interface Kind<S, C extends { readonly type: string }> {
@@ -57,14 +61,17 @@ interface Kind<S, C extends { readonly type: string }> {
   readonly growth: Growth
   readonly subject: string
   readonly seqOf: (state: S) => number
-  readonly stateOf: (value: unknown) => S
+  readonly read: Effect.Effect<S, NatsUnavailable, Buckets>
   readonly evolve: (state: S, command: C, seq: number) => S
 }
 
+const valueAt = Effect.fnUntraced(function* <K extends string>(bucket: BucketOf<K>, key: K) {
+  return (yield* (yield* Buckets).get(bucket, key))?.value
+})
+
 /** Refuses with 507 when a bucket had no room for what a command changed; that is tried again. */
 const demandStored = Effect.fnUntraced(function* ({ bucket, key }: Place, seq: number) {
-  const value = (yield* (yield* Buckets).get(bucket, key))?.value
-  if (((value as { readonly seq?: number } | undefined)?.seq ?? 0) >= seq) return
+  if (((yield* valueAt(bucket, key))?.seq ?? 0) >= seq) return
   yield* (yield* Space).refused(bucketStream(bucket))
   return yield* refuse("noRoom")
 })
@@ -79,7 +86,6 @@ const change = Effect.fnUntraced(function* <
   writer: Writer,
   decide: (state: S, now: number) => Effect.Effect<Decision<S, C>, E, R>
 ) {
-  const buckets = yield* Buckets
   const log = yield* EventLog
   const watermark = yield* Watermark
   const { appliedTimeoutMillis } = yield* Settings
@@ -88,8 +94,7 @@ const change = Effect.fnUntraced(function* <
   let overtaken = -1
   let isAdmitted = false
   while (true) {
-    const [{ bucket, key }] = kind.places
-    const state = kind.stateOf((yield* buckets.get(bucket, key))?.value)
+    const state = yield* kind.read
     const now = yield* Clock.currentTimeMillis
     if (kind.seqOf(state) > overtaken) {
       const decision = yield* decide(state, now)
@@ -136,13 +141,14 @@ export const changeList = <E = never, R = never>(
   ) => Effect.Effect<Decision<SubscriptionList, SubscriptionCommand>, E | Refused, R>
 ) => {
   const { user } = writer.caller!
+  const key = keys.subscriptions(user)
   return change<SubscriptionList, SubscriptionCommand, E | Refused, R>(
     {
-      places: [{ bucket: "subscriptions", key: keys.subscriptions(user) }],
+      places: [{ bucket: "subscriptions", key }],
       growth: "subscription",
       subject: subjects.subscription(user),
       seqOf: ({ seq }) => seq,
-      stateOf: (value) => (value as SubscriptionList | undefined) ?? emptyList,
+      read: Effect.map(valueAt("subscriptions", key), (list) => list ?? emptyList),
       evolve: evolveList
     },
     writer,
@@ -160,17 +166,18 @@ export const changeRegistration = <E, R>(
   ) => Effect.Effect<Decision<Registration | undefined, RegistrationCommand>, E, R>
 ) => {
   const { user } = writer.caller!
+  const key = keys.registration(channel, user)
   return change<Registration | undefined, RegistrationCommand, E, R>(
     {
       places: [
-        { bucket: "registrations", key: keys.registration(channel, user) },
+        { bucket: "registrations", key },
         { bucket: "channels", key: keys.channelRegistrations(channel) },
         { bucket: "registrations", key: keys.registrationCounts(user) }
       ],
       growth: "registration",
       subject: subjects.registration(channel, user),
       seqOf: (registration) => registration?.seq ?? 0,
-      stateOf: (value) => value as Registration | undefined,
+      read: valueAt("registrations", key),
       evolve: evolveRegistration
     },
     writer,

@@ -1,9 +1,9 @@
 // Counts what users hold where an earlier version, which did not count, has stored registrations.
 import { Effect } from "effect"
-import { countsOf, type Registration } from "#domain/registration.ts"
+import { countsOf } from "#domain/registration.ts"
 import { eachEntry } from "#nats/admin/maintenance.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
-import { keys, metaKey, userOfKey } from "#streams/buckets.ts"
+import { type EntryKey, keys, metaKey, userOfKey } from "#streams/buckets.ts"
 import { followers } from "#streams/followers.ts"
 import type { Sets } from "./sets.ts"
 
@@ -20,10 +20,10 @@ interface Counted {
 
 /** The counts as they were at sequence `from`, by key. */
 const countsAt = Effect.fnUntraced(function* (from: number) {
-  const counts = new Map<string, Counted>()
+  const counts = new Map<EntryKey<"registrationCounts">, Counted>()
   yield* eachEntry("registrations", (key, value) => {
-    if (key.startsWith("=")) return
-    const { on, seq, was } = value as Registration
+    if (!("on" in value)) return
+    const { on, seq, was } = value
     const user = userOfKey(key)
     const countsKey = keys.registrationCounts(user)
     const found = counts.get(countsKey) ?? { seq: 0, users: new Map<string, number>() }
@@ -42,7 +42,7 @@ const countsAt = Effect.fnUntraced(function* (from: number) {
  */
 export const backfill = Effect.fnUntraced(function* ({ counts: set }: Sets, from: number) {
   const meta = (yield* (yield* Buckets).get(followers.projector.checkpoint, metaKey))?.value
-  if ((meta as { counted?: number } | undefined)?.counted === counted.counted) return true
+  if (meta?.counted === counted.counted) return true
   const all = [...(yield* countsAt(from))]
   if (all.length > 0) yield* Effect.logInfo("counting the registrations of users", { from })
   for (let i = 0; i < all.length; i += countsAtOnce) {

@@ -10,6 +10,7 @@ import {
   passOverInRegistration
 } from "#domain/registration.ts"
 import { emptyList, foldList, passOverInList } from "#domain/subscription.ts"
+import type { WriteBackCache } from "#nats/kv/write-back-cache.ts"
 import { countedSince, type Sets } from "./sets.ts"
 import type { Step } from "./step.ts"
 
@@ -79,19 +80,25 @@ export const fold = (sets: Sets, step: Step): string | undefined => {
   }
 }
 
-/** Keeps the value of a step from being written, until what is returned is called. */
+const holdKey = <K extends string, V>(cache: WriteBackCache<K, V>, key: K) => {
+  cache.hold(key)
+  return () => cache.release(key)
+}
+
+/** Defers the write of a step's value until the returned function is called. */
 export const hold = (sets: Sets, step: Step): (() => void) => {
-  if (step.kind === "pass" || step.kind === "nowhere") return () => {}
-  const { counts, lists, publishers, registrations } = sets
-  const held =
-    step.kind === "registration"
-      ? ([
-          [registrations, step.key],
-          [counts, step.counts]
-        ] as const)
-      : ([[step.kind === "list" ? lists : publishers, step.key]] as const)
-  for (const [set, key] of held) set.hold(key)
-  return () => {
-    for (const [set, key] of held) set.release(key)
+  switch (step.kind) {
+    case "list":
+      return holdKey(sets.lists, step.key)
+    case "publishers":
+      return holdKey(sets.publishers, step.key)
+    case "registration": {
+      const releases = [holdKey(sets.registrations, step.key), holdKey(sets.counts, step.counts)]
+      return () => {
+        for (const release of releases) release()
+      }
+    }
+    default:
+      return () => {}
   }
 }

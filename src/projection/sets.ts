@@ -1,16 +1,12 @@
 // The buckets that the projector writes, in memory between batches, and the order in which they
 // are written, so that a crash at any point leaves what the next run can go on from.
 import { Effect } from "effect"
-import type { Publishers } from "#domain/publisher.ts"
-import type {
-  ChannelRegistrations,
-  Registration,
-  RegistrationCounts
-} from "#domain/registration.ts"
-import type { SubscriptionList } from "#domain/subscription.ts"
 import type { Facts } from "#nats/follower/facts.ts"
-import { makeMemory, makeWriteBackCache, type WriteBackCache } from "#nats/kv/write-back-cache.ts"
+import { makeMemory } from "#nats/kv/cached-entries.ts"
+import type { ValueOf } from "#nats/kv/values.ts"
+import { makeWriteBackCache, type WriteBackCache } from "#nats/kv/write-back-cache.ts"
 import type { Stored } from "#nats/stream/stored.ts"
+import type { EntryKey, EntryKind } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import type { Step } from "./step.ts"
 
@@ -21,14 +17,16 @@ const partBytesMax = 2 * 1024 ** 2
 /** Steps that read at once: 32 MiB of lists at the very most. */
 const loadConcurrency = 32
 
+type Cache<K extends EntryKind> = WriteBackCache<EntryKey<K>, ValueOf<EntryKey<K>>>
+
 export interface Sets {
-  readonly lists: WriteBackCache<SubscriptionList>
-  readonly registrations: WriteBackCache<Registration>
-  readonly channels: WriteBackCache<ChannelRegistrations>
-  readonly counts: WriteBackCache<RegistrationCounts>
-  readonly publishers: WriteBackCache<Publishers>
+  readonly lists: Cache<"subscriptions">
+  readonly registrations: Cache<"registration">
+  readonly channels: Cache<"channelRegistrations">
+  readonly counts: Cache<"registrationCounts">
+  readonly publishers: Cache<"publishers">
   /** Registrations that may not be written before the counts that they change, by their keys. */
-  readonly held: Map<string, Counted>
+  readonly held: Map<EntryKey<"registration">, Counted>
   /** Sequences of puts that an earlier run refused, as a fact in LOG says. */
   readonly refused: Set<number>
   /** Sequence of the last message of LOG when this run began: no earlier run folded a later one. */
@@ -41,11 +39,11 @@ type Counted = Pick<Extract<Step, { readonly kind: "registration" }>, "channel" 
 export const makeSets = Effect.fnUntraced(function* (foldedUpTo: number) {
   const memory = makeMemory(memoryBytesMax)
   const sets: Sets = {
-    lists: yield* makeWriteBackCache<SubscriptionList>("subscriptions", memory),
-    registrations: yield* makeWriteBackCache<Registration>("registrations", memory),
-    channels: yield* makeWriteBackCache<ChannelRegistrations>("channels", memory),
-    publishers: yield* makeWriteBackCache<Publishers>("permissions", memory),
-    counts: yield* makeWriteBackCache<RegistrationCounts>("registrations", memory),
+    lists: yield* makeWriteBackCache<EntryKey<"subscriptions">>("subscriptions", memory),
+    registrations: yield* makeWriteBackCache<EntryKey<"registration">>("registrations", memory),
+    channels: yield* makeWriteBackCache<EntryKey<"channelRegistrations">>("channels", memory),
+    publishers: yield* makeWriteBackCache<EntryKey<"publishers">>("permissions", memory),
+    counts: yield* makeWriteBackCache<EntryKey<"registrationCounts">>("registrations", memory),
     held: new Map(),
     refused: new Set(),
     foldedUpTo
@@ -62,10 +60,10 @@ const all = ({ channels, counts, lists, publishers, registrations }: Sets) => [
 ]
 
 /** Without a read where the message is the first of its subject: nothing can be stored yet. */
-const loadOwn = <V>(
-  set: WriteBackCache<V>,
+const loadOwn = <K extends string, V>(
+  set: WriteBackCache<K, V>,
   { foldedUpTo }: Sets,
-  key: string,
+  key: K,
   { header, seq }: Stored
 ) => {
   const isFirst = seq > foldedUpTo && header("Nats-Expected-Last-Subject-Sequence") === "0"

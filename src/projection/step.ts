@@ -4,7 +4,7 @@ import type { PublisherCommand } from "#domain/publisher.ts"
 import type { RegistrationCommand } from "#domain/registration.ts"
 import type { SubscriptionCommand } from "#domain/subscription.ts"
 import type { Stored } from "#nats/stream/stored.ts"
-import { keys } from "#streams/buckets.ts"
+import { type EntryKey, keys } from "#streams/buckets.ts"
 import {
   commandKind,
   parsePublisher,
@@ -20,20 +20,24 @@ export interface Refused {
 }
 
 export type Step = { readonly stored: Stored } & (
-  | { readonly kind: "list"; readonly key: string; readonly command: SubscriptionCommand | Refused }
+  | {
+      readonly kind: "list"
+      readonly key: EntryKey<"subscriptions">
+      readonly command: SubscriptionCommand | Refused
+    }
   | {
       readonly kind: "registration"
-      readonly key: string
+      readonly key: EntryKey<"registration">
       /** Where its channel is counted. */
-      readonly channel: string
+      readonly channel: EntryKey<"channelRegistrations">
       /** Where the registrations of its user are counted. */
-      readonly counts: string
+      readonly counts: EntryKey<"registrationCounts">
       readonly user: UserToken
       readonly command: RegistrationCommand | Refused
     }
   | {
       readonly kind: "publishers"
-      readonly key: string
+      readonly key: EntryKey<"publishers">
       readonly command: PublisherCommand | Refused
     }
   /** The planner judges broadcasts. */

@@ -1,7 +1,6 @@
 // Which VAPID keys subscriptions were made with, as NATS knows it: what was ever offered to browsers stands in LOG, who uses which key in the bucket
 // `subscriptions`. A set of keys that has lost one in use must not start: its pushes would be refused one by one, and the subscriptions removed.
 import { Clock, Effect } from "effect"
-import type { SubscriptionList } from "#domain/subscription.ts"
 import type { KeyAdopted } from "#domain/vapid-key.ts"
 import { eachEntry } from "#nats/admin/maintenance.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
@@ -25,7 +24,7 @@ export const adoptedKeys = Effect.gen(function* () {
 export const usesOf = Effect.fnUntraced(function* (oldest: string) {
   const uses = new Map<string, number>()
   yield* eachEntry("subscriptions", (_, value) => {
-    for (const { vapidKey = oldest } of Object.values((value as SubscriptionList).subscriptions)) {
+    for (const { vapidKey = oldest } of Object.values(value.subscriptions)) {
       uses.set(vapidKey, (uses.get(vapidKey) ?? 0) + 1)
     }
   })

@@ -1,7 +1,6 @@
 // WORK -> broadcasts, channels: counts what became of pushes, and tells LOG when a broadcast is finished.
 import { Effect, Layer } from "effect"
 import {
-  type ChannelPushes,
   emptyPushes,
   evolveProgress,
   evolvePushes,
@@ -12,9 +11,10 @@ import { streamState } from "#nats/admin/maintenance.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { makeFacts } from "#nats/follower/facts.ts"
 import { Followers } from "#nats/follower/follower.ts"
-import { makeMemory, makeWriteBackCache } from "#nats/kv/write-back-cache.ts"
+import { makeMemory } from "#nats/kv/cached-entries.ts"
+import { makeWriteBackCache } from "#nats/kv/write-back-cache.ts"
 import type { Stored } from "#nats/stream/stored.ts"
-import { keys } from "#streams/buckets.ts"
+import { type EntryKey, keys } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import { parseOfBroadcast, subjects } from "#streams/subjects.ts"
 
@@ -36,8 +36,8 @@ interface Finished {
 
 export const start = Effect.fnUntraced(function* (from: number) {
   const memory = makeMemory(memoryBytesMax)
-  const broadcasts = yield* makeWriteBackCache<Progress>("broadcasts", memory)
-  const channels = yield* makeWriteBackCache<ChannelPushes>("channels", memory)
+  const broadcasts = yield* makeWriteBackCache<EntryKey<"broadcast">>("broadcasts", memory)
+  const channels = yield* makeWriteBackCache<EntryKey<"channelPushes">>("channels", memory)
   const facts = yield* makeFacts
   /** No earlier run counted a later message. */
   const countedUpTo = (yield* streamState(streams.work))?.lastSeq ?? 0

@@ -3,7 +3,8 @@ import { Effect } from "effect"
 import { assert, it } from "vitest"
 import { provision } from "#nats/admin/provision.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
-import { makeMemory, makeWriteBackCache } from "#nats/kv/write-back-cache.ts"
+import { makeMemory } from "#nats/kv/cached-entries.ts"
+import { makeWriteBackCache } from "#nats/kv/write-back-cache.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { startNats } from "../support/nats.ts"
 
@@ -18,8 +19,8 @@ it("keeps as many bytes as several sets may together, however large values are",
   const program = Effect.gen(function* () {
     yield* provision(1)
     const memory = makeMemory(memoryBytes)
-    const large = yield* makeWriteBackCache<{ text: string }>("subscriptions", memory)
-    const small = yield* makeWriteBackCache<{ n: number }>("registrations", memory)
+    const large = yield* makeWriteBackCache<string, { text: string }>("subscriptions", memory)
+    const small = yield* makeWriteBackCache<string, { n: number }>("registrations", memory)
     const keys = Array.from({ length: 60 }, (_, n) => `k${n}`)
     for (const [n, key] of keys.entries()) {
       yield* Effect.all([large.load([key]), small.load([key])])
@@ -54,7 +55,10 @@ it("removes what it has stored, writes nothing of what it has not, and leaves wh
   const program = Effect.gen(function* () {
     yield* provision(1)
     const buckets = yield* Buckets
-    const set = yield* makeWriteBackCache<{ n: number }>("broadcasts", makeMemory(memoryBytes))
+    const set = yield* makeWriteBackCache<string, { n: number }>(
+      "broadcasts",
+      makeMemory(memoryBytes)
+    )
     yield* set.load(["1", "2"])
     set.set("1", { n: 1 }, 1)
     yield* set.flush

@@ -3,8 +3,6 @@
 import { Clock, Effect, Random, type Semaphore } from "effect"
 import type { RetryJob } from "#domain/job.ts"
 import type { StoredReason } from "#domain/reason.ts"
-import type { Registration } from "#domain/registration.ts"
-import type { SubscriptionList } from "#domain/subscription.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { type Delivery, done, later, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
@@ -38,9 +36,8 @@ export const makeRetry = Effect.fnUntraced(function* (
       ],
       { concurrency: "unbounded" }
     )
-    const stored = (list?.value as SubscriptionList | undefined)?.subscriptions[job.subscription]
-    const current =
-      stored?.seq === job.generation && (place?.value as Registration | undefined)?.on === true
+    const stored = list?.value.subscriptions[job.subscription]
+    const current = stored?.seq === job.generation && place?.value.on === true
     return current ? ({ user, id: job.subscription, stored } satisfies Target) : undefined
   })
 

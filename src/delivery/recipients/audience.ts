@@ -7,9 +7,10 @@ import type { Registration } from "#domain/registration.ts"
 import type { SubscriptionList } from "#domain/subscription.ts"
 import { type NatsUnavailable, unavailable } from "#nats/connection/errors.ts"
 import { Watermark } from "#nats/follower/watermark.ts"
-import { Buckets, type Entry } from "#nats/kv/bucket.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
 import { makeReadCache } from "#nats/kv/read-cache.ts"
-import { keys, userOfKey } from "#streams/buckets.ts"
+import type { Entry } from "#nats/kv/values.ts"
+import { type EntryKey, keys, userOfKey } from "#streams/buckets.ts"
 import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import type { Target } from "../push/send.ts"
 import { makeRedriveFilter } from "./redrive-filter.ts"
@@ -28,26 +29,29 @@ interface Place {
 
 /** Entries that a wildcard matches, from one multi-get or, where the server refuses so many matches, from sixteen smaller ones. */
 const entriesOf = (
-  filter: string,
+  filter: EntryKey<"registration">,
   floor: number
-): Effect.Effect<ReadonlyArray<Entry>, NatsUnavailable, Buckets> =>
+): Effect.Effect<ReadonlyArray<Entry<Registration>>, NatsUnavailable, Buckets> =>
   Effect.gen(function* () {
     const buckets = yield* Buckets
     const entries = yield* buckets.getMany("registrations", [filter], floor)
     if (entries !== undefined) return entries
     const below = yield* Effect.forEach(digits, (digit) =>
-      entriesOf(filter.replace(/>$/, `${digit}.>`), floor)
+      entriesOf(keys.sixteenthOf(filter, digit), floor)
     )
     return below.flat()
   })
 
 /** The users registered under these wildcards. */
-const placesOf = Effect.fnUntraced(function* (filters: ReadonlyArray<string>, floor: number) {
+const placesOf = Effect.fnUntraced(function* (
+  filters: ReadonlyArray<EntryKey<"registration">>,
+  floor: number
+) {
   const places = new Map<string, ReadonlyArray<Place>>()
   for (const filter of filters) {
     const entries = yield* entriesOf(filter, floor)
     const on = entries.flatMap(({ key, value }) => {
-      const { on, since } = value as Registration
+      const { on, since } = value
       return on ? [{ user: userOfKey(key), since }] : []
     })
     places.set(filter, on)
@@ -57,9 +61,9 @@ const placesOf = Effect.fnUntraced(function* (filters: ReadonlyArray<string>, fl
 
 /** The lists of these users; in halves where one answer cannot hold them. */
 const listsOf = (
-  users: ReadonlyArray<string>,
+  users: ReadonlyArray<EntryKey<"subscriptions">>,
   floor: number
-): Effect.Effect<ReadonlyArray<Entry>, NatsUnavailable, Buckets> =>
+): Effect.Effect<ReadonlyArray<Entry<SubscriptionList>>, NatsUnavailable, Buckets> =>
   Effect.gen(function* () {
     const buckets = yield* Buckets
     const entries = yield* buckets.getMany("subscriptions", users, floor)
@@ -74,17 +78,18 @@ const listsOf = (
   })
 
 /** What a push needs of each subscription of these users; whatever else their browsers stored is left behind. */
-const targetsOf = Effect.fnUntraced(function* (users: ReadonlyArray<string>, floor: number) {
+const targetsOf = Effect.fnUntraced(function* (
+  users: ReadonlyArray<EntryKey<"subscriptions">>,
+  floor: number
+) {
   const targets = new Map<string, ReadonlyArray<Target>>()
   for (let i = 0; i < users.length; i += listsAtOnce) {
     for (const { key, value } of yield* listsOf(users.slice(i, i + listsAtOnce), floor)) {
       const user = userOfKey(key)
-      const list = Object.entries((value as SubscriptionList).subscriptions).map(
-        ([id, stored]): Target => {
-          const { endpoint, keys } = stored.data
-          return { user, id, stored: { ...stored, data: { endpoint, keys } } }
-        }
-      )
+      const list = Object.entries(value.subscriptions).map(([id, stored]): Target => {
+        const { endpoint, keys } = stored.data
+        return { user, id, stored: { ...stored, data: { endpoint, keys } } }
+      })
       targets.set(key, list)
     }
   }
@@ -99,19 +104,23 @@ export const makeAudience = Effect.gen(function* () {
   const registrations = yield* makeReadCache(
     "registrations",
     rememberedSubscriptionsMax,
-    (filters, floor) => placesOf(filters, floor).pipe(Effect.provideService(Buckets, buckets))
+    (filters: ReadonlyArray<EntryKey<"registration">>, floor) =>
+      placesOf(filters, floor).pipe(Effect.provideService(Buckets, buckets))
   )
   const subscriptions = yield* makeReadCache(
     "subscriptions",
     rememberedSubscriptionsMax,
-    (users, floor) => targetsOf(users, floor).pipe(Effect.provideService(Buckets, buckets))
+    (users: ReadonlyArray<EntryKey<"subscriptions">>, floor) =>
+      targetsOf(users, floor).pipe(Effect.provideService(Buckets, buckets))
   )
   const unreached = yield* makeRedriveFilter
   const audience = Effect.fnUntraced(function* (job: ShardJob, floor: MinimumRevisions) {
     const { broadcast, channel, shard } = job
     const filter = keys.registrationsOf(channel as ChannelToken, shard)
     const places = (yield* registrations.lists([filter], floor.registrations)).get(filter) ?? []
-    const users = places.filter(({ since }) => since <= broadcast).map(({ user }) => user)
+    const users = places
+      .filter(({ since }) => since <= broadcast)
+      .map(({ user }) => keys.subscriptions(user))
     const lists = yield* subscriptions.lists(users, floor.subscriptions)
     const targets = users.flatMap((user) =>
       (lists.get(user) ?? []).filter(

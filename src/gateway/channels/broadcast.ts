@@ -93,7 +93,7 @@ const find = Effect.fnUntraced(function* (channel: ChannelToken, broadcast: numb
   )
   // Progress does not name its channel; the message in LOG does, and it is kept for ever.
   if (origin?.channel !== channel) return undefined
-  const progress = entry?.value as Progress | undefined
+  const progress = entry?.value
   if (progress?.finished === true) return viewOf(progress)
   // The bucket lags behind by a second, and forgets a broadcast that has finished.
   const final = (yield* (yield* EventLog).last("log", subjects.finished(channel, broadcast)))

@@ -1,7 +1,7 @@
 // GET /channels/{id}: how many are registered and how many pushes were sent. Only those who are registered may ask.
 import { Effect, Schema } from "effect"
-import { type ChannelPushes, emptyPushes } from "#domain/outcome.ts"
-import { type ChannelRegistrations, emptyChannel, type Registration } from "#domain/registration.ts"
+import { emptyPushes } from "#domain/outcome.ts"
+import { emptyChannel } from "#domain/registration.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import { channelToken } from "#streams/tokens.ts"
@@ -30,9 +30,9 @@ export const channelGet: Operation<void> = {
       ],
       { concurrency: 3 }
     )
-    if (!(own?.value as Registration | undefined)?.on) return yield* refuse("forbidden")
-    const counted = (registrations?.value as ChannelRegistrations | undefined) ?? emptyChannel
-    const sent = (pushes?.value as ChannelPushes | undefined) ?? emptyPushes
+    if (!own?.value.on) return yield* refuse("forbidden")
+    const counted = registrations?.value ?? emptyChannel
+    const sent = pushes?.value ?? emptyPushes
     const data = { id, registrations: counted.registrations, push: sent.pushes }
     return ok({ data }, { ...stamp(Math.max(counted.lastModified, sent.lastModified)), ...noStore })
   }),

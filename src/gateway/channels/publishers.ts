@@ -1,7 +1,7 @@
 // Who may publish: those whom the settings name, on every channel, and those whom an operator named for this one.
 import { Effect } from "effect"
 import { Settings } from "#config"
-import { noPublishers, type Publishers } from "#domain/publisher.ts"
+import { noPublishers } from "#domain/publisher.ts"
 import type { Caller } from "#identity/identity.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
@@ -14,6 +14,6 @@ export const mayPublish = Effect.fnUntraced(function* ({ principals }: Caller, c
   if (principals.some((principal) => channelWritePrincipals.includes(principal))) return true
   if (!isChannelId(channel)) return false
   const entry = yield* (yield* Buckets).get("permissions", keys.publishers(channelToken(channel)))
-  const named = (entry?.value as Publishers | undefined) ?? noPublishers
+  const named = entry?.value ?? noPublishers
   return principals.some((principal) => named.principals.includes(principal))
 })

@@ -1,7 +1,7 @@
 // PUT and DELETE /channels/{id}/registration: a user's place in a channel. Both say 202, but are done when they say it.
 import { Effect, Schema } from "effect"
 import { Settings } from "#config"
-import { isRefused, type Registration } from "#domain/registration.ts"
+import { isRefused } from "#domain/registration.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import { type ChannelToken, channelToken, type UserToken } from "#streams/tokens.ts"
@@ -33,8 +33,7 @@ const demandPlace = Effect.fnUntraced(function* (
   seq: number
 ) {
   const entry = yield* (yield* Buckets).get("registrations", keys.registration(channel, user))
-  if (isRefused(entry?.value as Registration | undefined, seq))
-    return yield* refuse("tooManyRegistrations")
+  if (isRefused(entry?.value, seq)) return yield* refuse("tooManyRegistrations")
 })
 
 export const registrationPut: Operation<void> = {

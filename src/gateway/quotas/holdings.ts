@@ -1,6 +1,6 @@
 // What a user holds beside the state that a write changes: how many registrations, and anything.
 import { Effect } from "effect"
-import { countOf, noCounts, type RegistrationCounts } from "#domain/registration.ts"
+import { countOf, noCounts } from "#domain/registration.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import type { UserToken } from "#streams/tokens.ts"
@@ -10,7 +10,7 @@ import { NewUsers } from "./new-users.ts"
 /** How many registrations a user holds, by the latest that is projected. */
 export const registrationsOf = Effect.fnUntraced(function* (user: UserToken) {
   const entry = yield* (yield* Buckets).get("registrations", keys.registrationCounts(user))
-  return countOf((entry?.value as RegistrationCounts | undefined) ?? noCounts, user)
+  return countOf(entry?.value ?? noCounts, user)
 })
 
 /** Refuses the first write of a user who would hold something, where the address has too many. */

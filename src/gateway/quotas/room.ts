@@ -1,7 +1,7 @@
 // Whether there is room for what a request would store for good.
 import { Effect } from "effect"
-import { bucketStream } from "#nats/admin/provision.ts"
 import { Space } from "#nats/admin/space.ts"
+import { bucketStream } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import { refuse } from "../http/errors.ts"
 

@@ -33,7 +33,7 @@ const storage = Effect.gen(function* () {
     ],
     { concurrency: 3 }
   )
-  return ((lease?.value as { holder?: string } | undefined)?.holder ?? "") !== ""
+  return (lease?.value.holder ?? "") !== ""
 })
 
 const cache = Effect.gen(function* () {
@@ -42,11 +42,9 @@ const cache = Effect.gen(function* () {
   // A full cache forgets its oldest entries, so that it answers is all there is to know.
   if (readonly) return yield* Effect.as(buckets.get("cache", metaKey), true)
   const probe = yield* Random.nextInt
-  const key = `probe.${Math.abs(probe).toString(36)}`
+  const key = keys.probe(Math.abs(probe).toString(36))
   yield* buckets.put("cache", key, { probe }, 0, { ttlSeconds: probeSeconds })
-  return (
-    ((yield* buckets.get("cache", key))?.value as { probe?: number } | undefined)?.probe === probe
-  )
+  return (yield* buckets.get("cache", key))?.value.probe === probe
 })
 
 const permission = Effect.gen(function* () {

@@ -141,7 +141,7 @@ export const listGet: Operation<ListInput> = {
     const entry = yield* buckets.get("subscriptions", keys.subscriptions(call.caller!.user))
     // Parsing a list of the largest size takes half of what one turn may take.
     yield* Effect.yieldNow
-    const list = (entry?.value as SubscriptionList | undefined) ?? emptyList
+    const list = entry?.value ?? emptyList
     const target = { timestamp: list.lastModified, exists: true }
     const refused = notModified(preconditions, target) ?? violated(preconditions, target)
     if (refused !== undefined) return yield* refused

@@ -1,6 +1,6 @@
 // GET, PUT and DELETE /subscriptions/{id}: one subscription of the caller.
 import { Clock, Effect, Schema } from "effect"
-import { emptyList, nextTimestamp, type SubscriptionList } from "#domain/subscription.ts"
+import { emptyList, nextTimestamp } from "#domain/subscription.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import { checkNoBody } from "../http/body.ts"
@@ -73,7 +73,7 @@ export const subscriptionGet: Operation<ReadInput> = {
       "subscriptions",
       keys.subscriptions(call.caller!.user)
     )
-    const existing = viewOf((entry?.value as SubscriptionList | undefined) ?? emptyList, id)
+    const existing = viewOf(entry?.value ?? emptyList, id)
     if (existing === undefined) return yield* unknown(id)
     const target = targetOf(existing)
     const refused = notModified(preconditions, target) ?? violated(preconditions, target)

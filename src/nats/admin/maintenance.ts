@@ -1,14 +1,21 @@
 // What operators' verbs need of the server beside the door: how full streams are and how far their consumers, and buckets made empty.
 import { DeliverPolicy, JetStreamApiError } from "@nats-io/jetstream"
 import { Effect } from "effect"
-import { type BucketName, metaKey, projections } from "#streams/buckets.ts"
+import {
+  type BucketName,
+  bucketStream,
+  bucketSubject,
+  metaKey,
+  projections
+} from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { Nats } from "../connection/connection.ts"
 import { BucketsMissing, type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import { Buckets } from "../kv/bucket.ts"
+import type { ValueIn } from "../kv/values.ts"
 import { readAll } from "../stream/read-all.ts"
-import { bucketStream, bucketSubject, recreateBucket } from "./provision.ts"
+import { recreateBucket } from "./provision.ts"
 
 const notFound = 404
 
@@ -63,8 +70,7 @@ export const refuseMissingBuckets = Effect.gen(function* () {
     const state = yield* bucketState(bucket)
     const meta =
       state === undefined ? undefined : (yield* (yield* Buckets).get(bucket, metaKey))?.value
-    if (state === undefined || (meta as { unbuilt?: boolean } | undefined)?.unbuilt === true)
-      missing.push(bucketStream(bucket))
+    if (state === undefined || meta?.unbuilt === true) missing.push(bucketStream(bucket))
   }
   if (missing.length === 0) return
   return yield* new BucketsMissing({
@@ -131,7 +137,10 @@ export const resumeConsumer = (stream: StreamSpec, { name }: ConsumerSpec) =>
   ask(`resume ${name}`, ({ jsm }) => jsm.consumers.resume(stream.name, name))
 
 /** Shows every entry of a bucket, as they are now. For what cannot be asked by key; it reads all of them. */
-export const eachEntry = (bucket: BucketName, see: (key: string, value: unknown) => void) =>
+export const eachEntry = <B extends BucketName>(
+  bucket: B,
+  see: (key: string, value: ValueIn<B>) => void
+) =>
   Effect.flatMap(Nats, ({ js }) =>
     Effect.tryPromise({
       try: async () => {

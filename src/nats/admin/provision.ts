@@ -9,16 +9,11 @@ import {
 } from "@nats-io/jetstream"
 import { nanos } from "@nats-io/transport-node"
 import { Effect } from "effect"
-import { type BucketName, buckets, metaKey } from "#streams/buckets.ts"
+import { type BucketName, bucketStream, bucketSubject, buckets, metaKey } from "#streams/buckets.ts"
 import { topology } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { Nats } from "../connection/connection.ts"
 import { unavailable } from "../connection/errors.ts"
-
-/** The stream behind a bucket (ADR-8). */
-export const bucketStream = (bucket: BucketName): string => `KV_${buckets[bucket].name}`
-export const bucketSubject = (bucket: BucketName, key: string): string =>
-  `$KV.${buckets[bucket].name}.${key}`
 
 const nameInUse = 10058
 const streamNotFound = 10059

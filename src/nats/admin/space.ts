@@ -1,12 +1,11 @@
 // How much room streams and buckets have left. A full stream refuses what it is given, so the
 // service stops what would make it grow before that, and keeps the rest for what must go on.
 import { Clock, Context, Effect, Layer, Schedule } from "effect"
-import { type BucketName, buckets } from "#streams/buckets.ts"
+import { type BucketName, bucketStream, buckets } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { Nats } from "../connection/connection.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
-import { bucketStream } from "./provision.ts"
 
 /** The state of one stream, of LOG and WORK or behind a bucket. */
 export interface Room {

@@ -1,144 +1,114 @@
-// What a worker remembers of a bucket: lists read once, and forgotten as soon as the bucket tells that one of their keys has changed.
+// A worker's read cache of a bucket. Lists are read once and dropped as soon as the bucket announces
+// a change of one of their keys.
 import { Cause, Effect, Schedule } from "effect"
 import type { BucketName } from "#streams/buckets.ts"
 import type { NatsUnavailable } from "../connection/errors.ts"
 import { Buckets } from "./bucket.ts"
+import { CachedLists, Loading } from "./cached-lists.ts"
 
-/** The news of a change takes a few milliseconds; when it takes longer, the bucket is asked. */
-const newsMillis = 100
-/** One in so many takes the place of an older one where memory is full: larger channels than fit still find most of what is remembered. */
-const replacedOneIn = 16
+/** A change is announced within a few milliseconds. After this time, read the bucket instead. */
+const announcedMillis = 100
 const again = Schedule.spaced("250 millis")
 
-/** Reads what is not remembered: a list for each of these keys or wildcards, from a replica that has at least revision `floor`. */
-export type ReadLists<A> = (
-  filters: ReadonlyArray<string>,
-  floor: number
+/** Reads a list for each of these keys or wildcards, as of revision `minRevision` or later. */
+export type ReadLists<K extends string, A> = (
+  filters: ReadonlyArray<K>,
+  minRevision: number
 ) => Effect.Effect<ReadonlyMap<string, ReadonlyArray<A>>, NatsUnavailable>
 
-export interface ReadCache<A> {
-  /** The lists of these keys or wildcards, as they were at revision `floor` or later. */
-  readonly lists: (
-    filters: ReadonlyArray<string>,
-    floor: number
-  ) => Effect.Effect<ReadonlyMap<string, ReadonlyArray<A>>, NatsUnavailable>
+export interface ReadCache<K extends string, A> {
+  /** The lists of these keys or wildcards, as of revision `minRevision` or later. */
+  readonly lists: ReadLists<K, A>
 }
 
-/** The key itself and every wildcard that stands for it. */
-const filtersOver = (key: string): ReadonlyArray<string> => {
-  const filters = [key]
-  for (let dot = key.indexOf("."); dot >= 0; dot = key.indexOf(".", dot + 1))
-    filters.push(`${key.slice(0, dot)}.>`)
-  return filters
+interface State<K extends string, A> {
+  readonly bucket: BucketName
+  readonly buckets: Buckets["Service"]
+  readonly read: ReadLists<K, A>
+  readonly cached: CachedLists<A>
+  /** All changes up to this revision were applied. -1: changes are not followed at the moment. */
+  seen: number
 }
 
-/** Stands where a list will be, if nothing changes while it is read. */
-class Loading {}
-
-/** Remembers lists with at most `itemsMax` items together. Follows the bucket for as long as the scope lives. */
-export const makeReadCache = Effect.fnUntraced(function* <A>(
+/** Makes a cache of at most `itemsMax` items, which follows the bucket until the scope closes. */
+export const makeReadCache = Effect.fnUntraced(function* <K extends string, A>(
   bucket: BucketName,
   itemsMax: number,
-  read: ReadLists<A>
+  read: ReadLists<K, A>
 ) {
   const buckets = yield* Buckets
-  const known = new Map<string, ReadonlyArray<A> | Loading>()
-  let items = 0
-  let unplaced = 0
-  /** All changes up to this revision are known; -1: the bucket is not followed at the moment. */
-  let seen = -1
+  const cached = new CachedLists<A>(itemsMax)
+  const state: State<K, A> = { bucket, buckets, read, cached, seen: -1 }
+  yield* Effect.forkScoped(follow(state))
+  const cache: ReadCache<K, A> = { lists: listsOf(state) }
+  return cache
+})
 
-  const weightOf = (list: ReadonlyArray<A>) => Math.max(1, list.length)
-
-  const forget = (filter: string) => {
-    const list = known.get(filter)
-    if (list === undefined) return
-    known.delete(filter)
-    if (!(list instanceof Loading)) items -= weightOf(list as ReadonlyArray<A>)
-  }
-
-  const place = (filter: string, list: ReadonlyArray<A>, loading: Loading) => {
-    // Changed while it was read: what was read is good for this once.
-    if (known.get(filter) !== loading) return
-    known.delete(filter)
-    const weight = weightOf(list)
-    if (items + weight > itemsMax && ++unplaced % replacedOneIn !== 0) return
-    for (const [oldest, each] of known) {
-      if (items + weight <= itemsMax) break
-      if (!(each instanceof Loading)) forget(oldest)
-    }
-    if (items + weight > itemsMax) return
-    known.set(filter, list)
-    items += weight
-  }
-
-  const follow = Effect.gen(function* () {
-    seen = yield* buckets.revision(bucket)
-    // Whoever was reading when the last run failed may have put something here since.
-    known.clear()
-    items = 0
-    return yield* buckets.changes(bucket, seen, (key, revision) => {
-      if (revision <= seen) throw new Error("revisions go back: the bucket was made anew")
-      for (const filter of filtersOver(key)) forget(filter)
-      seen = revision
+const follow = <K extends string, A>(state: State<K, A>) => {
+  const { bucket, buckets, cached } = state
+  const run = Effect.gen(function* () {
+    state.seen = yield* buckets.revision(bucket)
+    // A read that began before the last run failed may have placed a list since.
+    cached.clear()
+    return yield* buckets.changes(bucket, state.seen, (key, revision) => {
+      if (revision <= state.seen) throw new Error("revisions go back: the bucket was made anew")
+      cached.invalidate(key)
+      state.seen = revision
     })
-  }).pipe(
-    Effect.tapCause((cause) =>
-      Effect.suspend(() => {
-        const said = seen === -1 || Cause.hasInterruptsOnly(cause)
-        seen = -1
-        known.clear()
-        items = 0
-        return said
-          ? Effect.void
-          : Effect.logWarning(
-              `changes of ${bucket} cannot be followed: it is read each time`,
-              cause
-            )
-      })
-    ),
+  })
+  return run.pipe(
+    Effect.tapCause((cause) => stop(state, cause)),
     Effect.retry(again)
   )
-  yield* Effect.forkScoped(follow)
+}
 
-  const heardOf = (floor: number) =>
-    Effect.suspend(() =>
-      seen >= floor
-        ? Effect.succeed(true)
-        : Effect.sleep("2 millis").pipe(
-            Effect.repeat({ until: () => seen >= floor }),
-            Effect.timeoutOption(newsMillis),
-            Effect.map(({ _tag }) => _tag === "Some")
-          )
-    )
+const stop = <K extends string, A>(state: State<K, A>, cause: Cause.Cause<unknown>) =>
+  Effect.suspend(() => {
+    const isSilent = state.seen === -1 || Cause.hasInterruptsOnly(cause)
+    state.seen = -1
+    state.cached.clear()
+    return isSilent
+      ? Effect.void
+      : Effect.logWarning(
+          `changes of ${state.bucket} cannot be followed: it is read each time`,
+          cause
+        )
+  })
 
-  const lists = Effect.fnUntraced(function* (filters: ReadonlyArray<string>, floor: number) {
-    if (!(yield* heardOf(floor))) return yield* read(filters, floor)
+/** Whether all changes up to a revision were applied, after a short wait for them. */
+const isCurrent = <K extends string, A>(state: State<K, A>, minRevision: number) =>
+  Effect.suspend(() =>
+    state.seen >= minRevision
+      ? Effect.succeed(true)
+      : Effect.sleep("2 millis").pipe(
+          Effect.repeat({ until: () => state.seen >= minRevision }),
+          Effect.timeoutOption(announcedMillis),
+          Effect.map(({ _tag }) => _tag === "Some")
+        )
+  )
+
+const listsOf = <K extends string, A>(state: State<K, A>): ReadLists<K, A> =>
+  Effect.fnUntraced(function* (filters, minRevision) {
+    const { cached, read } = state
+    if (!(yield* isCurrent(state, minRevision))) return yield* read(filters, minRevision)
     const found = new Map<string, ReadonlyArray<A>>()
-    const missing: Array<string> = []
+    const missing: Array<K> = []
     for (const filter of filters) {
-      const list = known.get(filter)
-      if (list === undefined || list instanceof Loading) missing.push(filter)
+      const list = cached.find(filter)
+      if (list === undefined) missing.push(filter)
       else found.set(filter, list)
     }
     if (missing.length === 0) return found
     const loading = new Loading()
-    for (const filter of missing) known.set(filter, loading)
-    // Not older than what has been heard of: a change heard before would not be heard of again.
-    const answers = yield* read(missing, Math.max(floor, seen)).pipe(
-      Effect.onError(() =>
-        Effect.sync(() => {
-          for (const filter of missing) if (known.get(filter) === loading) known.delete(filter)
-        })
-      )
+    cached.begin(missing, loading)
+    // Read at `seen` or later: changes up to `seen` are not announced again.
+    const lists = yield* read(missing, Math.max(minRevision, state.seen)).pipe(
+      Effect.onError(() => Effect.sync(() => cached.cancel(missing, loading)))
     )
     for (const filter of missing) {
-      const list = answers.get(filter) ?? []
+      const list = lists.get(filter) ?? []
       found.set(filter, list)
-      place(filter, list, loading)
+      cached.place(filter, list, loading)
     }
     return found
   })
-
-  return { lists } satisfies ReadCache<A>
-})

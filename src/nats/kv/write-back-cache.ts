@@ -1,214 +1,227 @@
-// A follower's write-back cache of a bucket: entries are read once, changed in memory and written
-// back, fenced by their revision. What the bucket has no room for stays here until it has.
+// A follower's write-back cache of a bucket. Entries are read once, changed in memory and written
+// back with their expected revision. Changes that the bucket has no room for stay in memory.
 import { Effect } from "effect"
 import type { BucketName } from "#streams/buckets.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import { Buckets } from "./bucket.ts"
+import { CachedEntries, type Memory } from "./cached-entries.ts"
+import type { BucketOf, ValueOf } from "./values.ts"
 
-/** Entries of one set; the oldest are forgotten beyond this, and read again when needed. */
-const entriesMax = 20_000
-/** Of what waits for room: entries, and bytes of JSON. Beyond either the follower must stop. */
+/** Limits of changes without room: entries, and bytes of JSON. Beyond either the follower stops. */
 const unstoredMax = 20_000
 const unstoredBytesMax = 64 * 1024 ** 2
-/** Counted for each entry beside its JSON: the key, its places in two maps. */
-const entryBytes = 200
-/** Reads at once. Values have up to 1 MiB each, and nobody knows their size before. */
+/** Reads at once. A value has up to 1 MiB, and its size is unknown before the read. */
 const readConcurrency = 32
-/** All that a follower handles at once, so that its writes are stored together. */
+/** All messages of one batch of a follower, so that the server stores their changes together. */
 const writeConcurrency = 256
-/** Entries tried again together; none of them stored means that there is still no room. */
+/** Changes without room that are written together. If none is stored, there is still no room. */
 const retriedAtOnce = 64
-/** The longest that values are made into JSON before others have a turn. */
+/** After this time of making JSON, other fibers run. */
 const turnMillis = 10
 
-/**
- * What several working sets may keep together, in bytes of JSON (exact for each entry as it was
- * read or last written). V8's heap takes three times that or more, by what the JSON is made of.
- */
-export interface Memory {
-  readonly bytesMax: number
-  bytes: number
-  sets: number
-}
-
-export const makeMemory = (bytesMax: number): Memory => ({ bytesMax, bytes: 0, sets: 0 })
-
-export interface WriteBackCache<V> {
+export interface WriteBackCache<K extends string, V> {
   readonly bucket: BucketName
-  /** Reads what is not in memory yet. Returns how many bytes of JSON that were. */
-  readonly load: (keys: Iterable<string>) => Effect.Effect<number, NatsUnavailable>
-  /**
-   * Takes for granted that the bucket has no such key, instead of reading it. Where that is wrong,
-   * the flush fails.
-   */
-  readonly loadAbsent: (key: string) => void
+  /** Reads the keys that are not in memory. Returns how many bytes of JSON that were. */
+  readonly load: (keys: Iterable<K>) => Effect.Effect<number, NatsUnavailable>
+  /** Assumes that the bucket has no such key, without reading. If it has, the flush fails. */
+  readonly loadAbsent: (key: K) => void
   /** The value of a loaded key. */
-  readonly get: (key: string) => V | undefined
+  readonly get: (key: K) => V | undefined
   /** `seq` is the sequence of the message that changes the value. */
-  readonly set: (key: string, value: V, seq: number) => void
-  /** The key is not written until it is released as often as it was held. */
-  readonly hold: (key: string) => void
-  readonly release: (key: string) => void
-  /** The bucket needs the loaded key no more; the next flush removes it where it is stored. */
-  readonly remove: (key: string) => void
-  /** How many keys the next flush writes. */
+  readonly set: (key: K, value: V, seq: number) => void
+  /** The key is not written until `release` is called as often as `hold`. */
+  readonly hold: (key: K) => void
+  readonly release: (key: K) => void
+  /** The next flush removes the loaded key from the bucket. */
+  readonly remove: (key: K) => void
+  /** Number of keys that the next flush writes. */
   readonly changes: () => number
   /**
-   * Writes what was set since. What the bucket has no room for stays in memory and is no failure.
-   * Another writer's change is one: this follower is not the only one any more.
+   * Writes all changes. A change without room stays in memory and is no failure. A change of another
+   * writer is one: then another process runs this follower.
    */
   readonly flush: Effect.Effect<void, NatsUnavailable>
-  /** Writes what there was no room for, as far as there is room now. */
+  /** Writes the changes without room, as far as there is room now. */
   readonly retry: Effect.Effect<void, NatsUnavailable>
-  /** Sequence of the first message whose change of the key, or any, is not stored; or Infinity. */
-  readonly unstoredSince: (key?: string) => number
-  /** The highest revision known of the bucket. */
+  /** Sequence of the first message whose change (of the key, or any) is not stored, or Infinity. */
+  readonly unstoredSince: (key?: K) => number
+  /** The highest known revision of the bucket. */
   readonly revision: () => number
 }
 
-interface Entry<V> {
-  value: V | undefined
+interface State<V> {
+  readonly bucket: BucketName
+  readonly buckets: Buckets["Service"]
+  readonly entries: CachedEntries<V>
+  /** The keys that the next flush writes. */
+  readonly changed: Set<string>
+  /** By key: the first message whose change is not stored. */
+  readonly unstored: Map<string, number>
+  /** By key: how often it is held. */
+  readonly holds: Map<string, number>
   revision: number
-  bytes: number
 }
 
-/** The working set of a bucket, within the memory that it shares with others. */
-export const makeWriteBackCache = Effect.fnUntraced(function* <V>(
-  bucket: BucketName,
-  memory: Memory
-) {
+/** Makes the cache of a bucket, within a memory that several caches share. */
+export const makeWriteBackCache = Effect.fnUntraced(function* <
+  K extends string,
+  V extends ValueOf<K> = ValueOf<K>
+>(bucket: BucketOf<K>, memory: Memory) {
   const buckets = yield* Buckets
-  let highest = yield* buckets.revision(bucket)
-  memory.sets += 1
-  const entries = new Map<string, Entry<V>>()
-  /** Bytes of all entries. */
-  let bytes = 0
-  /** To be written with the next flush. */
-  const changed = new Set<string>()
-  /** The first message whose change of a key is not stored. */
-  const unstored = new Map<string, number>()
-  const holds = new Map<string, number>()
-
-  const weigh = (entry: Entry<V>, textBytes: number) => {
-    const weight = textBytes + entryBytes
-    bytes += weight - entry.bytes
-    memory.bytes += weight - entry.bytes
-    entry.bytes = weight
+  const revision = yield* buckets.revision(bucket)
+  const state: State<V> = {
+    bucket,
+    buckets,
+    entries: new CachedEntries(memory),
+    changed: new Set(),
+    unstored: new Map(),
+    holds: new Map(),
+    revision
   }
-
-  const loadOne = (key: string) =>
-    Effect.map(buckets.get(bucket, key), (found) => {
-      // Read twice at once.
-      if (entries.has(key)) return 0
-      const entry: Entry<V> = {
-        value: found?.value as V | undefined,
-        revision: found?.revision ?? 0,
-        bytes: 0
-      }
-      entries.set(key, entry)
-      weigh(entry, found?.bytes ?? 0)
-      return entry.bytes
-    })
-
-  const loadAbsent = (key: string) => {
-    if (entries.has(key)) return
-    const entry: Entry<V> = { value: undefined, revision: 0, bytes: 0 }
-    entries.set(key, entry)
-    weigh(entry, 0)
+  const { changed, entries, holds } = state
+  const cache: WriteBackCache<K, V> = {
+    bucket,
+    load: (keys) => load(state, keys),
+    loadAbsent: (key) => {
+      if (!entries.has(key)) entries.add(key, undefined, 0, 0)
+    },
+    flush: flush(state),
+    retry: retry(state),
+    unstoredSince: (key) => unstoredSince(state, key),
+    get: (key) => entries.find(key)?.value,
+    set: (key, value, seq) => set(state, key, value, seq),
+    hold: (key) => void holds.set(key, (holds.get(key) ?? 0) + 1),
+    release: (key) => release(state, key),
+    remove: (key) => remove(state, key),
+    changes: () => changed.size,
+    revision: () => state.revision
   }
+  return cache
+})
 
-  const load = (keys: Iterable<string>) =>
-    Effect.forEach(
-      [...new Set(keys)].filter((key) => !entries.has(key)),
-      loadOne,
-      { concurrency: readConcurrency }
-    ).pipe(Effect.map((sizes) => sizes.reduce((sum, size) => sum + size, 0)))
-
-  const written = (key: string, text: string, revision: number) => {
-    const entry = entries.get(key)!
-    entry.revision = revision
-    weigh(entry, text.length)
-    highest = Math.max(highest, revision)
-    unstored.delete(key)
-  }
-
-  const drop = (key: string, entry: Entry<V>) => {
-    entries.delete(key)
-    bytes -= entry.bytes
-    memory.bytes -= entry.bytes
-    changed.delete(key)
-    unstored.delete(key)
-  }
-
-  const removeStored = (key: string) =>
-    Effect.suspend(() => {
-      const entry = entries.get(key)!
-      return buckets.remove(bucket, entry.revision).pipe(Effect.map(() => drop(key, entry)))
-    })
-
-  const writeText = (key: string, text: string) =>
-    buckets.putText(bucket, key, text, entries.get(key)!.revision).pipe(
-      Effect.map((revision) => written(key, text, revision)),
-      Effect.catchReason("NatsUnavailable", "NoRoom", () => Effect.void),
-      Effect.mapError((error) =>
-        error._tag === "NatsUnavailable" ? error : unavailable(`write ${bucket}`)(error)
-      )
-    )
-
-  const write = ([key, text]: readonly [string, string | undefined]) =>
-    text === undefined ? removeStored(key) : writeText(key, text)
-
-  /** The JSON of these keys, made in turns: others in the process must not wait for all of it. */
-  const textsOf = Effect.fnUntraced(function* (keys: ReadonlyArray<string>) {
-    const texts: Array<readonly [string, string | undefined]> = []
-    let began = performance.now()
-    for (const key of keys) {
-      texts.push([key, JSON.stringify(entries.get(key)!.value)])
-      if (performance.now() - began < turnMillis) continue
-      yield* Effect.sleep(0)
-      began = performance.now()
-    }
-    return texts
+const loadOne = <V>({ bucket, buckets, entries }: State<V>, key: string) =>
+  Effect.map(buckets.get(bucket, key), (found) => {
+    // Another load of the key ended first.
+    if (entries.has(key)) return 0
+    // Only writers of the same kind of keys write such an entry.
+    const value = found?.value as V | undefined
+    return entries.add(key, value, found?.revision ?? 0, found?.bytes ?? 0).bytes
   })
 
-  const forget = () => {
-    for (const [key, entry] of entries) {
-      const isOver = memory.bytes > memory.bytesMax && bytes > memory.bytesMax / memory.sets
-      if (entries.size <= entriesMax && !isOver) break
-      if (unstored.has(key)) continue
-      drop(key, entry)
-    }
-  }
+const load = <V>(state: State<V>, keys: Iterable<string>) =>
+  Effect.forEach(
+    [...new Set(keys)].filter((key) => !state.entries.has(key)),
+    (key) => loadOne(state, key),
+    { concurrency: readConcurrency }
+  ).pipe(Effect.map((sizes) => sizes.reduce((sum, size) => sum + size, 0)))
 
-  const checkUnstored = Effect.suspend(() => {
+const set = <V>({ changed, entries, unstored }: State<V>, key: string, value: V, seq: number) => {
+  const entry = entries.loaded(key)
+  if (entry.value === value) return
+  entry.value = value
+  changed.add(key)
+  if (!unstored.has(key)) unstored.set(key, seq)
+}
+
+const release = <V>({ changed, holds, unstored }: State<V>, key: string) => {
+  const count = (holds.get(key) ?? 0) - 1
+  if (count > 0) holds.set(key, count)
+  else holds.delete(key)
+  if (count === 0 && unstored.has(key)) changed.add(key)
+}
+
+const drop = <V>({ changed, entries, unstored }: State<V>, key: string) => {
+  entries.drop(key, entries.loaded(key))
+  changed.delete(key)
+  unstored.delete(key)
+}
+
+const remove = <V>(state: State<V>, key: string) => {
+  const entry = state.entries.loaded(key)
+  entry.value = undefined
+  state.changed.add(key)
+  if (entry.revision === 0) drop(state, key)
+}
+
+const removeStored = <V>(state: State<V>, key: string) =>
+  Effect.suspend(() =>
+    state.buckets
+      .remove(state.bucket, state.entries.loaded(key).revision)
+      .pipe(Effect.map(() => drop(state, key)))
+  )
+
+const written = <V>(state: State<V>, key: string, text: string, revision: number): void => {
+  const entry = state.entries.loaded(key)
+  entry.revision = revision
+  state.entries.weigh(entry, text.length)
+  state.revision = Math.max(state.revision, revision)
+  state.unstored.delete(key)
+}
+
+const writeText = <V>(state: State<V>, key: string, text: string) => {
+  const { bucket, buckets, entries } = state
+  return buckets.putText(bucket, key, text, entries.loaded(key).revision).pipe(
+    Effect.map((revision) => written(state, key, text, revision)),
+    Effect.catchReason("NatsUnavailable", "NoRoom", () => Effect.void),
+    Effect.catchTag("AppendConflict", (error) => Effect.fail(unavailable(`write ${bucket}`)(error)))
+  )
+}
+
+/** The JSON of the values of these keys; undefined: the key is removed. */
+const textsOf = Effect.fnUntraced(function* <V>(
+  entries: CachedEntries<V>,
+  keys: ReadonlyArray<string>
+) {
+  const texts: Array<readonly [string, string | undefined]> = []
+  let began = performance.now()
+  for (const key of keys) {
+    texts.push([key, JSON.stringify(entries.loaded(key).value)])
+    if (performance.now() - began < turnMillis) continue
+    yield* Effect.sleep(0)
+    began = performance.now()
+  }
+  return texts
+})
+
+const checkUnstored = <V>({ bucket, entries, unstored }: State<V>) =>
+  Effect.suspend(() => {
     if (unstored.size === 0) return Effect.void
-    let waiting = 0
-    for (const key of unstored.keys()) waiting += entries.get(key)!.bytes
-    if (unstored.size <= unstoredMax && waiting <= unstoredBytesMax) return Effect.void
+    let bytes = 0
+    for (const key of unstored.keys()) bytes += entries.loaded(key).bytes
+    if (unstored.size <= unstoredMax && bytes <= unstoredBytesMax) return Effect.void
     return unavailable(`write ${bucket}`)(
-      new Error(`${unstored.size} entries (${waiting} bytes) wait for room`)
+      new Error(`${unstored.size} entries (${bytes} bytes) wait for room`)
     )
   })
 
-  const flush = Effect.gen(function* () {
+const flush = <V>(state: State<V>) =>
+  Effect.gen(function* () {
+    const { changed, entries, holds, unstored } = state
     const keys = [...changed].filter((key) => !holds.has(key))
     for (const key of keys) changed.delete(key)
-    yield* Effect.forEach(yield* textsOf(keys), write, {
-      concurrency: writeConcurrency,
-      discard: true
-    })
-    forget()
-    yield* checkUnstored
+    yield* Effect.forEach(
+      yield* textsOf(entries, keys),
+      ([key, text]) =>
+        text === undefined ? removeStored(state, key) : writeText(state, key, text),
+      { concurrency: writeConcurrency, discard: true }
+    )
+    entries.evict(
+      (key) => unstored.has(key),
+      (key) => changed.delete(key)
+    )
+    yield* checkUnstored(state)
   })
 
-  const retry = Effect.gen(function* () {
+const retry = <V>(state: State<V>) =>
+  Effect.gen(function* () {
+    const { changed, holds, unstored } = state
     const keys = [...unstored.keys()].filter((key) => !holds.has(key))
     for (let i = 0; i < keys.length; i += retriedAtOnce) {
       const some = keys.slice(i, i + retriedAtOnce)
       for (const key of some) changed.add(key)
-      yield* flush
+      yield* flush(state)
       const refused = some.filter((key) => unstored.has(key))
-      // To the end: next time others come first.
+      // The next retry begins with other keys.
       for (const key of refused) {
         const since = unstored.get(key)!
         unstored.delete(key)
@@ -218,43 +231,9 @@ export const makeWriteBackCache = Effect.fnUntraced(function* <V>(
     }
   })
 
-  const unstoredSince = (key?: string): number => {
-    if (key !== undefined) return unstored.get(key) ?? Number.POSITIVE_INFINITY
-    let first = Number.POSITIVE_INFINITY
-    for (const since of unstored.values()) first = Math.min(first, since)
-    return first
-  }
-
-  const set: WriteBackCache<V> = {
-    bucket,
-    load,
-    loadAbsent,
-    flush,
-    retry,
-    unstoredSince,
-    get: (key) => entries.get(key)?.value,
-    set: (key, value, seq) => {
-      const entry = entries.get(key)!
-      if (entry.value === value) return
-      entry.value = value
-      changed.add(key)
-      if (!unstored.has(key)) unstored.set(key, seq)
-    },
-    hold: (key) => void holds.set(key, (holds.get(key) ?? 0) + 1),
-    release: (key) => {
-      const count = (holds.get(key) ?? 0) - 1
-      if (count > 0) holds.set(key, count)
-      else holds.delete(key)
-      if (count === 0 && unstored.has(key)) changed.add(key)
-    },
-    remove: (key) => {
-      const entry = entries.get(key)!
-      entry.value = undefined
-      changed.add(key)
-      if (entry.revision === 0) drop(key, entry)
-    },
-    changes: () => changed.size,
-    revision: () => highest
-  }
-  return set
-})
+const unstoredSince = <V>({ unstored }: State<V>, key?: string): number => {
+  if (key !== undefined) return unstored.get(key) ?? Number.POSITIVE_INFINITY
+  let first = Number.POSITIVE_INFINITY
+  for (const since of unstored.values()) first = Math.min(first, since)
+  return first
+}

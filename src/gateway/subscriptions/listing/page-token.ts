@@ -6,6 +6,7 @@ import { Settings } from "#config"
 import { parseJson } from "#domain/json.ts"
 import { hmacSha256 } from "#identity/hmac.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
+import { keys } from "#streams/buckets.ts"
 import { refuseInvalid } from "../../http/errors.ts"
 import { GatewaySettings } from "../../settings.ts"
 import { isObject, type JsonObject } from "./value.ts"
@@ -85,6 +86,8 @@ export const spendToken = Effect.fnUntraced(function* ({ expires, nonce }: PageT
   if ((yield* Clock.currentTimeMillis) > expires) return yield* refuseInvalid([invalidToken])
   const buckets = yield* Buckets
   yield* buckets
-    .put("cache", `page.${nonce}`, { v: 1 }, 0, { ttlSeconds: paginationTokenValiditySeconds + 60 })
+    .put("cache", keys.usedPageToken(nonce), { v: 1 }, 0, {
+      ttlSeconds: paginationTokenValiditySeconds + 60
+    })
     .pipe(Effect.catchTag("AppendConflict", () => refuseInvalid([invalidToken])))
 })

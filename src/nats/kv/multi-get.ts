@@ -1,0 +1,75 @@
+// Multi-get: reads many entries of a bucket with one request, from any replica (ADR-31).
+import { createInbox, type Msg, type NatsConnection } from "@nats-io/transport-node"
+import { Effect } from "effect"
+import { type BucketName, bucketStream, bucketSubject, metaKey } from "#streams/buckets.ts"
+import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
+import type { Entry } from "./values.ts"
+
+/** The server refuses more than 1024 entries; it counts `meta` too. */
+const batchMax = 1_025
+const timeoutMillis = 5_000
+
+/** Status codes of the message that ends a response. */
+const endOfBatch = 204
+const tooLarge = 413
+
+export interface MultiGet {
+  /** Undefined: more than one response can hold. */
+  readonly entries: ReadonlyArray<Entry> | undefined
+  /** The last revision of the bucket that the replica has. */
+  readonly upTo: number
+}
+
+const tooMany: MultiGet = { entries: undefined, upTo: Number.MAX_SAFE_INTEGER }
+
+const addEntry = (entries: Array<Entry>, prefix: string, msg: Msg): void => {
+  const key = (msg.headers?.get("Nats-Subject") ?? "").slice(prefix.length)
+  if (key === metaKey || msg.data.length === 0) return
+  entries.push({
+    key,
+    value: msg.json(),
+    revision: Number(msg.headers?.get("Nats-Sequence")),
+    bytes: msg.data.length
+  })
+}
+
+/** The result by the message that ends the response; undefined when the server refused. */
+const resultOf = (msg: Msg, entries: ReadonlyArray<Entry>): MultiGet | undefined => {
+  const { headers } = msg
+  if (headers?.code === tooLarge) return tooMany
+  if (headers?.code !== endOfBatch) return undefined
+  // The server stops after 64 MB. Only this header says how many entries are missing.
+  if (Number(headers.get("Nats-Num-Pending") || 0) > 0) return tooMany
+  return { entries, upTo: Number(headers.get("Nats-UpTo-Sequence") || 0) }
+}
+
+/** Reads the entries of these keys or wildcards from whichever replica responds. */
+export const multiGet = (
+  nc: NatsConnection,
+  bucket: BucketName,
+  filters: ReadonlyArray<string>
+): Effect.Effect<MultiGet, NatsUnavailable> =>
+  Effect.callback((resume) => {
+    const prefix = bucketSubject(bucket, "")
+    const entries: Array<Entry> = []
+    const inbox = createInbox()
+    const fail = (cause: unknown) => resume(Effect.fail(unavailable(`read ${bucket}`)(cause)))
+    const receive = (error: Error | null, msg: Msg) => {
+      if (error === null && (msg.headers?.code ?? 0) === 0) return addEntry(entries, prefix, msg)
+      subscription.unsubscribe()
+      if (error !== null) return fail(error)
+      const result = resultOf(msg, entries)
+      if (result !== undefined) return resume(Effect.succeed(result))
+      fail(new Error(`multi-get answered ${msg.headers?.code} ${msg.headers?.description}`))
+    }
+    const subscription = nc.subscribe(inbox, { callback: receive, timeout: timeoutMillis })
+    // `meta` always exists: a response without any entry would not say which revision it is of.
+    const request = {
+      multi_last: [...filters, metaKey].map((key) => prefix + key),
+      batch: batchMax
+    }
+    nc.publish(`$JS.API.DIRECT.GET.${bucketStream(bucket)}`, JSON.stringify(request), {
+      reply: inbox
+    })
+    return Effect.sync(() => subscription.unsubscribe())
+  })

@@ -1,0 +1,67 @@
+// The type of a bucket's values, by the type of the key: a read returns what writers of the key store.
+import type { ChannelPushes, Progress } from "#domain/outcome.ts"
+import type { Publishers } from "#domain/publisher.ts"
+import type {
+  ChannelRegistrations,
+  Registration,
+  RegistrationCounts
+} from "#domain/registration.ts"
+import type { SubscriptionList } from "#domain/subscription.ts"
+import type { BucketName, EntryBuckets, EntryKind, metaKey } from "#streams/buckets.ts"
+
+/** The entry `meta`, which every bucket has. */
+export interface Meta {
+  readonly v: 1
+  /** A follower's checkpoint: sequence of the last message that it applied. */
+  readonly seq?: number
+  /** The projector counted all registrations up to the checkpoint. */
+  readonly counted?: number
+  /** The bucket lacks what the streams have: it waits for a rebuild. */
+  readonly unbuilt?: boolean
+}
+
+interface EntryValues {
+  readonly subscriptions: SubscriptionList
+  readonly registration: Registration
+  readonly registrationCounts: RegistrationCounts
+  readonly channelRegistrations: ChannelRegistrations
+  readonly channelPushes: ChannelPushes
+  readonly broadcast: Progress
+  readonly publishers: Publishers
+  /** The holder of a follower's lease; empty: nobody holds the lease. */
+  readonly lease: { readonly holder: string }
+  readonly usedPageToken: { readonly v: 1 }
+  readonly probe: { readonly probe: number }
+  readonly meta: Meta
+}
+
+/** The kind of a typed key. `string` has none. */
+type KindOf<K extends string> = K extends { readonly entry: infer Kind extends EntryKind }
+  ? Kind
+  : never
+
+/** The value of a typed key; unknown for any other string. */
+export type ValueOf<K extends string> = [KindOf<K>] extends [never]
+  ? unknown
+  : EntryValues[KindOf<K>]
+
+/** The bucket of a typed key; any bucket for any other string. */
+export type BucketOf<K extends string> = [KindOf<K>] extends [never]
+  ? BucketName
+  : EntryBuckets[KindOf<K>]
+
+type KindIn<B extends BucketName> = Exclude<
+  { [Kind in EntryKind]: B extends EntryBuckets[Kind] ? Kind : never }[EntryKind],
+  KindOf<typeof metaKey>
+>
+
+/** The value of any entry of a bucket but `meta`. */
+export type ValueIn<B extends BucketName> = EntryValues[KindIn<B>]
+
+export interface Entry<V = unknown> {
+  readonly key: string
+  readonly value: V
+  readonly revision: number
+  /** Characters of the JSON. */
+  readonly bytes: number
+}
