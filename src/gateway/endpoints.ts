@@ -1,5 +1,5 @@
-// Every endpoint there is: what is not in this table is a 404, what an endpoint does not list is a 405.
-
+// All endpoints. A path that is not in this table is a 404, a method that its endpoint does not
+// allow a 405.
 import { batchPost } from "./batch/batch.ts"
 import { broadcastGet } from "./channels/broadcast.ts"
 import { broadcastPost } from "./channels/broadcast-post.ts"
@@ -21,10 +21,10 @@ import {
 import { listDelete, listGet } from "./subscriptions/subscription-list.ts"
 import { subscriptionPost } from "./subscriptions/subscription-post.ts"
 
-const readable = ["GET", "HEAD", "OPTIONS"]
+const readOnly = ["GET", "HEAD", "OPTIONS"]
 
 export const endpoints: ReadonlyArray<Endpoint> = [
-  { name: "root", path: "/", allow: readable, operations: { GET: rootGet } },
+  { name: "root", path: "/", allow: readOnly, operations: { GET: rootGet } },
   {
     name: "subscription-list",
     path: "/subscriptions",
@@ -52,30 +52,30 @@ export const endpoints: ReadonlyArray<Endpoint> = [
   {
     name: "broadcast",
     path: "/channels/:channel/broadcasts/:broadcast",
-    allow: readable,
+    allow: readOnly,
     operations: { GET: broadcastGet }
   },
   {
     name: "vapid-public-key",
     path: "/vapid-public-key",
-    allow: readable,
+    allow: readOnly,
     operations: { GET: vapidPublicKeyGet }
   },
-  { name: "heartbeat", path: "/__heartbeat__", allow: readable, operations: { GET: heartbeatGet } },
+  { name: "heartbeat", path: "/__heartbeat__", allow: readOnly, operations: { GET: heartbeatGet } },
   {
     name: "lbheartbeat",
     path: "/__lbheartbeat__",
-    allow: readable,
+    allow: readOnly,
     operations: { GET: lbheartbeatGet }
   },
-  { name: "version", path: "/__version__", allow: readable, operations: { GET: versionGet } },
-  { name: "metrics", path: "/__metrics__", allow: readable, operations: { GET: metricsGet } },
+  { name: "version", path: "/__version__", allow: readOnly, operations: { GET: versionGet } },
+  { name: "metrics", path: "/__metrics__", allow: readOnly, operations: { GET: metricsGet } },
   {
     name: "contribute",
     path: "/contribute.json",
-    allow: readable,
+    allow: readOnly,
     operations: { GET: contributeGet }
   },
-  { name: "api", path: "/__api__", allow: readable, operations: { GET: apiGet } },
+  { name: "api", path: "/__api__", allow: readOnly, operations: { GET: apiGet } },
   { name: "batch", path: "/batch", allow: ["POST", "OPTIONS"], operations: { POST: batchPost } }
 ]

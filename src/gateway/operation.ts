@@ -1,4 +1,5 @@
-// What one method of one endpoint is: who may use it, what it takes, what it does, and how it is described to clients.
+// The types of an endpoint and its operations: who may use an operation, how it reads a request,
+// what it does, and how the API description presents it.
 import type { Effect, Schema } from "effect"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import type { ErrorDetail } from "./http/errors.ts"
@@ -6,44 +7,54 @@ import type { ApiRequest, ApiResponse, Call, Refused, Services } from "./http/re
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE"
 
-/** For the API description; see openapi.ts. */
+/** An operation in the API description; see openapi/openapi.ts. */
 export interface Description {
   readonly summary: string
-  /** Query parameters and request headers, by their keys in openapi-parameters.ts. */
+  /** Groups of query parameters and request headers, by their names in openapi/parameters.ts. */
   readonly parameters?: ReadonlyArray<string>
   readonly body?: Schema.Top
   readonly bodyExample?: unknown
   readonly bodyRequired?: boolean
-  /** Successful statuses and what they carry; null: nothing. */
+  /** Successful statuses and the schemas of their bodies; null: no body. */
   readonly responses: Readonly<Record<number, Schema.Top | null>>
-  /** Media type of a 200 that is text: beside JSON, or instead of it. */
+  /** The media type of a 200 that is text, besides JSON or instead of JSON. */
   readonly textType?: string
-  /** Statuses of faults beside those that every endpoint of its access can give. */
+  /** Statuses of errors, besides those that follow from `access` and the other fields. */
   readonly errors?: ReadonlyArray<number>
 }
 
-/** What an operation may know of the whole: a batch answers other requests, the description tells of every endpoint. */
+/**
+ * The whole API, for operations that need it: a batch runs other requests, the API description
+ * lists all endpoints.
+ */
 export interface Gateway {
   readonly handleRequest: (request: ApiRequest) => Effect.Effect<ApiResponse, never, Services>
   readonly endpoints: ReadonlyArray<Endpoint>
 }
 
 export interface Operation<I> {
-  /** `guest`: anyone, by name when there is one. `publisher`: a caller whom the settings name, or an operator for the channel in the path. */
+  /**
+   * `anyone`: without identification. `guest`: with or without credentials. `caller`: with valid
+   * credentials. `publisher`: a caller who may publish to the channel in the path, by the settings
+   * or by an operator's permission.
+   */
   readonly access: "anyone" | "guest" | "caller" | "publisher"
   /** Whether Accept must allow JSON. */
   readonly negotiates?: boolean
   /** When Content-Type must be JSON: always when it is given, or only with a body. */
   readonly takesJson?: "always" | "withBody"
   /**
-   * `open`: pages of other sites may send it as they like, whatever their origin. For a login that
-   * comes back as a form post, redirects of a login, and scripts that other origins load. Unset: a
-   * request that changes something is guarded; see cross-site.ts.
+   * `open`: pages of any origin may send this request. For logins that return as a form post or a
+   * redirect, and for scripts that other origins load. Unset: cross-site.ts checks requests that
+   * change data.
    */
   readonly crossSite?: "open"
-  /** Response headers that scripts may read, beside the base ones. */
+  /** Response headers that scripts may read, besides those of every response. */
   readonly exposes?: ReadonlyArray<string>
-  /** Reads header, query string and body; every fault goes into `faults`, and the request is refused with all of them. */
+  /**
+   * Reads headers, query string and body, and adds every error to `errors`. The 400 lists all of
+   * them.
+   */
   readonly read: (call: Call, errors: Array<ErrorDetail>) => Effect.Effect<I, Refused, Services>
   readonly run: (
     input: I,
@@ -53,19 +64,19 @@ export interface Operation<I> {
   readonly doc: Description
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: what `read` returns is only ever given to `run` of the same operation
+// biome-ignore lint/suspicious/noExplicitAny: `run` only gets what `read` of its operation returns
 export type AnyOperation = Operation<any>
 
 export interface Endpoint {
   readonly name: string
-  /** Below the version prefix; `:name` stands for one segment. */
+  /** The path after the version; `:name` stands for one segment. */
   readonly path: string
-  /** The order in which Allow names the methods. */
+  /** The methods in the order of the Allow header. */
   readonly allow: ReadonlyArray<string>
   readonly operations: Readonly<Partial<Record<Method, AnyOperation>>>
 }
 
-/** HEAD is GET without the body. */
+/** The operation of a method. HEAD runs the operation of GET. */
 export const operationOf = (endpoint: Endpoint, method: string): AnyOperation | undefined => {
   const { operations } = endpoint
   const name = method === "HEAD" ? "GET" : method

@@ -1,36 +1,38 @@
-// One request from beginning to end. Many statuses depend on this order; each line names the answer that ends the request there.
+// One request from beginning to end. Many statuses depend on the order of these steps; each names
+// the responses that end the request there.
 //
-//    1  end of service passed ............... 410   (but __lbheartbeat__)
+//    1  end of service passed ............... 410   (not __lbheartbeat__)
 //    2  read-only, and not a reading method . 405   (whatever the path)
 //    3  path not UTF-8 ...................... 400
 //    4  route ............................... 307 to the version or without slashes, 404
-//    5  method .............................. 405 with Allow; OPTIONS is answered here
+//    5  method .............................. 405 with Allow; the response to OPTIONS
 //    6  Accept .............................. 406, then Content-Type 415
 //    7  caller .............................. 401, publisher 403
-//    8  Origin, then a change from another site's page (cross-site.ts) . 400
-//    9  header, query string, body together . 400 with everything that is wrong; 413
-//   10  the operation ....................... 400 bad id, 403 not registered, 404, 304, 412, 409, 429, 2xx
+//    8  Origin, then cross-site requests .... 400
+//    9  header, query string, body together . 400 with all errors; 413
+//   10  the operation ....................... 2xx, 304, 400, 403, 404, 409, 412, 413, 429, 507
 //
-// Whatever the answer, it then gets the headers of decorate.ts and one line in the log.
-import { Cause, Clock, Effect, Option, Random } from "effect"
+// Every response then gets the headers of response-headers.ts and one line in the log.
+import { Cause, Clock, Effect, Random } from "effect"
 import { Settings } from "#config"
-import { Identity } from "#identity/identity.ts"
+import type { IdentityUnavailable } from "#identity/policy.ts"
 import { Space } from "#nats/admin/space.ts"
+import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { requestAnswered } from "#telemetry/metrics.ts"
-import { mayPublish } from "./channels/publishers.ts"
-import { endpoints } from "./endpoints.ts"
 import {
-  allowedOrigin,
-  foreignOrigin,
-  isPreflight,
-  preflightErrors,
-  preflightHeaders,
-  redirectPreflightHeaders
-} from "./http/cors.ts"
-import { crossSiteError } from "./http/cross-site.ts"
+  authorise,
+  checkMedia,
+  checkOrigin,
+  checkService,
+  identify,
+  isOffered,
+  methodsOf,
+  redirect
+} from "./checks.ts"
+import { endpoints } from "./endpoints.ts"
+import { preflightErrors, preflightHeaders } from "./http/cors.ts"
 import { type ErrorDetail, errorResponse, refuse, refuseInvalid } from "./http/errors.ts"
 import { docsUrl, originOf, versionOf } from "./http/links.ts"
-import { acceptsJson, isJson, notAcceptable, unsupported } from "./http/media.ts"
 import {
   type ApiRequest,
   type ApiResponse,
@@ -39,151 +41,75 @@ import {
   Refused,
   type Services
 } from "./http/request.ts"
-import { addCommonHeaders, endOfService, expiringIn } from "./http/response-headers.ts"
+import { addCommonHeaders } from "./http/response-headers.ts"
 import { type Route, routeOf } from "./http/routing.ts"
-import { type AnyOperation, type Endpoint, operationOf } from "./operation.ts"
+import { type Endpoint, operationOf } from "./operation.ts"
 import { GatewaySettings } from "./settings.ts"
 import { summarize, type Trace } from "./summary.ts"
 
-const reading = ["GET", "HEAD", "OPTIONS"]
-
-/** Whether a method is offered: some can be switched off. */
-const isOffered = (
-  endpoint: Endpoint,
-  method: string,
-  settings: GatewaySettings["Service"]
-): boolean => {
-  const name = `${endpoint.name} ${method === "HEAD" ? "GET" : method}`
-  return (
-    endpoint.allow.includes(method) &&
-    ((settings.enabled as Readonly<Record<string, boolean>>)[name] ?? true)
-  )
+/** A request with its route, and what the steps need to know about this server. */
+interface RequestContext {
+  readonly request: ApiRequest
+  readonly route: Route
+  readonly settings: GatewaySettings["Service"]
+  readonly origin: string
+  readonly rootUrl: string
+  readonly trace: Trace
 }
+type Matched = Extract<Route, { readonly kind: "endpoint" }>
 
-const methodsOf = (
-  endpoint: Endpoint,
-  settings: GatewaySettings["Service"]
-): ReadonlyArray<string> => endpoint.allow.filter((method) => isOffered(endpoint, method, settings))
-
-/** Steps 1 to 4. */
-const reach = (
+const contextOf = (
   request: ApiRequest,
-  route: Route,
-  origin: string,
   settings: GatewaySettings["Service"],
-  now: number
-) => {
-  const isProbe = route.kind === "endpoint" && route.endpoint.name === "lbheartbeat"
-  if (Option.isSome(settings.eos) && now >= endOfService(settings.eos.value) && !isProbe)
-    return refuse("endOfLife")
-  if (settings.readonly && !reading.includes(request.method)) return refuse("methodNotAllowed")
-  if (route.kind === "undecodable") return refuse("undecodable")
-  if (route.kind === "unknown") return refuse(route.version ? "unknownVersion" : "unknownUrl")
-  if (route.kind === "endpoint") return route
-  if (isPreflight(request) || (route.why === "version" && request.method === "OPTIONS")) {
-    const headers = isPreflight(request)
-      ? redirectPreflightHeaders(request, settings.corsMaxAgeSeconds)
-      : {}
-    return { status: 200, headers, errno: 0 } satisfies ApiResponse
-  }
-  // `DELETE /subscriptions/` is a client whose id is empty: the redirect would remove every object.
-  if (route.why === "slash" && request.method === "DELETE") return refuse("unknownUrl")
-  const seconds =
-    route.why === "version"
-      ? settings.versionPrefixRedirectTtlSeconds
-      : settings.trailingSlashRedirectTtlSeconds
-  const location = `${origin}${route.to}`
-  return ok(
-    { code: 307, message: "Temporary Redirect", location },
-    { Location: location, ...expiringIn(seconds, now) },
-    307
-  )
-}
-
-/** Step 6. */
-const checkMedia = (
-  request: ApiRequest,
-  { negotiates, takesJson }: AnyOperation
-): Refused | undefined => {
-  if (negotiates && !acceptsJson(request.headers["accept"]))
-    return refuseInvalid([notAcceptable], "notAcceptable")
-  const concerned = takesJson === "always" || (takesJson === "withBody" && request.hasBody)
-  return concerned && !isJson(request)
-    ? refuseInvalid([unsupported], "unsupportedMediaType")
-    : undefined
-}
-
-/** Step 7. */
-const admit = Effect.fnUntraced(function* (
-  request: ApiRequest,
-  { access }: AnyOperation,
-  channel: string,
-  trace: Trace
-) {
-  if (access === "anyone") return undefined
-  const identity = yield* Identity
-  const identified = identity.identify(request.headers)
-  const caller = yield* access === "guest"
-    ? Effect.orElseSucceed(identified, () => undefined)
-    : identified
-  trace.caller = caller
-  if (access === "guest") return caller
-  if (caller === undefined) {
-    const challenges = identity.policies.map(({ challenge }) => challenge).join(", ")
-    return yield* refuse("unauthenticated", {
-      headers: challenges === "" ? {} : { "WWW-Authenticate": challenges }
-    })
-  }
-  if (access === "publisher" && !(yield* mayPublish(caller, channel)))
-    return yield* refuse("forbidden")
-  return caller
-})
-
-/** Step 8. */
-const checkOrigin = (
-  request: ApiRequest,
-  operation: AnyOperation,
-  ownOrigin: string,
-  allowed: ReadonlyArray<string>
-): Refused | undefined => {
-  const { origin } = request.headers
-  const isForeign = origin !== undefined && allowedOrigin(origin, allowed) === undefined
-  const error =
-    isForeign && operation.crossSite !== "open"
-      ? foreignOrigin
-      : crossSiteError(request, operation, ownOrigin, allowed)
-  return error === undefined ? undefined : refuseInvalid([error])
-}
-
-const judge = Effect.fnUntraced(function* (
-  request: ApiRequest,
-  route: Route,
   origin: string,
-  rootUrl: string,
-  trace: Trace
-) {
-  const settings = yield* GatewaySettings
-  const reached = reach(request, route, origin, settings, trace.began)
-  if (reached instanceof Refused) return yield* reached
-  if (!("endpoint" in reached)) return reached
-  const { endpoint, params, query } = reached
-  const operation = operationOf(endpoint, request.method)
-  if (request.method === "OPTIONS") {
-    const methods = methodsOf(endpoint, settings)
-    const errors = preflightErrors(request, settings.corsOrigins, methods)
-    if (errors.length > 0) return yield* refuseInvalid(errors)
-    return ok(null, preflightHeaders(request, endpoint, methods, settings.corsMaxAgeSeconds))
+  began: number
+): RequestContext => {
+  const version = versionOf(settings)
+  const rules = {
+    version,
+    versionRedirect: settings.versionPrefixRedirectEnabled,
+    slashRedirect: settings.trailingSlashRedirectEnabled
   }
+  return {
+    request,
+    route: routeOf(endpoints, request.target, rules),
+    settings,
+    origin,
+    rootUrl: `${origin}/${version}`,
+    trace: { began, caller: undefined }
+  }
+}
+
+/** Step 5: the response to OPTIONS. */
+const options = (request: ApiRequest, endpoint: Endpoint, settings: GatewaySettings["Service"]) => {
+  const methods = methodsOf(endpoint, settings)
+  const errors = preflightErrors(request, settings.corsOrigins, methods)
+  if (errors.length > 0) return refuseInvalid(errors)
+  return ok(null, preflightHeaders(request, endpoint, methods, settings.corsMaxAgeSeconds))
+}
+
+/** Steps 5 to 10, of a request to an endpoint. */
+const runOperation = Effect.fnUntraced(function* (
+  { origin, request, rootUrl, settings, trace }: RequestContext,
+  { endpoint, params, query }: Matched
+) {
+  if (request.method === "OPTIONS") {
+    const response = options(request, endpoint, settings)
+    return response instanceof Refused ? yield* response : response
+  }
+  const operation = operationOf(endpoint, request.method)
   if (operation === undefined || !isOffered(endpoint, request.method, settings)) {
     return yield* refuse("methodNotAllowed", {
       headers: { Allow: methodsOf(endpoint, settings).join(", ") }
     })
   }
-  const media = checkMedia(request, operation)
-  if (media !== undefined) return yield* media
-  const caller = yield* admit(request, operation, params["channel"] ?? "", trace)
-  const foreign = checkOrigin(request, operation, origin, settings.corsOrigins)
-  if (foreign !== undefined) return yield* foreign
+  const wrongMedia = checkMedia(request, operation)
+  if (wrongMedia !== undefined) return yield* wrongMedia
+  const caller = yield* identify(request, operation)
+  trace.caller = caller
+  yield* authorise(caller, operation, params["channel"] ?? "")
+  const wrongOrigin = checkOrigin(request, operation, origin, settings.corsOrigins)
+  if (wrongOrigin !== undefined) return yield* wrongOrigin
   const call: Call = { request, caller, params, query, rootUrl }
   const errors: Array<ErrorDetail> = []
   const input = yield* operation.read(call, errors)
@@ -191,56 +117,68 @@ const judge = Effect.fnUntraced(function* (
   return yield* operation.run(input, call, { handleRequest, endpoints })
 })
 
-/** Where clients read on after a fault of ours. */
-const infoOf = (settings: GatewaySettings["Service"], rootUrl: string): string =>
-  settings.errorInfoLink === "" ? docsUrl(settings, rootUrl) : settings.errorInfoLink
+/** Steps 1 to 10. */
+const runSteps = Effect.fnUntraced(function* (context: RequestContext) {
+  const { origin, request, route, settings, trace } = context
+  const ended = checkService(request, route, settings, trace.began)
+  if (ended !== undefined) return yield* ended
+  switch (route.kind) {
+    case "endpoint":
+      return yield* runOperation(context, route)
+    case "undecodable":
+      return yield* refuse("undecodable")
+    case "unknown":
+      return yield* refuse(route.version ? "unknownVersion" : "unknownUrl")
+    case "redirect": {
+      const response = redirect(request, route, origin, settings, trace.began)
+      return response instanceof Refused ? yield* response : response
+    }
+  }
+})
 
-const refusedBy = (stream: string) => Effect.flatMap(Space, ({ refused }) => refused(stream))
+const fromIdentityUnavailable = (error: IdentityUnavailable) =>
+  Effect.as(Effect.logError("identity unavailable", error), errorResponse("unavailable"))
 
-/** The answer to any request. Nothing fails here: a fault of ours is a 500, of the storage a 503. */
+const fromNatsUnavailable = Effect.fnUntraced(function* (error: NatsUnavailable) {
+  if (error.reason._tag === "NoRoom") {
+    yield* (yield* Space).refused(error.reason.stream)
+    return errorResponse("noRoom")
+  }
+  yield* Effect.logError("storage unavailable", error)
+  return { ...errorResponse("unavailable"), aborts: true as const }
+})
+
+/** The 500 for a defect. An interrupted request stays interrupted. */
+const fromCause = (cause: Cause.Cause<never>, { rootUrl, settings }: RequestContext) => {
+  if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
+  const info = settings.errorInfoLink === "" ? docsUrl(settings, rootUrl) : settings.errorInfoLink
+  const response = { ...errorResponse("internal", { info }), aborts: true as const }
+  return Effect.as(Effect.logError("request failed", cause), response)
+}
+
+/** The response to any request: 500 for a defect, 503 or 507 for an error of the storage. */
 export const handleRequest = (request: ApiRequest): Effect.Effect<ApiResponse, never, Services> =>
   Effect.gen(function* () {
     const began = yield* Clock.currentTimeMillis
     const settings = yield* GatewaySettings
-    const own = yield* Settings
-    const origin = originOf(own, request.headers["host"])
-    const version = versionOf(settings)
-    const rootUrl = `${origin}/${version}`
-    const rules = {
-      version,
-      versionRedirect: settings.versionPrefixRedirectEnabled,
-      slashRedirect: settings.trailingSlashRedirectEnabled
-    }
-    const route = routeOf(endpoints, request.target, rules)
-    const trace: Trace = { began, caller: undefined }
-    const response = yield* judge(request, route, origin, rootUrl, trace).pipe(
+    const common = yield* Settings
+    const context = contextOf(request, settings, originOf(common, request.headers["host"]), began)
+    const { rootUrl, route, trace } = context
+    const response = yield* runSteps(context).pipe(
       Effect.catchTags({
         Refused: ({ response }) => Effect.succeed(response),
-        IdentityUnavailable: (error) =>
-          Effect.as(Effect.logError("identity unavailable", error), errorResponse("unavailable")),
-        NatsUnavailable: (error) =>
-          error.reason._tag === "NoRoom"
-            ? Effect.as(refusedBy(error.reason.stream), errorResponse("noRoom"))
-            : Effect.as(Effect.logError("storage unavailable", error), {
-                ...errorResponse("unavailable"),
-                aborts: true as const
-              })
+        IdentityUnavailable: fromIdentityUnavailable,
+        NatsUnavailable: fromNatsUnavailable
       }),
-      Effect.catchCause((cause) =>
-        Cause.hasInterruptsOnly(cause)
-          ? Effect.interrupt
-          : Effect.as(Effect.logError("request failed", cause), {
-              ...errorResponse("internal", { info: infoOf(settings, rootUrl) }),
-              aborts: true as const
-            })
-      )
+      Effect.catchCause((cause) => fromCause(cause, context))
     )
     const endpoint = route.kind === "endpoint" ? route.endpoint : undefined
     const now = yield* Clock.currentTimeMillis
     const random = settings.backoff > 0 ? yield* Random.next : 0
+    const { retryAfterSeconds } = common
     const complete = addCommonHeaders(request, response, endpoint, {
       settings,
-      retryAfterSeconds: own.retryAfterSeconds,
+      retryAfterSeconds,
       rootUrl,
       now,
       random

@@ -1,4 +1,4 @@
-// The gateway's settings: what operators can change about the HTTP contract. Read once, at start, from BELLCAST_<NAME> or the file.
+// The settings of the gateway, read once at start from the environment or the settings file.
 import { Config, Context, Layer, Schema } from "effect"
 import { everySetting, type Values } from "#settings/every-setting.ts"
 import { within } from "#settings/within.ts"
@@ -26,45 +26,45 @@ const isoDate = Schema.String.pipe(
 export const gatewaySettings = {
   projectName: Config.String("BELLCAST_PROJECT_NAME").pipe(withDefault("bellcast")),
   projectVersion: Config.String("BELLCAST_PROJECT_VERSION").pipe(withDefault(packageJson.version)),
-  /** Unset: the API's own description. */
+  /** URL of the documentation. Unset: the API description. */
   projectDocs: optional("BELLCAST_PROJECT_DOCS"),
-  /** MAJOR.MINOR; the major part is the version prefix of every path. */
+  /** MAJOR.MINOR. MAJOR is the version prefix of every path. */
   httpApiVersion: Config.schema(
     Schema.String.pipe(
       Schema.check(Schema.isPattern(/^\d+\.\d+$/u, { message: "Expected a version such as 1.0" }))
     ),
     "BELLCAST_HTTP_API_VERSION"
   ).pipe(withDefault("1.0")),
-  /** Where __version__ looks first; then beside the code. */
+  /** The file of GET /__version__. If missing, the file beside the code. */
   versionJsonPath: Config.String("BELLCAST_VERSION_JSON_PATH").pipe(withDefault("version.json")),
-  /** `info` of a 500. Unset: the project's documentation. */
+  /** URL in `info` of a 500. Unset: the URL of the documentation. */
   errorInfoLink: optional("BELLCAST_ERROR_INFO_LINK"),
 
-  /** Everything but GET, HEAD and OPTIONS is refused. */
+  /** Rejects all methods but GET, HEAD and OPTIONS with 405. */
   readonly: flag("BELLCAST_READONLY", false),
-  /** Seconds for which clients shall avoid needless requests; 0: not said. */
+  /** Seconds in the Backoff header, which asks clients for fewer requests. 0: no header. */
   backoff: within("BELLCAST_BACKOFF", 0, day).pipe(withDefault(0)),
-  /** Share of answers that carry Backoff, so that not all clients stop and return together. */
+  /** Percentage of responses with Backoff: not all clients should pause and return together. */
   backoffPercentage: within("BELLCAST_BACKOFF_PERCENTAGE", 0, 100).pipe(withDefault(100)),
-  /** End of service: Alert before it, 410 after it. */
+  /** End of service: responses have Alert before, and are 410 after. */
   eos: Config.option(Config.schema(isoDate, "BELLCAST_EOS")),
   eosMessage: optional("BELLCAST_EOS_MESSAGE"),
   eosUrl: optional("BELLCAST_EOS_URL"),
 
-  /** Objects in a list answer; 0: all of them (a user has few). */
+  /** Most objects in a page of a list. 0: no limit (a user has few subscriptions). */
   paginateBy: within("BELLCAST_PAGINATE_BY", 0, 10_000).pipe(withDefault(0)),
   storageMaxFetchSize: within("BELLCAST_STORAGE_MAX_FETCH_SIZE", 1, 10_000).pipe(
     withDefault(10_000)
   ),
-  /** How long the Next-Page of a DELETE may be followed. */
+  /** How long the Next-Page of a DELETE is valid. */
   paginationTokenValiditySeconds: within("BELLCAST_PAGINATION_TOKEN_VALIDITY_SECONDS", 1, day).pipe(
     withDefault(600)
   ),
-  /** Requests in a batch; 0: 1,000, within the bytes of 100 bodies. */
+  /** Most requests in a batch. 0: 1,000, with the bytes of 100 bodies. */
   batchMaxRequests: within("BELLCAST_BATCH_MAX_REQUESTS", 0, 1_000).pipe(withDefault(25)),
   /**
-   * New users that one address may bring in an hour, under policies that verify nobody: a crowd
-   * behind one address, 100 at once and one every 36 s. 0: any number. Of each process.
+   * New users per address and hour, with policies that verify nobody. 100 allow many users behind
+   * one address: 100 at once and one every 36 s. 0: no limit. Each process counts for itself.
    */
   newUsersPerAddressPerHourMax: within(
     "BELLCAST_NEW_USERS_PER_ADDRESS_PER_HOUR_MAX",
@@ -75,25 +75,25 @@ export const gatewaySettings = {
     withDefault(10)
   ),
 
-  /** Connections in all. Each takes a descriptor and, while a request is under way, some 20 KB. */
+  /** Most connections. Each takes a file descriptor and, while a request runs, about 20 KB. */
   connectionsMax: within("BELLCAST_CONNECTIONS_MAX", 16, 1_000_000).pipe(withDefault(4_096)),
-  /** Connections, and requests under way, of one address: an office behind one address has some. */
+  /** Most connections, and running requests, of one address. An office may share one address. */
   connectionsPerAddressMax: within("BELLCAST_CONNECTIONS_PER_ADDRESS_MAX", 1, 1_000_000).pipe(
     withDefault(512)
   ),
-  /** Addresses and ranges of proxies in front, whose X-Forwarded-For names the client. */
+  /** Addresses and ranges of trusted proxies: their X-Forwarded-For names the client. */
   trustedProxies: words("BELLCAST_TRUSTED_PROXIES", rangeError),
 
-  /** Origins of pages that may call, shell patterns separated by blanks. */
+  /** Origins whose pages may call: shell patterns, separated by blanks or commas. */
   corsOrigins: Config.String("BELLCAST_CORS_ORIGINS").pipe(
     withDefault("*"),
     Config.map((text) => text.split(/[\s,]+/).filter((origin) => origin !== ""))
   ),
-  /** How long browsers keep a preflight answer; -1: not said. */
+  /** How long browsers may cache a preflight response. -1: no header. */
   corsMaxAgeSeconds: within("BELLCAST_CORS_MAX_AGE_SECONDS", -1, year).pipe(withDefault(3_600)),
 
   versionPrefixRedirectEnabled: flag("BELLCAST_VERSION_PREFIX_REDIRECT_ENABLED", true),
-  /** How long a redirect may be cached; -1: nothing is said. */
+  /** How long clients may cache a redirect. -1: no header. */
   versionPrefixRedirectTtlSeconds: within(
     "BELLCAST_VERSION_PREFIX_REDIRECT_TTL_SECONDS",
     -1,
@@ -106,7 +106,7 @@ export const gatewaySettings = {
     year
   ).pipe(withDefault(3600)),
 
-  /** Methods that can be switched off: they then answer 405. HEAD goes with GET. */
+  /** Methods that can be switched off: then they are a 405. HEAD follows GET. */
   enabled: Config.all({
     "subscription-list GET": flag("BELLCAST_PLURAL_SUBSCRIPTION_GET_ENABLED", true),
     "subscription-list POST": flag("BELLCAST_PLURAL_SUBSCRIPTION_POST_ENABLED", true),
@@ -114,7 +114,7 @@ export const gatewaySettings = {
     "subscription GET": flag("BELLCAST_OBJECT_SUBSCRIPTION_GET_ENABLED", true),
     "subscription PUT": flag("BELLCAST_OBJECT_SUBSCRIPTION_PUT_ENABLED", true),
     "subscription DELETE": flag("BELLCAST_OBJECT_SUBSCRIPTION_DELETE_ENABLED", true),
-    /** Off where a proxy decides by path or credentials: it sees neither those of the entries. */
+    /** Switch off behind a proxy that checks paths or credentials: entries bypass the proxy. */
     "batch POST": flag("BELLCAST_BATCH_ENABLED", true)
   })
 }

@@ -1,4 +1,5 @@
-// One log line per request. Query strings may name endpoints and keys, so only values that cannot are shown.
+// Writes one log line per request. Query strings may contain endpoints and keys, which are secrets:
+// the line shows only the values of harmless parameters.
 import { randomUUID } from "node:crypto"
 import { Effect } from "effect"
 import type { Caller } from "#identity/identity.ts"
@@ -14,7 +15,7 @@ const redact = (query: string): string =>
     )
     .join("&")
 
-/** What is learned of a request on its way. */
+/** What the pipeline notes about a request for its log line. */
 export interface Trace {
   readonly began: number
   caller: Caller | undefined
@@ -34,7 +35,7 @@ export const summarize = (
     querystring: redact(query.join("?")).slice(0, 1024),
     agent: headers["user-agent"],
     lang: headers["accept-language"],
-    // A balancer's id ties our line to its own; without one, this line still has an id to be asked for by.
+    // The id of a load balancer links this line to the balancer's log. Otherwise make one.
     rid: headers["x-request-id"]?.slice(0, 128) ?? randomUUID(),
     uid: caller?.id,
     authn_type: caller?.policy,

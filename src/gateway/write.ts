@@ -1,5 +1,6 @@
-// How a command enters LOG: decide on the state as the leader has it, append expecting exactly that state, wait until the
-// projection shows it, answer from the folded state. Another write in between means: look again and decide again.
+// How a request writes: decide on the current state, append a command that expects exactly this
+// state, wait until the projection has applied the command, and respond from the new state. After
+// another write in between (AppendConflict), read the state again and decide again.
 import { Clock, Effect } from "effect"
 import { Settings } from "#config"
 import {
@@ -27,23 +28,31 @@ import type { ApiResponse, Call, Refused } from "./http/request.ts"
 import { admitNewcomer } from "./quotas/holdings.ts"
 import { demandRoom, type Growth } from "./quotas/room.ts"
 
-/** An answer at once, or a command and the answer that follows from the state it leads to. */
+type Command = SubscriptionCommand | RegistrationCommand
+
+/** A command to store and the response from the state after it. */
+interface Change<S, C> {
+  readonly _tag: "Change"
+  readonly command: C
+  readonly response: (state: S) => ApiResponse
+  /** Checks that the projection did not reject the command that was stored at `seq`. */
+  readonly confirm?: (seq: number) => Effect.Effect<void, Refused | NatsUnavailable, Buckets>
+}
+
+/** A response without a write, or a change. */
 export type Decision<S, C> =
   | { readonly _tag: "Unchanged"; readonly response: ApiResponse }
-  | {
-      readonly _tag: "Change"
-      readonly command: C
-      readonly response: (state: S) => ApiResponse
-      /** Whether the command, stored at `seq`, was obeyed where it is folded. */
-      readonly confirm?: (seq: number) => Effect.Effect<void, Refused | NatsUnavailable, Buckets>
-    }
+  | Change<S, C>
 
-/** Of a call: who asks, and from where. */
+/** The caller who writes, and their request. */
 type Writer = Pick<Call, "request" | "caller">
 
-/** A user's writes from many sessions meet on one subject: each round one of them wins, so the time bounds the rounds. */
+/**
+ * How long a write is tried again after conflicts. All writes of one user share a subject, and each
+ * round only one of them succeeds.
+ */
 const conflictBudgetMillis = 5_000
-const lookAgainMillis = 10
+const conflictDelayMillis = 10
 
 type PlaceKey = EntryKey<
   "subscriptions" | "registration" | "registrationCounts" | "channelRegistrations"
@@ -54,10 +63,11 @@ interface Place {
   readonly key: PlaceKey
 }
 
-interface Kind<S, C extends { readonly type: string }> {
-  /** Where its state is, and where else a put is noted. */
+/** What a kind of write changes, and how its state is read. */
+interface Kind<S, C extends Command> {
+  /** The key of the state, then the other keys that a put changes. */
   readonly places: readonly [Place, ...Place[]]
-  /** What its puts make grow. */
+  /** The streams that grow by a put. */
   readonly growth: Growth
   readonly subject: string
   readonly seqOf: (state: S) => number
@@ -69,66 +79,101 @@ const valueAt = Effect.fnUntraced(function* <K extends string>(bucket: BucketOf<
   return (yield* (yield* Buckets).get(bucket, key))?.value
 })
 
-/** Refuses with 507 when a bucket had no room for what a command changed; that is tried again. */
+/** One write, from its first decision to its response. */
+interface Write<S, C extends Command, E, R> {
+  readonly kind: Kind<S, C>
+  readonly writer: Writer
+  readonly decide: (state: S, now: number) => Effect.Effect<Decision<S, C>, E, R>
+  /** The sequence of the newest state that led to a conflict. Not worth another decision. */
+  conflictSeq: number
+  /** Whether the quota of new users was checked: each write counts once. */
+  isAdmitted: boolean
+}
+
+const isPut = ({ type }: Command): boolean => type.endsWith(".put/1")
+
+/** Rejects a put for which there is no storage, and the first put of one new user too many. */
+const checkQuotas = Effect.fnUntraced(function* <S, C extends Command, E, R>(
+  write: Write<S, C, E, R>,
+  command: C,
+  state: S
+) {
+  const { kind, writer } = write
+  if (!isPut(command)) return
+  yield* demandRoom(kind.growth)
+  if (!write.isAdmitted && kind.seqOf(state) === 0) yield* admitNewcomer(writer)
+})
+
+/** Appends a command that expects `state`. The sequence, or undefined after a conflict. */
+const append = <S, C extends Command>({ seqOf, subject }: Kind<S, C>, command: C, state: S) => {
+  const { type, ...body } = command
+  const message = { subject, type, body, expect: seqOf(state) } as unknown as Append<C["type"]>
+  return Effect.flatMap(EventLog, (log) => log.append("log", message)).pipe(
+    Effect.map(({ seq }) => seq),
+    Effect.catchTag("AppendConflict", () => Effect.succeed(undefined))
+  )
+}
+
+/** Refuses with 507 when a full bucket did not take what the command at `seq` changed. */
 const demandStored = Effect.fnUntraced(function* ({ bucket, key }: Place, seq: number) {
   if (((yield* valueAt(bucket, key))?.seq ?? 0) >= seq) return
   yield* (yield* Space).refused(bucketStream(bucket))
   return yield* refuse("noRoom")
 })
 
-const change = Effect.fnUntraced(function* <
-  S,
-  C extends SubscriptionCommand | RegistrationCommand,
-  E,
-  R
->(
+/** Waits until the projection has applied the command that was stored at `seq`. */
+const awaitApplied = Effect.fnUntraced(function* (
+  places: readonly [Place, ...Place[]],
+  command: Command,
+  seq: number
+) {
+  const { appliedTimeoutMillis } = yield* Settings
+  const { short = [] } = yield* (yield* Watermark).reached(seq, appliedTimeoutMillis)
+  for (const place of isPut(command) ? places : places.slice(0, 1))
+    if (short.includes(place.bucket)) yield* demandStored(place, seq)
+})
+
+/** Decides on a state and stores the command. Undefined after a conflict: try again. */
+const attempt = Effect.fnUntraced(function* <S, C extends Command, E, R>(
+  write: Write<S, C, E, R>,
+  state: S,
+  now: number
+) {
+  const { decide, kind } = write
+  const decision = yield* decide(state, now)
+  if (decision._tag === "Unchanged") return decision.response
+  const { command, confirm, response } = decision
+  yield* checkQuotas(write, command, state)
+  write.isAdmitted = true
+  const seq = yield* append(kind, command, state)
+  if (seq === undefined) return undefined
+  yield* awaitApplied(kind.places, command, seq)
+  if (confirm !== undefined) yield* confirm(seq)
+  return response(kind.evolve(state, command, seq))
+})
+
+/** The response to a write, or 409 when conflicts use up its time. */
+const change = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   kind: Kind<S, C>,
   writer: Writer,
-  decide: (state: S, now: number) => Effect.Effect<Decision<S, C>, E, R>
+  decide: Write<S, C, E, R>["decide"]
 ) {
-  const log = yield* EventLog
-  const watermark = yield* Watermark
-  const { appliedTimeoutMillis } = yield* Settings
+  const write: Write<S, C, E, R> = { kind, writer, decide, conflictSeq: -1, isAdmitted: false }
   const deadline = (yield* Clock.currentTimeMillis) + conflictBudgetMillis
-  /** Sequence that another write overtook: a state as old as that need not be decided on again. */
-  let overtaken = -1
-  let isAdmitted = false
   while (true) {
     const state = yield* kind.read
     const now = yield* Clock.currentTimeMillis
-    if (kind.seqOf(state) > overtaken) {
-      const decision = yield* decide(state, now)
-      if (decision._tag === "Unchanged") return decision.response
-      const { type, ...body } = decision.command
-      const isPut = type.endsWith(".put/1")
-      if (isPut) yield* demandRoom(kind.growth)
-      // Counted once, however often another write comes in between.
-      if (isPut && !isAdmitted && kind.seqOf(state) === 0) yield* admitNewcomer(writer)
-      isAdmitted = true
-      const append = {
-        subject: kind.subject,
-        type,
-        body,
-        expect: kind.seqOf(state)
-      } as unknown as Append<C["type"]>
-      const appended = yield* Effect.result(log.append("log", append))
-      if (appended._tag === "Success") {
-        const { seq } = appended.success
-        const { short = [] } = yield* watermark.reached(seq, appliedTimeoutMillis)
-        for (const place of isPut ? kind.places : kind.places.slice(0, 1))
-          if (short.includes(place.bucket)) yield* demandStored(place, seq)
-        if (decision.confirm !== undefined) yield* decision.confirm(seq)
-        return decision.response(kind.evolve(state, decision.command, seq))
-      }
-      if (appended.failure._tag === "NatsUnavailable") return yield* appended.failure
-      overtaken = kind.seqOf(state)
+    if (kind.seqOf(state) > write.conflictSeq) {
+      const response = yield* attempt(write, state, now)
+      if (response !== undefined) return response
+      write.conflictSeq = kind.seqOf(state)
     }
     if (now >= deadline) {
-      // The state stays as it was while its bucket has no room for the next.
+      // While the bucket is full, the state never changes: then the error is 507.
       yield* demandRoom(kind.growth)
       return yield* refuse("conflict")
     }
-    yield* Effect.sleep(lookAgainMillis)
+    yield* Effect.sleep(conflictDelayMillis)
   }
 })
 
@@ -156,7 +201,7 @@ export const changeList = <E = never, R = never>(
   )
 }
 
-/** Changes a user's place in a channel. */
+/** Changes a user's registration in a channel. */
 export const changeRegistration = <E, R>(
   channel: ChannelToken,
   writer: Writer,

@@ -1,4 +1,4 @@
-// Request bodies: bytes to JSON to what a schema says, collecting every fault on the way.
+// Reads a request body: bytes to JSON to the type of a schema. Collects all errors on the way.
 import { isUtf8 } from "node:buffer"
 import { Effect, Schema, SchemaIssue } from "effect"
 import { Settings } from "#config"
@@ -29,7 +29,7 @@ const notMapping: ErrorDetail = {
   description: "Invalid JSON: must be an object or an array"
 }
 
-/** `times`: a batch carries the bodies of several requests. */
+/** The bytes of a body of at most `times` the configured limit. */
 const bytesOf = (request: ApiRequest, times = 1): Effect.Effect<Uint8Array, Refused, Settings> =>
   Effect.flatMap(Settings, ({ bodyBytesMax }) => request.body(bodyBytesMax * times)).pipe(
     Effect.catchTags({
@@ -39,7 +39,7 @@ const bytesOf = (request: ApiRequest, times = 1): Effect.Effect<Uint8Array, Refu
     })
   )
 
-/** The JSON of a body, or what is wrong with it. A byte order mark stays in the text, and is no JSON. */
+/** The JSON value of a body, or the error. A byte order mark makes the JSON invalid. */
 const parse = (bytes: Uint8Array): { readonly json: unknown } | ErrorDetail => {
   if (!isUtf8(bytes)) return notJson
   const parsed = parseJson(
@@ -72,22 +72,22 @@ const leaf = (issue: SchemaIssue.Leaf): string => {
 
 const format = SchemaIssue.makeFormatterStandardSchemaV1({ leafHook: leaf })
 
-/** Dotted names; keys that do not belong are reported together, at the object that holds them. */
+/** Errors have dotted names. All unknown keys of one object share one error. */
 const errorsOf = (issue: SchemaIssue.Issue): ReadonlyArray<ErrorDetail> => {
   const errors: Array<ErrorDetail> = []
-  const strangers = new Map<string, Array<string>>()
+  const unknownKeys = new Map<string, Array<string>>()
   for (const { message, path = [] } of format(issue).issues) {
     const names = path.map((part) => String(typeof part === "object" ? part.key : part))
     if (message !== "Unrecognised key")
       errors.push({ location: "body", name: names.join("."), description: message })
     else {
       const holder = names.slice(0, -1).join(".")
-      const known = strangers.get(holder) ?? []
+      const known = unknownKeys.get(holder) ?? []
       known.push(names.at(-1) ?? "")
-      strangers.set(holder, known)
+      unknownKeys.set(holder, known)
     }
   }
-  for (const [name, keys] of strangers) {
+  for (const [name, keys] of unknownKeys) {
     errors.push({
       location: "body",
       name,
@@ -97,7 +97,7 @@ const errorsOf = (issue: SchemaIssue.Issue): ReadonlyArray<ErrorDetail> => {
   return errors
 }
 
-/** A value as the schema has it; what does not fit goes into `faults`. */
+/** Decodes a value by a schema, and adds what does not fit to `errors`. */
 const decoderOf = <S extends Schema.Top & { readonly DecodingServices: never }>(schema: S) => {
   const decode = Schema.decodeUnknownResult(
     schema as unknown as Schema.ConstraintCodec<S["Type"], unknown>,
@@ -109,27 +109,27 @@ const decoderOf = <S extends Schema.Top & { readonly DecodingServices: never }>(
   return (value: unknown, errors: Array<ErrorDetail>): S["Type"] | undefined => {
     const result = decode(value)
     if (result._tag === "Success") return result.success
-    // One by one: a batch can have more of them than a call takes arguments.
+    // Not push(...errors): a large batch has more errors than a call may have arguments.
     for (const error of errorsOf(result.failure.issue)) errors.push(error)
     return undefined
   }
 }
 
 export interface Body<A> {
-  /** The body as the schema has it; undefined when a fault was found. */
+  /** The decoded body; undefined when it has an error. */
   readonly value: A | undefined
-  /** The body as it came, for rules that look further than a schema; undefined when it is not even JSON. */
+  /** The JSON as the client sent it, for rules beyond the schema; undefined when it is not JSON. */
   readonly raw: unknown
 }
 
 interface Reading {
-  /** A batch carries the bodies of so many requests. */
+  /** A batch carries several bodies: the limit is that of one body times this number. */
   readonly times?: number
-  /** Sees the JSON before the schema does. */
+  /** Changes the JSON before the schema decodes it. */
   readonly prepare?: (json: unknown) => unknown
 }
 
-/** A missing body counts as an empty object. */
+/** A reader of bodies of one schema. A missing body is read as an empty object. */
 export const readBody = <S extends Schema.Top & { readonly DecodingServices: never }>(
   schema: S
 ) => {
@@ -149,7 +149,7 @@ export const readBody = <S extends Schema.Top & { readonly DecodingServices: nev
     })
 }
 
-/** Of methods that take no body: one that claims to be JSON must at least be JSON. */
+/** For methods that ignore their body: a body that declares JSON must be valid JSON. */
 export const checkNoBody = (
   request: ApiRequest,
   errors: Array<ErrorDetail>

@@ -1,12 +1,11 @@
-// Cross-origin requests: who may call, what scripts may read, and preflights. Pure.
-
+// CORS: which origins may call, which headers scripts may read, and preflights. Pure.
 import { type Endpoint, operationOf } from "../operation.ts"
 import type { ErrorDetail } from "./errors.ts"
 import type { ApiRequest } from "./request.ts"
 
 const baseExposed = ["Backoff", "Retry-After", "Alert", "Content-Length", "Content-Type"]
 
-/** A shell pattern as a regular expression: `*`, `?` and nothing else is special. */
+/** A shell pattern as a regular expression. Only `*` and `?` are special. */
 const globOf = (pattern: string): RegExp =>
   new RegExp(
     `^${pattern
@@ -15,13 +14,13 @@ const globOf = (pattern: string): RegExp =>
       .replaceAll("?", ".")}$`
   )
 
-/** Whether pages of every origin may call. */
+/** Whether every origin may call. */
 export const anyOrigin = (allowed: ReadonlyArray<string>): boolean => allowed.includes("*")
 
-/** A scheme, a host of at most 253 characters and a port: matching takes quadratic time. */
+/** Bounds the matching time, which is quadratic. A host name has at most 253 characters. */
 const originCharsMax = 300
 
-/** What Access-Control-Allow-Origin says; undefined: this origin may not call. */
+/** The value of Access-Control-Allow-Origin; undefined when the origin may not call. */
 export const allowedOrigin = (
   origin: string,
   allowed: ReadonlyArray<string>
@@ -38,8 +37,8 @@ export const foreignOrigin: ErrorDetail = {
 }
 
 /**
- * Every answer carries them: without Access-Control-Allow-Origin a page sees a network error in
- * place of a 404, and cannot follow a redirect.
+ * The CORS headers of any response. Errors and redirects need them too: without
+ * Access-Control-Allow-Origin a page sees a network error instead of a 404.
  */
 export const corsHeaders = (
   { headers, method }: ApiRequest,
@@ -51,8 +50,7 @@ export const corsHeaders = (
   const { origin } = headers
   const permitted = origin === undefined ? undefined : allowedOrigin(origin, allowed)
   if (permitted !== undefined) result["Access-Control-Allow-Origin"] = permitted
-  // Also where no Origin was named: a cache would give that answer to a page, whose browser then
-  // hides it.
+  // Also without Origin: a shared cache could give that response to a page.
   if (!anyOrigin(allowed)) result["Vary"] = "Origin"
   if (method === "OPTIONS" || status === 405) return result
   const exposes = endpoint === undefined ? [] : (operationOf(endpoint, method)?.exposes ?? [])
@@ -62,7 +60,7 @@ export const corsHeaders = (
   return result
 }
 
-/** What is wrong with a preflight. */
+/** The errors of a preflight request. */
 export const preflightErrors = (
   { headers }: ApiRequest,
   allowed: ReadonlyArray<string>,
@@ -80,7 +78,7 @@ export const preflightErrors = (
   return errors
 }
 
-/** Whether a browser asks before it sends the request itself. */
+/** Whether a request is a CORS preflight. */
 export const isPreflight = ({ headers, method }: ApiRequest): boolean =>
   method === "OPTIONS" &&
   headers["origin"] !== undefined &&
@@ -90,8 +88,8 @@ const maxAge = (seconds: number): Record<string, string> =>
   seconds >= 0 ? { "Access-Control-Max-Age": String(seconds) } : {}
 
 /**
- * Answers a preflight of a URL that redirects. Browsers follow no redirect of a preflight; they
- * send the request, follow its redirect, and ask again there, where methods are judged.
+ * Headers for a preflight of a URL that redirects. Browsers do not follow redirects of a preflight,
+ * so allow any method: the browser sends a second preflight to the redirect's target.
  */
 export const redirectPreflightHeaders = (
   { headers }: ApiRequest,

@@ -1,6 +1,5 @@
-// Requests that another site's page sends through a user's browser (CSRF). A browser adds what it
-// remembers to them: Basic credentials, or a cookie for a proxy in front. Pure.
-
+// Rejects cross-site request forgery (CSRF): a page of another site makes a browser send a request,
+// and the browser adds its Basic credentials, or a cookie for a proxy in front. Pure.
 import type { AnyOperation } from "../operation.ts"
 import { allowedOrigin, anyOrigin, foreignOrigin } from "./cors.ts"
 import type { ErrorDetail } from "./errors.ts"
@@ -9,14 +8,14 @@ import type { ApiRequest } from "./request.ts"
 
 const changing = ["POST", "PUT", "PATCH", "DELETE"]
 
-/** Of Sec-Fetch-Site. A sibling subdomain ("same-site") may be anybody's, so it is not here. */
+/** Trusted values of Sec-Fetch-Site. Not "same-site": somebody else may own a sibling subdomain. */
 const ownSites = ["same-origin", "none"]
 
-/** Schemes that no browser adds by itself: a script that knows the token has sent it. */
+/** Browsers never add these schemes by themselves: a script that knows the token sent them. */
 const isSentByScript = ({ headers }: ApiRequest): boolean =>
   /^(bearer|portier) /i.test(headers["authorization"] ?? "")
 
-/** Curl and servers send neither header. Browsers before 2023 send Origin only. */
+/** Browsers before 2023 send Origin but not Sec-Fetch-Site; curl and servers send neither. */
 const isCrossSite = ({ headers }: ApiRequest, ownOrigin: string): boolean => {
   const site = headers["sec-fetch-site"]
   if (site !== undefined) return !ownSites.includes(site.trim().toLowerCase())
@@ -31,14 +30,14 @@ const needsJson: ErrorDetail = {
 }
 
 /**
- * What is wrong with a request that changes something and comes from another site's page.
+ * The error of a cross-site request that changes data; undefined when the request may go on.
  *
- * Where every origin may call (`*`), such a request must declare JSON, with a body or without:
- * forms cannot, and scripts may only after a preflight, which never allows credentials that the
- * browser adds by itself. Where origins are configured, it must name one of them.
+ * When every origin may call (`*`), such a request must declare JSON, with or without a body. Forms
+ * cannot do that. Scripts can only after a preflight, which allows no credentials of the browser.
+ * When the settings list origins, the request must name one of them.
  *
- * An entry of a batch is not judged: its headers are text in a body that the page has written, and
- * the request that carried the batch has been judged with the headers of the browser.
+ * Entries of a batch are not checked: the page itself wrote their headers. The request that carried
+ * the batch was checked by the headers of the browser.
  */
 export const crossSiteError = (
   request: ApiRequest,

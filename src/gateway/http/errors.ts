@@ -1,4 +1,4 @@
-// Every answer other than success that the server can give, in one table, and how its body is composed.
+// Every error response of the API, in one table, and the functions that make their bodies.
 import { payloadBytesMax } from "#domain/broadcast.ts"
 import { subscriptionBytesMax } from "#domain/subscription.ts"
 import { type ApiResponse, Refused } from "./request.ts"
@@ -11,9 +11,12 @@ interface Row {
 }
 
 const invalid = "Invalid parameters"
+const payloadLimit = `${payloadBytesMax} bytes of compact JSON`
+const subscriptionLimit = `${subscriptionBytesMax} bytes of compact JSON`
 
+/** Every error response. Several may share an errno: clients decide by `code` and `errno`. */
 export const apiErrors = {
-  /** Something outside the body: header, query string, path, origin. */
+  /** An invalid header, query string, path or origin. */
   invalidRequest: { code: 400, errno: 107, error: invalid },
   invalidBody: { code: 400, errno: 109, error: invalid },
   undecodable: {
@@ -82,20 +85,21 @@ export const apiErrors = {
     code: 413,
     errno: 113,
     error: "Content Too Large",
-    message: `The data is too large for one push message (${payloadBytesMax} bytes of compact JSON).`
+    message: `The data is too large for one push message (${payloadLimit}).`
   },
   subscriptionTooLarge: {
     code: 413,
     errno: 113,
     error: "Content Too Large",
-    message: `The subscription is too large: its data may have ${subscriptionBytesMax} bytes of compact JSON.`
+    message: `The subscription is too large: its data may have ${subscriptionLimit}.`
   },
   listTooLarge: {
     code: 413,
     errno: 113,
     error: "Content Too Large",
     message:
-      "This user's subscriptions would be larger than this server keeps for one user: remove one first."
+      "This user's subscriptions would be larger than this server keeps for one user: " +
+      "remove one first."
   },
   responseTooLarge: {
     code: 413,
@@ -129,7 +133,8 @@ export const apiErrors = {
     errno: 117,
     error: "Too Many Requests",
     message:
-      "This user is registered to as many channels as this server keeps for one user: leave one first."
+      "This user is registered to as many channels as this server keeps for one user: " +
+      "leave one first."
   },
   internal: {
     code: 500,
@@ -151,7 +156,7 @@ export const apiErrors = {
   }
 } as const satisfies Record<string, Row>
 
-/** What is refused before it is a request at all. */
+/** Errors in what a client sent before it is a complete HTTP request, by the code of Node.js. */
 export const wireErrors = {
   HPE_HEADER_OVERFLOW: {
     code: 431,
@@ -180,7 +185,7 @@ export const wireErrors = {
   other: { code: 400, errno: 107, error: "Bad Request", message: "This is not HTTP." }
 } as const satisfies Record<string, Row>
 
-/** By a code of Node's. */
+/** The error response for an error code of Node.js. */
 export const wireErrorResponse = (code: string | undefined): ApiResponse => {
   const row = Object.hasOwn(wireErrors, code ?? "")
     ? wireErrors[code as keyof typeof wireErrors]
@@ -215,7 +220,7 @@ export const errorResponse = (name: ErrorName, extra: Extra = {}): ApiResponse =
 export const refuse = (name: ErrorName, extra: Extra = {}): Refused =>
   new Refused({ response: errorResponse(name, extra) })
 
-/** One thing that is wrong with a request. A null name stands for the whole of its location. */
+/** One entry of an error's `details`. A null name means the whole location. */
 export interface ErrorDetail {
   readonly location: "body" | "querystring" | "header" | "path"
   readonly name: string | null
@@ -224,13 +229,13 @@ export interface ErrorDetail {
 
 const sortKey = ({ name }: ErrorDetail): string => name ?? "None"
 
-/** The sentence about the first fault. */
+/** The `message` of an error response: a sentence about its first detail. */
 const messageOf = ({ description, location, name }: ErrorDetail): string => {
   if (name === null) return `${location}: ${description}`
   return description.includes(name) ? description : `${name} in ${location}: ${description}`
 }
 
-/** One answer for everything that is wrong with a request, ordered by name. */
+/** One error response for all errors of a request, sorted by name. */
 export const refuseInvalid = (
   list: ReadonlyArray<ErrorDetail>,
   as?: "notAcceptable" | "unsupportedMediaType"

@@ -1,23 +1,23 @@
-// Absolute addresses that answers carry: of the API itself and of its documentation. Pure.
+// Absolute URLs in responses: of the API and of its documentation. Pure.
 import { Option } from "effect"
 import { plainHost, type SettingsShape } from "#config"
 import type { GatewaySettings } from "../settings.ts"
 
-/** Where we listen, as it stands in a URL (RFC 3986 section 3.2.2). */
+/** The address of the listener as part of a URL (RFC 3986 section 3.2.2). */
 export const addressOf = ({ host, port }: Pick<SettingsShape, "host" | "port">): string =>
   `${host.includes(":") ? `[${host}]` : host}:${port}`
 
-/** `x:80` and `x` are the same origin for http; browsers write the short form. */
+/** `x:80` and `x` are the same origin for http. Browsers send the short form. */
 const withoutDefaultPort = (scheme: "http" | "https", host: string): string =>
   host.replace(scheme === "https" ? /:0*443$/ : /:0*80$/, "")
 
-/** Scheme and host as clients see them: as configured, else as this request names them. */
+/** Scheme and host as clients see them: from the settings, else from the Host header. */
 export const originOf = (
   settings: Pick<SettingsShape, "httpScheme" | "httpHost" | "host" | "port">,
   host: string | undefined
 ): string => {
   const scheme = Option.getOrElse(settings.httpScheme, () => "http" as const)
-  // What could not stand in a URL would let a client write into our answers.
+  // Ignore a Host that is no valid host: a client must not write other text into responses.
   const named = host !== undefined && plainHost.test(host) ? host : addressOf(settings)
   const seen = Option.getOrElse(settings.httpHost, () => named)
   return `${scheme}://${withoutDefaultPort(scheme, seen)}`
@@ -27,7 +27,7 @@ export const versionOf = ({
   httpApiVersion
 }: Pick<GatewaySettings["Service"], "httpApiVersion">): string => `v${httpApiVersion.split(".")[0]}`
 
-/** The API describes itself when the operator names no other documentation. */
+/** The URL of the documentation: from the settings, else the API description. */
 export const docsUrl = (
   { projectDocs }: Pick<GatewaySettings["Service"], "projectDocs">,
   rootUrl: string

@@ -1,5 +1,4 @@
-// Accept and Content-Type.
-
+// Content negotiation: the headers Accept and Content-Type. Pure.
 import type { ErrorDetail } from "./errors.ts"
 import type { ApiRequest } from "./request.ts"
 
@@ -7,7 +6,7 @@ const json = "application/json"
 
 const mediaType = (header: string): string => (header.split(";")[0] ?? "").trim().toLowerCase()
 
-/** `*` for every range that covers JSON, with its weight. */
+/** The specificity and weight of a media range that covers JSON; undefined for other ranges. */
 const rangeOf = (
   text: string
 ): { readonly specificity: number; readonly quality: number } | undefined => {
@@ -18,7 +17,7 @@ const rangeOf = (
   return { specificity, quality: q === undefined ? 1 : Number(q.slice(2)) }
 }
 
-/** What cannot be parsed is taken as no wish at all; an empty header wishes for nothing. */
+/** Whether Accept allows JSON. A malformed header allows it, an empty header does not. */
 export const acceptsJson = (accept: string | undefined): boolean => {
   if (accept === undefined) return true
   if (accept.trim() === "") return false
@@ -29,13 +28,13 @@ export const acceptsJson = (accept: string | undefined): boolean => {
   return best !== undefined && !(best.quality === 0)
 }
 
-/** Media type of the body; "" when none is given. */
+/** The media type of the body; "" without Content-Type. */
 const typeOf = ({ headers }: ApiRequest): string => mediaType(headers["content-type"] ?? "")
 
-/** Missing or JSON, whatever its parameters and its case. */
+/** Whether Content-Type is missing or JSON. Ignores its parameters and case. */
 export const isJson = (request: ApiRequest): boolean => ["", json].includes(typeOf(request))
 
-/** Says that it is JSON, with a body or without. */
+/** Whether Content-Type is JSON, with or without a body. */
 export const declaresJson = (request: ApiRequest): boolean => typeOf(request) === json
 
 export const notAcceptable: ErrorDetail = {
@@ -49,6 +48,6 @@ export const unsupported: ErrorDetail = {
   description: `Content-Type must be ${json}`
 }
 
-/** Whether a browser asks for a page rather than for data. */
+/** Whether Accept prefers an HTML page to JSON. */
 export const prefersHtml = (accept: string | undefined): boolean =>
   accept?.includes("text/html") === true && !accept.toLowerCase().includes(json)

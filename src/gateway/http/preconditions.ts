@@ -1,9 +1,9 @@
-// If-Match and If-None-Match, ETag and Last-Modified. If-Modified-Since and If-Unmodified-Since are ignored, as documented.
-
+// Conditional requests: If-Match, If-None-Match, ETag and Last-Modified. The API ignores
+// If-Modified-Since and If-Unmodified-Since.
 import { type ErrorDetail, refuse } from "./errors.ts"
 import { type ApiRequest, type ApiResponse, Refused } from "./request.ts"
 
-/** A timestamp, or `*`. */
+/** The value of a precondition: a timestamp in milliseconds since the epoch, or `*`. */
 type Tag = number | "*"
 
 export interface Preconditions {
@@ -42,6 +42,7 @@ export const readPreconditions = (
   }
 }
 
+/** ETag and Last-Modified of a timestamp in milliseconds since the epoch. */
 export const stamp = (
   timestamp: number
 ): { readonly ETag: string; readonly "Last-Modified": string } => ({
@@ -49,12 +50,12 @@ export const stamp = (
   "Last-Modified": new Date(timestamp).toUTCString()
 })
 
-/** What a request is about, as it stands now. */
+/** The current state of the resource that a request names. */
 export interface Target {
   readonly timestamp: number
-  /** Lists always exist. */
+  /** Always true for a list. */
   readonly exists: boolean
-  /** Shown to the client in a 412. */
+  /** The object that a 412 shows to the client. */
   readonly existing?: unknown
 }
 
@@ -64,7 +65,7 @@ const modified = ({ existing, timestamp }: Target): Refused =>
     ...(existing === undefined ? {} : { details: { existing } })
   })
 
-/** For GET and HEAD: a client that has the current state gets 304. */
+/** The 304 for GET and HEAD when the client has the current state; undefined otherwise. */
 export const notModified = (
   { ifNoneMatch }: Preconditions,
   { timestamp }: Target
@@ -74,7 +75,7 @@ export const notModified = (
   return new Refused({ response })
 }
 
-/** 412, or undefined when the request may go on. A timestamp in If-None-Match means nothing on writes. */
+/** The 412, or undefined when the request may go on. Ignores a timestamp in If-None-Match. */
 export const violated = (
   { ifMatch, ifNoneMatch }: Preconditions,
   target: Target

@@ -1,7 +1,7 @@
-// The words beside a status, the same on the status line and in the body of an error.
+// Reason phrases of HTTP statuses, for the status line.
 import { STATUS_CODES } from "node:http"
 
-/** Node 24 says "Payload Too Large" for 413, the name before RFC 9110. */
+/** Node.js 24 has "Payload Too Large" for 413, the name before RFC 9110. */
 const renamed: Readonly<Record<number, string>> = { 413: "Content Too Large" }
 
 /** The reason phrase of RFC 9110 section 15, or of the RFC that defines the status. */

@@ -1,4 +1,5 @@
-// A request and an answer as the gateway sees them, apart from any HTTP library: the same for a request on a socket and one inside a batch.
+// A request and a response of the API, independent of Node.js: the same types serve for a request
+// on a socket and for an entry of a batch.
 import { Data, type Effect } from "effect"
 import type { Settings } from "#config"
 import type { Caller, Identity } from "#identity/identity.ts"
@@ -12,7 +13,7 @@ import type { Health } from "../service/health.ts"
 import type { GatewaySettings } from "../settings.ts"
 import type { VapidPublicKeys } from "../subscriptions/vapid-public-keys.ts"
 
-/** What answering a request may need. */
+/** The services that an operation may use. */
 export type Services =
   | Settings
   | GatewaySettings
@@ -28,31 +29,35 @@ export type Services =
 
 export interface ApiRequest {
   readonly method: string
-  /** Path and query as they came, percent-encoded. */
+  /** Path and query as received, percent-encoded. */
   readonly target: string
-  /** By lower-case names. */
+  /** Names are in lower case. */
   readonly headers: Readonly<Record<string, string | undefined>>
   readonly hasBody: boolean
-  /** The body; nothing is read before this is run. */
+  /** Reads the body. Nothing reads from the socket before this effect runs. */
   readonly body: (
     bytesMax: number
   ) => Effect.Effect<Uint8Array, BodyTooLarge | BodyBroken | BodyCrowded>
   /**
-   * Takes room for bytes of an answer that is made piece by piece, until the request is answered.
-   * False: its client, or all together, have none left.
+   * Reserves memory for a part of a response, until the response is sent. False when the client's
+   * address, or all addresses together, have reached their limit.
    */
   readonly reserveResponseBytes: (bytes: number) => boolean
-  /** An entry of a batch. */
+  /** Whether the request is an entry of a batch. */
   readonly batched: boolean
-  /** What the client is counted under: its IPv4 address or its IPv6 /64; "" when it has none. */
+  /** The key of limits per address: the IPv4 address or the IPv6 /64; "" without an address. */
   readonly address: string
 }
 
 export class BodyTooLarge extends Data.TaggedError("BodyTooLarge") {}
-/** It ended before its length. What came of it must not be taken for the whole: an empty broadcast would go out to everybody. */
+
+/**
+ * The body ended before its announced length. The part that arrived must not be used: an empty body
+ * would publish an empty broadcast.
+ */
 export class BodyBroken extends Data.TaggedError("BodyBroken") {}
 
-/** There is no room: its address, or all together, have too many bytes of bodies in hand. */
+/** The bodies in memory, of one address or of all together, have reached their limit. */
 export class BodyCrowded extends Data.TaggedError("BodyCrowded")<{
   readonly by: "address" | "all"
 }> {}
@@ -60,30 +65,30 @@ export class BodyCrowded extends Data.TaggedError("BodyCrowded")<{
 export interface ApiResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  /** Sent as JSON; undefined: no body at all. */
+  /** Sent as JSON; undefined: no body. */
   readonly body?: unknown
-  /** JSON that is already written: sent as it is, instead of a body. */
+  /** JSON text that is sent instead of `body`. */
   readonly jsonText?: string
-  /** Sent as it is; its Content-Type stands in the headers. */
+  /** Text that is sent instead of `body`; `headers` hold its Content-Type. */
   readonly html?: string
-  /** For the log; 0 when all is well. */
+  /** For the log; 0 on success. */
   readonly errno: number
-  /** Of a batch, for the log. */
+  /** The number of entries of a batch, for the log. */
   readonly batchSize?: number
-  /** A fault of ours or of the storage: a batch that meets it stops. */
+  /** An error of the server or of the storage: a batch stops at this response. */
   readonly aborts?: true
 }
 
-/** Ends a request with an answer from the table in faults.ts. */
+/** Ends a request with a response, mostly an error from the table in errors.ts. */
 export class Refused extends Data.TaggedError("Refused")<{ readonly response: ApiResponse }> {}
 
-/** A request whose endpoint is known and whose caller may use it. */
+/** A request whose endpoint is known and whose caller is authorised. */
 export interface Call {
   readonly request: ApiRequest
   readonly caller: Caller | undefined
-  /** Decoded segments of the path that stand for names. */
+  /** The decoded segments of the path that its pattern names. */
   readonly params: Readonly<Record<string, string>>
-  /** The part of the target behind `?`. */
+  /** The part of the target after `?`. */
   readonly query: string
   /** Absolute URL of the API without trailing slash. */
   readonly rootUrl: string
@@ -100,7 +105,7 @@ export const ok = (
   errno: 0
 })
 
-/** JSON that is already written; undefined: the headers alone, for HEAD. */
+/** A response of JSON text; undefined: only headers, for HEAD. */
 export const jsonResponse = (
   jsonText: string | undefined,
   headers: Readonly<Record<string, string>> = {}

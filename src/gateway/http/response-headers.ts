@@ -1,4 +1,4 @@
-// Headers that do not depend on what was asked: security, CORS, Backoff, Alert, Retry-After.
+// The headers that every response may have: security, CORS, Backoff, Alert, Retry-After.
 import { Option } from "effect"
 import { asciiJson } from "#domain/json.ts"
 import type { Endpoint } from "../operation.ts"
@@ -7,7 +7,7 @@ import { corsHeaders } from "./cors.ts"
 import { docsUrl } from "./links.ts"
 import type { ApiRequest, ApiResponse } from "./request.ts"
 
-/** Lets a client keep an answer; negative: nothing is said. */
+/** Lets clients cache a response for some seconds. Negative: no header. */
 export const expiringIn = (seconds: number, now: number): Record<string, string> =>
   seconds < 0
     ? {}
@@ -16,53 +16,57 @@ export const expiringIn = (seconds: number, now: number): Record<string, string>
         Expires: new Date(now + seconds * 1000).toUTCString()
       }
 
-/** Of what a user's next request may change: an answer that only says when it last changed is kept for a tenth of its age (RFC 9111 section 4.2.2). */
+/**
+ * For data that the user's next request may change. Without this header a cache may reuse a
+ * response with Last-Modified for a tenth of its age (RFC 9111 section 4.2.2).
+ */
 export const noStore = { "Cache-Control": "no-cache, no-store" } as const
 
-/** Of every answer. */
+/** Headers of every response. */
 export const constantHeaders = {
   "X-Content-Type-Options": "nosniff",
   "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'"
 }
 
-/** Whether the same request may be answered better after a while. */
+/** Whether a response with this status has Retry-After. */
 export const isTryLater = (status: number): boolean =>
   status >= 500 || status === 409 || status === 429
 
-/** A date means its midnight, local time. */
+/** The end of service in milliseconds since the epoch. A date means its midnight, local time. */
 export const endOfService = (eos: string): number =>
   new Date(/^\d{4}-\d{2}-\d{2}$/.test(eos) ? `${eos}T00:00:00` : eos).getTime()
 
-/** What an answer carries beside its own headers depends on. */
-interface Surroundings {
+/** The values that the common headers depend on. */
+interface HeaderContext {
   readonly settings: GatewaySettings["Service"]
   readonly retryAfterSeconds: number
   readonly rootUrl: string
   readonly now: number
-  /** In [0, 1). */
+  /** A random number in [0, 1), for Backoff. */
   readonly random: number
 }
 
+/** The response with its own headers and the common ones. */
 export const addCommonHeaders = (
   request: ApiRequest,
   response: ApiResponse,
   endpoint: Endpoint | undefined,
-  surroundings: Surroundings
+  context: HeaderContext
 ): ApiResponse => {
-  const { now, random, retryAfterSeconds, rootUrl, settings } = surroundings
+  const { now, random, retryAfterSeconds, rootUrl, settings } = context
   const headers: Record<string, string> = {
     ...constantHeaders,
     ...corsHeaders(request, settings.corsOrigins, endpoint, response.status)
   }
-  // The end of the service goes before that of a parameter.
-  const endings: Record<string, string> = {}
+  // Headers that replace the response's own: the end of service outranks a deprecation.
+  const overriding: Record<string, string> = {}
   if (settings.backoff > 0 && random * 100 < settings.backoffPercentage) {
     headers["Backoff"] = String(settings.backoff)
   }
   if (isTryLater(response.status)) headers["Retry-After"] = String(retryAfterSeconds)
   if (Option.isSome(settings.eos)) {
     const over = now >= endOfService(settings.eos.value)
-    endings["Alert"] = asciiJson({
+    overriding["Alert"] = asciiJson({
       code: over ? "hard-eol" : "soft-eol",
       message: settings.eosMessage === "" ? null : settings.eosMessage,
       url: settings.eosUrl === "" ? docsUrl(settings, rootUrl) : settings.eosUrl
@@ -73,6 +77,11 @@ export const addCommonHeaders = (
     .join(", ")
   return {
     ...response,
-    headers: { ...headers, ...response.headers, ...endings, ...(vary === "" ? {} : { Vary: vary }) }
+    headers: {
+      ...headers,
+      ...response.headers,
+      ...overriding,
+      ...(vary === "" ? {} : { Vary: vary })
+    }
   }
 }

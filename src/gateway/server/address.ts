@@ -1,5 +1,5 @@
-// The address that a request is counted under: the peer of its connection or, behind proxies that
-// the operator trusts, the client that they name in X-Forwarded-For. Pure.
+// The client's address, the key of all limits per address: the peer of the connection or, behind
+// trusted proxies, the client that X-Forwarded-For names. Pure.
 import { BlockList, isIP } from "node:net"
 
 const familyOf = (address: string): "ipv4" | "ipv6" | undefined =>
@@ -14,17 +14,17 @@ const partsOf = (range: string) => {
   return isRange ? { address, family, prefix } : undefined
 }
 
-/** Why a text is no range of addresses. */
+/** The error of a text that is not a range of addresses; undefined when the text is one. */
 export const rangeError = (range: string): string | undefined =>
   partsOf(range) === undefined
     ? "Expected an IP address or a range such as 10.0.0.0/8 or fd00::/8"
     : undefined
 
-/** An IPv4 address that arrived on an IPv6 socket is written as IPv4; a zone is left out. */
+/** An address without its IPv6 zone. An IPv4-mapped IPv6 address becomes the IPv4 address. */
 export const plainAddress = (address = ""): string =>
   address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, "").replace(/%.*$/, "")
 
-/** Whether an address lies in one of the ranges. */
+/** A test whether an address lies in one of the ranges. */
 export const makeTrust = (ranges: ReadonlyArray<string>): ((address: string) => boolean) => {
   // One list per family: a BlockList also matches IPv4 addresses against ::ffff:0:0/96.
   const lists = { ipv4: new BlockList(), ipv6: new BlockList() }
@@ -37,7 +37,7 @@ export const makeTrust = (ranges: ReadonlyArray<string>): ((address: string) => 
   }
 }
 
-/** One entry of X-Forwarded-For: some proxies add the port, IPv6 may stand in brackets. */
+/** The address in an entry of X-Forwarded-For, without a port and the brackets of IPv6. */
 const entryOf = (text: string): string => {
   const entry = text.trim()
   const bare = /^\[([^\]]+)\](?::\d+)?$/.exec(entry)?.[1] ?? /^([\d.]+):\d+$/.exec(entry)?.[1]
@@ -45,8 +45,8 @@ const entryOf = (text: string): string => {
 }
 
 /**
- * The client's address. X-Forwarded-For is read from its end, as long as the address that wrote the
- * entry is trusted; what an untrusted peer wrote counts for nothing.
+ * The client's address. Reads X-Forwarded-For from its end, and stops at the first entry that an
+ * untrusted address wrote: a client can send any text.
  */
 export const clientOf = (
   peer: string | undefined,
@@ -63,7 +63,7 @@ export const clientOf = (
   return client
 }
 
-/** The groups of an IPv6 address that stand for its first 64 bits. */
+/** The /64 of an IPv6 address. */
 const network = (address: string): string => {
   const [head = "", tail] = address.split("::")
   const left = head === "" ? [] : head.split(":")
@@ -73,6 +73,6 @@ const network = (address: string): string => {
   return `${groups.map((group) => Number.parseInt(group, 16).toString(16)).join(":")}::/64`
 }
 
-/** What a client is counted under. An IPv6 client has a /64 to itself (RFC 6177), so that counts. */
+/** The key of a client's limits. An IPv6 client has a whole /64 (RFC 6177), so use that. */
 export const accountOf = (address: string): string =>
   isIP(address) === 6 ? network(address) : address

@@ -1,24 +1,25 @@
-// How many connections there may be, in all and from one address.
+// Bounds the number of connections: of all clients together, and of one address.
 import type { Server } from "node:http"
 import type { Socket } from "node:net"
 import { accountOf, plainAddress } from "./address.ts"
 import { closeIdle } from "./idle.ts"
 import { makeShares } from "./shares.ts"
 
-/** Connections that are told why they are refused, at once; more are closed without a word. */
+/** Refused connections that get a response at the same time. Further ones get none. */
 const refusalsMax = 64
 
 export interface ConnectionBounds {
   readonly max: number
   readonly perAddressMax: number
-  /** A proxy's connections are its clients': they are not counted under its address. */
+  /** Whether an address is a trusted proxy. Its connections have no limit per address. */
   readonly isTrusted: (address: string) => boolean
-  /** Answers a connection beyond the bound of its address, and closes it. */
+  /** Responds to a connection beyond the limit of its address, and closes it. */
   readonly refuse: (socket: Socket) => void
+  /** Called for each refused connection. */
   readonly refused: (bound: "connections" | "address", address: string) => void
 }
 
-/** Keeps a server within its bounds. Returns its connections. */
+/** Bounds a server's connections, and returns the set of open ones. */
 export const boundConnections = (server: Server, bounds: ConnectionBounds): ReadonlySet<Socket> => {
   const { isTrusted, max, perAddressMax, refuse, refused } = bounds
   const shares = makeShares(perAddressMax)
@@ -35,7 +36,7 @@ export const boundConnections = (server: Server, bounds: ConnectionBounds): Read
     refused("address", account)
     return false
   }
-  // Node's own listener makes the socket a HTTP connection: a refused one never becomes that.
+  // The listeners of Node.js start to parse HTTP. Run them only for admitted connections.
   const accept = server.listeners("connection")
   server.removeAllListeners("connection")
   server.on("connection", (socket: Socket) => {
@@ -54,7 +55,7 @@ export const boundConnections = (server: Server, bounds: ConnectionBounds): Read
   server.maxConnections = max
   server.on("drop", () => {
     refused("connections", "")
-    // Clients open an idle connection again when they need it.
+    // Make room: clients open idle connections again when they need them.
     closeIdle(sockets)
   })
   return sockets

@@ -1,11 +1,11 @@
-// The Host header of a request (RFC 9112 section 3.2). Pure.
+// Checks the Host header of a request (RFC 9112 section 3.2). Pure.
 
-/** A host name or address with or without a port (RFC 3986 section 3.2.2); it may be empty. */
+/** A host name or address, with or without a port (RFC 3986 section 3.2.2). May be empty. */
 const host = /^(?:[\w.~!$&'()*+,;=%-]*|\[[0-9A-Fa-f:.]+\])(?::\d*)?$/
 
 /**
- * Why a request is refused for its Host, as a name in the table of wire faults. Two of them may be
- * read differently by a proxy and by this server. `rawHeaders`: names and values in turn.
+ * The name of a wire error, or undefined for a valid Host. Rejects two Host headers: a proxy and
+ * this server might choose different ones. `rawHeaders` alternates names and values.
  */
 export const hostError = (
   rawHeaders: ReadonlyArray<string>,

@@ -1,11 +1,11 @@
-// Answers written onto a socket that no request of Node's owns: what is no HTTP, CONNECT, and
-// connections beyond the bounds.
+// Writes responses to sockets without a request of Node.js: invalid HTTP, CONNECT, and connections
+// beyond the limits.
 import type { Duplex } from "node:stream"
 import { reasonPhrase } from "../http/reason-phrase.ts"
 import type { ApiResponse } from "../http/request.ts"
 import { constantHeaders } from "../http/response-headers.ts"
 
-/** How long a peer has to read the answer before its socket is destroyed. */
+/** How long a peer may take to read the response before its socket is destroyed. */
 const lingerMillis = 1_000
 
 const textOf = ({ body, headers, status }: ApiResponse): string => {
@@ -21,15 +21,15 @@ const textOf = ({ body, headers, status }: ApiResponse): string => {
   return `${head.join("\r\n")}\r\n\r\n${text}`
 }
 
-/** Keeps an error of this socket from ending the process; every error is followed by `close`. */
+/** Ignores errors of a socket, which would end the process. `close` follows every error. */
 export const guardSocket = (socket: Duplex): void => void socket.on("error", () => {})
 
-/** Answers and closes, whatever the peer does. */
-export const refuseOn = (socket: Duplex, answer: ApiResponse): void => {
+/** Writes a response and closes the socket, even if the peer does not read. */
+export const refuseOn = (socket: Duplex, response: ApiResponse): void => {
   guardSocket(socket)
-  // Bytes left unread would turn the close into a reset, which can overtake the answer.
+  // Read on: unread bytes would make the close a reset, which can overtake the response.
   socket.resume()
-  socket.end(textOf(answer))
+  socket.end(textOf(response))
   const timer = setTimeout(() => socket.destroy(), lingerMillis)
   socket.once("close", () => clearTimeout(timer))
 }

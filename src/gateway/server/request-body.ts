@@ -1,21 +1,21 @@
-// Reads a request's body off its socket, whole or not at all.
+// Reads the body of a request from its socket, completely or not at all.
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Effect } from "effect"
 import { BodyBroken, BodyCrowded, BodyTooLarge } from "../http/request.ts"
 import type { Shares } from "./shares.ts"
 
-/** The same for all addresses. Parsed and decoded, a body takes some ten times its bytes. */
+/** Bytes of all bodies in memory. Parsed and decoded, a body takes about ten times its bytes. */
 const bodyBytesMax = 64 * 1024 ** 2
 
 /**
- * Bytes of bodies that one address may have in hand, from their arrival until their requests are
- * answered: 20 of the largest batches.
+ * Bytes of bodies of one address in memory, from their arrival until the responses end: 20 of the
+ * largest batches.
  */
 export const bodyBytesPerAddressMax = 8 * 1024 ** 2
 
 /**
- * The body of a request, if it has at most `bytesMax` bytes, comes to its end, and there is room for
- * it. The rest of a refused body is read and dropped.
+ * The body of a request. Fails when the body has more than `bytesMax` bytes, ends too early, or
+ * exceeds the memory for bodies. The rest of a refused body is read and dropped.
  */
 export const readBytes = (
   request: IncomingMessage,
@@ -27,8 +27,8 @@ export const readBytes = (
   Effect.callback((resume) => {
     const parts: Array<Buffer> = []
     let size = 0
-    let held = 0
-    response.once("close", () => shares.give(account, held))
+    let taken = 0
+    response.once("close", () => shares.give(account, taken))
     const { socket } = request
     const stop = () => {
       socket.off("end", halfClosed)
@@ -43,7 +43,7 @@ export const readBytes = (
       size += part.length
       if (size > bytesMax) return drop(new BodyTooLarge())
       if (!shares.take(account, part.length)) return drop(new BodyCrowded({ by: "address" }))
-      held += part.length
+      taken += part.length
       if (shares.total() > bodyBytesMax) return drop(new BodyCrowded({ by: "all" }))
       parts.push(part)
     }
@@ -55,15 +55,15 @@ export const readBytes = (
       stop()
       resume(Effect.fail(new BodyBroken()))
     }
-    // A client that has closed its half sends no more; it can still read an answer.
+    // After a half-close the body stays incomplete, but the client can still read a response.
     const halfClosed = () => {
       if (!request.complete) fail()
     }
     if (request.destroyed || (socket.readableEnded && !request.complete)) return fail()
-    // A client that waits for 100-continue never sends a body that is announced as too large.
+    // Refuse before 100-continue: then the client does not send the body.
     if (Number(request.headers["content-length"]) > bytesMax)
       return resume(Effect.fail(new BodyTooLarge()))
-    // A client of HTTP/1.0 would take it for the answer (RFC 9110 section 10.1.1).
+    // An HTTP/1.0 client would take 100 for the final response (RFC 9110 section 10.1.1).
     if (/\b100-continue\b/i.test(request.headers.expect ?? "") && request.httpVersion !== "1.0")
       response.writeContinue()
     socket.on("end", halfClosed)

@@ -1,15 +1,15 @@
-// Shares the event loop among clients. Node hands over every request that has arrived in one round
-// of the loop: 300 connections of one client would keep all others, and the timers of the whole
-// process, waiting until their requests are answered.
+// Shares the event loop fairly among clients. Node.js hands over every request that arrived in one
+// round of the event loop: 300 connections of one client would delay all other clients, and all
+// timers of the process.
 
-/** How long requests are begun in one round. A request takes 1 to 5 ms. */
+/** How long one round may start requests. A request takes 1 to 5 ms. */
 const roundMillis = 20
 
-/** Begins `job` in this round or a later one; jobs of different accounts take turns. */
+/** Starts `job` in this round or a later one. Jobs of different accounts take turns. */
 export type Begin = (account: string, job: () => void) => void
 
 export const makeRounds = (): Begin => {
-  /** Accounts whose requests wait, in the order of their turns. */
+  /** The waiting jobs of each account, in the order of the accounts' turns. */
   const waiting = new Map<string, Array<() => void>>()
   let scheduled = false
   const takeTurn = (account: string, jobs: Array<() => void>) => {

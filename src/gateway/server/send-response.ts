@@ -1,4 +1,5 @@
-// An Answer becomes an HTTP response, within the bounds on answers that nobody reads.
+// Sends an ApiResponse as an HTTP response, within the limits on responses that clients do not
+// read.
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { reasonPhrase } from "../http/reason-phrase.ts"
 import type { ApiResponse } from "../http/request.ts"
@@ -24,40 +25,41 @@ const headersOf = ({ headers, html }: ApiResponse, text: string | undefined) => 
 const write = (
   request: IncomingMessage,
   response: ServerResponse,
-  answer: ApiResponse,
+  apiResponse: ApiResponse,
   text: string | undefined
 ): void => {
-  response.writeHead(answer.status, reasonPhrase(answer.status), headersOf(answer, text))
+  const { status } = apiResponse
+  response.writeHead(status, reasonPhrase(status), headersOf(apiResponse, text))
   response.end(request.method === "HEAD" ? undefined : text)
 }
 
 export interface Recipient {
-  /** What the client is counted under. */
+  /** The key of the client's limits. */
   readonly account: string
-  /** What it is told instead when there is no room for an answer. */
-  readonly busy: () => ApiResponse
+  /** The response that is sent instead when there is no memory for a response. */
+  readonly insteadWhenBusy: () => ApiResponse
 }
 
-/** Sends an answer. What cannot be sent closes the connection. */
+/** Sends a response. On an error of Node.js it closes the connection. */
 export const sendResponse = (
   request: IncomingMessage,
   response: ServerResponse,
-  answer: ApiResponse,
+  apiResponse: ApiResponse,
   unread: UnreadResponses,
-  { account, busy }: Recipient
+  { account, insteadWhenBusy }: Recipient
 ): void => {
   const { socket } = request
-  const text = textOf(answer)
+  const text = textOf(apiResponse)
   try {
-    if (unread.hold(socket, account, Buffer.byteLength(text ?? ""))) {
-      response.once("close", () => unread.taken(socket))
-      write(request, response, answer, text)
+    if (unread.add(socket, account, Buffer.byteLength(text ?? ""))) {
+      response.once("close", () => unread.remove(socket))
+      write(request, response, apiResponse, text)
     } else {
-      const instead = busy()
+      const instead = insteadWhenBusy()
       write(request, response, instead, textOf(instead))
     }
   } catch {
-    // A header that Node refuses: the client must not wait for an answer that never comes.
+    // Node.js rejected a header. Close: the client must not wait for a response that never comes.
     socket.destroy()
   }
 }

@@ -1,4 +1,5 @@
-// Node's HTTP server with the time-outs, and the answers to what Node would refuse by itself.
+// The HTTP server of Node.js with timeouts, and JSON responses where Node.js has its own: parse
+// errors, unknown methods, CONNECT.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import { wireErrorResponse } from "../http/errors.ts"
@@ -6,22 +7,22 @@ import type { ApiResponse } from "../http/request.ts"
 import { guardSocket, refuseOn } from "./refuse.ts"
 import { unansweredOn } from "./turns.ts"
 
-/** How long the line and headers of a request may take to arrive, from the first byte or none. */
+/** How long the head of a request may take to arrive, also when no byte arrives. */
 const headersMillis = 10_000
-/** How long a whole request may take to arrive. A body has at most some hundred KiB. */
+/** How long a whole request may take to arrive. Bodies have at most some hundred KiB. */
 const requestMillis = 30_000
-/** How often Node looks for requests that take too long; its own default of 30 s doubles them. */
+/** How often Node.js checks the two timeouts above. Its default of 30 s would double them. */
 const checkMillis = 2_000
-/** Longer than the 60 s of proxies: they may reuse a connection at the moment that we close it. */
+/** Longer than the 60 s of proxies, which might reuse a connection while this server closes it. */
 const keepAliveMillis = 75_000
 
 interface ParseError extends NodeJS.ErrnoException {
   readonly rawPacket?: Buffer
-  /** Of the packet, until something was wrong. */
+  /** The bytes of the packet before the error. */
   readonly bytesParsed?: number
 }
 
-/** The first line of a request when its method is the only thing wrong with it. */
+/** The method and target of a request whose only error is an unknown method. */
 const lineOf = ({
   bytesParsed = 0,
   code,
@@ -30,18 +31,18 @@ const lineOf = ({
   if (code !== "HPE_INVALID_METHOD" || rawPacket === undefined) return undefined
   const line = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+) (\S+) HTTP\/1\.[01]\r\n/
   const [, method, target] = line.exec(rawPacket.toString("latin1")) ?? []
-  // Behind the first method: it is another request of the same packet.
+  // Further bytes were parsed: the error is in a later request of the same packet.
   const isFirst = method !== undefined && bytesParsed <= method.length
   return isFirst && target !== undefined ? [method, target] : undefined
 }
 
-/** Answers a method that Node does not know or keeps for itself. */
+/** The response to a method that Node.js does not know, or to CONNECT. */
 export type RespondToLine = (method: string, target: string) => Promise<ApiResponse>
 
-/** Connections that are closed after an error: Node reports each further chunk as one more. */
+/** Connections that had an error. Node.js reports each later chunk as another error. */
 const broken = new WeakSet<Socket>()
 
-/** Runs `refuse` once the requests before it are answered, in the place of the next answer. */
+/** Runs `refuse` after the responses to earlier requests, in the place of the next response. */
 const afterResponses = (socket: Socket, refuse: () => void): void => {
   const newest = unansweredOn(socket).at(-1)
   if (newest === undefined) refuse()
@@ -50,19 +51,19 @@ const afterResponses = (socket: Socket, refuse: () => void): void => {
 
 const refuseLine = (socket: Socket, line: Promise<ApiResponse>): void =>
   void line.then(
-    (answer) => refuseOn(socket, answer),
+    (response) => refuseOn(socket, response),
     () => socket.destroy()
   )
 
 /**
- * A parse error closes the connection. Requests before it that have arrived whole are answered
- * first; a request that is broken itself gets the refusal in the place of its answer.
+ * Closes a connection after a parse error. Complete requests before the error get their responses
+ * first. An incomplete request gets the error as its response.
  */
 const refuseBroken = (error: ParseError, socket: Socket, respondToLine: RespondToLine): void => {
   if (broken.has(socket)) return
   broken.add(socket)
   if (error.code === "ECONNRESET" || !socket.writable) return void socket.destroy()
-  // What follows must neither be parsed nor kept while earlier answers are being read.
+  // Do not parse or buffer further bytes while the client reads earlier responses.
   socket.pause()
   const { code } = error
   const line = lineOf(error)
@@ -82,14 +83,14 @@ const refuseConnect = (
   socket: Socket,
   respondToLine: RespondToLine
 ) => {
-  // Node takes its error handler off the socket: a reset now would end the process.
+  // Node.js removed its error handler from the socket: a reset now would end the process.
   guardSocket(socket)
   afterResponses(socket, () => refuseLine(socket, respondToLine(method, url)))
 }
 
 type Handle = (request: IncomingMessage, response: ServerResponse) => void
 
-/** A server that does not listen yet. `handle` gets every request, also one of `Expect`. */
+/** A server that does not listen yet. `handle` gets every request, also one with `Expect`. */
 export const makeServer = (handle: Handle, respondToLine: RespondToLine): Server => {
   const options = {
     headersTimeout: headersMillis,
@@ -99,10 +100,10 @@ export const makeServer = (handle: Handle, respondToLine: RespondToLine): Server
     requireHostHeader: false
   }
   const server = createServer(options)
-  // Without this Node drops the answer to a client that has closed its half, as `nc -N` does.
+  // Without this Node.js drops the response to a half-closed connection, such as that of `nc -N`.
   Object.assign(server, { httpAllowHalfOpen: true })
-  // Nobody listens for `upgrade`: Node then ignores the offer and reads the request as any other,
-  // with its body (RFC 9110 section 7.8). Java's client offers HTTP/2 with its first request.
+  // Without a listener for `upgrade` Node.js ignores the header and reads the request as any other
+  // (RFC 9110 section 7.8). The HTTP client of Java offers HTTP/2 with its first request.
   return (
     server
       .on("request", handle)

@@ -1,30 +1,31 @@
-// Amounts that clients hold of something bounded, such as connections or bytes of request bodies.
+// Counts how much of a bounded resource each client uses, such as connections or bytes of bodies.
 
 export interface Shares {
-  /** Gives `amount` to `account`, or returns false when that is more than may be held. */
+  /** Counts `amount` for `account`. False when that exceeds a limit; then nothing is counted. */
   readonly take: (account: string, amount: number) => boolean
+  /** Frees an amount that was taken. */
   readonly give: (account: string, amount: number) => void
-  /** What all accounts hold together. */
+  /** The amount of all accounts together. */
   readonly total: () => number
 }
 
-/** At most `max` per account, and `maxInAll` for all. Accounts that hold nothing take no memory. */
+/** At most `max` per account, and `maxInAll` for all. Accounts without an amount take no memory. */
 export const makeShares = (max: number, maxInAll = Number.POSITIVE_INFINITY): Shares => {
-  const held = new Map<string, number>()
+  const amounts = new Map<string, number>()
   let total = 0
   return {
     take: (account, amount) => {
-      const next = (held.get(account) ?? 0) + amount
+      const next = (amounts.get(account) ?? 0) + amount
       if (next > max || total + amount > maxInAll) return false
-      held.set(account, next)
+      amounts.set(account, next)
       total += amount
       return true
     },
     give: (account, amount) => {
-      const left = (held.get(account) ?? 0) - amount
+      const left = (amounts.get(account) ?? 0) - amount
       total -= amount
-      if (left > 0) held.set(account, left)
-      else held.delete(account)
+      if (left > 0) amounts.set(account, left)
+      else amounts.delete(account)
     },
     total: () => total
   }

@@ -1,10 +1,10 @@
-// One request at a time per connection. Node starts pipelined requests side by side, so that a
-// single connection could hold hundreds of answers in memory, and unsafe requests would run out
-// of order (RFC 9112 section 9.3.2).
+// Runs one request at a time per connection. Node.js starts pipelined requests side by side: a
+// single connection could then hold hundreds of responses in memory, and unsafe requests would run
+// out of order (RFC 9112 section 9.3.2).
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 
-/** Requests of one connection that wait for the one before. Clients that pipeline send about ten. */
+/** The most requests of one connection that wait. Clients that pipeline send about ten. */
 const waitingMax = 64
 
 interface Turn {
@@ -14,12 +14,12 @@ interface Turn {
 }
 
 const connections = new WeakMap<Socket, Array<Turn>>()
-/** Connections that sent more than may wait: closed when those that wait are answered. */
+/** Connections with too many requests: closed after the responses to the waiting ones. */
 const overfull = new WeakSet<Socket>()
 
 /**
- * Runs the next request of a connection. Called in a later round of the event loop: in the same
- * round the server would answer all requests of one connection before it reads any other.
+ * Runs the next request of a connection. Call this in a later round of the event loop: in the same
+ * round, the server would run all requests of one connection before it reads from another.
  */
 const runNext = (socket: Socket, queue: ReadonlyArray<Turn>): void => {
   if (!socket.destroyed) queue[0]?.run()
@@ -33,8 +33,8 @@ const endTurn = (socket: Socket, queue: Array<Turn>): void => {
 }
 
 /**
- * Runs `turn` once the earlier requests of its connection are answered. False: too many wait; the
- * request is dropped, and the connection closed after the answers to those before it.
+ * Runs `turn` after the responses to earlier requests of its connection. False when too many wait:
+ * then the request is dropped, and the connection closes after the earlier responses.
  */
 export const inTurn = (turn: Turn): boolean => {
   const { socket } = turn.request
@@ -50,5 +50,5 @@ export const inTurn = (turn: Turn): boolean => {
   return true
 }
 
-/** The requests of a connection that are not answered yet, the oldest first. */
+/** The requests of a connection without a complete response, the oldest first. */
 export const unansweredOn = (socket: Socket): ReadonlyArray<Turn> => connections.get(socket) ?? []

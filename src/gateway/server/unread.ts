@@ -1,15 +1,15 @@
-// Answers that the operating system has not taken yet: a client that never reads must not fill the
-// memory. Each answer has a deadline; those of one account, and all together, have a bound.
+// Bounds the responses that clients have not read: a client that never reads must not fill the
+// memory. Each response has a deadline; those of one account, and all together, have a limit.
 import type { Socket } from "node:net"
 
-/** All answers in hand. 64 MiB are 16 of the largest. */
+/** Bytes of all unread responses: 16 of the largest. */
 const bytesMax = 64 * 1024 ** 2
-/** Those of one account, so that it cannot take the room of all others. */
+/** Bytes of unread responses of one account. */
 const bytesPerAccountMax = 16 * 1024 ** 2
-/** Time to read an answer: half a minute, and as long as 16 KiB a second take. */
+/** Time to read a response: 30 s, and 1 s more per 16 KiB. */
 const readMillis = 30_000
 const bytesPerMilli = 16.384
-/** An answer younger than this may still be on its way to a client that reads. */
+/** A younger response may still be on its way to a client that reads. */
 const freshMillis = 1_000
 const sweepMillis = 1_000
 
@@ -20,68 +20,88 @@ interface Unread {
   readonly until: number
 }
 
-export interface UnreadResponses {
-  /** Counts an answer until {@link taken}; false when there is no room for it. */
-  readonly hold: (socket: Socket, account: string, bytes: number) => boolean
-  readonly taken: (socket: Socket) => void
-  readonly stop: () => void
-}
+/** Calls `onReset` for every connection that is reset because its client does not read. */
+export class UnreadResponses {
+  readonly #unread = new Map<Socket, Unread>()
+  readonly #byAccount = new Map<string, number>()
+  readonly #onReset: () => void
+  readonly #timer: NodeJS.Timeout
+  #total = 0
 
-/** `cut` is called for every connection that is reset because its client does not read. */
-export const makeUnreadResponses = (cut: () => void): UnreadResponses => {
-  const unread = new Map<Socket, Unread>()
-  const byAccount = new Map<string, number>()
-  let total = 0
-  const add = (account: string, bytes: number): void => {
-    total += bytes
-    const held = (byAccount.get(account) ?? 0) + bytes
-    if (held > 0) byAccount.set(account, held)
-    else byAccount.delete(account)
+  constructor(onReset: () => void) {
+    this.#onReset = onReset
+    this.#timer = setInterval(() => this.#sweep(), sweepMillis).unref()
   }
-  const taken = (socket: Socket): void => {
-    const answer = unread.get(socket)
-    if (answer === undefined) return
-    unread.delete(socket)
-    add(answer.account, -answer.bytes)
+
+  /** Counts a response until `remove`. False when the limits leave no memory for the response. */
+  add(socket: Socket, account: string, bytes: number): boolean {
+    const now = performance.now()
+    const until = now + readMillis + bytes / bytesPerMilli
+    this.#count(account, bytes)
+    this.#unread.set(socket, { account, bytes, since: now, until })
+    if (this.#isOver(account)) this.#makeRoom(account, now)
+    if (!this.#isOver(account)) return true
+    this.remove(socket)
+    return false
   }
-  const reset = (socket: Socket): void => {
-    taken(socket)
-    cut()
-    // A close would leave the rest of the answer in the kernel until the peer reads it.
+
+  remove(socket: Socket): void {
+    const response = this.#unread.get(socket)
+    if (response === undefined) return
+    this.#unread.delete(socket)
+    this.#count(response.account, -response.bytes)
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  #count(account: string, bytes: number): void {
+    this.#total += bytes
+    const sum = (this.#byAccount.get(account) ?? 0) + bytes
+    if (sum > 0) this.#byAccount.set(account, sum)
+    else this.#byAccount.delete(account)
+  }
+
+  #isCrowded(account: string): boolean {
+    return (this.#byAccount.get(account) ?? 0) > bytesPerAccountMax
+  }
+
+  #isOver(account: string): boolean {
+    return this.#isCrowded(account) || this.#total > bytesMax
+  }
+
+  #reset(socket: Socket): void {
+    this.remove(socket)
+    this.#onReset()
+    // Not a close, which would leave the response in the kernel until the peer reads.
     socket.resetAndDestroy()
   }
-  const sweep = () => {
+
+  #sweep(): void {
     const now = performance.now()
-    for (const [socket, { until }] of unread) if (now > until) reset(socket)
+    for (const [socket, { until }] of this.#unread) if (now > until) this.#reset(socket)
   }
-  const isCrowded = (account: string): boolean => (byAccount.get(account) ?? 0) > bytesPerAccountMax
-  /** Resets the oldest connections of an account, as long as that is needed. */
-  const cutOldest = (account: string, isNeeded: () => boolean, now: number) => {
-    for (const [socket, { account: owner, since }] of unread) {
+
+  /** Resets the oldest connections of an account while `isNeeded`. */
+  #resetOldest(account: string, isNeeded: () => boolean, now: number): void {
+    for (const [socket, { account: owner, since }] of this.#unread) {
       if (!isNeeded() || now - since < freshMillis) return
-      if (owner === account) reset(socket)
+      if (owner === account) this.#reset(socket)
     }
   }
-  const largest = (): string =>
-    [...byAccount].reduce((most, each) => (each[1] > most[1] ? each : most), ["", 0] as const)[0]
-  const makeRoom = (account: string, now: number) => {
-    cutOldest(account, () => isCrowded(account), now)
-    if (total > bytesMax) cutOldest(largest(), () => total > bytesMax, now)
+
+  /** Frees memory: first that of this account, then that of the account with the most bytes. */
+  #makeRoom(account: string, now: number): void {
+    this.#resetOldest(account, () => this.#isCrowded(account), now)
+    if (this.#total > bytesMax)
+      this.#resetOldest(this.#largest(), () => this.#total > bytesMax, now)
   }
-  const timer = setInterval(sweep, sweepMillis).unref()
-  return {
-    hold: (socket, account, bytes) => {
-      const now = performance.now()
-      add(account, bytes)
-      const until = now + readMillis + bytes / bytesPerMilli
-      unread.set(socket, { account, bytes, since: now, until })
-      const isOver = () => isCrowded(account) || total > bytesMax
-      if (isOver()) makeRoom(account, now)
-      if (!isOver()) return true
-      taken(socket)
-      return false
-    },
-    taken,
-    stop: () => clearInterval(timer)
+
+  #largest(): string {
+    let most = ""
+    for (const [account, bytes] of this.#byAccount)
+      if (bytes > (this.#byAccount.get(most) ?? 0)) most = account
+    return most
   }
 }

@@ -1,0 +1,130 @@
+// The steps of pipeline.ts before the operation. Each returns, or fails with, the response that
+// ends the request.
+import { Effect, Option } from "effect"
+import { Identity } from "#identity/identity.ts"
+import { mayPublish } from "./channels/publishers.ts"
+import { allowedOrigin, foreignOrigin, isPreflight, redirectPreflightHeaders } from "./http/cors.ts"
+import { crossSiteError } from "./http/cross-site.ts"
+import { refuse, refuseInvalid } from "./http/errors.ts"
+import { acceptsJson, isJson, notAcceptable, unsupported } from "./http/media.ts"
+import { type ApiRequest, type ApiResponse, ok, type Refused } from "./http/request.ts"
+import { endOfService, expiringIn } from "./http/response-headers.ts"
+import type { Route } from "./http/routing.ts"
+import type { AnyOperation, Endpoint } from "./operation.ts"
+import type { GatewaySettings } from "./settings.ts"
+
+type Settings = GatewaySettings["Service"]
+type Redirect = Extract<Route, { readonly kind: "redirect" }>
+
+const readMethods = ["GET", "HEAD", "OPTIONS"]
+
+/** Whether the endpoint has the method and the settings leave it on. */
+export const isOffered = (endpoint: Endpoint, method: string, { enabled }: Settings): boolean => {
+  const name = `${endpoint.name} ${method === "HEAD" ? "GET" : method}`
+  return (
+    endpoint.allow.includes(method) &&
+    ((enabled as Readonly<Record<string, boolean>>)[name] ?? true)
+  )
+}
+
+export const methodsOf = (endpoint: Endpoint, settings: Settings): ReadonlyArray<string> =>
+  endpoint.allow.filter((method) => isOffered(endpoint, method, settings))
+
+/** Steps 1 and 2: the service has ended, or is read-only. */
+export const checkService = (
+  { method }: ApiRequest,
+  route: Route,
+  { eos, readonly }: Settings,
+  now: number
+): Refused | undefined => {
+  const isProbe = route.kind === "endpoint" && route.endpoint.name === "lbheartbeat"
+  if (Option.isSome(eos) && now >= endOfService(eos.value) && !isProbe) return refuse("endOfLife")
+  return readonly && !readMethods.includes(method) ? refuse("methodNotAllowed") : undefined
+}
+
+/** Step 4: the response to a request whose path leads to a redirect. */
+export const redirect = (
+  request: ApiRequest,
+  { to, why }: Redirect,
+  origin: string,
+  settings: Settings,
+  now: number
+): ApiResponse | Refused => {
+  if (isPreflight(request))
+    return ok(undefined, redirectPreflightHeaders(request, settings.corsMaxAgeSeconds))
+  if (why === "version" && request.method === "OPTIONS") return ok(undefined)
+  // `DELETE /subscriptions/` comes from a client whose id is empty. After a redirect it would
+  // remove all subscriptions.
+  if (why === "slash" && request.method === "DELETE") return refuse("unknownUrl")
+  const seconds =
+    why === "version"
+      ? settings.versionPrefixRedirectTtlSeconds
+      : settings.trailingSlashRedirectTtlSeconds
+  const location = `${origin}${to}`
+  return ok(
+    { code: 307, message: "Temporary Redirect", location },
+    { Location: location, ...expiringIn(seconds, now) },
+    307
+  )
+}
+
+/** Step 6: Accept and Content-Type. */
+export const checkMedia = (
+  request: ApiRequest,
+  { negotiates, takesJson }: AnyOperation
+): Refused | undefined => {
+  if (negotiates && !acceptsJson(request.headers["accept"]))
+    return refuseInvalid([notAcceptable], "notAcceptable")
+  const isChecked = takesJson === "always" || (takesJson === "withBody" && request.hasBody)
+  return isChecked && !isJson(request)
+    ? refuseInvalid([unsupported], "unsupportedMediaType")
+    : undefined
+}
+
+/** The 401 with the challenges of all policies. */
+const unauthenticated = ({ policies }: Identity["Service"]): Refused => {
+  const challenges = policies.map(({ challenge }) => challenge).join(", ")
+  return refuse("unauthenticated", {
+    headers: challenges === "" ? {} : { "WWW-Authenticate": challenges }
+  })
+}
+
+/** Step 7: identifies the caller. Undefined when the operation needs none and there is none. */
+export const identify = Effect.fnUntraced(function* (
+  { headers }: ApiRequest,
+  { access }: AnyOperation
+) {
+  if (access === "anyone") return undefined
+  const identity = yield* Identity
+  if (access === "guest")
+    return yield* Effect.orElseSucceed(identity.identify(headers), () => undefined)
+  return yield* identity.identify(headers)
+})
+
+/** Step 7: rejects a caller who may not use the operation. */
+export const authorise = Effect.fnUntraced(function* (
+  caller: Effect.Success<ReturnType<typeof identify>>,
+  { access }: AnyOperation,
+  channel: string
+) {
+  if (access === "anyone" || access === "guest") return
+  if (caller === undefined) return yield* unauthenticated(yield* Identity)
+  if (access === "publisher" && !(yield* mayPublish(caller, channel)))
+    return yield* refuse("forbidden")
+})
+
+/** Step 8: an Origin that may not call, and cross-site requests. */
+export const checkOrigin = (
+  request: ApiRequest,
+  operation: AnyOperation,
+  ownOrigin: string,
+  allowed: ReadonlyArray<string>
+): Refused | undefined => {
+  const { origin } = request.headers
+  const isForeign = origin !== undefined && allowedOrigin(origin, allowed) === undefined
+  const error =
+    isForeign && operation.crossSite !== "open"
+      ? foreignOrigin
+      : crossSiteError(request, operation, ownOrigin, allowed)
+  return error === undefined ? undefined : refuseInvalid([error])
+}

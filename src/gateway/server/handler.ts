@@ -1,0 +1,186 @@
+// Handles HTTP requests: makes each an ApiRequest, runs the pipeline, and sends the ApiResponse,
+// all within the limits per address.
+import type { IncomingMessage, ServerResponse } from "node:http"
+import { Effect } from "effect"
+import { Settings } from "#config"
+import { httpTurnedAway } from "#telemetry/metrics.ts"
+import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
+import { corsHeaders } from "../http/cors.ts"
+import { errorResponse, wireErrorResponse } from "../http/errors.ts"
+import type { ApiRequest, ApiResponse, Services } from "../http/request.ts"
+import { handleRequest } from "../pipeline.ts"
+import { GatewaySettings } from "../settings.ts"
+import { accountOf, clientOf, makeTrust, plainAddress } from "./address.ts"
+import { hostError } from "./host.ts"
+import { noteAnswered } from "./idle.ts"
+import { bodyBytesPerAddressMax, readBytes } from "./request-body.ts"
+import { type Begin, makeRounds } from "./rounds.ts"
+import { sendResponse } from "./send-response.ts"
+import { makeShares, type Shares } from "./shares.ts"
+import { inTurn } from "./turns.ts"
+import { UnreadResponses } from "./unread.ts"
+
+/**
+ * Bytes of responses to batches that are not complete yet. One address may have 4 of the largest,
+ * all together 16: the entries of all batches take turns, so their responses grow at the same time.
+ */
+const batchBytesPerAddressMax = 16 * 1024 ** 2
+const batchBytesMax = 64 * 1024 ** 2
+
+type Bound = "connections" | "address"
+
+/** What the handling of all requests shares. */
+interface Handler {
+  readonly run: ReturnType<typeof Effect.runForkWith<Services>>
+  readonly isTrusted: (address: string) => boolean
+  readonly corsOrigins: ReadonlyArray<string>
+  /** Bytes of request bodies in memory. */
+  readonly bodies: Shares
+  /** Bytes of incomplete responses to batches. */
+  readonly batches: Shares
+  /** Requests that run. */
+  readonly running: Shares
+  readonly begin: Begin
+  readonly unread: UnreadResponses
+  readonly warnForwarded: Effect.Effect<void>
+  /** Counts and logs a connection or request beyond a limit. */
+  readonly turnAway: (bound: Bound, address: string) => void
+  /** The 429 beyond the limits of an address. */
+  readonly tooMany: ApiResponse
+  /** The 503 when there is no memory for a response. */
+  readonly busy: ApiResponse
+}
+
+const headersOf = ({ headers }: IncomingMessage): ApiRequest["headers"] => {
+  const joined: Record<string, string | undefined> = {}
+  for (const [name, value] of Object.entries(headers)) {
+    joined[name] = Array.isArray(value) ? value.join(", ") : value
+  }
+  return joined
+}
+
+/** The address of the client, as the key of its limits. */
+const addressOf = (handler: Handler, { headers, socket }: IncomingMessage): string => {
+  const { isTrusted, run, warnForwarded } = handler
+  const forwarded = headers["x-forwarded-for"] as string | undefined
+  if (forwarded !== undefined && !isTrusted(plainAddress(socket.remoteAddress))) run(warnForwarded)
+  return accountOf(clientOf(socket.remoteAddress, forwarded, isTrusted))
+}
+
+const requestOf = (
+  handler: Handler,
+  request: IncomingMessage,
+  response: ServerResponse
+): ApiRequest => {
+  const { batches, bodies } = handler
+  const { headers, method = "", url = "" } = request
+  const address = addressOf(handler, request)
+  const length = headers["content-length"]
+  return {
+    method,
+    target: url,
+    headers: headersOf(request),
+    hasBody: headers["transfer-encoding"] !== undefined || (length !== undefined && length !== "0"),
+    body: (bytesMax) => readBytes(request, response, bytesMax, bodies, address),
+    reserveResponseBytes: (bytes) => {
+      const isReserved = batches.take(address, bytes)
+      if (isReserved) response.once("close", () => batches.give(address, bytes))
+      return isReserved
+    },
+    batched: false,
+    address
+  }
+}
+
+/** Runs the pipeline and sends its response. */
+const respond = (
+  handler: Handler,
+  apiRequest: ApiRequest,
+  request: IncomingMessage,
+  response: ServerResponse
+): void => {
+  const { busy, corsOrigins, run, running, tooMany, turnAway, unread } = handler
+  const { address } = apiRequest
+  // The client left while the request waited, or an earlier response closed the connection.
+  if (request.socket.destroyed || response.socket === null) return
+  // Pages need CORS headers on the responses that do not come from the pipeline, too.
+  const withCors = (plain: ApiResponse): ApiResponse => {
+    const cors = corsHeaders(apiRequest, corsOrigins, undefined, plain.status)
+    return { ...plain, headers: { ...cors, ...plain.headers } }
+  }
+  const insteadWhenBusy = () => {
+    httpTurnedAway("unread")
+    return withCors(busy)
+  }
+  const recipient = { account: address, insteadWhenBusy }
+  const send = (complete: ApiResponse) =>
+    sendResponse(request, response, complete, unread, recipient)
+  const wrongHost = hostError(request.rawHeaders, request.httpVersion)
+  if (wrongHost !== undefined) {
+    send(withCors(wireErrorResponse(wrongHost)))
+    return
+  }
+  if (!running.take(address, 1)) {
+    turnAway("address", address)
+    send(withCors(tooMany))
+    return
+  }
+  const fiber = run(Effect.map(handleRequest(apiRequest), send))
+  response.once("close", () => {
+    running.give(address, 1)
+    // Stop the work for a client that left before its response.
+    if (!response.writableEnded) fiber.interruptUnsafe()
+  })
+}
+
+const handleWith =
+  (handler: Handler) =>
+  (request: IncomingMessage, response: ServerResponse): void => {
+    const apiRequest = requestOf(handler, request, response)
+    const run = () =>
+      handler.begin(apiRequest.address, () => respond(handler, apiRequest, request, response))
+    if (!inTurn({ request, response, run })) httpTurnedAway("pipelined")
+    response.once("close", () => noteAnswered(request.socket))
+  }
+
+const makeTurnAway = (run: Handler["run"]): Handler["turnAway"] => {
+  const warn = {
+    connections: makeRateLimitedLog("connections are closed: BELLCAST_CONNECTIONS_MAX are open"),
+    address: makeRateLimitedLog("an address has BELLCAST_CONNECTIONS_PER_ADDRESS_MAX connections")
+  }
+  return (bound, address) => {
+    httpTurnedAway(bound)
+    run(warn[bound]({ address }))
+  }
+}
+
+/** The handler of requests, and what the bounds on connections share with it. */
+export const makeHandler = Effect.gen(function* () {
+  const { retryAfterSeconds } = yield* Settings
+  const { connectionsPerAddressMax, corsOrigins, trustedProxies } = yield* GatewaySettings
+  const run = Effect.runForkWith(yield* Effect.context<Services>())
+  const unread = yield* Effect.acquireRelease(
+    Effect.sync(() => new UnreadResponses(() => httpTurnedAway("unread"))),
+    (responses) => Effect.sync(() => responses.stop())
+  )
+  const warnForwarded = makeRateLimitedLog(
+    "X-Forwarded-For is ignored: BELLCAST_TRUSTED_PROXIES lacks its sender"
+  )
+  const headers = { "Retry-After": String(retryAfterSeconds) }
+  const handler: Handler = {
+    run,
+    isTrusted: makeTrust(trustedProxies),
+    corsOrigins,
+    bodies: makeShares(bodyBytesPerAddressMax),
+    batches: makeShares(batchBytesPerAddressMax, batchBytesMax),
+    running: makeShares(connectionsPerAddressMax),
+    begin: makeRounds(),
+    unread,
+    warnForwarded: Effect.suspend(() => warnForwarded({})),
+    turnAway: makeTurnAway(run),
+    tooMany: errorResponse("tooManyAtOnce", { headers }),
+    busy: errorResponse("unavailable", { headers })
+  }
+  const { isTrusted, tooMany, turnAway } = handler
+  return { handle: handleWith(handler), isTrusted, tooMany, turnAway }
+})
