@@ -1,11 +1,11 @@
 // How much a query string may ask of a list, and what is wrong with it.
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
-import { mapInTurns } from "#gateway/batch/turns.ts"
 import type { ErrorDetail } from "#gateway/http/errors.ts"
 import { matching, pageOf } from "#gateway/subscriptions/listing/listing.ts"
 import { queryPairs, readListing } from "#gateway/subscriptions/listing/query.ts"
 import { textOf } from "#gateway/subscriptions/listing/row.ts"
+import { mapInTurns } from "#gateway/subscriptions/listing/turns.ts"
 import type { JsonObject } from "#gateway/subscriptions/listing/value.ts"
 
 const listingOf = (query: string) => {

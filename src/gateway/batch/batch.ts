@@ -1,6 +1,6 @@
-// POST /batch: several requests in one, answered in order, each judged alone. Nothing is rolled back:
-// when the storage fails in the middle, the batch answers with that failure, and what was written
-// before stays. Every write may be repeated.
+// POST /batch: runs several requests in order, each on its own. There is no rollback: after an
+// error of the server or the storage, that error is the response to the batch, and earlier writes
+// stay. The client may repeat every write.
 import { Effect, Schema } from "effect"
 import { errorResponse } from "../http/errors.ts"
 import {
@@ -10,12 +10,13 @@ import {
   type Call,
   jsonResponse
 } from "../http/request.ts"
-import type { Operation } from "../operation.ts"
+import type { Gateway, Operation } from "../operation.ts"
 import { bodyOf, type Entry, Partial, pathOf, readBatch } from "./body.ts"
 
 /**
- * Bytes of the answers together. The largest single answer is a list: 250 KB, or 1 MB where an
- * earlier version stored larger subscriptions. 25 such lists would be 17 MB for 246 bytes.
+ * Bytes of all responses in a batch. The largest single response is a list: 250 KB, or 1 MB where
+ * an earlier version stored larger subscriptions. Without a limit, a batch of 246 bytes would get
+ * 25 of them: 17 MB.
  */
 export const responseBytesMax = 4 * 1024 * 1024
 
@@ -30,7 +31,7 @@ const BatchResponse = Schema.Struct({
   )
 })
 
-/** Every header of the batch counts for its entries, unless an entry says otherwise. */
+/** The request of an entry. The headers of the batch are defaults for those of the entry. */
 const requestOf = (
   { request }: Call,
   { headers, method }: Entry,
@@ -56,7 +57,7 @@ const requestOf = (
   }
 }
 
-/** One of the batch's responses as JSON text. */
+/** The JSON text of one entry in `responses`. */
 const textOf = (target: string, { method }: Entry, response: ApiResponse): string => {
   const { body, headers, html, jsonText, status } = response
   const typed =
@@ -66,43 +67,72 @@ const textOf = (target: string, { method }: Entry, response: ApiResponse): strin
   return `${head.slice(0, -1)},"body":${content}}`
 }
 
-/** Whether a request can be answered as if it had not been made. */
+/** Whether an entry only reads: then a batch may drop its response. */
 const isSafe = ({ method }: Entry): boolean => method === "GET" || method === "HEAD"
+
+/** The responses so far. */
+interface Responses {
+  readonly texts: Array<string>
+  bytes: number
+  /**
+   * Set at the first response that does not fit. No later entry runs: it may depend on this one.
+   */
+  isFull: boolean
+}
+
+/** Runs an entry, and follows a redirect once. */
+const runEntry = Effect.fnUntraced(function* (
+  entry: Entry,
+  call: Call,
+  { handleRequest }: Gateway
+) {
+  const { target } = entry
+  const body = entry.body()
+  const response = yield* handleRequest(requestOf(call, entry, target, body))
+  const location = response.status === 307 ? response.headers["Location"] : undefined
+  if (location === undefined) return { target, response }
+  // Ignore the origin of the Location: an entry may choose it by its own Host header.
+  const moved = location.replace(/^[a-z]+:\/\/[^/]+/, "")
+  return { target: moved, response: yield* handleRequest(requestOf(call, entry, moved, body)) }
+})
+
+const add = (responses: Responses, text: string): void => {
+  responses.bytes += Buffer.byteLength(text)
+  responses.texts.push(text)
+}
+
+/** Runs an entry and adds its response. Returns the response instead when the batch must stop. */
+const addResponse = Effect.fnUntraced(function* (
+  responses: Responses,
+  entry: Entry,
+  call: Call,
+  gateway: Gateway
+) {
+  const tooLarge = () => textOf(entry.target, entry, errorResponse("responseTooLarge"))
+  if (responses.isFull) return void add(responses, tooLarge())
+  const { response, target } = yield* runEntry(entry, call, gateway)
+  if (response.aborts) return response
+  const text = textOf(target, entry, response)
+  const bytes = Buffer.byteLength(text)
+  responses.isFull =
+    responses.bytes + bytes > responseBytesMax || !call.request.reserveResponseBytes(bytes)
+  // Always include the response to a write, even beyond the limit.
+  return void add(responses, responses.isFull && isSafe(entry) ? tooLarge() : text)
+})
 
 export const batchPost: Operation<ReadonlyArray<Entry>> = {
   access: "anyone",
   takesJson: "always",
   read: readBatch,
-  run: Effect.fnUntraced(function* (entries, call, { handleRequest }) {
-    const texts: Array<string> = []
-    let bytes = 0
-    // From the first answer that does not fit, no entry is made any more: a later one may rely on it.
-    let isFull = false
+  run: Effect.fnUntraced(function* (entries, call, gateway) {
+    const responses: Responses = { texts: [], bytes: 0, isFull: false }
     for (const entry of entries) {
-      // Other requests are answered between the entries.
+      // Let other requests run between the entries.
       yield* Effect.yieldNow
-      let { target } = entry
-      let text = textOf(target, entry, errorResponse("responseTooLarge"))
-      if (!isFull) {
-        const body = entry.body()
-        let response = yield* handleRequest(requestOf(call, entry, target, body))
-        const location = response.status === 307 ? response.headers["Location"] : undefined
-        if (location !== undefined) {
-          // The host may be one that the entry names.
-          target = location.replace(/^[a-z]+:\/\/[^/]+/, "")
-          response = yield* handleRequest(requestOf(call, entry, target, body))
-        }
-        if (response.aborts) return response
-        const made = textOf(target, entry, response)
-        const madeBytes = Buffer.byteLength(made)
-        isFull =
-          bytes + madeBytes > responseBytesMax || !call.request.reserveResponseBytes(madeBytes)
-        // What a write did is always told.
-        if (!isFull || !isSafe(entry)) text = made
-      }
-      bytes += Buffer.byteLength(text)
-      texts.push(text)
+      const aborted = yield* addResponse(responses, entry, call, gateway)
+      if (aborted !== undefined) return aborted
     }
+    const { texts } = responses
     return { ...jsonResponse(`{"responses":[${texts.join()}]}`), batchSize: entries.length }
   }),
   doc: {

@@ -1,4 +1,5 @@
-// The body of a batch read: entries with their defaults, within the limits of requests on a socket.
+// Reads the body of a batch: entries merged with their defaults, within the limits of requests on a
+// socket.
 import { maxHeaderSize } from "node:http"
 import { Effect, Schema } from "effect"
 import { readBody } from "../http/body.ts"
@@ -11,14 +12,14 @@ import { isObject, type JsonObject } from "../subscriptions/listing/value.ts"
 
 const methods = ["GET", "HEAD", "DELETE", "TRACE", "POST", "PUT", "PATCH"] as const
 
-/** Bodies that a batch without a limit of requests may carry: 1.6 MB take 20 ms to parse. */
+/** The bytes of a batch without a limit of requests, in bodies: 1.6 MB take 20 ms to parse. */
 const bodiesWhenUnlimited = 100
-/** Requests of such a batch: the most that the setting can name. */
+/** The requests of such a batch: the largest value of the setting. */
 const requestsWhenUnlimited = 1_000
-/** Headers of one entry, and of the defaults. Apache, for one, takes no more on a socket. */
+/** Headers of one entry, and of the defaults: the limit of Apache. */
 const headersMax = 100
-/** Keys that do not belong to an object and are told to the client. */
-const strangersMax = 8
+/** The most unknown keys of one object that an error lists. */
+const unknownKeysMax = 8
 
 const Path = Schema.String.pipe(
   Schema.check(Schema.isPattern(/^\//u, { message: "Must start with a slash" }))
@@ -30,9 +31,10 @@ const optionalParts = {
 }
 const Entry = Schema.Struct({ path: Path, ...optionalParts })
 export const Partial = Schema.Struct({ path: Schema.optionalKey(Path), ...optionalParts })
+/** The schema of a batch's body, for entries of a schema. */
 export const bodyOf = <S extends Schema.Top>(entry: S) =>
   Schema.Struct({ defaults: Schema.optionalKey(Partial), requests: Schema.Array(entry) })
-/** With the defaults in place every entry has a path; as it is sent, the defaults may have it. */
+/** A batch after its defaults were merged: every entry has a path. */
 const BatchBody = bodyOf(Entry)
 
 const decodeBody = readBody(BatchBody)
@@ -42,35 +44,35 @@ export interface Entry {
   /** Path and query, with the version, percent-encoded. */
   readonly target: string
   readonly method: string
-  /** By lower-case names. */
+  /** Names are in lower case. */
   readonly headers: Readonly<Record<string, string>>
-  /** Made when the entry's turn comes: merging 25 large bodies at once takes 50 ms. */
+  /** Computed when the entry runs: merging 25 large bodies at once takes 50 ms. */
   readonly body: () => JsonObject | undefined
 }
 
-/** What an entry says goes before the defaults, also inside headers and body. */
+/** The entry with missing values from the defaults, also inside headers and body. */
 const merge = (entry: unknown, defaults: unknown): unknown => {
   if (!isObject(entry) || !isObject(defaults)) return entry
   const merged = new Map(Object.entries(defaults))
   for (const [key, value] of Object.entries(entry))
     merged.set(key, Object.hasOwn(defaults, key) ? merge(value, defaults[key]) : value)
-  // A key called __proto__ stays a key.
+  // Object.fromEntries defines properties: a key `__proto__` stays a key.
   return Object.fromEntries(merged)
 }
 
 const own = (object: unknown, key: string): unknown =>
   isObject(object) && Object.hasOwn(object, key) ? object[key] : undefined
 
-/** The known keys of an object, and a few of the others. */
+/** An object with its known keys and at most some unknown ones. */
 const trimmed = (object: JsonObject, known: ReadonlyArray<string>): JsonObject => {
-  const strangers = Object.keys(object).filter((key) => !known.includes(key))
-  const kept = [...known, ...strangers.slice(0, strangersMax)]
+  const unknown = Object.keys(object).filter((key) => !known.includes(key))
+  const names = [...known, ...unknown.slice(0, unknownKeysMax)]
   return Object.fromEntries(
-    kept.filter((key) => Object.hasOwn(object, key)).map((key) => [key, object[key]])
+    names.filter((key) => Object.hasOwn(object, key)).map((key) => [key, object[key]])
   )
 }
 
-/** Names count in any case, also where an entry's header replaces one of the defaults. */
+/** Headers with lower-case names, so that a header of an entry replaces that of the defaults. */
 const lowerCased = (headers: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
 
@@ -80,8 +82,8 @@ const isCrowded = (request: unknown): boolean => {
 }
 
 /**
- * A request as the schema is to see it: without what only costs time to look at. The keys of its
- * body are not the batch's, and too many headers are a fault whatever they are.
+ * A request as the schema decodes it, without parts that only cost time: the body, which the
+ * entry's endpoint checks, and too many headers, which are an error anyway.
  */
 const outlineOf = (request: unknown): unknown => {
   if (!isObject(request)) return request
@@ -92,7 +94,7 @@ const outlineOf = (request: unknown): unknown => {
   return Object.fromEntries(outline)
 }
 
-/** The body as the schema is to see it: the defaults are in place, also those of headers. */
+/** The body as the schema decodes it, with the defaults merged into the entries. */
 const prepare = (json: unknown, requestsMax: number): unknown => {
   if (!isObject(json)) return json
   const outline = trimmed(json, ["defaults", "requests"])
@@ -101,7 +103,7 @@ const prepare = (json: unknown, requestsMax: number): unknown => {
   return {
     ...outline,
     ...(Object.hasOwn(json, "defaults") ? { defaults } : {}),
-    // No more entries than it takes to see that they are too many.
+    // One entry more than allowed is enough for the error.
     ...(Array.isArray(requests)
       ? {
           requests: requests
@@ -112,7 +114,7 @@ const prepare = (json: unknown, requestsMax: number): unknown => {
   }
 }
 
-/** Characters that cannot stand in a target, as UTF-8. A path that is too long anyway is left. */
+/** A path with percent-encoded UTF-8. Skips a path that is too long anyway. */
 const encoded = (path: string): string =>
   path.length > maxHeaderSize
     ? path
@@ -120,18 +122,19 @@ const encoded = (path: string): string =>
         Buffer.from(text).toString("hex").replace(/../g, "%$&")
       )
 
-/** The prefix is added unless the path has it; whole segments count. */
+/** The path with the version prefix. Compares the whole first segment. */
 const targetOf = (path: string, version: string): string => {
   const target = encoded(path)
   return new RegExp(`^/${version}(?=[/?]|$)`).test(target) ? target : `/${version}${target}`
 }
 
+/** The decoded path of a target. */
 export const pathOf = (target: string): string => {
   const path = target.split("?", 1)[0] ?? ""
   return decodePercent(path) ?? path
 }
 
-/** What could not be sent on a socket by itself; undefined when it could. */
+/** The error of an entry that could not be sent on a socket; undefined for a valid entry. */
 const headError = ({ headers, method, target }: Entry): string | undefined => {
   const lines = Object.entries(headers)
   if (lines.some(([name]) => !/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name)))
@@ -148,13 +151,18 @@ const headError = ({ headers, method, target }: Entry): string | undefined => {
     : undefined
 }
 
-type Sound = (typeof BatchBody.Type)["requests"][number]
+type DecodedEntry = (typeof BatchBody.Type)["requests"][number]
 
-const entryOf = (sound: Sound, raw: unknown, defaults: unknown, version: string): Entry => {
+const entryOf = (
+  decoded: DecodedEntry,
+  raw: unknown,
+  defaults: unknown,
+  version: string
+): Entry => {
   return {
-    target: targetOf(sound.path, version),
-    method: sound.method ?? "GET",
-    headers: sound.headers ?? {},
+    target: targetOf(decoded.path, version),
+    method: decoded.method ?? "GET",
+    headers: decoded.headers ?? {},
     body: () => {
       const [given, fallback] = [own(raw, "body"), own(defaults, "body")]
       return (given === undefined ? fallback : merge(given, fallback)) as JsonObject | undefined
@@ -162,7 +170,7 @@ const entryOf = (sound: Sound, raw: unknown, defaults: unknown, version: string)
   }
 }
 
-/** The entries of a batch; what is wrong with them goes into `faults`. */
+/** The entries of a batch. Adds their errors to `errors`. */
 export const readBatch = Effect.fnUntraced(function* (
   { request }: Call,
   errors: Array<ErrorDetail>
@@ -184,7 +192,7 @@ export const readBatch = Effect.fnUntraced(function* (
   if (given.length > requestsMax)
     addError("requests", `Number of requests is limited to ${requestsMax}`)
   const version = versionOf(settings)
-  const entries = value.requests.map((sound, i) => entryOf(sound, given[i], defaults, version))
+  const entries = value.requests.map((decoded, i) => entryOf(decoded, given[i], defaults, version))
   let isNested = false
   for (const [i, entry] of entries.entries()) {
     const wrong = headError(entry)

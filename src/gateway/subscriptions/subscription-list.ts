@@ -3,7 +3,6 @@ import { Clock, Effect, Schema, Semaphore } from "effect"
 import { emptyList, nextTimestamp, type SubscriptionList } from "#domain/subscription.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
-import { mapInTurns } from "../batch/turns.ts"
 import { checkNoBody } from "../http/body.ts"
 import { type ErrorDetail, refuse, refuseInvalid } from "../http/errors.ts"
 import {
@@ -24,6 +23,7 @@ import { invalidToken, isGenuine, issueToken, spendToken } from "./listing/page-
 import { type Listing, queryPairs, readListing } from "./listing/query.ts"
 import { project, type Row, rowsOf, textOf, tombstoneRowsOf } from "./listing/row.ts"
 import { placeOf } from "./listing/sort.ts"
+import { mapInTurns } from "./listing/turns.ts"
 import { ListedObject, Tombstone, tombstone } from "./view.ts"
 
 interface ListInput {

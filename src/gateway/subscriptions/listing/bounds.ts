@@ -1,19 +1,19 @@
-// How much one query string may ask of a list. Without these bounds a plain GET of 15 KB could keep
-// the event loop for minutes. Kinto's own clients stay far below each of them.
+// Limits on the query string of a list. Without them a GET of 15 KB could block the event loop for
+// minutes. The clients of Kinto stay far below each limit.
 
-/** Parameters in a query string. A stored object has about ten fields that are worth a filter. */
+/** Parameters in a query string. A subscription has about ten fields that are worth a filter. */
 export const parametersMax = 32
 
-/** Characters in the name of a parameter or of a field. The longest name of ours has 19. */
+/** Characters in the name of a parameter or field. The longest name in Bellcast has 19. */
 export const nameCharsMax = 128
 
-/** Parts of a dotted name. `keys.auth` has two; each part may read the nested object once more. */
+/** Parts of a dotted name. `keys.auth` has two. Each part may read the nested object again. */
 export const namePartsMax = 5
 
-/** Different fields in `_fields`: each is looked up in every object. */
+/** Different fields in `_fields`. Each is read in every object. */
 export const fieldsMax = 64
 
-/** Different fields in `_sort`: each is looked up, and may be written out, for every object. */
+/** Different fields in `_sort`. Each is read, and may be serialised, in every object. */
 export const sortKeysMax = 8
 
 /** Values in `in_` and `exclude_`. A user has at most 50 subscriptions and 1,000 tombstones. */
@@ -26,12 +26,12 @@ export const valuesMax = 1_100
 export const patternCharsMax = 256
 
 /**
- * Characters in the URL of Next-Page. Proxies take a request line of 8 KiB (nginx, HAProxy), and
- * this server a whole head of 16 KiB. What is left is for the method and the version.
+ * Characters in the URL of Next-Page. nginx and HAProxy allow a request line of 8 KiB, this server
+ * a head of 16 KiB. The rest of the 8 KiB is for the method and the HTTP version.
  */
 export const nextPageCharsMax = 8_000
 
-/** Why a field's name cannot be looked up; undefined when it can. */
+/** The error of a field's name; undefined for a valid name. */
 export const nameError = (name: string): string | undefined => {
   if (name.length > nameCharsMax)
     return `A field's name must not have more than ${nameCharsMax} characters`

@@ -1,5 +1,4 @@
-// Filters over list fields: `min_age=3`, `in_id=a,b`, `has_expirationTime=true`. Pure.
-
+// Filters of a list by fields: `min_age=3`, `in_id=a,b`, `has_expirationTime=true`. Pure.
 import { parseJson } from "#domain/json.ts"
 import type { ErrorDetail } from "../../http/errors.ts"
 import { nameError, patternCharsMax, valuesMax } from "./bounds.ts"
@@ -29,27 +28,50 @@ export interface Filter {
 
 const prefixed = new RegExp(`^(${operators.join("|")})_([\\w.]+)$`)
 
-/** JSON where it is JSON, else the text itself. */
+/** The JSON value of a text, or the text itself when it is not JSON. */
 export const jsonOrText = (text: string): unknown => {
   const parsed = parseJson(text)
   return typeof parsed === "string" ? text : parsed.json
 }
 
-/** A number from 0 to 2^63, bare or quoted; undefined when the value is none. */
+/** A number from 0 to 2^63, bare or in a string; undefined for other values. */
 export const numberOf = (value: unknown): number | undefined => {
   const number = typeof value === "string" && /^\d{1,19}$/.test(value) ? Number(value) : value
   return typeof number === "number" && number >= 0 && number <= 2 ** 63 ? number : undefined
 }
 
-/** Milliseconds since the epoch, as a number or as the quoted text of an ETag, else undefined. */
+/** Milliseconds since the epoch, as a number or in a string such as an ETag, else undefined. */
 export const timestampOf = (value: unknown): number | undefined => {
   const number = numberOf(value)
   return Number.isInteger(number) ? number : undefined
 }
 
-/** What is wrong with a filter whose value is read; undefined when nothing is. */
+const isListOperator = (operator: Operator): boolean => operator === "in" || operator === "exclude"
+
+const likeError = (value: unknown): string | undefined => {
+  if (typeof value !== "string") return "Must be a string"
+  return value.length > patternCharsMax
+    ? `Must not have more than ${patternCharsMax} characters`
+    : undefined
+}
+
+/** The error of values that a field of the server cannot have. */
+const typeError = (
+  field: string,
+  values: ReadonlyArray<unknown>,
+  operator: Operator
+): string | undefined => {
+  if (field === "last_modified" && values.some((each) => timestampOf(each) === undefined))
+    return "Must be a timestamp"
+  const isIdList = field === "id" && isListOperator(operator)
+  return isIdList && values.some((each) => typeof each !== "string")
+    ? "Must be a list of strings"
+    : undefined
+}
+
+/** The error of a filter's value; undefined for a valid one. */
 const valueError = ({ field, operator, value }: Filter): string | undefined => {
-  const values = operator === "in" || operator === "exclude" ? (value as Array<unknown>) : [value]
+  const values = isListOperator(operator) ? (value as Array<unknown>) : [value]
   if (values.length > valuesMax) return `Must not have more than ${valuesMax} values`
   switch (operator) {
     case "has":
@@ -58,19 +80,21 @@ const valueError = ({ field, operator, value }: Filter): string | undefined => {
     case "contains_any":
       return field === "id" || field === "last_modified" ? "Is not an array" : undefined
     case "like":
-      if (typeof value !== "string") return "Must be a string"
-      if (value.length > patternCharsMax)
-        return `Must not have more than ${patternCharsMax} characters`
+      return likeError(value) ?? typeError(field, values, operator)
+    default:
+      return typeError(field, values, operator)
   }
-  if (field === "last_modified" && values.some((each) => timestampOf(each) === undefined))
-    return "Must be a timestamp"
-  const isList = operator === "in" || operator === "exclude"
-  return field === "id" && isList && values.some((each) => typeof each !== "string")
-    ? "Must be a list of strings"
-    : undefined
 }
 
-/** The filter behind a query parameter, or what is wrong with it. */
+/** The value that a filter compares with: an array for `contains`, numbers for timestamps. */
+const comparedValue = ({ field, operator, value }: Filter): unknown => {
+  if (operator === "contains" || operator === "contains_any")
+    return Array.isArray(value) ? value : [value]
+  if (field !== "last_modified" || operator === "has" || operator === "like") return value
+  return Array.isArray(value) ? value.map(timestampOf) : timestampOf(value)
+}
+
+/** The filter of a query parameter, or its error. */
 export const readFilter = (name: string, text: string): Filter | ErrorDetail => {
   const error = (description: string): ErrorDetail => ({
     location: "querystring",
@@ -83,21 +107,15 @@ export const readFilter = (name: string, text: string): Filter | ErrorDetail => 
   const field = target ?? name
   const wrongName = nameError(field)
   if (wrongName !== undefined) return error(wrongName)
-  const isList = operator === "in" || operator === "exclude"
-  const read = isList ? text.split(",").map(jsonOrText) : jsonOrText(text)
-  const wrongValue = valueError({ field, operator, value: read })
-  if (wrongValue !== undefined) return error(wrongValue)
-  if (operator === "contains" || operator === "contains_any")
-    return { field, operator, value: Array.isArray(read) ? read : [read] }
-  if (field !== "last_modified" || operator === "has" || operator === "like")
-    return { field, operator, value: read }
-  const value = Array.isArray(read) ? read.map(timestampOf) : timestampOf(read)
-  return { field, operator, value }
+  const value = isListOperator(operator) ? text.split(",").map(jsonOrText) : jsonOrText(text)
+  const filter = { field, operator, value }
+  const wrongValue = valueError(filter)
+  return wrongValue === undefined ? { ...filter, value: comparedValue(filter) } : error(wrongValue)
 }
 
 /**
- * A test for a case-insensitive substring. `*` stands for anything, and then both ends of the
- * pattern are those of the text. Everything else is literal.
+ * A test for a case-insensitive substring. With `*`, which matches any text, the pattern must match
+ * the whole text. All other characters are literal.
  */
 const likeOf = (pattern: string): ((found: unknown) => boolean) => {
   const wanted = pattern.toLowerCase()
@@ -124,7 +142,7 @@ const equalTo = (value: unknown, texts: Texts): ((found: unknown) => boolean) =>
   return (found) => found !== undefined && wanted.has(found, texts)
 }
 
-/** What a value of the field must be. */
+/** The test that a filter makes of a field's value. */
 const testOf = ({ operator, value }: Filter, texts: Texts): ((found: unknown) => boolean) => {
   const list = (): ValueSet => new ValueSet(Array.isArray(value) ? value : [value])
   const order = (accepts: (order: number) => boolean) => {
@@ -168,7 +186,7 @@ const testOf = ({ operator, value }: Filter, texts: Texts): ((found: unknown) =>
   }
 }
 
-/** Whether an object passes. The filter's value is read once, whatever the number of objects. */
+/** A test whether an object matches. Prepares the filter's value once for all objects. */
 export const matcherOf = (filter: Filter, texts: Texts): ((row: Row) => boolean) => {
   const holds = testOf(filter, texts)
   return (row) => holds(fieldOf(row, filter.field))

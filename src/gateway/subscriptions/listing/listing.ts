@@ -1,17 +1,17 @@
-// The objects that answer a listing: those that match, in order, and the page of them to show.
+// Selects the objects of a list: those that match the filters, and one page of them in order.
 import { Effect } from "effect"
-import { mapInTurns } from "../../batch/turns.ts"
 import { matcherOf } from "./filter.ts"
 import type { Listing } from "./query.ts"
 import type { Row } from "./row.ts"
 import { comparePlaces, type Place, placeIn } from "./sort.ts"
+import { mapInTurns } from "./turns.ts"
 import type { Texts } from "./value.ts"
 
-/** The smallest of the limits that are set; 0 is none. */
+/** The smallest limit. 0 means no limit. */
 export const effectiveLimit = (...limits: ReadonlyArray<number>): number =>
   Math.min(...limits.map((limit) => limit || Number.MAX_SAFE_INTEGER))
 
-/** Everything that passes the filters, in no particular order. */
+/** The objects that match all filters, not sorted. */
 export const matching = Effect.fnUntraced(function* (
   rows: ReadonlyArray<Row>,
   { filters }: Listing
@@ -28,7 +28,7 @@ export interface Page {
   readonly more: boolean
 }
 
-/** The part of the rows that a page shows: strictly behind the last object of the page before. */
+/** One page: the first rows after the last object of the previous page. */
 export const pageOf = Effect.fnUntraced(function* (
   rows: ReadonlyArray<Row>,
   { sort, token }: Listing,

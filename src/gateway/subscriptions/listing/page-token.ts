@@ -1,5 +1,5 @@
-// Page tokens: where the next page begins, opaque to clients, signed for one user. A GET may use
-// its token again; a DELETE uses each once, which all gateways see through the bucket `cache`.
+// Page tokens: the place where the next page begins, opaque to clients and signed for one user. A
+// DELETE may use a token only once, and notes that in the bucket `cache` for all gateways.
 import { randomUUID, timingSafeEqual } from "node:crypto"
 import { Clock, Effect, Option, Redacted } from "effect"
 import { Settings } from "#config"
@@ -12,26 +12,26 @@ import { GatewaySettings } from "../../settings.ts"
 import { isObject, type JsonObject } from "./value.ts"
 
 export interface PageToken {
-  /** The sort fields of the last object shown. */
+  /** The sort fields of the last object on the page before. */
   readonly last_object: JsonObject
-  /** Objects shown so far. */
+  /** The number of objects on all pages before. */
   readonly offset: number
   readonly nonce: string
   /** Milliseconds since the epoch. */
   readonly expires: number
-  /** The part of the token that its signature covers, as it came. */
+  /** The signed part of the token, as received. */
   readonly signed: string
   readonly signature: string
 }
 
-/** The text is not a token that this service issued to this user, or may not be used any more. */
+/** The error of a token that is malformed, forged, expired or used. */
 export const invalidToken = {
   location: "querystring",
   name: null,
   description: "_token has invalid content"
 } as const
 
-/** Undefined when the text does not have the form of a token. Its signature is not checked here. */
+/** The token of a text; undefined when malformed. Does not check the signature. */
 export const decodeToken = (text: string): PageToken | undefined => {
   const [signed = "", signature = "", ...rest] = text.split(".")
   if (signature === "" || rest.length > 0) return undefined
@@ -39,18 +39,18 @@ export const decodeToken = (text: string): PageToken | undefined => {
   const token = typeof parsed === "string" ? undefined : parsed.json
   if (!isObject(token) || !isObject(token["last_object"])) return undefined
   const { expires, nonce, offset } = token
-  const sound =
+  const isValid =
     Number.isSafeInteger(offset) &&
     Number.isSafeInteger(expires) &&
     typeof nonce === "string" &&
     /^[0-9a-f-]{36}$/.test(nonce)
-  return sound ? { ...(token as unknown as PageToken), signed, signature } : undefined
+  return isValid ? { ...(token as unknown as PageToken), signed, signature } : undefined
 }
 
-/** Separates this key from the other uses of the user id secret. */
+/** Separates the key of page tokens from other uses of the user id secret. */
 const purpose = "bellcast page token"
 
-/** HMAC-SHA256 of a token and its user, under a key derived from the user id secret. */
+/** The HMAC-SHA256 of a token and its user, with a key derived from the user id secret. */
 export const signatureOf = (secret: string, user: string, signed: string): string =>
   hmacSha256(hmacSha256(secret)(purpose, "hex"))(`${user}.${signed}`, "base64url")
 
@@ -70,7 +70,7 @@ export const issueToken = Effect.fnUntraced(function* (
   return `${signed}.${signatureOf(yield* secretOf, user, signed)}`
 })
 
-/** Whether a gateway of this service issued the token to this user. */
+/** Whether a gateway with the same secret issued the token to this user. */
 export const isGenuine = Effect.fnUntraced(function* (
   { signature, signed }: PageToken,
   user: string
@@ -80,7 +80,7 @@ export const isGenuine = Effect.fnUntraced(function* (
   return given.length === expected.length && timingSafeEqual(given, expected)
 })
 
-/** Uses a genuine token up. A token that was used before, anywhere, or is too old, is refused. */
+/** Uses a token up. Rejects a token that is too old, or that any gateway has seen before. */
 export const spendToken = Effect.fnUntraced(function* ({ expires, nonce }: PageToken) {
   const { paginationTokenValiditySeconds } = yield* GatewaySettings
   if ((yield* Clock.currentTimeMillis) > expires) return yield* refuseInvalid([invalidToken])

@@ -1,4 +1,4 @@
-// A query string read: what a request asks of a list, or what is wrong with it. Pure.
+// Reads the query string of a list: filters, order, fields, limit and page, or the errors. Pure.
 import type { ErrorDetail } from "../../http/errors.ts"
 import { decodePercent } from "../../http/routing.ts"
 import { fieldsMax, nameCharsMax, nameError, parametersMax } from "./bounds.ts"
@@ -12,18 +12,18 @@ export interface Listing {
   readonly filters: ReadonlyArray<Filter>
   readonly sort: ReadonlyArray<SortKey>
   readonly fields: ReadonlyArray<string> | undefined
-  /** 0: none. */
+  /** 0: no limit. */
   readonly limit: number
   readonly token: PageToken | undefined
-  /** A filter on the timestamp makes tombstones part of the list. */
+  /** Whether the list includes tombstones: true with any filter on the timestamp. */
   readonly withTombstones: boolean
-  /** `_to` was used: it still works, and an Alert says that it is on its way out. */
+  /** Whether the query string has `_to`, which works but adds a deprecation Alert. */
   readonly deprecated: boolean
 }
 
 type Pair = readonly [name: string, value: string]
 
-/** Decoded names and values, in order; undefined when there are bytes that are not UTF-8. */
+/** Decoded names and values, in order; undefined when they are not UTF-8. */
 export const queryPairs = (query: string): ReadonlyArray<Pair> | undefined => {
   const pairs: Array<Pair> = []
   for (const pair of query.split("&")) {
@@ -43,7 +43,7 @@ const operatorOfBound: ReadonlyMap<string, "gt" | "lt"> = new Map([
   ["_to", "lt"]
 ])
 
-/** A second value would contradict the first. */
+/** Parameters that may occur only once. */
 const once: ReadonlySet<string> = new Set([
   "_since",
   "_before",
@@ -55,8 +55,8 @@ const once: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Empty, these are most likely a variable of the client that was not set. Taken as absent, `?id=`
- * would name everything that the user has.
+ * Parameters that must not be empty: an empty value is probably an unset variable of the client.
+ * Ignored, `?id=` would select all objects of the user.
  */
 const neverEmpty: ReadonlySet<string> = new Set(["_since", "_before", "_to", "id", "last_modified"])
 
@@ -66,7 +66,7 @@ interface Parameter {
   readonly isRepeated: boolean
 }
 
-/** What is read so far. */
+/** The listing that the readers below fill in. */
 interface Reading {
   readonly filters: Array<Filter>
   sort: ReadonlyArray<SortKey>
@@ -80,16 +80,24 @@ interface Reading {
 interface Rules {
   readonly now: number
   /**
-   * The request removes what the query string selects. A query string that is not fully understood
-   * then selects nothing: whatever is ignored widens the selection.
+   * Whether the request removes the selected objects. Then every unknown parameter is an error:
+   * ignoring it would select more objects.
    */
   readonly removes: boolean
 }
 
-const readBound = (reading: Reading, { name, text }: Parameter, { now, removes }: Rules) => {
+/** Reads one parameter into `reading`. Returns an error as a description or a whole detail. */
+type Read = (
+  reading: Reading,
+  parameter: Parameter,
+  rules: Rules
+) => string | ErrorDetail | undefined
+
+const readBound: Read = (reading, { name, text }, { now, removes }) => {
   const value = jsonOrText(text)
+  if (name === "_to") reading.deprecated = true
   reading.withTombstones = true
-  // As in Kinto: no bound, and yet a filter on the timestamp.
+  // Kinto ignores a null bound, but includes tombstones.
   if (value === null && !removes) return undefined
   const timestamp = timestampOf(value)
   if (timestamp === undefined) return "Must be a timestamp"
@@ -99,7 +107,8 @@ const readBound = (reading: Reading, { name, text }: Parameter, { now, removes }
   return undefined
 }
 
-const readLimit = (reading: Reading, { text }: Parameter, { removes }: Rules) => {
+const readLimit: Read = (reading, { text }, { removes }) => {
+  if (text === "") return undefined
   const limit = numberOf(jsonOrText(text))
   if (limit === undefined) return "Must be a whole number that is not negative"
   if (removes && limit < 1) return "Must be at least 1 where objects are removed"
@@ -107,7 +116,7 @@ const readLimit = (reading: Reading, { text }: Parameter, { removes }: Rules) =>
   return undefined
 }
 
-const readFields = (reading: Reading, { text }: Parameter) => {
+const readFields: Read = (reading, { text }) => {
   const names = text.split(",").map((field) => field.trim())
   const fields = [...new Set(names)].filter((field) => field !== "")
   if (fields.length > fieldsMax) return `Must not name more than ${fieldsMax} fields`
@@ -115,41 +124,53 @@ const readFields = (reading: Reading, { text }: Parameter) => {
   return fields.map(nameError).find((error) => error !== undefined)
 }
 
-/** Reads one parameter into `reading`; a text says what is wrong with it. */
-const readParameter = (
-  reading: Reading,
-  parameter: Parameter,
-  rules: Rules
-): string | ErrorDetail | undefined => {
-  const { isRepeated, name, text } = parameter
-  if (isRepeated && once.has(name)) return "Must be given once"
-  if (text === "" && (rules.removes || neverEmpty.has(name))) return "Must not be empty"
-  if (name === "_to") reading.deprecated = true
-  if (operatorOfBound.has(name)) return readBound(reading, parameter, rules)
-  if (name === "_fields") return readFields(reading, parameter)
-  if (name === "_sort") {
-    const sort = readSort(text)
-    if (typeof sort === "string") return sort
-    reading.sort = sort
-  } else if (name === "_limit") {
-    if (text !== "") return readLimit(reading, parameter, rules)
-  } else if (name === "_token") {
-    if (text !== "") reading.token = decodeToken(text)
-    if (text !== "" && reading.token === undefined) return invalidToken
-  } else if (name.startsWith("_"))
-    return rules.removes ? "Is not known where objects are removed" : undefined
-  else {
-    if (name === "id" && typeof jsonOrText(text) !== "string") return "Must be a string"
-    const filter = readFilter(name, text)
-    if ("location" in filter) return filter
-    // No object has two values for one field.
-    reading.filters.push(isRepeated ? { field: name, operator: "in", value: [] } : filter)
-    if (filter.field === "last_modified") reading.withTombstones = true
-  }
+const readOrder: Read = (reading, { text }) => {
+  const sort = readSort(text)
+  if (typeof sort === "string") return sort
+  reading.sort = sort
   return undefined
 }
 
-/** One parameter for each name, with its first value. */
+const readToken: Read = (reading, { text }) => {
+  if (text === "") return undefined
+  reading.token = decodeToken(text)
+  return reading.token === undefined ? invalidToken : undefined
+}
+
+const readFieldFilter: Read = (reading, { isRepeated, name, text }) => {
+  if (name === "id" && typeof jsonOrText(text) !== "string") return "Must be a string"
+  const filter = readFilter(name, text)
+  if ("location" in filter) return filter
+  // Two filters for one field match no object.
+  reading.filters.push(isRepeated ? { field: name, operator: "in", value: [] } : filter)
+  if (filter.field === "last_modified") reading.withTombstones = true
+  return undefined
+}
+
+const readUnknown: Read = (_reading, _parameter, { removes }) =>
+  removes ? "Is not known where objects are removed" : undefined
+
+const readers: ReadonlyMap<string, Read> = new Map([
+  ["_since", readBound],
+  ["_before", readBound],
+  ["_to", readBound],
+  ["_fields", readFields],
+  ["_sort", readOrder],
+  ["_limit", readLimit],
+  ["_token", readToken]
+])
+
+const readerOf = (name: string): Read =>
+  readers.get(name) ?? (name.startsWith("_") ? readUnknown : readFieldFilter)
+
+const readParameter: Read = (reading, parameter, rules) => {
+  const { isRepeated, name, text } = parameter
+  if (isRepeated && once.has(name)) return "Must be given once"
+  if (text === "" && (rules.removes || neverEmpty.has(name))) return "Must not be empty"
+  return readerOf(name)(reading, parameter, rules)
+}
+
+/** The parameters, one per name, with its first value. */
 const parametersOf = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Parameter> => {
   const parameters = new Map<string, Parameter>()
   for (const [name, text] of pairs) {

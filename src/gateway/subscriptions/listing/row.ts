@@ -1,11 +1,10 @@
-// An object of a list as filters, sorting and answers see it: what its owner stored, and beside it
-// what the server says about it. The two are not copied into one: copying 50 objects of 1,700 fields
-// takes 50 ms.
+// An object of a list, for filters, sorting and responses: the data of its owner and the fields of
+// the server. The two stay apart because copying 50 objects of 1,700 fields takes 50 ms.
 import type { SubscriptionList } from "#domain/subscription.ts"
 import { isObject, type JsonObject, valueAt } from "./value.ts"
 
 export interface Row {
-  /** `id`, `last_modified`, and `deleted` of a tombstone. They win over stored fields. */
+  /** `id`, `last_modified`, and `deleted` of a tombstone. They replace fields of `data`. */
   readonly own: JsonObject
   readonly data: JsonObject
 }
@@ -22,34 +21,39 @@ export const tombstoneRowsOf = (list: SubscriptionList): ReadonlyArray<Row> =>
     data: {}
   }))
 
-/** The value of a field; undefined when it is missing. */
+/** The value of a field; undefined when missing. */
 export const fieldOf = ({ data, own }: Row, field: string): unknown =>
   Object.hasOwn(own, field) ? own[field] : valueAt(data, field)
 
-/** Adds the fields that are there to `to`. Names that go into the same object go there together. */
-const copy = (from: JsonObject, to: Map<string, unknown>, names: ReadonlyArray<string>): void => {
-  const inner = new Map<string, Array<string>>()
+/** Dotted names by their part before the first dot, without that part. */
+const byHead = (names: ReadonlyArray<string>): ReadonlyMap<string, ReadonlyArray<string>> => {
+  const heads = new Map<string, Array<string>>()
   for (const name of names) {
     const dot = name.indexOf(".")
-    const head = name.slice(0, dot)
-    if (Object.hasOwn(from, name)) to.set(name, from[name])
-    else if (dot !== -1) {
-      const rest = inner.get(head)
-      if (rest === undefined) inner.set(head, [name.slice(dot + 1)])
-      else rest.push(name.slice(dot + 1))
-    }
+    if (dot === -1) continue
+    const rest = heads.get(name.slice(0, dot))
+    if (rest === undefined) heads.set(name.slice(0, dot), [name.slice(dot + 1)])
+    else rest.push(name.slice(dot + 1))
   }
-  for (const [head, rest] of inner) {
+  return heads
+}
+
+/** Copies the named fields that exist. Dotted names reach into nested objects. */
+const copy = (from: JsonObject, to: Map<string, unknown>, names: ReadonlyArray<string>): void => {
+  const direct = names.filter((name) => Object.hasOwn(from, name))
+  for (const name of direct) to.set(name, from[name])
+  const nested = byHead(names.filter((name) => !Object.hasOwn(from, name)))
+  for (const [head, rest] of nested) {
     const found = Object.hasOwn(from, head) && !to.has(head) ? from[head] : undefined
     if (!isObject(found)) continue
     const part = new Map<string, unknown>()
     copy(found, part, rest)
-    // Object.fromEntries defines properties: a field called __proto__ stays a field.
+    // Object.fromEntries defines properties: a field `__proto__` stays a field.
     if (part.size > 0) to.set(head, Object.fromEntries(part))
   }
 }
 
-/** The parts of an object that `_fields` names; undefined: all of it. */
+/** An object with the fields that `_fields` names; undefined: all fields. */
 export const project = (
   { data, own }: Row,
   fields: ReadonlyArray<string> | undefined
@@ -57,11 +61,11 @@ export const project = (
   if (fields === undefined) return { ...data, ...own }
   const projected = new Map<string, unknown>()
   copy(data, projected, Object.hasOwn(own, "deleted") ? fields : [...fields, "deleted"])
-  // Which object this is, when it changed, and whether it is a tombstone is never left out.
+  // `own` always stays: clients need the id, the timestamp and the mark of a tombstone.
   return { ...Object.fromEntries(projected), ...own }
 }
 
-/** The JSON text of {@link project}. The text of a large object is not made from a copy of it. */
+/** The JSON text of {@link project}, where possible without a copy of the object. */
 export const textOf = (row: Row, fields: ReadonlyArray<string> | undefined): string => {
   const { data, own } = row
   const isCopied = fields !== undefined || Object.keys(own).some((key) => Object.hasOwn(data, key))

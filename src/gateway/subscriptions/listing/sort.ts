@@ -1,4 +1,4 @@
-// The order of a list, and where a page begins. Pure.
+// The order of a list, and the place where a page begins. Pure.
 import { nameError, sortKeysMax } from "./bounds.ts"
 import { fieldOf, type Row } from "./row.ts"
 import { type Comparable, comparableOf, compare, type JsonObject, type Texts } from "./value.ts"
@@ -11,14 +11,14 @@ export interface SortKey {
 export const newestFirst: SortKey = { field: "last_modified", descending: true }
 
 /**
- * `a,-b,+c`, or what is wrong with it; an item that is no field name is skipped. Timestamps are
- * unique, so the order is always total.
+ * Reads `a,-b,+c`. Returns an error as a string. Skips items that are not field names. Adds the
+ * timestamp, which is unique, so that the order is total.
  */
 export const readSort = (text: string): ReadonlyArray<SortKey> | string => {
   const sort = new Map<string, SortKey>()
   for (const item of text.split(",")) {
     const [, sign, field] = /^([+-]?)([\w.]+)$/.exec(item.trim()) ?? []
-    // What is equal by a field stays so when the field is named again.
+    // A field that occurs again cannot change the order.
     if (field === undefined || sort.has(field)) continue
     const error = nameError(field)
     if (error !== undefined) return error
@@ -29,9 +29,10 @@ export const readSort = (text: string): ReadonlyArray<SortKey> | string => {
   return [...sort.values()]
 }
 
+/** The values of an object's sort fields. */
 export type Place = ReadonlyArray<Comparable>
 
-/** Where an object stands in the order. */
+/** The place of an object in the order. */
 export const placeIn = (row: Row, sort: ReadonlyArray<SortKey>, texts: Texts): Place =>
   sort.map(({ field }) => comparableOf(fieldOf(row, field), texts))
 
@@ -45,10 +46,7 @@ export const comparePlaces =
     return 0
   }
 
-/**
- * The values that place an object in the order, by the names of their fields. A missing one stays
- * missing.
- */
+/** The sort fields of an object by their names, for a page token. Missing fields stay missing. */
 export const placeOf = (row: Row, sort: ReadonlyArray<SortKey>): JsonObject =>
   Object.fromEntries(
     sort.map(({ field }) => [field, fieldOf(row, field)]).filter(([, value]) => value !== undefined)

@@ -1,5 +1,4 @@
-// Values of JSON objects as filters and sorting see them: nested fields, an order over all types,
-// equality. Pure.
+// JSON values for filters and sorting: nested fields, equality, and an order over all types. Pure.
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
@@ -7,8 +6,8 @@ export const isObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
 /**
- * The field as it is named, or reached through its dots; undefined when it is missing. A key may hold
- * dots, so each dot is a place where a key may end: the caller bounds the parts of `field`.
+ * The value of a field, also of a dotted one; undefined when missing. A key may contain dots, so a
+ * key may end at each dot of `field`: the caller limits their number.
  */
 export const valueAt = (object: unknown, field: string): unknown => {
   if (!isObject(object)) return undefined
@@ -38,7 +37,7 @@ const rankOf = (value: unknown): number => {
   }
 }
 
-/** Canonical texts made for one request. Several filters may look at the same large value. */
+/** The canonical texts of one request's values: several filters may need that of a large value. */
 export type Texts = WeakMap<object, string>
 
 const write = (value: unknown): string => {
@@ -50,7 +49,7 @@ const write = (value: unknown): string => {
     .join()}}`
 }
 
-/** One text for equal values, whatever the order of their keys. */
+/** A text that is the same for equal values, whatever the order of their keys. */
 export const canonical = (value: unknown, texts?: Texts): string => {
   if (typeof value !== "object" || value === null) return JSON.stringify(value)
   if (texts === undefined) return write(value)
@@ -61,7 +60,7 @@ export const canonical = (value: unknown, texts?: Texts): string => {
   return text
 }
 
-/** A set of JSON values. Whether a scalar belongs to it is answered without writing it out. */
+/** A set of JSON values. Looks scalars up without serialising them. */
 export class ValueSet {
   readonly #scalars = new Set<unknown>()
   readonly #texts = new Set<string>()
@@ -77,7 +76,7 @@ export class ValueSet {
     return this.#texts.size > 0 && this.#texts.has(canonical(value, texts))
   }
 
-  /** Whether every value of the set is among these. */
+  /** Whether `values` include every value of the set. */
   isWithin(values: ReadonlyArray<unknown>): boolean {
     const scalars = new Set<unknown>()
     const texts = new Set<string>()
@@ -90,7 +89,7 @@ export class ValueSet {
   }
 }
 
-/** What a value is compared by, made once for each value: that of a large object is a long text. */
+/** The sort key of a value. Compute it once: that of a large object is a long text. */
 export interface Comparable {
   readonly rank: number
   readonly by: string | number | boolean
@@ -105,7 +104,7 @@ export const comparableOf = (value: unknown, texts: Texts): Comparable => {
 export const compare = (a: Comparable, b: Comparable): number =>
   a.rank === b.rank ? (a.by < b.by ? -1 : a.by > b.by ? 1 : 0) : a.rank - b.rank
 
-/** As {@link compare}, but a value of another type than the bound is not written out. */
+/** As {@link compare}, but does not serialise a value of another type than the bound. */
 export const compareWith = (value: unknown, bound: Comparable, texts: Texts): number => {
   const rank = rankOf(value)
   return rank === bound.rank ? compare(comparableOf(value, texts), bound) : rank - bound.rank

@@ -1,13 +1,13 @@
-// Long work in short turns of the event loop, so that other requests are answered in between.
+// Splits long work into short turns of the event loop, so that other requests run in between.
 import { Effect } from "effect"
 
 /**
- * Milliseconds of work before the event loop gets a turn. One item takes a few milliseconds at most,
- * and several steps may share a turn, which must stay below 50 ms.
+ * How long one turn works. A turn must stay below 50 ms; one item takes a few milliseconds, and
+ * several steps of a request may share a turn.
  */
 const turnMillis = 5
 
-/** What `each` makes of every item, in order. */
+/** Maps items in order, and yields to other fibers after every turn. */
 export const mapInTurns = Effect.fnUntraced(function* <A, B>(
   items: ReadonlyArray<A>,
   each: (item: A) => B
