@@ -1,33 +1,48 @@
-// The README's tables agree with the code: every operation, every setting with its default, every metric, and nothing else.
+// The tables of the documents agree with the code: every operation, setting, metric and reason, and
+// no other. A document that has such a table has all of it.
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { ConfigProvider, Effect, Option, type Result } from "effect"
 import { assert, describe, it } from "vitest"
 import { roles, settings } from "#config"
+import {
+  deadReasons,
+  deferReasons,
+  goneReasons,
+  refusalReasons,
+  retryReasons,
+  unsentReasons
+} from "#domain/reason.ts"
 import { endpoints } from "#gateway/endpoints.ts"
 import { gatewaySettings } from "#gateway/settings.ts"
 import { namesOf, type Table } from "#settings/every-setting.ts"
+import { documentPaths, projectRoot, textOf } from "../support/documents.ts"
 
-const root = new URL("../../", import.meta.url).pathname
-const readme = readFileSync(join(root, "README.md"), "utf8")
+type Row = ReadonlyArray<string>
 
-/** The rows of every table with this first heading, cell by cell. */
-const rowsOf = (heading: string): ReadonlyArray<ReadonlyArray<string>> => {
-  const tables = readme.split(/\n\n/).filter((part) => part.startsWith(`| ${heading} |`))
-  assert.isNotEmpty(tables)
-  return tables.flatMap((table) =>
-    table
-      .trimEnd()
-      .split("\n")
-      .slice(2)
-      .map((row) =>
-        row
-          .split("|")
-          .slice(1, -1)
-          .map((cell) => cell.trim())
-      )
-  )
+const cellsOf = (row: string): Row =>
+  row
+    .split("|")
+    .slice(1, -1)
+    .map((cell) => cell.trim())
+
+/** The rows of all tables of a document with this first heading; undefined: it has none. */
+const rowsIn = (text: string, heading: string): ReadonlyArray<Row> | undefined => {
+  const tables = text.split(/\n\n/).filter((part) => part.startsWith(`| ${heading} |`))
+  if (tables.length === 0) return undefined
+  return tables.flatMap((table) => table.trimEnd().split("\n").slice(2).map(cellsOf))
 }
+
+/** Checks the tables with this first heading, document by document. At least one has some. */
+const eachTable = (heading: string, check: (rows: ReadonlyArray<Row>, path: string) => void) => {
+  const found = documentPaths.flatMap((path) => {
+    const rows = rowsIn(textOf(path), heading)
+    return rows === undefined ? [] : [[rows, path] as const]
+  })
+  assert.isNotEmpty(found, heading)
+  for (const [rows, path] of found) check(rows, path)
+}
+
 const spansOf = (cell: string): ReadonlyArray<string> =>
   [...cell.matchAll(/`([^`]+)`/g)].map(([, span]) => span!)
 
@@ -51,75 +66,101 @@ const operationsOf = (cell: string): ReadonlyArray<string> => {
   return operations
 }
 
-describe("the README", () => {
-  it("tells every operation of the API, and no other", () => {
+/** How a document writes a default. */
+const writtenDefault = (value: unknown): string => {
+  if (Option.isOption(value)) return Option.isNone(value) ? "unset" : writtenDefault(value.value)
+  if (Array.isArray(value))
+    return roles.every((role) => value.includes(role)) ? "all" : value.join(", ") || "none"
+  return value === "" ? "unset" : String(value)
+}
+
+const defaultsOf = (table: Table): ReadonlyArray<readonly [string, string]> =>
+  Object.entries(table).flatMap(([key, config]) => {
+    const { success } = Effect.runSync(
+      Effect.result(config.parse(ConfigProvider.fromUnknown({})))
+    ) as Result.Success<unknown, never>
+    const names = namesOf({ [key]: config })
+    const values =
+      names.length === 1 ? [success] : Object.values(success as Readonly<Record<string, unknown>>)
+    return names.map((name, i) => [name, writtenDefault(values[i])] as const)
+  })
+
+/** A cell has one default for each setting, or one for all; text behind a colon or semicolon is free. */
+const settingsOf = ([setting, text]: Row): ReadonlyArray<readonly [string, string]> => {
+  const values = text!
+    .replace(/[:;] .*$/, "")
+    .replaceAll("`", "")
+    .split(", ")
+  return spansOf(setting!).map(
+    (name, i) => [name, values.length === 1 ? values[0]! : (values[i] ?? "nothing")] as const
+  )
+}
+
+// Read by the search for a nats-server, not by a stage.
+const elsewhere = [["BELLCAST_NATS_SERVER", "unset"] as const]
+const defaults = [...defaultsOf(settings), ...defaultsOf(gatewaySettings), ...elsewhere]
+
+describe("the documents", () => {
+  it("tell every operation of the API, and no other", () => {
     const offered = endpoints.flatMap(({ operations, path }) =>
       Object.keys(operations).map((method) => `${method} ${path.replace(/:\w+/g, "{}")}`)
     )
-    assert.sameMembers(
-      rowsOf("Request").flatMap(([request]) => operationsOf(request!)),
-      offered
-    )
-  })
-
-  const textOf = (value: unknown): string => {
-    if (Option.isOption(value)) return Option.isNone(value) ? "unset" : textOf(value.value)
-    if (Array.isArray(value))
-      return roles.every((role) => value.includes(role)) ? "all" : value.join(", ") || "none"
-    return value === "" ? "unset" : String(value)
-  }
-
-  const defaultsOf = (table: Table): ReadonlyArray<readonly [string, string]> =>
-    Object.entries(table).flatMap(([key, config]) => {
-      const { success } = Effect.runSync(
-        Effect.result(config.parse(ConfigProvider.fromUnknown({})))
-      ) as Result.Success<unknown, never>
-      const names = namesOf({ [key]: config })
-      const values =
-        names.length === 1 ? [success] : Object.values(success as Readonly<Record<string, unknown>>)
-      return names.map((name, i) => [name, textOf(values[i])] as const)
+    eachTable("Request", (rows, path) => {
+      const told = rows.flatMap(([request]) => operationsOf(request!))
+      assert.sameMembers(told, offered, path)
     })
-
-  /** A cell names one default for each setting, or one for all; behind a colon or semicolon it may say more. */
-  const told = rowsOf("Setting").flatMap(([setting, text]) => {
-    const names = spansOf(setting!)
-    const values = text!
-      .replace(/[:;] .*$/, "")
-      .replaceAll("`", "")
-      .split(", ")
-    return names.map(
-      (name, i) => [name, values.length === 1 ? values[0]! : (values[i] ?? "nothing")] as const
-    )
   })
 
-  // Asked for by the search for a nats-server, not by a stage.
-  const elsewhere = [["BELLCAST_NATS_SERVER", "unset"] as const]
-  const defaults = [...defaultsOf(settings), ...defaultsOf(gatewaySettings), ...elsewhere]
-
-  it("tells every setting with its default, and no other", () => {
-    assert.deepEqual(Object.fromEntries(told), Object.fromEntries(defaults))
-    assert.strictEqual(told.length, defaults.length)
+  it("tell every setting with its default, and no other", () => {
+    eachTable("Setting", (rows, path) => {
+      const told = rows.flatMap(settingsOf)
+      assert.deepEqual(Object.fromEntries(told), Object.fromEntries(defaults), path)
+      assert.strictEqual(told.length, defaults.length, path)
+    })
   })
 
-  it("names no setting that there is not", () => {
-    const known = [...defaults.map(([name]) => name), "BELLCAST_CONFIG", "BELLCAST_TEST_NATS"]
-    for (const [name] of readme.matchAll(/BELLCAST_[A-Z0-9_]*[A-Z0-9]/g))
-      if (name !== "BELLCAST_LOG") assert.include(known, name)
+  it("name no setting that there is not", () => {
+    const known = new Set([
+      ...defaults.map(([name]) => name),
+      "BELLCAST_CONFIG",
+      "BELLCAST_TEST_NATS",
+      // Names of the streams.
+      "BELLCAST_LOG",
+      "BELLCAST_WORK"
+    ])
+    for (const path of documentPaths.filter((each) => each !== "CHANGELOG.md"))
+      for (const [name] of textOf(path).matchAll(/BELLCAST_[A-Z0-9_]*[A-Z0-9]\b/g))
+        assert.isTrue(known.has(name), `${path}: ${name}`)
   })
 
-  it("tells every metric, and no other", () => {
-    const sources = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" }).filter(
-      (file) => file.endsWith(".ts")
-    )
-    const counted = sources.flatMap((file) =>
-      [...readFileSync(join(root, "src", file), "utf8").matchAll(/Metric\.\w+\(\s*"(\w+)"/g)].map(
-        ([, name]) => name!
-      )
-    )
+  it("tell every metric, and no other", () => {
+    const sources = readdirSync(join(projectRoot, "src"), { recursive: true, encoding: "utf8" })
+    const counted = sources
+      .filter((file) => file.endsWith(".ts"))
+      .flatMap((file) => [
+        ...readFileSync(join(projectRoot, "src", file), "utf8").matchAll(/Metric\.\w+\(\s*"(\w+)"/g)
+      ])
+      .map(([, name]) => name!)
     assert.isNotEmpty(counted)
-    assert.sameMembers(
-      rowsOf("Metric").flatMap(([name]) => spansOf(name!)),
-      counted
-    )
+    eachTable("Metric", (rows, path) => {
+      const told = rows.flatMap(([name]) => spansOf(name!))
+      assert.sameMembers(told, counted, path)
+    })
+  })
+
+  it("tell every reason of an outcome, and no other", () => {
+    const reasons = new Set([
+      "accepted",
+      ...goneReasons,
+      ...deadReasons,
+      ...retryReasons,
+      ...refusalReasons,
+      ...deferReasons,
+      ...unsentReasons
+    ])
+    eachTable("Reason", (rows, path) => {
+      const told = rows.flatMap(([reason]) => spansOf(reason!))
+      assert.sameMembers(told, [...reasons], path)
+    })
   })
 })

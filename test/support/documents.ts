@@ -1,0 +1,16 @@
+// The documents of the project: every Markdown file, by path from its root.
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+
+export const projectRoot = new URL("../../", import.meta.url).pathname
+
+const folders = ["", ".github", "streams", "src", "test"]
+
+/** Paths of the Markdown files. */
+export const documentPaths: ReadonlyArray<string> = folders.flatMap((folder) =>
+  readdirSync(join(projectRoot, folder), { encoding: "utf8", recursive: folder !== "" })
+    .filter((file) => file.endsWith(".md") && !file.includes("node_modules"))
+    .map((file) => join(folder, file))
+)
+
+export const textOf = (path: string): string => readFileSync(join(projectRoot, path), "utf8")

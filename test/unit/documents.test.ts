@@ -1,0 +1,76 @@
+// What the documents point at exists: relative links, headings, and files and folders named in code
+// spans.
+import { existsSync } from "node:fs"
+import { dirname, join, normalize } from "node:path"
+import { assert, describe, it } from "vitest"
+import { documentPaths, projectRoot, textOf } from "../support/documents.ts"
+
+const withoutBlocks = (text: string): string => text.replace(/^```.*?^```$/gms, "")
+
+/** As GitHub names the anchor of a heading. */
+const anchorOf = (heading: string): string =>
+  heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}\s_-]/gu, "")
+    .trim()
+    .replaceAll(" ", "-")
+
+const anchorsOf = (path: string): ReadonlyArray<string> =>
+  [...withoutBlocks(textOf(path)).matchAll(/^#+ (.*)$/gm)].map(([, heading]) => anchorOf(heading!))
+
+const linksOf = (path: string): ReadonlyArray<string> =>
+  [...withoutBlocks(textOf(path)).matchAll(/\]\(([^)\s]+)\)/g)]
+    .map(([, link]) => link!)
+    .filter((link) => !/^[a-z]+:/.test(link))
+
+/** Where a code span of a document may point: beside it, or below these folders. */
+const basesOf = (path: string): ReadonlyArray<string> => [dirname(path), ".", "src", "test"]
+
+/** A path with a slash that ends in a known suffix or in a slash, without placeholders. */
+const isPath = (span: string): boolean =>
+  /^[\w.-]+(\/[\w.-]+)*(\/|\/[\w.-]+\.(ts|js|json|md|yml|yaml|go))$/.test(span) ||
+  /^\.\.\/[\w./-]+\/$/.test(span) ||
+  /^[\w.-]+\.test\.ts$/.test(span)
+
+/** Made by a running service, not part of the project. */
+const isMade = (span: string): boolean => /^\.?(bellcast|tools|node_modules)\b/.test(span)
+
+const pathsNamedIn = (path: string): ReadonlyArray<string> =>
+  [...withoutBlocks(textOf(path)).matchAll(/`([^`\n]+)`/g)]
+    .map(([, span]) => span!)
+    .filter((span) => isPath(span) && !isMade(span))
+
+/** Whether a relative link of a document leads to a file, and to a heading that the file has. */
+const leadsSomewhere = (path: string, link: string): boolean => {
+  const [file = "", anchor] = link.split("#")
+  const target = file === "" ? path : normalize(join(dirname(path), file))
+  if (!existsSync(join(projectRoot, target))) return false
+  return anchor === undefined || anchorsOf(target).includes(anchor)
+}
+
+describe("the documents", () => {
+  it("link only to what exists", () => {
+    const broken = documentPaths.flatMap((path) =>
+      linksOf(path)
+        .filter((link) => !leadsSomewhere(path, link))
+        .map((link) => `${path}: ${link}`)
+    )
+    assert.deepEqual(broken, [])
+  })
+
+  it("name only files and folders that exist", () => {
+    const named = documentPaths.flatMap((path) =>
+      pathsNamedIn(path).map((span) => [path, span] as const)
+    )
+    assert.isAbove(named.length, 50)
+    const missing = named.filter(
+      ([path, span]) => !basesOf(path).some((base) => existsSync(join(projectRoot, base, span)))
+    )
+    assert.deepEqual(missing, [])
+  })
+
+  it("of a folder say in their first paragraph for whom they are", () => {
+    for (const path of documentPaths.filter((each) => each.endsWith("/README.md")))
+      assert.match(textOf(path), /^# .+\n\nFor /, path)
+  })
+})
