@@ -116,7 +116,7 @@ const plan = Effect.gen(function* () {
     const wanted = read(delivery, settings.ttlSecondsDefault)
     if ("reason" in wanted) return yield* reject(delivery, wanted.reason)
     const { channel, ref } = wanted
-    log.remember(delivery)
+    log.cache(delivery)
     // A consumer made anew reads LOG from its beginning; WORK has forgotten the old plans by then, LOG has not forgotten how it ended.
     const over = (yield* Clock.currentTimeMillis) >= ref.expiresAt
     if (over && (yield* log.last("log", subjects.finished(channel, ref.broadcast))) !== undefined)

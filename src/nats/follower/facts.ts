@@ -2,7 +2,8 @@
 import { Effect } from "effect"
 import type { MessageType } from "#domain/messages.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
-import { type Append, EventLog } from "../stream/event-log.ts"
+import type { Append } from "../stream/append.ts"
+import { EventLog } from "../stream/event-log.ts"
 
 /** Facts of a few hundred bytes. Beyond this the follower must stop. */
 const waitingMax = 20_000

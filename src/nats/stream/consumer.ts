@@ -1,4 +1,5 @@
-// Durable consumers: every message to one worker, with bounded concurrency. Redelivery is JetStream's, and so is the delay of a retry.
+// Durable consumers: JetStream gives each message to one worker, and again after a delay if the
+// worker asks for that or dies. Each process handles a bounded number of messages at a time.
 import type { JsMsg } from "@nats-io/jetstream"
 import { Cause, Context, Effect, Layer, Schedule } from "effect"
 import { streams } from "#streams/index.ts"
@@ -6,11 +7,14 @@ import type { ConsumerSpec } from "#streams/spec.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { Nats } from "../connection/connection.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
-import type { StreamKey } from "./event-log.ts"
+import type { StreamKey } from "./append.ts"
 import { makePulling, type Pulling } from "./pull.ts"
 import { type Stored, storedOfGiven } from "./stored.ts"
 
-/** What becomes of a message: done with; come back later; never deliver it again, for a reason; or leave it to another worker. */
+/**
+ * How a handler ends. Done: acknowledge. Later: deliver again after a delay. Never: do not deliver
+ * again. Leave: say nothing; another worker has the message.
+ */
 export type Ack =
   | { readonly _tag: "Done" }
   | { readonly _tag: "Later"; readonly afterMillis: number }
@@ -25,38 +29,28 @@ export const later = (afterMillis: number): Ack => ({
 export const never = (reason: string): Ack => ({ _tag: "Never", reason })
 
 export interface Delivery extends Stored {
-  /** From 1; a second delivery may follow a crash as well as a `later`. */
+  /** From 1. A second delivery may follow a crash as well as a `later`. */
   readonly deliveryCount: number
 }
 
 type Durable = { [K in StreamKey]: keyof (typeof streams)[K]["consumers"] }
 
-/** A message whose handler failed unexpectedly comes back after this long. */
+/** A message whose handler failed unexpectedly is delivered again after this time. */
 const failedAfterMillis = 5_000
-/** Who has to wait longer is told so again; what the server cannot read as a delay is none. */
+/** The longest delay for the server: nats-server ignores a delay that it cannot parse. */
 const laterMillisMax = 24 * 60 * 60_000
-/** A push that waits for its service comes back often; a shard or a broadcast that does is worth a look. */
+/** Normal for a push that waits for its push service. Of a shard or a broadcast, worth a warning. */
 const manyDeliveries = 100
 const again = "500 millis"
 const restart = Schedule.spaced(again)
-
-const deliveryOf = (msg: JsMsg): Delivery => ({
-  ...storedOfGiven(msg),
-  deliveryCount: msg.info.deliveryCount
-})
-
-const answer = (msg: JsMsg, ack: Ack): void => {
-  if (ack._tag === "Done") msg.ack()
-  else if (ack._tag === "Later") msg.nak(Math.min(ack.afterMillis, laterMillisMax))
-  else if (ack._tag === "Never") msg.term(ack.reason)
-}
 
 export class Consumers extends Context.Service<
   Consumers,
   {
     /**
-     * Handles every message, `concurrency` at a time, for ever. A handler must end by itself within its own time-outs; it is not
-     * interrupted, so that what is in hand is recorded on shutdown. While it runs, the server is told that work goes on.
+     * Handles the messages of a durable consumer, `concurrency` at a time, without end. A handler
+     * must end within its own time-outs: shutdown does not interrupt handlers, so that they can
+     * record what they did. While a handler runs, the server is told that work goes on.
      */
     readonly each: <S extends StreamKey, E, R>(
       stream: S,
@@ -69,100 +63,116 @@ export class Consumers extends Context.Service<
   static readonly layer = Layer.effect(
     Consumers,
     Effect.gen(function* () {
-      const { js } = yield* Nats
-
-      const specOf = (stream: StreamKey, durable: PropertyKey) =>
-        (streams[stream].consumers as Record<PropertyKey, ConsumerSpec>)[durable]!
-
-      /** A consumer that ends or fails is opened again: a stage that stops in silence is the worst outcome. */
-      const forever = <E, R>(
-        name: string,
-        run: Effect.Effect<void, E, R>
-      ): Effect.Effect<never, never, R> =>
-        run.pipe(
-          Effect.catchCause((cause) =>
-            Cause.hasInterruptsOnly(cause)
-              ? Effect.interrupt
-              : Effect.logError(`${name} failed and starts again`, cause)
-          ),
-          Effect.repeat(restart),
-          Effect.andThen(Effect.never)
-        )
-
-      const each = <S extends StreamKey, E, R>(
-        stream: S,
-        durable: Durable[S],
-        concurrency: number,
-        handle: (delivery: Delivery) => Effect.Effect<Ack, E, R>
-      ) => {
-        const spec = specOf(stream, durable)
-        const warn = makeRateLimitedLog(
-          `${spec.name}: messages cannot be pulled, again in ${again}`
-        )
-        const failed = unavailable(`consume ${spec.name}`)
-        const nextOf = (pulling: Pulling) =>
-          Effect.callback<JsMsg, NatsUnavailable>((resume) => {
-            const stop = pulling.next((result) =>
-              resume(
-                "msg" in result ? Effect.succeed(result.msg) : Effect.fail(failed(result.failure))
-              )
-            )
-            return Effect.sync(stop)
-          })
-        const inHand = new Set<JsMsg>()
-        const beat = Effect.sync(() => {
-          for (const msg of inHand) msg.working()
-        }).pipe(Effect.delay(spec.ackWaitMillis / 3), Effect.forever)
-        const one = Effect.fnUntraced(function* (msg: JsMsg) {
-          inHand.add(msg)
-          if (msg.info.deliveryCount % manyDeliveries === 0)
-            yield* Effect.logWarning(
-              `${spec.name}: message ${msg.seq} comes back again and again`,
-              { deliveries: msg.info.deliveryCount }
-            )
-          const ack = yield* handle(deliveryOf(msg)).pipe(
-            Effect.catchCause((cause) =>
-              Effect.logError(
-                `${spec.name}: message ${msg.seq} failed, again in ${failedAfterMillis} ms`,
-                cause
-              ).pipe(Effect.as(later(failedAfterMillis)))
-            )
-          )
-          inHand.delete(msg)
-          answer(msg, ack)
-        }, Effect.uninterruptible)
-        return forever(
-          spec.name,
-          Effect.scoped(
-            Effect.gen(function* () {
-              const consumer = yield* Effect.tryPromise({
-                try: () => js.consumers.get(streams[stream].name, spec.name),
-                catch: failed
-              })
-              const pulling = yield* Effect.acquireRelease(
-                Effect.sync(() => makePulling(consumer)),
-                ({ stop }) => Effect.sync(stop)
-              )
-              // No message is taken in advance: it would age unanswered, and no other process
-              // could have it.
-              const worker = nextOf(pulling).pipe(
-                Effect.flatMap(one),
-                // A worker that cannot pull must not stop the others, which may hold messages.
-                Effect.catch((error) => Effect.delay(warn({ reason: String(error.cause) }), again)),
-                Effect.forever
-              )
-              // Goes on while workers finish what they have in hand: they are not interrupted.
-              yield* Effect.forkIn(beat, yield* Effect.scope)
-              yield* Effect.all(
-                Array.from({ length: concurrency }, () => worker),
-                { concurrency: "unbounded", discard: true }
-              )
-            })
-          )
-        )
-      }
-
-      return Consumers.of({ each })
+      const nats = yield* Nats
+      return Consumers.of({
+        each: (stream, durable, concurrency, handle) => {
+          const spec = specOf(stream, durable)
+          const run = consume(nats, stream, spec, concurrency, handle)
+          return forever(spec.name, Effect.scoped(run))
+        }
+      })
     })
   )
 }
+
+const specOf = (stream: StreamKey, durable: PropertyKey) =>
+  (streams[stream].consumers as Record<PropertyKey, ConsumerSpec>)[durable]!
+
+/** Starts a consumer again that ended or failed: without the consumer, its stage would stop. */
+const forever = <E, R>(
+  name: string,
+  run: Effect.Effect<void, E, R>
+): Effect.Effect<never, never, R> =>
+  run.pipe(
+    Effect.catchCause((cause) =>
+      Cause.hasInterruptsOnly(cause)
+        ? Effect.interrupt
+        : Effect.logError(`${name} failed and starts again`, cause)
+    ),
+    Effect.repeat(restart),
+    Effect.andThen(Effect.never)
+  )
+
+const consume = Effect.fnUntraced(function* <E, R>(
+  { js }: Nats["Service"],
+  stream: StreamKey,
+  spec: ConsumerSpec,
+  concurrency: number,
+  handle: (delivery: Delivery) => Effect.Effect<Ack, E, R>
+) {
+  const { name } = spec
+  const failed = unavailable(`consume ${name}`)
+  const warn = makeRateLimitedLog(`${name}: messages cannot be pulled, again in ${again}`)
+  const consumer = yield* Effect.tryPromise({
+    try: () => js.consumers.get(streams[stream].name, name),
+    catch: failed
+  })
+  const pulling = yield* Effect.acquireRelease(
+    Effect.sync(() => makePulling(consumer)),
+    ({ stop }) => Effect.sync(stop)
+  )
+  const inHand = new Set<JsMsg>()
+  // Pull only for idle workers: a message that waits in a process expires, and no other process
+  // gets it.
+  const worker = nextOf(pulling, failed).pipe(
+    Effect.flatMap((msg) => handleOne(name, inHand, msg, handle)),
+    // A worker that cannot pull must not stop the others, which may have messages.
+    Effect.catch((error) => Effect.delay(warn({ reason: String(error.cause) }), again)),
+    Effect.forever
+  )
+  // Runs until the scope closes, so also while uninterruptible workers finish their messages.
+  yield* Effect.forkIn(reportProgress(inHand, spec), yield* Effect.scope)
+  yield* Effect.all(
+    Array.from({ length: concurrency }, () => worker),
+    { concurrency: "unbounded", discard: true }
+  )
+})
+
+const nextOf = (pulling: Pulling, failed: (cause: unknown) => NatsUnavailable) =>
+  Effect.callback<JsMsg, NatsUnavailable>((resume) => {
+    const stop = pulling.next((result) =>
+      resume("msg" in result ? Effect.succeed(result.msg) : Effect.fail(failed(result.failure)))
+    )
+    return Effect.sync(stop)
+  })
+
+/** Tells the server that work goes on, three times before it would deliver the messages again. */
+const reportProgress = (inHand: ReadonlySet<JsMsg>, { ackWaitMillis }: ConsumerSpec) =>
+  Effect.sync(() => {
+    for (const msg of inHand) msg.working()
+  }).pipe(Effect.delay(ackWaitMillis / 3), Effect.forever)
+
+const deliveryOf = (msg: JsMsg): Delivery => ({
+  ...storedOfGiven(msg),
+  deliveryCount: msg.info.deliveryCount
+})
+
+const acknowledge = (msg: JsMsg, ack: Ack): void => {
+  if (ack._tag === "Done") msg.ack()
+  else if (ack._tag === "Later") msg.nak(Math.min(ack.afterMillis, laterMillisMax))
+  else if (ack._tag === "Never") msg.term(ack.reason)
+}
+
+const handleOne = Effect.fnUntraced(function* <E, R>(
+  name: string,
+  inHand: Set<JsMsg>,
+  msg: JsMsg,
+  handle: (delivery: Delivery) => Effect.Effect<Ack, E, R>
+) {
+  inHand.add(msg)
+  const { deliveryCount } = msg.info
+  if (deliveryCount % manyDeliveries === 0)
+    yield* Effect.logWarning(`${name}: message ${msg.seq} was delivered many times`, {
+      deliveries: deliveryCount
+    })
+  const ack = yield* handle(deliveryOf(msg)).pipe(
+    Effect.catchCause((cause) =>
+      Effect.logError(
+        `${name}: message ${msg.seq} failed, again in ${failedAfterMillis} ms`,
+        cause
+      ).pipe(Effect.as(later(failedAfterMillis)))
+    )
+  )
+  inHand.delete(msg)
+  acknowledge(msg, ack)
+}, Effect.uninterruptible)

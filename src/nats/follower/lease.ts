@@ -1,0 +1,53 @@
+// The lease of a follower: an entry of the bucket `cache` that its holder must renew, so that one
+// process at a time runs the follower.
+import { Effect, Schedule } from "effect"
+import { keys } from "#streams/buckets.ts"
+import { type FollowerName, leaseSeconds } from "#streams/followers.ts"
+import { NatsUnavailable } from "../connection/errors.ts"
+import type { Buckets } from "../kv/bucket.ts"
+
+const renewMillis = 500
+const acquireAgain = Schedule.spaced("250 millis")
+const ttl = { ttlSeconds: leaseSeconds }
+
+export interface Lease {
+  readonly follower: FollowerName
+  /** Identifies this process. */
+  readonly holder: string
+  revision: number
+}
+
+type Kv = Buckets["Service"]
+
+const noLease = (operation: string) => (cause: unknown) =>
+  new NatsUnavailable({ operation, reason: { _tag: "NoLease" }, cause })
+
+/** Tries until this process has the lease. */
+export const acquire = (buckets: Kv, follower: FollowerName, holder: string) =>
+  Effect.gen(function* () {
+    const key = keys.lease(follower)
+    const former = yield* buckets.get("cache", key)
+    if (former !== undefined && former.value.holder !== "")
+      return yield* noLease("lease")(new Error("held"))
+    const revision = yield* buckets.put("cache", key, { holder }, former?.revision ?? 0, ttl)
+    const lease: Lease = { follower, holder, revision }
+    return lease
+  }).pipe(Effect.retry(acquireAgain), Effect.orDie)
+
+/** Renews the lease until that fails. Fails before the lease ends. */
+export const renew = (buckets: Kv, lease: Lease) =>
+  Effect.gen(function* () {
+    const { follower, holder } = lease
+    while (true) {
+      yield* Effect.sleep(renewMillis)
+      lease.revision = yield* buckets
+        .put("cache", keys.lease(follower), { holder }, lease.revision, ttl)
+        .pipe(Effect.timeout((leaseSeconds * 1000) / 2), Effect.mapError(noLease("lease lost")))
+    }
+  })
+
+/** Ends the lease at once, so that another process need not wait for its end. */
+export const release = (buckets: Kv, { follower, revision }: Lease) =>
+  buckets
+    .put("cache", keys.lease(follower), { holder: "" }, revision, ttl)
+    .pipe(Effect.timeout("1 second"), Effect.ignore)

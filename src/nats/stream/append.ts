@@ -1,0 +1,117 @@
+// Appends a message to a stream: tries again until the message is stored or refused, and tells its
+// own message from that of another writer.
+import { Clock, Effect, Random } from "effect"
+import type { MessageBody, MessageType } from "#domain/messages.ts"
+import { streams } from "#streams/index.ts"
+import type { Nats } from "../connection/connection.ts"
+import { AppendConflict, type NatsUnavailable } from "../connection/errors.ts"
+import {
+  codeOf,
+  type Failure,
+  notStored,
+  wrongLastSequence,
+  wrongLastSequenceInFlight
+} from "../connection/request.ts"
+import { type Stored, typeHeader } from "./stored.ts"
+
+export type StreamKey = keyof typeof streams
+
+export interface Append<T extends MessageType> {
+  readonly subject: string
+  readonly type: T
+  readonly body: MessageBody<T>
+  /**
+   * Sequence of the last message on this subject; 0: there is none. Unset: append whatever is there.
+   */
+  readonly expect?: number
+  /**
+   * The server stores one message with this id in the stream's duplicate window, and acknowledges
+   * the others with the sequence of the first.
+   */
+  readonly messageId?: string
+  /**
+   * Identifies this message among others on its subject. For callers that append again after a
+   * failure: the first attempt may have been stored.
+   */
+  readonly id?: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export interface Appended {
+  readonly seq: number
+  readonly duplicate: boolean
+}
+
+/** Time for all attempts. The last attempt may end `attemptMillis` later. */
+const budgetMillis = 5_000
+const attemptMillis = 2_000
+
+const idHeader = "Bellcast-Id"
+
+/** An id for a message that may have to be appended more than once. */
+export const freshId = Effect.flatMap(Random.nextInt, (a) =>
+  Effect.map(Random.nextInt, (b) => a.toString(36) + b.toString(36))
+)
+
+const headersOf = <T extends MessageType>(stream: StreamKey, message: Append<T>, id: string) => ({
+  ...message.headers,
+  [typeHeader]: message.type,
+  [idHeader]: id,
+  "Nats-Expected-Stream": streams[stream].name,
+  ...(message.messageId === undefined ? {} : { "Nats-Msg-Id": message.messageId }),
+  ...(message.expect === undefined
+    ? {}
+    : { "Nats-Expected-Last-Subject-Sequence": String(message.expect) })
+})
+
+type FailureKind = "conflict" | "inFlight" | "refused" | "unknown"
+
+/** `inFlight`: the server still replicates another message on the subject, perhaps our own. */
+const kindOf = (failure: Failure): FailureKind => {
+  switch (codeOf(failure)) {
+    case undefined:
+      return "unknown"
+    case wrongLastSequence:
+      return "conflict"
+    case wrongLastSequenceInFlight:
+      return "inFlight"
+    default:
+      return "refused"
+  }
+}
+
+const delays = { unknown: "100 millis", inFlight: "2 millis" } as const
+
+/** Reads the last message on a subject. */
+export type ReadLast = (
+  stream: StreamKey,
+  subject: string
+) => Effect.Effect<Stored | undefined, NatsUnavailable>
+
+/** See `EventLog.append`. */
+export const makeAppend = ({ store }: Nats["Service"], readLast: ReadLast) =>
+  Effect.fnUntraced(function* <T extends MessageType>(stream: StreamKey, message: Append<T>) {
+    const { name } = streams[stream]
+    const deadline = (yield* Clock.currentTimeMillis) + budgetMillis
+    const id = message.id ?? (yield* freshId)
+    const { subject } = message
+    const payload = JSON.stringify(message.body)
+    const stored = { subject, payload, headers: headersOf(stream, message, id) }
+    /** An earlier attempt may have stored the message. */
+    let isUncertain = message.id !== undefined
+    while (true) {
+      const result = yield* Effect.result(store(name, stored, attemptMillis))
+      if (result._tag === "Success")
+        return { seq: result.success.seq, duplicate: result.success.duplicate === true }
+      const kind = kindOf(result.failure)
+      if (kind === "conflict") {
+        const last = isUncertain ? yield* readLast(stream, subject) : undefined
+        if (last?.header(idHeader) === id) return { seq: last.seq, duplicate: false }
+        return yield* new AppendConflict({ subject })
+      }
+      if (kind === "refused" || (yield* Clock.currentTimeMillis) >= deadline)
+        return yield* notStored(`append ${message.type}`, name, result.failure)
+      if (kind === "unknown") isUncertain = true
+      yield* Effect.sleep(delays[kind])
+    }
+  })
