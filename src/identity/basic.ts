@@ -1,5 +1,5 @@
-// Basic authentication without accounts: any pair of user and password is a user. For development, and for services
-// behind a proxy that checks the pair.
+// Basic authentication without accounts: every pair of name and password is a user. For
+// development, and behind a proxy that checks the pair.
 import { isUtf8 } from "node:buffer"
 import { Effect } from "effect"
 import { hmacSha256 } from "./hmac.ts"
@@ -7,10 +7,10 @@ import type { Policy } from "./policy.ts"
 
 const header = /^basic +([^\s]+)$/i
 
-/** RFC 7617 leaves the charset open: UTF-8 where the bytes allow it, else Latin-1. */
+/** RFC 7617 leaves the charset open: decode valid UTF-8 as UTF-8, other bytes as Latin-1. */
 const textOf = (bytes: Buffer): string => bytes.toString(isUtf8(bytes) ? "utf8" : "latin1")
 
-/** The pair `user:password` of an Authorization header; undefined when it names nobody. */
+/** The pair `user:password` of an Authorization header; undefined without a user name. */
 export const credentialsOf = (authorization: string | undefined): string | undefined => {
   const encoded = header.exec(authorization?.trim() ?? "")?.[1]
   if (encoded === undefined) return undefined
@@ -18,7 +18,7 @@ export const credentialsOf = (authorization: string | undefined): string | undef
   return pair.indexOf(":") > 0 ? pair : undefined
 }
 
-/** The ids of credentials under a secret. */
+/** A function from credentials to user ids, by HMAC with a secret. */
 export const basicIds = (secret: string): ((credentials: string) => string) => {
   const hmac = hmacSha256(secret)
   return (credentials) => hmac(credentials, "hex")

@@ -1,9 +1,10 @@
-// HMAC-SHA256 (RFC 2104) under one key, many times: from one-shot hashes, which take a fifth of the time of node:crypto's Hmac (2.4 us against 12).
+// HMAC-SHA256 (RFC 2104) for many texts with one key. Uses one-shot hashes, which take 2.4 us; Hmac
+// of node:crypto takes 12 us.
 import { type BinaryToTextEncoding, hash } from "node:crypto"
 
 const blockBytes = 64
 
-/** Keys a hash of UTF-8 texts; the digest is in the encoding asked for. */
+/** A function from UTF-8 texts to their HMAC with a key, in a given encoding. */
 export const hmacSha256 = (
   secret: string
 ): ((text: string, encoding: BinaryToTextEncoding) => string) => {

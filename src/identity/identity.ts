@@ -1,4 +1,4 @@
-// Who is asking: the policies are asked in order, and the first that knows the caller wins.
+// Identifies callers: the first policy that accepts the request's credentials decides.
 import { Context, Effect, Layer, Option, Redacted } from "effect"
 import { Settings } from "#config"
 import type { UserToken } from "#streams/tokens.ts"
@@ -10,20 +10,20 @@ export interface Caller {
   /** `<policy>:<id>` */
   readonly id: string
   readonly policy: string
-  /** Whether the policy verifies whom it identifies. */
+  /** Whether the policy verified the caller. */
   readonly verified: boolean
-  /** The caller in subjects and keys. */
+  /** The pseudonym of the caller in subjects and keys. */
   readonly user: UserToken
   readonly principals: ReadonlyArray<string>
 }
 
-/** A caller's next request need not pay for the pseudonym again. No credentials are kept, only ids. */
-const rememberedMax = 5_000
+/** The most callers in the cache, which saves computing pseudonyms. Stores ids, not credentials. */
+const cachedMax = 5_000
 
 export class Identity extends Context.Service<
   Identity,
   {
-    /** Undefined: nobody we know, whether credentials are missing or wrong. */
+    /** The caller; undefined when credentials are missing or wrong. */
     readonly identify: (
       headers: Readonly<Record<string, string | undefined>>
     ) => Effect.Effect<Caller | undefined, IdentityUnavailable>
@@ -47,8 +47,8 @@ export class Identity extends Context.Service<
       const callers = new Map<string, Caller>()
       const callerOf = ({ name: policy, verifies: verified }: Policy, known: string): Caller => {
         const id = `${policy}:${known}`
-        const remembered = callers.get(id)
-        if (remembered !== undefined) return remembered
+        const cached = callers.get(id)
+        if (cached !== undefined) return cached
         const caller = {
           id,
           policy,
@@ -56,7 +56,7 @@ export class Identity extends Context.Service<
           user: pseudonymOf(id),
           principals: [id, "system.Everyone", "system.Authenticated"]
         }
-        if (callers.size >= rememberedMax) callers.clear()
+        if (callers.size >= cachedMax) callers.clear()
         callers.set(id, caller)
         return caller
       }

@@ -1,7 +1,7 @@
-// What an authentication policy is: one way to tell from a request's headers who is asking.
+// The interface of an authentication policy: one way to identify a caller by request headers.
 import { type Effect, Schema } from "effect"
 
-/** Whoever vouches for the caller did not answer: nothing is known about the credentials. */
+/** The identity provider did not respond: the credentials could not be checked. */
 export class IdentityUnavailable extends Schema.TaggedError<IdentityUnavailable>()(
   "IdentityUnavailable",
   {
@@ -11,18 +11,18 @@ export class IdentityUnavailable extends Schema.TaggedError<IdentityUnavailable>
 ) {}
 
 export interface Policy {
-  /** Lower case; the prefix of every user id it hands out. */
+  /** In lower case. The prefix of the policy's user ids. */
   readonly name: string
   /**
-   * Whether somebody vouches for the caller. If not, anybody can be any number of users, and new
-   * ones are counted by their address.
+   * Whether the policy verifies callers. If not, anybody can be any number of users, so new users
+   * are limited per address.
    */
   readonly verifies: boolean
-  /** Its WWW-Authenticate challenge. */
+  /** The challenge for WWW-Authenticate. */
   readonly challenge: string
-  /** What the root resource tells clients about it. */
+  /** The policy's entry in `capabilities` of the root resource. */
   readonly capability: { readonly description: string; readonly url: string }
-  /** The user's id without prefix; undefined when these headers hold nothing this policy accepts. */
+  /** The user's id without prefix; undefined without credentials that this policy accepts. */
   readonly identify: (
     headers: Readonly<Record<string, string | undefined>>
   ) => Effect.Effect<string | undefined, IdentityUnavailable>

@@ -1,11 +1,12 @@
-// How a user appears in subjects and keys: a pseudonym that only those who hold the secret can tie to the user.
+// The pseudonym of a user in subjects and keys. Only the holder of the secret can link it to the
+// user.
 import type { UserToken } from "#streams/tokens.ts"
 import { hmacSha256 } from "./hmac.ts"
 
-/** 22 base64url characters carry 132 bits: enough that two users never meet. */
+/** 22 base64url characters have 132 bits: two users never get the same pseudonym. */
 const tokenLength = 22
 
-/** The pseudonyms of users under a secret. */
+/** A function from user ids to pseudonyms, by HMAC with a secret. */
 export const pseudonyms = (secret: string): ((userId: string) => UserToken) => {
   const hmac = hmacSha256(secret)
   return (userId) => hmac(userId, "base64url").slice(0, tokenLength) as UserToken

@@ -1,4 +1,5 @@
-// POST /channels/{id}: accepts a broadcast. 202 as soon as JetStream has stored it; everything after that is other stages' work.
+// POST /channels/{id}: accepts a broadcast. The response is 202 when JetStream has stored the
+// message; other stages do the rest.
 import { hash, randomUUID } from "node:crypto"
 import { Effect } from "effect"
 import { Settings } from "#config"
@@ -24,7 +25,7 @@ import { Acknowledgement, accepted } from "./registration.ts"
 
 interface Input {
   readonly body: BroadcastBody
-  /** As given: a client of NATS publishes the very same message. */
+  /** The headers as the client sent them, so that a NATS client can publish the same message. */
   readonly headers: Readonly<Record<string, string>>
   readonly key: string | undefined
 }
@@ -48,7 +49,10 @@ const read = Effect.fnUntraced(function* ({ request }: Call, errors: Array<Error
   return { body, headers: givenHeaders(given), key }
 })
 
-/** One key means one broadcast per caller and channel, for as long as LOG recognises repeated ids. */
+/**
+ * The message id. A key names one broadcast per caller and channel, within the duplicate window of
+ * LOG.
+ */
 const messageIdOf = (key: string | undefined, caller: string, channel: string): string =>
   key === undefined
     ? randomUUID()

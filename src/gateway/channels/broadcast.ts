@@ -1,4 +1,4 @@
-// GET /channels/{id}/broadcasts/{broadcast}: how far a broadcast is, for those who may publish. The counts always add up:
+// GET /channels/{id}/broadcasts/{broadcast}: the progress of a broadcast, for publishers. Always:
 // accepted = delivered + waiting + retrying + expired + dead + gone.
 import { Effect, Schema } from "effect"
 import { Settings } from "#config"
@@ -38,7 +38,7 @@ const BroadcastObject = Schema.Struct({
   last_modified: Schema.Int,
   accepted_at: Schema.Int,
   expires_at: Schema.Int,
-  /** Why nothing is sent. */
+  /** The reason why nothing is sent. */
   rejected: Schema.optionalKey(Schema.String)
 })
 type View = typeof BroadcastObject.Type
@@ -60,7 +60,7 @@ const viewOf = (progress: Progress): View => ({
   expires_at: progress.expiresAt
 })
 
-/** Of a broadcast that nothing is known of but its message: not planned yet, or rejected. */
+/** The view of a broadcast without progress, from its message: not planned yet, or rejected. */
 const unplanned = Effect.fnUntraced(function* (broadcast: number) {
   const log = yield* EventLog
   const { ttlSecondsDefault } = yield* Settings
@@ -91,11 +91,11 @@ const find = Effect.fnUntraced(function* (channel: ChannelToken, broadcast: numb
       concurrency: 2
     }
   )
-  // Progress does not name its channel; the message in LOG does, and it is kept for ever.
+  // Progress has no channel. The message in LOG has one, and LOG keeps broadcasts for ever.
   if (origin?.channel !== channel) return undefined
   const progress = entry?.value
   if (progress?.finished === true) return viewOf(progress)
-  // The bucket lags behind by a second, and forgets a broadcast that has finished.
+  // The bucket is up to a second late, and drops finished broadcasts.
   const final = (yield* (yield* EventLog).last("log", subjects.finished(channel, broadcast)))
     ?.message
   if (final?.type === "broadcast.finished/1") return viewOf(final)

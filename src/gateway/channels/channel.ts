@@ -1,4 +1,4 @@
-// GET /channels/{id}: how many are registered and how many pushes were sent. Only those who are registered may ask.
+// GET /channels/{id}: the number of registrations and of pushes. Only for registered users.
 import { Effect, Schema } from "effect"
 import { emptyPushes } from "#domain/outcome.ts"
 import { emptyChannel } from "#domain/registration.ts"

@@ -1,4 +1,4 @@
-// Names of channels: any text of 1 to 255 bytes without a slash, taken literally.
+// Channel ids: any text of 1 to 255 bytes without a slash.
 import { Effect } from "effect"
 import { channelBytesMax } from "#streams/tokens.ts"
 import { refuseInvalid } from "../http/errors.ts"

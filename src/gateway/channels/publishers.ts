@@ -1,4 +1,5 @@
-// Who may publish: those whom the settings name, on every channel, and those whom an operator named for this one.
+// Who may publish: the principals in the settings, on every channel, and those in the permissions
+// of a channel.
 import { Effect } from "effect"
 import { Settings } from "#config"
 import { noPublishers } from "#domain/publisher.ts"
@@ -8,7 +9,7 @@ import { keys } from "#streams/buckets.ts"
 import { channelToken } from "#streams/tokens.ts"
 import { isChannelId } from "./id.ts"
 
-/** As of now: what an operator took away is refused from the next request on. */
+/** Reads the permission at every request, so that a removal takes effect at once. */
 export const mayPublish = Effect.fnUntraced(function* ({ principals }: Caller, channel: string) {
   const { channelWritePrincipals } = yield* Settings
   if (principals.some((principal) => channelWritePrincipals.includes(principal))) return true

@@ -1,4 +1,5 @@
-// PUT and DELETE /channels/{id}/registration: a user's place in a channel. Both say 202, but are done when they say it.
+// PUT and DELETE /channels/{id}/registration: a user's place in a channel. Both respond 202 after
+// the change is visible.
 import { Effect, Schema } from "effect"
 import { Settings } from "#config"
 import { isRefused } from "#domain/registration.ts"
@@ -19,14 +20,14 @@ export const Acknowledgement = Schema.Struct({
 export const accepted = ok({ code: 202, message: "Accepted" }, {}, 202)
 
 /**
- * Requests of one user that may be under way at once. With more places left none of them can be
- * overtaken, and none needs another read to know.
+ * The most requests of one user that may run at the same time. While the user has more places left,
+ * all of them fit, and none needs to be confirmed.
  */
-const underWayMax = 64
+const concurrentMax = 64
 
 const unchanged = { _tag: "Unchanged", response: accepted } as const
 
-/** Refuses a put at `seq` that others of the same user overtook: these took the last places. */
+/** Rejects the put at `seq` when concurrent puts of the same user took the last places. */
 const demandPlace = Effect.fnUntraced(function* (
   channel: ChannelToken,
   user: UserToken,
@@ -59,7 +60,7 @@ export const registrationPut: Operation<void> = {
             registrationsMax: registrationsPerUserMax
           },
           response: () => accepted,
-          ...(registrationsPerUserMax - held > underWayMax
+          ...(registrationsPerUserMax - held > concurrentMax
             ? {}
             : { confirm: (seq: number) => demandPlace(channel, user, seq) })
         }

@@ -1,4 +1,4 @@
-// GET /__api__: the API described, as OpenAPI 3.1 for programs and as a page for people.
+// GET /__api__: the API description, as OpenAPI 3.1 for programs and as an HTML page for people.
 import { Effect, Schema } from "effect"
 import { prefersHtml } from "../http/media.ts"
 import { ok } from "../http/request.ts"
@@ -7,7 +7,7 @@ import { GatewaySettings } from "../settings.ts"
 import { openApiOf } from "./openapi.ts"
 import { apiPage, pagePolicy } from "./page.ts"
 
-/** Stands for the root URL, which a client's Host may choose, in what is made once. */
+/** Placeholder of the root URL, which depends on the request's Host. */
 const anyRootUrl = "https://root.invalid"
 
 interface Described {
@@ -15,7 +15,7 @@ interface Described {
   readonly page: string
 }
 
-/** Made once: it takes 17 ms. */
+/** Computed once, in 17 ms. */
 let described: Described | undefined
 
 const describe = (

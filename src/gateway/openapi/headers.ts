@@ -1,4 +1,5 @@
-// Response headers as the API description tells them. Of an operation's successful answers, those that scripts may read; of faults, when to come again.
+// The response headers in the API description: of successes those that scripts may read, of errors
+// those that say how to go on.
 import { isTryLater } from "../http/response-headers.ts"
 
 type Json = Readonly<Record<string, unknown>>
@@ -15,7 +16,8 @@ const header = (
 
 const known: Readonly<Record<string, Json>> = {
   ETag: header(
-    "Names this state between double quotes, for If-Match and If-None-Match; but for the VAPID public key it is a timestamp."
+    "Names this state between double quotes, for If-Match and If-None-Match; " +
+      "but for the VAPID public key it is a timestamp."
   ),
   "Last-Modified": header("The same timestamp, in whole seconds."),
   "Total-Records": header("How many objects match, on all pages together.", "integer"),
@@ -24,7 +26,7 @@ const known: Readonly<Record<string, Json>> = {
   Location: header("Absolute URL of the broadcast, where its progress is told.")
 }
 
-/** What names the state: all that comes with 304, and with 412 of the faults. */
+/** The headers of 304 and 412: they identify the current state. */
 const ofState = ["ETag", "Last-Modified"]
 
 const pick = (names: ReadonlyArray<string>): Json =>
@@ -39,7 +41,7 @@ const ofError = (status: number): Json => {
     : {}
 }
 
-/** `{ headers }` of an answer with this status, or nothing. */
+/** `{ headers }` of a response with this status, or an empty object. */
 export const headersOf = (
   status: number,
   exposes: ReadonlyArray<string> = []

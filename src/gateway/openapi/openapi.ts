@@ -1,4 +1,5 @@
-// The API described as OpenAPI 3.1, made of the table of endpoints, the schemas that validate, and the table of faults. Pure.
+// Makes the OpenAPI 3.1 description from the table of endpoints, the schemas of the validation, and
+// the table of errors. Pure.
 import { Schema } from "effect"
 import { apiErrors, type ErrorName } from "../http/errors.ts"
 import type { AnyOperation, Endpoint } from "../operation.ts"
@@ -49,9 +50,9 @@ const errorSchema: Json = {
   }
 }
 
-/** Schemas without references between them stand in place. */
+/** The JSON Schema of a response, without references. */
 const jsonSchema = (schema: Schema.Top): Json => Schema.toJsonSchemaDocument(schema).schema as Json
-/** Of what clients send: keys that do not belong are refused. */
+/** The JSON Schema of a request body: unknown keys are an error. */
 const strictSchema = (schema: Schema.Top): Json =>
   Schema.toJsonSchemaDocument(schema, { onExcessProperty: "error" }).schema as Json
 
@@ -59,16 +60,16 @@ const errorStatuses = (
   endpoint: Endpoint,
   { access, doc, negotiates, takesJson }: AnyOperation
 ): ReadonlyArray<number> => [
-  // A foreign Origin, a URL that is no UTF-8.
+  // An Origin that may not call, a URL that is not UTF-8.
   400,
   410,
-  // Too much at once from one address.
+  // The limits of an address.
   429,
   500,
   503,
   ...(access === "anyone" || access === "guest" ? [] : [401]),
   ...(access === "publisher" ? [403] : []),
-  // A slash in the place of a name.
+  // A slash in a named segment.
   ...(endpoint.path.includes("/:") ? [404] : []),
   ...(negotiates ? [406] : []),
   ...(takesJson === undefined ? [] : [413, 415]),

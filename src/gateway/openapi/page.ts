@@ -1,4 +1,5 @@
-// The API description as a page for people: no scripts, nothing loaded from elsewhere, readable in the dark and on a phone.
+// The API description as an HTML page: without scripts and external resources, for light and dark
+// mode, for desktop and phone.
 import { hash } from "node:crypto"
 
 type Json = Readonly<Record<string, unknown>>
@@ -44,7 +45,7 @@ table{border-collapse:collapse;width:100%;margin:.8rem 0}td{vertical-align:top;p
 code,pre{font:.85rem/1.5 ui-monospace,monospace}pre{background:var(--box);padding:.6rem .8rem;white-space:pre-wrap;overflow-wrap:anywhere}summary{cursor:pointer}
 @media(max-width:40rem){nav i,.parameters td{display:block}.parameters td+td{border:0;padding-top:0}.parameters td:first-child{width:auto;padding-bottom:0}}`
 
-/** Only this style sheet may be used. */
+/** Content-Security-Policy of the page: allows only its own style sheet. */
 export const pagePolicy = `default-src 'none'; style-src 'sha256-${hash("sha256", style, "base64")}'; frame-ancestors 'none'; base-uri 'none'`
 
 const escapes: Readonly<Record<string, string>> = {
@@ -55,7 +56,7 @@ const escapes: Readonly<Record<string, string>> = {
 }
 const html = (value: unknown): string => String(value).replace(/[&<>"]/g, (char) => escapes[char]!)
 
-/** Both cells are HTML. */
+/** A table of two columns. Both cells are HTML. */
 const table = (name: string, rows: ReadonlyArray<readonly [string, string]>): string =>
   rows.length === 0
     ? ""
@@ -78,7 +79,10 @@ const responseRow = ([status, { description, headers = {} }]: readonly [
   ] as const
 }
 
-/** The same request as a line for a shell. No example holds a single quote; a batch needs nobody, but its entries do. */
+/**
+ * The curl command of an operation. No example contains a single quote. A batch has credentials for
+ * its entries.
+ */
 const curl = (rootUrl: string, { method, operation, parameters, path }: Entry): string => {
   const filled = parameters.reduce(
     (text, { name, schema }) => text.replace(`{${name}}`, schema.examples?.[0] ?? name),
@@ -135,7 +139,7 @@ export const apiPage = (document: Json): string => {
   const rootUrl = (document["servers"] as ReadonlyArray<{ url: string }>)[0]!.url
   const entries = entriesOf(document)
   const responsesOf = ({ operation }: Entry) => Object.entries(operation.responses)
-  // Said once, not with every request.
+  // Responses of every operation stand once, above all operations.
   const isCommon = ([status, { description }]: readonly [string, ResponseDescription]) =>
     entries.every(({ operation }) => operation.responses[status]?.description === description)
   const links = entries.map(({ method, operation, path }) => {

@@ -1,4 +1,5 @@
-// Query parameters and request headers as the API description tells them, in the groups that operations name.
+// The query parameters and request headers in the API description, in the groups that operations
+// name.
 import { ttlSecondsMax, Urgency } from "#domain/broadcast.ts"
 import { channelBytesMax } from "#streams/tokens.ts"
 import { subscriptionId } from "../subscriptions/id.ts"
@@ -59,7 +60,9 @@ export const parameterGroups: Readonly<Record<string, ReadonlyArray<Parameter>>>
     query("_token", "Where a page begins; only ever taken from Next-Page.", text),
     query(
       "id",
-      "Only the object of this id. Every other field may be filtered the same way, with the prefixes not_, lt_, gt_, min_, max_, in_, exclude_, like_, has_, contains_ and contains_any_.",
+      "Only the object of this id. Every other field may be filtered the same way, with the " +
+        "prefixes not_, lt_, gt_, min_, max_, in_, exclude_, like_, has_, contains_ and " +
+        "contains_any_.",
       text
     ),
     query("last_modified", "Only what was last changed at this timestamp.", timestamp)

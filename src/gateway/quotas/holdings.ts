@@ -1,4 +1,4 @@
-// What a user holds beside the state that a write changes: how many registrations, and anything.
+// What a user already has, for quotas: the number of registrations, and whether there is anything.
 import { Effect } from "effect"
 import { countOf, noCounts } from "#domain/registration.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
@@ -7,13 +7,13 @@ import type { UserToken } from "#streams/tokens.ts"
 import type { Call } from "../http/request.ts"
 import { NewUsers } from "./new-users.ts"
 
-/** How many registrations a user holds, by the latest that is projected. */
+/** The number of a user's registrations, as of the newest projected event. */
 export const registrationsOf = Effect.fnUntraced(function* (user: UserToken) {
   const entry = yield* (yield* Buckets).get("registrations", keys.registrationCounts(user))
   return countOf(entry?.value ?? noCounts, user)
 })
 
-/** Refuses the first write of a user who would hold something, where the address has too many. */
+/** Rejects the first write of a new user when their address has brought too many. */
 export const admitNewcomer = Effect.fnUntraced(function* (call: Pick<Call, "request" | "caller">) {
   const newUsers = yield* NewUsers
   if (!newUsers.counts(call.caller)) return

@@ -1,5 +1,5 @@
-// How many new users one address may bring. Where a policy verifies nobody, any name makes a user,
-// and quotas per user bound nothing.
+// Limits new users per address. With a policy that verifies nobody, any name is a new user, so
+// quotas per user alone limit nothing.
 import { Clock, Context, Effect, Layer } from "effect"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { refuse } from "../http/errors.ts"
@@ -8,7 +8,7 @@ import { GatewaySettings } from "../settings.ts"
 import { makeRate } from "./rate.ts"
 
 const hourMillis = 3_600_000
-/** Addresses counted at once, about 150 bytes each. */
+/** The most addresses in memory, about 150 bytes each. */
 const addressesMax = 20_000
 
 export class NewUsers extends Context.Service<
@@ -16,7 +16,7 @@ export class NewUsers extends Context.Service<
   {
     /** Whether the caller's first stored write must be admitted. */
     readonly counts: (caller: Call["caller"]) => boolean
-    /** Refuses with 429 a caller's first stored write, when their address has brought too many. */
+    /** Counts a new user. Fails with 429 when their address has brought too many. */
     readonly admit: (call: Pick<Call, "request">) => Effect.Effect<void, Refused>
   }
 >()("bellcast/gateway/NewUsers") {
@@ -26,7 +26,9 @@ export class NewUsers extends Context.Service<
       const { newUsersPerAddressPerHourMax: max } = yield* GatewaySettings
       const rate = makeRate(Math.max(max, 1), hourMillis, addressesMax)
       const warn = makeRateLimitedLog(
-        "new users are refused: an address brings too many (BELLCAST_NEW_USERS_PER_ADDRESS_PER_HOUR_MAX; behind a proxy BELLCAST_TRUSTED_PROXIES must name it)"
+        "new users are refused: an address brings too many " +
+          "(BELLCAST_NEW_USERS_PER_ADDRESS_PER_HOUR_MAX; " +
+          "behind a proxy BELLCAST_TRUSTED_PROXIES must name it)"
       )
       const counts = (caller: Call["caller"]) => max > 0 && caller?.verified !== true
       const admit = Effect.fnUntraced(function* ({ request }: Pick<Call, "request">) {

@@ -1,22 +1,23 @@
-// A rate per key: so many at once, and as many again spread over a window. Pure, but for its memory.
+// A rate limit per key: a burst, and as many again spread over a window. Pure apart from its
+// memory.
 
 export interface Rate {
   /**
-   * Counts one for a key at a time in milliseconds. Returns 0, or for how many milliseconds the
-   * next is not allowed; then nothing is counted.
+   * Counts one for a key at a time in milliseconds. Returns 0, or the milliseconds until the next
+   * is allowed; then nothing is counted.
    */
   readonly take: (key: string, now: number) => number
-  /** Keys in memory. */
+  /** The number of keys in memory. */
   readonly size: () => number
 }
 
 /**
- * Allows `max` in each window and key (GCRA): one number for a key, and who is refused knows when
- * the next is allowed. More than `keysMax` keys push the one out that was counted longest ago.
+ * Allows `max` per key and window (generic cell rate algorithm): stores one number per key, and
+ * knows when the next is allowed. Beyond `keysMax` keys the oldest is dropped.
  */
 export const makeRate = (max: number, windowMillis: number, keysMax: number): Rate => {
   const intervalMillis = windowMillis / max
-  /** When all that was counted for a key would have been due, one an interval. */
+  /** The time until which each key's counts are used up, at one count per interval. */
   const dueAt = new Map<string, number>()
 
   const makeRoom = (now: number) => {
@@ -31,7 +32,7 @@ export const makeRate = (max: number, windowMillis: number, keysMax: number): Ra
   const take = (key: string, now: number): number => {
     const due = Math.max(now, dueAt.get(key) ?? now)
     const waitMillis = due - now - (windowMillis - intervalMillis)
-    // Sums of fractions: a millionth of a millisecond too early is not early.
+    // Tolerate the rounding of fractions.
     if (waitMillis > 1e-6) return Math.max(1, waitMillis)
     dueAt.delete(key)
     makeRoom(now)

@@ -1,14 +1,14 @@
-// Whether there is room for what a request would store for good.
+// Rejects writes for which the streams have no storage.
 import { Effect } from "effect"
 import { Space } from "#nats/admin/space.ts"
 import { bucketStream } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import { refuse } from "../http/errors.ts"
 
-/** The streams that grow by each kind of write. */
+/** The streams that each kind of write makes larger. */
 const grows = {
-  // A broadcast becomes shard jobs and outcomes. WORK keeps them for 35 days, so a full one would
-  // keep the broadcast waiting until it expires.
+  // A broadcast needs WORK for its jobs. WORK keeps messages for up to 35 days: in a full one the
+  // broadcast would wait until it expires.
   broadcast: [streams.log.name, streams.work.name],
   registration: [streams.log.name, bucketStream("registrations"), bucketStream("channels")],
   subscription: [streams.log.name, bucketStream("subscriptions")]
@@ -16,7 +16,7 @@ const grows = {
 
 export type Growth = keyof typeof grows
 
-/** Refuses with 507 a write that makes a full stream grow. Requests in flight may overshoot. */
+/** Fails with 507 when a stream of this kind of write is full. Running requests may exceed it. */
 export const demandRoom = Effect.fnUntraced(function* (kind: Growth) {
   if ((yield* Space).isFull(grows[kind])) return yield* refuse("noRoom")
 })

@@ -1,4 +1,4 @@
-// GET /contribute.json: how to take part in the project.
+// GET /contribute.json: how to contribute to the project.
 import { Effect, Schema } from "effect"
 import { docsUrl } from "../http/links.ts"
 import { ok } from "../http/request.ts"

@@ -1,5 +1,5 @@
-// Whether what this process depends on works: looked at once a second at most, however many ask.
-// A look writes, and anybody may ask for one, also 25 times in a batch.
+// Checks what this process depends on, at most once a second for all requests: a check writes, and
+// anybody may request one, also 25 times in a batch.
 import { Clock, Context, Deferred, Effect, Layer, Random } from "effect"
 import { refusing, Space } from "#nats/admin/space.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
@@ -12,16 +12,19 @@ export interface HealthView {
   readonly storage: boolean
   readonly cache: boolean
   readonly permission: boolean
-  /** No stream or bucket is full. */
+  /** Whether no stream or bucket is full. */
   readonly space: boolean
 }
 
-/** The least time from the end of a look to the beginning of the next. */
+/** The shortest time from the end of a check to the beginning of the next. */
 const restMillis = 1_000
-/** Life of what a look writes. */
+/** The lifetime of the entry that a check writes. */
 const probeSeconds = 60
 
-/** LOG and a bucket can be read from their leaders, and a projector is at work: without one no write is ever answered. */
+/**
+ * Whether the leaders of LOG and of a bucket respond, and a projector runs: writes wait for the
+ * projector.
+ */
 const storage = Effect.gen(function* () {
   const buckets = yield* Buckets
   const log = yield* EventLog
@@ -39,7 +42,7 @@ const storage = Effect.gen(function* () {
 const cache = Effect.gen(function* () {
   const buckets = yield* Buckets
   const { readonly } = yield* GatewaySettings
-  // A full cache forgets its oldest entries, so that it answers is all there is to know.
+  // A full cache drops its oldest entries, so a read is enough.
   if (readonly) return yield* Effect.as(buckets.get("cache", metaKey), true)
   const probe = yield* Random.nextInt
   const key = keys.probe(Math.abs(probe).toString(36))
@@ -57,7 +60,7 @@ const space = Effect.gen(function* () {
   return !isFull(refusing)
 })
 
-/** A check that fails, throws or does not end in time is false. */
+/** The result of a check; false when the check fails, throws or times out. */
 const within = <E, R>(seconds: number, name: string, check: Effect.Effect<boolean, E, R>) =>
   check.pipe(
     Effect.timeout(`${seconds} seconds`),
@@ -82,7 +85,7 @@ const look = Effect.gen(function* () {
 export class Health extends Context.Service<
   Health,
   {
-    /** What the latest look found; a new look when that ended more than a second ago. */
+    /** The latest result, from a new check when the last one ended more than a second ago. */
     readonly view: Effect.Effect<HealthView>
   }
 >()("bellcast/gateway/Health") {
@@ -94,7 +97,7 @@ export class Health extends Context.Service<
       let latest: { readonly view: HealthView; readonly until: number } | undefined
       let running: Deferred.Deferred<HealthView> | undefined
 
-      /** A fiber of its own: whoever asked first may leave before the look ends. */
+      /** Starts a check in its own fiber: the first request may be interrupted before the end. */
       const start = Effect.gen(function* () {
         const found = Deferred.makeUnsafe<HealthView>()
         running = found

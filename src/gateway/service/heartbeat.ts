@@ -1,4 +1,5 @@
-// GET /__heartbeat__ and /__lbheartbeat__: whether what this server depends on works, and whether it is there at all.
+// GET /__heartbeat__ and /__lbheartbeat__: whether the dependencies of this server work, and
+// whether the server responds at all.
 import { Effect, Schema } from "effect"
 import { ok } from "../http/request.ts"
 import type { Operation } from "../operation.ts"

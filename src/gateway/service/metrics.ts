@@ -1,4 +1,4 @@
-// GET /__metrics__: what this process has counted and what waits in the streams, for Prometheus to gather.
+// GET /__metrics__: the metrics of this process and the backlog of the streams, for Prometheus.
 import { Clock, Effect } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 import { Backlog, type Waiting } from "#nats/admin/backlog.ts"
@@ -11,7 +11,9 @@ const textFormat = "text/plain; version=0.0.4; charset=utf-8"
 const backlogMetrics = makeBacklogMetrics()
 const showRooms = makeRoomMetrics()
 
-/** When the broadcast was accepted that a message is, or that it is a job of. */
+/**
+ * When the broadcast of the oldest waiting message was accepted, in milliseconds since the epoch.
+ */
 const acceptedAtOf = ({ oldest }: Waiting): number => {
   if (oldest === undefined) return Number.POSITIVE_INFINITY
   return oldest.message.type === "shard/1" || oldest.message.type === "retry/1"

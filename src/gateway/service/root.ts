@@ -1,4 +1,5 @@
-// GET /: what this server is, what it can do, and who is asking. Wrong credentials are no fault here: there is just no `user`.
+// GET /: what this server is, what it can do, and who the caller is. With wrong credentials the
+// response has no `user`.
 import { Clock, Effect, Option, Schema } from "effect"
 import { Identity } from "#identity/identity.ts"
 import { docsUrl } from "../http/links.ts"

@@ -1,17 +1,19 @@
-// GET /vapid-public-key: the key that a page gives to pushManager.subscribe() as applicationServerKey. The root says it too; this one is small, may be
-// kept for minutes, and changes only when the key does.
+// GET /vapid-public-key: the applicationServerKey for pushManager.subscribe(). The root resource
+// has the key, too; this response is small and cacheable.
 import { Clock, Effect, Schema } from "effect"
 import { type ApiResponse, ok } from "../http/request.ts"
 import { expiringIn } from "../http/response-headers.ts"
 import type { Operation } from "../operation.ts"
 import { VapidPublicKeys } from "../subscriptions/vapid-public-keys.ts"
 
-/** After a rotation pages go on subscribing with the former key for no longer; it is still signed with. */
+/**
+ * After a rotation, pages use the former key for at most this time. Bellcast still signs with it.
+ */
 const cacheSeconds = 300
 
 const PublicKey = Schema.Struct({ vapid_public_key: Schema.String })
 
-/** RFC 9110 section 13.1.2: a list, weak tags count. The tags of this resource are no timestamps. */
+/** Whether If-None-Match has a tag, also as a weak one (RFC 9110 section 13.1.2). */
 const holds = (ifNoneMatch: string, tag: string): boolean =>
   ifNoneMatch.split(",").some((each) => ["*", tag].includes(each.trim().replace(/^W\//, "")))
 

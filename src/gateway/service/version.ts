@@ -1,4 +1,5 @@
-// GET /__version__: what is deployed, from a file that the deployment writes. Without the file there is nothing to say: 404.
+// GET /__version__: what is deployed, from a file that the deployment writes. Without the file:
+// 404.
 import { readFileSync } from "node:fs"
 import { Effect, Schema } from "effect"
 import { refuse } from "../http/errors.ts"
@@ -9,7 +10,7 @@ import { isObject } from "../subscriptions/listing/value.ts"
 
 const besideTheCode = new URL("../../../version.json", import.meta.url)
 
-/** Read once and kept: the file belongs to the code that runs. */
+/** The file's content by path, read once: the file belongs to the code that runs. */
 const known = new Map<string, unknown>()
 
 const versionAt = (path: string): unknown => {
@@ -21,7 +22,7 @@ const versionAt = (path: string): unknown => {
       known.set(path, json)
       return json
     } catch {
-      // Absent or no JSON: the next place.
+      // Missing or invalid JSON: try the next path.
     }
   }
   known.set(path, undefined)

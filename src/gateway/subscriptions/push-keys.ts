@@ -1,11 +1,13 @@
-// Whether the keys of a subscription can be encrypted to (RFC 8291): found out at registration, not at the first push.
+// Checks the keys of a subscription (RFC 8291) when it is stored, not at its first push.
 import { ECDH } from "node:crypto"
 
-/** Both base64 alphabets, padding optional: browsers and libraries differ. */
+/** Decodes both base64 alphabets, with or without padding: browsers and libraries differ. */
 const bytesOf = (text: string): Buffer | undefined =>
   /^[A-Za-z0-9+/_-]+={0,2}$/.test(text) ? Buffer.from(text, "base64url") : undefined
 
-/** OpenSSL also takes compressed (33 bytes) and hybrid (0x06, 0x07) points; browsers send neither. */
+/**
+ * The error of a p256dh key. OpenSSL also takes compressed and hybrid points; browsers send none.
+ */
 export const checkP256dh = (text: string): string | undefined => {
   const bytes = bytesOf(text)
   if (bytes?.length !== 65 || bytes[0] !== 0x04)
@@ -18,5 +20,6 @@ export const checkP256dh = (text: string): string | undefined => {
   }
 }
 
+/** The error of an auth secret. */
 export const checkAuth = (text: string): string | undefined =>
   bytesOf(text)?.length === 16 ? undefined : "Must be 16 bytes in base64url"

@@ -1,4 +1,4 @@
-// From a posted body to the command that stores it: what POST and PUT have in common.
+// What POST and PUT of a subscription share: read the body, and make the command that stores it.
 import { Effect } from "effect"
 import { Settings } from "#config"
 import { checkEndpoint, type EndpointPolicy } from "#domain/endpoint.ts"
@@ -27,12 +27,12 @@ import { VapidPublicKeys } from "./vapid-public-keys.ts"
 import { SubscriptionBody, viewOf } from "./view.ts"
 
 export interface Posted {
-  /** Computed from the endpoint: the client cannot choose it. */
+  /** Computed from the endpoint. The client cannot choose the id. */
   readonly id: string
-  /** What the client says the id is. */
+  /** The id in the body, which must be the computed one. */
   readonly claimed: string | undefined
   readonly data: SubscriptionData
-  /** The application server key that the client says it was made with. */
+  /** The application server key of the subscription, when the client names one. */
   readonly vapidKey: string | undefined
 }
 
@@ -44,8 +44,8 @@ export interface PostInput {
 const decodeBody = readBody(SubscriptionBody)
 
 /**
- * Follows the names into nested objects. A filter would also find a member called "keys.auth":
- * a good key under that name must not stand in for a bad one in `keys`.
+ * The value of a nested member. Not valueAt() of filters, which also finds a member "keys.auth": a
+ * valid key under that name must not hide an invalid one in `keys`.
  */
 const memberOf = (value: unknown, [name, ...rest]: ReadonlyArray<string>): unknown => {
   if (name === undefined) return value
@@ -53,9 +53,8 @@ const memberOf = (value: unknown, [name, ...rest]: ReadonlyArray<string>): unkno
 }
 
 /**
- * Faults that the schema does not see: an endpoint that is not allowed, a key that no payload can
- * be encrypted for, a VAPID key that this server cannot sign with. Values that the schema refused
- * are skipped.
+ * Errors beyond the schema: an endpoint that is not allowed, keys that cannot encrypt, a VAPID key
+ * that this server cannot sign with. Skips values that the schema rejects.
  */
 const ruleErrors = (
   raw: unknown,
@@ -66,7 +65,7 @@ const ruleErrors = (
     "data.endpoint": (text: string) => checkEndpoint(text, endpoints),
     "data.keys.auth": checkAuth,
     "data.keys.p256dh": checkP256dh,
-    // No push would ever reach it (RFC 8292 section 4.2).
+    // The push service would reject every push (RFC 8292 section 4.2).
     "data.vapid_public_key": (text: string) =>
       vapidKeys.includes(text) ? undefined : "Must be a VAPID public key of this server"
   }
@@ -90,12 +89,12 @@ export const readPosted = Effect.fnUntraced(function* (
   errors.push(
     ...ruleErrors(raw, { hosts: pushHosts, allowLoopback: allowLoopbackEndpoints }, usable)
   )
-  // Without a value there are faults, and with faults nobody looks at the input.
+  // Without a value there are errors, and the pipeline then ignores the input.
   if (value === undefined) return { preconditions } as PostInput
   const { endpoint, id: claimed, keys, last_modified: _, ...rest } = value.data
   if (claimed !== undefined && !isId(claimed)) errors.push(badId)
   const data = { ...rest, endpoint, keys: { auth: keys.auth, p256dh: keys.p256dh } }
-  // Measured as stored: 1e20 takes 4 bytes in a body and 21 when JavaScript writes it.
+  // Measure the stored text: 1e20 has 4 bytes in the body, but 21 as JavaScript writes it.
   if (Buffer.byteLength(JSON.stringify(data)) > subscriptionBytesMax)
     return yield* refuse("subscriptionTooLarge")
   return {
@@ -109,7 +108,7 @@ export const readPosted = Effect.fnUntraced(function* (
   } as PostInput
 })
 
-/** Stores or replaces, within the number of subscriptions that a user may hold. */
+/** Decides to store or replace a subscription, within the quotas of the user. */
 export const store = Effect.fnUntraced(function* (
   caller: Caller,
   list: SubscriptionList,
@@ -122,7 +121,8 @@ export const store = Effect.fnUntraced(function* (
   if (isNew && Object.keys(list.subscriptions).length >= subscriptionsPerUserMax)
     return yield* refuse("tooManySubscriptions")
   const lastModified = nextTimestamp(list, now)
-  // The endpoint names the browser's subscription for good, so one that is replaced was made with the same key as before.
+  // An endpoint belongs to one subscription of the browser, so its application server key never
+  // changes.
   const vapidKey =
     named ?? (isNew ? (yield* VapidPublicKeys).current : list.subscriptions[id]!.vapidKey)
   const noted = vapidKey === undefined ? {} : { vapidKey }
@@ -134,7 +134,7 @@ export const store = Effect.fnUntraced(function* (
     ...noted,
     lastModified
   } as const
-  // The sequence will be another one, with as many digits at most as the largest.
+  // The real sequence is unknown yet. The largest one has the most digits.
   if (!listFits(evolveList(list, command, Number.MAX_SAFE_INTEGER), listBytesMax - listMarginBytes))
     return yield* refuse("listTooLarge")
   const decision: Decision<SubscriptionList, SubscriptionCommand> = {

@@ -52,7 +52,7 @@ const endless: ErrorDetail = {
     "shorten the query string, or sort by fields with shorter values"
 }
 
-/** The absolute URL of the next page: every parameter as it was but the limit and the token. */
+/** The absolute URL of the next page: the same query string with another limit and token. */
 const nextPage = Effect.fnUntraced(function* (
   call: Call,
   listing: Listing,
@@ -62,7 +62,7 @@ const nextPage = Effect.fnUntraced(function* (
   const offset = (listing.token?.offset ?? 0) + shown.length
   const last = shown.at(-1) ?? { own: {}, data: {} }
   const place = placeOf(last, listing.sort)
-  // Checked first: a field may hold 16 KiB, and the token is the longest part of the URL.
+  // Check before signing: a field may have 16 KiB, and the token is the longest part of the URL.
   if (JSON.stringify(place).length > nextPageCharsMax) return yield* refuseInvalid([endless])
   const token = yield* issueToken(call.caller!.user, place, offset)
   const kept = call.query
@@ -91,7 +91,7 @@ const deprecation = ({ deprecated }: Listing, { rootUrl }: Call): Record<string,
 
 const objects = Schema.Struct({ data: Schema.Array(ListedObject) })
 
-/** What GET and HEAD answer. HEAD only counts, unless it must tell where the next page begins. */
+/** The response to GET and HEAD. HEAD only counts, unless it needs the URL of the next page. */
 const responseOf = Effect.fnUntraced(function* (
   list: SubscriptionList,
   listing: Listing,
@@ -119,7 +119,7 @@ const responseOf = Effect.fnUntraced(function* (
   return jsonResponse(`{"data":[${texts.join()}]}`, headers)
 })
 
-/** Lists in memory at once, parsed. The largest take some 5 MB each: hundreds of them 2 GB. */
+/** The most parsed lists in memory. The largest take 5 MB each; hundreds would take 2 GB. */
 const listsAtOnce = Semaphore.makeUnsafe(32)
 
 export const listGet: Operation<ListInput> = {
@@ -139,7 +139,7 @@ export const listGet: Operation<ListInput> = {
   run: Effect.fnUntraced(function* ({ listing, preconditions }: ListInput, call: Call) {
     const buckets = yield* Buckets
     const entry = yield* buckets.get("subscriptions", keys.subscriptions(call.caller!.user))
-    // Parsing a list of the largest size takes half of what one turn may take.
+    // Parsing the largest list takes half of the time that one turn of the event loop may take.
     yield* Effect.yieldNow
     const list = entry?.value ?? emptyList
     const target = { timestamp: list.lastModified, exists: true }

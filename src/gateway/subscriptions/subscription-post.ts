@@ -1,4 +1,5 @@
-// POST /subscriptions: stores a subscription of the caller. One that is stored already stays as it is, and is sent to again if it was suspended.
+// POST /subscriptions: stores a subscription of the caller. A stored one stays as it is, but is no
+// longer suspended.
 import { Effect, Schema } from "effect"
 import type { ErrorDetail } from "../http/errors.ts"
 import { stamp, violated } from "../http/preconditions.ts"
@@ -33,7 +34,8 @@ export const subscriptionPost: Operation<PostInput> = {
       Effect.fnUntraced(function* (list, now) {
         const existing = viewOf(list, posted.id)
         if (existing === undefined) {
-          // A new one goes into the list: that is what If-Match is about then, and `*` in If-None-Match is met.
+          // A new subscription changes the list, so If-Match refers to the list. `If-None-Match: *`
+          // is true.
           const { ifNoneMatch: _, ...ifMatch } = preconditions
           const refused = violated(ifMatch, { timestamp: list.lastModified, exists: true })
           if (refused !== undefined) return yield* refused
@@ -45,7 +47,7 @@ export const subscriptionPost: Operation<PostInput> = {
         const response = ok({ data: existing }, stamp(timestamp))
         const stored = list.subscriptions[posted.id]
         if (stored?.suspended === undefined) return { _tag: "Unchanged" as const, response }
-        // A browser that comes back is worth another try; for the client nothing has changed.
+        // The browser is active: send to the subscription again. The response stays the same.
         const command = {
           type: "subscription.cleared/1",
           id: posted.id,

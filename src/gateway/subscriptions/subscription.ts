@@ -36,7 +36,7 @@ interface ReadInput {
   readonly fields: ReadonlyArray<string> | undefined
 }
 
-/** Of the query string `_fields` counts; the rest is only checked, as on the list. */
+/** Reads `_fields`, and checks `last_modified` as on the list. Ignores other parameters. */
 const read = Effect.fnUntraced(function* ({ request, query }: Call, errors: Array<ErrorDetail>) {
   const preconditions = readPreconditions(request, errors)
   const pairs = queryPairs(query)

@@ -1,12 +1,12 @@
-// The VAPID public keys that browsers subscribe with; main.ts says which.
+// The VAPID public keys that browsers subscribe with. main.ts provides them.
 import { Context } from "effect"
 
 export class VapidPublicKeys extends Context.Service<
   VapidPublicKeys,
   {
-    /** The one that new subscriptions are made with. */
+    /** The key of new subscriptions. */
     readonly current: string
-    /** All that pushes are signed with: a page may still be open that read a former one. */
+    /** All keys that can sign, also former ones: an open page may have read a former key. */
     readonly usable: ReadonlyArray<string>
   }
 >()("bellcast/gateway/VapidPublicKeys") {}

@@ -1,4 +1,4 @@
-// A user's list as clients see it: objects with id and last_modified, tombstones, and the schemas of both.
+// Subscriptions and tombstones as clients see them, and their schemas.
 import { Schema } from "effect"
 import type { SubscriptionList } from "#domain/subscription.ts"
 import type { JsonObject } from "./listing/value.ts"
@@ -6,14 +6,14 @@ import type { JsonObject } from "./listing/value.ts"
 const text = Schema.String.pipe(Schema.check(Schema.isNonEmpty({ message: "Required" })))
 const anything = Schema.Record(Schema.String, Schema.Unknown)
 
-/** What POST and PUT take. Browsers and clients may store more beside the endpoint; other keys than the two are dropped. */
+/** The body of POST and PUT. Clients may store other members; of `keys` only the two are stored. */
 export const SubscriptionBody = Schema.Struct({
   data: Schema.StructWithRest(
     Schema.Struct({
       endpoint: text,
       keys: Schema.StructWithRest(Schema.Struct({ auth: text, p256dh: text }), [anything]),
       id: Schema.optionalKey(Schema.String),
-      /** The application server key it was made with; left out: the current one. */
+      /** The application server key of the subscription. Default: the current one. */
       vapid_public_key: Schema.optionalKey(text)
     }),
     [anything]
@@ -21,9 +21,9 @@ export const SubscriptionBody = Schema.Struct({
 })
 
 /**
- * What the API description shows. No setting allows an endpoint below .example, so this example is
- * refused with 400: a tool that posts examples must not make this server push to a real host.
- * The keys are those of RFC 8291 section 5.
+ * The example of the API description, with the keys of RFC 8291 section 5. The server rejects every
+ * endpoint below .example with 400: a tool that sends examples must not cause pushes to a real
+ * host.
  */
 export const subscriptionExample = {
   data: {
@@ -46,7 +46,7 @@ export const SubscriptionObject = Schema.StructWithRest(
   [anything]
 )
 
-/** An object of a list: with `_fields` only a part of it, with a bound on the timestamp perhaps a tombstone. */
+/** An object of a list: `_fields` selects members, a bound on the timestamp adds tombstones. */
 export const ListedObject = Schema.StructWithRest(
   Schema.Struct({
     id: Schema.String,
@@ -69,6 +69,7 @@ export const Tombstone = Schema.Struct({
   deleted: Schema.Literal(true)
 })
 
+/** A subscription of a list, with its id and timestamp; undefined when there is none. */
 export const viewOf = (list: SubscriptionList, id: string): JsonObject | undefined => {
   const stored = Object.hasOwn(list.subscriptions, id) ? list.subscriptions[id] : undefined
   return stored === undefined
