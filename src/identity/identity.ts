@@ -40,7 +40,8 @@ export class Identity extends Context.Service<
       })
       const policies: ReadonlyArray<Policy> = [basic(secret)]
       yield* Effect.logWarning(
-        "basic auth is on: any user name and password make a user, do not expose this to the internet"
+        "basic auth is on: any user name and password make a user, " +
+          "do not expose this to the internet"
       )
 
       const pseudonymOf = pseudonyms(secret)

@@ -1,6 +1,7 @@
 // The API description as an HTML page: without scripts and external resources, for light and dark
 // mode, for desktop and phone.
 import { hash } from "node:crypto"
+import { style } from "./page-style.ts"
 
 type Json = Readonly<Record<string, unknown>>
 
@@ -36,17 +37,13 @@ interface Entry {
   readonly parameters: ReadonlyArray<Parameter>
 }
 
-const style = `:root{color-scheme:light dark;--line:light-dark(#ddd,#3a3d42);--box:light-dark(#f5f5f5,#22252a);--key:light-dark(#05b,#7bf);--dim:light-dark(#666,#a0a4aa)}
-body{font:16px/1.5 system-ui,sans-serif;max-width:56rem;margin:2rem auto;padding:0 1rem;background:light-dark(#fff,#17191c);color:light-dark(#222,#ddd);overflow-wrap:break-word}
-h2{font:600 1.05rem ui-monospace,monospace;margin:3rem 0 .3rem;overflow-wrap:anywhere;scroll-margin-top:1rem}h2 a{color:inherit;text-decoration:none}
-a,b{color:var(--key)}p{margin:.5rem 0}i{color:var(--dim);font-style:normal;font-size:.85rem}
-nav a{display:block;padding:.2rem 0;text-decoration:none}nav code{margin-right:.6rem}nav a:hover,h2 a:hover{text-decoration:underline}
-table{border-collapse:collapse;width:100%;margin:.8rem 0}td{vertical-align:top;padding:.3rem 1rem .3rem 0;border-top:1px solid var(--line)}td:first-child{width:4rem}.parameters td:first-child{width:12rem}
-code,pre{font:.85rem/1.5 ui-monospace,monospace}pre{background:var(--box);padding:.6rem .8rem;white-space:pre-wrap;overflow-wrap:anywhere}summary{cursor:pointer}
-@media(max-width:40rem){nav i,.parameters td{display:block}.parameters td+td{border:0;padding-top:0}.parameters td:first-child{width:auto;padding-bottom:0}}`
-
 /** Content-Security-Policy of the page: allows only its own style sheet. */
-export const pagePolicy = `default-src 'none'; style-src 'sha256-${hash("sha256", style, "base64")}'; frame-ancestors 'none'; base-uri 'none'`
+export const pagePolicy = [
+  "default-src 'none'",
+  `style-src 'sha256-${hash("sha256", style, "base64")}'`,
+  "frame-ancestors 'none'",
+  "base-uri 'none'"
+].join("; ")
 
 const escapes: Readonly<Record<string, string>> = {
   "&": "&amp;",
@@ -102,6 +99,12 @@ const curl = (rootUrl: string, { method, operation, parameters, path }: Entry): 
   ].join(" ")
 }
 
+const bodySchema = ({ requestBody }: Operation): string => {
+  if (requestBody === undefined) return ""
+  const text = html(JSON.stringify(requestBody.content["application/json"].schema, null, 2))
+  return `<details><summary>Body (JSON Schema)</summary><pre>${text}</pre></details>`
+}
+
 const section = (
   rootUrl: string,
   entry: Entry,
@@ -109,15 +112,17 @@ const section = (
 ): string => {
   const { method, operation, parameters, path } = entry
   const id = html(operation.operationId)
-  const body = operation.requestBody?.content["application/json"].schema
-  return `<h2 id="${id}"><a href="#${id}"><b>${html(method.toUpperCase())}</b> ${html(path)}</a></h2>
-<p>${html(operation.summary)}${operation.security === undefined ? "" : " <i>needs authentication</i>"}</p>
-<pre>${html(curl(rootUrl, entry))}</pre>
-${table("parameters", parameters.map(parameterRow))}${
-  body === undefined
-    ? ""
-    : `<details><summary>Body (JSON Schema)</summary><pre>${html(JSON.stringify(body, null, 2))}</pre></details>`
-}${table("answers", responses.map(responseRow))}`
+  const name = `<b>${html(method.toUpperCase())}</b> ${html(path)}`
+  const isPublic = operation.security === undefined
+  const note = isPublic ? "" : " <i>needs authentication</i>"
+  return [
+    `<h2 id="${id}"><a href="#${id}">${name}</a></h2>\n`,
+    `<p>${html(operation.summary)}${note}</p>\n`,
+    `<pre>${html(curl(rootUrl, entry))}</pre>\n`,
+    table("parameters", parameters.map(parameterRow)),
+    bodySchema(operation),
+    table("answers", responses.map(responseRow))
+  ].join("")
 }
 
 const entriesOf = (document: Json): ReadonlyArray<Entry> =>
@@ -134,6 +139,12 @@ const entriesOf = (document: Json): ReadonlyArray<Entry> =>
       })
   )
 
+const link = ({ method, operation, path }: Entry): string => {
+  const name = `<code><b>${html(method.toUpperCase())}</b> ${html(path)}</code>`
+  return `<a href="#${html(operation.operationId)}">${name}<i>${html(operation.summary)}</i></a>`
+}
+
+/** The HTML page of an OpenAPI description. */
 export const apiPage = (document: Json): string => {
   const info = document["info"] as { title: string; version: string; description: string }
   const rootUrl = (document["servers"] as ReadonlyArray<{ url: string }>)[0]!.url
@@ -142,21 +153,23 @@ export const apiPage = (document: Json): string => {
   // Responses of every operation stand once, above all operations.
   const isCommon = ([status, { description }]: readonly [string, ResponseDescription]) =>
     entries.every(({ operation }) => operation.responses[status]?.description === description)
-  const links = entries.map(({ method, operation, path }) => {
-    const name = `<code><b>${html(method.toUpperCase())}</b> ${html(path)}</code>`
-    return `<a href="#${html(operation.operationId)}">${name}<i>${html(operation.summary)}</i></a>`
-  })
-  return `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${html(info.title)} API</title>
-<style>${style}</style><h1>${html(info.title)} ${html(info.version)}</h1><p>${html(info.description)} This page for programs, as OpenAPI 3.1:</p>
-<pre>curl ${html(rootUrl)}/__api__</pre><nav>${links.join("")}</nav>
-<p>Every request can also be answered with</p>${table("answers", responsesOf(entries[0]!).filter(isCommon).map(responseRow))}
-${entries
-  .map((entry) =>
+  const { description, title, version } = info
+  const sections = entries.map((entry) =>
     section(
       rootUrl,
       entry,
       responsesOf(entry).filter((each) => !isCommon(each))
     )
   )
-  .join("\n")}</html>`
+  return [
+    '<!doctype html><html lang="en"><meta charset="utf-8">',
+    '<meta name="viewport" content="width=device-width">',
+    `<title>${html(title)} API</title>\n`,
+    `<style>${style}</style><h1>${html(title)} ${html(version)}</h1>`,
+    `<p>${html(description)} This page for programs, as OpenAPI 3.1:</p>\n`,
+    `<pre>curl ${html(rootUrl)}/__api__</pre><nav>${entries.map(link).join("")}</nav>\n`,
+    "<p>Every request can also be answered with</p>",
+    table("answers", responsesOf(entries[0]!).filter(isCommon).map(responseRow)),
+    `\n${sections.join("\n")}</html>`
+  ].join("")
 }

@@ -44,7 +44,8 @@ export const metricsGet: Operation<void> = {
   }),
   doc: {
     summary:
-      "Counts and times as Prometheus text. Of the process that answers, but for what waits, which is of the whole service",
+      "Counts and times as Prometheus text. Of the process that answers, but for what waits, " +
+      "which is of the whole service",
     responses: { 200: null },
     textType: "text/plain"
   }
