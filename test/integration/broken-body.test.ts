@@ -1,10 +1,9 @@
 // A publisher whose connection breaks in mid-body has published nothing; least of all an empty push to everybody.
 import { connect as socketTo } from "node:net"
-import { jetstreamManager } from "@nats-io/jetstream"
-import { connect } from "@nats-io/transport-node"
 import { assert, it } from "vitest"
 import { publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
+import { connectAdmin } from "../support/nats-admin.ts"
 import { startService } from "../support/service.ts"
 
 it.for(["FIN", "RST"] as const)(
@@ -32,16 +31,12 @@ it.for(["FIN", "RST"] as const)(
     if (ending === "FIN") socket.end()
     else socket.resetAndDestroy()
     await publish(service.url, "news", { whole: true })
-    const nc = await connect({ servers: nats.url })
-    try {
-      const jsm = await jetstreamManager(nc)
-      const { state } = await jsm.streams.info("BELLCAST_LOG", {
-        subjects_filter: "bellcast.cmd.broadcast.>"
-      })
-      assert.deepEqual(state.subjects, { "bellcast.cmd.broadcast.rest.news": 1 })
-    } finally {
-      await nc.close()
-    }
+    await using admin = await connectAdmin(nats.url)
+    const { jsm } = admin
+    const { state } = await jsm.streams.info("BELLCAST_LOG", {
+      subjects_filter: "bellcast.cmd.broadcast.>"
+    })
+    assert.deepEqual(state.subjects, { "bellcast.cmd.broadcast.rest.news": 1 })
     assert.notMatch(service.output(), /"code":202[^\n]*\n[^\n]*"code":202/)
   }
 )

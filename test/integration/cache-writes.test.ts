@@ -1,28 +1,25 @@
 // What anybody may have written into the bucket `cache`: not what they please, and not as often.
 import { randomUUID } from "node:crypto"
-import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream"
-import { connect, type NatsConnection } from "@nats-io/transport-node"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { call } from "../support/client.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
+import { connectAdmin, type NatsAdmin } from "../support/nats-admin.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
 import { type Service, startService } from "../support/service.ts"
 
 let nats: TestNats
 let push: PushService
 let service: Service
-let nc: NatsConnection
-let jsm: JetStreamManager
+let admin: NatsAdmin
 
 beforeAll(async () => {
   nats = await startNats({ syncAlways: false })
   push = await startPushService()
   service = await startService({ natsUrl: nats.url })
-  nc = await connect({ servers: nats.url })
-  jsm = await jetstreamManager(nc)
+  admin = await connectAdmin(nats.url)
 })
 afterAll(async () => {
-  await nc.close()
+  await admin[Symbol.asyncDispose]()
   await service[Symbol.asyncDispose]()
   await push[Symbol.asyncDispose]()
   await nats[Symbol.asyncDispose]()
@@ -30,7 +27,7 @@ afterAll(async () => {
 
 /** How many entries of the bucket `cache` a filter matches. */
 const entries = async (filter: string) => {
-  const { state } = await jsm.streams.info("KV_bellcast_cache", {
+  const { state } = await admin.jsm.streams.info("KV_bellcast_cache", {
     subjects_filter: `$KV.bellcast_cache.${filter}`
   })
   return Object.keys(state.subjects ?? {}).length

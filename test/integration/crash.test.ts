@@ -1,12 +1,9 @@
 // Crashes: what was acknowledged survives a SIGKILL of the service, of a worker, and of everything with the server it embeds.
-import { mkdtemp, rm } from "node:fs/promises"
-import { tmpdir } from "node:os"
-import { join as path } from "node:path"
-import { jetstreamManager } from "@nats-io/jetstream"
-import { connect } from "@nats-io/transport-node"
 import { assert, it } from "vitest"
 import { call, finished, join, publish, until } from "../support/client.ts"
+import { temporaryFolder } from "../support/folder.ts"
 import { startNats } from "../support/nats.ts"
+import { connectAdmin } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
@@ -46,7 +43,7 @@ it("delivers to all 2,000 after a SIGKILL in the middle of the broadcast, repeat
 it("loses nothing acknowledged when the service and its embedded server are killed", {
   timeout: 120_000
 }, async () => {
-  const dataDir = await mkdtemp(path(tmpdir(), "bellcast-"))
+  const dataDir = await temporaryFolder()
   await using push = await spawnPushService()
   const subscriptions = await push.subscribe(200)
   const env = { BELLCAST_DATA_DIR: dataDir, BELLCAST_NATS_PORT: "0" }
@@ -67,7 +64,6 @@ it("loses nothing acknowledged when the service and its embedded server are kill
     assert.lengthOf((await call(service.url, "GET", "/subscriptions", "user199")).body.data, 1)
   } finally {
     await service[Symbol.asyncDispose]()
-    await rm(dataDir, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
   }
 })
 
@@ -113,42 +109,38 @@ it("knows the fate of every push of a worker killed while nothing could be recor
     "news",
     [...dead, ...slow].map(({ subscription }) => subscription)
   )
-  const nc = await connect({ servers: nats.url })
-  try {
-    const jsm = await jetstreamManager(nc)
-    const work = () => jsm.streams.info("BELLCAST_WORK", { subjects_filter: "bellcast.outcome.>" })
-    let { config, state } = await work()
-    const broadcast = await publish(rest.url, "news", { n: 1 })
-    // The shard is claimed; what became of its first pushes is not written yet, and now cannot be.
-    while (state.subjects === undefined) state = (await work()).state
-    await jsm.streams.update("BELLCAST_WORK", { ...config, max_bytes: state.bytes })
-    await until(
-      async () => dead.filter(({ attempts }) => attempts.length > 0).length,
-      (count) => count === dead.length
-    )
-    await new Promise((resolve) => setTimeout(resolve, 1_500))
-    await worker.kill()
-    assert.strictEqual(
-      (await work()).state.last_seq,
-      state.last_seq,
-      "it was recorded too soon to prove anything"
-    )
-    await jsm.streams.update("BELLCAST_WORK", config)
-    await using _another = await startService({ natsUrl: nats.url, roles: "delivery" })
-    const counts = {
-      accepted: dead.length + slow.length,
-      gone: dead.length,
-      delivered: slow.length
-    }
-    assert.deepInclude(await finished(rest.url, "news", broadcast, 60_000), counts)
-    const left = async () => {
-      const lists = await Promise.all(
-        dead.map((_, i) => call(rest.url, "GET", "/subscriptions", `user${i}`))
-      )
-      return lists.reduce((sum, { body }) => sum + body.data.length, 0)
-    }
-    await until(left, (count) => count === 0)
-  } finally {
-    await nc.close()
+  await using admin = await connectAdmin(nats.url)
+  const { jsm } = admin
+  const work = () => jsm.streams.info("BELLCAST_WORK", { subjects_filter: "bellcast.outcome.>" })
+  let { config, state } = await work()
+  const broadcast = await publish(rest.url, "news", { n: 1 })
+  // The shard is claimed; what became of its first pushes is not written yet, and now cannot be.
+  while (state.subjects === undefined) state = (await work()).state
+  await jsm.streams.update("BELLCAST_WORK", { ...config, max_bytes: state.bytes })
+  await until(
+    async () => dead.filter(({ attempts }) => attempts.length > 0).length,
+    (count) => count === dead.length
+  )
+  await new Promise((resolve) => setTimeout(resolve, 1_500))
+  await worker.kill()
+  assert.strictEqual(
+    (await work()).state.last_seq,
+    state.last_seq,
+    "it was recorded too soon to prove anything"
+  )
+  await jsm.streams.update("BELLCAST_WORK", config)
+  await using _another = await startService({ natsUrl: nats.url, roles: "delivery" })
+  const counts = {
+    accepted: dead.length + slow.length,
+    gone: dead.length,
+    delivered: slow.length
   }
+  assert.deepInclude(await finished(rest.url, "news", broadcast, 60_000), counts)
+  const left = async () => {
+    const lists = await Promise.all(
+      dead.map((_, i) => call(rest.url, "GET", "/subscriptions", `user${i}`))
+    )
+    return lists.reduce((sum, { body }) => sum + body.data.length, 0)
+  }
+  await until(left, (count) => count === 0)
 })

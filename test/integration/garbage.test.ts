@@ -1,10 +1,11 @@
 // Garbage straight onto NATS, from whoever may write there: on every subject, of every shape. Nothing stands still, what is refused is recorded,
 // and the log stays readable.
-import { type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream"
-import { connect, headers, type NatsConnection } from "@nats-io/transport-node"
+import { jetstream } from "@nats-io/jetstream"
+import { headers } from "@nats-io/transport-node"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
+import { connectAdmin, type NatsAdmin } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
 import { type Service, startService } from "../support/service.ts"
 
@@ -109,24 +110,22 @@ describe("garbage on NATS", { timeout: 120_000 }, () => {
   let nats: Awaited<ReturnType<typeof startNats>>
   let push: Awaited<ReturnType<typeof startPushService>>
   let service: Service
-  let nc: NatsConnection
-  let jsm: JetStreamManager
+  let admin: NatsAdmin
   beforeAll(async () => {
     nats = await startNats({ syncAlways: false })
     push = await startPushService()
     service = await startService({ natsUrl: nats.url })
-    nc = await connect({ servers: nats.url })
-    jsm = await jetstreamManager(nc)
+    admin = await connectAdmin(nats.url)
   })
   afterAll(async () => {
-    await nc?.close()
+    await admin?.[Symbol.asyncDispose]()
     await service?.[Symbol.asyncDispose]()
     await push?.[Symbol.asyncDispose]()
     await nats?.[Symbol.asyncDispose]()
   })
 
   const send = (subject: string, type: string | undefined, body: unknown) =>
-    jetstream(nc).publish(
+    jetstream(admin.nc).publish(
       subject,
       Buffer.isBuffer(body) ? body : JSON.stringify(body),
       type === undefined ? {} : { headers: typed(type) }
@@ -134,14 +133,17 @@ describe("garbage on NATS", { timeout: 120_000 }, () => {
   const rejection = async (seq: number) =>
     (await until(
       () =>
-        jsm.streams.getMessage("BELLCAST_LOG", { last_by_subj: `bellcast.evt.rejected.${seq}` }),
+        admin.jsm.streams.getMessage("BELLCAST_LOG", {
+          last_by_subj: `bellcast.evt.rejected.${seq}`
+        }),
       (found) => found !== null
     ))!
   const refusal = async (seq: number) => (await rejection(seq)).json<{ reason: string }>().reason
   /** Where the commands of the user stand who wrote last. */
   const lastSubject = async () =>
-    (await jsm.streams.getMessage("BELLCAST_LOG", { last_by_subj: "bellcast.cmd.subscription.>" }))!
-      .subject
+    (await admin.jsm.streams.getMessage("BELLCAST_LOG", {
+      last_by_subj: "bellcast.cmd.subscription.>"
+    }))!.subject
   const user = (agent: { readonly subscription: unknown }, name: string) =>
     call(service.url, "POST", "/subscriptions", name, { data: agent.subscription })
 
@@ -157,7 +159,7 @@ describe("garbage on NATS", { timeout: 120_000 }, () => {
       }
     }
     for (const body of ["null", "7", "{}", '{"log":1e300}', '{"log":9,"floor":null}']) {
-      for (const told of ["applied", "lane"]) nc.publish(`bellcast.sys.${told}`, body)
+      for (const told of ["applied", "lane"]) admin.nc.publish(`bellcast.sys.${told}`, body)
     }
     const broadcast = await publish(service.url, "news", { still: "here" })
     assert.deepInclude(await finished(service.url, "news", broadcast), {
@@ -169,7 +171,10 @@ describe("garbage on NATS", { timeout: 120_000 }, () => {
       ["deliver", 0],
       ["retry", 3]
     ] as const) {
-      const { num_ack_pending, num_pending } = await jsm.consumers.info("BELLCAST_WORK", durable)
+      const { num_ack_pending, num_pending } = await admin.jsm.consumers.info(
+        "BELLCAST_WORK",
+        durable
+      )
       assert.deepEqual({ num_pending, num_ack_pending }, { num_pending: 0, num_ack_pending: held })
     }
     assert.notInclude(service.output(), "was delivered many times")

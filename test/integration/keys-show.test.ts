@@ -1,30 +1,26 @@
 // Secrets that are kept beside an embedded server, as lines for another process: with them it is one of the service's own.
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises"
-import { tmpdir } from "node:os"
+import { readdir, readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
 import { addressIn, folderAt } from "#embedded/folder.ts"
 import { keep } from "#secrets/file.ts"
 import { call } from "../support/client.ts"
+import { temporaryFolder } from "../support/folder.ts"
 import { startService } from "../support/service.ts"
 import { spawnCli } from "../support/spawn-cli.ts"
 import { keys, rotate, withLines } from "../support/vapid-keys.ts"
 
 const dataFolder = async () => {
-  const dir = await mkdtemp(join(tmpdir(), "bellcast-show-"))
-  return {
-    dir,
-    env: { BELLCAST_DATA_DIR: dir },
-    [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true })
-  }
+  const dir = await temporaryFolder()
+  return { dir, env: { BELLCAST_DATA_DIR: dir } }
 }
 
 describe("the secrets of an embedded server's service", () => {
   it("are shown as lines with which a second process starts beside it, former keys included", {
     timeout: 60_000
   }, async () => {
-    await using data = await dataFolder()
+    const data = await dataFolder()
     await Effect.runPromise(keep(data.dir))
     await rotate(data.env)
     await using service = await startService({ env: data.env })
@@ -63,7 +59,7 @@ describe("the secrets of an embedded server's service", () => {
   })
 
   it("are not made by asking for them, and not shown where others are set", async () => {
-    await using data = await dataFolder()
+    const data = await dataFolder()
     const none = await keys(data.env, "show")
     assert.deepEqual([none.code, none.stdout], [1, ""])
     assert.match(none.stderr, /^bellcast: there is no .*secrets\.json/)

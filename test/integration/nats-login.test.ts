@@ -1,19 +1,19 @@
 // A NATS that refuses our login for a while: passwords are changed on servers and in settings one after the other.
 import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { mkdtemp, rm, writeFile } from "node:fs/promises"
-import { tmpdir } from "node:os"
+import { writeFile } from "node:fs/promises"
 import { join as joined } from "node:path"
 import { Effect } from "effect"
 import { assert, it } from "vitest"
 import { locateNatsServer } from "#embedded/locate.ts"
 import { finished, join, publish, until } from "../support/client.ts"
+import { temporaryFolder } from "../support/folder.ts"
 import { startPushService } from "../support/push-service.ts"
 import { freePort, startService } from "../support/service.ts"
 
 /** A nats-server that knows one user; the password is changed while it runs. */
 const startNatsWithPassword = async (first: string) => {
-  const folder = await mkdtemp(joined(tmpdir(), "bellcast-login-"))
+  const folder = await temporaryFolder()
   const config = joined(folder, "server.conf")
   const port = await freePort()
   const write = (password: string) =>
@@ -44,7 +44,6 @@ const startNatsWithPassword = async (first: string) => {
     [Symbol.asyncDispose]: async () => {
       server.kill("SIGKILL")
       await exited
-      await rm(folder, { recursive: true, force: true })
     }
   }
 }

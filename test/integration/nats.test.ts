@@ -1,8 +1,6 @@
 // What the other tests stand on: a server that keeps its data and its address when it is killed, and one that never outlives us.
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
-import { mkdtemp, rm } from "node:fs/promises"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { assert, describe, it } from "@effect/vitest"
@@ -11,6 +9,7 @@ import { connect } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { launch } from "#embedded/launch.ts"
 import { locateNatsServer } from "#embedded/locate.ts"
+import { temporaryFolder } from "#test/folder.ts"
 import { startNats } from "#test/nats.ts"
 
 describe("startNats", () => {
@@ -32,9 +31,9 @@ describe("startNats", () => {
 
 describe("the embedded server", () => {
   const inFolder = async (work: (folder: string, binary: string) => Promise<void>) => {
-    const folder = await mkdtemp(join(tmpdir(), "bellcast-embedded-"))
+    const folder = await temporaryFolder()
     const binary = await Effect.runPromise(locateNatsServer)
-    await work(folder, binary).finally(() => rm(folder, { recursive: true, force: true }))
+    await work(folder, binary)
   }
 
   const module = new URL("../../src/embedded/launch.ts", import.meta.url).href

@@ -1,9 +1,8 @@
 // Outages in mid-broadcast: NATS killed, the stream of outcomes full, no projector. Whatever happens, everybody is reached and the counts add up.
-import { jetstreamManager } from "@nats-io/jetstream"
-import { connect } from "@nats-io/transport-node"
 import { assert, it } from "vitest"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
+import { connectAdmin } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
@@ -44,37 +43,33 @@ it("waits while outcomes cannot be written, sends nothing twice, and the counts 
   })
   const subscriptions = await push.subscribe(1_000)
   await join([service.url], "news", subscriptions as never)
-  const nc = await connect({ servers: nats.url })
-  try {
-    const jsm = await jetstreamManager(nc)
-    const { config } = await jsm.streams.info("BELLCAST_WORK")
-    const broadcast = await publish(service.url, "news", { n: 1 })
-    await push.waitForDistinct(100, 30_000)
-    const { state } = await jsm.streams.info("BELLCAST_WORK")
-    await jsm.streams.update("BELLCAST_WORK", { ...config, max_bytes: state.bytes })
-    // Full: what is in flight comes to an end, and nothing more is sent.
-    const stuck = await until(
-      async () => [
-        (await push.report()).counts.requests,
-        await new Promise((resolve) => setTimeout(resolve, 1_500))
-          .then(() => push.report())
-          .then((r) => r.counts.requests)
-      ],
-      ([before, after]) => before === after,
-      30_000
-    )
-    assert.isBelow(stuck[0]!, 1_000, "the stream filled too late to prove anything")
-    await jsm.streams.update("BELLCAST_WORK", config)
-    assert.deepInclude(await finished(service.url, "news", broadcast, 60_000), {
-      accepted: 1_000,
-      delivered: 1_000,
-      waiting: 0
-    })
-    const { counts } = await push.report()
-    assert.deepInclude(counts, { distinct: 1_000, duplicates: 0 })
-  } finally {
-    await nc.close()
-  }
+  await using admin = await connectAdmin(nats.url)
+  const { jsm } = admin
+  const { config } = await jsm.streams.info("BELLCAST_WORK")
+  const broadcast = await publish(service.url, "news", { n: 1 })
+  await push.waitForDistinct(100, 30_000)
+  const { state } = await jsm.streams.info("BELLCAST_WORK")
+  await jsm.streams.update("BELLCAST_WORK", { ...config, max_bytes: state.bytes })
+  // Full: what is in flight comes to an end, and nothing more is sent.
+  const stuck = await until(
+    async () => [
+      (await push.report()).counts.requests,
+      await new Promise((resolve) => setTimeout(resolve, 1_500))
+        .then(() => push.report())
+        .then((r) => r.counts.requests)
+    ],
+    ([before, after]) => before === after,
+    30_000
+  )
+  assert.isBelow(stuck[0]!, 1_000, "the stream filled too late to prove anything")
+  await jsm.streams.update("BELLCAST_WORK", config)
+  assert.deepInclude(await finished(service.url, "news", broadcast, 60_000), {
+    accepted: 1_000,
+    delivered: 1_000,
+    waiting: 0
+  })
+  const { counts } = await push.report()
+  assert.deepInclude(counts, { distinct: 1_000, duplicates: 0 })
 })
 
 it("keeps an accepted broadcast while there is no projector, and sends it when there is one", {
@@ -93,26 +88,22 @@ it("keeps an accepted broadcast while there is no projector, and sends it when t
     env: { BELLCAST_APPLIED_TIMEOUT_MILLIS: "500" }
   })
   const broadcast = await publish(gateway.url, "news", { n: 1 })
-  const nc = await connect({ servers: nats.url })
-  try {
-    const jsm = await jetstreamManager(nc)
-    await until(
-      () => jsm.consumers.info("BELLCAST_LOG", "planner"),
-      ({ num_redelivered }) => num_redelivered > 0
+  await using admin = await connectAdmin(nats.url)
+  const { jsm } = admin
+  await until(
+    () => jsm.consumers.info("BELLCAST_LOG", "planner"),
+    ({ num_redelivered }) => num_redelivered > 0
+  )
+  for (const [stream, name] of [
+    ["BELLCAST_LOG", "planner"],
+    ["BELLCAST_WORK", "deliver"],
+    ["BELLCAST_WORK", "retry"]
+  ] as const) {
+    assert.equal(
+      (await jsm.consumers.info(stream, name)).config.max_deliver,
+      -1,
+      `${name} forgets messages`
     )
-    for (const [stream, name] of [
-      ["BELLCAST_LOG", "planner"],
-      ["BELLCAST_WORK", "deliver"],
-      ["BELLCAST_WORK", "retry"]
-    ] as const) {
-      assert.equal(
-        (await jsm.consumers.info(stream, name)).config.max_deliver,
-        -1,
-        `${name} forgets messages`
-      )
-    }
-  } finally {
-    await nc.close()
   }
   assert.lengthOf(agent.received, 0)
   await using _projection = await startService({ natsUrl: nats.url, roles: "projection" })

@@ -1,9 +1,8 @@
 // What one user may hold, exactly, over several gateways; and how many new users an address brings.
-import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream"
-import { connect, type NatsConnection } from "@nats-io/transport-node"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { call } from "../support/client.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
+import { connectAdmin, type NatsAdmin } from "../support/nats-admin.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
 import { type Service, startService } from "../support/service.ts"
 
@@ -18,8 +17,7 @@ let nats: TestNats
 let push: PushService
 let one: Service
 let other: Service
-let nc: NatsConnection
-let jsm: JetStreamManager
+let admin: NatsAdmin
 
 beforeAll(async () => {
   nats = await startNats({ syncAlways: false })
@@ -28,11 +26,10 @@ beforeAll(async () => {
   // This gateway counts new users, the other does not.
   const limited = { ...env, BELLCAST_NEW_USERS_PER_ADDRESS_PER_HOUR_MAX: String(newUsersMax) }
   other = await startService({ natsUrl: nats.url, roles: "gateway", env: limited })
-  nc = await connect({ servers: nats.url })
-  jsm = await jetstreamManager(nc)
+  admin = await connectAdmin(nats.url)
 })
 afterAll(async () => {
-  await nc.close()
+  await admin[Symbol.asyncDispose]()
   for (const each of [one, other, push, nats]) await each[Symbol.asyncDispose]()
 })
 
@@ -47,7 +44,7 @@ const holds = async (user: string, channels: ReadonlyArray<number>) => {
   return seen.filter(({ status }) => status === 200).length
 }
 const commands = async () => {
-  const { state } = await jsm.streams.info("BELLCAST_LOG", {
+  const { state } = await admin.jsm.streams.info("BELLCAST_LOG", {
     subjects_filter: "bellcast.cmd.registration.>"
   })
   return Object.keys(state.subjects ?? {}).length
@@ -88,15 +85,15 @@ describe("registrations", { timeout: 60_000 }, () => {
   it("that an earlier version stored are counted by the first start that counts", async () => {
     for (let i = 0; i < max; i++) assert.equal((await register("fay", i)).status, 202)
     await one.stop()
-    await jsm.streams.purge("KV_bellcast_registrations", {
+    await admin.jsm.streams.purge("KV_bellcast_registrations", {
       filter: "$KV.bellcast_registrations.=users.>"
     })
     const meta = "$KV.bellcast_subscriptions.meta"
-    const checkpoint = await jsm.streams.getMessage("KV_bellcast_subscriptions", {
+    const checkpoint = await admin.jsm.streams.getMessage("KV_bellcast_subscriptions", {
       last_by_subj: meta
     })
     const { seq } = checkpoint!.json<{ seq: number }>()
-    await nc.request(meta, JSON.stringify({ v: 1, seq }))
+    await admin.nc.request(meta, JSON.stringify({ v: 1, seq }))
     one = await startService({ natsUrl: nats.url, env })
     assert.equal((await register("fay", max)).status, 429)
     assert.equal((await unregister("fay", 0)).status, 202)

@@ -1,7 +1,5 @@
 // The buckets made anew from the streams, against a real nats-server: byte for byte what the service had written, as far as WORK goes back
 // and beyond it, and never under a running service.
-import { mkdtemp, rm } from "node:fs/promises"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it, vi } from "@effect/vitest"
 import { jetstream } from "@nats-io/jetstream"
@@ -14,6 +12,7 @@ import { embeddedServer } from "#embedded/server.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { keys } from "#streams/buckets.ts"
+import { temporaryFolder } from "#test/folder.ts"
 import {
   administer,
   bucketStreams,
@@ -203,7 +202,7 @@ describe("rebuild", { timeout: 90_000 }, () => {
   })
 
   it("as a verb starts the embedded server of a stopped service by itself, and stops it again", async () => {
-    const parent = await mkdtemp(join(tmpdir(), "bellcast-rebuild-"))
+    const parent = await temporaryFolder()
     const past = Effect.gen(function* () {
       const { url } = yield* embeddedServer(parent)
       yield* Effect.provide(Effect.andThen(makeHistory, Effect.void), foldingLayer(url))
@@ -213,6 +212,5 @@ describe("rebuild", { timeout: 90_000 }, () => {
     assert.strictEqual(await cli.exit(), 0)
     assert.match(cli.output.stdout, /^bellcast_subscriptions +12$/m)
     assert.isUndefined(await addressIn(folderAt(join(parent, "nats"))))
-    await rm(parent, { recursive: true })
   })
 })

@@ -1,12 +1,13 @@
 // What a full stream or bucket stops, and what not. Each case makes one full, and makes it larger
 // again under the running service.
-import { type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream"
-import { connect, type NatsConnection, headers as natsHeaders } from "@nats-io/transport-node"
+import { jetstream } from "@nats-io/jetstream"
+import { headers as natsHeaders } from "@nats-io/transport-node"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { basicIds } from "#identity/basic.ts"
 import { pseudonyms } from "#identity/pseudonym.ts"
 import { call, finished, publish, until } from "../support/client.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
+import { connectAdmin, type NatsAdmin } from "../support/nats-admin.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
 import { type Service, secretEnvironment, startService } from "../support/service.ts"
 
@@ -15,15 +16,13 @@ const secret = secretEnvironment.BELLCAST_USERID_HMAC_SECRET
 let nats: TestNats
 let push: PushService
 let service: Service
-let nc: NatsConnection
-let jsm: JetStreamManager
+let admin: NatsAdmin
 
 beforeAll(async () => {
   nats = await startNats({ syncAlways: false })
   push = await startPushService()
   service = await startService({ natsUrl: nats.url })
-  nc = await connect({ servers: nats.url })
-  jsm = await jetstreamManager(nc)
+  admin = await connectAdmin(nats.url)
   // Nobody gets these; they make the streams so large that a small share of them is some messages.
   const data = "x".repeat(3_900)
   const ballast = () =>
@@ -32,13 +31,13 @@ beforeAll(async () => {
   // What became of them is recorded in LOG, too.
   await until(
     async () =>
-      (await jsm.streams.info("BELLCAST_LOG", { subjects_filter: "bellcast.evt.finished.>" }))
+      (await admin.jsm.streams.info("BELLCAST_LOG", { subjects_filter: "bellcast.evt.finished.>" }))
         .state,
     ({ subjects = {} }) => Object.keys(subjects).length === 100
   )
 })
 afterAll(async () => {
-  await nc.close()
+  await admin[Symbol.asyncDispose]()
   await service[Symbol.asyncDispose]()
   await push[Symbol.asyncDispose]()
   await nats[Symbol.asyncDispose]()
@@ -46,10 +45,10 @@ afterAll(async () => {
 
 /** Makes a stream as full as a share says. What it returns gives it its former size, and waits until the service knows. */
 const fill = async (stream: string, share = 1) => {
-  const { config, state } = await jsm.streams.info(stream)
-  await jsm.streams.update(stream, { max_bytes: Math.floor(state.bytes / share) })
+  const { config, state } = await admin.jsm.streams.info(stream)
+  await admin.jsm.streams.update(stream, { max_bytes: Math.floor(state.bytes / share) })
   return async () => {
-    await jsm.streams.update(stream, { max_bytes: config.max_bytes })
+    await admin.jsm.streams.update(stream, { max_bytes: config.max_bytes })
     await becomes(heartbeat, 200)
   }
 }
@@ -71,11 +70,11 @@ const command = async (channel: string, user: string, what: "put" | "delete") =>
   headers.set("Bellcast-Type", `registration.${what}/1`)
   const body = JSON.stringify({ user, at: Date.now() })
   const subject = `bellcast.cmd.registration.${channel}.${token(user)}`
-  await jetstream(nc).publish(subject, body, { headers })
+  await jetstream(admin.nc).publish(subject, body, { headers })
 }
 const countOf = async (channel: string) => {
   const last_by_subj = `$KV.bellcast_channels.${channel}.registrations`
-  const message = await jsm.streams.getMessage("KV_bellcast_channels", { last_by_subj })
+  const message = await admin.jsm.streams.getMessage("KV_bellcast_channels", { last_by_subj })
   return message?.json<{ registrations: number }>().registrations
 }
 const channelOf = (channel: string, user: string) =>
@@ -215,7 +214,7 @@ describe("a service that has no room", { timeout: 60_000 }, () => {
     const grow = await fill("KV_bellcast_cache")
     const lease = async () =>
       (
-        await jsm.streams.getMessage("KV_bellcast_cache", {
+        await admin.jsm.streams.getMessage("KV_bellcast_cache", {
           last_by_subj: "$KV.bellcast_cache.lease.projector"
         })
       )?.seq ?? 0

@@ -1,9 +1,9 @@
 // VAPID keys that are given up, or lost: what becomes of the subscriptions made with them is said, and is never a surprise.
-import { mkdtemp, rm } from "node:fs/promises"
-import { tmpdir } from "node:os"
+import { rm } from "node:fs/promises"
 import { join as joinPath } from "node:path"
 import { assert, describe, it } from "vitest"
 import { call, finished, publish } from "../support/client.ts"
+import { temporaryFolder } from "../support/folder.ts"
 import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
 import { secretEnvironment, startService, vapid } from "../support/service.ts"
@@ -116,40 +116,36 @@ describe("a key that was lost", () => {
     timeout: 90_000
   }, async () => {
     await using push = await startPushService()
-    const folder = await mkdtemp(joinPath(tmpdir(), "bellcast-lost-"))
+    const folder = await temporaryFolder()
     const env = { BELLCAST_DATA_DIR: folder }
-    try {
-      let lost: string
-      {
-        await using service = await startService({ env })
-        lost = (await call(service.url, "GET", "/vapid-public-key")).body.data.vapid_public_key
-        await enter(service.url, "user", push.subscribe({ applicationServerKey: lost }))
-        await service.stop()
-      }
-      await rm(joinPath(folder, "secrets.json"))
-      assert.include(await refusedStart({ env }), `\n${lost} (1 subscriptions)\n`)
-      assert.equal((await keys(env, "retire", lost)).code, 1)
-      const forced = await keys(env, "retire", lost, "--force")
-      assert.equal(forced.code, 0, forced.stderr)
-      // The secret of user ids was in the same file.
-      assert.include(await refusedStart({ env }), "bellcast keys forget-users --force")
-      assert.equal((await keys(env, "forget-users")).code, 1)
-      assert.equal((await keys(env, "forget-users", "--force")).code, 0)
+    let lost: string
+    {
       await using service = await startService({ env })
+      lost = (await call(service.url, "GET", "/vapid-public-key")).body.data.vapid_public_key
+      await enter(service.url, "user", push.subscribe({ applicationServerKey: lost }))
       await service.stop()
-      assert.deepEqual(
-        (await listed(env)).map(({ publicKey, state, subscriptions }) => [
-          publicKey === lost,
-          state,
-          subscriptions
-        ]),
-        [
-          [true, "retired", 1],
-          [false, "current", 0]
-        ]
-      )
-    } finally {
-      await rm(folder, { recursive: true, force: true })
     }
+    await rm(joinPath(folder, "secrets.json"))
+    assert.include(await refusedStart({ env }), `\n${lost} (1 subscriptions)\n`)
+    assert.equal((await keys(env, "retire", lost)).code, 1)
+    const forced = await keys(env, "retire", lost, "--force")
+    assert.equal(forced.code, 0, forced.stderr)
+    // The secret of user ids was in the same file.
+    assert.include(await refusedStart({ env }), "bellcast keys forget-users --force")
+    assert.equal((await keys(env, "forget-users")).code, 1)
+    assert.equal((await keys(env, "forget-users", "--force")).code, 0)
+    await using service = await startService({ env })
+    await service.stop()
+    assert.deepEqual(
+      (await listed(env)).map(({ publicKey, state, subscriptions }) => [
+        publicKey === lost,
+        state,
+        subscriptions
+      ]),
+      [
+        [true, "retired", 1],
+        [false, "current", 0]
+      ]
+    )
   })
 })

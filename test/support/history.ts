@@ -1,7 +1,5 @@
 // A past for a test: some hundred commands in every order, five broadcasts at different points of their way, and the stages that fold them.
 
-import { jetstreamManager } from "@nats-io/jetstream"
-import { connect } from "@nats-io/transport-node"
 import { Effect, Layer, References, Schedule } from "effect"
 import fc from "fast-check"
 import type { Fate, PushResult } from "#domain/outcome.ts"
@@ -17,6 +15,7 @@ import { subjects } from "#streams/subjects.ts"
 import { type ChannelToken, channelToken, type UserToken } from "#streams/tokens.ts"
 import { tallyLayer } from "#tally/tally.ts"
 import { startNats } from "./nats.ts"
+import { connectAdmin } from "./nats-admin.ts"
 
 export const userOf = (n: number) => Buffer.alloc(16, n + 1).toString("base64url") as UserToken
 export const subscriptionOf = (n: number) => n.toString(16).padStart(2, "0").repeat(32)
@@ -339,10 +338,10 @@ export const bucketStreams = projections.map((bucket) => `KV_bellcast_${bucket}`
 
 /** The server as an administrator has it. */
 export const administer = async (url: string) => {
-  const nc = await connect({ servers: url })
-  const jsm = await jetstreamManager(nc)
+  const admin = await connectAdmin(url)
+  const { jsm } = admin
   return {
-    jsm,
+    ...admin,
     /** Every entry of the buckets, as it is stored, but the checkpoints. */
     entries: async (): Promise<Record<string, string>> => {
       const found: Record<string, string> = {}
@@ -355,7 +354,6 @@ export const administer = async (url: string) => {
         }
       }
       return found
-    },
-    [Symbol.asyncDispose]: () => nc.close()
+    }
   }
 }

@@ -1,8 +1,7 @@
 // The set of VAPID key pairs: what a setting may say, what a rotation and a retirement make of it, and where it is kept.
 import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises"
-import { tmpdir } from "node:os"
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
@@ -17,6 +16,7 @@ import {
   rotated,
   usableKeys
 } from "#secrets/key-set.ts"
+import { temporaryFolder } from "../support/folder.ts"
 
 const [a, b, c] = [
   webpush.generateVAPIDKeys(),
@@ -129,18 +129,14 @@ describe("a retirement", () => {
 })
 
 const folder = async () => {
-  const dir = await mkdtemp(join(tmpdir(), "bellcast-keys-"))
-  return {
-    dir,
-    file: join(dir, "secrets.json"),
-    [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true })
-  }
+  const dir = await temporaryFolder()
+  return { dir, file: join(dir, "secrets.json") }
 }
 const addKey = (set: KeySet) => rotated(set, freshPair(), Date.now())
 
 describe("the file of secrets", () => {
   it("that holds one pair, as it was before there were sets, is read, and changed only by a rotation", async () => {
-    await using data = await folder()
+    const data = await folder()
     const text = JSON.stringify({
       vapidPublicKey: a.publicKey,
       vapidPrivateKey: a.privateKey,
@@ -163,7 +159,7 @@ describe("the file of secrets", () => {
   })
 
   it("comes back as it was written, with every state and time", async () => {
-    await using data = await folder()
+    const data = await folder()
     await Effect.runPromise(keep(data.dir))
     const oldest = (await Effect.runPromise(keep(data.dir))).vapidKeys[0]!.publicKey
     const written = await Effect.runPromise(
@@ -183,7 +179,7 @@ describe("the file of secrets", () => {
   it("is made once by several processes that start for the first time together", {
     timeout: 90_000
   }, async () => {
-    await using data = await folder()
+    const data = await folder()
     const dir = join(data.dir, "data")
     const module = new URL("../../src/secrets/file.ts", import.meta.url)
     const script = `
@@ -219,7 +215,7 @@ describe("the file of secrets", () => {
   })
 
   it("loses no key when several change it at once: all but one are refused", async () => {
-    await using data = await folder()
+    const data = await folder()
     await Effect.runPromise(keep(data.dir))
     const results = await Effect.runPromise(
       Effect.all(
@@ -235,7 +231,7 @@ describe("the file of secrets", () => {
   })
 
   it("is not changed while somebody else does, or did and died", async () => {
-    await using data = await folder()
+    const data = await folder()
     await Effect.runPromise(keep(data.dir))
     const before = await readFile(data.file, "utf8")
     await writeFile(`${data.file}.new`, "half")
@@ -246,7 +242,7 @@ describe("the file of secrets", () => {
   })
 
   it("that is not there is not made by a rotation", async () => {
-    await using data = await folder()
+    const data = await folder()
     await mkdir(join(data.dir, "empty"))
     const result = await Effect.runPromise(
       Effect.result(changeKeys(join(data.dir, "empty"), addKey))

@@ -1,12 +1,12 @@
 // Which nats-server is taken, with small scripts in the place of servers.
-import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises"
-import { tmpdir } from "node:os"
+import { chmod, mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { locateIn } from "#embedded/locate.ts"
 import { install, type Place } from "#embedded/place.ts"
 import { isAtLeast, parseVersion } from "#embedded/version.ts"
 import { withoutSecrets } from "#telemetry/redaction.ts"
+import { temporaryFolder } from "../support/folder.ts"
 
 describe("the version of a nats-server", () => {
   it("is read from what --version prints", () => {
@@ -35,7 +35,7 @@ const withMachine = async (
   commands: Readonly<Record<string, string>>,
   work: (place: Place, root: string) => Promise<void>
 ) => {
-  const root = await mkdtemp(join(tmpdir(), "bellcast-locate-"))
+  const root = await temporaryFolder()
   for (const folder of ["bin", "tools", "elsewhere"]) await mkdir(join(root, folder))
   for (const [name, script] of Object.entries(commands)) {
     await writeFile(join(root, name), `#!/bin/sh\n${script}\n`)
@@ -49,7 +49,7 @@ const withMachine = async (
     say: () => undefined,
     signal
   }
-  await work(place, root).finally(() => rm(root, { recursive: true, force: true }))
+  await work(place, root)
 }
 
 const failure = (located: Promise<string>): Promise<string> =>

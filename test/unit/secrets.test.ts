@@ -1,16 +1,5 @@
 // The secrets of a process: which are refused, and that those made once are kept as they are.
-import {
-  mkdir,
-  mkdtemp,
-  readdir,
-  readFile,
-  readlink,
-  rm,
-  stat,
-  symlink,
-  writeFile
-} from "node:fs/promises"
-import { tmpdir } from "node:os"
+import { mkdir, readdir, readFile, readlink, stat, symlink, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { assert, describe, it, vi } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer, Redacted, Result } from "effect"
@@ -18,6 +7,7 @@ import webpush from "web-push"
 import { Settings } from "#config"
 import { keyPairFault } from "#secrets/key-set.ts"
 import { Secrets, subjectFault } from "#secrets/secrets.ts"
+import { temporaryFolder } from "../support/folder.ts"
 
 describe("a VAPID subject", () => {
   it.for([
@@ -140,17 +130,11 @@ const fault = async (env: Readonly<Record<string, string>>) => {
   return Result.isFailure(result) ? result.failure.message : "nothing"
 }
 
-const folder = async () => {
-  const parent = await mkdtemp(join(tmpdir(), "bellcast-secrets-"))
-  return {
-    dir: join(parent, "data"),
-    [Symbol.asyncDispose]: () => rm(parent, { recursive: true, force: true })
-  }
-}
+const folder = async () => ({ dir: join(await temporaryFolder(), "data") })
 
 describe("beside the embedded server", () => {
   it("secrets are made once, for their owner's eyes only, and are the same on the next start", async () => {
-    await using data = await folder()
+    const data = await folder()
     const env = { BELLCAST_DATA_DIR: data.dir }
     const first = Result.getOrThrow(await read(env))
     const file = join(data.dir, "secrets.json")
@@ -168,8 +152,8 @@ describe("beside the embedded server", () => {
   })
 
   it("secrets differ from those of another data folder", async () => {
-    await using a = await folder()
-    await using b = await folder()
+    const a = await folder()
+    const b = await folder()
     const [first, second] = [
       await read({ BELLCAST_DATA_DIR: a.dir }),
       await read({ BELLCAST_DATA_DIR: b.dir })
@@ -179,7 +163,7 @@ describe("beside the embedded server", () => {
   })
 
   it("a damaged file stops the start and is left as it is", async () => {
-    await using data = await folder()
+    const data = await folder()
     const env = { BELLCAST_DATA_DIR: data.dir }
     await read(env)
     const file = join(data.dir, "secrets.json")
@@ -199,7 +183,7 @@ describe("beside the embedded server", () => {
   })
 
   it("a file that cannot be read stops the start, and no other takes its place", async () => {
-    await using data = await folder()
+    const data = await folder()
     const file = join(data.dir, "secrets.json")
     await mkdir(data.dir)
     // A link to itself: there, but not to be opened, whoever we are.
@@ -212,7 +196,7 @@ describe("beside the embedded server", () => {
   })
 
   it("a folder that cannot be made stops the start, and nobody is told to remove secrets", async () => {
-    await using data = await folder()
+    const data = await folder()
     await writeFile(data.dir, "")
     const message = await fault({ BELLCAST_DATA_DIR: join(data.dir, "in-a-file") })
     assert.match(message, /secrets\.json cannot be used \(ENOTDIR\): BELLCAST_DATA_DIR must/)
@@ -220,7 +204,7 @@ describe("beside the embedded server", () => {
   })
 
   it("a kept key pair that does not fit together stops the start", async () => {
-    await using data = await folder()
+    const data = await folder()
     const env = { BELLCAST_DATA_DIR: data.dir }
     await read(env)
     const file = join(data.dir, "secrets.json")
@@ -231,7 +215,7 @@ describe("beside the embedded server", () => {
   })
 
   it("what the environment gives goes before what is kept", async () => {
-    await using data = await folder()
+    const data = await folder()
     const secrets = {
       BELLCAST_USERID_HMAC_SECRET: "given",
       BELLCAST_VAPID_SUBJECT: "mailto:ops@example.org"
@@ -253,7 +237,7 @@ describe("beside an existing server", () => {
     Object.fromEntries(Object.entries(all).filter(([key]) => key !== name))
 
   it("secrets come from the environment, and no file is made", async () => {
-    await using data = await folder()
+    const data = await folder()
     const result = Result.getOrThrow(await read({ ...all, BELLCAST_DATA_DIR: data.dir }))
     assert.deepStrictEqual(result, {
       useridHmacSecret: "secret",

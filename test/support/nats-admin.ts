@@ -1,0 +1,11 @@
+// A connection to a test's nats-server as an administrator has it: past the service.
+import { jetstreamManager } from "@nats-io/jetstream"
+import { connect } from "@nats-io/transport-node"
+
+export type NatsAdmin = Awaited<ReturnType<typeof connectAdmin>>
+
+export const connectAdmin = async (url: string) => {
+  const nc = await connect({ servers: url })
+  const jsm = await jetstreamManager(nc)
+  return { nc, jsm, [Symbol.asyncDispose]: () => nc.close() }
+}
