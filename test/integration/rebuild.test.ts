@@ -209,7 +209,7 @@ describe("rebuild", { timeout: 90_000 }, () => {
     })
     await Effect.runPromise(Effect.scoped(past))
     await using cli = spawnCli(["rebuild"], { BELLCAST_DATA_DIR: parent })
-    assert.strictEqual(await cli.exit(), 0)
+    assert.strictEqual(await cli.exit(), 0, cli.output.stderr)
     assert.match(cli.output.stdout, /^bellcast_subscriptions +12$/m)
     assert.isUndefined(await addressIn(folderAt(join(parent, "nats"))))
   })
