@@ -14,7 +14,10 @@ if (firefoxPath === undefined)
   process.stdout.write("no Firefox here: its tests are skipped (apt-get install firefox-esr)\n")
 
 const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8")
-const section = readme.slice(readme.indexOf("## In a web page"), readme.indexOf("## The API"))
+const section = readme.slice(
+  readme.indexOf("## In a web page"),
+  readme.indexOf("## What happens to one broadcast")
+)
 const [inReadme = "", workerInReadme = "", broadcastInReadme = ""] = [
   ...section.matchAll(/^```\w+\n(.*?)^```$/gms)
 ].map(([, text]) => text!)
