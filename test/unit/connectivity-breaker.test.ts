@@ -1,15 +1,15 @@
 // When a push service counts as out of reach, and how it is tried again.
 import { assert, describe, it } from "@effect/vitest"
-import { makeConnectivityBreaker } from "#delivery/push-service/connectivity-breaker.ts"
+import { ConnectivityBreaker } from "#delivery/push-service/connectivity-breaker.ts"
 
 const now = 1_800_000_000_000
 const second = 1_000
 
 const lost = () => {
-  const reach = makeConnectivityBreaker(10 * second, 60 * second)
+  const reach = new ConnectivityBreaker(10 * second, 60 * second)
   for (const each of ["a", "b", "c", "d"]) assert.isUndefined(reach.failed(each, now, now))
   assert.isUndefined(reach.admit(now))
-  assert.strictEqual(reach.failed("e", now, now), "waits")
+  assert.strictEqual(reach.failed("e", now, now), "opens")
   return reach
 }
 
@@ -23,37 +23,37 @@ describe("a push service that does not answer", () => {
   })
 
   it("is not for one subscription, however often, nor for five with an answer between them", () => {
-    const reach = makeConnectivityBreaker(10 * second, 60 * second)
-    for (let i = 0; i < 20; i++) assert.notStrictEqual(reach.failed("a", now, now), "waits")
-    assert.isTrue(reach.answered(now))
+    const reach = new ConnectivityBreaker(10 * second, 60 * second)
+    for (let i = 0; i < 20; i++) assert.notStrictEqual(reach.failed("a", now, now), "opens")
+    assert.isTrue(reach.responded(now))
     for (let i = 0; i < 20; i++) {
       for (const each of ["a", "b", "c", "d"]) assert.isUndefined(reach.failed(each, now, now))
-      assert.isFalse(reach.answered(now))
+      assert.isFalse(reach.responded(now))
     }
     assert.isUndefined(reach.admit(now))
   })
 
   it("is told of once when a few subscriptions get no answer to five pushes in a row, and when they get one", () => {
-    const reach = makeConnectivityBreaker(10 * second, 60 * second)
+    const reach = new ConnectivityBreaker(10 * second, 60 * second)
     for (let round = 0; round < 2; round++) {
       for (const each of ["a", "b", "a", "b"]) assert.isUndefined(reach.failed(each, now, now))
       assert.strictEqual(reach.failed("a", now, now), "silent")
       for (let i = 0; i < 20; i++) assert.isUndefined(reach.failed("b", now, now))
-      assert.isTrue(reach.answered(now))
-      assert.isFalse(reach.answered(now))
+      assert.isTrue(reach.responded(now))
+      assert.isFalse(reach.responded(now))
     }
     for (let i = 0; i < 5; i++) reach.failed("a", now, now)
     for (const each of ["b", "c", "d"]) assert.isUndefined(reach.failed(each, now, now))
-    assert.strictEqual(reach.failed("e", now, now), "waits")
+    assert.strictEqual(reach.failed("e", now, now), "opens")
   })
 
   it("is not one of which a connection broke, with many pushes, while others were answered", () => {
-    const reach = makeConnectivityBreaker(10 * second, 60 * second)
-    reach.answered(now + 1)
+    const reach = new ConnectivityBreaker(10 * second, 60 * second)
+    reach.responded(now + 1)
     for (let i = 0; i < 20; i++) assert.isUndefined(reach.failed(`early ${i}`, now, now + 2))
     assert.isUndefined(reach.admit(now + 2))
     for (let i = 0; i < 4; i++) reach.failed(`late ${i}`, now + 1, now + 3)
-    assert.strictEqual(reach.failed("late 4", now + 1, now + 3), "waits")
+    assert.strictEqual(reach.failed("late 4", now + 1, now + 3), "opens")
   })
 
   it("is tried with one push at a time, after ever longer waits of at most the longest", () => {
@@ -73,8 +73,8 @@ describe("a push service that does not answer", () => {
     const reach = lost()
     reach.admit(now + 10 * second)
     reach.failed("a", now + 10 * second, now + 10 * second)
-    assert.isTrue(reach.answered(now))
-    assert.isFalse(reach.answered(now))
+    assert.isTrue(reach.responded(now))
+    assert.isFalse(reach.responded(now))
     assert.isUndefined(reach.admit(now + 11 * second))
     for (const each of ["a", "b", "c", "d", "e"])
       reach.failed(each, now + 20 * second, now + 20 * second)

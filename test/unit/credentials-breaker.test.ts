@@ -1,6 +1,6 @@
 // The credentials breaker: when it opens, which pushes pass as probes, what closes it.
 import { assert, describe, it } from "@effect/vitest"
-import { makeCredentialsBreaker } from "#delivery/push-service/credentials-breaker.ts"
+import { CredentialsBreaker } from "#delivery/push-service/credentials-breaker.ts"
 
 const openMillis = 60_000
 const now = 1_800_000_000_000
@@ -8,7 +8,7 @@ const hour = 60 * 60_000
 const of = (user: string, id = "id") => ({ user, subscription: `${user}.${id}` })
 
 const opened = () => {
-  const breaker = makeCredentialsBreaker(openMillis)
+  const breaker = new CredentialsBreaker(openMillis)
   const refusal = breaker.refused(of("a"), "credentials", now)
   assert.deepEqual(refusal, { until: now + openMillis, opens: true })
   return breaker
@@ -16,7 +16,7 @@ const opened = () => {
 
 describe("the credentials breaker", () => {
   it("lets everything through until our credentials are refused", () => {
-    const breaker = makeCredentialsBreaker(openMillis)
+    const breaker = new CredentialsBreaker(openMillis)
     assert.isUndefined(breaker.admit(of("z"), now))
     assert.isFalse(breaker.accepted(of("z"), now))
     assert.isUndefined(breaker.admit(of("z"), now))
@@ -50,7 +50,7 @@ describe("the credentials breaker", () => {
   })
 
   it("stays open when a probe is refused, whatever was accepted before", () => {
-    const breaker = makeCredentialsBreaker(openMillis)
+    const breaker = new CredentialsBreaker(openMillis)
     breaker.accepted(of("z"), now)
     for (let i = 0; i < 20; i++) breaker.refused(of(`u${i}`), "credentials", now)
     assert.isUndefined(breaker.admit(of("b"), now + 2_000))
@@ -62,7 +62,7 @@ describe("the credentials breaker", () => {
   })
 
   it("takes a refusal right after a 2xx for one subscription's trouble, and those of 20 users in a row for ours", () => {
-    const breaker = makeCredentialsBreaker(openMillis)
+    const breaker = new CredentialsBreaker(openMillis)
     breaker.accepted(of("z"), now)
     for (let i = 0; i < 500; i++)
       assert.strictEqual(breaker.refused(of("a", `id${i}`), "credentials", now), "lone")
@@ -72,7 +72,7 @@ describe("the credentials breaker", () => {
   })
 
   it("starts its row anew with every 2xx, and holds a proof for ten minutes", () => {
-    const breaker = makeCredentialsBreaker(openMillis)
+    const breaker = new CredentialsBreaker(openMillis)
     for (let i = 0; i < 60; i++) {
       if (i % 15 === 0) breaker.accepted(of("z"), now)
       assert.strictEqual(breaker.refused(of(`u${i}`), "credentials", now), "lone")
@@ -85,7 +85,7 @@ describe("the credentials breaker", () => {
   })
 
   it("knows one that was refused alone again, in a quiet hour and as a probe, until it is accepted", () => {
-    const breaker = makeCredentialsBreaker(openMillis)
+    const breaker = new CredentialsBreaker(openMillis)
     const refused = (user: string, at: number) => breaker.refused(of(user), "credentials", at)
     breaker.accepted(of("z"), now)
     assert.strictEqual(refused("a", now), "lone")
@@ -98,16 +98,16 @@ describe("the credentials breaker", () => {
   })
 
   it("opens with another worker's, at most as long as its own, and closes with it", () => {
-    const breaker = makeCredentialsBreaker(openMillis)
-    assert.isTrue(breaker.told(20_000, now))
+    const breaker = new CredentialsBreaker(openMillis)
+    assert.isTrue(breaker.merge(20_000, now))
     assert.isDefined(breaker.admit(of("a"), now))
     assert.strictEqual(breaker.openMillis(now + 5_000), 15_000)
-    assert.isFalse(breaker.told(20_000, now + 1), "it is open already")
+    assert.isFalse(breaker.merge(20_000, now + 1), "it is open already")
     assert.strictEqual(breaker.openMillis(now + 1), 20_000, "and stays so as long as it is told")
-    assert.isTrue(breaker.told(0, now + 2))
+    assert.isTrue(breaker.merge(0, now + 2))
     assert.isUndefined(breaker.admit(of("a"), now + 2))
     assert.isTrue(breaker.proven(now + 2))
-    breaker.told(10 * openMillis, now + 3)
+    breaker.merge(10 * openMillis, now + 3)
     assert.strictEqual(breaker.openMillis(now + 3), openMillis)
   })
 })
@@ -122,7 +122,7 @@ const play = (
   refusal: "mismatch" | "credentials",
   endMillis: number
 ) => {
-  const breaker = makeCredentialsBreaker(openMillis)
+  const breaker = new CredentialsBreaker(openMillis)
   const waiting = users.map((user, i) => ({ push: of(user, `id${i}`), at: now }))
   const requests: Array<number> = []
   while (true) {

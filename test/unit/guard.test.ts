@@ -1,16 +1,16 @@
 // The mass-gone guard: when it stops believing "gone", and when it believes again.
 import { assert, describe, it } from "@effect/vitest"
-import { makeGuard } from "#delivery/push-service/guard.ts"
+import { Guard } from "#delivery/push-service/guard.ts"
 
 const minute = 60_000
 const start = 1_800_000_000_000
 
-const noted = (guard: ReturnType<typeof makeGuard>, times: number, gone: boolean, now: number) =>
+const noted = (guard: Guard, times: number, gone: boolean, now: number) =>
   Array.from({ length: times }, () => guard.note(gone, now)).filter((each) => each !== undefined)
 
 describe("the mass-gone guard", () => {
   it("believes 49 gone answers and holds from the 50th, saying so once", () => {
-    const guard = makeGuard()
+    const guard = new Guard()
     assert.deepEqual(noted(guard, 49, true, start), [])
     assert.isFalse(guard.holding)
     assert.strictEqual(guard.note(true, start), "holds")
@@ -19,14 +19,14 @@ describe("the mass-gone guard", () => {
   })
 
   it("believes a share of exactly a half and no more", () => {
-    const guard = makeGuard()
+    const guard = new Guard()
     noted(guard, 100, false, start)
     assert.deepEqual(noted(guard, 100, true, start), [])
     assert.strictEqual(guard.note(true, start), "holds")
   })
 
   it("believes again when the share falls, saying so once", () => {
-    const guard = makeGuard()
+    const guard = new Guard()
     noted(guard, 60, true, start)
     assert.deepEqual(noted(guard, 59, false, start + minute), [])
     assert.strictEqual(guard.note(false, start + minute), "trusts")
@@ -34,7 +34,7 @@ describe("the mass-gone guard", () => {
   })
 
   it("forgets answers after five minutes", () => {
-    const guard = makeGuard()
+    const guard = new Guard()
     noted(guard, 49, true, start)
     assert.deepEqual(noted(guard, 49, true, start + 5 * minute), [])
     assert.isFalse(guard.holding)
@@ -42,7 +42,7 @@ describe("the mass-gone guard", () => {
   })
 
   it("does not forget its suspicion in a quiet hour, but gives it up for ten answers", () => {
-    const guard = makeGuard()
+    const guard = new Guard()
     noted(guard, 60, true, start)
     noted(guard, 1, true, start + 60 * minute)
     assert.isTrue(guard.holding)
@@ -50,40 +50,40 @@ describe("the mass-gone guard", () => {
   })
 
   it("goes on when the clock is set back", () => {
-    const guard = makeGuard()
+    const guard = new Guard()
     noted(guard, 30, true, start)
     assert.deepEqual(noted(guard, 20, true, start - 60 * minute), ["holds"])
   })
 
   it("counts what other workers count: together they hold where each alone would not, and trust where one alone would hold", () => {
-    const guard = makeGuard()
+    const guard = new Guard()
     noted(guard, 25, true, start)
-    assert.strictEqual(guard.told({ answers: 25, gone: 25 }, false, start), "holds")
-    assert.strictEqual(guard.told({ answers: 60, gone: 0 }, false, start), "trusts")
-    const other = makeGuard()
-    other.told({ answers: 500, gone: 0 }, false, start)
+    assert.strictEqual(guard.merge({ answers: 25, gone: 25 }, false, start), "holds")
+    assert.strictEqual(guard.merge({ answers: 60, gone: 0 }, false, start), "trusts")
+    const other = new Guard()
+    other.merge({ answers: 500, gone: 0 }, false, start)
     assert.deepEqual(noted(other, 100, true, start), [])
   })
 
   it("believes another worker that holds as long as it knows nothing itself", () => {
-    const guard = makeGuard()
-    assert.strictEqual(guard.told({ answers: 0, gone: 0 }, true, start), "holds")
+    const guard = new Guard()
+    assert.strictEqual(guard.merge({ answers: 0, gone: 0 }, true, start), "holds")
     assert.isTrue(guard.holding)
     assert.deepEqual(noted(guard, 10, false, start), ["trusts"])
-    assert.isUndefined(guard.told({ answers: 0, gone: 0 }, true, start))
+    assert.isUndefined(guard.merge({ answers: 0, gone: 0 }, true, start))
     assert.isFalse(guard.holding)
   })
 
   it("tells each answer of its own once, and none that it was told; ten gone ones at once", () => {
-    const guard = makeGuard()
-    guard.told({ answers: 7, gone: 7 }, false, start)
+    const guard = new Guard()
+    guard.merge({ answers: 7, gone: 7 }, false, start)
     noted(guard, 9, true, start)
     noted(guard, 3, false, start)
-    assert.isFalse(guard.isUrgent())
+    assert.isFalse(guard.isUrgent)
     guard.note(true, start)
-    assert.isTrue(guard.isUrgent())
-    assert.deepEqual(guard.untold(), { answers: 13, gone: 10 })
-    assert.deepEqual(guard.untold(), { answers: 0, gone: 0 })
-    assert.isFalse(guard.isUrgent())
+    assert.isTrue(guard.isUrgent)
+    assert.deepEqual(guard.takeCounts(), { answers: 13, gone: 10 })
+    assert.deepEqual(guard.takeCounts(), { answers: 0, gone: 0 })
+    assert.isFalse(guard.isUrgent)
   })
 })

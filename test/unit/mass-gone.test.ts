@@ -1,25 +1,23 @@
 // Which answers "gone" are believed, and how often a push service is asked again while they are not.
 import { assert, describe, it } from "@effect/vitest"
-import { type GonePush, makeGone } from "#delivery/push-service/mass-gone.ts"
-import { makePushService, type Push } from "#delivery/push-service/push-service.ts"
+import { type GonePush, MassGone } from "#delivery/push-service/mass-gone.ts"
+import type { Push } from "#delivery/push-service/push.ts"
+import { PushService } from "#delivery/push-service/push-service.ts"
 
 const now = 1_800_000_000_000
 const minute = 60_000
 const hour = 60 * minute
 
 /** Knows everything since the log's first message. */
-const knowing = () => makeGone(() => 0)
+const knowing = () => new MassGone(() => 0)
 const to = (subscription: string, generation = 1, broadcast = 100): GonePush => ({
   subscription,
   generation,
   broadcast
 })
 const many = (count: number) => Array.from({ length: count }, (_, i) => `s${i}`)
-const believed = (
-  gone: ReturnType<typeof makeGone>,
-  pushes: ReadonlyArray<GonePush>,
-  at = now
-): number => pushes.filter((push) => gone.gone(push, true, at).believed).length
+const believed = (gone: MassGone, pushes: ReadonlyArray<GonePush>, at = now): number =>
+  pushes.filter((push) => gone.gone(push, true, at).believed).length
 
 describe("a subscription that no push was accepted for", () => {
   it("is believed gone at once while others are reached, and the guard does not count it", () => {
@@ -34,8 +32,8 @@ describe("a subscription that no push was accepted for", () => {
         45
       )
     }
-    assert.isFalse(gone.holding())
-    assert.deepEqual(gone.untold(), { answers: 10, gone: 0 })
+    assert.isFalse(gone.holding)
+    assert.deepEqual(gone.takeCounts(), { answers: 10, gone: 0 })
   })
 
   it("is not believed in a long row, nor a minute after the last 2xx: a proxy may answer", () => {
@@ -48,7 +46,7 @@ describe("a subscription that no push was accepted for", () => {
       ),
       50
     )
-    assert.isTrue(gone.holding())
+    assert.isTrue(gone.holding)
     const later = knowing()
     later.accepted(to("good"), false, now)
     assert.isAtMost(
@@ -63,8 +61,8 @@ describe("a subscription that no push was accepted for", () => {
 
   it("is one stored after the last broadcast that was taken, this one left out", () => {
     const held = (generation: number, knownFrom = 0, told = 0) => {
-      const gone = makeGone(() => knownFrom)
-      gone.told({ answers: 0, gone: 0 }, false, told, now)
+      const gone = new MassGone(() => knownFrom)
+      gone.merge({ answers: 0, gone: 0 }, false, told, now)
       gone.accepted(to("good", 1, 50), false, now)
       gone.accepted(to("good", 1, 100), false, now)
       believed(
@@ -72,7 +70,7 @@ describe("a subscription that no push was accepted for", () => {
         many(200).map((each) => to(each)),
         now
       )
-      assert.isTrue(gone.holding())
+      assert.isTrue(gone.holding)
       gone.accepted(to("good", 1, 100), false, now)
       return !gone.gone(to("asked", generation), true, now).believed
     }
@@ -90,7 +88,7 @@ describe("a subscription that no push was accepted for", () => {
       gone,
       many(100).map((each) => to(each))
     )
-    assert.isTrue(gone.holding())
+    assert.isTrue(gone.holding)
     const next = (subscription: string) => {
       gone.accepted(to("good", 1, 200), false, now + hour)
       return gone.gone(to(subscription, 1, 200), true, now + hour).believed
@@ -102,14 +100,14 @@ describe("a subscription that no push was accepted for", () => {
       many(100).map((each) => to(each, 1, 190)),
       now + hour
     )
-    assert.isTrue(gone.holding())
+    assert.isTrue(gone.holding)
     assert.isFalse(next("s91"))
   })
 })
 
 describe("a proxy that says gone to everybody in the middle of a broadcast", () => {
   it("costs at most 50 of those who were reached before, however many were", () => {
-    const gone = makeGone(() => Number.POSITIVE_INFINITY)
+    const gone = new MassGone(() => Number.POSITIVE_INFINITY)
     for (const each of many(10_000)) gone.accepted(to(each), false, now)
     assert.isAtMost(
       believed(
@@ -123,15 +121,15 @@ describe("a proxy that says gone to everybody in the middle of a broadcast", () 
 
 describe("while the guard holds", () => {
   const holding = () => {
-    const gone = makeGone(() => Number.POSITIVE_INFINITY)
+    const gone = new MassGone(() => Number.POSITIVE_INFINITY)
     believed(
       gone,
       many(60).map((each) => to(each))
     )
-    assert.isTrue(gone.holding())
+    assert.isTrue(gone.holding)
     return gone
   }
-  const probe = (gone: ReturnType<typeof makeGone>, at: number) => {
+  const probe = (gone: MassGone, at: number) => {
     if (!gone.mayProbe(to("s1"), at)) return false
     gone.probes(at)
     return true
@@ -161,7 +159,7 @@ describe("while the guard holds", () => {
       changes.filter((each) => each !== undefined),
       ["trusts"]
     )
-    assert.isFalse(gone.holding())
+    assert.isFalse(gone.holding)
     assert.isTrue(gone.mayProbe(to("s1"), now + hour + 20))
   })
 
@@ -179,10 +177,10 @@ const healthyFirst = mixed.toSorted((a, b) => Math.sign(a % 51) - Math.sign(b % 
 
 /** Plays an hour of one broadcast to 10 healthy subscriptions and 500 that are gone, as workers do. */
 const playHour = (knownFrom: number, order: ReadonlyArray<number>) => {
-  const lane = makePushService("https://push.example.com", "k", {
+  const lane = new PushService("https://push.example.com", "k", {
     ...{
       pushesUnderWayMax: 64,
-      hasTime: () => true,
+      hasHeadroom: () => true,
       breakerOpenMillis: minute,
       retryBaseMillis: 10_000
     },
@@ -202,7 +200,7 @@ const playHour = (knownFrom: number, order: ReadonlyArray<number>) => {
     if (next === undefined || next.at > now + hour) return { requests, removed, delivered }
     const again = (until: number) =>
       waiting.push({ push: { ...next.push, saidGone: true }, at: Math.ceil(until) })
-    const held = lane.heldAt(next.push, next.at)
+    const held = lane.deferral(next.push, next.at)
     if (held !== undefined) {
       again(held.until)
       continue

@@ -1,7 +1,7 @@
 // The fate of a push that was tried, or held back: what counts as an attempt, and when it comes back.
 import { assert, describe, it } from "@effect/vitest"
 import type { Attempt } from "#delivery/push/attempt-result.ts"
-import type { Target } from "#delivery/push/send.ts"
+import type { Target } from "#delivery/push/target.ts"
 import { attemptsMax, type BroadcastRef } from "#domain/job.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { resultOf } from "../../src/delivery/jobs/result.ts"

@@ -3,7 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
 import type { ResponseResult } from "#delivery/push/attempt-result.ts"
-import { makePushService, type Push } from "#delivery/push-service/push-service.ts"
+import type { Push } from "#delivery/push-service/push.ts"
+import { PushService } from "#delivery/push-service/push-service.ts"
 import type { RetryReason } from "#domain/reason.ts"
 
 const now = 1_800_000_000_000
@@ -24,9 +25,9 @@ describe("a lane", () => {
   const mismatch: ResponseResult = { kind: "mismatch", reason: "key-mismatch" }
   const throttled: ResponseResult = { kind: "retry", reason: "throttled", retryAfterMillis: 30_000 }
   const laneOf = () =>
-    makePushService("https://push.example.com:8443", "k1", {
+    new PushService("https://push.example.com:8443", "k1", {
       pushesUnderWayMax: 8,
-      hasTime: () => true,
+      hasHeadroom: () => true,
       breakerOpenMillis: minute,
       retryBaseMillis: 10_000
     })
@@ -69,7 +70,7 @@ describe("a lane", () => {
       reason: "key-mismatch",
       until: now + 1_000
     })
-    const again = other.heldAt(push(1), now + 1_000)
+    const again = other.deferral(push(1), now + 1_000)
     assert.deepInclude(again, { reason: "breaker-open", until: now + minute })
   })
 
@@ -82,7 +83,7 @@ describe("a lane", () => {
         mismatch
       )
     assert.strictEqual(lane.stateAt(now).breaker, "closed")
-    assert.isUndefined(lane.heldAt(someone, now))
+    assert.isUndefined(lane.deferral(someone, now))
   })
 
   it("does not remove by mismatch what would be a mass removal", () => {
@@ -107,26 +108,26 @@ describe("a lane", () => {
         text: "push.example.com refuses our credentials (credentials, status 403): pushes to it wait"
       }
     ])
-    const held = lane.heldAt(someone, now)
+    const held = lane.deferral(someone, now)
     assert.deepInclude(held as object, { kind: "deferred", reason: "breaker-open" })
     assert.isAtMost(held!.until, now + minute)
     assert.deepEqual(
       lane.judge(accepted, push(1), 201, now).notices.map(({ level }) => level),
       ["info"]
     )
-    assert.isUndefined(lane.heldAt(someone, now))
+    assert.isUndefined(lane.deferral(someone, now))
   })
 
   it("closes for throttled pushes, which count as attempts; those it holds do not", () => {
     const lane = laneOf()
     for (let i = 0; i < 5; i++)
       assert.deepEqual(lane.judge(throttled, push(i), 429, now).judged, throttled)
-    assert.deepEqual(lane.heldAt(someone, now + 1), {
+    assert.deepEqual(lane.deferral(someone, now + 1), {
       kind: "deferred",
       reason: "lane-throttled",
       until: now + 30_000
     })
-    assert.isUndefined(lane.heldAt(someone, now + 30_000))
+    assert.isUndefined(lane.deferral(someone, now + 30_000))
   })
 
   it("has no more pushes under way than its connections carry", async () => {
@@ -148,7 +149,7 @@ describe("a lane", () => {
     room = 5
     enter()
     await vi.waitFor(() => assert.strictEqual(open, 5))
-    assert.isUndefined(lane.turnedAway(now, now), "a narrow push service is not a slowed one")
+    assert.isUndefined(lane.queueFull(now, now), "a narrow push service is not a slowed one")
   })
 
   it("turns pushes away only when it is slowed and its line is full", async () => {
@@ -163,9 +164,9 @@ describe("a lane", () => {
       )
     for (let i = 0; i < 20; i++) enter()
     assert.strictEqual(open.length, 8)
-    assert.isUndefined(lane.turnedAway(now, now))
+    assert.isUndefined(lane.queueFull(now, now))
     for (let i = 0; i < 5; i++) lane.judge(throttled, push(i), 429, now)
-    assert.deepEqual(lane.turnedAway(now - 40_000, now), {
+    assert.deepEqual(lane.queueFull(now - 40_000, now), {
       kind: "deferred",
       reason: "lane-slow",
       until: now + 10_000
@@ -174,20 +175,20 @@ describe("a lane", () => {
     await Effect.runPromise(Effect.sleep(1))
     // Four more got in, eight stand in line: that is full; one less is not.
     assert.strictEqual(open.length, 12)
-    assert.isDefined(lane.turnedAway(now, now))
+    assert.isDefined(lane.queueFull(now, now))
     open[8]!()
     await Effect.runPromise(Effect.sleep(1))
     assert.strictEqual(open.length, 13)
-    assert.isUndefined(lane.turnedAway(now, now))
+    assert.isUndefined(lane.queueFull(now, now))
   })
 })
 
 describe("a lane without answers", () => {
   const failure = (reason: RetryReason): ResponseResult => ({ kind: "retry", reason })
   const laneOf = () =>
-    makePushService("https://push.example.com", "k1", {
+    new PushService("https://push.example.com", "k1", {
       pushesUnderWayMax: 8,
-      hasTime: () => true,
+      hasHeadroom: () => true,
       breakerOpenMillis: minute,
       retryBaseMillis: 10_000
     })
@@ -199,15 +200,15 @@ describe("a lane without answers", () => {
     assert.deepEqual(failing(lane, failure("timeout")), [
       { level: "warn", text: "push.example.com cannot be reached (timeout): pushes to it wait" }
     ])
-    assert.deepEqual(lane.heldAt(someone, now), {
+    assert.deepEqual(lane.deferral(someone, now), {
       kind: "deferred",
       reason: "unreachable",
       until: now + 10_000
     })
-    assert.isUndefined(lane.news("w", now))
+    assert.isUndefined(lane.takeGossip("w", now))
     const { notices } = lane.judge(failure("server-error"), pushTo("s"), 500, now + 10_000)
     assert.deepEqual(notices, [{ level: "info", text: "push.example.com is reached again" }])
-    assert.isUndefined(lane.heldAt(someone, now + 10_000))
+    assert.isUndefined(lane.deferral(someone, now + 10_000))
   })
 
   it("says so once where it is one subscription's pushes, and holds none back", () => {
@@ -222,7 +223,7 @@ describe("a lane without answers", () => {
         text: "push.example.com cannot be reached (refused): its pushes are tried again"
       }
     ])
-    assert.isUndefined(lane.heldAt(someone, now))
+    assert.isUndefined(lane.deferral(someone, now))
     assert.deepEqual(lane.judge({ kind: "accepted", reason: "accepted" }, push, 201, now).notices, [
       { level: "info", text: "push.example.com is reached again" }
     ])
@@ -233,7 +234,7 @@ describe("a lane without answers", () => {
     assert.deepEqual(failing(lane, failure("unknown-host")), [])
     assert.deepEqual(failing(lane, { kind: "dead", reason: "endpoint-not-allowed" }), [])
     assert.deepEqual(failing(lane, failure("address-not-allowed")), [])
-    assert.isUndefined(lane.heldAt(someone, now))
+    assert.isUndefined(lane.deferral(someone, now))
     assert.strictEqual(failing(lane, failure("tls"))[0]?.level, "error")
   })
 })
@@ -242,9 +243,9 @@ describe("what a worker tells of a lane", () => {
   const throttled: ResponseResult = { kind: "retry", reason: "throttled", retryAfterMillis: 30_000 }
   const credentials: ResponseResult = { kind: "credentials", reason: "credentials" }
   const laneOf = () =>
-    makePushService("https://push.example.com", "k1", {
+    new PushService("https://push.example.com", "k1", {
       pushesUnderWayMax: 8,
-      hasTime: () => true,
+      hasHeadroom: () => true,
       breakerOpenMillis: minute,
       retryBaseMillis: 10_000
     })
@@ -259,58 +260,58 @@ describe("what a worker tells of a lane", () => {
   }
 
   it("is nothing while there is nothing to tell", () => {
-    assert.isUndefined(laneOf().news("w", now))
-    assert.isFalse(laneOf().isUrgent())
+    assert.isUndefined(laneOf().takeGossip("w", now))
+    assert.isFalse(laneOf().isUrgent)
   })
 
   it("stops and slows the others, once; for how long it stops is repeated, shorter and shorter", () => {
     const [here, there] = [laneOf(), laneOf()]
     for (let i = 0; i < 5; i++) here.judge(throttled, push(i), 429, now)
-    assert.isTrue(here.isUrgent())
-    const news = here.news("w", now)!
+    assert.isTrue(here.isUrgent)
+    const news = here.takeGossip("w", now)!
     assert.deepEqual(news, { ...nothing, answers: 5, window: 4, closedMillis: 30_000 })
     assert.deepEqual(
-      there.learn(news, now).map(({ level }) => level),
+      there.merge(news, now).map(({ level }) => level),
       ["warn"]
     )
-    assert.deepEqual(there.heldAt(someone, now), {
+    assert.deepEqual(there.deferral(someone, now), {
       kind: "deferred",
       reason: "lane-throttled",
       until: now + 30_000
     })
     assert.strictEqual(there.stateAt(now).window, 4)
-    there.learn(news, now)
+    there.merge(news, now)
     assert.strictEqual(there.stateAt(now).window, 4, "who is told twice is not slower")
-    assert.isUndefined(there.news("v", now), "what one was told is not told on")
-    assert.deepEqual(here.news("w", now + 10_000), { ...nothing, closedMillis: 20_000 })
+    assert.isUndefined(there.takeGossip("v", now), "what one was told is not told on")
+    assert.deepEqual(here.takeGossip("w", now + 10_000), { ...nothing, closedMillis: 20_000 })
   })
 
   it("opens and closes the others' breakers", () => {
     const [here, there] = [laneOf(), laneOf()]
     here.judge(credentials, push(1), 403, now)
-    const news = here.news("w", now)!
+    const news = here.takeGossip("w", now)!
     assert.deepEqual(news, { ...nothing, answers: 1, openMillis: minute })
-    there.learn(news, now)
+    there.merge(news, now)
     assert.strictEqual(there.stateAt(now).breaker, "open")
-    assert.isUndefined(there.news("v", now))
-    assert.deepEqual(here.news("w", now + 20_000), { ...nothing, openMillis: 40_000 })
+    assert.isUndefined(there.takeGossip("v", now))
+    assert.deepEqual(here.takeGossip("w", now + 20_000), { ...nothing, openMillis: 40_000 })
     there.judge({ kind: "accepted", reason: "accepted" }, push(2), 201, now + minute)
-    const better = there.news("v", now + minute)!
+    const better = there.takeGossip("v", now + minute)!
     assert.deepEqual(better, { ...nothing, worker: "v", answers: 1, openMillis: 0, reached: 2 })
-    here.learn(better, now + minute)
+    here.merge(better, now + minute)
     assert.strictEqual(here.stateAt(now + minute).breaker, "closed")
-    assert.isUndefined(here.news("w", now + minute))
+    assert.isUndefined(here.takeGossip("w", now + minute))
   })
 
   it("makes the others hold, whatever was lost before", () => {
     const [here, there] = [laneOf(), laneOf()]
     for (let i = 0; i < 60; i++) here.judge({ kind: "gone", reason: "gone" }, push(i), 410, now)
-    assert.isTrue(here.isUrgent())
-    here.news("w", now)
-    const again = here.news("w", now + 2_000)!
+    assert.isTrue(here.isUrgent)
+    here.takeGossip("w", now)
+    const again = here.takeGossip("w", now + 2_000)!
     assert.deepEqual(again, { ...nothing, holds: true })
     assert.deepEqual(
-      there.learn(again, now).map(({ level }) => level),
+      there.merge(again, now).map(({ level }) => level),
       ["warn"]
     )
     assert.strictEqual(

@@ -1,13 +1,13 @@
 // How fast a push service may be sent to: what narrows the window, what stops it, and how it widens again.
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
-import { makeWindow, type Pacing } from "#delivery/push-service/window.ts"
+import { SendWindow } from "#delivery/push-service/window.ts"
 
 const start = 1_800_000_000_000
 const minute = 60_000
 
 /** Five subscriptions throttled at a time. */
-const throttle = (pacing: Pacing, now: number, retryAfterMillis?: number) => {
+const throttle = (pacing: SendWindow, now: number, retryAfterMillis?: number) => {
   const changes = ["a", "b", "c", "d", "e"].map((each) =>
     pacing.throttled(each, now, now, retryAfterMillis)
   )
@@ -17,28 +17,31 @@ const throttle = (pacing: Pacing, now: number, retryAfterMillis?: number) => {
 
 describe("the window of a lane", () => {
   it("halves at the fifth throttled subscription and stops for what Retry-After says, at most 15 minutes", () => {
-    const pacing = makeWindow(64, minute)
+    const pacing = new SendWindow(64, minute)
     assert.isFalse(pacing.isSlowed)
     assert.deepEqual(throttle(pacing, start, 120_000), { window: 32, closedMillis: 120_000 })
     assert.isTrue(pacing.isSlowed)
     assert.strictEqual(pacing.closedUntil(start + 119_999), start + 120_000)
     assert.isUndefined(pacing.closedUntil(start + 120_000))
-    assert.deepEqual(throttle(makeWindow(9, minute), start, 0), { window: 4, closedMillis: 1_000 })
-    assert.deepEqual(throttle(makeWindow(9, minute), start, 24 * 60 * minute), {
+    assert.deepEqual(throttle(new SendWindow(9, minute), start, 0), {
+      window: 4,
+      closedMillis: 1_000
+    })
+    assert.deepEqual(throttle(new SendWindow(9, minute), start, 24 * 60 * minute), {
       window: 4,
       closedMillis: 15 * minute
     })
   })
 
   it("stops no longer than the longest when the clock is set back", () => {
-    const pacing = makeWindow(64, minute)
+    const pacing = new SendWindow(64, minute)
     throttle(pacing, start, 120_000)
     assert.strictEqual(pacing.closedUntil(start - 60 * minute), start - 45 * minute)
     assert.isUndefined(pacing.closedUntil(start - 45 * minute))
   })
 
   it("without a Retry-After only halves, until one push at a time is too many: then it stops for a while", () => {
-    const pacing = makeWindow(4, minute)
+    const pacing = new SendWindow(4, minute)
     assert.deepEqual(throttle(pacing, start), { window: 2, closedMillis: 0 })
     assert.isUndefined(pacing.closedUntil(start))
     assert.deepEqual(throttle(pacing, start + 1), { window: 1, closedMillis: 0 })
@@ -47,7 +50,7 @@ describe("the window of a lane", () => {
   })
 
   it("stays for one subscription throttled again and again, and for five in more than a minute", () => {
-    const pacing = makeWindow(64, minute)
+    const pacing = new SendWindow(64, minute)
     for (let i = 0; i < 20; i++) assert.isUndefined(pacing.throttled("a", start, start, undefined))
     for (let i = 0; i < 20; i++) {
       const now = start + minute + i * 16_000
@@ -56,7 +59,7 @@ describe("the window of a lane", () => {
   })
 
   it("is not narrowed again by what was sent before, which may only ask for a longer wait", () => {
-    const pacing = makeWindow(64, minute)
+    const pacing = new SendWindow(64, minute)
     throttle(pacing, start, 30_000)
     for (const each of ["f", "g", "h", "i", "j", "k"])
       assert.isUndefined(pacing.throttled(each, start, start + 50, 90_000))
@@ -65,7 +68,7 @@ describe("the window of a lane", () => {
   })
 
   it("widens by one for each window of pushes taken, not more than once a second, and says when it is whole", () => {
-    const pacing = makeWindow(6, minute)
+    const pacing = new SendWindow(6, minute)
     throttle(pacing, start)
     assert.strictEqual(pacing.window, 3)
     for (let i = 0; i < 100; i++) pacing.accepted(start + 999, false)
@@ -96,14 +99,14 @@ describe("the window of a lane", () => {
         fc.integer({ min: 1, max: 100 }),
         fc.array(step, { maxLength: 200 }),
         (windowMax, steps) => {
-          const pacing = makeWindow(windowMax, minute)
+          const pacing = new SendWindow(windowMax, minute)
           let now = start
           for (const { after, wait, what, who } of steps) {
             now += after
             if (what === "throttled")
               pacing.throttled(`s${who}`, now - after / 2, now, wait ?? undefined)
             if (what === "accepted") pacing.accepted(now, true)
-            if (what === "told") pacing.told({ window: who, closedMillis: wait ?? 0 }, now)
+            if (what === "told") pacing.merge({ window: who, closedMillis: wait ?? 0 }, now)
             assert.isTrue(pacing.window >= 1 && pacing.window <= windowMax, `${pacing.window}`)
             assert.isAtMost(pacing.closedUntil(now) ?? now, now + 15 * minute)
           }
@@ -119,7 +122,7 @@ describe("the window of a lane", () => {
   })
 
   it("grows by two for each push taken while others wait, up to the most, and not beyond what a 429 left", () => {
-    const pacing = makeWindow(512, 60_000)
+    const pacing = new SendWindow(512, 60_000)
     assert.strictEqual(pacing.window, 64)
     for (let i = 0; i < 100; i++) pacing.accepted(start, false)
     assert.strictEqual(pacing.window, 64, "nobody waits")
@@ -134,7 +137,7 @@ describe("the window of a lane", () => {
   })
 
   it("comes back from 256 to 512 in half a minute, a 32nd of it each second", () => {
-    const pacing = makeWindow(512, 60_000)
+    const pacing = new SendWindow(512, 60_000)
     for (let i = 0; i < 500; i++) pacing.accepted(start, true)
     for (let i = 0; i < 5; i++) pacing.throttled(`s${i}`, start + 1, start + 2, undefined)
     const seconds = (n: number) => start + 2 + n * 1_000

@@ -7,7 +7,7 @@ import {
 } from "#domain/job.ts"
 import type { PushResult } from "#domain/outcome.ts"
 import type { Attempt, AttemptResult, Deferred } from "../push/attempt-result.ts"
-import type { Target } from "../push/send.ts"
+import type { Target } from "../push/target.ts"
 
 /** A result and the subscription it is for. */
 export interface Recorded {
@@ -88,13 +88,15 @@ export const resultOf = (
   }
 }
 
+export type UnsentEnd =
+  | { readonly fate: "gone"; readonly reason: "left" }
+  | { readonly fate: "dead"; readonly reason: "suspended" }
+  | { readonly fate: "expired"; readonly reason: "expired" }
+
 /** Returns the outcome of a push that ends at `at` without another attempt. */
 export const unsentResult = (
   { id, user }: Pick<Target, "id" | "user">,
   attempt: number,
   at: number,
-  end:
-    | { readonly fate: "gone"; readonly reason: "left" }
-    | { readonly fate: "dead"; readonly reason: "suspended" }
-    | { readonly fate: "expired"; readonly reason: "expired" }
+  end: UnsentEnd
 ): PushResult => ({ user, subscription: id, attempt, millis: 0, at, ...end })

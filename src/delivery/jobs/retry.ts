@@ -1,20 +1,154 @@
-// Retry job -> another attempt -> outcome. The message comes back by JetStream's redelivery, delayed by a nak; which attempt it is and when it
-// is due stand in the push's last outcome, so a crash at any point forgets nothing.
+// Retry job -> another attempt -> outcome. JetStream redelivers the job after a delayed nak. The push's last
+// outcome has the number and time of its next attempt, so a crash at any point loses nothing.
 import { Clock, Effect, Random, type Semaphore } from "effect"
 import type { RetryJob } from "#domain/job.ts"
+import type { PushResult } from "#domain/outcome.ts"
 import type { StoredReason } from "#domain/reason.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { type Delivery, done, later, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
+import type { Stored } from "#nats/stream/stored.ts"
 import { keys } from "#streams/buckets.ts"
 import type { ChannelToken, UserToken } from "#streams/tokens.ts"
-import { Sender, type Target } from "../push/send.ts"
+import { sealAll } from "../push/sealed.ts"
+import { Sender } from "../push/send.ts"
+import type { Target } from "../push/target.ts"
 import { makePayloads } from "../recipients/payloads.ts"
 import { conflictLeaves, patiently } from "./patience.ts"
-import { makeRecord, outcomeSubject } from "./record.ts"
-import { unsentResult } from "./result.ts"
+import { makeRecord, outcomeSubject, type Record } from "./record.ts"
+import { type Recorded, type UnsentEnd, unsentResult } from "./result.ts"
 
 const drainingAfterMillis = 1_000
+
+interface RetryTools {
+  readonly buckets: Buckets["Service"]
+  readonly sender: Sender["Service"]
+  readonly record: Record
+  readonly permits: Semaphore.Semaphore
+  readonly draining: () => boolean
+}
+
+/** The attempt that is due, as the push's last outcome says. */
+interface Due {
+  /** Attempts, with this one. */
+  readonly attempt: number
+  readonly at: number
+  readonly lastReason: StoredReason | undefined
+  /** Sequence of the last outcome of the push alone; 0: none, it is in its shard's outcome. */
+  readonly seq: number
+}
+
+const lastResult = (last: Stored | undefined): PushResult | undefined =>
+  last?.message.type === "outcome/1" ? last.message.results[0] : undefined
+
+const dueOf = (job: RetryJob, last: Stored | undefined): Due => {
+  const previous = lastResult(last)
+  return {
+    attempt: (previous?.attempt ?? job.attempts) + 1,
+    at: previous?.nextAt ?? job.firstNextAt,
+    lastReason: previous?.reason ?? job.reason,
+    seq: last?.seq ?? 0
+  }
+}
+
+/** Returns the present subscription; undefined when it was removed or replaced, or its user left the channel. */
+const targetOf = Effect.fnUntraced(function* (buckets: Buckets["Service"], job: RetryJob) {
+  const user = job.user as UserToken
+  const [list, place] = yield* Effect.all(
+    [
+      buckets.get("subscriptions", keys.subscriptions(user)),
+      buckets.get("registrations", keys.registration(job.channel as ChannelToken, user))
+    ],
+    { concurrency: "unbounded" }
+  )
+  const stored = list?.value.subscriptions[job.subscription]
+  const isCurrent = stored?.seq === job.generation && place?.value.on === true
+  return isCurrent ? ({ user, id: job.subscription, stored } satisfies Target) : undefined
+})
+
+/** Returns how a push ends without another attempt; undefined: it gets one. */
+export const endOf = (
+  target: Target | undefined,
+  expiresAt: number,
+  now: number
+): UnsentEnd | undefined => {
+  if (target === undefined) return { fate: "gone", reason: "left" }
+  if (target.stored.suspended !== undefined) return { fate: "dead", reason: "suspended" }
+  return now >= expiresAt ? { fate: "expired", reason: "expired" } : undefined
+}
+
+const attempt = Effect.fnUntraced(function* <E>(
+  tools: RetryTools,
+  job: RetryJob,
+  due: Due,
+  padded: Buffer | undefined,
+  turn: Effect.Effect<void, E>
+) {
+  const { buckets, record, sender } = tools
+  const target = yield* targetOf(buckets, job)
+  const now = yield* Clock.currentTimeMillis
+  const end = endOf(target, job.expiresAt, now)
+  if (target === undefined || end !== undefined) {
+    const of = { user: job.user as UserToken, id: job.subscription }
+    const result = unsentResult(of, due.attempt, now, end ?? { fate: "gone", reason: "left" })
+    return { target, result, isDeferredUnsent: false }
+  }
+  const attempted = yield* sender.send(
+    target,
+    job,
+    () => sealAll([target], padded)[0],
+    turn,
+    due.lastReason
+  )
+  const at = yield* Clock.currentTimeMillis
+  const random = yield* Random.next
+  const result = record.resultOf(target, job, attempted, due.attempt, at, random)
+  const isDeferredUnsent = attempted.kind === "deferred" && attempted.status === undefined
+  return { target, result, isDeferredUnsent }
+})
+
+const recordResult = Effect.fnUntraced(function* (
+  record: Record,
+  job: RetryJob,
+  seq: number,
+  target: Target | undefined,
+  result: PushResult
+) {
+  const list: ReadonlyArray<Recorded> = target === undefined ? [] : [{ target, result }]
+  const final = result.fate !== "retrying"
+  yield* record.before(job, list)
+  const body = { broadcast: job.broadcast, pushes: 0, results: [result], final }
+  yield* record.outcome(outcomeSubject.push(job, job.user, job.subscription), seq, body)
+  record.counted(job, list)
+  // A retrying push needs no new retry job: this one is its job.
+  if (final) yield* record.after(job, list).pipe(patiently)
+})
+
+/** Makes the attempt that is due, and records its result. */
+const step = (tools: RetryTools, job: RetryJob, due: Due, padded: Buffer | undefined) => {
+  const { draining, permits, record } = tools
+  let held = 0
+  // Taken after the place in the send queue, as everywhere: in the other order two pushes could deadlock.
+  const turn = Effect.flatMap(permits.take(1), () => {
+    held = 1
+    return draining() ? Effect.fail("stop" as const) : Effect.void
+  })
+  return Effect.gen(function* () {
+    const attempted = yield* attempt(tools, job, due, padded, turn)
+    const { isDeferredUnsent, result, target } = attempted
+    const again = result.nextAt === undefined ? done : later(result.nextAt - result.at)
+    // Nothing was sent, so nothing is recorded: with a push service closed for an hour, each of its pushes
+    // would write an outcome a minute.
+    if (!isDeferredUnsent || result.nextAt === undefined)
+      yield* recordResult(record, job, due.seq, target, result)
+    return again
+  }).pipe(
+    Effect.catch((error) =>
+      error === "stop" ? Effect.succeed(later(drainingAfterMillis)) : Effect.fail(error)
+    ),
+    Effect.ensuring(Effect.suspend(() => permits.release(held)))
+  )
+}
 
 export const makeRetry = Effect.fnUntraced(function* (
   permits: Semaphore.Semaphore,
@@ -22,123 +156,30 @@ export const makeRetry = Effect.fnUntraced(function* (
 ) {
   const log = yield* EventLog
   const buckets = yield* Buckets
-  const sender = yield* Sender
   const record = yield* makeRecord
   const payload = yield* makePayloads
+  const tools: RetryTools = { buckets, sender: yield* Sender, record, permits, draining }
 
-  /** The subscription as it is now; undefined when it was removed or replaced, or its user left the channel. */
-  const targetOf = Effect.fnUntraced(function* (job: RetryJob) {
-    const user = job.user as UserToken
-    const [list, place] = yield* Effect.all(
-      [
-        buckets.get("subscriptions", keys.subscriptions(user)),
-        buckets.get("registrations", keys.registration(job.channel as ChannelToken, user))
-      ],
-      { concurrency: "unbounded" }
-    )
-    const stored = list?.value.subscriptions[job.subscription]
-    const current = stored?.seq === job.generation && place?.value.on === true
-    return current ? ({ user, id: job.subscription, stored } satisfies Target) : undefined
+  /** The push has ended. An earlier delivery may have died before it wrote what follows. */
+  const finish = Effect.fnUntraced(function* (job: RetryJob, result: PushResult) {
+    const target = yield* targetOf(buckets, job)
+    if (target !== undefined) yield* record.ensured(job, [{ target, result }])
+    return done
   })
 
-  const attempt = Effect.fnUntraced(function* (
-    job: RetryJob,
-    number: number,
-    padded: Buffer | undefined,
-    turn: Effect.Effect<void, "stop">,
-    lastReason: StoredReason | undefined
-  ) {
-    const target = yield* targetOf(job)
-    const at = yield* Clock.currentTimeMillis
-    const unsent = (end: Parameters<typeof unsentResult>[3]) =>
-      unsentResult({ user: job.user as UserToken, id: job.subscription }, number, at, end)
-    if (target === undefined) return { result: unsent({ fate: "gone", reason: "left" }) }
-    if (target.stored.suspended !== undefined)
-      return { target, result: unsent({ fate: "dead", reason: "suspended" }) }
-    if (at >= job.expiresAt)
-      return { target, result: unsent({ fate: "expired", reason: "expired" }) }
-    const attempted = yield* sender.send(
-      target,
-      job,
-      () => sender.seal([target], padded)[0],
-      turn,
-      lastReason
-    )
-    const result = record.resultOf(
-      target,
-      job,
-      attempted,
-      number,
-      yield* Clock.currentTimeMillis,
-      yield* Random.next
-    )
-    return {
-      target,
-      result,
-      unsent: attempted.kind === "deferred" && attempted.status === undefined
-    }
-  })
-
-  const step = (
-    job: RetryJob,
-    number: number,
-    expect: number,
-    padded: Buffer | undefined,
-    lastReason: StoredReason | undefined
-  ) => {
-    let held = 0
-    // After the lane's slot, as everywhere: in the other order two could wait for each other.
-    const turn = Effect.flatMap(permits.take(1), () => {
-      held = 1
-      return draining() ? Effect.fail("stop" as const) : Effect.void
-    })
-    return Effect.gen(function* () {
-      const attempted = yield* Effect.result(attempt(job, number, padded, turn, lastReason))
-      if (attempted._tag === "Failure") {
-        if (attempted.failure === "stop") return later(drainingAfterMillis)
-        return yield* attempted.failure
-      }
-      const { result, target, unsent } = attempted.success
-      // Nothing has happened: a lane closed for an hour must not write an outcome a minute for each of its pushes.
-      if (unsent === true && result.nextAt !== undefined) return later(result.nextAt - result.at)
-      if (target !== undefined) yield* record.before(job, [{ target, result }])
-      const body = {
-        broadcast: job.broadcast,
-        pushes: 0,
-        results: [result],
-        final: result.fate !== "retrying"
-      }
-      yield* record.outcome(outcomeSubject.push(job, job.user, job.subscription), expect, body)
-      if (target !== undefined) {
-        record.counted(job, [{ target, result }])
-        // The job of a push to try again is this one.
-        if (result.fate !== "retrying")
-          yield* record.after(job, [{ target, result }]).pipe(patiently)
-      }
-      return result.nextAt === undefined ? done : later(result.nextAt - result.at)
-    }).pipe(Effect.ensuring(Effect.suspend(() => permits.release(held))))
-  }
-
-  return Effect.fnUntraced(function* (delivery: Delivery) {
-    const { message: job } = delivery
+  return Effect.fnUntraced(function* ({ deliveryCount, message: job }: Delivery) {
     if (job.type !== "retry/1")
       return never(job.type === "malformed" ? job.reason : "not a retry job")
     const now = yield* Clock.currentTimeMillis
-    if (delivery.deliveryCount === 1 && now < job.firstNextAt) return later(job.firstNextAt - now)
+    if (deliveryCount === 1 && now < job.firstNextAt) return later(job.firstNextAt - now)
     if (draining()) return later(drainingAfterMillis)
     const last = yield* log.last("work", outcomeSubject.push(job, job.user, job.subscription))
-    const previous = last?.message.type === "outcome/1" ? last.message.results[0] : undefined
-    if (previous !== undefined && previous.fate !== "retrying") {
-      const target = yield* targetOf(job)
-      if (target !== undefined) yield* record.ensured(job, [{ target, result: previous }])
-      return done
-    }
-    const dueAt = previous?.nextAt ?? job.firstNextAt
-    if (now < dueAt) return later(dueAt - now)
+    const previous = lastResult(last)
+    if (previous !== undefined && previous.fate !== "retrying") return yield* finish(job, previous)
+    const due = dueOf(job, last)
+    if (now < due.at) return later(due.at - now)
     const found = yield* payload(job.broadcast)
     if (found === undefined) return never("the broadcast is not in the log")
-    const number = (previous?.attempt ?? job.attempts) + 1
-    const lastReason = previous?.reason ?? job.reason
-    return yield* step(job, number, last?.seq ?? 0, found.padded, lastReason).pipe(conflictLeaves)
+    return yield* step(tools, job, due, found.padded).pipe(conflictLeaves)
   })
 })

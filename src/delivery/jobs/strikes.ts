@@ -13,8 +13,8 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { makeStrikeMetrics } from "#telemetry/metrics.ts"
 import { makeLruCache } from "../lru-cache.ts"
-import { originOf } from "../push/send.ts"
-import { type Guard, makeGuard } from "../push-service/guard.ts"
+import { originOf } from "../push/target.ts"
+import { Guard } from "../push-service/guard.ts"
 import type { Recorded } from "./result.ts"
 
 /** For this long, a delivered push proves that our network works. */
@@ -35,7 +35,7 @@ const makeEvidence = () => {
       if (result.fate === "retrying" || counted.has(result)) return
       counted.add(result)
       if (result.fate === "delivered") deliveredAt = Math.max(deliveredAt, result.at)
-      guards.of(originOf(target), makeGuard).note(strikeOf(result) !== undefined, result.at)
+      guards.of(originOf(target), () => new Guard()).note(strikeOf(result) !== undefined, result.at)
     },
 
     /** Whether a result speaks against its subscription alone. */
@@ -46,7 +46,7 @@ const makeEvidence = () => {
     ): boolean => {
       // The settings forbid the endpoint: that needs no proof.
       if (cause === "endpoint-not-allowed") return true
-      if (guards.of(originOf(target), makeGuard).holding) return false
+      if (guards.of(originOf(target), () => new Guard()).holding) return false
       // Without a response, our own network may be at fault, unless a push was delivered since.
       return (
         deliveredAt >= ref.acceptedAt ||

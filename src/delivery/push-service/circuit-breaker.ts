@@ -1,60 +1,53 @@
-// A gate that closes for a while and then lets one probe through (half-open): what a breaker does, whatever it breaks for. "Open" is the word
-// of circuit breakers: nothing flows. Pure: it knows the time only from its callers.
+// A circuit breaker: it stops pushes for a while, then lets single probes through (half-open). Pure:
+// callers give the time.
 
-/** How long others wait for a probe; should its answer tell nothing, the next one probes. */
+/** Other pushes wait this long for a probe. If its response proves nothing, the next one probes. */
 const probeMillisMin = 1_000
 
-export type GateState = "closed" | "half-open" | "open"
+/** Open: nothing is sent. Half-open: probes are. */
+export type CircuitState = "closed" | "half-open" | "open"
 
-export interface Gate {
-  readonly stateAt: (now: number) => GateState
-  /** Undefined: send (what is sent while half-open is the probe). Else when to come back. */
-  readonly admit: (now: number) => number | undefined
-  /** Lets nothing through for so long. */
-  readonly open: (millis: number, now: number) => void
-  /** Lets everything through; true when it did not before. */
-  readonly close: () => boolean
-  /** When probes may pass; undefined: it is closed. */
-  readonly openUntil: (now: number) => number | undefined
-}
+export class CircuitBreaker {
+  #openUntil: number | undefined
+  #openMillis = 0
+  #probeMillis = probeMillisMin
+  #probedUntil = 0
 
-export const makeCircuitBreaker = (): Gate => {
-  let openUntil: number | undefined
-  let openMillis = 0
-  let probeMillis = probeMillisMin
-  let probedUntil = 0
-
-  /** A clock set back makes no wait longer than it was meant to be. */
-  const until = (now: number) => {
-    if (openUntil !== undefined) openUntil = Math.min(openUntil, now + openMillis)
-    probedUntil = Math.min(probedUntil, now + probeMillis)
-    return openUntil
+  stateAt(now: number): CircuitState {
+    const end = this.openUntil(now)
+    return end === undefined ? "closed" : now < end ? "open" : "half-open"
   }
 
-  return {
-    stateAt: (now) => {
-      const end = until(now)
-      return end === undefined ? "closed" : now < end ? "open" : "half-open"
-    },
-    admit: (now) => {
-      const end = until(now)
-      if (end === undefined) return undefined
-      if (now < end) return end
-      if (now < probedUntil) return probedUntil
-      probedUntil = now + probeMillis
-      return undefined
-    },
-    open: (millis, now) => {
-      openUntil = now + millis
-      openMillis = millis
-      probeMillis = Math.max(probeMillisMin, millis / 10)
-      probedUntil = 0
-    },
-    close: () => {
-      const closes = openUntil !== undefined
-      openUntil = undefined
-      return closes
-    },
-    openUntil: until
+  /** Undefined: send the push (while half-open, as a probe). Else the time to come back. */
+  admit(now: number): number | undefined {
+    const end = this.openUntil(now)
+    if (end === undefined) return undefined
+    if (now < end) return end
+    if (now < this.#probedUntil) return this.#probedUntil
+    this.#probedUntil = now + this.#probeMillis
+    return undefined
+  }
+
+  open(millis: number, now: number): void {
+    this.#openUntil = now + millis
+    this.#openMillis = millis
+    this.#probeMillis = Math.max(probeMillisMin, millis / 10)
+    this.#probedUntil = 0
+  }
+
+  /** Returns whether it was not closed before. */
+  close(): boolean {
+    const closes = this.#openUntil !== undefined
+    this.#openUntil = undefined
+    return closes
+  }
+
+  /** Returns the time from which probes may pass; undefined while closed. */
+  openUntil(now: number): number | undefined {
+    // A clock set back must not make a wait longer than it was meant to be.
+    if (this.#openUntil !== undefined)
+      this.#openUntil = Math.min(this.#openUntil, now + this.#openMillis)
+    this.#probedUntil = Math.min(this.#probedUntil, now + this.#probeMillis)
+    return this.#openUntil
   }
 }

@@ -1,61 +1,67 @@
-// Whether a push service can be reached from here: when no answer comes to several subscriptions in a row, pushes wait instead of using up
-// their attempts. What it sees may be our own network, so other workers are not told. Pure: it knows the time only from its callers.
-import { type GateState, makeCircuitBreaker } from "./circuit-breaker.ts"
+// The connectivity breaker of one push service: after failed connections to several subscriptions in a
+// row, pushes wait instead of using up their attempts. Our own network may be the cause, so other workers
+// are not told. Pure: callers give the time.
+import { CircuitBreaker, type CircuitState } from "./circuit-breaker.ts"
 
-/** So many different subscriptions without an answer, and none between them; or, to be told of but no more, so many pushes. */
+/**
+ * Different subscriptions without a response, in a row, that open the breaker. The same number of pushes
+ * to fewer subscriptions only causes a warning.
+ */
 const failedInRowMax = 5
 
-export interface Reach {
-  readonly stateAt: (now: number) => GateState
-  /** Undefined: send. Else when to come back. */
-  readonly admit: (now: number) => number | undefined
-  /** An answer, whatever it says; true when it ends the waiting, or a silence. */
-  readonly answered: (now: number) => boolean
+/** Open `firstMillis`, then twice as long with each failed probe, at most `maxMillis`. */
+export class ConnectivityBreaker {
+  readonly #firstMillis: number
+  readonly #maxMillis: number
+  readonly #circuit = new CircuitBreaker()
+  readonly #failedInRow = new Set<string>()
+  #pushesInRow = 0
+  #millis: number
+  #respondedAt = Number.NEGATIVE_INFINITY
+
+  constructor(firstMillis: number, maxMillis: number) {
+    this.#firstMillis = firstMillis
+    this.#maxMillis = maxMillis
+    this.#millis = firstMillis
+  }
+
+  stateAt(now: number): CircuitState {
+    return this.#circuit.stateAt(now)
+  }
+
+  /** Undefined: send the push. Else the time to come back. */
+  admit(now: number): number | undefined {
+    return this.#circuit.admit(now)
+  }
+
+  /** Notes a response of any status. Returns whether it ends the waiting, or a silence. */
+  responded(now: number): boolean {
+    this.#respondedAt = now
+    if (this.#failedInRow.size > 0) this.#failedInRow.clear()
+    this.#millis = this.#firstMillis
+    const wasSilent = this.#pushesInRow >= failedInRowMax
+    this.#pushesInRow = 0
+    return this.#circuit.close() || wasSilent
+  }
+
   /**
-   * No answer to a push sent at `sentAt`. "waits": with this one the waiting begins. "silent": it is only a
-   * few subscriptions that get none, but time and again.
+   * Notes that a push sent at `sentAt` got no response. "opens": the breaker opens with it. "silent": a
+   * few subscriptions get no response, again and again.
    */
-  readonly failed: (
-    subscription: string,
-    sentAt: number,
-    now: number
-  ) => "waits" | "silent" | undefined
-}
-
-/** Waits `firstMillis`, then, as long as probes fail, twice as long each time, at most `maxMillis`. */
-export const makeConnectivityBreaker = (firstMillis: number, maxMillis: number): Reach => {
-  const gate = makeCircuitBreaker()
-  const failedInRow = new Set<string>()
-  let pushesInRow = 0
-  let millis = firstMillis
-  let answeredAt = Number.NEGATIVE_INFINITY
-
-  return {
-    stateAt: gate.stateAt,
-    admit: gate.admit,
-    answered: (now) => {
-      answeredAt = now
-      if (failedInRow.size > 0) failedInRow.clear()
-      millis = firstMillis
-      const isSilent = pushesInRow >= failedInRowMax
-      pushesInRow = 0
-      return gate.close() || isSilent
-    },
-    failed: (subscription, sentAt, now) => {
-      const state = gate.stateAt(now)
-      // A clock set back makes no answer younger than now.
-      answeredAt = Math.min(answeredAt, now)
-      // Others were answered since: one connection broke, with all the pushes on it.
-      if (sentAt < answeredAt) return undefined
-      // Sent before.
-      if (state === "open") return undefined
-      pushesInRow += 1
-      if (state === "closed" && failedInRow.add(subscription).size < failedInRowMax)
-        return pushesInRow === failedInRowMax ? "silent" : undefined
-      failedInRow.clear()
-      gate.open(Math.min(millis, maxMillis), now)
-      millis = Math.min(2 * millis, maxMillis)
-      return state === "closed" ? "waits" : undefined
-    }
+  failed(subscription: string, sentAt: number, now: number): "opens" | "silent" | undefined {
+    const state = this.#circuit.stateAt(now)
+    // A clock set back must not make the last response newer than it is.
+    this.#respondedAt = Math.min(this.#respondedAt, now)
+    // Others got a response since then: one connection broke, with all the pushes on it.
+    if (sentAt < this.#respondedAt) return undefined
+    // The push was sent before the breaker opened, so its failure says nothing about now.
+    if (state === "open") return undefined
+    this.#pushesInRow += 1
+    if (state === "closed" && this.#failedInRow.add(subscription).size < failedInRowMax)
+      return this.#pushesInRow === failedInRowMax ? "silent" : undefined
+    this.#failedInRow.clear()
+    this.#circuit.open(Math.min(this.#millis, this.#maxMillis), now)
+    this.#millis = Math.min(2 * this.#millis, this.#maxMillis)
+    return state === "closed" ? "opens" : undefined
   }
 }

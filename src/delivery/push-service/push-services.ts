@@ -1,4 +1,5 @@
-// The lanes of this process, one for each push service and VAPID key, and what it tells other workers about them and hears from them.
+// The push services of this process, one for each origin and VAPID key, and the gossip with other workers
+// about them.
 import { hash } from "node:crypto"
 import { Clock, Context, Effect, Layer, Schedule } from "effect"
 import { Settings } from "#config"
@@ -8,136 +9,144 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import { filters, subjects } from "#streams/subjects.ts"
 import { makePushServiceMetrics } from "#telemetry/metrics.ts"
 import { makeLruCache } from "../lru-cache.ts"
-import { decodeNews } from "./gossip.ts"
-import { makePushService, type Notice, type PushService } from "./push-service.ts"
-import { makeSpareTime } from "./spare-time.ts"
+import { decodeGossip } from "./gossip.ts"
+import { makeHeadroom } from "./headroom.ts"
+import type { Notice } from "./notices.ts"
+import { PushService } from "./push-service.ts"
 
-const lanesMax = 1_000
-/** How often what was counted is told, and what stands is repeated for those who came later or missed it. */
-const tellMillis = 2_000
+const pushServicesMax = 1_000
+/** How often counts are published, and standing facts again for workers that started later or missed them. */
+const publishMillis = 2_000
 
-/** Of the hash that names a VAPID key: keys are a handful. */
+/** Of the hash that names a VAPID key: there are a handful of keys. */
 const keyDigits = 12
 
 const logs = { info: Effect.logInfo, warn: Effect.logWarning, error: Effect.logError }
 
+const logAll = (notices: ReadonlyArray<Notice>) =>
+  Effect.forEach(notices, ({ level, text }) => logs[level](text), { discard: true })
+
+/** Returns a function that names a VAPID key by the first digits of its hash. */
+const makeKeyNames = () => {
+  const names = new Map<string, string>()
+  return (publicKey: string): string => {
+    const known = names.get(publicKey)
+    if (known !== undefined) return known
+    const name = hash("sha256", publicKey, "hex").slice(0, keyDigits)
+    names.set(publicKey, name)
+    return name
+  }
+}
+
+/** The sequence in LOG from which on this process receives gossip of all accepted pushes. */
+class KnownFrom {
+  /** Undefined: not read yet. */
+  #seq: number | undefined
+
+  get(): number {
+    return this.#seq ?? Number.POSITIVE_INFINITY
+  }
+
+  forget(): void {
+    this.#seq = undefined
+  }
+
+  /** Reads the end of LOG once. Run it after the subscription to gossip, so that none is missed. */
+  read(log: EventLog["Service"]): Effect.Effect<void> {
+    if (this.#seq !== undefined) return Effect.void
+    // Set before the read: if `forget` is called meanwhile, it is read again.
+    this.#seq = Number.POSITIVE_INFINITY
+    return log.last("log", filters.commands).pipe(
+      Effect.tap((last) =>
+        Effect.sync(() => {
+          if (this.#seq !== undefined) this.#seq = last?.seq ?? 0
+        })
+      ),
+      Effect.asVoid,
+      Effect.catch(() => Effect.sync(() => this.forget()))
+    )
+  }
+}
+
+const makePushServices = Effect.gen(function* () {
+  const settings = yield* Settings
+  const pubsub = yield* PubSub
+  const metrics = yield* makePushServiceMetrics
+  const worker = yield* freshId
+  const context = yield* Effect.context<never>()
+  const log = yield* EventLog
+  const keyName = makeKeyNames()
+  const knownFrom = new KnownFrom()
+  // A dropped push service loses what it knew of accepted pushes.
+  const pushServices = makeLruCache<PushService>(pushServicesMax, () => knownFrom.forget())
+  const options = {
+    ...settings,
+    hasHeadroom: makeHeadroom(),
+    knownFrom: () => knownFrom.get()
+  }
+
+  const of = (origin: string, key: string): PushService =>
+    pushServices.of(`${key} ${origin}`, () => new PushService(origin, key, options))
+
+  const publish = (pushService: PushService, now: number): void => {
+    const gossip = pushService.takeGossip(worker, now)
+    if (gossip !== undefined) pubsub.tell(subjects.lane, gossip)
+  }
+
+  const showMetrics = (now: number): void =>
+    metrics.show(
+      [...pushServices.all()].map((each) => ({ host: each.host, state: each.stateAt(now) }))
+    )
+
+  const receive = Effect.fnUntraced(function* (body: unknown) {
+    const decoded = decodeGossip(body)
+    if (decoded._tag === "Failure") return
+    const gossip = decoded.value
+    if (gossip.worker === worker || !URL.canParse(gossip.origin)) return
+    const now = yield* Clock.currentTimeMillis
+    const notices = of(gossip.origin, gossip.key).merge(gossip, now)
+    if (notices.length === 0) return
+    showMetrics(now)
+    yield* logAll(notices)
+  })
+  yield* pubsub.listen(subjects.lane, (body) => void Effect.runForkWith(context)(receive(body)))
+
+  const publishAll = Effect.map(Clock.currentTimeMillis, (now) => {
+    for (const each of pushServices.all()) publish(each, now)
+    // Time alone changes states too: an open breaker turns half-open.
+    showMetrics(now)
+  })
+  const readKnownFrom = Effect.suspend(() => knownFrom.read(log))
+  yield* Effect.forkScoped(
+    Effect.repeat(Effect.andThen(readKnownFrom, publishAll), Schedule.spaced(publishMillis))
+  )
+
+  const report = (pushService: PushService, notices: ReadonlyArray<Notice>) => {
+    if (notices.length === 0 && !pushService.isUrgent) return Effect.void
+    return Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      publish(pushService, now)
+      if (notices.length > 0) showMetrics(now)
+      return logAll(notices)
+    })
+  }
+
+  return {
+    of: (origin: string, publicKey: string) => of(origin, keyName(publicKey)),
+    report
+  }
+})
+
 export class PushServices extends Context.Service<
   PushServices,
   {
-    /** The lane of a push service and of the VAPID key (the public one) that we sign with there. */
+    /** The push service at an origin, as used with this VAPID public key. */
     readonly of: (origin: string, publicKey: string) => PushService
-    /** Logs what an operator should see of a lane, and tells other workers what cannot wait. */
-    readonly noticed: (lane: PushService, notices: ReadonlyArray<Notice>) => Effect.Effect<void>
+    /** Logs notices, and publishes urgent gossip. */
+    readonly report: (
+      pushService: PushService,
+      notices: ReadonlyArray<Notice>
+    ) => Effect.Effect<void>
   }
 >()("bellcast/delivery/PushServices") {
-  static readonly layer = Layer.effect(
-    PushServices,
-    Effect.gen(function* () {
-      const settings = yield* Settings
-      const announcements = yield* PubSub
-      const metrics = yield* makePushServiceMetrics
-      const worker = yield* freshId
-      const context = yield* Effect.context<never>()
-      const log = yield* EventLog
-      /** Sequence in LOG from which on the lanes know of all accepted pushes; undefined: not read yet. */
-      let knownFrom: number | undefined
-      // A lane that is dropped takes what it knows with it, so the others' knowledge begins anew with the next one.
-      const lanes = makeLruCache<PushService>(lanesMax, () => {
-        knownFrom = undefined
-      })
-      const names = new Map<string, string>()
-
-      const nameOf = (publicKey: string): string => {
-        const known = names.get(publicKey)
-        if (known !== undefined) return known
-        const name = hash("sha256", publicKey, "hex").slice(0, keyDigits)
-        names.set(publicKey, name)
-        return name
-      }
-
-      const options = {
-        ...settings,
-        hasTime: makeSpareTime(),
-        knownFrom: () => knownFrom ?? Number.POSITIVE_INFINITY
-      }
-      const laneOf = (origin: string, key: string): PushService =>
-        lanes.of(`${key} ${origin}`, () => makePushService(origin, key, options))
-
-      const say = (notices: ReadonlyArray<Notice>) =>
-        Effect.forEach(notices, ({ level, text }) => logs[level](text), { discard: true })
-
-      const tell = (lane: PushService, now: number): void => {
-        const news = lane.news(worker, now)
-        if (news !== undefined) announcements.tell(subjects.lane, news)
-      }
-
-      const show = (now: number): void => {
-        metrics.show(
-          [...lanes.all()].map((lane) => ({ host: lane.host, state: lane.stateAt(now) }))
-        )
-      }
-
-      const heard = Effect.fnUntraced(function* (body: unknown) {
-        const news = decodeNews(body)
-        if (
-          news._tag === "Failure" ||
-          news.value.worker === worker ||
-          !URL.canParse(news.value.origin)
-        )
-          return
-        const { key, origin } = news.value
-        const now = yield* Clock.currentTimeMillis
-        const notices = laneOf(origin, key).learn(news.value, now)
-        if (notices.length === 0) return
-        show(now)
-        yield* say(notices)
-      })
-      yield* announcements.listen(
-        subjects.lane,
-        (body) => void Effect.runForkWith(context)(heard(body))
-      )
-
-      /** After the announcements are heard: what others are told of later broadcasts is then heard too. */
-      const readKnownFrom = Effect.suspend(() => {
-        if (knownFrom !== undefined) return Effect.void
-        // Set before the read: a lane that is dropped meanwhile unsets it, and it is read again.
-        knownFrom = Number.POSITIVE_INFINITY
-        return log.last("log", filters.commands).pipe(
-          Effect.tap((last) =>
-            Effect.sync(() => {
-              if (knownFrom !== undefined) knownFrom = last?.seq ?? 0
-            })
-          ),
-          Effect.catch(() =>
-            Effect.sync(() => {
-              knownFrom = undefined
-            })
-          )
-        )
-      })
-
-      const tellAll = Effect.map(Clock.currentTimeMillis, (now) => {
-        for (const lane of lanes.all()) tell(lane, now)
-        // Also for what only time has changed: a breaker turns half-open by itself.
-        show(now)
-      })
-      yield* Effect.forkScoped(
-        Effect.repeat(Effect.andThen(readKnownFrom, tellAll), Schedule.spaced(tellMillis))
-      )
-
-      const noticed = (lane: PushService, notices: ReadonlyArray<Notice>) => {
-        if (notices.length === 0 && !lane.isUrgent()) return Effect.void
-        return Effect.flatMap(Clock.currentTimeMillis, (now) => {
-          tell(lane, now)
-          if (notices.length > 0) show(now)
-          return say(notices)
-        })
-      }
-
-      return PushServices.of({
-        of: (origin, publicKey) => laneOf(origin, nameOf(publicKey)),
-        noticed
-      })
-    })
-  )
+  static readonly layer = Layer.effect(PushServices, makePushServices)
 }

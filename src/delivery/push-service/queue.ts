@@ -1,14 +1,15 @@
-// Who may send now: at most the window of a lane is under way, the others stand in line. A slowed lane has a short line, so that the pushes of
-// a shard to other push services do not stand behind it: who does not fit waits in WORK.
+// The send queue of one push service: at most its window of pushes is under way, the others wait here. The
+// queue of a slowed push service is short, so that pushes of the same shard to other push services do not
+// wait behind it. A push that does not fit waits in WORK.
 import { Effect, Semaphore } from "effect"
 
-/** Nobody who waits in WORK looks more often than this, or more seldom. */
-const awayMillisMin = 1_000
-const awayMillisMax = 60_000
+/** Delay before a push that did not fit is tried again: at least 1 s, at most 60 s. */
+const fullMillisMin = 1_000
+const fullMillisMax = 60_000
 
-/** For how long a push that found no place stays away: the older its broadcast, the longer its like have been many. */
-export const awayMillis = (ageMillis: number): number =>
-  Math.min(Math.max(awayMillisMin, ageMillis / 4), awayMillisMax)
+/** Returns that delay: a quarter of the broadcast's age. An older broadcast has waited longer already. */
+export const fullMillis = (ageMillis: number): number =>
+  Math.min(Math.max(fullMillisMin, ageMillis / 4), fullMillisMax)
 
 /** The longest queue of a slowed push service. */
 const queueMax = 64
@@ -20,6 +21,7 @@ const queueMax = 64
 export const makeQueue = (max: number, windowNow: () => number, isSlowed: () => boolean) => {
   const slots = Semaphore.makeUnsafe(max)
   let window = max
+  /** Pushes that wait or are under way. */
   let inside = 0
 
   const resized = (room: () => number) =>

@@ -12,7 +12,7 @@ import { makeReadCache } from "#nats/kv/read-cache.ts"
 import type { Entry } from "#nats/kv/values.ts"
 import { type EntryKey, keys, userOfKey } from "#streams/buckets.ts"
 import type { ChannelToken, UserToken } from "#streams/tokens.ts"
-import type { Target } from "../push/send.ts"
+import type { Target } from "../push/target.ts"
 import { makeRedriveFilter } from "./redrive-filter.ts"
 
 /** Lists read in one request. A usual one has 1 KB. */

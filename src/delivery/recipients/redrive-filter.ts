@@ -5,7 +5,7 @@ import { isUndelivered } from "#domain/outcome.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { filters } from "#streams/subjects.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
-import type { Target } from "../push/send.ts"
+import type { Target } from "../push/target.ts"
 
 /** Keeps of `targets` those that the job is for: all, unless it redrives. Outcomes later than the redrive change nothing for it. */
 export const makeRedriveFilter = Effect.gen(function* () {

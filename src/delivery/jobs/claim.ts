@@ -1,0 +1,98 @@
+// Claims a shard for this delivery of its job, and reads what earlier deliveries recorded.
+import { Effect } from "effect"
+import type { ShardJob } from "#domain/job.ts"
+import type { PushResult } from "#domain/outcome.ts"
+import type { EventLog } from "#nats/stream/event-log.ts"
+import type { UserToken } from "#streams/tokens.ts"
+import type { Target } from "../push/target.ts"
+import { outcomeSubject, type Record } from "./record.ts"
+import type { Recorded } from "./result.ts"
+
+/** What earlier deliveries of a job recorded. */
+export interface Past {
+  /** Sequence of the last outcome; 0: none. */
+  readonly seq: number
+  /** Pushes that the outcomes say the shard holds. */
+  readonly declared: number
+  readonly final: boolean
+  /** By {@link pushKey}. */
+  readonly results: ReadonlyMap<string, PushResult>
+}
+
+const nothing: Past = { seq: 0, declared: 0, final: false, results: new Map() }
+
+export const pushKey = (user: string, id: string) => `${user}.${id}`
+
+/** A target in place of a subscription that was removed. */
+const removedTarget = ({ subscription, user }: PushResult): Target => ({
+  user: user as UserToken,
+  id: subscription,
+  stored: {
+    seq: 0,
+    lastModified: 0,
+    data: { endpoint: "https://gone.invalid/", keys: { auth: "", p256dh: "" } }
+  }
+})
+
+/** Returns the past results of which removals and retry jobs may be missing. */
+const unfinished = (past: Past, targets: ReadonlyArray<Target>): ReadonlyArray<Recorded> => {
+  const present = new Map(targets.map((target) => [pushKey(target.user, target.id), target]))
+  return [...past.results].flatMap(([key, result]): ReadonlyArray<Recorded> => {
+    const target = present.get(key)
+    if (target !== undefined) return [{ target, result }]
+    // A removed subscription still needs a last outcome. Its retry job finds it removed and records that.
+    return result.fate === "retrying" ? [{ target: removedTarget(result), result }] : []
+  })
+}
+
+const readPast = Effect.fnUntraced(function* (log: EventLog["Service"], subject: string) {
+  if ((yield* log.last("work", subject)) === undefined) return nothing
+  let past = nothing
+  const results = new Map<string, PushResult>()
+  yield* log.replay("work", [subject], ({ message, seq }) =>
+    Effect.sync(() => {
+      if (message.type !== "outcome/1") return
+      for (const result of message.results)
+        results.set(pushKey(result.user, result.subscription), result)
+      past = { seq, declared: past.declared + message.pushes, final: message.final, results }
+    })
+  )
+  return past
+})
+
+/** Returns functions that claim a shard; they return its past, or undefined when the shard is done. */
+export const makeClaim = (log: EventLog["Service"], record: Record) => {
+  /**
+   * Writes the size of the shard before anything is sent: where that cannot be written, outcomes could not
+   * be either. Fails with AppendConflict when another worker has the shard.
+   */
+  const claim = (job: ShardJob, past: Past, targets: ReadonlyArray<Target>) => {
+    const isNew = ({ id, user }: Target) => !past.results.has(pushKey(user, id))
+    const total = past.results.size + targets.filter(isNew).length
+    return record
+      .outcome(outcomeSubject.shard(job, job.shard), past.seq, {
+        broadcast: job.broadcast,
+        pushes: total - past.declared,
+        results: [],
+        final: false
+      })
+      .pipe(Effect.map((seq): Past | undefined => ({ ...past, seq })))
+  }
+
+  /** For a shard of which earlier deliveries may have recorded something. */
+  const again = Effect.fnUntraced(function* (job: ShardJob, targets: ReadonlyArray<Target>) {
+    const past = yield* readPast(log, outcomeSubject.shard(job, job.shard))
+    // An earlier delivery may have died between the outcome and what follows from it.
+    yield* record.ensured(job, unfinished(past, targets))
+    return past.final ? undefined : yield* claim(job, past, targets)
+  })
+
+  /**
+   * Claims without reading; a conflict shows that an earlier delivery began. A first delivery can conflict
+   * too: a killed server forgets the last deliveries and acknowledgements of its consumers.
+   */
+  const first = (job: ShardJob, targets: ReadonlyArray<Target>) =>
+    claim(job, nothing, targets).pipe(Effect.catchTag("AppendConflict", () => again(job, targets)))
+
+  return { again, first }
+}

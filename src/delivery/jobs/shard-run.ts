@@ -1,0 +1,183 @@
+// One delivery of a shard job: sends its pushes and records their results in batches. A push has a permit
+// from before it is sent until its outcome is stored. So a crash sends at most as many pushes twice as there
+// are permits.
+import { type Cause, Clock, Effect, Fiber, Latch, Random, Semaphore } from "effect"
+import type { ShardJob } from "#domain/job.ts"
+import type { AppendConflict, NatsUnavailable } from "#nats/connection/errors.ts"
+import { Bodies } from "../push/sealed.ts"
+import type { Sender } from "../push/send.ts"
+import type { Target } from "../push/target.ts"
+import { type Past, pushKey } from "./claim.ts"
+import { patiently } from "./patience.ts"
+import { outcomeSubject, type Record } from "./record.ts"
+import { type Recorded, unsentResult } from "./result.ts"
+import type { Started } from "./starts.ts"
+
+/** Results in one outcome message: 64 of about 200 bytes are a third of what WORK takes. */
+const resultsMax = 64
+/** How long a result waits for others to be recorded with. */
+const flushMillis = 20
+
+export interface ShardTools {
+  readonly sender: Sender["Service"]
+  readonly record: Record
+  readonly permits: Semaphore.Semaphore
+  /** Whether the process is shutting down: pushes under way are finished, the rest is left to others. */
+  readonly draining: () => boolean
+  readonly starts: (pushes: number) => Started
+  /** Pushes under way at once. */
+  readonly concurrency: number
+}
+
+/** The state of one delivery of a shard job. */
+interface ShardRun {
+  readonly tools: ShardTools
+  readonly job: ShardJob
+  readonly subject: string
+  readonly bodies: Bodies
+  readonly started: Started
+  readonly flushing: Semaphore.Semaphore
+  readonly results: Array<Recorded & { readonly permit: boolean }>
+  /** Open while results wait to be recorded. */
+  readonly hasResults: Latch.Latch
+  /** Sequence of the last outcome. */
+  seq: number
+  /** Permits of this shard's pushes. */
+  permits: number
+  /** Pushes left to the next delivery of the job. */
+  left: number
+  /** Set when an outcome cannot be written: nothing more is sent, and later writes fail too. */
+  failure: Cause.Cause<AppendConflict | NatsUnavailable> | undefined
+}
+
+const release = (run: ShardRun, count: number) => {
+  run.permits -= count
+  return run.tools.permits.release(count)
+}
+
+const write = Effect.fnUntraced(function* (run: ShardRun, final: boolean) {
+  const { job, subject } = run
+  const { record } = run.tools
+  const list = run.results.splice(0, resultsMax)
+  if (list.length === 0 && !final) return
+  const body = { broadcast: job.broadcast, pushes: 0 }
+  yield* record.before(job, list)
+  // A broadcast is finished only after the removals that it caused: so they come before the final outcome.
+  const hasRemovals = list.some(({ result: { fate } }) => fate === "gone" || fate === "dead")
+  run.seq = yield* record.outcome(subject, run.seq, {
+    ...body,
+    results: list.map(({ result }) => result),
+    final: final && !hasRemovals
+  })
+  record.counted(job, list)
+  yield* record.after(job, list).pipe(patiently)
+  if (final && hasRemovals)
+    run.seq = yield* record.outcome(subject, run.seq, { ...body, results: [], final })
+  yield* release(run, list.filter(({ permit }) => permit).length)
+})
+
+/** Records results. When a write fails, it gives back all permits, so that waiting pushes see the failure. */
+const flush = (run: ShardRun, final: boolean) =>
+  Effect.suspend(() =>
+    run.failure === undefined ? write(run, final) : Effect.failCause(run.failure)
+  ).pipe(
+    Effect.tapCause((cause) =>
+      Effect.suspend(() => {
+        run.failure ??= cause
+        return release(run, run.permits)
+      })
+    ),
+    run.flushing.withPermit,
+    Effect.uninterruptible
+  )
+
+/** Records results 20 ms after the first of them. Without it, they would hold permits that the next pushes need. */
+const flushWhenDue = (run: ShardRun) =>
+  run.hasResults.await.pipe(
+    Effect.andThen(run.hasResults.close),
+    Effect.andThen(Effect.delay(flush(run, false), flushMillis)),
+    Effect.forever
+  )
+
+const flushRest = (run: ShardRun) =>
+  Effect.andThen(
+    Effect.whileLoop({
+      while: () => run.results.length > resultsMax,
+      body: () => flush(run, false),
+      step: () => {}
+    }),
+    Effect.suspend(() => flush(run, run.left === 0))
+  )
+
+/** Takes a permit for one push; fails with "stop" when nothing more may be sent. */
+const takePermit = (run: ShardRun) =>
+  Effect.flatMap(run.tools.permits.take(1), () => {
+    run.permits += 1
+    return run.failure === undefined && !run.tools.draining()
+      ? Effect.void
+      : Effect.andThen(release(run, 1), Effect.fail("stop" as const))
+  })
+
+/** Returns the result of one push; undefined: it is left to the next delivery. */
+const resultOfPush = Effect.fnUntraced(function* (run: ShardRun, target: Target, i: number) {
+  const { job, tools } = run
+  const now = yield* Clock.currentTimeMillis
+  if (now >= job.expiresAt) {
+    const result = unsentResult(target, 0, now, { fate: "expired", reason: "expired" })
+    return { target, result, permit: false }
+  }
+  const attempted = yield* Effect.result(
+    tools.sender.send(target, job, () => run.bodies.take(i), takePermit(run))
+  )
+  if (attempted._tag === "Failure") return undefined
+  const at = yield* Clock.currentTimeMillis
+  const random = yield* Random.next
+  const result = tools.record.resultOf(target, job, attempted.success, 1, at, random)
+  return { target, result, permit: true }
+})
+
+const push = Effect.fnUntraced(function* (run: ShardRun, target: Target, i: number) {
+  yield* run.started(i)
+  const recorded = yield* resultOfPush(run, target, i)
+  if (recorded === undefined) {
+    run.left += 1
+    return
+  }
+  run.results.push(recorded)
+  if (run.results.length >= resultsMax) yield* flush(run, false)
+  else yield* run.hasResults.open
+})
+
+/** Sends and records the pushes of a shard that no earlier delivery recorded. Returns how many are left. */
+export const runShard = Effect.fnUntraced(function* (
+  tools: ShardTools,
+  job: ShardJob,
+  past: Past,
+  targets: ReadonlyArray<Target>,
+  padded: Uint8Array | undefined
+) {
+  const todo = targets.filter(({ id, user }) => !past.results.has(pushKey(user, id)))
+  const run: ShardRun = {
+    tools,
+    job,
+    subject: outcomeSubject.shard(job, job.shard),
+    bodies: new Bodies(todo, padded),
+    started: tools.starts(todo.length),
+    flushing: Semaphore.makeUnsafe(1),
+    results: [],
+    hasResults: Latch.makeUnsafe(),
+    seq: past.seq,
+    permits: 0,
+    left: 0,
+    failure: undefined
+  }
+  const flusher = yield* Effect.forkChild(flushWhenDue(run))
+  const options = { concurrency: tools.concurrency, discard: true } as const
+  yield* Effect.forEach(todo, (target, i) => push(run, target, i), options).pipe(
+    Effect.andThen(Fiber.interrupt(flusher)),
+    Effect.andThen(flushRest(run)),
+    Effect.ensuring(Fiber.interrupt(flusher)),
+    Effect.ensuring(Effect.suspend(() => release(run, run.permits)))
+  )
+  return run.left
+})
