@@ -1,7 +1,16 @@
-// The closed set of reasons: each is produced somewhere, none other is, and the documents explain each.
+// The closed set of reasons: each is produced, no other is, and the document of this stage explains each.
+import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
+import { resultOf } from "#delivery/jobs/result.ts"
+import { endOf } from "#delivery/jobs/retry.ts"
+import type { Attempt } from "#delivery/push/attempt-result.ts"
+import { unsendable } from "#delivery/push/before.ts"
 import { classify, type PushResponse } from "#delivery/push/classify.ts"
+import type { Target } from "#delivery/push/target.ts"
+import type { Push } from "#delivery/push-service/push.ts"
+import { PushService } from "#delivery/push-service/push-service.ts"
+import { attemptsMax, type BroadcastRef } from "#domain/job.ts"
 import {
   deadReasons,
   deferReasons,
@@ -10,10 +19,35 @@ import {
   retryReasons,
   StoredReason,
   strikeReasonOf,
-  strikeReasons
+  strikeReasons,
+  unsentReasons
 } from "#domain/reason.ts"
+import type { UserToken } from "#streams/tokens.ts"
 
 const now = Date.UTC(2026, 10, 20, 12, 0, 0)
+const hour = 3_600_000
+
+const ref: BroadcastRef = {
+  broadcast: 2,
+  channel: "news",
+  acceptedAt: now,
+  expiresAt: now + 24 * hour,
+  urgency: "normal"
+}
+const target: Target = {
+  user: "user" as UserToken,
+  id: "id",
+  stored: {
+    seq: 1,
+    lastModified: 0,
+    data: { endpoint: "https://push.example.org/1", keys: { auth: "", p256dh: "" } }
+  }
+}
+const pushTo = (user: string, more: Partial<Push> = {}): Push => ({
+  ...{ user, subscription: `${user}.id`, generation: 1, broadcast: 2, saidGone: false },
+  ...{ acceptedAt: now, storedAt: 0, sentAt: now },
+  ...more
+})
 
 const received = (
   status: number,
@@ -41,14 +75,111 @@ const responses: ReadonlyArray<PushResponse> = [
     "UNKNOWN"
   ].map((error) => ({ error }))
 ]
+const classified = responses.map((each) => classify(each, "push.example.org", now))
+
+const newPushService = () =>
+  new PushService("https://push.example.org", "k1", {
+    pushesUnderWayMax: 1,
+    hasHeadroom: () => true,
+    breakerOpenMillis: 60_000,
+    retryBaseMillis: 10_000
+  })
+
+/** Every deferral of a push service: refusals, a 429 for five subscriptions, silence, too many "gone". */
+const deferrals = () => {
+  const refusing = [newPushService(), newPushService()] as const
+  const refused = [
+    refusing[0].judge({ kind: "credentials", reason: "credentials" }, pushTo("a"), 401, now),
+    refusing[1].judge({ kind: "mismatch", reason: "key-mismatch" }, pushTo("a"), 403, now)
+  ].map(({ judged }) => judged)
+  const throttling = newPushService()
+  const silent = newPushService()
+  for (const user of ["a", "b", "c", "d", "e"]) {
+    throttling.judge({ kind: "retry", reason: "throttled" }, pushTo(user), 429, now)
+    silent.failed({ kind: "retry", reason: "timeout" }, pushTo(user), now)
+  }
+  const gone = newPushService()
+  for (let i = 0; i < 50; i++)
+    gone.judge({ kind: "gone", reason: "gone" }, pushTo(`${i}`), 410, now)
+  return [
+    ...refused,
+    refusing[0].deferral(pushTo("b"), now),
+    throttling.deferral(pushTo("f"), now),
+    silent.deferral(pushTo("f"), now),
+    gone.judge({ kind: "gone", reason: "gone" }, pushTo("x"), 410, now).judged
+  ]
+}
+
+const checked = (keyFault: "unknown" | undefined, at: number) =>
+  unsendable(
+    { policy: { hosts: ["*"], allowLoopback: false }, retryBaseMillis: 10_000, keyFault },
+    target,
+    ref,
+    undefined,
+    at
+  )
 
 describe("the reasons", () => {
   it("of responses are those that the classifier produces", () => {
-    const produced = responses.map((each) => classify(each, "push.example.com", now).reason)
     assert.sameMembers(
-      [...new Set(produced)],
+      [...new Set(classified.map(({ reason }) => reason))],
       [...new Set(["accepted", ...goneReasons, ...deadReasons, ...retryReasons, ...refusalReasons])]
     )
+  })
+
+  it("of deferrals are those that push services and checks before sending produce", () => {
+    const produced = [...deferrals(), checked("unknown", now), checked(undefined, ref.expiresAt)]
+    assert.sameMembers(
+      [...new Set(produced.map((each) => each?.reason))],
+      [...new Set(deferReasons)]
+    )
+  })
+
+  it("of pushes that end unsent are left, suspended and expired", () => {
+    const suspended = { cause: "redirect", at: now } as const
+    const ends = [
+      endOf(undefined, ref.expiresAt, now),
+      endOf({ ...target, stored: { ...target.stored, suspended } }, ref.expiresAt, now),
+      endOf(target, ref.expiresAt, ref.expiresAt)
+    ]
+    assert.deepEqual(
+      ends.map((each) => each?.reason),
+      [...unsentReasons]
+    )
+  })
+
+  it("of the last attempt stand behind expired and attempts-used-up", () => {
+    const reasonOf = (attempted: Attempt, attempt: number, at: number) =>
+      resultOf(target, ref, attempted, attempt, at, 10_000, 0).reason
+    for (const reason of deferReasons) {
+      const deferred = { kind: "deferred", reason, until: ref.expiresAt, millis: 0 } as const
+      assert.strictEqual(reasonOf(deferred, 1, now), `expired:${reason}`)
+    }
+    for (const result of classified)
+      if (["retry", "credentials", "mismatch"].includes(result.kind)) {
+        const attempted = { ...result, millis: 1 }
+        assert.strictEqual(reasonOf(attempted, 1, ref.expiresAt), `expired:${result.reason}`)
+        assert.strictEqual(
+          reasonOf(attempted, attemptsMax, now),
+          `attempts-used-up:${result.reason}`
+        )
+      }
+  })
+
+  it("stand in the table of src/delivery/README.md, each of them and no other", () => {
+    const readme = readFileSync("src/delivery/README.md", "utf8")
+    const table = readme.split("## Reasons")[1]!.split("\n## ")[0]!
+    const explained = [...table.matchAll(/^\| `([a-z-]+)` \|/gm)].map(([, reason]) => reason)
+    assert.sameMembers(explained, [
+      ...new Set([
+        "accepted",
+        ...goneReasons,
+        ...deadReasons,
+        ...retryReasons,
+        ...deferReasons,
+        ...unsentReasons
+      ])
+    ])
   })
 
   it("of other versions decode", () => {
@@ -57,7 +188,7 @@ describe("the reasons", () => {
     assert.throws(() => decode(1))
   })
 
-  it("that count as strikes do so behind attempts-used-up, those of deferrals not behind expired", () => {
+  it("count as strikes behind attempts-used-up, and those of deferrals not behind expired", () => {
     for (const reason of strikeReasons) {
       assert.strictEqual(strikeReasonOf(reason), reason)
       assert.strictEqual(strikeReasonOf(`attempts-used-up:${reason}` as StoredReason), reason)
