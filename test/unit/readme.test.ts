@@ -1,7 +1,5 @@
-// The tables of the documents agree with the code: every operation, setting, metric and reason, and
-// no other. A document that has such a table has all of it.
-import { readdirSync, readFileSync } from "node:fs"
-import { join } from "node:path"
+// The tables of the documents agree with the code: every operation, setting and reason, and no
+// other. A document that has such a table has all of it.
 import { ConfigProvider, Effect, Option, type Result } from "effect"
 import { assert, describe, it } from "vitest"
 import { roles, settings } from "#config"
@@ -16,7 +14,7 @@ import {
 import { endpoints } from "#gateway/endpoints.ts"
 import { gatewaySettings } from "#gateway/settings.ts"
 import { namesOf, type Table } from "#settings/every-setting.ts"
-import { documentPaths, projectRoot, textOf } from "../support/documents.ts"
+import { documentPaths, textOf } from "../support/documents.ts"
 
 type Row = ReadonlyArray<string>
 
@@ -131,21 +129,6 @@ describe("the documents", () => {
     for (const path of documentPaths.filter((each) => each !== "CHANGELOG.md"))
       for (const [name] of textOf(path).matchAll(/BELLCAST_[A-Z0-9_]*[A-Z0-9]\b/g))
         assert.isTrue(known.has(name), `${path}: ${name}`)
-  })
-
-  it("tell every metric, and no other", () => {
-    const sources = readdirSync(join(projectRoot, "src"), { recursive: true, encoding: "utf8" })
-    const counted = sources
-      .filter((file) => file.endsWith(".ts"))
-      .flatMap((file) => [
-        ...readFileSync(join(projectRoot, "src", file), "utf8").matchAll(/Metric\.\w+\(\s*"(\w+)"/g)
-      ])
-      .map(([, name]) => name!)
-    assert.isNotEmpty(counted)
-    eachTable("Metric", (rows, path) => {
-      const told = rows.flatMap(([name]) => spansOf(name!))
-      assert.sameMembers(told, counted, path)
-    })
   })
 
   it("tell every reason of an outcome, and no other", () => {
