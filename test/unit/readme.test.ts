@@ -1,16 +1,8 @@
-// The tables of the documents agree with the code: every operation, setting and reason, and no
-// other. A document that has such a table has all of it.
+// The tables of the documents agree with the code: every operation and every setting, and no other.
+// A document that has such a table has all of it.
 import { ConfigProvider, Effect, Option, type Result } from "effect"
 import { assert, describe, it } from "vitest"
 import { roles, settings } from "#config"
-import {
-  deadReasons,
-  deferReasons,
-  goneReasons,
-  refusalReasons,
-  retryReasons,
-  unsentReasons
-} from "#domain/reason.ts"
 import { endpoints } from "#gateway/endpoints.ts"
 import { gatewaySettings } from "#gateway/settings.ts"
 import { namesOf, type Table } from "#settings/every-setting.ts"
@@ -129,21 +121,5 @@ describe("the documents", () => {
     for (const path of documentPaths.filter((each) => each !== "CHANGELOG.md"))
       for (const [name] of textOf(path).matchAll(/BELLCAST_[A-Z0-9_]*[A-Z0-9]\b/g))
         assert.isTrue(known.has(name), `${path}: ${name}`)
-  })
-
-  it("tell every reason of an outcome, and no other", () => {
-    const reasons = new Set([
-      "accepted",
-      ...goneReasons,
-      ...deadReasons,
-      ...retryReasons,
-      ...refusalReasons,
-      ...deferReasons,
-      ...unsentReasons
-    ])
-    eachTable("Reason", (rows, path) => {
-      const told = rows.flatMap(([reason]) => spansOf(reason!))
-      assert.sameMembers(told, [...reasons], path)
-    })
   })
 })
