@@ -1,0 +1,218 @@
+// `bellcast restore --from TIME`: puts back subscriptions that push services wrongly called gone, and
+// resumes suspended ones. Subscriptions that their user removed or stored again since are left alone.
+// Never shows an endpoint or a key.
+import { Clock, Console, Effect, Option } from "effect"
+import { Command, Flag } from "effect/cli"
+import { settings } from "#config"
+import { goneReasons } from "#domain/reason.ts"
+import {
+  emptyList,
+  nextTimestamp,
+  type SubscriptionList,
+  type SubscriptionPut
+} from "#domain/subscription.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import { everySetting } from "#settings/every-setting.ts"
+import { keys } from "#streams/buckets.ts"
+import { subjects } from "#streams/subjects.ts"
+import type { UserToken } from "#streams/tokens.ts"
+import { printable } from "#telemetry/printable.ts"
+import { natsFlags, onNats, VerbFailed } from "../nats/nats.ts"
+import { findRemovals, type Range, type Removal, suspended, type UserRemovals } from "./removals.ts"
+
+export interface RestoreOptions extends Range {
+  /** Only subscriptions at these push services. Empty: all. */
+  readonly hosts: ReadonlyArray<string>
+  readonly dryRun: boolean
+  readonly subscriptionsPerUserMax: number
+}
+
+const causes = [...goneReasons, suspended] as const
+
+/** A removal with the put that stored the subscription. */
+interface Found extends Removal {
+  readonly put: SubscriptionPut
+}
+
+/** What a run did, or would do. */
+interface Counts {
+  restored: number
+  users: number
+  /** Not restored: the user has as many subscriptions as allowed. */
+  full: number
+  /** Not restored: the user changed their subscriptions meanwhile. */
+  changed: number
+  readonly causes: Map<string, number>
+}
+
+/** Longest time that the buckets may be behind LOG. After it, no projection runs. */
+const followMillis = 10_000
+const lookAgainMillis = 50
+/** Users at a time. Messages of one user go one after the other: each expects the one before. */
+const usersAtOnce = 16
+
+/** The user's subscriptions, once the bucket shows LOG up to `seq`. */
+const listAt = Effect.fnUntraced(function* (user: UserToken, seq: number) {
+  const buckets = yield* Buckets
+  const deadline = (yield* Clock.currentTimeMillis) + followMillis
+  while (true) {
+    const list = (yield* buckets.get("subscriptions", keys.subscriptions(user)))?.value ?? emptyList
+    if (list.seq >= seq) return list
+    if ((yield* Clock.currentTimeMillis) >= deadline) {
+      return yield* new VerbFailed({
+        message: "the buckets do not follow LOG: restore needs a running service"
+      })
+    }
+    yield* Effect.sleep(lookAgainMillis)
+  }
+})
+
+const countRestored = (counts: Counts, { cause }: Removal): void => {
+  counts.restored += 1
+  counts.causes.set(cause, (counts.causes.get(cause) ?? 0) + 1)
+}
+
+const isAt = ({ data }: SubscriptionPut, hosts: ReadonlyArray<string>): boolean =>
+  hosts.length === 0 || hosts.some((host) => URL.parse(data.endpoint)?.hostname === host)
+
+/** Adds the put to a removal. Empty: the subscription is at none of the hosts. */
+const withPut = Effect.fnUntraced(function* (removal: Removal, hosts: ReadonlyArray<string>) {
+  const log = yield* EventLog
+  const message = (yield* log.at("log", removal.putSeq))?.message
+  const found: Array<Found> = []
+  if (message?.type === "subscription.put/1" && isAt(message, hosts))
+    found.push({ ...removal, put: message })
+  return found
+})
+
+/** The message that undoes a removal. Undefined: the user has as many subscriptions as allowed. */
+const undoing = (
+  { cause, generation, id, put: { data, user: name, vapidKey } }: Found,
+  list: SubscriptionList,
+  now: number,
+  subscriptionsPerUserMax: number
+) => {
+  if (cause === suspended)
+    return {
+      type: "subscription.cleared/1",
+      body: { id, generation, by: "operator", at: now }
+    } as const
+  if (Object.keys(list.subscriptions).length >= subscriptionsPerUserMax) return undefined
+  const key = vapidKey === undefined ? {} : { vapidKey }
+  return {
+    type: "subscription.put/1",
+    body: { user: name, id, data, ...key, lastModified: nextTimestamp(list, now) }
+  } as const
+}
+
+/** Restores one after the other. If the user writes meanwhile, the rest is left as it is. */
+const restoreUser = Effect.fnUntraced(function* (
+  user: UserToken,
+  all: ReadonlyArray<Found>,
+  lastSeq: number,
+  counts: Counts,
+  { subscriptionsPerUserMax }: RestoreOptions
+) {
+  const log = yield* EventLog
+  let expect = lastSeq
+  for (const [i, found] of all.entries()) {
+    const list = yield* listAt(user, expect)
+    const now = yield* Clock.currentTimeMillis
+    const message = undoing(found, list, now, subscriptionsPerUserMax)
+    if (message === undefined) {
+      counts.full += 1
+      continue
+    }
+    const headers = { "Bellcast-By": "restore" }
+    const appended = yield* log
+      .append("log", { subject: subjects.subscription(user), ...message, expect, headers })
+      .pipe(Effect.catchTag("AppendConflict", () => Effect.void))
+    if (appended === undefined) {
+      counts.changed += all.length - i
+      return
+    }
+    expect = appended.seq
+    countRestored(counts, found)
+  }
+})
+
+/** Appends to LOG what undoes every removal found, and returns how many there were. */
+export const restore = Effect.fn("Cli.restore")(function* (options: RestoreOptions) {
+  const counts: Counts = { restored: 0, users: 0, full: 0, changed: 0, causes: new Map() }
+  const each = Effect.fnUntraced(function* ({ removals, seq, user }: UserRemovals) {
+    const found = yield* Effect.forEach(removals, (removal) => withPut(removal, options.hosts))
+    const all = found.flat()
+    if (all.length === 0) return
+    counts.users += 1
+    if (options.dryRun) for (const one of all) countRestored(counts, one)
+    else yield* restoreUser(user, all, seq, counts, options)
+  })
+  yield* Effect.forEach(yield* findRemovals(options), each, {
+    concurrency: usersAtOnce,
+    discard: true
+  })
+  return counts
+})
+
+const flags = {
+  from: Flag.Date("from").pipe(
+    Flag.withDescription("Removed at this time or later, e.g. 2026-11-20T09:00:00Z")
+  ),
+  to: Flag.Date("to").pipe(Flag.withDescription("Removed before this time"), Flag.optional),
+  cause: Flag.Literals("cause", causes).pipe(
+    Flag.withDescription("Only those removed for this, or suspended; may be repeated"),
+    Flag.atLeast(0)
+  ),
+  host: Flag.String("host").pipe(
+    Flag.withDescription("Only those at this push service; may be repeated"),
+    Flag.atLeast(0)
+  ),
+  dryRun: Flag.Boolean("dry-run").pipe(Flag.withDescription("Only count"), Flag.withDefault(false)),
+  ...natsFlags
+}
+
+const limits = { subscriptionsPerUserMax: settings.subscriptionsPerUserMax }
+
+/** What happened, a line for each kind. */
+const textOf = ({ causes, changed, full, restored, users }: Counts, dryRun: boolean): string => {
+  const byCause = [...causes].sort().map(([each, count]) => `${count} ${printable(each)}`)
+  const detail = byCause.length === 0 ? "" : `: ${byCause.join(", ")}`
+  const lines = [
+    `${restored} subscriptions of ${users} users ${dryRun ? "would be" : "were"} restored${detail}`
+  ]
+  if (full > 0) lines.push(`${full} were not: their users have as many as they may`)
+  if (changed > 0)
+    lines.push(
+      `${changed} were not: their users changed their subscriptions meanwhile; run it again`
+    )
+  return lines.join("\n")
+}
+
+/** The verb. */
+export const restoreCommand = Command.make(
+  "restore",
+  flags,
+  ({ cause, dryRun, from, host, to, ...nats }) =>
+    Effect.gen(function* () {
+      const { subscriptionsPerUserMax } = yield* everySetting(limits).pipe(
+        Effect.mapError(({ message }) => new VerbFailed({ message }))
+      )
+      const range = {
+        from: from.getTime(),
+        to: Option.match(to, {
+          onNone: () => Number.POSITIVE_INFINITY,
+          onSome: (at) => at.getTime()
+        }),
+        causes: cause
+      }
+      if (range.to <= range.from)
+        return yield* new VerbFailed({
+          message: "--to must be later than --from: nothing lies between them"
+        })
+      const counts = yield* restore({ ...range, hosts: host, dryRun, subscriptionsPerUserMax })
+      yield* Console.log(textOf(counts, dryRun))
+    }).pipe(onNats(nats))
+).pipe(
+  Command.withDescription("Put back subscriptions wrongly called gone, and resume suspended ones")
+)
