@@ -1,17 +1,18 @@
-// The Debian package of nats-server, unpacked without root: apt with a sources list and state folders of its own.
+// Fetches the Debian package of nats-server and unpacks it without root: apt runs with a sources
+// list and state folders of its own.
 import { existsSync } from "node:fs"
 import { mkdir, readdir, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { install, type Place } from "./place.ts"
 import { type RunOptions, run } from "./run.ts"
 
-/** Two names of the same: .gpg until Debian 12, .pgp since. */
+/** Two names of the same file: .gpg until Debian 12, .pgp since. */
 const keyrings = [
   "/usr/share/keyrings/debian-archive-keyring.pgp",
   "/usr/share/keyrings/debian-archive-keyring.gpg"
 ]
 
-/** From the indexes apt has: the first mirror of Debian proper. */
+/** The first mirror of Debian proper among the indexes that apt has. */
 const mirrorInIndexes = async (options: RunOptions) => {
   const printed = await run(
     "apt-get",
@@ -21,13 +22,19 @@ const mirrorInIndexes = async (options: RunOptions) => {
   return /^Debian ((?!.*security)\S+)$/m.exec(printed)?.[1]
 }
 
-/** From the sources alone, where apt was never updated (fresh images): no origin is known, so its name must say Debian. */
+/**
+ * The first mirror in the sources, for fresh images where apt was never updated. No origin is known
+ * there, so the URL must contain /debian.
+ */
 const mirrorInSources = async (options: RunOptions) => {
   const printed = await run("apt-get", ["update", "--print-uris"], options)
   return /^'((?!.*security)[^']*\/debian\/?)\/dists\//m.exec(printed)?.[1]
 }
 
-/** A file because only there can the machine's own hooks, pins and default release be cleared: hooks would change the system. */
+/**
+ * Written to a file, as only a file can clear the machine's own hooks, pins and default release.
+ * Hooks would change the system.
+ */
 const aptConfig = (folder: string) => `
 #clear APT::Update;
 #clear APT::Default-Release;
@@ -60,6 +67,7 @@ const prepare = async (folder: string, mirror: string, keyring: string): Promise
   return config
 }
 
+/** The path of a nats-server from Debian sid. Rejects with the reason. */
 export const fromDebian = async (place: Place): Promise<string> => {
   const options = { ...place, timeoutMillis: 60_000 }
   await run("apt-get", ["--version"], options)
@@ -73,7 +81,7 @@ export const fromDebian = async (place: Place): Promise<string> => {
   return install(place, async (folder) => {
     const config = await prepare(folder, mirror, keyring)
     await run("apt-get", ["-c", config, "update", "--error-on=any"], options)
-    // `download` writes into the current folder.
+    // `apt-get download` writes into the current folder.
     await run(
       "sh",
       ["-c", 'cd "$1" && exec apt-get -c "$2" download nats-server', "sh", folder, config],

@@ -1,15 +1,18 @@
-// The other ways to a nats-server: built by Go from the official module, or copied out of the official image.
+// Fetches nats-server without Debian: built by Go from the official module, or copied out of the
+// official Docker image.
 import { join } from "node:path"
 import { install, type Place } from "./place.ts"
 import { run } from "./run.ts"
 
+/** The version that is fetched. */
 export const serverVersion = "2.15.1"
 
 export const fromGo = async (place: Place): Promise<string> => {
   await run("go", ["version"], { ...place, timeoutMillis: 5_000 })
   place.say(`building nats-server ${serverVersion} with go (a minute or two) ...`)
   return install(place, async (folder) => {
-    // Caches of its own: the user's are not ours to fill. -modcacherw, or they could not be deleted.
+    // Go's caches are put into this folder, to leave the user's alone. Without -modcacherw they
+    // could not be deleted.
     const env = [
       `GOBIN=${folder}`,
       `GOPATH=${folder}/path`,

@@ -1,4 +1,5 @@
-// The folder of one embedded server: its config, log, address and lock, and who holds it.
+// The folder of one embedded nats-server: its configuration, log, addresses, and the lock that
+// keeps a second server out.
 import { readdir, readFile, rm } from "node:fs/promises"
 import { join, resolve } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
@@ -11,15 +12,18 @@ export const folderAt = (root: string) => {
     config: join(at, "nats.conf"),
     log: join(at, "nats.log"),
     store: join(at, "store"),
-    /** The password of the only user. Made once. */
+    /** Password of the only user. Made once. */
     password: join(at, "password"),
-    /** The address with the login, for other clients; there while the server runs. */
+    /** The address with the login, for other clients. Exists while the server runs. */
     url: join(at, "url"),
     /** Address of the HTTP API beside this server, with the pid of the service. */
     api: join(at, "api"),
-    /** Where nats-server says on which port it listens. */
+    /** Where nats-server writes on which port it listens. */
     ports: join(at, "ports"),
-    /** Holds the pid of the supervisor. nats-server itself has no lock: two would share a store and spoil it. */
+    /**
+     * Holds the pid of the supervisor. nats-server has no lock of its own: two servers would share
+     * a store and damage it.
+     */
     lock: join(at, "lock")
   }
 }
@@ -28,12 +32,12 @@ export type Folder = ReturnType<typeof folderAt>
 
 export interface Address {
   readonly pid: number
-  /** With the login: fit for a client, not for a log. */
+  /** Contains the password: never log it. */
   readonly url: string
   readonly port: number
 }
 
-/** The text of a file, for a shell. So a command can hold a secret that is not shown. */
+/** A shell expression for the content of a file: shows a command without the secret in it. */
 export const textOf = (file: string): string => {
   const path = /^[\w./-]+$/.test(file) ? file : `'${file.replaceAll("'", `'\\''`)}'`
   return `"$(cat ${path})"`
@@ -53,8 +57,8 @@ const runs = (pid: number): boolean => {
 }
 
 /**
- * Whether the process runs with this word in its command line: after a reboot its number may belong
- * to another one.
+ * Whether the process runs and has this word in its command line. After a reboot its pid may belong
+ * to another program.
  */
 export const runsWith = async (pid: number, word: string): Promise<boolean> => {
   if (!runs(pid)) return false
@@ -63,8 +67,8 @@ export const runsWith = async (pid: number, word: string): Promise<boolean> => {
 }
 
 /**
- * Where the server of this folder listens; undefined while it does not. A server that was killed
- * leaves its ports file behind. Whoever has taken its port since must not get the login.
+ * Where the server of this folder listens. Undefined: it does not run. A killed server leaves its
+ * ports file behind, and another program may listen on the port since: it must not get the login.
  */
 export const addressIn = async (folder: Folder): Promise<Address | undefined> => {
   try {
@@ -78,12 +82,15 @@ export const addressIn = async (folder: Folder): Promise<Address | undefined> =>
     const { port } = new URL(nats[0]!)
     return { url: withLogin(nats[0]!, await passwordIn(folder)), port: Number(port), pid }
   } catch {
-    // The file is there before its content is.
+    // nats-server creates the file before it writes the content.
     return undefined
   }
 }
 
-/** Waits until nobody holds the folder: a server whose parent was killed needs a moment to end. False when it stays held. */
+/**
+ * Waits until no server holds the folder: after its parent was killed, a server needs a moment to
+ * end. False: it is still held after the timeout.
+ */
 export const released = async (folder: Folder, timeoutMillis: number): Promise<boolean> => {
   const deadline = AbortSignal.timeout(timeoutMillis)
   for (;;) {

@@ -4,33 +4,35 @@ import { createServer } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
 import { replace } from "#secrets/once.ts"
 import { type Address, addressIn, type Folder, folderAt, logTail, released } from "./folder.ts"
-import { authorizationOf, keepPassword } from "./login.ts"
+import { authorizationOf, ensurePassword } from "./login.ts"
 import { lockTaken, type Supervisor, supervise } from "./supervisor.ts"
 
 export interface LaunchOptions {
   readonly binary: string
-  /** Everything of this server is in here. */
+  /** Contains every file of this server. */
   readonly folder: string
-  /** Wanted; another when it is busy, any when undefined. */
+  /** Preferred port. If it is taken, or undefined: any free port. */
   readonly port?: number | undefined
-  /** "always" (the default) writes to disk before it acknowledges; anything else trades that for speed. */
+  /**
+   * "always" (default): on disk before the acknowledgement. Other values are faster and less safe.
+   */
   readonly syncInterval?: string | undefined
-  /** Clients must log in, with the password in the folder. */
+  /** Whether clients must log in with the password in the folder. */
   readonly login?: boolean | undefined
 }
 
 export interface RunningServer extends Address {
-  /** Resolves with the exit code when the server ends, by whatever cause. */
+  /** Resolves with the exit code when the server ends, for any reason. */
   readonly exited: Promise<number>
   readonly stop: () => Promise<void>
 }
 
 const readyTimeoutMillis = 20_000
-/** What the supervisor needs to see that its parent was killed. */
+/** Time for the supervisor to notice that its parent was killed. */
 const noticeMillis = 500
-/** Longer than the 5 s that a server told to stop has. */
+/** Longer than the 5 s after which the supervisor kills a server that does not stop. */
 const releaseTimeoutMillis = 7_000
-/** What nats-server takes to mean: any free port. */
+/** nats-server's value for any free port. */
 const anyPort = -1
 
 const isFree = (port: number): Promise<boolean> =>
@@ -69,7 +71,7 @@ const inUse = async (folder: Folder) => {
   return new Error(`${folder.root} is in use by another embedded nats-server.${share}`)
 }
 
-/** True when another server means to stay on this folder; one whose parent was killed is waited for. */
+/** Whether another server keeps this folder. Waits for a server whose parent was killed. */
 const heldByAnother = async (folder: Folder): Promise<boolean> => {
   if (await released(folder, noticeMillis)) return false
   return (await addressIn(folder)) !== undefined || !(await released(folder, releaseTimeoutMillis))
@@ -99,17 +101,18 @@ const ready = async (supervisor: Supervisor, folder: Folder): Promise<Address> =
   )
 }
 
+/** Starts the server. Rejects with what nats-server printed, or with who holds the folder. */
 export const launch = async (options: LaunchOptions): Promise<RunningServer> => {
   const { binary, login = false, port = anyPort, syncInterval = "always" } = options
   const folder = folderAt(options.folder)
   await mkdir(folder.root, { recursive: true })
-  // The folder holds the password, and what subscribers and publishers said.
+  // The folder holds the password, and the data of subscribers and publishers.
   await chmod(folder.root, 0o700)
   if (await heldByAnother(folder)) throw await inUse(folder)
-  // A server that was killed left its address behind.
+  // A killed server leaves its ports file behind.
   await rm(folder.ports, { recursive: true, force: true })
   await mkdir(folder.ports, { recursive: true })
-  const password = login ? await keepPassword(folder) : undefined
+  const password = login ? await ensurePassword(folder) : undefined
   const free = port === anyPort || (await isFree(port)) ? port : anyPort
   await replace(folder.config, configOf(folder, free, syncInterval, password))
   const supervisor = supervise(binary, folder)

@@ -1,4 +1,5 @@
-// Finds a nats-server that is new enough, or fetches one into .tools/. Nothing of the user's system changes.
+// Finds a nats-server that is new enough, or fetches one into .tools/. Changes nothing of the
+// user's system.
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -42,7 +43,7 @@ interface Step {
   readonly find: (place: Place) => Promise<string>
 }
 
-/** From the cheapest to the slowest. */
+/** Tried in this order, from the fastest to the slowest. */
 const steps: ReadonlyArray<Step> = [
   { name: "BELLCAST_NATS_SERVER", find: explicit },
   { name: "PATH", find: onPath },
@@ -56,7 +57,7 @@ const shortestWay =
   `Shortest way: download nats-server ${serverVersion} from ${natsServerReleases} and set ` +
   "BELLCAST_NATS_SERVER to its path, or set BELLCAST_NATS_URL to a server that runs already."
 
-/** The path of a usable nats-server; rejects with one message that says what was tried. */
+/** The path of a usable nats-server. Rejects with one message that says what was tried. */
 export const locateIn = async (place: Place): Promise<string> => {
   const tried: Array<string> = []
   for (const { name, find } of steps) {
@@ -65,14 +66,18 @@ export const locateIn = async (place: Place): Promise<string> => {
     } catch (error) {
       place.signal.throwIfAborted()
       const reason = error instanceof Error ? error.message : String(error)
-      // Whoever names a server means that one: another in its place would surprise.
+      // If the operator names a server, no other one is taken in its place.
       if (find === explicit && place.explicit !== undefined)
         throw new Error(`${name}: ${reason} (${versionMin} or newer is needed)`)
       tried.push(`  ${name}: ${reason}`)
     }
   }
   throw new Error(
-    `No nats-server ${versionMin} or newer was found, and none could be fetched.\n${tried.join("\n")}\n${shortestWay}`
+    [
+      `No nats-server ${versionMin} or newer was found, and none could be fetched.`,
+      ...tried,
+      shortestWay
+    ].join("\n")
   )
 }
 

@@ -1,4 +1,4 @@
-// Where a nats-server is looked for and put, and how a fetched one gets there whole.
+// Where a nats-server is looked for, and how a fetched one is installed.
 import { mkdir, mkdtemp, rename, rm } from "node:fs/promises"
 import { join } from "node:path"
 import { usableVersion } from "./version.ts"
@@ -7,16 +7,16 @@ export interface Place {
   /** BELLCAST_NATS_SERVER. */
   readonly explicit: string | undefined
   readonly path: string
-  /** Ours: what is fetched stays here. */
+  /** Fetched servers are put here. */
   readonly toolsDir: string
-  /** One short line of progress. */
+  /** Prints one short line of progress. */
   readonly say: (line: string) => void
   readonly signal: AbortSignal
 }
 
 /**
- * Lets `fetch` make a server in a folder of its own, checks that it runs, and moves it into place.
- * The rename is atomic and each caller has its own folder, so that callers at the same time do not disturb each other.
+ * Calls `fetch` with a new folder, checks that the fetched server runs, and moves it into place.
+ * Safe for several callers at once: each has its own folder, and the rename is atomic.
  */
 export const install = async (
   place: Place,

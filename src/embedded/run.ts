@@ -1,8 +1,8 @@
-// Runs a command to its end, with a timeout, and turns its failure into one line a person can act on.
-import { execFile } from "node:child_process"
+// Runs a command to its end, with a timeout. A failure becomes one line that says why.
+import { type ExecFileException, execFile } from "node:child_process"
 
 export interface RunOptions {
-  /** PATH on which the command and its own children are looked up. */
+  /** PATH for the command and its children. */
   readonly path: string
   readonly timeoutMillis: number
   readonly signal: AbortSignal
@@ -10,13 +10,28 @@ export interface RunOptions {
   readonly env?: ReadonlyArray<string>
 }
 
-/** The line that says why: apt's "E: …", else the last one printed. */
+/** The line that says why: apt's "E: ...", else the last one. */
 const reasonIn = (stderr: string): string | undefined => {
   const lines = stderr.split("\n").filter((line) => line.trim() !== "")
   return (lines.find((line) => line.startsWith("E: ")) ?? lines.at(-1))?.trim().slice(0, 200)
 }
 
-/** Standard output; rejects with one line. `env` finds the command, so that a PATH other than our own can be asked for. */
+const failureOf = (
+  command: string,
+  error: ExecFileException,
+  stderr: string,
+  timeoutMillis: number
+): string => {
+  if (error.killed) return `${command} did not end within ${timeoutMillis / 1000} s`
+  if (error.code === 127)
+    return command.includes("/") ? `${command} does not exist` : `no ${command} on PATH`
+  return reasonIn(stderr) ?? `${command} ended with ${error.code ?? error.signal}`
+}
+
+/**
+ * Resolves with standard output; rejects with one line. The command is started through
+ * /usr/bin/env, which looks it up on the given PATH instead of this process's own.
+ */
 export const run = (
   command: string,
   args: ReadonlyArray<string>,
@@ -31,16 +46,7 @@ export const run = (
       { timeout: timeoutMillis, signal, killSignal: "SIGKILL", maxBuffer: 16 * 1024 * 1024 },
       (error, stdout, stderr) => {
         if (error === null) resolve(stdout)
-        else if (error.killed)
-          reject(new Error(`${command} did not end within ${timeoutMillis / 1000} s`))
-        else if (error.code === 127)
-          reject(
-            new Error(command.includes("/") ? `${command} does not exist` : `no ${command} on PATH`)
-          )
-        else
-          reject(
-            new Error(reasonIn(stderr) ?? `${command} ended with ${error.code ?? error.signal}`)
-          )
+        else reject(new Error(failureOf(command, error, stderr, timeoutMillis)))
       }
     )
   })

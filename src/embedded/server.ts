@@ -1,4 +1,4 @@
-// A nats-server of our own, for as long as the scope lives: what runs when no BELLCAST_NATS_URL is given.
+// The embedded nats-server as a scoped resource: runs when BELLCAST_NATS_URL is unset.
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
 import { type LaunchOptions, launch } from "./launch.ts"
@@ -9,7 +9,10 @@ export class EmbeddedServerFailed extends Schema.TaggedError<EmbeddedServerFaile
   { message: Schema.String }
 ) {}
 
-/** Starts a server on this folder; stopped (TERM, then KILL after 5 s) when the scope closes, or when this process dies. */
+/**
+ * Starts a server on this folder. It is stopped (TERM, after 5 s KILL) when the scope closes or
+ * this process dies.
+ */
 export const startServer = (options: LaunchOptions) =>
   Effect.acquireRelease(
     Effect.tryPromise({
@@ -22,10 +25,10 @@ export const startServer = (options: LaunchOptions) =>
     (server) => Effect.promise(() => server.stop())
   )
 
-/** The port that NATS clients try first, so that a terminal beside the service needs no address. */
+/** The default port of NATS clients, so that the `nats` command finds the server. */
 const portWanted = 4222
 
-/** The server of this data folder: found or fetched, then started. */
+/** Finds or fetches nats-server and starts it on this data folder. */
 export const embeddedServer = Effect.fn("embedded.server")(function* (dataDir: string) {
   const binary = yield* locateNatsServer
   return yield* startServer({

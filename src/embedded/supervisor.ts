@@ -1,16 +1,18 @@
-// The process between us and nats-server: ends it when we end, however we end, and lets no Ctrl-C through to it.
+// A shell process between Bellcast and nats-server. It stops nats-server when Bellcast ends, even
+// by kill -9, and keeps Ctrl-C away from it.
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import type { Folder } from "./folder.ts"
 import { goEnvironment } from "./memory.ts"
 
-/** sysexits' EX_TEMPFAIL: somebody else took the lock first. */
+/** Exit code when another process has the lock: EX_TEMPFAIL of sysexits. */
 export const lockTaken = 75
 
 /**
- * Our end of its standard input closes when we die, even by kill -9; `cat` then ends and nats-server is told to stop: TERM, and KILL
- * after 5 s. The address goes first: a lock without one means "about to be free". Its own end frees the lock and is reported with its
- * exit code. noclobber makes taking the lock atomic.
+ * When Bellcast dies, its end of the script's standard input closes. `cat` then ends and
+ * nats-server gets TERM, and KILL after 5 s. The address is removed first: a lock without an
+ * address means "soon free". When nats-server ends, the lock is removed and its exit code passed
+ * on. `set -C` (noclobber) makes taking the lock atomic.
  */
 const script = `
 lock=$1 ports=$2 url=$3; shift 3
@@ -18,7 +20,13 @@ lock=$1 ports=$2 url=$3; shift 3
 exec 3<&0
 "$@" 3<&- </dev/null &
 server=$!
-(cat <&3; rm -f "$ports"/* "$url"; kill -TERM $server; sleep 5; kill -KILL $server) >/dev/null 2>&1 &
+(
+  cat <&3
+  rm -f "$ports"/* "$url"
+  kill -TERM $server
+  sleep 5
+  kill -KILL $server
+) >/dev/null 2>&1 &
 watch=$!
 exec 3<&-
 wait $server; code=$?
@@ -30,11 +38,12 @@ exit $code
 export interface Supervisor {
   /** Resolves when nats-server has ended, with its exit code. */
   readonly exited: Promise<number>
-  /** What was printed besides the log: faults in the configuration. */
+  /** What nats-server printed outside its log: errors in the configuration. */
   readonly printed: () => string
   readonly stop: () => Promise<void>
 }
 
+/** Starts nats-server under the supervisor. */
 export const supervise = (binary: string, folder: Folder): Supervisor => {
   const args = [
     "-c",
@@ -47,7 +56,8 @@ export const supervise = (binary: string, folder: Folder): Supervisor => {
     "-c",
     folder.config
   ]
-  // Detached: a session of its own, so that neither Ctrl-C nor a closed terminal reaches it before we have drained.
+  // Detached: a session of its own, so that neither Ctrl-C nor a closed terminal ends nats-server
+  // before Bellcast has drained.
   const child = spawn("/bin/sh", args, {
     detached: true,
     stdio: ["pipe", "ignore", "pipe"],
@@ -57,7 +67,7 @@ export const supervise = (binary: string, folder: Folder): Supervisor => {
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     printed = (printed + text).slice(-2_000)
   })
-  // It may end before we close its input.
+  // The child may end before its input is closed.
   child.stdin.on("error", () => undefined)
   const exited = once(child, "exit").then(([code]) => (typeof code === "number" ? code : 128))
   return {

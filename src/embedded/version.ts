@@ -1,14 +1,17 @@
-// Which nats-server is new enough: reads what `nats-server --version` prints and compares.
+// Whether a nats-server is new enough, from what `nats-server --version` prints.
 import { type RunOptions, run } from "./run.ts"
 
-/** In older ones a stream goes on when its disk fails (nats-server #7788), and before 2.11 per-message TTLs are ignored without a word. */
+/**
+ * Older servers acknowledge messages although the disk fails (nats-server #7788). Servers before
+ * 2.11 silently ignore the time to live of single messages.
+ */
 export const versionMin = "2.14.0"
 
-/** `nats-server: v2.15.1` to `2.15.1`; undefined when it is something else. */
+/** `nats-server: v2.15.1` gives `2.15.1`. Undefined: the text is of another program. */
 export const parseVersion = (printed: string): string | undefined =>
   /^nats-server: v?(\d+\.\d+\.\d+(?:-[\w.-]+)?)/m.exec(printed)?.[1]
 
-/** Newer than, or the same as, the other; a preview (`2.14.0-RC.1`) is older than what it precedes. */
+/** Whether a version is the same or newer. A preview (`2.14.0-RC.1`) is older than its release. */
 export const isAtLeast = (version: string, least: string): boolean => {
   const parts = (text: string) => {
     const [numbers = "", preview] = text.split(/-(.*)/s)
@@ -19,7 +22,7 @@ export const isAtLeast = (version: string, least: string): boolean => {
   return differs === -1 || mine[differs]! > theirs[differs]!
 }
 
-/** The version of this executable; rejects with the reason when it does not run or is too old. */
+/** The version of this executable. Rejects with the reason if it does not run or is too old. */
 export const usableVersion = async (
   file: string,
   options: Pick<RunOptions, "path" | "signal">
