@@ -1,20 +1,22 @@
-// <data folder>/secrets.json (mode 0600): the secrets of a service beside its embedded server. Made
-// once, by exactly one process. From then on only `bellcast keys` changes the file, as a whole.
+// <data folder>/secrets.json (mode 0600): the secrets of a service beside its embedded server. One
+// process makes the file, once. After that only `bellcast keys` replaces it.
 import { randomBytes } from "node:crypto"
 import { mkdir, readFile, rename } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Redacted, Schema } from "effect"
 import webpush from "web-push"
-import type { KeySet } from "./key-set.ts"
+import type { KeySet, KeyState } from "./key-set.ts"
 import { createOnce, syncFolder, writeNew } from "./once.ts"
 
-/** Start-up cannot go on, or a verb; the message names the setting or file and says why. */
+/** A start or a verb cannot go on. The message names the setting or file and says why. */
 export class SecretsFault extends Schema.TaggedError<SecretsFault>()("SecretsFault", {
   message: Schema.String
 }) {}
 
-/** Oldest first; the last one that has a private key is current, one without is retired. */
-const Kept = Schema.Struct({
+/**
+ * The file. Keys oldest first: the last one with a private key is current, one without is retired.
+ */
+const SecretsFile = Schema.Struct({
   v: Schema.Literal(2),
   useridHmacSecret: Schema.String,
   vapidKeys: Schema.Array(
@@ -26,48 +28,50 @@ const Kept = Schema.Struct({
     })
   )
 })
-type Kept = typeof Kept.Type
+type SecretsFile = typeof SecretsFile.Type
 
-/** Before there were sets: one pair. */
-const KeptPair = Schema.Struct({
+/** The file of the first version: one pair of keys. */
+const FirstSecretsFile = Schema.Struct({
   vapidPublicKey: Schema.String,
   vapidPrivateKey: Schema.String,
   useridHmacSecret: Schema.String
 })
 
-const decode = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Union([Kept, KeptPair])))
+const decode = Schema.decodeUnknownSync(
+  Schema.fromJsonString(Schema.Union([SecretsFile, FirstSecretsFile]))
+)
 
-/** What the file holds, as the service uses it. */
-export interface KeptSecrets {
+const stateOf = (privateKey: string | undefined, isCurrent: boolean): KeyState => {
+  if (privateKey === undefined) return "retired"
+  return isCurrent ? "current" : "former"
+}
+
+/** The content of the file, as the service uses it. */
+export interface StoredSecrets {
   readonly useridHmacSecret: string
   readonly vapidKeys: KeySet
 }
 
-const read = (text: string): KeptSecrets => {
-  const kept = decode(text)
-  const { useridHmacSecret } = kept
-  const list: Kept["vapidKeys"] =
-    "v" in kept
-      ? kept.vapidKeys
-      : [{ publicKey: kept.vapidPublicKey, privateKey: kept.vapidPrivateKey }]
+const read = (text: string): StoredSecrets => {
+  const stored = decode(text)
+  const { useridHmacSecret } = stored
+  const list: SecretsFile["vapidKeys"] =
+    "v" in stored
+      ? stored.vapidKeys
+      : [{ publicKey: stored.vapidPublicKey, privateKey: stored.vapidPrivateKey }]
   const current = list.findLastIndex(({ privateKey }) => privateKey !== undefined)
   if (current === -1) throw new Error("no key signs")
   const vapidKeys = list.map(({ createdAt, privateKey, publicKey }, i) => ({
     publicKey,
     privateKey: privateKey === undefined ? undefined : Redacted.make(privateKey),
-    state:
-      privateKey === undefined
-        ? ("retired" as const)
-        : i === current
-          ? ("current" as const)
-          : ("kept" as const),
+    state: stateOf(privateKey, i === current),
     createdAt: createdAt === undefined ? undefined : Date.parse(createdAt)
   }))
   return { useridHmacSecret, vapidKeys }
 }
 
-const write = ({ useridHmacSecret, vapidKeys }: KeptSecrets): string => {
-  const kept: Kept = {
+const write = ({ useridHmacSecret, vapidKeys }: StoredSecrets): string => {
+  const content: SecretsFile = {
     v: 2,
     useridHmacSecret,
     vapidKeys: vapidKeys.map(({ createdAt, privateKey, publicKey }) => ({
@@ -76,9 +80,10 @@ const write = ({ useridHmacSecret, vapidKeys }: KeptSecrets): string => {
       ...(createdAt === undefined ? {} : { createdAt: new Date(createdAt).toISOString() })
     }))
   }
-  return `${JSON.stringify(kept, null, 2)}\n`
+  return `${JSON.stringify(content, null, 2)}\n`
 }
 
+/** A new VAPID key pair. */
 export const freshPair = () => {
   const { privateKey, publicKey } = webpush.generateVAPIDKeys()
   return { publicKey, privateKey: Redacted.make(privateKey) }
@@ -88,7 +93,7 @@ export const freshUseridSecret = (): string => randomBytes(32).toString("base64u
 
 const fileIn = (dataDir: string) => join(dataDir, "secrets.json")
 
-/** Of several processes that start for the first time, one makes the file, and all read it. */
+/** Makes the file. Safe for several first starts at once: one makes the file, and all read it. */
 const create = async (dataDir: string): Promise<void> => {
   await mkdir(dataDir, { recursive: true })
   const vapidKeys: KeySet = [{ ...freshPair(), state: "current", createdAt: Date.now() }]
@@ -97,26 +102,29 @@ const create = async (dataDir: string): Promise<void> => {
 
 const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code
 
-const load = async (dataDir: string): Promise<KeptSecrets> =>
+const load = async (dataDir: string): Promise<StoredSecrets> =>
   read(await readFile(fileIn(dataDir), "utf8"))
 
-// What went wrong inside may quote the file.
+// The error itself is not shown: a decoding error quotes the file, which holds secrets.
 const faultOf = (dataDir: string, error: unknown): SecretsFault => {
   const file = fileIn(dataDir)
   const code = codeOf(error)
   if (code === undefined)
     return new SecretsFault({
-      message: `${file} cannot be read. Restore it, or remove it and lose every subscription made with its keys.`
+      message:
+        `${file} cannot be read. Restore it, or remove it and lose every subscription made with ` +
+        "its keys."
     })
   const message =
     code === "ENOENT"
-      ? `there is no ${file}: it is made by the first start of a service beside its embedded server.`
-      : `${file} cannot be used (${code}): BELLCAST_DATA_DIR must be a folder that this user may read and write.`
+      ? `there is no ${file}: the first start of a service beside its embedded server makes it.`
+      : `${file} cannot be used (${code}): BELLCAST_DATA_DIR must be a folder that this user may ` +
+        "read and write."
   return new SecretsFault({ message })
 }
 
-/** What is kept; made up now if there is nothing yet. What exists is never replaced. */
-export const keep = (dataDir: string) =>
+/** The secrets in the file, which is made if there is none. An existing file is never replaced. */
+export const loadOrCreateSecrets = (dataDir: string) =>
   Effect.tryPromise({
     try: () =>
       load(dataDir).catch(async (error: unknown) => {
@@ -127,17 +135,17 @@ export const keep = (dataDir: string) =>
     catch: (error) => faultOf(dataDir, error)
   })
 
-/** What is kept. */
-export const kept = (dataDir: string) =>
+/** The secrets in the file. Fails if there is none. */
+export const loadSecrets = (dataDir: string) =>
   Effect.tryPromise({ try: () => load(dataDir), catch: (error) => faultOf(dataDir, error) })
 
-/** Changes the keys that are kept. Of two at once, the second is refused. */
+/** Changes the keys in the file and returns them. Fails while another process does so. */
 export const changeKeys = (dataDir: string, change: (set: KeySet) => KeySet) =>
   Effect.tryPromise({
     try: async () => {
       const next = `${fileIn(dataDir)}.new`
       let vapidKeys: KeySet = []
-      // The new file is the lock: what it is made of is read when nobody else can change it.
+      // The new file is the lock: the keys are read while no other process can change them.
       await writeNew(next, async () => {
         const before = await load(dataDir)
         vapidKeys = change(before.vapidKeys)
@@ -150,7 +158,9 @@ export const changeKeys = (dataDir: string, change: (set: KeySet) => KeySet) =>
     catch: (error) =>
       codeOf(error) === "EEXIST"
         ? new SecretsFault({
-            message: `${fileIn(dataDir)}.new is there: the keys are being changed. If nobody does, remove it.`
+            message:
+              `${fileIn(dataDir)}.new exists: another command changes the keys. If none runs, ` +
+              "remove the file."
           })
         : faultOf(dataDir, error)
   })

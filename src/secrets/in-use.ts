@@ -1,5 +1,7 @@
-// Which VAPID keys subscriptions were made with, as NATS knows it: what was ever offered to browsers stands in LOG, who uses which key in the bucket
-// `subscriptions`. A set of keys that has lost one in use must not start: its pushes would be refused one by one, and the subscriptions removed.
+// Which VAPID keys subscriptions were made with. LOG has every key that was ever offered to
+// browsers, the bucket `subscriptions` has the key of each subscription. A service that lacks a key
+// in use must not start: push services would refuse its pushes one by one, and the subscriptions be
+// removed.
 import { Clock, Effect } from "effect"
 import type { KeyAdopted } from "#domain/vapid-key.ts"
 import { eachEntry } from "#nats/admin/maintenance.ts"
@@ -8,7 +10,7 @@ import { filters, subjects } from "#streams/subjects.ts"
 import { SecretsFault } from "./file.ts"
 import { type KeySet, usableKeys } from "./key-set.ts"
 
-/** Every key that was ever offered, the first one first. */
+/** Every key that was ever offered to browsers, the first one first. */
 export const adoptedKeys = Effect.gen(function* () {
   const log = yield* EventLog
   const adopted: Array<KeyAdopted> = []
@@ -20,7 +22,7 @@ export const adoptedKeys = Effect.gen(function* () {
   return adopted
 })
 
-/** Stored subscriptions by the key they were made with. Where that was not noted it is `oldest`. */
+/** Number of stored subscriptions for each key. Subscriptions without a noted key have `oldest`. */
 export const usesOf = Effect.fnUntraced(function* (oldest: string) {
   const uses = new Map<string, number>()
   yield* eachEntry("subscriptions", (_, value) => {
@@ -31,16 +33,17 @@ export const usesOf = Effect.fnUntraced(function* (oldest: string) {
   return uses
 })
 
-/** The key of subscriptions that note none: the first that was offered. */
+/** The key of subscriptions without a noted key: the first that was offered. */
 export const oldestOf = (adopted: ReadonlyArray<KeyAdopted>, set: KeySet): string =>
   (adopted[0] ?? set[0]!).publicKey
 
 const refusal = (lost: ReadonlyArray<readonly [string, number]>): string =>
   [
-    "VAPID keys that subscriptions were made with are no longer there; nothing else can push to them:",
+    "VAPID keys are missing that subscriptions were made with; no other key can push to them:",
     ...lost.map(([publicKey, count]) => `${publicKey} (${count} subscriptions)`),
-    "Restore them (BELLCAST_VAPID_FORMER_KEYS=<public key>:<private key>, or the former secrets.json), or give them up together with",
-    "their subscriptions: `bellcast keys retire <public key> --force`."
+    "Restore them (BELLCAST_VAPID_FORMER_KEYS=<public key>:<private key>, or the former",
+    "secrets.json), or give them up together with their subscriptions:",
+    "`bellcast keys retire <public key> --force`."
   ].join("\n")
 
 /** Fails when a key that stored subscriptions were made with is not in the set, retired or not. */
@@ -48,19 +51,19 @@ export const checkKeysInUse = Effect.fnUntraced(function* (set: KeySet) {
   const adopted = yield* adoptedKeys
   const gone = adopted.filter(({ publicKey }) => !set.some((key) => key.publicKey === publicKey))
   if (gone.length === 0) return
-  // Asked only now: it means reading every subscription.
+  // Only now, as this reads every subscription.
   const uses = yield* usesOf(oldestOf(adopted, set))
   const lost = gone.flatMap(({ publicKey }) =>
     uses.has(publicKey) ? [[publicKey, uses.get(publicKey)!] as const] : []
   )
   if (lost.length > 0) return yield* new SecretsFault({ message: refusal(lost) })
   yield* Effect.logInfo(
-    "VAPID keys that were offered once are not in the set any more; no subscription needs them",
+    "VAPID keys that were offered before are missing; no subscription needs them",
     { keys: gone.length }
   )
 })
 
-/** Writes down that these keys are offered from now on. Done before they are. */
+/** Records in LOG that these keys are offered from now on. Called before they are offered. */
 export const adopt = Effect.fnUntraced(function* (set: KeySet) {
   const log = yield* EventLog
   const known = new Set((yield* adoptedKeys).map(({ publicKey }) => publicKey))

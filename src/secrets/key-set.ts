@@ -1,10 +1,14 @@
-// The set of VAPID key pairs: which one browsers subscribe with, which ones still sign, which ones are given up. A subscription takes only pushes
-// signed with the key it was made with (RFC 8292 section 4.2), so a key that is no longer offered is kept until nobody needs it. Pure.
+// The set of VAPID key pairs: which one browsers subscribe with, which ones still sign, which ones
+// are given up. A subscription accepts only pushes signed with the key that it was made with (RFC
+// 8292 section 4.2), so a former key stays until no subscription needs it. Pure.
 import { createECDH, ECDH } from "node:crypto"
 import { Redacted } from "effect"
 
-/** current: offered to browsers. kept: signs for the subscriptions made with it. retired: given up, together with them. */
-export type KeyState = "current" | "kept" | "retired"
+/**
+ * current: offered to browsers. former: signs for the subscriptions made with it. retired: given
+ * up, together with its subscriptions.
+ */
+export type KeyState = "current" | "former" | "retired"
 
 export interface VapidKey {
   /** 65 bytes, an uncompressed P-256 point, base64url. */
@@ -12,11 +16,14 @@ export interface VapidKey {
   /** Undefined for a retired key, and in processes that deliver nothing. */
   readonly privateKey: Redacted.Redacted<string> | undefined
   readonly state: KeyState
-  /** Milliseconds since the epoch; undefined: not known here. */
+  /** Milliseconds since the epoch. Undefined: unknown here. */
   readonly createdAt: number | undefined
 }
 
-/** Keys that sign: a subscription whose key was noted wrongly is tried with each of them. One a week for half a year. */
+/**
+ * Most keys that sign: enough for a new one each week for half a year. Bounded, as a subscription
+ * whose key was noted wrongly is tried with each of them.
+ */
 export const usableKeysMax = 26
 
 /** Oldest first; exactly one is current. */
@@ -25,7 +32,7 @@ export type KeySet = ReadonlyArray<VapidKey>
 /** Why a VAPID public key cannot be used. */
 export const publicKeyFault = (publicKey: string): string | undefined => {
   const point = Buffer.from(publicKey, "base64url")
-  // In its one canonical spelling, as it is compared byte by byte.
+  // Canonical base64url only, as keys are compared as text.
   if (point.length !== 65 || point[0] !== 4 || point.toString("base64url") !== publicKey) {
     return "the public key must be 65 bytes in base64url, an uncompressed P-256 point"
   }
@@ -60,12 +67,30 @@ export const currentKey = (set: KeySet): VapidKey => set.find(({ state }) => sta
 export const usableKeys = (set: KeySet): ReadonlyArray<string> =>
   set.filter(({ state }) => state !== "retired").map(({ publicKey }) => publicKey)
 
-/** What stands in the place of a private key that was given up. */
+/** Stands in a setting for the private key of a retired key. */
 const retiredWord = "retired"
 
+/** One entry of the setting: a key, or the reason why it cannot be used. */
+const parseEntry = (entry: string, needsPrivate: boolean): VapidKey | string => {
+  const [publicKey = "", secret, ...rest] = entry.split(":")
+  if (rest.length > 0 || (secret === undefined && needsPrivate))
+    return "must be <public key>:<private key> or <public key>:retired"
+  const isPair = secret !== undefined && secret !== retiredWord
+  const fault = isPair ? keyPairFault(publicKey, secret) : publicKeyFault(publicKey)
+  if (fault !== undefined) return fault
+  return {
+    publicKey,
+    privateKey:
+      isPair && needsPrivate ? Redacted.make(secret, { label: "VAPID private key" }) : undefined,
+    state: secret === retiredWord ? "retired" : "former",
+    createdAt: undefined
+  }
+}
+
 /**
- * Former keys as a setting holds them: `public:private` or `public:retired`, the oldest first, separated by commas or blanks. Where no private key is
- * needed, the public one will do. Faults name the place of an entry, never what stands there.
+ * Reads a setting of former keys: `public:private` or `public:retired`, the oldest first, separated
+ * by commas or blanks. `needsPrivate`: whether `public` alone is refused. Faults name the number of
+ * an entry and never quote it.
  */
 export const parseFormer = (
   text: string,
@@ -75,22 +100,9 @@ export const parseFormer = (
   const faults: Array<string> = []
   const entries = text.split(/[\s,]+/).filter((entry) => entry !== "")
   for (const [i, entry] of entries.entries()) {
-    const [publicKey = "", secret, ...rest] = entry.split(":")
-    const state: KeyState = secret === retiredWord ? "retired" : "kept"
-    const whole = rest.length === 0 && (secret !== undefined || !needsPrivate)
-    const checked =
-      state === "kept" && secret !== undefined
-        ? keyPairFault(publicKey, secret)
-        : publicKeyFault(publicKey)
-    const fault = whole ? checked : "must be <public key>:<private key> or <public key>:retired"
-    if (fault !== undefined) faults.push(`entry ${i + 1}: ${fault}`)
-    else {
-      const privateKey =
-        state === "kept" && needsPrivate
-          ? Redacted.make(secret!, { label: "VAPID private key" })
-          : undefined
-      keys.push({ publicKey, privateKey, state, createdAt: undefined })
-    }
+    const parsed = parseEntry(entry, needsPrivate)
+    if (typeof parsed === "string") faults.push(`entry ${i + 1}: ${parsed}`)
+    else keys.push(parsed)
   }
   if (usableKeys(keys).length >= usableKeysMax)
     faults.push(`at most ${usableKeysMax - 1} that are not retired`)
@@ -106,24 +118,25 @@ export const formatFormer = (keys: KeySet): string =>
     )
     .join(",")
 
-/** Which key stands twice in a set; undefined: none. */
+/** A key that is in the set twice. Undefined: there is none. */
 export const repeatedKey = (set: KeySet): string | undefined =>
   set.find(({ publicKey }, i) => set.some((other, j) => j < i && other.publicKey === publicKey))
     ?.publicKey
 
-/** With a new pair, which is current from now on; the one that was is kept. */
+/** The set with a new pair as the current one. The current pair becomes a former one. */
 export const rotated = (
   set: KeySet,
   pair: Pick<VapidKey, "publicKey" | "privateKey">,
   now: number
 ): KeySet => [
-  ...set.map((key) => (key.state === "current" ? { ...key, state: "kept" as const } : key)),
+  ...set.map((key) => (key.state === "current" ? { ...key, state: "former" as const } : key)),
   { ...pair, state: "current", createdAt: now }
 ]
 
 /**
- * Without the private key of one that is not current. A key that is not in the set was lost: it is noted that this was meant. `isOldest`: it then
- * belongs to the front, where subscriptions without a noted key look for theirs.
+ * The set with one key retired. A lost key, which is not in the set, is added as retired.
+ * `isOldest`: it goes to the front then, where the key of subscriptions without a noted key is
+ * looked for.
  */
 export const retired = (set: KeySet, publicKey: string, isOldest: boolean): KeySet => {
   const given = { publicKey, privateKey: undefined, state: "retired" as const }

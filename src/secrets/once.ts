@@ -1,9 +1,9 @@
-// Files that are written whole and for their owner alone: secrets, and what holds them.
+// Writes files whole, and readable by their owner only: secrets, and files that contain them.
 import { randomBytes } from "node:crypto"
 import { link, open, rename, rm } from "node:fs/promises"
 import { dirname } from "node:path"
 
-/** Writes a new file of mode 0600; on disk when this returns. Fails when the file exists. */
+/** Writes a new file of mode 0600. On disk when this returns. Fails if the file exists. */
 export const writeNew = async (
   file: string,
   text: () => string | Promise<string>
@@ -20,7 +20,7 @@ export const writeNew = async (
   }
 }
 
-/** After a power cut, a name that was not synced may be missing. */
+/** Makes new names in a folder durable: without it they may be missing after a power cut. */
 export const syncFolder = async (folder: string): Promise<void> => {
   const handle = await open(folder, "r")
   await handle.sync().finally(() => handle.close())
@@ -29,8 +29,8 @@ export const syncFolder = async (folder: string): Promise<void> => {
 const draftOf = (file: string) => `${file}.${process.pid}.${randomBytes(4).toString("hex")}`
 
 /**
- * Makes a file that never changes. The text goes to a draft, which is then linked: of several
- * processes that start for the first time, one wins, and all read its file.
+ * Makes a file unless it exists. The text is written to a draft, which is then linked to the name:
+ * if several processes do so at once, one wins and the others read its file.
  */
 export const createOnce = async (file: string, text: string): Promise<void> => {
   const draft = draftOf(file)
@@ -45,7 +45,7 @@ export const createOnce = async (file: string, text: string): Promise<void> => {
   }
 }
 
-/** Replaces a file. A process that reads it at the same moment reads the old or the new text. */
+/** Replaces a file atomically: readers see the old or the new text. */
 export const replace = async (file: string, text: string): Promise<void> => {
   const draft = draftOf(file)
   await writeNew(draft, () => text)

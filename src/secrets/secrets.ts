@@ -1,8 +1,9 @@
-// The secrets a process needs: from the environment or, beside the embedded server, created once and kept in the data folder. Losing or changing
-// them strands every subscriber, so nothing is created beside an existing server, and what exists is never replaced.
+// The secrets of a process: from the settings or, beside the embedded server, created once in the
+// data folder. Losing or changing them loses every subscriber. So nothing is created beside an
+// existing NATS, and existing secrets are never replaced.
 import { Context, Effect, Layer, Option, Redacted } from "effect"
 import { Settings, type SettingsShape } from "#config"
-import { type KeptSecrets, keep, SecretsFault } from "./file.ts"
+import { loadOrCreateSecrets, SecretsFault, type StoredSecrets } from "./file.ts"
 import {
   currentKey,
   type KeySet,
@@ -12,10 +13,10 @@ import {
   repeatedKey
 } from "./key-set.ts"
 
-/** Beside the embedded server, where none is set. */
+/** The VAPID subject beside the embedded server, if none is set. */
 export const developmentSubject = "mailto:operator@example.com"
 
-/** Why a subject would be refused by a push service; Apple is the strictest (403 BadJwtToken). */
+/** Why a push service would refuse a subject. Apple is the strictest (403 BadJwtToken). */
 export const subjectFault = (subject: string): string | undefined => {
   const host =
     /^mailto:[^\s<>@]+@([^\s<>@]+)$/.exec(subject)?.[1] ??
@@ -29,7 +30,10 @@ export const subjectFault = (subject: string): string | undefined => {
 
 type KeySettings = Pick<SettingsShape, "vapidFormerKeys" | "vapidPrivateKey" | "vapidPublicKey">
 
-/** Whether the VAPID keys come from the settings: always beside an existing server; beside the embedded one when there are any. */
+/**
+ * Whether the VAPID keys come from the settings: always beside an existing NATS; beside the
+ * embedded server only if any are set.
+ */
 export const keysAreSet = ({
   natsUrl,
   vapidFormerKeys,
@@ -42,16 +46,20 @@ export const keysAreSet = ({
 
 const inWords = new Intl.ListFormat("en-GB")
 
-/** One sentence about all that must be set and is not; none when nothing is missing. */
+/** One sentence that names all missing settings. Empty: none is missing. */
 export const missingFaults = (names: ReadonlyArray<string>): ReadonlyArray<string> =>
   names.length === 0
     ? []
     : [
-        `${inWords.format(names)} must be set beside BELLCAST_NATS_URL, and beside other VAPID keys: what was made up here would differ from ` +
-          "what the other processes have. Where one of these has an embedded server, `make keys ARGS=show` prints its own."
+        `${inWords.format(names)} must be set beside BELLCAST_NATS_URL, and beside other VAPID ` +
+          "keys: secrets made here would differ from those of the other processes. If one of these " +
+          "has an embedded server, `bellcast keys show` prints its secrets."
       ]
 
-/** The keys that the settings hold, what is wrong with them and which are missing. `needsPrivate`: for a process that signs. */
+/**
+ * The keys in the settings, what is wrong with them, and which settings are missing.
+ * `needsPrivate`: the process signs.
+ */
 export const keysOfSettings = (
   { vapidFormerKeys, vapidPrivateKey, vapidPublicKey }: KeySettings,
   needsPrivate: boolean
@@ -87,12 +95,12 @@ export const keysOfSettings = (
   const repeated = repeatedKey(keys)
   if (repeated !== undefined)
     faults.push(
-      `BELLCAST_VAPID_FORMER_KEYS: the key ${repeated} stands here twice, or is the current one`
+      `BELLCAST_VAPID_FORMER_KEYS: the key ${repeated} is here twice, or is the current one`
     )
   return { keys, faults, missing }
 }
 
-const keysOfFile = ({ vapidKeys }: KeptSecrets, needsPrivate: boolean, dataDir: string) => {
+const keysOfFile = ({ vapidKeys }: StoredSecrets, needsPrivate: boolean, dataDir: string) => {
   const faults = vapidKeys.flatMap(({ privateKey, publicKey }, i) => {
     const fault =
       privateKey === undefined
@@ -111,11 +119,11 @@ export class Secrets extends Context.Service<
   Secrets,
   {
     readonly useridHmacSecret: Redacted.Redacted<string>
-    /** With private keys only where the role delivery runs. */
+    /** With private keys only in processes that run the role delivery. */
     readonly vapidKeys: KeySet
-    /** The one that browsers subscribe with. */
+    /** The key that browsers subscribe with. */
     readonly vapidPublicKey: string
-    /** Only where the role delivery runs. */
+    /** Only in processes that run the role delivery. */
     readonly vapidSubject: string | undefined
   }
 >()("bellcast/Secrets") {
@@ -128,7 +136,7 @@ export class Secrets extends Context.Service<
       const fromSettings = keysAreSet(settings)
       const file =
         embedded && !(fromSettings && Option.isSome(settings.useridHmacSecret))
-          ? yield* keep(settings.dataDir)
+          ? yield* loadOrCreateSecrets(settings.dataDir)
           : undefined
       const { keys, ...found } = fromSettings
         ? keysOfSettings(settings, delivers)
@@ -145,9 +153,9 @@ export class Secrets extends Context.Service<
       const badSubject = subject === undefined ? undefined : subjectFault(subject)
       if (delivers && subject === undefined) missing.push("BELLCAST_VAPID_SUBJECT")
       if (delivers && badSubject !== undefined) faults.push(`BELLCAST_VAPID_SUBJECT ${badSubject}`)
-      // http_ece prints every key it derives when this is set; web-push brings it into the process.
+      // http_ece, a dependency of web-push, then prints every key that it derives.
       if (process.env["ECE_KEYLOG"] === "1")
-        faults.push("ECE_KEYLOG=1 prints encryption keys: take it out of the environment")
+        faults.push("ECE_KEYLOG=1 prints encryption keys: remove it from the environment")
       faults.push(...missingFaults(missing))
       if (faults.length > 0) return yield* new SecretsFault({ message: faults.join("\n") })
       return Secrets.of({

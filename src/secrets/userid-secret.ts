@@ -1,17 +1,19 @@
-// Which secret user ids are made with, as LOG knows it: under another one every user would be a stranger, and what they write would be somebody else's.
+// Checks that the user id secret is the one that this NATS was used with before. With another
+// secret every user gets a new id and finds none of their subscriptions.
 import { Clock, Effect, Redacted } from "effect"
 import { hmacSha256 } from "#identity/hmac.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { SecretsFault } from "./file.ts"
 
-/** Tells one secret from another and nothing else of it: a user id tells as much. */
+/** Identifies a secret without revealing more of it than a user id does. */
 const fingerprintOf = (secret: Redacted.Redacted<string>): string =>
   hmacSha256(Redacted.value(secret))("bellcast userid secret", "base64url").slice(0, 22)
 
 const refusal =
-  "BELLCAST_USERID_HMAC_SECRET is not the one that this NATS was used with before: nobody would find their subscriptions again. Set the former one " +
-  "(beside an embedded server it is in secrets.json), or give up all users of before: `bellcast keys forget-users --force`."
+  "BELLCAST_USERID_HMAC_SECRET is not the one that this NATS was used with before: nobody would " +
+  "find their subscriptions again. Set the former one (beside an embedded server it is in " +
+  "secrets.json), or give up all users: `bellcast keys forget-users --force`."
 
 const adopted = Effect.gen(function* () {
   const log = yield* EventLog
@@ -34,7 +36,7 @@ const write = Effect.fnUntraced(function* (fingerprint: string, expect: number) 
   })
 })
 
-/** Writes down which secret user ids are made with, the first time. Fails with SecretsFault when it was another one. */
+/** Records the secret in LOG at the first start. Fails with SecretsFault if another is recorded. */
 export const adoptUseridSecret = Effect.fnUntraced(
   function* (secret: Redacted.Redacted<string>) {
     const fingerprint = fingerprintOf(secret)
@@ -46,5 +48,5 @@ export const adoptUseridSecret = Effect.fnUntraced(
   Effect.retry({ times: 3, while: ({ _tag }) => _tag === "AppendConflict" })
 )
 
-/** Lets the next start come with another secret: whoever was a user under the former one is a stranger then. */
+/** Lets the next start use another secret. All users of the former one are lost. */
 export const forgetUseridSecret = Effect.flatMap(adopted, ({ seq }) => write("", seq))

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
 import { addressIn, folderAt } from "#embedded/folder.ts"
-import { keep } from "#secrets/file.ts"
+import { loadOrCreateSecrets } from "#secrets/file.ts"
 import { call } from "../support/client.ts"
 import { temporaryFolder } from "../support/folder.ts"
 import { startService } from "../support/service.ts"
@@ -21,7 +21,7 @@ describe("the secrets of an embedded server's service", () => {
     timeout: 60_000
   }, async () => {
     const data = await dataFolder()
-    await Effect.runPromise(keep(data.dir))
+    await Effect.runPromise(loadOrCreateSecrets(data.dir))
     await rotate(data.env)
     await using service = await startService({ env: data.env })
     const natsUrl = (await addressIn(folderAt(join(data.dir, "nats"))))!.url
@@ -64,7 +64,7 @@ describe("the secrets of an embedded server's service", () => {
     assert.deepEqual([none.code, none.stdout], [1, ""])
     assert.match(none.stderr, /^bellcast: there is no .*secrets\.json/)
     assert.deepEqual(await readdir(data.dir), [])
-    const { vapidKeys } = await Effect.runPromise(keep(data.dir))
+    const { vapidKeys } = await Effect.runPromise(loadOrCreateSecrets(data.dir))
     const other = await keys(
       { ...data.env, BELLCAST_VAPID_PUBLIC_KEY: vapidKeys[0]!.publicKey },
       "show"

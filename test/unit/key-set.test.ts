@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import webpush from "web-push"
-import { changeKeys, freshPair, keep } from "#secrets/file.ts"
+import { changeKeys, freshPair, loadOrCreateSecrets } from "#secrets/file.ts"
 import {
   currentKey,
   formatFormer,
@@ -43,7 +43,7 @@ describe("former keys in a setting", () => {
     )
     assert.deepStrictEqual(faults, [])
     assert.deepStrictEqual(states(keys), [
-      [a.publicKey, "kept", a.privateKey],
+      [a.publicKey, "former", a.privateKey],
       [b.publicKey, "retired", undefined]
     ])
     assert.strictEqual(formatFormer(keys), `${a.publicKey}:${a.privateKey},${b.publicKey}:retired`)
@@ -56,8 +56,8 @@ describe("former keys in a setting", () => {
     )
     assert.deepStrictEqual(faults, [])
     assert.deepStrictEqual(states(keys), [
-      [a.publicKey, "kept", undefined],
-      [b.publicKey, "kept", undefined],
+      [a.publicKey, "former", undefined],
+      [b.publicKey, "former", undefined],
       [c.publicKey, "retired", undefined]
     ])
   })
@@ -80,7 +80,7 @@ describe("former keys in a setting", () => {
     assert.match(faults[0]!, why)
     assert.match(faults[0]!, /^entry 2: /)
     for (const { privateKey } of [a, b, c]) assert.notInclude(faults[0]!, privateKey)
-    assert.deepStrictEqual(states(keys), [[c.publicKey, "kept", c.privateKey]])
+    assert.deepStrictEqual(states(keys), [[c.publicKey, "former", c.privateKey]])
   })
 })
 
@@ -97,8 +97,8 @@ describe("a rotation", () => {
   it("makes the new pair current and keeps the former one", () => {
     const set = rotated(rotated(first, pairOf(b), 1), pairOf(c), 2)
     assert.deepStrictEqual(states(set), [
-      [a.publicKey, "kept", a.privateKey],
-      [b.publicKey, "kept", b.privateKey],
+      [a.publicKey, "former", a.privateKey],
+      [b.publicKey, "former", b.privateKey],
       [c.publicKey, "current", c.privateKey]
     ])
     assert.strictEqual(currentKey(set).publicKey, c.publicKey)
@@ -119,7 +119,7 @@ describe("a retirement", () => {
   it("of a key that was lost notes it, and as the oldest only if it was", () => {
     const lost = [c.publicKey, "retired", undefined]
     const [former, current] = [
-      [a.publicKey, "kept", a.privateKey],
+      [a.publicKey, "former", a.privateKey],
       [b.publicKey, "current", b.privateKey]
     ]
     const set = rotated(first, pairOf(b), 1)
@@ -143,33 +143,33 @@ describe("the file of secrets", () => {
       useridHmacSecret: "hush"
     })
     await writeFile(data.file, text)
-    const kept = await Effect.runPromise(keep(data.dir))
+    const kept = await Effect.runPromise(loadOrCreateSecrets(data.dir))
     assert.strictEqual(kept.useridHmacSecret, "hush")
     assert.deepStrictEqual(states(kept.vapidKeys), states(first))
     assert.strictEqual(await readFile(data.file, "utf8"), text)
     await Effect.runPromise(changeKeys(data.dir, addKey))
-    const after = await Effect.runPromise(keep(data.dir))
+    const after = await Effect.runPromise(loadOrCreateSecrets(data.dir))
     assert.strictEqual(after.useridHmacSecret, "hush")
     assert.deepStrictEqual(
       after.vapidKeys.map(({ state }) => state),
-      ["kept", "current"]
+      ["former", "current"]
     )
-    assert.deepStrictEqual(states(after.vapidKeys)[0], [a.publicKey, "kept", a.privateKey])
+    assert.deepStrictEqual(states(after.vapidKeys)[0], [a.publicKey, "former", a.privateKey])
     assert.deepStrictEqual(await readdir(data.dir), ["secrets.json"])
   })
 
   it("comes back as it was written, with every state and time", async () => {
     const data = await folder()
-    await Effect.runPromise(keep(data.dir))
-    const oldest = (await Effect.runPromise(keep(data.dir))).vapidKeys[0]!.publicKey
+    await Effect.runPromise(loadOrCreateSecrets(data.dir))
+    const oldest = (await Effect.runPromise(loadOrCreateSecrets(data.dir))).vapidKeys[0]!.publicKey
     const written = await Effect.runPromise(
       changeKeys(data.dir, (set) => retired(addKey(addKey(set)), oldest, true))
     )
-    const { vapidKeys } = await Effect.runPromise(keep(data.dir))
+    const { vapidKeys } = await Effect.runPromise(loadOrCreateSecrets(data.dir))
     assert.deepStrictEqual(states(vapidKeys), states(written))
     assert.deepStrictEqual(
       vapidKeys.map(({ state }) => state),
-      ["retired", "kept", "current"]
+      ["retired", "former", "current"]
     )
     for (const { createdAt } of vapidKeys)
       assert.isAtMost(Math.abs(Date.now() - createdAt!), 60_000)
@@ -184,9 +184,10 @@ describe("the file of secrets", () => {
     const module = new URL("../../src/secrets/file.ts", import.meta.url)
     const script = `
       import { Effect } from "effect"
-      import { keep } from ${JSON.stringify(module.href)}
+      import { loadOrCreateSecrets } from ${JSON.stringify(module.href)}
       process.stdin.once("data", async () => {
-        const { useridHmacSecret, vapidKeys } = await Effect.runPromise(keep(process.argv[1]))
+        const secrets = await Effect.runPromise(loadOrCreateSecrets(process.argv[1]))
+        const { useridHmacSecret, vapidKeys } = secrets
         console.log(useridHmacSecret, vapidKeys[0].publicKey)
         process.exit()
       })
@@ -216,7 +217,7 @@ describe("the file of secrets", () => {
 
   it("loses no key when several change it at once: all but one are refused", async () => {
     const data = await folder()
-    await Effect.runPromise(keep(data.dir))
+    await Effect.runPromise(loadOrCreateSecrets(data.dir))
     const results = await Effect.runPromise(
       Effect.all(
         Array.from({ length: 20 }, () => Effect.result(changeKeys(data.dir, addKey))),
@@ -226,13 +227,14 @@ describe("the file of secrets", () => {
     const done = results.filter(({ _tag }) => _tag === "Success").length
     assert.isAbove(done, 0)
     for (const each of results)
-      if (each._tag === "Failure") assert.match(each.failure.message, /the keys are being changed/)
-    assert.lengthOf((await Effect.runPromise(keep(data.dir))).vapidKeys, 1 + done)
+      if (each._tag === "Failure")
+        assert.match(each.failure.message, /another command changes the keys/)
+    assert.lengthOf((await Effect.runPromise(loadOrCreateSecrets(data.dir))).vapidKeys, 1 + done)
   })
 
   it("is not changed while somebody else does, or did and died", async () => {
     const data = await folder()
-    await Effect.runPromise(keep(data.dir))
+    await Effect.runPromise(loadOrCreateSecrets(data.dir))
     const before = await readFile(data.file, "utf8")
     await writeFile(`${data.file}.new`, "half")
     const result = await Effect.runPromise(Effect.result(changeKeys(data.dir, addKey)))

@@ -278,7 +278,7 @@ describe("beside an existing server", () => {
 
   it("former keys sign beside the current one, each set once, and are held by who delivers only", async () => {
     const BELLCAST_VAPID_FORMER_KEYS = `${other.publicKey}:${other.privateKey}`
-    const former = { publicKey: other.publicKey, state: "kept" as const }
+    const former = { publicKey: other.publicKey, state: "former" as const }
     const { keys } = Result.getOrThrow(await read({ ...all, BELLCAST_VAPID_FORMER_KEYS }))
     assert.deepStrictEqual(keys, [
       { ...former, privateKey: other.privateKey },
@@ -290,7 +290,7 @@ describe("beside an existing server", () => {
     assert.deepStrictEqual(gateway.keys, [former, { publicKey: pair.publicKey, state: "current" }])
     assert.match(
       await fault({ ...all, BELLCAST_VAPID_FORMER_KEYS: `${pair.publicKey}:${pair.privateKey}` }),
-      /^BELLCAST_VAPID_FORMER_KEYS: the key .* stands here twice, or is the current one/
+      /^BELLCAST_VAPID_FORMER_KEYS: the key .* is here twice, or is the current one/
     )
     assert.match(
       await fault({ ...all, BELLCAST_VAPID_FORMER_KEYS: `${other.publicKey}:half` }),
@@ -315,7 +315,7 @@ describe("beside an existing server", () => {
     ].entries()) {
       assert.isTrue(lines[i]?.startsWith(start), lines[i])
     }
-    assert.include(lines[2], "make keys ARGS=show")
+    assert.include(lines[2], "bellcast keys show")
   })
 
   it("an environment in which http_ece prints keys stops the start", async () => {

@@ -4,16 +4,9 @@
 import { Clock, Console, Effect } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { settings } from "#config"
-import { changeKeys, freshPair, kept } from "#secrets/file.ts"
+import { changeKeys, freshPair, loadSecrets } from "#secrets/file.ts"
 import { adoptedKeys, oldestOf, usesOf } from "#secrets/in-use.ts"
-import {
-  type KeySet,
-  type KeyState,
-  retired,
-  rotated,
-  usableKeys,
-  usableKeysMax
-} from "#secrets/key-set.ts"
+import { type KeySet, retired, rotated, usableKeys, usableKeysMax } from "#secrets/key-set.ts"
 import { keysAreSet, keysOfSettings, missingFaults } from "#secrets/secrets.ts"
 import { forgetUseridSecret } from "#secrets/userid-secret.ts"
 import { everySetting } from "#settings/every-setting.ts"
@@ -40,7 +33,7 @@ const ownSettings = everySetting({
 const home = Effect.gen(function* () {
   const own = yield* Effect.mapError(ownSettings, failed)
   if (!keysAreSet(own)) {
-    const { vapidKeys } = yield* Effect.mapError(kept(own.dataDir), failed)
+    const { vapidKeys } = yield* Effect.mapError(loadSecrets(own.dataDir), failed)
     const change = (edit: (set: KeySet) => KeySet) =>
       changeKeys(own.dataDir, edit).pipe(
         Effect.mapError(failed),
@@ -81,9 +74,6 @@ const rotate = Effect.gen(function* () {
   yield* Console.log(yield* change((set) => rotated(set, freshPair(), now)))
 }).pipe(Effect.tapError(({ message }) => note(message)))
 
-/** A key that is kept is a former one to its operator, as in the setting of that name. */
-const inWords = (state: KeyState | "lost") => (state === "kept" ? "former" : state)
-
 const list = Effect.fnUntraced(function* (json: boolean) {
   const { set } = yield* home
   const { adopted, uses } = yield* inNats(set)
@@ -100,7 +90,7 @@ const list = Effect.fnUntraced(function* (json: boolean) {
     const at = createdAt ?? adoptedAt.get(publicKey)
     return {
       publicKey,
-      state: inWords(state),
+      state,
       created: at === undefined ? undefined : new Date(at).toISOString(),
       subscriptions: uses.get(publicKey) ?? 0
     }

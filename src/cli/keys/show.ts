@@ -4,7 +4,7 @@ import { Console, Effect, Option, Redacted } from "effect"
 import { Command } from "effect/cli"
 import { settings } from "#config"
 import { addressIn, folderAt } from "#embedded/folder.ts"
-import { kept } from "#secrets/file.ts"
+import { loadSecrets } from "#secrets/file.ts"
 import { developmentSubject, keysAreSet } from "#secrets/secrets.ts"
 import { everySetting } from "#settings/every-setting.ts"
 import { VerbFailed } from "../nats/nats.ts"
@@ -39,7 +39,7 @@ const show = Effect.gen(function* () {
         "VAPID keys are set here (BELLCAST_VAPID_...): with them, those of the data folder are not used"
     })
   }
-  const file = yield* Effect.mapError(kept(own.dataDir), failed)
+  const file = yield* Effect.mapError(loadSecrets(own.dataDir), failed)
   const subject = Option.getOrElse(own.vapidSubject, () => developmentSubject)
   const secret = Option.match(own.useridHmacSecret, {
     onNone: () => file.useridHmacSecret,
