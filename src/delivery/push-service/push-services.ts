@@ -90,7 +90,7 @@ const makePushServices = Effect.gen(function* () {
 
   const publish = (pushService: PushService, now: number): void => {
     const gossip = pushService.takeGossip(worker, now)
-    if (gossip !== undefined) pubsub.tell(subjects.lane, gossip)
+    if (gossip !== undefined) pubsub.publish(subjects.lane, gossip)
   }
 
   const showMetrics = (now: number): void =>
@@ -109,7 +109,7 @@ const makePushServices = Effect.gen(function* () {
     showMetrics(now)
     yield* logAll(notices)
   })
-  yield* pubsub.listen(subjects.lane, (body) => void Effect.runForkWith(context)(receive(body)))
+  yield* pubsub.subscribe(subjects.lane, (body) => void Effect.runForkWith(context)(receive(body)))
 
   const publishAll = Effect.map(Clock.currentTimeMillis, (now) => {
     for (const each of pushServices.all()) publish(each, now)

@@ -57,14 +57,14 @@ export class Space extends Context.Service<
   static readonly layer = Layer.effect(
     Space,
     Effect.gen(function* () {
-      const { ask } = yield* Nats
+      const { request } = yield* Nats
       let rooms: ReadonlyArray<Room> = []
       /** Streams that refused a write, and when, in milliseconds since the epoch. */
       const refusals = new Map<string, number>()
       const warn = makeRateLimitedLog("a stream has no room for what it was given", Effect.logError)
 
       const roomOf = (stream: string) =>
-        ask<StreamInfo>(`$JS.API.STREAM.INFO.${stream}`, "", timeoutMillis).pipe(
+        request<StreamInfo>(`$JS.API.STREAM.INFO.${stream}`, "", timeoutMillis).pipe(
           Effect.map(({ config, state }): Room => {
             return { stream, bytes: state.bytes, bytesMax: config.max_bytes }
           }),

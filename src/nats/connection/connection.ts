@@ -1,4 +1,4 @@
-// The connection to NATS. Nothing outside this folder holds a NATS type.
+// The connection to NATS. Only src/nats/ uses the types of NATS clients.
 import { readFile } from "node:fs/promises"
 import {
   type JetStreamClient,
@@ -21,30 +21,65 @@ import { groupCommitApiLevel, makeGroupCommit, type Store } from "./group-commit
 import { makeRequests, type Requests } from "./request.ts"
 import { inWords, tlsOptions } from "./tls.ts"
 
-/** nats-server 2.14: in older ones a stream goes on when its disk fails (nats-server #7788), and before 2.11 TTLs are ignored without a word. */
+/**
+ * nats-server 2.14. In older servers a stream goes on after a failure of its disk (nats-server
+ * #7788); before 2.11 they ignore TTLs silently.
+ */
 const apiLevelMin = 4
-/** nats-server's default. A user's subscriptions are one message in a bucket. */
+/** nats-server's default. All subscriptions of a user are one message in a bucket. */
 const payloadBytesMin = 1024 ** 2
+const requestMillis = 5_000
 
 export interface NatsOptions {
-  /** Comma-separated; user and password may stand in the URL. */
+  /** Comma-separated. A URL may hold user and password. */
   readonly url: string
   readonly credsFile?: string | undefined
-  /** Used with tls:// only. */
+  /** Only for tls:// URLs. */
   readonly tls?: NatsTlsFiles | undefined
   readonly name: string
 }
 
-const parse = (url: string) => natsUrls(url).map((one) => new URL(one))
+export class Nats extends Context.Service<
+  Nats,
+  Requests & {
+    readonly store: Store
+    readonly nc: NatsConnection
+    readonly js: JetStreamClient
+    readonly jsm: JetStreamManager
+  }
+>()("bellcast/nats/Nats") {
+  /**
+   * Connects, and refuses a server that is too old. Reconnects without end. Operations fail while
+   * the connection is lost.
+   */
+  static readonly layer = (options: NatsOptions) =>
+    Layer.effect(
+      Nats,
+      Effect.gen(function* () {
+        const nc = yield* Effect.acquireRelease(open(options), close)
+        yield* Effect.forkScoped(logStatus(nc))
+        const { jsm, level } = yield* checkServer(nc)
+        const requests = makeRequests(nc)
+        const store = makeGroupCommit(requests, nuid.next(), level >= groupCommitApiLevel)
+        return Nats.of({
+          nc,
+          jsm,
+          js: jetstream(nc, { timeout: requestMillis }),
+          ...requests,
+          store
+        })
+      })
+    )
+}
 
-/** Where the servers are, without the passwords that a URL may hold: fit for a log. */
+/** The hosts of the servers, without the passwords of the URLs: for logs. */
 export const hostsOf = (url: string): string =>
   natsUrls(url)
     .map((one) => URL.parse(one)?.host ?? "(no URL)")
     .join(",")
 
-const servers = (url: string) => {
-  const parsed = parse(url)
+const serversAndLogin = (url: string) => {
+  const parsed = natsUrls(url).map((one) => new URL(one))
   const { password, username } = parsed[0]!
   const login =
     username === ""
@@ -55,8 +90,49 @@ const servers = (url: string) => {
   return { servers: parsed.map(({ host, protocol }) => `${protocol}//${host}`), ...login }
 }
 
-/** Says that the connection is lost or back, and what the server has against us. */
-const told = (nc: NatsConnection) => {
+const readCreds = (credsFile: string) =>
+  readFile(credsFile).catch(({ code }: NodeJS.ErrnoException) => {
+    throw new Error(`the credentials file ${credsFile} cannot be read: ${code}`)
+  })
+
+const open = ({ credsFile, name, tls = {}, url }: NatsOptions) =>
+  Effect.tryPromise({
+    try: async () =>
+      connect({
+        ...serversAndLogin(url),
+        ...(await tlsOptions(url, tls)),
+        ...(credsFile === undefined
+          ? {}
+          : { authenticator: credsAuthenticator(await readCreds(credsFile)) }),
+        name,
+        maxReconnectAttempts: -1,
+        // Else nats.js gives up when a server refuses the login twice. The operator may correct the
+        // login meanwhile.
+        ignoreAuthErrorAbort: true,
+        reconnectTimeWait: 250,
+        // A host that lost power does not close the connection. After two pings without a response
+        // nats.js connects to another server.
+        pingInterval: 5_000,
+        timeout: 5_000
+      }),
+    catch: (cause) =>
+      new NatsUnavailable({
+        operation: "connect",
+        reason: { _tag: "NotConnected" },
+        cause: inWords(cause, url, tls)
+      })
+  })
+
+/** Draining waits for the server, which may be gone: so give up after 2 s. */
+const close = (nc: NatsConnection) =>
+  Effect.tryPromise(() => nc.drain()).pipe(
+    Effect.timeout("2 seconds"),
+    Effect.ignore,
+    Effect.andThen(Effect.promise(() => nc.close()))
+  )
+
+/** Logs that the connection is lost or back, and errors that the server reports. */
+const logStatus = (nc: NatsConnection) => {
   const refused = makeRateLimitedLog("NATS refuses")
   const lost = makeRateLimitedLog("the connection to NATS is lost; it is tried again")
   const one = (status: Status) => {
@@ -68,83 +144,26 @@ const told = (nc: NatsConnection) => {
   return Stream.fromAsyncIterable(nc.status(), String).pipe(Stream.runForEach(one), Effect.ignore)
 }
 
-const read = (credsFile: string) =>
-  readFile(credsFile).catch(({ code }: NodeJS.ErrnoException) => {
-    throw new Error(`the credentials file ${credsFile} cannot be read: ${code}`)
-  })
-
-export class Nats extends Context.Service<
-  Nats,
-  Requests & {
-    readonly store: Store
-    readonly nc: NatsConnection
-    readonly js: JetStreamClient
-    readonly jsm: JetStreamManager
-  }
->()("bellcast/nats/Nats") {
-  /** Connects, and refuses a server that is too old. Reconnects for ever; what was under way meanwhile fails as unavailable. */
-  static readonly layer = (options: NatsOptions) =>
-    Layer.effect(
-      Nats,
-      Effect.gen(function* () {
-        const nc = yield* Effect.acquireRelease(
-          Effect.tryPromise({
-            try: async () =>
-              connect({
-                ...servers(options.url),
-                ...(await tlsOptions(options.url, options.tls ?? {})),
-                ...(options.credsFile === undefined
-                  ? {}
-                  : { authenticator: credsAuthenticator(await read(options.credsFile)) }),
-                name: options.name,
-                maxReconnectAttempts: -1,
-                // Else the second refusal of our login closes the connection for good, though it may be put right a minute later.
-                ignoreAuthErrorAbort: true,
-                reconnectTimeWait: 250,
-                // A host that lost power closes no connection: without an answer to two of these in a row, another is tried.
-                pingInterval: 5_000,
-                timeout: 5_000
-              }),
-            catch: (cause) =>
-              new NatsUnavailable({
-                operation: "connect",
-                reason: { _tag: "NotConnected" },
-                cause: inWords(cause, options.url, options.tls ?? {})
-              })
-          }),
-          // Draining waits for the server; when that is gone, closing must not.
-          (nc) =>
-            Effect.tryPromise(() => nc.drain()).pipe(
-              Effect.timeout("2 seconds"),
-              Effect.ignore,
-              Effect.andThen(Effect.promise(() => nc.close()))
-            )
+const checkServer = (nc: NatsConnection) =>
+  Effect.tryPromise({
+    try: async () => {
+      // The types of nats.js lack `sendRequiredApiLevel` and `api.level`.
+      const options = { timeout: requestMillis, sendRequiredApiLevel: true }
+      const jsm = await jetstreamManager(nc, options as Parameters<typeof jetstreamManager>[1])
+      const { api } = await jsm.getAccountInfo()
+      const level = (api as { level?: number }).level ?? 0
+      if (level < apiLevelMin)
+        throw new Error(
+          `nats-server ${nc.info?.version} is too old: JetStream API level ${level}, ` +
+            `needed ${apiLevelMin} (2.14)`
         )
-        yield* Effect.forkScoped(told(nc))
-        const { jsm, level } = yield* Effect.tryPromise({
-          try: async () => {
-            const jsm = await jetstreamManager(nc, {
-              timeout: 5_000,
-              sendRequiredApiLevel: true
-            } as Parameters<typeof jetstreamManager>[1])
-            const { api } = await jsm.getAccountInfo()
-            const level = (api as { level?: number }).level ?? 0
-            if (level < apiLevelMin)
-              throw new Error(
-                `nats-server ${nc.info?.version} is too old: JetStream API level ${level}, needed ${apiLevelMin} (2.14)`
-              )
-            const { max_payload: bytesMax = 0 } = nc.info ?? {}
-            if (bytesMax < payloadBytesMin)
-              throw new Error(
-                `nats-server takes ${bytesMax} bytes in a message: max_payload must be ${payloadBytesMin} or more`
-              )
-            return { jsm, level }
-          },
-          catch: unavailable("JetStream")
-        })
-        const requests = makeRequests(nc)
-        const store = makeGroupCommit(requests, nuid.next(), level >= groupCommitApiLevel)
-        return Nats.of({ nc, jsm, js: jetstream(nc, { timeout: 5_000 }), ...requests, store })
-      })
-    )
-}
+      const { max_payload: bytesMax = 0 } = nc.info ?? {}
+      if (bytesMax < payloadBytesMin)
+        throw new Error(
+          `nats-server takes ${bytesMax} bytes in a message: ` +
+            `max_payload must be ${payloadBytesMin} or more`
+        )
+      return { jsm, level }
+    },
+    catch: unavailable("JetStream")
+  })

@@ -1,16 +1,20 @@
-// What one process tells the others that listen right now: core NATS, not stored. It may be lost, so only what can be learned again belongs here.
+// Messages to all running processes over core NATS. They are not stored and may be lost, so use them
+// only for what a process can learn in another way too.
 import { Context, Effect, Layer, type Scope } from "effect"
 import { Nats } from "./connection.ts"
 
 export class PubSub extends Context.Service<
   PubSub,
   {
-    /** Says it once, to whoever listens; the speaker hears it too. Never fails: without a connection nobody hears it. */
-    readonly tell: (subject: string, body: unknown) => void
-    /** Calls `hear` with every body told from now on, until the scope closes. What is not JSON is passed over. */
-    readonly listen: (
+    /**
+     * Publishes to all subscribers, this process included. Never fails: without a connection nobody
+     * receives the message.
+     */
+    readonly publish: (subject: string, body: unknown) => void
+    /** Calls `receive` with each body until the scope closes. Ignores bodies that are not JSON. */
+    readonly subscribe: (
       subject: string,
-      hear: (body: unknown) => void
+      receive: (body: unknown) => void
     ) => Effect.Effect<void, never, Scope.Scope>
   }
 >()("bellcast/nats/PubSub") {
@@ -18,26 +22,17 @@ export class PubSub extends Context.Service<
     PubSub,
     Effect.gen(function* () {
       const { nc } = yield* Nats
-
-      const parsed = (json: () => unknown): unknown => {
-        try {
-          return json()
-        } catch {
-          return undefined
-        }
-      }
-
       return PubSub.of({
-        tell: (subject, body) => {
+        publish: (subject, body) => {
           if (!nc.isClosed() && !nc.isDraining()) nc.publish(subject, JSON.stringify(body))
         },
-        listen: (subject, hear) =>
+        subscribe: (subject, receive) =>
           Effect.acquireRelease(
             Effect.sync(() =>
               nc.subscribe(subject, {
                 callback: (error, msg) => {
                   const body = error === null ? parsed(() => msg.json()) : undefined
-                  if (body !== undefined) hear(body)
+                  if (body !== undefined) receive(body)
                 }
               })
             ),
@@ -46,4 +41,12 @@ export class PubSub extends Context.Service<
       })
     })
   )
+}
+
+const parsed = (json: () => unknown): unknown => {
+  try {
+    return json()
+  } catch {
+    return undefined
+  }
 }

@@ -1,4 +1,6 @@
-// How far the projection is. Writers wait for it before they answer (read-your-writes), the planner before it cuts a broadcast.
+// How far the projector has applied LOG. Gateways wait for it before they respond to a write
+// (read-your-writes), the planner before it cuts a broadcast into shards.
+import type { NatsConnection } from "@nats-io/transport-node"
 import { Clock, Context, Deferred, Effect, Layer, Schema } from "effect"
 import { MinimumRevisions } from "#domain/minimum-revisions.ts"
 import { subjects } from "#streams/subjects.ts"
@@ -6,29 +8,33 @@ import { Nats } from "../connection/connection.ts"
 import { NatsUnavailable } from "../connection/errors.ts"
 import { PubSub } from "../connection/pubsub.ts"
 
-/** Everything in LOG up to `log` can be read from the buckets, but `short` ones, at these revisions. */
+/**
+ * The buckets have everything of LOG up to `log` at the revisions `floor` or later, except the
+ * buckets named in `short`.
+ */
 const Applied = Schema.Struct({
   log: Schema.Int,
+  /** Minimum revisions of the buckets. */
   floor: MinimumRevisions,
-  /** Buckets that lack something up to `log`, because they have no room for it. */
+  /** Buckets that have no room for something up to `log`. */
   short: Schema.optionalKey(Schema.Array(Schema.String))
 })
 export type Applied = typeof Applied.Type
 
 const decodeApplied = Schema.decodeUnknownExit(Applied)
 
-/** PubSub are core messages and may be missed: a waiter asks again this often. */
-const askMillis = 250
+/** Announcements may be lost, so a waiter requests the watermark this often. */
+const requestMillis = 250
 
 export class Watermark extends Context.Service<
   Watermark,
   {
-    /** Returns once the buckets show everything up to `seq`. */
+    /** Returns when the buckets have everything up to `seq`. Fails with NotApplied. */
     readonly reached: (
       seq: number,
       timeoutMillis: number
     ) => Effect.Effect<Applied, NatsUnavailable>
-    /** For the projector: tell everybody how far it is. */
+    /** For the projector: announces the watermark to all processes. */
     readonly announce: (applied: Applied) => Effect.Effect<void>
   }
 >()("bellcast/nats/Watermark") {
@@ -36,77 +42,96 @@ export class Watermark extends Context.Service<
     Watermark,
     Effect.gen(function* () {
       const { nc } = yield* Nats
-      const announcements = yield* PubSub
-      let latest: Applied = { log: 0, floor: { subscriptions: 0, registrations: 0 } }
-      let own: Applied | undefined
-      const waiters = new Map<Deferred.Deferred<Applied>, number>()
-
-      const learn = (applied: Applied) => {
-        if (applied.log < latest.log) return
-        latest = applied
-        for (const [waiter, seq] of waiters) {
-          if (seq > applied.log) continue
-          waiters.delete(waiter)
-          Deferred.doneUnsafe(waiter, Effect.succeed(applied))
-        }
+      const pubsub = yield* PubSub
+      const state: State = {
+        latest: { log: 0, floor: { subscriptions: 0, registrations: 0 } },
+        own: undefined,
+        waiters: new Map()
       }
-
-      // Thrown at by what is not of this form, the client would stop reading, whatever else comes, and say nothing.
-      const heard = (body: unknown) => {
-        const applied = decodeApplied(body)
-        if (applied._tag === "Success") learn(applied.value)
-      }
-
-      yield* announcements.listen(subjects.applied, heard)
-      yield* Effect.acquireRelease(
-        Effect.sync(() =>
-          nc.subscribe(subjects.appliedGet, {
-            callback: (error, msg) => {
-              if (error === null && own !== undefined) msg.respond(JSON.stringify(own))
-            }
+      yield* pubsub.subscribe(subjects.applied, (body) => receive(state, body))
+      yield* respond(nc, state)
+      return Watermark.of({
+        reached: (seq, timeoutMillis) => reached(nc, state, seq, timeoutMillis),
+        announce: (applied) =>
+          Effect.sync(() => {
+            state.own = applied
+            update(state, applied)
+            pubsub.publish(subjects.applied, applied)
           })
-        ),
-        (subscription) => Effect.sync(() => subscription.unsubscribe())
-      )
-
-      const ask = Effect.tryPromise(() =>
-        nc.request(subjects.appliedGet, undefined, { timeout: askMillis })
-      ).pipe(
-        Effect.map((msg) => heard(msg.json())),
-        Effect.ignore
-      )
-
-      const reached = Effect.fnUntraced(function* (seq: number, timeoutMillis: number) {
-        if (latest.log >= seq) return latest
-        const waiter = Deferred.makeUnsafe<Applied>()
-        waiters.set(waiter, seq)
-        const deadline = (yield* Clock.currentTimeMillis) + timeoutMillis
-        while (true) {
-          const left = deadline - (yield* Clock.currentTimeMillis)
-          const applied = yield* Deferred.await(waiter).pipe(
-            Effect.timeoutOption(Math.max(0, Math.min(askMillis, left)))
-          )
-          if (applied._tag === "Some") return applied.value
-          if (left <= 0) {
-            waiters.delete(waiter)
-            return yield* new NatsUnavailable({
-              operation: "projection",
-              reason: { _tag: "NotApplied", seq },
-              cause: new Error(`sequence ${seq} was not applied within ${timeoutMillis} ms`)
-            })
-          }
-          yield* ask
-        }
       })
-
-      const announce = (applied: Applied) =>
-        Effect.sync(() => {
-          own = applied
-          learn(applied)
-          announcements.tell(subjects.applied, applied)
-        })
-
-      return Watermark.of({ reached, announce })
     })
   )
 }
+
+interface State {
+  latest: Applied
+  /** The watermark of the projector in this process; undefined: it runs elsewhere. */
+  own: Applied | undefined
+  /** The waiters, each with the sequence that it waits for. */
+  readonly waiters: Map<Deferred.Deferred<Applied>, number>
+}
+
+const update = (state: State, applied: Applied): void => {
+  if (applied.log < state.latest.log) return
+  state.latest = applied
+  for (const [waiter, seq] of state.waiters) {
+    if (seq > applied.log) continue
+    state.waiters.delete(waiter)
+    Deferred.doneUnsafe(waiter, Effect.succeed(applied))
+  }
+}
+
+/** Must not throw: nats.js would silently stop reading. So ignore malformed announcements. */
+const receive = (state: State, body: unknown): void => {
+  const applied = decodeApplied(body)
+  if (applied._tag === "Success") update(state, applied.value)
+}
+
+/** Responds to requests for the watermark if the projector runs in this process. */
+const respond = (nc: NatsConnection, state: State) =>
+  Effect.acquireRelease(
+    Effect.sync(() =>
+      nc.subscribe(subjects.appliedGet, {
+        callback: (error, msg) => {
+          if (error === null && state.own !== undefined) msg.respond(JSON.stringify(state.own))
+        }
+      })
+    ),
+    (subscription) => Effect.sync(() => subscription.unsubscribe())
+  )
+
+const requestLatest = (nc: NatsConnection, state: State) =>
+  Effect.tryPromise(() =>
+    nc.request(subjects.appliedGet, undefined, { timeout: requestMillis })
+  ).pipe(
+    Effect.map((msg) => receive(state, msg.json())),
+    Effect.ignore
+  )
+
+const reached = Effect.fnUntraced(function* (
+  nc: NatsConnection,
+  state: State,
+  seq: number,
+  timeoutMillis: number
+) {
+  if (state.latest.log >= seq) return state.latest
+  const waiter = Deferred.makeUnsafe<Applied>()
+  state.waiters.set(waiter, seq)
+  const deadline = (yield* Clock.currentTimeMillis) + timeoutMillis
+  while (true) {
+    const left = deadline - (yield* Clock.currentTimeMillis)
+    const applied = yield* Deferred.await(waiter).pipe(
+      Effect.timeoutOption(Math.max(0, Math.min(requestMillis, left)))
+    )
+    if (applied._tag === "Some") return applied.value
+    if (left <= 0) {
+      state.waiters.delete(waiter)
+      return yield* new NatsUnavailable({
+        operation: "projection",
+        reason: { _tag: "NotApplied", seq },
+        cause: new Error(`sequence ${seq} was not applied within ${timeoutMillis} ms`)
+      })
+    }
+    yield* requestLatest(nc, state)
+  }
+})

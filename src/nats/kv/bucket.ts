@@ -10,7 +10,7 @@ import {
   notStored,
   wrongLastSequence,
   wrongLastSequenceInFlight
-} from "../connection/request.ts"
+} from "../connection/responses.ts"
 import { changes } from "./changes.ts"
 import { multiGet } from "./multi-get.ts"
 import type { BucketOf, Entry, ValueOf } from "./values.ts"

@@ -11,7 +11,7 @@ import {
   notStored,
   wrongLastSequence,
   wrongLastSequenceInFlight
-} from "../connection/request.ts"
+} from "../connection/responses.ts"
 import { type Stored, typeHeader } from "./stored.ts"
 
 export type StreamKey = keyof typeof streams
