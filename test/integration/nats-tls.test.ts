@@ -49,7 +49,13 @@ describe("a server without TLS", () => {
     assert.notInclude(cli.output.stderr, "hush")
   })
 
-  it("is refused when a server with TLS announces it", async () => {
+  it.for([1, "true"])("is refused when it claims to have TLS by %j", async (claim) => {
+    await using recorder = await startNatsRecorder(undefined, { tls_available: claim })
+    assert.match(await tried(urlOf(recorder.port)), /^the server offers no TLS, which tls:\/\/ dem/)
+    assert.deepEqual(recorder.seen, { connections: 1, said: "" })
+  })
+
+  it("is not visited when a server with TLS announces it", async () => {
     await using recorder = await startNatsRecorder()
     const [port, routes] = [await freePort(), await freePort()]
     const login = "authorization { user: bell, password: hush }"
@@ -73,9 +79,13 @@ describe("a server without TLS", () => {
       async () => nc.info?.connect_urls ?? [],
       (urls) => urls.includes(`127.0.0.1:${recorder.port}`)
     )
+    const statuses = nc.status()[Symbol.asyncIterator]()
     for (const nats of [first, second]) await nats[Symbol.asyncDispose]()
-    await recorder.visited(1)
-    assert.equal(recorder.seen.said, "")
+    for (let reconnects = 0; reconnects < 5; ) {
+      const { value } = await statuses.next()
+      if (value?.type === "reconnecting") reconnects++
+    }
+    assert.deepEqual(recorder.seen, { connections: 0, said: "" })
     await nc.close()
   })
 })

@@ -40,8 +40,11 @@ export const startConfiguredNats = async (port: number, more: string) => {
   }
 }
 
-/** Greets like a nats-server without TLS that wants a login, and keeps what clients say. */
-export const startNatsRecorder = async (port?: number) => {
+/**
+ * Greets like a nats-server without TLS that wants a login, and keeps what clients say. `more`:
+ * further members of its INFO.
+ */
+export const startNatsRecorder = async (port?: number, more: object = {}) => {
   const own = port ?? (await freePort())
   const sockets = new Set<Socket>()
   const seen = { connections: 0, said: "" }
@@ -55,7 +58,7 @@ export const startNatsRecorder = async (port?: number) => {
       seen.said += text
       condition.changed()
     })
-    socket.write(`INFO ${JSON.stringify({ ...info, max_payload: 1_048_576 })} \r\n`)
+    socket.write(`INFO ${JSON.stringify({ ...info, max_payload: 1_048_576, ...more })} \r\n`)
     socket.on("close", () => condition.changed())
   })
   server.listen(own, "127.0.0.1")

@@ -4,6 +4,7 @@ import type { Socket } from "node:net"
 import { checkServerIdentity, getCACertificates, type PeerCertificate } from "node:tls"
 import type { TlsOptions } from "@nats-io/transport-node"
 import { demandsTls, type NatsTlsFiles, natsTlsSettings } from "#settings/nats-url.ts"
+import { noTls } from "./strict-tls.ts"
 
 interface Handshake {
   readonly servername?: string
@@ -37,15 +38,16 @@ const readable = async (files: NatsTlsFiles): Promise<void> => {
 }
 
 /**
- * The client's option `tls`. With it, nats.js refuses a server without TLS before the client sends
- * its login, also when it reconnects and with servers that the cluster announces. Without it (an
- * address with nats://), nats.js uses TLS only when the server offers it. The files are read again
- * for every connection, so a renewed certificate needs no restart.
+ * The options of the client that tls:// asks for. With `tls`, nats.js refuses a server without TLS
+ * before the client sends its login, also when it reconnects (strict-tls.ts closes a gap); only
+ * servers that the address names are used. Without it (an address with nats://), nats.js uses TLS
+ * only when the server offers it. The files are read again for every connection, so a renewed
+ * certificate needs no restart.
  */
 export const tlsOptions = async (
   url: string,
   files: NatsTlsFiles
-): Promise<{ readonly tls?: TlsOptions }> => {
+): Promise<{ readonly tls?: TlsOptions; readonly ignoreClusterUpdates?: boolean }> => {
   if (!demandsTls(url)) return {}
   await readable(files)
   const { ca, cert, key } = files
@@ -55,7 +57,8 @@ export const tlsOptions = async (
     ...(cert === undefined || key === undefined ? {} : { certFile: cert, keyFile: key })
   }
   // The type knows a part of what goes to node:tls.
-  return { tls: tls as TlsOptions }
+  // A server announces others before TLS begins, so whoever sits in between can name one, too.
+  return { tls: tls as TlsOptions, ignoreClusterUpdates: true }
 }
 
 /** Of OpenSSL: the chain ends in a certificate that the client does not trust. */
@@ -79,7 +82,7 @@ export const inWords = (error: unknown, url: string, { cert }: NatsTlsFiles): un
     )
   }
   if (!demandsTls(url)) return error
-  if (message === "server does not support 'tls'")
+  if (message === noTls)
     return told("the server offers no TLS, which tls:// demands; no login was sent")
   // The server closes the connection after the handshake, and nats.js waits for an answer.
   if (error.name === "TimeoutError" && cert === undefined)

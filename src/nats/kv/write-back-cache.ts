@@ -32,7 +32,7 @@ export interface WriteBackCache<K extends string, V> {
   /** The key is not written until `release` is called as often as `hold`. */
   readonly hold: (key: K) => void
   readonly release: (key: K) => void
-  /** The next flush removes the loaded key from the bucket. */
+  /** The next flush removes the key from the bucket, if it is loaded. */
   readonly remove: (key: K) => void
   /** Number of keys that the next flush writes. */
   readonly changes: () => number
@@ -137,6 +137,8 @@ const drop = <V>({ changed, entries, unstored }: State<V>, key: string) => {
 }
 
 const remove = <V>(state: State<V>, key: string) => {
+  // Removed before, and not loaded since.
+  if (!state.entries.has(key)) return
   const entry = state.entries.loaded(key)
   entry.value = undefined
   state.changed.add(key)
