@@ -66,7 +66,11 @@ const loadOwn = <K extends string, V>(
   key: K,
   { header, seq }: Stored
 ) => {
-  const isFirst = seq > foldedUpTo && header("Nats-Expected-Last-Subject-Sequence") === "0"
+  const isFirst =
+    seq > foldedUpTo &&
+    header("Nats-Expected-Last-Subject-Sequence") === "0" &&
+    // With it, the expectation is about another subject.
+    header("Nats-Expected-Last-Subject-Sequence-Subject") === undefined
   if (!isFirst) return set.load([key])
   set.loadAbsent(key)
   return Effect.succeed(0)

@@ -48,7 +48,10 @@ export const start = Effect.fnUntraced(function* (from: number) {
     if (place === undefined) return undefined
     const key = keys.broadcast(place.broadcast)
     const before = broadcasts.get(key)
-    if (message.type === "plan/1") broadcasts.set(key, before ?? startProgress(message, seq), seq)
+    if (message.type === "plan/1") {
+      const plan = { ...message, broadcast: place.broadcast }
+      broadcasts.set(key, before ?? startProgress(plan, seq), seq)
+    }
     if (message.type === "outcome/1") {
       const pushes = keys.channelPushes(place.channel)
       channels.set(pushes, evolvePushes(channels.get(pushes) ?? emptyPushes, message, seq), seq)

@@ -76,6 +76,15 @@ const garbage: ReadonlyArray<readonly [subject: string, type: string | undefined
           )
       )
     ),
+    // The body names another broadcast, and finishes at once.
+    [
+      "bellcast.plan.news.5005",
+      "plan/1",
+      {
+        ...{ broadcast: 7007, depth: 0, shards: 0, acceptedAt: 1, expiresAt: 2, at: 1 },
+        floor: { subscriptions: 0, registrations: 0 }
+      }
+    ],
     ["bellcast.job.retry.a.1.b.d", "retry/1", job],
     ["bellcast.job.retry.a.1.b.e", "retry/1", { ...job, subscription: "a", channel: ">" }],
     [
