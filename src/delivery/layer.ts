@@ -13,7 +13,10 @@ import { PushServices } from "./push-service/push-services.ts"
 /** Retries under way at once; the permits bound what they send. */
 const retriesInFlight = 64
 
-/** Runs the delivery workers for as long as the layer lives. Told to stop, they finish and record the pushes in hand. */
+/**
+ * Runs the delivery workers while the layer lives. At its end they finish and record the pushes
+ * under way.
+ */
 export const deliveryLayer = Layer.effectDiscard(
   Effect.gen(function* () {
     const consumers = yield* Consumers
@@ -27,7 +30,7 @@ export const deliveryLayer = Layer.effectDiscard(
     yield* Effect.forkScoped(
       consumers.each("work", "retry", retriesInFlight, yield* makeRetry(permits, draining))
     )
-    // Added last, so it runs first: before the fibers above are waited for.
+    // Finalizers run in reverse order: this one before those that wait for the fibers above.
     yield* Effect.addFinalizer(() =>
       Effect.sync(() => {
         stopping = true

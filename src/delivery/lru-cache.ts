@@ -1,37 +1,40 @@
-// What is kept for each of the push services, within bounds: the least used is forgotten first, so that nothing learned about one in use is
-// lost because somebody made up a thousand names.
+// An LRU cache: at most `max` values by name; the least recently used one is dropped first. So
+// made-up names cannot drop the value of a name in use.
 
 export interface LruCache<A> {
-  /** What is kept under a name; made now if nothing is. */
+  /** Returns the value of a name; makes it if there is none. */
   readonly of: (name: string, make: () => A) => A
   readonly all: () => Iterable<A>
 }
 
-/** Keeps at most `max`, and hands what it forgets to `forget`. Who was used last matters only beyond half of that: with the default allow-list there are a handful. */
+/**
+ * `dropped` is called with each dropped value. The order of use is tracked only while the cache is
+ * more than half full: with the default allow-list there are a handful of names.
+ */
 export const makeLruCache = <A>(
   max: number,
-  forget: (forgotten: A) => void = () => {}
+  dropped: (value: A) => void = () => {}
 ): LruCache<A> => {
-  const kept = new Map<string, A>()
+  const values = new Map<string, A>()
   return {
     of: (name, make) => {
-      const known = kept.get(name)
+      const known = values.get(name)
       if (known !== undefined) {
-        if (kept.size > max / 2) {
-          kept.delete(name)
-          kept.set(name, known)
+        if (values.size > max / 2) {
+          values.delete(name)
+          values.set(name, known)
         }
         return known
       }
-      if (kept.size >= max) {
-        const [oldest, forgotten] = kept.entries().next().value!
-        kept.delete(oldest)
-        forget(forgotten)
+      if (values.size >= max) {
+        const [oldest, value] = values.entries().next().value!
+        values.delete(oldest)
+        dropped(value)
       }
       const made = make()
-      kept.set(name, made)
+      values.set(name, made)
       return made
     },
-    all: () => kept.values()
+    all: () => values.values()
   }
 }

@@ -1,4 +1,5 @@
-// A broadcast: what a publisher sends, how long it lives, and into how many shards its channel is cut. Pure.
+// A broadcast: what a publisher sends, how long it lives, and into how many shards its channel is
+// cut. Pure.
 import { Schema } from "effect"
 
 /** RFC 8030 section 5.3. */
@@ -14,7 +15,9 @@ export const ttlSecondsMax = 2_419_200
 /** RFC 8291 section 4: what fits into the 4096-byte body that every push service must take. */
 export const payloadBytesMax = 3_993
 
-/** The body of a broadcast, over HTTP and over NATS alike. Without `data`, pushes carry no payload. */
+/**
+ * The body of a broadcast, over HTTP and over NATS alike. Without `data`, pushes carry no payload.
+ */
 export const BroadcastBody = Schema.Struct({
   data: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown))
 })
@@ -39,7 +42,10 @@ export interface BroadcastHeaders {
   readonly topic?: string
 }
 
-/** Header of a broadcast that goes only to those whom an earlier one of its channel did not reach: the id of that one. */
+/**
+ * Header of a broadcast that goes only to those whom an earlier one of its channel did not reach:
+ * the id of that one.
+ */
 export const redrivesHeader = "Bellcast-Redrives"
 
 /** A header that does not follow RFC 8030, and why. */
@@ -51,7 +57,10 @@ export interface HeaderFault {
 const isUrgency = Schema.is(Urgency)
 const isTopic = Schema.is(Topic)
 
-/** Reads TTL (seconds), Urgency and Topic; what is missing gets the default (normal urgency, no topic). */
+/**
+ * Reads TTL (seconds), Urgency and Topic; what is missing gets the default (normal urgency, no
+ * topic).
+ */
 export const readHeaders = (
   get: (name: HeaderName) => string | undefined,
   ttlSecondsDefault: number
@@ -98,13 +107,19 @@ const canonical = (value: unknown): unknown => {
   )
 }
 
-/** The bytes every subscriber receives: JSON with sorted keys, no white space, raw UTF-8; undefined when there is nothing to carry. */
+/**
+ * The bytes every subscriber receives: JSON with sorted keys, no white space, raw UTF-8; undefined
+ * when there is nothing to carry.
+ */
 export const payloadOf = (body: BroadcastBody): Uint8Array | undefined =>
   body.data === undefined || Object.keys(body.data).length === 0
     ? undefined
     : new TextEncoder().encode(JSON.stringify(canonical(body.data)))
 
-/** Whether what subscribers receive fits into one push. Sorting keys changes no length, and no character takes more than three bytes. */
+/**
+ * Whether what subscribers receive fits into one push. Sorting keys changes no length, and no
+ * character takes more than three bytes.
+ */
 export const fitsOnePush = ({ data }: BroadcastBody): boolean => {
   if (data === undefined) return true
   const text = JSON.stringify(data)
@@ -125,8 +140,9 @@ export const BroadcastRejected = Schema.Struct({
 })
 
 /**
- * Registrations in a shard, on average at most. One multi-get returns up to 1024; a shard that is larger by chance is read in parts. A shard
- * costs about six requests to NATS, so small ones are dear: 256 shards of 39 took 25 us of CPU a push, 16 of 625 take 2.
+ * Registrations in a shard, on average at most. One multi-get returns up to 1024; a shard that is
+ * larger by chance is read in parts. A shard costs about six requests to NATS, so small ones are
+ * dear: 256 shards of 39 took 25 us of CPU a push, 16 of 625 take 2.
  */
 const registrationsPerShard = 1_000
 

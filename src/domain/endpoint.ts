@@ -1,5 +1,5 @@
-// Which addresses a subscription may name: whoever may subscribe chooses where this service sends requests. Pure; delivery
-// checks the resolved address again on every connection.
+// Which addresses a subscription may name: whoever may subscribe chooses where this service sends
+// requests. Pure; delivery checks the resolved address again on every connection.
 
 /** The push services of the browsers: FCM, Mozilla, Apple, Windows. */
 export const knownPushHosts = [
@@ -13,7 +13,10 @@ export const knownPushHosts = [
 const endpointLengthMax = 2048
 
 export interface EndpointPolicy {
-  /** Allowed beside the known ones: `push.example.org`, `*.example.org` (every subdomain), `*` (any public host). */
+  /**
+   * Allowed beside the known ones: `push.example.org`, `*.example.org` (every subdomain), `*` (any
+   * public host).
+   */
   readonly hosts: ReadonlyArray<string>
   /** Development only: http or https to this machine, on any port. */
   readonly allowLoopback: boolean
@@ -39,7 +42,10 @@ const isForDocumentation = (hostname: string): boolean =>
 /** Printable ASCII but for the backslash, which the URL parser takes for a slash. */
 const plain = /^[\x21-\x5b\x5d-\x7e]+$/
 
-/** URL has normalised every spelling of an IPv4 address (decimal, hex, octal, full width) to this one by then. */
+/**
+ * URL has normalised every spelling of an IPv4 address (decimal, hex, octal, full width) to this
+ * one by then.
+ */
 const isAddress = (hostname: string): boolean =>
   hostname.startsWith("[") || /^\d+(\.\d+){3}$/.test(hostname)
 
@@ -82,9 +88,10 @@ const faultOfHost = (
 }
 
 /**
- * Why this address may not be subscribed, or undefined when it may. The URL parser repairs much (capitals, slashes too few or too many, other
- * digits, escapes in the host, the default port); what needs repair is refused, so that everybody who reads the address later reads the same,
- * and each push service has one spelling.
+ * Why this address may not be subscribed, or undefined when it may. The URL parser repairs much
+ * (capitals, slashes too few or too many, other digits, escapes in the host, the default port);
+ * what needs repair is refused, so that everybody who reads the address later reads the same, and
+ * each push service has one spelling.
  */
 export const checkEndpoint = (endpoint: string, policy: EndpointPolicy): string | undefined => {
   if (endpoint.length > endpointLengthMax)

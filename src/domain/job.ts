@@ -9,10 +9,16 @@ const Token = Schema.String.pipe(Schema.check(Schema.isPattern(/^[A-Za-z0-9_=-]{
 const Shard = Schema.String.pipe(
   Schema.check(Schema.isPattern(/^(?:all|[0-9a-f](?:\.[0-9a-f]){0,3})$/u))
 )
-/** A sequence in a stream. nats-server answers a read of sequence 0 with an error, not with "not found". */
+/**
+ * A sequence in a stream. nats-server answers a read of sequence 0 with an error, not with "not
+ * found".
+ */
 const Sequence = Schema.Int.pipe(Schema.check(Schema.isGreaterThanOrEqualTo(1)))
 
-/** The parts of a broadcast that a push needs. Every job carries them, so workers do not read them again. */
+/**
+ * The parts of a broadcast that a push needs. Every job carries them, so workers do not read them
+ * again.
+ */
 export const BroadcastRef = Schema.Struct({
   /** Sequence of the broadcast in LOG: its id, and the message with its payload. */
   broadcast: Sequence,
@@ -33,7 +39,9 @@ export const ShardJob = Schema.Struct({
 })
 export type ShardJob = typeof ShardJob.Type
 
-/** One push to try again. Its last outcome has the attempt number and the time of the next attempt. */
+/**
+ * One push to try again. Its last outcome has the attempt number and the time of the next attempt.
+ */
 export const RetryJob = Schema.Struct({
   ...BroadcastRef.fields,
   user: Token,
@@ -60,7 +68,9 @@ export const DeadLetter = Schema.Struct({
 })
 export type DeadLetter = typeof DeadLetter.Type
 
-/** Attempts per push, the first included. The seven full delays between them add up to 21 minutes. */
+/**
+ * Attempts per push, the first included. The seven full delays between them add up to 21 minutes.
+ */
 export const attemptsMax = 8
 
 const delayMillisMax = 15 * 60_000
@@ -71,8 +81,8 @@ export const throttledBaseMillis = (baseMillis: number): number => 6 * baseMilli
 
 /**
  * Returns the milliseconds until the next attempt after `attempt` (from 1) failed: exponential from
- * `baseMillis`, at most 15 minutes, spread over its upper half. A longer Retry-After wins, clamped to
- * 1 s .. 24 h and spread by 10 %. `random` is in [0, 1).
+ * `baseMillis`, at most 15 minutes, spread over its upper half. A longer Retry-After wins, clamped
+ * to 1 s .. 24 h and spread by 10 %. `random` is in [0, 1).
  */
 export const retryDelayMillis = (
   attempt: number,

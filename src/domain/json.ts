@@ -1,4 +1,5 @@
-// JSON texts from outside. What is nested without end would overflow the stack of everybody who walks it later: stages, filters, clients. Pure.
+// JSON texts from outside. What is nested without end would overflow the stack of everybody who
+// walks it later: stages, filters, clients. Pure.
 
 export const depthMax = 100
 
@@ -45,7 +46,10 @@ export const parseJson = (text: string): { readonly json: unknown } | "malformed
   }
 }
 
-/** JSON.stringify leaves everything beyond ASCII, and DEL, as it is. Ids are defined over the escaped form, and headers carry no other. */
+/**
+ * JSON.stringify leaves everything beyond ASCII, and DEL, as it is. Ids are defined over the
+ * escaped form, and headers carry no other.
+ */
 export const asciiJson = (value: unknown): string =>
   JSON.stringify(value).replace(
     /[^ -~]/g,

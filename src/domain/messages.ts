@@ -1,4 +1,5 @@
-// Every message type there is, with the schema of its body. The header Bellcast-Type names it; a type's meaning never changes, a new one is added.
+// Every message type there is, with the schema of its body. The header Bellcast-Type names it; a
+// type's meaning never changes, a new one is added.
 import { type Exit, Schema } from "effect"
 import { BroadcastBody, BroadcastRejected } from "./broadcast.ts"
 import { CommandRejected } from "./command.ts"
@@ -60,7 +61,10 @@ const decoders = Object.fromEntries(
 
 const isType = (type: string): type is MessageType => Object.hasOwn(messages, type)
 
-/** The message behind a type and a JSON text, or why it is none: an unknown type, not JSON, nested without end, or a body that does not fit. */
+/**
+ * The message behind a type and a JSON text, or why it is none: an unknown type, not JSON, nested
+ * without end, or a body that does not fit.
+ */
 export const decodeMessage = (
   type: string,
   text: string

@@ -1,22 +1,26 @@
-// Outcomes of pushes: their fates, the messages that record them, and the counts they add up to. Pure.
+// Outcomes of pushes: their fates, the messages that record them, and the counts they add up to.
+// Pure.
 import { Schema } from "effect"
 import { MinimumRevisions } from "./minimum-revisions.ts"
 import { StoredReason } from "./reason.ts"
 
 /**
- * Every state of an accepted push. `waiting` is not recorded: it is the accepted pushes without a fate.
- * Final: delivered, gone, dead, expired.
+ * Every state of an accepted push. `waiting` is not recorded: it is the accepted pushes without a
+ * fate. Final: delivered, gone, dead, expired.
  *
  *   waiting ──▶ delivered        the push service accepted it (2xx)
  *      │  └───▶ gone             the subscription does not exist: 404, 410, or removed by its user
- *      │  └───▶ dead             refused for good, or attempts used up: a dead letter has the reason
+ *      │  └───▶ dead             refused for good, or attempts used up (see its dead letter)
  *      │  └───▶ expired          its TTL ran out
  *      └──────▶ retrying ──▶ any of the four
  */
 export const Fate = Schema.Literals(["delivered", "retrying", "gone", "dead", "expired"])
 export type Fate = typeof Fate.Type
 
-/** Whether a push expired or died undelivered. Its subscription may be healthy: a redrive sends it again. */
+/**
+ * Whether a push expired or died undelivered. Its subscription may be healthy: a redrive sends it
+ * again.
+ */
 export const isUndelivered = (fate: Fate): boolean => fate === "dead" || fate === "expired"
 
 /** One attempt at one push, as recorded for the audit. Holds no endpoint, key or response body. */
@@ -117,7 +121,10 @@ export const startProgress = (plan: Plan, seq: number): Progress =>
     finished: false
   })
 
-/** Counts one outcome stored at `seq`. `of`: first attempts of a shard, or one push that was retrying. */
+/**
+ * Counts one outcome stored at `seq`. `of`: first attempts of a shard, or one push that was
+ * retrying.
+ */
 export const evolveProgress = (
   progress: Progress,
   outcome: Outcome,

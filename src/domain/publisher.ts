@@ -21,6 +21,9 @@ export const noPublishers: Publishers = { v: 1, seq: 0, principals: [] }
 
 /** So many of the longest still fit into a value of the bucket (64 KiB). */
 const publishersMax = 200
+const fullFault =
+  `a channel has at most ${publishersMax} publishers: ` +
+  "let them share a principal, or use the settings"
 const principalBytesMax = 300
 
 /** Why a text is no principal: `<policy>:<id>`, system.Authenticated or system.Everyone. */
@@ -42,7 +45,10 @@ export const nobodyFault = (principal: string): string | undefined =>
 export const passOverInPublishers = (publishers: Publishers, seq: number): Publishers =>
   seq <= publishers.seq ? publishers : { ...publishers, seq }
 
-/** Folds one command, stored at `seq`; `reason` tells why it is not obeyed. A command that was folded before changes nothing. */
+/**
+ * Folds one command, stored at `seq`; `reason` tells why it is not obeyed. A command that was
+ * folded before changes nothing.
+ */
 export const foldPublishers = (
   publishers: Publishers,
   command: PublisherCommand,
@@ -52,12 +58,8 @@ export const foldPublishers = (
   const { principal, type } = command
   const others = publishers.principals.filter((each) => each !== principal)
   if (type === "publisher.delete/1") return { publishers: { v: 1, seq, principals: others } }
-  const full = others.length >= publishersMax
-  const reason = full
-    ? `a channel has at most ${publishersMax} publishers: let them share a principal, or use the settings`
-    : undefined
-  const refused = principalFault(principal) ?? reason
-  if (refused !== undefined)
-    return { publishers: passOverInPublishers(publishers, seq), reason: refused }
+  const isFull = others.length >= publishersMax
+  const reason = principalFault(principal) ?? (isFull ? fullFault : undefined)
+  if (reason !== undefined) return { publishers: passOverInPublishers(publishers, seq), reason }
   return { publishers: { v: 1, seq, principals: [...others, principal].sort() } }
 }

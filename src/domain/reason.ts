@@ -1,6 +1,6 @@
-// The closed set of reasons: one word for why a push has its outcome. Logs, metrics, dead letters and
-// audits show these words, and some of them count as a strike against a subscription (strike.ts).
-// src/delivery/README.md explains each. Pure.
+// The closed set of reasons: one word for why a push has its outcome. Logs, metrics, dead letters
+// and audits show these words, and some of them count as a strike against a subscription
+// (strike.ts). src/delivery/README.md explains each. Pure.
 import { Schema } from "effect"
 
 /** Reasons for which a subscription is removed. */
@@ -59,7 +59,9 @@ export type UnsentReason = (typeof unsentReasons)[number]
 /** The reason of one attempt, or of a deferral. */
 export type AttemptReason = "accepted" | GoneReason | DeadReason | RetryReason | DeferReason
 
-/** The reason of a recorded outcome. Composed ones name the reason of the last attempt or deferral. */
+/**
+ * The reason of a recorded outcome. Composed ones name the reason of the last attempt or deferral.
+ */
 export type Reason =
   | AttemptReason
   | UnsentReason
@@ -70,7 +72,9 @@ declare const unknownReason: unique symbol
 /** A word that another version of Bellcast stored, and that this version does not know. */
 export type UnknownReason = string & { readonly [unknownReason]: true }
 
-/** A reason as read from a stream: any text decodes, so that other versions' messages stay readable. */
+/**
+ * A reason as read from a stream: any text decodes, so that other versions' messages stay readable.
+ */
 export type StoredReason = Reason | UnknownReason
 export const StoredReason = Schema.declare(
   (value): value is StoredReason => typeof value === "string"
@@ -97,6 +101,7 @@ const isOneOf = <A extends string>(list: ReadonlyArray<A>, text: string): text i
 export const strikeReasonOf = (reason: StoredReason): StrikeReason | undefined => {
   const last = reason.slice(reason.indexOf(":") + 1)
   if (isOneOf(alwaysStrikes, last)) return last
-  // An expired push may have been deferred with all others; an attempt that counts was refused alone.
+  // An expired push may have been deferred with all others; an attempt that counts was refused
+  // alone.
   return !reason.startsWith("expired:") && isOneOf(attemptStrikes, last) ? last : undefined
 }

@@ -6,7 +6,10 @@ import { Timestamp } from "./timestamp.ts"
 export const RegistrationPut = Schema.Struct({
   user: Schema.String,
   at: Timestamp,
-  /** Refused when the user holds as many already. It stands here, not in a setting of those who fold it: they must all decide alike. */
+  /**
+   * Refused when the user holds as many already. It stands here, not in a setting of those who fold
+   * it: they must all decide alike.
+   */
   registrationsMax: Schema.optionalKey(Schema.Int)
 })
 export const RegistrationDelete = Schema.Struct({ user: Schema.String, at: Timestamp })
@@ -15,14 +18,20 @@ export type RegistrationCommand =
   | ({ readonly type: "registration.put/1" } & typeof RegistrationPut.Type)
   | ({ readonly type: "registration.delete/1" } & typeof RegistrationDelete.Type)
 
-/** The value of a key in the bucket `registrations`. Former registrations stay, switched off: their `seq` is what the next command expects. */
+/**
+ * The value of a key in the bucket `registrations`. Former registrations stay, switched off: their
+ * `seq` is what the next command expects.
+ */
 export interface Registration {
   readonly v: 1
   readonly seq: number
   /** Sequence since which the user is registered; broadcasts before it are not for them. */
   readonly since: number
   readonly on: boolean
-  /** The state before the last command, from which the count's change can be told again after a crash. */
+  /**
+   * The state before the last command, from which the count's change can be told again after a
+   * crash.
+   */
   readonly was: boolean
 }
 
@@ -87,8 +96,9 @@ export const passOverInRegistration = (
 }
 
 /**
- * Counts one registration change. `registration` is the state right after the command at `seq`; a channel that has counted `seq`
- * already is returned as it is, so redelivery after a crash between the two writes ends in the right count.
+ * Counts one registration change. `registration` is the state right after the command at `seq`; a
+ * channel that has counted `seq` already is returned as it is, so redelivery after a crash between
+ * the two writes ends in the right count.
  */
 export const evolveChannel = (
   channel: ChannelRegistrations,

@@ -1,5 +1,5 @@
-// Strikes against a subscription that cannot be reached though no push service called it gone. Three
-// strikes over more than a day suspend it: it stays stored, and nothing is sent to it. Pure.
+// Strikes against a subscription that cannot be reached though no push service called it gone.
+// Three strikes over more than a day suspend it: it stays stored, and nothing is sent to it. Pure.
 import { Schema } from "effect"
 import { isUndelivered, type PushResult } from "./outcome.ts"
 import { StoredReason, type StrikeReason, strikeReasonOf } from "./reason.ts"
@@ -26,7 +26,10 @@ export type SubscriptionStruck = typeof SubscriptionStruck.Type
 export const SubscriptionSuspended = Schema.Struct(evidence)
 export type SubscriptionSuspended = typeof SubscriptionSuspended.Type
 
-/** Strikes and suspension end: a push was delivered, its user stored it again, or an operator restored it. */
+/**
+ * Strikes and suspension end: a push was delivered, its user stored it again, or an operator
+ * restored it.
+ */
 export const SubscriptionCleared = Schema.Struct({
   ...named,
   by: Schema.Literals(["push", "user", "operator"]),
@@ -50,7 +53,10 @@ export interface Suspension {
 /** Strikes until suspension, over more than as many intervals. */
 export const strikesMax = 3
 
-/** Returns the reason for which an ended push counts as a strike against its subscription; undefined: none. */
+/**
+ * Returns the reason for which an ended push counts as a strike against its subscription;
+ * undefined: none.
+ */
 export const strikeOf = ({
   fate,
   reason
@@ -61,8 +67,9 @@ export const strikeOf = ({
 export const suspendsAtOnce = (cause: StoredReason): boolean => cause === "endpoint-not-allowed"
 
 /**
- * Returns what evidence at `now` leads to: the number of the next strike, suspension, or undefined where
- * the last strike is less than `intervalMillis` old. With 8 hours, three strikes take more than a day.
+ * Returns what evidence at `now` leads to: the number of the next strike, suspension, or undefined
+ * where the last strike is less than `intervalMillis` old. With 8 hours, three strikes take more
+ * than a day.
  */
 export const strike = (
   strikes: Strikes | undefined,

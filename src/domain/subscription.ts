@@ -1,4 +1,5 @@
-// A user's subscriptions: the commands LOG keeps, the list they fold into, and who may change it how. Pure.
+// A user's subscriptions: the commands LOG keeps, the list they fold into, and who may change it
+// how. Pure.
 import { Schema } from "effect"
 import { StoredReason } from "./reason.ts"
 import {
@@ -12,7 +13,10 @@ import {
 } from "./strike.ts"
 import { Timestamp } from "./timestamp.ts"
 
-/** What a browser hands out (PushSubscription.toJSON), with whatever else the client stored beside it. */
+/**
+ * What a browser hands out (PushSubscription.toJSON), with whatever else the client stored beside
+ * it.
+ */
 export const SubscriptionData = Schema.StructWithRest(
   Schema.Struct({
     endpoint: Schema.String,
@@ -22,10 +26,15 @@ export const SubscriptionData = Schema.StructWithRest(
 )
 export type SubscriptionData = typeof SubscriptionData.Type
 
-/** It becomes a part of subjects, so not everything can be one; the gateway's are SHA-256 in hex. */
+/**
+ * It becomes a part of subjects, so not everything can be one; the gateway's are SHA-256 in hex.
+ */
 const SubscriptionId = Schema.String.pipe(Schema.check(Schema.isPattern(/^[A-Za-z0-9_-]{1,64}$/u)))
 
-/** Stored or replaced. `vapidKey` is the application server key the browser subscribed with (RFC 8292 section 4.2), when known. */
+/**
+ * Stored or replaced. `vapidKey` is the application server key the browser subscribed with (RFC
+ * 8292 section 4.2), when known.
+ */
 export const SubscriptionPut = Schema.Struct({
   user: Schema.String,
   id: SubscriptionId,
@@ -43,8 +52,9 @@ export const SubscriptionDelete = Schema.Struct({
 export type SubscriptionDelete = typeof SubscriptionDelete.Type
 
 /**
- * A push found the subscription dead: status 404 or 410, made with another VAPID key, or with keys that
- * nothing can be encrypted for (status 0: nothing was sent). `generation` is the sequence of its put.
+ * A push found the subscription dead: status 404 or 410, made with another VAPID key, or with keys
+ * that nothing can be encrypted for (status 0: nothing was sent). `generation` is the sequence of
+ * its put.
  */
 export const SubscriptionGone = Schema.Struct({
   id: Schema.String,
@@ -62,7 +72,10 @@ export const causeOf = ({ cause, status }: SubscriptionGone): StoredReason =>
   cause ??
   (status === 0 ? "invalid-key" : status === 404 || status === 410 ? "gone" : "key-mismatch")
 
-/** The push service refused the key that was noted for it, and took this one: what the browser subscribed with. `generation` as above. */
+/**
+ * The push service refused the key that was noted for it, and took this one: what the browser
+ * subscribed with. `generation` as above.
+ */
 export const SubscriptionMatched = Schema.Struct({
   id: Schema.String,
   generation: Schema.Int,
@@ -86,7 +99,10 @@ export interface StoredSubscription {
   /** Sequence of the command that stored it: the first one with these keys. */
   readonly seq: number
   readonly lastModified: number
-  /** What is held against it; gone with the next push that arrives, or when it is stored again. Clients do not see it. */
+  /**
+   * What is held against it; gone with the next push that arrives, or when it is stored again.
+   * Clients do not see it.
+   */
   readonly strikes?: Strikes
   /** Nothing is sent to it. Clients do not see it either. */
   readonly suspended?: Suspension
@@ -97,13 +113,19 @@ export interface SubscriptionList {
   readonly v: 1
   /** Sequence of the last command folded in; the next one is appended expecting exactly this. */
   readonly seq: number
-  /** The highest timestamp ever given to this user, removals included (milliseconds since the epoch). */
+  /**
+   * The highest timestamp ever given to this user, removals included (milliseconds since the
+   * epoch).
+   */
   readonly lastModified: number
   readonly subscriptions: Readonly<Record<string, StoredSubscription>>
   readonly tombstones: Readonly<Record<string, number>>
 }
 
-/** A list without any history; its timestamp is lower than every later one and the same on every read. */
+/**
+ * A list without any history; its timestamp is lower than every later one and the same on every
+ * read.
+ */
 export const emptyList: SubscriptionList = {
   v: 1,
   seq: 0,
@@ -112,7 +134,9 @@ export const emptyList: SubscriptionList = {
   tombstones: {}
 }
 
-/** The oldest tombstones are forgotten beyond this, so that a list stays within one bucket value. */
+/**
+ * The oldest tombstones are forgotten beyond this, so that a list stays within one bucket value.
+ */
 export const tombstonesMax = 1_000
 
 /** Timestamps are unique and strictly increasing per user: now, or one more than the last. */
@@ -144,7 +168,10 @@ const storedIn = (
 ): StoredSubscription | undefined =>
   Object.hasOwn(subscriptions, id) ? subscriptions[id] : undefined
 
-/** Changes what is kept about a subscription, unless its browser has subscribed again since. Its timestamp stays: clients see no difference. */
+/**
+ * Changes what is kept about a subscription, unless its browser has subscribed again since. Its
+ * timestamp stays: clients see no difference.
+ */
 const replace = (
   list: SubscriptionList,
   { generation, id }: { readonly id: string; readonly generation: number },
@@ -210,14 +237,20 @@ export const foldList = (
   }
 }
 
-/** Folds one command, stored at `seq`, into the list. A command that was folded before changes nothing. */
+/**
+ * Folds one command, stored at `seq`, into the list. A command that was folded before changes
+ * nothing.
+ */
 export const evolveList = (
   list: SubscriptionList,
   command: SubscriptionCommand,
   seq: number
 ): SubscriptionList => foldList(list, command, seq).list
 
-/** Whether a put stores again what is there: then what waits to be sent to it goes on, and its generation stays. */
+/**
+ * Whether a put stores again what is there: then what waits to be sent to it goes on, and its
+ * generation stays.
+ */
 export const isSameBrowser = (
   former: Pick<StoredSubscription, "data" | "vapidKey">,
   { data, vapidKey }: SubscriptionPut

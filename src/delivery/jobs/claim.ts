@@ -40,7 +40,8 @@ const unfinished = (past: Past, targets: ReadonlyArray<Target>): ReadonlyArray<R
   return [...past.results].flatMap(([key, result]): ReadonlyArray<Recorded> => {
     const target = present.get(key)
     if (target !== undefined) return [{ target, result }]
-    // A removed subscription still needs a last outcome. Its retry job finds it removed and records that.
+    // A removed subscription still needs a last outcome. Its retry job finds it removed and records
+    // that.
     return result.fate === "retrying" ? [{ target: removedTarget(result), result }] : []
   })
 }
@@ -60,11 +61,13 @@ const readPast = Effect.fnUntraced(function* (log: EventLog["Service"], subject:
   return past
 })
 
-/** Returns functions that claim a shard; they return its past, or undefined when the shard is done. */
+/**
+ * Returns functions that claim a shard; they return its past, or undefined when the shard is done.
+ */
 export const makeClaim = (log: EventLog["Service"], record: Record) => {
   /**
-   * Writes the size of the shard before anything is sent: where that cannot be written, outcomes could not
-   * be either. Fails with AppendConflict when another worker has the shard.
+   * Writes the size of the shard before anything is sent: where that cannot be written, outcomes
+   * could not be either. Fails with AppendConflict when another worker has the shard.
    */
   const claim = (job: ShardJob, past: Past, targets: ReadonlyArray<Target>) => {
     const isNew = ({ id, user }: Target) => !past.results.has(pushKey(user, id))
@@ -88,8 +91,9 @@ export const makeClaim = (log: EventLog["Service"], record: Record) => {
   })
 
   /**
-   * Claims without reading; a conflict shows that an earlier delivery began. A first delivery can conflict
-   * too: a killed server forgets the last deliveries and acknowledgements of its consumers.
+   * Claims without reading; a conflict shows that an earlier delivery began. A first delivery can
+   * conflict too: a killed server forgets the last deliveries and acknowledgements of its
+   * consumers.
    */
   const first = (job: ShardJob, targets: ReadonlyArray<Target>) =>
     claim(job, nothing, targets).pipe(Effect.catchTag("AppendConflict", () => again(job, targets)))

@@ -8,8 +8,8 @@ const patienceMillis = 120_000
 const again = Schedule.spaced("500 millis")
 
 /**
- * Retries for two minutes while NATS is away or full. For writes that the next delivery of the job makes
- * good.
+ * Retries for two minutes while NATS is away or full. For writes that the next delivery of the job
+ * makes good.
  */
 export const patiently = <A, E extends { readonly _tag: string }, R>(
   effect: Effect.Effect<A, E, R>
@@ -28,8 +28,8 @@ export const patiently = <A, E extends { readonly _tag: string }, R>(
 const waits = makeRateLimitedLog("outcomes cannot be written: pushes wait")
 
 /**
- * Retries without end while NATS is away or full. For outcomes of pushes that were sent: without its
- * outcome, a push would be sent again with each delivery of the job.
+ * Retries without end while NATS is away or full. For outcomes of pushes that were sent: without
+ * its outcome, a push would be sent again with each delivery of the job.
  */
 export const untilWritten = <A, E extends { readonly _tag: string }, R>(
   effect: Effect.Effect<A, E | NatsUnavailable, R>

@@ -1,6 +1,6 @@
-// Records the results of pushes, in an order that survives a crash at any point: dead letters, then the
-// outcome, then removals, strikes and retries. A removal before the outcome would take the push out of
-// its audience: after a crash the push would never get a fate.
+// Records the results of pushes, in an order that survives a crash at any point: dead letters, then
+// the outcome, then removals, strikes and retries. A removal before the outcome would take the push
+// out of its audience: after a crash the push would never get a fate.
 import { Clock, Effect } from "effect"
 import { Settings } from "#config"
 import type { BroadcastRef, RetryJob } from "#domain/job.ts"
@@ -86,6 +86,18 @@ interface OutcomeBody {
   readonly final: boolean
 }
 
+const appendOutcome = Effect.fnUntraced(function* (
+  log: EventLog["Service"],
+  subject: string,
+  expect: number,
+  body: OutcomeBody
+) {
+  const at = yield* Clock.currentTimeMillis
+  const id = yield* freshId
+  const message = { subject, type: "outcome/1", body: { ...body, at }, expect, id } as const
+  return (yield* log.append("work", message).pipe(untilWritten)).seq
+})
+
 export const makeRecord = Effect.gen(function* () {
   const log = yield* EventLog
   const { retryBaseMillis } = yield* Settings
@@ -100,20 +112,22 @@ export const makeRecord = Effect.gen(function* () {
     yield* Effect.forEach(retrying, (each) => log.once("work", retryJob(ref, each)), concurrently)
   })
 
+  /** Returns the result of an attempt, and counts the attempt. */
+  const result = (
+    target: Target,
+    ref: BroadcastRef,
+    attempted: Attempt,
+    attempt: number,
+    at: number,
+    random: number
+  ) => {
+    const wasSent = attempted.status !== undefined || attempted.millis > 0
+    if (wasSent) metrics.attempted(hostOf(target))
+    return resultOf(target, ref, attempted, attempt, at, retryBaseMillis, random)
+  }
+
   return {
-    /** Returns the result of an attempt, and counts the attempt. */
-    resultOf: (
-      target: Target,
-      ref: BroadcastRef,
-      attempted: Attempt,
-      attempt: number,
-      at: number,
-      random: number
-    ) => {
-      const wasSent = attempted.status !== undefined || attempted.millis > 0
-      if (wasSent) metrics.attempted(hostOf(target))
-      return resultOf(target, ref, attempted, attempt, at, retryBaseMillis, random)
-    },
+    resultOf: result,
 
     /** Counts the results of an outcome that is stored now. */
     counted: (ref: BroadcastRef, list: ReadonlyArray<Recorded>): void => {
@@ -134,22 +148,17 @@ export const makeRecord = Effect.gen(function* () {
       Effect.andThen(ensured(ref, list), strikes.weigh(ref, list)),
 
     /**
-     * Writes removals and retry jobs. A worker that finds an earlier delivery's outcome writes them again;
-     * a second write changes nothing.
+     * Writes removals and retry jobs. A worker that finds an earlier delivery's outcome writes them
+     * again; a second write changes nothing.
      */
     ensured,
 
     /**
-     * Appends an outcome behind the one at sequence `expect` (0: the first), however long NATS is away.
-     * Fails with AppendConflict when another worker owns the job. Returns its sequence.
+     * Appends an outcome behind the one at sequence `expect` (0: the first), however long NATS is
+     * away. Fails with AppendConflict when another worker owns the job. Returns its sequence.
      */
-    outcome: Effect.fnUntraced(function* (subject: string, expect: number, body: OutcomeBody) {
-      const at = yield* Clock.currentTimeMillis
-      const id = yield* freshId
-      return (yield* log
-        .append("work", { subject, type: "outcome/1", body: { ...body, at }, expect, id })
-        .pipe(untilWritten)).seq
-    })
+    outcome: (subject: string, expect: number, body: OutcomeBody) =>
+      appendOutcome(log, subject, expect, body)
   }
 })
 

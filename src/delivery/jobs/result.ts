@@ -54,8 +54,8 @@ const failedResult = (
 }
 
 /**
- * Returns the outcome of a push after its `attempt`-th attempt (from 1), made at `at`. `random` in [0, 1)
- * spreads the next attempt. A deferral does not count as an attempt.
+ * Returns the outcome of a push after its `attempt`-th attempt (from 1), made at `at`. `random` in
+ * [0, 1) spreads the next attempt. A deferral does not count as an attempt.
  */
 export const resultOf = (
   target: Target,

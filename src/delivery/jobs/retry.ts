@@ -1,5 +1,6 @@
-// Retry job -> another attempt -> outcome. JetStream redelivers the job after a delayed nak. The push's last
-// outcome has the number and time of its next attempt, so a crash at any point loses nothing.
+// Retry job -> another attempt -> outcome. JetStream redelivers the job after a delayed nak. The
+// push's last outcome has the number and time of its next attempt, so a crash at any point loses
+// nothing.
 import { Clock, Effect, Random, type Semaphore } from "effect"
 import type { RetryJob } from "#domain/job.ts"
 import type { PushResult } from "#domain/outcome.ts"
@@ -51,7 +52,10 @@ const dueOf = (job: RetryJob, last: Stored | undefined): Due => {
   }
 }
 
-/** Returns the present subscription; undefined when it was removed or replaced, or its user left the channel. */
+/**
+ * Returns the present subscription; undefined when it was removed or replaced, or its user left the
+ * channel.
+ */
 const targetOf = Effect.fnUntraced(function* (buckets: Buckets["Service"], job: RetryJob) {
   const user = job.user as UserToken
   const [list, place] = yield* Effect.all(
@@ -127,18 +131,19 @@ const recordResult = Effect.fnUntraced(function* (
 /** Makes the attempt that is due, and records its result. */
 const step = (tools: RetryTools, job: RetryJob, due: Due, padded: Buffer | undefined) => {
   const { draining, permits, record } = tools
-  let held = 0
-  // Taken after the place in the send queue, as everywhere: in the other order two pushes could deadlock.
+  let permitsTaken = 0
+  // Taken after the place in the send queue, as everywhere: in the other order two pushes could
+  // deadlock.
   const turn = Effect.flatMap(permits.take(1), () => {
-    held = 1
+    permitsTaken = 1
     return draining() ? Effect.fail("stop" as const) : Effect.void
   })
   return Effect.gen(function* () {
     const attempted = yield* attempt(tools, job, due, padded, turn)
     const { isDeferredUnsent, result, target } = attempted
     const again = result.nextAt === undefined ? done : later(result.nextAt - result.at)
-    // Nothing was sent, so nothing is recorded: with a push service closed for an hour, each of its pushes
-    // would write an outcome a minute.
+    // Nothing was sent, so nothing is recorded: with a push service closed for an hour, each of its
+    // pushes would write an outcome a minute.
     if (!isDeferredUnsent || result.nextAt === undefined)
       yield* recordResult(record, job, due.seq, target, result)
     return again
@@ -146,7 +151,7 @@ const step = (tools: RetryTools, job: RetryJob, due: Due, padded: Buffer | undef
     Effect.catch((error) =>
       error === "stop" ? Effect.succeed(later(drainingAfterMillis)) : Effect.fail(error)
     ),
-    Effect.ensuring(Effect.suspend(() => permits.release(held)))
+    Effect.ensuring(Effect.suspend(() => permits.release(permitsTaken)))
   )
 }
 
@@ -167,12 +172,7 @@ export const makeRetry = Effect.fnUntraced(function* (
     return done
   })
 
-  return Effect.fnUntraced(function* ({ deliveryCount, message: job }: Delivery) {
-    if (job.type !== "retry/1")
-      return never(job.type === "malformed" ? job.reason : "not a retry job")
-    const now = yield* Clock.currentTimeMillis
-    if (deliveryCount === 1 && now < job.firstNextAt) return later(job.firstNextAt - now)
-    if (draining()) return later(drainingAfterMillis)
+  const next = Effect.fnUntraced(function* (job: RetryJob, now: number) {
     const last = yield* log.last("work", outcomeSubject.push(job, job.user, job.subscription))
     const previous = lastResult(last)
     if (previous !== undefined && previous.fate !== "retrying") return yield* finish(job, previous)
@@ -181,5 +181,13 @@ export const makeRetry = Effect.fnUntraced(function* (
     const found = yield* payload(job.broadcast)
     if (found === undefined) return never("the broadcast is not in the log")
     return yield* step(tools, job, due, found.padded).pipe(conflictLeaves)
+  })
+
+  return Effect.fnUntraced(function* ({ deliveryCount, message: job }: Delivery) {
+    if (job.type !== "retry/1")
+      return never(job.type === "malformed" ? job.reason : "not a retry job")
+    const now = yield* Clock.currentTimeMillis
+    if (deliveryCount === 1 && now < job.firstNextAt) return later(job.firstNextAt - now)
+    return draining() ? later(drainingAfterMillis) : yield* next(job, now)
   })
 })

@@ -1,6 +1,6 @@
-// One delivery of a shard job: sends its pushes and records their results in batches. A push has a permit
-// from before it is sent until its outcome is stored. So a crash sends at most as many pushes twice as there
-// are permits.
+// One delivery of a shard job: sends its pushes and records their results in batches. A push has a
+// permit from before it is sent until its outcome is stored. So a crash sends at most as many
+// pushes twice as there are permits.
 import { type Cause, Clock, Effect, Fiber, Latch, Random, Semaphore } from "effect"
 import type { ShardJob } from "#domain/job.ts"
 import type { AppendConflict, NatsUnavailable } from "#nats/connection/errors.ts"
@@ -22,7 +22,10 @@ export interface ShardTools {
   readonly sender: Sender["Service"]
   readonly record: Record
   readonly permits: Semaphore.Semaphore
-  /** Whether the process is shutting down: pushes under way are finished, the rest is left to others. */
+  /**
+   * Whether the process is shutting down: pushes under way are finished, the rest is left to
+   * others.
+   */
   readonly draining: () => boolean
   readonly starts: (pushes: number) => Started
   /** Pushes under way at once. */
@@ -62,7 +65,8 @@ const write = Effect.fnUntraced(function* (run: ShardRun, final: boolean) {
   if (list.length === 0 && !final) return
   const body = { broadcast: job.broadcast, pushes: 0 }
   yield* record.before(job, list)
-  // A broadcast is finished only after the removals that it caused: so they come before the final outcome.
+  // A broadcast is finished only after the removals that it caused: so they come before the final
+  // outcome.
   const hasRemovals = list.some(({ result: { fate } }) => fate === "gone" || fate === "dead")
   run.seq = yield* record.outcome(subject, run.seq, {
     ...body,
@@ -76,7 +80,10 @@ const write = Effect.fnUntraced(function* (run: ShardRun, final: boolean) {
   yield* release(run, list.filter(({ permit }) => permit).length)
 })
 
-/** Records results. When a write fails, it gives back all permits, so that waiting pushes see the failure. */
+/**
+ * Records results. When a write fails, it gives back all permits, so that waiting pushes see the
+ * failure.
+ */
 const flush = (run: ShardRun, final: boolean) =>
   Effect.suspend(() =>
     run.failure === undefined ? write(run, final) : Effect.failCause(run.failure)
@@ -91,7 +98,10 @@ const flush = (run: ShardRun, final: boolean) =>
     Effect.uninterruptible
   )
 
-/** Records results 20 ms after the first of them. Without it, they would hold permits that the next pushes need. */
+/**
+ * Records results 20 ms after the first of them. Without it, they would hold permits that the next
+ * pushes need.
+ */
 const flushWhenDue = (run: ShardRun) =>
   run.hasResults.await.pipe(
     Effect.andThen(run.hasResults.close),
@@ -148,7 +158,10 @@ const push = Effect.fnUntraced(function* (run: ShardRun, target: Target, i: numb
   else yield* run.hasResults.open
 })
 
-/** Sends and records the pushes of a shard that no earlier delivery recorded. Returns how many are left. */
+/**
+ * Sends and records the pushes of a shard that no earlier delivery recorded. Returns how many are
+ * left.
+ */
 export const runShard = Effect.fnUntraced(function* (
   tools: ShardTools,
   job: ShardJob,

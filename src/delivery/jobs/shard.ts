@@ -13,7 +13,10 @@ import { makeRecord } from "./record.ts"
 import { runShard, type ShardTools } from "./shard-run.ts"
 import { makeStarts } from "./starts.ts"
 
-/** `draining` returns true once the process shuts down: pushes under way are finished, the rest is left. */
+/**
+ * `draining` returns true once the process shuts down: pushes under way are finished, the rest is
+ * left.
+ */
 export const makeShard = Effect.fnUntraced(function* (
   permits: Semaphore.Semaphore,
   draining: () => boolean
@@ -31,8 +34,8 @@ export const makeShard = Effect.fnUntraced(function* (
     starts: yield* makeStarts(sealedAtOnce),
     concurrency: unrecordedPushesMax
   }
-  // Two large shards at a time, or many small ones. Many large ones would share the permits until each
-  // outcome had a handful of results.
+  // Two large shards at a time, or many small ones. Many large ones would share the permits until
+  // each outcome had a handful of results.
   const admission = yield* Semaphore.make(2 * unrecordedPushesMax)
 
   return Effect.fnUntraced(function* ({ deliveryCount, message }: Delivery) {

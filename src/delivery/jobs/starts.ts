@@ -2,7 +2,7 @@
 // once, the first would leave the process after the last is encrypted: 60 microseconds each.
 import { Effect, Latch } from "effect"
 
-/** Waits until the event loop has looked after its sockets. */
+/** Waits for one turn of the event loop, in which it serves its sockets. */
 const nextTurn = Effect.callback<void>((resume) => {
   setImmediate(() => resume(Effect.void))
 })
@@ -19,9 +19,9 @@ export type Started = (index: number) => Effect.Effect<void>
 /** The pushes of a shard begin `batchSize` at a time; of several small ones, as many together. */
 export const makeStarts = Effect.fnUntraced(function* (batchSize: number) {
   const waiting: Array<Batch> = []
-  const some = Latch.makeUnsafe()
+  const hasWaiting = Latch.makeUnsafe()
   const startSome = Effect.suspend(() => {
-    if (waiting.length === 0) return Effect.andThen(some.close, some.await)
+    if (waiting.length === 0) return Effect.andThen(hasWaiting.close, hasWaiting.await)
     for (let left = batchSize; left > 0 && waiting.length > 0; ) {
       const batch = waiting.shift()!
       batch.start.openUnsafe()
@@ -39,7 +39,7 @@ export const makeStarts = Effect.fnUntraced(function* (batchSize: number) {
       })
     )
     waiting.push(...batches)
-    some.openUnsafe()
+    hasWaiting.openUnsafe()
     return (index) => batches[Math.floor(index / batchSize)]!.start.await
   }
 })

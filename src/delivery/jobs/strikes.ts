@@ -1,6 +1,6 @@
-// Strikes: ended pushes as evidence against single subscriptions, and their suspension. Evidence counts
-// only while this process reaches other subscriptions, and not while most pushes to a push service end
-// this way: then the push service, or our network, is at fault.
+// Strikes: ended pushes as evidence against single subscriptions, and their suspension. Evidence
+// counts only while this process reaches other subscriptions, and not while most pushes to a push
+// service end this way: then the push service, or our network, is at fault.
 import { hostname } from "node:os"
 import { Context, Effect, Layer } from "effect"
 import { Settings } from "#config"
@@ -119,7 +119,10 @@ const makeStrikes = Effect.gen(function* () {
 export class Strikes extends Context.Service<
   Strikes,
   {
-    /** Writes the strikes, suspensions and clearings that follow from results. May be given one twice. */
+    /**
+     * Writes the strikes, suspensions and clearings that follow from results. May be given one
+     * twice.
+     */
     readonly weigh: (
       ref: BroadcastRef,
       list: ReadonlyArray<Recorded>

@@ -1,5 +1,5 @@
-// A circuit breaker: it stops pushes for a while, then lets single probes through (half-open). Pure:
-// callers give the time.
+// A circuit breaker: it stops pushes for a while, then lets single probes through (half-open).
+// Pure: callers give the time.
 
 /** Other pushes wait this long for a probe. If its response proves nothing, the next one probes. */
 const probeMillisMin = 1_000

@@ -1,11 +1,11 @@
-// The connectivity breaker of one push service: after failed connections to several subscriptions in a
-// row, pushes wait instead of using up their attempts. Our own network may be the cause, so other workers
-// are not told. Pure: callers give the time.
+// The connectivity breaker of one push service: after failed connections to several subscriptions
+// in a row, pushes wait instead of using up their attempts. Our own network may be the cause, so
+// other workers are not told. Pure: callers give the time.
 import { CircuitBreaker, type CircuitState } from "./circuit-breaker.ts"
 
 /**
- * Different subscriptions without a response, in a row, that open the breaker. The same number of pushes
- * to fewer subscriptions only causes a warning.
+ * Different subscriptions without a response, in a row, that open the breaker. The same number of
+ * pushes to fewer subscriptions only causes a warning.
  */
 const failedInRowMax = 5
 
@@ -45,8 +45,8 @@ export class ConnectivityBreaker {
   }
 
   /**
-   * Notes that a push sent at `sentAt` got no response. "opens": the breaker opens with it. "silent": a
-   * few subscriptions get no response, again and again.
+   * Notes that a push sent at `sentAt` got no response. "opens": the breaker opens with it.
+   * "silent": a few subscriptions get no response, again and again.
    */
   failed(subscription: string, sentAt: number, now: number): "opens" | "silent" | undefined {
     const state = this.#circuit.stateAt(now)

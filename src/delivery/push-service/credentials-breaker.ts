@@ -1,15 +1,17 @@
-// The credentials breaker of one push service and VAPID key: when our credentials are refused, pushes wait,
-// and only probes of different users pass until one is accepted. A fault of ours, or of the push service,
-// must never cost a subscriber. Pure: callers give the time.
+// The credentials breaker of one push service and VAPID key: when our credentials are refused,
+// pushes wait, and only probes of different users pass until one is accepted. A fault of ours, or
+// of the push service, must never cost a subscriber. Pure: callers give the time.
 import { addBounded } from "./bounded.ts"
 import { CircuitBreaker, type CircuitState } from "./circuit-breaker.ts"
 import { ProbeBudget } from "./probe-budget.ts"
 
-/** A 2xx this recent proves that our key is good. A refusal may then concern one subscription alone. */
+/**
+ * A 2xx this recent proves that our key is good. A refusal may then concern one subscription alone.
+ */
 const provenMillis = 10 * 60_000
 /**
- * With such proof, this many different users refused in a row, without a 2xx between them, open the breaker
- * after all. One user may have many broken subscriptions.
+ * With such proof, this many different users refused in a row, without a 2xx between them, open the
+ * breaker after all. One user may have many broken subscriptions.
  */
 const usersInRowMax = 20
 /** Subscriptions known to be refused alone; the oldest are dropped beyond this. */
@@ -28,7 +30,9 @@ export class CredentialsBreaker {
   #acceptedAt = Number.NEGATIVE_INFINITY
   readonly #usersInRow = new Set<string>()
   readonly #inRow = new Set<string>()
-  /** Refused while our key was proven. Later refusals, without a proof, must not open the breaker. */
+  /**
+   * Refused while our key was proven. Later refusals, without a proof, must not open the breaker.
+   */
   readonly #lone = new Set<string>()
 
   /** `openMillis`: how long it stays open after the last refusal. */
@@ -58,7 +62,10 @@ export class CredentialsBreaker {
     return now - this.#acceptedAt < provenMillis
   }
 
-  /** Undefined: send the push; while the breaker is not closed, as a probe. Else the time to come back. */
+  /**
+   * Undefined: send the push; while the breaker is not closed, as a probe. Else the time to come
+   * back.
+   */
   admit({ user }: Push, now: number): number | undefined {
     return this.#circuit.stateAt(now) === "closed" ? undefined : this.#budget.admit(user, now)
   }
@@ -70,8 +77,9 @@ export class CredentialsBreaker {
   }
 
   /**
-   * Notes a refusal. `kind` "mismatch": the subscription was made with another key. Returns "lone" when it
-   * concerns this subscription alone. Else the time to come back, and whether the breaker opens with it.
+   * Notes a refusal. `kind` "mismatch": the subscription was made with another key. Returns "lone"
+   * when it concerns this subscription alone. Else the time to come back, and whether the breaker
+   * opens with it.
    */
   refused(
     push: Push,
@@ -92,8 +100,8 @@ export class CredentialsBreaker {
   }
 
   /**
-   * Merges another worker's state: open for `millis`, or, with 0, closed by a 2xx. Returns whether ours
-   * changes.
+   * Merges another worker's state: open for `millis`, or, with 0, closed by a 2xx. Returns whether
+   * ours changes.
    */
   merge(millis: number, now: number): boolean {
     if (millis === 0) return this.#close(now)

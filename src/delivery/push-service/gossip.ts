@@ -1,6 +1,6 @@
-// Gossip: what workers publish to each other about push services, on core NATS. Every worker can find it
-// out by itself, so a lost message costs only time. It names a push service and a VAPID key, never an
-// endpoint. It has durations, not times: clocks differ.
+// Gossip: what workers publish to each other about push services, on core NATS. Every worker can
+// find it out by itself, so a lost message costs only time. It names a push service and a VAPID
+// key, never an endpoint. It has durations, not times: clocks differ.
 import { Schema } from "effect"
 
 const Count = Schema.Int.pipe(Schema.check(Schema.isGreaterThanOrEqualTo(0)))
@@ -19,7 +19,9 @@ export const Gossip = Schema.Struct({
   holds: Schema.Boolean,
   /** Sequence in LOG of the newest broadcast of which a push was accepted. */
   reached: Schema.optionalKey(Count),
-  /** Our credentials were refused: the breaker stays open for so long. 0: they are accepted again. */
+  /**
+   * Our credentials were refused: the breaker stays open for so long. 0: they are accepted again.
+   */
   openMillis: Schema.optionalKey(Count),
   /** The push service throttled us: send at most so many pushes at a time. */
   window: Schema.optionalKey(Count),
@@ -33,8 +35,8 @@ export const decodeGossip = Schema.decodeUnknownExit(Gossip)
 type Findings = Pick<Gossip, "openMillis" | "window" | "closedMillis">
 
 /**
- * What this worker found out itself and has to publish. Received gossip is not in it, or workers would
- * repeat each other for ever.
+ * What this worker found out itself and has to publish. Received gossip is not in it, or workers
+ * would repeat each other for ever.
  */
 export class Unpublished {
   #openMillis: number | undefined
@@ -67,7 +69,10 @@ export class Unpublished {
     this.#closedUntil = closedUntil
   }
 
-  /** Returns what to publish now. What is open or closed is published each time, for workers that missed it. */
+  /**
+   * Returns what to publish now. What is open or closed is published each time, for workers that
+   * missed it.
+   */
   take(openMillis: number, now: number): Findings {
     const standing = this.#isOpenHere && openMillis > 0 ? openMillis : undefined
     const open = this.#openMillis ?? standing

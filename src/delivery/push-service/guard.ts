@@ -1,16 +1,21 @@
-// The mass-gone guard of one push service: when most responses say "gone", the service itself, or what
-// stands in front of it (a captive proxy, a wrong DNS entry), is in trouble, not the subscriptions. Pure:
-// callers give the time.
+// The mass-gone guard of one push service: when most responses say "gone", the service itself, or
+// what stands in front of it (a captive proxy, a wrong DNS entry), is in trouble, not the
+// subscriptions. Pure: callers give the time.
 
 const sliceMillis = 30_000
 /** Ten slices, five minutes. Older responses say nothing about the service as it is now. */
 const slices = 10
 /** Fewer responses prove nothing. A process removes about so many before the guard can hold. */
 const answersMin = 50
-/** Trust returns on fewer, as removals wait for it; not on none, or a quiet hour would return it. */
+/**
+ * Trust returns on fewer, as removals wait for it; not on none, or a quiet hour would return it.
+ */
 const answersToTrustMin = 10
 const goneShareMax = 0.5
-/** "Gone" responses until the counts are urgent: the most that each worker removes before it is told. */
+/**
+ * "Gone" responses until the counts are urgent: the most that each worker removes before it is
+ * told.
+ */
 const urgentGonesMax = 10
 
 /** What one worker counted. */
@@ -50,8 +55,8 @@ export class Guard {
   }
 
   /**
-   * Merges another worker's counts. `holds`, that its guard holds, is believed until this one has enough
-   * responses to know better.
+   * Merges another worker's counts. `holds`, that its guard holds, is believed until this one has
+   * enough responses to know better.
    */
   merge(counted: Counted, holds: boolean, now: number): GuardChange {
     this.#count(counted.answers, counted.gone, now)

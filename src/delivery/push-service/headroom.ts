@@ -1,11 +1,13 @@
-// Event-loop headroom: whether this process has time for more pushes. When it is always busy, more pushes
-// under way bring no speed, only more connections and memory.
+// Event-loop headroom: whether this process has time for more pushes. When it is always busy, more
+// pushes under way bring no speed, only more connections and memory.
 import { performance } from "node:perf_hooks"
 
 const measuredMillis = 50
 const busyShareMax = 0.95
 
-/** Returns a function that tells whether the event loop was idle for 5 % of the last 50 ms or more. */
+/**
+ * Returns a function that tells whether the event loop was idle for 5 % of the last 50 ms or more.
+ */
 export const makeHeadroom = (): (() => boolean) => {
   let last = performance.eventLoopUtilization()
   let measuredAt = performance.now()

@@ -1,13 +1,13 @@
-// Which responses "gone" (404, 410) of one push service are believed. Believing a wrong one removes a
-// healthy subscription; believing none keeps sending to dead ones. Pure: callers give the time.
+// Which responses "gone" (404, 410) of one push service are believed. Believing a wrong one removes
+// a healthy subscription; believing none keeps sending to dead ones. Pure: callers give the time.
 //
-// - The mass-gone guard (guard.ts) holds when most responses say "gone". So does a long row of them without
-//   any 2xx: a captive proxy may begin in the middle of a broadcast.
-// - A subscription that no push was ever accepted for loses nothing. While the push service takes other
-//   pushes, such a "gone" is believed at once and not counted: made-up subscriptions must not make the guard
-//   hold, nor profit from it.
-// - While the guard holds, pushes that were answered "gone" wait. One probe at a time is sent, at growing
-//   intervals, to find out whether the push service still says so.
+// - The mass-gone guard (guard.ts) holds when most responses say "gone". So does a long row of them
+//   without any 2xx: a captive proxy may begin in the middle of a broadcast.
+// - A subscription that no push was ever accepted for loses nothing. While the push service takes
+//   other pushes, such a "gone" is believed at once and not counted: made-up subscriptions must not
+//   make the guard hold, nor profit from it.
+// - While the guard holds, pushes that were answered "gone" wait. One probe at a time is sent, at
+//   growing intervals, to find out whether the push service still says so.
 import { addBounded } from "./bounded.ts"
 import { type Counted, Guard, type GuardChange } from "./guard.ts"
 
@@ -18,7 +18,10 @@ const acceptedMillisMax = 60_000
 /** The first probe after a minute, then at twice the interval each time. */
 const probeMillisMin = 60_000
 const probeMillisMax = 15 * 60_000
-/** Subscriptions said to be gone before any push to them was accepted; the oldest are dropped beyond this. */
+/**
+ * Subscriptions said to be gone before any push to them was accepted; the oldest are dropped beyond
+ * this.
+ */
 const neverReachedMax = 1_000
 
 export interface GonePush {
@@ -44,8 +47,8 @@ export class MassGone {
   #probeAt = 0
 
   /**
-   * `knownFrom` returns the sequence in LOG from which on this process knows of every broadcast that the push
-   * service took a push of. Infinity: it knows nothing yet.
+   * `knownFrom` returns the sequence in LOG from which on this process knows of every broadcast
+   * that the push service took a push of. Infinity: it knows nothing yet.
    */
   constructor(knownFrom: () => number) {
     this.#knownFrom = knownFrom
@@ -124,7 +127,9 @@ export class MassGone {
     this.#probeMillis = Math.min(2 * this.#probeMillis, probeMillisMax)
   }
 
-  /** Merges another worker's counts, and the newest broadcast of which a push was accepted there. */
+  /**
+   * Merges another worker's counts, and the newest broadcast of which a push was accepted there.
+   */
   merge(counted: Counted, holds: boolean, broadcast: number, now: number): GuardChange {
     this.#reached(broadcast)
     const before = this.holding

@@ -1,5 +1,5 @@
-// What an operator reads in the log about one push service: a line when something begins or ends. Lines
-// name the host and the reason, never an endpoint.
+// What an operator reads in the log about one push service: a line when something begins or ends.
+// Lines name the host and the reason, never an endpoint.
 import type { RefusalReason, RetryReason } from "#domain/reason.ts"
 import type { GuardChange } from "./guard.ts"
 import type { Narrowed } from "./window.ts"

@@ -1,5 +1,6 @@
-// The probe budget of a credentials breaker: probes pass at growing intervals, of different users first, so
-// that one user's broken subscriptions cannot hide a healthy one. Pure: callers give the time.
+// The probe budget of a credentials breaker: probes pass at growing intervals, of different users
+// first, so that one user's broken subscriptions cannot hide a healthy one. Pure: callers give the
+// time.
 
 /** The interval widens by its first value with each so many probes. */
 const probesPerStep = 100
@@ -29,8 +30,8 @@ export class ProbeBudget {
   }
 
   /**
-   * Forgets earlier probes. The next one may pass after one interval: at first a 60th of `openMillis`, or,
-   * when `isOneByOne`, a 600th; never more than a tenth.
+   * Forgets earlier probes. The next one may pass after one interval: at first a 60th of
+   * `openMillis`, or, when `isOneByOne`, a 600th; never more than a tenth.
    */
   start(isOneByOne: boolean, now: number): void {
     this.#users.clear()
@@ -46,7 +47,10 @@ export class ProbeBudget {
     this.#stepMillis = Math.max(1, Math.round(this.#openMillis / 60))
   }
 
-  /** Undefined: send this push as a probe. Else the time to come back, at most `openMillis` from now. */
+  /**
+   * Undefined: send this push as a probe. Else the time to come back, at most `openMillis` from
+   * now.
+   */
   admit(user: string, now: number): number | undefined {
     this.#clamp(now)
     const tried = this.#users.get(user)

@@ -1,5 +1,6 @@
-// The state of one push service and VAPID key in this process: whether the next push may be sent, and what
-// a response means given those before it. Pure: callers give the time, send, log and publish.
+// The state of one push service and VAPID key in this process: whether the next push may be sent,
+// and what a response means given those before it. Pure: callers give the time, send, log and
+// publish.
 import { throttledBaseMillis } from "#domain/job.ts"
 import type { AttemptResult, Deferred, Refusal, ResponseResult } from "../push/attempt-result.ts"
 import { ConnectivityBreaker } from "./connectivity-breaker.ts"
@@ -107,8 +108,8 @@ export class PushService {
   }
 
   /**
-   * Whether a response may be due to a token gone bad: worth one try with a new one. A mismatch is not: every
-   * token names the same key.
+   * Whether a response may be due to a token gone bad: worth one try with a new one. A mismatch is
+   * not: every token names the same key.
    */
   doubtsToken({ kind }: ResponseResult, now: number): boolean {
     return kind === "credentials" && this.#credentials.passes(now)
@@ -179,9 +180,9 @@ export class PushService {
   }
 
   /**
-   * Our key was accepted a moment ago, so a mismatch means that the subscription was made with another one.
-   * A subscription of today is not judged: while keys are rotated, process by process, it may have been made
-   * with a key that this process does not have yet.
+   * Our key was accepted a moment ago, so a mismatch means that the subscription was made with
+   * another one. A subscription of today is not judged: while keys are rotated, process by process,
+   * it may have been made with a key that this process does not have yet.
    */
   #meant(response: ResponseResult, storedAt: number, now: number): ResponseResult {
     const isOld = now - storedAt >= rotationMillis
@@ -231,7 +232,8 @@ export class PushService {
   }
 
   #refused(refusal: Refusal, push: Push, status: number, now: number): AttemptResult {
-    // While our key is proven, a mismatch concerns one subscription, and one user may have many such.
+    // While our key is proven, a mismatch concerns one subscription, and one user may have many
+    // such.
     if (refusal.kind === "mismatch" && this.#credentials.proven(now)) return refusal
     const refused = this.#credentials.refused(push, refusal.kind, now)
     if (refused === "lone") return refusal
@@ -239,8 +241,8 @@ export class PushService {
       this.#unpublished.breakerOpened()
       this.#notices.credentialsRefused(refusal.reason, status)
     }
-    // Another push may be accepted within the second: then this one was refused alone. If none is, the
-    // breaker defers this push without sending it.
+    // Another push may be accepted within the second: then this one was refused alone. If none is,
+    // the breaker defers this push without sending it.
     const until = Math.min(refused.until, now + lookAgainMillis)
     return { kind: "deferred", reason: refusal.reason, until }
   }

@@ -1,5 +1,5 @@
-// The push services of this process, one for each origin and VAPID key, and the gossip with other workers
-// about them.
+// The push services of this process, one for each origin and VAPID key, and the gossip with other
+// workers about them.
 import { hash } from "node:crypto"
 import { Clock, Context, Effect, Layer, Schedule } from "effect"
 import { Settings } from "#config"
@@ -9,13 +9,16 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import { filters, subjects } from "#streams/subjects.ts"
 import { makePushServiceMetrics } from "#telemetry/metrics.ts"
 import { makeLruCache } from "../lru-cache.ts"
-import { decodeGossip } from "./gossip.ts"
+import { decodeGossip, type Gossip } from "./gossip.ts"
 import { makeHeadroom } from "./headroom.ts"
 import type { Notice } from "./notices.ts"
 import { PushService } from "./push-service.ts"
 
 const pushServicesMax = 1_000
-/** How often counts are published, and standing facts again for workers that started later or missed them. */
+/**
+ * How often counts are published, and standing facts again for workers that started later or missed
+ * them.
+ */
 const publishMillis = 2_000
 
 /** Of the hash that names a VAPID key: there are a handful of keys. */
@@ -68,6 +71,14 @@ class KnownFrom {
   }
 }
 
+/** Returns gossip of another worker; undefined where the message is our own or malformed. */
+const foreignGossip = (body: unknown, worker: string): Gossip | undefined => {
+  const decoded = decodeGossip(body)
+  if (decoded._tag === "Failure") return undefined
+  const gossip = decoded.value
+  return gossip.worker === worker || !URL.canParse(gossip.origin) ? undefined : gossip
+}
+
 const makePushServices = Effect.gen(function* () {
   const settings = yield* Settings
   const pubsub = yield* PubSub
@@ -99,10 +110,8 @@ const makePushServices = Effect.gen(function* () {
     )
 
   const receive = Effect.fnUntraced(function* (body: unknown) {
-    const decoded = decodeGossip(body)
-    if (decoded._tag === "Failure") return
-    const gossip = decoded.value
-    if (gossip.worker === worker || !URL.canParse(gossip.origin)) return
+    const gossip = foreignGossip(body, worker)
+    if (gossip === undefined) return
     const now = yield* Clock.currentTimeMillis
     const notices = of(gossip.origin, gossip.key).merge(gossip, now)
     if (notices.length === 0) return

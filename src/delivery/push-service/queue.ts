@@ -1,13 +1,16 @@
-// The send queue of one push service: at most its window of pushes is under way, the others wait here. The
-// queue of a slowed push service is short, so that pushes of the same shard to other push services do not
-// wait behind it. A push that does not fit waits in WORK.
+// The send queue of one push service: at most its window of pushes is under way, the others wait
+// here. The queue of a slowed push service is short, so that pushes of the same shard to other push
+// services do not wait behind it. A push that does not fit waits in WORK.
 import { Effect, Semaphore } from "effect"
 
 /** Delay before a push that did not fit is tried again: at least 1 s, at most 60 s. */
 const fullMillisMin = 1_000
 const fullMillisMax = 60_000
 
-/** Returns that delay: a quarter of the broadcast's age. An older broadcast has waited longer already. */
+/**
+ * Returns that delay: a quarter of the broadcast's age. An older broadcast has waited longer
+ * already.
+ */
 export const fullMillis = (ageMillis: number): number =>
   Math.min(Math.max(fullMillisMin, ageMillis / 4), fullMillisMax)
 

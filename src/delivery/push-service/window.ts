@@ -1,8 +1,9 @@
-// The send window of one push service: how many pushes may be under way. The window grows while pushes wait
-// for it. It follows 429s as TCP follows loss (RFC 5681): halve the window when the push service throttles
-// us, widen it by a little for each window of pushes that it took. One throttled subscription changes
-// nothing; several at a time do. Sending stops only while a Retry-After says so, or when the push service
-// throttles us though one push at a time is sent. Pure: callers give the time.
+// The send window of one push service: how many pushes may be under way. The window grows while
+// pushes wait for it. It follows 429s as TCP follows loss (RFC 5681): halve the window when the
+// push service throttles us, widen it by a little for each window of pushes that it took. One
+// throttled subscription changes nothing; several at a time do. Sending stops only while a
+// Retry-After says so, or when the push service throttles us though one push at a time is sent.
+// Pure: callers give the time.
 
 /** Enough for 5,000 pushes a second to a push service that responds within 10 ms. */
 const windowStart = 64
@@ -11,14 +12,20 @@ const growth = 2
 /** So many different subscriptions throttled within a minute narrow the window. */
 const throttledMin = 5
 const throttledMillis = 60_000
-/** Longer waits may be meant for single devices, whose quotas run for hours. So try again after this. */
+/**
+ * Longer waits may be meant for single devices, whose quotas run for hours. So try again after
+ * this.
+ */
 const closedMillisMax = 15 * 60_000
 /**
- * Between two steps. Push services count by the minute (Chrome: 1000 messages); a window that widened with
- * every response would be back at its limit in two seconds.
+ * Between two steps. Push services count by the minute (Chrome: 1000 messages); a window that
+ * widened with every response would be back at its limit in two seconds.
  */
 const widenMillis = 1_000
-/** One step of a widening window: a 32nd of it, so that a window of 256 needs no longer than one of 32. */
+/**
+ * One step of a widening window: a 32nd of it, so that a window of 256 needs no longer than one of
+ * 32.
+ */
 const widenShare = 1 / 32
 
 export interface Narrowed {
@@ -46,7 +53,9 @@ export class SendWindow {
   /** By subscription: its last 429 and Retry-After. Holds fewer than {@link throttledMin}. */
   readonly #recent = new Map<string, { readonly at: number; readonly waitMillis: number }>()
 
-  /** `closedMillis`: how long sending stops at a window of 1, where the push service names no time. */
+  /**
+   * `closedMillis`: how long sending stops at a window of 1, where the push service names no time.
+   */
   constructor(windowMax: number, closedMillis: number) {
     this.#windowMax = windowMax
     this.#closedMillis = closedMillis
@@ -73,8 +82,8 @@ export class SendWindow {
   }
 
   /**
-   * Notes an accepted push. Returns whether the window is whole again with it. `wantsMore`: other pushes
-   * wait, and this process has time for them.
+   * Notes an accepted push. Returns whether the window is whole again with it. `wantsMore`: other
+   * pushes wait, and this process has time for them.
    */
   accepted(now: number, wantsMore: boolean): boolean {
     if (wantsMore && this.#grown < this.#limit)

@@ -1,5 +1,6 @@
-// Which addresses may be called. An endpoint URL comes from whoever may subscribe, so without this our workers would be their way into
-// the network behind us (SSRF). Checked on every connect, with the address that is then used: a name cannot change its mind in between.
+// Which addresses pushes may be sent to. Clients choose the endpoint URLs, so without this filter
+// they could make workers call into the private network (SSRF). The filter checks every connection,
+// and the checked address is the one that is used: DNS cannot change it in between.
 import { type LookupAddress, lookup } from "node:dns"
 import { BlockList, isIP } from "node:net"
 
@@ -12,18 +13,18 @@ const listOf = (
   return list
 }
 
-// Source of both lists: the IANA special-purpose address registries for IPv4 and IPv6 (RFC 6890, RFC 8190).
-// AS112 and AMT relays are registered as globally reachable, but networks run instances of their own under
-// these addresses, and no push service lives there. So refuse them too.
+// Source of both lists: the IANA special-purpose address registries for IPv4 and IPv6 (RFC 6890,
+// RFC 8190). AS112 and AMT relays are registered as globally reachable, but networks run instances
+// of their own under these addresses, and no push service lives there. So refuse them too.
 //
-// Keep one list per family: a BlockList also matches IPv4 addresses against ::ffff:0:0/96, which would
-// refuse every IPv4 address.
+// Keep one list per family: a BlockList also matches IPv4 addresses against ::ffff:0:0/96, which
+// would refuse every IPv4 address.
 const blocked4 = listOf("ipv4", [
   ["0.0.0.0", 8],
   ["10.0.0.0", 8],
   ["100.64.0.0", 10],
   ["127.0.0.0", 8],
-  // Azure's host, which hands out credentials to machines there: a public address by its looks only.
+  // Azure's host: it gives credentials to virtual machines, under an address in public space.
   ["168.63.129.16", 32],
   ["169.254.0.0", 16],
   ["172.16.0.0", 12],
@@ -42,7 +43,8 @@ const blocked4 = listOf("ipv4", [
   ["224.0.0.0", 4],
   ["240.0.0.0", 4]
 ])
-// Public IPv6 addresses lie within 2000::/3 (RFC 4291 section 2.4). These parts of it are not public.
+// Public IPv6 addresses lie within 2000::/3 (RFC 4291 section 2.4). These parts of it are not
+// public.
 const unicast6 = listOf("ipv6", [["2000::", 3]])
 const blocked6 = listOf("ipv6", [
   // IETF protocol assignments (RFC 2928): Teredo, benchmarks, AMT, AS112, ORCHID, ORCHIDv2, drones.
@@ -62,7 +64,7 @@ const loopback6 = listOf("ipv6", [["::1", 128]])
 
 /** The IPv4 address in the last 32 bits of an address under 64:ff9b::/96 (RFC 6052). */
 const embedded = (address: string): string => {
-  // URL writes it in hexadecimal and as short as it goes, so at most two groups are behind the `::`.
+  // URL normalises the address, so at most two hexadecimal groups are behind the `::`.
   const groups =
     new URL(`http://[${address}]`).hostname.slice(1, -1).split("::")[1]?.split(":") ?? []
   const bits = Number.parseInt(
@@ -76,14 +78,14 @@ const embedded = (address: string): string => {
 }
 
 const isPublic6 = (address: string): boolean => {
-  // Behind NAT64 the whole IPv4 Internet is here.
+  // NAT64: each address stands for an IPv4 address.
   if (translated.check(address, "ipv6")) return !blocked4.check(embedded(address), "ipv4")
   return unicast6.check(address, "ipv6") && !blocked6.check(address, "ipv6")
 }
 
-/** Whether an address is one of the public Internet (or, where that is allowed, of this machine). */
+/** Whether an address is public (or, where that is allowed, of this machine). */
 export const isAllowedAddress = (address: string, allowLoopback: boolean): boolean => {
-  // A zone names an interface of this machine.
+  // A zone (`%eth0`) names an interface of this machine.
   if (isIP(address) === 0 || address.includes("%")) return false
   return isIP(address) === 4
     ? (allowLoopback && loopback4.check(address, "ipv4")) || !blocked4.check(address, "ipv4")
@@ -102,8 +104,9 @@ type Resolve = (
 ) => void
 
 /**
- * A `lookup` for sockets: resolves every address of a name, refuses with ADDRESS_NOT_ALLOWED if any of them is not allowed, and hands
- * only the checked ones on. Sockets skip it for IP literals, which is why endpoints may not be literals.
+ * A `lookup` for sockets: resolves every address of a name, and fails with ADDRESS_NOT_ALLOWED if
+ * any of them is not allowed. Sockets do not call it for IP literals; that is why endpoints may not
+ * be literals.
  */
 export const checkedLookup =
   (allowLoopback: boolean, resolve: Resolve = lookup) =>

@@ -1,8 +1,11 @@
-// What one attempt at a push came to: judged from the response (classify.ts), then by what is known of
-// the push service (../push-service/push-service.ts). jobs/result.ts makes the recorded outcome of it.
+// What one attempt at a push came to: judged from the response (classify.ts), then by what is known
+// of the push service (../push-service/push-service.ts). jobs/result.ts makes the recorded outcome
+// of it.
 import type { DeadReason, DeferReason, GoneReason, RetryReason } from "#domain/reason.ts"
 
-/** Our VAPID key or token was refused: by the origin, or for one subscription made with another key. */
+/**
+ * Our VAPID key or token was refused: by the origin, or for one subscription made with another key.
+ */
 export type Refusal =
   | { readonly kind: "credentials"; readonly reason: "credentials" }
   | { readonly kind: "mismatch"; readonly reason: "key-mismatch" }

@@ -28,7 +28,8 @@ export const unsendable = (
   if (checkEndpoint(target.stored.data.endpoint, policy) !== undefined)
     return classify({ error: "ENDPOINT_NOT_ALLOWED" }, "", now)
   if (keyFault === "retired") return classify({ error: "KEY_RETIRED" }, "", now)
-  // A new key that other workers have already. One of them takes the push, or this one after its restart.
+  // A new key that other workers have already. One of them takes the push, or this one after its
+  // restart.
   if (keyFault === "unknown")
     return {
       kind: "deferred",

@@ -1,7 +1,7 @@
 // The meaning of a push service's response, or of its absence, for the push and its subscription.
-// Pure and total. Deleting a healthy subscription is worse than one push too many. So only 404, 410 and
-// keys that nothing can be encrypted for remove a subscription here. A mismatch removes one only while
-// our key is accepted from others (see ../push-service/push-service.ts).
+// Pure and total. Deleting a healthy subscription is worse than one push too many. So only 404, 410
+// and keys that nothing can be encrypted for remove a subscription here. A mismatch removes one
+// only while our key is accepted from others (see ../push-service/push-service.ts).
 import type { DeadReason, RetryReason } from "#domain/reason.ts"
 import type { ResponseResult } from "./attempt-result.ts"
 
@@ -16,9 +16,13 @@ interface Received {
 /** A push service's response, or the code of the error that prevented one. */
 export type PushResponse = Received | { readonly error: string }
 
-// RFC 9110 section 5.6.7: the usual form and two obsolete ones. Date.parse alone accepts nearly any text.
-const httpDate =
-  /^(?:\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT|\w{6,9}, \d\d-\w{3}-\d\d \d\d:\d\d:\d\d GMT|\w{3} \w{3} [\d ]\d \d\d:\d\d:\d\d \d{4})$/
+// RFC 9110 section 5.6.7: the usual form and two obsolete ones. Date.parse alone accepts nearly any
+// text.
+const httpDates = [
+  /^\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT$/,
+  /^\w{6,9}, \d\d-\w{3}-\d\d \d\d:\d\d:\d\d GMT$/,
+  /^\w{3} \w{3} [\d ]\d \d\d:\d\d:\d\d \d{4}$/
+]
 /** 31 years. Longer waits are cut, so that the number stays a safe integer. */
 const retryAfterSecondsMax = 1e9
 
@@ -30,7 +34,7 @@ const parsedRetryAfter = (
   const text = value?.trim() ?? ""
   if (/^\d+$/.test(text))
     return { retryAfterMillis: Math.min(Number(text), retryAfterSecondsMax) * 1000 }
-  if (!httpDate.test(text)) return {}
+  if (!httpDates.some((form) => form.test(text))) return {}
   const date = Date.parse(text.endsWith("GMT") ? text : `${text} GMT`)
   return date > now ? { retryAfterMillis: date - now } : {}
 }
@@ -90,7 +94,9 @@ const isThrottled = (status: number, headers: Received["headers"], host: string)
 const isTransient = (status: number): boolean =>
   status === 408 || status === 425 || (status >= 500 && status !== 501 && status !== 505)
 
-/** Refusals of the request or message as such (RFC 9110 sections 15.5, 15.6), for any subscription. */
+/**
+ * Refusals of the request or message as such (RFC 9110 sections 15.5, 15.6), for any subscription.
+ */
 const requestRefusals = new Set([400, 405, 406, 411, 414, 415, 422, 431, 501, 505])
 
 /** The reason of a refusal that no further attempt changes. */
@@ -120,8 +126,8 @@ const ofStatus = (response: Received, host: string, now: number): ResponseResult
 }
 
 /**
- * Judges one response. `host` is the push service's. `now`, milliseconds since the epoch, is needed for a
- * Retry-After that is a date.
+ * Judges one response. `host` is the push service's. `now`, milliseconds since the epoch, is needed
+ * for a Retry-After that is a date.
  */
 export const classify = (response: PushResponse, host: string, now: number): ResponseResult =>
   "error" in response ? ofError(response.error) : ofStatus(response, host, now)

@@ -1,5 +1,5 @@
-// POST to push services: kept-alive connections per origin, every wait bounded, answers read no further than
-// needed. No redirects.
+// POST to push services: reused connections per origin, a bound on every wait, and responses read
+// no further than needed. Redirects are not followed.
 import { Context, Effect, Layer } from "effect"
 import { Settings } from "#config"
 import { makeLruCache } from "../lru-cache.ts"
@@ -8,14 +8,14 @@ import type { PushResponse } from "./classify.ts"
 import { limitsOf, type Request } from "./transport/exchange.ts"
 import { Peer } from "./transport/peer.ts"
 
-/** Push services kept at once; with the default allow-list there are a handful of hosts. */
+/** Push services with connections; with the default allow-list there are a handful of hosts. */
 const originsMax = 1_000
 const checkMillis = 1_000
 
 export class PushClient extends Context.Service<
   PushClient,
   {
-    /** Never fails: what goes wrong is an answer too. */
+    /** Never fails: an error is a response too. */
     readonly post: (request: Request & { readonly origin: string }) => Effect.Effect<PushResponse>
     /** Pushes that the connections to a push service carry at most. */
     readonly roomOf: (origin: string) => number
@@ -44,7 +44,7 @@ export class PushClient extends Context.Service<
       })
       const post = ({ origin, ...request }: Request & { readonly origin: string }) =>
         Effect.callback<PushResponse>((resume) =>
-          peerOf(origin).post(request, (answer) => resume(Effect.succeed(answer)))
+          peerOf(origin).post(request, (response) => resume(Effect.succeed(response)))
         )
       return PushClient.of({ post, roomOf: (origin) => peerOf(origin).room })
     })

@@ -1,15 +1,18 @@
-// Message encryption for Web Push (RFC 8291, aes128gcm of RFC 8188). One record, and a fresh salt for every message.
+// Message encryption for Web Push (RFC 8291, aes128gcm of RFC 8188). One record, and a fresh salt
+// for every message.
 //
-// One key pair serves at most 32 messages of one broadcast and is then thrown away. RFC 8291 section 3.1
-// describes a pair for each message without requiring it. Sharing saves a third of the cost.
-// - Confidentiality holds: each receiver has a shared secret of its own (Bellare, Boldyreva, Staddon,
-//   PKC 2003, on one ephemeral key for many receivers).
-// - The public key stands in each message, so push services that compare messages see which of them were
-//   encrypted together. Two subscriptions of one user never share a pair (see makePairs), so a shared pair
-//   does not link a user's browsers.
+// One key pair serves at most 32 messages of one broadcast and is then thrown away. RFC 8291
+// section 3.1 describes a pair for each message without requiring it. Sharing saves a third of the
+// cost.
+// - Confidentiality holds: each receiver has a shared secret of its own (Bellare, Boldyreva,
+//   Staddon, PKC 2003, on one ephemeral key for many receivers).
+// - The public key stands in each message, so push services that compare messages see which of them
+//   were encrypted together. Two subscriptions of one user never share a pair (see makePairs), so a
+//   shared pair does not link a user's browsers.
 //
-// Ours instead of web-push's `encrypt`, because encryption is what a broadcast costs: the same bytes for 0.56 of the CPU (`make bench`).
-// The primitives are node:crypto's; the result is checked against the RFC's vectors and by an independent decrypter in the tests.
+// Used instead of web-push's `encrypt`, because encryption is most of the cost of a broadcast: this
+// takes 0.56 of the CPU for the same bytes (`make bench`). The primitives are node:crypto's. Tests
+// check the result against the RFC's vectors and with an independent decrypter.
 import {
   createCipheriv,
   createPublicKey,
@@ -33,7 +36,10 @@ const one = Buffer.from([1])
 const contentKeyInfo = Buffer.from("Content-Encoding: aes128gcm\0\x01")
 const nonceInfo = Buffer.from("Content-Encoding: nonce\0\x01")
 
-/** HMAC-SHA256 with a key of at most 32 bytes, over the one-shot hash: a sixth of the cost of createHmac for inputs this short. */
+/**
+ * HMAC-SHA256 (RFC 2104) with a key of at most 64 bytes, from one-shot hashes: a sixth of
+ * createHmac's cost for short inputs.
+ */
 const hmac = (key: Uint8Array, ...parts: ReadonlyArray<Uint8Array>): Buffer => {
   const inner = Buffer.allocUnsafe(64 + parts.reduce((sum, part) => sum + part.length, 0)).fill(
     0x36,
@@ -54,7 +60,7 @@ const hmac = (key: Uint8Array, ...parts: ReadonlyArray<Uint8Array>): Buffer => {
   return hash("sha256", outer, "buffer")
 }
 
-// Random bytes are drawn in bulk: one call for 256 salts.
+// One call of randomFillSync draws 256 salts.
 const pool = Buffer.alloc(saltBytes * 256)
 let drawn = pool.length
 const freshSalt = (): Buffer => {
@@ -98,7 +104,8 @@ export interface KeyPair {
 /** Returns a new ephemeral key pair (RFC 8291 section 3.1). */
 export const freshKeyPair = (): KeyPair => {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "prime256v1" })
-  // As a JWK because DER costs twice as much, and the raw format is younger than the oldest Node we run on.
+  // DER costs twice as much as JWK, and the raw format is missing in the oldest supported Node
+  // (22.19).
   const { x, y } = publicKey.export({ format: "jwk" })
   const point = Buffer.allocUnsafe(keyBytes)
   point[0] = 4
@@ -108,9 +115,9 @@ export const freshKeyPair = (): KeyPair => {
 }
 
 /**
- * Returns a function that gives the key pair for the next message to `user` in one batch of one broadcast.
- * Messages to different users share a pair; messages to the same user never do. A batch costs as many pairs
- * (25 us each) as its user with the most subscriptions has messages in it.
+ * Returns a function that gives the key pair for the next message to `user` in one batch of one
+ * broadcast. Messages to different users share a pair; messages to the same user never do. A batch
+ * costs as many pairs (25 us each) as its user with the most subscriptions has messages in it.
  */
 export const makePairs = (): ((user: string) => KeyPair) => {
   const pairs: Array<KeyPair> = []
@@ -123,7 +130,10 @@ export const makePairs = (): ((user: string) => KeyPair) => {
   }
 }
 
-/** The body of a push message to `recipient`. `padded` is the plaintext with its delimiter (see {@link pad}). */
+/**
+ * The body of a push message to `recipient`. `padded` is the plaintext with its delimiter (see
+ * {@link pad}).
+ */
 export const seal = (
   padded: Uint8Array,
   recipient: Recipient,
@@ -142,7 +152,7 @@ export const seal = (
   body.writeUInt32BE(recordSize, saltBytes)
   body[saltBytes + 4] = keyBytes
   body.set(pair.publicKey, saltBytes + 5)
-  // As a KeyObject the key costs 7 us, as bytes 19 (measured): Node asks bytes at length whether they are a key.
+  // A KeyObject costs 7 us, the same key as bytes 19 us (measured): Node validates bytes at length.
   const cipher = createCipheriv("aes-128-gcm", createSecretKey(contentKey), nonce)
   body.set(cipher.update(padded), headerBytes)
   cipher.final()
@@ -150,5 +160,8 @@ export const seal = (
   return body
 }
 
-/** The plaintext and the delimiter of a last record (RFC 8188 section 2); made once for a broadcast. */
+/**
+ * Returns the plaintext with the delimiter of a last record (RFC 8188 section 2). Made once per
+ * broadcast.
+ */
 export const pad = (plaintext: Uint8Array): Buffer => Buffer.concat([plaintext, Buffer.from([2])])

@@ -22,8 +22,8 @@ const sealOne = (target: Target, padded: Uint8Array, pair: KeyPair): Sealed => {
 }
 
 /**
- * Encrypts `padded`, the payload of one broadcast (undefined: no payload), for each target of one batch.
- * Two targets of one user never share a key pair.
+ * Encrypts `padded`, the payload of one broadcast (undefined: no payload), for each target of one
+ * batch. Two targets of one user never share a key pair.
  */
 export const sealAll = (
   targets: ReadonlyArray<Target>,

@@ -2,6 +2,7 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import { Settings } from "#config"
 import { ttlSecondsMax } from "#domain/broadcast.ts"
+import type { EndpointPolicy } from "#domain/endpoint.ts"
 import type { BroadcastRef } from "#domain/job.ts"
 import type { StoredReason } from "#domain/reason.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
@@ -72,8 +73,8 @@ const ttlOf = (expiresAt: number, now: number): string =>
   String(Math.min(Math.max(1, Math.ceil((expiresAt - now) / 1000)), ttlSecondsMax))
 
 /**
- * Returns the change for the one second try, at once, that some responses deserve; undefined: none. A 421
- * has closed its connection (see transport/).
+ * Returns the change for the one second try, at once, that some responses deserve; undefined: none.
+ * A 421 has closed its connection (see transport/).
  */
 const secondTryOf = (
   pushService: PushService,
@@ -85,6 +86,128 @@ const secondTryOf = (
   return response.status === 421 ? "other-connection" : undefined
 }
 
+interface SendTools {
+  readonly client: PushClient["Service"]
+  readonly vapid: Vapid["Service"]
+  readonly pushServices: PushServices["Service"]
+  readonly log: EventLog["Service"]
+  readonly policy: EndpointPolicy
+  readonly retryBaseMillis: number
+}
+
+/**
+ * Records the key that a subscription was made with. Not retried: the next push finds it out again.
+ */
+const matched = (log: EventLog["Service"], { target }: Request, vapidKey: string, at: number) =>
+  log
+    .append("log", {
+      subject: subjects.subscription(target.user),
+      type: "subscription.matched/1",
+      body: { id: target.id, generation: target.stored.seq, vapidKey, at },
+      messageId: `matched.${target.user}.${target.id}.${target.stored.seq}`
+    })
+    .pipe(Effect.ignore)
+
+const post = Effect.fnUntraced(function* (client: PushClient["Service"], request: Request) {
+  const { body, expiresAt, headers, path, pushService } = request
+  const { host, origin } = pushService
+  headers["ttl"] = ttlOf(expiresAt, yield* Clock.currentTimeMillis)
+  const response = yield* client.post({ origin, path, headers, body })
+  const at = yield* Clock.currentTimeMillis
+  const received: Received = { response, result: classify(response, host, at), at, pushService }
+  return received
+})
+
+/**
+ * Tries other VAPID keys after a mismatch, until one gives another response. Returns "expired" when
+ * the push expires with keys left to try: the mismatches then prove nothing.
+ */
+const tryKeys = Effect.fnUntraced(function* (
+  { client, log, pushServices, vapid }: SendTools,
+  request: Request,
+  keys: ReadonlyArray<string>,
+  first: Received
+) {
+  const { origin } = request.pushService
+  let received = first
+  for (const key of keys) {
+    if (received.at >= request.expiresAt) return "expired" as const
+    request.headers["authorization"] = yield* vapid.authorization(origin, key)
+    received = yield* post(client, request)
+    if (received.result.kind === "mismatch") continue
+    if (received.result.kind === "accepted") yield* matched(log, request, key, received.at)
+    return { ...received, pushService: pushServices.of(origin, key) }
+  }
+  return received
+})
+
+const trySecond = Effect.fnUntraced(function* (
+  { client, vapid }: SendTools,
+  request: Request,
+  first: Received
+) {
+  const second = secondTryOf(request.pushService, first)
+  if (second === undefined || first.at >= request.expiresAt) return first
+  const { headers, key, pushService } = request
+  if (second === "without-topic") delete headers["topic"]
+  if (second === "new-token") {
+    const renewed = yield* vapid.renewed(pushService.origin, key, headers["authorization"]!)
+    if (renewed === undefined) return first
+    headers["authorization"] = renewed
+  }
+  return yield* post(client, request)
+})
+
+const judge = Effect.fnUntraced(function* (
+  pushServices: PushServices["Service"],
+  received: Received,
+  push: Push
+) {
+  const { at, pushService, response, result } = received
+  const millis = at - push.sentAt
+  if ("error" in response) {
+    yield* pushServices.report(pushService, pushService.failed(result, push, at))
+    return { ...result, millis } satisfies Attempt
+  }
+  const { judged, notices } = pushService.judge(result, push, response.status, at)
+  yield* pushServices.report(pushService, notices)
+  return { ...judged, status: response.status, millis } satisfies Attempt
+})
+
+const attempt = Effect.fnUntraced(function* (
+  tools: SendTools,
+  pushService: PushService,
+  key: string,
+  target: Target,
+  ref: BroadcastRef,
+  sealed: Sealed,
+  lastReason: StoredReason | undefined
+): Effect.fn.Return<Attempt> {
+  const { client, policy, pushServices, retryBaseMillis, vapid } = tools
+  const sentAt = yield* Clock.currentTimeMillis
+  const conditions = { policy, retryBaseMillis, keyFault: vapid.fault(key) }
+  const push = pushOf(target, ref, lastReason, sentAt)
+  const unsent =
+    unsendable(conditions, target, ref, sealed, sentAt) ?? pushService.deferral(push, sentAt)
+  if (unsent !== undefined) return { ...unsent, millis: 0 }
+  const { origin } = pushService
+  const body = sealed !== undefined && "error" in sealed ? undefined : sealed
+  const authorization = yield* vapid.authorization(origin, key)
+  const request: Request = {
+    ...{ pushService, key, target, expiresAt: ref.expiresAt, body },
+    path: target.stored.data.endpoint.slice(origin.length),
+    headers: headersOf(ref, authorization, body !== undefined)
+  }
+  const first = yield* post(client, request)
+  const otherKeys = first.result.kind === "mismatch" ? vapid.othersThan(key) : []
+  const last = yield* otherKeys.length > 0
+    ? tryKeys(tools, request, otherKeys, first)
+    : trySecond(tools, request, first)
+  if (last !== "expired") return yield* judge(pushServices, last, push)
+  const now = yield* Clock.currentTimeMillis
+  return { kind: "deferred", reason: "key-mismatch", until: now, millis: now - sentAt }
+})
+
 const makeSender = Effect.gen(function* () {
   const client = yield* PushClient
   const vapid = yield* Vapid
@@ -92,111 +215,7 @@ const makeSender = Effect.gen(function* () {
   const log = yield* EventLog
   const { allowLoopbackEndpoints, pushHosts, retryBaseMillis } = yield* Settings
   const policy = { hosts: pushHosts, allowLoopback: allowLoopbackEndpoints }
-
-  /** Records the key that a subscription was made with. Not retried: the next push finds it out again. */
-  const matched = ({ target }: Request, vapidKey: string, at: number) =>
-    log
-      .append("log", {
-        subject: subjects.subscription(target.user),
-        type: "subscription.matched/1",
-        body: { id: target.id, generation: target.stored.seq, vapidKey, at },
-        messageId: `matched.${target.user}.${target.id}.${target.stored.seq}`
-      })
-      .pipe(Effect.ignore)
-
-  const post = Effect.fnUntraced(function* ({
-    body,
-    expiresAt,
-    headers,
-    path,
-    pushService
-  }: Request) {
-    const { host, origin } = pushService
-    headers["ttl"] = ttlOf(expiresAt, yield* Clock.currentTimeMillis)
-    const response = yield* client.post({ origin, path, headers, body })
-    const at = yield* Clock.currentTimeMillis
-    const received: Received = { response, result: classify(response, host, at), at, pushService }
-    return received
-  })
-
-  /**
-   * Tries other VAPID keys after a mismatch, until one gives another response. Returns "expired" when the
-   * push expires with keys left to try: the mismatches then prove nothing.
-   */
-  const tryKeys = Effect.fnUntraced(function* (
-    request: Request,
-    keys: ReadonlyArray<string>,
-    first: Received
-  ) {
-    const { origin } = request.pushService
-    let received = first
-    for (const key of keys) {
-      if (received.at >= request.expiresAt) return "expired" as const
-      request.headers["authorization"] = yield* vapid.authorization(origin, key)
-      received = yield* post(request)
-      if (received.result.kind === "mismatch") continue
-      if (received.result.kind === "accepted") yield* matched(request, key, received.at)
-      return { ...received, pushService: pushServices.of(origin, key) }
-    }
-    return received
-  })
-
-  const trySecond = Effect.fnUntraced(function* (request: Request, first: Received) {
-    const second = secondTryOf(request.pushService, first)
-    if (second === undefined || first.at >= request.expiresAt) return first
-    const { headers, key, pushService } = request
-    if (second === "without-topic") delete headers["topic"]
-    if (second === "new-token") {
-      const renewed = yield* vapid.renewed(pushService.origin, key, headers["authorization"]!)
-      if (renewed === undefined) return first
-      headers["authorization"] = renewed
-    }
-    return yield* post(request)
-  })
-
-  const judge = Effect.fnUntraced(function* (received: Received, push: Push) {
-    const { at, pushService, response, result } = received
-    const millis = at - push.sentAt
-    if ("error" in response) {
-      yield* pushServices.report(pushService, pushService.failed(result, push, at))
-      return { ...result, millis } satisfies Attempt
-    }
-    const { judged, notices } = pushService.judge(result, push, response.status, at)
-    yield* pushServices.report(pushService, notices)
-    return { ...judged, status: response.status, millis } satisfies Attempt
-  })
-
-  const attempt = Effect.fnUntraced(function* (
-    pushService: PushService,
-    key: string,
-    target: Target,
-    ref: BroadcastRef,
-    sealed: Sealed,
-    lastReason: StoredReason | undefined
-  ): Effect.fn.Return<Attempt> {
-    const sentAt = yield* Clock.currentTimeMillis
-    const conditions = { policy, retryBaseMillis, keyFault: vapid.fault(key) }
-    const push = pushOf(target, ref, lastReason, sentAt)
-    const unsent =
-      unsendable(conditions, target, ref, sealed, sentAt) ?? pushService.deferral(push, sentAt)
-    if (unsent !== undefined) return { ...unsent, millis: 0 }
-    const { origin } = pushService
-    const body = sealed !== undefined && "error" in sealed ? undefined : sealed
-    const authorization = yield* vapid.authorization(origin, key)
-    const request: Request = {
-      ...{ pushService, key, target, expiresAt: ref.expiresAt, body },
-      path: target.stored.data.endpoint.slice(origin.length),
-      headers: headersOf(ref, authorization, body !== undefined)
-    }
-    const first = yield* post(request)
-    const otherKeys = first.result.kind === "mismatch" ? vapid.othersThan(key) : []
-    const last = yield* otherKeys.length > 0
-      ? tryKeys(request, otherKeys, first)
-      : trySecond(request, first)
-    if (last !== "expired") return yield* judge(last, push)
-    const now = yield* Clock.currentTimeMillis
-    return { kind: "deferred", reason: "key-mismatch", until: now, millis: now - sentAt }
-  })
+  const tools: SendTools = { client, vapid, pushServices, log, policy, retryBaseMillis }
 
   const send = <E>(
     target: Target,
@@ -212,7 +231,9 @@ const makeSender = Effect.gen(function* () {
       if (full !== undefined) return Effect.as(turn, { ...full, millis: 0 })
       return pushService.inTurn(
         () => client.roomOf(pushService.origin),
-        Effect.flatMap(turn, () => attempt(pushService, key, target, ref, bodyOf(), lastReason))
+        Effect.flatMap(turn, () =>
+          attempt(tools, pushService, key, target, ref, bodyOf(), lastReason)
+        )
       )
     })
 
@@ -223,9 +244,10 @@ export class Sender extends Context.Service<
   Sender,
   {
     /**
-     * Makes one attempt; never fails itself. At most the send window of pushes run for one push service, so
-     * that a slow one does not hold up the others. `turn` runs when it is this push's turn, before anything
-     * is sent; if `turn` fails, nothing is sent. `lastReason`: the reason of the push's last outcome.
+     * Makes one attempt; never fails itself. At most the send window of pushes run for one push
+     * service, so that a slow one does not hold up the others. `turn` runs when it is this push's
+     * turn, before anything is sent; if `turn` fails, nothing is sent. `lastReason`: the reason of
+     * the push's last outcome.
      */
     readonly send: <E>(
       target: Target,

@@ -13,9 +13,9 @@ export interface Target {
 }
 
 /**
- * Returns scheme, host and port, byte for byte as the endpoint has them: WNS tokens break when a URL is
- * written anew (web-push-php #233). An endpoint that is no URL was not written by Bellcast, which checks at
- * registration; its origin is one that no policy allows.
+ * Returns scheme, host and port, byte for byte as the endpoint has them: WNS tokens break when a
+ * URL is written anew (web-push-php #233). An endpoint that is no URL was not written by Bellcast,
+ * which checks at registration; its origin is one that no policy allows.
  */
 export const originOf = ({ stored }: Target): string => {
   const origin = /^[a-z]+:\/\/[^/?#]+/.exec(stored.data.endpoint)?.[0]

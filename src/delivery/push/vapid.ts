@@ -1,6 +1,7 @@
-// VAPID (RFC 8292): who we are to push services. A subscription takes only pushes signed with the key it was made with (section 4.2), so there is a
-// set of keys. There is one token per origin and key, and pushes reuse it: section 5 asks for that, and Apple
-// refuses a new one within the hour.
+// VAPID (RFC 8292): signs requests, so that push services know this service. A subscription takes
+// only pushes signed with the key it was made with (section 4.2), so there is a set of keys. Pushes
+// to one origin with one key share a token: section 5 asks for that, and Apple refuses a second one
+// within an hour.
 import { Clock, Context, Effect, Layer, Random, Redacted } from "effect"
 import webpush from "web-push"
 import { makeLruCache } from "../lru-cache.ts"
@@ -8,16 +9,16 @@ import { makeLruCache } from "../lru-cache.ts"
 export interface SigningKey {
   /** The application server key browsers subscribe with: 65 bytes, base64url. */
   readonly publicKey: string
-  /** Undefined: the key is retired, nothing is signed with it any more. */
+  /** Undefined: the key is retired and signs nothing. */
   readonly privateKey: Redacted.Redacted<string> | undefined
 }
 
-/** Clocks differ by hours in the field, so not the 24 h that section 2 allows. */
+/** Section 2 allows 24 h. Half of it, because clocks in the field differ by hours. */
 const lifeMillis = 12 * 60 * 60_000
 const renewMillis = 6 * 60 * 60_000
-/** Apple asks for no more than one new token an hour. Refusals must not make us sign more of them. */
+/** Apple allows one new token an hour. So a refused token younger than this is not replaced. */
 const youngMillis = 60 * 60_000
-/** Tokens kept at once; the least used is dropped first. With the default allow-list there are a handful of origins. */
+/** Tokens in the LRU cache; with the default allow-list there are a handful of origins. */
 const tokensMax = 1_000
 
 interface Token {
@@ -36,20 +37,92 @@ export class VapidKeys extends Context.Service<
   }
 >()("bellcast/delivery/VapidKeys") {}
 
+/** The set of keys: which sign, and which to try for a subscription. */
+const makeKeySet = (keys: ReadonlyArray<SigningKey>) => {
+  const privateKeys = new Map(keys.map(({ privateKey, publicKey }) => [publicKey, privateKey]))
+  const signing = keys
+    .filter(({ privateKey }) => privateKey !== undefined)
+    .map(({ publicKey }) => publicKey)
+  const fault = (publicKey: string) => {
+    if (!privateKeys.has(publicKey)) return "unknown"
+    return privateKeys.get(publicKey) === undefined ? "retired" : undefined
+  }
+  return {
+    keyOf: ({ vapidKey }: { readonly vapidKey?: string }) => vapidKey ?? keys[0]!.publicKey,
+    fault,
+    othersThan: (publicKey: string) => {
+      const i = signing.indexOf(publicKey)
+      return [...signing.slice(0, i).reverse(), ...signing.slice(i + 1)]
+    }
+  }
+}
+
+const makeVapid = Effect.gen(function* () {
+  const { keys, subject } = yield* VapidKeys
+  const privateKeys = new Map(keys.map(({ privateKey, publicKey }) => [publicKey, privateKey]))
+  const tokens = makeLruCache<{ token?: Token }>(tokensMax)
+  const placeOf = (origin: string, publicKey: string) =>
+    tokens.of(`${publicKey} ${origin}`, () => ({}))
+
+  const signed = Effect.fnUntraced(function* (origin: string, publicKey: string, now: number) {
+    const header = webpush.getVapidHeaders(
+      origin,
+      subject,
+      publicKey,
+      Redacted.value(privateKeys.get(publicKey)!),
+      "aes128gcm",
+      Math.floor((now + lifeMillis) / 1000)
+    ).Authorization
+    // Spread, so that many workers do not all renew in the same minute.
+    const renewAt = now + renewMillis * (0.9 + (yield* Random.next) / 10)
+    placeOf(origin, publicKey).token = { header, madeAt: now, renewAt }
+    return header
+  })
+
+  const authorization = Effect.fnUntraced(function* (origin: string, publicKey: string) {
+    const now = yield* Clock.currentTimeMillis
+    const { token } = placeOf(origin, publicKey)
+    return token !== undefined && now < token.renewAt
+      ? token.header
+      : yield* signed(origin, publicKey, now)
+  })
+
+  const renewed = Effect.fnUntraced(function* (origin: string, publicKey: string, refused: string) {
+    const now = yield* Clock.currentTimeMillis
+    const { token } = placeOf(origin, publicKey)
+    if (token === undefined || token.header !== refused)
+      return yield* authorization(origin, publicKey)
+    // A token from the future was signed before the clock was set back: no push service takes it.
+    const isYoung = now >= token.madeAt && now - token.madeAt < youngMillis
+    return isYoung ? undefined : yield* signed(origin, publicKey, now)
+  })
+
+  return { authorization, renewed, ...makeKeySet(keys) }
+})
+
 export class Vapid extends Context.Service<
   Vapid,
   {
-    /** The public key a subscription was made with. Where none was noted it is the oldest: keys have been noted since before there was a second one. */
+    /**
+     * The public key a subscription was made with. Without one stored, the oldest: older
+     * subscriptions have none.
+     */
     readonly keyOf: (subscription: { readonly vapidKey?: string }) => string
-    /** Why nothing can be signed with a key: retired, or not in this process's set. Undefined: it can. */
+    /** Why a key cannot sign: retired, or not in this process's set. Undefined: it can. */
     readonly fault: (publicKey: string) => "retired" | "unknown" | undefined
-    /** The keys to try where a push service says that a subscription was made with another than this, the likeliest first: its forerunners. */
+    /**
+     * The keys to try for a subscription that was not made with this one: older ones first, newest
+     * of them first.
+     */
     readonly othersThan: (publicKey: string) => ReadonlyArray<string>
-    /** The Authorization header for an origin. It is a credential: never log it. Dies when {@link fault} has something against the key. */
+    /**
+     * The Authorization header for an origin: a credential, never log it. Dies when the key has a
+     * {@link fault}.
+     */
     readonly authorization: (origin: string, publicKey: string) => Effect.Effect<string>
     /**
-     * Another header than `refused`: signed anew, unless that has been done since. Undefined when the refused
-     * token is the current one and less than an hour old.
+     * Another header than `refused`: signed anew, unless that has been done since. Undefined when
+     * the refused token is the current one and less than an hour old.
      */
     readonly renewed: (
       origin: string,
@@ -58,70 +131,5 @@ export class Vapid extends Context.Service<
     ) => Effect.Effect<string | undefined>
   }
 >()("bellcast/delivery/Vapid") {
-  static readonly layer = Layer.effect(
-    Vapid,
-    Effect.gen(function* () {
-      const { keys, subject } = yield* VapidKeys
-      const privateKeys = new Map(keys.map(({ privateKey, publicKey }) => [publicKey, privateKey]))
-      const signing = keys
-        .filter(({ privateKey }) => privateKey !== undefined)
-        .map(({ publicKey }) => publicKey)
-      const tokens = makeLruCache<{ token?: Token }>(tokensMax)
-      const placeOf = (origin: string, publicKey: string) =>
-        tokens.of(`${publicKey} ${origin}`, () => ({}))
-
-      const signed = Effect.fnUntraced(function* (origin: string, publicKey: string, now: number) {
-        const header = webpush.getVapidHeaders(
-          origin,
-          subject,
-          publicKey,
-          Redacted.value(privateKeys.get(publicKey)!),
-          "aes128gcm",
-          Math.floor((now + lifeMillis) / 1000)
-        ).Authorization
-        // Spread, so that many workers do not all renew in the same minute.
-        const renewAt = now + renewMillis * (0.9 + (yield* Random.next) / 10)
-        placeOf(origin, publicKey).token = { header, madeAt: now, renewAt }
-        return header
-      })
-
-      const authorization = Effect.fnUntraced(function* (origin: string, publicKey: string) {
-        const now = yield* Clock.currentTimeMillis
-        const { token } = placeOf(origin, publicKey)
-        return token !== undefined && now < token.renewAt
-          ? token.header
-          : yield* signed(origin, publicKey, now)
-      })
-
-      const renewed = Effect.fnUntraced(function* (
-        origin: string,
-        publicKey: string,
-        refused: string
-      ) {
-        const now = yield* Clock.currentTimeMillis
-        const { token } = placeOf(origin, publicKey)
-        if (token === undefined || token.header !== refused)
-          return yield* authorization(origin, publicKey)
-        // A token from the future was signed before the clock was set back: no push service takes it.
-        const isYoung = now >= token.madeAt && now - token.madeAt < youngMillis
-        return isYoung ? undefined : yield* signed(origin, publicKey, now)
-      })
-
-      return Vapid.of({
-        authorization,
-        renewed,
-        keyOf: ({ vapidKey }) => vapidKey ?? keys[0]!.publicKey,
-        fault: (publicKey) =>
-          privateKeys.has(publicKey)
-            ? privateKeys.get(publicKey) === undefined
-              ? "retired"
-              : undefined
-            : "unknown",
-        othersThan: (publicKey) => {
-          const i = signing.indexOf(publicKey)
-          return [...signing.slice(0, i).reverse(), ...signing.slice(i + 1)]
-        }
-      })
-    })
-  )
+  static readonly layer = Layer.effect(Vapid, makeVapid)
 }

@@ -1,4 +1,5 @@
-// Who a shard of a broadcast goes to: the subscriptions of the users registered in it, as they were when the broadcast was accepted.
+// The audience of a shard: the subscriptions of its registered users, as they were when the
+// broadcast was accepted.
 import { Effect } from "effect"
 import { Settings } from "#config"
 import type { ShardJob } from "#domain/job.ts"
@@ -15,7 +16,7 @@ import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import type { Target } from "../push/target.ts"
 import { makeRedriveFilter } from "./redrive-filter.ts"
 
-/** Lists read in one request. A usual one has 1 KB. */
+/** Lists read in one request. A typical one has 1 KB. */
 const listsAtOnce = 250
 const digits = [..."0123456789abcdef"]
 
@@ -27,17 +28,20 @@ interface Place {
   readonly since: number
 }
 
-/** Entries that a wildcard matches, from one multi-get or, where the server refuses so many matches, from sixteen smaller ones. */
+/**
+ * Reads the entries that a wildcard matches: with one request, or sixteen where the server refuses
+ * so many.
+ */
 const entriesOf = (
   filter: EntryKey<"registration">,
-  floor: number
+  minRevision: number
 ): Effect.Effect<ReadonlyArray<Entry<Registration>>, NatsUnavailable, Buckets> =>
   Effect.gen(function* () {
     const buckets = yield* Buckets
-    const entries = yield* buckets.getMany("registrations", [filter], floor)
+    const entries = yield* buckets.getMany("registrations", [filter], minRevision)
     if (entries !== undefined) return entries
     const below = yield* Effect.forEach(digits, (digit) =>
-      entriesOf(keys.sixteenthOf(filter, digit), floor)
+      entriesOf(keys.sixteenthOf(filter, digit), minRevision)
     )
     return below.flat()
   })
@@ -45,11 +49,11 @@ const entriesOf = (
 /** The users registered under these wildcards. */
 const placesOf = Effect.fnUntraced(function* (
   filters: ReadonlyArray<EntryKey<"registration">>,
-  floor: number
+  minRevision: number
 ) {
   const places = new Map<string, ReadonlyArray<Place>>()
   for (const filter of filters) {
-    const entries = yield* entriesOf(filter, floor)
+    const entries = yield* entriesOf(filter, minRevision)
     const on = entries.flatMap(({ key, value }) => {
       const { on, since } = value
       return on ? [{ user: userOfKey(key), since }] : []
@@ -59,32 +63,32 @@ const placesOf = Effect.fnUntraced(function* (
   return places
 })
 
-/** The lists of these users; in halves where one answer cannot hold them. */
+/** Reads the lists of these users; in halves where they do not fit into one response. */
 const listsOf = (
   users: ReadonlyArray<EntryKey<"subscriptions">>,
-  floor: number
+  minRevision: number
 ): Effect.Effect<ReadonlyArray<Entry<SubscriptionList>>, NatsUnavailable, Buckets> =>
   Effect.gen(function* () {
     const buckets = yield* Buckets
-    const entries = yield* buckets.getMany("subscriptions", users, floor)
+    const entries = yield* buckets.getMany("subscriptions", users, minRevision)
     if (entries !== undefined) return entries
     if (users.length === 1)
       return yield* unavailable("read subscriptions")(new Error("one list is too large"))
     const half = Math.ceil(users.length / 2)
     const parts = yield* Effect.forEach([users.slice(0, half), users.slice(half)], (part) =>
-      listsOf(part, floor)
+      listsOf(part, minRevision)
     )
     return parts.flat()
   })
 
-/** What a push needs of each subscription of these users; whatever else their browsers stored is left behind. */
+/** Reads the subscriptions of these users, with only what a push needs of each. */
 const targetsOf = Effect.fnUntraced(function* (
   users: ReadonlyArray<EntryKey<"subscriptions">>,
-  floor: number
+  minRevision: number
 ) {
   const targets = new Map<string, ReadonlyArray<Target>>()
   for (let i = 0; i < users.length; i += listsAtOnce) {
-    for (const { key, value } of yield* listsOf(users.slice(i, i + listsAtOnce), floor)) {
+    for (const { key, value } of yield* listsOf(users.slice(i, i + listsAtOnce), minRevision)) {
       const user = userOfKey(key)
       const list = Object.entries(value.subscriptions).map(([id, stored]): Target => {
         const { endpoint, keys } = stored.data
@@ -96,7 +100,9 @@ const targetsOf = Effect.fnUntraced(function* (
   return targets
 })
 
-/** The targets of a shard, in a fixed order. A registration or subscription made after the broadcast was accepted is not for it. */
+/**
+ * Returns the targets of a shard, in a fixed order: those made before the broadcast was accepted.
+ */
 export const makeAudience = Effect.gen(function* () {
   const buckets = yield* Buckets
   const watermark = yield* Watermark
@@ -113,7 +119,7 @@ export const makeAudience = Effect.gen(function* () {
     (users: ReadonlyArray<EntryKey<"subscriptions">>, floor) =>
       targetsOf(users, floor).pipe(Effect.provideService(Buckets, buckets))
   )
-  const unreached = yield* makeRedriveFilter
+  const redriven = yield* makeRedriveFilter
   const audience = Effect.fnUntraced(function* (job: ShardJob, floor: MinimumRevisions) {
     const { broadcast, channel, shard } = job
     const filter = keys.registrationsOf(channel as ChannelToken, shard)
@@ -127,12 +133,12 @@ export const makeAudience = Effect.gen(function* () {
         ({ stored }) => stored.seq <= broadcast && stored.suspended === undefined
       )
     )
-    return yield* unreached(job, targets)
+    return yield* redriven(job, targets)
   })
   return (job: ShardJob) =>
     audience(job, job.floor).pipe(
-      // No replica is that far. Perhaps none ever will be: the bucket was restored or made anew, or the job is not the planner's. Then what
-      // the projection itself vouches for will do.
+      // No replica has the job's minimum revisions, and none may ever have them: the bucket was
+      // restored or rebuilt. Then use the revisions that the projection reports for this broadcast.
       Effect.catchTag("NatsUnavailable", (error) =>
         watermark
           .reached(job.broadcast, appliedTimeoutMillis)

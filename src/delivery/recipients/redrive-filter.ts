@@ -1,4 +1,5 @@
-// Whom a redrive goes to: of a shard's audience those whose push of the earlier broadcast ended as dead or expired.
+// The audience of a redrive: the targets whose push of the earlier broadcast ended as dead or
+// expired.
 import { Effect, Semaphore } from "effect"
 import type { ShardJob } from "#domain/job.ts"
 import { isUndelivered } from "#domain/outcome.ts"
@@ -7,10 +8,14 @@ import { filters } from "#streams/subjects.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
 import type { Target } from "../push/target.ts"
 
-/** Keeps of `targets` those that the job is for: all, unless it redrives. Outcomes later than the redrive change nothing for it. */
+/**
+ * Returns the targets that a job is for: all, unless it redrives. Ignores outcomes later than the
+ * redrive.
+ */
 export const makeRedriveFilter = Effect.gen(function* () {
   const log = yield* EventLog
-  // Its shards come one after the other; each would read all outcomes again.
+  // The shards of a redrive come one after the other. Without this cache each would read all
+  // outcomes.
   const alone = yield* Semaphore.make(1)
   let known = { broadcast: 0, pushes: new Set<string>() }
 

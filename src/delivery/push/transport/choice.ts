@@ -1,15 +1,17 @@
-// Which HTTP/2 session takes the next push, and whether to open another one. Pure.
-// Pushes are spread over sessions, so that one that stalls delays few, and stay below the stream limit of the
+// Which HTTP/2 session takes the next push, and whether to open another one. Pure. Pushes are
+// spread over sessions, so that one that stalls delays few, and stay below the stream limit of the
 // peer: FCM takes 100 streams and ends a connection with more of them, Apple's limit changes.
 
 /** Streams on one session: below FCM's limit of 100. */
 export const streamsPerSession = 32
-/** Sessions to one push service. A peer that takes one stream a session gets so many pushes at once. */
+/**
+ * Sessions to one push service. A peer that takes one stream a session gets so many pushes at once.
+ */
 export const sessionsMax = 16
 
 export interface Load {
   readonly underWay: number
-  /** Streams that the peer takes at once; undefined until it has told. */
+  /** Streams that the peer takes at once; undefined until its SETTINGS arrive. */
   readonly streamsMax: number | undefined
   /** False: it takes no more pushes. */
   readonly isOpen: boolean
@@ -22,10 +24,10 @@ export interface Choice {
   readonly opens: boolean
 }
 
-/** Before the peer has told its limit, one stream: more could be too many. */
+/** One stream before the SETTINGS of the peer arrive: more could be too many. */
 const hasRoom = ({ isOpen, streamsMax = 1, underWay }: Load) => isOpen && underWay < streamsMax
 
-/** Streams that each session carries, as far as peers have told. At least 1: a limit of 0 passes. */
+/** Streams per session, by the limits known so far. At least 1: a limit of 0 is temporary. */
 const perSession = (loads: ReadonlyArray<Load>) =>
   Math.max(
     1,
@@ -38,8 +40,8 @@ const perSession = (loads: ReadonlyArray<Load>) =>
   )
 
 /**
- * Takes the least used session. `opening`: sessions that are being opened. `waiting`: pushes without a
- * session. `max`: open sessions allowed; as many again may be ending.
+ * Takes the least used session. `opening`: sessions that are being opened. `waiting`: pushes
+ * without a session. `max`: open sessions allowed; as many again may be ending.
  */
 export const choose = (
   loads: ReadonlyArray<Load>,

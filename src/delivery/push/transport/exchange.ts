@@ -1,5 +1,4 @@
-// One request and its answer, whatever the protocol: what is sent, what is kept of the answer, and the bounds
-// on time and size.
+// One request and its response over HTTP/1.1 or HTTP/2, with bounds on time and size.
 import type { PushResponse } from "../classify.ts"
 
 export interface Request {
@@ -8,18 +7,18 @@ export interface Request {
   readonly body: Uint8Array | undefined
 }
 
-/** The answer, or "unprocessed": the peer promises that it did not process the request. */
-export type Outcome = PushResponse | "unprocessed"
-export type Done<O = PushResponse> = (outcome: O) => void
+/** "unprocessed": the peer promises that it did not process the request. */
+export type Reply = PushResponse | "unprocessed"
+export type Done<R = PushResponse> = (reply: R) => void
 
 /** Milliseconds. */
 export interface Limits {
   readonly connectMillis: number
-  /** From the request to the status of the answer. */
-  readonly answerMillis: number
-  /** Between two parts of the body of the answer. */
+  /** From the request to the status of the response. */
+  readonly responseMillis: number
+  /** Between two parts of the body of the response. */
   readonly silenceMillis: number
-  /** From the request to the end of its answer. */
+  /** From the request to the end of the response. */
   readonly totalMillis: number
 }
 
@@ -27,30 +26,30 @@ export const limitsOf = (pushTimeoutMillis: number): Limits => {
   const connectMillis = 5_000
   return {
     connectMillis,
-    answerMillis: pushTimeoutMillis,
+    responseMillis: pushTimeoutMillis,
     silenceMillis: pushTimeoutMillis / 2,
     totalMillis: connectMillis + 2 * pushTimeoutMillis
   }
 }
 
-/** An error body is searched for a few words; no more of it is kept. */
+/** Characters of an error body that classify.ts searches for a few words. */
 const bodyCharsMax = 2_048
 /** A longer body is cut off: over HTTP/1.1 with its connection, over HTTP/2 with its stream. */
 const bodyBytesMax = 65_536
 
 export const isSuccess = (status: number): boolean => status >= 200 && status < 300
 
-/** Collects one answer; `done` is called once. `totalMillis` starts now. */
+/** Collects one response; calls `done` once. `totalMillis` starts now. */
 export class Exchange {
   status = 0
-  readonly #done: Done<Outcome>
+  readonly #done: Done<Reply>
   readonly #lateAt: number
   #headers: Record<string, string> = {}
   #text = ""
   #bytes = 0
   #isDone = false
 
-  constructor(totalMillis: number, done: Done<Outcome>) {
+  constructor(totalMillis: number, done: Done<Reply>) {
     this.#done = done
     this.#lateAt = performance.now() + totalMillis
   }
@@ -65,11 +64,14 @@ export class Exchange {
     this.#headers = Object.fromEntries(
       Object.entries(headers).map(([name, value]) => [name, String(value)])
     )
-    // The status of a success says all; the caller reads the rest and drops it.
+    // The status of a success is enough; the caller drops the body.
     if (isSuccess(status)) this.finish()
   }
 
-  /** Takes a part of the body. False: the body is too long or too slow, read no more of it. */
+  /**
+   * Takes a part of the body. Returns false when the body is too long or too slow: read no more of
+   * it.
+   */
   add(chunk: Buffer): boolean {
     this.#bytes += chunk.length
     if (this.#text.length < bodyCharsMax)
@@ -81,7 +83,7 @@ export class Exchange {
     this.#settle({ status: this.status, headers: this.#headers, body: this.#text })
   }
 
-  /** A body that breaks off does not change the status that came before it. */
+  /** A status that came before the error stays valid. */
   fail(error: string): void {
     if (this.status !== 0) this.finish()
     else this.#settle({ error })
@@ -92,10 +94,10 @@ export class Exchange {
     this.#settle("unprocessed")
   }
 
-  #settle(outcome: Outcome): void {
+  #settle(reply: Reply): void {
     if (this.#isDone) return
     this.#isDone = true
-    this.#done(outcome)
+    this.#done(reply)
   }
 }
 

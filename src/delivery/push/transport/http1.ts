@@ -1,4 +1,5 @@
-// HTTP/1.1 to one push service: undici's pool opens connections as they are needed and closes idle ones.
+// HTTP/1.1 to one push service: undici's pool opens connections as they are needed and closes idle
+// ones.
 import { type buildConnector, Pool } from "undici"
 import { codeOf, type Done, Exchange, type Limits, type Request } from "./exchange.ts"
 
@@ -6,7 +7,7 @@ const keepAliveMillis = 60_000
 
 export interface Http1 {
   readonly post: (request: Request, done: Done) => void
-  /** Ends once the pushes under way are answered. */
+  /** Ends once the pushes under way have their responses. */
   readonly close: () => Promise<void>
   readonly destroy: () => Promise<void>
 }
@@ -21,15 +22,16 @@ export const makeHttp1 = (
     connections,
     allowH2: false,
     keepAliveTimeout: keepAliveMillis,
-    headersTimeout: limits.answerMillis,
+    headersTimeout: limits.responseMillis,
     bodyTimeout: limits.silenceMillis,
     connect
   })
 
   const post = ({ body, headers, path }: Request, done: Done) => {
-    // Over HTTP/1.1 no outcome is "unprocessed": nothing says what a broken connection has processed.
-    const exchange = new Exchange(limits.totalMillis, (outcome) => {
-      if (outcome !== "unprocessed") done(outcome)
+    // Over HTTP/1.1 no reply is "unprocessed": nothing tells what a broken connection has
+    // processed.
+    const exchange = new Exchange(limits.totalMillis, (reply) => {
+      if (reply !== "unprocessed") done(reply)
     })
     const handler = {
       onRequestStart: () => {},
@@ -39,9 +41,9 @@ export const makeHttp1 = (
         received: Readonly<Record<string, unknown>>
       ) => {
         if (status < 200) {
-          // Early hints and the like. Each of them starts undici's time-out anew.
+          // Early hints and the like. Each of them restarts undici's time-out.
           if (exchange.isLate)
-            controller.abort(Object.assign(new Error("no answer"), { code: "UND_ERR_ABORTED" }))
+            controller.abort(Object.assign(new Error("no response"), { code: "UND_ERR_ABORTED" }))
           return
         }
         exchange.begin(status, received)

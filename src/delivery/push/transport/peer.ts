@@ -2,7 +2,7 @@
 import type { Socket } from "node:net"
 import { buildConnector } from "undici"
 import { type Choice, choose, roomOf, sessionsMax } from "./choice.ts"
-import { codeOf, type Done, type Limits, type Outcome, type Request } from "./exchange.ts"
+import { codeOf, type Done, type Limits, type Reply, type Request } from "./exchange.ts"
 import { type Http1, makeHttp1 } from "./http1.ts"
 import { PushSession } from "./session.ts"
 
@@ -15,11 +15,11 @@ export interface PeerOptions {
   readonly lookup: unknown
 }
 
-/** An answer "not processed" is followed by another try at once; so many times. */
+/** Tries, one after the other at once, of a request that the peer did not process. */
 const triesMax = 5
-/** A peer that speaks HTTP/1.1 is offered HTTP/2 again after this. */
+/** After this, HTTP/2 is offered again to a peer that chose HTTP/1.1. */
 const http1MillisMax = 10 * 60_000
-/** No session is opened for so long after one could not be opened. */
+/** Wait after a session could not be opened, before the next one is. */
 const pauseMillis = 1_000
 
 interface Waiting {
@@ -34,10 +34,10 @@ export class Peer {
   readonly #options: PeerOptions
   readonly #http1: Http1
   readonly #connectHttp2: buildConnector.connector
-  /** Undefined: not known, the next connection tells. */
+  /** Undefined: unknown until the next connection. */
   #protocol: "http1" | "http2" | undefined
   #http1Since = 0
-  /** The connection that told that the peer speaks HTTP/1.1: the first that HTTP/1.1 uses. */
+  /** The connection on which ALPN chose HTTP/1.1: the first that HTTP/1.1 uses. */
   #spare: Socket | undefined
   #sessions: Array<PushSession> = []
   #opening = 0
@@ -89,7 +89,7 @@ export class Peer {
     this.#pump()
   }
 
-  /** Ends once the pushes under way are answered. */
+  /** Ends once the pushes under way have their responses. */
   close(): void {
     this.#isClosed = true
     this.#spare?.destroy()
@@ -120,17 +120,17 @@ export class Peer {
       clearTimeout(timer)
       this.#http1.post(request, done)
     }
-    // No push needed a wider window.
+    // No push took the connection.
     this.#spare?.destroy()
     this.#spare = undefined
   }
 
   #wait(request: Request, done: Done, tries: number): void {
-    const { answerMillis } = this.#options.limits
+    const { responseMillis } = this.#options.limits
     const timer = setTimeout(() => {
       this.#waiting.splice(this.#waiting.indexOf(waiting), 1)
       done({ error: "UND_ERR_CONNECT_TIMEOUT" })
-    }, answerMillis)
+    }, responseMillis)
     const waiting: Waiting = { request, done, tries, timer }
     this.#waiting.push(waiting)
   }
@@ -146,7 +146,7 @@ export class Peer {
   }
 
   #choice(): Choice {
-    // The first connection tells the protocol.
+    // The first connection negotiates the protocol.
     const max = this.#protocol === undefined ? 1 : sessionsMax
     const choice = choose(this.#sessions, this.#opening, this.#waiting.length, max)
     const isPaused = performance.now() < this.#pausedUntil
@@ -155,13 +155,13 @@ export class Peer {
 
   #send(session: PushSession, { done, request, timer, tries }: Waiting): void {
     clearTimeout(timer)
-    session.post(request, (outcome: Outcome) => {
-      if (outcome !== "unprocessed") return done(outcome)
+    session.post(request, (reply: Reply) => {
+      if (reply !== "unprocessed") return done(reply)
       if (session.refusesHttp2 && this.#protocol !== "http1") this.#useHttp1()
       if (this.#protocol === "http1") return this.#http1.post(request, done)
       if (tries >= triesMax || this.#isClosed) return done({ error: "ERR_HTTP2_STREAM_ERROR" })
       this.#wait(request, done, tries + 1)
-      // Not at once: the session may be about to tell that it takes no more.
+      // Not at once: a GOAWAY of the session may follow.
       setImmediate(() => this.#pump())
     })
   }
@@ -193,7 +193,7 @@ export class Peer {
     this.#pump()
   }
 
-  /** A connection could not be made. Pushes that no other session will take have failed with it. */
+  /** A connection failed. Waiting pushes fail with it, unless another session can take them. */
   #failed(error: string): void {
     this.#pausedUntil = performance.now() + pauseMillis
     if (this.#opening > 0 || this.#sessions.some(({ isOpen }) => isOpen)) return

@@ -1,5 +1,6 @@
-// One HTTP/2 session of a push service. It never opens more streams than the peer takes, says of each push
-// that failed whether the peer can have processed it, and notices a connection that has gone silent.
+// One HTTP/2 session of a push service. A session never opens more streams than the peer takes,
+// reports of each failed push whether the peer can have processed it, and detects a silent
+// connection.
 import {
   type ClientHttp2Session,
   type ClientHttp2Stream,
@@ -9,21 +10,24 @@ import {
 } from "node:http2"
 import type { Socket } from "node:net"
 import { type Load, streamsPerSession } from "./choice.ts"
-import { codeOf, type Done, Exchange, type Limits, type Outcome, type Request } from "./exchange.ts"
+import { codeOf, type Done, Exchange, type Limits, type Reply, type Request } from "./exchange.ts"
 
 const { HTTP2_HEADER_STATUS, NGHTTP2_CANCEL, NGHTTP2_HTTP_1_1_REQUIRED, NGHTTP2_REFUSED_STREAM } =
   constants
 
 /** An idle session is closed after this. */
 const idleMillisMax = 60_000
-/** A peer may need so long to answer a PING, however short the time-out of a push is. */
+/** The least time that a peer has for a PING, however short the time-out of a push is. */
 const quietMillisMin = 1_000
-/** Between PING and the end of the session: a busy process may find the answer only after a check or two. */
+/**
+ * Checks between PING and the end of the session: a busy process may read the reply only after one
+ * or two.
+ */
 const checksMin = 3
 /** HEADERS (RFC 9113 section 6.2). */
 const headersFrame = 1
 
-/** The peer opened no stream for it, so nothing was processed. */
+/** Errors of requests for which no stream was opened, so the peer processed nothing. */
 const unopened = new Set(["ERR_HTTP2_GOAWAY_SESSION", "ERR_HTTP2_INVALID_SESSION"])
 
 export class PushSession implements Load {
@@ -37,7 +41,7 @@ export class PushSession implements Load {
   #isRetired = false
   /** The last stream that the peer may have processed, from its GOAWAY. */
   #lastStreamId: number | undefined
-  #heardAt = performance.now()
+  #aliveAt = performance.now()
   #pingedAt: number | undefined
   #checksSincePing = 0
 
@@ -51,7 +55,7 @@ export class PushSession implements Load {
     })
     this.#session
       .on("remoteSettings", ({ maxConcurrentStreams }) => {
-        this.#heard()
+        this.#noteAlive()
         this.#streamsMax = Math.min(streamsPerSession, maxConcurrentStreams ?? streamsPerSession)
         changed()
       })
@@ -59,7 +63,7 @@ export class PushSession implements Load {
         this.#lastStreamId = Math.min(lastStreamId, this.#lastStreamId ?? lastStreamId)
         this.retire()
       })
-      // Each stream has the error, too.
+      // Each stream reports the error, too.
       .on("error", () => {})
       .on("close", () => {
         this.#isRetired = true
@@ -67,7 +71,7 @@ export class PushSession implements Load {
       })
   }
 
-  /** Streams that the peer takes at once; undefined until it has told. */
+  /** Streams that the peer takes at once; undefined until its SETTINGS arrive. */
   get streamsMax(): number | undefined {
     return this.#streamsMax
   }
@@ -81,7 +85,7 @@ export class PushSession implements Load {
     return this.#session.destroyed
   }
 
-  /** Takes no more pushes; the connection is closed after the last answer. */
+  /** Takes no more pushes; the connection is closed after the last response. */
   retire(): void {
     if (this.#isRetired) return
     this.#isRetired = true
@@ -93,7 +97,7 @@ export class PushSession implements Load {
     this.#session.destroy()
   }
 
-  post(request: Request, done: Done<Outcome>): void {
+  post(request: Request, done: Done<Reply>): void {
     const exchange = new Exchange(this.#limits.totalMillis, done)
     let stream: ClientHttp2Stream
     try {
@@ -109,7 +113,7 @@ export class PushSession implements Load {
       } else exchange.fail(code)
       return
     }
-    if (this.underWay === 0) this.#heardAt = performance.now()
+    if (this.underWay === 0) this.#aliveAt = performance.now()
     this.underWay += 1
     if (request.body !== undefined) stream.end(request.body)
     this.#read(stream, exchange)
@@ -117,26 +121,26 @@ export class PushSession implements Load {
 
   /** Looks for silence. Called about once a second. */
   check(now: number): void {
-    const quietMillis = Math.max(quietMillisMin, this.#limits.answerMillis / 4)
+    const quietMillis = Math.max(quietMillisMin, this.#limits.responseMillis / 4)
     if (this.underWay === 0) {
-      if (now - this.#heardAt > idleMillisMax) this.retire()
+      if (now - this.#aliveAt > idleMillisMax) this.retire()
     } else if (this.#pingedAt !== undefined) {
       this.#checksSincePing += 1
-      // Nothing that was sent over it will be answered.
+      // No push sent over this session will get a response.
       if (now - this.#pingedAt > quietMillis && this.#checksSincePing >= checksMin)
         this.#session.destroy()
-    } else if (now - this.#heardAt > quietMillis && !this.#session.destroyed) {
+    } else if (now - this.#aliveAt > quietMillis && !this.#session.destroyed) {
       this.#pingedAt = now
       this.#checksSincePing = 0
       this.#session.ping((error) => {
-        if (error === null) this.#heard()
+        if (error === null) this.#noteAlive()
         this.#changed()
       })
     }
   }
 
-  #heard(): void {
-    this.#heardAt = performance.now()
+  #noteAlive(): void {
+    this.#aliveAt = performance.now()
     this.#pingedAt = undefined
   }
 
@@ -152,12 +156,12 @@ export class PushSession implements Load {
       exchange.fail("UND_ERR_HEADERS_TIMEOUT")
       cancel()
     }
-    let timer = setTimeout(late, this.#limits.answerMillis)
+    let timer = setTimeout(late, this.#limits.responseMillis)
     stream
       .on(
         "response",
         (headers: IncomingHttpHeaders & { readonly [HTTP2_HEADER_STATUS]?: number }) => {
-          this.#heard()
+          this.#noteAlive()
           clearTimeout(timer)
           timer = setTimeout(late, this.#limits.silenceMillis)
           const status = headers[HTTP2_HEADER_STATUS] ?? 0
@@ -167,7 +171,7 @@ export class PushSession implements Load {
         }
       )
       .on("data", (chunk: Buffer) => {
-        this.#heardAt = performance.now()
+        this.#aliveAt = performance.now()
         timer.refresh()
         if (!exchange.add(chunk)) cancel()
       })
