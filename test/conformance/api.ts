@@ -1,27 +1,27 @@
-// What a case may do: requests as a user that no other case knows, and the objects that most cases need.
+// What cases use: requests as a user of their own, and the objects that most cases need.
 import { createECDH, createHmac, randomBytes } from "node:crypto"
-import { type Answer, exchange } from "./http.ts"
+import { exchange, type HttpResponse } from "./http.ts"
 
 export interface Target {
   /** Scheme, host and port. */
   readonly origin: string
-  /** `user:password` of one who may publish. */
+  /** `user:password` of a publisher. */
   readonly publisher: string
   /** The server's userid_hmac_secret. */
   readonly secret: string
-  /** Where subscriptions may point to. */
+  /** The origin of allowed endpoints. */
   readonly pushOrigin: string
 }
 
 export interface Request {
   readonly method: string
-  /** Below the version prefix. */
+  /** The path after the version prefix. */
   readonly path?: string
-  /** Instead of `path`: from the root of the server. */
+  /** The whole request target, instead of `path`. */
   readonly target?: string
-  /** `user:password`; null: nobody. Unset: the user of this case. */
+  /** `user:password`; null: no credentials. Unset: the user of this case. */
   readonly as?: string | null
-  /** An object is sent as JSON with its Content-Type; a text or bytes as they are. */
+  /** Objects are sent as JSON with Content-Type; text and bytes unchanged. */
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -37,7 +37,7 @@ const point = () => {
   ecdh.generateKeys()
   return ecdh.getPublicKey("base64url")
 }
-/** One key pair serves all cases: making one costs more than the rest of a case. */
+/** All cases share a key pair: to make one takes longer than a case. */
 export const keys = { auth: randomBytes(16).toString("base64url"), p256dh: point() }
 export const otherKeys = { auth: randomBytes(16).toString("base64url"), p256dh: point() }
 
@@ -47,7 +47,7 @@ export const basic = (credentials: string): string =>
 export class Api {
   readonly target: Target
   readonly me = `user-${randomBytes(6).toString("hex")}:secret`
-  /** A channel of this case's own, as it stands in a path. */
+  /** The id of this case's own channel, as part of a path. */
   readonly channel = `c-${randomBytes(6).toString("hex")}`
 
   constructor(target: Target) {
@@ -58,7 +58,7 @@ export class Api {
     return `${this.target.origin}/v1`
   }
 
-  send({ as, body, headers = {}, method, path = "/", target }: Request): Promise<Answer> {
+  send({ as, body, headers = {}, method, path = "/", target }: Request): Promise<HttpResponse> {
     const who = as === undefined ? this.me : as
     const isText = typeof body === "string" || Buffer.isBuffer(body)
     return exchange(this.target.origin, {
@@ -79,7 +79,7 @@ export class Api {
     return { endpoint: `${this.target.pushOrigin}/${name}`, keys, ...extra }
   }
 
-  /** Stores a subscription and returns it as the server has it. */
+  /** Stores a subscription, and returns the stored object. */
   async stored(
     name = "a",
     extra: Readonly<Record<string, unknown>> = {},
@@ -91,7 +91,7 @@ export class Api {
       body: { data: this.subscription(name, extra) },
       ...(as === undefined ? {} : { as })
     })
-    if (status !== 201) throw new Error(`POST /subscriptions answered ${status}: ${text}`)
+    if (status !== 201) throw new Error(`POST /subscriptions: ${status}: ${text}`)
     return json.data as StoredObject
   }
 
@@ -100,7 +100,7 @@ export class Api {
       method: "DELETE",
       path: `/subscriptions/${id}`
     })
-    if (status !== 200) throw new Error(`DELETE answered ${status}: ${text}`)
+    if (status !== 200) throw new Error(`DELETE: ${status}: ${text}`)
     return json.data.last_modified as number
   }
 
@@ -110,10 +110,10 @@ export class Api {
       path: `/channels/${channel}/registration`,
       ...(as === undefined ? {} : { as })
     })
-    if (status !== 202) throw new Error(`PUT registration answered ${status}: ${text}`)
+    if (status !== 202) throw new Error(`PUT registration: ${status}: ${text}`)
   }
 
-  list(query = "", headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
+  list(query = "", headers: Readonly<Record<string, string>> = {}): Promise<HttpResponse> {
     return this.send({ method: "GET", path: `/subscriptions${query}`, headers })
   }
 

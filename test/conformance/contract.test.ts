@@ -1,4 +1,4 @@
-// The HTTP contract, from outside: every section against one server. TARGET_URL aims it at any; see target.ts.
+// Tests every section of the HTTP contract against one server; see target.ts.
 import { afterAll, beforeAll, describe } from "vitest"
 import { sections } from "./sections.ts"
 import { run } from "./table.ts"

@@ -1,14 +1,14 @@
-// What a server says of itself: every answer to an operation that its description has must be one that the description tells, and what is
-// answered with success must have been described, too.
+// Checks responses by the API description of the server: the description must have every status,
+// header and body of an operation, and every accepted request body.
 import { expect } from "vitest"
 import type { Request } from "./api.ts"
-import { type Answer, exchange } from "./http.ts"
+import { exchange, type HttpResponse } from "./http.ts"
 
 export type Schema = Readonly<Record<string, unknown>>
 
 type Content = Readonly<Record<string, { readonly schema: Schema }>>
 
-interface Told {
+interface ResponseDescription {
   readonly description: string
   readonly headers?: Readonly<
     Record<string, { readonly required: boolean; readonly schema: { readonly type: string } }>
@@ -18,7 +18,7 @@ interface Told {
 
 interface Described {
   readonly requestBody?: { readonly content: Content }
-  readonly responses: Readonly<Record<string, Told>>
+  readonly responses: Readonly<Record<string, ResponseDescription>>
 }
 
 interface Document {
@@ -35,44 +35,51 @@ const types: Readonly<Record<string, (value: unknown) => boolean>> = {
   null: (value) => value === null
 }
 
-/** Where a value does not fit a schema; enough of JSON Schema for the description. */
-const misfit = (value: unknown, schema: Schema, at = "$"): string | undefined => {
-  const union = (schema["anyOf"] ?? schema["oneOf"]) as ReadonlyArray<Schema> | undefined
-  if (union !== undefined)
-    return union.some((each) => misfit(value, each) === undefined) ? undefined : `${at} fits none`
-  if (Array.isArray(schema["enum"]))
-    return schema["enum"].includes(value) ? undefined : `${at} is ${value}`
-  const names = [schema["type"] ?? []].flat() as unknown as ReadonlyArray<string>
-  if (names.length > 0 && !names.some((name) => types[name]?.(value))) return `${at} is no ${names}`
-  if (types["array"]?.(value)) {
-    return (value as ReadonlyArray<unknown>)
-      .map((each, i) => misfit(each, (schema["items"] ?? {}) as Schema, `${at}.${i}`))
-      .find(Boolean)
-  }
-  if (!types["object"]?.(value)) return undefined
-  const object = value as Record<string, unknown>
+/** The first place where an object does not match the schema of its members. */
+const objectMismatch = (object: object, schema: Schema, at: string): string | undefined => {
   const missing = ((schema["required"] ?? []) as ReadonlyArray<string>).find(
     (name) => !Object.hasOwn(object, name)
   )
   if (missing !== undefined) return `${at}.${missing} is missing`
   const properties = (schema["properties"] ?? {}) as Record<string, Schema>
-  const stranger = Object.keys(object).find(
+  const unknown = Object.keys(object).find(
     (name) => schema["additionalProperties"] === false && !Object.hasOwn(properties, name)
   )
-  if (stranger !== undefined) return `${at}.${stranger} is not described`
+  if (unknown !== undefined) return `${at}.${unknown} is not described`
+  const members = object as Readonly<Record<string, unknown>>
   return Object.keys(properties)
     .filter((name) => Object.hasOwn(object, name))
-    .map((name) => misfit(object[name], properties[name]!, `${at}.${name}`))
+    .map((name) => mismatch(members[name], properties[name]!, `${at}.${name}`))
     .find(Boolean)
 }
 
-/** A header that was promised and is missing or no number, or another media type. */
-const wrongHeader = ({ headers }: Answer, told: Told): string | undefined => {
+/** The first place where a value does not match a schema. Covers what the description uses. */
+const mismatch = (value: unknown, schema: Schema, at = "$"): string | undefined => {
+  const union = (schema["anyOf"] ?? schema["oneOf"]) as ReadonlyArray<Schema> | undefined
+  if (union !== undefined)
+    return union.some((each) => mismatch(value, each) === undefined) ? undefined : `${at} fits none`
+  if (Array.isArray(schema["enum"]))
+    return schema["enum"].includes(value) ? undefined : `${at} is ${value}`
+  const names = [schema["type"] ?? []].flat() as unknown as ReadonlyArray<string>
+  if (names.length > 0 && !names.some((name) => types[name]?.(value))) return `${at} is no ${names}`
+  if (Array.isArray(value)) {
+    return value
+      .map((each, i) => mismatch(each, (schema["items"] ?? {}) as Schema, `${at}.${i}`))
+      .find(Boolean)
+  }
+  return typeof value === "object" && value !== null ? objectMismatch(value, schema, at) : undefined
+}
+
+/** A described header that is missing or not a number, or a media type that is not described. */
+const headerError = (
+  { headers }: HttpResponse,
+  description: ResponseDescription
+): string | undefined => {
   const media = headers["content-type"]?.split(";")[0]
-  if (media !== undefined && !Object.hasOwn(told.content ?? {}, media))
+  if (media !== undefined && !Object.hasOwn(description.content ?? {}, media))
     return `${media} is not described`
-  if (media === undefined && told.content !== undefined) return "no Content-Type"
-  return Object.entries(told.headers ?? {})
+  if (media === undefined && description.content !== undefined) return "no Content-Type"
+  return Object.entries(description.headers ?? {})
     .filter(([name, { required, schema }]) => {
       const value = headers[name.toLowerCase()]
       return value === undefined
@@ -82,33 +89,34 @@ const wrongHeader = ({ headers }: Answer, told: Told): string | undefined => {
     .map(([name]) => `${name}: ${headers[name.toLowerCase()]}`)[0]
 }
 
-/** What the description does not tell of an answer. */
+/** The first thing in a response that the description does not have. */
 export const undescribed = (
-  answer: Answer,
+  response: HttpResponse,
   { responses }: Described,
   method: string,
   errorSchema: Schema
 ): string | undefined => {
-  const told = responses[answer.status]
-  if (told === undefined) return `${answer.status} is not described`
-  const media = answer.headers["content-type"]?.split(";")[0] ?? ""
-  const schema = told.content?.[media]?.schema
-  if (method === "HEAD" || schema === undefined) return wrongHeader(answer, told)
-  const value = media === "application/json" ? answer.json : answer.text
+  const description = responses[response.status]
+  if (description === undefined) return `${response.status} is not described`
+  const media = response.headers["content-type"]?.split(";")[0] ?? ""
+  const schema = description.content?.[media]?.schema
+  if (method === "HEAD" || schema === undefined) return headerError(response, description)
+  const value = media === "application/json" ? response.json : response.text
   return (
-    wrongHeader(answer, told) ?? misfit(value, schema["$ref"] === undefined ? schema : errorSchema)
+    headerError(response, description) ??
+    mismatch(value, schema["$ref"] === undefined ? schema : errorSchema)
   )
 }
 
 const known = new Map<string, Promise<Document | undefined>>()
 
-/** Undefined where there is no description: of another version, or of a service that has ended. */
+/** The description; undefined for another version, and after the end of service. */
 const documentOf = (origin: string): Promise<Document | undefined> => {
-  const asked =
+  const document =
     known.get(origin) ??
     exchange(origin, { method: "GET", target: "/v1/__api__" }).then(({ json }) => json)
-  known.set(origin, asked)
-  return asked
+  known.set(origin, document)
+  return document
 }
 
 const fits = (template: string, path: string): boolean => {
@@ -125,13 +133,13 @@ const jsonOf = (body: unknown): unknown => {
   return text === undefined || text === "" ? undefined : JSON.parse(text)
 }
 
-/** Methods that are switched off answer 405; what the description tells of every operation at once is in its words. */
+/** Checks a response and its request. Skips 405, which the description does not list. */
 export const checkDescribed = async (
   origin: string,
-  answer: Answer,
+  response: HttpResponse,
   { body, method, path, target }: Request
 ): Promise<void> => {
-  const { json, status } = answer
+  const { json, status } = response
   const below =
     target === undefined
       ? (path ?? "/")
@@ -146,14 +154,15 @@ export const checkDescribed = async (
     ) ?? []
   const operation = item?.[(method === "HEAD" ? "GET" : method).toLowerCase()]
   if (operation === undefined) return
-  const told = `${method} ${below}: ${status}`
+  const about = `${method} ${below}: ${status}`
   expect(
-    undescribed(answer, operation, method, document!.components.schemas.Error),
-    told
+    undescribed(response, operation, method, document!.components.schemas.Error),
+    about
   ).toBeUndefined()
   if (status >= 400 && json?.errno !== undefined)
     expect(operation.responses[status]!.description).toContain(`errno ${json.errno} `)
-  const taken = operation.requestBody?.content["application/json"]?.schema
-  const sent = status < 300 && taken !== undefined ? jsonOf(body) : undefined
-  if (sent !== undefined) expect(misfit(sent, taken!), `${told}, what was sent`).toBeUndefined()
+  const bodySchema = operation.requestBody?.content["application/json"]?.schema
+  const accepted = status < 300 && bodySchema !== undefined ? jsonOf(body) : undefined
+  if (accepted !== undefined)
+    expect(mismatch(accepted, bodySchema!), `${about}, request body`).toBeUndefined()
 }

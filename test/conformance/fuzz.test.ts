@@ -1,5 +1,5 @@
-// Requests made of the server's own description, sound and unsound: nothing it answers is a fault of its own, and nothing is undescribed.
-// FUZZ_REQUESTS says how many (2,000).
+// Sends random requests, valid and invalid ones, made from the API description. No response may be
+// an error of the server or undescribed. FUZZ_REQUESTS: their number (default 2,000).
 import fc from "fast-check"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { Api, keys, type Request } from "./api.ts"
@@ -23,7 +23,7 @@ interface Operation {
   readonly responses: Parameters<typeof undescribed>[1]["responses"]
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: a document that is read as it comes
+// biome-ignore lint/suspicious/noExplicitAny: the document has any shape
 type Loose = any
 
 const operationsOf = (document: Loose): ReadonlyArray<Operation> =>
@@ -45,7 +45,7 @@ const anything = fc.oneof(
   fc.string({ unit: "binary", maxLength: 12 })
 )
 
-/** Values that fit a schema, as far as the description goes. */
+/** Random values that match a schema. */
 const sound = (schema: Schema): fc.Arbitrary<unknown> => {
   if (Array.isArray(schema["enum"]))
     return fc.constantFrom(...(schema["enum"] as ReadonlyArray<unknown>))
@@ -76,7 +76,7 @@ const sound = (schema: Schema): fc.Arbitrary<unknown> => {
   }
 }
 
-/** Often an example, so that requests meet each other's objects; now and then something else altogether. */
+/** Often an example, so that requests share objects; sometimes any other value. */
 const mostly = (
   schema: Schema,
   examples = (schema["examples"] ?? []) as ReadonlyArray<unknown>
@@ -104,7 +104,7 @@ const subscription = (pushOrigin: string) =>
 
 const textOf = (value: unknown): string =>
   typeof value === "string" ? value : JSON.stringify(value)
-/** What a header may carry at all. */
+/** Characters that a header may contain. */
 const headerText = (value: unknown): string => textOf(value).replace(/[^\x20-\x7e]/g, "")
 const segment = (value: unknown): string => encodeURIComponent(textOf(value).toWellFormed()) || "x"
 
@@ -120,7 +120,7 @@ const requestOf = (
     )
   const optional = parameters.filter((parameter) => parameter.in !== "path")
   const required = parameters.filter((parameter) => parameter.in === "path")
-  // A few at a time, or none: among many, one is wrong nearly always.
+  // Few parameters at a time: among many, one is nearly always invalid.
   const given = fc
     .oneof(fc.constant([]), fc.subarray([...optional], { maxLength: Math.min(2, optional.length) }))
     .chain((chosen) => arbitraryOf([...required, ...chosen]))
@@ -162,7 +162,7 @@ describe("any request", () => {
   }, 60_000)
   afterAll(() => running[Symbol.asyncDispose]())
 
-  it(`is answered as described (${requests} of them)`, {
+  it(`gets a described response (${requests} of them)`, {
     timeout: 60_000 + requests * 40
   }, async () => {
     const api = new Api(running.target)
@@ -180,21 +180,22 @@ describe("any request", () => {
       async (batch) => {
         await Promise.all(
           batch.map(async ({ operation, request }) => {
-            const answer = await api.send(request)
-            const name = `${request.method} ${operation.path} ${answer.status}`
+            const response = await api.send(request)
+            const name = `${request.method} ${operation.path} ${response.status}`
             seen.set(name, (seen.get(name) ?? 0) + 1)
-            const told = `${JSON.stringify(request)} -> ${answer.status} ${answer.text.slice(0, 500)}`
-            expect(answer.status, told).toBeLessThan(500)
+            const start = response.text.slice(0, 500)
+            const about = `${JSON.stringify(request)} -> ${response.status} ${start}`
+            expect(response.status, about).toBeLessThan(500)
             expect(
-              undescribed(answer, operation, request.method, document.components.schemas.Error),
-              told
+              undescribed(response, operation, request.method, document.components.schemas.Error),
+              about
             ).toBeUndefined()
           })
         )
       }
     )
     await fc.assert(property, { numRuns: Math.ceil(requests / concurrency), endOnFailure: true })
-    // Sound requests got through too: without them the rest would mean little.
+    // Some requests must succeed: otherwise the others prove little.
     for (const name of [
       "POST /subscriptions 201",
       "GET /subscriptions 200",

@@ -1,5 +1,5 @@
-// A client made from the server's own description alone, by a library that knows nothing of us, can tell the whole story: it subscribes,
-// registers, publishes, follows the broadcast, and leaves.
+// A client that a library generates from the API description alone subscribes, registers,
+// publishes, follows the broadcast, and leaves.
 import { type OpenAPIClient, OpenAPIClientAxios } from "openapi-client-axios"
 import { assert, describe, it } from "vitest"
 import { until } from "../support/client.ts"
@@ -52,7 +52,7 @@ describe.skipIf(targetUrl !== undefined)("a client generated from the descriptio
     const broadcast = accepted.headers["location"].split("/").at(-1)
     const ask = async () =>
       (await client["get-broadcast"]!({ ...channel, broadcast }, null, publisher)).data.data
-    // Nothing is delivered here; that there is somebody to deliver to has been seen.
+    // No worker delivers here. The planner has counted the recipients.
     assert.deepInclude(await until(ask, ({ shards }) => shards > 0), {
       id: broadcast,
       shards: 1,

@@ -1,19 +1,20 @@
-// A bare HTTP client: fetch would tidy up paths, refuse methods and headers, and hide redirects.
+// A plain HTTP client. fetch would normalise paths, reject methods and headers, and follow
+// redirects.
 import { Agent, type IncomingHttpHeaders, request } from "node:http"
 
 export interface Sent {
   readonly method: string
-  /** Path and query exactly as they go over the wire. */
+  /** Path and query exactly as sent. */
   readonly target: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | Buffer
 }
 
-export interface Answer {
+export interface HttpResponse {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly text: string
-  // biome-ignore lint/suspicious/noExplicitAny: cases look into answers of any shape
+  // biome-ignore lint/suspicious/noExplicitAny: cases read responses of any shape
   readonly json: any
 }
 
@@ -30,7 +31,7 @@ const jsonOf = (text: string): unknown => {
 export const exchange = (
   origin: string,
   { body, headers = {}, method, target }: Sent
-): Promise<Answer> =>
+): Promise<HttpResponse> =>
   new Promise((resolve, reject) => {
     const { hostname, port } = new URL(origin)
     const unsized = body === undefined || headers["transfer-encoding"] !== undefined
@@ -60,7 +61,7 @@ export const exchange = (
         incoming.on("error", reject)
       }
     )
-    outgoing.on("timeout", () => outgoing.destroy(new Error(`${method} ${target}: no answer`)))
+    outgoing.on("timeout", () => outgoing.destroy(new Error(`${method} ${target}: no response`)))
     outgoing.on("error", reject)
     outgoing.end(body)
   })

@@ -1,4 +1,4 @@
-// A client of the protocol that others wrote, Kinto's own for JavaScript, works unchanged: settings, batches, pages, errors, backing off.
+// Kinto's own JavaScript client works unchanged: settings, batches, pages, errors, backoff.
 import { EventEmitter } from "node:events"
 import { createRequire } from "node:module"
 import type KintoClient from "kinto-http"
@@ -7,7 +7,7 @@ import { startNats } from "../support/nats.ts"
 import { Api, basic, type StoredObject } from "./api.ts"
 import { startOwn, targetOf, targetUrl } from "./target.ts"
 
-// The build for browsers: the one for Node asks for stand-ins for fetch, atob and FormData, which Node has.
+// The build for browsers. That for Node.js needs polyfills of fetch, atob and FormData.
 const Kinto: typeof KintoClient.default = createRequire(import.meta.url)(
   "kinto-http/dist/kinto-http.min.js"
 )
@@ -21,7 +21,7 @@ const failure = (promise: Promise<unknown>) =>
   )
 
 describe.skipIf(targetUrl !== undefined)("kinto-http", () => {
-  it("reads the root, batches, follows pages, tells errors and when to come back", {
+  it("reads the root, batches, follows pages, reports errors and when to retry", {
     timeout: 60_000
   }, async () => {
     const nats = await startNats()
@@ -41,8 +41,8 @@ describe.skipIf(targetUrl !== undefined)("kinto-http", () => {
     ])
     expect(client.backoff).toBeGreaterThan(5_000)
 
-    // More than one batch holds: the client cuts them by the setting it read.
-    const answers = await client.batch((batch: KintoClient.default) => {
+    // More than one batch holds: the client splits them by the server's setting.
+    const responses = await client.batch((batch: KintoClient.default) => {
       for (let i = 0; i < 30; i++) {
         batch.execute({
           method: "POST",
@@ -52,7 +52,7 @@ describe.skipIf(targetUrl !== undefined)("kinto-http", () => {
         })
       }
     })
-    expect((answers as ReadonlyArray<{ status: number }>).map(({ status }) => status)).toEqual(
+    expect((responses as ReadonlyArray<{ status: number }>).map(({ status }) => status)).toEqual(
       Array(30).fill(201)
     )
 

@@ -1,4 +1,4 @@
-// The contract's sections, in its order.
+// All cases, by the sections of the contract (README.md).
 import { batches } from "./sections/batch.ts"
 import { broadcasts } from "./sections/broadcasts.ts"
 import { channels } from "./sections/channels.ts"

@@ -1,4 +1,5 @@
-// Contract 6: what operators can change. Each case asks a gateway that was started with its settings; all of them share one NATS and projector.
+// Contract 6: settings. Each case has a gateway with its own settings; all share NATS and a
+// projector.
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -11,7 +12,9 @@ import { limits } from "./settings/limits.ts"
 import { define, type Gateway, run } from "./table.ts"
 import { startOwn, targetOf, targetUrl } from "./target.ts"
 
-/** Processes that start at the same time: all of them would each need over 30 s on a busy machine. */
+/**
+ * Processes that start at the same time. All at once would each take over 30 s on a busy machine.
+ */
 const atOnce = 4
 
 const gateways = [...lifecycle, ...addresses, ...limits]
@@ -65,13 +68,13 @@ describe.skipIf(targetUrl !== undefined)("a gateway", () => {
   })
 
   it("does not know what is deployed without that file", async () => {
-    const answer = await new Api(portOf("under load")).send({
+    const response = await new Api(portOf("under load")).send({
       method: "GET",
       path: "/__version__",
       as: null
     })
-    expect(answer.status).toBe(404)
-    expect(answer.json.errno).toBe(111)
+    expect(response.status).toBe(404)
+    expect(response.json.errno).toBe(111)
   })
 
   it("does not start with settings it cannot use, and names all of them", async () => {

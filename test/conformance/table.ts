@@ -1,21 +1,21 @@
-// The form of a case, and how it is checked: a request, what came before it, and all that the answer must be.
+// The form of a case, and how it is checked: preparations, a request, and the expected response.
 import { expect, it } from "vitest"
 import { Api, type Request, type Target } from "./api.ts"
 import { checkDescribed } from "./described.ts"
-import type { Answer } from "./http.ts"
+import type { HttpResponse } from "./http.ts"
 
 export interface Expected {
   readonly status: number
-  /** Of the error body, whose code and shape are then checked too. */
+  /** The errno of the error body. Checks code and shape of the body, too. */
   readonly errno?: number
   readonly message?: string | RegExp
-  /** Location and name of each fault, in order: `body:data.endpoint`, `path:null`. */
-  readonly faults?: ReadonlyArray<string>
+  /** Location and name of each detail, in order: `body:data.endpoint`, `path:null`. */
+  readonly details?: ReadonlyArray<string>
   /** null: the header must be missing. */
   readonly headers?: Readonly<Record<string, string | RegExp | null>>
-  /** The body holds at least this. */
+  /** Members that the body must have. */
   readonly body?: unknown
-  /** The body is this. */
+  /** The whole body. */
   readonly exactly?: unknown
 }
 
@@ -24,11 +24,11 @@ export interface Case<G = unknown> {
   readonly given?: (api: Api) => Promise<G>
   readonly request: Request | ((api: Api, given: G) => Request)
   readonly expected: Expected | ((api: Api, given: G) => Expected)
-  /** What else must be true then. */
-  readonly also?: (answer: Answer, api: Api, given: G) => void | Promise<void>
+  /** Further checks after the response. */
+  readonly also?: (response: HttpResponse, api: Api, given: G) => void | Promise<void>
 }
 
-/** A gateway with settings of its own, named without their common prefix, and what is true of it. */
+/** A gateway with its own settings, named without the prefix BELLCAST_, and the cases for it. */
 export type Gateway = readonly [
   name: string,
   settings: Readonly<Record<string, string>>,
@@ -39,57 +39,57 @@ export const define = <G>(each: Case<G>): Case => each as unknown as Case
 
 const errorKeys = ["code", "errno", "error", "message", "info", "details"]
 
-const checkError = (answer: Answer, { errno, faults, message }: Expected) => {
-  expect(answer.json, answer.text).toBeTypeOf("object")
-  expect(answer.json.code).toBe(answer.status)
-  if (errno !== undefined) expect(answer.json.errno).toBe(errno)
-  expect(answer.json.error).toBeTypeOf("string")
-  expect(errorKeys).toEqual(expect.arrayContaining(Object.keys(answer.json)))
-  if (typeof message === "string") expect(answer.json.message).toBe(message)
-  else if (message !== undefined) expect(answer.json.message).toMatch(message)
-  if (faults === undefined) return
-  const details = answer.json.details as ReadonlyArray<{
+const checkError = (response: HttpResponse, { details: expected, errno, message }: Expected) => {
+  expect(response.json, response.text).toBeTypeOf("object")
+  expect(response.json.code).toBe(response.status)
+  if (errno !== undefined) expect(response.json.errno).toBe(errno)
+  expect(response.json.error).toBeTypeOf("string")
+  expect(errorKeys).toEqual(expect.arrayContaining(Object.keys(response.json)))
+  if (typeof message === "string") expect(response.json.message).toBe(message)
+  else if (message !== undefined) expect(response.json.message).toMatch(message)
+  if (expected === undefined) return
+  const details = response.json.details as ReadonlyArray<{
     location: string
     name: string | null
     description: string
   }>
-  expect(details.map(({ location, name }) => `${location}:${name}`)).toEqual(faults)
+  expect(details.map(({ location, name }) => `${location}:${name}`)).toEqual(expected)
   for (const { description } of details) expect(description).toBeTypeOf("string")
 }
 
-const checkHeaders = (answer: Answer, headers: NonNullable<Expected["headers"]>) => {
+const checkHeaders = (response: HttpResponse, headers: NonNullable<Expected["headers"]>) => {
   for (const [name, wanted] of Object.entries(headers)) {
-    const found = answer.headers[name.toLowerCase()]
+    const found = response.headers[name.toLowerCase()]
     if (wanted === null) expect(found, name).toBeUndefined()
     else if (typeof wanted === "string") expect(found, name).toBe(wanted)
     else expect(String(found), name).toMatch(wanted)
   }
 }
 
-/** True of every answer there is. */
-const checkAlways = (answer: Answer, { method }: Request) => {
-  expect(answer.headers["x-content-type-options"]).toBe("nosniff")
-  expect(answer.headers["content-security-policy"]).toMatch(/default-src 'none'/)
-  const bodiless = method === "HEAD" || answer.status === 304
-  if (bodiless) expect(answer.text).toBe("")
-  if (answer.status === 304) expect(answer.headers["content-type"]).toBeUndefined()
-  else if (!bodiless && answer.text !== "")
-    expect(answer.headers["content-type"]).toMatch(
+/** Checks what every response must have. */
+const checkAlways = (response: HttpResponse, { method }: Request) => {
+  expect(response.headers["x-content-type-options"]).toBe("nosniff")
+  expect(response.headers["content-security-policy"]).toMatch(/default-src 'none'/)
+  const bodiless = method === "HEAD" || response.status === 304
+  if (bodiless) expect(response.text).toBe("")
+  if (response.status === 304) expect(response.headers["content-type"]).toBeUndefined()
+  else if (!bodiless && response.text !== "")
+    expect(response.headers["content-type"]).toMatch(
       /^(application\/json|text\/html|text\/plain; version=0\.0\.4); charset=utf-8$/i
     )
-  const tryLater = answer.status >= 500 || answer.status === 409 || answer.status === 429
-  if (tryLater) expect(answer.headers["retry-after"]).toMatch(/^\d+$/)
-  else expect(answer.headers["retry-after"]).toBeUndefined()
+  const tryLater = response.status >= 500 || response.status === 409 || response.status === 429
+  if (tryLater) expect(response.headers["retry-after"]).toMatch(/^\d+$/)
+  else expect(response.headers["retry-after"]).toBeUndefined()
 }
 
-export const check = (answer: Answer, request: Request, expected: Expected): void => {
-  expect(answer.status, answer.text).toBe(expected.status)
-  checkAlways(answer, request)
+export const check = (response: HttpResponse, request: Request, expected: Expected): void => {
+  expect(response.status, response.text).toBe(expected.status)
+  checkAlways(response, request)
   if (expected.status >= 400 && request.method !== "HEAD" && expected.exactly === undefined)
-    checkError(answer, expected)
-  if (expected.headers !== undefined) checkHeaders(answer, expected.headers)
-  if (expected.body !== undefined) expect(answer.json).toMatchObject(expected.body as object)
-  if (expected.exactly !== undefined) expect(answer.json).toEqual(expected.exactly)
+    checkError(response, expected)
+  if (expected.headers !== undefined) checkHeaders(response, expected.headers)
+  if (expected.body !== undefined) expect(response.json).toMatchObject(expected.body as object)
+  if (expected.exactly !== undefined) expect(response.json).toEqual(expected.exactly)
 }
 
 export const run = (cases: ReadonlyArray<Case>, target: () => Target): void => {
@@ -98,10 +98,10 @@ export const run = (cases: ReadonlyArray<Case>, target: () => Target): void => {
       const api = new Api(target())
       const context = await given?.(api)
       const sent = typeof request === "function" ? request(api, context) : request
-      const answer = await api.send(sent)
-      check(answer, sent, typeof expected === "function" ? expected(api, context) : expected)
-      await checkDescribed(api.target.origin, answer, sent)
-      await also?.(answer, api, context)
+      const response = await api.send(sent)
+      check(response, sent, typeof expected === "function" ? expected(api, context) : expected)
+      await checkDescribed(api.target.origin, response, sent)
+      await also?.(response, api, context)
     })
   }
 }

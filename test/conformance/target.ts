@@ -1,8 +1,8 @@
-// What the suite is aimed at: the server at TARGET_URL, or services of its own.
+// The server under test: the one at TARGET_URL, or services that this suite starts.
 //
-// `make test BASE_URL=...` sets TARGET_URL to its BASE_URL, which Vite would overwrite. That server must take subscriptions at PUSH_ORIGIN
-// (https://push.example.com) and its like below, know PUBLISHER (`user:password`) as one who may publish, and hash user ids with
-// USERID_HMAC_SECRET.
+// `make test BASE_URL=...` sets TARGET_URL, because Vite overwrites BASE_URL. That server must
+// accept subscriptions at PUSH_ORIGIN (default: the one below) and its subdomains, accept PUBLISHER
+// (`user:password`) as a publisher, and hash user ids with USERID_HMAC_SECRET.
 import { createHmac } from "node:crypto"
 import { once } from "node:events"
 import { Agent, createServer, request } from "node:http"
@@ -15,17 +15,19 @@ const secret = process.env["USERID_HMAC_SECRET"] ?? "s3cr3t"
 const publisher = process.env["PUBLISHER"] ?? "publisher:secret"
 const pushOrigin = process.env["PUSH_ORIGIN"] ?? "https://push.example.com"
 
-/** Of another server, whose API is at /v1. */
+/** The URL of another server, whose API is at /v1. */
 export const targetUrl = process.env["TARGET_URL"] || undefined
+
+const publisherId = createHmac("sha256", secret).update(publisher).digest("hex")
 
 const env = {
   BELLCAST_USERID_HMAC_SECRET: secret,
-  BELLCAST_CHANNEL_WRITE_PRINCIPALS: `basicauth:${createHmac("sha256", secret).update(publisher).digest("hex")}`,
+  BELLCAST_CHANNEL_WRITE_PRINCIPALS: `basicauth:${publisherId}`,
   BELLCAST_PUSH_HOSTS: "push.example.com, *.example.org",
   BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "false"
 }
 
-/** Everything but delivery: no case waits for a push service. */
+/** All roles but delivery: no case needs a push service. */
 const roles = "gateway,projection,fanout,tally"
 
 export interface Running extends AsyncDisposable {
@@ -34,7 +36,7 @@ export interface Running extends AsyncDisposable {
 
 export const targetOf = (origin: string): Target => ({ origin, publisher, secret, pushOrigin })
 
-/** A projector is at work: until then writes would wait for it. */
+/** Waits until the heartbeat succeeds: writes need a running projector. */
 const healthy = async (origin: string): Promise<void> => {
   for (let left = 200; left > 0; left--) {
     if ((await exchange(origin, { method: "GET", target: "/v1/__heartbeat__" })).status === 200)
@@ -49,7 +51,7 @@ export const startOwn = (
   options: Omit<ServiceOptions, "natsUrl"> = {}
 ): Promise<Service> => startService({ natsUrl, roles, ...options, env: { ...env, ...options.env } })
 
-/** One address for several servers, which take turns request by request. */
+/** A proxy that sends requests to several servers in turn. */
 const alternate = async (ports: ReadonlyArray<number>) => {
   const agent = new Agent({ keepAlive: true })
   let turn = 0
@@ -58,9 +60,9 @@ const alternate = async (ports: ReadonlyArray<number>) => {
     const port = ports[turn++ % ports.length]
     const forwarded = request(
       { agent, host: "127.0.0.1", port, method, path: url, headers },
-      (answer) => {
-        outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
-        answer.pipe(outgoing)
+      (response) => {
+        outgoing.writeHead(response.statusCode ?? 502, response.headers)
+        response.pipe(outgoing)
       }
     )
     forwarded.on("error", () => outgoing.destroy())
@@ -71,7 +73,7 @@ const alternate = async (ports: ReadonlyArray<number>) => {
   return { origin: `http://127.0.0.1:${port}`, close: () => server.close().closeAllConnections() }
 }
 
-/** The server at TARGET_URL, else so many gateways of our own behind one address. */
+/** The server at TARGET_URL, or new gateways behind one address. */
 export const start = async (gateways: 1 | 2): Promise<Running> => {
   if (targetUrl !== undefined)
     return { target: targetOf(new URL(targetUrl).origin), [Symbol.asyncDispose]: async () => {} }

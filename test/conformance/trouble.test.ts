@@ -1,4 +1,4 @@
-// What a gateway says when the rest is in trouble, what it writes into its log, and how it leaves.
+// A gateway whose storage fails: its responses, its log, and its shutdown.
 import { Agent, type ClientRequest, type RequestOptions, request } from "node:http"
 import { describe, expect, it } from "vitest"
 import { startNats } from "../support/nats.ts"
@@ -20,7 +20,7 @@ const linesOf = (output: string): ReadonlyArray<Line> =>
     .map((line) => JSON.parse(line) as Line)
 
 describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
-  it("says 503 and when to try again while NATS is gone, stops a batch there, and still is there itself", {
+  it("responds 503 with Retry-After while NATS is gone, stops a batch, and recovers", {
     timeout: 60_000
   }, async () => {
     const nats = await startNats()
@@ -37,13 +37,13 @@ describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
       body: { requests: [{ path: "/" }, { path: "/subscriptions" }, { path: "/" }] }
     }
     const health = { method: "GET", path: "/__heartbeat__" }
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       [list, broadcast, registration, batch, health].map((each) => api.send(each))
     )
     for (const [i, each] of [list, broadcast, registration, batch].entries()) {
-      check(answers[i]!, each, { status: 503, errno: 201, headers: { "Retry-After": /^\d+$/ } })
+      check(responses[i]!, each, { status: 503, errno: 201, headers: { "Retry-After": /^\d+$/ } })
     }
-    check(answers[4]!, health, {
+    check(responses[4]!, health, {
       status: 503,
       exactly: { storage: false, cache: false, permission: false, space: false }
     })
@@ -51,7 +51,7 @@ describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
       check(await api.send({ method: "GET", path }), { method: "GET" }, { status: 200 })
   })
 
-  it("does not say that a write is done before it can be read, and says so once a projector is there", {
+  it("responds to a write when it can be read, once a projector runs", {
     timeout: 60_000
   }, async () => {
     await using nats = await startNats()
@@ -87,7 +87,7 @@ describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
     const query = `endpoint=${encodeURIComponent(endpoint)}&_limit=1&keys.auth=${keys.auth}&_token=`
     const headers = { "user-agent": "tester", "accept-language": "fr", "x-request-id": "request-1" }
     await api.send({ method: "GET", path: `/subscriptions?${query}`, headers })
-    // Clients that take the endpoint for the id.
+    // Some clients use the endpoint as the id.
     await api.send({
       method: "DELETE",
       path: `/subscriptions/${encodeURIComponent(endpoint)}?${encodeURIComponent(endpoint)}`
@@ -168,8 +168,8 @@ describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
     }
     const send = (options: RequestOptions, onContinue?: (sent: ClientRequest) => void) =>
       new Promise<number | undefined>((resolve, reject) => {
-        const sent = request({ agent, port: service.port, ...options }, (answer) => {
-          answer.resume().on("end", () => resolve(answer.statusCode))
+        const sent = request({ agent, port: service.port, ...options }, (response) => {
+          response.resume().on("end", () => resolve(response.statusCode))
         })
         sent.on("error", reject)
         if (onContinue === undefined) sent.end()
@@ -178,7 +178,7 @@ describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
     expect(await send({ path: "/v1/__lbheartbeat__" })).toBe(200)
     let stopped: Promise<number | null> | undefined
     let began = 0
-    // The server has the request in hand when it asks for the body.
+    // The server handles the request when it sends 100 Continue.
     const inHand = send(
       {
         method: "POST",
@@ -193,7 +193,7 @@ describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
     )
     expect(await inHand).toBe(201)
     expect(await stopped).toBe(0)
-    // A connection that waits for its keep-alive to end would take 5 s.
+    // An open keep-alive connection would delay the end by 5 s.
     expect(performance.now() - began).toBeLessThan(4_000)
     agent.destroy()
   })

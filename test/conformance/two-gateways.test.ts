@@ -1,4 +1,4 @@
-// The same contract through two gateways behind one address that take turns: whatever one of them wrote, the other one shows.
+// Tests the contract against two gateways that take turns: each must show what the other one wrote.
 import { afterAll, beforeAll, describe } from "vitest"
 import { sections } from "./sections.ts"
 import { run } from "./table.ts"

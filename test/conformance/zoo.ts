@@ -1,6 +1,7 @@
-// A list that has every type of value in it, and how a list is written down: by the last letters of its endpoints.
+// A list with every type of value, and a short notation of lists: the last letters of the
+// endpoints.
 import type { Api, StoredObject } from "./api.ts"
-import type { Answer } from "./http.ts"
+import type { HttpResponse } from "./http.ts"
 
 /** Five subscriptions with every type of value; `e` is the newest. */
 export const zoo = async (api: Api): Promise<ReadonlyArray<StoredObject>> => [
@@ -18,7 +19,7 @@ export const zoo = async (api: Api): Promise<ReadonlyArray<StoredObject>> => [
   await api.stored("e", { mixed: null })
 ]
 
-export const letters = ({ json, text }: Pick<Answer, "json" | "text">): string => {
+export const letters = ({ json, text }: Pick<HttpResponse, "json" | "text">): string => {
   if (!Array.isArray(json?.data)) throw new Error(text)
   return json.data
     .map(({ deleted, endpoint }: StoredObject) => (deleted ? "-" : endpoint.at(-1)))

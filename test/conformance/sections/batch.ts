@@ -1,4 +1,4 @@
-// Contract 5.6: several requests in one.
+// Contract 5.6: batches.
 import { expect } from "vitest"
 import type { Api, Request } from "../api.ts"
 import { type Case, define } from "../table.ts"
@@ -12,7 +12,7 @@ const batch = (
   body: { ...rest, requests }
 })
 
-const bad: ReadonlyArray<readonly [name: string, body: unknown, faults: ReadonlyArray<string>]> = [
+const bad: ReadonlyArray<readonly [name: string, body: unknown, details: ReadonlyArray<string>]> = [
   ["without requests", {}, ["body:requests"]],
   ["of requests that are no list", { requests: {} }, ["body:requests"]],
   ["of requests that are no objects", { requests: [1] }, ["body:requests.0"]],
@@ -116,11 +116,11 @@ const create = (api: Api, name: string, extra: Readonly<Record<string, unknown>>
 })
 
 export const batches: ReadonlyArray<Case> = [
-  ...bad.map(([name, body, faults]) =>
+  ...bad.map(([name, body, details]) =>
     define({
       name: `refuses a batch ${name}`,
       request: { method: "POST", path: "/batch", body },
-      expected: { status: 400, errno: 109, faults }
+      expected: { status: 400, errno: 109, details }
     })
   ),
   ...["1", "{}"].map((entry) =>
@@ -142,7 +142,7 @@ export const batches: ReadonlyArray<Case> = [
         Object.fromEntries(Array.from({ length: 30_000 }, (_, i) => [`k${i}`, 1]))
       )
     },
-    expected: { status: 400, errno: 109, faults: ["body:", "body:requests"] },
+    expected: { status: 400, errno: 109, details: ["body:", "body:requests"] },
     also: (_, __, began) => expect(performance.now() - (began as number)).toBeLessThan(5_000)
   }),
   define({
@@ -158,7 +158,7 @@ export const batches: ReadonlyArray<Case> = [
         requests: Array(25).fill({ headers: {} })
       })
     },
-    expected: { status: 400, errno: 109, faults: ["body:defaults.headers"] },
+    expected: { status: 400, errno: 109, details: ["body:defaults.headers"] },
     also: (_, __, began) => expect(performance.now() - began).toBeLessThan(5_000)
   }),
   define({
@@ -172,7 +172,7 @@ export const batches: ReadonlyArray<Case> = [
     expected: { status: 415, errno: 107 }
   }),
   define({
-    name: "answers an empty batch",
+    name: "responds to an empty batch",
     request: batch([]),
     expected: { status: 200, exactly: { responses: [] } }
   }),
@@ -187,7 +187,7 @@ export const batches: ReadonlyArray<Case> = [
     }
   }),
   define({
-    name: "answers in order, with path, status, headers and body",
+    name: "responds in order, with path, status, headers and body",
     request: (api) =>
       batch([
         create(api, "a"),
@@ -334,7 +334,7 @@ export const batches: ReadonlyArray<Case> = [
       ])
   }),
   define({
-    name: "keeps the faults of an entry in its entry",
+    name: "keeps the errors of an entry in its entry",
     request: (api) =>
       batch([
         { path: "/nothing" },
@@ -350,7 +350,7 @@ export const batches: ReadonlyArray<Case> = [
     also: ({ json }) => expect(statuses(json)).toEqual([404, 405, 405, 400, 400, 400, 406, 201])
   }),
   define({
-    name: "answers 25 writes, each seen by the next read",
+    name: "responds to 25 writes, each seen by the next read",
     request: (api) =>
       batch(
         Array.from({ length: 24 }, (_, i) => create(api, `n${i}`)).concat({
@@ -377,21 +377,23 @@ export const batches: ReadonlyArray<Case> = [
     name: "takes __proto__ for a name like any other, also of defaults",
     request: (api) => ({
       ...batch([]),
-      body: `{"defaults":{"headers":{"__proto__":"a","If-Match":"\\"1\\""},"body":{"__proto__":{"data":1}}},
-        "requests":[{"path":"/subscriptions","headers":{"if-match":"*","__proto__":"b"},"body":{"__proto__":{}}},
+      body: `{"defaults":{"headers":{"__proto__":"a","If-Match":"\\"1\\""},
+        "body":{"__proto__":{"data":1}}},
+        "requests":[{"path":"/subscriptions","headers":{"if-match":"*","__proto__":"b"},
+        "body":{"__proto__":{}}},
         {"path":"/subscriptions"},
         {"path":"/subscriptions","method":"POST","headers":{"if-match":"*"},
           "body":{"data":${JSON.stringify(api.subscription("a"))}}}]}`
     }),
     expected: { status: 200 },
-    // What stands under it is a key that a subscription's body does not have.
+    // The merged body has a key that a subscription must not have.
     also: ({ json }) => {
       expect(statuses(json)).toEqual([200, 412, 400])
       expect(json.responses[2].body.details[0].description).toBe("Unrecognised keys: __proto__")
     }
   }),
   define({
-    name: "stops making requests when its answer is full, and says of each that it was not made",
+    name: "makes no further request when its response is full, and says so for each",
     given: async (api) => {
       for (const half of ["a", "b"]) {
         const names = Array.from({ length: 25 }, (_, i) => `${half}${i}`)

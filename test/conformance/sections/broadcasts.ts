@@ -1,4 +1,4 @@
-// Contract 4.4: broadcasts, and what becomes of them.
+// Contract 4.4: broadcasts and their progress.
 import { expect } from "vitest"
 import type { Api, Request } from "../api.ts"
 import { type Case, define, type Expected } from "../table.ts"
@@ -33,7 +33,7 @@ const bodies: ReadonlyArray<readonly [name: string, body: unknown]> = [
 ]
 
 const badBodies: ReadonlyArray<
-  readonly [name: string, body: unknown, faults: ReadonlyArray<string>]
+  readonly [name: string, body: unknown, details: ReadonlyArray<string>]
 > = [
   ["data that is null", { data: null }, ["body:data"]],
   ["data that is a list", { data: [1] }, ["body:data"]],
@@ -84,18 +84,18 @@ export const broadcasts: ReadonlyArray<Case> = [
       publish(api, { data: { a: 1 } }, { TTL: "0", Urgency: "very-low", Topic: "A_z-9" }),
     expected: located
   }),
-  ...badBodies.map(([name, body, faults]) =>
+  ...badBodies.map(([name, body, details]) =>
     define({
       name: `refuses a broadcast of ${name}`,
       request: (api) => publish(api, body, { "content-type": "application/json" }),
-      expected: { status: 400, errno: 109, faults }
+      expected: { status: 400, errno: 109, details }
     })
   ),
   ...badHeaders.map(([name, value]) =>
     define({
       name: `refuses a broadcast with ${name}: ${value.slice(0, 12)}`,
       request: (api) => publish(api, { data: {} }, { [name]: value }),
-      expected: { status: 400, errno: 107, faults: [`header:${name}`] }
+      expected: { status: 400, errno: 107, details: [`header:${name}`] }
     })
   ),
   define({
@@ -113,12 +113,12 @@ export const broadcasts: ReadonlyArray<Case> = [
     request: (api) => publish(api, { data: { t: "x".repeat(3_993 - '{"t":""}'.length) } }),
     expected: located
   }),
-  // What Java's HttpClient sends by default, curl with --http2, and a proxy that takes everything for a WebSocket.
+  // Headers of Java's HttpClient, of curl --http2, and of a proxy that expects WebSockets.
   ...["h2c", "websocket"].map((protocol) =>
     define({
       name: `reads the body of a broadcast that offers to speak ${protocol}`,
       request: (api) => publish(api, "{nonsense", { connection: "upgrade", upgrade: protocol }),
-      expected: { status: 400, errno: 109, faults: ["body:", "body:"] }
+      expected: { status: 400, errno: 109, details: ["body:", "body:"] }
     })
   ),
   define({
@@ -149,7 +149,7 @@ export const broadcasts: ReadonlyArray<Case> = [
   define({
     name: "refuses a broadcast to a channel of 256 bytes",
     request: (api) => publish(api, {}, {}, "x".repeat(256)),
-    expected: { status: 400, errno: 107, faults: ["path:null"] }
+    expected: { status: 400, errno: 107, details: ["path:null"] }
   }),
   define<string>({
     name: "takes the same key for the same broadcast",
@@ -178,7 +178,7 @@ export const broadcasts: ReadonlyArray<Case> = [
       expected: {
         status: 400,
         errno: 107,
-        faults: ["header:Idempotency-Key"],
+        details: ["header:Idempotency-Key"],
         message: /used for another broadcast/
       }
     })
@@ -199,7 +199,7 @@ export const broadcasts: ReadonlyArray<Case> = [
       expect(headers["location"]).not.toBe(api.target.origin + location)
   }),
   define<string>({
-    name: "tells what became of a broadcast, in counts that add up",
+    name: "shows the progress of a broadcast, in counts that add up",
     given: (api) => locationOf(api, { data: { a: 1 } }, { TTL: "60" }),
     request: (api, target) => ({ method: "GET", target, as: api.target.publisher }),
     expected: {
@@ -220,13 +220,13 @@ export const broadcasts: ReadonlyArray<Case> = [
     }
   }),
   define<string>({
-    name: "does not tell a broadcast to who may not publish",
+    name: "shows no broadcast to a caller who may not publish",
     given: (api) => locationOf(api),
     request: (_, target) => ({ method: "GET", target }),
     expected: { status: 403, errno: 121 }
   }),
   define<string>({
-    name: "does not tell a broadcast to nobody",
+    name: "shows no broadcast without credentials",
     given: (api) => locationOf(api),
     request: (_, target) => ({ method: "GET", target, as: null }),
     expected: { status: 401 }

@@ -63,7 +63,7 @@ export const channels: ReadonlyArray<Case> = [
     define({
       name: `refuses ${method} of a registration to a channel of 256 bytes`,
       request: { method, path: `/channels/${"x".repeat(256)}/registration` },
-      expected: { status: 400, errno: 107, faults: ["path:null"] }
+      expected: { status: 400, errno: 107, details: ["path:null"] }
     })
   ]),
   define({
@@ -77,7 +77,7 @@ export const channels: ReadonlyArray<Case> = [
     })
   }),
   define({
-    name: "answers HEAD of a channel with the headers of GET",
+    name: "responds to HEAD of a channel with the headers of GET",
     given: (api) => api.registered(),
     request: (api) => ({ method: "HEAD", path: `/channels/${api.channel}` }),
     expected: { status: 200, headers: { ETag: /^"\d+"$/ } }
@@ -160,7 +160,7 @@ export const channels: ReadonlyArray<Case> = [
   define({
     name: "refuses a channel of 256 bytes",
     request: { method: "GET", path: `/channels/${"%C3%A9".repeat(128)}` },
-    expected: { status: 400, errno: 107, faults: ["path:null"] }
+    expected: { status: 400, errno: 107, details: ["path:null"] }
   }),
   ...names.map(([what, path, id]) =>
     define({
@@ -182,7 +182,7 @@ export const channels: ReadonlyArray<Case> = [
     also: async ({ json }, api) => {
       await api.registered(`${api.channel}y`, `${api.me}3`)
       const again = await api.send({ method: "GET", path: "/channels/*" })
-      // Other runs may use this channel too, but not in this moment.
+      // Other test runs may use this channel, but not at the same moment.
       expect(again.json.data.registrations - json.data.registrations).toBeLessThanOrEqual(0)
     }
   })

@@ -65,7 +65,7 @@ export const cors: ReadonlyArray<Case> = [
     expected: { status: 200, headers: { "Access-Control-Allow-Origin": null } }
   }),
   define({
-    name: "tells a 401 to a page",
+    name: "shows a 401 to a page",
     request: { method: "GET", path: "/subscriptions", as: null, headers: page },
     expected: {
       status: 401,
@@ -76,7 +76,7 @@ export const cors: ReadonlyArray<Case> = [
     }
   }),
   define({
-    name: "tells a 405 to a page, without exposing headers",
+    name: "shows a 405 to a page, without exposing headers",
     request: { method: "PATCH", path: "/subscriptions", headers: page },
     expected: {
       status: 405,
@@ -95,7 +95,7 @@ export const cors: ReadonlyArray<Case> = [
   ),
   ...preflights.map(([path, method, allow]) =>
     define({
-      name: `answers the preflight of ${method} ${path}, whoever asks`,
+      name: `responds to the preflight of ${method} ${path}, whoever asks`,
       request: {
         method: "OPTIONS",
         path,
@@ -143,17 +143,17 @@ export const cors: ReadonlyArray<Case> = [
       as: null,
       headers: { "access-control-request-method": "GET" }
     },
-    expected: { status: 400, errno: 107, faults: ["header:Origin"] }
+    expected: { status: 400, errno: 107, details: ["header:Origin"] }
   }),
   define({
     name: "refuses a preflight without a method",
     request: { method: "OPTIONS", path: "/subscriptions", as: null, headers: page },
-    expected: { status: 400, errno: 107, faults: ["header:Access-Control-Request-Method"] }
+    expected: { status: 400, errno: 107, details: ["header:Access-Control-Request-Method"] }
   }),
   define({
     name: "refuses a preflight with neither, telling both",
     request: { method: "OPTIONS", path: "/", as: null },
-    expected: { status: 400, faults: ["header:Access-Control-Request-Method", "header:Origin"] }
+    expected: { status: 400, details: ["header:Access-Control-Request-Method", "header:Origin"] }
   }),
   define({
     name: "refuses a preflight of a method that is not offered",
@@ -163,7 +163,7 @@ export const cors: ReadonlyArray<Case> = [
       as: null,
       headers: { ...page, "access-control-request-method": "PATCH" }
     },
-    expected: { status: 400, faults: ["header:Access-Control-Request-Method"] }
+    expected: { status: 400, details: ["header:Access-Control-Request-Method"] }
   }),
   define({
     name: "knows no OPTIONS of an unknown path",
@@ -171,7 +171,7 @@ export const cors: ReadonlyArray<Case> = [
     expected: { status: 404 }
   }),
   define({
-    name: "answers OPTIONS of an unversioned path",
+    name: "responds to OPTIONS of an unversioned path",
     request: { method: "OPTIONS", target: "/subscriptions", as: null, headers: page },
     expected: { status: 200, headers: { "Access-Control-Allow-Origin": "*" } },
     also: ({ text }) => expect(text).toBe("")

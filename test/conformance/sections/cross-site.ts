@@ -1,4 +1,4 @@
-// Requests that a page of another site sends through a user's browser.
+// Contract 1.8: requests that a page of another site sends through a user's browser.
 import { expect } from "vitest"
 import type { Api, Request } from "../api.ts"
 import { type Case, define } from "../table.ts"
@@ -8,7 +8,7 @@ const registration = (api: Api, method = "PUT") => ({
   path: `/channels/${api.channel}/registration`
 })
 
-/** Whether a user is registered on the channel of the case. */
+/** Whether a user is registered to the channel of the case. */
 const isRegistered = async (api: Api): Promise<boolean> =>
   (await api.send({ method: "GET", path: `/channels/${api.channel}` })).status === 200
 
@@ -31,7 +31,7 @@ const ours = (
   ["a server", {}]
 ]
 
-/** Everything that changes something; none says what its body is. */
+/** Requests that change data, without Content-Type. */
 const changes: ReadonlyArray<readonly [name: string, request: (api: Api) => Request]> = [
   ["POST /subscriptions", (api) => posted(api, "/subscriptions", { data: api.subscription() })],
   ["DELETE /subscriptions", () => ({ method: "DELETE", path: "/subscriptions" })],
@@ -55,7 +55,7 @@ const cross = { "sec-fetch-site": "cross-site" }
 const json = { "content-type": "application/json" }
 const forms = ["application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain"]
 
-/** A batch as a script sends it without a preflight: whatever its entries claim. */
+/** A batch as a script can send it without a preflight. */
 const forged = (api: Api): Request => ({
   ...posted(api, "/batch", {
     defaults: {
@@ -75,14 +75,14 @@ export const crossSite: ReadonlyArray<Case> = [
     define({
       name: `refuses to ${name} for a page of another site that does not say it sends JSON`,
       request: (api) => ({ ...request(api), headers: cross }),
-      expected: { status: 400, errno: 107, faults: ["header:Content-Type"] }
+      expected: { status: 400, errno: 107, details: ["header:Content-Type"] }
     })
   ),
   ...strangers.map(([name, headers]) =>
     define({
       name: `registers nobody for a page ${name} that does not say it sends JSON`,
       request: (api) => ({ ...registration(api), headers }),
-      expected: { status: 400, errno: 107, faults: ["header:Content-Type"] },
+      expected: { status: 400, errno: 107, details: ["header:Content-Type"] },
       also: async (_, api) => expect(await isRegistered(api)).toBe(false)
     })
   ),
@@ -116,7 +116,7 @@ export const crossSite: ReadonlyArray<Case> = [
   define({
     name: "refuses a batch of another site's page whose entries claim to be ours",
     request: forged,
-    expected: { status: 400, errno: 107, faults: ["header:Content-Type"] },
+    expected: { status: 400, errno: 107, details: ["header:Content-Type"] },
     also: async (_, api) => expect(await isRegistered(api)).toBe(false)
   }),
   define({
@@ -155,7 +155,7 @@ export const crossSite: ReadonlyArray<Case> = [
           body: '{"a=":"b"}',
           headers: { "content-type": type }
         }),
-        expected: { status: 415, errno: 107, faults: ["header:Content-Type"] }
+        expected: { status: 415, errno: 107, details: ["header:Content-Type"] }
       })
     ),
     define({
@@ -164,7 +164,7 @@ export const crossSite: ReadonlyArray<Case> = [
         ...posted(api, "/channels/c", undefined),
         headers: { ...cross, "content-type": type }
       }),
-      expected: { status: 400, errno: 107, faults: ["header:Content-Type"] }
+      expected: { status: 400, errno: 107, details: ["header:Content-Type"] }
     })
   ])
 ]

@@ -1,11 +1,12 @@
-// Contract 5.5: the API described, for programs and for people. That every answer is one that is described is checked with each case; see described.ts.
+// Contract 5.5: the API description as OpenAPI and as a page. described.ts checks every response of
+// all cases by the description.
 import { createHash } from "node:crypto"
 import { expect } from "vitest"
 import type { Api } from "../api.ts"
 import { refusedEndpoint, withAllowedEndpoint } from "../examples.ts"
 import { type Case, define } from "../table.ts"
 
-// biome-ignore lint/suspicious/noExplicitAny: a document that is read as it comes
+// biome-ignore lint/suspicious/noExplicitAny: the document has any shape
 type Loose = any
 
 const documentOf = async (api: Api): Promise<Loose> =>
@@ -87,7 +88,7 @@ export const description: ReadonlyArray<Case> = [
       )
       expect(text).toContain(`-d '{&quot;data&quot;:{&quot;title&quot;:&quot;Hello&quot;`)
       expect(text).not.toMatch(/<script|undefined|\[object/)
-      // Its style sheet is the one that its policy lets in.
+      // The policy must allow the style sheet of the page.
       const [, style = ""] = /<style>(.*?)<\/style>/s.exec(text) ?? []
       expect(headers["content-security-policy"]).toContain(
         `'sha256-${createHash("sha256").update(style).digest("base64")}'`
@@ -139,16 +140,17 @@ export const description: ReadonlyArray<Case> = [
         "put-subscription"
       ])
       for (const [id, method, path, body] of withBody) {
-        const answer = await api.send({
+        const response = await api.send({
           method,
           path,
           body,
           ...(id === "post-channel" ? { as: api.target.publisher } : {})
         })
-        expect(answer.status, `${id}: ${answer.text}`).toBeLessThan(300)
-        for (const { status } of answer.json.responses ?? []) expect(status, answer.text).toBe(202)
+        expect(response.status, `${id}: ${response.text}`).toBeLessThan(300)
+        for (const { status } of response.json.responses ?? [])
+          expect(status, response.text).toBe(202)
       }
-      // Nobody is to be called.
+      // The page must not contact other hosts.
       expect((await api.send({ method: "DELETE", path: "/subscriptions" })).json.data).toHaveLength(
         1
       )

@@ -1,4 +1,4 @@
-// Contract 2: how faults are told; bodies, media types, limits.
+// Contract 2: error responses; bodies, media types, limits.
 import { expect } from "vitest"
 import { type Case, define } from "../table.ts"
 
@@ -22,8 +22,8 @@ const notJson: ReadonlyArray<readonly [name: string, body: string | Buffer]> = [
 
 const scalars = ["3", '"text"', "null", "true"]
 
-const dataFaults: ReadonlyArray<
-  readonly [name: string, body: unknown, faults: ReadonlyArray<string>, message: string | RegExp]
+const dataErrors: ReadonlyArray<
+  readonly [name: string, body: unknown, details: ReadonlyArray<string>, message: string | RegExp]
 > = [
   ["an empty object", {}, ["body:data"], "data in body: Required"],
   ["data that is null", { data: null }, ["body:data"], /^data in body: /],
@@ -66,7 +66,7 @@ export const errors: ReadonlyArray<Case> = [
     define({
       name: `refuses ${name} for a body, and says it twice`,
       request: post(body, json),
-      expected: { status: 400, errno: 109, faults: ["body:", "body:"], message: /^Invalid JSON/ },
+      expected: { status: 400, errno: 109, details: ["body:", "body:"], message: /^Invalid JSON/ },
       also: ({ json: { details } }) => expect(details[1].description).toBe("Required")
     })
   ),
@@ -74,34 +74,34 @@ export const errors: ReadonlyArray<Case> = [
     define({
       name: `refuses the JSON text ${body} for a body`,
       request: post(body, json),
-      expected: { status: 400, errno: 109, faults: ["body:", "body:"] },
+      expected: { status: 400, errno: 109, details: ["body:", "body:"] },
       also: ({ json: { details } }) => expect(details[1].description).toBe("Required")
     })
   ),
-  ...dataFaults.map(([name, body, faults, message]) =>
+  ...dataErrors.map(([name, body, details, message]) =>
     define({
       name: `refuses ${name} on POST`,
       request: post(body),
-      expected: { status: 400, errno: 109, faults, message }
+      expected: { status: 400, errno: 109, details, message }
     })
   ),
   define({
     name: "refuses an empty body on POST",
     request: post("", json),
-    expected: { status: 400, faults: ["body:data"], message: "data in body: Required" }
+    expected: { status: 400, details: ["body:data"], message: "data in body: Required" }
   }),
   define({
     name: "refuses a missing body on POST",
     request: post(undefined),
-    expected: { status: 400, faults: ["body:data"] }
+    expected: { status: 400, details: ["body:data"] }
   }),
   define({
     name: "refuses a missing body on PUT",
     request: { method: "PUT", path: "/subscriptions/abc" },
-    expected: { status: 400, errno: 109, faults: ["body:data"] }
+    expected: { status: 400, errno: 109, details: ["body:data"] }
   }),
   define({
-    name: "tells everything that is wrong at once, sorted by name, and the first in the message",
+    name: "lists all errors at once, sorted by name, the first one in the message",
     request: (api) => ({
       ...post(
         { data: { endpoint: "nonsense", keys: { auth: 3 } }, x: 1 },
@@ -112,7 +112,7 @@ export const errors: ReadonlyArray<Case> = [
     expected: {
       status: 400,
       errno: 109,
-      faults: [
+      details: [
         "body:",
         "header:If-Match",
         "body:data.endpoint",
@@ -123,7 +123,7 @@ export const errors: ReadonlyArray<Case> = [
     }
   }),
   define({
-    name: "tells header and query faults of a list together, with errno 107",
+    name: "lists header and query errors of a list together, with errno 107",
     request: {
       method: "GET",
       path: "/subscriptions?_since=-1&_limit=x",
@@ -132,13 +132,13 @@ export const errors: ReadonlyArray<Case> = [
     expected: {
       status: 400,
       errno: 107,
-      faults: ["header:If-None-Match", "querystring:_limit", "querystring:_since"]
+      details: ["header:If-None-Match", "querystring:_limit", "querystring:_since"]
     }
   }),
   define({
-    name: "names a null fault by its location only",
+    name: "names an error without name by its location only",
     request: { method: "GET", path: "/subscriptions/_bad" },
-    expected: { status: 400, errno: 107, faults: ["path:null"], message: /^path: / }
+    expected: { status: 400, errno: 107, details: ["path:null"], message: /^path: / }
   }),
   define({
     name: "refuses a GET whose body claims to be JSON and is none",
@@ -174,7 +174,7 @@ export const errors: ReadonlyArray<Case> = [
       expected: {
         status: 415,
         errno: 107,
-        faults: ["header:Content-Type"],
+        details: ["header:Content-Type"],
         body: { error: "Invalid parameters" }
       }
     })
@@ -217,7 +217,7 @@ export const errors: ReadonlyArray<Case> = [
       expected: {
         status: 406,
         errno: 107,
-        faults: ["header:Accept"],
+        details: ["header:Accept"],
         body: { error: "Invalid parameters" }
       }
     })
@@ -252,7 +252,7 @@ export const errors: ReadonlyArray<Case> = [
     request: (api) => post({ data: api.subscription("a", { more: "x".repeat(20_000) }) }),
     expected: { status: 413, errno: 113 }
   }),
-  // A body whose length nobody knows beforehand is as good as another (RFC 9112 section 7.1): no 411.
+  // A body without Content-Length is valid (RFC 9112 section 7.1): no 411.
   define({
     name: "takes a body in chunks",
     request: (api) => post(JSON.stringify({ data: api.subscription("a") }), chunked),

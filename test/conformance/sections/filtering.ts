@@ -1,4 +1,4 @@
-// Contract 1.10 and 3.9: filters and sorting, and what is wrong with a query string.
+// Contract 1.10 and 3.9: filters, sorting, and errors of a query string.
 import { expect } from "vitest"
 import type { StoredObject } from "../api.ts"
 import { type Case, define } from "../table.ts"
@@ -110,7 +110,7 @@ const badQueries: ReadonlyArray<readonly [query: string, name: string]> = [
   ["has_name=maybe", "has_name"]
 ]
 
-/** What would remove more than was meant: see `Rules.removes` of the listing. */
+/** Queries that would remove more than the client means: see `Rules.removes` of the listing. */
 const badRemovals: ReadonlyArray<readonly [query: string, name: string]> = [
   ["id=", "id"],
   ["id", "id"],
@@ -136,7 +136,7 @@ export const filtering: ReadonlyArray<Case> = [
       expected: { status: 200, headers: { ETag: /^"\d+"$/ } },
       also: ({ headers, json, text }, _, objects) => {
         expect(letters({ json, text })).toBe(wanted)
-        // The list's own, whatever is shown of it.
+        // The timestamp of the list, whatever the page shows.
         expect(headers.etag).toBe(`"${objects[4]!.last_modified}"`)
         expect(headers["total-records"]).toBe(headers["total-objects"])
         if (!query.startsWith("_limit"))
@@ -148,7 +148,7 @@ export const filtering: ReadonlyArray<Case> = [
     define({
       name: `refuses ?${query}`,
       request: { method: "GET", path: `/subscriptions?${query}` },
-      expected: { status: 400, errno: 107, faults: [`querystring:${name}`] }
+      expected: { status: 400, errno: 107, details: [`querystring:${name}`] }
     })
   ),
   ...badQueries.slice(0, 6).map(([query, name]) =>
@@ -164,7 +164,7 @@ export const filtering: ReadonlyArray<Case> = [
       name: `refuses DELETE ?${query}, and removes nothing`,
       given: (api) => api.stored("a", { name: "Ape" }),
       request: { method: "DELETE", path: `/subscriptions?${query}` },
-      expected: { status: 400, errno: 107, faults: [`querystring:${name}`] },
+      expected: { status: 400, errno: 107, details: [`querystring:${name}`] },
       also: async (_, api) => expect((await api.list()).json.data).toHaveLength(1)
     })
   ),
@@ -178,12 +178,12 @@ export const filtering: ReadonlyArray<Case> = [
       given: zoo,
       request: { method: "GET", path: `/subscriptions?${query}` },
       expected: { status: 200 },
-      also: (answer) => expect(letters(answer)).toBe(wanted)
+      also: (response) => expect(letters(response)).toBe(wanted)
     })
   ),
   define({
     name: "refuses more parameters than a list takes",
     request: { method: "GET", path: `/subscriptions?${"a=1&".repeat(3_000)}` },
-    expected: { status: 400, errno: 107, faults: ["querystring:null"], message: /32 parameters/ }
+    expected: { status: 400, errno: 107, details: ["querystring:null"], message: /32 parameters/ }
   })
 ]

@@ -1,7 +1,7 @@
-// Contract 3.7 to 3.10: counting, tombstones, projection, pages.
+// Contract 3.7 to 3.10: counts, tombstones, fields, pages.
 import { expect } from "vitest"
 import type { Api, StoredObject } from "../api.ts"
-import type { Answer } from "../http.ts"
+import type { HttpResponse } from "../http.ts"
 import { type Case, define } from "../table.ts"
 import { letters, zoo } from "../zoo.ts"
 
@@ -12,19 +12,23 @@ const badTokens = [
   Buffer.from("[]").toString("base64")
 ]
 
-/** Follows Next-Page from the first answer to the end. */
-const walk = async (api: Api, method: string, first: string): Promise<ReadonlyArray<Answer>> => {
-  const answers: Array<Answer> = []
+/** Follows Next-Page from the first page to the last. */
+const walk = async (
+  api: Api,
+  method: string,
+  first: string
+): Promise<ReadonlyArray<HttpResponse>> => {
+  const responses: Array<HttpResponse> = []
   let target: string | undefined = `/v1/subscriptions${first}`
   while (target !== undefined) {
-    const answer: Answer = await api.send({ method, target })
-    if (answer.status !== 200) throw new Error(`${answer.status}: ${answer.text}`)
-    answers.push(answer)
-    const next = answer.headers["next-page"] as string | undefined
+    const response: HttpResponse = await api.send({ method, target })
+    if (response.status !== 200) throw new Error(`${response.status}: ${response.text}`)
+    responses.push(response)
+    const next = response.headers["next-page"] as string | undefined
     if (next !== undefined) expect(next.startsWith(`${api.root}/subscriptions?`), next).toBe(true)
     target = next?.slice(api.target.origin.length)
   }
-  return answers
+  return responses
 }
 
 const mixed = async (api: Api) => {
@@ -38,7 +42,7 @@ export const listing: ReadonlyArray<Case> = [
     define({
       name: `refuses the page token ${token}`,
       request: { method: "GET", path: `/subscriptions?_token=${encodeURIComponent(token)}` },
-      expected: { status: 400, errno: 107, faults: ["querystring:null"] }
+      expected: { status: 400, errno: 107, details: ["querystring:null"] }
     })
   ),
   define({
@@ -54,7 +58,7 @@ export const listing: ReadonlyArray<Case> = [
       path: `/subscriptions?id="${objects[2]!.id}"&in_id=${objects[2]!.id},abc`
     }),
     expected: { status: 200 },
-    also: (answer) => expect(letters(answer)).toBe("c")
+    also: (response) => expect(letters(response)).toBe("c")
   }),
   define<ReadonlyArray<StoredObject>>({
     name: "counts on HEAD what GET counts, ignoring the limit",
@@ -93,7 +97,7 @@ export const listing: ReadonlyArray<Case> = [
     define({
       name: `shows tombstones by timestamp: ?${query}`,
       given: mixed,
-      // A day ahead is the most that a bound may be: 9000000000000 stands for "in an hour".
+      // A bound may be at most a day ahead, so 9000000000000 becomes a time in an hour.
       request: {
         method: "GET",
         path: `/subscriptions?${query!.replace("9000000000000", String(Date.now() + 3_600_000))}`
@@ -102,8 +106,8 @@ export const listing: ReadonlyArray<Case> = [
         status: 200,
         headers: { "Total-Records": String(wanted!.replace("-", "").length) }
       },
-      also: (answer) =>
-        expect(letters(answer)).toBe(query!.startsWith("_before") ? "-edca" : wanted)
+      also: (response) =>
+        expect(letters(response)).toBe(query!.startsWith("_before") ? "-edca" : wanted)
     })
   ),
   define<Awaited<ReturnType<typeof mixed>>>({
@@ -207,12 +211,12 @@ export const listing: ReadonlyArray<Case> = [
       target: (next as string).slice(api.target.origin.length)
     }),
     expected: { status: 200 },
-    also: async (answer, api, next) => {
+    also: async (response, api, next) => {
       const again = await api.send({
         method: "GET",
         target: (next as string).slice(api.target.origin.length)
       })
-      expect(letters(again)).toBe(letters(answer))
+      expect(letters(again)).toBe(letters(response))
     }
   }),
   define<ReadonlyArray<StoredObject>>({
@@ -240,7 +244,7 @@ export const listing: ReadonlyArray<Case> = [
       return next
     },
     request: (_, target) => ({ method: "DELETE", target }),
-    expected: { status: 400, errno: 107, faults: ["querystring:null"] },
+    expected: { status: 400, errno: 107, details: ["querystring:null"] },
     also: async (_, api) => expect((await api.list()).json.data).toHaveLength(3)
   }),
   define<ReadonlyArray<StoredObject>>({
@@ -271,7 +275,7 @@ export const listing: ReadonlyArray<Case> = [
       expected:
         method === "HEAD"
           ? { status: 400 }
-          : { status: 400, errno: 107, faults: ["querystring:null"], message: /next page/ },
+          : { status: 400, errno: 107, details: ["querystring:null"], message: /next page/ },
       also: async (_, api) => {
         const { headers, json } = await api.list("?_limit=1&_sort=x")
         expect(json.data).toHaveLength(1)

@@ -1,4 +1,4 @@
-// Contract 5.1 to 5.5 and 7: what the server says of itself, and who is asking.
+// Contract 5.1 to 5.5 and 7: endpoints about the server, and authentication.
 import { createHmac } from "node:crypto"
 import { expect } from "vitest"
 import { type Api, basic } from "../api.ts"
@@ -149,7 +149,7 @@ export const operational: ReadonlyArray<Case> = [
     expected: { status: 200, exactly: {} }
   }),
   define({
-    name: "tells anybody the key that browsers subscribe with: the one the root tells, to be kept for minutes",
+    name: "shows anybody the key of the root that browsers subscribe with, cacheable for minutes",
     given: publicKeyOf,
     request: {
       method: "GET",

@@ -48,7 +48,7 @@ type Row = readonly [
   expected: number
 ]
 
-/** Of a list that holds one subscription. */
+/** Cases with a list of one subscription. */
 const onLists: ReadonlyArray<Row> = [
   ["If-None-Match of the current timestamp", "GET", (s) => ({ "if-none-match": etag(s) }), 304],
   ["If-None-Match of the current timestamp", "HEAD", (s) => ({ "if-none-match": etag(s) }), 304],
@@ -126,7 +126,7 @@ const expectedOf =
 export const preconditions: ReadonlyArray<Case> = [
   ...onLists.map(([name, method, headers, status]) =>
     define<StoredObject>({
-      name: `answers ${method} of a list with ${name} by ${status}`,
+      name: `responds to ${method} of a list with ${name} by ${status}`,
       given: stored,
       request: list(method, headers),
       expected: expectedOf(status, false, method),
@@ -137,7 +137,7 @@ export const preconditions: ReadonlyArray<Case> = [
   ),
   ...onObjects.map(([name, method, headers, status]) =>
     define<StoredObject>({
-      name: `answers ${method} of a subscription with ${name} by ${status}`,
+      name: `responds to ${method} of a subscription with ${name} by ${status}`,
       given: stored,
       request: object(method, headers),
       expected: expectedOf(status, true, method)
@@ -145,7 +145,7 @@ export const preconditions: ReadonlyArray<Case> = [
   ),
   ...onPosts.map(([name, subscription, headers, status]) =>
     define<StoredObject>({
-      name: `answers POST ${name} by ${status}`,
+      name: `responds to POST ${name} by ${status}`,
       given: stored,
       request: list("POST", headers, subscription),
       expected: expectedOf(status, subscription === "a", "POST")
@@ -185,7 +185,7 @@ export const preconditions: ReadonlyArray<Case> = [
       define({
         name: `refuses ${name}: ${tag === "" ? "(empty)" : tag}`,
         request: { method: "GET", path: "/subscriptions", headers: { [name]: tag } },
-        expected: { status: 400, errno: 107, faults: [`header:${name}`] }
+        expected: { status: 400, errno: 107, details: [`header:${name}`] }
       })
     )
   ),

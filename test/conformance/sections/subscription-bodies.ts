@@ -1,4 +1,4 @@
-// Contract 3.1 and 3.2: ids, and what makes a subscription.
+// Contract 3.1 and 3.2: ids and bodies of subscriptions.
 import { expect } from "vitest"
 import { type Api, keys } from "../api.ts"
 import { type Case, define } from "../table.ts"
@@ -62,7 +62,7 @@ const hybrid = Buffer.from(keys.p256dh, "base64url")
 hybrid[0] = 6
 
 const badKeys: ReadonlyArray<
-  readonly [name: string, keys: unknown, faults: ReadonlyArray<string>]
+  readonly [name: string, keys: unknown, details: ReadonlyArray<string>]
 > = [
   ["are missing", undefined, ["body:data.keys"]],
   ["are null", null, ["body:data.keys"]],
@@ -95,7 +95,7 @@ const badKeys: ReadonlyArray<
   ["hold a p256dh that is no base64", { ...keys, p256dh: "?" }, ["body:data.keys.p256dh"]]
 ]
 
-/** An attribute `more` that makes the JSON of the subscription "a" so many bytes long. */
+/** A member `more` that makes the JSON of the subscription "a" `bytes` long. */
 const filler = (api: Api, bytes: number) =>
   "x".repeat(bytes - JSON.stringify(api.subscription("a", { more: "" })).length)
 
@@ -113,14 +113,14 @@ export const subscriptionBodies: ReadonlyArray<Case> = [
     define({
       name: `refuses an endpoint that is ${name}`,
       request: post({ endpoint, keys }),
-      expected: { status: 400, errno: 109, faults: ["body:data.endpoint"], message }
+      expected: { status: 400, errno: 109, details: ["body:data.endpoint"], message }
     })
   ),
-  ...badKeys.map(([name, bad, faults]) =>
+  ...badKeys.map(([name, bad, details]) =>
     define({
       name: `refuses keys that ${name}`,
       request: (api) => post({ ...api.subscription(), keys: bad }),
-      expected: { status: 400, errno: 109, faults, message: /^data\.keys/ }
+      expected: { status: 400, errno: 109, details, message: /^data\.keys/ }
     })
   ),
   define({
@@ -189,7 +189,7 @@ export const subscriptionBodies: ReadonlyArray<Case> = [
         data: { endpoint: "https://10.0.0.1/a", keys }
       }
     }),
-    expected: { status: 400, errno: 109, faults: ["body:", "body:data.endpoint"] }
+    expected: { status: 400, errno: 109, details: ["body:", "body:data.endpoint"] }
   }),
   define({
     name: "takes a subscription of 4096 bytes of JSON",
@@ -230,12 +230,12 @@ export const subscriptionBodies: ReadonlyArray<Case> = [
     expected: { status: 201, body: { data: { id: vectors[0]![1] } } }
   }),
   define({
-    name: "refuses another id, and tells both",
+    name: "refuses another id, and names both",
     request: post({ endpoint: vectors[0]![0], keys, id: "abc" }),
     expected: {
       status: 400,
       errno: 109,
-      faults: ["body:data"],
+      details: ["body:data"],
       message: /abc.*12eccec8|12eccec8.*abc/
     }
   }),
@@ -243,16 +243,16 @@ export const subscriptionBodies: ReadonlyArray<Case> = [
     define({
       name: `refuses the impossible id ${JSON.stringify(id)} in a body as it would in a path`,
       request: (api) => post({ ...api.subscription(), id }),
-      expected: { status: 400, errno: 107, faults: ["path:null"], message: /^path: / }
+      expected: { status: 400, errno: 107, details: ["path:null"], message: /^path: / }
     })
   ),
   define({
     name: "refuses an id that is no text",
     request: (api) => post({ ...api.subscription(), id: 3 }),
-    expected: { status: 400, errno: 109, faults: ["body:data.id"] }
+    expected: { status: 400, errno: 109, details: ["body:data.id"] }
   }),
   define({
-    name: "takes the key that a browser says it subscribed with, and returns it like whatever else was stored",
+    name: "stores the key that a browser subscribed with, and returns it with the other members",
     given: async (api) =>
       (await api.send({ method: "GET" })).json.capabilities.webpush.vapid_public_key as string,
     request: (api, key) => post(api.subscription("named", { vapid_public_key: key })),
@@ -260,9 +260,9 @@ export const subscriptionBodies: ReadonlyArray<Case> = [
   }),
   ...([keys.p256dh, "", "nonsense", 7, null] as const).map((key) =>
     define({
-      name: `refuses a subscription made with a key that is none of this server's: ${JSON.stringify(key)}`,
+      name: `refuses a subscription made with a key of another server: ${JSON.stringify(key)}`,
       request: (api) => post(api.subscription("named", { vapid_public_key: key })),
-      expected: { status: 400, errno: 109, faults: ["body:data.vapid_public_key"] }
+      expected: { status: 400, errno: 109, details: ["body:data.vapid_public_key"] }
     })
   )
 ]

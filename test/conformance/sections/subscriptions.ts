@@ -1,4 +1,4 @@
-// Contract 3.3 to 3.5: timestamps, and what each method does.
+// Contract 3.3 to 3.5: timestamps, and the methods of subscriptions.
 import { expect } from "vitest"
 import { keys, otherKeys, type StoredObject } from "../api.ts"
 import { type Case, define } from "../table.ts"
@@ -52,7 +52,7 @@ export const subscriptions: ReadonlyArray<Case> = [
     })
   }),
   define<StoredObject>({
-    name: "answers HEAD of one subscription with the headers of GET",
+    name: "responds to HEAD of one subscription with the headers of GET",
     given: (api) => api.stored(),
     request: (_, { id }) => ({ method: "HEAD", path: `/subscriptions/${id}` }),
     expected: (_, stored) => ({
@@ -88,7 +88,7 @@ export const subscriptions: ReadonlyArray<Case> = [
       define({
         name: `refuses ${method} of the impossible id ${id}`,
         request: { method, path: `/subscriptions/${id}` },
-        expected: { status: 400, errno: 107, faults: ["path:null"] }
+        expected: { status: 400, errno: 107, details: ["path:null"] }
       })
     )
   ),
@@ -125,17 +125,17 @@ export const subscriptions: ReadonlyArray<Case> = [
   define({
     name: "refuses PUT below an id that the endpoint does not have",
     request: (api) => put("abc", api.subscription()),
-    expected: { status: 400, errno: 109, faults: ["body:id"], message: /^The id/ }
+    expected: { status: 400, errno: 109, details: ["body:id"], message: /^The id/ }
   }),
   define({
     name: "refuses PUT of a body with another id",
     request: put(known.id, { endpoint: known.endpoint, keys, id: "abc" }),
-    expected: { status: 400, errno: 109, faults: ["body:id"] }
+    expected: { status: 400, errno: 109, details: ["body:id"] }
   }),
   define({
     name: "refuses PUT below an impossible id",
     request: (api) => put("_a", api.subscription()),
-    expected: { status: 400, errno: 107, faults: ["path:null"] }
+    expected: { status: 400, errno: 107, details: ["path:null"] }
   }),
   define({
     name: "judges the body of a PUT before its id",
@@ -186,7 +186,7 @@ export const subscriptions: ReadonlyArray<Case> = [
       method: "DELETE",
       path: `/subscriptions/${(stored as StoredObject).id}?last_modified=abc`
     }),
-    expected: { status: 400, errno: 107, faults: ["querystring:last_modified"] }
+    expected: { status: 400, errno: 107, details: ["querystring:last_modified"] }
   }),
   define({
     name: "removes a whole list, each with a timestamp of its own, newest first",
@@ -230,10 +230,10 @@ export const subscriptions: ReadonlyArray<Case> = [
   define({
     name: "gives every change of one user a greater timestamp, however many come at once",
     given: async (api) => {
-      const answers = await Promise.all(
+      const responses = await Promise.all(
         Array.from({ length: 20 }, (_, i) => api.send(post(api.subscription(`n${i}`))))
       )
-      return answers.map(({ json, status }) => {
+      return responses.map(({ json, status }) => {
         expect(status).toBe(201)
         return json.data.last_modified as number
       })

@@ -1,4 +1,5 @@
-// Contract 1.1 to 1.7, 1.9, 1.10: versions, redirects, unknown paths, methods, HEAD, headers of every answer.
+// Contract 1.1 to 1.7, 1.9, 1.10: versions, redirects, unknown paths, methods, HEAD, common
+// headers.
 import { expect } from "vitest"
 import type { StoredObject } from "../api.ts"
 import { type Case, define } from "../table.ts"
@@ -154,7 +155,7 @@ export const urls: ReadonlyArray<Case> = [
   }),
   ...["/", "/__lbheartbeat__", "/__heartbeat__", "/contribute.json", "/__api__"].map((path) =>
     define({
-      name: `answers HEAD ${path} as GET, without a body`,
+      name: `responds to HEAD ${path} as GET, without a body`,
       request: { method: "HEAD", path, as: null },
       expected: {
         status: 200,
@@ -189,7 +190,7 @@ export const urls: ReadonlyArray<Case> = [
     })
   ),
   define({
-    name: "leaves the default port out of the addresses in its answers",
+    name: "leaves the default port out of the addresses in its responses",
     given: async (api) => [await api.stored("a"), await api.stored("b")],
     request: {
       method: "GET",

@@ -1,11 +1,11 @@
-// Contract 6: who may call, and under which address.
+// Contract 6: settings of origins, redirects and proxies.
 import type { Api, Request } from "../api.ts"
 import { define, type Gateway } from "../table.ts"
 
 const page = { origin: "https://page.ok.example" }
-const stranger = { origin: "https://evil.example" }
+const unknown = { origin: "https://evil.example" }
 
-/** Answers to what is no endpoint. */
+/** Requests that do not lead to an endpoint. */
 const elsewhere: ReadonlyArray<readonly [name: string, request: Request, status: number]> = [
   ["a 404", { method: "GET", path: "/nothing" }, 404],
   ["a 404 of another version", { method: "GET", target: "/v9/" }, 404],
@@ -67,7 +67,7 @@ export const addresses: ReadonlyArray<Gateway> = [
         }
       }),
       define({
-        name: "lets no cache give a page what nobody's page was told",
+        name: "lets no cache give a page the response to a request without Origin",
         request: { method: "GET", path: "/vapid-public-key", as: null },
         expected: {
           status: 200,
@@ -80,11 +80,11 @@ export const addresses: ReadonlyArray<Gateway> = [
       }),
       define({
         name: "refuses another",
-        request: { method: "GET", headers: stranger },
+        request: { method: "GET", headers: unknown },
         expected: {
           status: 400,
           errno: 107,
-          faults: ["header:Origin"],
+          details: ["header:Origin"],
           headers: { "Access-Control-Allow-Origin": null }
         }
       }),
@@ -100,13 +100,13 @@ export const addresses: ReadonlyArray<Gateway> = [
       }),
       define({
         name: "looks at the caller before the origin",
-        request: { method: "GET", path: "/subscriptions", as: null, headers: stranger },
+        request: { method: "GET", path: "/subscriptions", as: null, headers: unknown },
         expected: { status: 401 }
       }),
       define({
         name: "looks at the origin before the query",
-        request: { method: "GET", path: "/subscriptions?_limit=x", headers: stranger },
-        expected: { status: 400, faults: ["header:Origin"] }
+        request: { method: "GET", path: "/subscriptions?_limit=x", headers: unknown },
+        expected: { status: 400, details: ["header:Origin"] }
       }),
       ...elsewhere.flatMap(([name, request, status]) => [
         define({
@@ -119,7 +119,7 @@ export const addresses: ReadonlyArray<Gateway> = [
         }),
         define({
           name: `hides ${name} from any other page`,
-          request: { ...request, headers: { ...request.headers, ...stranger } },
+          request: { ...request, headers: { ...request.headers, ...unknown } },
           expected: { status, headers: { "Access-Control-Allow-Origin": null, Vary: "Origin" } }
         })
       ]),
@@ -130,7 +130,7 @@ export const addresses: ReadonlyArray<Gateway> = [
             ...registration(api),
             headers: { "sec-fetch-site": site, "content-type": "application/json" }
           }),
-          expected: { status: 400, errno: 107, faults: ["header:Origin"] }
+          expected: { status: 400, errno: 107, details: ["header:Origin"] }
         })
       ),
       define({
@@ -155,12 +155,12 @@ export const addresses: ReadonlyArray<Gateway> = [
         name: "refuses a preflight of another origin",
         request: {
           method: "OPTIONS",
-          headers: { ...stranger, "access-control-request-method": "GET" }
+          headers: { ...unknown, "access-control-request-method": "GET" }
         },
-        expected: { status: 400, faults: ["header:Origin"] }
+        expected: { status: 400, details: ["header:Origin"] }
       }),
       define({
-        name: "says nothing of how long a preflight holds when told so",
+        name: "sends no lifetime of preflights when the setting is -1",
         request: {
           method: "OPTIONS",
           headers: { ...page, "access-control-request-method": "GET" }

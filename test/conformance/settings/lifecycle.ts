@@ -1,4 +1,4 @@
-// Contract 6: read-only, under load, ended.
+// Contract 6: settings of read-only mode, backoff and the end of service.
 import { define, type Gateway } from "../table.ts"
 
 const day = (offset: number) =>
@@ -33,7 +33,7 @@ export const lifecycle: ReadonlyArray<Gateway> = [
         expected: {
           status: 200,
           body: { settings: { readonly: true } },
-          // It names who asks: nobody is told of another.
+          // The response names the caller, so a cache must not give it to another one.
           headers: { "Cache-Control": "max-age=86400", Expires: /GMT$/, Vary: "Authorization" }
         }
       }),
@@ -48,7 +48,7 @@ export const lifecycle: ReadonlyArray<Gateway> = [
         expected: { status: 200 }
       }),
       define({
-        name: "still answers preflights",
+        name: "still responds to preflights",
         request: {
           method: "OPTIONS",
           path: "/subscriptions",
@@ -128,7 +128,8 @@ export const lifecycle: ReadonlyArray<Gateway> = [
           status: 200,
           headers: {
             Alert:
-              '{"code":"soft-eol","message":"Schlu\\u00df \\u2192 \\ud83d\\udc4b","url":"https://docs.example/\\u00e9"}'
+              '{"code":"soft-eol","message":"Schlu\\u00df \\u2192 \\ud83d\\udc4b",' +
+              '"url":"https://docs.example/\\u00e9"}'
           }
         }
       })

@@ -1,4 +1,4 @@
-// Contract 6: pages, methods, sizes.
+// Contract 6: settings of pages, methods and sizes.
 import { expect } from "vitest"
 import { define, type Gateway } from "../table.ts"
 
@@ -29,13 +29,13 @@ export const limits: ReadonlyArray<Gateway> = [
         also: ({ json }) => expect(json.responses).toHaveLength(100)
       }),
       define({
-        name: "does not take 1,001, whose answers would have no bound",
+        name: "does not take 1,001, whose responses would have no limit",
         request: {
           method: "POST",
           path: "/batch",
           body: { requests: Array(1_001).fill({ path: "/__lbheartbeat__" }) }
         },
-        expected: { status: 400, faults: ["body:requests"], message: /1000/ }
+        expected: { status: 400, details: ["body:requests"], message: /1000/ }
       })
     ]
   ],
@@ -64,10 +64,10 @@ export const limits: ReadonlyArray<Gateway> = [
           path: "/subscriptions",
           headers: { ...page, "access-control-request-method": "DELETE" }
         },
-        expected: { status: 400, faults: ["header:Access-Control-Request-Method"] }
+        expected: { status: 400, details: ["header:Access-Control-Request-Method"] }
       }),
       define({
-        name: "answers no batch, whatever stands in it",
+        name: "runs no batch, whatever it holds",
         request: { method: "POST", path: "/batch", body: { requests: [{ path: "/" }] } },
         expected: { status: 405, errno: 115, headers: { Allow: "OPTIONS" } }
       }),
@@ -78,10 +78,10 @@ export const limits: ReadonlyArray<Gateway> = [
           path: "/batch",
           headers: { ...page, "access-control-request-method": "POST" }
         },
-        expected: { status: 400, faults: ["header:Access-Control-Request-Method"] }
+        expected: { status: 400, details: ["header:Access-Control-Request-Method"] }
       }),
       define({
-        name: "says that it answers no batch",
+        name: "says that it runs no batch",
         request: { method: "GET" },
         expected: { status: 200, body: { settings: { batch_enabled: false } } }
       }),
@@ -136,7 +136,7 @@ export const limits: ReadonlyArray<Gateway> = [
           target: "/v2/batch",
           body: { requests: [{ path: "/" }, { path: "/" }, { path: "/" }] }
         },
-        expected: { status: 400, faults: ["body:requests"], message: /2/ }
+        expected: { status: 400, details: ["body:requests"], message: /2/ }
       }),
       define({
         name: "does not take a larger body, not even within a batch",
