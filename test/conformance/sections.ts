@@ -1,5 +1,8 @@
 // All cases, by the sections of the contract (README.md).
 import { batches } from "./sections/batch.ts"
+import { batchEntries } from "./sections/batch-entries.ts"
+import { batchLimits } from "./sections/batch-limits.ts"
+import { broadcastProgress } from "./sections/broadcast-progress.ts"
 import { broadcasts } from "./sections/broadcasts.ts"
 import { channels } from "./sections/channels.ts"
 import { cors } from "./sections/cors.ts"
@@ -8,9 +11,13 @@ import { description } from "./sections/description.ts"
 import { errors } from "./sections/errors.ts"
 import { filtering } from "./sections/filtering.ts"
 import { listing } from "./sections/listing.ts"
+import { mediaTypes } from "./sections/media-types.ts"
 import { operational } from "./sections/operational.ts"
+import { pages } from "./sections/pages.ts"
 import { preconditions } from "./sections/preconditions.ts"
 import { subscriptionBodies } from "./sections/subscription-bodies.ts"
+import { subscriptionChanges } from "./sections/subscription-changes.ts"
+import { subscriptionMembers } from "./sections/subscription-members.ts"
 import { subscriptions } from "./sections/subscriptions.ts"
 import { urls } from "./sections/urls.ts"
 import type { Case } from "./table.ts"
@@ -19,15 +26,15 @@ export const sections: ReadonlyArray<readonly [name: string, cases: ReadonlyArra
   ["1 URLs", urls],
   ["1.8 origins", cors],
   ["1.8 other sites", crossSite],
-  ["2 errors", errors],
-  ["3.1-3.2 what a subscription is", subscriptionBodies],
-  ["3.3-3.5 subscriptions", subscriptions],
+  ["2 errors", [...errors, ...mediaTypes]],
+  ["3.1-3.2 what a subscription is", [...subscriptionBodies, ...subscriptionMembers]],
+  ["3.3-3.5 subscriptions", [...subscriptions, ...subscriptionChanges]],
   ["3.6 preconditions", preconditions],
   ["3.9 filters", filtering],
-  ["3.7-3.10 lists", listing],
+  ["3.7-3.10 lists", [...listing, ...pages]],
   ["4.1-4.3 channels", channels],
-  ["4.4 broadcasts", broadcasts],
+  ["4.4 broadcasts", [...broadcasts, ...broadcastProgress]],
   ["5.1-5.5, 7 the server and its callers", operational],
   ["5.5 the description", description],
-  ["5.6 batches", batches]
+  ["5.6 batches", [...batches, ...batchEntries, ...batchLimits]]
 ]

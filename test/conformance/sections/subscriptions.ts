@@ -9,14 +9,14 @@ const known = {
   id: "12eccec801bb95c808b11cff317fdf759e0a3119b6922d7a9057940d14d3c132"
 }
 
-const put = (id: string, data: unknown, headers = {}) => ({
+export const put = (id: string, data: unknown, headers = {}) => ({
   method: "PUT",
   path: `/subscriptions/${id}`,
   body: { data },
   headers
 })
-const post = (data: unknown) => ({ method: "POST", path: "/subscriptions", body: { data } })
-const stamped = (timestamp: number) => ({
+export const post = (data: unknown) => ({ method: "POST", path: "/subscriptions", body: { data } })
+export const stamped = (timestamp: number) => ({
   ETag: `"${timestamp}"`,
   "Last-Modified": new Date(timestamp).toUTCString()
 })
@@ -141,129 +141,5 @@ export const subscriptions: ReadonlyArray<Case> = [
     name: "judges the body of a PUT before its id",
     request: put("_a", {}),
     expected: { status: 400, errno: 109 }
-  }),
-  define<StoredObject>({
-    name: "removes one and says when",
-    given: (api) => api.stored(),
-    request: (_, { id }) => ({ method: "DELETE", path: `/subscriptions/${id}` }),
-    expected: { status: 200 },
-    also: async ({ headers, json: { data } }, api, stored) => {
-      expect(data).toEqual({ id: stored.id, last_modified: data.last_modified, deleted: true })
-      expect(data.last_modified).toBeGreaterThan(stored.last_modified)
-      expect(headers.etag).toBe(`"${data.last_modified}"`)
-      expect((await api.list()).headers.etag).toBe(headers.etag)
-    }
-  }),
-  define<StoredObject>({
-    name: "does not know what was removed",
-    given: async (api) => {
-      const stored = await api.stored()
-      await api.removed(stored.id)
-      return stored
-    },
-    request: (_, { id }) => ({ method: "DELETE", path: `/subscriptions/${id}` }),
-    expected: { status: 404, errno: 110 }
-  }),
-  define<StoredObject>({
-    name: "creates again over a tombstone, which is then gone",
-    given: async (api) => {
-      const stored = await api.stored()
-      await api.removed(stored.id)
-      return stored
-    },
-    request: (api, { id }) => put(id, api.subscription()),
-    expected: { status: 201 },
-    also: async (_, api) => {
-      const { json } = await api.list("?_since=0")
-      expect(json.data).toHaveLength(1)
-      expect(json.data[0].deleted).toBeUndefined()
-    }
-  }),
-  define({
-    name: "ignores a DELETE's wish for a timestamp, but not nonsense",
-    given: (api) => api.stored(),
-    request: (_, stored) => ({
-      method: "DELETE",
-      path: `/subscriptions/${(stored as StoredObject).id}?last_modified=abc`
-    }),
-    expected: { status: 400, errno: 107, details: ["querystring:last_modified"] }
-  }),
-  define({
-    name: "removes a whole list, each with a timestamp of its own, newest first",
-    given: async (api) => [await api.stored("a"), await api.stored("b"), await api.stored("c")],
-    request: { method: "DELETE", path: "/subscriptions" },
-    expected: { status: 200, headers: { "Total-Records": "3" } },
-    also: async ({ headers, json: { data } }, api, given) => {
-      const stored = given as ReadonlyArray<StoredObject>
-      expect(data.map(({ id }: StoredObject) => id)).toEqual(stored.map(({ id }) => id).reverse())
-      const times: ReadonlyArray<number> = data.map(
-        ({ last_modified }: StoredObject) => last_modified
-      )
-      expect(new Set(times).size).toBe(3)
-      expect([...times].sort()).toEqual(times)
-      expect(times[0]).toBeGreaterThan(stored[2]!.last_modified)
-      expect(headers.etag).toBe(`"${times[2]}"`)
-      for (const each of data) expect(each.deleted).toBe(true)
-      expect((await api.list()).json.data).toEqual([])
-    }
-  }),
-  define<number>({
-    name: "removes nothing from an empty list and keeps its timestamp",
-    given: async (api) => api.removed((await api.stored()).id),
-    request: { method: "DELETE", path: "/subscriptions" },
-    expected: (_, timestamp) => ({
-      status: 200,
-      exactly: { data: [] },
-      headers: { ...stamped(timestamp), "Total-Records": "0" }
-    })
-  }),
-  define({
-    name: "gives a list without history a timestamp that stays",
-    given: async (api) => (await api.list()).headers.etag,
-    request: { method: "GET", path: "/subscriptions" },
-    expected: (_, etag) => ({
-      status: 200,
-      exactly: { data: [] },
-      headers: { ETag: etag as string }
-    })
-  }),
-  define({
-    name: "gives every change of one user a greater timestamp, however many come at once",
-    given: async (api) => {
-      const responses = await Promise.all(
-        Array.from({ length: 20 }, (_, i) => api.send(post(api.subscription(`n${i}`))))
-      )
-      return responses.map(({ json, status }) => {
-        expect(status).toBe(201)
-        return json.data.last_modified as number
-      })
-    },
-    request: { method: "GET", path: "/subscriptions" },
-    expected: { status: 200, headers: { "Total-Records": "20" } },
-    also: ({ headers }, _, given) => {
-      const times = given as ReadonlyArray<number>
-      expect(new Set(times).size).toBe(20)
-      expect(headers.etag).toBe(`"${Math.max(...times)}"`)
-    }
-  }),
-  define({
-    name: "shows a write to the very next read",
-    given: async (api) => {
-      for (let i = 0; i < 10; i++) {
-        const { id } = await api.stored(`n${i}`)
-        const { json } = await api.list()
-        expect(json.data[0].id).toBe(id)
-      }
-    },
-    request: { method: "HEAD", path: "/subscriptions" },
-    expected: { status: 200, headers: { "Total-Records": "10" } }
-  }),
-  define({
-    name: "stores no more than a user may hold",
-    given: async (api) => {
-      for (let i = 0; i < 50; i++) await api.stored(`n${i}`)
-    },
-    request: (api) => post(api.subscription("one-more")),
-    expected: { status: 429, errno: 117 }
   })
 ]
