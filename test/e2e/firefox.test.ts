@@ -1,5 +1,6 @@
-// A real browser end to end: Firefox subscribes with our VAPID key, its page talks to our API across origins, and its service worker
-// gets our broadcasts decrypted. The cases share one browser; each begins with what a page does on load, so that each can run alone.
+// A real Firefox from end to end. It subscribes with our VAPID key, its page uses the API from
+// another origin, and its service worker gets decrypted broadcasts. The cases share one browser.
+// Each begins with what a page does on load, so that each can run alone.
 import { readFileSync } from "node:fs"
 import type { Page } from "puppeteer-core"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
@@ -73,7 +74,8 @@ describe.skipIf(firefoxPath === undefined)("Firefox", () => {
   }
   const expectPush = async (text: string | null) => {
     assert.deepEqual(await inPage("next()"), { type: "push", text })
-    // The worker speaks before Firefox acknowledges; what is not acknowledged is sent again after a reconnect.
+    // The worker reports a push before Firefox acknowledges it. Without the acknowledgement the
+    // push is sent again after a reconnect.
     await autopush.waitFor(({ unacknowledged }) => unacknowledged === 0)
   }
   const subscriptions = async () =>
@@ -89,7 +91,7 @@ describe.skipIf(firefoxPath === undefined)("Firefox", () => {
     assert.deepInclude(counts, { accepted: 1, delivered: 1 })
   }
 
-  it("subscribes with our key, and its worker gets the broadcast as it was published, UTF-8 included", async () => {
+  it("gets a broadcast as it was published, with UTF-8, after it subscribed", async () => {
     const { endpoint, subscribed } = await join("news")
     assert.equal(subscribed, 201)
     assert.deepEqual(await inPage("endpoints()"), [endpoint])
@@ -152,7 +154,7 @@ describe.skipIf(firefoxPath === undefined)("Firefox", () => {
     await expectPush('{"n":1}')
   })
 
-  it("is forgotten once it has unsubscribed: the next broadcast meets 410, and the user's list is empty", async () => {
+  it("is removed after it unsubscribed: the next push gets 410, the list is empty", async () => {
     const { endpoint } = await join("leaving")
     assert.isTrue(await inPage("unsubscribe()"))
     const agentsOf = (each: Autopush) =>
@@ -174,7 +176,7 @@ describe.skipIf(firefoxPath === undefined)("Firefox", () => {
     assert.deepEqual(await inPage("endpoints()"), [])
   })
 
-  it("subscribes again when it lost its subscription, and gets the next broadcast under the new endpoint", async () => {
+  it("gets the next broadcast at a new endpoint after it lost its subscription", async () => {
     const { endpoint: lost } = await join("changing")
     autopush.forget()
     const change = await inPage<Record<string, unknown>>("next()")
@@ -190,7 +192,7 @@ describe.skipIf(firefoxPath === undefined)("Firefox", () => {
     )
   })
 
-  it("could decrypt every push, got each once, and none was refused but those to lost subscriptions", async () => {
+  it("decrypts each push, gets it once, refuses only pushes to lost subscriptions", async () => {
     await join("last")
     await arrives("last", { n: 3 }, '{"n":3}')
     const { acknowledgements, refusals } = autopush
@@ -215,7 +217,9 @@ describe.skipIf(firefoxPath === undefined)("Firefox", () => {
     await pageOfReadme.evaluate(`(async () => { ${lines} })()`)
     const { data } = JSON.parse(broadcastInReadme)
     await publish(service.url, "news", data)
-    const shown = `navigator.serviceWorker.ready.then((worker) => worker.getNotifications()).then((all) => all.map(({ title, body }) => ({ title, body })))`
+    const shown = `navigator.serviceWorker.ready
+      .then((worker) => worker.getNotifications())
+      .then((all) => all.map(({ title, body }) => ({ title, body })))`
     const { body, title } = data.notification
     assert.deepEqual(
       await until(

@@ -1,4 +1,4 @@
-// Serves the files of site/ on http://localhost: an origin of its own, and a secure context although it is plain http.
+// Serves site/ on http://localhost: an origin of its own, and a secure context without TLS.
 import { once } from "node:events"
 import { readFile } from "node:fs/promises"
 import { createServer, type ServerResponse } from "node:http"

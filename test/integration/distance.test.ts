@@ -25,7 +25,7 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await service?.[Symbol.asyncDispose]()
-  await nats?.stop()
+  await nats?.[Symbol.asyncDispose]()
 })
 
 const startPeer = (options: PushServiceOptions) =>

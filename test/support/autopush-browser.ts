@@ -1,4 +1,5 @@
-// What an autopush server knows of one browser (a UAID): its subscriptions, its socket, and the messages it has not acknowledged.
+// What an autopush server knows of one browser (a UAID): its subscriptions, its socket, and the
+// messages that it has not acknowledged.
 import { randomBytes, randomUUID } from "node:crypto"
 import type { WebSocket } from "ws"
 import { UserAgent } from "./user-agent.ts"
@@ -21,14 +22,17 @@ export interface Frame {
 
 export interface Acknowledgement {
   readonly version: string
-  /** 100 handed to the worker, 101 could not be decrypted, 102 not delivered; 301 to 303 the worker failed. */
+  /**
+   * 100: given to the worker. 101: could not be decrypted. 102: not delivered. 301 to 303: the
+   * worker failed.
+   */
   readonly code: number
 }
 
 export interface Subscription {
   readonly browser: Browser
   readonly channelID: string
-  /** Endpoint, VAPID key and history. Its keys stay unused: the browser has its own, and nobody else can decrypt. */
+  /** Endpoint, VAPID key and history. Its keys are not used: only the browser can decrypt. */
   readonly agent: UserAgent
 }
 
@@ -67,7 +71,10 @@ export class Browser {
     else if (messageType === "ping") this.#send({})
   }
 
-  /** A new subscription, or the one that this channel has: around a reconnect Firefox asks twice and keeps the first answer. */
+  /**
+   * A new subscription, or the one that this channel has already: around a reconnect Firefox sends
+   * the request twice and keeps the first response.
+   */
   #register(channelID: string, key: string | undefined): Subscription {
     const known = this.subscriptions.get(channelID)
     if (known !== undefined && !known.agent.unsubscribed) return known
@@ -100,7 +107,10 @@ export class Browser {
     this.unacknowledged.clear()
   }
 
-  /** Hands a message on now, or after the next hello; without a time to live only now (RFC 8030 section 5.2). */
+  /**
+   * Sends a message now, or after the next hello. A message with TTL 0 is sent now or never (RFC
+   * 8030 section 5.2).
+   */
   push(channelID: string, body: Buffer, ttlSeconds: number): string {
     const version = randomUUID()
     const content =

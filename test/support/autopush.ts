@@ -1,5 +1,6 @@
-// A push service on loopback for a real Firefox: it speaks the autopush protocol over a WebSocket, takes pushes over HTTP with the checks
-// of the real one (404, 401, 410, 413, 400), and sends again after a reconnect what was not acknowledged. It cannot read what it carries.
+// A push service on loopback for a real Firefox. It speaks the autopush protocol over a WebSocket,
+// takes pushes over HTTP with the checks of the real one (404, 401, 410, 413, 400), and sends again
+// after a reconnect what Firefox did not acknowledge. It cannot decrypt messages.
 import { once } from "node:events"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -23,9 +24,12 @@ export interface Autopush extends AsyncDisposable {
   /** Cuts the connection and takes no new one until `goOnline`. */
   readonly goOffline: () => void
   readonly goOnline: () => void
-  /** Cuts the connection and gives the browser a new UAID when it comes back: all its subscriptions are void. */
+  /** Closes the connection; the browser gets a new UAID, so all its subscriptions are void. */
   readonly forget: () => void
-  /** Resolves as soon as the predicate holds; it is asked again after every frame and every push. Rejects after the timeout. */
+  /**
+   * Resolves as soon as the predicate holds; it is checked after every frame and every push.
+   * Rejects after the timeout.
+   */
   readonly waitFor: (
     predicate: (autopush: Autopush) => boolean,
     timeoutMillis?: number

@@ -1,4 +1,4 @@
-// A plain HTTP client of the service, for tests: basic credentials, JSON in and out, and waiting for a condition instead of sleeping.
+// An HTTP client of the service for tests: basic credentials, JSON, and waiting for a condition.
 import type { SubscriptionJson } from "./user-agent.ts"
 
 export interface Answer {
@@ -47,8 +47,8 @@ const expectStatus = (answer: Answer, ...statuses: ReadonlyArray<number>): Answe
 }
 
 /**
- * Subscribes and registers each browser as a user of its own, `concurrency` at a time. Users are called
- * `name` and a number.
+ * Subscribes and registers each browser as a user of its own, `concurrency` at a time. Users are
+ * called `name` and a number.
  */
 export const join = async (
   bases: ReadonlyArray<string>,
@@ -89,10 +89,10 @@ export const publish = async (
   return answer.headers.get("location")!.split("/").at(-1)!
 }
 
-/** A machine that is busy with something else takes its time; who waits so long waits for nothing. */
+/** Tests may run on a busy machine: wait 50 s before a condition counts as missed. */
 const patienceMillis = 50_000
 
-/** Asks again every 50 ms until `accept` is content; rejects with the last answer after the timeout. */
+/** Repeats the request every 50 ms until `accept` is true; rejects after the timeout. */
 export const until = async <A>(
   ask: () => Promise<A>,
   accept: (answer: A) => boolean,

@@ -1,4 +1,4 @@
-// Waiting for a condition that only changes when something happens: asked again after every change, never by the clock.
+// Waits for a condition. The condition is checked after every change, not by polling.
 
 export class Condition<S> {
   readonly #checks = new Set<() => void>()
@@ -13,7 +13,10 @@ export class Condition<S> {
     for (const check of [...this.#checks]) check()
   }
 
-  /** Resolves as soon as the predicate holds; rejects when it throws or after the timeout, with the predicate and what `describe` says. */
+  /**
+   * Resolves as soon as the predicate holds. Rejects when the predicate throws, or after the
+   * timeout with the predicate's source and the text of `describe`.
+   */
   waitFor(
     predicate: (state: S) => boolean,
     timeoutMillis: number,

@@ -1,6 +1,6 @@
-// A TCP proxy that puts a distance between sender and push service: it delays each direction by half a round
-// trip, and the first bytes of a connection by a whole one (the handshake of TCP). It can also stall one
-// connection without closing it.
+// A TCP proxy that puts a distance between sender and push service: it delays each direction by
+// half a round trip, and the first bytes of a connection by a whole one (the handshake of TCP). It
+// can also stall one connection without closing it.
 import { once } from "node:events"
 import { type AddressInfo, connect, createServer, type Socket } from "node:net"
 
@@ -49,7 +49,7 @@ export const startDistance = async (port: number, roundTripMillis: number) => {
     port: (server.address() as AddressInfo).port,
     /** Connections since the start. */
     connections: () => connections,
-    /** Nothing passes any more on the oldest open connection, in either direction; it stays open. */
+    /** The oldest open connection passes nothing more in either direction, but stays open. */
     stallOne: () => {
       const [oldest] = pairs
       if (oldest !== undefined) oldest.isStalled = true

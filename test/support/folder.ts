@@ -4,7 +4,10 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { onTestFinished } from "vitest"
 
-/** An empty folder of the test that asks. A server that is just ending may still write there: what remains is removed again for a second. */
+/**
+ * An empty folder, removed when the test has finished. A server that is just ending may still
+ * write to the folder, so the removal is retried for a second.
+ */
 export const temporaryFolder = async (): Promise<string> => {
   const folder = await mkdtemp(join(tmpdir(), "bellcast-"))
   onTestFinished(() =>

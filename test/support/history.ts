@@ -1,4 +1,5 @@
-// A past for a test: some hundred commands in every order, five broadcasts at different points of their way, and the stages that fold them.
+// A history for tests: hundreds of commands in every order, five broadcasts in different states,
+// and the stages that fold them.
 
 import { Effect, Layer, References, Schedule } from "effect"
 import fc from "fast-check"
@@ -58,7 +59,9 @@ const wish = fc.record({
   at: fc.nat(1_000)
 })
 
-/** Who may publish: named, named again, dropped, and what is refused. Returns the sequence of the last. */
+/**
+ * Grants, grants again, revokes, and a rejected grant. Returns the sequence of the last command.
+ */
 const appendPublishers = Effect.gen(function* () {
   const log = yield* EventLog
   const subject = subjects.publisher(channels[0]!)
@@ -231,8 +234,9 @@ const broadcastOn = Effect.fnUntraced(function* (channel: ChannelToken, shards: 
 })
 
 /**
- * Makes the past: `done` is finished after retries, `open` has a push waiting and one retrying, `empty` had nobody to go to, `lost` reached
- * nobody, `mixed` ended with a push that was refused. `done` and `open` share a channel and their outcomes alternate.
+ * Makes the history. `done` has finished after retries; `open` has one push waiting and one
+ * retrying; `empty` has no recipients; `lost` delivered nothing; `mixed` ends with a refused push.
+ * `done` and `open` share a channel, and their outcomes alternate.
  */
 export const makeHistory = Effect.gen(function* () {
   const log = yield* EventLog

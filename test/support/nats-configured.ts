@@ -1,4 +1,4 @@
-// A nats-server of this machine with a configuration of the test's own, and a listener in its place.
+// A nats-server with a configuration written by the test, and a listener that pretends to be one.
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"

@@ -23,7 +23,10 @@ const freePort = async (): Promise<number> => {
   return port
 }
 
-/** Docker's proxy accepts before the server listens; only INFO, the first thing it says, means that it is there. */
+/**
+ * True if the server sends INFO, its first message. A successful connect is not enough: Docker's
+ * proxy accepts connections before the server listens.
+ */
 const greets = (host: string, port: number): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = connect({ host, port, timeout: 1_000 })

@@ -1,4 +1,5 @@
-// Stands between a client and a nats-server: lets the server, or both, fall silent without closing a connection.
+// A proxy before a nats-server: stops the data of one or both directions without closing
+// connections.
 import { once } from "node:events"
 import { connect, createServer, type Socket } from "node:net"
 import { freePort } from "./service.ts"

@@ -1,5 +1,5 @@
-// A real nats-server with JetStream for one test: a container where a Docker engine answers, the local binary elsewhere.
-// BELLCAST_TEST_NATS=container|binary forces either.
+// A real nats-server with JetStream for one test: a container where a Docker engine responds, the
+// local binary elsewhere. BELLCAST_TEST_NATS=container|binary forces one of them.
 import { startNatsBinary } from "./nats-binary.ts"
 import { startNatsContainer } from "./nats-container.ts"
 import { dockerAnswers } from "./nats-docker.ts"
@@ -22,14 +22,13 @@ export interface TestNats extends AsyncDisposable {
 
 export type StartNats = (syncInterval: string) => Promise<TestNats>
 
-/** An engine that answers may still have no image and no way to get one; then the binary serves, and we say so. */
+/** A Docker engine may have no image and no way to pull it: use the binary then, and print that. */
 const containerElseBinary: StartNats = async (syncInterval) => {
   try {
     return await startNatsContainer(syncInterval)
   } catch (error) {
-    process.stderr.write(
-      `no nats container (${error instanceof Error ? error.message : error}): using the local binary\n`
-    )
+    const reason = error instanceof Error ? error.message : error
+    process.stderr.write(`no nats container (${reason}): using the local binary\n`)
     choice = Promise.resolve(startNatsBinary)
     return startNatsBinary(syncInterval)
   }

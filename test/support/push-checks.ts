@@ -1,4 +1,5 @@
-// What a push service refuses before it takes a message, in the order real ones check: VAPID, subscription, size, headers.
+// Reasons for which a push service refuses a request, in the order of real ones: VAPID,
+// subscription, size, headers.
 import type { IncomingMessage } from "node:http"
 import { checkVapid } from "#cli/keys/vapid-check.ts"
 import { senderKeyOf } from "#cli/listen/push-receiver.ts"
@@ -61,7 +62,8 @@ export const refusalOf = (
 }
 
 /**
- * The body, or nothing of it for a sink. What exceeds the limit is read and dropped, so that the connection can be used again.
+ * The body; empty for a sink. Bytes over the limit are read and dropped, so that the connection can
+ * be used again.
  * Rejects when the sender goes away in the middle.
  */
 export const readBody = (request: IncomingMessage, keep: boolean): Promise<Buffer> =>

@@ -1,4 +1,5 @@
-// What the simulator answers: a script is a list of steps in words ("429 retry-after 2", "hang", "201"), one for each request.
+// Responses of the simulator. A script is a list of steps in words ("429 retry-after 2", "hang",
+// "201"), one for each request.
 // All words are in one table; a new kind of answer is one line there.
 import type { IncomingMessage, ServerResponse } from "node:http"
 
@@ -59,7 +60,7 @@ const hang: Answer = { status: "hang", play: () => {} }
 const reset: Answer = {
   status: "reset",
   play: ({ socket }) => {
-    // Only a plain TCP socket can send RST; over TLS the peer sees the connection close without an answer.
+    // Only a plain TCP socket can send RST. Over TLS the peer sees the connection close.
     if ("encrypted" in socket) socket.destroy()
     else socket.resetAndDestroy()
   }
@@ -103,10 +104,11 @@ const kinds: ReadonlyArray<readonly [RegExp, (first: string, second: string) => 
 ]
 
 /**
- * One step in words, see `kinds`:
- * `201`, `410`, `429 retry-after 2`, `503 retry-after Fri, 31 Dec 2027 23:59:59 GMT` (header as written),
- * `503 retry-after-date 2` (the HTTP date in 2 s), `400 x-wns-error-description: Ttl`, `400 {"errno":109}`, `redirect http://…`, `slow 500` (201 after 500 ms), `slow 500 410`,
- * `huge` (201, endless body), `hang` (no answer), `reset` (connection torn down), `wns-throttled`.
+ * One step in words, see `kinds`: `201`, `410`, `429 retry-after 2`, `503 retry-after Fri, 31 Dec
+ * 2027 23:59:59 GMT` (header as written), `503 retry-after-date 2` (the HTTP date in 2 s), `400
+ * x-wns-error-description: Ttl`, `400 {"errno":109}`, `redirect http://…`, `slow 500` (201 after
+ * 500 ms), `slow 500 410`, `huge` (201, endless body), `hang` (no response), `reset` (connection
+ * torn down), `wns-throttled`.
  */
 export type Step = string
 
@@ -118,7 +120,7 @@ const parseStep = (step: Step): Answer => {
   throw new Error(`unknown step "${step}"`)
 }
 
-/** A player of the script: every call is the next answer, the last one repeats. Throws at once on an unknown step. */
+/** Each call returns the next response; the last one repeats. Throws on an unknown step. */
 export const playerOf = (script: ReadonlyArray<Step> = ["201"]): (() => Answer) => {
   const answers = script.map(parseStep)
   if (answers.length === 0) throw new Error("a script has at least one step")

@@ -1,5 +1,6 @@
-// The simulator in a process of its own, so that its CPU time is not the sender's and a killed sender leaves it alone.
-// Started by spawn-push-service.ts with the options as JSON in its first argument; requests and answers go over IPC.
+// The simulator in a process of its own: its CPU time counts apart, and it survives the sender.
+// spawn-push-service.ts starts it with the options as JSON in the first argument and sends requests
+// over IPC.
 import { type PushServiceOptions, startPushService } from "./push-service.ts"
 import type { UserAgentOptions } from "./user-agent.ts"
 
@@ -47,7 +48,7 @@ process.on(
   "message",
   async ({ id, verb, args }: { id: number; verb: keyof Verbs; args: ReadonlyArray<never> }) => {
     try {
-      // The parent's types make verb and arguments fit; across the process border nothing can show it.
+      // The parent's types make verb and arguments match; TypeScript cannot check that here.
       const call = verbs[verb] as (...args: ReadonlyArray<never>) => unknown
       process.send?.({ id, value: await call(...args) })
     } catch (error) {

@@ -1,5 +1,6 @@
-// A push service on loopback for tests and benches: it checks requests as strictly as the strictest real one, verifies VAPID,
-// decrypts what it takes, follows a script per subscription, and keeps everything for the test to look at.
+// A push service on loopback for tests and benches. It checks requests as strictly as the strictest
+// real one, verifies VAPID, decrypts messages, follows a script per subscription, and records all
+// requests.
 import { randomBytes } from "node:crypto"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import { createSecureServer, type ServerHttp2Session } from "node:http2"
@@ -25,7 +26,7 @@ export interface PushServiceOptions {
   readonly roundTripMillis?: number
   /** 0, the default, takes a free port. */
   readonly port?: number
-  /** The host that endpoints name; `localhost` for senders that refuse IP literals. Default 127.0.0.1. */
+  /** The host in endpoints; `localhost` for senders that refuse IP literals. Default 127.0.0.1. */
   readonly host?: "127.0.0.1" | "localhost"
   /** False makes it a sink for benches: no checks, no decryption, only counts. */
   readonly decrypt?: boolean
@@ -61,14 +62,16 @@ export interface PushService extends AsyncDisposable {
   readonly deliveredAt: ReadonlyArray<number>
   /** A new browser subscription. Throws on a script it cannot parse. */
   readonly subscribe: (options?: UserAgentOptions) => UserAgent
-  /** Resolves as soon as the predicate holds: now, or after the request that makes it true. Rejects after the timeout. */
+  /**
+   * Resolves now, or after the request that makes the predicate true; rejects after the timeout.
+   */
   readonly waitFor: (
     predicate: (service: PushService) => boolean,
     timeoutMillis?: number
   ) => Promise<void>
   /** Over TLS only: from now on handshakes fail, or (`false`) work again. Open connections stay. */
   readonly breakTls: (broken: boolean) => void
-  /** Over HTTP/2 only: sessions end once their answers are given, and new connections get HTTP/1.1. */
+  /** Over HTTP/2 only: sessions end after their responses, and new connections get HTTP/1.1. */
   readonly fallBack: () => void
   /** With `roundTripMillis`: the oldest connection falls silent and stays open. */
   readonly stallOne: () => void
@@ -76,7 +79,7 @@ export interface PushService extends AsyncDisposable {
   readonly connections: () => number
   /** Closes every connection: who sends again has to connect, and so to resolve the name. */
   readonly disconnect: () => void
-  /** Sets counts, faults and histories to zero; subscriptions and the positions of their scripts stay. */
+  /** Sets counts, faults and histories to zero; subscriptions and script positions stay. */
   readonly reset: () => void
 }
 
@@ -94,7 +97,10 @@ const http2Server = (
 ) => {
   const sessions = new Set<ServerHttp2Session>()
   const streams = new WeakMap<object, number>()
-  /** Client streams have odd ids; of those above the last one a peer that goes away processes nothing. */
+  /**
+   * Streams of a client have odd ids. GOAWAY means that streams above the last id were not
+   * processed.
+   */
   const isIgnored = ({ id, session }: { id?: number; session?: ServerHttp2Session }): boolean => {
     if (session === undefined || id === undefined) return false
     const count = (streams.get(session) ?? 0) + 1
@@ -152,7 +158,7 @@ export const startPushService = async (options: PushServiceOptions = {}): Promis
       if (delivers(answer)) agent.receive(body, request.headers)
       return answer
     } catch (error) {
-      // A real push service cannot see this and answers 201; here the browser's failure must not go unnoticed.
+      // A real push service cannot see this and responds 201. Here it must not go unnoticed.
       return refuseFaulty(agent, 400, `cannot be decrypted: ${String(error)}`)
     }
   }
@@ -192,7 +198,7 @@ export const startPushService = async (options: PushServiceOptions = {}): Promis
     : tls
       ? createTlsServer(testCertificate(), onRequest)
       : createServer(onRequest)
-  // Longer than any pause of a test, so that a kept connection never closes just as the sender uses it again.
+  // Longer than any pause of a test: an idle connection must not close as the sender uses it again.
   server.keepAliveTimeout = 10 * 60_000
 
   const own = await listen(server, port)

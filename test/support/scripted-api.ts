@@ -1,4 +1,4 @@
-// A few routes of the HTTP API with scripted answers, over real HTTP, for the CLI's tests: it records what it was asked.
+// A few routes of the HTTP API with scripted responses, for tests of the CLI; records the requests.
 import { once } from "node:events"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"

@@ -1,5 +1,6 @@
-// A resolver that errs on command. Imported by a service under test before anything else (see `scriptedDns`), it answers for `localhost` what
-// stands in a file: an address, an error (ENOTFOUND, EAI_AGAIN), or nothing, which is the truth.
+// A DNS resolver that fails on command. A service under test imports this file first (see
+// `scriptedDns`). For `localhost` it then resolves to the content of a file: an address, or an
+// error (ENOTFOUND, EAI_AGAIN). An empty file means the true address.
 import dns from "node:dns"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { syncBuiltinESMExports } from "node:module"
@@ -28,7 +29,10 @@ if (file !== undefined) {
   syncBuiltinESMExports()
 }
 
-/** The environment of a service whose resolver `say` commands. A connection that is open needs no resolver: close it. */
+/**
+ * The environment of a service whose resolver `say` controls. An open connection needs no
+ * resolver: close it first.
+ */
 export const scriptedDns = () => {
   const folder = mkdtempSync(join(tmpdir(), "bellcast-dns-"))
   const path = join(folder, "answer")

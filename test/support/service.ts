@@ -1,4 +1,4 @@
-// Runs the service as `make run` does: a process of its own with the same flags of Node, black box, with its log and its HTTP address.
+// Runs the service as `make run` does: a process with the same flags of Node, its log and its URL.
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
 import { createServer } from "node:net"
@@ -24,7 +24,10 @@ export const settingsFile = (cwd: string | undefined) => ({
   BELLCAST_CONFIG: cwd === undefined ? devNull : ""
 })
 
-/** A port that was free a moment ago, below those that the system gives to outgoing connections (32768 and up), which would take it meanwhile. */
+/**
+ * A port that was free a moment ago. It is below the ports of outgoing connections (32768 and up),
+ * so that no such connection takes it in the meantime.
+ */
 export const freePort = async (): Promise<number> => {
   while (true) {
     const port = 10_000 + Math.floor(Math.random() * 20_000)
@@ -58,12 +61,21 @@ export interface ServiceOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly cwd?: string
   readonly args?: ReadonlyArray<string>
-  /** Keep nothing of what is printed once it is ready: for benches, which print a line for each of many requests. */
+  /** Drops the output after "ready": benches print a line for each of many requests. */
   readonly forgets?: boolean
   readonly readyTimeoutMillis?: number
 }
 
-/** Starts a process and resolves once it is ready; rejects with its output when it ends or takes too long. */
+/** Services that still run. A test that timed out does not end its services. */
+const running = new Set<ChildProcess>()
+
+// vitest ends a worker by SIGTERM.
+process.once("SIGTERM", () => {
+  for (const child of running) child.kill("SIGKILL")
+  process.exit()
+})
+
+/** Resolves once the process is ready; rejects with its output when it ends or takes too long. */
 export const startService = async (options: ServiceOptions = {}): Promise<Service> => {
   const port = options.port ?? (await freePort())
   const env = {
@@ -88,6 +100,8 @@ export const startService = async (options: ServiceOptions = {}): Promise<Servic
   })
   let output = ""
   let isReady = false
+  running.add(child)
+  child.once("exit", () => running.delete(child))
   const exited = once(child, "close")
   const ready = new Promise<void>((resolve, reject) => {
     const timer = setTimeout(

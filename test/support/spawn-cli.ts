@@ -31,7 +31,7 @@ export const spawnCli = (
 
   return {
     output,
-    /** Resolves with the match as soon as stdout or stderr has one; rejects after the timeout with all that was printed. */
+    /** Resolves with the first match in stdout or stderr; rejects after the timeout with both. */
     printed: async (pattern: RegExp, timeoutMillis = 10_000): Promise<RegExpExecArray> => {
       const match = () => pattern.exec(output.stdout) ?? pattern.exec(output.stderr)
       await condition.waitFor(

@@ -1,4 +1,5 @@
-// Starts the simulator as a separate process and talks to it: for benches (its CPU time counts apart) and kill tests.
+// Starts the simulator as a process and talks to it, for benches (its CPU time counts apart) and
+// for tests that kill the sender.
 import { fork } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import type { PushServiceOptions } from "./push-service.ts"
@@ -14,11 +15,14 @@ export interface SpawnedPushService extends AsyncDisposable {
     count: number,
     options?: Parameters<Verbs["subscribe"]>[1]
   ) => Answer<"subscribe">
-  /** Counts, faults, how often each text arrived, and the user and system CPU time of the process since its start. */
+  /** Counts, faults, how often each text arrived, and the CPU time (user and system) so far. */
   readonly report: () => Answer<"report">
-  /** Resolves when this many subscriptions have at least one push since the start or reset; rejects after the timeout. */
+  /**
+   * Resolves when this many subscriptions have at least one push since the start or the last reset;
+   * rejects after the timeout.
+   */
   readonly waitForDistinct: (distinct: number, timeoutMillis: number) => Answer<"waitForDistinct">
-  /** Percentiles of the milliseconds from a moment (since the epoch) to each delivery since the start or reset. */
+  /** Percentiles of the milliseconds from a moment (since the epoch) to each delivery. */
   readonly latencies: (since: number) => Answer<"latencies">
   /** Counts, faults and histories to zero; subscriptions stay. */
   readonly reset: () => Answer<"reset">

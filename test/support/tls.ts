@@ -1,5 +1,5 @@
-// One self-signed certificate for `localhost` and 127.0.0.1, valid 2020 to 2120, so that pushes in tests go over real TLS.
-// The key is public knowledge: trust the certificate in tests only.
+// A self-signed certificate for `localhost` and 127.0.0.1, valid 2020 to 2120, so that pushes in
+// tests use real TLS. The key is public: trust the certificate in tests only.
 import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 

@@ -1,4 +1,5 @@
-// One simulated browser subscription: the keys, the endpoint, the script of its push service, and what arrived.
+// A simulated browser subscription: keys, endpoint, the script of its push service, and its
+// history.
 import type { IncomingHttpHeaders } from "node:http"
 import {
   makeReceiverKeys,
@@ -15,7 +16,7 @@ export interface SubscriptionJson {
   readonly keys: { readonly p256dh: string; readonly auth: string }
 }
 
-/** One push as the browser got it: decrypted; `payload` is null and `text` empty for a push without body. */
+/** One push, decrypted; a push without a body has a `payload` of null and an empty `text`. */
 export interface Received {
   readonly payload: Uint8Array | null
   readonly text: string
@@ -39,7 +40,10 @@ export interface UserAgentOptions {
   readonly applicationServerKey?: string
 }
 
-/** A subscription and its history. A sink (`decrypt: false`) counts `deliveries` and leaves the lists empty. */
+/**
+ * A subscription and its history. A sink (`decrypt: false`) counts `deliveries` and leaves the
+ * lists empty.
+ */
 export class UserAgent {
   readonly subscription: SubscriptionJson
   readonly applicationServerKey: string | undefined

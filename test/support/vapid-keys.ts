@@ -1,4 +1,5 @@
-// What tests of VAPID keys do: the verb, its settings, subscribing with a certain key, and looking at all that a NATS holds.
+// Helpers for tests of VAPID keys: the verb `keys`, its settings, subscriptions made with a certain
+// key, and the full content of a NATS.
 
 import { Effect } from "effect"
 import { assert } from "vitest"

@@ -1,4 +1,5 @@
-// What page and worker of the test's site share: calls of our API as the user named in the query string, and subscribing.
+// Shared by the page and the worker: requests to the API as the user in the query string, and
+// subscribing.
 const query = new URLSearchParams(self.location.search)
 const authorization = `Basic ${btoa(`${query.get("user")}:secret`)}`
 

@@ -1,4 +1,4 @@
-// The page: subscribes, registers, and keeps in order what its worker tells it, for the test to take.
+// The page: subscribes, registers, and records the messages of its worker in order, for the test.
 const arrived = []
 const takers = []
 

@@ -1,4 +1,5 @@
-// The service worker: shows every push, hands it to the page as it came, and subscribes again when the browser lost its subscription.
+// The service worker: shows every push, sends it unchanged to the page, and subscribes again when
+// the browser lost its subscription.
 importScripts("api.js")
 
 self.addEventListener("install", () => self.skipWaiting())

@@ -3,7 +3,7 @@
 import fc from "fast-check"
 import { authorization } from "./socket.ts"
 
-/** Names that mean something to JavaScript, to a file system, to NATS, to a parser or to Unicode. */
+/** Names with a meaning in JavaScript, file systems, NATS, parsers or Unicode. */
 const odd = fc.constantFrom(
   ...["__proto__", "constructor", "prototype", "toString", "hasOwnProperty", "valueOf", "then"],
   ...["..", ".", "", " ", "*", ">", "a.b", "a..b", ".a", "$", "~", "null", "undefined", "NaN"],

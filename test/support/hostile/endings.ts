@@ -30,8 +30,10 @@ const stopReading: Send = async (client) => {
   await client.answered(answerMillis)
 }
 
-const post = (user: string, ...more: ReadonlyArray<string>) =>
-  `${["POST /v1/subscriptions HTTP/1.1", "Host: a", authorization(user), json, ...more].join("\r\n")}\r\n\r\n`
+const post = (user: string, ...more: ReadonlyArray<string>) => {
+  const head = ["POST /v1/subscriptions HTTP/1.1", "Host: a", authorization(user), json, ...more]
+  return `${head.join("\r\n")}\r\n\r\n`
+}
 const broadcast = request("POST /v1/channels/hostile", [authorization("hostile"), json], "{}")
 const clientHello = Buffer.from("16030100c8010000c40303", "hex")
 

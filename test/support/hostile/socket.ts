@@ -34,7 +34,7 @@ const oneOf = (socket: Socket, names: ReadonlyArray<string>, timeoutMillis: numb
     for (const name of names) socket.on(name, done)
   })
 
-/** A client that is connected, or was refused. Errors of its socket are ignored: resets are normal. */
+/** A client that is connected or refused. Errors of its socket are ignored: resets are normal. */
 export const open = async ({ from, port }: Origin, keptMax = keptBytesMax): Promise<Client> => {
   const socket = connect({ host: "127.0.0.1", port, localAddress: from, allowHalfOpen: true })
   let kept = ""
@@ -79,7 +79,8 @@ export const request = (
   body?: string | undefined
 ): string => {
   const length = body === undefined ? [] : [`Content-Length: ${Buffer.byteLength(body)}`]
-  return `${[`${line} HTTP/1.1`, "Host: a", ...headers, ...length].join("\r\n")}\r\n\r\n${body ?? ""}`
+  const head = [`${line} HTTP/1.1`, "Host: a", ...headers, ...length]
+  return `${head.join("\r\n")}\r\n\r\n${body ?? ""}`
 }
 
 /** Resolves after so many milliseconds, or at once when `signal` is aborted. */
