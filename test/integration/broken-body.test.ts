@@ -1,4 +1,5 @@
-// A publisher whose connection breaks in mid-body has published nothing; least of all an empty push to everybody.
+// A publisher whose connection breaks in the middle of the body publishes nothing, not even an
+// empty push.
 import { connect as socketTo } from "node:net"
 import { assert, it } from "vitest"
 import { publish, until } from "../support/client.ts"

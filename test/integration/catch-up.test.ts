@@ -1,5 +1,5 @@
-// A projector that was away passes over what was published meanwhile in batches: a write that waits behind 20,000 broadcasts waited 5 s for as many
-// announcements.
+// A projector that was away passes over what was published meanwhile in batches: a write that waits
+// behind 20,000 broadcasts waited 5 s for as many announcements.
 import { jetstream } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { assert, it } from "vitest"

@@ -71,7 +71,7 @@ it("has at most as many messages in hand as it has hands, and gives them up on s
   }
 })
 
-it("asks for all idle workers at once, and leaves a consumer that was made with less room as it is", {
+it("pulls for all idle workers at once, and does not change a consumer with fewer pull requests", {
   timeout: 60_000
 }, async () => {
   const hands = 600

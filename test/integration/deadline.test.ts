@@ -1,4 +1,5 @@
-// A push whose time is over is not sent, also when it was over only after the push had stood in line.
+// A push is not sent after its deadline, also if the deadline passes while the push waits in the
+// send queue.
 import { assert, it } from "vitest"
 import webpush from "web-push"
 import { call, finished, join, publish } from "../support/client.ts"
@@ -33,7 +34,7 @@ it("is sent to nobody after its deadline, however long the line was", {
   assert.equal(push.requests, 2)
 })
 
-it("is not tried with another key after its deadline, and what some keys were told removes nobody", {
+it("is not tried with another key after its deadline, and responses to some keys remove nothing", {
   timeout: 60_000
 }, async () => {
   await using nats = await startNats()

@@ -1,5 +1,5 @@
-// What connections to push services go through, through the running service with its default settings: nobody
-// is missed, and nobody is sent to twice beyond what the case allows.
+// What connections to push services go through, through the running service with its default
+// settings: nobody is missed, and nobody is sent to twice beyond what the case allows.
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { finished, join, publish } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
@@ -67,7 +67,7 @@ describe("a push service over HTTP/2", () => {
     assert.notInclude(service.output(), "cannot be reached")
   })
 
-  it("of which one session stalls gets the rest meanwhile, and that session's pushes again", async () => {
+  it("of which one session stalls gets the rest, then that session's pushes again", async () => {
     await using push = await startPeer({ roundTripMillis: 20 })
     const broadcast = await broadcastTo(push, "stall", 400, ["slow 50"])
     await push.waitFor(({ counts }) => counts.distinct >= 100, 30_000)

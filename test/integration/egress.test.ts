@@ -1,4 +1,5 @@
-// Names that lead into the network behind the service, through the running service: it calls no address that it has not checked.
+// Names that resolve to internal addresses, in the running service: it calls no address that it did
+// not check.
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
 import { audit } from "#cli/audit.ts"

@@ -1,5 +1,5 @@
-// An hour of faults in a minute: DNS, TLS, 500, 429 and 403 from all push services at once, one after the other, then everything is well again.
-// Nobody healthy is removed, suspended or even struck; who is gone is removed at the first answer.
+// An hour of faults in a minute: DNS, TLS, 500, 429 and 403 from all push services in turn, then
+// all is well.
 import { Effect } from "effect"
 import { assert, it } from "vitest"
 import { natsLayer } from "#nats/layer.ts"
@@ -16,8 +16,8 @@ import { trustingEnvironment } from "../support/tls.ts"
 const healthyEach = 30
 const goneEach = 2
 
-// A push dies within three seconds of faults, and strikes may follow each other at once: whatever is not believed for the time it takes alone
-// would be suspended here.
+// A push dies within three seconds of faults, and strikes may follow each other at once: whatever
+// is not believed for the time it takes alone would be suspended here.
 const hurried = {
   BELLCAST_RETRY_BASE_MILLIS: "20",
   BELLCAST_STRIKE_INTERVAL_MILLIS: "100",
@@ -69,7 +69,7 @@ it("costs nobody healthy a subscription", { timeout: 300_000 }, async () => {
     agents.map(({ subscription }) => subscription)
   )
 
-  /** The fault, three broadcasts in it, one after the other, until each push has died of it or waits for its end. */
+  /** Starts the fault and sends three broadcasts in turn, until each push is dead or deferred. */
   const suffer = async (begin: () => void, dies = false) => {
     begin()
     for (const push of services) push.disconnect()
@@ -122,7 +122,8 @@ it("costs nobody healthy a subscription", { timeout: 300_000 }, async () => {
     await publish(service.url, "news", { n: 99 }),
     60_000
   )
-  // A push of an earlier broadcast, tried again, may have found somebody gone before this one was cut up.
+  // A retried push of an earlier broadcast may have found a subscription gone before this one was
+  // cut into shards.
   assert.isAtMost(counts.gone, goneEach * services.length)
   assert.deepInclude(counts, {
     accepted: healthy + counts.gone,

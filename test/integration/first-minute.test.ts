@@ -1,4 +1,4 @@
-// What the README has a newcomer type in the first minute, typed: against a service on an embedded server that has just been made.
+// The commands of the README's first minute, run against a service on a new embedded server.
 import { execFile } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -23,7 +23,7 @@ const lineWith = (word: string): string => {
 
 it("tells what really happens", { timeout: 90_000 }, async () => {
   const folder = await temporaryFolder()
-  // As `make run` starts it: what the support makes handy for other tests must come from the flag here.
+  // Starts as `make run` does: the defaults that other tests set must come from the flag here.
   const env = {
     BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "",
     BELLCAST_CHANNEL_WRITE_PRINCIPALS: "",

@@ -1,4 +1,5 @@
-// A stream that fills up is told of in time, and its size is a setting that holds from the next start.
+// A stream that fills up is reported in time, and its size is a setting that applies from the next
+// start.
 import { jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { Effect, Layer, Logger } from "effect"
@@ -68,7 +69,7 @@ it("tells that a stream fills up, and takes another limit at the next start", {
   }
 })
 
-it("tells that a bucket fills up; a size that an operator gave it holds, also after a start and a rebuild, and nothing is lost", {
+it("warns about a full bucket; the size that an operator set lasts over a start and a rebuild", {
   timeout: 60_000
 }, async () => {
   await using nats = await startNats({ syncAlways: false })

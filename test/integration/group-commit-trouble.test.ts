@@ -1,4 +1,5 @@
-// Batches and a server that is killed or does not answer, and writers who give up: each message is written once, and nobody waits for others' answers.
+// Batches when the server is killed or silent, and writers that give up: each message is written
+// once, and no writer waits for the others.
 import { setImmediate } from "node:timers/promises"
 import { Effect, Fiber, Result } from "effect"
 import { assert, it } from "vitest"

@@ -1,5 +1,5 @@
-// What many write at once goes to the server in batches, and nobody can tell: each has the sequence of its own message, its own conflict, its own
-// repetition, and is written once.
+// What many write at once goes to the server in batches, and nobody can tell: each has the sequence
+// of its own message, its own conflict, its own repetition, and is written once.
 import { setImmediate } from "node:timers/promises"
 import { Effect, Result } from "effect"
 import { assert, it } from "vitest"

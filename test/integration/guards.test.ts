@@ -1,4 +1,4 @@
-// What keeps a push service in trouble from costing subscribers or flooding it, through the running service.
+// Protection of subscriptions, and of a push service in trouble, in the running service.
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
 import { Watermark } from "#nats/follower/watermark.ts"
@@ -26,7 +26,10 @@ const subscribed = async (base: string, users: number) => {
   return lists.filter(({ body }) => body.data.length === 1).length
 }
 
-/** Stores every subscription again as if that had been long ago: what is said of one of today may be due to a rotation of keys. */
+/**
+ * Stores every subscription again as if long ago: an error of one made today may be due to a key
+ * rotation.
+ */
 const age = (natsUrl: string) =>
   Effect.gen(function* () {
     const log = yield* EventLog
@@ -106,7 +109,7 @@ describe("a push service that says 410 to 5 of 300", () => {
 })
 
 describe("a push service that refuses our credentials", () => {
-  it("is left alone but for probes; nobody is removed, no attempt counts, and all get the push when it relents", {
+  it("gets only probes; removes no subscription, counts no attempt, delivers later", {
     timeout: 90_000
   }, async () => {
     await using nats = await startNats()
@@ -235,7 +238,7 @@ describe("a subscription made with another key", () => {
 })
 
 describe("an answer that deserves a second try", () => {
-  it("gets one at once: 421 over another connection, a refused Topic without it; no more than one", {
+  it("gets one at once: after 421 over another connection, after a refused Topic without it", {
     timeout: 90_000
   }, async () => {
     await using nats = await startNats()

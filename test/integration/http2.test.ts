@@ -1,4 +1,5 @@
-// HTTP/2 to push services that speak it, over real connections: what it shares, and that whatever breaks is only tried again.
+// HTTP/2 to push services that speak it, over real connections: what it shares, and that whatever
+// breaks is only tried again.
 import { once } from "node:events"
 import { constants, createSecureServer, type ServerHttp2Stream } from "node:http2"
 import type { AddressInfo } from "node:net"
@@ -133,7 +134,7 @@ describe("a push service that speaks HTTP/2", () => {
     assert.isAtMost(server.counts.sessions, 2)
   })
 
-  it("and is not the one that is meant (421) is asked once more, over another connection", async () => {
+  it("and responds 421 gets one more request, over another connection", async () => {
     const asked: Array<unknown> = []
     await using server = await startServer((stream) => {
       asked.push(stream.session)

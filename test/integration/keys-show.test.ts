@@ -1,4 +1,5 @@
-// Secrets that are kept beside an embedded server, as lines for another process: with them it is one of the service's own.
+// Secrets stored beside an embedded server, shown as settings that let another process join the
+// service.
 import { readdir, readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect } from "effect"

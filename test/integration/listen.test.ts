@@ -1,4 +1,5 @@
-// `bellcast listen` as a process, against a scripted HTTP API and pushes made by the real `web-push` library.
+// `bellcast listen` as a process, against a scripted HTTP API and pushes of the real `web-push`
+// library.
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Option } from "effect"
 import { HttpClient, HttpClientError } from "effect/http"
@@ -46,7 +47,7 @@ const push = async (
 }
 
 describe("bellcast listen", () => {
-  it("subscribes, registers, prints pushes decrypted with their age, and on Ctrl-C removes both and exits 0", async () => {
+  it("subscribes, registers, prints decrypted pushes, and cleans up on Ctrl-C", async () => {
     await using api = await startScriptedApi(answers)
     await using cli = spawnCli(["listen", "news", "--url", baseOf(api), "--user", "ann:pw"])
     await cli.printed(/^listening on channel news, subscription 0123456789ab$/m)
@@ -103,7 +104,7 @@ describe("bellcast listen", () => {
     assert.strictEqual(cli.output.stdout.trim().split("\n").length, 1)
   })
 
-  it("prints JSON lines and ends after --count pushes; without a known key it takes any signature and says so", async () => {
+  it("prints JSON lines until --count; without a key it takes any signature", async () => {
     await using api = await startScriptedApi({ ...answers, "GET /v1/": rootNaming({}) })
     await using cli = spawnCli(["listen", "news", "--url", baseOf(api), "--json", "--count", "2"])
     await cli.printed(/"listening"/)
@@ -128,7 +129,7 @@ describe("bellcast listen", () => {
     )
   })
 
-  it("prints status, errno and message of an error in one line, removes what it had made, and exits 1", async () => {
+  it("prints an error in one line, removes what it made, and exits 1", async () => {
     const body = { code: 403, errno: 121, error: "Forbidden", message: "not for you" }
     await using api = await startScriptedApi({
       ...answers,
@@ -142,7 +143,7 @@ describe("bellcast listen", () => {
     assert.strictEqual(api.calls.at(-1)?.call, `DELETE /v1/subscriptions/${id}`)
   })
 
-  it("says of a server that knows no root resource that it does not look like Bellcast", async () => {
+  it("says of a server without a root resource that it does not look like Bellcast", async () => {
     await using api = await startScriptedApi({})
     await using cli = spawnCli(["listen", "news", "--url", baseOf(api)])
     assert.strictEqual(await cli.exit(), 1)

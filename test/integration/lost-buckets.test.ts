@@ -1,4 +1,5 @@
-// Projections that somebody deleted, or put back as they were long ago: said at start, mended by a rebuild, and no job waits for what never comes.
+// Deleted or outdated buckets: the start reports them, a rebuild repairs them, and no job waits
+// forever.
 import { assert, it } from "@effect/vitest"
 import { jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
@@ -19,7 +20,9 @@ const browsers = 5
 /** A replay folds these into one. */
 const revisionsMore = 20
 
-/** A broadcast that waits for its delivery to users of whom one has changed something again and again. */
+/**
+ * A broadcast that waits for delivery, to users of whom one has changed subscriptions many times.
+ */
 const waiting = async (natsUrl: string, push: Awaited<ReturnType<typeof startPushService>>) => {
   const agents = Array.from({ length: browsers }, () => push.subscribe({}))
   await using service = await startService({ natsUrl, roles: "gateway,projection,fanout,tally" })

@@ -32,7 +32,7 @@ const joinAs = async (prefix: string, channel: string, agents: ReadonlyArray<Use
 }
 
 describe("120 subscriptions that are gone from the start", () => {
-  it("are all removed by one broadcast that 30 healthy ones among them get, with one request each", {
+  it("are all removed by one broadcast that 30 healthy ones get, with one request each", {
     timeout: 90_000
   }, async () => {
     await using push = await startPushService()
@@ -40,7 +40,8 @@ describe("120 subscriptions that are gone from the start", () => {
     await joinAs("healthy", "before", healthy)
     await finished(service.url, "before", await publish(service.url, "before", { n: 1 }))
     const madeUp = Array.from({ length: 120 }, () => push.subscribe({ script: ["410"] }))
-    // A broadcast goes to users in the order of their registrations: one healthy, four made up, and so on.
+    // Users get a broadcast in the order of their registrations: one healthy, four forged, and so
+    // on.
     for (let i = 0; i < 30; i++) {
       await call(service.url, "PUT", "/channels/gone/registration", `healthy${i}`)
       await joinAs(`madeup${i}.`, "gone", madeUp.slice(4 * i, 4 * i + 4))

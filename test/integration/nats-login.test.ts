@@ -1,4 +1,5 @@
-// A NATS that refuses our login for a while: passwords are changed on servers and in settings one after the other.
+// A NATS that refuses the login for a while, because passwords change on servers before they change
+// in settings.
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { writeFile } from "node:fs/promises"
@@ -19,7 +20,10 @@ const startNatsWithPassword = async (first: string) => {
   const write = (password: string) =>
     writeFile(
       config,
-      `listen: "127.0.0.1:${port}"\njetstream { store_dir: "${folder}" }\nauthorization { user: bell, password: ${password} }\n`
+      `listen: "127.0.0.1:${port}"
+jetstream { store_dir: "${folder}" }
+authorization { user: bell, password: ${password} }
+`
     )
   await write(first)
   const server = spawn(await Effect.runPromise(locateNatsServer), ["-c", config], {

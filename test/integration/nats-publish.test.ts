@@ -1,4 +1,5 @@
-// Straight onto NATS: a client that is not ours publishes a broadcast, and what is malformed is refused for a recorded reason.
+// Broadcasts published directly to NATS by another client; malformed ones are rejected with a
+// recorded reason.
 import { readFileSync } from "node:fs"
 import { jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { connect, headers } from "@nats-io/transport-node"

@@ -1,4 +1,5 @@
-// A NATS that falls silent without closing its connections: its host lost power, or a firewall forgot them. Another of its cluster would answer.
+// A NATS that falls silent without closing connections: its host lost power, or a firewall dropped
+// their state.
 import { assert, it } from "vitest"
 import { finished, join, publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"

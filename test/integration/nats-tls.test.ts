@@ -119,7 +119,7 @@ describe("a server with TLS", () => {
     assert.notInclude(service.output(), "hush")
   })
 
-  it("is refused when nobody known vouches for it, or another name stands in its certificate", async () => {
+  it("is refused when its certificate has an unknown authority or another name", async () => {
     const [port, byAddress] = [await freePort(), await freePort()]
     await using _nats = await startConfiguredNats(port, `${jetstream}\n${tlsOf(localhost)}`)
     await using _second = await startConfiguredNats(byAddress, `${jetstream}\n${tlsOf(address)}`)

@@ -1,4 +1,5 @@
-// What the other tests stand on: a server that keeps its data and its address when it is killed, and one that never outlives us.
+// The base of other tests: a server that keeps its data and address when it is killed, and one that
+// ends with its parent.
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
 import { join } from "node:path"
@@ -73,7 +74,8 @@ describe("the embedded server", () => {
   it("does not hear the Ctrl-C that its parent hears", () =>
     inFolder(async (folder, binary) => {
       const { parent, pid } = await parentOf(folder, binary)
-      // As the terminal does: to the whole process group. Stopped, so that only the signal itself can end the server.
+      // As a terminal does, to the whole process group. SIGSTOP first, so that only this signal can
+      // end the server.
       process.kill(parent.pid!, "SIGSTOP")
       process.kill(-parent.pid!, "SIGINT")
       await sleep(200)

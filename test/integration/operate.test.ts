@@ -1,4 +1,4 @@
-// The verbs that look: what they print of a service's past, and what they say when there is nothing to look at.
+// The verbs that only read: what they print of a service's history, and of an empty NATS.
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { natsLayer } from "#nats/layer.ts"

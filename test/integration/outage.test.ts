@@ -31,7 +31,7 @@ it("goes on after nats-server was killed in mid-broadcast: all are reached, at m
   assert.isAtMost(counts.duplicates, duplicatesMax)
 })
 
-it("waits while outcomes cannot be written, sends nothing twice, and the counts add up afterwards", {
+it("waits while outcomes cannot be written, sends nothing twice, and the counts add up later", {
   timeout: 120_000
 }, async () => {
   await using nats = await startNats()

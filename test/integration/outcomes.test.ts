@@ -1,5 +1,6 @@
-// The outcome table through the running service: what a push service answers, step by step, and what becomes of the push and of its
-// subscription. Each row has a push service, a channel and a user of its own; all of them run at once, as they do in life.
+// The outcome table through the running service: what a push service answers, step by step, and
+// what becomes of the push and of its subscription. Each row has a push service, a channel and a
+// user of its own; all of them run at once, as they do in life.
 import { Effect } from "effect"
 import { assert, it } from "vitest"
 import { audit } from "#cli/audit.ts"
@@ -23,7 +24,9 @@ interface Row {
   readonly attempts: number
   /** Requests the push service got. */
   readonly requests: number
-  /** What becomes of the subscription: it is kept, with nothing against it, unless the row says otherwise. */
+  /**
+   * What becomes of the subscription: it stays, without a strike, unless the row says otherwise.
+   */
   readonly subscription?: "removed" | "struck"
   /** One push arrives first, which proves our key. */
   readonly proven?: true
@@ -103,7 +106,8 @@ const rows: ReadonlyArray<readonly [name: string, row: Row]> = [
       '401 {"errno":109,"message":"VAPID public key mismatch"}'
     ],
     (step) => ({
-      // Stored a moment ago, so perhaps made with a key that other processes have already: only one of yesterday is removed.
+      // Stored a moment ago, so the key may be one that only other processes have: only one of
+      // yesterday is removed.
       ...usedUp(step, "key-mismatch", Number(step.slice(0, 3))),
       ...{ script: ["201", step], proven: true, subscription: "struck" }
     })

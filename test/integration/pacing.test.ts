@@ -1,4 +1,4 @@
-// How a push service that throttles us, or does not answer, is sent to, through the running service.
+// Sending to a push service that throttles or does not respond, in the running service.
 import { assert, describe, it } from "vitest"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
@@ -14,7 +14,7 @@ const lines = (output: string, words: RegExp) =>
   output.split("\n").filter((line) => words.test(line))
 
 describe("a push service that throttles everybody", () => {
-  it("is left alone for as long as it asks, then gets every push, and no wait counts as an attempt", {
+  it("gets no push until Retry-After, then every push, and no wait counts as an attempt", {
     timeout: 90_000
   }, async () => {
     await using nats = await startNats()
@@ -61,7 +61,7 @@ describe("a push service that throttles everybody", () => {
 })
 
 describe("a push service that throttles without saying for how long", () => {
-  it("is sent to half as much at a time, at most one more every second, and the pushes to others do not stand behind", {
+  it("gets half as many at a time, one more each second, and others do not wait for it", {
     timeout: 90_000
   }, async () => {
     await using nats = await startNats()
@@ -142,7 +142,7 @@ describe("a push service that does not answer", () => {
     assert.notInclude(service.output(), new URL(agent.subscription.endpoint).pathname)
   })
 
-  it("is left alone but for a probe at a time; no wait counts as an attempt, and all get the push when it is back", {
+  it("gets one probe at a time; waits are no attempts; all pushes arrive later", {
     timeout: 90_000
   }, async () => {
     await using nats = await startNats()

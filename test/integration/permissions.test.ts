@@ -1,4 +1,5 @@
-// Publishers whom an operator names for one channel: they may publish there at once and nowhere else, and no longer once that is taken back.
+// Publishers whom an operator grants one channel: they may publish there at once and nowhere else,
+// until it is revoked.
 import { createHmac } from "node:crypto"
 import { jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
@@ -8,8 +9,9 @@ import { type Service, secretEnvironment, startService } from "#test/service.ts"
 import { spawnCli } from "#test/spawn-cli.ts"
 
 const basic = (pair: string) => `Basic ${Buffer.from(pair).toString("base64")}`
+const userSecret = secretEnvironment.BELLCAST_USERID_HMAC_SECRET
 const idOf = (pair: string) =>
-  `basicauth:${createHmac("sha256", secretEnvironment.BELLCAST_USERID_HMAC_SECRET).update(pair).digest("hex")}`
+  `basicauth:${createHmac("sha256", userSecret).update(pair).digest("hex")}`
 
 const anna = "anna:secret"
 const bert = "bert:secret"
@@ -47,7 +49,7 @@ describe("a publisher named for a channel", () => {
 
   // Names that are special: to NATS, to buckets, to our own keys.
   for (const channel of ["news", "a.b *>", "meta", "ü=2F"]) {
-    it.concurrent(`may publish on ${channel} from then on until it is taken back, and on no other channel`, async () => {
+    it.concurrent(`may publish on ${channel} until it is revoked, and on no other channel`, async () => {
       expect(await publish(anna, channel)).toBe(403)
       expect(await permissions("grant", channel, idOf(anna))).toMatchObject({
         code: 0,

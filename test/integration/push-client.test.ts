@@ -1,4 +1,5 @@
-// Requests to push services that behave oddly, over real sockets: whatever comes back is one answer that can be judged.
+// Requests to misbehaving push services over real sockets: every result is one response that can be
+// classified.
 import dns from "node:dns"
 import { once } from "node:events"
 import { syncBuiltinESMExports } from "node:module"
@@ -18,7 +19,9 @@ const loopback = { BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "true", BELLCAST_PUSH_TIME
 
 const lastByte = 255
 
-/** A server that answers every request with these bytes, the way `write` writes them; it counts connections. */
+/**
+ * A server that sends these bytes as every response, in the way of `write`; it counts connections.
+ */
 const startServer = async (write: (socket: Socket) => void) => {
   let connections = 0
   const sockets = new Set<Socket>()
@@ -95,7 +98,7 @@ describe("a push service", () => {
     assert.deepStrictEqual(judged(answer), { kind: "retry", reason: "server-error" })
   })
 
-  it("that says something ahead of its answer is judged by the answer, or by the lack of it", async () => {
+  it("that sends 1xx first is judged by the final response, or by the lack of one", async () => {
     await using server = await startServer((socket) =>
       socket.write(
         "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"
@@ -132,7 +135,7 @@ describe("a push service", () => {
     assert.isAtMost(answer !== undefined && "body" in answer ? answer.body.length : 0, 4_096)
   })
 
-  it("that takes too long is left after the time set, and nothing is known of the push", async () => {
+  it("that takes too long ends at the timeout, with an unknown result", async () => {
     await using server = await startServer(() => {})
     const startedAt = performance.now()
     assert.deepStrictEqual(judged((await post(server.origin))[0]), {
@@ -179,7 +182,7 @@ describe("a push service", () => {
     assert.strictEqual(other.connections(), 0)
   })
 
-  it("is called at the very address that was checked, and no more once its name points elsewhere", async () => {
+  it("connects to the address that was checked, and not after its name changed", async () => {
     await using server = await startServer((socket) =>
       socket.end("HTTP/1.1 201 Created\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
     )

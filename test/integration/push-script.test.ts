@@ -1,4 +1,4 @@
-// The simulator's scripts, its sink mode, its waiting, and the same service in a process of its own.
+// The simulator's scripts, its sink mode, its waiting, and the simulator as a process.
 import { execFile } from "node:child_process"
 import { promisify } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
@@ -123,7 +123,7 @@ describe("a script", () => {
 })
 
 describe("waiting", () => {
-  it("ends with the request that makes the condition true, and fails with the counts when none does", async () => {
+  it("ends with the request that makes the condition true, or fails with the counts", async () => {
     await using service = await startPushService()
     const agent = service.subscribe()
     const arrived = service.waitFor(() => agent.received.length === 2)
@@ -139,7 +139,7 @@ describe("waiting", () => {
 })
 
 describe("a process of its own", () => {
-  it("subscribes in bulk, receives, counts duplicates and its CPU time, and reports faults", async () => {
+  it("subscribes in bulk, counts duplicates and CPU time, and reports faults", async () => {
     await using service = await spawnPushService()
     const subscriptions = await service.subscribe(20, {
       applicationServerKey: vapidDetails.publicKey
@@ -189,7 +189,8 @@ describe("a process of its own", () => {
   it("over TLS is trusted by a process with the trusting environment and by no other", async () => {
     await using service = await spawnPushService({ tls: true, decrypt: false })
     const [subscription] = await service.subscribe(1)
-    const script = `fetch("${subscription!.endpoint}", { method: "POST" }).then((answer) => console.log(answer.status), (error) => console.log(error.cause.code))`
+    const script = `fetch("${subscription!.endpoint}", { method: "POST" })
+      .then(({ status }) => status, ({ cause }) => cause.code).then(console.log)`
     const printed = async (env: object) =>
       (
         await promisify(execFile)(process.execPath, ["-e", script], {

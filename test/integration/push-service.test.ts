@@ -1,5 +1,5 @@
-// The simulator against the real `web-push` library: right pushes arrive decrypted, and each wrong thing gets its status.
-// A simulator that accepts everything would make every other test worthless.
+// The simulator against the real `web-push` library: correct pushes arrive decrypted, and each
+// mistake gets its status.
 import { createECDH, sign } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
 import ece from "http_ece"
@@ -84,7 +84,8 @@ const forged = (
     key: { kty: "EC", crv: "P-256", x, y, d: keys.privateKey },
     dsaEncoding: "ieee-p1363"
   } as const
-  return `vapid t=${content}.${sign("sha256", Buffer.from(content), key).toString("base64url")}, k=${keys.publicKey}`
+  const signature = sign("sha256", Buffer.from(content), key).toString("base64url")
+  return `vapid t=${content}.${signature}, k=${keys.publicKey}`
 }
 
 /** A body whose sender key is the VAPID key itself. */
@@ -136,7 +137,7 @@ describe("a right push", () => {
     assert.deepStrictEqual(service.faults, [])
   })
 
-  it("goes over TLS to a sender that trusts the test certificate, by name and by address, and to no other", async () => {
+  it("goes over TLS to senders that trust the test certificate only", async () => {
     const trusting = new Agent({ connect: { ca: testCertificate().cert } })
     for (const host of ["localhost", "127.0.0.1"] as const) {
       await using service = await startPushService({ tls: true, host })
@@ -247,7 +248,7 @@ describe("a wrong push", () => {
     })
   }
 
-  it("is refused with 404 for an unknown endpoint, 405 for another method, 410 after unsubscribing", async () => {
+  it("is refused: 404 unknown endpoint, 405 another method, 410 after unsubscribing", async () => {
     await using service = await startPushService()
     const agent = service.subscribe()
     const { endpoint } = agent.subscription

@@ -67,7 +67,7 @@ describe("registrations", { timeout: 60_000 }, () => {
     assert.equal((await register("bob", 0)).status, 202)
   })
 
-  it("that race for the last place through two gateways leave exactly as many as may be", async () => {
+  it("that race for the last place through two gateways leave exactly the maximum", async () => {
     const channels = Array.from({ length: 12 }, (_, n) => n)
     for (const user of ["cid", "dan", "eve"]) {
       for (const n of channels.slice(0, max - 1))
@@ -113,7 +113,7 @@ describe("new users", { timeout: 60_000 }, () => {
       { "x-forwarded-for": from }
     )
 
-  it("of one address are refused beyond the limit, those of others and known users are not", async () => {
+  it("of one address are rejected beyond the limit, but known users are not", async () => {
     const from = "198.51.100.7"
     for (let i = 0; i < newUsersMax; i++)
       assert.equal((await subscribe(`new${i}`, from)).status, 201)

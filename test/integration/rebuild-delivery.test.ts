@@ -1,4 +1,5 @@
-// Buckets made anew under a process that only delivers: whatever waits or is under way reaches everybody, and nobody is taken for gone.
+// A rebuild of the buckets beside a delivery process: all waiting pushes arrive, and no
+// subscription is removed.
 
 import { assert, it } from "@effect/vitest"
 import { jetstreamManager } from "@nats-io/jetstream"

@@ -1,5 +1,5 @@
-// The buckets made anew from the streams, against a real nats-server: byte for byte what the service had written, as far as WORK goes back
-// and beyond it, and never under a running service.
+// The buckets made anew from the streams, against a real nats-server: byte for byte what the
+// service had written, as far as WORK goes back and beyond it, and never under a running service.
 import { join } from "node:path"
 import { assert, describe, it, vi } from "@effect/vitest"
 import { jetstream } from "@nats-io/jetstream"
@@ -65,7 +65,7 @@ describe("rebuild", { timeout: 90_000 }, () => {
     assert.isAbove((await at(service.url, registered(planFloor)))?.length ?? 0, 0)
   })
 
-  it("leaves no trace of what the streams do not hold, and lets revisions go on, so that jobs under way find theirs reached", async () => {
+  it("removes entries that the streams do not hold, and continues revisions", async () => {
     await using service = await startWithHistory()
     await using admin = await administer(service.url)
     const before = await admin.entries()
@@ -89,7 +89,7 @@ describe("rebuild", { timeout: 90_000 }, () => {
     assert.isAbove((await at(service.url, registered(floor)))?.length ?? 0, 0)
   })
 
-  it("takes from the facts in LOG what WORK has forgotten, once, also when it has forgotten half of it", async () => {
+  it("takes from LOG, once, what WORK no longer holds or holds by half", async () => {
     await using service = await startWithHistory()
     await using admin = await administer(service.url)
     const before = await admin.entries()
@@ -148,7 +148,7 @@ describe("rebuild", { timeout: 90_000 }, () => {
     assert.deepStrictEqual(await admin.entries(), before)
   })
 
-  it("says what it waits for while somebody has a message in hand, and goes on once it is answered", async () => {
+  it("prints what it waits for while a message is unacknowledged, then goes on", async () => {
     await using service = await startWithHistory()
     await using nc = Object.assign(await connect({ servers: service.url }), {
       [Symbol.asyncDispose]: () => nc.close()
@@ -162,7 +162,7 @@ describe("rebuild", { timeout: 90_000 }, () => {
     assert.strictEqual(await cli.exit(), 0)
   })
 
-  it("ended half-way, says what waits until it is run again, and so does the next start", async () => {
+  it("says what waits after it ended halfway, and so does the next start", async () => {
     await using service = await startWithHistory()
     const told = vi.spyOn(console, "error").mockImplementation(() => {})
     const halfway = Effect.flatMap(pauseWork, ({ keep }) => keep).pipe(
@@ -184,7 +184,7 @@ describe("rebuild", { timeout: 90_000 }, () => {
     assert.notMatch(resumed.output(), waits)
   })
 
-  it("as a verb prints the entries of each bucket, and says so when there is nothing to rebuild from", async () => {
+  it("as a verb prints the entries of each bucket, or that there are no streams", async () => {
     await using service = await startWithHistory()
     const { code, stderr, stdout } = await runCli("rebuild", "--nats", service.url)
     assert.strictEqual(code, 0)
@@ -201,7 +201,7 @@ describe("rebuild", { timeout: 90_000 }, () => {
     )
   })
 
-  it("as a verb starts the embedded server of a stopped service by itself, and stops it again", async () => {
+  it("as a verb starts the embedded server of a stopped service, and stops it again", async () => {
     const parent = await temporaryFolder()
     const past = Effect.gen(function* () {
       const { url } = yield* embeddedServer(parent)

@@ -1,4 +1,5 @@
-// The second chance: a broadcast sent again reaches those whom it did not reach, nobody else, and not twice.
+// A redriven broadcast reaches the users that it did not reach before, nobody else, and nobody
+// twice.
 import { jetstream } from "@nats-io/jetstream"
 import { connect, headers } from "@nats-io/transport-node"
 import { assert, describe, it } from "vitest"
@@ -87,7 +88,7 @@ describe("a broadcast that did not reach everybody", { timeout: 60_000 }, () => 
     })
   })
 
-  it("is left alone while it is under way, when it reached all, and when it was never sent", async () => {
+  it("is refused for a broadcast that is under way, reached all, or was never sent", async () => {
     await using nats = await startNats()
     await using push = await startPushService()
     await using service = await startService({ natsUrl: nats.url })

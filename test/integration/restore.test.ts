@@ -1,4 +1,5 @@
-// The undo of removals: subscriptions that a push service wrongly called gone come back, and nothing else does.
+// Undo of removals: subscriptions that a push service wrongly called gone are restored, and no
+// others.
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
 import { natsLayer } from "#nats/layer.ts"

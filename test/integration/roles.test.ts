@@ -1,4 +1,4 @@
-// One stage a process: gateways and workers side by side, several of each, share the work and show each other's writes.
+// One stage per process: several gateways and workers share the work and see each other's writes.
 import { assert, it } from "vitest"
 import { call, finished, join, publish } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"

@@ -43,7 +43,10 @@ afterAll(async () => {
   await nats[Symbol.asyncDispose]()
 })
 
-/** Makes a stream as full as a share says. What it returns gives it its former size, and waits until the service knows. */
+/**
+ * Fills a stream to a share of its size. Returns a function that restores the size and waits until
+ * the service sees it.
+ */
 const fill = async (stream: string, share = 1) => {
   const { config, state } = await admin.jsm.streams.info(stream)
   await admin.jsm.streams.update(stream, { max_bytes: Math.floor(state.bytes / share) })
@@ -64,7 +67,7 @@ const becomes = (ask: () => ReturnType<typeof call>, status: number) =>
   until(ask, (answer) => answer.status === status)
 const token = (user: string) =>
   pseudonyms(secret)(`basicauth:${basicIds(secret)(`${user}:secret`)}`)
-/** A command straight onto NATS: the gateway would refuse it once it knows that there is no room. */
+/** A command sent to NATS directly: a gateway that knows the stream is full would refuse it. */
 const command = async (channel: string, user: string, what: "put" | "delete") => {
   const headers = natsHeaders()
   headers.set("Bellcast-Type", `registration.${what}/1`)
@@ -82,7 +85,7 @@ const channelOf = (channel: string, user: string) =>
 const heartbeat = () => call(service.url, "GET", "/__heartbeat__")
 
 describe("a service that has no room", { timeout: 60_000 }, () => {
-  it("refuses what makes LOG grow, still deletes, says so, and goes on when there is room again", async () => {
+  it("rejects writes to a full LOG, still deletes, and recovers with more room", async () => {
     const stored = (await subscribe("ann")).body.data
     assert.equal((await register("news", "ann")).status, 202)
     assert.isTrue((await heartbeat()).body.space)
@@ -133,7 +136,7 @@ describe("a service that has no room", { timeout: 60_000 }, () => {
     await becomes(() => broadcast("news"), 202)
   })
 
-  it("counts what `channels` has no room for once it has, also after a crash, and reaches everybody meanwhile", async () => {
+  it("counts late what a full `channels` could not store, and delivers meanwhile", async () => {
     const agent = push.subscribe()
     const data = agent.subscription
     assert.equal((await call(service.url, "POST", "/subscriptions", "dan", { data })).status, 201)
@@ -167,7 +170,7 @@ describe("a service that has no room", { timeout: 60_000 }, () => {
     assert.equal((await channelOf("later", "eve")).body.data.registrations, 1)
   })
 
-  it("stops only subscriptions where `subscriptions` is full, and only registrations where theirs is", async () => {
+  it("rejects only writes to the full one of `subscriptions` and `registrations`", async () => {
     assert.equal((await subscribe("hal")).status, 201)
     const growLists = await fill("KV_bellcast_subscriptions")
     await becomes(() => subscribe("ida"), 507)
@@ -186,7 +189,7 @@ describe("a service that has no room", { timeout: 60_000 }, () => {
     assert.equal(await countOf("other"), 2)
   })
 
-  it("delivers while `broadcasts` is full, and tells what became of it when there is room", async () => {
+  it("delivers while `broadcasts` is full, and shows the counts once there is room", async () => {
     const agent = push.subscribe()
     const data = agent.subscription
     assert.equal((await call(service.url, "POST", "/subscriptions", "kim", { data })).status, 201)

@@ -1,4 +1,4 @@
-// A start with wrong settings names all of them in one message; settings come from the environment and from a file, in this order.
+// Settings come from the environment, then from a file; one message names all wrong ones.
 import { once } from "node:events"
 import { writeFile } from "node:fs/promises"
 import { createServer } from "node:net"
@@ -108,7 +108,7 @@ describe("a start with wrong settings", () => {
       expect(message).toMatch(new RegExp(`^${name}: Expected `, "m"))
   })
 
-  it("names what would never match, and of a password that tears its URL apart shows no piece", async () => {
+  it("names values that never match, without a part of a password that breaks its URL", async () => {
     const output = await failing({
       BELLCAST_NATS_URL: "nats://bell:p@hush/w%rd@127.0.0.1:4222",
       BELLCAST_PUSH_HOSTS: "push.example.org https://push.example.org/",
@@ -180,7 +180,7 @@ describe("a file of settings", () => {
   })
   afterAll(() => nats[Symbol.asyncDispose]())
 
-  it("counts where the environment says nothing, for the service and for the command line", async () => {
+  it("applies where the environment sets nothing, also to the command line", async () => {
     const natsPort = new URL(nats.url).port
     const cwd = await folderWith({
       "bellcast.ini": [

@@ -1,4 +1,5 @@
-// Subscriptions that cannot be reached, through the running service: three strikes suspend them, and what lifts that.
+// Unreachable subscriptions in the running service: three strikes suspend them, and what lifts a
+// suspension.
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
 import { audit } from "#cli/audit.ts"
@@ -44,7 +45,7 @@ const metric = async (base: string, line: RegExp) =>
     .filter((each) => line.test(each))
 
 describe("a subscription whose host has no address", () => {
-  it("is suspended by the third strike in more than three intervals, unseen by its user, and sent to again when it is stored again", {
+  it("is suspended by the third strike, hidden from its user, and active again once stored again", {
     timeout: 90_000
   }, async () => {
     await using nats = await startNats()
@@ -109,7 +110,7 @@ describe("a subscription whose host has no address", () => {
 })
 
 describe("a subscription that alone is refused, redirected or blocked", () => {
-  it("is struck for it, is forgiven when a push arrives, and suspended at once where its address must not be called", {
+  it("gets a strike, loses it with a push, is suspended at once at a forbidden address", {
     timeout: 90_000
   }, async () => {
     await using nats = await startNats()

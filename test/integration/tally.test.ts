@@ -1,4 +1,5 @@
-// What the tally keeps in the bucket of broadcasts, and how a broadcast reads at every point of its way.
+// What the tally stores in the bucket of broadcasts, and how a broadcast reads at every point of
+// its life.
 import { assert, it } from "vitest"
 import { administer, startWithHistory } from "#test/history.ts"
 import { startNats } from "#test/nats.ts"

@@ -1,5 +1,4 @@
-// What the service prints may find no reader, or no room: `node src/main.ts | head -1`, a full disk.
-// Neither ends it.
+// Output that nobody reads, or that has no room: `node src/main.ts | head -1`, a full disk.
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { openSync } from "node:fs"

@@ -1,4 +1,5 @@
-// The secret that user ids are made with: another one would make a stranger of every user, so it does not start.
+// The secret of user ids: another secret would change the id of every user, so the service does not
+// start.
 import { assert, it } from "vitest"
 import { startNats } from "../support/nats.ts"
 import { startService } from "../support/service.ts"

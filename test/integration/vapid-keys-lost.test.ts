@@ -1,4 +1,5 @@
-// VAPID keys that are given up, or lost: what becomes of the subscriptions made with them is said, and is never a surprise.
+// VAPID keys that are retired or lost: the operator is told what becomes of the subscriptions made
+// with them.
 import { rm } from "node:fs/promises"
 import { join as joinPath } from "node:path"
 import { assert, describe, it } from "vitest"

@@ -1,4 +1,5 @@
-// The VAPID keys of a running service are changed without losing a subscriber, and one key's troubles are its own.
+// The VAPID keys of a running service change without losing a subscription; problems of one key do
+// not affect others.
 import { assert, describe, it } from "vitest"
 import { call, finished, publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
@@ -10,7 +11,7 @@ import { enter, everythingIn, listed, received, rotate } from "../support/vapid-
 const first = vapid.publicKey
 
 describe("a rotation", () => {
-  it("reaches those who subscribed before and after, while a worker with the former settings still runs", {
+  it("reaches former and new subscribers while a worker with the former settings still runs", {
     timeout: 180_000
   }, async () => {
     await using nats = await startNats()
@@ -43,7 +44,8 @@ describe("a rotation", () => {
       200
     )
 
-    // Several, so that both workers get some: the former one has no second key, and leaves its pushes to the other.
+    // Several, so that both workers get some: the former one lacks the second key and defers its
+    // pushes to the other.
     for (let n = 1; n <= 4; n++) {
       const counts = await finished(service.url, "news", await publish(service.url, "news", { n }))
       assert.deepInclude(counts, { accepted: 3, delivered: 3 })

@@ -5,7 +5,7 @@ import { startPushService } from "../support/push-service.ts"
 import { says, startWorkers } from "../support/workers.ts"
 
 describe("two workers that hear 410 from everybody", () => {
-  it("stop believing it together: not more than 50, what both are told late, and what is under way", {
+  it("defer together after 50 removals, those before the gossip arrives aside", {
     timeout: 90_000
   }, async () => {
     await using push = await startPushService()

@@ -9,7 +9,7 @@ const progress = async (base: string, broadcast: string) =>
   (await call(base, "GET", `/channels/news/broadcasts/${broadcast}`, "publisher")).body.data
 
 describe("a worker whose credentials were refused", () => {
-  it("keeps the others from more than a probe, and those that start later; the first that is let in tells them", {
+  it("limits the others to probes, also later ones; the first accepted probe opens it for all", {
     timeout: 90_000
   }, async () => {
     await using push = await startPushService()

@@ -1,4 +1,5 @@
-// Which addresses workers may call: every reserved range is refused by its first and last address, and its neighbours are judged on their own.
+// Addresses that workers may call: the first and last of every reserved range are refused, their
+// neighbours are judged alone.
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import { checkedLookup, isAllowedAddress } from "#delivery/push/address-filter.ts"
@@ -228,7 +229,7 @@ describe("the lookup of a socket", () => {
     assert.deepStrictEqual(await lookup({ all: true }), [both, undefined])
   })
 
-  it("refuses a name with one public and one private address, wherever the private one stands", async () => {
+  it("refuses a name with one public and one private address, in any order", async () => {
     assert.strictEqual(
       await lookupOver([of("142.250.185.74", "10.0.0.1")])({ all: true }),
       "ADDRESS_NOT_ALLOWED"
@@ -236,7 +237,7 @@ describe("the lookup of a socket", () => {
     assert.strictEqual(await lookupOver([of("fd00::1", "142.250.185.74")])(), "ADDRESS_NOT_ALLOWED")
   })
 
-  it("judges anew each time, so a name that turns private after its first answer is refused", async () => {
+  it("checks again each time, so it refuses a name that turns private later", async () => {
     const lookup = lookupOver([of("142.250.185.74"), of("127.0.0.1"), of("142.250.185.74")])
     assert.deepStrictEqual(await lookup(), ["142.250.185.74", 4])
     assert.strictEqual(await lookup(), "ADDRESS_NOT_ALLOWED")

@@ -1,4 +1,5 @@
-// What a publisher may send: its headers, the bytes that subscribers get, and into how many shards a channel is cut.
+// Broadcasts: the headers of a publisher, the payload bytes of subscribers, and the number of
+// shards of a channel.
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import {
@@ -134,7 +135,7 @@ describe("the payload of a broadcast", () => {
     )
   })
 
-  it("fits a body of 4096 bytes with the header, the delimiter and the tag of RFC 8188 up to 3993 bytes", () => {
+  it("fits a body of 4096 bytes with the overhead of RFC 8188 up to 3993 bytes", () => {
     assert.strictEqual(payloadBytesMax + 86 + 1 + 16, 4096)
   })
 })
@@ -156,7 +157,7 @@ describe("the depth to which a channel is cut", () => {
     assert.strictEqual(shardDepth(registrations), depth)
   })
 
-  it("never gives a shard more than 1,000 registrations on average, until there are 65,536 shards", () => {
+  it("has at most 1,000 registrations per shard on average, up to 65,536 shards", () => {
     fc.assert(
       fc.property(fc.nat(1_000 * 16 ** 4), (registrations) => {
         const depth = shardDepth(registrations)

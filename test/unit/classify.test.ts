@@ -1,4 +1,5 @@
-// What an answer of a push service means: one line for each that push services are known to give, and what holds for all of them.
+// What a response of a push service means: one row for each known response, and properties of all
+// of them.
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import type { ResponseResult } from "#delivery/push/attempt-result.ts"
@@ -162,7 +163,7 @@ describe("an answer of a push service", () => {
     assert.deepEqual<unknown>(classify({ error: code }, fcm, now), { kind: expected, reason })
   })
 
-  it("has one class whatever it says, removes on 404 and 410 only, and is accepted on 2xx only", () => {
+  it("has one class for any body, removes on 404 and 410 only, and is accepted on 2xx only", () => {
     const words = fc.constantFrom(...rows.map(([, , , given]) => given?.body ?? ""))
     const headers = fc.dictionary(
       fc.constantFrom(
@@ -197,7 +198,7 @@ describe("an answer of a push service", () => {
     )
   })
 
-  it("that never came is tried again, whatever the reason, unless nothing could ever be sent", () => {
+  it("that never came leads to a retry, unless the push can never be sent", () => {
     fc.assert(
       fc.property(fc.string(), (error) => {
         const answer: PushResponse = { error }
@@ -225,7 +226,7 @@ describe("Retry-After", () => {
     assert.strictEqual(inMillis("0"), 0)
   })
 
-  it("is read as a date in all three forms of RFC 9110, in whatever time zone this process runs", () => {
+  it("is read as a date in all three forms of RFC 9110, in any time zone", () => {
     const zone = process.env["TZ"]
     try {
       for (const each of ["UTC", "America/New_York", "Asia/Kolkata"]) {

@@ -61,7 +61,7 @@ describe("the credentials breaker", () => {
     assert.strictEqual(breaker.openMillis(now + 2_000), openMillis)
   })
 
-  it("takes a refusal right after a 2xx for one subscription's trouble, and those of 20 users in a row for ours", () => {
+  it("blames one subscription after a 2xx, and our key after 20 users in a row", () => {
     const breaker = new CredentialsBreaker(openMillis)
     breaker.accepted(of("z"), now)
     for (let i = 0; i < 500; i++)
@@ -84,7 +84,7 @@ describe("the credentials breaker", () => {
     })
   })
 
-  it("knows one that was refused alone again, in a quiet hour and as a probe, until it is accepted", () => {
+  it("remembers a subscription that was refused alone until it is accepted", () => {
     const breaker = new CredentialsBreaker(openMillis)
     const refused = (user: string, at: number) => breaker.refused(of(user), "credentials", at)
     breaker.accepted(of("z"), now)
@@ -113,8 +113,9 @@ describe("the credentials breaker", () => {
 })
 
 /**
- * Plays pushes to these users against a push service that refuses all but `genuine`: each push comes back
- * when the breaker says so. Returns the requests up to the first that is taken, or up to the end.
+ * Plays pushes to these users against a push service that refuses all but `genuine`: each push
+ * comes back when the breaker says so. Returns the requests up to the first that is taken, or up to
+ * the end.
  */
 const play = (
   users: ReadonlyArray<string>,

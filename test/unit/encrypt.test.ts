@@ -149,7 +149,7 @@ describe("a key pair for one message", () => {
 })
 
 describe("the key pairs of one batch", () => {
-  it("are never shared by two messages to one user, whatever the order, and are as few as that allows", () => {
+  it("are never shared by two messages to one user, and are as few as possible", () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom("a", "b", "c", "d"), { maxLength: 32 }), (users) => {
         const pairOf = makePairs()

@@ -1,4 +1,4 @@
-// The API description agrees with the tables it is made of: every endpoint, every method, every fault.
+// The API description agrees with the tables that it is made of: endpoints, methods, errors.
 import { STATUS_CODES } from "node:http"
 import { assert, describe, it } from "vitest"
 import { endpoints } from "#gateway/endpoints.ts"

@@ -1,4 +1,5 @@
-// Which addresses may be subscribed: nothing may lead this service to a machine that its operator did not name.
+// Which endpoints may be stored: none may lead the service to a machine that its operator did not
+// name.
 import fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import { checkEndpoint, knownPushHosts } from "#domain/endpoint.ts"

@@ -55,7 +55,7 @@ describe("the mass-gone guard", () => {
     assert.deepEqual(noted(guard, 20, true, start - 60 * minute), ["holds"])
   })
 
-  it("counts what other workers count: together they hold where each alone would not, and trust where one alone would hold", () => {
+  it("adds the counts of other workers, and defers or trusts by the sum", () => {
     const guard = new Guard()
     noted(guard, 25, true, start)
     assert.strictEqual(guard.merge({ answers: 25, gone: 25 }, false, start), "holds")

@@ -40,7 +40,7 @@ describe("the delay before the next attempt", () => {
     assert.strictEqual(sum(lowest), 635_000)
   })
 
-  it("is what Retry-After asks for and up to a tenth more, between a second and a day, when that is more", () => {
+  it("is Retry-After plus up to a tenth, between a second and a day, when that is longer", () => {
     fc.assert(
       fc.property(
         attempt,

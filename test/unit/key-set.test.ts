@@ -1,4 +1,4 @@
-// The set of VAPID key pairs: what a setting may say, what a rotation and a retirement make of it, and where it is kept.
+// The set of VAPID key pairs: its setting, rotation and retirement, and the file that stores it.
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises"
@@ -135,7 +135,7 @@ const folder = async () => {
 const addKey = (set: KeySet) => rotated(set, freshPair(), Date.now())
 
 describe("the file of secrets", () => {
-  it("that holds one pair, as it was before there were sets, is read, and changed only by a rotation", async () => {
+  it("that holds one pair, in the former format, changes by a rotation only", async () => {
     const data = await folder()
     const text = JSON.stringify({
       vapidPublicKey: a.publicKey,

@@ -72,7 +72,7 @@ describe("locate", () => {
       }
     ))
 
-  it("fails at once when the named one is too old, missing or something else, though others would do", () =>
+  it("fails at once when the named one is too old, missing or wrong, even if others would do", () =>
     withMachine(
       {
         "elsewhere/old": prints("2.10.1"),
@@ -126,7 +126,7 @@ describe("locate", () => {
       }
     ))
 
-  it("copies the server out of Docker's image where nothing else is, and leaves no container behind", () => {
+  it("copies the server out of Docker's image as a last resort, and removes the container", () => {
     // `docker cp CONTAINER:/nats-server FILE`, and a note of every call.
     const docker = `PATH=/usr/bin:/bin
       echo "$@" >> "$(dirname "$0")/../calls"
@@ -144,9 +144,10 @@ describe("locate", () => {
     })
   })
 
-  it("puts a fetched server in place whole, however many fetch at once, and keeps none that does not run", () =>
+  it("installs a fetched server atomically, and rejects a broken one", () =>
     withMachine({}, async (place) => {
-      // Written before anything is started: a child of ours that has just been forked would still hold the file open for writing.
+      // Written before any process starts: a child just forked would still hold the file open for
+      // writing.
       const made = async (name: string, script: string) => {
         const file = join(place.toolsDir, "..", name)
         await writeFile(file, `#!/bin/sh\n${script}\n`, { mode: 0o755 })

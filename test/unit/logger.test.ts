@@ -137,7 +137,7 @@ const logged = (pretty: boolean): string => {
     .stdout
 }
 
-/** Characters that steer a terminal, or end a line somewhere; the ends of the lines do not count. */
+/** Characters that control a terminal or end a line; the ends of the lines do not count. */
 const steering = /[^\P{Cc}\n]|[\p{Zl}\p{Zp}\p{Bidi_Control}]/gu
 
 describe("a text from a client", () => {

@@ -1,4 +1,4 @@
-// Which answers "gone" are believed, and how often a push service is asked again while they are not.
+// Which 404 and 410 responses are believed, and how often a push is retried while they are not.
 import { assert, describe, it } from "@effect/vitest"
 import { type GonePush, MassGone } from "#delivery/push-service/mass-gone.ts"
 import type { Push } from "#delivery/push-service/push.ts"
@@ -175,7 +175,7 @@ describe("while the guard holds", () => {
 const mixed = Array.from({ length: 510 }, (_, i) => (i * 7) % 510)
 const healthyFirst = mixed.toSorted((a, b) => Math.sign(a % 51) - Math.sign(b % 51))
 
-/** Plays an hour of one broadcast to 10 healthy subscriptions and 500 that are gone, as workers do. */
+/** Plays an hour of one broadcast to 10 healthy and 500 gone subscriptions, as workers do. */
 const playHour = (knownFrom: number, order: ReadonlyArray<number>) => {
   const lane = new PushService("https://push.example.com", "k", {
     ...{
@@ -224,7 +224,7 @@ describe("an hour of 500 made-up subscriptions beside 10 healthy ones", () => {
     assert.isAtMost(requests, 700)
   })
 
-  it("costs no more where the made-up ones stand in a row, and removes 49 of them with each broadcast", () => {
+  it("removes 49 forged subscriptions in a row per broadcast, with no more pushes", () => {
     const { delivered, removed, requests } = playHour(0, healthyFirst)
     assert.strictEqual(delivered, 10)
     assert.strictEqual(removed, 49)

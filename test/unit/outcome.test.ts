@@ -1,4 +1,5 @@
-// The counts of a broadcast: they add up at every step, in whatever order the outcomes of its shards and its retries come in.
+// The counts of a broadcast: they add up at every step, in any order of the outcomes of shards and
+// retries.
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import {
@@ -111,7 +112,7 @@ describe("the progress of a broadcast", () => {
     assert.strictEqual(evolveProgress(first, outcome(-4, [], true), "shard", 5).accepted, 1)
   })
 
-  it("moves a push that was tried again from retrying to its fate, and leaves the number of shards alone", () => {
+  it("moves a retried push from retrying to its outcome, and keeps the number of shards", () => {
     const first = evolveProgress(started, outcome(2, ["retrying", "retrying"], true), "shard", 4)
     const again = evolveProgress(first, outcome(0, ["retrying"], false), "push", 5)
     assert.deepInclude(again, { retrying: 2, accepted: 2, shardsDone: 1 })
@@ -137,7 +138,7 @@ describe("the progress of a broadcast", () => {
   })
 })
 
-/** A message of WORK about the broadcast, and the number of pushes of each fate once it is counted. */
+/** A message of WORK about the broadcast, and the counts by outcome once it is counted. */
 interface Event {
   readonly outcome: Outcome
   readonly of: "shard" | "push"
@@ -153,7 +154,10 @@ const shard = fc.record({
 })
 type Shard = typeof shard extends fc.Arbitrary<infer A> ? A : never
 
-/** The messages of each shard and of each push that was tried again, in an order that can happen; `choices` picks among those that can come next. */
+/**
+ * The messages of each shard and each retried push in a possible order; `choices` picks among those
+ * that can come next.
+ */
 const interleave = (
   shards: ReadonlyArray<Shard>,
   choices: ReadonlyArray<number>
@@ -227,7 +231,7 @@ const fold = (progress: Progress, events: ReadonlyArray<Event>) =>
   events.reduce((state, { of, outcome, seq }) => evolveProgress(state, outcome, of, seq), progress)
 
 describe("any interleaving of the outcomes of shards and of retries", () => {
-  it("adds up at every step: accepted is delivered, waiting, retrying, expired, dead and gone, each as many as there are", () => {
+  it("adds up at every step: accepted equals the sum of the six other counts", () => {
     fc.assert(
       fc.property(broadcasts, ({ events, shards }) => {
         let progress = startProgress(plan(shards.length), 5)

@@ -38,7 +38,7 @@ describe("the publishers of a channel", () => {
     )
   })
 
-  it("are at most 200, and never what is no principal: whatever stands in the log, their value fits the bucket", () => {
+  it("are at most 200 valid principals, and their value always fits the bucket", () => {
     const full = fold(Array.from({ length: 200 }, (_, i) => put(`basicauth:${i}`)))
     assert.match(
       foldPublishers(full, put("basicauth:more"), 201).reason ?? "",

@@ -1,4 +1,5 @@
-// The fate of a push that was tried, or held back: what counts as an attempt, and when it comes back.
+// The outcome of a push that was tried or deferred: what counts as an attempt, and when it is
+// retried.
 import { assert, describe, it } from "@effect/vitest"
 import type { Attempt } from "#delivery/push/attempt-result.ts"
 import type { Target } from "#delivery/push/target.ts"

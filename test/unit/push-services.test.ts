@@ -1,4 +1,5 @@
-// What one process learns about a push service: how guard, breaker and pacing judge together, and what it tells the others.
+// The state of a push service in one process: how guard, breakers and pacing work together, and its
+// gossip to other workers.
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
@@ -34,7 +35,7 @@ describe("a lane", () => {
   const push = (i: number, acceptedAt = now, sentAt = now, storedAt = 0) =>
     pushTo(`user${i}`, { acceptedAt, sentAt, storedAt })
 
-  it("holds the 50th of nothing but gone answers back for a minute, later for a quarter of the broadcast's age, at most 15 minutes", () => {
+  it("defers the 50th 410 without a success for 1 minute, later for up to 15 minutes", () => {
     const lane = laneOf()
     for (let i = 0; i < 49; i++)
       assert.deepEqual(lane.judge(gone, push(i), 410, now), { judged: gone, notices: [] })
@@ -74,7 +75,7 @@ describe("a lane", () => {
     assert.deepInclude(again, { reason: "breaker-open", until: now + minute })
   })
 
-  it("goes on for the others while one user has many subscriptions made with another key today", () => {
+  it("goes on for the others while one user has many subscriptions of another key", () => {
     const lane = laneOf()
     lane.judge(accepted, push(0), 201, now)
     for (let i = 1; i <= 20; i++)
@@ -195,7 +196,7 @@ describe("a lane without answers", () => {
   const failing = (lane: ReturnType<typeof laneOf>, classified: ResponseResult) =>
     Array.from({ length: 8 }, (_, i) => lane.failed(classified, pushTo(`s${i}`), now)).flat()
 
-  it("holds pushes back, says so once, tells no other worker, and goes on with the first answer, whatever it says", () => {
+  it("defers pushes without gossip, logs once, and goes on with the first response", () => {
     const lane = laneOf()
     assert.deepEqual(failing(lane, failure("timeout")), [
       { level: "warn", text: "push.example.com cannot be reached (timeout): pushes to it wait" }
@@ -264,7 +265,7 @@ describe("what a worker tells of a lane", () => {
     assert.isFalse(laneOf().isUrgent)
   })
 
-  it("stops and slows the others, once; for how long it stops is repeated, shorter and shorter", () => {
+  it("stops and slows the others once; the gossip of a stop repeats ever shorter times", () => {
     const [here, there] = [laneOf(), laneOf()]
     for (let i = 0; i < 5; i++) here.judge(throttled, push(i), 429, now)
     assert.isTrue(here.isUrgent)

@@ -51,7 +51,7 @@ describe("another session", () => {
 })
 
 describe("the room of all sessions", () => {
-  it("follows the least that a peer takes; a new session, whose limit is not known, changes nothing", () => {
+  it("follows the lowest limit of a peer; an unknown limit changes nothing", () => {
     assert.strictEqual(roomOf([]), 512)
     assert.strictEqual(roomOf([load(3), unknown(0)]), 512)
     assert.strictEqual(roomOf([load(1, 1), unknown(0)]), 16)

@@ -1,4 +1,5 @@
-// The closed set of reasons: each is produced, no other is, and the document of this stage explains each.
+// The closed set of reasons: each is produced, no other is, and the document of this stage explains
+// each.
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
@@ -85,7 +86,10 @@ const newPushService = () =>
     retryBaseMillis: 10_000
   })
 
-/** Every deferral of a push service: refusals, a 429 for five subscriptions, silence, too many "gone". */
+/**
+ * Every deferral of a push service: refusals, a 429 for five subscriptions, silence, too many
+ * "gone".
+ */
 const deferrals = () => {
   const refusing = [newPushService(), newPushService()] as const
   const refused = [
@@ -188,7 +192,7 @@ describe("the reasons", () => {
     assert.throws(() => decode(1))
   })
 
-  it("count as strikes behind attempts-used-up, and those of deferrals not behind expired", () => {
+  it("count as strikes after attempts-used-up, but not as deferrals after expired", () => {
     for (const reason of strikeReasons) {
       assert.strictEqual(strikeReasonOf(reason), reason)
       assert.strictEqual(strikeReasonOf(`attempts-used-up:${reason}` as StoredReason), reason)

@@ -1,4 +1,5 @@
-// A user's place in a channel and the channel's count of them: right at every point, also when a crash comes between the two writes.
+// Registrations and their count per channel: correct at every point, also after a crash between the
+// two writes.
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import {
@@ -171,7 +172,7 @@ describe("any order of register and unregister", () => {
     )
   })
 
-  it("has the right count after a crash between the write of a registration and the write of its channel", () => {
+  it("has the right count after a crash between the writes of user and channel", () => {
     fc.assert(
       fc.property(commands, fc.func(fc.boolean()), fc.nat(10), (list, crashes, back) => {
         let state = nothing
@@ -191,7 +192,7 @@ describe("any order of register and unregister", () => {
     )
   })
 
-  it("has the right count after a crash that lost the channel's write for several users at once", () => {
+  it("has the right count after a crash that lost the channel's write for several users", () => {
     fc.assert(
       fc.property(commands, fc.nat(40), fc.nat(4), (list, at, length) => {
         const lost = list.slice(at, at + length)
@@ -255,7 +256,7 @@ describe("any order of register and unregister", () => {
 describe("a limited put", () => {
   const limited = { type: "registration.put/1", user: "u", at: 0, registrationsMax: 2 } as const
 
-  it("is refused when the user holds as many, and changes nothing but what the next must expect", () => {
+  it("is rejected when the user holds the maximum, and changes only the expected sequence", () => {
     const { reason, registration } = foldRegistration(undefined, limited, 7, 2)
     assert.strictEqual(reason, "the user holds as many registrations as may be: 2")
     assert.deepStrictEqual(registration, { v: 1, seq: 7, since: 7, on: false, was: false })

@@ -1,4 +1,5 @@
-// The examples printed in RFC 8188, RFC 8291 and RFC 8292 against the code that the simulator and `bellcast listen` trust.
+// The examples in RFC 8188, RFC 8291 and RFC 8292 against the code that the simulator and `bellcast
+// listen` use.
 
 import { assert, describe, it } from "@effect/vitest"
 import ece from "http_ece"
@@ -100,7 +101,7 @@ describe("RFC 8292 section 2.4", () => {
     assert.strictEqual(status(header, { nowMillis: expiresMillis }), 403)
   })
 
-  it("refuses another origin, another key, another signature and another algorithm with 403", () => {
+  it("refuses another origin, key, signature or algorithm with 403", () => {
     const header = `vapid t=${t}, k=${k}`
     const otherKey =
       "BP4z9KsN6nGRTbVYI_c7VJSPQTBtkgcy27mlmlMoZIIgDll6e3vCYLocInmYWAmS6TlzAC8wEqKK6PBru3jl7A8"

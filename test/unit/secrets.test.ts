@@ -133,7 +133,7 @@ const fault = async (env: Readonly<Record<string, string>>) => {
 const folder = async () => ({ dir: join(await temporaryFolder(), "data") })
 
 describe("beside the embedded server", () => {
-  it("secrets are made once, for their owner's eyes only, and are the same on the next start", async () => {
+  it("secrets are made once, for the owner's eyes only, and stay the same", async () => {
     const data = await folder()
     const env = { BELLCAST_DATA_DIR: data.dir }
     const first = Result.getOrThrow(await read(env))
@@ -195,7 +195,7 @@ describe("beside the embedded server", () => {
     assert.strictEqual(await readlink(file), file)
   })
 
-  it("a folder that cannot be made stops the start, and nobody is told to remove secrets", async () => {
+  it("a folder that cannot be made stops the start, without advice to remove secrets", async () => {
     const data = await folder()
     await writeFile(data.dir, "")
     const message = await fault({ BELLCAST_DATA_DIR: join(data.dir, "in-a-file") })
@@ -262,7 +262,7 @@ describe("beside an existing server", () => {
     assert.isTrue((await fault(without(name))).startsWith(`${name} must be set`))
   })
 
-  it("a process that delivers nothing needs neither the private key nor the subject, and does not hold them", async () => {
+  it("a process without delivery needs no private key and no subject", async () => {
     const { BELLCAST_VAPID_PRIVATE_KEY, BELLCAST_VAPID_SUBJECT, ...some } = all
     const keys = [{ publicKey: pair.publicKey, state: "current" as const }]
     const expected = { useridHmacSecret: "secret", vapidPublicKey: pair.publicKey, keys }
@@ -276,7 +276,7 @@ describe("beside an existing server", () => {
     )
   })
 
-  it("former keys sign beside the current one, each set once, and are held by who delivers only", async () => {
+  it("former keys sign beside the current one, in delivery processes only", async () => {
     const BELLCAST_VAPID_FORMER_KEYS = `${other.publicKey}:${other.privateKey}`
     const former = { publicKey: other.publicKey, state: "former" as const }
     const { keys } = Result.getOrThrow(await read({ ...all, BELLCAST_VAPID_FORMER_KEYS }))
@@ -324,7 +324,7 @@ describe("beside an existing server", () => {
     assert.match(message, /^ECE_KEYLOG=1 prints encryption keys/)
   })
 
-  it("a subject, a key pair or a secret that cannot be used stops the start, and is not shown", async () => {
+  it("an unusable subject, key pair or secret stops the start and is not shown", async () => {
     assert.match(
       await fault({ ...all, BELLCAST_VAPID_SUBJECT: "mailto:ops@localhost" }),
       /^BELLCAST_VAPID_SUBJECT must name a public domain/

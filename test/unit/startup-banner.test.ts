@@ -11,7 +11,7 @@ const start: Start = {
 }
 
 describe("the story", () => {
-  it("names the address to listen to where it is not the one that listeners take by themselves", () => {
+  it("names the address to listen to, where it is not the default of listeners", () => {
     assert.match(story(start), /^ *make listen CHANNEL=news$/m)
     const elsewhere = story({ ...start, url: "http://127.0.0.1:8080/v1/" })
     assert.match(

@@ -1,4 +1,5 @@
-// Every subject is built and read in one place: what a builder writes, its parser gives back, and the filters see it.
+// Builders and parsers of subjects: each parser reads what its builder writes, and the filters
+// match.
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import { keys, userOfKey } from "#streams/buckets.ts"
@@ -96,7 +97,7 @@ describe("a subject", () => {
     )
   })
 
-  it("of a plan, an outcome or a dead letter names its channel and broadcast, and says what it is of", () => {
+  it("of a plan, an outcome or a dead letter names its channel, broadcast and kind", () => {
     fc.assert(
       fc.property(
         channel,
@@ -208,7 +209,7 @@ describe("a subject", () => {
 })
 
 describe("a bucket key", () => {
-  it("of a registration names its user, and is seen by the filter of its shard at every depth and of no other shard", () => {
+  it("of a registration names its user and matches the filter of its own shard only", () => {
     fc.assert(
       fc.property(channel, user, (channel, user) => {
         const key = keys.registration(channel, user)

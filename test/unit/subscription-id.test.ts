@@ -1,4 +1,5 @@
-// The ids of subscriptions: SHA-256 of the endpoint's JSON text in ASCII, checked against vectors of another implementation (Python's json and hashlib).
+// Subscription ids: SHA-256 of the endpoint's JSON text in ASCII, with vectors of another
+// implementation (json and hashlib of Python).
 import { assert, it } from "vitest"
 import { subscriptionId } from "#gateway/subscriptions/id.ts"
 

@@ -1,4 +1,5 @@
-// The list of a user's subscriptions: what each command does, and what holds for every order of them.
+// A user's list of subscriptions: what each command does, and properties that hold in every order
+// of commands.
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import { decodeMessage } from "#domain/messages.ts"
@@ -266,7 +267,7 @@ describe("what is held against a subscription", () => {
       assert.deepStrictEqual(again.when(command).subscriptions, again.before.subscriptions)
   })
 
-  it("of a subscription stored again as it was is still what pushes are waiting for; with another key it is another one", () => {
+  it("stays the target of waiting pushes when stored again, unless its key changes", () => {
     const list = given(put("a", 100))
     assert.strictEqual(list.when(put("a", 101)).subscriptions["a"]?.seq, 1)
     assert.strictEqual(list.when(put("a", 101, { vapidKey: "another" })).subscriptions["a"]?.seq, 2)
@@ -315,7 +316,10 @@ describe("tombstones", () => {
   })
 })
 
-/** What clients and push services want, in some order; the timestamps are given by the list as the gateway does. */
+/**
+ * Requests of clients and push services in any order; the list gives timestamps as the gateway
+ * does.
+ */
 const wish = fc.record({
   what: fc.constantFrom(
     "put",
@@ -384,7 +388,7 @@ const stamps = (list: SubscriptionList) => [
 ]
 
 describe("any order of commands", () => {
-  it("gives the same list however much of it is delivered again, and wherever in it that happens", () => {
+  it("gives the same list when any part of it is delivered again", () => {
     fc.assert(
       fc.property(history, fc.nat(40), fc.nat(40), fc.nat(40), (steps, a, b, c) => {
         const [from = 0, to = 0, end = 0] = [a, b, c]
@@ -407,7 +411,7 @@ describe("any order of commands", () => {
     )
   })
 
-  it("gives each change a timestamp above all earlier ones of the user, whatever the clock says", () => {
+  it("gives each change a timestamp above all earlier ones, whatever the clock says", () => {
     fc.assert(
       fc.property(history, (steps) => {
         for (const { after, before } of steps) {
@@ -435,7 +439,7 @@ describe("any order of commands", () => {
     )
   })
 
-  it("lets what push services tell of a subscription change nothing but that, of the generation it names", () => {
+  it("applies events of push services only to the generation that they name", () => {
     const bare = (list: SubscriptionList) =>
       Object.fromEntries(
         Object.entries(list.subscriptions).map(

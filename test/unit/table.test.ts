@@ -4,7 +4,7 @@ import { table } from "#cli/terminal/table.ts"
 import { printableJson } from "#telemetry/printable.ts"
 
 describe("a table", () => {
-  it("gives each column the width of its widest cell, numbers to the right, a dash for what is missing", () => {
+  it("aligns columns, numbers to the right, with a dash for a missing value", () => {
     const lines = [
       ["NAME", "COUNT", "STATUS"],
       ["a", 5, 201],
@@ -16,7 +16,7 @@ describe("a table", () => {
     )
   })
 
-  it("writes control characters as escapes, so that no name steers the terminal or makes a line of its own", () => {
+  it("escapes control characters, so that no name controls the terminal or adds a line", () => {
     assert.strictEqual(
       table(["NAME"], [["a\u001b[2J\nb\u009b\u0000\u202e\u2028"]]),
       "NAME\na\\u001b[2J\\u000ab\\u009b\\u0000\\u202e\\u2028"

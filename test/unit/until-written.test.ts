@@ -1,4 +1,5 @@
-// What was sent is written down, however long that takes: a push whose outcome was given up would be sent again every two minutes.
+// Outcomes are written however long that takes: a push whose outcome is lost would be sent again
+// every two minutes.
 import { assert, it } from "@effect/vitest"
 import { Clock, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"

@@ -1,4 +1,5 @@
-// Who we are to push services: one signed token for each of them, kept for hours and never longer than a day.
+// The Authorization header of pushes: one signed token per push service, used for hours, never
+// longer than a day.
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"

@@ -1,4 +1,4 @@
-// How fast a push service may be sent to: what narrows the window, what stops it, and how it widens again.
+// The window of a push service: what narrows it, what stops it, and how it widens again.
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import { SendWindow } from "#delivery/push-service/window.ts"
@@ -16,7 +16,7 @@ const throttle = (pacing: SendWindow, now: number, retryAfterMillis?: number) =>
 }
 
 describe("the window of a lane", () => {
-  it("halves at the fifth throttled subscription and stops for what Retry-After says, at most 15 minutes", () => {
+  it("halves at the fifth throttled subscription and stops for at most 15 minutes", () => {
     const pacing = new SendWindow(64, minute)
     assert.isFalse(pacing.isSlowed)
     assert.deepEqual(throttle(pacing, start, 120_000), { window: 32, closedMillis: 120_000 })
@@ -40,7 +40,7 @@ describe("the window of a lane", () => {
     assert.isUndefined(pacing.closedUntil(start - 45 * minute))
   })
 
-  it("without a Retry-After only halves, until one push at a time is too many: then it stops for a while", () => {
+  it("only halves without a Retry-After, and stops for a while after one push at a time", () => {
     const pacing = new SendWindow(4, minute)
     assert.deepEqual(throttle(pacing, start), { window: 2, closedMillis: 0 })
     assert.isUndefined(pacing.closedUntil(start))
@@ -49,7 +49,7 @@ describe("the window of a lane", () => {
     assert.strictEqual(pacing.closedUntil(start + 3), start + 2 + minute)
   })
 
-  it("stays for one subscription throttled again and again, and for five in more than a minute", () => {
+  it("stays when one subscription is throttled repeatedly, or five in over a minute", () => {
     const pacing = new SendWindow(64, minute)
     for (let i = 0; i < 20; i++) assert.isUndefined(pacing.throttled("a", start, start, undefined))
     for (let i = 0; i < 20; i++) {
@@ -67,7 +67,7 @@ describe("the window of a lane", () => {
     assert.strictEqual(pacing.closedUntil(start + 50), start + 50 + 90_000)
   })
 
-  it("widens by one for each window of pushes taken, not more than once a second, and says when it is whole", () => {
+  it("widens by one per window of accepted pushes, at most once a second", () => {
     const pacing = new SendWindow(6, minute)
     throttle(pacing, start)
     assert.strictEqual(pacing.window, 3)
@@ -87,7 +87,7 @@ describe("the window of a lane", () => {
     assert.isFalse(pacing.isSlowed)
   })
 
-  it("is never more than it may be, never less than one, and comes back from whatever happened", () => {
+  it("is never above its maximum, never below one, and always recovers", () => {
     const step = fc.record({
       what: fc.constantFrom("throttled", "accepted", "told"),
       who: fc.nat(9),
@@ -121,7 +121,7 @@ describe("the window of a lane", () => {
     )
   })
 
-  it("grows by two for each push taken while others wait, up to the most, and not beyond what a 429 left", () => {
+  it("grows by two per accepted push while others wait, up to the size that a 429 left", () => {
     const pacing = new SendWindow(512, 60_000)
     assert.strictEqual(pacing.window, 64)
     for (let i = 0; i < 100; i++) pacing.accepted(start, false)
