@@ -69,6 +69,16 @@ describe("the documents", () => {
     assert.deepEqual(missing, [])
   })
 
+  it("show a conformance case with the keys that a case has", () => {
+    const [, example = ""] = /^```ts\n(define\(.*?)^```$/ms.exec(textOf("test/README.md")) ?? []
+    const table = textOf("test/conformance/table.ts")
+    const keys = [...example.matchAll(/\b(\w+): /g)].map(([, key]) => key!)
+    assert.includeMembers(keys, ["name", "request", "expected", "status"])
+    const sent = ["method", "path"]
+    for (const key of keys.filter((each) => !sent.includes(each)))
+      assert.match(table, new RegExp(`readonly ${key}\\??: `), key)
+  })
+
   it("of a folder say in their first paragraph for whom they are", () => {
     for (const path of documentPaths.filter((each) => each.endsWith("/README.md")))
       assert.match(textOf(path), /^# .+\n\nFor /, path)
