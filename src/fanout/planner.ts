@@ -1,4 +1,5 @@
-// Broadcast -> plan -> shard jobs: decides once how a channel is cut, and refuses what cannot be sent.
+// Broadcast -> plan -> shard jobs. The planner decides once into how many shards a broadcast is
+// cut, and rejects broadcasts that cannot be sent.
 import { Clock, Effect, Layer } from "effect"
 import { Settings } from "#config"
 import {
@@ -12,27 +13,31 @@ import type { BroadcastRef, ShardJob } from "#domain/job.ts"
 import type { Plan } from "#domain/outcome.ts"
 import { type Applied, Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
-import { type Ack, Consumers, type Delivery, done, later, never } from "#nats/stream/consumer.ts"
+import { Consumers, type Delivery, done, later, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { keys } from "#streams/buckets.ts"
 import { parseBroadcast, subjects } from "#streams/subjects.ts"
 import { type ChannelToken, channelBytesMax, shardsAt } from "#streams/tokens.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 
-/** So many that the plans of many small broadcasts are stored together. */
-const plannersInFlight = 128
-/** Jobs published at once; 4096 take 50 to 100 ms. */
-const publishConcurrency = 128
-/** Pushes need some time to reach everybody, whatever the publisher asks for. */
+/** Broadcasts at a time: enough that many plans are stored as one batch. */
+const broadcastsInFlight = 128
+/** Jobs appended at once. 4096 jobs take 50 to 100 ms. */
+const appendConcurrency = 128
+/**
+ * The shortest life of a broadcast: delivery to all users takes some time, even with a TTL of 0.
+ */
 const lifeMillisMin = 10_000
 const notAppliedAfterMillis = 1_000
 
-const noChannel = `the subject names no channel: an id is 1 to ${channelBytesMax} bytes without a slash, and all but A-Z a-z 0-9 _ - are =XX, in upper case`
+const noChannel =
+  `the subject names no channel: an id is 1 to ${channelBytesMax} bytes without a slash, ` +
+  "and all but A-Z a-z 0-9 _ - are =XX, in upper case"
 
-/** What all jobs of a broadcast have in common. */
+/** The part that all jobs of a broadcast share. */
 type ShardRef = Omit<ShardJob, "shard" | "floor">
 
-/** What is to be sent, or why it is not. */
+/** The jobs' common part and the channel, or the reason of a rejection. */
 const read = (
   delivery: Delivery,
   ttlSecondsDefault: number
@@ -64,87 +69,115 @@ const read = (
   }
 }
 
-const plan = Effect.gen(function* () {
-  const log = yield* EventLog
-  const buckets = yield* Buckets
-  const watermark = yield* Watermark
-  const settings = yield* Settings
-  const warn = makeRateLimitedLog("broadcasts were refused")
+interface Planner {
+  readonly log: EventLog["Service"]
+  readonly buckets: Buckets["Service"]
+  readonly watermark: Watermark["Service"]
+  readonly settings: Settings["Service"]
+  readonly warn: ReturnType<typeof makeRateLimitedLog>
+}
 
-  const reject = Effect.fnUntraced(function* ({ seq, subject }: Delivery, reason: string) {
-    const body = { broadcast: seq, subject, reason, at: yield* Clock.currentTimeMillis }
-    yield* log.once("log", { subject: subjects.rejected(seq), type: "broadcast.rejected/1", body })
-    yield* warn({ broadcast: seq, reason })
-    return never(reason)
-  })
-
-  /** The plan of a broadcast: made now, or the one that an earlier delivery of the message made. */
-  const planOf = Effect.fnUntraced(function* (
-    ref: BroadcastRef,
-    channel: ChannelToken,
-    { floor, short = [] }: Applied
-  ) {
-    const entry = yield* buckets.get("channels", keys.channelRegistrations(channel))
-    const registrations = entry?.value.registrations ?? 0
-    const depth = shardDepth(registrations)
-    // A count that there was no room for may be 0 where somebody is registered. Who is reached
-    // depends on the registrations alone; the count only says how many jobs that makes.
-    const isNobody = registrations === 0 && !short.includes("channels")
-    const subject = subjects.plan(channel, ref.broadcast)
-    const { acceptedAt, broadcast, expiresAt } = ref
-    const at = yield* Clock.currentTimeMillis
-    const body: Plan = {
-      broadcast,
-      depth,
-      shards: isNobody ? 0 : 16 ** depth,
-      floor,
-      acceptedAt,
-      expiresAt,
-      at
-    }
-    return yield* log.append("work", { subject, type: "plan/1", body, expect: 0 }).pipe(
-      Effect.as(body),
-      Effect.catchTag("AppendConflict", () =>
-        log
-          .last("work", subject)
-          .pipe(Effect.map((stored) => (stored?.message.type === "plan/1" ? stored.message : body)))
-      )
-    )
-  })
-
-  return Effect.fnUntraced(function* (delivery: Delivery) {
-    const wanted = read(delivery, settings.ttlSecondsDefault)
-    if ("reason" in wanted) return yield* reject(delivery, wanted.reason)
-    const { channel, ref } = wanted
-    log.cache(delivery)
-    // A consumer made anew reads LOG from its beginning; WORK has forgotten the old plans by then, LOG has not forgotten how it ended.
-    const over = (yield* Clock.currentTimeMillis) >= ref.expiresAt
-    if (over && (yield* log.last("log", subjects.finished(channel, ref.broadcast))) !== undefined)
-      return done
-    const applied = yield* Effect.result(
-      watermark.reached(ref.broadcast, settings.appliedTimeoutMillis)
-    )
-    // No projector at the moment. The broadcast waits; nothing is lost.
-    if (applied._tag === "Failure") return later(notAppliedAfterMillis)
-    const { depth, floor, shards } = yield* planOf(ref, channel, applied.success)
-    yield* Effect.forEach(
-      shards === 0 ? [] : shardsAt(depth),
-      (shard) =>
-        log.once("work", {
-          subject: subjects.shard(ref.broadcast, shard),
-          type: "shard/1",
-          body: { ...ref, shard, floor }
-        }),
-      { concurrency: publishConcurrency, discard: true }
-    )
-    return done as Ack
-  })
+const reject = Effect.fnUntraced(function* (
+  { log, warn }: Planner,
+  { seq, subject }: Delivery,
+  reason: string
+) {
+  const body = { broadcast: seq, subject, reason, at: yield* Clock.currentTimeMillis }
+  yield* log.once("log", { subject: subjects.rejected(seq), type: "broadcast.rejected/1", body })
+  yield* warn({ broadcast: seq, reason })
+  return never(reason)
 })
 
-/** Runs the planner for as long as the layer lives. */
+const newPlan = Effect.fnUntraced(function* (
+  { buckets }: Planner,
+  { acceptedAt, broadcast, expiresAt }: BroadcastRef,
+  channel: ChannelToken,
+  { floor, short = [] }: Applied
+) {
+  const entry = yield* buckets.get("channels", keys.channelRegistrations(channel))
+  const registrations = entry?.value.registrations ?? 0
+  const depth = shardDepth(registrations)
+  // A bucket without room may show a count of 0 for a channel with registrations. The count only
+  // determines the number of jobs; the registrations determine who gets the broadcast.
+  const isNobody = registrations === 0 && !short.includes("channels")
+  const plan: Plan = {
+    broadcast,
+    depth,
+    shards: isNobody ? 0 : 16 ** depth,
+    floor,
+    acceptedAt,
+    expiresAt,
+    at: yield* Clock.currentTimeMillis
+  }
+  return plan
+})
+
+/** The plan of a broadcast: a new one, or that of an earlier delivery of the message. */
+const planOf = Effect.fnUntraced(function* (
+  planner: Planner,
+  ref: BroadcastRef,
+  channel: ChannelToken,
+  applied: Applied
+) {
+  const { log } = planner
+  const subject = subjects.plan(channel, ref.broadcast)
+  const body = yield* newPlan(planner, ref, channel, applied)
+  return yield* log.append("work", { subject, type: "plan/1", body, expect: 0 }).pipe(
+    Effect.as(body),
+    Effect.catchTag("AppendConflict", () =>
+      log
+        .last("work", subject)
+        .pipe(Effect.map((stored) => (stored?.message.type === "plan/1" ? stored.message : body)))
+    )
+  )
+})
+
+const appendJobs = ({ log }: Planner, ref: ShardRef, { depth, floor, shards }: Plan) =>
+  Effect.forEach(
+    shards === 0 ? [] : shardsAt(depth),
+    (shard) =>
+      log.once("work", {
+        subject: subjects.shard(ref.broadcast, shard),
+        type: "shard/1",
+        body: { ...ref, shard, floor }
+      }),
+    { concurrency: appendConcurrency, discard: true }
+  )
+
+const handle = Effect.fnUntraced(function* (planner: Planner, delivery: Delivery) {
+  const { log, settings, watermark } = planner
+  const wanted = read(delivery, settings.ttlSecondsDefault)
+  if ("reason" in wanted) return yield* reject(planner, delivery, wanted.reason)
+  const { channel, ref } = wanted
+  log.cache(delivery)
+  // A recreated consumer reads LOG from its beginning. WORK has lost the old plans by then, but
+  // LOG has the end of every finished broadcast.
+  const isOver = (yield* Clock.currentTimeMillis) >= ref.expiresAt
+  if (isOver && (yield* log.last("log", subjects.finished(channel, ref.broadcast))) !== undefined)
+    return done
+  const applied = yield* Effect.result(
+    watermark.reached(ref.broadcast, settings.appliedTimeoutMillis)
+  )
+  // No projector runs at the moment: the broadcast waits.
+  if (applied._tag === "Failure") return later(notAppliedAfterMillis)
+  const plan = yield* planOf(planner, ref, channel, applied.success)
+  yield* appendJobs(planner, ref, plan)
+  return done
+})
+
+/** Runs the planner until the scope of the layer closes. */
 export const fanoutLayer = Layer.effectDiscard(
   Effect.gen(function* () {
     const consumers = yield* Consumers
-    yield* Effect.forkScoped(consumers.each("log", "planner", plannersInFlight, yield* plan))
+    const planner: Planner = {
+      log: yield* EventLog,
+      buckets: yield* Buckets,
+      watermark: yield* Watermark,
+      settings: yield* Settings,
+      warn: makeRateLimitedLog("broadcasts were refused")
+    }
+    yield* Effect.forkScoped(
+      consumers.each("log", "planner", broadcastsInFlight, (delivery) => handle(planner, delivery))
+    )
   })
 )

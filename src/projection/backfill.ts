@@ -1,4 +1,5 @@
-// Counts what users hold where an earlier version, which did not count, has stored registrations.
+// Counts the registrations of each user in a bucket of an earlier version, which did not count
+// them.
 import { Effect } from "effect"
 import { countsOf } from "#domain/registration.ts"
 import { eachEntry } from "#nats/admin/maintenance.ts"
@@ -7,10 +8,13 @@ import { type EntryKey, keys, metaKey, userOfKey } from "#streams/buckets.ts"
 import { followers } from "#streams/followers.ts"
 import type { Sets } from "./sets.ts"
 
-/** Beside the checkpoint: every registration up to it is counted. An earlier version drops it. */
+/**
+ * Stored with the checkpoint: every registration up to there is counted. An earlier version would
+ * overwrite this note.
+ */
 export const counted = { counted: 1 }
 
-/** Counts read and written together. */
+/** Keys that are read and written together. */
 const countsAtOnce = 256
 
 interface Counted {
@@ -18,7 +22,7 @@ interface Counted {
   readonly users: Map<string, number>
 }
 
-/** The counts as they were at sequence `from`, by key. */
+/** The counts at sequence `from`, by key. */
 const countsAt = Effect.fnUntraced(function* (from: number) {
   const counts = new Map<EntryKey<"registrationCounts">, Counted>()
   yield* eachEntry("registrations", (key, value) => {
@@ -28,7 +32,7 @@ const countsAt = Effect.fnUntraced(function* (from: number) {
     const countsKey = keys.registrationCounts(user)
     const found = counts.get(countsKey) ?? { seq: 0, users: new Map<string, number>() }
     counts.set(countsKey, found)
-    // A change after the checkpoint is folded once more, and counted then.
+    // A change after the checkpoint will be applied again, and counted then.
     const held = seq > from ? was : on
     found.users.set(user, (found.users.get(user) ?? 0) + Number(held))
     if (seq <= from) found.seq = Math.max(found.seq, seq)
@@ -37,8 +41,8 @@ const countsAt = Effect.fnUntraced(function* (from: number) {
 })
 
 /**
- * Writes the counts of all users, unless they are there. 1,000,000 users take about a minute,
- * once. Returns whether everything is counted: without room it is tried again at the next start.
+ * Writes the counts of all users once, which takes about a minute for 1,000,000 users. Returns
+ * whether everything is counted. Without room the next start tries again.
  */
 export const backfill = Effect.fnUntraced(function* ({ counts: set }: Sets, from: number) {
   const meta = (yield* (yield* Buckets).get(followers.projector.checkpoint, metaKey))?.value

@@ -1,4 +1,4 @@
-// Folds one step into the values in memory.
+// Applies one step to the values in memory.
 import { foldPublishers, noPublishers, passOverInPublishers } from "#domain/publisher.ts"
 import {
   emptyChannel,
@@ -45,8 +45,9 @@ const foldIntoRegistration = (sets: Sets, step: Of<"registration">) => {
   const { seq } = step.stored
   const before = registrations.get(key)
   const count = counts.get(step.counts) ?? noCounts
-  // A registration remembers one change, and a crash mends its counts from it. A count that is
-  // stored lacks this registration's former change: writing the next one would lose that.
+  // A registration has its last change only, from which its counts are repaired after a crash.
+  // While the stored counts lack the former change, do not write the registration with the next
+  // change.
   if (countedSince(sets, step) <= (before?.seq ?? 0) && !held.has(key)) {
     held.set(key, step)
     registrations.hold(key)
@@ -64,7 +65,7 @@ const foldIntoRegistration = (sets: Sets, step: Of<"registration">) => {
   return reason
 }
 
-/** Returns why the command is refused, if so. */
+/** Returns the reason if the command is rejected. */
 export const fold = (sets: Sets, step: Step): string | undefined => {
   switch (step.kind) {
     case "pass":

@@ -1,4 +1,5 @@
-// LOG -> subscriptions, registrations, channels, permissions: folds commands in order and says how far it is.
+// LOG -> subscriptions, registrations, channels, permissions. The projector applies the commands of
+// LOG in order and announces the last sequence that it applied.
 import { Clock, Effect, Layer } from "effect"
 import { streamState } from "#nats/admin/maintenance.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
@@ -14,9 +15,9 @@ import { fold, hold } from "./fold.ts"
 import { floorOf, load, makeSets, type Sets, shortOf, unstoredSince, write } from "./sets.ts"
 import { cut, type Step, stepOf } from "./step.ts"
 
-/** Facts written at once; without them a flood of garbage would hold up everybody's writes for a round trip each. */
+/** Rejections recorded at once: one after the other, many of them would delay all other writes. */
 const rejectConcurrency = 64
-/** The longest that steps are folded before others in the process have a turn. */
+/** After this time of applying steps, other fibers run. */
 const turnMillis = 10
 
 interface Rejected {
@@ -37,76 +38,96 @@ const foldAll = Effect.fnUntraced(function* (sets: Sets, steps: ReadonlyArray<St
   return rejected
 })
 
-/** Records why a command was refused. Until LOG has room for that, its value is not written. */
-const reject = Effect.fnUntraced(function* (sets: Sets, facts: Facts, { reason, step }: Rejected) {
+interface Projector {
+  readonly sets: Sets
+  readonly facts: Facts
+  readonly watermark: Watermark["Service"]
+  readonly warn: ReturnType<typeof makeRateLimitedLog>
+  /** Sequence of the last message that was applied. */
+  applied: number
+  /** Buckets that have no room for some change, as announced last. */
+  short: ReadonlyArray<string>
+}
+
+export const start = Effect.fnUntraced(function* (from: number) {
+  const sets = yield* makeSets((yield* streamState(streams.log))?.lastSeq ?? 0)
+  const facts = yield* makeFacts
+  const projector: Projector = {
+    sets,
+    facts,
+    watermark: yield* Watermark,
+    warn: makeRateLimitedLog("commands in the log were refused"),
+    applied: from,
+    short: []
+  }
+  const isCounted = yield* backfill(sets, from)
+  yield* announce(projector)
+  return {
+    from,
+    notes: isCounted ? counted : {},
+    apply: (batch: ReadonlyArray<Stored>) => apply(projector, batch),
+    store: store(projector),
+    unstoredSince: () => Math.min(unstoredSince(sets), facts.waitingSince())
+  }
+})
+
+const announce = (projector: Projector) =>
+  Effect.suspend(() => {
+    const { applied, sets, watermark } = projector
+    projector.short = shortOf(sets)
+    return watermark.announce({ log: applied, floor: floorOf(sets), short: projector.short })
+  })
+
+/** Records why a command was rejected. The value is not written before LOG has room for that. */
+const reject = Effect.fnUntraced(function* (
+  { facts, sets, warn }: Projector,
+  { reason, step }: Rejected
+) {
   const { seq, subject } = step.stored
   const body = { command: seq, subject, reason, at: yield* Clock.currentTimeMillis }
   const message = { subject: subjects.rejected(seq), type: "command.rejected/1", body } as const
   const stored = hold(sets, step)
   if (yield* facts.record({ message, seq, stored })) stored()
+  yield* warn({ seq, reason })
 })
 
-export const start = Effect.fnUntraced(function* (from: number) {
-  const watermark = yield* Watermark
-  const sets = yield* makeSets((yield* streamState(streams.log))?.lastSeq ?? 0)
-  const facts = yield* makeFacts
-  const warn = makeRateLimitedLog("commands in the log were refused")
-  const isCounted = yield* backfill(sets, from)
-  let applied = from
-  let short: ReadonlyArray<string> = []
-
-  const announce = Effect.suspend(() => {
-    short = shortOf(sets)
-    return watermark.announce({ log: applied, floor: floorOf(sets), short })
+const applyPart = Effect.fnUntraced(function* (projector: Projector, steps: ReadonlyArray<Step>) {
+  const { sets } = projector
+  const rejected = yield* foldAll(sets, steps)
+  // Record rejections first: a written list does not say whether a command was applied or rejected.
+  yield* Effect.forEach(rejected, (each) => reject(projector, each), {
+    concurrency: rejectConcurrency,
+    discard: true
   })
+  yield* write(sets, "flush")
+})
 
-  const applyPart = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
-    const rejected = yield* foldAll(sets, steps)
-    // The facts go first: once a list is written, a command that did not fit cannot be told from one that was folded.
-    yield* Effect.forEach(
-      rejected,
-      (each) =>
-        Effect.andThen(
-          reject(sets, facts, each),
-          warn({ seq: each.step.stored.seq, reason: each.reason })
-        ),
-      { concurrency: rejectConcurrency, discard: true }
-    )
-    yield* write(sets, "flush")
-  })
-
-  const apply = Effect.fnUntraced(function* (
-    batch: ReadonlyArray<Stored>
-  ): Effect.fn.Return<void, NatsUnavailable> {
-    for (const part of cut(batch.map(stepOf))) {
-      for (let rest = part; rest.length > 0; ) {
-        const loaded = yield* load(sets, facts, rest)
-        yield* applyPart(rest.slice(0, loaded))
-        rest = rest.slice(loaded)
-      }
+const apply = Effect.fnUntraced(function* (
+  projector: Projector,
+  batch: ReadonlyArray<Stored>
+): Effect.fn.Return<void, NatsUnavailable> {
+  const { facts, sets } = projector
+  for (const part of cut(batch.map(stepOf))) {
+    for (let rest = part; rest.length > 0; ) {
+      const loaded = yield* load(sets, facts, rest)
+      yield* applyPart(projector, rest.slice(0, loaded))
+      rest = rest.slice(loaded)
     }
-    applied = batch.at(-1)!.seq
-    yield* announce
-  })
+  }
+  projector.applied = batch.at(-1)!.seq
+  yield* announce(projector)
+})
 
-  const store = Effect.gen(function* () {
+const store = (projector: Projector) =>
+  Effect.gen(function* () {
+    const { facts, sets, short } = projector
     if (short.length === 0 && facts.waitingSince() === Number.POSITIVE_INFINITY) return
     yield* facts.retry
     yield* write(sets, "retry")
-    yield* announce
+    yield* announce(projector)
   })
 
-  yield* announce
-  return {
-    from,
-    notes: isCounted ? counted : {},
-    apply,
-    store,
-    unstoredSince: () => Math.min(unstoredSince(sets), facts.waitingSince())
-  }
-})
-
-/** Runs the projector for as long as the layer lives. */
+/** Runs the projector until the scope of the layer closes. */
 export const projectionLayer = Layer.effectDiscard(
   Effect.gen(function* () {
     const followers = yield* Followers

@@ -1,5 +1,5 @@
-// The buckets that the projector writes, in memory between batches, and the order in which they
-// are written, so that a crash at any point leaves what the next run can go on from.
+// The write-back caches of the buckets that the projector writes, and the order of the writes:
+// after a crash at any point, the next run can repair the buckets.
 import { Effect } from "effect"
 import type { Facts } from "#nats/follower/facts.ts"
 import { makeMemory } from "#nats/kv/cached-entries.ts"
@@ -10,11 +10,11 @@ import type { EntryKey, EntryKind } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import type { Step } from "./step.ts"
 
-/** Bytes of JSON that all sets keep together. */
+/** Bytes of JSON in all caches together. */
 const memoryBytesMax = 32 * 1024 ** 2
-/** Bytes that the steps of one part may have to read; a list has up to 1 MiB. */
+/** Bytes that the steps of one part may read. A list has up to 1 MiB. */
 const partBytesMax = 2 * 1024 ** 2
-/** Steps that read at once: 32 MiB of lists at the very most. */
+/** Steps that read at once: at most 32 MiB of lists. */
 const loadConcurrency = 32
 
 type Cache<K extends EntryKind> = WriteBackCache<EntryKey<K>, ValueOf<EntryKey<K>>>
@@ -25,15 +25,15 @@ export interface Sets {
   readonly channels: Cache<"channelRegistrations">
   readonly counts: Cache<"registrationCounts">
   readonly publishers: Cache<"publishers">
-  /** Registrations that may not be written before the counts that they change, by their keys. */
+  /** Registrations that must not be written before the counts that they change. */
   readonly held: Map<EntryKey<"registration">, Counted>
-  /** Sequences of puts that an earlier run refused, as a fact in LOG says. */
+  /** Sequences of puts that an earlier run rejected, by a fact in LOG. */
   readonly refused: Set<number>
-  /** Sequence of the last message of LOG when this run began: no earlier run folded a later one. */
+  /** Sequence of the last message of LOG when this run began: no run applied a later one. */
   readonly foldedUpTo: number
 }
 
-/** Where a registration is counted. */
+/** The keys of the counts of a registration. */
 type Counted = Pick<Extract<Step, { readonly kind: "registration" }>, "channel" | "counts">
 
 export const makeSets = Effect.fnUntraced(function* (foldedUpTo: number) {
@@ -59,7 +59,7 @@ const all = ({ channels, counts, lists, publishers, registrations }: Sets) => [
   publishers
 ]
 
-/** Without a read where the message is the first of its subject: nothing can be stored yet. */
+/** Skips the read if the message is the first of its subject: the bucket cannot have the key. */
 const loadOwn = <K extends string, V>(
   set: WriteBackCache<K, V>,
   { foldedUpTo }: Sets,
@@ -69,14 +69,17 @@ const loadOwn = <K extends string, V>(
   const isFirst =
     seq > foldedUpTo &&
     header("Nats-Expected-Last-Subject-Sequence") === "0" &&
-    // With it, the expectation is about another subject.
+    // With this header, the expected sequence is that of another subject.
     header("Nats-Expected-Last-Subject-Sequence-Subject") === undefined
   if (!isFirst) return set.load([key])
   set.loadAbsent(key)
   return Effect.succeed(0)
 }
 
-/** Also how a limited put was decided, where its user's count is stored and the rest is not. */
+/**
+ * Loads the registration and its counts. If an earlier run stored the counts and not the
+ * registration, loads also whether that run rejected the put.
+ */
 const loadRegistration = Effect.fnUntraced(function* (
   sets: Sets,
   facts: Facts,
@@ -107,8 +110,8 @@ const loadStep = (sets: Sets, facts: Facts, step: Step) => {
 }
 
 /**
- * Reads what the first of these steps need. Returns for how many: the rest belongs into another
- * part, when these have read as much as one part may.
+ * Loads the values of as many steps as one part may read, from the first on. Returns the number of
+ * these steps.
  */
 export const load = Effect.fnUntraced(function* (
   sets: Sets,
@@ -144,7 +147,7 @@ const each = (
   which: ReadonlyArray<"lists" | "registrations" | "publishers" | "channels" | "counts">
 ) => Effect.forEach(which, (name) => sets[name][what], { concurrency: "unbounded", discard: true })
 
-/** Lets registrations be written whose counts are stored by now. */
+/** Allows the write of registrations whose counts are stored. Returns whether there are any. */
 const release = (sets: Sets): boolean => {
   let isAny = false
   for (const [key, counted] of sets.held) {
@@ -157,8 +160,8 @@ const release = (sets: Sets): boolean => {
 }
 
 /**
- * Writes what was changed (`flush`), or what there was no room for (`retry`). Counts come after
- * the registrations: a count is mended from the last change of a registration, see cut.
+ * Writes the changes (`flush`), or those without room (`retry`). Registrations go before counts,
+ * which are repaired from the last change of a registration: see `cut` in step.ts.
  */
 export const write = Effect.fnUntraced(function* (sets: Sets, what: "flush" | "retry") {
   yield* each(sets, what, ["lists", "registrations", "publishers"])
@@ -167,11 +170,11 @@ export const write = Effect.fnUntraced(function* (sets: Sets, what: "flush" | "r
   if (release(sets)) yield* sets.registrations.flush
 })
 
-/** Sequence of the first message of which something is not stored, or Infinity. */
+/** Sequence of the first message with a change that is not stored, or Infinity. */
 export const unstoredSince = (sets: Sets): number =>
   Math.min(...all(sets).map((set) => set.unstoredSince()))
 
-/** The buckets that have no room for something that they should hold. */
+/** The buckets that have no room for some change. */
 export const shortOf = (sets: Sets) =>
   all(sets).flatMap((set) => (set.unstoredSince() === Number.POSITIVE_INFINITY ? [] : [set.bucket]))
 

@@ -1,4 +1,5 @@
-// What a message of LOG asks the projector to do. Whoever may write to NATS can send anything: what cannot be obeyed is refused, with a reason.
+// Parses a message of LOG into a step of the projector. NATS clients can publish any message, so a
+// step may also be a rejection with a reason.
 import type { Message } from "#domain/messages.ts"
 import type { PublisherCommand } from "#domain/publisher.ts"
 import type { RegistrationCommand } from "#domain/registration.ts"
@@ -13,7 +14,10 @@ import {
 } from "#streams/subjects.ts"
 import type { UserToken } from "#streams/tokens.ts"
 
-/** Not obeyed; but the value of its subject notes that it was there, as whoever appends next must expect it. */
+/**
+ * A rejected command. The value of its subject takes over its sequence, which the next append must
+ * expect.
+ */
 export interface Refused {
   readonly type: "malformed"
   readonly reason: string
@@ -28,9 +32,9 @@ export type Step = { readonly stored: Stored } & (
   | {
       readonly kind: "registration"
       readonly key: EntryKey<"registration">
-      /** Where its channel is counted. */
+      /** Key of the counts of the channel. */
       readonly channel: EntryKey<"channelRegistrations">
-      /** Where the registrations of its user are counted. */
+      /** Key of the counts of the user. */
       readonly counts: EntryKey<"registrationCounts">
       readonly user: UserToken
       readonly command: RegistrationCommand | Refused
@@ -40,9 +44,9 @@ export type Step = { readonly stored: Stored } & (
       readonly key: EntryKey<"publishers">
       readonly command: PublisherCommand | Refused
     }
-  /** The planner judges broadcasts. */
+  /** Nothing to do: the planner handles broadcasts. */
   | { readonly kind: "pass" }
-  /** Refused, and no value of ours belongs to its subject. */
+  /** Rejected, and the subject has no value. */
   | { readonly kind: "nowhere"; readonly reason: string }
 )
 
@@ -100,8 +104,8 @@ export const stepOf = (stored: Stored): Step => {
 }
 
 /**
- * Cuts a batch before the second command of one registration: its value remembers one change only, and that is what the channel's
- * count is mended from when a crash comes between the two writes.
+ * Cuts a batch before the second command of a registration. The value of a registration has one
+ * change only, from which the counts are repaired after a crash between the two writes.
  */
 export const cut = (steps: ReadonlyArray<Step>): ReadonlyArray<ReadonlyArray<Step>> => {
   const parts: Array<Array<Step>> = [[]]

@@ -1,6 +1,8 @@
-// WORK -> broadcasts, channels: counts what became of pushes, and tells LOG when a broadcast is finished.
+// WORK -> broadcasts, channels. The tally counts the outcomes of pushes and records in LOG when a
+// broadcast is finished.
 import { Effect, Layer } from "effect"
 import {
+  type ChannelPushes,
   emptyPushes,
   evolveProgress,
   evolvePushes,
@@ -9,29 +11,37 @@ import {
 } from "#domain/outcome.ts"
 import { streamState } from "#nats/admin/maintenance.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
-import { makeFacts } from "#nats/follower/facts.ts"
+import { type Facts, makeFacts } from "#nats/follower/facts.ts"
 import { Followers } from "#nats/follower/follower.ts"
 import { makeMemory } from "#nats/kv/cached-entries.ts"
-import { makeWriteBackCache } from "#nats/kv/write-back-cache.ts"
+import { makeWriteBackCache, type WriteBackCache } from "#nats/kv/write-back-cache.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { type EntryKey, keys } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import { parseOfBroadcast, subjects } from "#streams/subjects.ts"
 
-/** All that a batch can finish: they are stored together. */
+/** All broadcasts that a batch can finish: their facts are stored together. */
 const finishedAtOnce = 256
 
-/** Entries that wait for the next second; beyond it they are stored at once. */
+/** Changed entries are stored every second, or at once when there are more than this. */
 const changesMax = 4_096
 
-/** Bytes of JSON kept in memory; progress and counts have a few hundred each. */
+/** Bytes of JSON in memory. An entry has a few hundred. */
 const memoryBytesMax = 16 * 1024 ** 2
 
 interface Finished {
   readonly subject: string
   readonly progress: Progress
-  /** Sequence of the message that finished it. */
+  /** Sequence of the message that finished the broadcast. */
   readonly seq: number
+}
+
+interface Tally {
+  readonly broadcasts: WriteBackCache<EntryKey<"broadcast">, Progress>
+  readonly channels: WriteBackCache<EntryKey<"channelPushes">, ChannelPushes>
+  readonly facts: Facts
+  /** No earlier run counted a message after this sequence. */
+  readonly countedUpTo: number
 }
 
 export const start = Effect.fnUntraced(function* (from: number) {
@@ -39,86 +49,99 @@ export const start = Effect.fnUntraced(function* (from: number) {
   const broadcasts = yield* makeWriteBackCache<EntryKey<"broadcast">>("broadcasts", memory)
   const channels = yield* makeWriteBackCache<EntryKey<"channelPushes">>("channels", memory)
   const facts = yield* makeFacts
-  /** No earlier run counted a later message. */
   const countedUpTo = (yield* streamState(streams.work))?.lastSeq ?? 0
-
-  /** Counts one message; returns the fact to record when it finished its broadcast. */
-  const count = ({ message, seq, subject }: Stored): Finished | undefined => {
-    const place = parseOfBroadcast(subject)
-    if (place === undefined) return undefined
-    const key = keys.broadcast(place.broadcast)
-    const before = broadcasts.get(key)
-    if (message.type === "plan/1") {
-      const plan = { ...message, broadcast: place.broadcast }
-      broadcasts.set(key, before ?? startProgress(plan, seq), seq)
-    }
-    if (message.type === "outcome/1") {
-      const pushes = keys.channelPushes(place.channel)
-      channels.set(pushes, evolvePushes(channels.get(pushes) ?? emptyPushes, message, seq), seq)
-      // Without its plan a broadcast is older than the bucket remembers; its channel still counts.
-      if (before !== undefined)
-        broadcasts.set(key, evolveProgress(before, message, place.of, seq), seq)
-    }
-    const progress = broadcasts.get(key)
-    return progress?.finished === true && before?.finished !== true
-      ? { subject: subjects.finished(place.channel, place.broadcast), progress, seq }
-      : undefined
+  const tally: Tally = { broadcasts, channels, facts, countedUpTo }
+  return {
+    from,
+    apply: (batch: ReadonlyArray<Stored>) => apply(tally, batch),
+    store: store(tally),
+    unstoredSince: () =>
+      Math.min(broadcasts.unstoredSince(), channels.unstoredSince(), facts.waitingSince())
   }
-
-  /** The fact takes the place of the progress, which is not removed before the fact is stored. */
-  const record = Effect.fnUntraced(function* ({ progress, seq, subject }: Finished) {
-    const key = keys.broadcast(progress.broadcast)
-    const message = { subject, type: "broadcast.finished/1", body: progress } as const
-    const stored = () => {
-      broadcasts.release(key)
-      broadcasts.remove(key)
-    }
-    broadcasts.hold(key)
-    if (yield* facts.record({ message, seq, stored })) stored()
-  })
-
-  const flush = Effect.all([broadcasts.flush, channels.flush], {
-    concurrency: "unbounded",
-    discard: true
-  })
-
-  const apply = Effect.fnUntraced(function* (
-    batch: ReadonlyArray<Stored>
-  ): Effect.fn.Return<void, NatsUnavailable> {
-    const places = batch.flatMap(({ message, seq, subject }) => {
-      const place = parseOfBroadcast(subject)
-      const isNew = message.type === "plan/1" && seq > countedUpTo
-      if (place !== undefined && isNew) broadcasts.loadAbsent(keys.broadcast(place.broadcast))
-      return place ?? []
-    })
-    yield* Effect.all(
-      [
-        broadcasts.load(places.map(({ broadcast }) => keys.broadcast(broadcast))),
-        channels.load(places.map(({ channel }) => keys.channelPushes(channel)))
-      ],
-      { concurrency: "unbounded", discard: true }
-    )
-    const finished = batch.flatMap((stored) => count(stored) ?? [])
-    // The fact goes first: a crash in between finds the broadcast unfinished and records the same
-    // fact again, which is refused.
-    yield* Effect.forEach(finished, record, { concurrency: finishedAtOnce, discard: true })
-    if (broadcasts.changes() + channels.changes() > changesMax) yield* flush
-  })
-
-  const store = Effect.gen(function* () {
-    yield* facts.retry
-    yield* flush
-    yield* broadcasts.retry
-    yield* channels.retry
-  })
-
-  const unstoredSince = () =>
-    Math.min(broadcasts.unstoredSince(), channels.unstoredSince(), facts.waitingSince())
-
-  return { from, apply, store, unstoredSince }
 })
 
-/** Runs the tally for as long as the layer lives. */
+const load = ({ broadcasts, channels, countedUpTo }: Tally, batch: ReadonlyArray<Stored>) => {
+  for (const { message, seq } of batch)
+    if (message.type === "plan/1" && seq > countedUpTo)
+      broadcasts.loadAbsent(keys.broadcast(message.broadcast))
+  const places = batch.flatMap(({ subject }) => parseOfBroadcast(subject) ?? [])
+  return Effect.all(
+    [
+      broadcasts.load(places.map(({ broadcast }) => keys.broadcast(broadcast))),
+      channels.load(places.map(({ channel }) => keys.channelPushes(channel)))
+    ],
+    { concurrency: "unbounded", discard: true }
+  )
+}
+
+/** Counts one message. Returns the fact to record if the message finished its broadcast. */
+const count = (
+  { broadcasts, channels }: Tally,
+  { message, seq, subject }: Stored
+): Finished | undefined => {
+  const place = parseOfBroadcast(subject)
+  if (place === undefined) return undefined
+  const key = keys.broadcast(place.broadcast)
+  const before = broadcasts.get(key)
+  if (message.type === "plan/1") {
+    const plan = { ...message, broadcast: place.broadcast }
+    broadcasts.set(key, before ?? startProgress(plan, seq), seq)
+  }
+  if (message.type === "outcome/1") {
+    const pushes = keys.channelPushes(place.channel)
+    channels.set(pushes, evolvePushes(channels.get(pushes) ?? emptyPushes, message, seq), seq)
+    // Without its plan, a broadcast has expired in the bucket. Its channel still counts.
+    if (before !== undefined)
+      broadcasts.set(key, evolveProgress(before, message, place.of, seq), seq)
+  }
+  const progress = broadcasts.get(key)
+  return progress?.finished === true && before?.finished !== true
+    ? { subject: subjects.finished(place.channel, place.broadcast), progress, seq }
+    : undefined
+}
+
+/** Replaces the progress by the fact: removes the progress after the fact is stored. */
+const record = Effect.fnUntraced(function* (
+  { broadcasts, facts }: Tally,
+  { progress, seq, subject }: Finished
+) {
+  const key = keys.broadcast(progress.broadcast)
+  const message = { subject, type: "broadcast.finished/1", body: progress } as const
+  const stored = () => {
+    broadcasts.release(key)
+    broadcasts.remove(key)
+  }
+  broadcasts.hold(key)
+  if (yield* facts.record({ message, seq, stored })) stored()
+})
+
+const flush = ({ broadcasts, channels }: Tally) =>
+  Effect.all([broadcasts.flush, channels.flush], { concurrency: "unbounded", discard: true })
+
+const apply = Effect.fnUntraced(function* (
+  tally: Tally,
+  batch: ReadonlyArray<Stored>
+): Effect.fn.Return<void, NatsUnavailable> {
+  yield* load(tally, batch)
+  const finished = batch.flatMap((stored) => count(tally, stored) ?? [])
+  // Record facts first. After a crash in between, the broadcast is still unfinished and the next
+  // run records the same fact again, which changes nothing.
+  yield* Effect.forEach(finished, (each) => record(tally, each), {
+    concurrency: finishedAtOnce,
+    discard: true
+  })
+  if (tally.broadcasts.changes() + tally.channels.changes() > changesMax) yield* flush(tally)
+})
+
+const store = (tally: Tally) =>
+  Effect.gen(function* () {
+    yield* tally.facts.retry
+    yield* flush(tally)
+    yield* tally.broadcasts.retry
+    yield* tally.channels.retry
+  })
+
+/** Runs the tally until the scope of the layer closes. */
 export const tallyLayer = Layer.effectDiscard(
   Effect.gen(function* () {
     const followers = yield* Followers
