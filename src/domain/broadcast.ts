@@ -1,5 +1,4 @@
-// A broadcast: what a publisher sends, how long it lives, and into how many shards its channel is
-// cut. Pure.
+// A broadcast: its body, its headers, its payload, and the number of shards of its channel. Pure.
 import { Schema } from "effect"
 
 /** RFC 8030 section 5.3. */
@@ -9,10 +8,13 @@ export type Urgency = typeof Urgency.Type
 /** RFC 8030 section 5.4: at most 32 characters of the URL-safe base64 alphabet. */
 export const Topic = Schema.String.pipe(Schema.check(Schema.isPattern(/^[A-Za-z0-9_-]{1,32}$/u)))
 
-/** 28 days, the longest that FCM keeps a message; the others allow as much or more. */
+/** 28 days: FCM stores a message no longer. Other push services allow as much or more. */
 export const ttlSecondsMax = 2_419_200
 
-/** RFC 8291 section 4: what fits into the 4096-byte body that every push service must take. */
+/**
+ * RFC 8291 section 4: the plaintext that fits into the 4096-byte body that every push service must
+ * accept.
+ */
 export const payloadBytesMax = 3_993
 
 /**
@@ -23,11 +25,11 @@ export const BroadcastBody = Schema.Struct({
 })
 export type BroadcastBody = typeof BroadcastBody.Type
 
-/** RFC 8030's headers, which a broadcast carries over HTTP and over NATS alike. */
+/** Headers of RFC 8030 that a broadcast may have, over HTTP and over NATS. */
 export const headerNames = ["TTL", "Urgency", "Topic"] as const
 type HeaderName = (typeof headerNames)[number]
 
-/** Those headers of a request or message that are there, as they stand. */
+/** Returns those headers that a request or message has, unchanged. */
 export const givenHeaders = (
   get: (name: HeaderName) => string | undefined
 ): Readonly<Record<string, string>> =>
@@ -35,7 +37,7 @@ export const givenHeaders = (
     headerNames.flatMap((name) => (get(name) === undefined ? [] : [[name, get(name)!]]))
   )
 
-/** What they say. */
+/** The values of these headers. */
 export interface BroadcastHeaders {
   readonly ttlSeconds: number
   readonly urgency: Urgency
@@ -43,8 +45,8 @@ export interface BroadcastHeaders {
 }
 
 /**
- * Header of a broadcast that goes only to those whom an earlier one of its channel did not reach:
- * the id of that one.
+ * Header of a redrive: the id of an earlier broadcast of the channel. The redrive goes only to
+ * subscriptions that the earlier broadcast did not reach.
  */
 export const redrivesHeader = "Bellcast-Redrives"
 
@@ -58,8 +60,7 @@ const isUrgency = Schema.is(Urgency)
 const isTopic = Schema.is(Topic)
 
 /**
- * Reads TTL (seconds), Urgency and Topic; what is missing gets the default (normal urgency, no
- * topic).
+ * Reads TTL (seconds), Urgency and Topic; a missing one has its default (normal urgency, no topic).
  */
 export const readHeaders = (
   get: (name: HeaderName) => string | undefined,
@@ -108,8 +109,8 @@ const canonical = (value: unknown): unknown => {
 }
 
 /**
- * The bytes every subscriber receives: JSON with sorted keys, no white space, raw UTF-8; undefined
- * when there is nothing to carry.
+ * Returns the payload of all pushes: JSON in UTF-8 with sorted keys and no white space; undefined
+ * without data.
  */
 export const payloadOf = (body: BroadcastBody): Uint8Array | undefined =>
   body.data === undefined || Object.keys(body.data).length === 0
@@ -117,8 +118,8 @@ export const payloadOf = (body: BroadcastBody): Uint8Array | undefined =>
     : new TextEncoder().encode(JSON.stringify(canonical(body.data)))
 
 /**
- * Whether what subscribers receive fits into one push. Sorting keys changes no length, and no
- * character takes more than three bytes.
+ * Whether the payload fits into one push. Sorted keys have the same length, and a UTF-16 unit takes
+ * at most three bytes.
  */
 export const fitsOnePush = ({ data }: BroadcastBody): boolean => {
   if (data === undefined) return true
@@ -140,13 +141,13 @@ export const BroadcastRejected = Schema.Struct({
 })
 
 /**
- * Registrations in a shard, on average at most. One multi-get returns up to 1024; a shard that is
- * larger by chance is read in parts. A shard costs about six requests to NATS, so small ones are
- * dear: 256 shards of 39 took 25 us of CPU a push, 16 of 625 take 2.
+ * Most registrations of a shard on average. One multi-get returns up to 1024; a larger shard is
+ * read in parts. A shard costs about six requests to NATS, so small ones are expensive: measured 25
+ * us of CPU per push with 256 shards of 39, 2 us with 16 of 625.
  */
 const registrationsPerShard = 1_000
 
-/** How deep to cut a channel of so many registrations: into 16^depth shards. */
+/** Returns the depth of the shards of a channel: it has 16^depth of them. */
 export const shardDepth = (registrations: number): number => {
   let depth = 0
   while (depth < 4 && registrations > registrationsPerShard * 16 ** depth) depth++

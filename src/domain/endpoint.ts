@@ -1,5 +1,5 @@
-// Which addresses a subscription may name: whoever may subscribe chooses where this service sends
-// requests. Pure; delivery checks the resolved address again on every connection.
+// Which endpoints a subscription may have: clients choose them, and this service sends requests to
+// them. Delivery checks the resolved address again on every connection. Pure.
 
 /** The push services of the browsers: FCM, Mozilla, Apple, Windows. */
 export const knownPushHosts = [
@@ -53,7 +53,7 @@ const isPublicName = (hostname: string): boolean =>
   hostname.includes(".") &&
   !localSuffixes.some((suffix) => hostname === suffix || hostname.endsWith(`.${suffix}`))
 
-/** Why a text is no pattern of hosts. */
+/** Returns why a text is not a pattern of hosts. */
 export const pushHostFault = (pattern: string): string | undefined =>
   /^(\*|(\*\.)?[^\s/:@*?#]+)$/u.test(pattern)
     ? undefined
@@ -81,17 +81,17 @@ const faultOfHost = (
   if (isAddress(hostname)) return "Must name its host, not an IP address"
   if (hostname.endsWith(".")) return "Must not have a host that ends in a dot"
   if (port !== "") return "Must use the default port"
-  // Before the settings are asked: no pattern allows the endpoint in our own examples.
+  // Before the patterns: none may allow the endpoints of our own examples.
   if (isForDocumentation(hostname)) return "Must not be below .example, which is for documentation"
   const known = [...knownPushHosts, ...hosts].some((pattern) => matches(hostname, pattern))
   return known ? undefined : "Must be at a push service that this server knows"
 }
 
 /**
- * Why this address may not be subscribed, or undefined when it may. The URL parser repairs much
- * (capitals, slashes too few or too many, other digits, escapes in the host, the default port);
- * what needs repair is refused, so that everybody who reads the address later reads the same, and
- * each push service has one spelling.
+ * Returns why an endpoint is not allowed; undefined: it is. The URL parser repairs much: capitals,
+ * missing slashes, other digits, escapes in the host, the default port. An endpoint that needs
+ * repair is refused, so that every later reader sees the same, and each push service has one
+ * spelling.
  */
 export const checkEndpoint = (endpoint: string, policy: EndpointPolicy): string | undefined => {
   if (endpoint.length > endpointLengthMax)

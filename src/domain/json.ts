@@ -1,5 +1,5 @@
-// JSON texts from outside. What is nested without end would overflow the stack of everybody who
-// walks it later: stages, filters, clients. Pure.
+// JSON texts from outside, with a bound on nesting: deeper ones would overflow the stack of code
+// that walks them recursively. Pure.
 
 export const depthMax = 100
 
@@ -8,7 +8,7 @@ const backslash = 0x5c
 const opening = new Set([0x5b, 0x7b])
 const closing = new Set([0x5d, 0x7d])
 
-/** Whether a text holds so few brackets, in strings or not, that it cannot nest that deep. */
+/** Whether a text has at most `depthMax` opening brackets, so that it cannot be too deep. Fast. */
 const isShallow = (text: string): boolean => {
   let count = 0
   for (const bracket of "{[") {
@@ -18,25 +18,31 @@ const isShallow = (text: string): boolean => {
   return true
 }
 
-/** Whether objects and lists are nested more than so deep; strings may hold any brackets. */
+/** Returns the index of the quote that ends a string, or the length of a text that ends before. */
+const endOfString = (text: string, start: number): number => {
+  let i = start + 1
+  while (i < text.length && text.charCodeAt(i) !== quote)
+    i += text.charCodeAt(i) === backslash ? 2 : 1
+  return i
+}
+
+/**
+ * Whether objects and lists are nested deeper than `depthMax`. Brackets in strings do not count.
+ */
 const isTooDeep = (text: string): boolean => {
   if (isShallow(text)) return false
   let depth = 0
-  let inString = false
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i)
-    if (inString) {
-      if (code === backslash) i++
-      else if (code === quote) inString = false
-    } else if (code === quote) inString = true
-    else if (opening.has(code)) {
-      if (++depth > depthMax) return true
-    } else if (closing.has(code)) depth--
+    if (code === quote) i = endOfString(text, i)
+    else if (opening.has(code)) depth++
+    else if (closing.has(code)) depth--
+    if (depth > depthMax) return true
   }
   return false
 }
 
-/** What a text stands for, or why it stands for nothing. */
+/** Returns the value of a text, or why it has none. */
 export const parseJson = (text: string): { readonly json: unknown } | "malformed" | "deep" => {
   if (isTooDeep(text)) return "deep"
   try {
@@ -47,8 +53,8 @@ export const parseJson = (text: string): { readonly json: unknown } | "malformed
 }
 
 /**
- * JSON.stringify leaves everything beyond ASCII, and DEL, as it is. Ids are defined over the
- * escaped form, and headers carry no other.
+ * JSON with all characters beyond printable ASCII escaped, unlike JSON.stringify. Ids are hashes of
+ * this form, and headers allow no other.
  */
 export const asciiJson = (value: unknown): string =>
   JSON.stringify(value).replace(

@@ -1,5 +1,5 @@
-// Every message type there is, with the schema of its body. The header Bellcast-Type names it; a
-// type's meaning never changes, a new one is added.
+// All message types, with the schemas of their bodies. The header Bellcast-Type names the type. The
+// meaning of a type never changes: new meanings get new types.
 import { type Exit, Schema } from "effect"
 import { BroadcastBody, BroadcastRejected } from "./broadcast.ts"
 import { CommandRejected } from "./command.ts"
@@ -62,8 +62,8 @@ const decoders = Object.fromEntries(
 const isType = (type: string): type is MessageType => Object.hasOwn(messages, type)
 
 /**
- * The message behind a type and a JSON text, or why it is none: an unknown type, not JSON, nested
- * without end, or a body that does not fit.
+ * Returns the message of a type and a JSON text, or "malformed" with the reason: an unknown type,
+ * not JSON, nested too deep, or a body that does not match the schema.
  */
 export const decodeMessage = (
   type: string,

@@ -1,7 +1,7 @@
-// How far the buckets must be for whoever reads them on behalf of a broadcast. Pure.
+// Minimum revisions of the buckets that a reader needs for a broadcast. Pure.
 import { Schema } from "effect"
 
-/** Revisions of the buckets at which everything appended up to some point of LOG is visible. */
+/** Revisions of the buckets that show everything appended up to some sequence of LOG. */
 export const MinimumRevisions = Schema.Struct({
   subscriptions: Schema.Int,
   registrations: Schema.Int

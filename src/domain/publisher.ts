@@ -1,4 +1,4 @@
-// Who may publish on a channel: principals whom an operator named for it. Pure.
+// The publishers of a channel: principals whom an operator permitted to publish on it. Pure.
 import { Schema } from "effect"
 import { Timestamp } from "./timestamp.ts"
 
@@ -19,14 +19,16 @@ export interface Publishers {
 
 export const noPublishers: Publishers = { v: 1, seq: 0, principals: [] }
 
-/** So many of the longest still fit into a value of the bucket (64 KiB). */
+/** So many principals, each of the longest, fit into one bucket value (64 KiB). */
 const publishersMax = 200
 const fullFault =
   `a channel has at most ${publishersMax} publishers: ` +
   "let them share a principal, or use the settings"
 const principalBytesMax = 300
 
-/** Why a text is no principal: `<policy>:<id>`, system.Authenticated or system.Everyone. */
+/**
+ * Returns why a text is not a principal (`<policy>:<id>`, system.Authenticated or system.Everyone).
+ */
 const principalFault = (principal: string): string | undefined => {
   if (Buffer.byteLength(principal) > principalBytesMax)
     return `a principal has at most ${principalBytesMax} bytes`
@@ -35,18 +37,18 @@ const principalFault = (principal: string): string | undefined => {
   return "a principal is basicauth:<id> as GET /v1/ shows it to its user, or system.Authenticated"
 }
 
-/** Why nobody can be this principal. */
+/** Returns why no user can have this principal; undefined: one can. */
 export const nobodyFault = (principal: string): string | undefined =>
   /^basicauth:(?![0-9a-f]{64}$)/.test(principal)
     ? "an id of basicauth has 64 digits, 0-9 and a-f, as GET /v1/ shows it to its user"
     : principalFault(principal)
 
-/** A command that is not obeyed changes nothing but the sequence. */
+/** A rejected command changes only the sequence. */
 export const passOverInPublishers = (publishers: Publishers, seq: number): Publishers =>
   seq <= publishers.seq ? publishers : { ...publishers, seq }
 
 /**
- * Folds one command, stored at `seq`; `reason` tells why it is not obeyed. A command that was
+ * Folds one command, stored at `seq`. `reason`: why the command is rejected. A command that was
  * folded before changes nothing.
  */
 export const foldPublishers = (

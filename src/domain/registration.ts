@@ -1,14 +1,14 @@
-// A user's place in a channel, and the channel's count of them. Pure.
+// Registrations: a user's place in a channel, and the counts per channel and per user. Pure.
 import { Schema } from "effect"
 import { Timestamp } from "./timestamp.ts"
 
-/** `user` is the full user id: it stands only here, never in a subject. */
+/** `user` is the full user id, which is in no subject. */
 export const RegistrationPut = Schema.Struct({
   user: Schema.String,
   at: Timestamp,
   /**
-   * Refused when the user holds as many already. It stands here, not in a setting of those who fold
-   * it: they must all decide alike.
+   * The command is rejected when the user has as many already. Part of the message, because all
+   * processes that fold it must decide alike, whatever their settings.
    */
   registrationsMax: Schema.optionalKey(Schema.Int)
 })
@@ -19,18 +19,17 @@ export type RegistrationCommand =
   | ({ readonly type: "registration.delete/1" } & typeof RegistrationDelete.Type)
 
 /**
- * The value of a key in the bucket `registrations`. Former registrations stay, switched off: their
- * `seq` is what the next command expects.
+ * The value of a key in the bucket `registrations`. Ended registrations stay, with `on` false: the
+ * next command expects their `seq`.
  */
 export interface Registration {
   readonly v: 1
   readonly seq: number
-  /** Sequence since which the user is registered; broadcasts before it are not for them. */
+  /** Sequence since which the user is registered. Earlier broadcasts are not for the user. */
   readonly since: number
   readonly on: boolean
   /**
-   * The state before the last command, from which the count's change can be told again after a
-   * crash.
+   * `on` before the last command: after a crash, the change of the count follows from both.
    */
   readonly was: boolean
 }
@@ -52,19 +51,19 @@ export const emptyChannel: ChannelRegistrations = {
 }
 
 /**
- * Folds one command, stored at `seq`, into the registration of a user who holds `held` others.
+ * Folds one command, stored at `seq`, into the registration of a user who has `count` others.
  * A command that was folded before changes nothing.
  */
 export const foldRegistration = (
   registration: Registration | undefined,
   command: RegistrationCommand,
   seq: number,
-  held: number
+  count: number
 ): { readonly registration: Registration; readonly reason?: string } => {
   if (registration !== undefined && seq <= registration.seq) return { registration }
   const was = registration?.on ?? false
   const on = command.type === "registration.put/1"
-  if (on && !was && held >= (command.registrationsMax ?? Number.POSITIVE_INFINITY)) {
+  if (on && !was && count >= (command.registrationsMax ?? Number.POSITIVE_INFINITY)) {
     return {
       registration: passOverInRegistration(registration, seq),
       reason: `the user holds as many registrations as may be: ${command.registrationsMax}`
@@ -74,18 +73,18 @@ export const foldRegistration = (
   return { registration: { v: 1, seq, since, on, was } }
 }
 
-/** As {@link foldRegistration}, of a user who holds no others. */
+/** As {@link foldRegistration}, for a user without other registrations. */
 export const evolveRegistration = (
   registration: Registration | undefined,
   command: RegistrationCommand,
   seq: number
 ): Registration => foldRegistration(registration, command, seq, 0).registration
 
-/** Whether a put at `seq` was refused. A registration that was made and ended since `was` on. */
+/** Whether a put at `seq` was rejected. If it was made and ended since, `was` is true. */
 export const isRefused = (registration: Registration | undefined, seq: number): boolean =>
   registration !== undefined && registration.seq >= seq && !registration.on && !registration.was
 
-/** A command that is not obeyed changes nothing but what the next one is appended expecting. */
+/** A rejected command changes only the sequence, which the next command expects. */
 export const passOverInRegistration = (
   registration: Registration | undefined,
   seq: number
@@ -96,9 +95,9 @@ export const passOverInRegistration = (
 }
 
 /**
- * Counts one registration change. `registration` is the state right after the command at `seq`; a
- * channel that has counted `seq` already is returned as it is, so redelivery after a crash between
- * the two writes ends in the right count.
+ * Counts one registration change. `registration` is the state right after the command at `seq`. A
+ * channel that has counted `seq` is returned unchanged, so that a redelivery after a crash between
+ * the two writes counts right.
  */
 export const evolveChannel = (
   channel: ChannelRegistrations,
@@ -107,7 +106,7 @@ export const evolveChannel = (
   seq: number
 ): ChannelRegistrations => {
   if (seq <= channel.seq || registration.seq !== seq) return channel
-  // Refused: the channel may be one that nobody is registered to.
+  // Rejected: do not create a channel without registrations.
   if (command.type === "registration.put/1" && !registration.on) return channel
   const change = Number(registration.on) - Number(registration.was)
   return {
@@ -136,13 +135,13 @@ export const noCounts: RegistrationCounts = { v: 1, seq: 0, users: {} }
 export const countOf = ({ users }: RegistrationCounts, user: string): number =>
   Object.hasOwn(users, user) ? users[user]! : 0
 
-/** The counts of these users; users who hold nothing are left out. */
+/** Returns the counts of these users, without those that have none. */
 export const countsOf = (
   seq: number,
   users: Iterable<readonly [user: string, count: number]>
 ): RegistrationCounts => {
-  const held = [...users].filter(([, count]) => count > 0)
-  return { v: 1, seq, users: Object.fromEntries(held.sort(([a], [b]) => (a < b ? -1 : 1))) }
+  const some = [...users].filter(([, count]) => count > 0)
+  return { v: 1, seq, users: Object.fromEntries(some.sort(([a], [b]) => (a < b ? -1 : 1))) }
 }
 
 /**
@@ -166,7 +165,7 @@ export const evolveCounts = (
  * How many registrations a user holds when the command at `seq` is folded. `counts` may be ahead of
  * the registration that is stored: then the command was decided before, and `wasRefused` tells how.
  */
-export const heldAt = (
+export const countAt = (
   counts: RegistrationCounts,
   user: string,
   seq: number,

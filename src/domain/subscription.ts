@@ -1,6 +1,6 @@
-// A user's subscriptions: the commands LOG keeps, the list they fold into, and who may change it
-// how. Pure.
+// A user's subscriptions: the commands in LOG, and the list that they fold into. Pure.
 import { Schema } from "effect"
+import { listBytesMax, listFits } from "./list-bounds.ts"
 import { StoredReason } from "./reason.ts"
 import {
   type Strikes,
@@ -14,8 +14,7 @@ import {
 import { Timestamp } from "./timestamp.ts"
 
 /**
- * What a browser hands out (PushSubscription.toJSON), with whatever else the client stored beside
- * it.
+ * PushSubscription.toJSON() of a browser, with further attributes that the client stored.
  */
 export const SubscriptionData = Schema.StructWithRest(
   Schema.Struct({
@@ -27,7 +26,7 @@ export const SubscriptionData = Schema.StructWithRest(
 export type SubscriptionData = typeof SubscriptionData.Type
 
 /**
- * It becomes a part of subjects, so not everything can be one; the gateway's are SHA-256 in hex.
+ * A part of subjects, so its characters are limited. Those of the gateway are SHA-256 in hex.
  */
 const SubscriptionId = Schema.String.pipe(Schema.check(Schema.isPattern(/^[A-Za-z0-9_-]{1,64}$/u)))
 
@@ -44,7 +43,7 @@ export const SubscriptionPut = Schema.Struct({
 })
 export type SubscriptionPut = typeof SubscriptionPut.Type
 
-/** Removed by its user, one or many at once; each removal has a timestamp of its own. */
+/** Removed by the user, one or many at once. Each removal has its own timestamp. */
 export const SubscriptionDelete = Schema.Struct({
   user: Schema.String,
   removed: Schema.Array(Schema.Struct({ id: Schema.String, lastModified: Timestamp }))
@@ -73,8 +72,8 @@ export const causeOf = ({ cause, status }: SubscriptionGone): StoredReason =>
   (status === 0 ? "invalid-key" : status === 404 || status === 410 ? "gone" : "key-mismatch")
 
 /**
- * The push service refused the key that was noted for it, and took this one: what the browser
- * subscribed with. `generation` as above.
+ * The push service refused the stored key and accepted this one: the browser subscribed with it.
+ * `generation` as above.
  */
 export const SubscriptionMatched = Schema.Struct({
   id: Schema.String,
@@ -100,18 +99,17 @@ export interface StoredSubscription {
   readonly seq: number
   readonly lastModified: number
   /**
-   * What is held against it; gone with the next push that arrives, or when it is stored again.
-   * Clients do not see it.
+   * A delivered push or a put clears them. Clients do not see them.
    */
   readonly strikes?: Strikes
-  /** Nothing is sent to it. Clients do not see it either. */
+  /** Pushes to it stop. Clients do not see it. */
   readonly suspended?: Suspension
 }
 
 /** The value of a key in the bucket `subscriptions`. */
 export interface SubscriptionList {
   readonly v: 1
-  /** Sequence of the last command folded in; the next one is appended expecting exactly this. */
+  /** Sequence of the last folded command. The next one is appended expecting exactly this. */
   readonly seq: number
   /**
    * The highest timestamp ever given to this user, removals included (milliseconds since the
@@ -123,8 +121,7 @@ export interface SubscriptionList {
 }
 
 /**
- * A list without any history; its timestamp is lower than every later one and the same on every
- * read.
+ * The list of a user without commands. Its timestamp is lower than every later one.
  */
 export const emptyList: SubscriptionList = {
   v: 1,
@@ -135,7 +132,7 @@ export const emptyList: SubscriptionList = {
 }
 
 /**
- * The oldest tombstones are forgotten beyond this, so that a list stays within one bucket value.
+ * Beyond this the oldest tombstones are dropped, so that a list fits into one bucket value.
  */
 export const tombstonesMax = 1_000
 
@@ -161,7 +158,7 @@ const boundTombstones = (tombstones: Record<string, number>): Record<string, num
   return Object.fromEntries(entries.sort(([, a], [, b]) => a - b).slice(-tombstonesMax))
 }
 
-/** Whoever writes onto NATS may call one `constructor`, which every object has. */
+/** A NATS client may choose the id `constructor`, a property of every object. */
 const storedIn = (
   { subscriptions }: SubscriptionList,
   id: string
@@ -169,8 +166,8 @@ const storedIn = (
   Object.hasOwn(subscriptions, id) ? subscriptions[id] : undefined
 
 /**
- * Changes what is kept about a subscription, unless its browser has subscribed again since. Its
- * timestamp stays: clients see no difference.
+ * Changes a subscription, unless its browser has subscribed again since. The timestamp stays, so
+ * clients see no change.
  */
 const replace = (
   list: SubscriptionList,
@@ -183,46 +180,18 @@ const replace = (
     : list
 }
 
-/**
- * Bytes of JSON of one subscription that the gateway stores: endpoint, keys and other attributes.
- * Browsers' subscriptions have 300 to 700 bytes, an endpoint at most 2,048 characters. Not a
- * setting: no browser needs more, and the projector holds the lists of many users in memory.
- * Larger subscriptions that were stored before this bound existed stay readable.
- */
-export const subscriptionBytesMax = 4_096
-
-/**
- * Bytes of JSON that a list may grow to; a bucket value takes 1,044,480 with its headers. The
- * gateway stores at most 50 subscriptions of 4 KiB and 1000 tombstones of 83 bytes, which is less.
- * Lists with subscriptions of 16 KiB from before that bound, and commands that were published
- * straight onto NATS, may come near.
- */
-export const listBytesMax = 1_040_000
-/** Kept free by what a user stores, for tombstones and for what is noted about subscriptions. */
-export const listMarginBytes = 100_000
-
-/** Whether a list has at most so many bytes of JSON. */
-export const listFits = (list: SubscriptionList, bytesMax: number): boolean => {
-  const text = JSON.stringify(list)
-  // No character takes more than three bytes.
-  return (
-    text.length * 3 <= bytesMax ||
-    (text.length <= bytesMax && new TextEncoder().encode(text).length <= bytesMax)
-  )
-}
-
-/** A command that is not obeyed changes nothing but what the next one is appended expecting. */
+/** A rejected command changes only the sequence, which the next command expects. */
 export const passOverInList = (list: SubscriptionList, seq: number): SubscriptionList =>
   seq <= list.seq ? list : { ...list, seq }
 
-/** As {@link evolveList}, and why the command was not obeyed, if so. */
+/** As {@link evolveList}. `reason`: why the command is rejected. */
 export const foldList = (
   list: SubscriptionList,
   command: SubscriptionCommand,
   seq: number
 ): { readonly list: SubscriptionList; readonly reason?: string } => {
   const next = evolve(list, command, seq)
-  // These only take away.
+  // These commands only make a list smaller.
   if (
     next === list ||
     ["subscription.delete/1", "subscription.gone/1", "subscription.cleared/1"].includes(
@@ -248,8 +217,8 @@ export const evolveList = (
 ): SubscriptionList => foldList(list, command, seq).list
 
 /**
- * Whether a put stores again what is there: then what waits to be sent to it goes on, and its
- * generation stays.
+ * Whether a put stores the same subscription again: then its generation stays, and pushes that wait
+ * for it are sent.
  */
 export const isSameBrowser = (
   former: Pick<StoredSubscription, "data" | "vapidKey">,
@@ -271,7 +240,7 @@ const evolve = (
     case "subscription.put/1": {
       const { data, id, lastModified, vapidKey } = command
       const former = storedIn(list, id)
-      // Stored again as it was: what waits to be sent to it goes on.
+      // The same generation: pushes that wait for it are sent.
       const since = former !== undefined && isSameBrowser(former, command) ? former.seq : seq
       const stored: StoredSubscription = {
         data,
@@ -302,7 +271,7 @@ const evolve = (
     case "subscription.struck/1":
       return replace(next, command, (stored) => {
         const { at, cause, strike } = command
-        // Two workers may have seen the same, or one may have seen an older list.
+        // Two workers may record the same strike, or one may have read an older list.
         if (stored.suspended !== undefined || strike !== (stored.strikes?.count ?? 0) + 1)
           return stored
         return {
@@ -312,7 +281,7 @@ const evolve = (
       })
     case "subscription.suspended/1":
       return replace(next, command, ({ strikes, ...stored }) => {
-        // It was reached after this was seen, and cleared.
+        // A push was delivered after this evidence, and cleared the strikes.
         if (!suspendsAtOnce(command.cause) && (strikes?.count ?? 0) < strikesMax - 1)
           return { ...stored, ...(strikes === undefined ? {} : { strikes }) }
         return { suspended: { cause: command.cause, at: command.at }, ...stored }

@@ -2,8 +2,8 @@
 import { Schema } from "effect"
 
 /**
- * Bounded, because timestamps are handed out as one more than the last: after the largest integer
- * there would be none.
+ * Bounded, because the next timestamp of a user is at least one more than the last: after the
+ * largest integer there would be none.
  */
 export const Timestamp = Schema.Int.pipe(
   Schema.check(Schema.isBetween({ minimum: 0, maximum: 253_402_300_799_999 }))

@@ -1,10 +1,10 @@
-// Which secret user ids are made with: a fact of LOG, so that a service started with another one
-// says so. Pure.
+// The secret that user ids are made with: its fingerprint is in LOG, so that a service started with
+// another secret reports it. Pure.
 import { Schema } from "effect"
 
 /**
- * From here on user ids are made with the secret of this fingerprint; an empty one: with the one
- * that comes next.
+ * From this message on, user ids are made with the secret of this fingerprint. Empty: with the
+ * secret that is adopted next.
  */
 export const UseridSecretAdopted = Schema.Struct({
   fingerprint: Schema.String,

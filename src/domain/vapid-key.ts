@@ -1,8 +1,8 @@
-// Which VAPID public keys subscriptions may have been made with: facts of LOG, so that a service
-// whose keys were lost says so at its start. Pure.
+// The VAPID public keys that subscriptions may have been made with: in LOG, so that a service whose
+// keys were lost reports it at its start. Pure.
 import { Schema } from "effect"
 
-/** From here on browsers were offered this key. Written once for each key. */
+/** From this message on, browsers were offered this key. Written once per key. */
 export const KeyAdopted = Schema.Struct({
   publicKey: Schema.String,
   /** Milliseconds since the epoch. */

@@ -1,11 +1,11 @@
 // Applies one step to the values in memory.
 import { foldPublishers, noPublishers, passOverInPublishers } from "#domain/publisher.ts"
 import {
+  countAt,
   emptyChannel,
   evolveChannel,
   evolveCounts,
   foldRegistration,
-  heldAt,
   noCounts,
   passOverInRegistration
 } from "#domain/registration.ts"
@@ -55,7 +55,7 @@ const foldIntoRegistration = (sets: Sets, step: Of<"registration">) => {
   const { reason, registration } =
     command.type === "malformed"
       ? { registration: passOverInRegistration(before, seq), reason: command.reason }
-      : foldRegistration(before, command, seq, heldAt(count, user, seq, refused.has(seq)))
+      : foldRegistration(before, command, seq, countAt(count, user, seq, refused.has(seq)))
   registrations.set(key, registration, seq)
   counts.set(step.counts, evolveCounts(count, user, registration, seq), seq)
   if (command.type !== "malformed") {

@@ -4,13 +4,13 @@ import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import {
   type ChannelRegistrations,
+  countAt,
   countOf,
   emptyChannel,
   evolveChannel,
   evolveCounts,
   evolveRegistration,
   foldRegistration,
-  heldAt,
   isRefused,
   noCounts,
   type Registration,
@@ -308,7 +308,7 @@ const foldChange = (
   seq: number,
   refused: Set<number>
 ): Store => {
-  const held = heldAt(counts, user, seq, refused.has(seq))
+  const held = countAt(counts, user, seq, refused.has(seq))
   const { reason, registration } = foldRegistration(places[place], command, seq, held)
   if (reason !== undefined) refused.add(seq)
   return {

@@ -3,15 +3,17 @@ import { Effect } from "effect"
 import { Settings } from "#config"
 import { checkEndpoint, type EndpointPolicy } from "#domain/endpoint.ts"
 import {
-  evolveList,
   listBytesMax,
   listFits,
   listMarginBytes,
+  subscriptionBytesMax
+} from "#domain/list-bounds.ts"
+import {
+  evolveList,
   nextTimestamp,
   type SubscriptionCommand,
   type SubscriptionData,
-  type SubscriptionList,
-  subscriptionBytesMax
+  type SubscriptionList
 } from "#domain/subscription.ts"
 import type { Caller } from "#identity/identity.ts"
 import { readBody } from "../http/body.ts"
