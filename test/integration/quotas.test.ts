@@ -1,4 +1,4 @@
-// What one user may hold, exactly, over several gateways; and how many new users an address brings.
+// Quotas of a user, exact over several gateways, and new users per address.
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { call } from "../support/client.ts"
 import { startNats, type TestNats } from "../support/nats.ts"

@@ -1,4 +1,4 @@
-// Which client a request is counted under: a forged X-Forwarded-For must not hide it.
+// The client's address for limits. A forged X-Forwarded-For must not change this address.
 import { assert, describe, it } from "vitest"
 import { accountOf, clientOf, makeTrust, rangeError } from "#gateway/server/address.ts"
 

@@ -1,4 +1,4 @@
-// Which origins may call: patterns of operators, matched against what a client may make up.
+// Patterns of allowed origins, matched against any text that a client may send.
 import { assert, it } from "vitest"
 import { allowedOrigin } from "#gateway/http/cors.ts"
 
@@ -10,6 +10,6 @@ it("matches no origin that is longer than an origin can be, in no time", () => {
   const began = performance.now()
   assert.isUndefined(allowedOrigin(`${long}ok.example`, patterns))
   assert.isUndefined(allowedOrigin(long, patterns))
-  // Without the bound four stars over 16,000 characters take minutes.
+  // Without a limit, four stars over 16,000 characters take minutes.
   assert.isBelow(performance.now() - began, 1_000)
 })

@@ -1,4 +1,4 @@
-// Filters, order and pages as pure functions: what the conformance suite samples, for any values.
+// Filters, order and pages with random values. The conformance tests only have examples.
 
 import { Effect } from "effect"
 import fc from "fast-check"
@@ -48,7 +48,7 @@ const sorts = fc.constantFrom(
 const compareValues = (a: unknown, b: unknown) =>
   compare(comparableOf(a, new WeakMap()), comparableOf(b, new WeakMap()))
 
-/** Everything that matches, in order. */
+/** All matching objects, in order. */
 const select = async (rows: ReadonlyArray<Row>, listing: Listing): Promise<ReadonlyArray<Row>> => {
   const found = await Effect.runPromise(matching(rows, listing))
   return (await Effect.runPromise(pageOf(found, listing, rows.length + 1))).shown
@@ -75,7 +75,7 @@ describe("pages", () => {
           shown.push(...page.shown)
           more = page.more
           const last = placeOf(page.shown.at(-1) ?? { own: {}, data: {} }, listing.sort)
-          // A token has been JSON on its way.
+          // A token passes through JSON.
           token = { last_object: JSON.parse(JSON.stringify(last)) } as Listing["token"]
         }
         assert.deepEqual(shown, all)
@@ -84,7 +84,7 @@ describe("pages", () => {
   })
 })
 
-describe("what is shown of an object", () => {
+describe("a shown object", () => {
   const row = (data: string): Row => ({
     own: { id: "a", last_modified: 1 },
     data: JSON.parse(data) as JsonObject
@@ -101,7 +101,7 @@ describe("what is shown of an object", () => {
     )
   })
 
-  it("is what _fields names, also under names that every object of JavaScript has", () => {
+  it("has the fields that _fields names, also names that every object of JavaScript has", () => {
     const fields = ["__proto__", "constructor", "m.__proto__", "m.1", "m.2", "a.b", "n.x"]
     const stored = '{"__proto__":1,"m":{"__proto__":{"x":1},"1":1,"2":2,"3":3},"a.b":1,"n":1}'
     assert.strictEqual(

@@ -1,4 +1,4 @@
-// How much a query string may ask of a list, and what is wrong with it.
+// The limits of a list's query string, and its errors.
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
 import type { ErrorDetail } from "#gateway/http/errors.ts"
@@ -53,13 +53,13 @@ describe("the longest query string", () => {
     assert.isBelow(performance.now() - began, 100)
   })
 
-  /** Milliseconds of this thread's CPU. The clock would also count what other programs do. */
+  /** Milliseconds of this thread's CPU. The clock would also count other programs. */
   const cpuMillis = (): number => {
     const { system, user } = process.threadCpuUsage()
     return (system + user) / 1_000
   }
 
-  /** The longest time for which the event loop was kept. */
+  /** The longest time without a turn of the event loop. */
   const longestTurn = async (work: Effect.Effect<unknown>): Promise<number> => {
     let longest = 0
     let last = cpuMillis()
@@ -127,7 +127,7 @@ describe("the query string of a request that removes", () => {
     ["min_n=", "min_n", true]
   ] as const)("is refused for %s, which would name more than was meant", ([query, name, alone]) => {
     assert.deepEqual(errorsOf(query, true), [name])
-    // Of these some mean nothing worse than a longer list.
+    // Without removal, some of these only select more objects.
     assert.deepEqual(errorsOf(query, false), alone ? [] : [name])
   })
 

@@ -1,4 +1,4 @@
-// Who is asking: the contract's vectors for basic auth, and pseudonyms.
+// Identification by basic auth, with the contract's test vectors, and pseudonyms.
 import { createHmac } from "node:crypto"
 import fc from "fast-check"
 import { assert, describe, it } from "vitest"

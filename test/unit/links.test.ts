@@ -1,4 +1,4 @@
-// Addresses that answers carry.
+// URLs in responses.
 import { Option } from "effect"
 import { assert, describe, it } from "vitest"
 import { originOf } from "#gateway/http/links.ts"

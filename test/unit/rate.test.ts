@@ -1,4 +1,4 @@
-// A rate per key: how many at once, when the next is allowed, and how much memory that takes.
+// A rate limit per key: its burst, the time of the next one, and its memory.
 import fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import { makeRate } from "#gateway/quotas/rate.ts"
@@ -6,7 +6,7 @@ import { makeRate } from "#gateway/quotas/rate.ts"
 const hour = 3_600_000
 
 describe("a rate", () => {
-  it("allows as many at once as in a window, and tells when the next is allowed", () => {
+  it("allows as many at once as in a window, and returns when the next is allowed", () => {
     const rate = makeRate(4, hour, 10)
     assert.deepEqual(
       Array.from({ length: 4 }, () => rate.take("a", 0)),
@@ -41,12 +41,12 @@ describe("a rate", () => {
     )
   })
 
-  it("remembers no more keys than it may, and first forgets those that are due", () => {
+  it("stores no more keys than its maximum, and first drops those that are due", () => {
     const rate = makeRate(1, hour, 3)
     for (const key of ["a", "b", "c"]) assert.equal(rate.take(key, 0), 0)
     assert.equal(rate.take("d", hour / 2), 0)
     assert.equal(rate.size(), 3)
-    // The one that was counted longest ago went.
+    // The key that was counted longest ago is gone.
     assert.isAbove(rate.take("b", hour / 2), 0)
     assert.equal(rate.take("e", 2 * hour), 0)
     assert.equal(rate.size(), 1)

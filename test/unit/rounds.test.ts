@@ -1,4 +1,4 @@
-// A client with many requests does not keep others waiting, nor the event loop.
+// A client with many requests delays neither other clients nor the event loop.
 import { assert, it } from "vitest"
 import { makeRounds } from "#gateway/server/rounds.ts"
 

@@ -49,8 +49,8 @@ export const registrationPut: Operation<void> = {
       call,
       Effect.fnUntraced(function* (registration, now) {
         if (registration?.on) return unchanged
-        const held = yield* registrationsOf(user)
-        if (held >= registrationsPerUserMax) return yield* refuse("tooManyRegistrations")
+        const count = yield* registrationsOf(user)
+        if (count >= registrationsPerUserMax) return yield* refuse("tooManyRegistrations")
         return {
           _tag: "Change" as const,
           command: {
@@ -60,7 +60,7 @@ export const registrationPut: Operation<void> = {
             registrationsMax: registrationsPerUserMax
           },
           response: () => accepted,
-          ...(registrationsPerUserMax - held > concurrentMax
+          ...(registrationsPerUserMax - count > concurrentMax
             ? {}
             : { confirm: (seq: number) => demandPlace(channel, user, seq) })
         }

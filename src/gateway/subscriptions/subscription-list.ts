@@ -65,10 +65,10 @@ const nextPage = Effect.fnUntraced(function* (
   // Check before signing: a field may have 16 KiB, and the token is the longest part of the URL.
   if (JSON.stringify(place).length > nextPageCharsMax) return yield* refuseInvalid([endless])
   const token = yield* issueToken(call.caller!.user, place, offset)
-  const kept = call.query
+  const others = call.query
     .split("&")
     .filter((pair) => pair !== "" && !/^(_limit|_token)(=|$)/.test(pair))
-  const query = [...kept, `_limit=${limit}`, `_token=${token}`].join("&")
+  const query = [...others, `_limit=${limit}`, `_token=${token}`].join("&")
   const url = `${call.rootUrl}/subscriptions?${query}`
   return url.length > nextPageCharsMax ? yield* refuseInvalid([endless]) : url
 })
