@@ -20,7 +20,7 @@ const linesOf = (output: string): ReadonlyArray<Line> =>
     .map((line) => JSON.parse(line) as Line)
 
 describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
-  it("responds 503 with Retry-After while NATS is gone, stops a batch, and recovers", {
+  it("responds 503 with Retry-After while NATS is gone, stops a batch, and stays up", {
     timeout: 60_000
   }, async () => {
     const nats = await startNats()
