@@ -1,4 +1,4 @@
-// Looks at every setting of every stage before anything starts: one message names all that is wrong.
+// Checks every setting of every stage before anything starts. One message names all that is wrong.
 import { Effect, Layer, Option } from "effect"
 import { Settings, type SettingsShape, settings } from "#config"
 import { gatewaySettings } from "#gateway/settings.ts"
@@ -6,9 +6,9 @@ import { Secrets } from "#secrets/secrets.ts"
 import { namesOf, readEvery, settingsFault } from "#settings/every-setting.ts"
 import { natsTlsFault, natsTlsFiles } from "#settings/nats-url.ts"
 import { developmentFlag, Source } from "#settings/source.ts"
-import { strangersOf } from "#settings/unknown-settings.ts"
+import { unknownSettings } from "#settings/unknown-settings.ts"
 
-const askedBySecrets = [
+const settingsOfSecrets = [
   "natsUrl",
   "roles",
   "useridHmacSecret",
@@ -18,9 +18,12 @@ const askedBySecrets = [
   "vapidSubject"
 ] as const
 
-/** Beside an existing server secrets are only looked at, never made, so what is wrong with them can be told with the rest. */
+/**
+ * What is wrong with the secrets. Not checked beside an embedded server, where that would make
+ * them.
+ */
 const secretsFaults = Effect.fnUntraced(function* (values: Partial<SettingsShape>) {
-  const known = askedBySecrets.every((key) => Object.hasOwn(values, key))
+  const known = settingsOfSecrets.every((key) => Object.hasOwn(values, key))
   if (!known || Option.isNone(values.natsUrl!)) return []
   const result = yield* Effect.result(
     Layer.build(Secrets.layer).pipe(
@@ -31,33 +34,34 @@ const secretsFaults = Effect.fnUntraced(function* (values: Partial<SettingsShape
   return result._tag === "Success" ? [] : [result.failure.message]
 })
 
-/** Faults between NATS settings that are right one by one. */
+/** Contradictions between NATS settings that are each valid. */
 const natsFaults = ({ natsTls, natsUrl }: Partial<SettingsShape>): ReadonlyArray<string> => {
   if (natsUrl === undefined || natsTls === undefined) return []
   const fault = natsTlsFault(Option.getOrUndefined(natsUrl), natsTlsFiles(natsTls))
   return fault === undefined ? [] : [fault]
 }
 
-/** Every process checks all settings, also those of stages it does not run: whichever starts first tells. */
+/** Fails with one line for each wrong setting, also of stages that this process does not run. */
 export const checkSettings = Effect.gen(function* () {
   const source = yield* Source
   const own = yield* readEvery(settings)
   const gateway = yield* readEvery(gatewaySettings)
-  const strangers = strangersOf(source, [...namesOf(settings), ...namesOf(gatewaySettings)])
-  for (const warning of strangers.warnings) yield* Effect.logWarning(warning)
+  const unknown = unknownSettings(source, [...namesOf(settings), ...namesOf(gatewaySettings)])
+  for (const warning of unknown.warnings) yield* Effect.logWarning(warning)
   const secrets = yield* secretsFaults(own.values)
   const args = process.argv.slice(2).filter((arg) => arg !== developmentFlag)
-  const unknown = args.map(
+  const argumentFaults = args.map(
     (arg) =>
-      `${JSON.stringify(arg)}: The only argument is ${developmentFlag}; settings come from BELLCAST_<NAME> or a file`
+      `${JSON.stringify(arg)}: The only argument is ${developmentFlag}; ` +
+      "settings come from BELLCAST_<NAME> or a file"
   )
   const faults = [
-    ...unknown,
+    ...argumentFaults,
     ...source.faults,
     ...own.faults,
     ...gateway.faults,
     ...natsFaults(own.values),
-    ...strangers.faults,
+    ...unknown.faults,
     ...secrets
   ]
   if (faults.length > 0) return yield* settingsFault(faults)

@@ -1,4 +1,5 @@
-// The composition root: settings, secrets, NATS (an embedded server unless one is named), then the stages this process runs.
+// The composition root: reads settings and secrets, connects to NATS (starts an embedded server if
+// none is set), and runs the stages of this process.
 import { join, relative } from "node:path"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, Effect, Exit, Layer, Option } from "effect"
@@ -33,10 +34,11 @@ import { streams } from "#streams/index.ts"
 import { tallyLayer } from "#tally/tally.ts"
 import { loggerLayer } from "#telemetry/logger.ts"
 import { checkSettings } from "./check-settings.ts"
-import { story } from "./startup-banner.ts"
+import { logStartFailure } from "./start-failure.ts"
+import { startupBanner } from "./startup-banner.ts"
 import { watchUncaught } from "./uncaught.ts"
 
-/** The stages by role; each runs for as long as its layer lives. */
+/** The stage of a role. It runs for as long as its layer lives. */
 const stage = (role: Role, secrets: Secrets["Service"]) => {
   switch (role) {
     case "gateway":
@@ -66,21 +68,24 @@ const stage = (role: Role, secrets: Secrets["Service"]) => {
   }
 }
 
-/** Whether a newcomer's listener and publisher would be let in. */
+/** Whether the service would accept the commands that the startup banner shows. */
 const isForTrying = ({
   allowLoopbackEndpoints,
   channelWritePrincipals
 }: Settings["Service"]): boolean =>
   allowLoopbackEndpoints && channelWritePrincipals.includes("system.Authenticated")
 
-/** The file that holds the address of the embedded server with its login. */
+/** The folder of the embedded nats-server. */
+const natsFolder = (dataDir: string) => folderAt(join(dataDir, "nats"))
+
+/** The file with the address and login of the embedded nats-server, as short as possible. */
 const natsUrlFile = (dataDir: string): string => {
-  const file = folderAt(join(dataDir, "nats")).url
+  const file = natsFolder(dataDir).url
   const fromHere = relative(process.cwd(), file)
   return fromHere.startsWith("..") ? file : fromHere
 }
 
-/** The URL of a server of our own. Without it there is nothing to serve: when it ends before us, so do we. */
+/** Starts the embedded nats-server and returns its URL. If it ends, this process ends too. */
 const embedded = Effect.fnUntraced(function* (dataDir: string) {
   const server = yield* embeddedServer(dataDir)
   yield* Effect.promise(() => server.exited).pipe(
@@ -91,87 +96,97 @@ const embedded = Effect.fnUntraced(function* (dataDir: string) {
   return server.url
 })
 
+/** What the layers of this process are made from. */
+interface Start {
+  readonly settings: Settings["Service"]
+  readonly secrets: Secrets["Service"]
+  /** Base URL of the HTTP API. */
+  readonly root: string
+  /** Address of NATS, with the login. */
+  readonly natsUrl: string
+}
+
+/** Checks the secrets against NATS. A gateway also records them, as it offers them to users. */
+const secretsChecked = ({ secrets, settings }: Start) => {
+  const offers = settings.roles.includes("gateway")
+  const usesKeys = offers || settings.roles.includes("delivery")
+  const recorded = Effect.andThen(
+    adoptUseridSecret(secrets.useridHmacSecret),
+    adopt(secrets.vapidKeys)
+  )
+  return Effect.andThen(
+    usesKeys ? checkKeysInUse(secrets.vapidKeys) : Effect.void,
+    offers ? recorded : Effect.void
+  )
+}
+
+/** Makes the streams and buckets. Fails if a bucket was lost, which only a rebuild can mend. */
+const provisioned = ({ settings }: Start) =>
+  refuseMissingBuckets.pipe(
+    Effect.andThen(
+      provision(settings.replicas, {
+        [streams.log.name]: settings.logBytesMax,
+        [streams.work.name]: settings.workBytesMax
+      })
+    ),
+    Effect.andThen(warnOfPause)
+  )
+
+const printBanner = ({ natsUrl, root, secrets, settings }: Start) =>
+  Effect.sync(() => {
+    const text = startupBanner({
+      url: root,
+      natsHost: hostsOf(natsUrl),
+      natsUrlFile: natsUrlFile(settings.dataDir),
+      vapidPublicKey: secrets.vapidPublicKey,
+      isForTrying: isForTrying(settings)
+    })
+    process.stdout.write(text)
+  })
+
+/** Says that the service is ready and, at the end of the scope, that it stops. */
+const announced = Effect.fnUntraced(function* (start: Start) {
+  const { natsUrl, root, settings } = start
+  if (Option.isNone(settings.natsUrl)) {
+    if (settings.roles.includes("gateway")) yield* announceApi(natsFolder(settings.dataDir), root)
+    yield* printBanner(start)
+  }
+  const fields = { roles: settings.roles.join(","), nats: hostsOf(natsUrl) }
+  yield* Effect.acquireRelease(Effect.logInfo("ready", fields), () => Effect.logInfo("stopping"))
+})
+
+/** The stages of this process, and what each of them needs. */
+const running = (start: Start) => {
+  const { natsUrl, secrets, settings } = start
+  const stages = settings.roles.map((role) => stage(role, secrets))
+  const nats = natsLayer({
+    url: natsUrl,
+    credsFile: Option.getOrUndefined(settings.natsCreds),
+    tls: natsTlsFiles(settings.natsTls),
+    name: `bellcast ${settings.roles.join(",")}`
+  })
+  // The stages read the secret from the settings, also where it came from the data folder.
+  const useridHmacSecret = Option.some(secrets.useridHmacSecret)
+  return Layer.effectDiscard(announced(start)).pipe(
+    Layer.provideMerge(Layer.mergeAll(stages[0]!, ...stages.slice(1))),
+    Layer.provide(Layer.effectDiscard(secretsChecked(start))),
+    Layer.provide(fullnessLayer),
+    Layer.provide(Space.layer),
+    Layer.provide(Layer.effectDiscard(provisioned(start))),
+    Layer.provide(nats),
+    Layer.provide(Layer.succeed(Settings, { ...settings, useridHmacSecret }))
+  )
+}
+
 const service = Layer.unwrap(
   Effect.gen(function* () {
     const settings = yield* Settings
     const secrets = yield* Secrets
-    const url = Option.isSome(settings.natsUrl)
+    const natsUrl = Option.isSome(settings.natsUrl)
       ? settings.natsUrl.value
       : yield* embedded(settings.dataDir)
-    const stages = settings.roles.map((role) => stage(role, secrets))
     const root = `http://${addressOf(settings)}/${versionOf(yield* GatewaySettings)}/`
-    const offers = settings.roles.includes("gateway")
-    const checks =
-      offers || settings.roles.includes("delivery")
-        ? checkKeysInUse(secrets.vapidKeys)
-        : Effect.void
-    const adopted = Effect.andThen(
-      adoptUseridSecret(secrets.useridHmacSecret),
-      adopt(secrets.vapidKeys)
-    )
-    const secretsChecked = Effect.andThen(checks, offers ? adopted : Effect.void)
-    const api =
-      offers && Option.isNone(settings.natsUrl)
-        ? announceApi(folderAt(join(settings.dataDir, "nats")), root)
-        : Effect.void
-    const ready = Layer.effectDiscard(
-      Effect.andThen(
-        api,
-        Effect.acquireRelease(
-          Effect.sync(() => {
-            if (Option.isNone(settings.natsUrl))
-              process.stdout.write(
-                story({
-                  url: root,
-                  natsHost: hostsOf(url),
-                  natsUrlFile: natsUrlFile(settings.dataDir),
-                  vapidPublicKey: secrets.vapidPublicKey,
-                  isForTrying: isForTrying(settings)
-                })
-              )
-          }).pipe(
-            Effect.andThen(
-              Effect.logInfo("ready", { roles: settings.roles.join(","), nats: hostsOf(url) })
-            )
-          ),
-          () => Effect.logInfo("stopping")
-        )
-      )
-    )
-    return ready.pipe(
-      Layer.provideMerge(Layer.mergeAll(stages[0]!, ...stages.slice(1))),
-      Layer.provide(Layer.effectDiscard(secretsChecked)),
-      Layer.provide(fullnessLayer),
-      Layer.provide(Space.layer),
-      Layer.provide(
-        Layer.effectDiscard(
-          refuseMissingBuckets.pipe(
-            Effect.andThen(
-              provision(settings.replicas, {
-                [streams.log.name]: settings.logBytesMax,
-                [streams.work.name]: settings.workBytesMax
-              })
-            ),
-            Effect.andThen(warnOfPause)
-          )
-        )
-      ),
-      Layer.provide(
-        natsLayer({
-          url,
-          credsFile: Option.getOrUndefined(settings.natsCreds),
-          tls: natsTlsFiles(settings.natsTls),
-          name: `bellcast ${settings.roles.join(",")}`
-        })
-      ),
-      // From here on the secret is known, wherever it came from.
-      Layer.provide(
-        Layer.succeed(Settings, {
-          ...settings,
-          useridHmacSecret: Option.some(secrets.useridHmacSecret)
-        })
-      )
-    )
+    return running({ settings, secrets, root, natsUrl })
   })
 ).pipe(
   Layer.provide(Secrets.layer),
@@ -187,52 +202,25 @@ const logger = Layer.unwrap(
   )
 )
 
-/** Whoever reads what we print may leave (`| head`): that ends no service. */
+// A reader of the output may leave (`| head`): that must not end the service.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {})
 
-/** Pushes in hand end within their own time-outs; but nothing may keep a process that was told to stop for longer. */
+/** Bound on the drain. Pushes and requests under way normally end earlier, by their timeouts. */
 const stopMillisMax = 25_000
 for (const signal of ["SIGTERM", "SIGINT"] as const)
   process.once(signal, () => setTimeout(() => process.exit(1), stopMillisMax).unref())
-
-const operatorFaults = [
-  "SettingsError",
-  "SecretsFault",
-  "NatsServerMissing",
-  "EmbeddedServerFailed",
-  "BucketsMissing"
-]
-
-/** What an operator can put right is told in words; a fault of ours with its stack. */
-const tell = (cause: Cause.Cause<unknown>) => {
-  const error = Cause.squash(cause) as {
-    readonly _tag?: string
-    readonly message?: string
-    readonly operation?: string
-    readonly cause?: Error
-  }
-  if (operatorFaults.includes(error._tag ?? ""))
-    return Effect.logFatal(`cannot start. ${error.message}`)
-  if (error._tag === "ServeError")
-    return Effect.logFatal(
-      `cannot start. HTTP cannot be served: ${error.cause?.message} (BELLCAST_HOST, BELLCAST_PORT)`
-    )
-  if (error._tag === "NatsUnavailable")
-    return Effect.logFatal(
-      `cannot start. NATS cannot be used (${error.operation}): ${error.cause?.message} (BELLCAST_NATS_URL)`
-    )
-  return Effect.logFatal("cannot start", cause)
-}
 
 const logging = logger.pipe(Layer.provideMerge(sourceLayer))
 const metUncaught = watchUncaught(logging)
 
 Layer.launch(service).pipe(
-  Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : tell(cause))),
+  Effect.tapCause((cause) =>
+    Cause.hasInterruptsOnly(cause) ? Effect.void : logStartFailure(cause)
+  ),
   Effect.provide(logging),
   NodeRuntime.runMain({
     disableErrorReporting: true,
-    // Being told to stop is no failure; without this the exit code would be 130.
+    // A stop by a signal is no failure: without this the exit code would be 130.
     teardown: (exit, onExit) =>
       onExit(
         metUncaught() || (Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause)) ? 1 : 0

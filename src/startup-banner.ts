@@ -1,11 +1,12 @@
-// What a newcomer reads first: where the service is, and four commands that show what it is for.
+// The text that a start beside an embedded server prints: where the service is, and commands to
+// try.
 import { urlDefault } from "#cli/listen/api-client.ts"
 import { textOf } from "#embedded/folder.ts"
 
 const argsFor = (url: string) => (url === `${urlDefault}/` ? "" : ` ARGS="--url ${url}"`)
 
 const trial = (url: string): string => `
-  See it work. In a second terminal, be a browser that subscribes and registers to the channel "news":
+  Try it. In a second terminal, listen as a browser that is registered to the channel "news":
 
     make listen CHANNEL=news${argsFor(url)}
 
@@ -15,8 +16,8 @@ const trial = (url: string): string => `
       -d '{"data":{"title":"Hello","body":"from Bellcast","published_at":'$(node -p 'Date.now()')'}}' \\
       ${url}channels/news
 
-  The first one prints the decrypted payload, and how long it took. The Location header of the answer says what became of it, and the
-  number at its end what became of every push:
+  The second terminal prints the decrypted payload, and how long it took. The Location header of the
+  response is the address of the broadcast; with the number at its end, ask what became of it:
 
     curl -s -u publisher:secret ${url}channels/news/broadcasts/NUMBER
     make audit BROADCAST=NUMBER
@@ -24,17 +25,17 @@ const trial = (url: string): string => `
 
 export interface Start {
   readonly url: string
-  /** Host and port, without the login. */
+  /** Host and port of NATS, without the login. */
   readonly natsHost: string
-  /** The file that holds the address of NATS with the login. */
+  /** The file with the address and login of NATS. */
   readonly natsUrlFile: string
   readonly vapidPublicKey: string
   /** Whether the service would accept the commands shown. */
   readonly isForTrying: boolean
 }
 
-/** The text for a terminal. It holds no secret: what is printed may end in a log. */
-export const story = ({
+/** The text. It contains no secret, as the output may end up in a log. */
+export const startupBanner = ({
   url,
   natsHost,
   natsUrlFile,
@@ -47,5 +48,5 @@ export const story = ({
     NATS               ${natsHost}; for \`nats\`: export NATS_URL=${textOf(natsUrlFile)}
     VAPID public key   ${vapidPublicKey}
 ${isForTrying ? trial(url) : ""}
-  Ctrl-C ends it; your data stays.
+  Ctrl-C stops the service; your data stays.
 `

@@ -1,16 +1,13 @@
-// What happens when an error reaches nobody: the state of the process is unknown, so the process
-// logs the error, finishes what it has in hand, and ends. Whatever supervises it starts it again.
+// Handles errors that no code caught. The state of the process is then unknown: it logs the error,
+// finishes requests and pushes under way, and ends. Its supervisor starts it again.
 import { Effect, type Layer } from "effect"
 
-/** An error that comes again and again must not fill the log while the process drains. */
+/** Lines at most: a repeated error must not fill the log while the process drains. */
 const loggedMax = 10
-/** How long requests and pushes in hand may take. */
+/** How long requests and pushes under way may take. */
 const drainMillisMax = 10_000
 
-/**
- * Watches for errors that nobody caught. Returns whether there was one: the exit code must then not
- * be 0.
- */
+/** Watches for uncaught errors. Returns whether there was one: the exit code must then not be 0. */
 export const watchUncaught = (logging: Layer.Layer<never>): (() => boolean) => {
   let met = 0
   process.on("uncaughtException", (error) => {

@@ -18,7 +18,7 @@ import { Settings } from "#config"
 import type { IdentityUnavailable } from "#identity/policy.ts"
 import { Space } from "#nats/admin/space.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
-import { requestAnswered } from "#telemetry/metrics.ts"
+import { requestAnswered } from "#telemetry/http-metrics.ts"
 import {
   authorise,
   checkMedia,

@@ -1,8 +1,8 @@
-// Reads a table of settings to its end, so that a start that fails names every fault at once and not only the first.
+// Reads a whole table of settings, so that a failed start names every wrong setting at once.
 import { type Config, ConfigProvider, Effect, Schema, SchemaIssue } from "effect"
 import { Source, type SourceShape } from "./source.ts"
 
-/** The service cannot start with these settings; the message has one line for each. */
+/** The service cannot start with these settings. The message has one line for each wrong one. */
 export class SettingsError extends Schema.TaggedError<SettingsError>()("SettingsError", {
   message: Schema.String
 }) {}
@@ -15,7 +15,10 @@ export const settingsFault = (faults: ReadonlyArray<string>): SettingsError =>
 
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** One line for each thing that is wrong with a setting, with the place where it was set. What it was set to may be a secret: only numbers are quoted. */
+/**
+ * One line for each fault of a setting, with the place where it was set. Never quotes the value,
+ * which may be a secret.
+ */
 const sentences = (
   { cause }: Config.ConfigError,
   { found }: SourceShape
@@ -32,13 +35,13 @@ const sentences = (
       ({ inside, name }) =>
         inside.length > 0 || !issues.some((other) => other.name === name && other.inside.length > 0)
     )
-    .map(
-      ({ inside, message, name }) =>
-        `${found.get(name)?.place ?? name}: ${message}${inside.length === 0 ? "" : ` (item ${Number(inside[0]) + 1})`}`
-    )
+    .map(({ inside, message, name }) => {
+      const item = inside.length === 0 ? "" : ` (item ${Number(inside[0]) + 1})`
+      return `${found.get(name)?.place ?? name}: ${message}${item}`
+    })
 }
 
-/** The values that can be used, and a sentence about every other setting of the table. */
+/** The usable values, and one line about every other setting of the table. */
 export const readEvery = Effect.fnUntraced(function* <C extends Table>(table: C) {
   const source = yield* Source
   const values: Record<string, unknown> = {}
@@ -51,13 +54,14 @@ export const readEvery = Effect.fnUntraced(function* <C extends Table>(table: C)
   return { values: values as Partial<Values<C>>, faults }
 })
 
+/** The values of a table. Fails with every fault at once. */
 export const everySetting = Effect.fnUntraced(function* <C extends Table>(table: C) {
   const { faults, values } = yield* readEvery(table)
   if (faults.length > 0) return yield* settingsFault(faults)
   return values as Values<C>
 })
 
-/** The names under which a table looks for its settings, by asking it. */
+/** The names of a table's settings: those it reads from an empty provider. */
 export const namesOf = (table: Table): ReadonlyArray<string> => {
   const names = new Set<string>()
   const nothing = ConfigProvider.make((path) => {

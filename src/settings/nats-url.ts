@@ -1,12 +1,13 @@
-// What may stand in BELLCAST_NATS_URL and in the settings of its TLS. The URL parser cuts a password
-// that is not escaped into pieces, and would take one of them for the host.
+// Checks BELLCAST_NATS_URL and the settings of its TLS. A password that is not escaped would be cut
+// into pieces by the URL parser, and one of them be taken for the host.
 
 import { Option } from "effect"
 
 const schemes = ["nats:", "tls:"]
-/** Without an example that the log would take for a URL and cut. */
+/** For messages. Has no scheme before the example: the log would cut it like any URL. */
 const form =
-  "host:port or user:password@host:port, comma-separated, nats:// or tls:// before it; in a password all but letters and digits is %XX"
+  "host:port or user:password@host:port, comma-separated, nats:// or tls:// before it; " +
+  "in a password all but letters and digits is %XX"
 
 /** The addresses of a list, each with its scheme. */
 export const natsUrls = (list: string): ReadonlyArray<string> =>
@@ -33,13 +34,13 @@ const isAddress = (one: string): boolean => {
   )
 }
 
-/** Whether an address of the list has tls://. The client then uses no server without TLS. */
+/** Whether an address of the list has tls://. The client then refuses servers without TLS. */
 export const demandsTls = (list: string): boolean =>
   natsUrls(list).some((one) => URL.parse(one)?.protocol === "tls:")
 
 /**
- * Why a list cannot be used; quotes nothing of it. A list that mixes nats:// and tls:// is refused:
- * the client demands TLS of all servers or of none, as servers of a cluster announce each other.
+ * Why a list cannot be used. Never quotes it. A mix of nats:// and tls:// is refused: the client
+ * demands TLS of all servers or of none, as the servers of a cluster announce each other.
  */
 export const natsUrlFault = (list: string): string | undefined => {
   const urls = natsUrls(list)
@@ -51,7 +52,7 @@ export const natsUrlFault = (list: string): string | undefined => {
 
 /** Files (PEM) for TLS with NATS. */
 export interface NatsTlsFiles {
-  /** Certificates of authorities. Undefined: the known ones. */
+  /** Certificates of authorities. Undefined: those that Node.js and the system trust. */
   readonly ca?: string | undefined
   /** The client's certificate and private key. Undefined: the client shows none. */
   readonly cert?: string | undefined
@@ -73,7 +74,7 @@ export const natsTlsSettings = {
   key: "BELLCAST_NATS_TLS_KEY"
 } as const satisfies Record<keyof NatsTlsFiles, string>
 
-/** Why these files cannot be used; `list` is BELLCAST_NATS_URL. A file without tls:// has no use. */
+/** Why these files cannot be used. `list` is BELLCAST_NATS_URL, which must have tls://. */
 export const natsTlsFault = (list: string | undefined, files: NatsTlsFiles): string | undefined => {
   const keys = ["ca", "cert", "key"] as const
   const given = keys.filter((key) => files[key] !== undefined).map((key) => natsTlsSettings[key])

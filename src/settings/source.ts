@@ -1,9 +1,10 @@
-// Where settings come from: the environment; where it says nothing, a file of lines `bellcast.<name> = <value>`; and with `--development`, where
-// neither says anything, what is handy on one's own machine and wrong on a server.
+// Where settings come from, the first that has a value: the environment; a file of lines
+// `bellcast.<name> = <value>`; with `--development`, values that are convenient on a developer's
+// machine and unsafe on a server.
 import { readFileSync } from "node:fs"
 import { ConfigProvider, Context, Effect, Layer } from "effect"
 
-/** Read when it is there and BELLCAST_CONFIG names no other. */
+/** Read if it exists and BELLCAST_CONFIG names no other file. */
 const fileDefault = "bellcast.ini"
 
 /** The only argument of the service. */
@@ -11,7 +12,7 @@ export const developmentFlag = "--development"
 const development = {
   BELLCAST_CHANNEL_WRITE_PRINCIPALS: "system.Authenticated",
   BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "true",
-  // Everybody who tries it comes from this machine.
+  // All users come from this machine's address.
   BELLCAST_NEW_USERS_PER_ADDRESS_PER_HOUR_MAX: "0"
 }
 
@@ -23,13 +24,13 @@ export interface Found {
 }
 
 export interface SourceShape {
-  /** By BELLCAST_<NAME>. An empty value is none. */
+  /** By BELLCAST_<NAME>. An empty value counts as unset. */
   readonly found: ReadonlyMap<string, Found>
-  /** What cannot be read in the file. The values of its lines may be secrets, so they are not quoted. */
+  /** Lines of the file that cannot be read. Never quoted, as they may hold secrets. */
   readonly faults: ReadonlyArray<string>
 }
 
-/** What this process was given. */
+/** The settings given to this process. */
 export const Source: Context.Reference<SourceShape> = Context.Reference<SourceShape>(
   "bellcast/settings/Source",
   {
@@ -39,7 +40,9 @@ export const Source: Context.Reference<SourceShape> = Context.Reference<SourceSh
 
 const setting = /^bellcast\.([a-z][a-z0-9_]*)\s*=\s*(.*)$/
 
-/** One setting a line, its value as it stands; lines that begin with `#` or `;` are comments. */
+/**
+ * One setting on a line, without quotes or escapes. Lines that begin with `#` or `;` are comments.
+ */
 const parseFile = (text: string, file: string): SourceShape => {
   const found = new Map<string, Found>()
   const faults: Array<string> = []
@@ -76,12 +79,12 @@ const readFile = (named: string | undefined): SourceShape => {
   }
 }
 
-/** Settings by the names that they had in earlier versions. */
+/** Present names of settings by the names that they had in earlier versions. */
 export const formerNames: Readonly<Record<string, string>> = {
   BELLCAST_CONNECTIONS_PER_ORIGIN: "BELLCAST_PUSHES_UNDER_WAY_MAX"
 }
 
-/** A value under a former name counts where the present name has none. */
+/** Adds values under former names, unless the present name has a value. */
 const renamed = (found: ReadonlyMap<string, Found>): ReadonlyMap<string, Found> => {
   const former = Object.entries(formerNames).flatMap(([name, now]) => {
     const value = found.get(name)
@@ -101,14 +104,16 @@ export const readSource = (
       ? [[name, { value, place: name, inFile: false }] as const]
       : []
   )
-  const handy = Object.entries(args.includes(developmentFlag) ? development : {}).map(
+  const convenient = Object.entries(args.includes(developmentFlag) ? development : {}).map(
     ([name, value]) => [name, { value, place: developmentFlag, inFile: false }] as const
   )
   const written = [...found].filter(([, { value }]) => value !== "")
-  return { found: renamed(new Map([...handy, ...written, ...given])), faults }
+  return { found: renamed(new Map([...convenient, ...written, ...given])), faults }
 }
 
-/** For everything that reads settings below it. Faults of the file are told by whoever checks the settings; see every-setting.ts. */
+/**
+ * Provides the settings to Config and Source. Faults of the file are reported by check-settings.ts.
+ */
 export const sourceLayer: Layer.Layer<never> = Layer.unwrap(
   Effect.sync(() => {
     const source = readSource(process.env, process.argv.slice(2))

@@ -1,11 +1,14 @@
-// Settings that nobody asks for: most are typing errors, and would otherwise leave a default in force without a word. Pure.
+// Finds settings with unknown names. Most are typing errors, which would silently leave a default
+// in force. Pure.
 import { formerNames, type SourceShape } from "./source.ts"
 
-/** Asked for by others than the service's tables: the search for a nats-server, the command line, the tests. */
+/**
+ * Settings outside the service's tables: of the search for a nats-server and of the command line.
+ */
 const elsewhere = ["BELLCAST_NATS_SERVER", "BELLCAST_URL", "BELLCAST_USER"]
 const onlyInEnvironment = /^BELLCAST_(CONFIG$|TEST_)/
 
-/** Letters to put in, take out, change, or swap with their neighbour. */
+/** Edit distance: letters to insert, delete, change, or swap with their neighbour. */
 const distance = (a: string, b: string): number => {
   const rows = [Array.from({ length: b.length + 1 }, (_, j) => j)]
   for (let i = 1; i <= a.length; i++) {
@@ -26,7 +29,7 @@ const distance = (a: string, b: string): number => {
   return rows[a.length]![b.length]!
 }
 
-/** The known name that was probably meant; none when even the closest differs in more than a third. */
+/** The known name that was probably meant. Undefined: all differ in more than a third. */
 const closest = (name: string, known: ReadonlyArray<string>): string | undefined => {
   const bare = (each: string) => each.replace(/^BELLCAST_/, "")
   const ranked = known
@@ -36,11 +39,14 @@ const closest = (name: string, known: ReadonlyArray<string>): string | undefined
   return first !== undefined && first.far * 3 <= bare(first.each).length ? first.each : undefined
 }
 
+const spelled = (name: string, inFile: boolean): string =>
+  inFile ? `bellcast.${name.slice("BELLCAST_".length).toLowerCase()}` : name
+
 /**
- * The file is ours alone, so a stranger in it is a fault. The environment is not: Kubernetes puts BELLCAST_SERVICE_HOST and its like there
- * for a Service called bellcast, so strangers in it are only worth a warning.
+ * An unknown name is a fault in the file and a warning in the environment: Kubernetes sets
+ * BELLCAST_SERVICE_HOST and similar names for a Service called bellcast.
  */
-export const strangersOf = ({ found }: SourceShape, names: ReadonlyArray<string>) => {
+export const unknownSettings = ({ found }: SourceShape, names: ReadonlyArray<string>) => {
   const known = [...names, ...elsewhere]
   const faults: Array<string> = []
   const warnings: Array<string> = []
@@ -52,10 +58,7 @@ export const strangersOf = ({ found }: SourceShape, names: ReadonlyArray<string>
     }
     if (known.includes(name) || (!inFile && onlyInEnvironment.test(name))) continue
     const meant = closest(name, known)
-    const hint =
-      meant === undefined
-        ? ""
-        : `, perhaps ${inFile ? `bellcast.${meant.slice("BELLCAST_".length).toLowerCase()}` : meant} is meant`
+    const hint = meant === undefined ? "" : `, perhaps ${spelled(meant, inFile)} is meant`
     if (inFile) faults.push(`${place}: No such setting${hint}`)
     else warnings.push(`${place}: no such setting${hint}`)
   }

@@ -1,10 +1,10 @@
-// Settings that are whole numbers within bounds; outside of them something would stand still or not fit.
+// Settings that are whole numbers within bounds.
 import { Config, Schema } from "effect"
 
-/** Of a wrong value, which is no secret here, at most so much is shown. */
+/** Characters of a wrong value that a message shows. Numbers are no secrets. */
 const shownCharsMax = 40
 
-/** The number behind a name. A fault says which numbers may stand there, and what does. */
+/** The setting of a name. A fault says the bounds and the wrong value. */
 export const within = (name: string, minimum: number, maximum: number): Config.Config<number> => {
   const fault = (text: string): string | undefined => {
     const number = text.trim() === "" ? Number.NaN : Number(text)

@@ -1,10 +1,10 @@
 // Settings that are texts of a certain form, and lists of such texts.
 import { Config, Schema } from "effect"
 
-/** Why a text cannot be used; undefined when it can. */
+/** Why a text cannot be used. Undefined: it can. */
 type FaultOf = (text: string) => string | undefined
 
-/** The text behind a name, if `faultOf` finds nothing wrong with it. */
+/** The setting of a name, if `faultOf` finds no fault in it. */
 export const checkedText = (name: string, faultOf: FaultOf): Config.Config<string> =>
   Config.schema(Schema.String.pipe(Schema.check(Schema.makeFilter(faultOf))), name)
 

@@ -1,9 +1,12 @@
-// Lines about what others cause: as often as they like to cause it, but one line in ten seconds.
+// A log line about an event that others cause: at most one in ten seconds, however often they do.
 import { Clock, Effect } from "effect"
 
 const everyMillis = 10_000
 
-/** A warning (or `write`) that is written at most every ten seconds, with the fields of the latest case and how many there were since the last line. */
+/**
+ * Logs a warning at most every ten seconds, with the fields of the latest case and, as `count`, the
+ * number of cases since the last line. `write`: another level than warning.
+ */
 export const makeRateLimitedLog = (
   message: string,
   write: typeof Effect.logWarning = Effect.logWarning

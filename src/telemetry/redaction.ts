@@ -25,8 +25,16 @@ const charsMax = 4_096
 /** Nested causes of an error that a line shows. */
 const causesMax = 4
 
-const urls =
-  /\b((?:https?|wss?|nats|tls):\/\/)([^\s"'<>/?#]*@)?([^\s"'<>/?#@,]*[^\s"'<>/?#@,.;:!)])?([^\s"'<>]*)/gi
+/** A URL in a text: scheme, credentials, host without punctuation at its end, the rest. */
+const urls = new RegExp(
+  [
+    String.raw`\b((?:https?|wss?|nats|tls):\/\/)`,
+    String.raw`([^\s"'<>/?#]*@)?`,
+    String.raw`([^\s"'<>/?#@,]*[^\s"'<>/?#@,.;:!)])?`,
+    String.raw`([^\s"'<>]*)`
+  ].join(""),
+  "gi"
+)
 /** Harmless behind a host: the end of a sentence, the next item of a list. */
 const punctuation = /^[/.,;:!?)]*$/
 /** URLs inside a path or query: some clients take the endpoint for the id of a subscription. */

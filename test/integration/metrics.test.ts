@@ -1,6 +1,6 @@
 // What the service counts of itself, as Prometheus reads it, and that it names nobody.
 import { assert, describe, it } from "vitest"
-import { hostLabel } from "#telemetry/metrics.ts"
+import { hostLabel } from "#telemetry/delivery-metrics.ts"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"

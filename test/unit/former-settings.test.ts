@@ -2,7 +2,7 @@
 import { devNull } from "node:os"
 import { assert, describe, it } from "@effect/vitest"
 import { readSource } from "#settings/source.ts"
-import { strangersOf } from "#settings/unknown-settings.ts"
+import { unknownSettings } from "#settings/unknown-settings.ts"
 
 const sourceOf = (env: Readonly<Record<string, string>>) =>
   readSource({ BELLCAST_CONFIG: devNull, ...env })
@@ -12,7 +12,7 @@ describe("a setting under its former name", () => {
   it("counts, with a warning that tells the present name", () => {
     const source = sourceOf({ [former]: "8" })
     assert.strictEqual(source.found.get(present)?.value, "8")
-    const { faults, warnings } = strangersOf(source, [present, "BELLCAST_CONFIG"])
+    const { faults, warnings } = unknownSettings(source, [present, "BELLCAST_CONFIG"])
     assert.deepEqual(faults, [])
     assert.deepEqual(warnings, [`${former}: the former name of ${present}, still understood`])
   })

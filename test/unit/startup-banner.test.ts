@@ -1,6 +1,6 @@
 // What the service prints when it is ready: commands that work as they stand there.
 import { assert, describe, it } from "@effect/vitest"
-import { type Start, story } from "../../src/startup-banner.ts"
+import { type Start, startupBanner } from "../../src/startup-banner.ts"
 
 const start: Start = {
   url: "http://127.0.0.1:9999/v1/",
@@ -10,10 +10,10 @@ const start: Start = {
   isForTrying: true
 }
 
-describe("the story", () => {
+describe("the startup banner", () => {
   it("names the address to listen to, where it is not the default of listeners", () => {
-    assert.match(story(start), /^ *make listen CHANNEL=news$/m)
-    const elsewhere = story({ ...start, url: "http://127.0.0.1:8080/v1/" })
+    assert.match(startupBanner(start), /^ *make listen CHANNEL=news$/m)
+    const elsewhere = startupBanner({ ...start, url: "http://127.0.0.1:8080/v1/" })
     assert.match(
       elsewhere,
       /^ *make listen CHANNEL=news ARGS="--url http:\/\/127\.0\.0\.1:8080\/v1\/"$/m
@@ -23,13 +23,13 @@ describe("the story", () => {
 
   it("shows how to log in to NATS, also from a folder with a strange name", () => {
     const command = (file: string) =>
-      /export NATS_URL=.*/.exec(story({ ...start, natsUrlFile: file }))?.[0]
+      /export NATS_URL=.*/.exec(startupBanner({ ...start, natsUrlFile: file }))?.[0]
     assert.equal(command(".bellcast/nats/url"), 'export NATS_URL="$(cat .bellcast/nats/url)"')
     assert.equal(command("my 'own'/url"), `export NATS_URL="$(cat 'my '\\''own'\\''/url')"`)
   })
 
   it("shows no commands where they would be refused", () => {
-    const plain = story({ ...start, isForTrying: false })
+    const plain = startupBanner({ ...start, isForTrying: false })
     assert.match(plain, /^ *HTTP API +http:\/\/127\.0\.0\.1:9999\/v1\/$/m)
     assert.match(plain, /Ctrl-C/)
     assert.notMatch(plain, /make|curl/)

@@ -5,7 +5,9 @@ import { assert, describe, it } from "vitest"
 
 const text = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8")
 const readme = text("src/telemetry/README.md")
-const code = text("src/telemetry/metrics.ts")
+const code = ["delivery", "http", "nats"]
+  .map((name) => text(`src/telemetry/${name}-metrics.ts`))
+  .join("\n")
 
 const spansOf = (cell: string): ReadonlyArray<string> =>
   [...cell.matchAll(/`([^`]+)`/g)].map(([, span]) => span!)

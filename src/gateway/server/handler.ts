@@ -3,7 +3,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Effect } from "effect"
 import { Settings } from "#config"
-import { httpTurnedAway } from "#telemetry/metrics.ts"
+import { httpTurnedAway } from "#telemetry/http-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { corsHeaders } from "../http/cors.ts"
 import { errorResponse, wireErrorResponse } from "../http/errors.ts"

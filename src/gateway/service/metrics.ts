@@ -3,7 +3,7 @@ import { Clock, Effect } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 import { Backlog, type Waiting } from "#nats/admin/backlog.ts"
 import { Space } from "#nats/admin/space.ts"
-import { makeBacklogMetrics, makeRoomMetrics } from "#telemetry/metrics.ts"
+import { makeBacklogMetrics, makeRoomMetrics } from "#telemetry/nats-metrics.ts"
 import type { Operation } from "../operation.ts"
 
 const textFormat = "text/plain; version=0.0.4; charset=utf-8"

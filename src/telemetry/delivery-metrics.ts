@@ -1,0 +1,148 @@
+// Metrics of delivery: pushes, push services, strikes. Labels have few values, and none that a
+// client chose: no endpoint, key, user or path. A process counts what it does itself; Prometheus
+// adds up.
+import { Effect, Metric } from "effect"
+import { Settings } from "#config"
+import { knownPushHosts } from "#domain/endpoint.ts"
+import type { PushResult } from "#domain/outcome.ts"
+import type { StrikeReason } from "#domain/reason.ts"
+import { series } from "./series.ts"
+
+// From an immediate delivery to the end of the longest retries.
+const latencyMillisBounds = [
+  10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 600_000, 3_600_000,
+  86_400_000
+]
+const pushes = Metric.counter("bellcast_pushes_total", {
+  description:
+    "Recorded outcomes by fate and push service; a push that is retried counts as " +
+    "retrying too, once for each such attempt",
+  incremental: true
+})
+const attempts = Metric.counter("bellcast_push_attempts_total", {
+  description: "Pushes sent to a push service, whatever came of it",
+  incremental: true
+})
+const latency = Metric.histogram("bellcast_push_latency_milliseconds", {
+  description: "From the acceptance of a broadcast until a push has its last outcome",
+  boundaries: latencyMillisBounds
+})
+const struck = Metric.counter("bellcast_subscription_strikes_total", {
+  description:
+    "Strikes against subscriptions that could not be reached while others could, by " +
+    "cause and push service",
+  incremental: true
+})
+const suspended = Metric.counter("bellcast_subscriptions_suspended_total", {
+  description: "Subscriptions that nothing is sent to any more, by cause and push service",
+  incremental: true
+})
+const laneBreaker = Metric.gauge("bellcast_lane_breaker_state", {
+  description:
+    "Whether a push service takes our credentials: 0 closed, it does; 1 half-open, the " +
+    "next push will tell; 2 open, pushes wait"
+})
+const laneReach = Metric.gauge("bellcast_lane_reach_state", {
+  description:
+    "Whether a push service answers at all: 0 closed, it does; 1 half-open, the next " +
+    "push will tell; 2 open, pushes wait"
+})
+const laneHolding = Metric.gauge("bellcast_lane_guard_holding", {
+  description:
+    "1 while a push service says of most subscriptions that they are gone, and is not believed"
+})
+const laneWindow = Metric.gauge("bellcast_lane_window_pushes", {
+  description:
+    "Pushes that may be under way to a push service at once: at most " +
+    "BELLCAST_PUSHES_UNDER_WAY_MAX, less while few are needed or it throttles us"
+})
+/**
+ * The label of a host: the entry of the allow-list that it falls under, or "other" if only `*`
+ * allows it. Subdomains share one label.
+ */
+export const hostLabel = (hosts: ReadonlyArray<string>): ((host: string) => string) => {
+  const patterns = [...knownPushHosts, ...hosts]
+    .filter((pattern) => pattern !== "*")
+    .map((pattern) => pattern.toLowerCase())
+  return (host) =>
+    patterns.find((pattern) => host === pattern) ??
+    patterns.find((pattern) => pattern.startsWith("*.") && host.endsWith(pattern.slice(1))) ??
+    "other"
+}
+
+/** Counts attempts and outcomes. */
+export const makePushMetrics = Effect.gen(function* () {
+  const context = yield* Effect.context<never>()
+  const labelOf = hostLabel((yield* Settings).pushHosts)
+  const countPush = series(pushes, context)
+  const countAttempt = series(attempts, context)
+  const observe = series(latency, context)
+  return {
+    attempted: (host: string): void => countAttempt({ host: labelOf(host) }, 1),
+    recorded: (host: string, { at, fate }: PushResult, acceptedAt: number): void => {
+      countPush({ fate, host: labelOf(host) }, 1)
+      if (fate !== "retrying") observe({ fate }, Math.max(0, at - acceptedAt))
+    }
+  }
+})
+
+/** State of a push service in this process. */
+export interface PushServiceState {
+  readonly breaker: "closed" | "half-open" | "open"
+  readonly reach: "closed" | "half-open" | "open"
+  readonly holding: boolean
+  readonly window: number
+}
+
+const breakerStates = ["closed", "half-open", "open"]
+
+/** Shows the states of push services. If several share a label, the worst of each is shown. */
+export const makePushServiceMetrics = Effect.gen(function* () {
+  const context = yield* Effect.context<never>()
+  const labelOf = hostLabel((yield* Settings).pushHosts)
+  const [showBreaker, showReach] = [series(laneBreaker, context), series(laneReach, context)]
+  const [showHolding, showWindow] = [series(laneHolding, context), series(laneWindow, context)]
+  return {
+    show: (lanes: Iterable<{ readonly host: string; readonly state: PushServiceState }>): void => {
+      const worst = new Map<
+        string,
+        { breaker: number; reach: number; holding: number; window: number }
+      >()
+      for (const { host, state } of lanes) {
+        const label = labelOf(host)
+        const known = worst.get(label) ?? {
+          breaker: 0,
+          reach: 0,
+          holding: 0,
+          window: Number.POSITIVE_INFINITY
+        }
+        worst.set(label, {
+          breaker: Math.max(known.breaker, breakerStates.indexOf(state.breaker)),
+          reach: Math.max(known.reach, breakerStates.indexOf(state.reach)),
+          holding: Math.max(known.holding, state.holding ? 1 : 0),
+          window: Math.min(known.window, state.window)
+        })
+      }
+      for (const [host, { breaker, holding, reach, window }] of worst) {
+        showBreaker({ host }, breaker)
+        showReach({ host }, reach)
+        showHolding({ host }, holding)
+        showWindow({ host }, window)
+      }
+    }
+  }
+})
+
+/** Counts strikes and suspensions. */
+export const makeStrikeMetrics = Effect.gen(function* () {
+  const context = yield* Effect.context<never>()
+  const labelOf = hostLabel((yield* Settings).pushHosts)
+  const countStruck = series(struck, context)
+  const countSuspended = series(suspended, context)
+  return {
+    struck: (host: string, cause: StrikeReason): void =>
+      countStruck({ host: labelOf(host), cause }, 1),
+    suspended: (host: string, cause: StrikeReason): void =>
+      countSuspended({ host: labelOf(host), cause }, 1)
+  }
+})

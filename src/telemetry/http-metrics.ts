@@ -1,0 +1,52 @@
+// Metrics of HTTP requests and of the limits on connections.
+import { Context, Metric } from "effect"
+import { series } from "./series.ts"
+
+const requestSecondsBounds = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10
+]
+
+const requests = Metric.counter("bellcast_http_requests_total", {
+  description:
+    "HTTP requests by method, endpoint and status; those inside a batch count one by one as well",
+  incremental: true
+})
+const requestDuration = Metric.histogram("bellcast_http_request_duration_seconds", {
+  description: "How long HTTP requests take",
+  boundaries: requestSecondsBounds
+})
+
+const turnedAway = Metric.counter("bellcast_http_turned_away_total", {
+  description:
+    "Connections and requests turned away, by the bound that they met: connections, " +
+    "address, pipelined, unread",
+  incremental: true
+})
+
+const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+
+const noContext = Context.empty()
+const countRequest = series(requests, noContext)
+const observeRequest = series(requestDuration, noContext)
+const countTurnedAway = series(turnedAway, noContext)
+
+/**
+ * Limits that a client can meet: connections of the process, connections of one address, pipelined
+ * requests on one connection, and bytes of responses that the client does not read.
+ */
+export type HttpBound = "connections" | "address" | "pipelined" | "unread"
+
+/** Counts a connection or request that met a limit. */
+export const httpTurnedAway = (bound: HttpBound): void => countTurnedAway({ bound }, 1)
+
+/** Counts a request and its duration. `endpoint` is the path's template, never the path itself. */
+export const requestAnswered = (
+  method: string,
+  endpoint: string,
+  status: number,
+  millis: number
+): void => {
+  const named = methods.has(method) ? method : "other"
+  countRequest({ method: named, endpoint, status: String(status) }, 1)
+  observeRequest({ method: named, endpoint }, Math.max(0, millis) / 1000)
+}

@@ -1,0 +1,82 @@
+// Metrics of the whole service, read from NATS: backlog, and space in streams and buckets.
+import { Context, Metric } from "effect"
+import { series } from "./series.ts"
+
+const oldestPush = Metric.gauge("bellcast_oldest_push_age_seconds", {
+  description:
+    "How long ago the oldest broadcast was accepted of which pushes wait, first tries or " +
+    "others; 0 where none waits. Of the whole service"
+})
+const pendingJobs = Metric.gauge("bellcast_pending_jobs", {
+  description:
+    "Broadcasts to be cut up (planner), shards to be delivered (deliver), pushes to be " +
+    "tried again (retry). Of the whole service"
+})
+const appended = Metric.counter("bellcast_stream_messages_total", {
+  description: "Messages ever appended to a stream. Of the whole service",
+  incremental: true
+})
+const streamBytes = Metric.gauge("bellcast_stream_bytes", {
+  description: "Bytes that a stream, or the stream behind a bucket, holds. Of the whole service"
+})
+const streamBytesMax = Metric.gauge("bellcast_stream_bytes_max", {
+  description: "Bytes a stream may hold; full, it refuses. Of the whole service"
+})
+const streamFull = Metric.gauge("bellcast_stream_full", {
+  description:
+    "1 while a stream has less than 5 % of its bytes left, and requests that make it " +
+    "grow are refused. Of the whole service"
+})
+/** The backlog, as the streams and consumers report it. */
+export interface BacklogState {
+  readonly oldestPushSeconds: number
+  readonly jobs: ReadonlyArray<{ readonly consumer: string; readonly messages: number }>
+  readonly appended: ReadonlyArray<{ readonly stream: string; readonly messages: number }>
+}
+
+/** Shows the backlog. `unknown`: NATS cannot be read, so the gauges become NaN. */
+export const makeBacklogMetrics = () => {
+  const context = Context.empty()
+  const [showJobs, countAppended] = [series(pendingJobs, context), series(appended, context)]
+  const last: { jobs: BacklogState["jobs"]; appended: Map<string, number> } = {
+    jobs: [],
+    appended: new Map()
+  }
+  return {
+    show: (state: BacklogState): void => {
+      last.jobs = state.jobs
+      oldestPush.updateUnsafe(state.oldestPushSeconds, context)
+      for (const { consumer, messages } of state.jobs) showJobs({ consumer }, messages)
+      for (const { messages, stream } of state.appended) {
+        // If the stream was made anew, the count starts from 0 again.
+        countAppended({ stream }, Math.max(0, messages - (last.appended.get(stream) ?? 0)))
+        last.appended.set(stream, messages)
+      }
+    },
+    unknown: (): void => {
+      oldestPush.updateUnsafe(Number.NaN, context)
+      for (const { consumer } of last.jobs) showJobs({ consumer }, Number.NaN)
+    }
+  }
+}
+
+/** Shows how full streams, and the streams behind buckets, are. */
+export const makeRoomMetrics = () => {
+  const context = Context.empty()
+  const [showBytes, showBytesMax] = [series(streamBytes, context), series(streamBytesMax, context)]
+  const showFull = series(streamFull, context)
+  return (
+    rooms: ReadonlyArray<{
+      readonly stream: string
+      readonly bytes: number
+      readonly bytesMax: number
+      readonly full: boolean
+    }>
+  ): void => {
+    for (const { bytes, bytesMax, full, stream } of rooms) {
+      showBytes({ stream }, bytes)
+      showBytesMax({ stream }, bytesMax)
+      showFull({ stream }, full ? 1 : 0)
+    }
+  }
+}
