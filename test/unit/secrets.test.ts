@@ -1,107 +1,15 @@
-// The secrets of a process: which are refused, and that those made once are kept as they are.
+// Where the secrets of a start come from: the data folder or the environment.
 import { mkdir, readdir, readFile, readlink, stat, symlink, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { assert, describe, it, vi } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer, Redacted, Result } from "effect"
 import webpush from "web-push"
 import { Settings } from "#config"
-import { keyPairFault } from "#secrets/key-set.ts"
-import { Secrets, subjectFault } from "#secrets/secrets.ts"
+import { Secrets } from "#secrets/secrets.ts"
 import { temporaryFolder } from "../support/folder.ts"
-
-describe("a VAPID subject", () => {
-  it.for([
-    "mailto:ops@example.com",
-    "mailto:a.b+c@mail.example.co.uk",
-    "https://example.com",
-    "https://example.com/contact?a=b"
-  ])("may be %s", (subject) => {
-    assert.isUndefined(subjectFault(subject))
-  })
-
-  it.for([
-    ...[
-      "",
-      "ops@example.com",
-      "mailto:",
-      "mailto:ops",
-      "mailto:ops@",
-      "mailto: ops@example.com",
-      "mailto:<ops@example.com>"
-    ],
-    ...[
-      "mailto:ops@exam ple.com",
-      "mailto:a@b@example.com",
-      "http://example.com",
-      "https://",
-      "https://exa mple.com",
-      "tel:123"
-    ],
-    ...[
-      "mailto:ops@localhost",
-      "mailto:ops@printer.local",
-      "mailto:ops@intranet",
-      "https://intranet/",
-      "https://localhost",
-      "https://localhost:8443/",
-      "https://printer.local/"
-    ],
-    " mailto:ops@example.com"
-  ])("may not be %j", (subject) => {
-    assert.isString(subjectFault(subject))
-  })
-})
 
 const pair = webpush.generateVAPIDKeys()
 const other = webpush.generateVAPIDKeys()
-
-describe("a VAPID key pair", () => {
-  it("is one that web-push makes", () => {
-    assert.isUndefined(keyPairFault(pair.publicKey, pair.privateKey))
-  })
-
-  const point = Buffer.from(pair.publicKey, "base64url")
-  const changed = (first: number) =>
-    Buffer.concat([Buffer.from([first]), point.subarray(1)]).toString("base64url")
-  it.for([
-    ["a public key of somebody else", other.publicKey, pair.privateKey, /does not belong/],
-    ["no public key", "", pair.privateKey, /public key must be 65 bytes/],
-    [
-      "a public key cut short",
-      point.subarray(0, 64).toString("base64url"),
-      pair.privateKey,
-      /public key must be 65 bytes/
-    ],
-    ["a public key in hybrid form", changed(6), pair.privateKey, /uncompressed/],
-    [
-      "a compressed public key",
-      Buffer.concat([Buffer.from([2]), point.subarray(1, 33)]).toString("base64url"),
-      pair.privateKey,
-      /65 bytes/
-    ],
-    ["no private key", pair.publicKey, "", /private key must be 32 bytes/],
-    [
-      "a private key that is too long",
-      pair.publicKey,
-      Buffer.alloc(33, 1).toString("base64url"),
-      /32 bytes/
-    ],
-    [
-      "a private key of zero",
-      pair.publicKey,
-      Buffer.alloc(32).toString("base64url"),
-      /no P-256 key/
-    ],
-    [
-      "a private key beyond the order of the curve",
-      pair.publicKey,
-      Buffer.alloc(32, 255).toString("base64url"),
-      /no P-256 key/
-    ]
-  ] as const)("is refused with %s", ([, publicKey, privateKey, why]) => {
-    assert.match(keyPairFault(publicKey, privateKey) ?? "", why)
-  })
-})
 
 const read = (env: Readonly<Record<string, string>>) =>
   Effect.gen(function* () {

@@ -1,0 +1,72 @@
+// Commands about subscriptions, for tests of a user's list.
+import { emptyList, evolveList, type SubscriptionCommand } from "#domain/subscription.ts"
+import { givens } from "#test/given.ts"
+
+export const given = givens(evolveList, emptyList)
+
+export const data = (name: string) => ({
+  endpoint: `https://push.example.com/${name}`,
+  keys: { auth: "a", p256dh: "p" }
+})
+export const put = (
+  id: string,
+  lastModified: number,
+  more: { readonly vapidKey?: string; readonly name?: string } = {}
+): SubscriptionCommand => {
+  const { name = id, ...rest } = more
+  return { type: "subscription.put/1", user: "u", id, data: data(name), lastModified, ...rest }
+}
+export const del = (
+  ...removed: ReadonlyArray<readonly [id: string, lastModified: number]>
+): SubscriptionCommand => ({
+  type: "subscription.delete/1",
+  user: "u",
+  removed: removed.map(([id, lastModified]) => ({ id, lastModified }))
+})
+export const gone = (id: string, generation: number, at: number): SubscriptionCommand => ({
+  type: "subscription.gone/1",
+  id,
+  generation,
+  broadcast: 1,
+  status: 410,
+  at
+})
+
+export const matched = (id: string, generation: number, vapidKey: string): SubscriptionCommand => ({
+  type: "subscription.matched/1",
+  id,
+  generation,
+  vapidKey,
+  at: 1
+})
+
+export const of = (id: string, generation: number) => ({
+  id,
+  generation,
+  broadcast: 1,
+  cause: "unknown-host" as const,
+  worker: "w"
+})
+export const struck = (
+  id: string,
+  generation: number,
+  strike: number,
+  at: number
+): SubscriptionCommand => ({
+  type: "subscription.struck/1",
+  ...of(id, generation),
+  strike,
+  at
+})
+export const suspended = (id: string, generation: number, at: number): SubscriptionCommand => ({
+  type: "subscription.suspended/1",
+  ...of(id, generation),
+  at
+})
+export const cleared = (id: string, generation: number, at = 500): SubscriptionCommand => ({
+  type: "subscription.cleared/1",
+  id,
+  generation,
+  by: "push",
+  at
+})

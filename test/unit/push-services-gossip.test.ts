@@ -1,0 +1,155 @@
+// A push service that does not respond, and what a worker publishes about it to the others.
+import { assert, describe, it } from "@effect/vitest"
+import type { ResponseResult } from "#delivery/push/attempt-result.ts"
+import type { Push } from "#delivery/push-service/push.ts"
+import { PushService } from "#delivery/push-service/push-service.ts"
+import type { RetryReason } from "#domain/reason.ts"
+
+const now = 1_800_000_000_000
+const minute = 60_000
+
+/** A push to the only subscription of a user, which has been there for ever. */
+const pushTo = (user: string, more: Partial<Push> = {}): Push => ({
+  ...{ user, subscription: `${user}.id`, generation: 1, broadcast: 2, saidGone: false },
+  ...{ acceptedAt: now, storedAt: 0, sentAt: now },
+  ...more
+})
+const someone = pushTo("someone")
+
+describe("a push service that does not respond", () => {
+  const failure = (reason: RetryReason): ResponseResult => ({ kind: "retry", reason })
+  const laneOf = () =>
+    new PushService("https://push.example.com", "k1", {
+      pushesUnderWayMax: 8,
+      hasHeadroom: () => true,
+      breakerOpenMillis: minute,
+      retryBaseMillis: 10_000
+    })
+  const failing = (lane: ReturnType<typeof laneOf>, classified: ResponseResult) =>
+    Array.from({ length: 8 }, (_, i) => lane.failed(classified, pushTo(`s${i}`), now)).flat()
+
+  it("defers pushes without gossip, logs once, and goes on with the first response", () => {
+    const lane = laneOf()
+    assert.deepEqual(failing(lane, failure("timeout")), [
+      { level: "warn", text: "push.example.com cannot be reached (timeout): pushes to it wait" }
+    ])
+    assert.deepEqual(lane.deferral(someone, now), {
+      kind: "deferred",
+      reason: "unreachable",
+      until: now + 10_000
+    })
+    assert.isUndefined(lane.takeGossip("w", now))
+    const { notices } = lane.judge(failure("server-error"), pushTo("s"), 500, now + 10_000)
+    assert.deepEqual(notices, [{ level: "info", text: "push.example.com is reached again" }])
+    assert.isUndefined(lane.deferral(someone, now + 10_000))
+  })
+
+  it("says so once where it is one subscription's pushes, and holds none back", () => {
+    const lane = laneOf()
+    const push = pushTo("s")
+    const notices = Array.from({ length: 8 }, () =>
+      lane.failed(failure("refused"), push, now)
+    ).flat()
+    assert.deepEqual(notices, [
+      {
+        level: "warn",
+        text: "push.example.com cannot be reached (refused): its pushes are tried again"
+      }
+    ])
+    assert.isUndefined(lane.deferral(someone, now))
+    assert.deepEqual(lane.judge({ kind: "accepted", reason: "accepted" }, push, 201, now).notices, [
+      { level: "info", text: "push.example.com is reached again" }
+    ])
+  })
+
+  it("goes on for names that do not exist, and for pushes that could never be sent", () => {
+    const lane = laneOf()
+    assert.deepEqual(failing(lane, failure("unknown-host")), [])
+    assert.deepEqual(failing(lane, { kind: "dead", reason: "endpoint-not-allowed" }), [])
+    assert.deepEqual(failing(lane, failure("address-not-allowed")), [])
+    assert.isUndefined(lane.deferral(someone, now))
+    assert.strictEqual(failing(lane, failure("tls"))[0]?.level, "error")
+  })
+})
+
+describe("the gossip about a push service", () => {
+  const throttled: ResponseResult = { kind: "retry", reason: "throttled", retryAfterMillis: 30_000 }
+  const credentials: ResponseResult = { kind: "credentials", reason: "credentials" }
+  const laneOf = () =>
+    new PushService("https://push.example.com", "k1", {
+      pushesUnderWayMax: 8,
+      hasHeadroom: () => true,
+      breakerOpenMillis: minute,
+      retryBaseMillis: 10_000
+    })
+  const push = (i: number) => pushTo(`user${i}`)
+  const nothing = {
+    worker: "w",
+    origin: "https://push.example.com",
+    key: "k1",
+    answers: 0,
+    gone: 0,
+    holds: false
+  }
+
+  it("is nothing while there is nothing to tell", () => {
+    assert.isUndefined(laneOf().takeGossip("w", now))
+    assert.isFalse(laneOf().isUrgent)
+  })
+
+  it("stops and slows the others once; the gossip of a stop repeats ever shorter times", () => {
+    const [here, there] = [laneOf(), laneOf()]
+    for (let i = 0; i < 5; i++) here.judge(throttled, push(i), 429, now)
+    assert.isTrue(here.isUrgent)
+    const news = here.takeGossip("w", now)!
+    assert.deepEqual(news, { ...nothing, answers: 5, window: 4, closedMillis: 30_000 })
+    assert.deepEqual(
+      there.merge(news, now).map(({ level }) => level),
+      ["warn"]
+    )
+    assert.deepEqual(there.deferral(someone, now), {
+      kind: "deferred",
+      reason: "lane-throttled",
+      until: now + 30_000
+    })
+    assert.strictEqual(there.stateAt(now).window, 4)
+    there.merge(news, now)
+    assert.strictEqual(there.stateAt(now).window, 4, "who is told twice is not slower")
+    assert.isUndefined(there.takeGossip("v", now), "what one was told is not told on")
+    assert.deepEqual(here.takeGossip("w", now + 10_000), { ...nothing, closedMillis: 20_000 })
+  })
+
+  it("opens and closes the others' breakers", () => {
+    const [here, there] = [laneOf(), laneOf()]
+    here.judge(credentials, push(1), 403, now)
+    const news = here.takeGossip("w", now)!
+    assert.deepEqual(news, { ...nothing, answers: 1, openMillis: minute })
+    there.merge(news, now)
+    assert.strictEqual(there.stateAt(now).breaker, "open")
+    assert.isUndefined(there.takeGossip("v", now))
+    assert.deepEqual(here.takeGossip("w", now + 20_000), { ...nothing, openMillis: 40_000 })
+    there.judge({ kind: "accepted", reason: "accepted" }, push(2), 201, now + minute)
+    const better = there.takeGossip("v", now + minute)!
+    assert.deepEqual(better, { ...nothing, worker: "v", answers: 1, openMillis: 0, reached: 2 })
+    here.merge(better, now + minute)
+    assert.strictEqual(here.stateAt(now + minute).breaker, "closed")
+    assert.isUndefined(here.takeGossip("w", now + minute))
+  })
+
+  it("makes the others hold, whatever was lost before", () => {
+    const [here, there] = [laneOf(), laneOf()]
+    for (let i = 0; i < 60; i++) here.judge({ kind: "gone", reason: "gone" }, push(i), 410, now)
+    assert.isTrue(here.isUrgent)
+    here.takeGossip("w", now)
+    const again = here.takeGossip("w", now + 2_000)!
+    assert.deepEqual(again, { ...nothing, holds: true })
+    assert.deepEqual(
+      there.merge(again, now).map(({ level }) => level),
+      ["warn"]
+    )
+    assert.strictEqual(
+      there.judge({ kind: "gone", reason: "gone" }, push(1), 410, now).judged.kind,
+      "deferred"
+    )
+  })
+})
