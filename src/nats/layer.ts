@@ -1,4 +1,4 @@
-// Everything in this folder, connected: what main.ts, the CLI and tests provide to the stages.
+// The layer with all services of src/nats/, for main.ts, the CLI and tests.
 import { Layer } from "effect"
 import { Backlog } from "./admin/backlog.ts"
 import { Nats, type NatsOptions } from "./connection/connection.ts"

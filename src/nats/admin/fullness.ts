@@ -1,11 +1,11 @@
-// Says in the log that a stream fills up, is full, and has room again.
+// Logs that a stream fills up, is full, and has room again.
 import { Effect, Layer, Schedule } from "effect"
 import { streams } from "#streams/index.ts"
 import { fullShare, type Room, Space } from "./space.ts"
 
-/** Shares of a stream's bytes from which on a line is due. */
+/** A log line is due when a stream reaches one of these shares of its bytes. */
 const shares = [0.7, 0.9, fullShare]
-/** A level is left only this much below its share, so that a stream on the brink writes one line. */
+/** A stream leaves a level this far below its share, so that small changes write no lines. */
 const marginShare = 0.01
 const everyMillis = 1_000
 
@@ -16,7 +16,7 @@ export const levelOf = ({ bytes, bytesMax }: Omit<Room, "stream">, before: numbe
   return Math.max(reached(0), Math.min(before, reached(marginShare)))
 }
 
-/** What makes a stream larger. */
+/** How an operator makes a stream larger. */
 const largerOf = (stream: string) => {
   const found = Object.entries(streams).find(([, { name }]) => name === stream)
   return found === undefined
@@ -39,18 +39,20 @@ const write = (level: number, before: number, { bytes, bytesMax, stream }: Room)
   )
 }
 
-/** Writes one line whenever a stream, or that behind a bucket, rises above a share of its bytes. */
+/** Logs one line when a stream, also that of a bucket, reaches a share of its bytes. */
 export const fullnessLayer = Layer.effectDiscard(
   Effect.gen(function* () {
     const space = yield* Space
     const levels = new Map<string, number>()
-    const tellOf = (room: Room) => {
+    const writeChange = (room: Room) => {
       const before = levels.get(room.stream) ?? 0
       const level = levelOf(room, before)
       levels.set(room.stream, level)
       return level === before ? Effect.void : write(level, before, room)
     }
-    const tell = Effect.suspend(() => Effect.forEach(space.rooms(), tellOf, { discard: true }))
-    yield* tell.pipe(Effect.repeat(Schedule.spaced(everyMillis)), Effect.forkScoped)
+    const writeChanges = Effect.suspend(() =>
+      Effect.forEach(space.rooms(), writeChange, { discard: true })
+    )
+    yield* writeChanges.pipe(Effect.repeat(Schedule.spaced(everyMillis)), Effect.forkScoped)
   })
 )

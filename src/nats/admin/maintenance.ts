@@ -1,4 +1,5 @@
-// What operators' verbs need of the server beside the door: how full streams are and how far their consumers, and buckets made empty.
+// Administration for the commands of operators and the start of the service: states of streams,
+// buckets and consumers, pauses, and emptying buckets.
 import { DeliverPolicy, JetStreamApiError } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import {
@@ -19,7 +20,7 @@ import { recreateBucket } from "./provision.ts"
 
 const notFound = 404
 
-/** Undefined where the server has no such thing. */
+/** Undefined: the server has no such stream, consumer or message. */
 const ask = <A>(
   operation: string,
   run: (nats: Nats["Service"]) => Promise<A>
@@ -38,7 +39,7 @@ const ask = <A>(
 export interface StreamState {
   readonly messages: number
   readonly bytes: number
-  /** What it may hold. */
+  /** Limit of `bytes`. */
   readonly bytesMax: number
   readonly lastSeq: number
   readonly replicas: number
@@ -60,8 +61,8 @@ export const streamState = (stream: StreamSpec) => stateOf(stream.name)
 export const bucketState = (bucket: BucketName) => stateOf(bucketStream(bucket))
 
 /**
- * Fails when commands were accepted and a bucket that shows them is gone. One made empty would stay so up to the checkpoint, which may stand in
- * another bucket: registrations would be lost without a word.
+ * Fails if LOG has commands and a bucket that shows them is gone. An empty new bucket would lack
+ * everything up to the checkpoint, which may be in another bucket: registrations would be lost.
  */
 export const refuseMissingBuckets = Effect.gen(function* () {
   if (((yield* streamState(streams.log))?.lastSeq ?? 0) === 0) return
@@ -74,16 +75,18 @@ export const refuseMissingBuckets = Effect.gen(function* () {
   }
   if (missing.length === 0) return
   return yield* new BucketsMissing({
-    message: `${streams.log.name} holds commands, but ${missing.join(", ")} is gone: run \`bellcast rebuild\``
+    message:
+      `${streams.log.name} holds commands, but ${missing.join(", ")} is gone: ` +
+      "run `bellcast rebuild`"
   })
 })
 
 export interface ConsumerState {
-  /** Messages that no worker has been given yet. */
+  /** Messages that were not delivered to a worker yet. */
   readonly pending: number
-  /** Given to a worker, or waiting for another try, and not answered yet. */
+  /** Messages without an acknowledgement: in hand, or waiting for a retry. */
   readonly unanswered: number
-  /** For how long it gives out nothing; 0: it is not paused. */
+  /** Remaining time of the pause; 0: not paused. */
   readonly pausedMillis: number
 }
 
@@ -101,20 +104,21 @@ export const consumerState = (stream: StreamSpec, { name }: ConsumerSpec) =>
     }
   })
 
-/** A rebuild that was killed leaves planning and delivery waiting: said at start, as nothing else shows why nothing is sent. */
+/** Warns at start that planning and delivery are paused: a killed rebuild leaves them so. */
 export const warnOfPause = Effect.gen(function* () {
   const { deliver } = streams.work.consumers
   const pausedMillis = (yield* consumerState(streams.work, deliver))?.pausedMillis ?? 0
   if (pausedMillis > 0)
     yield* Effect.logWarning(
-      "planning and delivery wait for a rebuild: if none is running, one ended half-way; run `bellcast rebuild`",
+      "planning and delivery wait for a rebuild: if none is running, one ended half-way; " +
+        "run `bellcast rebuild`",
       {
         minutes: Math.ceil(pausedMillis / 60_000)
       }
     )
 })
 
-/** How many messages after `seq` the filters match. */
+/** Number of messages after `seq` that the filters match. */
 export const countAfter = (stream: StreamSpec, filters: ReadonlyArray<string>, seq: number) =>
   ask(`count in ${stream.name}`, async ({ js }) => {
     const wanted = {
@@ -128,15 +132,18 @@ export const countAfter = (stream: StreamSpec, filters: ReadonlyArray<string>, s
     return num_pending
   })
 
-/** Gives a consumer's messages to nobody until a point in time, in milliseconds since the epoch. What is in hand stays there. */
+/**
+ * Stops the deliveries of a consumer until a time in milliseconds since the epoch. Workers keep the
+ * messages that they have.
+ */
 export const pauseConsumer = (stream: StreamSpec, { name }: ConsumerSpec, until: number) =>
   ask(`pause ${name}`, ({ jsm }) => jsm.consumers.pause(stream.name, name, new Date(until)))
 
-/** Gives them out again. */
+/** Ends the pause of a consumer. */
 export const resumeConsumer = (stream: StreamSpec, { name }: ConsumerSpec) =>
   ask(`resume ${name}`, ({ jsm }) => jsm.consumers.resume(stream.name, name))
 
-/** Shows every entry of a bucket, as they are now. For what cannot be asked by key; it reads all of them. */
+/** Passes every entry of a bucket to `see`. Reads the whole bucket. */
 export const eachEntry = <B extends BucketName>(
   bucket: B,
   see: (key: string, value: ValueIn<B>) => void
@@ -161,16 +168,16 @@ export const eachEntry = <B extends BucketName>(
   )
 
 /**
- * Deletes a bucket and creates it empty, with as many copies as `replicas` says. Its revisions go on above those it had and above
- * `floor`: a job in WORK that waits for a revision of the former bucket must find it reached.
+ * Deletes a bucket and creates it empty. Its revisions continue above those of the former bucket
+ * and above `minRevision`: jobs in WORK wait for revisions of the former bucket.
  */
 export const emptyBucket = Effect.fnUntraced(function* (
   bucket: BucketName,
   replicas: number,
-  floor: number
+  minRevision: number
 ) {
   const buckets = yield* Buckets
-  const last = Math.max(floor, (yield* bucketState(bucket))?.lastSeq ?? 0)
+  const last = Math.max(minRevision, (yield* bucketState(bucket))?.lastSeq ?? 0)
   yield* recreateBucket(bucket, replicas)
   yield* ask(`empty ${bucket}`, ({ jsm }) =>
     jsm.streams.purge(bucketStream(bucket), { seq: last + 1 })

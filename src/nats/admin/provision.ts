@@ -1,4 +1,5 @@
-// Makes the server match streams/: creates what is missing, updates what differs, deletes nothing.
+// Makes the server match streams/: creates missing streams, consumers and buckets, updates those
+// that differ, deletes none.
 import {
   AckPolicy,
   type ConsumerConfig,
@@ -19,7 +20,10 @@ const nameInUse = 10058
 const streamNotFound = 10059
 const consumerExists = 10148
 
-/** Requests that wait for a message: each free hand of each worker has one, 64 in a process for retries alone. A server never changes it again. */
+/**
+ * Pull requests that wait at one consumer. nats-server cannot change this limit after the creation,
+ * so it is far above what processes need.
+ */
 const waitingMax = 16_384
 
 const streamConfig = (spec: StreamSpec, replicas: number, bytesMax: number) => ({
@@ -51,7 +55,7 @@ const bucketConfig = (bucket: BucketName, replicas: number, bytesMax: number) =>
   num_replicas: replicas
 })
 
-/** `keepsSize`: one that is there keeps its bytes, and only a new one gets those of the configuration. */
+/** `keepsSize`: an existing stream keeps its limit of bytes. */
 const ensureStream = async (
   jsm: JetStreamManager,
   config: Partial<StreamConfig> & { name: string },
@@ -105,9 +109,12 @@ const ensureBucket = async (
 }
 
 /**
- * Creates or updates every stream, consumer and bucket. Safe to run from several processes at once. `bytesMax` by stream; one that is not
- * named keeps the size it has, or starts with that of its declaration. `unbuilt`: buckets that are made now lack what the streams hold, and say
- * so until they are emptied for a rebuild. Buckets keep the size they have: an operator may have raised it.
+ * Creates or updates every stream, consumer and bucket. Several processes may do so at once.
+ *
+ * `bytesMax` has the limits of streams by name. Other streams and all buckets keep the limit that
+ * they have, which an operator may have raised; new ones get that of their declaration.
+ *
+ * `unbuilt`: marks new buckets as lacking what the streams have, until a rebuild empties them.
  */
 export const provision = Effect.fnUntraced(function* (
   replicas: number,
@@ -140,7 +147,7 @@ export const provision = Effect.fnUntraced(function* (
   })
 })
 
-/** Deletes a bucket with all it holds and creates it empty: the first step of a rebuild. */
+/** Deletes a bucket and creates it empty with the same size: the first step of a rebuild. */
 export const recreateBucket = Effect.fnUntraced(function* (bucket: BucketName, replicas: number) {
   const nats = yield* Nats
   yield* Effect.tryPromise({

@@ -1,5 +1,6 @@
-// How much room streams and buckets have left. A full stream refuses what it is given, so the
-// service stops what would make it grow before that, and keeps the rest for what must go on.
+// The space that streams and buckets have left. Before a stream is full and refuses all messages,
+// the service refuses requests that make it grow, and so keeps space for deletions and recorded
+// facts.
 import { Clock, Context, Effect, Layer, Schedule } from "effect"
 import { type BucketName, bucketStream, buckets } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
@@ -7,24 +8,24 @@ import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { Nats } from "../connection/connection.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
 
-/** The state of one stream, of LOG and WORK or behind a bucket. */
+/** The size of LOG, WORK or the stream of a bucket. */
 export interface Room {
   readonly stream: string
   readonly bytes: number
-  /** What it may hold; 0 or less: anything. */
+  /** Limit of `bytes`; 0 or less: none. */
   readonly bytesMax: number
 }
 
 /**
- * From this share of its bytes on a stream is full: nothing more that makes it grow is asked for.
- * The rest is for deletions and for facts that workers record. 5 % of 4 GiB are 200 MiB.
+ * At this share of its bytes a stream counts as full. The rest is for deletions and for the facts
+ * that workers record: 200 MiB of 4 GiB.
  */
 export const fullShare = 0.95
 
 export const isFull = ({ bytes, bytesMax }: Omit<Room, "stream">): boolean =>
   bytesMax > 0 && bytes >= fullShare * bytesMax
 
-/** Those that refuse what they have no room for. */
+/** The streams that refuse messages when they are full. The bucket `cache` deletes instead. */
 export const refusing: ReadonlyArray<string> = [
   ...Object.values(streams).map(({ name }) => name),
   ...(Object.keys(buckets) as Array<BucketName>)
@@ -43,17 +44,17 @@ interface StreamInfo {
 export class Space extends Context.Service<
   Space,
   {
-    /** What the latest look found. */
+    /** The latest known sizes. */
     readonly rooms: () => ReadonlyArray<Room>
-    /** Whether one of these streams is full, by the latest look or a refusal since. */
+    /** Whether one of these streams is full, by its latest size or a refusal since. */
     readonly isFull: (streams: ReadonlyArray<string>) => boolean
-    /** The server refused a write to this stream for lack of room. Holds until the next look. */
+    /** Reports that the server refused a write for lack of room. Valid until the next `look`. */
     readonly refused: (stream: string) => Effect.Effect<void>
-    /** Looks at every stream now. */
+    /** Reads the sizes of all streams now. */
     readonly look: Effect.Effect<ReadonlyArray<Room>, NatsUnavailable>
   }
 >()("bellcast/nats/Space") {
-  /** Looks every second for as long as it lives: eight requests, 1 ms of CPU. */
+  /** Reads all sizes every second: eight requests, 1 ms of CPU. */
   static readonly layer = Layer.effect(
     Space,
     Effect.gen(function* () {
@@ -77,7 +78,7 @@ export class Space extends Context.Service<
         return rooms
       })
       yield* look.pipe(
-        // Without the server nothing is known, and others say that it is away.
+        // Others log that the server is unavailable.
         Effect.ignore,
         Effect.repeat(Schedule.spaced(everyMillis)),
         Effect.forkScoped

@@ -15,8 +15,8 @@ const Reason = Schema.Union([
 ])
 
 /**
- * NATS cannot do now what `operation` names; later it may. After a failed append, the message may be
- * stored.
+ * NATS cannot do now what `operation` names; later it may. After a failed append, the message may
+ * be stored.
  */
 export class NatsUnavailable extends Schema.TaggedError<NatsUnavailable>()("NatsUnavailable", {
   /** What was tried, for the log. */

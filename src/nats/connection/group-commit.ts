@@ -1,8 +1,8 @@
 // Group commit: messages for one stream that wait at the same time are stored as one atomic batch
-// (ADR-50). With `sync_interval: always`, a stream without replicas waits for its disk once for each
-// message, but about five times for a batch of any size. Measured with conditional messages of
-// 0.4 KB, single and in batches: 5,200/s and 13,000/s with 50 at once, 5,300/s and 30,000/s with 200
-// at once. Batches take half the CPU.
+// (ADR-50). With `sync_interval: always`, a stream without replicas waits for its disk once for
+// each message, but about five times for a batch of any size. Measured with conditional messages of
+// 0.4 KB, single and in batches: 5,200/s and 13,000/s with 50 at once, 5,300/s and 30,000/s with
+// 200 at once. Batches take half the CPU.
 import { headers as natsHeaders } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import type { PubAck, Requests } from "./request.ts"
@@ -17,8 +17,8 @@ export interface Message {
 }
 
 /**
- * Stores a message and returns the server's acknowledgement. Without a response `timeoutMillis` after
- * it was sent, the message may be stored or not.
+ * Stores a message and returns the server's acknowledgement. Without a response `timeoutMillis`
+ * after it was sent, the message may be stored or not.
  */
 export type Store = (
   stream: string,

@@ -1,5 +1,5 @@
-// Messages to all running processes over core NATS. They are not stored and may be lost, so use them
-// only for what a process can learn in another way too.
+// Messages to all running processes over core NATS. They are not stored and may be lost, so use
+// them only for what a process can learn in another way too.
 import { Context, Effect, Layer, type Scope } from "effect"
 import { Nats } from "./connection.ts"
 

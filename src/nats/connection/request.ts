@@ -1,6 +1,6 @@
-// Requests to JetStream with little overhead: one subscription for all responses, one timer each, no
-// Error object unless a request fails. A request of nats.js makes three Errors with their stacks and
-// four promises, which is more than half of the cost of a publish.
+// Requests to JetStream with little overhead: one subscription for all responses, one timer each,
+// no Error object unless a request fails. A request of nats.js makes three Errors with their stacks
+// and four promises, which is more than half of the cost of a publish.
 import { createInbox, type Msg, type MsgHdrs, type NatsConnection } from "@nats-io/transport-node"
 import { Effect, Result } from "effect"
 import { type Failure, isNotFound, parseResponse, Unanswered } from "./responses.ts"
@@ -41,7 +41,9 @@ export interface Requests {
   ) => Effect.Effect<StoredMessage | undefined, Failure>
 }
 
-/** The last on a subject; the one at a sequence; the first that a filter matches from a sequence. */
+/**
+ * The last on a subject; the one at a sequence; the first that a filter matches from a sequence.
+ */
 export type Query =
   | { readonly last_by_subj: string }
   | { readonly seq: number }
@@ -123,7 +125,9 @@ const makeSend = (nc: NatsConnection): Requests["send"] => {
   }
 }
 
-/** Sends the requests of one turn of the event loop together: a write costs a fifth of a request. */
+/**
+ * Sends the requests of one turn of the event loop together: a write costs a fifth of a request.
+ */
 const makeRequest = (send: Requests["send"]): Requests["request"] => {
   const outgoing = new Set<() => void>()
   const sendAll = () => {

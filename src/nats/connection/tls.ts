@@ -1,4 +1,5 @@
-// TLS of the connection to NATS: what tls:// demands of the server, and faults of it in words.
+// TLS of the connection to NATS: the options for tls:// URLs, and TLS errors as texts that say what
+// to do.
 import { access, constants } from "node:fs/promises"
 import type { Socket } from "node:net"
 import { checkServerIdentity, getCACertificates, type PeerCertificate } from "node:tls"
@@ -22,7 +23,7 @@ function checkName(this: Handshake, _name: string, certificate: PeerCertificate)
     : checkServerIdentity(name, certificate)
 }
 
-/** The roots that Node.js brings, and those of the system: minimal images have none. */
+/** The root certificates of Node.js and of the system. Minimal images have none of their own. */
 const knownAuthorities = () => [
   ...new Set([...getCACertificates("default"), ...getCACertificates("system")])
 ]
@@ -61,7 +62,7 @@ export const tlsOptions = async (
   return { tls: tls as TlsOptions, ignoreClusterUpdates: true }
 }
 
-/** Of OpenSSL: the chain ends in a certificate that the client does not trust. */
+/** Error codes of OpenSSL: the chain ends in a certificate that the client does not trust. */
 const untrusted = [
   "DEPTH_ZERO_SELF_SIGNED_CERT",
   "SELF_SIGNED_CERT_IN_CHAIN",
@@ -70,23 +71,23 @@ const untrusted = [
   "UNABLE_TO_VERIFY_LEAF_SIGNATURE"
 ]
 
-/** A fault of a TLS connection, in words that say what to do; any other fault as it is. */
+/** Replaces a TLS error by one that says what to do. Returns any other error as it is. */
 export const inWords = (error: unknown, url: string, { cert }: NatsTlsFiles): unknown => {
   if (!(error instanceof Error)) return error
   const { code, message } = error as NodeJS.ErrnoException
-  const told = (words: string) => new Error(words, { cause: error })
+  const explained = (words: string) => new Error(words, { cause: error })
   if (untrusted.includes(code ?? "")) {
-    return told(
+    return explained(
       "no known authority signed the server's certificate: BELLCAST_NATS_TLS_CA names the file " +
         "of its authority, beside tls:// in BELLCAST_NATS_URL"
     )
   }
   if (!demandsTls(url)) return error
   if (message === noTls)
-    return told("the server offers no TLS, which tls:// demands; no login was sent")
+    return explained("the server offers no TLS, which tls:// demands; no login was sent")
   // The server closes the connection after the handshake, and nats.js waits for an answer.
   if (error.name === "TimeoutError" && cert === undefined)
-    return told(
+    return explained(
       "no answer over TLS: if the server demands a certificate, set BELLCAST_NATS_TLS_CERT"
     )
   return error

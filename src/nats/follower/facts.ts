@@ -1,13 +1,13 @@
-// Facts that a follower records in LOG. Those that LOG has no room for wait here until it has.
+// Records the facts of a follower in LOG. Facts without room wait in memory.
 import { Effect } from "effect"
 import type { MessageType } from "#domain/messages.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import type { Append } from "../stream/append.ts"
 import { EventLog } from "../stream/event-log.ts"
 
-/** Facts of a few hundred bytes. Beyond this the follower must stop. */
+/** With more waiting facts than this the follower stops. A fact has a few hundred bytes. */
 const waitingMax = 20_000
-/** Tried again together; none of them stored means that there is still no room. */
+/** Facts that are tried again together. If none is stored, there is still no room. */
 const retriedAtOnce = 64
 
 interface Fact {
@@ -19,15 +19,15 @@ interface Fact {
 
 export interface Facts {
   /**
-   * Stores a fact, once on its subject. Returns false when LOG has no room: then the fact waits,
-   * and `stored` is called once it is stored.
+   * Stores a fact, which is the only message of its subject. Returns false if LOG has no room: then
+   * the fact waits, and `stored` is called when it is stored.
    */
   readonly record: (fact: Fact) => Effect.Effect<boolean, NatsUnavailable>
   /** Whether a fact with this subject is stored. */
   readonly isRecorded: (subject: string) => Effect.Effect<boolean, NatsUnavailable>
-  /** Stores what waits, as far as there is room. */
+  /** Stores the waiting facts, as far as there is room. */
   readonly retry: Effect.Effect<void, NatsUnavailable>
-  /** Sequence of the first message whose fact waits, or Infinity. */
+  /** Sequence of the first message with a waiting fact, or Infinity. */
   readonly waitingSince: () => number
 }
 

@@ -8,7 +8,9 @@ import { type Stored, storedOfGiven } from "../stream/stored.ts"
 
 /** A batch is what has arrived, at most this many messages. */
 export const batchMax = 256
-/** The client stops reading above this many, so that it reads no faster than the follower applies. */
+/**
+ * The client stops reading above this many, so that it reads no faster than the follower applies.
+ */
 const waitingMax = batchMax * 2
 const expiresMillis = 5_000
 

@@ -1,6 +1,8 @@
 // The entries that a write-back cache has in memory, with their weight in bytes.
 
-/** Entries of one cache. Beyond this the oldest are dropped, and read again when they are needed. */
+/**
+ * Entries of one cache. Beyond this the oldest are dropped, and read again when they are needed.
+ */
 const entriesMax = 20_000
 /** Added to the JSON of each entry: the key and its places in two maps. */
 const entryBytes = 200

@@ -1,5 +1,5 @@
-// A worker's read cache of a bucket. Lists are read once and dropped as soon as the bucket announces
-// a change of one of their keys.
+// A worker's read cache of a bucket. Lists are read once and dropped as soon as the bucket
+// announces a change of one of their keys.
 import { Cause, Effect, Schedule } from "effect"
 import type { BucketName } from "#streams/buckets.ts"
 import type { NatsUnavailable } from "../connection/errors.ts"

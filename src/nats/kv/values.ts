@@ -1,4 +1,5 @@
-// The type of a bucket's values, by the type of the key: a read returns what writers of the key store.
+// The type of a bucket's values, by the type of the key: a read returns what writers of the key
+// store.
 import type { ChannelPushes, Progress } from "#domain/outcome.ts"
 import type { Publishers } from "#domain/publisher.ts"
 import type {

@@ -37,8 +37,8 @@ export interface WriteBackCache<K extends string, V> {
   /** Number of keys that the next flush writes. */
   readonly changes: () => number
   /**
-   * Writes all changes. A change without room stays in memory and is no failure. A change of another
-   * writer is one: then another process runs this follower.
+   * Writes all changes. A change without room stays in memory and is no failure. A change of
+   * another writer is one: then another process runs this follower.
    */
   readonly flush: Effect.Effect<void, NatsUnavailable>
   /** Writes the changes without room, as far as there is room now. */

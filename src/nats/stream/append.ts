@@ -21,7 +21,8 @@ export interface Append<T extends MessageType> {
   readonly type: T
   readonly body: MessageBody<T>
   /**
-   * Sequence of the last message on this subject; 0: there is none. Unset: append whatever is there.
+   * Sequence of the last message on this subject; 0: there is none. Unset: append whatever is
+   * there.
    */
   readonly expect?: number
   /**

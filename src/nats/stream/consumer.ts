@@ -39,7 +39,9 @@ type Durable = { [K in StreamKey]: keyof (typeof streams)[K]["consumers"] }
 const failedAfterMillis = 5_000
 /** The longest delay for the server: nats-server ignores a delay that it cannot parse. */
 const laterMillisMax = 24 * 60 * 60_000
-/** Normal for a push that waits for its push service. Of a shard or a broadcast, worth a warning. */
+/**
+ * Normal for a push that waits for its push service. Of a shard or a broadcast, worth a warning.
+ */
 const manyDeliveries = 100
 const again = "500 millis"
 const restart = Schedule.spaced(again)

@@ -1,21 +1,21 @@
-// Pulls messages of a durable consumer for many workers at once: one pull asks for as many messages
-// as there are idle workers. A pull for each worker costs a subscription and its end per message.
+// Pulls messages of a durable consumer for many workers: one pull requests as many messages as
+// there are idle workers. A pull for each worker would cost a subscription for each message.
 import type { Consumer, JsMsg } from "@nats-io/jetstream"
 
-/** How long a pull stays open: how long a consumer can be blind after a crash of the server. */
+/** A pull ends after this time. After a crash of the server a consumer receives nothing so long. */
 const expiresMillis = 5_000
 
-/** Called once: with a message, or with why none can be pulled. */
+/** Called once: with a message, or with the error of the pull. */
 export type Take = (result: { readonly msg: JsMsg } | { readonly failure: unknown }) => void
 
 export interface Pulling {
   /** Waits for the next message. The returned function stops waiting. */
   readonly next: (take: Take) => () => void
-  /** Ends with the pull that is open; its messages go back to the stream at once. */
+  /** Ends after the open pull. The stream gets the messages of that pull back at once. */
   readonly stop: () => void
 }
 
-/** Pulls whenever somebody waits; at most one pull is open, for at most as many as wait. */
+/** Pulls while a worker waits. At most one pull is open. */
 export const makePulling = (consumer: Consumer): Pulling => {
   const waiting = new Set<Take>()
   let open = false

@@ -1,11 +1,11 @@
-// Reads a stream from somewhere to its end as it is now, in batches: nothing is followed, and nothing acknowledged.
+// Reads a stream up to its present end, in batches and without acknowledgements.
 import type { JetStreamClient, JsMsg, OrderedConsumerOptions } from "@nats-io/jetstream"
 
-/** Messages asked for at once. */
+/** Messages requested at once. */
 const batchMax = 500
 const expiresMillis = 5_000
 
-/** What a consumer with these options finds now. Rejects when the server stops answering half-way. */
+/** The messages that a consumer with these options finds now. Rejects if the server stops early. */
 export const readAll = async function* (
   js: JetStreamClient,
   stream: string,
@@ -24,6 +24,6 @@ export const readAll = async function* (
     remaining -= batch.length
     yield batch
   }
-  // The server forgets it by itself, later.
+  // If this fails, the server deletes the consumer later.
   await consumer.delete().catch(() => {})
 }

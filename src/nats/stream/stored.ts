@@ -1,9 +1,9 @@
-// A message as it is stored, decoded: the same for one that was asked for and one that a consumer was given.
+// Decodes stored messages: those read by request and those that a consumer received.
 import type { JsMsg } from "@nats-io/jetstream"
 import { decodeMessage, type Message } from "#domain/messages.ts"
 import type { StoredMessage } from "../connection/request.ts"
 
-/** Names the type of a body (domain/messages.ts). */
+/** The header with the type of the body (domain/messages.ts). */
 export const typeHeader = "Bellcast-Type"
 
 /** A stored message, decoded. */
@@ -13,12 +13,12 @@ export interface Stored {
   /** When the server stored it, milliseconds since the epoch. */
   readonly at: number
   readonly message: Message | { readonly type: "malformed"; readonly reason: string }
-  /** The body as it was stored. */
+  /** The stored body. */
   readonly text: string
   readonly header: (name: string) => string | undefined
 }
 
-/** What a message without Bellcast-Type is: foreign publishers send broadcasts with nothing but a body. */
+/** NATS clients may publish broadcasts without the header. */
 const typeOf = (subject: string, header: string | undefined): string =>
   header === undefined || header === ""
     ? subject.startsWith("bellcast.cmd.broadcast.")
@@ -26,7 +26,7 @@ const typeOf = (subject: string, header: string | undefined): string =>
       : ""
     : header
 
-/** Decoded when somebody looks: the projector passes over every broadcast without looking. */
+/** Decodes on first use: the projector skips broadcasts without decoding them. */
 const toStored = (from: {
   subject: string
   seq: number
@@ -55,7 +55,7 @@ const toStored = (from: {
 const textOf = (base64: string | undefined): string =>
   Buffer.from(base64 ?? "", "base64").toString()
 
-/** A message that was asked for. */
+/** A message that was read by request. */
 export const storedOf = (message: StoredMessage): Stored => {
   const headers = textOf(message.hdrs)
   return toStored({
@@ -67,7 +67,7 @@ export const storedOf = (message: StoredMessage): Stored => {
   })
 }
 
-/** A message that a consumer was given. */
+/** A message that a consumer received. */
 export const storedOfGiven = (msg: JsMsg): Stored =>
   toStored({
     subject: msg.subject,
