@@ -14,7 +14,7 @@ import {
   SubscriptionGone,
   SubscriptionMatched,
   SubscriptionPut
-} from "./subscription.ts"
+} from "./subscription-command.ts"
 import { UseridSecretAdopted } from "./userid-secret.ts"
 import { KeyAdopted } from "./vapid-key.ts"
 

@@ -28,9 +28,7 @@ export interface Registration {
   /** Sequence since which the user is registered. Earlier broadcasts are not for the user. */
   readonly since: number
   readonly on: boolean
-  /**
-   * `on` before the last command: after a crash, the change of the count follows from both.
-   */
+  /** `on` before the last command: after a crash, the change of the count follows from both. */
   readonly was: boolean
 }
 

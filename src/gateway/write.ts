@@ -8,12 +8,8 @@ import {
   type Registration,
   type RegistrationCommand
 } from "#domain/registration.ts"
-import {
-  emptyList,
-  evolveList,
-  type SubscriptionCommand,
-  type SubscriptionList
-} from "#domain/subscription.ts"
+import { emptyList, evolveList, type SubscriptionList } from "#domain/subscription.ts"
+import type { SubscriptionCommand } from "#domain/subscription-command.ts"
 import { Space } from "#nats/admin/space.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { Watermark } from "#nats/follower/watermark.ts"

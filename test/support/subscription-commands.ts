@@ -1,5 +1,6 @@
 // Commands about subscriptions, for tests of a user's list.
-import { emptyList, evolveList, type SubscriptionCommand } from "#domain/subscription.ts"
+import { emptyList, evolveList } from "#domain/subscription.ts"
+import type { SubscriptionCommand } from "#domain/subscription-command.ts"
 import { givens } from "#test/given.ts"
 
 export const given = givens(evolveList, emptyList)

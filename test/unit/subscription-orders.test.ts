@@ -5,9 +5,9 @@ import {
   emptyList,
   evolveList,
   nextTimestamp,
-  type SubscriptionCommand,
   type SubscriptionList
 } from "#domain/subscription.ts"
+import type { SubscriptionCommand } from "#domain/subscription-command.ts"
 import { cleared, del, gone, matched, put, struck, suspended } from "#test/subscription-commands.ts"
 
 /**

@@ -8,13 +8,8 @@ import {
   listMarginBytes,
   subscriptionBytesMax
 } from "#domain/list-bounds.ts"
-import {
-  evolveList,
-  nextTimestamp,
-  type SubscriptionCommand,
-  type SubscriptionData,
-  type SubscriptionList
-} from "#domain/subscription.ts"
+import { evolveList, nextTimestamp, type SubscriptionList } from "#domain/subscription.ts"
+import type { SubscriptionCommand, SubscriptionData } from "#domain/subscription-command.ts"
 import type { Caller } from "#identity/identity.ts"
 import { readBody } from "../http/body.ts"
 import { badId, type ErrorDetail, refuse } from "../http/errors.ts"

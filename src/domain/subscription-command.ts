@@ -1,0 +1,80 @@
+// The commands and facts about subscriptions, as stored in LOG. Pure.
+import { Schema } from "effect"
+import { StoredReason } from "./reason.ts"
+import type { SubscriptionCleared, SubscriptionStruck, SubscriptionSuspended } from "./strike.ts"
+import { Timestamp } from "./timestamp.ts"
+
+/** PushSubscription.toJSON() of a browser, with further attributes that the client stored. */
+export const SubscriptionData = Schema.StructWithRest(
+  Schema.Struct({
+    endpoint: Schema.String,
+    keys: Schema.Struct({ auth: Schema.String, p256dh: Schema.String })
+  }),
+  [Schema.Record(Schema.String, Schema.Unknown)]
+)
+export type SubscriptionData = typeof SubscriptionData.Type
+
+/** A part of subjects, so its characters are limited. Those of the gateway are SHA-256 in hex. */
+const SubscriptionId = Schema.String.pipe(Schema.check(Schema.isPattern(/^[A-Za-z0-9_-]{1,64}$/u)))
+
+/**
+ * Stored or replaced. `vapidKey` is the application server key the browser subscribed with (RFC
+ * 8292 section 4.2), when known.
+ */
+export const SubscriptionPut = Schema.Struct({
+  user: Schema.String,
+  id: SubscriptionId,
+  data: SubscriptionData,
+  vapidKey: Schema.optionalKey(Schema.String),
+  lastModified: Timestamp
+})
+export type SubscriptionPut = typeof SubscriptionPut.Type
+
+/** Removed by the user, one or many at once. Each removal has its own timestamp. */
+export const SubscriptionDelete = Schema.Struct({
+  user: Schema.String,
+  removed: Schema.Array(Schema.Struct({ id: Schema.String, lastModified: Timestamp }))
+})
+export type SubscriptionDelete = typeof SubscriptionDelete.Type
+
+/**
+ * A push found the subscription dead: status 404 or 410, made with another VAPID key, or with keys
+ * that nothing can be encrypted for (status 0: nothing was sent). `generation` is the sequence of
+ * its put.
+ */
+export const SubscriptionGone = Schema.Struct({
+  id: Schema.String,
+  generation: Schema.Int,
+  broadcast: Schema.Int,
+  status: Schema.Int,
+  /** Older removals have none. */
+  cause: Schema.optionalKey(StoredReason),
+  at: Timestamp
+})
+export type SubscriptionGone = typeof SubscriptionGone.Type
+
+/** Returns why a subscription was removed. For older removals the status tells. */
+export const causeOf = ({ cause, status }: SubscriptionGone): StoredReason =>
+  cause ??
+  (status === 0 ? "invalid-key" : status === 404 || status === 410 ? "gone" : "key-mismatch")
+
+/**
+ * The push service refused the stored key and accepted this one: the browser subscribed with it.
+ * `generation` as above.
+ */
+export const SubscriptionMatched = Schema.Struct({
+  id: Schema.String,
+  generation: Schema.Int,
+  vapidKey: Schema.String,
+  at: Schema.Int
+})
+export type SubscriptionMatched = typeof SubscriptionMatched.Type
+
+export type SubscriptionCommand =
+  | ({ readonly type: "subscription.put/1" } & SubscriptionPut)
+  | ({ readonly type: "subscription.delete/1" } & SubscriptionDelete)
+  | ({ readonly type: "subscription.gone/1" } & SubscriptionGone)
+  | ({ readonly type: "subscription.matched/1" } & SubscriptionMatched)
+  | ({ readonly type: "subscription.struck/1" } & SubscriptionStruck)
+  | ({ readonly type: "subscription.suspended/1" } & SubscriptionSuspended)
+  | ({ readonly type: "subscription.cleared/1" } & SubscriptionCleared)
