@@ -11,7 +11,7 @@ const authorizationOf = (credentials: string) => ({
 })
 
 describe.skipIf(targetUrl !== undefined)("a client generated from the description", () => {
-  it("calls every request of the story by its name", { timeout: 60_000 }, async () => {
+  it("subscribes, registers, publishes and leaves", { timeout: 60_000 }, async () => {
     await using running = await start(1)
     const { target } = running
     const api = new Api(target)
@@ -24,10 +24,8 @@ describe.skipIf(targetUrl !== undefined)("a client generated from the descriptio
     assert.strictEqual(new Set(names).size, names.length)
     for (const name of names) assert.typeOf(client[name!], "function", name)
 
-    const [browser, publisher] = [
-      authorizationOf("a browser:secret"),
-      authorizationOf(target.publisher)
-    ]
+    const browser = authorizationOf("a browser:secret")
+    const publisher = authorizationOf(target.publisher)
     const channel = { channel: "news" }
     const { data: root } = await client["get-root"]!()
     assert.strictEqual(root.http_api_version, "1.0")
@@ -50,10 +48,10 @@ describe.skipIf(targetUrl !== undefined)("a client generated from the descriptio
     const accepted = await client["post-channel"]!(channel, { data: { title: "hello" } }, publisher)
     assert.strictEqual(accepted.status, 202)
     const broadcast = accepted.headers["location"].split("/").at(-1)
-    const ask = async () =>
+    const progress = async () =>
       (await client["get-broadcast"]!({ ...channel, broadcast }, null, publisher)).data.data
     // No worker delivers here. The planner has counted the recipients.
-    assert.deepInclude(await until(ask, ({ shards }) => shards > 0), {
+    assert.deepInclude(await until(progress, ({ shards }) => shards > 0), {
       id: broadcast,
       shards: 1,
       shards_done: 0,

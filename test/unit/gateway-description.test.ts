@@ -7,7 +7,7 @@ import { reasonPhrase } from "#gateway/http/reason-phrase.ts"
 import { openApiOf } from "#gateway/openapi/openapi.ts"
 
 const described = { title: "t", version: "1", rootUrl: "http://localhost/v1" }
-// biome-ignore lint/suspicious/noExplicitAny: the document is looked into at many places
+// biome-ignore lint/suspicious/noExplicitAny: the test reads many parts of the document
 const document = openApiOf(endpoints, described) as any
 const operations = Object.entries<
   Record<string, { responses: Record<string, unknown>; operationId: string }>
@@ -31,19 +31,19 @@ describe("the description", () => {
     }
   })
 
-  it("tells every status of the table of faults somewhere, and no other", () => {
-    const told = new Set(
+  it("has every status of the table of errors, and no other", () => {
+    const statuses = new Set(
       operations
         .flatMap(({ operation }) => Object.keys(operation.responses).map(Number))
         .filter((status) => status >= 400)
     )
-    // 405 belongs to methods that are not described.
+    // 405 is the response to methods that the description does not list.
     const possible = new Set(
       Object.values(apiErrors)
         .map(({ code }): number => code)
         .filter((code) => code !== 405)
     )
-    assert.sameMembers([...told], [...possible])
+    assert.sameMembers([...statuses], [...possible])
   })
 
   it("names every operation once", () => {
@@ -56,7 +56,7 @@ describe("the description", () => {
   })
 })
 
-describe("the table of faults", () => {
+describe("the table of errors", () => {
   it("names each status as the status line does, or says that parameters are invalid", () => {
     const rows = [...Object.values(apiErrors), ...Object.values(wireErrors)]
     for (const { code, error } of rows) {
@@ -73,7 +73,7 @@ describe("the table of faults", () => {
     const meanings = new Map<number, Set<string>>()
     for (const { code, errno } of Object.values(apiErrors))
       meanings.set(errno, (meanings.get(errno) ?? new Set()).add(String(code)))
-    // 201 is all that the storage lacks: an answer (503), or room (507).
+    // 107 is any invalid request, 201 any error of the storage (503, 507).
     for (const [errno, codes] of meanings)
       if (![107, 201].includes(errno)) assert.strictEqual(codes.size, 1, `errno ${errno}`)
   })

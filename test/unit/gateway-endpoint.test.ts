@@ -106,7 +106,7 @@ describe("in another spelling than its own", () => {
     "https://fcm.googleapis.com",
     "https://fcm.googleapis.com?x"
   ])
-    it(`${endpoint} is told the plain one`, () =>
+    it(`names the plain form of ${endpoint}`, () =>
       assert.equal(checkEndpoint(endpoint, strict), plainForm))
   const ascii = "Must be a URL of printable ASCII characters, without a backslash"
   for (const endpoint of [
@@ -120,7 +120,7 @@ describe("in another spelling than its own", () => {
     "https://fcm.googleapis.com\\x",
     "https://fcm.googleapis.com/\\evil.example"
   ])
-    it(`${JSON.stringify(endpoint)} is told what characters there are`, () =>
+    it(`names the allowed characters for ${JSON.stringify(endpoint)}`, () =>
       assert.equal(checkEndpoint(endpoint, strict), ascii))
   for (const endpoint of [
     "HTTP://localhost:8080/x",

@@ -8,7 +8,7 @@ it.for([
     "https://push.example.com/a",
     "12eccec801bb95c808b11cff317fdf759e0a3119b6922d7a9057940d14d3c132"
   ],
-  // Endpoints beyond ASCII are not taken; whoever computes an id for one still gets the protocol's.
+  // The API rejects endpoints beyond ASCII, but their ids still follow the protocol.
   ["https://é.com/é", "7b492235bb23707eca10259bc66d5d6df14eb045ba524b94a80a0da6adf303cc"],
   [
     "https://push.example.com/\u{1f600}",
