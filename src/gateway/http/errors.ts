@@ -11,6 +11,7 @@ interface Row {
 }
 
 const invalid = "Invalid parameters"
+const contentTooLarge = { code: 413, errno: 113, error: "Content Too Large" } as const
 const payloadLimit = `${payloadBytesMax} bytes of compact JSON`
 const subscriptionLimit = `${subscriptionBytesMax} bytes of compact JSON`
 
@@ -76,35 +77,25 @@ export const apiErrors = {
     message: "Resource was modified meanwhile"
   },
   bodyTooLarge: {
-    code: 413,
-    errno: 113,
-    error: "Content Too Large",
+    ...contentTooLarge,
     message: "The request body is too large."
   },
   payloadTooLarge: {
-    code: 413,
-    errno: 113,
-    error: "Content Too Large",
+    ...contentTooLarge,
     message: `The data is too large for one push message (${payloadLimit}).`
   },
   subscriptionTooLarge: {
-    code: 413,
-    errno: 113,
-    error: "Content Too Large",
+    ...contentTooLarge,
     message: `The subscription is too large: its data may have ${subscriptionLimit}.`
   },
   listTooLarge: {
-    code: 413,
-    errno: 113,
-    error: "Content Too Large",
+    ...contentTooLarge,
     message:
       "This user's subscriptions would be larger than this server keeps for one user: " +
       "remove one first."
   },
   responseTooLarge: {
-    code: 413,
-    errno: 113,
-    error: "Content Too Large",
+    ...contentTooLarge,
     message:
       "The batch's answer has no room left: this request was not made, send it in another batch."
   },
