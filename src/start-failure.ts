@@ -1,35 +1,37 @@
 // Why the service cannot start, as a log line: words for what an operator can correct, the stack
 // for a bug.
 import { Cause, Effect } from "effect"
+import { NatsServerMissing } from "#embedded/locate.ts"
+import { EmbeddedServerFailed } from "#embedded/server.ts"
+import { ServeError } from "#gateway/serve.ts"
+import { BucketsMissing, NatsUnavailable } from "#nats/connection/errors.ts"
+import { SecretsFault } from "#secrets/file.ts"
+import { SettingsError } from "#settings/every-setting.ts"
 
-/** Errors whose message says what to do. */
-const explained: ReadonlySet<string> = new Set([
-  "SettingsError",
-  "SecretsFault",
-  "NatsServerMissing",
-  "EmbeddedServerFailed",
-  "BucketsMissing"
-])
+/** Text of the error below an error. */
+const causeOf = ({ cause }: { readonly cause: unknown }): string =>
+  cause instanceof Error ? cause.message : String(cause)
 
-interface StartError {
-  readonly _tag?: string
-  readonly message?: string
-  readonly operation?: string
-  readonly cause?: Error
-}
-
-const reasonOf = ({ _tag = "", cause, message, operation }: StartError): string | undefined => {
-  if (explained.has(_tag)) return message
-  if (_tag === "ServeError")
-    return `HTTP cannot be served: ${cause?.message} (BELLCAST_HOST, BELLCAST_PORT)`
-  if (_tag === "NatsUnavailable")
-    return `NATS cannot be used (${operation}): ${cause?.message} (BELLCAST_NATS_URL)`
+/** Undefined: a bug, or nothing that an operator can correct. */
+const reasonOf = (error: unknown): string | undefined => {
+  if (
+    error instanceof SettingsError ||
+    error instanceof SecretsFault ||
+    error instanceof NatsServerMissing ||
+    error instanceof EmbeddedServerFailed ||
+    error instanceof BucketsMissing
+  )
+    return error.message
+  if (error instanceof ServeError)
+    return `HTTP cannot be served: ${causeOf(error)} (BELLCAST_HOST, BELLCAST_PORT)`
+  if (error instanceof NatsUnavailable)
+    return `NATS cannot be used (${error.operation}): ${causeOf(error)} (BELLCAST_NATS_URL)`
   return undefined
 }
 
 /** Logs a failed start. */
 export const logStartFailure = (cause: Cause.Cause<unknown>) => {
-  const reason = reasonOf(Cause.squash(cause) as StartError)
+  const reason = reasonOf(Cause.squash(cause))
   return reason === undefined
     ? Effect.logFatal("cannot start", cause)
     : Effect.logFatal(`cannot start. ${reason}`)
