@@ -4,7 +4,8 @@ import { Effect } from "effect"
 import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
-import { channels, startWithHistory, subscriptionOf, userOf } from "#test/history.ts"
+import { startWithHistory } from "#test/history.ts"
+import { channels, subscriptionOf, userOf } from "#test/history-commands.ts"
 import { spawnCli } from "#test/spawn-cli.ts"
 
 const run = async (...args: ReadonlyArray<string>) => {

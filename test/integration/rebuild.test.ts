@@ -16,14 +16,14 @@ import { temporaryFolder } from "#test/folder.ts"
 import {
   administer,
   bucketStreams,
-  channels,
   folded,
   foldingLayer,
   makeHistory,
-  planFloor,
   quiet,
   startWithHistory
 } from "#test/history.ts"
+import { planFloor } from "#test/history-broadcasts.ts"
+import { channels } from "#test/history-commands.ts"
 import { startNats } from "#test/nats.ts"
 import { startService } from "#test/service.ts"
 import { spawnCli } from "#test/spawn-cli.ts"

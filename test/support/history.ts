@@ -2,9 +2,6 @@
 // and the stages that fold them.
 
 import { Effect, Layer, References, Schedule } from "effect"
-import fc from "fast-check"
-import type { Fate, PushResult } from "#domain/outcome.ts"
-import type { StoredReason } from "#domain/reason.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
@@ -13,19 +10,14 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import { projectionLayer } from "#projection/projector.ts"
 import { metaKey, projections } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
-import { type ChannelToken, channelToken, type UserToken } from "#streams/tokens.ts"
+import type { ChannelToken } from "#streams/tokens.ts"
 import { tallyLayer } from "#tally/tally.ts"
+import { broadcastOn } from "./history-broadcasts.ts"
+import { appendCommands, channels, subscriptionOf, userOf } from "./history-commands.ts"
 import { startNats } from "./nats.ts"
 import { connectAdmin } from "./nats-admin.ts"
 
-export const userOf = (n: number) => Buffer.alloc(16, n + 1).toString("base64url") as UserToken
-export const subscriptionOf = (n: number) => n.toString(16).padStart(2, "0").repeat(32)
-export const channels = ["news", "wetter süd", "\u{1f514}"].map(channelToken)
-
-/** The revision that plans name; buckets made anew must not begin below it. */
-export const planFloor = 5_000
-
-/** Some of the past is malformed, and whoever folds it says so. */
+/** Some messages of the history are malformed, and the stages that fold them log warnings. */
 export const quiet = Layer.succeed(References.MinimumLogLevel, "Error")
 
 /** The projector and the tally with a provisioned server, as a service runs them. */
@@ -35,203 +27,6 @@ export const foldingLayer = (url: string) =>
     Layer.provideMerge(natsLayer({ url, name: "history" })),
     Layer.provideMerge(quiet)
   )
-
-const wish = fc.record({
-  what: fc.constantFrom(
-    "register",
-    "register",
-    "register",
-    "unregister",
-    "put",
-    "put",
-    "delete",
-    "gone",
-    "struck",
-    "struck",
-    "suspended",
-    "cleared",
-    "matched",
-    "malformed"
-  ),
-  user: fc.nat(11),
-  channel: fc.nat(channels.length - 1),
-  subscription: fc.nat(2),
-  at: fc.nat(1_000)
-})
-
-/**
- * Grants, grants again, revokes, and a rejected grant. Returns the sequence of the last command.
- */
-const appendPublishers = Effect.gen(function* () {
-  const log = yield* EventLog
-  const subject = subjects.publisher(channels[0]!)
-  for (const principal of [
-    "basicauth:b",
-    "basicauth:a",
-    "basicauth:c",
-    "basicauth:b",
-    "no principal"
-  ])
-    yield* log.append("log", { subject, type: "publisher.put/1", body: { principal, at: 1 } })
-  return (yield* log.append("log", {
-    subject,
-    type: "publisher.delete/1",
-    body: { principal: "basicauth:c", at: 2 }
-  })).seq
-})
-
-/** Appends commands; the same ones on every run. Returns the sequence of the last. */
-const appendCommands = Effect.gen(function* () {
-  const log = yield* EventLog
-  const puts = new Map<string, number>()
-  for (const [i, { at, channel, subscription, user, what }] of fc
-    .sample(wish, { numRuns: 240, seed: 7 })
-    .entries()) {
-    const subject = subjects.subscription(userOf(user))
-    const place = subjects.registration(channels[channel]!, userOf(user))
-    const id = subscriptionOf(subscription)
-    const name = `user ${user}`
-    const append = () => {
-      if (what === "register")
-        return log.append("log", {
-          subject: place,
-          type: "registration.put/1",
-          // Some users may hold two: the third is refused.
-          body: { user: name, at, ...(user % 3 === 0 ? { registrationsMax: 2 } : {}) }
-        })
-      if (what === "unregister")
-        return log.append("log", {
-          subject: place,
-          type: "registration.delete/1",
-          body: { user: name, at }
-        })
-      if (what === "delete") {
-        const removed = [{ id, lastModified: 2_000 + i }]
-        return log.append("log", {
-          subject,
-          type: "subscription.delete/1",
-          body: { user: name, removed }
-        })
-      }
-      if (what === "gone") {
-        const generation = puts.get(`${user}.${id}`) ?? 0
-        return log.append("log", {
-          subject,
-          type: "subscription.gone/1",
-          body: { id, generation, broadcast: 1, status: 410, at }
-        })
-      }
-      const of = { id, generation: puts.get(`${user}.${id}`) ?? 0, at }
-      const evidence = { ...of, broadcast: 1, cause: "unknown-host", worker: "w" } as const
-      if (what === "struck")
-        return log.append("log", {
-          subject,
-          type: "subscription.struck/1",
-          body: { ...evidence, strike: 1 + (at % 2) }
-        })
-      if (what === "suspended")
-        return log.append("log", { subject, type: "subscription.suspended/1", body: evidence })
-      if (what === "cleared")
-        return log.append("log", {
-          subject,
-          type: "subscription.cleared/1",
-          body: { ...of, by: "push" }
-        })
-      if (what === "matched")
-        return log.append("log", {
-          subject,
-          type: "subscription.matched/1",
-          body: { ...of, vapidKey: `key ${at}` }
-        })
-      if (what === "malformed")
-        return log.append("log", {
-          subject,
-          type: "subscription.put/1",
-          body: { user: name } as never
-        })
-      const data = {
-        endpoint: `https://push.example.com/${user}/${i}?ü=${subscription}`,
-        keys: { auth: "a", p256dh: "p" },
-        z: { "2": [], "10": null }
-      }
-      return log.append("log", {
-        subject,
-        type: "subscription.put/1",
-        body: { user: name, id, data, lastModified: 2_000 + i }
-      })
-    }
-    const { seq } = yield* append()
-    if (what === "put") puts.set(`${user}.${id}`, seq)
-  }
-  return yield* appendPublishers
-})
-
-const result = (n: number, fate: Fate, attempt = 1): PushResult => ({
-  user: userOf(n),
-  subscription: subscriptionOf(n),
-  fate,
-  ...(fate === "gone"
-    ? { status: 410 }
-    : fate === "expired"
-      ? {}
-      : { status: fate === "delivered" ? 201 : 503 }),
-  reason: (fate === "delivered" ? "accepted" : fate) as StoredReason,
-  attempt,
-  millis: 12,
-  at: 5_000
-})
-
-/** What WORK is told of one broadcast, in steps that a test can interleave. */
-const broadcastOn = Effect.fnUntraced(function* (channel: ChannelToken, shards: number) {
-  const log = yield* EventLog
-  const { seq: broadcast } = yield* log.append("log", {
-    subject: subjects.broadcast("rest", channel),
-    type: "broadcast/1",
-    body: { data: { a: 1 } }
-  })
-  const floor = { subscriptions: planFloor, registrations: planFloor }
-  const plan = {
-    broadcast,
-    depth: shards > 1 ? 1 : 0,
-    shards,
-    floor,
-    acceptedAt: 4_000,
-    expiresAt: 90_000,
-    at: 4_001
-  }
-  yield* log.append("work", {
-    subject: subjects.plan(channel, broadcast),
-    type: "plan/1",
-    body: plan
-  })
-  return {
-    broadcast,
-    shard: (
-      shard: string,
-      pushes: number,
-      fates: ReadonlyArray<readonly [number, Fate]>,
-      final: boolean,
-      at: number
-    ) =>
-      log.append("work", {
-        subject: subjects.shardOutcome(channel, broadcast, shard),
-        type: "outcome/1",
-        body: { broadcast, pushes, results: fates.map(([n, fate]) => result(n, fate)), final, at }
-      }),
-    again: (n: number, fate: Fate, attempt: number, at: number) =>
-      log.append("work", {
-        subject: subjects.pushOutcome(channel, broadcast, userOf(n), subscriptionOf(n)),
-        type: "outcome/1",
-        body: {
-          broadcast,
-          pushes: 0,
-          results: [result(n, fate, attempt)],
-          final: fate !== "retrying",
-          at
-        }
-      })
-  }
-})
 
 /**
  * Makes the history. `done` has finished after retries; `open` has one push waiting and one

@@ -1,0 +1,78 @@
+// The broadcasts of the history: their plans and outcomes.
+import { Effect } from "effect"
+import type { Fate, PushResult } from "#domain/outcome.ts"
+import type { StoredReason } from "#domain/reason.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import { subjects } from "#streams/subjects.ts"
+import type { ChannelToken } from "#streams/tokens.ts"
+import { subscriptionOf, userOf } from "./history-commands.ts"
+
+/** The minimum revisions in plans: buckets that were rebuilt must not begin below it. */
+export const planFloor = 5_000
+
+const result = (n: number, fate: Fate, attempt = 1): PushResult => ({
+  user: userOf(n),
+  subscription: subscriptionOf(n),
+  fate,
+  ...(fate === "gone"
+    ? { status: 410 }
+    : fate === "expired"
+      ? {}
+      : { status: fate === "delivered" ? 201 : 503 }),
+  reason: (fate === "delivered" ? "accepted" : fate) as StoredReason,
+  attempt,
+  millis: 12,
+  at: 5_000
+})
+
+/** Appends the messages of one broadcast, in steps that a test can interleave. */
+export const broadcastOn = Effect.fnUntraced(function* (channel: ChannelToken, shards: number) {
+  const log = yield* EventLog
+  const { seq: broadcast } = yield* log.append("log", {
+    subject: subjects.broadcast("rest", channel),
+    type: "broadcast/1",
+    body: { data: { a: 1 } }
+  })
+  const floor = { subscriptions: planFloor, registrations: planFloor }
+  const plan = {
+    broadcast,
+    depth: shards > 1 ? 1 : 0,
+    shards,
+    floor,
+    acceptedAt: 4_000,
+    expiresAt: 90_000,
+    at: 4_001
+  }
+  yield* log.append("work", {
+    subject: subjects.plan(channel, broadcast),
+    type: "plan/1",
+    body: plan
+  })
+  return {
+    broadcast,
+    shard: (
+      shard: string,
+      pushes: number,
+      fates: ReadonlyArray<readonly [number, Fate]>,
+      final: boolean,
+      at: number
+    ) =>
+      log.append("work", {
+        subject: subjects.shardOutcome(channel, broadcast, shard),
+        type: "outcome/1",
+        body: { broadcast, pushes, results: fates.map(([n, fate]) => result(n, fate)), final, at }
+      }),
+    again: (n: number, fate: Fate, attempt: number, at: number) =>
+      log.append("work", {
+        subject: subjects.pushOutcome(channel, broadcast, userOf(n), subscriptionOf(n)),
+        type: "outcome/1",
+        body: {
+          broadcast,
+          pushes: 0,
+          results: [result(n, fate, attempt)],
+          final: fate !== "retrying",
+          at
+        }
+      })
+  }
+})
