@@ -49,7 +49,7 @@ describe("a publisher named for a channel", () => {
 
   // Names that are special: to NATS, to buckets, to our own keys.
   for (const channel of ["news", "a.b *>", "meta", "ü=2F"]) {
-    it.concurrent(`may publish on ${channel} until it is revoked, and on no other channel`, async () => {
+    it.concurrent(`may publish on ${channel} until it is revoked, and on no other`, async () => {
       expect(await publish(anna, channel)).toBe(403)
       expect(await permissions("grant", channel, idOf(anna))).toMatchObject({
         code: 0,

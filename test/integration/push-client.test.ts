@@ -91,7 +91,8 @@ describe("a push service", () => {
   it("that sends a header twice is judged like any other", async () => {
     await using server = await startServer((socket) =>
       socket.write(
-        "HTTP/1.1 503 Busy\r\nRetry-After: 5\r\nRetry-After: 7\r\nX-WNS-Status: a\r\nX-WNS-Status: b\r\nContent-Length: 0\r\n\r\n"
+        "HTTP/1.1 503 Busy\r\nRetry-After: 5\r\nRetry-After: 7\r\n" +
+          "X-WNS-Status: a\r\nX-WNS-Status: b\r\nContent-Length: 0\r\n\r\n"
       )
     )
     const [answer] = await post(server.origin)
@@ -101,7 +102,8 @@ describe("a push service", () => {
   it("that sends 1xx first is judged by the final response, or by the lack of one", async () => {
     await using server = await startServer((socket) =>
       socket.write(
-        "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"
+        "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" +
+          "HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"
       )
     )
     assert.deepInclude((await post(server.origin))[0], { status: 201 })

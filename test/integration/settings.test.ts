@@ -108,7 +108,7 @@ describe("a start with wrong settings", () => {
       expect(message).toMatch(new RegExp(`^${name}: Expected `, "m"))
   })
 
-  it("names values that never match, without a part of a password that breaks its URL", async () => {
+  it("names values that never match, and shows no part of a broken password", async () => {
     const output = await failing({
       BELLCAST_NATS_URL: "nats://bell:p@hush/w%rd@127.0.0.1:4222",
       BELLCAST_PUSH_HOSTS: "push.example.org https://push.example.org/",

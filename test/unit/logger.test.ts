@@ -97,11 +97,17 @@ it("lets no secret through, however deep, long or strange what carries it", () =
     loop.loop = loop
     const all = Effect.gen(function* () {
       yield* Effect.logWarning(url, err)
-      yield* Effect.logWarning("field", { err, inner: { err }, deep: { a: { b: { c: { d: { e: { f: { url, endpoint: url } } } } } } } })
-      yield* Effect.logWarning("strange", { loop, at: new URL(url), bytes: Buffer.from("SECRET"), Authorization: "SECRET", map: new Map([[url, url]]) })
+      const deep = { a: { b: { c: { d: { e: { f: { url, endpoint: url } } } } } } }
+      yield* Effect.logWarning("field", { err, inner: { err }, deep })
+      yield* Effect.logWarning("strange", {
+        loop, at: new URL(url), bytes: Buffer.from("SECRET"), Authorization: "SECRET",
+        map: new Map([[url, url]])
+      })
       yield* Effect.logWarning("long", { list: Array(5000).fill(url), text: "x".repeat(1e6) + url })
-      yield* Effect.logWarning("named", cause).pipe(Effect.annotateLogs({ endpoint: "SECRET", url }))
-      yield* Effect.logWarning("nats://user:SECRET@h:4222").pipe(Effect.annotateLogs({ nested: { token: "SECRET" } }))
+      yield* Effect.logWarning("named", cause)
+        .pipe(Effect.annotateLogs({ endpoint: "SECRET", url }))
+      yield* Effect.logWarning("nats://user:SECRET@h:4222")
+        .pipe(Effect.annotateLogs({ nested: { token: "SECRET" } }))
     })
     Effect.runSync(all.pipe(Effect.provide(loggerLayer("info", false))))`
   const { stdout } = spawnSync(process.execPath, ["--input-type=module", "-e", program], {

@@ -15,7 +15,7 @@ const throttle = (pacing: SendWindow, now: number, retryAfterMillis?: number) =>
   return changes[4]
 }
 
-describe("the window of a lane", () => {
+describe("the window of a push service", () => {
   it("halves at the fifth throttled subscription and stops for at most 15 minutes", () => {
     const pacing = new SendWindow(64, minute)
     assert.isFalse(pacing.isSlowed)

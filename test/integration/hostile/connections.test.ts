@@ -104,7 +104,13 @@ describe("connections", () => {
 
   /** Requests under way: their bodies never end. */
   const under = (forwarded: string) =>
-    `${request("POST /v1/subscriptions", [authorization("u"), "Content-Type: application/json", "Content-Length: 9", "Expect: 100-continue", `X-Forwarded-For: ${forwarded}`])}`
+    request("POST /v1/subscriptions", [
+      authorization("u"),
+      "Content-Type: application/json",
+      "Content-Length: 9",
+      "Expect: 100-continue",
+      `X-Forwarded-For: ${forwarded}`
+    ])
 
   it("of a trusted proxy count under the address that it forwards", async () => {
     const heads = await firsts(perAddressMax + 5, proxy, under("192.0.2.1"))
