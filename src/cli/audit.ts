@@ -1,4 +1,5 @@
-// `bellcast audit BROADCAST`: what became of every push of a broadcast, from the messages in WORK. Never shows an endpoint or a key.
+// `bellcast audit BROADCAST`: shows what became of every push of a broadcast, from the messages in
+// WORK. Never shows an endpoint or a key.
 import { Console, Effect } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import {
@@ -17,7 +18,7 @@ import { broadcastArgument, commandOf } from "./broadcast.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
 import { table } from "./terminal/table.ts"
 
-/** The last known of one push. */
+/** The last outcome of one push. */
 interface Push {
   readonly user: string
   readonly subscription: string
@@ -25,7 +26,7 @@ interface Push {
   readonly status?: number
   readonly reason: PushResult["reason"]
   readonly attempts: number
-  /** How long the push service took at the last attempt. */
+  /** Milliseconds that the last attempt took. */
   readonly millis?: number
 }
 
@@ -35,7 +36,7 @@ interface Audit {
   /** Milliseconds since the epoch. */
   readonly acceptedAt: number
   readonly source: string
-  /** Why nothing was sent. */
+  /** Why the broadcast was rejected. */
   readonly rejected?: string
   /** Absent until the broadcast is planned. */
   readonly progress?: Progress
@@ -60,7 +61,7 @@ const pushOf = ({
   millis
 })
 
-/** Folds what WORK holds of a broadcast; a later outcome of a push wins. */
+/** Reads the messages of a broadcast in WORK. The last outcome of a push wins. */
 const readWork = Effect.fnUntraced(function* (broadcast: number) {
   const log = yield* EventLog
   const pushes = new Map<string, Push>()
@@ -73,7 +74,7 @@ const readWork = Effect.fnUntraced(function* (broadcast: number) {
       for (const result of message.results)
         pushes.set(`${result.user}.${result.subscription}`, pushOf(result))
     }
-    // Written before its outcome, so it may be all there is.
+    // The dead letter is written before the outcome, which may still be missing.
     if (message.type === "dead/1" && !pushes.has(`${message.user}.${message.subscription}`)) {
       const { attempts, reason, status, subscription, user } = message
       pushes.set(`${user}.${subscription}`, {
@@ -101,7 +102,7 @@ export const audit = Effect.fn("Cli.audit")(function* (broadcast: number) {
   const place = parseBroadcast(stored.subject)
   const rejection = (yield* log.last("log", subjects.rejected(broadcast)))?.message
   const { progress, pushes } = yield* readWork(broadcast)
-  // After five weeks this fact is all that is left.
+  // After five weeks only the final counts in LOG are left.
   const fact =
     place === undefined || progress !== undefined
       ? undefined
@@ -139,7 +140,10 @@ const headerOf = ({
   rejected,
   source
 }: Audit): ReadonlyArray<string> => {
-  const first = `broadcast ${broadcast} on channel ${printable(channel)}, accepted ${new Date(acceptedAt).toISOString()} from ${printable(source)}`
+  const at = new Date(acceptedAt).toISOString()
+  const first =
+    `broadcast ${broadcast} on channel ${printable(channel)}, ` +
+    `accepted ${at} from ${printable(source)}`
   if (rejected !== undefined) return [first, `rejected: ${printable(rejected)}`]
   if (progress === undefined) return [first, "not planned yet"]
   const { accepted, ...fates } = countsOf(progress)
@@ -150,12 +154,12 @@ const headerOf = ({
   return [first, `${accepted} accepted = ${sum.join(" + ")}; ${state}`]
 }
 
-/** What the counts tell of pushes that have no line. */
+/** Explains pushes that are counted but have no row. */
 const footerOf = ({ progress, pushes }: Audit): ReadonlyArray<string> => {
   if (progress === undefined) return []
   const open = waiting(progress)
   if (open > 0) return [`${open} more waiting: no result yet`]
-  return progress.accepted > pushes.length ? ["what became of each push is no longer kept"] : []
+  return progress.accepted > pushes.length ? ["what became of each push is no longer stored"] : []
 }
 
 const text = (result: Audit): string => {
@@ -190,4 +194,4 @@ export const auditCommand = Command.make("audit", flags, ({ broadcast, json, ...
     Effect.flatMap((result) => Console.log(json ? printableJson(jsonOf(result)) : text(result))),
     onNats(nats)
   )
-).pipe(Command.withDescription("Tell what became of every push of a broadcast"))
+).pipe(Command.withDescription("Show what became of every push of a broadcast"))

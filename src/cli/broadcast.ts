@@ -1,11 +1,11 @@
-// A broadcast as verbs are told of it: by the sequence of its command in LOG.
+// The argument BROADCAST of verbs: the sequence of the broadcast's command in LOG.
 import { Effect } from "effect"
 import { Argument } from "effect/cli"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { commandKind } from "#streams/subjects.ts"
 import { VerbFailed } from "./nats/nats.ts"
 
-/** Its id; the server would answer a sequence below 1 with an error of its own. */
+/** The id of a broadcast. NATS would refuse a sequence below 1 with an unclear error. */
 export const broadcastArgument = Argument.Int("broadcast").pipe(
   Argument.filter(
     (broadcast) => broadcast >= 1,
@@ -13,7 +13,7 @@ export const broadcastArgument = Argument.Int("broadcast").pipe(
   )
 )
 
-/** The command. Fails when there is none with this sequence, or it is another kind. */
+/** The command of a broadcast. Fails if the sequence has none, or another kind of message. */
 export const commandOf = Effect.fnUntraced(function* (broadcast: number) {
   const log = yield* EventLog
   const stored = yield* log.at("log", broadcast)

@@ -1,4 +1,4 @@
-// `bellcast dead [BROADCAST]`: pushes that were given up, and why.
+// `bellcast dead [BROADCAST]`: lists dead letters, the pushes that were given up, and why.
 import { Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { DeadLetter } from "#domain/job.ts"

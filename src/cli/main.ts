@@ -1,4 +1,4 @@
-// The `bellcast` command line: `node src/cli/main.ts VERB`. One file a verb; this is the list of them.
+// The command line: `bellcast VERB`. Each verb is a file or folder; this is the list of them.
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Effect, Exit } from "effect"
@@ -34,7 +34,10 @@ const bellcast = Command.make("bellcast").pipe(
   ])
 )
 
-/** Verbs read the settings of the service; with a file that says something else than was meant they might work on another NATS. */
+/**
+ * Fails if the settings file has errors: without some of its lines a verb might work on another
+ * NATS.
+ */
 const readableFile = Effect.gen(function* () {
   const { faults } = yield* Source
   if (faults.length > 0) return yield* settingsFault(faults)
@@ -46,7 +49,7 @@ readableFile.pipe(
   NodeRuntime.runMain({
     // Verbs print their own errors.
     disableErrorReporting: true,
-    // Ctrl-C is how a listener ends: not a failure.
+    // Ctrl-C is the normal end of a listener, not a failure.
     teardown: (exit, onExit) =>
       onExit(Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause) ? 1 : 0)
   })

@@ -1,4 +1,5 @@
-// `bellcast permissions list|grant|revoke`: who may publish on a channel, beside those whom the settings name for all channels.
+// `bellcast permissions list|grant|revoke`: sets who may publish on one channel. Those whom the
+// settings name may publish on all channels.
 import { Clock, Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import {
@@ -24,13 +25,16 @@ import { printable, printableJson } from "#telemetry/printable.ts"
 import { natsFlags, onNats, VerbFailed } from "./nats/nats.ts"
 import { table } from "./terminal/table.ts"
 
-/** How long a projector may take to obey. */
+/** How long the projection may take to apply a change. */
 const appliedMillis = 5_000
 
 const isCommand = (message: { readonly type: string }): message is PublisherCommand =>
   message.type.startsWith("publisher.")
 
-/** The publishers of each channel that a filter matches, from the log; `seq` is that of the last message, obeyed or not. */
+/**
+ * The publishers of each channel that a filter matches, from LOG. `seq` is that of the last
+ * message, applied or rejected.
+ */
 const publishersOf = Effect.fnUntraced(function* (filter: string) {
   const log = yield* EventLog
   if ((yield* streamState(streams.log)) === undefined)
@@ -52,7 +56,10 @@ const publishersOf = Effect.fnUntraced(function* (filter: string) {
   return channels
 })
 
-/** Names or drops a publisher. Fails when another operator does so at the same time. Returns whether that changed anything. */
+/**
+ * Adds or removes a publisher. Fails if another operator writes at the same time. Returns whether
+ * anything changed.
+ */
 const setPublisher = Effect.fnUntraced(function* (channel: string, principal: string, on: boolean) {
   const token = channelToken(channel)
   if (!isChannelToken(token))
@@ -77,7 +84,7 @@ const setPublisher = Effect.fnUntraced(function* (channel: string, principal: st
   yield* (yield* Watermark).reached(seq, appliedMillis).pipe(
     Effect.catchReason("NatsUnavailable", "NotApplied", () => {
       const message =
-        "this is in the log, but no projection runs to obey it: it holds once a service does"
+        "this is in LOG, but no projection runs to apply it: it takes effect once a service runs"
       return Effect.fail(new VerbFailed({ message }))
     })
   )
@@ -145,10 +152,12 @@ const list = Command.make(
         })
       const cells = rows.map((row) => [row.channel, row.principal])
       yield* Console.log(
-        rows.length === 0 ? "nobody is named for a channel" : table(["CHANNEL", "PRINCIPAL"], cells)
+        rows.length === 0
+          ? "no publisher is named for a channel"
+          : table(["CHANNEL", "PRINCIPAL"], cells)
       )
     }).pipe(onNats(nats))
-).pipe(Command.withDescription("Who was named, for which channel"))
+).pipe(Command.withDescription("List the publishers named for a channel, or for all"))
 
 /** The verb. */
 export const permissionsCommand = Command.make("permissions").pipe(
@@ -158,6 +167,6 @@ export const permissionsCommand = Command.make("permissions").pipe(
   Command.withSubcommands([
     list,
     changing("grant", true, "Let a user publish on a channel"),
-    changing("revoke", false, "Take that back; whom the settings name may still publish")
+    changing("revoke", false, "Undo a grant; whom the settings name may still publish")
   ])
 )

@@ -1,5 +1,6 @@
-// `bellcast rebuild`: the buckets anew from the streams, value by value the same. LOG gives subscriptions, registrations and their counts;
-// WORK gives progress and pushes as far back as it goes; before that, the facts that LOG keeps of finished broadcasts give the pushes.
+// `bellcast rebuild`: builds the buckets from the streams, with the same values. LOG has
+// subscriptions, registrations and their counts. WORK has progress and pushes of the last weeks;
+// for older broadcasts LOG has the final counts.
 import { Clock, Console, Effect } from "effect"
 import { Command } from "effect/cli"
 import { type ChannelPushes, emptyPushes, type Progress } from "#domain/outcome.ts"
@@ -22,16 +23,16 @@ import { natsFlags, onNats, VerbFailed } from "./nats/nats.ts"
 import { pauseWork } from "./nats/pause.ts"
 import { table } from "./terminal/table.ts"
 
-/** Messages applied at once. */
+/** Messages that are applied together. */
 const batchMax = 256
 
-/** A finished broadcast as LOG remembers it. */
+/** Final counts of a broadcast, from LOG. */
 interface Fact {
   readonly channel: ChannelToken
   readonly progress: Progress
 }
 
-/** What must be known before anything is emptied. */
+/** Reads what is needed before any bucket is emptied. */
 const readHistory = Effect.gen(function* () {
   const log = yield* EventLog
   const planned = new Set<number>()
@@ -55,7 +56,10 @@ const readHistory = Effect.gen(function* () {
   return { facts, floor }
 })
 
-/** Applies a stream from its beginning to its present end, and notes how far that is for the follower to go on from. */
+/**
+ * Applies a stream from its beginning to its present end, and writes the checkpoint for the
+ * follower.
+ */
 const replayInto = Effect.fnUntraced(function* (
   name: FollowerName,
   follower: Follower,
@@ -91,10 +95,10 @@ const replayInto = Effect.fnUntraced(function* (
   )
 })
 
-/** Adds the pushes of a channel that WORK has forgotten. */
+/** Adds the pushes of a broadcast whose messages in WORK have expired. */
 const restore = Effect.fnUntraced(function* ({ channel, progress }: Fact) {
   const bucket = yield* Buckets
-  // Without a shard there was no outcome, and a channel knows of outcomes only.
+  // A broadcast without shards has no outcomes, and the bucket counts outcomes only.
   if (progress.shards === 0) return
   const key = keys.channelPushes(channel)
   const entry = yield* bucket.get("channels", key)
@@ -118,21 +122,24 @@ const replayAll = Effect.fnUntraced(function* (replicas: number, emptied: Effect
     discard: true
   })
   yield* replayInto("projector", yield* startProjector(0), () => true)
-  // What is left of a broadcast that WORK has half forgotten is in its fact already.
+  // Skip what WORK still has of a broadcast whose plan has expired: its final counts include it.
   const forgotten = new Set(facts.map(({ progress }) => progress.broadcast))
   const wanted = ({ subject }: Stored) => !forgotten.has(parseOfBroadcast(subject)?.broadcast ?? 0)
   yield* replayInto("tally", yield* startTally(0), wanted)
   yield* Effect.forEach(facts, restore, { discard: true })
 })
 
-/** Makes the buckets anew, while nothing is planned or delivered. Returns how many entries each has. Fails when a service is running. */
+/**
+ * Builds the buckets while planning and delivery are paused. Returns the number of entries of each.
+ * Fails if projection or tally runs.
+ */
 export const rebuild = Effect.fn("Cli.rebuild")(function* () {
   const log = yield* streamState(streams.log)
   if (log === undefined)
     return yield* new VerbFailed({
       message: `this NATS has no stream ${streams.log.name}: there is nothing to rebuild from`
     })
-  // Whatever else is missing, leases included, is made first.
+  // First make what else is missing, such as the bucket of leases.
   yield* provision(log.replicas, {}, true)
   const leases = yield* Effect.forEach(Object.keys(followers) as Array<FollowerName>, holdLease)
   const pause = yield* pauseWork
@@ -156,12 +163,11 @@ export const rebuildCommand = Command.make("rebuild", natsFlags, (nats) =>
     const startedAt = yield* Clock.currentTimeMillis
     const done = yield* rebuild()
     const rows = done.map(({ bucket, entries }) => [bucket, entries])
-    yield* Console.log(
-      `${table(["BUCKET", "ENTRIES"], rows)}\nrebuilt in ${(yield* Clock.currentTimeMillis) - startedAt} ms`
-    )
+    const millis = (yield* Clock.currentTimeMillis) - startedAt
+    yield* Console.log(`${table(["BUCKET", "ENTRIES"], rows)}\nrebuilt in ${millis} ms`)
   }).pipe(onNats(nats, { startIt: true }))
 ).pipe(
   Command.withDescription(
-    "Make the buckets anew from the streams; projection and tally must be stopped, the rest waits"
+    "Build the buckets anew from the streams; stop projection and tally first, the rest waits"
   )
 )

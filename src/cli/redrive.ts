@@ -1,4 +1,5 @@
-// `bellcast redrive BROADCAST`: sends a finished broadcast again, as a new one, to those whose pushes ended as dead or expired.
+// `bellcast redrive BROADCAST`: sends a finished broadcast again, as a new one, to the
+// subscriptions whose pushes ended as dead or expired.
 import { Console, Effect } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { givenHeaders, redrivesHeader } from "#domain/broadcast.ts"
@@ -9,7 +10,10 @@ import { audit } from "./audit.ts"
 import { broadcastArgument, commandOf } from "./broadcast.ts"
 import { natsFlags, onNats, VerbFailed } from "./nats/nats.ts"
 
-/** Pushes to send again: of a broadcast that is finished, and whose outcomes are still kept. */
+/**
+ * Number of pushes to send again. Fails unless the broadcast is finished and its outcomes are
+ * stored.
+ */
 const unreachedOf = Effect.fnUntraced(function* (broadcast: number) {
   const { progress, pushes, rejected } = yield* audit(broadcast)
   if (rejected !== undefined)
@@ -23,12 +27,15 @@ const unreachedOf = Effect.fnUntraced(function* (broadcast: number) {
   const unreached = pushes.filter(({ fate }) => isUndelivered(fate)).length
   if (unreached < progress.dead + progress.expired)
     return yield* new VerbFailed({
-      message: `whom broadcast ${broadcast} did not reach is no longer kept`
+      message: `the outcomes of broadcast ${broadcast} are no longer stored`
     })
   return unreached
 })
 
-/** Appends the new broadcast and returns its id. Fails when there was one: two for the same would reach some twice. */
+/**
+ * Appends the new broadcast and returns its id. Fails if there is one already: a second would reach
+ * some users twice.
+ */
 const append = Effect.fnUntraced(function* (broadcast: number) {
   const log = yield* EventLog
   const { header, message, subject: source } = yield* commandOf(broadcast)
@@ -45,18 +52,18 @@ const append = Effect.fnUntraced(function* (broadcast: number) {
   )
   if (former > 0)
     return yield* new VerbFailed({
-      message: `broadcast ${broadcast} was sent again as ${former}: redrive that one for those who are left`
+      message:
+        `broadcast ${broadcast} was sent again as ${former}: redrive that one for those who are ` +
+        "left"
     })
-  // The time to live counts anew.
+  // The time to live starts again.
   const headers = { ...givenHeaders(header), [redrivesHeader]: String(broadcast) }
   const { type: _, ...body } = message
   return (yield* log.append("log", { subject, type: "broadcast/1", body, headers, expect })).seq
 })
 
 const flags = {
-  broadcast: broadcastArgument.pipe(
-    Argument.withDescription("The one that did not reach everybody")
-  ),
+  broadcast: broadcastArgument.pipe(Argument.withDescription("The broadcast to send again")),
   dryRun: Flag.Boolean("dry-run").pipe(Flag.withDescription("Only count"), Flag.withDefault(false)),
   ...natsFlags
 }
@@ -71,7 +78,8 @@ export const redriveCommand = Command.make("redrive", flags, ({ broadcast, dryRu
       return yield* Console.log(`${unreached} pushes of broadcast ${broadcast} would be sent again`)
     const again = yield* append(broadcast)
     yield* Console.log(
-      `${unreached} pushes of broadcast ${broadcast} are sent again as broadcast ${again}, but to those who have left or are suspended`
+      `${unreached} pushes of broadcast ${broadcast} are sent again as broadcast ${again}, ` +
+        "except to those who have left or are suspended"
     )
   }).pipe(onNats(nats))
 ).pipe(Command.withDescription("Send a broadcast again to those whom it did not reach"))

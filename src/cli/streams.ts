@@ -1,4 +1,5 @@
-// `bellcast streams`: what flows and what is kept, as declared in streams/; with --live, how much of it there is.
+// `bellcast streams`: shows streams, consumers, followers and buckets as declared in streams/; with
+// --live, also their state on the server.
 import { Console, Effect } from "effect"
 import { Command, Flag } from "effect/cli"
 import { bucketState, consumerState, countAfter, streamState } from "#nats/admin/maintenance.ts"
@@ -30,7 +31,9 @@ const unbounded = (limit: number): Cell => (limit === -1 ? "any" : limit)
 
 interface Row {
   readonly cells: ReadonlyArray<Cell>
-  /** The same and what the server says of it; nothing more where it does not have it. */
+  /**
+   * The same cells and those of the server's state. Without the latter: it is not on the server.
+   */
   readonly live: Effect.Effect<ReadonlyArray<Cell>, NatsUnavailable, Nats | Buckets>
 }
 interface Section {
@@ -39,7 +42,7 @@ interface Section {
   readonly rows: ReadonlyArray<Row>
 }
 
-/** Settings change what a stream may hold. */
+/** Shows the limit on the server where it is known, as settings change it. */
 const streamRow = (spec: StreamSpec): Row => {
   const cells = (bytesMax: number) => [
     spec.name,
@@ -86,7 +89,7 @@ const followerRow = (name: FollowerName): Row => {
     live: Effect.gen(function* () {
       const meta = yield* (yield* Buckets).get(checkpoint, metaKey)
       const seq = meta?.value.seq ?? 0
-      // Sequences would count the messages that are not for it, too.
+      // Not the difference of sequences: it includes messages for others.
       const behind = yield* countAfter(streams[stream], filters, seq)
       return behind === undefined ? cells : [...cells, behind]
     })
@@ -119,7 +122,7 @@ const sections: ReadonlyArray<Section> = [
   },
   {
     heading: ["FOLLOWER", "STREAM", "SUBJECTS", "CHECKPOINT"],
-    // As far as it has noted, which it does once a second.
+    // By its checkpoint, which is written once a second.
     live: ["BEHIND"],
     rows: (Object.keys(followers) as Array<FollowerName>).map(followerRow)
   },
@@ -142,7 +145,7 @@ const declared = sections
 const withLive = Effect.forEach(sections, ({ heading, live, rows }) =>
   Effect.map(
     Effect.forEach(rows, (row) => row.live),
-    // What is not known of a row is left empty.
+    // Unknown cells of a row stay empty.
     (lines) =>
       table(
         [...heading, ...live],
@@ -154,7 +157,7 @@ const withLive = Effect.forEach(sections, ({ heading, live, rows }) =>
 const flags = {
   ...natsFlags,
   live: Flag.Boolean("live").pipe(
-    Flag.withDescription("Ask NATS how much there is and how far everybody is"),
+    Flag.withDescription("Also show how full streams and buckets are, and who is behind"),
     Flag.withDefault(false)
   )
 }
@@ -162,8 +165,4 @@ const flags = {
 /** The verb. */
 export const streamsCommand = Command.make("streams", flags, ({ live, ...nats }) =>
   live ? onNats(nats)(Effect.flatMap(withLive, (text) => Console.log(text))) : Console.log(declared)
-).pipe(
-  Command.withDescription(
-    "Show what flows and what is kept: streams, consumers, followers, buckets"
-  )
-)
+).pipe(Command.withDescription("Show streams, consumers, followers and buckets"))

@@ -163,7 +163,7 @@ describe("bellcast listen", () => {
       cli.output.stdout,
       /^ *--url .* unset: that of the running one, else http:\/\/127\.0\.0\.1:9999\/v1$/m
     )
-    assert.match(cli.output.stdout, /^ *--user .* unset: somebody new$/m)
+    assert.match(cli.output.stdout, /^ *--user .* unset: a new user$/m)
   })
 
   it("is a user of its own unless it is told who: one that ends deafens no other", async () => {

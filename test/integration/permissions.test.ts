@@ -93,7 +93,7 @@ describe("a publisher named for a channel", () => {
     await nc.close()
     await expect(start()).rejects.toThrow(/KV_bellcast_permissions is gone: run `bellcast rebuild`/)
     expect((await permissions("grant", "lost", idOf(bert))).stderr).toMatch(
-      /no projection runs to obey it/
+      /no projection runs to apply it/
     )
     await using rebuild = spawnCli(["rebuild", "--nats", nats.url])
     expect(await rebuild.exit()).toBe(0)

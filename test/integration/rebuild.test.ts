@@ -156,7 +156,7 @@ describe("rebuild", { timeout: 90_000 }, () => {
     const planner = await jetstream(nc).consumers.get("BELLCAST_LOG", "planner")
     const inHand = await planner.next()
     await using cli = spawnCli(["rebuild", "--nats", service.url])
-    await cli.printed(/^bellcast: waiting until what is in hand \(1\) is answered, at most 15 s$/m)
+    await cli.printed(/^bellcast: waiting for 1 messages that workers have in hand, at most 15 s$/m)
     inHand!.ack()
     await cli.printed(/^rebuilt in/m)
     assert.strictEqual(await cli.exit(), 0)
@@ -171,7 +171,7 @@ describe("rebuild", { timeout: 90_000 }, () => {
     )
     await Effect.runPromise(halfway)
     assert.deepStrictEqual(told.mock.calls.flat(), [
-      "bellcast: the buckets are half made: planning and delivery wait for an hour; run it again"
+      "bellcast: the buckets are half built: planning and delivery wait for an hour; run it again"
     ])
     told.mockRestore()
     const waits =

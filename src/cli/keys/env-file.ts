@@ -1,4 +1,4 @@
-// Secrets in an environment file. A file gets what it lacks; what stands in it never changes.
+// Adds missing secrets to an environment file. Existing lines never change.
 import { chmod, open, readFile } from "node:fs/promises"
 import { Effect } from "effect"
 import { createOnce } from "#secrets/once.ts"
@@ -7,7 +7,7 @@ import { type Part, textOf } from "./lines.ts"
 
 const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code
 
-/** The value that holds: of two lines, the last. Undefined: no such line. */
+/** The value of a name; of several lines the last. Undefined: there is no such line. */
 const valueIn = (text: string, name: string): string | undefined =>
   [...text.matchAll(new RegExp(`^[ \\t]*(?:export[ \\t]+)?${name}[ \\t]*=(.*)$`, "gm"))]
     .at(-1)?.[1]
@@ -37,7 +37,7 @@ export const missingParts = (
   return { missing, fault: undefined }
 }
 
-/** Appends to the file; before that, nobody but its owner may read it. */
+/** Makes the file readable by its owner only, then appends. */
 const append = async (file: string, text: string, before: string): Promise<void> => {
   const handle = await open(file, "a")
   try {

@@ -1,6 +1,6 @@
-// `bellcast keys new|show|list|rotate|retire|forget-users`: the VAPID keys of a service. Beside its embedded server they are kept in the data
-// folder and changed there; beside an existing NATS they are settings, and what to set is printed. A running service takes up a change with its
-// next start.
+// `bellcast keys new|show|list|rotate|retire|forget-users`: the VAPID keys of a service. Beside its
+// embedded server they are in the data folder and changed there. Beside an existing NATS they are
+// settings, and the new settings are printed. A change takes effect at the next start.
 import { Clock, Console, Effect } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { settings } from "#config"
@@ -29,7 +29,7 @@ const ownSettings = everySetting({
   vapidPublicKey
 })
 
-/** The keys, and how they are changed where they live. `change` tells what is left to do. */
+/** The keys, and a function that changes them. `change` returns what is left to do. */
 const home = Effect.gen(function* () {
   const own = yield* Effect.mapError(ownSettings, failed)
   if (!keysAreSet(own)) {
@@ -38,7 +38,7 @@ const home = Effect.gen(function* () {
       changeKeys(own.dataDir, edit).pipe(
         Effect.mapError(failed),
         Effect.as(
-          `# ${own.dataDir}/secrets.json is changed. The service takes it up with its next start.`
+          `# ${own.dataDir}/secrets.json is changed. It takes effect at the service's next start.`
         )
       )
     return { set: vapidKeys, change }
@@ -51,13 +51,13 @@ const home = Effect.gen(function* () {
     })
   const change = (edit: (set: KeySet) => KeySet) => {
     const head =
-      "# Settings of every process from its next start on; first of those that deliver, then of the gateways."
+      "# New settings of every process. Restart those that deliver first, then the gateways."
     return Effect.succeed([head, ...changedLines(keys, edit(keys))].join("\n"))
   }
   return { set: keys, change }
 })
 
-/** What NATS knows of the keys: since when each was offered, and how many subscriptions need it. */
+/** When each key was first offered, and how many subscriptions need it, from NATS. */
 const inNats = Effect.fnUntraced(function* (set: KeySet) {
   const adopted = yield* adoptedKeys
   return { adopted, uses: yield* usesOf(oldestOf(adopted, set)) }
@@ -78,10 +78,10 @@ const list = Effect.fnUntraced(function* (json: boolean) {
   const { set } = yield* home
   const { adopted, uses } = yield* inNats(set)
   const adoptedAt = new Map(adopted.map(({ at, publicKey }) => [publicKey, at]))
-  const strangers = [...new Set([...adoptedAt.keys(), ...uses.keys()])].filter(
+  const lostKeys = [...new Set([...adoptedAt.keys(), ...uses.keys()])].filter(
     (key) => !set.some(({ publicKey }) => publicKey === key)
   )
-  const missing = strangers.map((publicKey) => ({
+  const missing = lostKeys.map((publicKey) => ({
     publicKey,
     state: "lost" as const,
     createdAt: undefined
@@ -125,7 +125,9 @@ const retire = Effect.fnUntraced(function* (publicKey: string, force: boolean) {
     return yield* new VerbFailed({ message: "this key is retired already" })
   if (count > 0 && !force) {
     return yield* new VerbFailed({
-      message: `${count} subscriptions were made with this key; with --force every push to them ends as dead, for the reason key-retired`
+      message:
+        `${count} subscriptions were made with this key; with --force every push to them ends ` +
+        "as dead, for the reason key-retired"
     })
   }
   yield* Console.log(
@@ -136,7 +138,7 @@ const retire = Effect.fnUntraced(function* (publicKey: string, force: boolean) {
 const forgetUsers = Effect.fnUntraced(function* (force: boolean) {
   if (!force)
     return yield* new VerbFailed({
-      message: "with --force nobody who is a user now will find their subscriptions again"
+      message: "needs --force: no present user will find their subscriptions again"
     })
   yield* forgetUseridSecret
   yield* Console.log("# The next start may come with another BELLCAST_USERID_HMAC_SECRET.")

@@ -1,5 +1,5 @@
-// Secrets as lines of an environment file: new ones, those that are kept, and what must be set after
-// a change of keys. The lines hold private keys.
+// Secrets as lines of an environment file: new ones, those that are kept, and what must be set
+// after a change of keys. The lines hold private keys.
 import { randomBytes } from "node:crypto"
 import { Redacted } from "effect"
 import { freshPair, freshUseridSecret } from "#secrets/file.ts"
@@ -22,13 +22,13 @@ const otherLines = (subject: string, useridSecret: string): ReadonlyArray<string
   `BELLCAST_USERID_HMAC_SECRET=${useridSecret}`
 ]
 
-/** Settings that belong together, with a comment above them. */
+/** Settings that belong together, under one comment. */
 export interface Part {
   readonly comment: string
   readonly values: Readonly<Record<string, string>>
 }
 
-/** Settings that a service beside an existing NATS begins with. The operator fills empty ones. */
+/** New settings for a service beside an existing NATS. The operator completes the empty ones. */
 export const newParts = (): ReadonlyArray<Part> => {
   const { privateKey, publicKey } = freshPair()
   return [
@@ -68,7 +68,7 @@ export const textOf = (parts: ReadonlyArray<Part>): string =>
     ])
     .join("\n")
 
-/** What a process beside the same NATS must be set to. The set has private keys. */
+/** Settings for another process beside the same NATS. Contain private keys. */
 export const allLines = (set: KeySet, subject: string, useridSecret: string): string =>
   [
     ...currentLines(set),
@@ -76,7 +76,7 @@ export const allLines = (set: KeySet, subject: string, useridSecret: string): st
     ...otherLines(subject, useridSecret)
   ].join("\n")
 
-/** What is to be set anew when one set has become another. */
+/** Settings that differ between two sets of keys. */
 export const changedLines = (before: KeySet, after: KeySet): ReadonlyArray<string> => [
   ...(currentKey(after).publicKey === currentKey(before).publicKey ? [] : currentLines(after)),
   formerLine(after)

@@ -6,7 +6,7 @@ import { note } from "../terminal/note.ts"
 import { addToFile } from "./env-file.ts"
 import { newParts, textOf } from "./lines.ts"
 
-/** Whether standard output goes to a file that others than its owner may read. */
+/** Whether standard output is a file that other users may read. */
 const isReadByOthers = (): boolean => {
   const output = fstatSync(1)
   return output.isFile() && (output.mode & 0o077) !== 0
@@ -24,7 +24,7 @@ const writeNew = Effect.fnUntraced(
     const added = yield* addToFile(file, newParts())
     yield* note(
       added.length === 0
-        ? `${file} has all of it: nothing is changed`
+        ? `${file} has every secret: nothing is changed`
         : `${file} has now ${added.join(", ")}; fill in what is empty`
     )
   },
@@ -45,6 +45,6 @@ export const newCommand = Command.make(
   ({ env }) => (Option.isNone(env) ? printNew : writeNew(env.value))
 ).pipe(
   Command.withDescription(
-    "Make a VAPID key pair, a user id secret and a password for NATS, as lines for an .env file; so does `keys` alone"
+    "Make a VAPID key pair, a user id secret and a password for NATS, for an .env file"
   )
 )

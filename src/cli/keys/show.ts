@@ -30,13 +30,13 @@ const ownSettings = everySetting({
   vapidSubject
 })
 
-/** BELLCAST_NATS_URL does not count: an operator may have set it already for the second process. */
+/** Ignores BELLCAST_NATS_URL, which an operator may have set already for the second process. */
 const show = Effect.gen(function* () {
   const own = yield* Effect.mapError(ownSettings, failed)
   if (keysAreSet({ ...own, natsUrl: Option.none() })) {
     return yield* new VerbFailed({
       message:
-        "VAPID keys are set here (BELLCAST_VAPID_...): with them, those of the data folder are not used"
+        "VAPID keys are set here (BELLCAST_VAPID_...), so those of the data folder are not used"
     })
   }
   const file = yield* Effect.mapError(loadSecrets(own.dataDir), failed)
@@ -57,6 +57,6 @@ const show = Effect.gen(function* () {
 /** The verb. */
 export const showCommand = Command.make("show", {}, () => show).pipe(
   Command.withDescription(
-    "Print the secrets kept beside the embedded server, private keys too, as lines for the .env file of another process"
+    "Print the secrets beside the embedded server, with private keys, as lines for another process"
   )
 )

@@ -1,5 +1,5 @@
-// Verifies the Authorization header of a push request as a push service does (RFC 8292).
-// The clock is an argument, so that the RFC's own example of 2016 can be checked too.
+// Verifies the Authorization header of a push request as a push service does (RFC 8292). The time
+// is an argument, so that tests can check the RFC's example of 2016.
 import { createPublicKey, verify } from "node:crypto"
 
 const tokenLifetimeMillisMax = 24 * 3600 * 1000
@@ -10,11 +10,11 @@ export interface VapidExpectation {
   /** Origin of the push service that was called, e.g. `https://push.example.net`. */
   readonly audience: string
   readonly nowMillis: number
-  /** The application server key given when subscribing, base64url; left out when the subscription is not restricted to one. */
+  /** The application server key of the subscription, base64url. Undefined: any key is accepted. */
   readonly applicationServerKey?: string | undefined
 }
 
-/** 401: no usable VAPID credentials were sent; 403: they were, and they are wrong (RFC 8292 section 4.2). */
+/** 401: no usable VAPID credentials. 403: wrong ones (RFC 8292 section 4.2). */
 export type VapidVerdict =
   | {
       readonly ok: true
@@ -25,7 +25,9 @@ export type VapidVerdict =
 
 const refused = (status: 401 | 403, reason: string): VapidVerdict => ({ ok: false, status, reason })
 
-/** `t` and `k` of a `vapid` header, section 3; other parameters are ignored, a repeated one makes the header invalid. */
+/**
+ * Parameters of a `vapid` header (RFC 8292 section 3). Undefined: malformed, or one is repeated.
+ */
 const parametersOf = (header: string): Map<string, string> | undefined => {
   const parameters = new Map<string, string>()
   for (const part of header.split(",")) {
@@ -74,6 +76,24 @@ const claimsFault = (
   return undefined
 }
 
+/** Why the signature of a token cannot be accepted. */
+const signatureFault = (
+  header: string,
+  claims: string,
+  signature: string,
+  k: string
+): string | undefined => {
+  const { typ, alg } = jsonOf(header) ?? {}
+  if (typ !== "JWT" || alg !== "ES256") return "the token is not an ES256 JWT"
+  const key = publicKeyOf(k)
+  if (!key) return "k is not an uncompressed P-256 point"
+  const signed = Buffer.from(`${header}.${claims}`)
+  const bytes = Buffer.from(signature, "base64url")
+  return verify("sha256", signed, { key, dsaEncoding: "ieee-p1363" }, bytes)
+    ? undefined
+    : "the signature does not verify"
+}
+
 /** Checks header syntax, signature, audience, lifetime and key. Never throws. */
 export const checkVapid = (
   authorization: string | undefined,
@@ -87,21 +107,8 @@ export const checkVapid = (
   const [header = "", claims = "", signature = ""] = t
   if (t.length !== 3 || ![...t, k].every((part) => token.test(part)))
     return refused(401, "the header is not `vapid t=<jwt>, k=<key>`")
-  const { typ, alg } = jsonOf(header) ?? {}
-  if (typ !== "JWT" || alg !== "ES256") return refused(403, "the token is not an ES256 JWT")
-  const key = publicKeyOf(k)
-  if (!key) return refused(403, "k is not an uncompressed P-256 point")
-  const signed = { key, dsaEncoding: "ieee-p1363" } as const
-  if (
-    !verify(
-      "sha256",
-      Buffer.from(`${header}.${claims}`),
-      signed,
-      Buffer.from(signature, "base64url")
-    )
-  ) {
-    return refused(403, "the signature does not verify")
-  }
+  const signatureWrong = signatureFault(header, claims, signature, k)
+  if (signatureWrong !== undefined) return refused(403, signatureWrong)
   const content = jsonOf(claims)
   const fault = content ? claimsFault(content, expected) : "the claims are not a JSON object"
   if (fault) return refused(403, fault)

@@ -1,4 +1,5 @@
-// The HTTP API as the CLI's verbs use it: one request with credentials, a timeout, and errors that a person can act on.
+// A client of the HTTP API: requests with credentials and a timeout, and errors that say what to
+// do.
 import { Effect, Schedule, Schema } from "effect"
 import {
   HttpClient,
@@ -8,19 +9,22 @@ import {
 } from "effect/http"
 import { printable } from "#telemetry/printable.ts"
 
-/** Where the service is unless a setting of it says otherwise. */
+/** Address of a service with default settings. */
 export const urlDefault = "http://127.0.0.1:9999/v1"
 
-/** No HTTP answer came from this address. */
+/** No HTTP response came from this address. */
 export class ApiUnreachable extends Schema.TaggedError<ApiUnreachable>()("ApiUnreachable", {
   url: Schema.String
 }) {
   override get message() {
-    return `no answer from ${this.url}: is the service running (make run), and is --url or BELLCAST_URL right?`
+    return (
+      `no answer from ${this.url}: is the service running (make run), and is --url or ` +
+      "BELLCAST_URL right?"
+    )
   }
 }
 
-/** The API answered with an error status; `errno` and `reason` are its error body's, where it had one. */
+/** The API responded with an error. `errno` and `reason` are from the body, if it has them. */
 export class ApiRefused extends Schema.TaggedError<ApiRefused>()("ApiRefused", {
   call: Schema.String,
   status: Schema.Int,
@@ -33,7 +37,7 @@ export class ApiRefused extends Schema.TaggedError<ApiRefused>()("ApiRefused", {
   }
 }
 
-/** The status was right but the body was not what this version of the CLI understands. */
+/** The status is a success, but this version cannot decode the body. */
 export class ApiNotUnderstood extends Schema.TaggedError<ApiNotUnderstood>()("ApiNotUnderstood", {
   call: Schema.String
 }) {
@@ -42,26 +46,32 @@ export class ApiNotUnderstood extends Schema.TaggedError<ApiNotUnderstood>()("Ap
   }
 }
 
-/** There is no root resource at this address: another server, or another path of ours. */
+/** There is no root resource at this address: another server, or a wrong path. */
 export class ApiForeign extends Schema.TaggedError<ApiForeign>()("ApiForeign", {
   url: Schema.String
 }) {
   override get message() {
-    return `${this.url} does not look like Bellcast (GET / was answered 404): is --url or BELLCAST_URL right?`
+    return (
+      `${this.url} does not look like Bellcast (GET / was answered 404): is --url or ` +
+      "BELLCAST_URL right?"
+    )
   }
 }
 
 export type ApiError = ApiUnreachable | ApiRefused | ApiNotUnderstood | ApiForeign
 
 export interface ApiOptions {
-  /** Base URL with the version, e.g. `http://127.0.0.1:9999/v1`; a slash at the end does not matter. */
+  /**
+   * Base URL with the version, such as `http://127.0.0.1:9999/v1`, with or without a slash at the
+   * end.
+   */
   readonly url: string
   /** `name:password` for basic authentication. */
   readonly user: string
 }
 
-/** Longer than the 5 s that the service itself may wait for its projection before it answers a write. */
-const answerTimeout = "10 seconds"
+/** Longer than the 5 s for which the service lets a write wait for the projection. */
+const responseTimeout = "10 seconds"
 /** Time given to a service that is just starting. */
 const startTimeout = "10 seconds"
 
@@ -88,7 +98,7 @@ const refusal = (call: string, response: HttpClientResponse.HttpClientResponse) 
     })
   )
 
-/** A client for one service and one user. `call` resolves with the decoded JSON of any 2xx answer. */
+/** A client for one service and one user. `call` returns the decoded JSON of any 2xx response. */
 export const makeApi = Effect.fnUntraced(function* ({ url, user }: ApiOptions) {
   const client = yield* HttpClient.HttpClient
   const base = url.replace(/\/+$/, "")
@@ -98,7 +108,7 @@ export const makeApi = Effect.fnUntraced(function* ({ url, user }: ApiOptions) {
     function* <A>(
       method: HttpMethod.HttpMethod,
       path: string,
-      answer: Schema.Decoder<A>,
+      expected: Schema.Decoder<A>,
       body?: unknown
     ) {
       const name = `${method} ${path}`
@@ -111,17 +121,17 @@ export const makeApi = Effect.fnUntraced(function* ({ url, user }: ApiOptions) {
         .pipe(Effect.mapError(() => new ApiUnreachable({ url: base })))
       if (response.status < 200 || response.status > 299) return yield* refusal(name, response)
       return yield* response.json.pipe(
-        Effect.flatMap(Schema.decodeUnknownEffect(answer)),
+        Effect.flatMap(Schema.decodeUnknownEffect(expected)),
         Effect.mapError(() => new ApiNotUnderstood({ call: name }))
       )
     },
     Effect.timeoutOrElse({
-      duration: answerTimeout,
+      duration: responseTimeout,
       orElse: () => Effect.fail(new ApiUnreachable({ url: base }))
     })
   )
 
-  /** Tries again while the service is starting (no answer, or 503), for 10 s. */
+  /** Retries for 10 s while the service starts: no response, or 503. */
   const whileStarting = <A>(effect: Effect.Effect<A, ApiError>): Effect.Effect<A, ApiError> =>
     Effect.retry(effect, {
       schedule: Schedule.spaced("250 millis").pipe(Schedule.upTo({ duration: startTimeout })),

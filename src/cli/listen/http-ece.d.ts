@@ -1,4 +1,5 @@
-// Types for the part of http_ece that is used here: decrypting, and in tests encrypting in ways that web-push refuses. It ships none.
+// Types for http_ece, which has none: decrypting, and in tests encrypting in ways that web-push
+// refuses.
 declare module "http_ece" {
   import type { ECDH } from "node:crypto"
 

@@ -1,5 +1,5 @@
-// `bellcast listen CHANNEL`: a browser in the terminal. It subscribes and registers through the HTTP API
-// and prints every push it receives, decrypted, until Ctrl-C; then it removes what it made.
+// `bellcast listen CHANNEL`: acts as a browser. Subscribes and registers through the HTTP API,
+// prints every push decrypted, and on Ctrl-C removes registration and subscription.
 import { randomBytes } from "node:crypto"
 import { join } from "node:path"
 import { Config, Console, Effect, Option, Queue, Schema } from "effect"
@@ -12,8 +12,8 @@ import { note } from "../terminal/note.ts"
 import { type ApiError, ApiForeign, makeApi, urlDefault } from "./api-client.ts"
 import { type Arrived, openPushEndpoint } from "./push-endpoint.ts"
 
-/** Longest wait for a clean goodbye: Ctrl-C must not hang on a service that is gone. */
-const goodbyeTimeout = "3 seconds"
+/** Longest time for removing: Ctrl-C must not hang if the service has gone. */
+const removalTimeout = "3 seconds"
 
 const Root = Schema.Struct({
   capabilities: Schema.optionalKey(
@@ -32,7 +32,10 @@ const Published = Schema.fromJsonString(
   })
 )
 
-/** Milliseconds since publishing, where the payload is a JSON object that tells its time; nothing else in a push does. */
+/**
+ * Milliseconds since publishing, if the payload is a JSON object with the time in it. A push has no
+ * time of its own.
+ */
 export const elapsedMillis = ({ payload, receivedAtMillis }: Arrived): number | undefined => {
   const { published_at, last_modified } = Option.getOrElse(
     Schema.decodeOption(Published)(payload),
@@ -45,7 +48,8 @@ export const elapsedMillis = ({ payload, receivedAtMillis }: Arrived): number | 
 const lineOf = (push: Arrived): string => {
   const elapsed = elapsedMillis(push)
   const after = elapsed === undefined ? "" : `  after ${elapsed} ms`
-  return `${new Date(push.receivedAtMillis).toISOString()}${after}  ${push.payload === "" ? "(no payload)" : printable(push.payload)}`
+  const shown = push.payload === "" ? "(no payload)" : printable(push.payload)
+  return `${new Date(push.receivedAtMillis).toISOString()}${after}  ${shown}`
 }
 
 const jsonOf = (channel: string, push: Arrived): string => {
@@ -69,13 +73,16 @@ export interface ListenOptions {
   readonly json: boolean
 }
 
-const forget = (what: string, removal: Effect.Effect<unknown, ApiError>) =>
+const removing = (what: string, removal: Effect.Effect<unknown, ApiError>) =>
   removal.pipe(
-    Effect.timeout(goodbyeTimeout),
+    Effect.timeout(removalTimeout),
     Effect.catch((error) => note(`${what} could not be removed: ${error.message}`))
   )
 
-/** Runs until `count` pushes have been printed, or for ever. Fails with what the API said; removes registration and subscription in any case. */
+/**
+ * Runs until `count` pushes have been printed, or for ever. Removes registration and subscription
+ * at the end, also after an error of the API.
+ */
 export const listen = Effect.fn("Cli.listen")(function* ({
   channel,
   url,
@@ -96,16 +103,17 @@ export const listen = Effect.fn("Cli.listen")(function* ({
     data: { ...subscription, ...(vapidKey === undefined ? {} : { vapid_public_key: vapidKey }) }
   })
   const { data } = yield* Effect.acquireRelease(subscribe, ({ data }) =>
-    forget("the subscription", call("DELETE", `/subscriptions/${data.id}`, Schema.Unknown))
+    removing("the subscription", call("DELETE", `/subscriptions/${data.id}`, Schema.Unknown))
   )
   const registration = `/channels/${encodeURIComponent(channel)}/registration`
   yield* Effect.acquireRelease(call("PUT", registration, Schema.Unknown), () =>
-    forget("the registration", call("DELETE", registration, Schema.Unknown))
+    removing("the registration", call("DELETE", registration, Schema.Unknown))
   )
   yield* Console.log(
     json
       ? printableJson({ event: "listening", channel, subscription: data.id })
-      : `listening on channel ${printable(channel)}, subscription ${printable(data.id.slice(0, 12))}`
+      : `listening on channel ${printable(channel)}, ` +
+          `subscription ${printable(data.id.slice(0, 12))}`
   )
 
   const enough = Option.getOrElse(count, () => Number.POSITIVE_INFINITY)
@@ -120,8 +128,8 @@ export const listen = Effect.fn("Cli.listen")(function* ({
   }
 }, Effect.scoped)
 
-/** Ending a listener ends its user's registration: one user for all of them would deafen the others. */
-const userOfItsOwn = () => `listener-${randomBytes(4).toString("hex")}:secret`
+/** A user of its own for each listener: the end of a listener removes its user's registration. */
+const newUser = () => `listener-${randomBytes(4).toString("hex")}:secret`
 
 const flags = {
   channel: Argument.String("channel").pipe(
@@ -135,8 +143,8 @@ const flags = {
     Flag.optional
   ),
   user: Flag.String("user").pipe(
-    Flag.withDescription("Who listens, name:password (BELLCAST_USER); unset: somebody new"),
-    Flag.withFallbackConfig(Config.String("BELLCAST_USER").pipe(Config.withDefault(userOfItsOwn())))
+    Flag.withDescription("Who listens, name:password (BELLCAST_USER); unset: a new user"),
+    Flag.withFallbackConfig(Config.String("BELLCAST_USER").pipe(Config.withDefault(newUser())))
   ),
   count: Flag.Int("count").pipe(
     Flag.withDescription("Exit after this many pushes; unset: never"),
@@ -152,12 +160,12 @@ const runningUrl = Effect.gen(function* () {
   return found ?? urlDefault
 })
 
-/** The verb. Errors are printed as one line; the process then exits with 1. */
+/** The verb. Errors are printed as one line, and the exit code is 1. */
 export const listenCommand = Command.make("listen", flags, (options) =>
   Effect.gen(function* () {
     const url = Option.getOrUndefined(options.url) ?? (yield* runningUrl)
     yield* listen({ ...options, url })
   }).pipe(Effect.tapError((error) => note(error.message)))
 ).pipe(
-  Command.withDescription("Be a browser in the terminal: print every push of a channel, decrypted")
+  Command.withDescription("Print every push of a channel, decrypted, as a browser would receive it")
 )

@@ -1,4 +1,4 @@
-// A push service for one subscription on loopback: what stands behind the endpoint that `bellcast listen` registers.
+// A push service for one subscription on loopback: the endpoint that `bellcast listen` registers.
 import { randomBytes } from "node:crypto"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -15,14 +15,14 @@ export class EndpointFailed extends Schema.TaggedError<EndpointFailed>()("Endpoi
   }
 }
 
-/** A push that arrived, decrypted; `payload` is empty for a push without a body. */
+/** A decrypted push. `payload` is empty for a push without a body. */
 export interface Arrived {
   readonly _tag: "Arrived"
   readonly payload: string
   readonly receivedAtMillis: number
 }
 
-/** A push that was answered with an error, and why. */
+/** A push that was refused, with the status of the response and the reason. */
 export interface Refused {
   readonly _tag: "Refused"
   readonly status: number
@@ -31,9 +31,9 @@ export interface Refused {
 
 export type Push = Arrived | Refused
 
-/** RFC 8030 section 7.2: no service has to take more. */
+/** RFC 8030 section 7.2: a push service may refuse more. */
 const bodyBytesMax = 4096
-/** Pushes that wait to be printed; a sender that is faster is told to come back. */
+/** Pushes that wait to be printed. Further ones get 503 with Retry-After. */
 const waitingPushesMax = 1024
 
 const readBody = (request: IncomingMessage): Promise<Buffer> =>
@@ -56,8 +56,8 @@ const listening = (server: ReturnType<typeof createServer>) =>
   })
 
 /**
- * Opens the endpoint until the scope closes: a random port, an unguessable path, new keys.
- * With the service's VAPID key every push must be signed with it; without, signatures are not looked at.
+ * Opens the endpoint until the scope closes: a random port, an unguessable path, new keys. With a
+ * VAPID key, pushes with another signature are refused; without it, signatures are not checked.
  */
 export const openPushEndpoint = Effect.fnUntraced(function* (
   applicationServerKey: string | undefined
@@ -68,7 +68,7 @@ export const openPushEndpoint = Effect.fnUntraced(function* (
   const path = `/push/${randomBytes(32).toString("base64url")}`
   let origin = ""
 
-  const judge = (request: IncomingMessage, body: Buffer): Push => {
+  const received = (request: IncomingMessage, body: Buffer): Push => {
     const receivedAtMillis = clock.currentTimeMillisUnsafe()
     const refused = (status: number, reason: string): Push => ({ _tag: "Refused", status, reason })
     if (applicationServerKey !== undefined) {
@@ -90,21 +90,21 @@ export const openPushEndpoint = Effect.fnUntraced(function* (
   const statusOf = (request: IncomingMessage, body: Buffer): number => {
     if (request.url !== path) return 404
     if (request.method !== "POST") return 405
-    const push = judge(request, body)
+    const push = received(request, body)
     if (!Queue.offerUnsafe(pushes, push)) return 503
     return push._tag === "Arrived" ? 201 : push.status
   }
 
-  const answer = async (request: IncomingMessage, response: ServerResponse) => {
+  const respond = async (request: IncomingMessage, response: ServerResponse) => {
     const status = statusOf(request, await readBody(request))
     response
       .writeHead(status, { "content-length": 0, ...(status === 503 ? { "retry-after": "1" } : {}) })
       .end()
   }
 
-  // A sender that goes away in the middle of its body has not sent a push.
+  // If the sender disconnects within the body, there is no push.
   const server = createServer(
-    (request, response) => void answer(request, response).catch(() => response.destroy())
+    (request, response) => void respond(request, response).catch(() => response.destroy())
   )
   const close = Effect.sync(() => {
     server.close()

@@ -1,9 +1,13 @@
-// The receiving half of Web Push encryption: what a browser does with its own keys.
-// `bellcast listen` uses it to be a browser in the terminal, the push-service simulator to check what the service sends.
+// The receiving half of Web Push encryption: what a browser does with its own keys. `bellcast
+// listen` uses it to be a browser in the terminal, the push-service simulator to check what the
+// service sends.
 import { createECDH, type ECDH, randomBytes } from "node:crypto"
 import ece from "http_ece"
 
-/** The keys of one subscription: public parts as a browser shows them, private parts to decrypt with. */
+/**
+ * The keys of one subscription: public parts as a browser shows them, private parts to decrypt
+ * with.
+ */
 export interface ReceiverKeys {
   /** base64url, 65 bytes, uncompressed P-256 point. */
   readonly p256dh: string
@@ -22,7 +26,10 @@ export const makeReceiverKeys = (): ReceiverKeys => {
   }
 }
 
-/** Keys from their stored private parts, both base64url. Throws when the private key is not in range. */
+/**
+ * Keys from their stored private parts, both base64url. Throws when the private key is not in
+ * range.
+ */
 export const receiverKeysFrom = (privateKey: string, auth: string): ReceiverKeys => {
   const pair = createECDH("prime256v1")
   pair.setPrivateKey(privateKey, "base64url")
@@ -33,7 +40,10 @@ const senderKeyBytes = 65
 const headerBytes = 16 + 4 + 1 + senderKeyBytes
 const recordBytesMin = 1 + 16
 
-/** The public key of the sender named in the body's header, base64url (RFC 8188 section 2.1). Throws on a body that is not Web Push. */
+/**
+ * The public key of the sender named in the body's header, base64url (RFC 8188 section 2.1). Throws
+ * on a body that is not Web Push.
+ */
 export const senderKeyOf = (body: Buffer): string => {
   if (body.length < headerBytes + recordBytesMin)
     throw new Error(`a Web Push body has at least ${headerBytes + recordBytesMin} bytes`)
@@ -43,8 +53,8 @@ export const senderKeyOf = (body: Buffer): string => {
 }
 
 /**
- * The plaintext of an aes128gcm push body (RFC 8291 section 4).
- * Throws when it was not encrypted for these keys, was changed on the way, or is not exactly one record.
+ * The plaintext of an aes128gcm push body (RFC 8291 section 4). Throws when it was not encrypted
+ * for these keys, was changed on the way, or is not exactly one record.
  */
 export const openPush = (keys: ReceiverKeys, body: Buffer): Buffer => {
   senderKeyOf(body)

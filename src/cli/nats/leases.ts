@@ -1,16 +1,19 @@
-// Takes the place of the followers: their buckets may be changed by nobody else meanwhile.
+// Holds the lease of a follower, so that no other process writes its buckets meanwhile.
 import { Deferred, Effect } from "effect"
 import { Followers } from "#nats/follower/follower.ts"
 import { type FollowerName, leaseSeconds } from "#streams/followers.ts"
 import { note } from "../terminal/note.ts"
 import { VerbFailed } from "./nats.ts"
 
-/** A killed service holds its leases for `leaseSeconds`, and the server's clock for them ticks in seconds. */
+/** A killed service keeps its leases for `leaseSeconds`; the server expires them once a second. */
 const waitMillis = leaseSeconds * 1000 + 1_500
-/** A lease that is free is held sooner. */
-const tellMillis = 500
+/** After this time the wait is announced. A free lease is taken sooner. */
+const announceMillis = 500
 
-/** Holds a follower's lease until the scope ends. Fails when a running service keeps it; `lost` fails when it is lost later. */
+/**
+ * Holds a follower's lease until the scope ends. Fails if a running service keeps it. `lost` fails
+ * if the lease is lost later.
+ */
 export const holdLease = Effect.fnUntraced(function* (name: FollowerName) {
   const followers = yield* Followers
   const held = yield* Deferred.make<void>()
@@ -24,11 +27,11 @@ export const holdLease = Effect.fnUntraced(function* (name: FollowerName) {
     Effect.ensuring(loss)
   )
   yield* Effect.forkScoped(followers.follow(name, () => hold))
-  const tell = note(`waiting for the lease of the ${name}, at most ${waitMillis / 1000} s`)
+  const announce = note(`waiting for the lease of the ${name}, at most ${waitMillis / 1000} s`)
   yield* Deferred.await(held).pipe(
     Effect.timeoutOrElse({
-      duration: tellMillis,
-      orElse: () => Effect.andThen(tell, Deferred.await(held))
+      duration: announceMillis,
+      orElse: () => Effect.andThen(announce, Deferred.await(held))
     }),
     Effect.timeoutOrElse({
       duration: waitMillis,

@@ -1,4 +1,4 @@
-// How verbs reach NATS: the flags they share, the connection, and one line instead of a stack when that fails.
+// Runs a verb with a connection to NATS: the shared flags, the connection, and errors as one line.
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { Config, Effect, Logger, Option, Schema } from "effect"
@@ -31,7 +31,8 @@ const tlsFlag = (key: keyof NatsTlsFiles, description: string) =>
 export const natsFlags = {
   nats: Flag.String("nats").pipe(
     Flag.withDescription(
-      "NATS servers, comma-separated (BELLCAST_NATS_URL); unset: the embedded one, else port 4222 of this machine"
+      "NATS servers, comma-separated (BELLCAST_NATS_URL); " +
+        "unset: the embedded one, else port 4222 of this machine"
     ),
     Flag.withFallbackConfig(Config.String("BELLCAST_NATS_URL")),
     Flag.optional
@@ -56,7 +57,7 @@ export interface NatsFlags {
 
 const urlDefault = "nats://127.0.0.1:4222"
 
-/** A verb cannot go on; the message is for whoever typed it. */
+/** A verb cannot go on. The message is printed. */
 export class VerbFailed extends Schema.TaggedError<VerbFailed>()("VerbFailed", {
   message: Schema.String
 }) {}
@@ -66,16 +67,19 @@ const reasonOf = ({ cause }: NatsUnavailable) =>
 
 const inWords = (url: string, error: NatsUnavailable | AppendConflict | VerbFailed): string => {
   if (error._tag === "VerbFailed") return error.message
-  if (error._tag === "AppendConflict") return `somebody else writes to ${error.subject}`
+  if (error._tag === "AppendConflict") return `another process writes to ${error.subject}`
   if (error.reason._tag === "NotConnected")
-    return `no answer from NATS at ${hostsOf(url)} (${reasonOf(error)}): is the service running, and is --nats right?`
+    return (
+      `no answer from NATS at ${hostsOf(url)} (${reasonOf(error)}): is the service running, ` +
+      "and is --nats right?"
+    )
   return `NATS at ${hostsOf(url)} failed (${error.operation}: ${reasonOf(error)})`
 }
 
-// Standard output holds answers only.
+// The log goes to stderr: stdout has only the verb's output.
 const toStderr = Logger.layer([Logger.withConsoleError(Logger.map(Logger.formatLogFmt, printable))])
 
-/** The values of the flags, when they can be used. */
+/** The address in the flags, if any. Fails if the flags contradict each other. */
 const givenUrl = Effect.fnUntraced(function* (given: Option.Option<string>, tls: NatsTlsFiles) {
   const url = Option.getOrUndefined(given)
   const urlFault = url === undefined ? undefined : natsUrlFault(url)
@@ -87,7 +91,7 @@ const givenUrl = Effect.fnUntraced(function* (given: Option.Option<string>, tls:
 })
 
 /**
- * Where the embedded server is. `startIt`: when it does not run, it runs until the scope ends.
+ * Address of the embedded server. `startIt`: start it, until the scope ends, if it does not run.
  */
 const embeddedUrl = Effect.fnUntraced(function* (startIt: boolean) {
   const dataDir = yield* Effect.orDie(settings.dataDir)
@@ -101,7 +105,10 @@ const embeddedUrl = Effect.fnUntraced(function* (startIt: boolean) {
   return (yield* Effect.promise(() => addressIn(folder)))?.url ?? urlDefault
 })
 
-/** Runs a verb with a connection of its own. A failure is printed as one line, and the process then exits with 1. */
+/**
+ * Runs a verb with a connection of its own. A failure is printed as one line, and the exit code is
+ * 1.
+ */
 export const onNats =
   ({ creds, nats, tlsCa, tlsCert, tlsKey }: NatsFlags, { startIt } = { startIt: false }) =>
   <A, R>(verb: Effect.Effect<A, NatsUnavailable | AppendConflict | VerbFailed, R>) =>

@@ -1,19 +1,26 @@
-// Nobody plans or delivers while buckets are made anew: a worker that reads half of a channel takes the other half for gone.
+// Pauses planning and delivery while buckets are rebuilt: a worker that reads half of a channel
+// would treat the other half as gone.
 import { Clock, Effect } from "effect"
 import { consumerState, pauseConsumer, resumeConsumer } from "#nats/admin/maintenance.ts"
 import { topology } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { note } from "../terminal/note.ts"
 
-/** How long a pause outlives whoever began it. A killed rebuild leaves half of the buckets: time enough to run it again. */
+/**
+ * How long a pause lasts without renewal: if a rebuild is killed, the operator has time to run it
+ * again before work resumes on half of the buckets.
+ */
 const pauseMillis = 60 * 60_000
 const lookMillis = 100
 
 const consumers = topology.streams.flatMap((stream: StreamSpec) =>
   Object.values<ConsumerSpec>(stream.consumers).map((consumer) => ({ stream, consumer }))
 )
-/** A worker reads buckets when it is given a message. After this long it has, or is dead; waiting retries count as in hand, and stay. */
-const inHandMillis = Math.max(...consumers.map(({ consumer }) => consumer.ackWaitMillis))
+/**
+ * Longest time after which a worker has read the buckets for its message, or is dead. Deferred
+ * retries also count as unacknowledged; waiting for them would take longer.
+ */
+const unacknowledgedMillis = Math.max(...consumers.map(({ consumer }) => consumer.ackWaitMillis))
 
 const pauseAll = Effect.gen(function* () {
   const until = (yield* Clock.currentTimeMillis) + pauseMillis
@@ -29,35 +36,37 @@ const resumeAll = Effect.forEach(
   { discard: true }
 )
 
-const nothingInHand = Effect.gen(function* () {
-  for (let told = false; ; told = true) {
+const nothingUnacknowledged = Effect.gen(function* () {
+  for (let announced = false; ; announced = true) {
     const states = yield* Effect.forEach(consumers, ({ consumer, stream }) =>
       consumerState(stream, consumer)
     )
-    const inHand = states.reduce((sum, state) => sum + (state?.unanswered ?? 0), 0)
-    if (inHand === 0) return
-    if (!told)
+    const unacknowledged = states.reduce((sum, state) => sum + (state?.unanswered ?? 0), 0)
+    if (unacknowledged === 0) return
+    if (!announced)
       yield* note(
-        `waiting until what is in hand (${inHand}) is answered, at most ${inHandMillis / 1000} s`
+        `waiting for ${unacknowledged} messages that workers have in hand, ` +
+          `at most ${unacknowledgedMillis / 1000} s`
       )
     yield* Effect.sleep(lookMillis)
   }
 })
 
 /**
- * Pauses every durable consumer and waits until nothing is in hand. The end of the scope resumes them, unless `keep` has been run and `end`
- * has not: then the pause runs out by itself, an hour after it was last renewed. `held` renews it and never ends but by a failure.
+ * Pauses every durable consumer and waits until workers have no message. The end of the scope
+ * resumes them, unless `keep` was run and `end` was not: then the pause ends an hour after its last
+ * renewal. `held` renews the pause and ends only with a failure.
  */
 export const pauseWork = Effect.gen(function* () {
   let kept = false
   yield* Effect.acquireRelease(pauseAll, () =>
     Effect.suspend(() =>
       kept
-        ? note("the buckets are half made: planning and delivery wait for an hour; run it again")
+        ? note("the buckets are half built: planning and delivery wait for an hour; run it again")
         : Effect.ignore(resumeAll)
     )
   )
-  yield* nothingInHand.pipe(Effect.timeoutOption(inHandMillis))
+  yield* nothingUnacknowledged.pipe(Effect.timeoutOption(unacknowledgedMillis))
   return {
     keep: Effect.sync(() => {
       kept = true

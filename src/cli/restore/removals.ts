@@ -79,7 +79,9 @@ const note = ({ removed }: State, user: UserToken, removal: Removal): void => {
   removed.get(user)!.set(removal.id, removal)
 }
 
-/** Applies a message about one generation of a subscription. One about an older one has no effect. */
+/**
+ * Applies a message about one generation of a subscription. One about an older one has no effect.
+ */
 const applyOutcome = (state: State, user: UserToken, { at, message }: Stored, range: Range) => {
   if (!("generation" in message)) return
   const { generation, id } = message as SubscriptionMatched

@@ -1,6 +1,6 @@
-// `bellcast restore --from TIME`: puts back subscriptions that push services wrongly called gone, and
-// resumes suspended ones. Subscriptions that their user removed or stored again since are left alone.
-// Never shows an endpoint or a key.
+// `bellcast restore --from TIME`: puts back subscriptions that push services wrongly called gone,
+// and resumes suspended ones. Subscriptions that their user removed or stored again since are left
+// alone. Never shows an endpoint or a key.
 import { Clock, Console, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { settings } from "#config"

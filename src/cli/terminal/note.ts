@@ -1,10 +1,10 @@
-// What a verb says beside its answers.
+// Messages of a verb beside its output.
 import { Console } from "effect"
 import { printable } from "#telemetry/printable.ts"
 
 /**
- * A message to stderr, so that stdout holds answers only. It may have several lines; what stands in
- * them may come from NATS or from another server.
+ * Prints a message to stderr, so that stdout has only the verb's output. Escapes control
+ * characters: the text may come from NATS or another server.
  */
 export const note = (text: string) =>
   Console.error(`bellcast: ${text.split("\n").map(printable).join("\n")}`)

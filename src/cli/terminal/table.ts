@@ -1,9 +1,9 @@
-// Columns of text for the terminal.
+// Tables for the terminal.
 import { printable } from "#telemetry/printable.ts"
 
 export type Cell = string | number | undefined
 
-/** Rows under a heading, each column as wide as its widest cell; numbers stand right, what is missing is a dash. */
+/** A table with a heading. Numbers are aligned right, missing cells are a dash. */
 export const table = (
   heading: ReadonlyArray<string>,
   rows: ReadonlyArray<ReadonlyArray<Cell>>

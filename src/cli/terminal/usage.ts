@@ -1,20 +1,23 @@
-// How the command line tells what is wrong with it: in two lines, not below a page of help.
+// Errors in a command line: two lines instead of a page of help.
 import { Layer } from "effect"
 import { CliConfig, CliOutput, GlobalFlag } from "effect/cli"
 import { withoutSecrets } from "#telemetry/redaction.ts"
 import { note } from "./note.ts"
 
-/** A message quotes what was typed. An address of NATS in the wrong place may hold a password. */
+/** Messages quote the command line, where an address of NATS may hold a password. */
 const presenter: CliOutput.Presenter = {
   present: (event) =>
     event._tag === "InvalidInvocation"
       ? note(
-          `${event.errors.map(({ message }) => withoutSecrets(message)).join("; ")}\nusage: ${event.helpDoc.usage} (--help tells more)`
+          [
+            event.errors.map(({ message }) => withoutSecrets(message)).join("; "),
+            `usage: ${event.helpDoc.usage} (--help tells more)`
+          ].join("\n")
         )
       : CliOutput.defaultPresenter.present(event)
 }
 
-/** Of the flags that come by themselves, those that mean something here. */
+/** The presenter of errors, and the built-in flags that have a use here. */
 export const usageLayer = Layer.merge(
   CliOutput.layerPresenter(presenter),
   CliConfig.layer({ builtIns: [GlobalFlag.Help, GlobalFlag.Version] })
