@@ -5,6 +5,7 @@ import type { MessageBody, MessageType } from "#domain/messages.ts"
 import { streams } from "#streams/index.ts"
 import type { Nats } from "../connection/connection.ts"
 import { AppendConflict, type NatsUnavailable } from "../connection/errors.ts"
+import type { PubAck } from "../connection/request.ts"
 import {
   codeOf,
   type Failure,
@@ -81,7 +82,8 @@ const kindOf = (failure: Failure): FailureKind => {
   }
 }
 
-const delays = { unknown: "100 millis", inFlight: "2 millis" } as const
+/** Delay before the next attempt. */
+const delayAfter = (kind: FailureKind) => (kind === "unknown" ? "100 millis" : "2 millis")
 
 /** Reads the last message on a subject. */
 export type ReadLast = (
@@ -89,30 +91,50 @@ export type ReadLast = (
   subject: string
 ) => Effect.Effect<Stored | undefined, NatsUnavailable>
 
+const isLast = (kind: FailureKind, now: number, deadline: number): boolean =>
+  kind === "refused" || now >= deadline
+
+const appendedOf = ({ duplicate = false, seq }: PubAck): Appended => ({ seq, duplicate })
+
+const nothing = Effect.as(Effect.void, undefined)
+
+/** The last message on the subject, if an earlier attempt stored it. Otherwise a conflict. */
+const findOwn = (last: ReturnType<ReadLast>, subject: string, id: string) =>
+  Effect.flatMap(last, (found) =>
+    found?.header(idHeader) === id
+      ? Effect.succeed<Appended>({ seq: found.seq, duplicate: false })
+      : Effect.fail(new AppendConflict({ subject }))
+  )
+
 /** See `EventLog.append`. */
-export const makeAppend = ({ store }: Nats["Service"], readLast: ReadLast) =>
-  Effect.fnUntraced(function* <T extends MessageType>(stream: StreamKey, message: Append<T>) {
-    const { name } = streams[stream]
-    const deadline = (yield* Clock.currentTimeMillis) + budgetMillis
-    const id = message.id ?? (yield* freshId)
-    const { subject } = message
-    const payload = JSON.stringify(message.body)
-    const stored = { subject, payload, headers: headersOf(stream, message, id) }
-    /** An earlier attempt may have stored the message. */
-    let isUncertain = message.id !== undefined
-    while (true) {
-      const result = yield* Effect.result(store(name, stored, attemptMillis))
-      if (result._tag === "Success")
-        return { seq: result.success.seq, duplicate: result.success.duplicate === true }
-      const kind = kindOf(result.failure)
-      if (kind === "conflict") {
-        const last = isUncertain ? yield* readLast(stream, subject) : undefined
-        if (last?.header(idHeader) === id) return { seq: last.seq, duplicate: false }
-        return yield* new AppendConflict({ subject })
-      }
-      if (kind === "refused" || (yield* Clock.currentTimeMillis) >= deadline)
-        return yield* notStored(`append ${message.type}`, name, result.failure)
-      if (kind === "unknown") isUncertain = true
-      yield* Effect.sleep(delays[kind])
-    }
-  })
+export const makeAppend =
+  (nats: Nats["Service"], readLast: ReadLast) =>
+  <T extends MessageType>(stream: StreamKey, message: Append<T>) =>
+    append(nats, readLast, stream, message)
+
+const append = Effect.fnUntraced(function* <T extends MessageType>(
+  { store }: Nats["Service"],
+  readLast: ReadLast,
+  stream: StreamKey,
+  message: Append<T>
+) {
+  const { name } = streams[stream]
+  const deadline = (yield* Clock.currentTimeMillis) + budgetMillis
+  const id = message.id ?? (yield* freshId)
+  const { subject } = message
+  const payload = JSON.stringify(message.body)
+  const stored = { subject, payload, headers: headersOf(stream, message, id) }
+  /** An earlier attempt may have stored the message. */
+  let isUncertain = message.id !== undefined
+  while (true) {
+    const result = yield* Effect.result(store(name, stored, attemptMillis))
+    if (result._tag === "Success") return appendedOf(result.success)
+    const kind = kindOf(result.failure)
+    if (kind === "conflict")
+      return yield* findOwn(isUncertain ? readLast(stream, subject) : nothing, subject, id)
+    if (isLast(kind, yield* Clock.currentTimeMillis, deadline))
+      return yield* notStored(`append ${message.type}`, name, result.failure)
+    isUncertain ||= kind === "unknown"
+    yield* Effect.sleep(delayAfter(kind))
+  }
+})
