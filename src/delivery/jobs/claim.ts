@@ -82,21 +82,36 @@ export const makeClaim = (log: EventLog["Service"], record: Record) => {
       .pipe(Effect.map((seq): Past | undefined => ({ ...past, seq })))
   }
 
-  /** For a shard of which earlier deliveries may have recorded something. */
-  const again = Effect.fnUntraced(function* (job: ShardJob, targets: ReadonlyArray<Target>) {
+  /** The past of a shard, after the writes that a killed delivery left out. */
+  const readAndEnsure = Effect.fnUntraced(function* (
+    job: ShardJob,
+    targets: ReadonlyArray<Target>
+  ) {
     const past = yield* readPast(log, outcomeSubject.shard(job, job.shard))
     // An earlier delivery may have died between the outcome and what follows from it.
     yield* record.ensured(job, unfinished(past, targets))
+    return past
+  })
+
+  /** For a shard of which earlier deliveries may have recorded something. */
+  const again = Effect.fnUntraced(function* (job: ShardJob, targets: ReadonlyArray<Target>) {
+    const past = yield* readAndEnsure(job, targets)
     return past.final ? undefined : yield* claim(job, past, targets)
   })
 
   /**
-   * Claims without reading; a conflict shows that an earlier delivery began. A first delivery can
-   * conflict too: a killed server forgets the last deliveries and acknowledgements of its
-   * consumers.
+   * Claims without reading; a conflict shows that another delivery began. Unless that one finished,
+   * this one leaves the shard: the other may be sending, and a claim over it would send twice what
+   * it has not recorded. If it died, the ack wait brings the job back.
    */
   const first = (job: ShardJob, targets: ReadonlyArray<Target>) =>
-    claim(job, nothing, targets).pipe(Effect.catchTag("AppendConflict", () => again(job, targets)))
+    claim(job, nothing, targets).pipe(
+      Effect.catchTag("AppendConflict", (conflict) =>
+        Effect.flatMap(readAndEnsure(job, targets), (past) =>
+          past.final ? Effect.succeed(undefined) : Effect.fail(conflict)
+        )
+      )
+    )
 
   return { again, first }
 }

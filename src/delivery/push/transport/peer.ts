@@ -86,6 +86,8 @@ export class Peer {
   /** Closes idle sessions and silent ones. Called about once a second. */
   check(now: number): void {
     for (const session of this.#sessions) session.check(now)
+    // "close" may never come from a session that ended while its peer was silent.
+    this.#sessions = this.#sessions.filter(({ isClosed }) => !isClosed)
     this.#pump()
   }
 

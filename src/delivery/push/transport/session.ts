@@ -35,6 +35,7 @@ export class PushSession implements Load {
   /** True when the peer asked for HTTP/1.1 (RFC 9113 section 7). */
   refusesHttp2 = false
   readonly #session: ClientHttp2Session
+  readonly #socket: Socket
   readonly #limits: Limits
   readonly #changed: () => void
   #streamsMax: number | undefined
@@ -49,6 +50,7 @@ export class PushSession implements Load {
   constructor(origin: string, socket: Socket, limits: Limits, changed: () => void) {
     this.#limits = limits
     this.#changed = changed
+    this.#socket = socket
     this.#session = connect(origin, {
       createConnection: () => socket,
       settings: { enablePush: false }
@@ -95,6 +97,8 @@ export class PushSession implements Load {
 
   destroy(): void {
     this.#session.destroy()
+    // Node only ends the socket of a session that was closing; a silent peer never closes its side.
+    this.#socket.destroy()
   }
 
   post(request: Request, done: Done<Reply>): void {
@@ -122,13 +126,14 @@ export class PushSession implements Load {
   /** Looks for silence. Called about once a second. */
   check(now: number): void {
     const quietMillis = Math.max(quietMillisMin, this.#limits.responseMillis / 4)
-    if (this.underWay === 0) {
-      if (now - this.#aliveAt > idleMillisMax) this.retire()
-    } else if (this.#pingedAt !== undefined) {
+    if (this.#pingedAt !== undefined) {
       this.#checksSincePing += 1
       // No push sent over this session will get a response.
-      if (now - this.#pingedAt > quietMillis && this.#checksSincePing >= checksMin)
-        this.#session.destroy()
+      if (now - this.#pingedAt > quietMillis && this.#checksSincePing >= checksMin) this.destroy()
+    } else if (this.underWay === 0) {
+      const isEnding = this.#isRetired && now - this.#aliveAt > quietMillis
+      if (isEnding || this.isClosed) this.destroy()
+      else if (now - this.#aliveAt > idleMillisMax) this.retire()
     } else if (now - this.#aliveAt > quietMillis && !this.#session.destroyed) {
       this.#pingedAt = now
       this.#checksSincePing = 0

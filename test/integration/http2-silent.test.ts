@@ -1,0 +1,105 @@
+// A push service whose HTTP/2 sessions fall silent can be reached over new ones.
+import { once } from "node:events"
+import { createSecureServer, type ServerHttp2Session } from "node:http2"
+import { type AddressInfo, createServer, connect as dial, type Server, type Socket } from "node:net"
+import { setDefaultCACertificates } from "node:tls"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { Peer } from "#delivery/push/transport/peer.ts"
+import { testCertificate } from "../support/tls.ts"
+
+const streams = 4
+const limits = {
+  connectMillis: 2_000,
+  responseMillis: 3_000,
+  silenceMillis: 2_000,
+  totalMillis: 6_000
+}
+const { cert, key } = testCertificate()
+const portOf = (server: Server) => (server.address() as AddressInfo).port
+
+/** A push service behind a proxy that can stop passing bytes on without closing a connection. */
+const startSilencing = async () => {
+  const sessions = new Set<ServerHttp2Session>()
+  const pairs = new Set<readonly [Socket, Socket]>()
+  const state = { answers: true }
+  const service = createSecureServer({ key, cert, settings: { maxConcurrentStreams: streams } })
+  service.on("session", (session) => {
+    sessions.add(session)
+    session.on("error", () => {}).on("close", () => sessions.delete(session))
+  })
+  service.on("stream", (stream) => {
+    stream.on("error", () => {})
+    if (!state.answers) return
+    stream.respond({ ":status": 201 })
+    stream.end()
+  })
+  service.listen(0, "127.0.0.1")
+  await once(service, "listening")
+  const proxy = createServer({ allowHalfOpen: true }, (client) => {
+    const upstream = dial(portOf(service), "127.0.0.1")
+    for (const socket of [client, upstream]) socket.on("error", () => {})
+    client.pipe(upstream)
+    upstream.pipe(client)
+    pairs.add([client, upstream])
+  })
+  proxy.listen(0, "127.0.0.1")
+  await once(proxy, "listening")
+  return {
+    state,
+    port: portOf(proxy),
+    goAway: () => {
+      for (const session of sessions) session.goaway(0, 2 ** 31 - 1)
+    },
+    silence: () => {
+      for (const [client, upstream] of pairs) {
+        client.unpipe().pause()
+        upstream.unpipe().pause()
+      }
+    },
+    close: () => {
+      for (const socket of [...pairs].flat()) socket.destroy()
+      proxy.close()
+      service.close()
+    }
+  }
+}
+
+describe("a push service whose sessions fall silent", { timeout: 60_000 }, () => {
+  beforeAll(() => setDefaultCACertificates([cert]))
+  afterAll(() => setDefaultCACertificates([]))
+
+  it.for([true, false])("is reached over new sessions, after GOAWAY: %s", async (saysGoAway) => {
+    const service = await startSilencing()
+    const peer = new Peer(`https://localhost:${service.port}`, {
+      http2: true,
+      connectionsMax: 512,
+      limits,
+      lookup: undefined
+    })
+    const checks = setInterval(() => peer.check(performance.now()), 250)
+    const post = () =>
+      new Promise<unknown>((resolve) =>
+        peer.post({ path: "/push", headers: { ttl: "1" }, body: Buffer.from("body") }, (outcome) =>
+          resolve("status" in outcome ? outcome.status : outcome.error)
+        )
+      )
+    const posts = (count: number) => Promise.all(Array.from({ length: count }, post))
+    // More pushes than all sessions take, so that each round leaves as many silent ones as there may be.
+    for (let round = 0; round < 3; round++) {
+      service.state.answers = true
+      assert.deepEqual([...new Set(await posts(8))], [201], `in round ${round}`)
+      service.state.answers = false
+      const unanswered = posts(64)
+      await new Promise((resolve) => setTimeout(resolve, 500))
+      if (saysGoAway) service.goAway()
+      await new Promise((resolve) => setTimeout(resolve, 200))
+      service.silence()
+      assert.notInclude(await unanswered, 201)
+      // The silent sessions are given up three checks after their PING.
+      await new Promise((resolve) => setTimeout(resolve, 2_500))
+    }
+    clearInterval(checks)
+    await peer.destroy()
+    service.close()
+  })
+})
