@@ -98,19 +98,26 @@ const appendOutcome = Effect.fnUntraced(function* (
   return (yield* log.append("work", message).pipe(untilWritten)).seq
 })
 
+const writeRemovalsAndRetries = Effect.fnUntraced(function* (
+  log: EventLog["Service"],
+  ref: BroadcastRef,
+  list: ReadonlyArray<Recorded>
+) {
+  // A subscription with the reason "left" was removed by its user.
+  const gone = withFate(list, "gone").filter(({ result }) => result.reason !== "left")
+  yield* Effect.forEach(gone, (each) => log.append("log", removal(ref, each)), concurrently)
+  const retrying = withFate(list, "retrying")
+  yield* Effect.forEach(retrying, (each) => log.once("work", retryJob(ref, each)), concurrently)
+})
+
 export const makeRecord = Effect.gen(function* () {
   const log = yield* EventLog
   const { retryBaseMillis } = yield* Settings
   const metrics = yield* makePushMetrics
   const strikes = yield* Strikes
 
-  const ensured = Effect.fnUntraced(function* (ref: BroadcastRef, list: ReadonlyArray<Recorded>) {
-    // A subscription with the reason "left" was removed by its user.
-    const gone = withFate(list, "gone").filter(({ result }) => result.reason !== "left")
-    yield* Effect.forEach(gone, (each) => log.append("log", removal(ref, each)), concurrently)
-    const retrying = withFate(list, "retrying")
-    yield* Effect.forEach(retrying, (each) => log.once("work", retryJob(ref, each)), concurrently)
-  })
+  const ensured = (ref: BroadcastRef, list: ReadonlyArray<Recorded>) =>
+    writeRemovalsAndRetries(log, ref, list)
 
   /** Returns the result of an attempt, and counts the attempt. */
   const result = (

@@ -79,6 +79,21 @@ const foreignGossip = (body: unknown, worker: string): Gossip | undefined => {
   return gossip.worker === worker || !URL.canParse(gossip.origin) ? undefined : gossip
 }
 
+/** The push services by origin and key. A dropped one loses what it knew of accepted pushes. */
+const makeCache = (settings: Settings["Service"], knownFrom: KnownFrom) => {
+  const pushServices = makeLruCache<PushService>(pushServicesMax, () => knownFrom.forget())
+  const options = {
+    ...settings,
+    hasHeadroom: makeHeadroom(),
+    knownFrom: () => knownFrom.get()
+  }
+  return {
+    all: pushServices.all,
+    of: (origin: string, key: string): PushService =>
+      pushServices.of(`${key} ${origin}`, () => new PushService(origin, key, options))
+  }
+}
+
 const makePushServices = Effect.gen(function* () {
   const settings = yield* Settings
   const pubsub = yield* PubSub
@@ -88,16 +103,7 @@ const makePushServices = Effect.gen(function* () {
   const log = yield* EventLog
   const keyName = makeKeyNames()
   const knownFrom = new KnownFrom()
-  // A dropped push service loses what it knew of accepted pushes.
-  const pushServices = makeLruCache<PushService>(pushServicesMax, () => knownFrom.forget())
-  const options = {
-    ...settings,
-    hasHeadroom: makeHeadroom(),
-    knownFrom: () => knownFrom.get()
-  }
-
-  const of = (origin: string, key: string): PushService =>
-    pushServices.of(`${key} ${origin}`, () => new PushService(origin, key, options))
+  const { all, of } = makeCache(settings, knownFrom)
 
   const publish = (pushService: PushService, now: number): void => {
     const gossip = pushService.takeGossip(worker, now)
@@ -105,9 +111,7 @@ const makePushServices = Effect.gen(function* () {
   }
 
   const showMetrics = (now: number): void =>
-    metrics.show(
-      [...pushServices.all()].map((each) => ({ host: each.host, state: each.stateAt(now) }))
-    )
+    metrics.show([...all()].map((each) => ({ host: each.host, state: each.stateAt(now) })))
 
   const receive = Effect.fnUntraced(function* (body: unknown) {
     const gossip = foreignGossip(body, worker)
@@ -121,7 +125,7 @@ const makePushServices = Effect.gen(function* () {
   yield* pubsub.subscribe(subjects.lane, (body) => void Effect.runForkWith(context)(receive(body)))
 
   const publishAll = Effect.map(Clock.currentTimeMillis, (now) => {
-    for (const each of pushServices.all()) publish(each, now)
+    for (const each of all()) publish(each, now)
     // Time alone changes states too: an open breaker turns half-open.
     showMetrics(now)
   })

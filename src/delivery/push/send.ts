@@ -1,7 +1,6 @@
 // One attempt at one push: sign, send, judge the response.
 import { Clock, Context, Effect, Layer } from "effect"
 import { Settings } from "#config"
-import { ttlSecondsMax } from "#domain/broadcast.ts"
 import type { EndpointPolicy } from "#domain/endpoint.ts"
 import type { BroadcastRef } from "#domain/job.ts"
 import type { StoredReason } from "#domain/reason.ts"
@@ -14,6 +13,7 @@ import type { Attempt, ResponseResult } from "./attempt-result.ts"
 import { unsendable } from "./before.ts"
 import { classify, type PushResponse } from "./classify.ts"
 import { PushClient } from "./client.ts"
+import { headersOf, pushOf, ttlOf } from "./request.ts"
 import type { Sealed } from "./sealed.ts"
 import { originOf, type Target } from "./target.ts"
 import { Vapid } from "./vapid.ts"
@@ -38,39 +38,6 @@ interface Received {
   /** Judges the response: the push service as used with the key that was tried last. */
   readonly pushService: PushService
 }
-
-const pushOf = (
-  target: Target,
-  ref: BroadcastRef,
-  lastReason: StoredReason | undefined,
-  sentAt: number
-): Push => ({
-  subscription: `${target.user}.${target.id}`,
-  user: target.user,
-  generation: target.stored.seq,
-  broadcast: ref.broadcast,
-  saidGone: lastReason === "mass-gone",
-  acceptedAt: ref.acceptedAt,
-  storedAt: target.stored.lastModified,
-  sentAt
-})
-
-const headersOf = (
-  ref: BroadcastRef,
-  authorization: string,
-  hasBody: boolean
-): Record<string, string> => ({
-  urgency: ref.urgency,
-  authorization,
-  ...(ref.topic === undefined ? {} : { topic: ref.topic }),
-  ...(hasBody
-    ? { "content-encoding": "aes128gcm", "content-type": "application/octet-stream" }
-    : {})
-})
-
-/** Seconds to live. At least 1: WNS refuses 0 (webpush-go #66). */
-const ttlOf = (expiresAt: number, now: number): string =>
-  String(Math.min(Math.max(1, Math.ceil((expiresAt - now) / 1000)), ttlSecondsMax))
 
 /**
  * Returns the change for the one second try, at once, that some responses deserve; undefined: none.
