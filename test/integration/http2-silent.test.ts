@@ -10,7 +10,7 @@ import { testCertificate } from "../support/tls.ts"
 const streams = 4
 const limits = {
   connectMillis: 2_000,
-  responseMillis: 3_000,
+  responseMillis: 4_000,
   silenceMillis: 2_000,
   totalMillis: 6_000
 }
@@ -76,7 +76,7 @@ describe("a push service whose sessions fall silent", { timeout: 60_000 }, () =>
       limits,
       lookup: undefined
     })
-    const checks = setInterval(() => peer.check(performance.now()), 250)
+    const checks = setInterval(() => peer.check(performance.now()), 1_000)
     const post = () =>
       new Promise<unknown>((resolve) =>
         peer.post({ path: "/push", headers: { ttl: "1" }, body: Buffer.from("body") }, (outcome) =>
