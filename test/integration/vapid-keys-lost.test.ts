@@ -110,7 +110,7 @@ describe("a key that was lost", () => {
     await restored.stop()
     // Nobody needs it any more.
     await using service = await startService({ natsUrl: nats.url, env: lost })
-    assert.match(service.output(), /not in the set any more; no subscription needs them/)
+    assert.match(service.output(), /offered before are missing; no subscription needs them/)
   })
 
   it("with the data folder's secrets, can be given up explicitly", {
