@@ -108,17 +108,16 @@ it("warns about a full bucket; the size that an operator set lasts over a start 
         )
       )
     )
-    assert.deepEqual(lines, [
-      [
-        "a stream is more than 95 % full: requests that make it grow are refused",
-        {
-          stream: bucket,
-          bytes: state.bytes,
-          bytesMax: state.bytes,
-          command: `nats stream edit ${bucket} --max-bytes`
-        }
-      ]
-    ])
+    // The projector may save its checkpoint in between: the bytes are those of a moment.
+    const [[line, { bytes, ...details }]] = lines as [[string, { readonly bytes: number }]]
+    assert.lengthOf(lines, 1)
+    assert.equal(line, "a stream is more than 95 % full: requests that make it grow are refused")
+    assert.isAbove(bytes, 0.95 * state.bytes)
+    assert.deepEqual<object>(details, {
+      stream: bucket,
+      bytesMax: state.bytes,
+      command: `nats stream edit ${bucket} --max-bytes`
+    })
 
     await resize(3_000_000_000)
     await until(
