@@ -3,8 +3,8 @@
 // come from.
 import { Config, Context, Layer, Schema } from "effect"
 import { ttlSecondsMax } from "#domain/broadcast.ts"
-import { pushHostFault } from "#domain/endpoint.ts"
 import { nobodyFault } from "#domain/publisher.ts"
+import { pushHostFault } from "#domain/subscription/endpoint.ts"
 import { everySetting, type Values } from "#settings/every-setting.ts"
 import { natsTlsSettings, natsUrlFault } from "#settings/nats-url.ts"
 import { within } from "#settings/within.ts"

@@ -8,15 +8,19 @@ import { depthMax, parseJson } from "./json.ts"
 import { Outcome, Plan, Progress } from "./outcome.ts"
 import { PublisherDelete, PublisherPut } from "./publisher.ts"
 import { RegistrationDelete, RegistrationPut } from "./registration.ts"
-import { SubscriptionCleared, SubscriptionStruck, SubscriptionSuspended } from "./strike.ts"
+import { UseridSecretAdopted } from "./secrets/userid-secret.ts"
+import { KeyAdopted } from "./secrets/vapid-key.ts"
 import {
   SubscriptionDelete,
   SubscriptionGone,
   SubscriptionMatched,
   SubscriptionPut
-} from "./subscription-command.ts"
-import { UseridSecretAdopted } from "./userid-secret.ts"
-import { KeyAdopted } from "./vapid-key.ts"
+} from "./subscription/command.ts"
+import {
+  SubscriptionCleared,
+  SubscriptionStruck,
+  SubscriptionSuspended
+} from "./subscription/strike.ts"
 
 export const messages = {
   "subscription.put/1": SubscriptionPut,

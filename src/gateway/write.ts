@@ -8,8 +8,8 @@ import {
   type Registration,
   type RegistrationCommand
 } from "#domain/registration.ts"
-import { emptyList, evolveList, type SubscriptionList } from "#domain/subscription.ts"
-import type { SubscriptionCommand } from "#domain/subscription-command.ts"
+import type { SubscriptionCommand } from "#domain/subscription/command.ts"
+import { emptyList, evolveList, type SubscriptionList } from "#domain/subscription/subscription.ts"
 import { Space } from "#nats/admin/space.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { Watermark } from "#nats/follower/watermark.ts"

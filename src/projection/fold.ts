@@ -9,7 +9,7 @@ import {
   noCounts,
   passOverInRegistration
 } from "#domain/registration.ts"
-import { emptyList, foldList, passOverInList } from "#domain/subscription.ts"
+import { emptyList, foldList, passOverInList } from "#domain/subscription/subscription.ts"
 import type { WriteBackCache } from "#nats/kv/write-back-cache.ts"
 import { countedSince, type Sets } from "./sets.ts"
 import type { Step } from "./step.ts"

@@ -3,7 +3,7 @@
 import type { Message } from "#domain/messages.ts"
 import type { PublisherCommand } from "#domain/publisher.ts"
 import type { RegistrationCommand } from "#domain/registration.ts"
-import type { SubscriptionCommand } from "#domain/subscription-command.ts"
+import type { SubscriptionCommand } from "#domain/subscription/command.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { type EntryKey, keys } from "#streams/buckets.ts"
 import {

@@ -3,9 +3,9 @@
 // adds up.
 import { Effect, Metric } from "effect"
 import { Settings } from "#config"
-import { knownPushHosts } from "#domain/endpoint.ts"
 import type { PushResult } from "#domain/outcome.ts"
 import type { StrikeReason } from "#domain/reason.ts"
+import { knownPushHosts } from "#domain/subscription/endpoint.ts"
 import { series } from "./series.ts"
 
 // From an immediate delivery to the end of the longest retries.

@@ -84,7 +84,8 @@ describe("a push service whose sessions fall silent", { timeout: 60_000 }, () =>
         )
       )
     const posts = (count: number) => Promise.all(Array.from({ length: count }, post))
-    // More pushes than all sessions take, so that each round leaves as many silent ones as there may be.
+    // More pushes than all sessions take, so that each round leaves as many silent ones as there
+    // may be.
     for (let round = 0; round < 3; round++) {
       service.state.answers = true
       assert.deepEqual([...new Set(await posts(8))], [201], `in round ${round}`)

@@ -1,5 +1,5 @@
-// What a full stream or bucket stops, and what still works. Each case fills one, and enlarges it under
-// the running service.
+// What a full stream or bucket stops, and what still works. Each case fills one, and enlarges it
+// under the running service.
 import { jetstream } from "@nats-io/jetstream"
 import { headers as natsHeaders } from "@nats-io/transport-node"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"

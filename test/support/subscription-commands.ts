@@ -1,7 +1,8 @@
 // Commands about subscriptions, for tests of a user's list.
-import { emptyList, evolveList } from "#domain/subscription.ts"
-import type { SubscriptionCommand } from "#domain/subscription-command.ts"
-import { givens } from "#test/given.ts"
+
+import type { SubscriptionCommand } from "#domain/subscription/command.ts"
+import { emptyList, evolveList } from "#domain/subscription/subscription.ts"
+import { givens } from "./given.ts"
 
 export const given = givens(evolveList, emptyList)
 

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Fate } from "#domain/outcome.ts"
 import type { Reason, StrikeReason } from "#domain/reason.ts"
-import { strike, strikeOf } from "#domain/strike.ts"
+import { strike, strikeOf } from "#domain/subscription/strike.ts"
 
 const hour = 3_600_000
 const interval = 8 * hour

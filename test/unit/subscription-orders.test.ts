@@ -1,13 +1,13 @@
 // A user's list of subscriptions: properties that hold in every order of commands.
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
+import type { SubscriptionCommand } from "#domain/subscription/command.ts"
 import {
   emptyList,
   evolveList,
   nextTimestamp,
   type SubscriptionList
-} from "#domain/subscription.ts"
-import type { SubscriptionCommand } from "#domain/subscription-command.ts"
+} from "#domain/subscription/subscription.ts"
 import { cleared, del, gone, matched, put, struck, suspended } from "#test/subscription-commands.ts"
 
 /**

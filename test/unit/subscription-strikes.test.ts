@@ -1,6 +1,6 @@
 // Strikes against a subscription: what adds them, what they lead to, and what removes them.
 import { assert, describe, it } from "@effect/vitest"
-import { evolveList } from "#domain/subscription.ts"
+import { evolveList } from "#domain/subscription/subscription.ts"
 import { cleared, data, given, gone, put, struck, suspended } from "#test/subscription-commands.ts"
 
 describe("what is held against a subscription", () => {

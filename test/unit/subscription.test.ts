@@ -1,8 +1,8 @@
 // A user's list of subscriptions: what each command does.
 import { assert, describe, it } from "@effect/vitest"
 import { decodeMessage } from "#domain/messages.ts"
-import { tombstonesMax } from "#domain/subscription.ts"
-import { causeOf } from "#domain/subscription-command.ts"
+import { causeOf } from "#domain/subscription/command.ts"
+import { tombstonesMax } from "#domain/subscription/subscription.ts"
 import { data, del, given, gone, matched, put } from "#test/subscription-commands.ts"
 
 describe("a subscription that turns out to be made with another key", () => {

@@ -1,11 +1,11 @@
 // Finds in LOG which subscriptions push services removed, or strikes suspended, in a range of time.
 import { Effect } from "effect"
-import { isSameBrowser, type StoredSubscription } from "#domain/subscription.ts"
 import {
   causeOf,
   type SubscriptionMatched,
   type SubscriptionPut
-} from "#domain/subscription-command.ts"
+} from "#domain/subscription/command.ts"
+import { isSameBrowser, type StoredSubscription } from "#domain/subscription/subscription.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { filters, parseSubscription } from "#streams/subjects.ts"

@@ -5,8 +5,12 @@ import { Clock, Console, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { settings } from "#config"
 import { goneReasons } from "#domain/reason.ts"
-import { emptyList, nextTimestamp, type SubscriptionList } from "#domain/subscription.ts"
-import type { SubscriptionPut } from "#domain/subscription-command.ts"
+import type { SubscriptionPut } from "#domain/subscription/command.ts"
+import {
+  emptyList,
+  nextTimestamp,
+  type SubscriptionList
+} from "#domain/subscription/subscription.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { everySetting } from "#settings/every-setting.ts"

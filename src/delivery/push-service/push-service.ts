@@ -3,8 +3,8 @@
 // publish.
 import { throttledBaseMillis } from "#domain/job.ts"
 import type { AttemptResult, Deferred, Refusal, ResponseResult } from "../push/attempt-result.ts"
-import { ConnectivityBreaker } from "./connectivity-breaker.ts"
-import { CredentialsBreaker } from "./credentials-breaker.ts"
+import { ConnectivityBreaker } from "./breakers/connectivity-breaker.ts"
+import { CredentialsBreaker } from "./breakers/credentials-breaker.ts"
 import { type Gossip, Unpublished } from "./gossip.ts"
 import { MassGone } from "./mass-gone.ts"
 import { type Notice, Notices } from "./notices.ts"

@@ -1,6 +1,7 @@
 // Why a push must not be sent, found out before anything is sent. Pure.
-import { checkEndpoint, type EndpointPolicy } from "#domain/endpoint.ts"
+
 import { type BroadcastRef, throttledBaseMillis } from "#domain/job.ts"
+import { checkEndpoint, type EndpointPolicy } from "#domain/subscription/endpoint.ts"
 import type { AttemptResult } from "./attempt-result.ts"
 import { classify } from "./classify.ts"
 import type { Sealed } from "./sealed.ts"

@@ -1,9 +1,9 @@
 // One attempt at one push: sign, send, judge the response.
 import { Clock, Context, Effect, Layer } from "effect"
 import { Settings } from "#config"
-import type { EndpointPolicy } from "#domain/endpoint.ts"
 import type { BroadcastRef } from "#domain/job.ts"
 import type { StoredReason } from "#domain/reason.ts"
+import type { EndpointPolicy } from "#domain/subscription/endpoint.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 import type { Push } from "../push-service/push.ts"

@@ -1,5 +1,5 @@
 // The target of a push: one subscription of one user.
-import type { StoredSubscription } from "#domain/subscription.ts"
+import type { StoredSubscription } from "#domain/subscription/subscription.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import type { Recipient } from "./encrypt.ts"
 

@@ -1,8 +1,8 @@
 // The commands and facts about subscriptions, as stored in LOG. Pure.
 import { Schema } from "effect"
-import { StoredReason } from "./reason.ts"
+import { StoredReason } from "../reason.ts"
+import { Timestamp } from "../timestamp.ts"
 import type { SubscriptionCleared, SubscriptionStruck, SubscriptionSuspended } from "./strike.ts"
-import { Timestamp } from "./timestamp.ts"
 
 /** PushSubscription.toJSON() of a browser, with further attributes that the client stored. */
 export const SubscriptionData = Schema.StructWithRest(

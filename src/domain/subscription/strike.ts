@@ -1,9 +1,9 @@
 // Strikes against a subscription that cannot be reached though no push service called it gone.
 // Three strikes over more than a day suspend it: it stays stored, and nothing is sent to it. Pure.
 import { Schema } from "effect"
-import { isUndelivered, type PushResult } from "./outcome.ts"
-import { StoredReason, type StrikeReason, strikeReasonOf } from "./reason.ts"
-import { Timestamp } from "./timestamp.ts"
+import { isUndelivered, type PushResult } from "../outcome.ts"
+import { StoredReason, type StrikeReason, strikeReasonOf } from "../reason.ts"
+import { Timestamp } from "../timestamp.ts"
 
 /** `generation` is the sequence of the put that stored it. */
 const named = { id: Schema.String, generation: Schema.Int }

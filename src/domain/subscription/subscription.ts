@@ -1,11 +1,8 @@
 // A user's list of subscriptions, folded from the commands in LOG. Pure.
+
+import type { SubscriptionCommand, SubscriptionData, SubscriptionPut } from "./command.ts"
 import { listBytesMax, listFits } from "./list-bounds.ts"
 import { type Strikes, type Suspension, strikesMax, suspendsAtOnce } from "./strike.ts"
-import type {
-  SubscriptionCommand,
-  SubscriptionData,
-  SubscriptionPut
-} from "./subscription-command.ts"
 
 export interface StoredSubscription {
   readonly data: SubscriptionData

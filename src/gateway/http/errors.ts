@@ -1,6 +1,6 @@
 // Every error response of the API, in one table, and the functions that make their bodies.
 import { payloadBytesMax } from "#domain/broadcast.ts"
-import { subscriptionBytesMax } from "#domain/list-bounds.ts"
+import { subscriptionBytesMax } from "#domain/subscription/list-bounds.ts"
 import { type ApiResponse, Refused } from "./request.ts"
 
 interface Row {

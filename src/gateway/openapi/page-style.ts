@@ -1,5 +1,5 @@
-// The style sheet of the API page: light and dark mode, desktop and phone. Part of the page, so that
-// the page loads nothing.
+// The style sheet of the API page: light and dark mode, desktop and phone. Part of the page, so
+// that the page loads nothing.
 export const style = [
   [
     ":root{color-scheme:light dark;--line:light-dark(#ddd,#3a3d42);",

@@ -1,15 +1,19 @@
 // What POST and PUT of a subscription share: read the body, and make the command that stores it.
 import { Effect } from "effect"
 import { Settings } from "#config"
-import { checkEndpoint, type EndpointPolicy } from "#domain/endpoint.ts"
+import type { SubscriptionCommand, SubscriptionData } from "#domain/subscription/command.ts"
+import { checkEndpoint, type EndpointPolicy } from "#domain/subscription/endpoint.ts"
 import {
   listBytesMax,
   listFits,
   listMarginBytes,
   subscriptionBytesMax
-} from "#domain/list-bounds.ts"
-import { evolveList, nextTimestamp, type SubscriptionList } from "#domain/subscription.ts"
-import type { SubscriptionCommand, SubscriptionData } from "#domain/subscription-command.ts"
+} from "#domain/subscription/list-bounds.ts"
+import {
+  evolveList,
+  nextTimestamp,
+  type SubscriptionList
+} from "#domain/subscription/subscription.ts"
 import type { Caller } from "#identity/identity.ts"
 import { readBody } from "../http/body.ts"
 import { badId, type ErrorDetail, refuse } from "../http/errors.ts"

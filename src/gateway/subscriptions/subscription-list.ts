@@ -1,6 +1,10 @@
 // GET and DELETE /subscriptions: the subscriptions of the caller, filtered, sorted and in pages.
 import { Clock, Effect, Schema, Semaphore } from "effect"
-import { emptyList, nextTimestamp, type SubscriptionList } from "#domain/subscription.ts"
+import {
+  emptyList,
+  nextTimestamp,
+  type SubscriptionList
+} from "#domain/subscription/subscription.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import { checkNoBody } from "../http/body.ts"

@@ -1,6 +1,6 @@
 // GET, PUT and DELETE /subscriptions/{id}: one subscription of the caller.
 import { Clock, Effect, Schema } from "effect"
-import { emptyList, nextTimestamp } from "#domain/subscription.ts"
+import { emptyList, nextTimestamp } from "#domain/subscription/subscription.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import { checkNoBody } from "../http/body.ts"

@@ -1,6 +1,6 @@
 // Subscriptions and tombstones as clients see them, and their schemas.
 import { Schema } from "effect"
-import type { SubscriptionList } from "#domain/subscription.ts"
+import type { SubscriptionList } from "#domain/subscription/subscription.ts"
 import type { JsonObject } from "./listing/value.ts"
 
 const text = Schema.String.pipe(Schema.check(Schema.isNonEmpty({ message: "Required" })))

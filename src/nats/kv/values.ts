@@ -7,7 +7,7 @@ import type {
   Registration,
   RegistrationCounts
 } from "#domain/registration.ts"
-import type { SubscriptionList } from "#domain/subscription.ts"
+import type { SubscriptionList } from "#domain/subscription/subscription.ts"
 import type { BucketName, EntryBuckets, EntryKind, metaKey } from "#streams/buckets.ts"
 
 /** The entry `meta`, which every bucket has. */

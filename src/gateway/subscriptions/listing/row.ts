@@ -1,6 +1,6 @@
 // An object of a list, for filters, sorting and responses: the data of its owner and the fields of
 // the server. The two stay apart because copying 50 objects of 1,700 fields takes 50 ms.
-import type { SubscriptionList } from "#domain/subscription.ts"
+import type { SubscriptionList } from "#domain/subscription/subscription.ts"
 import { isObject, type JsonObject, valueAt } from "./value.ts"
 
 export interface Row {
