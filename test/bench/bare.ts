@@ -1,5 +1,6 @@
-// What a gateway cannot do without, bare, in a process of its own. `http`: node:http that reads a JSON body and answers as POST /channels/{id} does.
-// `publish`: JetStream's client as anybody would use it, one conditional publish after another, as many at once as it is told. `both`: the two
+// What a gateway cannot do without, bare, in a process of its own. `http`: node:http that reads a
+// JSON body and answers as POST /channels/{id} does. `publish`: JetStream's client as anybody would
+// use it, one conditional publish after another, as many at once as it is told. `both`: the two
 // together, a request answered when its publish is.
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"

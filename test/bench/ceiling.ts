@@ -1,5 +1,6 @@
-// The ceiling: our encryption, cached VAPID header and undici alone, without a log: what a worker could reach if remembering cost nothing.
-// Keys are decoded beforehand and a key pair serves 32 messages, as in a worker. Same order and answer as loop.ts.
+// The ceiling: our encryption, cached VAPID header and undici alone, without a log: what a worker
+// could reach if remembering cost nothing. Keys are decoded beforehand and a key pair serves 32
+// messages, as in a worker. Same order and answer as loop.ts.
 import { Pool } from "undici"
 import webpush, { type PushSubscription } from "web-push"
 import { freshKeyPair, pad, type Recipient, recipientOf, seal } from "#delivery/push/encrypt.ts"

@@ -1,8 +1,9 @@
-// `make bench ARGS=distance`: what a distance to the push service costs, over HTTP/1.1 and HTTP/2, through the
-// same TCP proxy at each distance (see ../support/distance.ts), beside web-push with 100 in flight in the same
-// run; and when the first push of a broadcast arrives. It prints ratios and asserts nothing: machines are noisy.
-// BENCH_DISTANCES (default 0,60,100) are round trips in milliseconds; BENCH_SIZE (default 20000) the
-// subscriptions of each push service; BENCH_ROUNDS (default 5) the repetitions.
+// `make bench ARGS=distance`: what a distance to the push service costs, over HTTP/1.1 and HTTP/2,
+// through the same TCP proxy at each distance (see ../support/distance.ts), beside web-push with
+// 100 in flight in the same run; and when the first push of a broadcast arrives. It prints ratios
+// and asserts nothing: machines are noisy. BENCH_DISTANCES (default 0,60,100) are round trips in
+// milliseconds; BENCH_SIZE (default 20000) the subscriptions of each push service; BENCH_ROUNDS
+// (default 5) the repetitions.
 import { mkdtempSync, rmSync } from "node:fs"
 import { cpus, tmpdir } from "node:os"
 import { join as path } from "node:path"

@@ -1,4 +1,5 @@
-// Subscribers by the thousand, appended straight onto the log as an internal service would: the gateway is measured elsewhere.
+// Subscribers by the thousand, appended straight onto the log as an internal service would: the
+// gateway is measured elsewhere.
 import { randomBytes } from "node:crypto"
 import { Effect } from "effect"
 import { Watermark } from "#nats/follower/watermark.ts"

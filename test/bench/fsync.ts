@@ -1,4 +1,5 @@
-// How long the disk takes to keep a write: rates of everything that is stored follow it by a factor of 2.5.
+// How long the disk takes to keep a write: rates of everything that is stored follow it by a factor
+// of 2.5.
 import { closeSync, fdatasyncSync, openSync, unlinkSync, writeSync } from "node:fs"
 import { join } from "node:path"
 

@@ -1,8 +1,11 @@
-// `make bench`, second part: what requests cost in the gateway, in CPU and in time, at 1, 50 and 200 connections, beside bare node:http and a bare
-// conditional publish in the same run. The gateway runs alone in a process, the other stages in a second one, log on disk with sync always.
-// A request's CPU is that of the process that answers; nats-server's and the other stages' stand apart, on both sides. It is compared with the sum
-// of the bare parts, each measured alone and so as busy as can be, and with the two in one process, which wakes up as often as the gateway does.
-// BENCH_ROUNDS (default 3) and BENCH_MILLIS (default 1200, one measurement) set the size; BENCH_PROFILE: a folder for a CPU profile of the gateway.
+// `make bench`, second part: what requests cost in the gateway, in CPU and in time, at 1, 50 and
+// 200 connections, beside bare node:http and a bare conditional publish in the same run. The
+// gateway runs alone in a process, the other stages in a second one, log on disk with sync always.
+// A request's CPU is that of the process that answers; nats-server's and the other stages' stand
+// apart, on both sides. It is compared with the sum of the bare parts, each measured alone and so
+// as busy as can be, and with the two in one process, which wakes up as often as the gateway does.
+// BENCH_ROUNDS (default 3) and BENCH_MILLIS (default 1200, one measurement) set the size;
+// BENCH_PROFILE: a folder for a CPU profile of the gateway.
 import { type ChildProcess, fork } from "node:child_process"
 import { once } from "node:events"
 import { mkdtempSync, rmSync } from "node:fs"

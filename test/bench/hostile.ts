@@ -1,7 +1,8 @@
-// `make bench ARGS=hostile`: every kind of hostile client at once (hostile-clients.ts) beside honest
-// traffic (lists, registrations, broadcasts to a push service), and what the honest client notices.
-// BENCH_MINUTES (default 1) says how long; the first half minute before the attack is for comparison.
-// Prints figures every 10 s and at the end, and whether memory and descriptors were level.
+// `make bench ARGS=hostile`: every kind of hostile client at once (hostile-clients.ts) beside
+// honest traffic (lists, registrations, broadcasts to a push service), and what the honest client
+// notices. BENCH_MINUTES (default 1) says how long; the first half minute before the attack is for
+// comparison. Prints figures every 10 s and at the end, and whether memory and descriptors were
+// level.
 import { fork } from "node:child_process"
 import { mkdtempSync, rmSync } from "node:fs"
 import { cpus, tmpdir } from "node:os"

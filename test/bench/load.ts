@@ -1,5 +1,6 @@
-// A closed loop of HTTP requests over kept-alive connections: each sends its next request when the last one is answered. Written on bare sockets, so
-// that the generator takes as little as possible of the machine it measures.
+// A closed loop of HTTP requests over kept-alive connections: each sends its next request when the
+// last one is answered. Written on bare sockets, so that the generator takes as little as possible
+// of the machine it measures.
 import { connect } from "node:net"
 
 export interface Order {

@@ -1,5 +1,6 @@
-// The baseline: what people write today, a loop over web-push's sendNotification with a kept-alive agent and 100 in flight.
-// Reads {subscriptions, vapid, payload} over IPC, warms up on the first 3,000, answers with seconds and CPU seconds.
+// The baseline: what people write today, a loop over web-push's sendNotification with a kept-alive
+// agent and 100 in flight. Reads {subscriptions, vapid, payload} over IPC, warms up on the first
+// 3,000, answers with seconds and CPU seconds.
 import { Agent } from "node:https"
 import webpush, { type PushSubscription } from "web-push"
 

@@ -1,8 +1,9 @@
-// `make bench`, first part: from publish to the last receipt. Deliveries a second and CPU seconds per 1,000 deliveries of the whole service (its
-// process and nats-server, log on disk with sync always) at several sizes, beside a plain loop over web-push, webpush-go where Go is, and the
-// ceiling, against the same sink over TLS in the same run. It prints ratios and asserts nothing: machines are noisy.
-// BENCH_SIZES (default 1000,10000,100000) are the channels, BENCH_ROUNDS (default 3) the repetitions; BENCH_PROFILE names a folder for a CPU
-// profile of the service.
+// `make bench`, first part: from publish to the last receipt. Deliveries a second and CPU seconds
+// per 1,000 deliveries of the whole service (its process and nats-server, log on disk with sync
+// always) at several sizes, beside a plain loop over web-push, webpush-go where Go is, and the
+// ceiling, against the same sink over TLS in the same run. It prints ratios and asserts nothing:
+// machines are noisy. BENCH_SIZES (default 1000,10000,100000) are the channels, BENCH_ROUNDS
+// (default 3) the repetitions; BENCH_PROFILE names a folder for a CPU profile of the service.
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { cpus, tmpdir } from "node:os"
 import { join as path } from "node:path"

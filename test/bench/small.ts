@@ -1,7 +1,7 @@
-// `make bench ARGS=small`: broadcasts to channels with one subscriber each, 20 and 100 under way, and 100 a
-// second; beside web-push with 100 in flight, which stores nothing. It asserts nothing: machines are noisy.
-// BENCH_CHANNELS (default 200) are the channels, BENCH_SMALL (default 2000) the broadcasts of a row, BENCH_ROUNDS
-// (default 3) the repetitions.
+// `make bench ARGS=small`: broadcasts to channels with one subscriber each, 20 and 100 under way,
+// and 100 a second; beside web-push with 100 in flight, which stores nothing. It asserts nothing:
+// machines are noisy. BENCH_CHANNELS (default 200) are the channels, BENCH_SMALL (default 2000) the
+// broadcasts of a row, BENCH_ROUNDS (default 3) the repetitions.
 import { mkdtempSync, rmSync } from "node:fs"
 import { cpus, tmpdir } from "node:os"
 import { join as path } from "node:path"
