@@ -19,8 +19,8 @@ const settingsOfSecrets = [
 ] as const
 
 /**
- * What is wrong with the secrets. Not checked beside an embedded server, where that would make
- * them.
+ * Returns the faults of the secrets. They are not checked beside an embedded server, where a check
+ * would make them.
  */
 const secretsFaults = Effect.fnUntraced(function* (values: Partial<SettingsShape>) {
   const known = settingsOfSecrets.every((key) => Object.hasOwn(values, key))

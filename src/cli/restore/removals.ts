@@ -42,7 +42,7 @@ export interface UserRemovals {
 type Standing = Pick<Removal, "generation" | "putSeq"> &
   Pick<StoredSubscription, "data" | "vapidKey">
 
-/** What the messages read so far amount to. */
+/** The state after the messages read so far. */
 interface State {
   /** Stored subscriptions by user and id. */
   readonly standing: Map<string, Standing>

@@ -35,7 +35,7 @@ interface Found extends Removal {
   readonly put: SubscriptionPut
 }
 
-/** What a run did, or would do. */
+/** The result of a run, or of a dry run. */
 interface Counts {
   restored: number
   users: number
@@ -174,7 +174,7 @@ const flags = {
 
 const limits = { subscriptionsPerUserMax: settings.subscriptionsPerUserMax }
 
-/** What happened, a line for each kind. */
+/** The report: a line for each kind of change. */
 const textOf = ({ causes, changed, full, restored, users }: Counts, dryRun: boolean): string => {
   const byCause = [...causes].sort().map(([each, count]) => `${count} ${printable(each)}`)
   const detail = byCause.length === 0 ? "" : `: ${byCause.join(", ")}`

@@ -8,7 +8,7 @@ import type { Target } from "../push/target.ts"
 import { outcomeSubject, type Record } from "./record.ts"
 import type { Recorded } from "./result.ts"
 
-/** What earlier deliveries of a job recorded. */
+/** The outcomes that earlier deliveries of a job recorded. */
 export interface Past {
   /** Sequence of the last outcome; 0: none. */
   readonly seq: number

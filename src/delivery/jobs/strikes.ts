@@ -23,7 +23,7 @@ const originsMax = 1_000
 
 type StrikeMessage = "subscription.struck/1" | "subscription.suspended/1" | "subscription.cleared/1"
 
-/** What this process knows: a guard per push service, and its last delivered push. */
+/** Knowledge of this process: a guard per push service, and its last delivered push. */
 const makeEvidence = () => {
   const guards = makeLruCache<Guard>(originsMax)
   const counted = new WeakSet<Recorded["result"]>()

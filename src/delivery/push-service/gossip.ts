@@ -35,7 +35,7 @@ export const decodeGossip = Schema.decodeUnknownExit(Gossip)
 type Findings = Pick<Gossip, "openMillis" | "window" | "closedMillis">
 
 /**
- * What this worker found out itself and has to publish. Received gossip is not in it, or workers
+ * Findings of this worker that it has to publish. Received gossip is not among them, or workers
  * would repeat each other for ever.
  */
 export class Unpublished {
