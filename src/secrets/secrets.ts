@@ -53,8 +53,7 @@ export const missingFaults = (names: ReadonlyArray<string>): ReadonlyArray<strin
     : [
         `${inWords.format(names)} must be set beside BELLCAST_NATS_URL, and beside other VAPID ` +
           "keys: secrets made here would differ from those of the other processes. If one of " +
-          "these " +
-          "has an embedded server, `bellcast keys show` prints its secrets."
+          "these has an embedded server, `bellcast keys show` prints its secrets."
       ]
 
 /**
