@@ -2,7 +2,7 @@
 // development, and behind a proxy that checks the pair.
 import { isUtf8 } from "node:buffer"
 import { Effect } from "effect"
-import { hmacSha256 } from "./hmac.ts"
+import { textHmac } from "#basics/hmac.ts"
 import type { Policy } from "./policy.ts"
 
 const header = /^basic +([^\s]+)$/i
@@ -20,7 +20,7 @@ export const credentialsOf = (authorization: string | undefined): string | undef
 
 /** A function from credentials to user ids, by HMAC with a secret. */
 export const basicIds = (secret: string): ((credentials: string) => string) => {
-  const hmac = hmacSha256(secret)
+  const hmac = textHmac(secret)
   return (credentials) => hmac(credentials, "hex")
 }
 

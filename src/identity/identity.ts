@@ -1,5 +1,6 @@
 // Identifies callers: the first policy that accepts the request's credentials decides.
 import { Context, Effect, Layer, Option, Redacted } from "effect"
+import { makeLruCache } from "#basics/lru-cache.ts"
 import { Settings } from "#config"
 import type { UserToken } from "#streams/tokens.ts"
 import { basic } from "./basic.ts"
@@ -45,21 +46,16 @@ export class Identity extends Context.Service<
       )
 
       const pseudonymOf = pseudonyms(secret)
-      const callers = new Map<string, Caller>()
+      const callers = makeLruCache<Caller>(cachedMax)
       const callerOf = ({ name: policy, verifies: verified }: Policy, known: string): Caller => {
         const id = `${policy}:${known}`
-        const cached = callers.get(id)
-        if (cached !== undefined) return cached
-        const caller = {
+        return callers.of(id, () => ({
           id,
           policy,
           verified,
           user: pseudonymOf(id),
           principals: [id, "system.Everyone", "system.Authenticated"]
-        }
-        if (callers.size >= cachedMax) callers.clear()
-        callers.set(id, caller)
-        return caller
+        }))
       }
 
       const identify = Effect.fnUntraced(function* (

@@ -1,14 +1,14 @@
 // Checks that the user id secret is the one that this NATS was used with before. With another
 // secret every user gets a new id and finds none of their subscriptions.
 import { Clock, Effect, Redacted } from "effect"
-import { hmacSha256 } from "#identity/hmac.ts"
+import { textHmac } from "#basics/hmac.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { SecretsFault } from "./file.ts"
 
 /** Identifies a secret without revealing more of it than a user id does. */
 const fingerprintOf = (secret: Redacted.Redacted<string>): string =>
-  hmacSha256(Redacted.value(secret))("bellcast userid secret", "base64url").slice(0, 22)
+  textHmac(Redacted.value(secret))("bellcast userid secret", "base64url").slice(0, 22)
 
 const refusal =
   "BELLCAST_USERID_HMAC_SECRET is not the one that this NATS was used with before: nobody would " +

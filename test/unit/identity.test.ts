@@ -2,8 +2,8 @@
 import { createHmac } from "node:crypto"
 import fc from "fast-check"
 import { assert, describe, it } from "vitest"
+import { textHmac } from "#basics/hmac.ts"
 import { basicIds, credentialsOf } from "#identity/basic.ts"
-import { hmacSha256 } from "#identity/hmac.ts"
 import { pseudonyms } from "#identity/pseudonym.ts"
 
 const encoded = (text: string | Buffer) => `Basic ${Buffer.from(text as string).toString("base64")}`
@@ -56,7 +56,7 @@ it("keys hashes as RFC 2104 does, whatever the key and the text", () => {
       fc.string({ unit: "binary" }),
       (secret, text) => {
         assert.strictEqual(
-          hmacSha256(secret)(text, "base64"),
+          textHmac(secret)(text, "base64"),
           createHmac("sha256", secret).update(text, "utf8").digest("base64")
         )
       }

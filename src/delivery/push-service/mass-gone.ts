@@ -8,7 +8,7 @@
 //   make the guard hold, nor profit from it.
 // - While the guard holds, pushes that were answered "gone" wait. One probe at a time is sent, at
 //   growing intervals, to find out whether the push service still says so.
-import { addBounded } from "./bounded.ts"
+import { addBounded } from "#basics/bounded.ts"
 import { type Counted, Guard, type GuardChange } from "./guard.ts"
 
 /** So many "gone" responses in a row, without a 2xx between them, are not believed any more. */

@@ -1,8 +1,8 @@
 // POST to push services: reused connections per origin, a bound on every wait, and responses read
 // no further than needed. Redirects are not followed.
 import { Context, Effect, Layer } from "effect"
+import { makeLruCache } from "#basics/lru-cache.ts"
 import { Settings } from "#config"
-import { makeLruCache } from "../lru-cache.ts"
 import { checkedLookup } from "./address-filter.ts"
 import type { PushResponse } from "./classify.ts"
 import { limitsOf, type Request } from "./transport/exchange.ts"

@@ -19,10 +19,10 @@ import {
   createSecretKey,
   diffieHellman,
   generateKeyPairSync,
-  hash,
   type KeyObject,
   randomFillSync
 } from "node:crypto"
+import { hmac } from "#basics/hmac.ts"
 
 const saltBytes = 16
 const keyBytes = 65
@@ -35,30 +35,6 @@ const info = Buffer.from("WebPush: info\0")
 const one = Buffer.from([1])
 const contentKeyInfo = Buffer.from("Content-Encoding: aes128gcm\0\x01")
 const nonceInfo = Buffer.from("Content-Encoding: nonce\0\x01")
-
-/**
- * HMAC-SHA256 (RFC 2104) with a key of at most 64 bytes, from one-shot hashes: a sixth of
- * createHmac's cost for short inputs.
- */
-const hmac = (key: Uint8Array, ...parts: ReadonlyArray<Uint8Array>): Buffer => {
-  const inner = Buffer.allocUnsafe(64 + parts.reduce((sum, part) => sum + part.length, 0)).fill(
-    0x36,
-    0,
-    64
-  )
-  const outer = Buffer.allocUnsafe(96).fill(0x5c, 0, 64)
-  for (let i = 0; i < key.length; i++) {
-    inner[i]! ^= key[i]!
-    outer[i]! ^= key[i]!
-  }
-  let offset = 64
-  for (const part of parts) {
-    inner.set(part, offset)
-    offset += part.length
-  }
-  outer.set(hash("sha256", inner, "buffer"), 64)
-  return hash("sha256", outer, "buffer")
-}
 
 // One call of randomFillSync draws 256 salts.
 const pool = Buffer.alloc(saltBytes * 256)

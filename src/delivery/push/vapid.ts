@@ -4,7 +4,7 @@
 // within an hour.
 import { Clock, Context, Effect, Layer, Random, Redacted } from "effect"
 import webpush from "web-push"
-import { makeLruCache } from "../lru-cache.ts"
+import { makeLruCache } from "#basics/lru-cache.ts"
 
 export interface SigningKey {
   /** The application server key browsers subscribe with: 65 bytes, base64url. */

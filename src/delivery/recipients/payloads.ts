@@ -1,9 +1,9 @@
 // The payloads of broadcasts, read from LOG once per worker: the same bytes for every subscription,
 // never copied into a job.
 import { Effect } from "effect"
+import { makeLruCache } from "#basics/lru-cache.ts"
 import { payloadOf } from "#domain/broadcast.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import { makeLruCache } from "../lru-cache.ts"
 import { pad } from "../push/encrypt.ts"
 
 /** Payloads in the LRU cache, of 4 KB each. */

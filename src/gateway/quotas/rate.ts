@@ -1,5 +1,6 @@
 // A rate limit per key: a burst, and as many again spread over a window. Pure apart from its
 // memory.
+import { makeRoom } from "#basics/bounded.ts"
 
 export interface Rate {
   /**
@@ -20,13 +21,9 @@ export const makeRate = (max: number, windowMillis: number, keysMax: number): Ra
   /** The time until which each key's counts are used up, at one count per interval. */
   const dueAt = new Map<string, number>()
 
-  const makeRoom = (now: number) => {
+  const dropIdle = (now: number) => {
     if (dueAt.size < keysMax) return
     for (const [key, due] of dueAt) if (due <= now) dueAt.delete(key)
-    for (const key of dueAt.keys()) {
-      if (dueAt.size < keysMax) break
-      dueAt.delete(key)
-    }
   }
 
   const take = (key: string, now: number): number => {
@@ -35,7 +32,8 @@ export const makeRate = (max: number, windowMillis: number, keysMax: number): Ra
     // Tolerate the rounding of fractions.
     if (waitMillis > 1e-6) return Math.max(1, waitMillis)
     dueAt.delete(key)
-    makeRoom(now)
+    dropIdle(now)
+    makeRoom(dueAt, keysMax)
     dueAt.set(key, due + intervalMillis)
     return 0
   }

@@ -67,7 +67,10 @@ export class CachedEntries<V> {
     if (this.#entries.delete(key)) this.#grow(-entry.bytes)
   }
 
-  /** Drops the oldest entries, except those to keep, until the others fit. */
+  /**
+   * Drops the oldest entries, except those to keep, until the others fit. Not `makeRoom` of
+   * basics/: the bound is in bytes, and entries that are not stored yet must stay.
+   */
   evict(keep: (key: string) => boolean, dropped: (key: string) => void): void {
     for (const [key, entry] of this.#entries) {
       if (this.#entries.size <= entriesMax && !this.#isOver()) break

@@ -1,6 +1,9 @@
 // The lists that a read cache has in memory, by the key or wildcard that they were read with.
 
-/** When the memory is full, one in 16 new lists replaces older ones, so that most lists stay. */
+/**
+ * When the memory is full, one in 16 new lists replaces older ones. A broadcast reads each list
+ * once, in the same order: with an LRU cache each list would be dropped just before its next use.
+ */
 const replacedOneIn = 16
 
 /** Marks a list that is being read. A change of one of its keys removes the mark. */

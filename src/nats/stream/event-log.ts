@@ -2,6 +2,7 @@
 // writes everything here that must not be lost.
 import { DeliverPolicy } from "@nats-io/jetstream"
 import { Context, Effect, Layer } from "effect"
+import { makeRoom } from "#basics/bounded.ts"
 import type { MessageType } from "#domain/messages.ts"
 import { streams } from "#streams/index.ts"
 import { Nats } from "../connection/connection.ts"
@@ -93,11 +94,8 @@ const read = ({ message }: Nats["Service"], stream: StreamKey, query: Query) =>
   )
 
 const addTo = (cached: Map<number, Stored>, stored: Stored): void => {
+  if (!cached.has(stored.seq)) makeRoom(cached, cachedMax)
   cached.set(stored.seq, stored)
-  for (const oldest of cached.keys()) {
-    if (cached.size <= cachedMax) break
-    cached.delete(oldest)
-  }
 }
 
 const replayWith = ({ js }: Nats["Service"]) =>

@@ -1,7 +1,7 @@
 // The credentials breaker of one push service and VAPID key: when our credentials are refused,
 // pushes wait, and only probes of different users pass until one is accepted. A fault of ours, or
 // of the push service, must never cost a subscriber. Pure: callers give the time.
-import { addBounded } from "../bounded.ts"
+import { addBounded } from "#basics/bounded.ts"
 import { CircuitBreaker, type CircuitState } from "./circuit-breaker.ts"
 import { ProbeBudget } from "./probe-budget.ts"
 

@@ -1,6 +1,7 @@
 // The probe budget of a credentials breaker: probes pass at growing intervals, of different users
 // first, so that one user's broken subscriptions cannot hide a healthy one. Pure: callers give the
 // time.
+import { makeRoom } from "#basics/bounded.ts"
 
 /** The interval widens by its first value with each so many probes. */
 const probesPerStep = 100
@@ -79,7 +80,7 @@ export class ProbeBudget {
       userWaitMax * this.#openMillis
     )
     this.#users.delete(user)
-    if (this.#users.size >= usersMax) this.#users.delete(this.#users.keys().next().value!)
+    makeRoom(this.#users, usersMax)
     this.#users.set(user, { waitMillis, until: now + waitMillis })
   }
 

@@ -2,9 +2,9 @@
 // DELETE may use a token only once, and notes that in the bucket `cache` for all gateways.
 import { randomUUID, timingSafeEqual } from "node:crypto"
 import { Clock, Effect, Option, Redacted } from "effect"
+import { textHmac } from "#basics/hmac.ts"
 import { Settings } from "#config"
 import { parseJson } from "#domain/json.ts"
-import { hmacSha256 } from "#identity/hmac.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import { refuseInvalid } from "../../http/errors.ts"
@@ -52,7 +52,7 @@ const purpose = "bellcast page token"
 
 /** The HMAC-SHA256 of a token and its user, with a key derived from the user id secret. */
 export const signatureOf = (secret: string, user: string, signed: string): string =>
-  hmacSha256(hmacSha256(secret)(purpose, "hex"))(`${user}.${signed}`, "base64url")
+  textHmac(textHmac(secret)(purpose, "hex"))(`${user}.${signed}`, "base64url")
 
 const secretOf = Effect.map(Settings, ({ useridHmacSecret }) =>
   Option.match(useridHmacSecret, { onNone: () => "", onSome: Redacted.value })

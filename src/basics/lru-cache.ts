@@ -1,5 +1,6 @@
 // An LRU cache: at most `max` values by name; the least recently used one is dropped first. So
 // made-up names cannot drop the value of a name in use.
+import { makeRoom } from "./bounded.ts"
 
 export interface LruCache<A> {
   /** Returns the value of a name; makes it if there is none. */
@@ -26,11 +27,7 @@ export const makeLruCache = <A>(
         }
         return known
       }
-      if (values.size >= max) {
-        const [oldest, value] = values.entries().next().value!
-        values.delete(oldest)
-        dropped(value)
-      }
+      makeRoom(values, max, (oldest) => dropped(values.get(oldest)!))
       const made = make()
       values.set(name, made)
       return made
