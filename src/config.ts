@@ -108,7 +108,10 @@ export const settings = {
    * gives every user a new id.
    */
   useridHmacSecret: Config.option(Config.Redacted("BELLCAST_USERID_HMAC_SECRET")),
-  /** Principals that may publish on every channel: `policy:id`, system.Authenticated, system.Everyone. */
+  /**
+   * Principals that may publish on every channel: `policy:id`, system.Authenticated,
+   * system.Everyone.
+   */
   channelWritePrincipals: words("BELLCAST_CHANNEL_WRITE_PRINCIPALS", nobodyFault),
 
   vapidPublicKey: Config.option(Config.String("BELLCAST_VAPID_PUBLIC_KEY")),

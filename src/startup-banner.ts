@@ -5,6 +5,11 @@ import { textOf } from "#embedded/folder.ts"
 
 const argsFor = (url: string) => (url === `${urlDefault}/` ? "" : ` ARGS="--url ${url}"`)
 
+/** The shell sets the time, which `make listen` shows the age by. */
+const body =
+  `'{"data":{"title":"Hello","body":"from Bellcast","published_at":'` +
+  `$(node -p 'Date.now()')'}}'`
+
 const trial = (url: string): string => `
   Try it. In a second terminal, listen as a browser that is registered to the channel "news":
 
@@ -13,7 +18,7 @@ const trial = (url: string): string => `
   In a third, publish:
 
     curl -i -u publisher:secret -H 'Content-Type: application/json' \\
-      -d '{"data":{"title":"Hello","body":"from Bellcast","published_at":'$(node -p 'Date.now()')'}}' \\
+      -d ${body} \\
       ${url}channels/news
 
   The second terminal prints the decrypted payload, and how long it took. The Location header of the
