@@ -51,7 +51,7 @@ export interface BroadcastHeaders {
 export const redrivesHeader = "Bellcast-Redrives"
 
 /** A header that does not follow RFC 8030, and why. */
-export interface HeaderFault {
+export interface HeaderError {
   readonly name: HeaderName
   readonly description: string
 }
@@ -65,25 +65,25 @@ const isTopic = Schema.is(Topic)
 export const readHeaders = (
   get: (name: HeaderName) => string | undefined,
   ttlSecondsDefault: number
-): { readonly headers: BroadcastHeaders; readonly faults: ReadonlyArray<HeaderFault> } => {
-  const faults: Array<HeaderFault> = []
+): { readonly headers: BroadcastHeaders; readonly errors: ReadonlyArray<HeaderError> } => {
+  const errors: Array<HeaderError> = []
   const ttl = get("TTL")
   const urgency = get("Urgency")
   const topic = get("Topic")
   if (ttl !== undefined && !(/^\d{1,10}$/.test(ttl) && Number(ttl) <= ttlSecondsMax)) {
-    faults.push({
+    errors.push({
       name: "TTL",
       description: `TTL must be a whole number of seconds from 0 to ${ttlSecondsMax}`
     })
   }
   if (urgency !== undefined && !isUrgency(urgency)) {
-    faults.push({
+    errors.push({
       name: "Urgency",
       description: `Urgency must be one of ${Urgency.literals.join(", ")}`
     })
   }
   if (topic !== undefined && !isTopic(topic)) {
-    faults.push({
+    errors.push({
       name: "Topic",
       description: "Topic must be 1 to 32 characters of the URL-safe base64 alphabet"
     })
@@ -94,7 +94,7 @@ export const readHeaders = (
       urgency: urgency !== undefined && isUrgency(urgency) ? urgency : "normal",
       ...(topic === undefined ? {} : { topic })
     },
-    faults
+    errors
   }
 }
 

@@ -47,8 +47,8 @@ const read = (
   if (delivery.message.type === "malformed") return { reason: delivery.message.reason }
   if (delivery.message.type !== "broadcast/1")
     return { reason: `${delivery.message.type} is no broadcast` }
-  const { faults, headers } = readHeaders((name) => delivery.header(name), ttlSecondsDefault)
-  if (faults.length > 0) return { reason: faults.map(({ description }) => description).join("; ") }
+  const { errors, headers } = readHeaders((name) => delivery.header(name), ttlSecondsDefault)
+  if (errors.length > 0) return { reason: errors.map(({ description }) => description).join("; ") }
   if (!fitsOnePush(delivery.message))
     return { reason: `the payload is larger than ${payloadBytesMax} bytes` }
   const { topic, ttlSeconds, urgency } = headers
@@ -174,7 +174,7 @@ export const fanoutLayer = Layer.effectDiscard(
       buckets: yield* Buckets,
       watermark: yield* Watermark,
       settings: yield* Settings,
-      warn: makeRateLimitedLog("broadcasts were refused")
+      warn: makeRateLimitedLog("broadcasts were rejected")
     }
     yield* Effect.forkScoped(
       consumers.each("log", "planner", broadcastsInFlight, (delivery) => handle(planner, delivery))

@@ -56,7 +56,7 @@ export const start = Effect.fnUntraced(function* (from: number) {
     sets,
     facts,
     watermark: yield* Watermark,
-    warn: makeRateLimitedLog("commands in the log were refused"),
+    warn: makeRateLimitedLog("commands in LOG were rejected"),
     applied: from,
     short: []
   }

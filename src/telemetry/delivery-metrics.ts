@@ -86,10 +86,10 @@ export const makePushMetrics = Effect.gen(function* () {
   }
 })
 
-/** State of a push service in this process. */
+/** State of a push service in this process: its breakers, its guard, its window. */
 export interface PushServiceState {
-  readonly breaker: "closed" | "half-open" | "open"
-  readonly reach: "closed" | "half-open" | "open"
+  readonly credentials: "closed" | "half-open" | "open"
+  readonly connectivity: "closed" | "half-open" | "open"
   readonly holding: boolean
   readonly window: number
 }
@@ -100,32 +100,33 @@ const breakerStates = ["closed", "half-open", "open"]
 export const makePushServiceMetrics = Effect.gen(function* () {
   const context = yield* Effect.context<never>()
   const labelOf = hostLabel((yield* Settings).pushHosts)
-  const [showBreaker, showReach] = [series(laneBreaker, context), series(laneReach, context)]
+  const showCredentials = series(laneBreaker, context)
+  const showConnectivity = series(laneReach, context)
   const [showHolding, showWindow] = [series(laneHolding, context), series(laneWindow, context)]
   return {
     show: (lanes: Iterable<{ readonly host: string; readonly state: PushServiceState }>): void => {
       const worst = new Map<
         string,
-        { breaker: number; reach: number; holding: number; window: number }
+        { credentials: number; connectivity: number; holding: number; window: number }
       >()
       for (const { host, state } of lanes) {
         const label = labelOf(host)
         const known = worst.get(label) ?? {
-          breaker: 0,
-          reach: 0,
+          credentials: 0,
+          connectivity: 0,
           holding: 0,
           window: Number.POSITIVE_INFINITY
         }
         worst.set(label, {
-          breaker: Math.max(known.breaker, breakerStates.indexOf(state.breaker)),
-          reach: Math.max(known.reach, breakerStates.indexOf(state.reach)),
+          credentials: Math.max(known.credentials, breakerStates.indexOf(state.credentials)),
+          connectivity: Math.max(known.connectivity, breakerStates.indexOf(state.connectivity)),
           holding: Math.max(known.holding, state.holding ? 1 : 0),
           window: Math.min(known.window, state.window)
         })
       }
-      for (const [host, { breaker, holding, reach, window }] of worst) {
-        showBreaker({ host }, breaker)
-        showReach({ host }, reach)
+      for (const [host, { connectivity, credentials, holding, window }] of worst) {
+        showCredentials({ host }, credentials)
+        showConnectivity({ host }, connectivity)
         showHolding({ host }, holding)
         showWindow({ host }, window)
       }

@@ -12,20 +12,20 @@ import {
 
 type Given = { readonly TTL?: string; readonly Urgency?: string; readonly Topic?: string }
 const read = (given: Given) => readHeaders((name) => given[name], 86_400)
-const faultsOf = (given: Given) => read(given).faults.map(({ name }) => name)
+const faultsOf = (given: Given) => read(given).errors.map(({ name }) => name)
 
 describe("the headers of a broadcast", () => {
   it("have defaults: the service's TTL, normal urgency, no topic", () => {
     assert.deepStrictEqual(read({}), {
       headers: { ttlSeconds: 86_400, urgency: "normal" },
-      faults: []
+      errors: []
     })
   })
 
   it("are taken as they are", () => {
-    const { faults, headers } = read({ TTL: "0", Urgency: "very-low", Topic: "weather_-09" })
+    const { errors, headers } = read({ TTL: "0", Urgency: "very-low", Topic: "weather_-09" })
     assert.deepStrictEqual(headers, { ttlSeconds: 0, urgency: "very-low", topic: "weather_-09" })
-    assert.deepStrictEqual(faults, [])
+    assert.deepStrictEqual(errors, [])
   })
 
   it.for(["0", "1", "060", String(ttlSecondsMax)])("take a TTL of %s", (TTL) => {
@@ -75,14 +75,14 @@ describe("the headers of a broadcast", () => {
   )
 
   it("name every fault at once, with what would be right", () => {
-    const { faults } = read({ TTL: "x", Urgency: "x", Topic: "" })
+    const { errors } = read({ TTL: "x", Urgency: "x", Topic: "" })
     assert.deepStrictEqual(
-      faults.map(({ name }) => name),
+      errors.map(({ name }) => name),
       ["TTL", "Urgency", "Topic"]
     )
-    for (const { description, name } of faults)
+    for (const { description, name } of errors)
       assert.isTrue(description.startsWith(`${name} must be `), description)
-    assert.include(faults[0]?.description, String(ttlSecondsMax))
+    assert.include(errors[0]?.description, String(ttlSecondsMax))
   })
 })
 

@@ -125,14 +125,14 @@ describe("the gossip about a push service", () => {
     const news = here.takeGossip("w", now)!
     assert.deepEqual(news, { ...nothing, answers: 1, openMillis: minute })
     there.merge(news, now)
-    assert.strictEqual(there.stateAt(now).breaker, "open")
+    assert.strictEqual(there.stateAt(now).credentials, "open")
     assert.isUndefined(there.takeGossip("v", now))
     assert.deepEqual(here.takeGossip("w", now + 20_000), { ...nothing, openMillis: 40_000 })
     there.judge({ kind: "accepted", reason: "accepted" }, push(2), 201, now + minute)
     const better = there.takeGossip("v", now + minute)!
     assert.deepEqual(better, { ...nothing, worker: "v", answers: 1, openMillis: 0, reached: 2 })
     here.merge(better, now + minute)
-    assert.strictEqual(here.stateAt(now + minute).breaker, "closed")
+    assert.strictEqual(here.stateAt(now + minute).credentials, "closed")
     assert.isUndefined(here.takeGossip("w", now + minute))
   })
 

@@ -81,7 +81,7 @@ describe("the state of a push service", () => {
         lane.judge(mismatch, push(i, now, now, now - minute), 403, now).judged,
         mismatch
       )
-    assert.strictEqual(lane.stateAt(now).breaker, "closed")
+    assert.strictEqual(lane.stateAt(now).credentials, "closed")
     assert.isUndefined(lane.deferral(someone, now))
   })
 

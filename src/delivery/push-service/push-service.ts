@@ -78,8 +78,8 @@ export class PushService {
   /** For metrics. */
   stateAt(now: number) {
     return {
-      breaker: this.#credentials.stateAt(now),
-      reach: this.#connectivity.stateAt(now),
+      credentials: this.#credentials.stateAt(now),
+      connectivity: this.#connectivity.stateAt(now),
       holding: this.#massGone.holding,
       window: this.#window.window
     }

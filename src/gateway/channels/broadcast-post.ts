@@ -35,7 +35,7 @@ const decodeBody = readBody(BroadcastBody)
 const read = Effect.fnUntraced(function* ({ request }: Call, errors: Array<ErrorDetail>) {
   const { ttlSecondsDefault } = yield* Settings
   const given = (name: string) => request.headers[name.toLowerCase()]
-  for (const error of readHeaders(given, ttlSecondsDefault).faults)
+  for (const error of readHeaders(given, ttlSecondsDefault).errors)
     errors.push({ location: "header", ...error })
   const key = given("Idempotency-Key")
   if (key !== undefined && !/^[\x20-\x7e]{1,255}$/.test(key)) {
