@@ -6,6 +6,7 @@ import { ttlSecondsMax } from "#domain/broadcast.ts"
 import { nobodyFault } from "#domain/publisher.ts"
 import { pushHostFault } from "#domain/subscription/endpoint.ts"
 import { everySetting, type Values } from "#settings/every-setting.ts"
+import { listenAddressFault } from "#settings/listen-address.ts"
 import { natsTlsSettings, natsUrlFault } from "#settings/nats-url.ts"
 import { within } from "#settings/within.ts"
 import { checkedText, words } from "#settings/words.ts"
@@ -80,6 +81,11 @@ export const settings = {
       "BELLCAST_HTTP_HOST"
     )
   ),
+  /**
+   * Where this process shows its metrics and heartbeats: `host:port`, or `off`. Unset: a port of
+   * the loopback interface, as the metrics are for operators only.
+   */
+  metricsAddress: Config.option(checkedText("BELLCAST_METRICS_ADDRESS", listenAddressFault)),
   /** Seconds in Retry-After. */
   retryAfterSeconds: within("BELLCAST_RETRY_AFTER_SECONDS", 1, 86_400).pipe(withDefault(3)),
   /** Larger bodies get 413. With its envelope a body must fit into a message of LOG (32 KiB). */

@@ -13,10 +13,11 @@ import { fanoutLayer } from "#fanout/planner.ts"
 import { addressOf, versionOf } from "#gateway/http/links.ts"
 import { NewUsers } from "#gateway/quotas/new-users.ts"
 import { gatewayLayer } from "#gateway/serve.ts"
-import { Health } from "#gateway/service/health.ts"
 import { GatewaySettings } from "#gateway/settings.ts"
 import { VapidPublicKeys } from "#gateway/subscriptions/vapid-public-keys.ts"
 import { Identity } from "#identity/identity.ts"
+import { Health, type HealthOptions } from "#monitoring/health.ts"
+import { MetricsPort } from "#monitoring/port.ts"
 import { fullnessLayer } from "#nats/admin/fullness.ts"
 import { refuseMissingBuckets, warnOfPause } from "#nats/admin/maintenance.ts"
 import { provision } from "#nats/admin/provision.ts"
@@ -44,7 +45,6 @@ const stage = (role: Role, secrets: Secrets["Service"]) => {
     case "gateway":
       return gatewayLayer.pipe(
         Layer.provide(Identity.layer),
-        Layer.provide(Health.layer),
         Layer.provide(NewUsers.layer),
         Layer.provide(
           Layer.succeed(VapidPublicKeys, {
@@ -104,6 +104,7 @@ interface Start {
   readonly root: string
   /** Address of NATS, with the login. */
   readonly natsUrl: string
+  readonly health: HealthOptions
 }
 
 /** Checks the secrets against NATS. A gateway also records them, as it offers them to users. */
@@ -132,10 +133,11 @@ const provisioned = ({ settings }: Start) =>
     Effect.andThen(warnOfPause)
   )
 
-const printBanner = ({ natsUrl, root, secrets, settings }: Start) =>
+const printBanner = ({ natsUrl, root, secrets, settings }: Start, metrics: string | undefined) =>
   Effect.sync(() => {
     const text = startupBanner({
       url: root,
+      metricsAddress: metrics,
       natsHost: hostsOf(natsUrl),
       natsUrlFile: natsUrlFile(settings.dataDir),
       vapidPublicKey: secrets.vapidPublicKey,
@@ -147,17 +149,18 @@ const printBanner = ({ natsUrl, root, secrets, settings }: Start) =>
 /** Says that the service is ready and, at the end of the scope, that it stops. */
 const announced = Effect.fnUntraced(function* (start: Start) {
   const { natsUrl, root, settings } = start
+  const { address: metrics } = yield* MetricsPort
   if (Option.isNone(settings.natsUrl)) {
     if (settings.roles.includes("gateway")) yield* announceApi(natsFolder(settings.dataDir), root)
-    yield* printBanner(start)
+    yield* printBanner(start, metrics)
   }
-  const fields = { roles: settings.roles.join(","), nats: hostsOf(natsUrl) }
+  const fields = { roles: settings.roles.join(","), nats: hostsOf(natsUrl), metrics }
   yield* Effect.acquireRelease(Effect.logInfo("ready", fields), () => Effect.logInfo("stopping"))
 })
 
 /** The stages of this process, and what each of them needs. */
 const running = (start: Start) => {
-  const { natsUrl, secrets, settings } = start
+  const { health, natsUrl, secrets, settings } = start
   const stages = settings.roles.map((role) => stage(role, secrets))
   const nats = natsLayer({
     url: natsUrl,
@@ -169,6 +172,9 @@ const running = (start: Start) => {
   const useridHmacSecret = Option.some(secrets.useridHmacSecret)
   return Layer.effectDiscard(announced(start)).pipe(
     Layer.provideMerge(Layer.mergeAll(stages[0]!, ...stages.slice(1))),
+    // Below the stages: the port opens first and shows metrics until the stages have drained.
+    Layer.provideMerge(MetricsPort.layer),
+    Layer.provide(Health.layer(health)),
     Layer.provide(Layer.effectDiscard(secretsChecked(start))),
     Layer.provide(fullnessLayer),
     Layer.provide(Space.layer),
@@ -185,8 +191,10 @@ const service = Layer.unwrap(
     const natsUrl = Option.isSome(settings.natsUrl)
       ? settings.natsUrl.value
       : yield* embedded(settings.dataDir)
-    const root = `http://${addressOf(settings)}/${versionOf(yield* GatewaySettings)}/`
-    return running({ settings, secrets, root, natsUrl })
+    const gateway = yield* GatewaySettings
+    const root = `http://${addressOf(settings)}/${versionOf(gateway)}/`
+    const { heartbeatTimeoutSeconds: timeoutSeconds, readonly } = gateway
+    return running({ settings, secrets, root, natsUrl, health: { readonly, timeoutSeconds } })
   })
 ).pipe(
   Layer.provide(Secrets.layer),

@@ -4,6 +4,7 @@ import { Cause, Effect } from "effect"
 import { NatsServerMissing } from "#embedded/locate.ts"
 import { EmbeddedServerFailed } from "#embedded/server.ts"
 import { ServeError } from "#gateway/serve.ts"
+import { MetricsPortError } from "#monitoring/port.ts"
 import { BucketsMissing, NatsUnavailable } from "#nats/connection/errors.ts"
 import { SecretsFault } from "#secrets/file.ts"
 import { SettingsError } from "#settings/every-setting.ts"
@@ -24,6 +25,8 @@ const reasonOf = (error: unknown): string | undefined => {
     return error.message
   if (error instanceof ServeError)
     return `HTTP cannot be served: ${causeOf(error)} (BELLCAST_HOST, BELLCAST_PORT)`
+  if (error instanceof MetricsPortError)
+    return `The metrics port cannot be opened: ${causeOf(error)} (BELLCAST_METRICS_ADDRESS)`
   if (error instanceof NatsUnavailable)
     return `NATS cannot be used (${error.operation}): ${causeOf(error)} (BELLCAST_NATS_URL)`
   return undefined

@@ -30,6 +30,8 @@ const trial = (url: string): string => `
 
 export interface Start {
   readonly url: string
+  /** Host and port of the metrics port; undefined when it is off. */
+  readonly metricsAddress: string | undefined
   /** Host and port of NATS, without the login. */
   readonly natsHost: string
   /** The file with the address and login of NATS. */
@@ -42,6 +44,7 @@ export interface Start {
 /** The text. It contains no secret, as the output may end up in a log. */
 export const startupBanner = ({
   url,
+  metricsAddress,
   natsHost,
   natsUrlFile,
   vapidPublicKey,
@@ -50,6 +53,7 @@ export const startupBanner = ({
   Bellcast is ready.
 
     HTTP API           ${url}
+    Metrics, probes    ${metricsAddress === undefined ? "off" : `http://${metricsAddress}/metrics`}
     NATS               ${natsHost}; for \`nats\`: export NATS_URL=${textOf(natsUrlFile)}
     VAPID public key   ${vapidPublicKey}
 ${isForTrying ? trial(url) : ""}

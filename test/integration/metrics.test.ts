@@ -150,7 +150,7 @@ describe("the metrics", () => {
     await become("2 1 4")
   })
 
-  it("tell what waits and for how long, whichever stage is missing", {
+  it("tell what waits and for how long, whichever stage is missing, each process at its port", {
     timeout: 60_000
   }, async () => {
     await using nats = await startNats()
@@ -198,15 +198,24 @@ describe("the metrics", () => {
     const published = await seen("1 0 0")
     isAge(published)
     assert.equal(published.log, before.log + 1)
-    await using _fanout = await startService({ natsUrl: nats.url, roles: "fanout,tally" })
+    await using fanout = await startService({ natsUrl: nats.url, roles: "fanout,tally" })
     const planned = await seen("0 1 0")
     isAge(planned)
     assert.equal(planned.work, 2, "a plan and a job")
-    await using _delivery = await startService({ natsUrl: nats.url, roles: "delivery" })
+    await using delivery = await startService({ natsUrl: nats.url, roles: "delivery" })
     const retrying = await seen("0 0 1")
     isAge(retrying)
     assert.isAbove(retrying.age, planned.age)
     assert.deepInclude(await finished(gateway.url, "news", broadcast), { delivered: 2 })
+    for (const { metricsUrl } of [gateway, fanout, delivery]) {
+      const scraped = String((await call(metricsUrl(), "GET", "/metrics")).body)
+      const counted = /^bellcast_pushes_total\{.*delivered.*\} 2$/m.test(scraped)
+      assert.equal(counted, metricsUrl === delivery.metricsUrl)
+      assert.equal(/^bellcast_lane_breaker_state\{.*\} 0$/m.test(scraped), counted)
+      assert.match(scraped, /^bellcast_oldest_push_age_seconds \d/m)
+      for (const path of ["/__heartbeat__", "/__lbheartbeat__"])
+        assert.equal((await call(metricsUrl(), "GET", path)).status, 200, path)
+    }
     // The last is the fact that it is finished.
     const after = await until(look, ({ jobs, log }) => jobs === "0 0 0" && log > published.log)
     assert.equal(after.age, 0)

@@ -45,6 +45,8 @@ export interface Service extends AsyncDisposable {
   /** `http://127.0.0.1:PORT/v1` */
   readonly url: string
   readonly port: number
+  /** `http://127.0.0.1:PORT` of the metrics port; throws while the port is off. */
+  readonly metricsUrl: () => string
   readonly process: ChildProcess
   /** All that it has printed. */
   readonly output: () => string
@@ -82,6 +84,7 @@ export const startService = async (options: ServiceOptions = {}): Promise<Servic
     ...process.env,
     ...settingsFile(options.cwd),
     BELLCAST_PORT: String(port),
+    BELLCAST_METRICS_ADDRESS: "127.0.0.1:0",
     BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "true",
     BELLCAST_CHANNEL_WRITE_PRINCIPALS: "system.Authenticated",
     BELLCAST_RETRY_BASE_MILLIS: "200",
@@ -135,6 +138,11 @@ export const startService = async (options: ServiceOptions = {}): Promise<Servic
   return {
     url: `http://127.0.0.1:${port}/v1`,
     port,
+    metricsUrl: () => {
+      const [, address] = /"metrics":"([^"]+)","msg":"ready"/.exec(output) ?? []
+      if (address === undefined) throw new Error("the metrics port is off")
+      return `http://${address}`
+    },
     process: child,
     output: () => output,
     kill: async () => void (await end("SIGKILL")),

@@ -4,6 +4,7 @@ import { type Start, startupBanner } from "../../src/startup-banner.ts"
 
 const start: Start = {
   url: "http://127.0.0.1:9999/v1/",
+  metricsAddress: "127.0.0.1:9998",
   natsHost: "127.0.0.1:4222",
   natsUrlFile: ".bellcast/nats/url",
   vapidPublicKey: "key",
@@ -26,6 +27,14 @@ describe("the startup banner", () => {
       /export NATS_URL=.*/.exec(startupBanner({ ...start, natsUrlFile: file }))?.[0]
     assert.equal(command(".bellcast/nats/url"), 'export NATS_URL="$(cat .bellcast/nats/url)"')
     assert.equal(command("my 'own'/url"), `export NATS_URL="$(cat 'my '\\''own'\\''/url')"`)
+  })
+
+  it("names the metrics port, or says that it is off", () => {
+    assert.match(startupBanner(start), /^ *Metrics, probes +http:\/\/127\.0\.0\.1:9998\/metrics$/m)
+    assert.match(
+      startupBanner({ ...start, metricsAddress: undefined }),
+      /^ *Metrics, probes +off$/m
+    )
   })
 
   it("shows no commands where they would be refused", () => {

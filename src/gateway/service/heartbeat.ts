@@ -1,9 +1,9 @@
 // GET /__heartbeat__ and /__lbheartbeat__: whether the dependencies of this server work, and
 // whether the server responds at all.
 import { Effect, Schema } from "effect"
+import { Health } from "#monitoring/health.ts"
 import { ok } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
-import { Health } from "./health.ts"
 
 const View = Schema.Struct({
   storage: Schema.Boolean,

@@ -1,4 +1,4 @@
-// Checks what this process depends on, at most once a second for all requests: a check writes, and
+// Checks what the service depends on, at most once a second for all requests: a check writes, and
 // anybody may request one, also 25 times in a batch.
 import { Clock, Context, Deferred, Effect, Layer, Random } from "effect"
 import { refusing, Space } from "#nats/admin/space.ts"
@@ -6,7 +6,13 @@ import { Buckets } from "#nats/kv/bucket.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { keys, metaKey } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
-import { GatewaySettings } from "../settings.ts"
+
+export interface HealthOptions {
+  /** A check that takes longer counts as failed. */
+  readonly timeoutSeconds: number
+  /** Whether the checks must not write. */
+  readonly readonly: boolean
+}
 
 export interface HealthView {
   readonly storage: boolean
@@ -39,9 +45,8 @@ const storage = Effect.gen(function* () {
   return (lease?.value.holder ?? "") !== ""
 })
 
-const cache = Effect.gen(function* () {
+const cache = Effect.fnUntraced(function* (readonly: boolean) {
   const buckets = yield* Buckets
-  const { readonly } = yield* GatewaySettings
   // A full cache drops its oldest entries, so a read is enough.
   if (readonly) return yield* Effect.as(buckets.get("cache", metaKey), true)
   const probe = yield* Random.nextInt
@@ -69,18 +74,16 @@ const within = <E, R>(seconds: number, name: string, check: Effect.Effect<boolea
     )
   )
 
-const look = Effect.gen(function* () {
-  const { heartbeatTimeoutSeconds } = yield* GatewaySettings
-  return yield* Effect.all(
+const lookWith = ({ readonly, timeoutSeconds }: HealthOptions) =>
+  Effect.all(
     {
-      storage: within(heartbeatTimeoutSeconds, "storage", storage),
-      cache: within(heartbeatTimeoutSeconds, "cache", cache),
-      permission: within(heartbeatTimeoutSeconds, "permission", permission),
-      space: within(heartbeatTimeoutSeconds, "space", space)
+      storage: within(timeoutSeconds, "storage", storage),
+      cache: within(timeoutSeconds, "cache", cache(readonly)),
+      permission: within(timeoutSeconds, "permission", permission),
+      space: within(timeoutSeconds, "space", space)
     },
     { concurrency: "unbounded" }
   )
-})
 
 export class Health extends Context.Service<
   Health,
@@ -88,39 +91,37 @@ export class Health extends Context.Service<
     /** The latest result, from a new check when the last one ended more than a second ago. */
     readonly view: Effect.Effect<HealthView>
   }
->()("bellcast/gateway/Health") {
-  static readonly layer = Layer.effect(
-    Health,
-    Effect.gen(function* () {
-      const services = yield* Effect.context<Buckets | EventLog | GatewaySettings | Space>()
-      const scope = yield* Effect.scope
-      let latest: { readonly view: HealthView; readonly until: number } | undefined
-      let running: Deferred.Deferred<HealthView> | undefined
-
-      /** Starts a check in its own fiber: the first request may be interrupted before the end. */
-      const start = Effect.gen(function* () {
-        const found = Deferred.makeUnsafe<HealthView>()
-        running = found
-        yield* look.pipe(
-          Effect.provide(services),
-          Effect.tap((view) =>
-            Effect.map(Clock.currentTimeMillis, (now) => {
-              latest = { view, until: now + restMillis }
-              running = undefined
-              Deferred.doneUnsafe(found, Effect.succeed(view))
-            })
-          ),
-          Effect.forkIn(scope)
-        )
-        return found
-      })
-
-      const view = Effect.gen(function* () {
-        if (latest !== undefined && (yield* Clock.currentTimeMillis) < latest.until)
-          return latest.view
-        return yield* Deferred.await(running ?? (yield* start))
-      })
-      return Health.of({ view })
-    })
-  )
+>()("bellcast/monitoring/Health") {
+  static readonly layer = (options: HealthOptions) => Layer.effect(Health, make(options))
 }
+
+const make = Effect.fnUntraced(function* (options: HealthOptions) {
+  const services = yield* Effect.context<Buckets | EventLog | Space>()
+  const scope = yield* Effect.scope
+  let latest: { readonly view: HealthView; readonly until: number } | undefined
+  let running: Deferred.Deferred<HealthView> | undefined
+
+  /** Starts a check in its own fiber: the first request may be interrupted before the end. */
+  const start = Effect.gen(function* () {
+    const found = Deferred.makeUnsafe<HealthView>()
+    running = found
+    yield* lookWith(options).pipe(
+      Effect.provide(services),
+      Effect.tap((view) =>
+        Effect.map(Clock.currentTimeMillis, (now) => {
+          latest = { view, until: now + restMillis }
+          running = undefined
+          Deferred.doneUnsafe(found, Effect.succeed(view))
+        })
+      ),
+      Effect.forkIn(scope)
+    )
+    return found
+  })
+
+  const view = Effect.gen(function* () {
+    if (latest !== undefined && (yield* Clock.currentTimeMillis) < latest.until) return latest.view
+    return yield* Deferred.await(running ?? (yield* start))
+  })
+  return Health.of({ view })
+})

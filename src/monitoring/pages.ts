@@ -1,0 +1,59 @@
+// What the metrics port shows: metrics, and the two heartbeats of the API without its prefix.
+import { Effect } from "effect"
+import type { Backlog } from "#nats/admin/backlog.ts"
+import type { Space } from "#nats/admin/space.ts"
+import { Health } from "./health.ts"
+import { metricsText, textFormat } from "./metrics-text.ts"
+
+export interface Page {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly text: string
+}
+
+/** What the pages read. */
+export type Shown = Backlog | Health | Space
+
+type Show = (retryAfterSeconds: number) => Effect.Effect<Page, never, Shown>
+
+const json = { "Content-Type": "application/json; charset=UTF-8" }
+const plain = { "Content-Type": "text/plain; charset=utf-8" }
+
+const pages: Readonly<Record<string, Show>> = {
+  "/metrics": () =>
+    Effect.map(metricsText, (text) => ({
+      status: 200,
+      headers: { "Content-Type": textFormat },
+      text
+    })),
+  "/__heartbeat__": Effect.fnUntraced(function* (retryAfterSeconds) {
+    const view = yield* (yield* Health).view
+    const text = JSON.stringify(view)
+    if (Object.values(view).every(Boolean)) return { status: 200, headers: json, text }
+    const headers = { ...json, "Retry-After": String(retryAfterSeconds) }
+    return { status: 503, headers, text }
+  }),
+  "/__lbheartbeat__": () => Effect.succeed({ status: 200, headers: json, text: "{}" })
+}
+
+const paths = Object.keys(pages).join(", ")
+const methods = ["GET", "HEAD"]
+
+const unknownPath: Page = { status: 404, headers: plain, text: `Here are ${paths}.\n` }
+const wrongMethod: Page = {
+  status: 405,
+  headers: { ...plain, Allow: methods.join(", ") },
+  text: `Use ${methods.join(" or ")}.\n`
+}
+
+/** The page of a request. `target` may have a query string, which changes nothing. */
+export const pageOf = (
+  method: string,
+  target: string,
+  retryAfterSeconds: number
+): Effect.Effect<Page, never, Shown> => {
+  const [path = ""] = target.split("?", 1)
+  const show = Object.hasOwn(pages, path) ? pages[path] : undefined
+  if (show === undefined) return Effect.succeed(unknownPath)
+  return methods.includes(method) ? show(retryAfterSeconds) : Effect.succeed(wrongMethod)
+}
