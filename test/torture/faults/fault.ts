@@ -3,6 +3,8 @@
 // this folder exports its faults as an array, and all.ts joins them; nats-servers.ts also exports
 // `startNatsServers(options: NatsServersOptions): Promise<NatsServers>`.
 import type { Random } from "../random.ts"
+import type { Store } from "./store.ts"
+import type { TcpProxy } from "./tcp-proxy.ts"
 
 export type Nodes = 1 | 3
 export type Role = "gateway" | "projection" | "fanout" | "delivery" | "tally"
@@ -42,6 +44,8 @@ export interface NatsServer {
   /** `http://127.0.0.1:PORT` of its monitoring. */
   readonly monitorUrl: string
   readonly kill: () => Promise<void>
+  /** SIGTERM, as an operator stops it. */
+  readonly stop: () => Promise<void>
   readonly start: () => Promise<void>
   readonly freeze: () => void
   readonly thaw: () => void
@@ -59,6 +63,15 @@ export interface NatsServers extends AsyncDisposable {
    * do not advertise addresses that lead around the proxies.
    */
   readonly urlFor: (member: string) => Promise<string>
+  /** The proxies before the servers that this process of the service uses: one for each server. */
+  readonly linksOf: (member: string) => Promise<ReadonlyArray<TcpProxy>>
+  /** Between two servers of a cluster: where the first dials the other, and the other the first. */
+  readonly linksBetween: (one: string, other: string) => readonly [TcpProxy, TcpProxy]
+  readonly storeOf: (server: string) => Store
+  /** For the next start of this server, which must not run. Removes its former store. */
+  readonly replaceStore: (server: string, store: Store) => Promise<void>
+  /** A path for a new store of this server; nothing is there yet. */
+  readonly newStoreFolder: (server: string) => string
   /** Stops all servers, moves their files to this kind of storage, and starts them. */
   readonly useStore: (kind: StoreKind) => Promise<void>
   /** Every server runs, every stream and consumer has a leader, and no replica is behind. */
