@@ -10,8 +10,6 @@ import { listenAddressFault } from "#settings/listen-address.ts"
 import { natsTlsSettings, natsUrlFault } from "#settings/nats-url.ts"
 import { within } from "#settings/within.ts"
 import { checkedText, words } from "#settings/words.ts"
-import { log } from "#streams/log.ts"
-import { work } from "#streams/work.ts"
 
 export const roles = ["gateway", "projection", "fanout", "delivery", "tally"] as const
 export type Role = (typeof roles)[number]
@@ -61,11 +59,12 @@ export const settings = {
   /**
    * Most bytes of the stream LOG, whose commands never expire: 4 GiB are about 6 million. When it
    * is full, requests that make it grow are refused. The minimum has room for a few of the largest
-   * messages.
+   * messages. Unset: an existing stream keeps its limit; a new one gets 4 GiB, or less where NATS
+   * has less storage.
    */
-  logBytesMax: within("BELLCAST_LOG_BYTES_MAX", 65_536, 2 ** 50).pipe(withDefault(log.maxBytes)),
-  /** Most bytes of the stream WORK. When it is full, deliveries wait. */
-  workBytesMax: within("BELLCAST_WORK_BYTES_MAX", 65_536, 2 ** 50).pipe(withDefault(work.maxBytes)),
+  logBytesMax: Config.option(within("BELLCAST_LOG_BYTES_MAX", 65_536, 2 ** 50)),
+  /** Most bytes of the stream WORK. When it is full, deliveries wait. Unset: as for LOG. */
+  workBytesMax: Config.option(within("BELLCAST_WORK_BYTES_MAX", 65_536, 2 ** 50)),
 
   host: Config.String("BELLCAST_HOST").pipe(withDefault("127.0.0.1")),
   port: within("BELLCAST_PORT", 1, 65_535).pipe(withDefault(9999)),

@@ -121,15 +121,20 @@ const secretsChecked = ({ secrets, settings }: Start) => {
   )
 }
 
+/** The limits of streams that the operator set. */
+const bytesMaxOf = ({ logBytesMax, workBytesMax }: Settings["Service"]) => {
+  const limits = { [streams.log.name]: logBytesMax, [streams.work.name]: workBytesMax }
+  return Object.fromEntries(
+    Object.entries(limits).flatMap(([name, limit]) =>
+      Option.isSome(limit) ? [[name, limit.value] as const] : []
+    )
+  )
+}
+
 /** Makes the streams and buckets. Fails if a bucket was lost, which only a rebuild can mend. */
 const provisioned = ({ settings }: Start) =>
   refuseMissingBuckets.pipe(
-    Effect.andThen(
-      provision(settings.replicas, {
-        [streams.log.name]: settings.logBytesMax,
-        [streams.work.name]: settings.workBytesMax
-      })
-    ),
+    Effect.andThen(provision(settings.replicas, bytesMaxOf(settings))),
     Effect.andThen(warnOfPause)
   )
 

@@ -5,7 +5,7 @@ import { NatsServerMissing } from "#embedded/locate.ts"
 import { EmbeddedServerFailed } from "#embedded/server.ts"
 import { ServeError } from "#gateway/serve.ts"
 import { MetricsPortError } from "#monitoring/port.ts"
-import { BucketsMissing, NatsUnavailable } from "#nats/connection/errors.ts"
+import { BucketsMissing, NatsUnavailable, NoStorage } from "#nats/connection/errors.ts"
 import { SecretsFault } from "#secrets/file.ts"
 import { SettingsError } from "#settings/every-setting.ts"
 
@@ -20,7 +20,8 @@ const reasonOf = (error: unknown): string | undefined => {
     error instanceof SecretsFault ||
     error instanceof NatsServerMissing ||
     error instanceof EmbeddedServerFailed ||
-    error instanceof BucketsMissing
+    error instanceof BucketsMissing ||
+    error instanceof NoStorage
   )
     return error.message
   if (error instanceof ServeError)

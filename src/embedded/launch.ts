@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { replace } from "#secrets/once.ts"
 import { type Address, addressIn, type Folder, folderAt, logTail, released } from "./folder.ts"
 import { authorizationOf, ensurePassword } from "./login.ts"
+import { diskOf, storageBytes } from "./storage.ts"
 import { lockTaken, type Supervisor, supervise } from "./supervisor.ts"
 
 export interface LaunchOptions {
@@ -46,7 +47,8 @@ const configOf = (
   folder: Folder,
   port: number,
   syncInterval: string,
-  password: string | undefined
+  password: string | undefined,
+  storage: number
 ) => `
 listen: "127.0.0.1:${port}"
 ${authorizationOf(password)}
@@ -58,6 +60,7 @@ logfile_max_num: 2
 jetstream {
   store_dir: ${JSON.stringify(folder.store)}
   sync_interval: ${syncInterval}
+  max_file_store: ${storage}
 }
 `
 
@@ -114,7 +117,8 @@ export const launch = async (options: LaunchOptions): Promise<RunningServer> => 
   await mkdir(folder.ports, { recursive: true })
   const password = login ? await ensurePassword(folder) : undefined
   const free = port === anyPort || (await isFree(port)) ? port : anyPort
-  await replace(folder.config, configOf(folder, free, syncInterval, password))
+  const storage = storageBytes(await diskOf(folder.store, folder.root))
+  await replace(folder.config, configOf(folder, free, syncInterval, password, storage))
   const supervisor = supervise(binary, folder)
   const address = await ready(supervisor, folder)
   await replace(folder.url, address.url)

@@ -7,7 +7,7 @@ import { settings } from "#config"
 import { addressIn, folderAt, released } from "#embedded/folder.ts"
 import { embeddedServer } from "#embedded/server.ts"
 import { hostsOf } from "#nats/connection/connection.ts"
-import type { AppendConflict, NatsUnavailable } from "#nats/connection/errors.ts"
+import type { AppendConflict, NatsUnavailable, NoStorage } from "#nats/connection/errors.ts"
 import { natsLayer } from "#nats/layer.ts"
 import {
   type NatsTlsFiles,
@@ -65,8 +65,10 @@ export class VerbFailed extends Schema.TaggedError<VerbFailed>()("VerbFailed", {
 const reasonOf = ({ cause }: NatsUnavailable) =>
   withoutSecrets(cause instanceof Error ? cause.message : String(cause))
 
-const inWords = (url: string, error: NatsUnavailable | AppendConflict | VerbFailed): string => {
-  if (error._tag === "VerbFailed") return error.message
+type Failure = NatsUnavailable | NoStorage | AppendConflict | VerbFailed
+
+const inWords = (url: string, error: Failure): string => {
+  if (error._tag === "VerbFailed" || error._tag === "NoStorage") return error.message
   if (error._tag === "AppendConflict") return `another process writes to ${error.subject}`
   if (error.reason._tag === "NotConnected")
     return (
@@ -111,7 +113,7 @@ const embeddedUrl = Effect.fnUntraced(function* (startIt: boolean) {
  */
 export const onNats =
   ({ creds, nats, tlsCa, tlsCert, tlsKey }: NatsFlags, { startIt } = { startIt: false }) =>
-  <A, R>(verb: Effect.Effect<A, NatsUnavailable | AppendConflict | VerbFailed, R>) =>
+  <A, R>(verb: Effect.Effect<A, Failure, R>) =>
     Effect.gen(function* () {
       const tls = natsTlsFiles({ ca: tlsCa, cert: tlsCert, key: tlsKey })
       const url = (yield* givenUrl(nats, tls)) ?? (yield* embeddedUrl(startIt))

@@ -5,8 +5,7 @@ import {
   type ConsumerConfig,
   DiscardPolicy,
   JetStreamApiError,
-  type JetStreamManager,
-  type StreamConfig
+  type JetStreamManager
 } from "@nats-io/jetstream"
 import { nanos } from "@nats-io/transport-node"
 import { Effect } from "effect"
@@ -14,10 +13,17 @@ import { type BucketName, bucketStream, bucketSubject, buckets, metaKey } from "
 import { topology } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { Nats } from "../connection/connection.ts"
-import { unavailable } from "../connection/errors.ts"
+import { NoStorage, unavailable } from "../connection/errors.ts"
+import {
+  type BytesMax,
+  createWithin,
+  ensureStreams,
+  infoOf,
+  type Sized,
+  streamNotFound,
+  unlessCode
+} from "./ensure-streams.ts"
 
-const nameInUse = 10058
-const streamNotFound = 10059
 const consumerExists = 10148
 
 /**
@@ -55,21 +61,6 @@ const bucketConfig = (bucket: BucketName, replicas: number, bytesMax: number) =>
   num_replicas: replicas
 })
 
-/** `keepsSize`: an existing stream keeps its limit of bytes. */
-const ensureStream = async (
-  jsm: JetStreamManager,
-  config: Partial<StreamConfig> & { name: string },
-  keepsSize: boolean
-) => {
-  try {
-    await jsm.streams.add(config)
-  } catch (error) {
-    if (!(error instanceof JetStreamApiError && error.code === nameInUse)) throw error
-    const { max_bytes: _, ...unsized } = config
-    await jsm.streams.update(config.name, keepsSize ? unsized : config)
-  }
-}
-
 const ensureConsumer = async (jsm: JetStreamManager, stream: string, spec: ConsumerSpec) => {
   const config: Partial<ConsumerConfig> = {
     durable_name: spec.name,
@@ -87,14 +78,8 @@ const ensureConsumer = async (jsm: JetStreamManager, stream: string, spec: Consu
   }
 }
 
-const ensureBucket = async (
-  { js, jsm }: Nats["Service"],
-  bucket: BucketName,
-  replicas: number,
-  unbuilt: boolean,
-  bytesMax: number = buckets[bucket].maxBytes
-) => {
-  await ensureStream(jsm, bucketConfig(bucket, replicas, bytesMax), true)
+/** Writes the entry that every bucket has, into a bucket without one. */
+const ensureMeta = async ({ js }: Nats["Service"], bucket: BucketName, unbuilt: boolean) => {
   await js
     .publish(
       bucketSubject(bucket, metaKey),
@@ -108,43 +93,57 @@ const ensureBucket = async (
     })
 }
 
+const bucketNames = Object.keys(buckets) as Array<BucketName>
+
+const declared = (replicas: number): Readonly<Record<string, Sized>> =>
+  Object.fromEntries([
+    ...topology.streams.map((spec) => [
+      spec.name,
+      (bytesMax: number) => streamConfig(spec, replicas, bytesMax)
+    ]),
+    ...bucketNames.map((bucket) => [
+      bucketStream(bucket),
+      (bytesMax: number) => bucketConfig(bucket, replicas, bytesMax)
+    ])
+  ])
+
+const failed = (operation: string) => (cause: unknown) =>
+  cause instanceof NoStorage ? cause : unavailable(operation)(cause)
+
 /**
  * Creates or updates every stream, consumer and bucket. Several processes may do so at once.
  *
- * `bytesMax` has the limits of streams by name. Other streams and all buckets keep the limit that
- * they have, which an operator may have raised; new ones get that of their declaration.
+ * `bytesMax` has the limits that the operator set, by stream. Other streams and buckets keep the
+ * limit that they have; new ones get that of their declaration, or less where the server has less
+ * storage. Fails with NoStorage below 1/64 of it.
  *
  * `unbuilt`: marks new buckets as lacking what the streams have, until a rebuild empties them.
  */
 export const provision = Effect.fnUntraced(function* (
   replicas: number,
-  bytesMax: Readonly<Record<string, number>> = {},
+  bytesMax: BytesMax = {},
   unbuilt = false
 ) {
   const nats = yield* Nats
-  yield* Effect.tryPromise({
+  const share = yield* Effect.tryPromise({
     try: async () => {
-      for (const stream of topology.streams) {
-        const named = bytesMax[stream.name]
-        await ensureStream(
-          nats.jsm,
-          streamConfig(stream, replicas, named ?? stream.maxBytes),
-          named === undefined
-        )
+      const share = await ensureStreams(nats.jsm, declared(replicas), bytesMax)
+      for (const stream of topology.streams)
         await Promise.all(
           Object.values<ConsumerSpec>(stream.consumers).map((consumer) =>
             ensureConsumer(nats.jsm, stream.name, consumer)
           )
         )
-      }
-      await Promise.all(
-        (Object.keys(buckets) as Array<BucketName>).map((bucket) =>
-          ensureBucket(nats, bucket, replicas, unbuilt)
-        )
-      )
+      await Promise.all(bucketNames.map((bucket) => ensureMeta(nats, bucket, unbuilt)))
+      return share
     },
-    catch: unavailable("provision")
+    catch: failed("provision")
   })
+  if (share < 1)
+    yield* Effect.logWarning(
+      "JetStream has little storage: new streams and buckets got smaller limits than usual",
+      { percent: Math.round(share * 100) }
+    )
 })
 
 /** Deletes a bucket and creates it empty with the same size: the first step of a rebuild. */
@@ -152,13 +151,14 @@ export const recreateBucket = Effect.fnUntraced(function* (bucket: BucketName, r
   const nats = yield* Nats
   yield* Effect.tryPromise({
     try: async () => {
-      const unlessMissing = (error: unknown) => {
-        if (!(error instanceof JetStreamApiError && error.code === streamNotFound)) throw error
-      }
-      const former = await nats.jsm.streams.info(bucketStream(bucket)).catch(unlessMissing)
-      await nats.jsm.streams.delete(bucketStream(bucket)).catch(unlessMissing)
-      await ensureBucket(nats, bucket, replicas, false, former?.config.max_bytes)
+      const name = bucketStream(bucket)
+      const former = await infoOf(nats.jsm, name)
+      await nats.jsm.streams.delete(name).catch(unlessCode(streamNotFound))
+      const named: BytesMax = former === undefined ? {} : { [name]: former.config.max_bytes }
+      const sized = (bytesMax: number) => bucketConfig(bucket, replicas, bytesMax)
+      await createWithin(nats.jsm, { [name]: sized }, named)
+      await ensureMeta(nats, bucket, false)
     },
-    catch: unavailable(`recreate ${bucket}`)
+    catch: failed(`recreate ${bucket}`)
   })
 })

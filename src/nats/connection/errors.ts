@@ -40,3 +40,8 @@ export class AppendConflict extends Schema.TaggedError<AppendConflict>()("Append
 export class BucketsMissing extends Schema.TaggedError<BucketsMissing>()("BucketsMissing", {
   message: Schema.String
 }) {}
+
+/** JetStream has less storage than the streams and buckets need. `message` says what to do. */
+export class NoStorage extends Schema.TaggedError<NoStorage>()("NoStorage", {
+  message: Schema.String
+}) {}

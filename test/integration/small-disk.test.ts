@@ -1,0 +1,82 @@
+// Starts where JetStream has little storage: limits that fit, kept by later starts, or a refusal
+// that says what to do.
+import { execFile } from "node:child_process"
+import { join } from "node:path"
+import { promisify } from "node:util"
+import { Effect, Layer } from "effect"
+import { assert, it } from "vitest"
+import { addressIn, folderAt } from "#embedded/folder.ts"
+import { provision } from "#nats/admin/provision.ts"
+import { Nats } from "#nats/connection/connection.ts"
+import { natsLayer } from "#nats/layer.ts"
+import { temporaryFolder } from "../support/folder.ts"
+import { quiet } from "../support/history.ts"
+import { startService } from "../support/service.ts"
+
+const mebibyte = 1024 ** 2
+const run = promisify(execFile)
+
+/** A disk of its own for a test; undefined: this machine does not let us mount one. */
+const smallDisk = async (mebibytes: number) => {
+  const folder = await temporaryFolder()
+  const mount = ["-t", "tmpfs", "-o", `size=${mebibytes}m`, "tmpfs", folder]
+  try {
+    await run("mount", mount)
+  } catch {
+    return undefined
+  }
+  return { folder, [Symbol.asyncDispose]: () => run("umount", ["--lazy", folder]).then(() => {}) }
+}
+
+const at = <A, E>(url: string, program: Effect.Effect<A, E, Nats>) =>
+  Effect.runPromise(
+    program.pipe(Effect.provide(Layer.merge(natsLayer({ url, name: "test" }), quiet)))
+  )
+
+const limitsAt = (url: string) =>
+  at(
+    url,
+    Effect.flatMap(Nats, ({ jsm }) =>
+      Effect.promise(async () => {
+        const limits: Record<string, number> = {}
+        for await (const { config } of jsm.streams.list()) limits[config.name] = config.max_bytes
+        return limits
+      })
+    )
+  )
+
+const sumOf = (limits: Readonly<Record<string, number>>) =>
+  Object.values(limits).reduce((sum, limit) => sum + limit, 0)
+
+it("starts on a disk with 2 GiB, keeps its limits, and names what to set where less is free", {
+  timeout: 90_000
+}, async ({ skip }) => {
+  await using disk = await smallDisk(2_048)
+  if (disk === undefined) return skip("mounting a small tmpfs needs root")
+  const env = { BELLCAST_DATA_DIR: disk.folder }
+  await using service = await startService({ env })
+  assert.match(service.output(), /"percent":\d+,"msg":"JetStream has little storage/)
+  const { url } = (await addressIn(folderAt(join(disk.folder, "nats"))))!
+  const limits = await limitsAt(url)
+  assert.isAtMost(sumOf(limits), 1_536 * mebibyte)
+  assert.isAbove(sumOf(limits), 1_100 * mebibyte)
+
+  // Another process with another idea of the disk, and a setting of the operator.
+  await at(url, provision(1))
+  assert.deepEqual(await limitsAt(url), limits)
+  await at(url, provision(1, { BELLCAST_LOG: 100 * mebibyte }))
+  assert.deepEqual(await limitsAt(url), { ...limits, BELLCAST_LOG: 100 * mebibyte })
+  await service.stop()
+
+  // The disk fills up with other files: what is reserved stays reserved.
+  await run("fallocate", ["-l", `${1_900 * mebibyte}`, join(disk.folder, "other")])
+  await using again = await startService({ env })
+  assert.notInclude(again.output(), "little storage")
+  await again.stop()
+  const refused = await startService({
+    env: { BELLCAST_DATA_DIR: join(disk.folder, "second") }
+  }).catch(({ message }: Error) => message)
+  assert.include(String(refused), "which need 185 MiB or more")
+  assert.include(String(refused), "BELLCAST_DATA_DIR")
+  assert.notInclude(String(refused), "BELLCAST_NATS_URL")
+})
