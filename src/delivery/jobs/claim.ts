@@ -1,12 +1,22 @@
 // Claims a shard for this delivery of its job, and reads what earlier deliveries recorded.
 import { Effect } from "effect"
+import { monotonicMillis } from "#clock/monotonic.ts"
 import type { ShardJob } from "#domain/job.ts"
 import type { PushResult } from "#domain/outcome.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"
+import { streams } from "#streams/index.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import type { Target } from "../push/target.ts"
 import { outcomeSubject, type Record } from "./record.ts"
 import type { Recorded } from "./result.ts"
+
+const { ackWaitMillis } = streams.work.consumers.deliver
+
+/**
+ * For so long after an outcome of a shard no other worker can have the shard: a worker reports
+ * progress at least every third of the ack wait, and JetStream waits all of it after a report.
+ */
+export const provenMillis = (2 / 3) * ackWaitMillis
 
 /** The outcomes that earlier deliveries of a job recorded. */
 export interface Past {
@@ -17,6 +27,12 @@ export interface Past {
   readonly final: boolean
   /** By {@link pushKey}. */
   readonly results: ReadonlyMap<string, PushResult>
+}
+
+/** A shard that this worker has. */
+export interface Claimed extends Past {
+  /** When the append of the claim began, by the monotonic clock. */
+  readonly claimedAt: number
 }
 
 const nothing: Past = { seq: 0, declared: 0, final: false, results: new Map() }
@@ -69,18 +85,23 @@ export const makeClaim = (log: EventLog["Service"], record: Record) => {
    * Writes the size of the shard before anything is sent: where that cannot be written, outcomes
    * could not be either. Fails with AppendConflict when another worker has the shard.
    */
-  const claim = (job: ShardJob, past: Past, targets: ReadonlyArray<Target>) => {
+  const claim = Effect.fnUntraced(function* (
+    job: ShardJob,
+    past: Past,
+    targets: ReadonlyArray<Target>
+  ) {
     const isNew = ({ id, user }: Target) => !past.results.has(pushKey(user, id))
     const total = past.results.size + targets.filter(isNew).length
-    return record
-      .outcome(outcomeSubject.shard(job, job.shard), past.seq, {
-        broadcast: job.broadcast,
-        pushes: total - past.declared,
-        results: [],
-        final: false
-      })
-      .pipe(Effect.map((seq): Past | undefined => ({ ...past, seq })))
-  }
+    const claimedAt = yield* monotonicMillis
+    const seq = yield* record.outcome(outcomeSubject.shard(job, job.shard), past.seq, {
+      broadcast: job.broadcast,
+      pushes: total - past.declared,
+      results: [],
+      final: false
+    })
+    const claimed: Claimed = { ...past, seq, claimedAt }
+    return claimed as Claimed | undefined
+  })
 
   /** The past of a shard, after the writes that a killed delivery left out. */
   const readAndEnsure = Effect.fnUntraced(function* (

@@ -2,9 +2,11 @@
 // push's last outcome has the number and time of its next attempt, so a crash at any point loses
 // nothing.
 import { Clock, Effect, Random, type Semaphore } from "effect"
+import { monotonicMillis } from "#clock/monotonic.ts"
 import type { RetryJob } from "#domain/job.ts"
 import type { PushResult } from "#domain/outcome.ts"
 import type { StoredReason } from "#domain/reason.ts"
+import { AppendConflict } from "#nats/connection/errors.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { type Delivery, done, later, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
@@ -15,6 +17,7 @@ import { sealAll } from "../push/sealed.ts"
 import { Sender } from "../push/send.ts"
 import type { Target } from "../push/target.ts"
 import { makePayloads } from "../recipients/payloads.ts"
+import { provenMillis } from "./claim.ts"
 import { conflictLeaves, patiently } from "./patience.ts"
 import { makeRecord, outcomeSubject, type Record } from "./record.ts"
 import { type Recorded, type UnsentEnd, unsentResult } from "./result.ts"
@@ -22,6 +25,7 @@ import { type Recorded, type UnsentEnd, unsentResult } from "./result.ts"
 const drainingAfterMillis = 1_000
 
 interface RetryTools {
+  readonly log: EventLog["Service"]
   readonly buckets: Buckets["Service"]
   readonly sender: Sender["Service"]
   readonly record: Record
@@ -37,18 +41,23 @@ interface Due {
   readonly lastReason: StoredReason | undefined
   /** Sequence of the last outcome of the push alone; 0: none, it is in its shard's outcome. */
   readonly seq: number
+  /** When the reading of the last outcome began, by the monotonic clock. */
+  readonly readAt: number
 }
 
 const lastResult = (last: Stored | undefined): PushResult | undefined =>
   last?.message.type === "outcome/1" ? last.message.results[0] : undefined
 
-const dueOf = (job: RetryJob, last: Stored | undefined): Due => {
+const outcomeOf = (job: RetryJob) => outcomeSubject.push(job, job.user, job.subscription)
+
+const dueOf = (job: RetryJob, last: Stored | undefined, readAt: number): Due => {
   const previous = lastResult(last)
   return {
     attempt: (previous?.attempt ?? job.attempts) + 1,
     at: previous?.nextAt ?? job.firstNextAt,
     lastReason: previous?.reason ?? job.reason,
-    seq: last?.seq ?? 0
+    seq: last?.seq ?? 0,
+    readAt
   }
 }
 
@@ -122,21 +131,34 @@ const recordResult = Effect.fnUntraced(function* (
   const final = result.fate !== "retrying"
   yield* record.before(job, list)
   const body = { broadcast: job.broadcast, pushes: 0, results: [result], final }
-  yield* record.outcome(outcomeSubject.push(job, job.user, job.subscription), seq, body)
+  yield* record.outcome(outcomeOf(job), seq, body)
   record.counted(job, list)
   // A retrying push needs no new retry job: this one is its job.
   if (final) yield* record.after(job, list).pipe(patiently)
 })
 
+/**
+ * Fails with AppendConflict if another worker has recorded the attempt that is due: this process
+ * may have been frozen, or cut off from NATS, for so long that the job was delivered again.
+ */
+const stillDue = Effect.fnUntraced(function* (log: EventLog["Service"], job: RetryJob, due: Due) {
+  if ((yield* monotonicMillis) - due.readAt < provenMillis) return
+  const subject = outcomeOf(job)
+  const last = yield* log.last("work", subject)
+  if ((last?.seq ?? 0) !== due.seq) return yield* new AppendConflict({ subject })
+})
+
 /** Makes the attempt that is due, and records its result. */
 const step = (tools: RetryTools, job: RetryJob, due: Due, padded: Buffer | undefined) => {
-  const { draining, permits, record } = tools
+  const { draining, log, permits, record } = tools
   let permitsTaken = 0
   // Taken after the place in the send queue, as everywhere: in the other order two pushes could
   // deadlock.
-  const turn = Effect.flatMap(permits.take(1), () => {
+  const turn = Effect.gen(function* () {
+    yield* permits.take(1)
     permitsTaken = 1
-    return draining() ? Effect.fail("stop" as const) : Effect.void
+    if (draining()) return yield* Effect.fail("stop" as const)
+    yield* stillDue(log, job, due)
   })
   return Effect.gen(function* () {
     const attempted = yield* attempt(tools, job, due, padded, turn)
@@ -163,7 +185,7 @@ export const makeRetry = Effect.fnUntraced(function* (
   const buckets = yield* Buckets
   const record = yield* makeRecord
   const payload = yield* makePayloads
-  const tools: RetryTools = { buckets, sender: yield* Sender, record, permits, draining }
+  const tools: RetryTools = { log, buckets, sender: yield* Sender, record, permits, draining }
 
   /** The push has ended. An earlier delivery may have died before it wrote what follows. */
   const finish = Effect.fnUntraced(function* (job: RetryJob, result: PushResult) {
@@ -173,10 +195,11 @@ export const makeRetry = Effect.fnUntraced(function* (
   })
 
   const next = Effect.fnUntraced(function* (job: RetryJob, now: number) {
-    const last = yield* log.last("work", outcomeSubject.push(job, job.user, job.subscription))
+    const readAt = yield* monotonicMillis
+    const last = yield* log.last("work", outcomeOf(job))
     const previous = lastResult(last)
     if (previous !== undefined && previous.fate !== "retrying") return yield* finish(job, previous)
-    const due = dueOf(job, last)
+    const due = dueOf(job, last, readAt)
     if (now < due.at) return later(due.at - now)
     const found = yield* payload(job.broadcast)
     if (found === undefined) return never("the broadcast is not in the log")

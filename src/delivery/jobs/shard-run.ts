@@ -1,13 +1,15 @@
 // One delivery of a shard job: sends its pushes and records their results in batches. A push has a
 // permit from before it is sent until its outcome is stored. So a crash sends at most as many
-// pushes twice as there are permits.
+// pushes twice as there are permits. A push is sent only while a stored outcome proves that the
+// shard is still this worker's.
 import { type Cause, Clock, Effect, Fiber, Latch, Random, Semaphore } from "effect"
+import { monotonicMillis } from "#clock/monotonic.ts"
 import type { ShardJob } from "#domain/job.ts"
 import type { AppendConflict, NatsUnavailable } from "#nats/connection/errors.ts"
 import { Bodies } from "../push/sealed.ts"
 import type { Sender } from "../push/send.ts"
 import type { Target } from "../push/target.ts"
-import { type Past, pushKey } from "./claim.ts"
+import { type Claimed, provenMillis, pushKey } from "./claim.ts"
 import { patiently } from "./patience.ts"
 import { outcomeSubject, type Record } from "./record.ts"
 import { type Recorded, unsentResult } from "./result.ts"
@@ -45,6 +47,8 @@ interface ShardRun {
   readonly hasResults: Latch.Latch
   /** Sequence of the last outcome. */
   seq: number
+  /** When the append of the last outcome began, by the monotonic clock. */
+  provenAt: number
   /** Permits of this shard's pushes. */
   permits: number
   /** Pushes left to the next delivery of the job. */
@@ -58,13 +62,19 @@ const release = (run: ShardRun, count: number) => {
   return run.tools.permits.release(count)
 }
 
+/** Whether an outcome of this delivery was stored so recently that no other can have the shard. */
+const isProven = (run: ShardRun) =>
+  Effect.map(monotonicMillis, (now) => now - run.provenAt < provenMillis)
+
 const write = Effect.fnUntraced(function* (run: ShardRun, final: boolean) {
   const { job, subject } = run
   const { record } = run.tools
   const list = run.results.splice(0, resultsMax)
-  if (list.length === 0 && !final) return
+  if (list.length === 0 && !final && (yield* isProven(run))) return
   const body = { broadcast: job.broadcast, pushes: 0 }
   yield* record.before(job, list)
+  // Before the append: the process may be frozen between the storage and the acknowledgement.
+  const provenAt = yield* monotonicMillis
   // A broadcast is finished only after the removals that it caused: so they come before the final
   // outcome.
   const hasRemovals = list.some(({ result: { fate } }) => fate === "gone" || fate === "dead")
@@ -73,6 +83,7 @@ const write = Effect.fnUntraced(function* (run: ShardRun, final: boolean) {
     results: list.map(({ result }) => result),
     final: final && !hasRemovals
   })
+  run.provenAt = provenAt
   record.counted(job, list)
   yield* record.after(job, list).pipe(patiently)
   if (final && hasRemovals)
@@ -119,14 +130,26 @@ const flushRest = (run: ShardRun) =>
     Effect.suspend(() => flush(run, run.left === 0))
   )
 
+/**
+ * Proves anew that the shard is this worker's, where that is due: the process may have been frozen,
+ * or cut off from NATS, and another worker may send. An outcome without results that follows the
+ * last one is the proof; after a conflict nothing more is sent.
+ */
+const prove = Effect.fnUntraced(function* (run: ShardRun) {
+  while (run.failure === undefined && !(yield* isProven(run))) yield* Effect.exit(flush(run, false))
+})
+
 /** Takes a permit for one push; fails with "stop" when nothing more may be sent. */
-const takePermit = (run: ShardRun) =>
-  Effect.flatMap(run.tools.permits.take(1), () => {
-    run.permits += 1
-    return run.failure === undefined && !run.tools.draining()
-      ? Effect.void
-      : Effect.andThen(release(run, 1), Effect.fail("stop" as const))
-  })
+const takePermit = Effect.fnUntraced(function* (run: ShardRun) {
+  const { draining, permits } = run.tools
+  yield* permits.take(1)
+  yield* prove(run)
+  if (run.failure !== undefined || draining()) {
+    yield* permits.release(1)
+    return yield* Effect.fail("stop" as const)
+  }
+  run.permits += 1
+})
 
 /** Returns the result of one push; undefined: it is left to the next delivery. */
 const resultOfPush = Effect.fnUntraced(function* (run: ShardRun, target: Target, i: number) {
@@ -165,7 +188,7 @@ const push = Effect.fnUntraced(function* (run: ShardRun, target: Target, i: numb
 export const runShard = Effect.fnUntraced(function* (
   tools: ShardTools,
   job: ShardJob,
-  past: Past,
+  past: Claimed,
   targets: ReadonlyArray<Target>,
   padded: Uint8Array | undefined
 ) {
@@ -180,6 +203,7 @@ export const runShard = Effect.fnUntraced(function* (
     results: [],
     hasResults: Latch.makeUnsafe(),
     seq: past.seq,
+    provenAt: past.claimedAt,
     permits: 0,
     left: 0,
     failure: undefined
