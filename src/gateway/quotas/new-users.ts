@@ -1,11 +1,11 @@
 // Limits new users per address. With a policy that verifies nobody, any name is a new user, so
 // quotas per user alone limit nothing.
 import { Clock, Context, Effect, Layer } from "effect"
+import { makeRate } from "#domain/rate.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { refuse } from "../http/errors.ts"
 import type { Call, Refused } from "../http/request.ts"
 import { GatewaySettings } from "../settings.ts"
-import { makeRate } from "./rate.ts"
 
 const hourMillis = 3_600_000
 /** The most addresses in memory, about 150 bytes each. */

@@ -8,6 +8,8 @@ export interface Rate {
    * is allowed; then nothing is counted.
    */
   readonly take: (key: string, now: number) => number
+  /** Like `take`, but counts nothing. */
+  readonly wait: (key: string, now: number) => number
   /** The number of keys in memory. */
   readonly size: () => number
 }
@@ -26,11 +28,18 @@ export const makeRate = (max: number, windowMillis: number, keysMax: number): Ra
     for (const [key, due] of dueAt) if (due <= now) dueAt.delete(key)
   }
 
-  const take = (key: string, now: number): number => {
-    const due = Math.max(now, dueAt.get(key) ?? now)
-    const waitMillis = due - now - (windowMillis - intervalMillis)
+  const dueOf = (key: string, now: number): number => Math.max(now, dueAt.get(key) ?? now)
+
+  const wait = (key: string, now: number): number => {
+    const waitMillis = dueOf(key, now) - now - (windowMillis - intervalMillis)
     // Tolerate the rounding of fractions.
-    if (waitMillis > 1e-6) return Math.max(1, waitMillis)
+    return waitMillis > 1e-6 ? Math.max(1, waitMillis) : 0
+  }
+
+  const take = (key: string, now: number): number => {
+    const waitMillis = wait(key, now)
+    if (waitMillis > 0) return waitMillis
+    const due = dueOf(key, now)
     dueAt.delete(key)
     dropIdle(now)
     makeRoom(dueAt, keysMax)
@@ -38,5 +47,5 @@ export const makeRate = (max: number, windowMillis: number, keysMax: number): Ra
     return 0
   }
 
-  return { take, size: () => dueAt.size }
+  return { take, wait, size: () => dueAt.size }
 }
