@@ -2,6 +2,8 @@
 import { Effect, Layer, Option } from "effect"
 import { Settings, type SettingsShape, settings } from "#config"
 import { gatewaySettings } from "#gateway/settings.ts"
+import { kinds } from "#identity/kinds.ts"
+import { identitySettings, kindOf, policyListFaults, settingPrefix } from "#identity/settings.ts"
 import { Secrets } from "#secrets/secrets.ts"
 import { namesOf, readEvery, settingsFault } from "#settings/every-setting.ts"
 import { natsTlsFault, natsTlsFiles } from "#settings/nats-url.ts"
@@ -41,12 +43,33 @@ const natsFaults = ({ natsTls, natsUrl }: Partial<SettingsShape>): ReadonlyArray
   return fault === undefined ? [] : [fault]
 }
 
+/** The faults of the policies and of the settings of each, and the names of these settings. */
+const identityFaults = Effect.fnUntraced(function* ({ roles }: Partial<SettingsShape>) {
+  const { faults, values } = yield* readEvery(identitySettings)
+  const policies = values.authPolicies ?? []
+  const tables = policies.flatMap(({ module, name }) =>
+    module === undefined ? [kinds[kindOf(name)!].settings(settingPrefix(name))] : []
+  )
+  const read = yield* Effect.forEach(tables, readEvery)
+  const isNeeded = values.authPolicies !== undefined && (roles?.includes("gateway") ?? false)
+  return {
+    faults: [
+      ...faults,
+      ...policyListFaults(policies, isNeeded),
+      ...read.flatMap((each) => each.faults)
+    ],
+    names: [identitySettings, ...tables].flatMap(namesOf)
+  }
+})
+
 /** Fails with one line for each wrong setting, also of stages that this process does not run. */
 export const checkSettings = Effect.gen(function* () {
   const source = yield* Source
   const own = yield* readEvery(settings)
   const gateway = yield* readEvery(gatewaySettings)
-  const unknown = unknownSettings(source, [...namesOf(settings), ...namesOf(gatewaySettings)])
+  const identity = yield* identityFaults(own.values)
+  const names = [...namesOf(settings), ...namesOf(gatewaySettings), ...identity.names]
+  const unknown = unknownSettings(source, names)
   for (const warning of unknown.warnings) yield* Effect.logWarning(warning)
   const secrets = yield* secretsFaults(own.values)
   const args = process.argv.slice(2).filter((arg) => arg !== developmentFlag)
@@ -60,6 +83,7 @@ export const checkSettings = Effect.gen(function* () {
     ...source.faults,
     ...own.faults,
     ...gateway.faults,
+    ...identity.faults,
     ...natsFaults(own.values),
     ...unknown.faults,
     ...secrets

@@ -3,7 +3,7 @@
 // come from.
 import { Config, Context, Layer, Schema } from "effect"
 import { ttlSecondsMax } from "#domain/broadcast.ts"
-import { nobodyFault } from "#domain/publisher.ts"
+import { writeRuleFault, writeRuleOf } from "#domain/publisher.ts"
 import { pushHostFault } from "#domain/subscription/endpoint.ts"
 import { everySetting, type Values } from "#settings/every-setting.ts"
 import { listenAddressFault } from "#settings/listen-address.ts"
@@ -114,10 +114,12 @@ export const settings = {
    */
   useridHmacSecret: Config.option(Config.Redacted("BELLCAST_USERID_HMAC_SECRET")),
   /**
-   * Principals that may publish on every channel: `policy:id`, system.Authenticated,
-   * system.Everyone.
+   * Who may publish: `policy:id`, `group:policy:name`, system.Authenticated or system.Everyone, on
+   * every channel or, as `news*=policy:id`, on those that a pattern matches.
    */
-  channelWritePrincipals: words("BELLCAST_CHANNEL_WRITE_PRINCIPALS", nobodyFault),
+  channelWritePrincipals: words("BELLCAST_CHANNEL_WRITE_PRINCIPALS", writeRuleFault).pipe(
+    Config.map((rules) => rules.map(writeRuleOf))
+  ),
 
   vapidPublicKey: Config.option(Config.String("BELLCAST_VAPID_PUBLIC_KEY")),
   vapidPrivateKey: Config.option(Config.Redacted("BELLCAST_VAPID_PRIVATE_KEY")),

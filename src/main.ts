@@ -2,7 +2,7 @@
 // none is set), and runs the stages of this process.
 import { join, relative } from "node:path"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Cause, Effect, Exit, Layer, Option } from "effect"
+import { Cause, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { logLevel, type Role, Settings } from "#config"
 import { deliveryLayer } from "#delivery/layer.ts"
 import { VapidKeys } from "#delivery/push/vapid.ts"
@@ -16,6 +16,7 @@ import { gatewayLayer } from "#gateway/serve.ts"
 import { GatewaySettings } from "#gateway/settings.ts"
 import { VapidPublicKeys } from "#gateway/subscriptions/vapid-public-keys.ts"
 import { Identity } from "#identity/identity.ts"
+import { principalNames } from "#identity/principals.ts"
 import { Health, type HealthOptions } from "#monitoring/health.ts"
 import { MetricsPort } from "#monitoring/port.ts"
 import { fullnessLayer } from "#nats/admin/fullness.ts"
@@ -73,7 +74,8 @@ const isForTrying = ({
   allowLoopbackEndpoints,
   channelWritePrincipals
 }: Settings["Service"]): boolean =>
-  allowLoopbackEndpoints && channelWritePrincipals.includes("system.Authenticated")
+  allowLoopbackEndpoints &&
+  channelWritePrincipals.some(({ principal }) => principal === "system.Authenticated")
 
 /** The folder of the embedded nats-server. */
 const natsFolder = (dataDir: string) => folderAt(join(dataDir, "nats"))
@@ -175,6 +177,12 @@ const running = (start: Start) => {
   })
   // The stages read the secret from the settings, also where it came from the data folder.
   const useridHmacSecret = Option.some(secrets.useridHmacSecret)
+  // Settings may name users by their mail addresses, whose ids are HMACs.
+  const nameOf = principalNames(Redacted.value(secrets.useridHmacSecret))
+  const channelWritePrincipals = settings.channelWritePrincipals.map((rule) => ({
+    ...rule,
+    principal: nameOf(rule.principal)
+  }))
   return Layer.effectDiscard(announced(start)).pipe(
     Layer.provideMerge(Layer.mergeAll(stages[0]!, ...stages.slice(1))),
     // Below the stages: the port opens first and shows metrics until the stages have drained.
@@ -185,7 +193,9 @@ const running = (start: Start) => {
     Layer.provide(Space.layer),
     Layer.provide(Layer.effectDiscard(provisioned(start))),
     Layer.provide(nats),
-    Layer.provide(Layer.succeed(Settings, { ...settings, useridHmacSecret }))
+    Layer.provide(
+      Layer.succeed(Settings, { ...settings, useridHmacSecret, channelWritePrincipals })
+    )
   )
 }
 

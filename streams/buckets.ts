@@ -51,8 +51,8 @@ export const buckets = {
     forgets: false
   },
   /**
-   * Short-lived entries that processes share: the leases of followers, used page tokens. Not a
-   * projection. When the bucket is full, the server deletes the oldest entries, so that a follower
+   * Short-lived entries that processes share: the leases of followers, used page tokens, verified
+   * credentials. Not a projection. When the bucket is full, the server deletes the oldest entries, so that a follower
    * can always renew its lease (twice a second).
    */
   cache: {
@@ -92,6 +92,7 @@ export interface EntryBuckets {
   readonly publishers: "permissions"
   readonly lease: "cache"
   readonly usedPageToken: "cache"
+  readonly verification: "cache"
   readonly probe: "cache"
   readonly meta: BucketName
 }
@@ -132,6 +133,8 @@ export const keys = {
   publishers: (channel: ChannelToken) => entryKey<"publishers">(`${channel}.publishers`),
   lease: (follower: string) => entryKey<"lease">(`lease.${follower}`),
   usedPageToken: (nonce: string) => entryKey<"usedPageToken">(`page.${nonce}`),
+  /** `key`: an HMAC of a token, never the token. */
+  verification: (key: string) => entryKey<"verification">(`verification.${key}`),
   /** Written by a health check and read back. */
   probe: (id: string) => entryKey<"probe">(`probe.${id}`)
 } as const

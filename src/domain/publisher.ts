@@ -34,7 +34,10 @@ const principalFault = (principal: string): string | undefined => {
     return `a principal has at most ${principalBytesMax} bytes`
   if (/^system\.(Authenticated|Everyone)$|^(?!system:)[a-z0-9_-]+:[^\s,"\\]+$/.test(principal))
     return undefined
-  return "a principal is basicauth:<id> as GET /v1/ shows it to its user, or system.Authenticated"
+  return (
+    "a principal is <policy>:<id> as GET /v1/ shows it to its user, " +
+    "group:<policy>:<name>, or system.Authenticated"
+  )
 }
 
 /** Returns why no user can have this principal; undefined: one can. */
@@ -42,6 +45,38 @@ export const nobodyFault = (principal: string): string | undefined =>
   /^basicauth:(?![0-9a-f]{64}$)/.test(principal)
     ? "an id of basicauth has 64 digits, 0-9 and a-f, as GET /v1/ shows it to its user"
     : principalFault(principal)
+
+/** Who may publish where: a principal, and a pattern of channels. */
+export interface WriteRule {
+  readonly principal: string
+  /** `*` stands for any text. */
+  readonly channels: string
+}
+
+/** The rule of `principal` (on every channel) or `pattern=principal`. */
+export const writeRuleOf = (text: string): WriteRule => {
+  const [, channels = "*", principal = text] = /^([^=:]+)=(.*)$/s.exec(text) ?? []
+  return { principal, channels }
+}
+
+/** Returns why a text is not a rule that somebody can have. */
+export const writeRuleFault = (text: string): string | undefined =>
+  nobodyFault(writeRuleOf(text).principal)
+
+/** Whether a channel matches a pattern, in which `*` stands for any text. Takes linear time. */
+export const matchesChannel = (pattern: string, channel: string): boolean => {
+  const [first = "", ...rest] = pattern.split("*")
+  const last = rest.pop()
+  if (last === undefined) return pattern === channel
+  if (!channel.startsWith(first)) return false
+  let at = first.length
+  for (const part of rest) {
+    const found = channel.indexOf(part, at)
+    if (found < 0) return false
+    at = found + part.length
+  }
+  return channel.length - last.length >= at && channel.endsWith(last)
+}
 
 /** A rejected command changes only the sequence. */
 export const passOverInPublishers = (publishers: Publishers, seq: number): Publishers =>

@@ -1,7 +1,7 @@
 // The steps of pipeline.ts before the operation. Each returns, or fails with, the response that
 // ends the request.
 import { Effect, Option } from "effect"
-import { Identity } from "#identity/identity.ts"
+import { type Identified, Identity } from "#identity/identity.ts"
 import { mayPublish } from "./channels/publishers.ts"
 import { allowedOrigin, foreignOrigin, isPreflight, redirectPreflightHeaders } from "./http/cors.ts"
 import { crossSiteError } from "./http/cross-site.ts"
@@ -81,34 +81,43 @@ export const checkMedia = (
     : undefined
 }
 
-/** The 401 with the challenges of all policies. */
-const unauthenticated = ({ policies }: Identity["Service"]): Refused => {
-  const challenges = policies.map(({ challenge }) => challenge).join(", ")
+/** The 401 with the challenges of all policies. Invalid bearer tokens: RFC 6750 section 3.1. */
+const unauthenticated = (
+  { policies }: Identity["Service"],
+  invalid: Identified["invalid"]
+): Refused => {
+  const challenges = policies
+    .map(({ challenge, name }) =>
+      invalid.has(name) ? `${challenge}, error="${invalid.get(name)}"` : challenge
+    )
+    .join(", ")
   return refuse("unauthenticated", {
     headers: challenges === "" ? {} : { "WWW-Authenticate": challenges }
   })
 }
 
-/** Step 7: identifies the caller. Undefined when the operation needs none and there is none. */
+const nobody: Identified = { caller: undefined, invalid: new Map() }
+
+/** Step 7: identifies the caller. Nobody when the operation needs no caller and there is none. */
 export const identify = Effect.fnUntraced(function* (
-  { headers }: ApiRequest,
+  request: ApiRequest,
   { access }: AnyOperation
 ) {
-  if (access === "anyone") return undefined
+  if (access === "anyone") return nobody
   const identity = yield* Identity
-  if (access === "guest")
-    return yield* Effect.orElseSucceed(identity.identify(headers), () => undefined)
-  return yield* identity.identify(headers)
+  const identified = identity.identify(request)
+  return yield* access === "guest" ? Effect.orElseSucceed(identified, () => nobody) : identified
 })
 
 /** Step 7: rejects a caller who may not use the operation. */
 export const authorise = Effect.fnUntraced(function* (
-  caller: Effect.Success<ReturnType<typeof identify>>,
+  { caller, invalid }: Identified,
   { access }: AnyOperation,
   channel: string
 ) {
   if (access === "anyone" || access === "guest") return
-  if (caller === undefined) return yield* unauthenticated(yield* Identity)
+  if (caller === undefined) return yield* unauthenticated(yield* Identity, invalid)
+  if (access === "caller" && caller.publishesOn !== undefined) return yield* refuse("forbidden")
   if (access === "publisher" && !(yield* mayPublish(caller, channel)))
     return yield* refuse("forbidden")
 })

@@ -15,7 +15,7 @@
 // Every response then gets the headers of response-headers.ts and one line in the log.
 import { Cause, Clock, Effect, Random } from "effect"
 import { Settings } from "#config"
-import type { IdentityUnavailable } from "#identity/policy.ts"
+import type { IdentityUnavailable, TooManyFailures } from "#identity/policy.ts"
 import { Space } from "#nats/admin/space.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { requestAnswered } from "#telemetry/http-metrics.ts"
@@ -105,9 +105,10 @@ const runOperation = Effect.fnUntraced(function* (
   }
   const wrongMedia = checkMedia(request, operation)
   if (wrongMedia !== undefined) return yield* wrongMedia
-  const caller = yield* identify(request, operation)
+  const identified = yield* identify(request, operation)
+  const { caller } = identified
   trace.caller = caller
-  yield* authorise(caller, operation, params["channel"] ?? "")
+  yield* authorise(identified, operation, params["channel"] ?? "")
   const wrongOrigin = checkOrigin(request, operation, origin, settings.corsOrigins)
   if (wrongOrigin !== undefined) return yield* wrongOrigin
   const call: Call = { request, caller, params, query, rootUrl }
@@ -139,6 +140,13 @@ const runSteps = Effect.fnUntraced(function* (context: RequestContext) {
 const fromIdentityUnavailable = (error: IdentityUnavailable) =>
   Effect.as(Effect.logError("identity unavailable", error), errorResponse("unavailable"))
 
+const fromTooManyFailures = ({ waitMillis }: TooManyFailures) =>
+  Effect.succeed(
+    errorResponse("tooManyFailures", {
+      headers: { "Retry-After": String(Math.ceil(waitMillis / 1000)) }
+    })
+  )
+
 const fromNatsUnavailable = Effect.fnUntraced(function* (error: NatsUnavailable) {
   if (error.reason._tag === "NoRoom") {
     yield* (yield* Space).refused(error.reason.stream)
@@ -168,6 +176,7 @@ export const handleRequest = (request: ApiRequest): Effect.Effect<ApiResponse, n
       Effect.catchTags({
         Refused: ({ response }) => Effect.succeed(response),
         IdentityUnavailable: fromIdentityUnavailable,
+        TooManyFailures: fromTooManyFailures,
         NatsUnavailable: fromNatsUnavailable
       }),
       Effect.catchCause((cause) => fromCause(cause, context))

@@ -32,7 +32,8 @@ const requestOfLine = (method: string, target: string): ApiRequest => ({
   body: () => Effect.succeed(new Uint8Array()),
   reserveResponseBytes: () => true,
   batched: false,
-  address: ""
+  address: "",
+  fromTrustedProxy: false
 })
 
 const listen = (server: Server, host: string, port: number): Effect.Effect<void, ServeError> =>

@@ -1,11 +1,25 @@
-// Identifies callers: the first policy that accepts the request's credentials decides.
-import { Context, Effect, Layer, Option, Redacted } from "effect"
+// Identifies callers: the first policy that knows the request's credentials decides.
+import { Context, Effect, Layer } from "effect"
 import { makeLruCache } from "#basics/lru-cache.ts"
-import { Settings } from "#config"
 import type { UserToken } from "#streams/tokens.ts"
-import { basic } from "./basic.ts"
-import type { IdentityUnavailable, Policy } from "./policy.ts"
+import { candidates } from "./bearer.ts"
+import { type Asking, credentialsOf } from "./credentials.ts"
+import { kinds } from "./kinds.ts"
+import { ownPolicy } from "./policies/own-module.ts"
+import type {
+  Credentials,
+  IdentityUnavailable,
+  Invalid,
+  Known,
+  Policy,
+  TooManyFailures,
+  Verdict
+} from "./policy.ts"
+import { principalsOf, userNames } from "./principals.ts"
 import { pseudonyms } from "./pseudonym.ts"
+import { IdentitySettings, kindOf, type NamedPolicy } from "./settings.ts"
+import { useridSecret } from "./userid-secret.ts"
+import { Verifications } from "./verification/verifications.ts"
 
 export interface Caller {
   /** `<policy>:<id>` */
@@ -16,60 +30,94 @@ export interface Caller {
   /** The pseudonym of the caller in subjects and keys. */
   readonly user: UserToken
   readonly principals: ReadonlyArray<string>
+  /** Patterns of channels. The caller may publish on these and do nothing else. */
+  readonly publishesOn?: ReadonlyArray<string>
 }
 
-/** The most callers in the cache, which saves computing pseudonyms. Stores ids, not credentials. */
+/** The outcome for a request: a caller, or why the policies did not accept its credentials. */
+export interface Identified {
+  readonly caller: Caller | undefined
+  /** By the name of the policy. */
+  readonly invalid: ReadonlyMap<string, Invalid["error"]>
+}
+
+/** Users whose pseudonyms are in memory. */
 const cachedMax = 5_000
+
+type Failure = IdentityUnavailable | TooManyFailures
+
+const makePolicy = ({ module, name }: NamedPolicy) =>
+  module === undefined ? kinds[kindOf(name)!].make(name) : ownPolicy(name, module)
+
+/** A function from what a policy knows to the caller. */
+const makeCallers = (secret: string) => {
+  const pseudonymOf = pseudonyms(secret)
+  const nameOf = userNames(secret)
+  const tokens = makeLruCache<UserToken>(cachedMax)
+  return ({ name: policy, verifies: verified }: Policy, known: Known): Caller => {
+    const id = `${policy}:${nameOf(known.user)}`
+    const user = tokens.of(id, () => pseudonymOf(id))
+    const { groups, publishesOn } = known
+    const principals = principalsOf(id, policy, groups)
+    const caller = { id, policy, verified, user, principals }
+    return publishesOn === undefined ? caller : { ...caller, publishesOn }
+  }
+}
+
+/** What the policies said of one request so far. */
+interface Asked {
+  readonly invalid: Map<string, Invalid["error"]>
+  failure: Failure | undefined
+}
+
+/** Asks one policy. One that is unavailable is passed over, unless nobody else knows the caller. */
+const ask = Effect.fnUntraced(function* (policy: Policy, credentials: Credentials, asked: Asked) {
+  const verdict: Verdict = yield* Effect.catch(policy.identify(credentials), (error) => {
+    asked.failure ??= error
+    return Effect.succeed(undefined)
+  })
+  if (verdict?._tag === "Known") return verdict
+  if (verdict !== undefined) asked.invalid.set(policy.name, verdict.error)
+  return undefined
+})
+
+/** Asks the policies in order. */
+const identifyWith = (
+  policies: ReadonlyArray<Policy>,
+  callerOf: (policy: Policy, known: Known) => Caller
+) =>
+  Effect.fnUntraced(function* (asking: Asking) {
+    const credentials = credentialsOf(asking)
+    const asked: Asked = { invalid: new Map(), failure: undefined }
+    const { invalid } = asked
+    for (const policy of candidates(policies, credentials)) {
+      const known = yield* ask(policy, credentials, asked)
+      if (known !== undefined) return { caller: callerOf(policy, known), invalid }
+    }
+    if (asked.failure !== undefined) return yield* asked.failure
+    // A bearer token that names none of the policies is invalid for each of them.
+    if (credentials.scheme === "bearer" && invalid.size === 0) {
+      const bearers = policies.filter(({ bearer }) => bearer !== undefined)
+      for (const { name } of bearers) invalid.set(name, "invalid_token")
+    }
+    return { caller: undefined, invalid }
+  })
 
 export class Identity extends Context.Service<
   Identity,
   {
-    /** The caller; undefined when credentials are missing or wrong. */
-    readonly identify: (
-      headers: Readonly<Record<string, string | undefined>>
-    ) => Effect.Effect<Caller | undefined, IdentityUnavailable>
+    /** Fails when no policy knows the caller and one could not say. */
+    readonly identify: (asking: Asking) => Effect.Effect<Identified, Failure>
     readonly policies: ReadonlyArray<Policy>
   }
 >()("bellcast/identity/Identity") {
   static readonly layer = Layer.effect(
     Identity,
     Effect.gen(function* () {
-      const settings = yield* Settings
-      const secret = Option.match(settings.useridHmacSecret, {
-        onNone: () => "",
-        onSome: Redacted.value
-      })
-      const policies: ReadonlyArray<Policy> = [basic(secret)]
-      yield* Effect.logWarning(
-        "basic auth is on: any user name and password make a user, " +
-          "do not expose this to the internet"
-      )
-
-      const pseudonymOf = pseudonyms(secret)
-      const callers = makeLruCache<Caller>(cachedMax)
-      const callerOf = ({ name: policy, verifies: verified }: Policy, known: string): Caller => {
-        const id = `${policy}:${known}`
-        return callers.of(id, () => ({
-          id,
-          policy,
-          verified,
-          user: pseudonymOf(id),
-          principals: [id, "system.Everyone", "system.Authenticated"]
-        }))
-      }
-
-      const identify = Effect.fnUntraced(function* (
-        headers: Readonly<Record<string, string | undefined>>
-      ) {
-        for (const policy of policies) {
-          const known = yield* policy.identify(headers)
-          if (known === undefined) continue
-          return callerOf(policy, known)
-        }
-        return undefined
-      })
-
-      return Identity.of({ identify, policies })
+      const { authPolicies } = yield* IdentitySettings
+      const policies = yield* Effect.forEach(authPolicies, makePolicy)
+      const callerOf = makeCallers(yield* useridSecret)
+      return Identity.of({ identify: identifyWith(policies, callerOf), policies })
     })
-  )
+  ).pipe(Layer.provide(Verifications.layer), Layer.provide(IdentitySettings.layer))
 }

@@ -10,6 +10,57 @@ export class IdentityUnavailable extends Schema.TaggedError<IdentityUnavailable>
   }
 ) {}
 
+/** The client's address has sent too many credentials that no policy accepts. */
+export class TooManyFailures extends Schema.TaggedError<TooManyFailures>()("TooManyFailures", {
+  /** Milliseconds until the address may try again. */
+  waitMillis: Schema.Finite
+}) {}
+
+/** The part of a request that policies look at. */
+export interface Credentials {
+  /** Names are in lower case. */
+  readonly headers: Readonly<Record<string, string | undefined>>
+  /** The scheme of the Authorization header in lower case; "" without the header. */
+  readonly scheme: string
+  /** The rest of the Authorization header. */
+  readonly token: string
+  /** The key of limits per address. */
+  readonly address: string
+  /** Whether the peer of the connection is one of BELLCAST_TRUSTED_PROXIES. */
+  readonly fromTrustedProxy: boolean
+}
+
+/** A user whom a policy found. */
+export interface Known {
+  readonly _tag: "Known"
+  /** The user's id without the policy's prefix. */
+  readonly user: string
+  /** Names of groups, roles or scopes: each becomes a principal `group:<policy>:<name>`. */
+  readonly groups: ReadonlyArray<string>
+  /** The end of the credentials' validity, in milliseconds since the epoch. */
+  readonly expiresAt?: number
+  /** Patterns of channels. The caller may publish on these and do nothing else. */
+  readonly publishesOn?: ReadonlyArray<string>
+}
+
+/** Credentials that are meant for the policy and are not valid (RFC 6750 section 3.1). */
+export interface Invalid {
+  readonly _tag: "Invalid"
+  readonly error: "invalid_token" | "insufficient_scope"
+}
+
+export const invalidToken: Invalid = { _tag: "Invalid", error: "invalid_token" }
+export const insufficientScope: Invalid = { _tag: "Invalid", error: "insufficient_scope" }
+
+export const known = (user: string, groups: ReadonlyArray<string> = []): Known => ({
+  _tag: "Known",
+  user,
+  groups
+})
+
+/** What a policy says of credentials; undefined: there are none for it. */
+export type Verdict = Known | Invalid | undefined
+
 export interface Policy {
   /** In lower case. The prefix of the policy's user ids. */
   readonly name: string
@@ -22,8 +73,17 @@ export interface Policy {
   readonly challenge: string
   /** The policy's entry in `capabilities` of the root resource. */
   readonly capability: { readonly description: string; readonly url: string }
-  /** The user's id without prefix; undefined without credentials that this policy accepts. */
+  /**
+   * How the policy chooses among bearer tokens. `local`: it verifies tokens without a request, so
+   * a token that names it goes to no other policy. `remote`: it sends tokens to a server, and gets
+   * those that name no local policy. Undefined: the policy is asked about every request.
+   */
+  readonly bearer?:
+    | { readonly kind: "local"; readonly isFor: (token: string) => boolean }
+    | { readonly kind: "remote" }
   readonly identify: (
-    headers: Readonly<Record<string, string | undefined>>
-  ) => Effect.Effect<string | undefined, IdentityUnavailable>
+    credentials: Credentials
+  ) => Effect.Effect<Verdict, IdentityUnavailable | TooManyFailures>
+  /** Whether the server on which the policy depends works; for the heartbeat. */
+  readonly isUp?: Effect.Effect<boolean>
 }

@@ -10,6 +10,7 @@ const fileDefault = "bellcast.ini"
 /** The only argument of the service. */
 export const developmentFlag = "--development"
 const development = {
+  BELLCAST_AUTH_POLICIES: "basicauth",
   BELLCAST_CHANNEL_WRITE_PRINCIPALS: "system.Authenticated",
   BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "true",
   // All users come from this machine's address.

@@ -3,7 +3,7 @@
 import { jetstream } from "@nats-io/jetstream"
 import { headers as natsHeaders } from "@nats-io/transport-node"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { basicIds } from "#identity/basic.ts"
+import { basicIds } from "#identity/policies/basicauth.ts"
 import { pseudonyms } from "#identity/pseudonym.ts"
 import { call, finished, publish, until } from "../support/client.ts"
 import { startNats, type TestNats } from "../support/nats.ts"

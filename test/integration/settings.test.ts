@@ -120,7 +120,7 @@ describe("a start with wrong settings", () => {
     expect(lines).toEqual([
       expect.stringMatching(/^BELLCAST_NATS_URL: Expected host:port or user:password@host:port, /),
       expect.stringMatching(
-        /^BELLCAST_CHANNEL_WRITE_PRINCIPALS: "alice": a principal is basicauth:<id> /
+        /^BELLCAST_CHANNEL_WRITE_PRINCIPALS: "alice": a principal is <policy>:<id> /
       ),
       expect.stringMatching(
         /^BELLCAST_PUSH_HOSTS: "https:\/\/push\.example\.org.*": Expected a host, /

@@ -15,6 +15,7 @@ const serves = async (stdout: "pipe" | number) => {
     ...process.env,
     ...settingsFile(undefined),
     BELLCAST_PORT: String(port),
+    BELLCAST_AUTH_POLICIES: "basicauth",
     BELLCAST_DATA_DIR: folder
   }
   const child = spawn(process.execPath, [mainFile], { env, stdio: ["ignore", stdout, "inherit"] })

@@ -85,6 +85,7 @@ export const startService = async (options: ServiceOptions = {}): Promise<Servic
     ...settingsFile(options.cwd),
     BELLCAST_PORT: String(port),
     BELLCAST_METRICS_ADDRESS: "127.0.0.1:0",
+    BELLCAST_AUTH_POLICIES: "basicauth",
     BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "true",
     BELLCAST_CHANNEL_WRITE_PRINCIPALS: "system.Authenticated",
     BELLCAST_RETRY_BASE_MILLIS: "200",

@@ -6,7 +6,8 @@ import { apiErrors, wireErrors } from "#gateway/http/errors.ts"
 import { reasonPhrase } from "#gateway/http/reason-phrase.ts"
 import { openApiOf } from "#gateway/openapi/openapi.ts"
 
-const described = { title: "t", version: "1", rootUrl: "http://localhost/v1" }
+const schemes = { basicauth: { type: "http", scheme: "basic" } } as const
+const described = { title: "t", version: "1", rootUrl: "http://localhost/v1", schemes }
 // biome-ignore lint/suspicious/noExplicitAny: the test reads many parts of the document
 const document = openApiOf(endpoints, described) as any
 const operations = Object.entries<

@@ -3,9 +3,12 @@ import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import {
   foldPublishers,
+  matchesChannel,
   noPublishers,
   type PublisherCommand,
-  type Publishers
+  type Publishers,
+  writeRuleFault,
+  writeRuleOf
 } from "#domain/publisher.ts"
 
 const put = (principal: string): PublisherCommand => ({ type: "publisher.put/1", principal, at: 1 })
@@ -52,5 +55,30 @@ describe("the publishers of a channel", () => {
         { publishers: { ...noPublishers, seq: 1 } },
         principal
       )
+  })
+})
+
+describe("a rule of the settings", () => {
+  it("names a principal, and a pattern of channels where there is one", () => {
+    assert.deepStrictEqual(writeRuleOf("oauth:a=b"), { principal: "oauth:a=b", channels: "*" })
+    assert.deepStrictEqual(writeRuleOf("news*=group:openid:editor"), {
+      principal: "group:openid:editor",
+      channels: "news*"
+    })
+    assert.isUndefined(writeRuleFault("a*=system.Authenticated"))
+    assert.isString(writeRuleFault("a*=alice"))
+  })
+
+  it("matches channels as a shell pattern does whose only sign is *", () => {
+    const text = fc.string({ unit: fc.constantFrom("a", "b", "*", "."), maxLength: 8 })
+    fc.assert(
+      fc.property(text, text, (pattern, channel) => {
+        const escaped = pattern.replaceAll(".", "\\.").replaceAll("*", "[^]*")
+        assert.strictEqual(
+          matchesChannel(pattern, channel),
+          new RegExp(`^${escaped}$`).test(channel)
+        )
+      })
+    )
   })
 })

@@ -4,6 +4,7 @@ import { ConfigProvider, Effect, Option, type Result } from "effect"
 import { assert, describe, it } from "vitest"
 import { roles, settings } from "#config"
 import { gatewaySettings } from "#gateway/settings.ts"
+import { identitySettings } from "#identity/settings.ts"
 import { namesOf, type Table } from "#settings/every-setting.ts"
 import { documentPaths, textOf } from "../support/documents.ts"
 
@@ -58,7 +59,12 @@ const settingsOf = ([setting, text]: Row): ReadonlyArray<readonly [string, strin
 
 // Read by the search for a nats-server, not by a stage.
 const elsewhere = [["BELLCAST_NATS_SERVER", "unset"] as const]
-const defaults = [...defaultsOf(settings), ...defaultsOf(gatewaySettings), ...elsewhere]
+const defaults = [
+  ...defaultsOf(settings),
+  ...defaultsOf(gatewaySettings),
+  ...defaultsOf(identitySettings),
+  ...elsewhere
+]
 
 describe("the tables of settings", () => {
   it("have every setting with its default, and no other", () => {

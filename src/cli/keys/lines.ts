@@ -49,7 +49,11 @@ export const newParts = (): ReadonlyArray<Part> => {
       values: { BELLCAST_VAPID_SUBJECT: "" }
     },
     {
-      comment: "Who may publish on every channel: basicauth:<id>, as GET /v1/ shows it.",
+      comment: "Whose logins are believed (src/identity/README.md). No start without it.",
+      values: { BELLCAST_AUTH_POLICIES: "" }
+    },
+    {
+      comment: "Who may publish on every channel: <policy>:<id>, as GET /v1/ shows it.",
       values: { BELLCAST_CHANNEL_WRITE_PRINCIPALS: "" }
     },
     {

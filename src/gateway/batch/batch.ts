@@ -53,7 +53,8 @@ const requestOf = (
       bytes.length > bytesMax ? Effect.fail(new BodyTooLarge()) : Effect.succeed(bytes),
     reserveResponseBytes: request.reserveResponseBytes,
     batched: true,
-    address: request.address
+    address: request.address,
+    fromTrustedProxy: request.fromTrustedProxy
   }
 }
 

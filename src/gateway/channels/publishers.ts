@@ -2,7 +2,7 @@
 // of a channel.
 import { Effect } from "effect"
 import { Settings } from "#config"
-import { noPublishers } from "#domain/publisher.ts"
+import { matchesChannel, noPublishers } from "#domain/publisher.ts"
 import type { Caller } from "#identity/identity.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
@@ -10,9 +10,16 @@ import { channelToken } from "#streams/tokens.ts"
 import { isChannelId } from "./id.ts"
 
 /** Reads the permission at every request, so that a removal takes effect at once. */
-export const mayPublish = Effect.fnUntraced(function* ({ principals }: Caller, channel: string) {
+export const mayPublish = Effect.fnUntraced(function* (
+  { principals, publishesOn }: Caller,
+  channel: string
+) {
+  if (publishesOn !== undefined) return publishesOn.some((each) => matchesChannel(each, channel))
   const { channelWritePrincipals } = yield* Settings
-  if (principals.some((principal) => channelWritePrincipals.includes(principal))) return true
+  const isNamed = channelWritePrincipals.some(
+    ({ channels, principal }) => principals.includes(principal) && matchesChannel(channels, channel)
+  )
+  if (isNamed) return true
   if (!isChannelId(channel)) return false
   const entry = yield* (yield* Buckets).get("permissions", keys.publishers(channelToken(channel)))
   const named = entry?.value ?? noPublishers

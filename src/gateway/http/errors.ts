@@ -113,6 +113,12 @@ export const apiErrors = {
     message:
       "This user holds as many subscriptions as this server keeps for one user: remove one first."
   },
+  tooManyFailures: {
+    code: 429,
+    errno: 117,
+    error: "Too Many Requests",
+    message: "Too many wrong credentials come from this address, please retry later."
+  },
   tooManyNewUsers: {
     code: 429,
     errno: 117,

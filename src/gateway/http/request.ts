@@ -47,6 +47,8 @@ export interface ApiRequest {
   readonly batched: boolean
   /** The key of limits per address: the IPv4 address or the IPv6 /64; "" without an address. */
   readonly address: string
+  /** Whether the peer of the connection is a trusted proxy. */
+  readonly fromTrustedProxy: boolean
 }
 
 export class BodyTooLarge extends Data.TaggedError("BodyTooLarge") {}

@@ -1,10 +1,11 @@
 // GET /__api__: the API description, as OpenAPI 3.1 for programs and as an HTML page for people.
 import { Effect, Schema } from "effect"
+import { Identity } from "#identity/identity.ts"
 import { prefersHtml } from "../http/media.ts"
 import { ok } from "../http/request.ts"
 import type { Endpoint, Operation } from "../operation.ts"
 import { GatewaySettings } from "../settings.ts"
-import { openApiOf } from "./openapi.ts"
+import { openApiOf, type SecuritySchemes } from "./openapi.ts"
 import { apiPage, pagePolicy } from "./page.ts"
 
 /** Placeholder of the root URL, which depends on the request's Host. */
@@ -20,7 +21,12 @@ let described: Described | undefined
 
 const describe = (
   endpoints: ReadonlyArray<Endpoint>,
-  about: { readonly title: string; readonly version: string; readonly rootUrl: string }
+  about: {
+    readonly title: string
+    readonly version: string
+    readonly rootUrl: string
+    readonly schemes: SecuritySchemes
+  }
 ): Described => {
   if (described === undefined) {
     const document = openApiOf(endpoints, { ...about, rootUrl: anyRootUrl })
@@ -33,12 +39,23 @@ const describe = (
   }
 }
 
+/** The scheme of each policy, in the terms of OpenAPI. */
+const schemesOf = (policies: Identity["Service"]["policies"]): SecuritySchemes =>
+  Object.fromEntries(
+    policies.map(({ challenge, name }) => [
+      name,
+      { type: "http", scheme: challenge.split(" ", 1)[0]!.toLowerCase() }
+    ])
+  )
+
 export const apiGet: Operation<void> = {
   access: "anyone",
   read: () => Effect.void,
   run: Effect.fnUntraced(function* (_, { request, rootUrl }, { endpoints }) {
     const { projectName, projectVersion } = yield* GatewaySettings
-    const about = { title: projectName, version: projectVersion, rootUrl }
+    const { policies } = yield* Identity
+    const schemes = schemesOf(policies)
+    const about = { title: projectName, version: projectVersion, rootUrl, schemes }
     const { document, page } = describe(endpoints, about)
     const vary = { Vary: "Accept" }
     if (!prefersHtml(request.headers["accept"])) return ok(document, vary)

@@ -110,14 +110,24 @@ const responsesOf = (endpoint: Endpoint, operation: AnyOperation): Json => {
   return responses
 }
 
-const operationOf = (endpoint: Endpoint, method: string, operation: AnyOperation): Json => {
+/** The scheme of each policy in the terms of OpenAPI, by the policy's name. */
+export type SecuritySchemes = Readonly<
+  Record<string, { readonly type: "http"; readonly scheme: string }>
+>
+
+const operationOf = (
+  endpoint: Endpoint,
+  method: string,
+  operation: AnyOperation,
+  schemes: SecuritySchemes
+): Json => {
   const { body, bodyExample, bodyRequired, parameters = [], summary } = operation.doc
   return {
     operationId: `${method.toLowerCase()}-${endpoint.name}`,
     summary,
     ...(operation.access === "anyone" || operation.access === "guest"
       ? {}
-      : { security: [{ basicauth: [] }] }),
+      : { security: Object.keys(schemes).map((name) => ({ [name]: [] })) }),
     ...(parameters.length === 0
       ? {}
       : { parameters: parameters.flatMap((group) => parameterGroups[group] ?? []) }),
@@ -133,7 +143,7 @@ const operationOf = (endpoint: Endpoint, method: string, operation: AnyOperation
   }
 }
 
-const pathItem = (endpoint: Endpoint): Json => {
+const pathItem = (endpoint: Endpoint, schemes: SecuritySchemes): Json => {
   const names = [...endpoint.path.matchAll(/:(\w+)/g)].map(([, name]) => name!)
   const parameters = names.map((name) => ({
     in: "path",
@@ -146,7 +156,7 @@ const pathItem = (endpoint: Endpoint): Json => {
     ...Object.fromEntries(
       Object.entries(endpoint.operations).map(([method, operation]) => [
         method.toLowerCase(),
-        operationOf(endpoint, method, operation!)
+        operationOf(endpoint, method, operation!, schemes)
       ])
     )
   }
@@ -154,7 +164,7 @@ const pathItem = (endpoint: Endpoint): Json => {
 
 export const openApiOf = (
   endpoints: ReadonlyArray<Endpoint>,
-  about: { title: string; version: string; rootUrl: string }
+  about: { title: string; version: string; rootUrl: string; schemes: SecuritySchemes }
 ): Json => ({
   openapi: "3.1.0",
   info: {
@@ -171,10 +181,13 @@ export const openApiOf = (
   },
   servers: [{ url: about.rootUrl }],
   paths: Object.fromEntries(
-    endpoints.map((endpoint) => [endpoint.path.replace(/:(\w+)/g, "{$1}"), pathItem(endpoint)])
+    endpoints.map((endpoint) => [
+      endpoint.path.replace(/:(\w+)/g, "{$1}"),
+      pathItem(endpoint, about.schemes)
+    ])
   ),
   components: {
     schemas: { Error: errorSchema },
-    securitySchemes: { basicauth: { type: "http", scheme: "basic" } }
+    securitySchemes: about.schemes
   }
 })

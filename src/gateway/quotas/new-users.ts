@@ -1,7 +1,7 @@
 // Limits new users per address. With a policy that verifies nobody, any name is a new user, so
 // quotas per user alone limit nothing.
 import { Clock, Context, Effect, Layer } from "effect"
-import { makeRate } from "#domain/rate.ts"
+import { makeRate } from "#basics/rate.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { refuse } from "../http/errors.ts"
 import type { Call, Refused } from "../http/request.ts"

@@ -88,7 +88,8 @@ const requestOf = (
       return isReserved
     },
     batched: false,
-    address
+    address,
+    fromTrustedProxy: handler.isTrusted(plainAddress(request.socket.remoteAddress))
   }
 }
 

@@ -21,6 +21,19 @@ export interface Meta {
   readonly unbuilt?: boolean
 }
 
+/** Credentials that a gateway verified. `until`: milliseconds since the epoch. */
+export interface VerificationEntry {
+  readonly v: 1
+  readonly until: number
+  readonly known: {
+    readonly _tag: "Known"
+    readonly user: string
+    readonly groups: ReadonlyArray<string>
+    readonly expiresAt?: number
+    readonly publishesOn?: ReadonlyArray<string>
+  }
+}
+
 interface EntryValues {
   readonly subscriptions: SubscriptionList
   readonly registration: Registration
@@ -32,6 +45,7 @@ interface EntryValues {
   /** The holder of a follower's lease; empty: nobody holds the lease. */
   readonly lease: { readonly holder: string }
   readonly usedPageToken: { readonly v: 1 }
+  readonly verification: VerificationEntry
   readonly probe: { readonly probe: number }
   readonly meta: Meta
 }

@@ -1,6 +1,6 @@
 // A rate limit per key: a burst, and as many again spread over a window. Pure apart from its
 // memory.
-import { makeRoom } from "#basics/bounded.ts"
+import { makeRoom } from "./bounded.ts"
 
 export interface Rate {
   /**

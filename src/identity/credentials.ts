@@ -1,0 +1,27 @@
+// Reads the credentials of a request.
+import type { Credentials } from "./policy.ts"
+
+/** RFC 9110 section 11.4: a scheme, blanks, and what the scheme defines. */
+const authorization = /^([A-Za-z][A-Za-z0-9!#$%&'*+.^_`|~-]*)(?: +(.*))?$/s
+
+/** The request as the gateway has it. */
+export type Asking = Pick<Credentials, "headers" | "address" | "fromTrustedProxy">
+
+export const credentialsOf = ({ address, fromTrustedProxy, headers }: Asking): Credentials => {
+  const [, scheme = "", token = ""] =
+    authorization.exec(headers["authorization"]?.trim() ?? "") ?? []
+  return { headers, scheme: scheme.toLowerCase(), token: token.trim(), address, fromTrustedProxy }
+}
+
+/** The members of a JWT's payload, without a check of its signature; undefined: no JWT. */
+export const claimsOf = (token: string): Readonly<Record<string, unknown>> | undefined => {
+  const parts = token.split(".")
+  if (parts.length !== 3) return undefined
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(parts[1]!, "base64url").toString("utf8"))
+    const isObject = typeof claims === "object" && claims !== null && !Array.isArray(claims)
+    return isObject ? (claims as Record<string, unknown>) : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,46 @@
+// The policies that come with Bellcast: the settings of each, and how it is made from them.
+import { Effect, type Scope } from "effect"
+import type { Settings } from "#config"
+import {
+  everySetting,
+  type SettingsError,
+  type Table,
+  type Values
+} from "#settings/every-setting.ts"
+import { basicauth } from "./policies/basicauth.ts"
+import type { Policy } from "./policy.ts"
+import { type IdentitySettings, type PolicyKind, settingPrefix } from "./settings.ts"
+import { useridSecret } from "./userid-secret.ts"
+import type { Verifications } from "./verification/verifications.ts"
+
+/** The services that a policy may use. */
+export type PolicyNeeds = Settings | IdentitySettings | Verifications | Scope.Scope
+
+export interface Kind {
+  /** The settings of a policy, whose names begin with `prefix`. */
+  readonly settings: (prefix: string) => Table
+  readonly make: (name: string) => Effect.Effect<Policy, SettingsError, PolicyNeeds>
+}
+
+const kind = <T extends Table>(
+  settings: (prefix: string) => T,
+  make: (name: string, values: Values<T>) => Effect.Effect<Policy, SettingsError, PolicyNeeds>
+): Kind => ({
+  settings,
+  make: (name) =>
+    Effect.flatMap(everySetting(settings(settingPrefix(name))), (values) => make(name, values))
+})
+
+const warnOfBasic =
+  "basic auth is on: any user name and password make a user, do not expose this to the internet"
+
+export const kinds: Readonly<Record<PolicyKind, Kind>> = {
+  basicauth: kind(
+    () => ({}),
+    (name) =>
+      Effect.gen(function* () {
+        yield* Effect.logWarning(warnOfBasic)
+        return basicauth(name, yield* useridSecret)
+      })
+  )
+}

@@ -1,0 +1,120 @@
+// A policy that an operator wrote: a module with one async function. Whatever it does wrong is
+// bounded and reported: it may throw, hang, or return anything.
+import { resolve } from "node:path"
+import { pathToFileURL } from "node:url"
+import { Effect, Semaphore } from "effect"
+import { type SettingsError, settingsFault } from "#settings/every-setting.ts"
+import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
+import { type Credentials, IdentityUnavailable, type Policy, type Verdict } from "../policy.ts"
+import { isUser } from "../principals.ts"
+
+/** What an operator's module exports as `default`. */
+export interface OwnPolicy {
+  /** For WWW-Authenticate, such as `Bearer realm="acme"`. */
+  readonly challenge?: string
+  readonly description?: string
+  readonly url?: string
+  /** Resolves with the user, or with nothing for credentials that it does not know. */
+  readonly authenticate: (request: {
+    /** Names are in lower case. */
+    readonly headers: Readonly<Record<string, string | undefined>>
+    /** The scheme of Authorization in lower case, and what follows it; "" without the header. */
+    readonly scheme: string
+    readonly token: string
+  }) => Promise<OwnUser | null | undefined>
+  /** Whether the server on which the policy depends works. */
+  readonly isUp?: () => Promise<boolean>
+}
+
+interface OwnUser {
+  readonly user: string
+  readonly groups?: ReadonlyArray<string>
+}
+
+const callTimeout = "3 seconds"
+/** Calls at once. A call that never ends holds its place until its timeout. */
+const callsMax = 256
+
+const isOptionalText = (value: unknown): boolean =>
+  value === undefined || (typeof value === "string" && /^[\x20-\x7e]*$/.test(value))
+
+const moduleFault = (own: Partial<OwnPolicy> | undefined): string | undefined => {
+  if (typeof own?.authenticate !== "function")
+    return "must export as default an object with the function authenticate"
+  if (own.isUp !== undefined && typeof own.isUp !== "function") return "isUp must be a function"
+  return [own.challenge, own.description, own.url].every(isOptionalText)
+    ? undefined
+    : "challenge, description and url must be texts of printable ASCII characters"
+}
+
+const load = Effect.fnUntraced(function* (name: string, file: string) {
+  const fault = (text: string) =>
+    settingsFault([`BELLCAST_AUTH_POLICIES: ${name}: the module ${file} ${text}`])
+  const path = pathToFileURL(resolve(file)).href
+  const loaded = yield* Effect.tryPromise({
+    try: () => import(path) as Promise<{ readonly default?: Partial<OwnPolicy> }>,
+    catch: (error) => fault(`cannot be loaded: ${(error as Error).message}`)
+  }).pipe(
+    Effect.timeoutOrElse({
+      duration: "10 seconds",
+      orElse: () => Effect.fail(fault("was not loaded within 10 seconds"))
+    })
+  )
+  const wrong = moduleFault(loaded.default)
+  if (wrong !== undefined) return yield* fault(wrong)
+  return loaded.default as OwnPolicy
+})
+
+const verdictOf = (found: unknown): Verdict | "garbage" => {
+  if (found === undefined || found === null) return undefined
+  const { groups = [], user } = found as Partial<OwnUser>
+  const isUsable =
+    isUser(user) && Array.isArray(groups) && groups.every((group) => typeof group === "string")
+  return isUsable ? { _tag: "Known", user, groups } : "garbage"
+}
+
+export const ownPolicy = Effect.fnUntraced(function* (
+  name: string,
+  file: string
+): Effect.fn.Return<Policy, SettingsError> {
+  const own = yield* load(name, file)
+  const permits = Semaphore.makeUnsafe(callsMax)
+  const warn = makeRateLimitedLog(`the policy ${name} failed`, Effect.logError)
+  const unavailable = (cause: string) => new IdentityUnavailable({ policy: name, cause })
+  // The error of a foreign module may hold a token: name only its class.
+  const call = ({ headers, scheme, token }: Credentials) =>
+    Effect.tryPromise({
+      try: async () => own.authenticate({ headers: { ...headers }, scheme, token }),
+      catch: (error) => unavailable(`threw ${(error as Error | undefined)?.constructor?.name}`)
+    }).pipe(
+      Effect.timeoutOrElse({
+        duration: callTimeout,
+        orElse: () => Effect.fail(unavailable("did not respond within 3 seconds"))
+      }),
+      permits.withPermitsIfAvailable(1),
+      Effect.flatMap((result) =>
+        result._tag === "Some"
+          ? Effect.succeed(verdictOf(result.value))
+          : Effect.fail(unavailable(`has ${callsMax} calls under way`))
+      ),
+      Effect.filterOrFail(
+        (verdict) => verdict !== "garbage",
+        () => unavailable("returned something that is no user")
+      ),
+      Effect.tapError(({ cause }) => warn({ why: cause }))
+    )
+  return {
+    name,
+    verifies: true,
+    challenge: own.challenge ?? `${name} realm="Realm"`,
+    capability: { description: own.description ?? "A policy of this server.", url: own.url ?? "" },
+    identify: call as Policy["identify"],
+    ...(own.isUp === undefined ? {} : { isUp: isUpOf(own.isUp) })
+  }
+})
+
+const isUpOf = (isUp: () => Promise<boolean>): Effect.Effect<boolean> =>
+  Effect.tryPromise(async () => (await isUp()) === true).pipe(
+    Effect.timeout(callTimeout),
+    Effect.orElseSucceed(() => false)
+  )

@@ -1,0 +1,201 @@
+// Verifies tokens and remembers the verdicts: one verification at a time for each token, and a
+// limit on failures per address. shared-verdicts.ts shares them between gateways.
+import { Clock, Context, Deferred, Effect, Layer, Semaphore } from "effect"
+import { type ExpiringMap, makeExpiringMap } from "#basics/expiring-map.ts"
+import { textHmac } from "#basics/hmac.ts"
+import { makeRate, type Rate } from "#basics/rate.ts"
+import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
+import { IdentityUnavailable, type Invalid, type Known, TooManyFailures } from "../policy.ts"
+import { userNames } from "../principals.ts"
+import { IdentitySettings } from "../settings.ts"
+import { useridSecret } from "../userid-secret.ts"
+import { makeSharedVerdicts, type SharedVerdicts } from "./shared-verdicts.ts"
+
+/** About 300 bytes each. */
+const knownMax = 20_000
+const invalidMax = 5_000
+/** How long a token that was refused is not verified again. */
+const invalidMillis = 10_000
+const addressesMax = 20_000
+/** Verifications of one policy at once, and callers that wait for one. */
+const underWayMax = 64
+const waitingMax = 1_000
+/** A request, its retry, and what the policy does with the response. */
+const verificationTimeout = "8 seconds"
+
+/** How one policy verifies tokens. */
+export interface Verifier {
+  readonly policy: string
+  /** The settings on which a verdict depends, such as the audience: other settings, other entries. */
+  readonly context: string
+  /** How long a verdict holds; the end of the token's validity may come earlier. */
+  readonly lifetimeMillis: number
+  /** Whether other gateways use the verdict: sensible where a verification costs a request. */
+  readonly isShared: boolean
+  readonly verify: (token: string) => Effect.Effect<Known | Invalid, IdentityUnavailable>
+}
+
+type Verdict = Known | Invalid
+
+/** What the verifications of all policies have in common. */
+interface State {
+  readonly failuresMax: number
+  readonly failures: Rate
+  readonly warn: (fields: Readonly<Record<string, unknown>>) => Effect.Effect<void>
+  readonly known: ExpiringMap<Known>
+  readonly invalid: ExpiringMap<Invalid>
+  readonly shared: SharedVerdicts
+  readonly keyOf: (text: string, encoding: "base64url") => string
+  readonly nameOf: (user: string) => string
+  readonly run: (effect: Effect.Effect<void>) => Effect.Effect<unknown>
+}
+
+/** What the verifications of one policy have in common. */
+interface Pending {
+  readonly verifier: Verifier
+  readonly permits: Semaphore.Semaphore
+  readonly underWay: Map<string, Deferred.Deferred<Verdict, IdentityUnavailable>>
+  waiting: number
+}
+
+/** Verifies a token and remembers the verdict. */
+const verifyOnce = Effect.fnUntraced(function* (
+  { invalid, known, nameOf, run, shared }: State,
+  { isShared, lifetimeMillis, verify }: Verifier,
+  key: string,
+  token: string
+) {
+  const began = yield* Clock.currentTimeMillis
+  const found = isShared ? yield* shared.read(key, began) : undefined
+  if (found !== undefined) {
+    // The clock of the gateway that verified may be ahead.
+    known.set(key, found.known, Math.min(found.until, began + lifetimeMillis))
+    return found.known
+  }
+  const verdict = yield* verify(token)
+  if (verdict._tag === "Invalid") {
+    invalid.set(key, verdict, began + invalidMillis)
+    return verdict
+  }
+  const named = { ...verdict, user: nameOf(verdict.user) }
+  const until = Math.min(began + lifetimeMillis, named.expiresAt ?? Number.POSITIVE_INFINITY)
+  known.set(key, named, until)
+  if (isShared && until > began) yield* run(shared.write(key, { known: named, until }, began))
+  return named
+})
+
+/** Starts a verification in a fiber of its own: the first request may end before it. */
+const start = Effect.fnUntraced(function* (
+  state: State,
+  pending: Pending,
+  key: string,
+  token: string
+) {
+  const { permits, underWay, verifier } = pending
+  const { policy } = verifier
+  const done = Deferred.makeUnsafe<Verdict, IdentityUnavailable>()
+  underWay.set(key, done)
+  const unavailable = (cause: unknown) => new IdentityUnavailable({ policy, cause })
+  yield* state.run(
+    verifyOnce(state, verifier, key, token).pipe(
+      permits.withPermits(1),
+      Effect.timeout(verificationTimeout),
+      Effect.catchTag("TimeoutError", (cause) => Effect.fail(unavailable(cause))),
+      Effect.catchDefect((cause) => Effect.fail(unavailable(cause))),
+      Effect.onExit((exit) =>
+        Effect.sync(() => {
+          underWay.delete(key)
+          Deferred.doneUnsafe(done, exit)
+        })
+      ),
+      Effect.ignore
+    )
+  )
+  return done
+})
+
+/** Fails for an address that has sent too many wrong credentials. Known tokens still pass. */
+const admit = Effect.fnUntraced(function* (
+  { failures, failuresMax, warn }: State,
+  address: string,
+  now: number
+) {
+  const waitMillis = failuresMax === 0 ? 0 : failures.wait(address, now)
+  if (waitMillis === 0) return
+  yield* warn({ max: failuresMax })
+  return yield* new TooManyFailures({ waitMillis })
+})
+
+const verdictOf = Effect.fnUntraced(function* (
+  state: State,
+  pending: Pending,
+  token: string,
+  address: string
+) {
+  const { context, policy } = pending.verifier
+  const key = state.keyOf(`${policy}\n${context}\n${token}`, "base64url")
+  const now = yield* Clock.currentTimeMillis
+  const known = state.known.get(key, now)
+  if (known !== undefined) return known
+  yield* admit(state, address, now)
+  const recent = state.invalid.get(key, now)
+  if (recent !== undefined) {
+    state.failures.take(address, now)
+    return recent
+  }
+  if (pending.waiting >= waitingMax)
+    return yield* new IdentityUnavailable({ policy, cause: "too many callers wait" })
+  pending.waiting += 1
+  const done = pending.underWay.get(key) ?? (yield* start(state, pending, key, token))
+  const verdict = yield* Effect.ensuring(
+    Deferred.await(done),
+    Effect.sync(() => {
+      pending.waiting -= 1
+    })
+  )
+  if (verdict._tag === "Invalid") state.failures.take(address, now)
+  return verdict
+})
+
+export class Verifications extends Context.Service<
+  Verifications,
+  {
+    /** The verdict on a token that a client of an address sends. */
+    readonly make: (
+      verifier: Verifier
+    ) => (
+      token: string,
+      address: string
+    ) => Effect.Effect<Verdict, IdentityUnavailable | TooManyFailures>
+  }
+>()("bellcast/identity/Verifications") {
+  static readonly layer = Layer.effect(
+    Verifications,
+    Effect.gen(function* () {
+      const { authFailuresPerAddressPerMinuteMax: failuresMax } = yield* IdentitySettings
+      const secret = yield* useridSecret
+      const scope = yield* Effect.scope
+      const state: State = {
+        failuresMax,
+        failures: makeRate(Math.max(failuresMax, 1), 60_000, addressesMax),
+        warn: makeRateLimitedLog(
+          "an address sends too many wrong credentials " +
+            "(BELLCAST_AUTH_FAILURES_PER_ADDRESS_PER_MINUTE_MAX; " +
+            "behind a proxy BELLCAST_TRUSTED_PROXIES must name it)"
+        ),
+        known: makeExpiringMap(knownMax),
+        invalid: makeExpiringMap(invalidMax),
+        shared: yield* makeSharedVerdicts,
+        keyOf: textHmac(textHmac(secret)("bellcast verification", "hex")),
+        nameOf: userNames(secret),
+        run: (effect) => Effect.forkIn(effect, scope)
+      }
+      const make = (verifier: Verifier) => {
+        const permits = Semaphore.makeUnsafe(underWayMax)
+        const pending: Pending = { verifier, permits, underWay: new Map(), waiting: 0 }
+        return (token: string, address: string) => verdictOf(state, pending, token, address)
+      }
+      return Verifications.of({ make })
+    })
+  )
+}

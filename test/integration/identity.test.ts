@@ -1,0 +1,133 @@
+// Policies in front of a running gateway: which is asked, in which order, and what goes wrong in a
+// module of an operator.
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { basic } from "#test/client.ts"
+import { startNats, type TestNats } from "#test/nats.ts"
+import { type Service, startService } from "#test/service.ts"
+import { textOf } from "../support/documents.ts"
+
+/** The example in the document, as a reader would copy it. */
+const [, example = ""] =
+  /```js\n(\/\/ acme-policy\.js[\s\S]*?)```/.exec(textOf("src/identity/README.md")) ?? []
+
+/** A module that does everything that it should not. */
+const broken = `export default {
+  authenticate: ({ scheme, token }) => {
+    if (scheme !== "broken") return Promise.resolve(undefined)
+    if (token === "throws") throw new Error("a secret token")
+    if (token === "rejects") return Promise.reject("a secret token")
+    if (token === "hangs") return new Promise(() => {})
+    return Promise.resolve(JSON.parse(token))
+  }
+}`
+
+const garbage = [
+  "7",
+  "[]",
+  '{"user":""}',
+  '{"user":7}',
+  '{"user":"a","groups":[1]}',
+  '{"user":"\\u0000"}'
+]
+
+describe("policies of an operator", () => {
+  let nats: TestNats
+  let service: Service
+  let folder: string
+  beforeAll(async () => {
+    nats = await startNats()
+    folder = await mkdtemp(join(tmpdir(), "bellcast-"))
+    await writeFile(join(folder, "acme-policy.mjs"), example)
+    await writeFile(join(folder, "broken.mjs"), broken)
+    service = await startService({
+      natsUrl: nats.url,
+      cwd: folder,
+      roles: "gateway,projection,fanout",
+      env: {
+        BELLCAST_AUTH_POLICIES: "broken=./broken.mjs acme=./acme-policy.mjs basicauth-tests",
+        BELLCAST_CHANNEL_WRITE_PRINCIPALS: "news*=group:acme:editor"
+      }
+    })
+  }, 60_000)
+  afterAll(async () => {
+    await service.stop()
+    await rm(folder, { recursive: true, force: true })
+    await nats[Symbol.asyncDispose]()
+  })
+
+  const send = (path: string, authorization?: string, method = "GET") =>
+    fetch(`${service.url}${path}`, {
+      method,
+      headers: authorization === undefined ? {} : { authorization }
+    })
+  const userOf = async (authorization: string) =>
+    ((await (await send("/", authorization)).json()) as { user?: unknown }).user
+
+  it("know the users of the module in the document, with their groups", async () => {
+    expect(await userOf("Acme 5ecret")).toEqual({
+      id: "acme:alice",
+      principals: ["acme:alice", "system.Everyone", "system.Authenticated", "group:acme:editor"]
+    })
+    expect(await userOf("aCME   5ecret")).toMatchObject({ id: "acme:alice" })
+    expect(await userOf("Acme wrong")).toBeUndefined()
+  })
+
+  it("are asked in order, each with its own prefix and challenge", async () => {
+    expect(await userOf(basic("anna"))).toMatchObject({
+      id: expect.stringMatching(/^basicauth-tests:[0-9a-f]{64}$/)
+    })
+    const refused = await send("/subscriptions", "Acme wrong")
+    expect(refused.status).toBe(401)
+    expect(refused.headers.get("www-authenticate")).toBe(
+      'broken realm="Realm", Acme realm="acme", Basic realm="Realm"'
+    )
+  })
+
+  it("let a group publish on the channels of its pattern, and nobody else", async () => {
+    expect((await send("/channels/news-of-today", "Acme 5ecret", "POST")).status).toBe(202)
+    expect((await send("/channels/sport", "Acme 5ecret", "POST")).status).toBe(403)
+    expect((await send("/channels/news-of-today", basic("anna"), "POST")).status).toBe(403)
+  })
+
+  it("cost a 503 and no more when they throw, hang, or return garbage", async () => {
+    const answers = await Promise.all(
+      ["throws", "rejects", "hangs", ...garbage].map(async (token) => {
+        const { headers, status } = await send("/subscriptions", `Broken ${token}`)
+        return { token, status, retryAfter: headers.get("retry-after") }
+      })
+    )
+    expect(answers).toEqual(answers.map(({ token }) => ({ token, status: 503, retryAfter: "3" })))
+    expect((await send("/subscriptions", "Acme 5ecret")).status).toBe(200)
+    expect(service.output()).toMatch(/the policy broken failed/)
+    expect(service.output()).not.toMatch(/a secret token/)
+  })
+})
+
+describe("a gateway", () => {
+  const failing = async (policies: string) => {
+    const started = startService({
+      natsUrl: "nats://127.0.0.1:1",
+      env: { BELLCAST_AUTH_POLICIES: policies }
+    })
+    return started.then(
+      () => "started",
+      (error: Error) => error.message
+    )
+  }
+
+  it("does not start without a policy, and says which to choose", async () => {
+    expect(await failing("")).toMatch(
+      /BELLCAST_AUTH_POLICIES: none is on, so nobody can be a user: .*BELLCAST_AUTH_POLICIES=/
+    )
+  })
+
+  it("names what cannot be a policy", async () => {
+    expect(await failing("basicauth,system,acme=policy.mjs,Basic,saml")).toMatch(
+      /BELLCAST_AUTH_POLICIES: .*system.*a policy's name has letters a to z/
+    )
+    expect(await failing("acme=./missing.mjs basicauth basicauth")).toMatch(/stands there twice/)
+  })
+})
