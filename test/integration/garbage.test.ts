@@ -4,6 +4,8 @@ import { jetstream } from "@nats-io/jetstream"
 import { headers } from "@nats-io/transport-node"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { call, finished, join, publish, until } from "../support/client.ts"
+import { garbage } from "../support/garbage.ts"
+import { userOf } from "../support/history-commands.ts"
 import { startNats } from "../support/nats.ts"
 import { connectAdmin, type NatsAdmin } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
@@ -14,106 +16,6 @@ const typed = (type: string) => {
   made.set("Bellcast-Type", type)
   return made
 }
-
-const stranger = "A".repeat(22)
-const job = {
-  ...{
-    broadcast: 1,
-    channel: "news",
-    acceptedAt: 1,
-    expiresAt: 4_000_000_000_000,
-    urgency: "normal",
-    user: stranger
-  },
-  ...{ subscription: "a b\r\nPUB x 0\r\n", generation: 1, firstNextAt: 0, attempts: 1 }
-}
-
-/** Subject, type and body of things that nobody should send. */
-const garbage: ReadonlyArray<readonly [subject: string, type: string | undefined, body: unknown]> =
-  [
-    ...[
-      "subscription",
-      "registration",
-      "registration.=ZZ",
-      `registration.${"c".repeat(3_600)}`,
-      "nonsense",
-      "subscription.a"
-    ].map(
-      (place) =>
-        [`bellcast.cmd.${place}.${stranger}`, "registration.put/1", { user: "x", at: 1 }] as const
-    ),
-    // The key of a bucket's checkpoint.
-    [
-      "bellcast.cmd.subscription.meta",
-      "subscription.put/1",
-      {
-        user: "x",
-        id: "a",
-        data: { endpoint: "", keys: { auth: "", p256dh: "" } },
-        lastModified: 1
-      }
-    ],
-    ["bellcast.cmd.subscription.meta", "subscription.delete/1", { user: "x", removed: [] }],
-    ["bellcast.cmd.broadcast.x", undefined, {}],
-    ["bellcast.cmd.broadcast.x.y.z", undefined, {}],
-    ["bellcast.cmd.x", undefined, Buffer.alloc(30_000, 0xff)],
-    ["bellcast.cmd.broadcast.x.news", "subscription.put/1", {}],
-    ...[
-      "plan.news",
-      "plan.news.1",
-      "plan.news.x",
-      "job.shard",
-      "job.shard.1.all",
-      "job.retry.a.1.b.c",
-      "job.nonsense",
-      "outcome.x",
-      "dead.x"
-    ].flatMap((place) =>
-      [undefined, "plan/1", "shard/1", "retry/1", "outcome/1", "made/up", "__proto__"].flatMap(
-        (type) =>
-          [{}, [], "text", Buffer.from([0, 255, 13, 10]), Buffer.alloc(60_000, 0x5b)].map(
-            (body) => [`bellcast.${place}`, type, body] as const
-          )
-      )
-    ),
-    // The body names another broadcast, and finishes at once.
-    [
-      "bellcast.plan.news.5005",
-      "plan/1",
-      {
-        ...{ broadcast: 7007, depth: 0, shards: 0, acceptedAt: 1, expiresAt: 2, at: 1 },
-        floor: { subscriptions: 0, registrations: 0 }
-      }
-    ],
-    ["bellcast.job.retry.a.1.b.d", "retry/1", job],
-    ["bellcast.job.retry.a.1.b.e", "retry/1", { ...job, subscription: "a", channel: ">" }],
-    [
-      "bellcast.job.shard.1.b",
-      "shard/1",
-      { ...job, shard: "> *\r\n", floor: { subscriptions: 0, registrations: 0 } }
-    ],
-    [
-      "bellcast.job.shard.1.c",
-      "shard/1",
-      { ...job, shard: "c", floor: { subscriptions: 9e15, registrations: 0 } }
-    ],
-    // There is no such sequence, and none can be asked for.
-    ...[0, -1].flatMap((broadcast) => [
-      [
-        "bellcast.job.shard.0.a",
-        "shard/1",
-        { ...job, broadcast, shard: "a", floor: { subscriptions: 0, registrations: 0 } }
-      ] as const,
-      ["bellcast.job.retry.a.0.b.c", "retry/1", { ...job, broadcast, subscription: "a" }] as const
-    ]),
-    // Longer than a server can count.
-    ["bellcast.job.retry.a.1.b.f", "retry/1", { ...job, subscription: "a", firstNextAt: 9e15 }],
-    [
-      `bellcast.outcome.${"c".repeat(3_700)}.1.shard.all`,
-      "outcome/1",
-      { broadcast: 1, pushes: 1, results: [], final: true, at: 1 }
-    ]
-  ]
 
 describe("garbage on NATS", { timeout: 120_000 }, () => {
   let nats: Awaited<ReturnType<typeof startNats>>
@@ -253,6 +155,32 @@ describe("garbage on NATS", { timeout: 120_000 }, () => {
       { accepted: 1, delivered: 1 }
     )
     assert.lengthOf(agent.received, 2)
+  })
+
+  it("in the place of keys: the subscription is removed, and the log says why", async () => {
+    const before = push.requests
+    const { subscription } = push.subscribe()
+    // The gateway would refuse it: nothing can be encrypted for these keys.
+    const keys = {
+      auth: Buffer.alloc(16).toString("base64url"),
+      p256dh: Buffer.alloc(65, 4).toString("base64url")
+    }
+    const data = { endpoint: subscription.endpoint, keys }
+    const subject = `bellcast.cmd.subscription.${userOf(1)}`
+    await send(subject, "subscription.put/1", { user: "u", id: "a", data, lastModified: 1 })
+    const place = `bellcast.cmd.registration.keys.${userOf(1)}`
+    await send(place, "registration.put/1", { user: "u", at: 1 })
+    const broadcast = await publish(service.url, "keys", { n: 1 })
+    assert.deepInclude(await finished(service.url, "keys", broadcast), { accepted: 1, gone: 1 })
+    const removal = await until(
+      () => admin.jsm.streams.getMessage("BELLCAST_LOG", { last_by_subj: subject }),
+      (found) => found?.header.get("Bellcast-Type") === "subscription.gone/1"
+    )
+    assert.deepInclude(removal?.json<Record<string, unknown>>(), {
+      cause: "invalid-key",
+      status: 0
+    })
+    assert.equal(push.requests, before)
   })
 
   it("that makes a user value too large is rejected; the user can go on", async () => {
