@@ -112,16 +112,16 @@ export const readSource = (
   return { found: renamed(new Map([...convenient, ...written, ...given])), faults }
 }
 
-/**
- * Provides the settings to Config and Source. Faults of the file are reported by check-settings.ts.
- */
+/** Provides these settings to Config and Source. */
+export const layerOf = (source: SourceShape): Layer.Layer<never> => {
+  const values = Object.fromEntries([...source.found].map(([name, { value }]) => [name, value]))
+  return Layer.merge(
+    ConfigProvider.layer(ConfigProvider.fromEnv({ env: values })),
+    Layer.succeed(Source, source)
+  )
+}
+
+/** The settings of this process. Faults of the file are reported by check-settings.ts. */
 export const sourceLayer: Layer.Layer<never> = Layer.unwrap(
-  Effect.sync(() => {
-    const source = readSource(process.env, process.argv.slice(2))
-    const values = Object.fromEntries([...source.found].map(([name, { value }]) => [name, value]))
-    return Layer.merge(
-      ConfigProvider.layer(ConfigProvider.fromEnv({ env: values })),
-      Layer.succeed(Source, source)
-    )
-  })
+  Effect.sync(() => layerOf(readSource(process.env, process.argv.slice(2))))
 )

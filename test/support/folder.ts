@@ -1,5 +1,5 @@
 // Folders that a test may fill, and that are gone when it is over.
-import { mkdtemp, rm } from "node:fs/promises"
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { onTestFinished } from "vitest"
@@ -12,6 +12,15 @@ export const temporaryFolder = async (): Promise<string> => {
   const folder = await mkdtemp(join(tmpdir(), "bellcast-"))
   onTestFinished(() =>
     rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
+  )
+  return folder
+}
+
+/** An empty folder with these files, removed when the test has finished. */
+export const folderWith = async (files: Readonly<Record<string, string>>): Promise<string> => {
+  const folder = await temporaryFolder()
+  await Promise.all(
+    Object.entries(files).map(([name, text]) => writeFile(join(folder, name), text))
   )
   return folder
 }

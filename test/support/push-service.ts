@@ -3,25 +3,21 @@
 // requests.
 import { randomBytes } from "node:crypto"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
-import { createSecureServer, type ServerHttp2Session } from "node:http2"
 import { createServer as createTlsServer } from "node:https"
 import type { AddressInfo } from "node:net"
 import { Condition } from "./condition.ts"
 import { startDistance } from "./distance.ts"
 import { readBody, refusalOf } from "./push-checks.ts"
 import { type Answer, delivers, refuse } from "./push-script.ts"
+import { type Http2Options, http2Server } from "./push-service-http2.ts"
 import { testCertificate } from "./tls.ts"
 import { UserAgent, type UserAgentOptions } from "./user-agent.ts"
 
-export interface PushServiceOptions {
+export interface PushServiceOptions extends Http2Options {
   /** Serve https with the certificate of tls.ts. */
   readonly tls?: boolean
-  /** With `tls`: speak HTTP/2 to those who can. */
+  /** With `tls`: speak HTTP/2 to those who can, within the other options of HTTP/2. */
   readonly http2?: boolean
-  /** With `http2`: streams that a session may have at once (SETTINGS_MAX_CONCURRENT_STREAMS). */
-  readonly streamsMax?: number
-  /** With `http2`: streams after which a session ends (GOAWAY); later ones are not processed. */
-  readonly streamsPerSession?: number
   /** Milliseconds that a request and its answer travel together: see distance.ts. */
   readonly roundTripMillis?: number
   /** 0, the default, takes a free port. */
@@ -89,48 +85,6 @@ const listen = (server: ReturnType<typeof createServer>, port: number) =>
       .once("error", reject)
       .listen(port, "127.0.0.1", () => resolve((server.address() as AddressInfo).port))
   })
-
-/** Node's HTTP/2 server in its HTTP/1.1 clothes; it lacks one method. */
-const http2Server = (
-  { streamsMax, streamsPerSession = Number.POSITIVE_INFINITY }: PushServiceOptions,
-  onRequest: Parameters<typeof createTlsServer>[1]
-) => {
-  const sessions = new Set<ServerHttp2Session>()
-  const streams = new WeakMap<object, number>()
-  /**
-   * Streams of a client have odd ids. GOAWAY means that streams above the last id were not
-   * processed.
-   */
-  const isIgnored = ({ id, session }: { id?: number; session?: ServerHttp2Session }): boolean => {
-    if (session === undefined || id === undefined) return false
-    const count = (streams.get(session) ?? 0) + 1
-    streams.set(session, count)
-    if (count === streamsPerSession) session.goaway(0, id)
-    return count > streamsPerSession
-  }
-  const settings = streamsMax === undefined ? {} : { maxConcurrentStreams: streamsMax }
-  const server = createSecureServer(
-    { ...testCertificate(), allowHTTP1: true, settings },
-    (request, response) => {
-      if (request.httpVersionMajor < 2 || !isIgnored(request.stream as never))
-        onRequest?.(request as never, response as never)
-    }
-  )
-  server.on("session", (session) =>
-    sessions.add(session.once("close", () => sessions.delete(session)))
-  )
-  const closeAllConnections = () => {
-    for (const session of sessions) session.destroy()
-  }
-  const fallBack = () => {
-    // Node's name for the protocols that the next handshakes may choose, as they go over the wire.
-    Object.assign(server, { ALPNProtocols: Buffer.from("\x08http/1.1") })
-    for (const session of sessions) session.close()
-  }
-  return Object.assign(server, { closeAllConnections, fallBack }) as unknown as ReturnType<
-    typeof createTlsServer
-  >
-}
 
 /** Starts a simulator; dispose of it with `await using`. Rejects when the port is taken. */
 export const startPushService = async (options: PushServiceOptions = {}): Promise<PushService> => {

@@ -1,0 +1,66 @@
+// Which settings are wrong, and what is said of each. That a start with wrong ones ends, and prints
+// nothing else: test/integration/settings.test.ts.
+import { Effect } from "effect"
+import { expect, it } from "vitest"
+import { layerOf, readSource } from "#settings/source.ts"
+import { secretEnvironment } from "#test/service.ts"
+import { checkSettings } from "../../src/check-settings.ts"
+
+/** The message of a start with these settings. */
+const messageOf = async (env: Readonly<Record<string, string>>): Promise<string> => {
+  const source = readSource({ BELLCAST_CONFIG: "/dev/null", ...env })
+  const failure = await Effect.runPromise(
+    Effect.flip(checkSettings).pipe(Effect.provide(layerOf(source)))
+  )
+  return failure.message
+}
+
+it("numbers out of their bounds, and what could not stand in a URL, are named", async () => {
+  const out = {
+    BELLCAST_BACKOFF_PERCENTAGE: "101",
+    BELLCAST_CORS_MAX_AGE_SECONDS: "-2",
+    BELLCAST_HTTP_SCHEME: "gopher",
+    BELLCAST_HTTP_HOST: "a b",
+    // Without tls:// in BELLCAST_NATS_URL it has no use.
+    BELLCAST_NATS_TLS_CA: "/ca.pem"
+  }
+  const message = await messageOf(out)
+  for (const name of Object.keys(out))
+    expect(message).toMatch(new RegExp(`^${name}: Expected `, "m"))
+})
+
+it("values that never match are named, and no part of a broken password is shown", async () => {
+  const message = await messageOf({
+    BELLCAST_NATS_URL: "nats://bell:p@hush/w%rd@127.0.0.1:4222",
+    BELLCAST_PUSH_HOSTS: "push.example.org https://push.example.org/",
+    BELLCAST_CHANNEL_WRITE_PRINCIPALS: "system.Authenticated,alice",
+    BELLCAST_HTTP_API_VERSION: "v1"
+  })
+  expect(message).not.toMatch(/hush|w%rd/)
+  expect(message.split("\n").slice(1)).toEqual([
+    expect.stringMatching(/^BELLCAST_NATS_URL: Expected host:port or user:password@host:port, /),
+    expect.stringMatching(
+      /^BELLCAST_CHANNEL_WRITE_PRINCIPALS: "alice": a principal is <policy>:<id> /
+    ),
+    expect.stringMatching(
+      /^BELLCAST_PUSH_HOSTS: "https:\/\/push\.example\.org.*": Expected a host, /
+    ),
+    "BELLCAST_HTTP_API_VERSION: Expected a version such as 1.0"
+  ])
+})
+
+it("what is wrong with the secrets beside an existing NATS is named, too", async () => {
+  const message = await messageOf({
+    ...secretEnvironment,
+    BELLCAST_NATS_URL: "nats://127.0.0.1:1",
+    BELLCAST_VAPID_SUBJECT: "me",
+    BELLCAST_BACKOFF: "soon"
+  })
+  expect(message).toMatch(/BELLCAST_BACKOFF: .*\nBELLCAST_VAPID_SUBJECT /)
+})
+
+it("a file that is not there is named", async () => {
+  expect(await messageOf({ BELLCAST_CONFIG: "none.ini" })).toMatch(
+    /\nnone\.ini: Cannot be read \(ENOENT\)$/
+  )
+})

@@ -1,0 +1,143 @@
+// The file that stores the secrets beside an embedded server: made once, changed by one command at a
+// time.
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import webpush from "web-push"
+import { changeKeys, freshPair, loadOrCreateSecrets } from "#secrets/file.ts"
+import { type KeySet, retired, rotated } from "#secrets/key-set.ts"
+import { temporaryFolder } from "../support/folder.ts"
+import { keySetOf, states } from "../support/key-sets.ts"
+
+const a = webpush.generateVAPIDKeys()
+const folder = async () => {
+  const dir = await temporaryFolder()
+  return { dir, file: join(dir, "secrets.json") }
+}
+const addKey = (set: KeySet) => rotated(set, freshPair(), Date.now())
+
+describe("the file of secrets", () => {
+  it("that holds one pair, in the former format, changes by a rotation only", async () => {
+    const data = await folder()
+    const text = JSON.stringify({
+      vapidPublicKey: a.publicKey,
+      vapidPrivateKey: a.privateKey,
+      useridHmacSecret: "hush"
+    })
+    await writeFile(data.file, text)
+    const kept = await Effect.runPromise(loadOrCreateSecrets(data.dir))
+    assert.strictEqual(kept.useridHmacSecret, "hush")
+    assert.deepStrictEqual(states(kept.vapidKeys), states(keySetOf(a)))
+    assert.strictEqual(await readFile(data.file, "utf8"), text)
+    await Effect.runPromise(changeKeys(data.dir, addKey))
+    const after = await Effect.runPromise(loadOrCreateSecrets(data.dir))
+    assert.strictEqual(after.useridHmacSecret, "hush")
+    assert.deepStrictEqual(
+      after.vapidKeys.map(({ state }) => state),
+      ["former", "current"]
+    )
+    assert.deepStrictEqual(states(after.vapidKeys)[0], [a.publicKey, "former", a.privateKey])
+    assert.deepStrictEqual(await readdir(data.dir), ["secrets.json"])
+  })
+
+  it("comes back as it was written, with every state and time", async () => {
+    const data = await folder()
+    await Effect.runPromise(loadOrCreateSecrets(data.dir))
+    const oldest = (await Effect.runPromise(loadOrCreateSecrets(data.dir))).vapidKeys[0]!.publicKey
+    const written = await Effect.runPromise(
+      changeKeys(data.dir, (set) => retired(addKey(addKey(set)), oldest, true))
+    )
+    const { vapidKeys } = await Effect.runPromise(loadOrCreateSecrets(data.dir))
+    assert.deepStrictEqual(states(vapidKeys), states(written))
+    assert.deepStrictEqual(
+      vapidKeys.map(({ state }) => state),
+      ["retired", "former", "current"]
+    )
+    for (const { createdAt } of vapidKeys)
+      assert.isAtMost(Math.abs(Date.now() - createdAt!), 60_000)
+    assert.notInclude(JSON.stringify(written), Redacted.value(written[1]!.privateKey!))
+  })
+
+  it("is made once by several processes that start for the first time together", {
+    timeout: 90_000
+  }, async () => {
+    const data = await folder()
+    const dir = join(data.dir, "data")
+    const module = new URL("../../src/secrets/file.ts", import.meta.url)
+    const script = `
+      import { Effect } from "effect"
+      import { loadOrCreateSecrets } from ${JSON.stringify(module.href)}
+      process.stdin.once("data", async () => {
+        const secrets = await Effect.runPromise(loadOrCreateSecrets(process.argv[1]))
+        const { useridHmacSecret, vapidKeys } = secrets
+        console.log(useridHmacSecret, vapidKeys[0].publicKey)
+        process.exit()
+      })
+      console.log("here")`
+    const children = Array.from({ length: 6 }, () =>
+      spawn(process.execPath, ["--input-type=module", "-e", script, dir])
+    )
+    const lines = await Promise.all(
+      children.map(async (child) => {
+        await once(child.stdout, "data")
+        return child
+      })
+    ).then((ready) =>
+      Promise.all(
+        ready.map(async (child) => {
+          child.stdin.write("go")
+          const [line] = await once(child.stdout, "data")
+          return String(line)
+        })
+      )
+    )
+    assert.lengthOf(lines, 6)
+    assert.match(lines[0]!, /^\S{43} \S{87}\n$/)
+    assert.strictEqual(new Set(lines).size, 1)
+    assert.deepStrictEqual(await readdir(dir), ["secrets.json"])
+  })
+
+  it("loses no key when several change it at once: all but one are refused", async () => {
+    const data = await folder()
+    await Effect.runPromise(loadOrCreateSecrets(data.dir))
+    const results = await Effect.runPromise(
+      Effect.all(
+        Array.from({ length: 20 }, () => Effect.result(changeKeys(data.dir, addKey))),
+        { concurrency: "unbounded" }
+      )
+    )
+    const done = results.filter(({ _tag }) => _tag === "Success").length
+    assert.isAbove(done, 0)
+    for (const each of results)
+      if (each._tag === "Failure")
+        assert.match(each.failure.message, /another command changes the keys/)
+    assert.lengthOf((await Effect.runPromise(loadOrCreateSecrets(data.dir))).vapidKeys, 1 + done)
+  })
+
+  it("is not changed while somebody else does, or did and died", async () => {
+    const data = await folder()
+    await Effect.runPromise(loadOrCreateSecrets(data.dir))
+    const before = await readFile(data.file, "utf8")
+    await writeFile(`${data.file}.new`, "half")
+    const result = await Effect.runPromise(Effect.result(changeKeys(data.dir, addKey)))
+    assert.strictEqual(result._tag, "Failure")
+    assert.strictEqual(await readFile(data.file, "utf8"), before)
+    assert.strictEqual(await readFile(`${data.file}.new`, "utf8"), "half")
+  })
+
+  it("that is not there is not made by a rotation", async () => {
+    const data = await folder()
+    await mkdir(join(data.dir, "empty"))
+    const result = await Effect.runPromise(
+      Effect.result(changeKeys(join(data.dir, "empty"), addKey))
+    )
+    assert.match(
+      result._tag === "Failure" ? result.failure.message : "",
+      /there is no .*secrets\.json/
+    )
+    assert.deepStrictEqual(await readdir(join(data.dir, "empty")), [])
+  })
+})
