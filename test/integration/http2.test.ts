@@ -5,7 +5,7 @@ import { constants, createSecureServer, type ServerHttp2Stream } from "node:http
 import type { AddressInfo } from "node:net"
 import { setDefaultCACertificates } from "node:tls"
 import { ConfigProvider, Effect, Layer } from "effect"
-import { assert, describe, it } from "vitest"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { Settings } from "#config"
 import { classify } from "#delivery/push/classify.ts"
 import { PushClient } from "#delivery/push/client.ts"
@@ -120,7 +120,9 @@ const posted = (origin: string, pushes: number, times = 1) =>
     Effect.runPromise
   )
 
-setDefaultCACertificates([testCertificate().cert])
+// Files share a worker: the next one must not trust the test certificate.
+beforeAll(() => setDefaultCACertificates([testCertificate().cert]))
+afterAll(() => setDefaultCACertificates([]))
 
 const take = (stream: ServerHttp2Stream) => stream.respond({ ":status": 201 }, { endStream: true })
 const all = (pushes: number, judged: string) => Array.from({ length: pushes }, () => judged)
