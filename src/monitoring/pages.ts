@@ -14,19 +14,25 @@ export interface Page {
 /** What the pages read. */
 export type Shown = Backlog | Health | Space
 
-type Show = (retryAfterSeconds: number) => Effect.Effect<Page, never, Shown>
+export interface PageOptions {
+  readonly retryAfterSeconds: number
+  /** Metrics of this process that only the metrics port shows. */
+  readonly processText: Effect.Effect<string>
+}
+
+type Show = (options: PageOptions) => Effect.Effect<Page, never, Shown>
 
 const json = { "Content-Type": "application/json; charset=UTF-8" }
 const plain = { "Content-Type": "text/plain; charset=utf-8" }
 
 const pages: Readonly<Record<string, Show>> = {
-  "/metrics": () =>
-    Effect.map(metricsText, (text) => ({
+  "/metrics": ({ processText }) =>
+    Effect.zipWith(metricsText, processText, (shared, own) => ({
       status: 200,
       headers: { "Content-Type": textFormat },
-      text
+      text: shared + own
     })),
-  "/__heartbeat__": Effect.fnUntraced(function* (retryAfterSeconds) {
+  "/__heartbeat__": Effect.fnUntraced(function* ({ retryAfterSeconds }) {
     const view = yield* (yield* Health).view
     const text = JSON.stringify(view)
     if (Object.values(view).every(Boolean)) return { status: 200, headers: json, text }
@@ -50,10 +56,10 @@ const wrongMethod: Page = {
 export const pageOf = (
   method: string,
   target: string,
-  retryAfterSeconds: number
+  options: PageOptions
 ): Effect.Effect<Page, never, Shown> => {
   const [path = ""] = target.split("?", 1)
   const show = Object.hasOwn(pages, path) ? pages[path] : undefined
   if (show === undefined) return Effect.succeed(unknownPath)
-  return methods.includes(method) ? show(retryAfterSeconds) : Effect.succeed(wrongMethod)
+  return methods.includes(method) ? show(options) : Effect.succeed(wrongMethod)
 }

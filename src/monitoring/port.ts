@@ -10,6 +10,7 @@ import {
   type ListenAddress,
   listenAddressOf
 } from "#settings/listen-address.ts"
+import { watchProcess } from "#telemetry/process-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { type Page, pageOf, type Shown } from "./pages.ts"
 import { makeServer } from "./server.ts"
@@ -51,11 +52,16 @@ const broken: Page = { status: 500, headers: {}, text: "" }
 
 /** Serves for as long as the scope is open. Succeeds with the address. */
 const serve = Effect.fnUntraced(function* (setting: Option.Option<string>) {
-  const { retryAfterSeconds } = yield* Settings
+  const { retryAfterSeconds, roles } = yield* Settings
+  const watch = yield* Effect.acquireRelease(
+    Effect.sync(() => watchProcess(roles)),
+    ({ stop }) => Effect.sync(stop)
+  )
+  const options = { retryAfterSeconds, processText: Effect.promise(watch.text) }
   const run = Effect.runForkWith(yield* Effect.context<Shown>())
   const warn = makeRateLimitedLog("the metrics port: a request or connection failed")
   const server = makeServer((method, target, done) => {
-    const page = pageOf(method, target, retryAfterSeconds).pipe(
+    const page = pageOf(method, target, options).pipe(
       Effect.catchCause((cause) => Effect.as(warn({ err: String(cause) }), broken))
     )
     run(Effect.map(page, done))

@@ -9,9 +9,8 @@ import { knownPushHosts } from "#domain/subscription/endpoint.ts"
 import { series } from "./series.ts"
 
 // From an immediate delivery to the end of the longest retries.
-const latencyMillisBounds = [
-  10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 600_000, 3_600_000,
-  86_400_000
+const latencySecondsBounds = [
+  0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 600, 3_600, 86_400
 ]
 const pushes = Metric.counter("bellcast_pushes_total", {
   description:
@@ -23,9 +22,9 @@ const attempts = Metric.counter("bellcast_push_attempts_total", {
   description: "Pushes sent to a push service, whatever came of it",
   incremental: true
 })
-const latency = Metric.histogram("bellcast_push_latency_milliseconds", {
+const latency = Metric.histogram("bellcast_push_latency_seconds", {
   description: "From the acceptance of a broadcast until a push has its last outcome",
-  boundaries: latencyMillisBounds
+  boundaries: latencySecondsBounds
 })
 const struck = Metric.counter("bellcast_subscription_strikes_total", {
   description:
@@ -81,7 +80,7 @@ export const makePushMetrics = Effect.gen(function* () {
     attempted: (host: string): void => countAttempt({ host: labelOf(host) }, 1),
     recorded: (host: string, { at, fate }: PushResult, acceptedAt: number): void => {
       countPush({ fate, host: labelOf(host) }, 1)
-      if (fate !== "retrying") observe({ fate }, Math.max(0, at - acceptedAt))
+      if (fate !== "retrying") observe({ fate }, Math.max(0, at - acceptedAt) / 1000)
     }
   }
 })

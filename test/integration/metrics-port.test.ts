@@ -87,6 +87,16 @@ describe("the metrics port", { timeout: 60_000 }, () => {
     assert.equal(metrics.status, 200)
     assert.equal(metrics.headers.get("content-type"), "text/plain; version=0.0.4; charset=utf-8")
     assert.match(metrics.body, /^bellcast_oldest_push_age_seconds /m)
+    const read = (name: string) =>
+      Number(new RegExp(`^${name} (\\S+)$`, "m").exec(metrics.body)?.[1])
+    assert.isAbove(read("process_cpu_seconds_total"), 0)
+    assert.isAbove(read("process_resident_memory_bytes"), 10 ** 7)
+    assert.isAbove(read("nodejs_heap_size_used_bytes"), 10 ** 6)
+    assert.isAbove(read('nodejs_eventloop_time_seconds_total{state="active"}'), 0)
+    assert.isAtLeast(read("nodejs_eventloop_lag_max_seconds"), 0)
+    assert.isAtLeast(read('nodejs_gc_duration_seconds_count{kind="major"}'), 0)
+    if (process.platform === "linux")
+      assert.isBelow(read("process_open_fds"), read("process_max_fds"))
     const alive = await call(base, "GET", "/__lbheartbeat__")
     assert.deepEqual([alive.status, alive.body], [200, {}])
     // This NATS has no streams and no buckets.

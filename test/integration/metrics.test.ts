@@ -47,11 +47,8 @@ describe("the metrics", () => {
     for (const fate of ["gone", "dead", "retrying"])
       assert.equal(value("bellcast_pushes_total", `fate="${fate}"`), 1)
     assert.equal(value("bellcast_push_attempts_total", 'host="other"'), 7)
-    assert.equal(value("bellcast_push_latency_milliseconds_count", 'fate="delivered"'), 4)
-    assert.equal(
-      value("bellcast_push_latency_milliseconds_bucket", 'fate="delivered"', 'le="60000"'),
-      4
-    )
+    assert.equal(value("bellcast_push_latency_seconds_count", 'fate="delivered"'), 4)
+    assert.equal(value("bellcast_push_latency_seconds_bucket", 'fate="delivered"', 'le="60"'), 4)
     assert.equal(
       value(
         "bellcast_http_requests_total",

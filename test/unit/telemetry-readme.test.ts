@@ -2,10 +2,12 @@
 // rules that name only metrics and labels that exist.
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "vitest"
+import { described } from "#telemetry/process-metrics.ts"
 
 const text = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8")
+const processRows = Object.entries(described).map(([name, [type]]) => [name, type])
 const readme = text("src/telemetry/README.md")
-const code = ["delivery", "http", "nats"]
+const code = ["delivery", "http", "nats", "process"]
   .map((name) => text(`src/telemetry/${name}-metrics.ts`))
   .join("\n")
 
@@ -14,7 +16,7 @@ const spansOf = (cell: string): ReadonlyArray<string> =>
 
 const rows = readme
   .split("\n")
-  .filter((line) => line.startsWith("| `bellcast_"))
+  .filter((line) => /^\| `(bellcast|process|nodejs)_/.test(line))
   .map((line) => line.split("|").slice(1, 5))
   .map(([name, type, labels]) => ({
     name: spansOf(name!)[0]!,
@@ -31,8 +33,18 @@ describe("the README of telemetry", () => {
     assert.isNotEmpty(defined)
     assert.sameDeepMembers(
       rows.map(({ name, type }) => [name, type]),
-      defined
+      [...defined, ...processRows]
     )
+  })
+
+  it("uses base units, and names that Prometheus recommends", () => {
+    for (const { name, type } of rows) {
+      assert.equal(name.endsWith("_total"), type === "counter", name)
+      assert.notMatch(
+        name,
+        /milli|micro|minutes|hours|days|_(kilo|mega)?bits|kilobytes|megabytes|[A-Z]/
+      )
+    }
   })
 
   it("names only labels that the code sets", () => {
