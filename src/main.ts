@@ -29,6 +29,7 @@ import { projectionLayer } from "#projection/projector.ts"
 import { adopt, checkKeysInUse } from "#secrets/in-use.ts"
 import { usableKeys } from "#secrets/key-set.ts"
 import { Secrets } from "#secrets/secrets.ts"
+import { warnOfExample } from "#secrets/subject.ts"
 import { adoptUseridSecret } from "#secrets/userid-secret.ts"
 import { natsTlsFiles } from "#settings/nats-url.ts"
 import { sourceLayer } from "#settings/source.ts"
@@ -120,7 +121,7 @@ const secretsChecked = ({ secrets, settings }: Start) => {
   return Effect.andThen(
     usesKeys ? checkKeysInUse(secrets.vapidKeys) : Effect.void,
     offers ? recorded : Effect.void
-  )
+  ).pipe(Effect.andThen(warnOfExample(secrets.vapidSubject)))
 }
 
 /** The limits of streams that the operator set. */

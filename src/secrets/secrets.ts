@@ -12,21 +12,7 @@ import {
   publicKeyFault,
   repeatedKey
 } from "./key-set.ts"
-
-/** The VAPID subject beside the embedded server, if none is set. */
-export const developmentSubject = "mailto:operator@example.com"
-
-/** Why a push service would refuse a subject. Apple is the strictest (403 BadJwtToken). */
-export const subjectFault = (subject: string): string | undefined => {
-  const host =
-    /^mailto:[^\s<>@]+@([^\s<>@]+)$/.exec(subject)?.[1] ??
-    (/^https:\/\/[^\s]+$/.test(subject) ? URL.parse(subject)?.hostname : undefined)
-  if (host === undefined)
-    return "must be mailto:name@domain or an https: URL, without spaces or brackets"
-  return host.includes(".") && !host.endsWith(".local") && host !== "localhost"
-    ? undefined
-    : "must name a public domain"
-}
+import { developmentSubject, subjectFault } from "./subject.ts"
 
 type KeySettings = Pick<SettingsShape, "vapidFormerKeys" | "vapidPrivateKey" | "vapidPublicKey">
 

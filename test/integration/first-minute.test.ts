@@ -69,7 +69,9 @@ it("tells what really happens", { timeout: 90_000 }, async () => {
   assert.strictEqual(await cli.exit(), 0)
 })
 
-it("names the version of the API that is served", { timeout: 60_000 }, async () => {
+it("names the version of the API, the metrics port, and whom nobody can write to", {
+  timeout: 60_000
+}, async () => {
   const folder = await temporaryFolder()
   const env = { BELLCAST_DATA_DIR: join(folder, "data"), BELLCAST_HTTP_API_VERSION: "2.0" }
   await using service = await startService({
@@ -81,4 +83,7 @@ it("names the version of the API that is served", { timeout: 60_000 }, async () 
   const root = /HTTP API +(\S+)/.exec(service.output())?.[1] ?? ""
   assert.equal(root, `http://127.0.0.1:${service.port}/v2/`)
   assert.equal((await fetch(root)).status, 200)
+  const metrics = /Metrics, probes +(\S+)/.exec(service.output())?.[1] ?? ""
+  assert.equal((await fetch(metrics)).status, 200)
+  assert.match(service.output(), /"level":40.*push services can write to nobody.*VAPID_SUBJECT/)
 })

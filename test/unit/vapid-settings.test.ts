@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import webpush from "web-push"
 import { keyPairFault } from "#secrets/key-set.ts"
-import { subjectFault } from "#secrets/secrets.ts"
+import { developmentSubject, isExample, subjectFault } from "#secrets/subject.ts"
 
 describe("a VAPID subject", () => {
   it.for([
@@ -45,6 +45,22 @@ describe("a VAPID subject", () => {
   ])("may not be %j", (subject) => {
     assert.isString(subjectFault(subject))
   })
+
+  it.for([
+    developmentSubject,
+    "mailto:ops@mail.example.org",
+    "https://bellcast.test/contact",
+    "https://push.invalid"
+  ])("reaches nobody at %s", (subject) => {
+    assert.isTrue(isExample(subject))
+  })
+
+  it.for(["mailto:ops@example.de", "https://myexample.com", "mailto:ops@test.org"])(
+    "may reach somebody at %s",
+    (subject) => {
+      assert.isFalse(isExample(subject))
+    }
+  )
 })
 
 const pair = webpush.generateVAPIDKeys()
