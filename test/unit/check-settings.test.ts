@@ -8,7 +8,8 @@ import { checkSettings } from "../../src/check-settings.ts"
 
 /** The message of a start with these settings. */
 const messageOf = async (env: Readonly<Record<string, string>>): Promise<string> => {
-  const source = readSource({ BELLCAST_CONFIG: "/dev/null", ...env })
+  const right = { BELLCAST_CONFIG: "/dev/null", BELLCAST_AUTH_POLICIES: "basicauth" }
+  const source = readSource({ ...right, ...env })
   const failure = await Effect.runPromise(
     Effect.flip(checkSettings).pipe(Effect.provide(layerOf(source)))
   )
