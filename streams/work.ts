@@ -25,8 +25,9 @@ export const work = {
       // also when push services are slow.
       ackWaitMillis: 15_000,
       maxDeliver: -1,
-      // Enough for 16 processes with the default of BELLCAST_SHARDS_IN_FLIGHT.
-      maxAckPending: 2_048
+      // Enough for 16 processes with the default of BELLCAST_SHARDS_IN_FLIGHT, and for the shards
+      // of 15 large broadcasts that wait until LOG has room for what follows from their outcomes.
+      maxAckPending: 65_536
     },
     retry: {
       name: "retry",

@@ -40,6 +40,8 @@ interface Tally {
   readonly broadcasts: WriteBackCache<EntryKey<"broadcast">, Progress>
   readonly channels: WriteBackCache<EntryKey<"channelPushes">, ChannelPushes>
   readonly facts: Facts
+  /** Broadcasts whose fact had to wait and is stored now: their progress can be removed. */
+  readonly recorded: Set<EntryKey<"broadcast">>
   /** No earlier run counted a message after this sequence. */
   readonly countedUpTo: number
 }
@@ -50,7 +52,7 @@ export const start = Effect.fnUntraced(function* (from: number) {
   const channels = yield* makeWriteBackCache<EntryKey<"channelPushes">>("channels", memory)
   const facts = yield* makeFacts
   const countedUpTo = (yield* streamState(streams.work))?.lastSeq ?? 0
-  const tally: Tally = { broadcasts, channels, facts, countedUpTo }
+  const tally: Tally = { broadcasts, channels, facts, recorded: new Set(), countedUpTo }
   return {
     from,
     apply: (batch: ReadonlyArray<Stored>) => apply(tally, batch),
@@ -74,7 +76,10 @@ const load = ({ broadcasts, channels, countedUpTo }: Tally, batch: ReadonlyArray
   )
 }
 
-/** Counts one message. Returns the fact to record if the message finished its broadcast. */
+/**
+ * Counts one message. Returns the fact to record if the message finished its broadcast: also for a
+ * message that an earlier run counted, as that run may not have stored the fact.
+ */
 const count = (
   { broadcasts, channels }: Tally,
   { message, seq, subject }: Stored
@@ -95,24 +100,31 @@ const count = (
       broadcasts.set(key, evolveProgress(before, message, place.of, seq), seq)
   }
   const progress = broadcasts.get(key)
-  return progress?.finished === true && before?.finished !== true
+  return progress?.finished === true && (before?.finished !== true || progress.seq === seq)
     ? { subject: subjects.finished(place.channel, place.broadcast), progress, seq }
     : undefined
 }
 
-/** Replaces the progress by the fact: removes the progress after the fact is stored. */
+/**
+ * Replaces the progress by the fact: removes the progress after the fact is stored. While LOG has
+ * no room, the finished progress is in the bucket.
+ */
 const record = Effect.fnUntraced(function* (
-  { broadcasts, facts }: Tally,
+  { broadcasts, facts, recorded }: Tally,
   { progress, seq, subject }: Finished
 ) {
   const key = keys.broadcast(progress.broadcast)
   const message = { subject, type: "broadcast.finished/1", body: progress } as const
-  const stored = () => {
-    broadcasts.release(key)
-    broadcasts.remove(key)
-  }
-  broadcasts.hold(key)
-  if (yield* facts.record({ message, seq, stored })) stored()
+  const stored = () => void recorded.add(key)
+  if (yield* facts.record({ message, seq, stored })) broadcasts.remove(key)
+})
+
+/** Stores the facts that wait, as far as there is room, and removes the progress of those. */
+const retryFacts = Effect.fnUntraced(function* ({ broadcasts, facts, recorded }: Tally) {
+  yield* facts.retry
+  yield* broadcasts.load(recorded)
+  for (const key of recorded) broadcasts.remove(key)
+  recorded.clear()
 })
 
 const flush = ({ broadcasts, channels }: Tally) =>
@@ -135,7 +147,7 @@ const apply = Effect.fnUntraced(function* (
 
 const store = (tally: Tally) =>
   Effect.gen(function* () {
-    yield* tally.facts.retry
+    yield* retryFacts(tally)
     yield* flush(tally)
     yield* tally.broadcasts.retry
     yield* tally.channels.retry

@@ -27,6 +27,18 @@ const streamFull = Metric.gauge("bellcast_stream_full", {
     "1 while a stream has less than 5 % of its bytes left, and requests that make it " +
     "grow are refused. Of the whole service"
 })
+const postponed = Metric.counter("bellcast_facts_postponed_total", {
+  description:
+    "Tries to store what follows from an outcome (removals, strikes, retries, ends of broadcasts) " +
+    "that found no room or no server, by type; tried again until stored",
+  incremental: true
+})
+const countPostponed = series(postponed, Context.empty())
+
+/** Counts a fact that cannot be stored now. `type`: that of its message. */
+export const factPostponed = (type: string): void =>
+  countPostponed({ fact: type.replace(/\/\d+$/u, "") }, 1)
+
 /** The backlog, as the streams and consumers report it. */
 export interface BacklogState {
   readonly oldestPushSeconds: number

@@ -13,6 +13,9 @@ import { type Service, secretEnvironment, startService } from "../support/servic
 
 const secret = secretEnvironment.BELLCAST_USERID_HMAC_SECRET
 
+/** Two permits: two pushes that kept theirs would stop all others. */
+const env = { BELLCAST_UNRECORDED_PUSHES_MAX: "2" }
+
 let nats: TestNats
 let push: PushService
 let service: Service
@@ -21,7 +24,7 @@ let admin: NatsAdmin
 beforeAll(async () => {
   nats = await startNats({ syncAlways: false })
   push = await startPushService()
-  service = await startService({ natsUrl: nats.url })
+  service = await startService({ natsUrl: nats.url, env })
   admin = await connectAdmin(nats.url)
   // Nobody gets these; they make the streams so large that a small share of them is some messages.
   const data = "x".repeat(3_900)
@@ -67,6 +70,27 @@ const becomes = (ask: () => ReturnType<typeof call>, status: number) =>
   until(ask, (answer) => answer.status === status)
 const token = (user: string) =>
   pseudonyms(secret)(`basicauth:${basicIds(secret)(`${user}:secret`)}`)
+/** A user with a browser whose push service follows a script, on a channel. */
+const joinWith = async (channel: string, user: string, script: ReadonlyArray<string>) => {
+  const data = push.subscribe({ script }).subscription
+  assert.equal((await call(service.url, "POST", "/subscriptions", user, { data })).status, 201)
+  assert.equal((await register(channel, user)).status, 202)
+}
+/** The type of the last command or fact about a user's subscriptions. */
+const lastOf = async (user: string) => {
+  const last_by_subj = `bellcast.cmd.subscription.${token(user)}`
+  const message = await admin.jsm.streams.getMessage("BELLCAST_LOG", { last_by_subj })
+  return message?.header.get("Bellcast-Type")
+}
+const finishedFacts = async (channel: string) => {
+  const filter = { subjects_filter: `bellcast.evt.finished.${channel}.>` }
+  const { state } = await admin.jsm.streams.info("BELLCAST_LOG", filter)
+  return Object.keys(state.subjects ?? {}).length
+}
+const entryOf = (broadcast: string) =>
+  admin.jsm.streams.getMessage("KV_bellcast_broadcasts", {
+    last_by_subj: `$KV.bellcast_broadcasts.${broadcast}`
+  })
 /** A command sent to NATS directly: a gateway that knows the stream is full would refuse it. */
 const command = async (channel: string, user: string, what: "put" | "delete") => {
   const headers = natsHeaders()
@@ -126,6 +150,66 @@ describe("a service that has no room", { timeout: 60_000 }, () => {
     assert.include(lines, "a stream is more than 95 % full")
   })
 
+  it("delivers and counts what was accepted while LOG is full, and stores the facts later", async () => {
+    await joinWith("gone", "mia", ["slow 1000 410"])
+    await joinWith("gone", "ned", ["slow 1000 418"])
+    await joinWith("gone", "oda", ["201"])
+    const ids = []
+    for (let n = 0; n < 3; n++) ids.push(await publish(service.url, "gone", { n }))
+    const grow = await fill("BELLCAST_LOG")
+    const counts = { accepted: 3, delivered: 1, gone: 1, dead: 1, finished: true }
+    for (const id of ids) assert.deepInclude(await finished(service.url, "gone", id), counts)
+    assert.equal(await finishedFacts("gone"), 0)
+    assert.equal(await lastOf("mia"), "subscription.put/1")
+    const metrics = (await call(service.url, "GET", "/__metrics__")).body
+    assert.match(metrics, /bellcast_facts_postponed_total\{fact="subscription.gone"\} [1-9]/u)
+    assert.match(metrics, /bellcast_facts_postponed_total\{fact="broadcast.finished"\} [1-9]/u)
+    assert.include(service.output(), "removals, strikes or retries cannot be stored")
+    await grow()
+    await until(
+      () => lastOf("mia"),
+      (type) => type === "subscription.gone/1"
+    )
+    await until(
+      () => lastOf("ned"),
+      (type) => type === "subscription.struck/1"
+    )
+    await until(
+      () => finishedFacts("gone"),
+      (count) => count === 3
+    )
+    for (const id of ids) {
+      await until(
+        () => entryOf(id),
+        (entry) => entry === null
+      )
+      assert.deepInclude(await finished(service.url, "gone", id), counts)
+    }
+  })
+
+  it("stores the facts that a killed worker left when LOG was full", async () => {
+    await joinWith("killed", "pia", ["slow 1000 410"])
+    const id = await publish(service.url, "killed", { n: 1 })
+    const grow = await fill("BELLCAST_LOG")
+    const counts = { accepted: 1, gone: 1, finished: true }
+    assert.deepInclude(await finished(service.url, "killed", id), counts)
+    await service.kill()
+    service = await startService({ natsUrl: nats.url, env })
+    await grow()
+    await until(
+      () => lastOf("pia"),
+      (type) => type === "subscription.gone/1"
+    )
+    await until(
+      () => finishedFacts("killed"),
+      (count) => count === 1
+    )
+    await until(
+      () => entryOf(id),
+      (entry) => entry === null
+    )
+  })
+
   it("refuses a broadcast that WORK has no room to deliver, and nothing else", async () => {
     assert.equal((await subscribe("cid")).status, 201)
     const grow = await fill("BELLCAST_WORK", 0.96)
@@ -158,7 +242,7 @@ describe("a service that has no room", { timeout: 60_000 }, () => {
     )
     assert.isFalse((await becomes(heartbeat, 503)).body.space)
     await service.kill()
-    service = await startService({ natsUrl: nats.url })
+    service = await startService({ natsUrl: nats.url, env })
     assert.equal((await subscribe("gus")).status, 201)
     assert.isUndefined(await countOf("late"))
     await grow()

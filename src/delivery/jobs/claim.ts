@@ -24,18 +24,29 @@ export interface Past {
   readonly seq: number
   /** Pushes that the outcomes say the shard holds. */
   readonly declared: number
+  /** Nothing is left to send. */
   readonly final: boolean
+  /** Removals, strikes or retries of these outcomes are not stored yet. */
+  readonly owes: boolean
   /** By {@link pushKey}. */
   readonly results: ReadonlyMap<string, PushResult>
 }
 
 /** A shard that this worker has. */
 export interface Claimed extends Past {
+  readonly final: false
   /** When the append of the claim began, by the monotonic clock. */
   readonly claimedAt: number
 }
 
-const nothing: Past = { seq: 0, declared: 0, final: false, results: new Map() }
+/** A shard of which nothing is left to send. */
+export interface Ended extends Past {
+  readonly final: true
+}
+
+const endedOf = (past: Past): Ended => ({ ...past, final: true })
+
+const nothing: Past = { seq: 0, declared: 0, final: false, owes: false, results: new Map() }
 
 export const pushKey = (user: string, id: string) => `${user}.${id}`
 
@@ -71,15 +82,14 @@ const readPast = Effect.fnUntraced(function* (log: EventLog["Service"], subject:
       if (message.type !== "outcome/1") return
       for (const result of message.results)
         results.set(pushKey(result.user, result.subscription), result)
-      past = { seq, declared: past.declared + message.pushes, final: message.final, results }
+      const declared = past.declared + message.pushes
+      past = { ...past, seq, declared, final: message.final, results }
     })
   )
   return past
 })
 
-/**
- * Returns functions that claim a shard; they return its past, or undefined when the shard is done.
- */
+/** Returns functions that claim a shard, unless nothing of it is left to send. */
 export const makeClaim = (log: EventLog["Service"], record: Record) => {
   /**
    * Writes the size of the shard before anything is sent: where that cannot be written, outcomes
@@ -99,8 +109,8 @@ export const makeClaim = (log: EventLog["Service"], record: Record) => {
       results: [],
       final: false
     })
-    const claimed: Claimed = { ...past, seq, claimedAt }
-    return claimed as Claimed | undefined
+    const claimed: Claimed = { ...past, final: false, seq, claimedAt }
+    return claimed
   })
 
   /** The past of a shard, after the writes that a killed delivery left out. */
@@ -110,14 +120,14 @@ export const makeClaim = (log: EventLog["Service"], record: Record) => {
   ) {
     const past = yield* readPast(log, outcomeSubject.shard(job, job.shard))
     // An earlier delivery may have died between the outcome and what follows from it.
-    yield* record.ensured(job, unfinished(past, targets))
-    return past
+    const isStored = yield* record.ensured(job, unfinished(past, targets))
+    return { ...past, owes: !isStored }
   })
 
   /** For a shard of which earlier deliveries may have recorded something. */
   const again = Effect.fnUntraced(function* (job: ShardJob, targets: ReadonlyArray<Target>) {
     const past = yield* readAndEnsure(job, targets)
-    return past.final ? undefined : yield* claim(job, past, targets)
+    return past.final ? endedOf(past) : yield* claim(job, past, targets)
   })
 
   /**
@@ -129,7 +139,7 @@ export const makeClaim = (log: EventLog["Service"], record: Record) => {
     claim(job, nothing, targets).pipe(
       Effect.catchTag("AppendConflict", (conflict) =>
         Effect.flatMap(readAndEnsure(job, targets), (past) =>
-          past.final ? Effect.succeed(undefined) : Effect.fail(conflict)
+          past.final ? Effect.succeed(endedOf(past)) : Effect.fail(conflict)
         )
       )
     )

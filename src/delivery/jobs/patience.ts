@@ -1,29 +1,10 @@
-// How long writes that follow from a sent push are tried again while NATS is away or full.
-import { Clock, Effect, Schedule } from "effect"
+// Writes that a sent push must not lose: tried again for as long as NATS is away or full.
+import { Effect, Schedule } from "effect"
 import { AppendConflict, NatsUnavailable } from "#nats/connection/errors.ts"
 import { type Ack, leave } from "#nats/stream/consumer.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 
-const patienceMillis = 120_000
 const again = Schedule.spaced("500 millis")
-
-/**
- * Retries for two minutes while NATS is away or full. For writes that the next delivery of the job
- * makes good.
- */
-export const patiently = <A, E extends { readonly _tag: string }, R>(
-  effect: Effect.Effect<A, E, R>
-): Effect.Effect<A, E, R> =>
-  Effect.flatMap(Clock.currentTimeMillis, (startedAt) =>
-    Effect.retry(effect, {
-      schedule: again,
-      while: ({ _tag }) =>
-        Effect.map(
-          Clock.currentTimeMillis,
-          (now) => _tag === "NatsUnavailable" && now - startedAt < patienceMillis
-        )
-    })
-  )
 
 const waits = makeRateLimitedLog("outcomes cannot be written: pushes wait")
 

@@ -12,6 +12,7 @@ import { type ChannelToken, originToken, type UserToken } from "#streams/tokens.
 import { makePushMetrics } from "#telemetry/delivery-metrics.ts"
 import type { Attempt } from "../push/attempt-result.ts"
 import { originOf, type Target } from "../push/target.ts"
+import { allStored, makeStoredOrOwed, type StoredOrOwed } from "./owed.ts"
 import { untilWritten } from "./patience.ts"
 import { type Recorded, resultOf } from "./result.ts"
 import { Strikes } from "./strikes.ts"
@@ -98,26 +99,37 @@ const appendOutcome = Effect.fnUntraced(function* (
   return (yield* log.append("work", message).pipe(untilWritten)).seq
 })
 
-const writeRemovalsAndRetries = Effect.fnUntraced(function* (
+/** Each write stands alone: a LOG without room must not keep retries out of WORK. */
+const writeRemovalsAndRetries = (
   log: EventLog["Service"],
+  storedOrOwed: StoredOrOwed,
   ref: BroadcastRef,
   list: ReadonlyArray<Recorded>
-) {
+) => {
   // A subscription with the reason "left" was removed by its user.
   const gone = withFate(list, "gone").filter(({ result }) => result.reason !== "left")
-  yield* Effect.forEach(gone, (each) => log.append("log", removal(ref, each)), concurrently)
-  const retrying = withFate(list, "retrying")
-  yield* Effect.forEach(retrying, (each) => log.once("work", retryJob(ref, each)), concurrently)
-})
+  const remove = (each: Recorded) =>
+    storedOrOwed("subscription.gone/1", log.append("log", removal(ref, each)))
+  const retry = (each: Recorded) => storedOrOwed("retry/1", log.once("work", retryJob(ref, each)))
+  return allStored([...gone.map(remove), ...withFate(list, "retrying").map(retry)])
+}
 
 export const makeRecord = Effect.gen(function* () {
   const log = yield* EventLog
   const { retryBaseMillis } = yield* Settings
   const metrics = yield* makePushMetrics
   const strikes = yield* Strikes
+  const storedOrOwed = yield* makeStoredOrOwed
 
-  const ensured = (ref: BroadcastRef, list: ReadonlyArray<Recorded>) =>
-    writeRemovalsAndRetries(log, ref, list)
+  const follow = (
+    ref: BroadcastRef,
+    list: ReadonlyArray<Recorded>,
+    weigh: Strikes["Service"]["weigh"]
+  ) =>
+    allStored([
+      writeRemovalsAndRetries(log, storedOrOwed, ref, list),
+      weigh(ref, list, storedOrOwed)
+    ])
 
   /** Returns the result of an attempt, and counts the attempt. */
   const result = (
@@ -150,15 +162,15 @@ export const makeRecord = Effect.gen(function* () {
         concurrently
       ).pipe(untilWritten),
 
-    /** Writes removals, retry jobs and strikes, after the outcome. */
-    after: (ref: BroadcastRef, list: ReadonlyArray<Recorded>) =>
-      Effect.andThen(ensured(ref, list), strikes.weigh(ref, list)),
+    /** Writes removals, retry jobs and strikes, after the outcome. False: some are owed. */
+    after: (ref: BroadcastRef, list: ReadonlyArray<Recorded>) => follow(ref, list, strikes.weigh),
 
     /**
-     * Writes removals and retry jobs. A worker that finds an earlier delivery's outcome writes them
-     * again; a second write changes nothing.
+     * Writes what an earlier delivery, whose outcome this one finds, may owe. A second write
+     * changes nothing. False: some are owed still.
      */
-    ensured,
+    ensured: (ref: BroadcastRef, list: ReadonlyArray<Recorded>) =>
+      follow(ref, list, strikes.weighAgain),
 
     /**
      * Appends an outcome behind the one at sequence `expect` (0: the first), however long NATS is

@@ -8,7 +8,7 @@ import type { PushResult } from "#domain/outcome.ts"
 import type { StoredReason } from "#domain/reason.ts"
 import { AppendConflict } from "#nats/connection/errors.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
-import { type Delivery, done, later, never } from "#nats/stream/consumer.ts"
+import { type Ack, type Delivery, done, later, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { keys } from "#streams/buckets.ts"
@@ -18,7 +18,8 @@ import { Sender } from "../push/send.ts"
 import type { Target } from "../push/target.ts"
 import { makePayloads } from "../recipients/payloads.ts"
 import { provenMillis } from "./claim.ts"
-import { conflictLeaves, patiently } from "./patience.ts"
+import { laterOwed } from "./owed.ts"
+import { conflictLeaves } from "./patience.ts"
 import { makeRecord, outcomeSubject, type Record } from "./record.ts"
 import { type Recorded, type UnsentEnd, unsentResult } from "./result.ts"
 
@@ -120,6 +121,7 @@ const attempt = Effect.fnUntraced(function* <E>(
   return { target, result, isDeferredUnsent }
 })
 
+/** False: removals or strikes that follow from the result are owed. */
 const recordResult = Effect.fnUntraced(function* (
   record: Record,
   job: RetryJob,
@@ -134,7 +136,7 @@ const recordResult = Effect.fnUntraced(function* (
   yield* record.outcome(outcomeOf(job), seq, body)
   record.counted(job, list)
   // A retrying push needs no new retry job: this one is its job.
-  if (final) yield* record.after(job, list).pipe(patiently)
+  return final ? yield* record.after(job, list) : true
 })
 
 /**
@@ -148,8 +150,14 @@ const stillDue = Effect.fnUntraced(function* (log: EventLog["Service"], job: Ret
   if ((last?.seq ?? 0) !== due.seq) return yield* new AppendConflict({ subject })
 })
 
-/** Makes the attempt that is due, and records its result. */
-const step = (tools: RetryTools, job: RetryJob, due: Due, padded: Buffer | undefined) => {
+/** Makes the attempt that is due, and records its result. `owed`: how to end when writes are. */
+const step = (
+  tools: RetryTools,
+  job: RetryJob,
+  due: Due,
+  padded: Buffer | undefined,
+  owed: Ack
+) => {
   const { draining, log, permits, record } = tools
   let permitsTaken = 0
   // Taken after the place in the send queue, as everywhere: in the other order two pushes could
@@ -166,9 +174,9 @@ const step = (tools: RetryTools, job: RetryJob, due: Due, padded: Buffer | undef
     const again = result.nextAt === undefined ? done : later(result.nextAt - result.at)
     // Nothing was sent, so nothing is recorded: with a push service closed for an hour, each of its
     // pushes would write an outcome a minute.
-    if (!isDeferredUnsent || result.nextAt === undefined)
-      yield* recordResult(record, job, due.seq, target, result)
-    return again
+    if (isDeferredUnsent && result.nextAt !== undefined) return again
+    const isStored = yield* recordResult(record, job, due.seq, target, result)
+    return isStored ? again : owed
   }).pipe(
     Effect.catch((error) =>
       error === "stop" ? Effect.succeed(later(drainingAfterMillis)) : Effect.fail(error)
@@ -188,22 +196,23 @@ export const makeRetry = Effect.fnUntraced(function* (
   const tools: RetryTools = { log, buckets, sender: yield* Sender, record, permits, draining }
 
   /** The push has ended. An earlier delivery may have died before it wrote what follows. */
-  const finish = Effect.fnUntraced(function* (job: RetryJob, result: PushResult) {
+  const finish = Effect.fnUntraced(function* (job: RetryJob, result: PushResult, owed: Ack) {
     const target = yield* targetOf(buckets, job)
-    if (target !== undefined) yield* record.ensured(job, [{ target, result }])
-    return done
+    if (target === undefined) return done
+    return (yield* record.ensured(job, [{ target, result }])) ? done : owed
   })
 
-  const next = Effect.fnUntraced(function* (job: RetryJob, now: number) {
+  const next = Effect.fnUntraced(function* (job: RetryJob, now: number, owed: Ack) {
     const readAt = yield* monotonicMillis
     const last = yield* log.last("work", outcomeOf(job))
     const previous = lastResult(last)
-    if (previous !== undefined && previous.fate !== "retrying") return yield* finish(job, previous)
+    if (previous !== undefined && previous.fate !== "retrying")
+      return yield* finish(job, previous, owed)
     const due = dueOf(job, last, readAt)
     if (now < due.at) return later(due.at - now)
     const found = yield* payload(job.broadcast)
     if (found === undefined) return never("the broadcast is not in the log")
-    return yield* step(tools, job, due, found.padded).pipe(conflictLeaves)
+    return yield* step(tools, job, due, found.padded, owed).pipe(conflictLeaves)
   })
 
   return Effect.fnUntraced(function* ({ deliveryCount, message: job }: Delivery) {
@@ -211,6 +220,7 @@ export const makeRetry = Effect.fnUntraced(function* (
       return never(job.type === "malformed" ? job.reason : "not a retry job")
     const now = yield* Clock.currentTimeMillis
     if (deliveryCount === 1 && now < job.firstNextAt) return later(job.firstNextAt - now)
-    return draining() ? later(drainingAfterMillis) : yield* next(job, now)
+    if (draining()) return later(drainingAfterMillis)
+    return yield* next(job, now, laterOwed(deliveryCount))
   })
 })

@@ -10,7 +10,6 @@ import { Bodies } from "../push/sealed.ts"
 import type { Sender } from "../push/send.ts"
 import type { Target } from "../push/target.ts"
 import { type Claimed, provenMillis, pushKey } from "./claim.ts"
-import { patiently } from "./patience.ts"
 import { outcomeSubject, type Record } from "./record.ts"
 import { type Recorded, unsentResult } from "./result.ts"
 import type { Started } from "./starts.ts"
@@ -53,6 +52,8 @@ interface ShardRun {
   permits: number
   /** Pushes left to the next delivery of the job. */
   left: number
+  /** Removals, strikes or retries are not stored: the next delivery of the job stores them. */
+  owes: boolean
   /** Set when an outcome cannot be written: nothing more is sent, and later writes fail too. */
   failure: Cause.Cause<AppendConflict | NatsUnavailable> | undefined
 }
@@ -76,7 +77,7 @@ const write = Effect.fnUntraced(function* (run: ShardRun, final: boolean) {
   // Before the append: the process may be frozen between the storage and the acknowledgement.
   const provenAt = yield* monotonicMillis
   // A broadcast is finished only after the removals that it caused: so they come before the final
-  // outcome.
+  // outcome, unless they are owed.
   const hasRemovals = list.some(({ result: { fate } }) => fate === "gone" || fate === "dead")
   run.seq = yield* record.outcome(subject, run.seq, {
     ...body,
@@ -85,7 +86,7 @@ const write = Effect.fnUntraced(function* (run: ShardRun, final: boolean) {
   })
   run.provenAt = provenAt
   record.counted(job, list)
-  yield* record.after(job, list).pipe(patiently)
+  if (!(yield* record.after(job, list))) run.owes = true
   if (final && hasRemovals)
     run.seq = yield* record.outcome(subject, run.seq, { ...body, results: [], final })
   yield* release(run, list.filter(({ permit }) => permit).length)
@@ -183,7 +184,7 @@ const push = Effect.fnUntraced(function* (run: ShardRun, target: Target, i: numb
 
 /**
  * Sends and records the pushes of a shard that no earlier delivery recorded. Returns how many are
- * left.
+ * left, and whether writes that follow from outcomes are owed.
  */
 export const runShard = Effect.fnUntraced(function* (
   tools: ShardTools,
@@ -206,6 +207,7 @@ export const runShard = Effect.fnUntraced(function* (
     provenAt: past.claimedAt,
     permits: 0,
     left: 0,
+    owes: past.owes,
     failure: undefined
   }
   const flusher = yield* Effect.forkChild(flushWhenDue(run))
@@ -216,5 +218,5 @@ export const runShard = Effect.fnUntraced(function* (
     Effect.ensuring(Fiber.interrupt(flusher)),
     Effect.ensuring(Effect.suspend(() => release(run, run.permits)))
   )
-  return run.left
+  return { left: run.left, owes: run.owes }
 })

@@ -8,6 +8,7 @@ import { Sender } from "../push/send.ts"
 import { makeAudience } from "../recipients/audience.ts"
 import { makePayloads } from "../recipients/payloads.ts"
 import { makeClaim } from "./claim.ts"
+import { laterOwed } from "./owed.ts"
 import { conflictLeaves } from "./patience.ts"
 import { makeRecord } from "./record.ts"
 import { runShard, type ShardTools } from "./shard-run.ts"
@@ -48,9 +49,10 @@ export const makeShard = Effect.fnUntraced(function* (
     const claimed = deliveryCount === 1 ? claim.first : claim.again
     return yield* Effect.gen(function* () {
       const past = yield* claimed(message, targets)
-      if (past === undefined) return done
-      const left = yield* runShard(tools, message, past, targets, found.padded)
-      return left === 0 ? done : later(0)
+      if (past.final) return past.owes ? laterOwed(deliveryCount) : done
+      const { left, owes } = yield* runShard(tools, message, past, targets, found.padded)
+      if (left > 0) return later(0)
+      return owes ? laterOwed(deliveryCount) : done
     }).pipe(conflictLeaves, admission.withPermits(weight))
   })
 })

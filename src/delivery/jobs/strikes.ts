@@ -8,13 +8,13 @@ import { Settings } from "#config"
 import type { BroadcastRef } from "#domain/job.ts"
 import type { StrikeReason } from "#domain/reason.ts"
 import { strike, strikeOf } from "#domain/subscription/strike.ts"
-import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import type { Append } from "#nats/stream/append.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { makeStrikeMetrics } from "#telemetry/delivery-metrics.ts"
 import { originOf } from "../push/target.ts"
 import { Guard } from "../push-service/guard.ts"
+import type { StoredOrOwed } from "./owed.ts"
 import type { Recorded } from "./result.ts"
 
 /** For this long, a delivered push proves that our network works. */
@@ -70,6 +70,10 @@ const append = <T extends StrikeMessage>(
     messageId: `${type}.${broadcast}.${target.user}.${target.id}.${target.stored.seq}`
   })
 
+/** Whether a delivered push came after the last strike: a late clearing must not undo later ones. */
+const isNewest = ({ result, target }: Recorded): boolean =>
+  result.at >= (target.stored.strikes?.lastAt ?? 0)
+
 const makeStrikes = Effect.gen(function* () {
   const log = yield* EventLog
   const { strikeIntervalMillis } = yield* Settings
@@ -80,18 +84,29 @@ const makeStrikes = Effect.gen(function* () {
   const against = Effect.fnUntraced(function* (
     ref: BroadcastRef,
     each: Recorded,
-    cause: StrikeReason
+    cause: StrikeReason,
+    storedOrOwed: StoredOrOwed
   ) {
     const { result, target } = each
-    if (target.stored.suspended !== undefined || !evidence.isConclusive(ref, each, cause)) return
+    if (target.stored.suspended !== undefined || !evidence.isConclusive(ref, each, cause))
+      return true
     const next = strike(target.stored.strikes, cause, result.at, strikeIntervalMillis)
-    if (next === undefined) return
+    if (next === undefined) return true
     const status = result.status === undefined ? {} : { status: result.status }
     const of = { id: target.id, generation: target.stored.seq, broadcast: ref.broadcast }
     const body = { ...of, cause, ...status, worker, at: result.at }
-    if (next === "suspend") yield* append(log, ref, each, "subscription.suspended/1", body)
-    else yield* append(log, ref, each, "subscription.struck/1", { ...body, strike: next })
-    metrics[next === "suspend" ? "suspended" : "struck"](new URL(originOf(target)).hostname, cause)
+    const host = new URL(originOf(target)).hostname
+    const write =
+      next === "suspend"
+        ? append(log, ref, each, "subscription.suspended/1", body)
+        : append(log, ref, each, "subscription.struck/1", { ...body, strike: next })
+    const counted = Effect.map(write, ({ duplicate }) => {
+      if (!duplicate) metrics[next === "suspend" ? "suspended" : "struck"](host, cause)
+    })
+    return yield* storedOrOwed(
+      next === "suspend" ? "subscription.suspended/1" : "subscription.struck/1",
+      counted
+    )
   })
 
   const cleared = (ref: BroadcastRef, each: Recorded) =>
@@ -102,31 +117,54 @@ const makeStrikes = Effect.gen(function* () {
       at: each.result.at
     })
 
-  const weigh = Effect.fnUntraced(function* (ref: BroadcastRef, list: ReadonlyArray<Recorded>) {
-    // Count all before judging the first: their order must not decide.
-    for (const each of list) evidence.count(each)
+  /** The first write that is owed ends this: the next delivery of the job judges all again. */
+  const judge = Effect.fnUntraced(function* (
+    ref: BroadcastRef,
+    list: ReadonlyArray<Recorded>,
+    storedOrOwed: StoredOrOwed
+  ) {
     for (const each of list) {
       const cause = strikeOf(each.result)
-      if (cause !== undefined) yield* against(ref, each, cause)
-      if (each.result.fate === "delivered" && each.target.stored.strikes !== undefined)
-        yield* cleared(ref, each)
+      if (cause !== undefined && !(yield* against(ref, each, cause, storedOrOwed))) return false
+      if (each.result.fate === "delivered" && each.target.stored.strikes !== undefined) {
+        const write = cleared(ref, each)
+        if (!(yield* storedOrOwed("subscription.cleared/1", write))) return false
+      }
     }
+    return true
   })
 
-  return { weigh }
+  return Strikes.of({
+    weigh: (ref, list, storedOrOwed) => {
+      // Count all before judging the first: their order must not decide.
+      for (const each of list) evidence.count(each)
+      return judge(ref, list, storedOrOwed)
+    },
+    weighAgain: (ref, list, storedOrOwed) =>
+      judge(
+        ref,
+        list.filter((each) => each.result.fate !== "delivered" || isNewest(each)),
+        storedOrOwed
+      )
+  })
 })
+
+type Weigh = (
+  ref: BroadcastRef,
+  list: ReadonlyArray<Recorded>,
+  storedOrOwed: StoredOrOwed
+) => Effect.Effect<boolean>
 
 export class Strikes extends Context.Service<
   Strikes,
   {
     /**
-     * Writes the strikes, suspensions and clearings that follow from results. May be given one
-     * twice.
+     * Counts results as evidence, and writes the strikes, suspensions and clearings that follow.
+     * May be given a result twice. False: some are owed.
      */
-    readonly weigh: (
-      ref: BroadcastRef,
-      list: ReadonlyArray<Recorded>
-    ) => Effect.Effect<void, NatsUnavailable>
+    readonly weigh: Weigh
+    /** The same for results that an earlier delivery of their job recorded. Counts nothing. */
+    readonly weighAgain: Weigh
   }
 >()("bellcast/delivery/Strikes") {
   static readonly layer = Layer.effect(Strikes, makeStrikes)

@@ -1,11 +1,16 @@
 // Records the facts of a follower in LOG. Facts without room wait in memory.
 import { Effect } from "effect"
 import type { MessageType } from "#domain/messages.ts"
+import { factPostponed } from "#telemetry/nats-metrics.ts"
+import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import type { Append } from "../stream/append.ts"
 import { EventLog } from "../stream/event-log.ts"
 
-/** With more waiting facts than this the follower stops. A fact has a few hundred bytes. */
+/**
+ * With more waiting facts than this the follower stops, and starts again at the first of them. A
+ * fact has a few hundred bytes.
+ */
 const waitingMax = 20_000
 /** Facts that are tried again together. If none is stored, there is still no room. */
 const retriedAtOnce = 64
@@ -34,6 +39,7 @@ export interface Facts {
 export const makeFacts = Effect.gen(function* () {
   const log = yield* EventLog
   const waiting = new Map<string, Fact>()
+  const warn = makeRateLimitedLog("the log has no room for facts: they wait, and are tried again")
 
   const store = ({ message }: Fact) =>
     log.once("log", message).pipe(
@@ -44,6 +50,8 @@ export const makeFacts = Effect.gen(function* () {
   const record = Effect.fnUntraced(function* (fact: Fact) {
     if (yield* store(fact)) return true
     waiting.set(fact.message.subject, fact)
+    factPostponed(fact.message.type)
+    yield* warn({ type: fact.message.type, waiting: waiting.size })
     if (waiting.size > waitingMax)
       return yield* unavailable("record facts")(new Error(`${waiting.size} facts wait for room`))
     return false
