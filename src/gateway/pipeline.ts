@@ -19,6 +19,7 @@ import type { IdentityUnavailable, TooManyFailures } from "#identity/policy.ts"
 import { Space } from "#nats/admin/space.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { requestAnswered } from "#telemetry/http-metrics.ts"
+import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import {
   authorise,
   checkMedia,
@@ -137,8 +138,12 @@ const runSteps = Effect.fnUntraced(function* (context: RequestContext) {
   }
 })
 
-const fromIdentityUnavailable = (error: IdentityUnavailable) =>
-  Effect.as(Effect.logError("identity unavailable", error), errorResponse("unavailable"))
+/** Rate-limited: during an outage every request fails. */
+const logIdentityUnavailable = makeRateLimitedLog("identity unavailable", Effect.logError)
+const logStorageUnavailable = makeRateLimitedLog("storage unavailable", Effect.logError)
+
+const fromIdentityUnavailable = (err: IdentityUnavailable) =>
+  Effect.as(logIdentityUnavailable({ err }), errorResponse("unavailable"))
 
 const fromTooManyFailures = ({ waitMillis }: TooManyFailures) =>
   Effect.succeed(
@@ -152,7 +157,7 @@ const fromNatsUnavailable = Effect.fnUntraced(function* (error: NatsUnavailable)
     yield* (yield* Space).refused(error.reason.stream)
     return errorResponse("noRoom")
   }
-  yield* Effect.logError("storage unavailable", error)
+  yield* logStorageUnavailable({ err: error })
   return { ...errorResponse("unavailable"), aborts: true as const }
 })
 

@@ -1,11 +1,12 @@
 // Checks what the service depends on, at most once a second for all requests: a check writes, and
 // anybody may request one, also 25 times in a batch.
-import { Clock, Context, Deferred, Effect, Layer, Random } from "effect"
+import { Cause, Clock, Context, Deferred, Effect, Layer, Random } from "effect"
 import { refusing, Space } from "#nats/admin/space.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { keys, metaKey } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
+import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 
 export interface HealthOptions {
   /** A check that takes longer counts as failed. */
@@ -65,13 +66,22 @@ const space = Effect.gen(function* () {
   return !isFull(refusing)
 })
 
+const logs = {
+  storage: makeRateLimitedLog("heartbeat: storage fails"),
+  cache: makeRateLimitedLog("heartbeat: cache fails"),
+  permission: makeRateLimitedLog("heartbeat: permission fails"),
+  space: makeRateLimitedLog("heartbeat: space fails")
+}
+
 /** The result of a check; false when the check fails, throws or times out. */
-const within = <E, R>(seconds: number, name: string, check: Effect.Effect<boolean, E, R>) =>
+const within = <E, R>(
+  seconds: number,
+  name: keyof HealthView,
+  check: Effect.Effect<boolean, E, R>
+) =>
   check.pipe(
     Effect.timeout(`${seconds} seconds`),
-    Effect.catchCause((cause) =>
-      Effect.as(Effect.logWarning(`heartbeat: ${name} fails`, cause), false)
-    )
+    Effect.catchCause((cause) => Effect.as(logs[name]({ err: Cause.squash(cause) }), false))
   )
 
 const lookWith = ({ readonly, timeoutSeconds }: HealthOptions) =>

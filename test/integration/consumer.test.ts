@@ -1,7 +1,7 @@
 // Consumers: a process takes from the stream what it has hands for, and leaves the rest to others.
 import { jetstreamManager } from "@nats-io/jetstream"
 import { connect, nanos } from "@nats-io/transport-node"
-import { Deferred, Effect, Fiber } from "effect"
+import { Deferred, Effect, Fiber, Layer, Logger } from "effect"
 import { assert, it } from "vitest"
 import { provision } from "#nats/admin/provision.ts"
 import { natsLayer } from "#nats/layer.ts"
@@ -14,6 +14,18 @@ import { startNats } from "../support/nats.ts"
 
 const handful = 4
 
+/** Appends broadcasts for the planner. */
+const appendBroadcasts = Effect.fnUntraced(function* (count: number) {
+  const log = yield* EventLog
+  for (let i = 0; i < count; i++) {
+    yield* log.append("log", {
+      subject: subjects.broadcast("test", channelToken("news")),
+      type: "broadcast/1",
+      body: {}
+    })
+  }
+})
+
 it("has at most as many messages in hand as it has hands, and gives them up on shutdown", {
   timeout: 60_000
 }, async () => {
@@ -23,15 +35,8 @@ it("has at most as many messages in hand as it has hands, and gives them up on s
   const info = () => jsm.consumers.info("BELLCAST_LOG", "planner")
   const program = Effect.gen(function* () {
     yield* provision(1)
-    const log = yield* EventLog
     const consumers = yield* Consumers
-    for (let i = 0; i < 50; i++) {
-      yield* log.append("log", {
-        subject: subjects.broadcast("test", channelToken("news")),
-        type: "broadcast/1",
-        body: {}
-      })
-    }
+    yield* appendBroadcasts(50)
     const gate = yield* Deferred.make<void>()
     let handled = 0
     const fiber = yield* Effect.forkChild(
@@ -61,11 +66,31 @@ it("has at most as many messages in hand as it has hands, and gives them up on s
     yield* Effect.promise(() =>
       until(info, ({ num_ack_pending, num_pending }) => num_ack_pending === 0 && num_pending === 0)
     )
-  })
-  try {
-    await Effect.runPromise(
-      program.pipe(Effect.provide(natsLayer({ url: nats.url, name: "test" })))
+    let failed = 0
+    yield* appendBroadcasts(5)
+    const failing = yield* Effect.forkChild(
+      consumers.each("log", "planner", handful, () =>
+        Effect.sync(() => {
+          failed += 1
+          throw new Error("broken")
+        })
+      )
     )
+    yield* Effect.promise(() =>
+      until(
+        async () => failed,
+        (count) => count >= 5
+      )
+    )
+    yield* Fiber.interrupt(failing)
+    const lines = written.filter((line) => line.includes("a message failed"))
+    assert.lengthOf(lines, 1, "each message that fails writes a line of its own")
+  })
+  const written: Array<string> = []
+  const logger = Logger.make(({ message }) => void written.push(String(message)))
+  const services = Layer.merge(natsLayer({ url: nats.url, name: "test" }), Logger.layer([logger]))
+  try {
+    await Effect.runPromise(program.pipe(Effect.provide(services)))
   } finally {
     await nc.close()
   }

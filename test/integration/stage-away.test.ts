@@ -12,7 +12,11 @@ it("keeps an accepted broadcast while there is no projector, and sends it when t
   await using nats = await startNats()
   await using push = await startPushService()
   const agent = push.subscribe()
-  await using gateway = await startService({ natsUrl: nats.url, roles: "gateway" })
+  await using gateway = await startService({
+    natsUrl: nats.url,
+    roles: "gateway",
+    env: { BELLCAST_APPLIED_TIMEOUT_MILLIS: "2000" }
+  })
   const projection = await startService({ natsUrl: nats.url, roles: "projection" })
   await join([gateway.url], "news", [agent.subscription])
   await projection.kill()
@@ -22,6 +26,15 @@ it("keeps an accepted broadcast while there is no projector, and sends it when t
     env: { BELLCAST_APPLIED_TIMEOUT_MILLIS: "500" }
   })
   const broadcast = await publish(gateway.url, "news", { n: 1 })
+  const writes = Array.from({ length: 10 }, (_, i) =>
+    call(gateway.url, "PUT", "/channels/news/registration", `late${i}`)
+  )
+  for (const { status } of await Promise.all(writes)) assert.equal(status, 503)
+  assert.lengthOf(
+    gateway.output().match(/"msg":"storage unavailable"/gu) ?? [],
+    1,
+    "each refused request writes a line of its own"
+  )
   await using admin = await connectAdmin(nats.url)
   const { jsm } = admin
   await until(

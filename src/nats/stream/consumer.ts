@@ -69,8 +69,9 @@ export class Consumers extends Context.Service<
       return Consumers.of({
         each: (stream, durable, concurrency, handle) => {
           const spec = specOf(stream, durable)
-          const run = consume(nats, stream, spec, concurrency, handle)
-          return forever(spec.name, Effect.scoped(run))
+          const logs = logsOf(spec.name)
+          const run = consume(nats, stream, spec, concurrency, handle, logs)
+          return forever(Effect.scoped(run), logs)
         }
       })
     })
@@ -80,16 +81,26 @@ export class Consumers extends Context.Service<
 const specOf = (stream: StreamKey, durable: PropertyKey) =>
   (streams[stream].consumers as Record<PropertyKey, ConsumerSpec>)[durable]!
 
+/** Rate-limited: during an outage, every message of every worker fails again and again. */
+const logsOf = (name: string) => ({
+  restarted: makeRateLimitedLog(`${name} failed and starts again`, Effect.logError),
+  unpulled: makeRateLimitedLog(`${name}: messages cannot be pulled, again in ${again}`),
+  redelivered: makeRateLimitedLog(`${name}: a message was delivered many times`),
+  failed: makeRateLimitedLog(
+    `${name}: a message failed, again in ${failedAfterMillis} ms`,
+    Effect.logError
+  )
+})
+type Logs = ReturnType<typeof logsOf>
+
 /** Starts a consumer again that ended or failed: without the consumer, its stage would stop. */
 const forever = <E, R>(
-  name: string,
-  run: Effect.Effect<void, E, R>
+  run: Effect.Effect<void, E, R>,
+  { restarted }: Logs
 ): Effect.Effect<never, never, R> =>
   run.pipe(
     Effect.catchCause((cause) =>
-      Cause.hasInterruptsOnly(cause)
-        ? Effect.interrupt
-        : Effect.logError(`${name} failed and starts again`, cause)
+      Cause.hasInterruptsOnly(cause) ? Effect.interrupt : restarted({ err: Cause.squash(cause) })
     ),
     Effect.repeat(restart),
     Effect.andThen(Effect.never)
@@ -100,11 +111,11 @@ const consume = Effect.fnUntraced(function* <E, R>(
   stream: StreamKey,
   spec: ConsumerSpec,
   concurrency: number,
-  handle: (delivery: Delivery) => Effect.Effect<Ack, E, R>
+  handle: (delivery: Delivery) => Effect.Effect<Ack, E, R>,
+  logs: Logs
 ) {
   const { name } = spec
   const failed = unavailable(`consume ${name}`)
-  const warn = makeRateLimitedLog(`${name}: messages cannot be pulled, again in ${again}`)
   const consumer = yield* Effect.tryPromise({
     try: () => js.consumers.get(streams[stream].name, name),
     catch: failed
@@ -117,9 +128,9 @@ const consume = Effect.fnUntraced(function* <E, R>(
   // Pull only for idle workers: a message that waits in a process expires, and no other process
   // gets it.
   const worker = nextOf(pulling, failed).pipe(
-    Effect.flatMap((msg) => handleOne(name, inHand, msg, handle)),
+    Effect.flatMap((msg) => handleOne(logs, inHand, msg, handle)),
     // A worker that cannot pull must not stop the others, which may have messages.
-    Effect.catch((error) => Effect.delay(warn({ reason: String(error.cause) }), again)),
+    Effect.catch(({ cause }) => Effect.delay(logs.unpulled({ reason: String(cause) }), again)),
     Effect.forever
   )
   // Runs until the scope closes, so also while uninterruptible workers finish their messages.
@@ -156,7 +167,7 @@ const acknowledge = (msg: JsMsg, ack: Ack): void => {
 }
 
 const handleOne = Effect.fnUntraced(function* <E, R>(
-  name: string,
+  { failed, redelivered }: Logs,
   inHand: Set<JsMsg>,
   msg: JsMsg,
   handle: (delivery: Delivery) => Effect.Effect<Ack, E, R>
@@ -164,15 +175,10 @@ const handleOne = Effect.fnUntraced(function* <E, R>(
   inHand.add(msg)
   const { deliveryCount } = msg.info
   if (deliveryCount % manyDeliveries === 0)
-    yield* Effect.logWarning(`${name}: message ${msg.seq} was delivered many times`, {
-      deliveries: deliveryCount
-    })
+    yield* redelivered({ seq: msg.seq, deliveries: deliveryCount })
   const ack = yield* handle(deliveryOf(msg)).pipe(
     Effect.catchCause((cause) =>
-      Effect.logError(
-        `${name}: message ${msg.seq} failed, again in ${failedAfterMillis} ms`,
-        cause
-      ).pipe(Effect.as(later(failedAfterMillis)))
+      Effect.as(failed({ seq: msg.seq, err: Cause.squash(cause) }), later(failedAfterMillis))
     )
   )
   inHand.delete(msg)
