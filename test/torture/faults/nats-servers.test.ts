@@ -1,50 +1,17 @@
 // One server and a cluster of three: they heal after what is done to them, their leaders are known,
 // and a cut between two servers leaves no way around it.
-import { mkdtemp, rm } from "node:fs/promises"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { type JetStreamClient, jetstream, jetstreamManager } from "@nats-io/jetstream"
-import { connect } from "@nats-io/transport-node"
-import { onTestFinished, test } from "vitest"
-import type { NatsServers } from "./fault.ts"
+import { test } from "vitest"
 import { metaLeader, streamLeader } from "./nats-monitor.ts"
-import { type StartOptions, startNatsServers } from "./nats-servers.ts"
-
-const start = async (options: Omit<StartOptions, "folder">): Promise<NatsServers> => {
-  const folder = await mkdtemp(join(tmpdir(), "torture-nats-"))
-  const nats = await startNatsServers({ ...options, folder })
-  onTestFinished(async () => {
-    await nats[Symbol.asyncDispose]()
-    await rm(folder, { recursive: true, force: true })
-  })
-  return nats
-}
-
-const until = async (what: string, holds: () => Promise<boolean>, withinMillis = 30_000) => {
-  const deadline = Date.now() + withinMillis
-  while (!(await holds())) {
-    if (Date.now() > deadline) throw new Error(`not in ${withinMillis} ms: ${what}`)
-    await sleep(100)
-  }
-}
-
-const client = async (servers: string) => {
-  const connection = await connect({
-    servers: servers.split(","),
-    maxReconnectAttempts: -1,
-    ignoreClusterUpdates: true
-  })
-  onTestFinished(() => connection.close())
-  return connection
-}
+import { client, servers, until } from "./proof.ts"
 
 const publish = async (stream: JetStreamClient, count: number) => {
   for (let i = 0; i < count; i++) await stream.publish("made", `message ${i}`, { retries: 20 })
 }
 
 test("a single server keeps its messages over kill, freeze and stop", async ({ expect }) => {
-  const nats = await start({ nodes: 1 })
+  const nats = await servers({ nodes: 1 })
   const connection = await client(await nats.urlFor("a member"))
   await (await jetstreamManager(connection)).streams.add({ name: "S", subjects: ["made"] })
   const stream = jetstream(connection)
@@ -68,7 +35,7 @@ test("a single server keeps its messages over kill, freeze and stop", async ({ e
 })
 
 test("a cluster elects another leader, and cut servers have no way around", async ({ expect }) => {
-  const nats = await start({ nodes: 3 })
+  const nats = await servers({ nodes: 3 })
   await until("healthy", nats.isHealthy)
   expect(await metaLeader(nats.servers)).toBeDefined()
   const connection = await client(nats.directUrl)

@@ -110,6 +110,7 @@ class Servers implements NatsServers {
     for (const { name } of this.servers) {
       const store = await makeStore(kind, this.newStoreFolder(name))
       await cp(this.storeOf(name).folder, store.folder, { recursive: true })
+      await store.settle()
       await this.replaceStore(name, store)
     }
     await Promise.all(this.servers.map((server) => server.start()))
