@@ -1,0 +1,82 @@
+// What the HTTP API says of broadcasts and channels is what WORK has and what the model knows.
+import { setTimeout as sleep } from "node:timers/promises"
+import { isIn, type Model } from "../model/model.ts"
+import type { RecordedBroadcast } from "../model/recorded.ts"
+import { broadcastsOf, type Check, few, type Look } from "./check.ts"
+
+const fatesOf = ({ accepted, pushes }: RecordedBroadcast): Record<string, number> => {
+  const counts = { accepted, delivered: 0, retrying: 0, gone: 0, dead: 0, expired: 0 }
+  const result: Record<string, number> = counts
+  for (const { last } of pushes.values()) result[last.fate] = (result[last.fate] ?? 0) + 1
+  return result
+}
+
+const countsOfBroadcast = async (look: Look, recorded: RecordedBroadcast) => {
+  const path = `/channels/${encodeURIComponent(recorded.channel)}/broadcasts/${recorded.id}`
+  const response = await look.gateways.until(
+    { method: "GET", path, user: "publisher" },
+    [200],
+    AbortSignal.timeout(20_000)
+  )
+  const data = response?.body?.data
+  if (data === undefined) return [`GET broadcast ${recorded.id}: no response in 20 s`]
+  const wrong = Object.entries(fatesOf(recorded)).filter(([fate, count]) => data[fate] !== count)
+  const parts = wrong.map(([fate, count]) => `${fate} ${data[fate]}, not ${count}`)
+  if (recorded.accepted !== recorded.pushes.size)
+    parts.push(
+      `the shards stated ${recorded.accepted} pushes, ${recorded.pushes.size} are recorded`
+    )
+  if (data.finished !== true) parts.push("is not finished")
+  return parts.map((part) => `GET broadcast ${recorded.id}: ${part}`)
+}
+
+const membersOf = (model: Model, channel: string) =>
+  model.users.filter((user) => isIn(user, channel))
+
+const countsOfChannel = async (look: Look, channel: string) => {
+  const members = membersOf(look.model, channel)
+  const [first] = members
+  if (first === undefined) return []
+  let pushes = 0
+  for (const one of look.recorded.broadcasts.values())
+    if (one.channel === channel) pushes += fatesOf(one)["delivered"] ?? 0
+  const asked = {
+    method: "GET",
+    path: `/channels/${encodeURIComponent(channel)}`,
+    user: first.name
+  }
+  const response = await look.gateways.until(asked, [200], AbortSignal.timeout(20_000))
+  const { push, registrations } = response?.body?.data ?? {}
+  return [
+    ...(registrations === members.length
+      ? []
+      : [`channel ${channel}: ${registrations} registrations, not ${members.length}`]),
+    ...(push === pushes ? [] : [`channel ${channel}: ${push} pushes, not ${pushes}`])
+  ]
+}
+
+/** The tally counts a batch at a time, so that counts may be behind for a moment. */
+const patienceMillis = 20_000
+
+const countAll = async (look: Look): Promise<ReadonlyArray<string>> => {
+  const violations: Array<string> = []
+  const markers = new Set(broadcastsOf(look).map(({ marker }) => marker))
+  for (const recorded of look.recorded.broadcasts.values())
+    if (recorded.marker !== undefined && markers.has(recorded.marker))
+      violations.push(...(await countsOfBroadcast(look, recorded)))
+  for (const channel of look.model.channels)
+    violations.push(...(await countsOfChannel(look, channel)))
+  return few(violations)
+}
+
+export const counts: Check = {
+  name: "counts are the truth",
+  run: async (look) => {
+    const deadline = performance.now() + patienceMillis
+    while (true) {
+      const violations = await countAll(look)
+      if (violations.length === 0 || performance.now() > deadline) return violations
+      await sleep(1_000)
+    }
+  }
+}

@@ -1,0 +1,52 @@
+// The buckets hold every healthy subscription and every registration, and nothing that was removed.
+import { channelToken } from "#streams/tokens.ts"
+import { eachSubscription } from "../model/audience.ts"
+import { isIn } from "../model/model.ts"
+import { readBucket } from "../nats/read.ts"
+import { type Check, few, type Look } from "./check.ts"
+
+/** Ids of the subscriptions that the bucket `subscriptions` holds and does not suspend. */
+const liveIds = async ({ client }: Look): Promise<Set<string>> => {
+  const ids = new Set<string>()
+  for (const [key, value] of await readBucket(client, "bellcast_subscriptions")) {
+    if (key === "meta") continue
+    const subscriptions: Record<string, { suspended?: object }> = JSON.parse(value).subscriptions
+    for (const [id, one] of Object.entries(subscriptions))
+      if (one.suspended === undefined) ids.add(id)
+  }
+  return ids
+}
+
+export const kept: Check = {
+  name: "nobody healthy removed",
+  run: async (look) => {
+    const live = await liveIds(look)
+    const violations: Array<string> = []
+    eachSubscription(look.model, ({ goneAt, id, removed, stored, user }) => {
+      if (id === undefined || stored.ackedAt === undefined) return
+      const name = `${user.name} ${id.slice(0, 8)}`
+      const why = look.recorded.removals.get(id) ?? "no fact says why"
+      if (removed === undefined && goneAt === undefined && !live.has(id))
+        violations.push(`${name} is healthy and was removed (${why})`)
+      if (removed?.ackedAt !== undefined && live.has(id))
+        violations.push(`${name} was removed by its user and is still there`)
+    })
+    return few(violations)
+  }
+}
+
+export const registrations: Check = {
+  name: "registrations are the truth",
+  run: async (look) => {
+    const on = new Map<string, number>()
+    for (const [key, value] of await readBucket(look.client, "bellcast_registrations")) {
+      const [channel = ""] = key.split(".")
+      if (JSON.parse(value).on === true) on.set(channel, (on.get(channel) ?? 0) + 1)
+    }
+    return look.model.channels.flatMap((channel) => {
+      const truth = look.model.users.filter((user) => isIn(user, channel)).length
+      const count = on.get(channelToken(channel)) ?? 0
+      return count === truth ? [] : [`${channel}: ${count} in the bucket, not ${truth}`]
+    })
+  }
+}

@@ -1,0 +1,107 @@
+// Nobody is missed, nobody who had left gets anything, and what is recorded of each push is what its
+// push service saw.
+import { claimOf, eachSubscription } from "../model/audience.ts"
+import { type Broadcast, type Receipts, receiptsOf, type Subscription } from "../model/model.ts"
+import type { RecordedBroadcast, RecordedPush } from "../model/recorded.ts"
+import { broadcastsOf, type Check, few, type Look } from "./check.ts"
+
+const shown = (of: Subscription) => `${of.user.name} ${of.id?.slice(0, 8)}`
+
+/** Why this recorded end contradicts what the push service saw; undefined: it does not. */
+const contradiction = (
+  of: Subscription,
+  { last }: RecordedPush,
+  receipts: Receipts | undefined
+): string | undefined => {
+  const { accepted = 0, gone = 0, halved = 0, refused = 0, unanswered = 0 } = receipts ?? {}
+  switch (last.fate) {
+    case "delivered":
+      return accepted + halved > 0 ? undefined : "was not accepted by its push service"
+    case "gone": {
+      const isLeft = last.reason === "left"
+      if (!isLeft) return gone > 0 ? undefined : "its push service did not call it gone"
+      return hasLeft(of) ? undefined : "its user did not leave"
+    }
+    case "dead":
+      return refused + unanswered + halved + gone > 0
+        ? undefined
+        : "its push service refused nothing"
+    case "expired":
+      return "its life is two hours"
+    default:
+      return "is no end"
+  }
+}
+
+const hasLeft = ({ goneAt, removed, user }: Subscription): boolean =>
+  removed !== undefined ||
+  goneAt !== undefined ||
+  [...user.memberships.values()].some((all) => all.some(({ left }) => left !== undefined))
+
+interface Pair {
+  readonly look: Look
+  readonly broadcast: Broadcast
+  readonly recorded: RecordedBroadcast | undefined
+  readonly of: Subscription
+}
+
+const judge = ({ broadcast, look, of, recorded }: Pair): string | undefined => {
+  const receipts = receiptsOf(look.model, broadcast.marker, of)
+  const push = recorded?.pushes.get(of.id ?? "")
+  const claim = claimOf(of, broadcast)
+  const { accepted = 0, halved = 0, unanswered = 0 } = receipts ?? {}
+  const taken = accepted + halved + unanswered
+  const name = `broadcast ${recorded?.id ?? broadcast.marker} to ${shown(of)}`
+  if (claim === "must not") return receipts === undefined ? undefined : `${name}: had left before`
+  if (push === undefined) {
+    if (claim === "must" && broadcast.ackedAt !== undefined && taken === 0) {
+      look.figures.missed++
+      return `${name}: MISSED, neither sent nor recorded`
+    }
+    // Sent by a process that was killed before it could record the push, and removed since: the
+    // process that goes on does not find the subscription any more.
+    return receipts === undefined || hasLeft(of) ? undefined : `${name}: was sent, is not recorded`
+  }
+  look.figures.pushes++
+  if (push.last.fate !== "delivered") look.figures.endedOtherwise++
+  if (push.firsts !== 1) return `${name}: is recorded ${push.firsts} times by its shard`
+  if (push.ends !== 1) return `${name}: has ${push.ends} ends`
+  const why = contradiction(of, push, receipts)
+  if (why !== undefined && claim === "must" && taken === 0) look.figures.missed++
+  return why && `${name}: ${push.last.fate} (${push.last.reason}), but ${why}`
+}
+
+export const sent: Check = {
+  name: "nobody missed, nobody wrongly sent to, each push recorded once and truly",
+  run: async (look) => {
+    const violations: Array<string> = []
+    const byMarker = new Map(
+      [...look.recorded.broadcasts.values()].map((one) => [one.marker, one] as const)
+    )
+    for (const broadcast of broadcastsOf(look)) {
+      if (broadcast.ackedAt !== undefined) look.figures.acknowledged++
+      const recorded = byMarker.get(broadcast.marker)
+      eachSubscription(look.model, (of) => {
+        const violation = judge({ look, broadcast, recorded, of })
+        if (violation !== undefined) violations.push(violation)
+      })
+    }
+    return few(violations)
+  }
+}
+
+/** Pushes that were accepted more than once, less those whose response did not arrive. */
+export const duplicates: Check = {
+  name: "duplicates within the bound",
+  run: async (look) => {
+    const ids = new Map([...look.recorded.broadcasts.values()].map((one) => [one.marker, one]))
+    for (const { marker } of broadcastsOf(look)) {
+      for (const [of, { accepted }] of look.model.receipts.get(marker) ?? []) {
+        const unanswered = ids.get(marker)?.pushes.get(of.id ?? "")?.unanswered ?? 0
+        look.figures.duplicates += Math.max(0, accepted - 1 - unanswered)
+      }
+    }
+    const { duplicates: count } = look.figures
+    return count <= look.duplicatesMax ? [] : [`${count} duplicates, bound ${look.duplicatesMax}`]
+  }
+}

@@ -1,0 +1,109 @@
+// One cycle: the load runs while faults come and go, then everything heals, then the checks look.
+import { setTimeout as sleep } from "node:timers/promises"
+import { audit } from "./checks/audit.ts"
+import type { Check, Figures, Look } from "./checks/check.ts"
+import { counts } from "./checks/counts.ts"
+import { kept, registrations } from "./checks/kept.ts"
+import { answers, logs } from "./checks/logs.ts"
+import { rebuild } from "./checks/rebuild.ts"
+import { resources } from "./checks/resources.ts"
+import { duplicates, sent } from "./checks/sent.ts"
+import { stored } from "./checks/stored.ts"
+import { perform } from "./faults/perform.ts"
+import { heal } from "./heal.ts"
+import { startLoad } from "./load/load.ts"
+import type { Scheduled } from "./schedule.ts"
+import type { World } from "./world.ts"
+
+const checks: ReadonlyArray<Check> = [
+  stored,
+  sent,
+  duplicates,
+  counts,
+  kept,
+  registrations,
+  audit,
+  resources,
+  answers,
+  logs
+]
+
+export interface CyclePlan {
+  readonly schedule: ReadonlyArray<Scheduled>
+  readonly seconds: number
+  readonly healSecondsMax: number
+  readonly rebuilds: boolean
+}
+
+export interface CycleOutcome {
+  readonly figures: Figures
+  readonly duplicatesMax: number
+  readonly healSeconds: number
+  /** By name of the check. */
+  readonly violations: ReadonlyArray<readonly [string, string]>
+  readonly passed: number
+  readonly failed: number
+}
+
+const noFigures = (): Figures => ({
+  acknowledged: 0,
+  pushes: 0,
+  missed: 0,
+  duplicates: 0,
+  endedOtherwise: 0,
+  rssMax: 0,
+  descriptorsMax: 0
+})
+
+const runCheck = async ({ name, run }: Check, look: Look) => {
+  const found = await run(look).catch((error) => [`could not be checked: ${error}`])
+  return found.map((violation) => [name, violation] as const)
+}
+
+/** Load and faults; resolves with what the faults may have repeated. */
+const trouble = async (world: World, { schedule, seconds }: CyclePlan, cycle: number) => {
+  const { changes, model, publish, random } = world
+  const [broadcastMillis, changeMillis] = world.rates
+  const own = random.fork(`load ${cycle}`)
+  const load = startLoad({ model, changes, publish, random: own, broadcastMillis, changeMillis })
+  const start = performance.now()
+  const performed = await perform(schedule, world)
+  await sleep(Math.max(0, seconds * 1000 - (performance.now() - start)))
+  load.stop()
+  for (const member of world.fleet) await member.start()
+  return { ...performed, load }
+}
+
+export const runCycle = async (
+  world: World,
+  plan: CyclePlan,
+  cycle: number
+): Promise<CycleOutcome> => {
+  world.cycle = cycle
+  const { failures, load, repeats } = await trouble(world, plan, cycle)
+  const { fleet, nats, recorded } = world
+  const healed = await heal({ fleet, nats, recorded, pending: load.pending }, plan.healSecondsMax)
+  world.say(`healed in ${healed.seconds} s; ${healed.ailments.join("; ")}`)
+  const figures = noFigures()
+  const duplicatesMax = world.permits * repeats
+  const look: Look = {
+    ...world.looking(),
+    cycle,
+    duplicatesMax,
+    figures,
+    random: world.random.fork(`checks ${cycle}`)
+  }
+  const violations: Array<readonly [string, string]> = [
+    ...failures.map((failure) => ["the rig", failure] as const),
+    ...healed.ailments.map((ailment) => ["healed in time", ailment] as const)
+  ]
+  const wanted = healed.ailments.length > 0 || !plan.rebuilds ? checks : [...checks, rebuild]
+  let failed = violations.length > 0 ? 1 : 0
+  for (const check of wanted) {
+    const found = await runCheck(check, look)
+    if (found.length > 0) failed++
+    violations.push(...found)
+  }
+  const passed = wanted.length + 1 - failed
+  return { figures, duplicatesMax, healSeconds: healed.seconds, violations, passed, failed }
+}

@@ -1,0 +1,70 @@
+// The processes of a run: several of every role, some with more than one.
+import { certificatePath } from "../../support/tls.ts"
+import type { Nodes, Role } from "../faults/fault.ts"
+import type { VapidPair } from "../push/vapid.ts"
+import { freePorts } from "./free-ports.ts"
+import { type FleetMember, makeMember } from "./member.ts"
+
+const everybody: ReadonlyArray<readonly [string, ...Array<Role>]> = [
+  ["gate-1", "gateway"],
+  ["gate-2", "gateway", "tally"],
+  ["fold-1", "projection"],
+  ["fold-2", "projection", "tally"],
+  ["plan-1", "fanout"],
+  ["plan-2", "fanout", "delivery"],
+  ["send-1", "delivery"],
+  ["send-2", "delivery"]
+]
+
+/** Two of every role in four processes: for two minutes on a small machine. */
+const few: ReadonlyArray<readonly [string, ...Array<Role>]> = [
+  ["gate-1", "gateway", "projection"],
+  ["gate-2", "gateway", "tally", "projection"],
+  ["send-1", "delivery", "fanout", "tally"],
+  ["send-2", "delivery", "fanout"]
+]
+
+export interface FleetOptions {
+  readonly nodes: Nodes
+  readonly folder: string
+  readonly program: string
+  readonly natsUrlOf: (name: string) => Promise<string>
+  readonly vapid: VapidPair
+  readonly isShort: boolean
+  readonly permits: number
+}
+
+/** Waits are short, so that a cycle heals in seconds. */
+const settingsOf = ({ nodes, permits, vapid }: FleetOptions) => ({
+  NODE_EXTRA_CA_CERTS: certificatePath,
+  BELLCAST_VAPID_PUBLIC_KEY: vapid.publicKey,
+  BELLCAST_VAPID_PRIVATE_KEY: vapid.privateKey,
+  BELLCAST_VAPID_SUBJECT: "mailto:torture@example.com",
+  BELLCAST_USERID_HMAC_SECRET: "a secret of the torture rig",
+  BELLCAST_AUTH_POLICIES: "basicauth",
+  BELLCAST_CHANNEL_WRITE_PRINCIPALS: "system.Authenticated",
+  BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "true",
+  BELLCAST_NEW_USERS_PER_ADDRESS_PER_HOUR_MAX: "0",
+  BELLCAST_METRICS_ADDRESS: "127.0.0.1:0",
+  BELLCAST_REPLICAS: String(nodes),
+  BELLCAST_LOG_BYTES_MAX: String(256 * 1024 ** 2),
+  BELLCAST_WORK_BYTES_MAX: String(256 * 1024 ** 2),
+  BELLCAST_UNRECORDED_PUSHES_MAX: String(permits),
+  BELLCAST_RETRY_BASE_MILLIS: "500",
+  BELLCAST_BREAKER_OPEN_MILLIS: "3000",
+  BELLCAST_PUSH_TIMEOUT_MILLIS: "5000"
+})
+
+export const makeFleet = async (options: FleetOptions): Promise<ReadonlyArray<FleetMember>> => {
+  const wanted = options.isShort ? few : everybody
+  const ports = await freePorts(wanted.length)
+  const env = settingsOf(options)
+  return Promise.all(
+    wanted.map(async ([name, ...roles], i) => {
+      const { folder, program } = options
+      const natsUrl = await options.natsUrlOf(name)
+      const own = { ...env, BELLCAST_NATS_URL: natsUrl }
+      return makeMember({ name, roles, port: ports[i]!, folder, program, env: own })
+    })
+  )
+}

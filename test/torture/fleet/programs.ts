@@ -1,0 +1,43 @@
+// The versions of the service that a run starts: this checkout, and version 0.1.0 for the rolling
+// upgrade.
+import { execFileSync } from "node:child_process"
+import { mkdirSync, symlinkSync } from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+
+export const thisProgram = fileURLToPath(new URL("../../..", import.meta.url)).replace(/\/$/, "")
+
+/** The last commit of version 0.1.0. */
+const formerCommit = "cefa5c96711bad3dfeca65a1eb8e606a94e62054"
+
+const git = (...args: ReadonlyArray<string>): Buffer =>
+  execFileSync("git", ["-C", thisProgram, ...args], {
+    maxBuffer: 64 * 1024 ** 2,
+    stdio: ["ignore", "pipe", "pipe"]
+  })
+
+/** The version and commit of this checkout, for the results. */
+export const versionOf = (): string => {
+  try {
+    return git("describe", "--always", "--dirty").toString().trim()
+  } catch {
+    return "unknown"
+  }
+}
+
+/**
+ * Unpacks version 0.1.0 into a folder beside this checkout's packages and returns the folder; or
+ * undefined where its commit is not in the clone.
+ */
+export const unpackFormer = (folder: string): string | undefined => {
+  try {
+    const target = join(folder, "version-0.1.0")
+    const archive = git("archive", formerCommit, "src", "streams", "package.json", "tsconfig.json")
+    mkdirSync(target, { recursive: true })
+    execFileSync("tar", ["-x", "-C", target], { input: archive })
+    symlinkSync(join(thisProgram, "node_modules"), join(target, "node_modules"))
+    return target
+  } catch {
+    return undefined
+  }
+}

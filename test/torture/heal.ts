@@ -1,0 +1,54 @@
+// Waits until a cycle has healed: everything runs, everything that was asked for is acknowledged,
+// and every broadcast in LOG has come to its end.
+import { setTimeout as sleep } from "node:timers/promises"
+import type { NatsServers } from "./faults/fault.ts"
+import type { FleetMember } from "./fleet/member.ts"
+import type { Recorded, RecordedBroadcast } from "./model/recorded.ts"
+
+export interface Healing {
+  readonly fleet: ReadonlyArray<FleetMember>
+  readonly nats: NatsServers
+  readonly recorded: Recorded
+  /** The load's changes and publishes that are not acknowledged yet. */
+  readonly pending: () => number
+}
+
+const isOver = ({ accepted, planned, pushes, rejected }: RecordedBroadcast): boolean => {
+  if (rejected) return true
+  if (!planned || pushes.size < accepted) return false
+  for (const { ends } of pushes.values()) if (ends === 0) return false
+  return true
+}
+
+/** What is not well yet; empty: healed. */
+const ailments = async ({ fleet, nats, pending, recorded }: Healing): Promise<Array<string>> => {
+  const down = fleet.filter((member) => !member.isReady()).map(({ name }) => name)
+  if (down.length > 0) return [`not ready: ${down.join(", ")}`]
+  if (!(await nats.isHealthy().catch(() => false))) return ["NATS is not healthy"]
+  if (pending() > 0) return [`${pending()} requests are not acknowledged`]
+  await recorded.update()
+  const open = [...recorded.broadcasts.values()].filter((one) => !isOver(one))
+  if (open.length === 0) return []
+  const [first] = open
+  const waiting = [...first!.pushes.values()].filter(({ ends }) => ends === 0)
+  const reasons = [...new Set(waiting.map(({ last }) => last.reason))].slice(0, 3).join(", ")
+  return [
+    `${open.length} broadcasts are not over; ${first!.id}: planned ${first!.planned}, ` +
+      `${waiting.length} of ${first!.accepted} retrying (${reasons})`
+  ]
+}
+
+/** Resolves with the seconds that it took, or with what is still wrong after `secondsMax`. */
+export const heal = async (
+  healing: Healing,
+  secondsMax: number
+): Promise<{ readonly seconds: number; readonly ailments: ReadonlyArray<string> }> => {
+  const start = performance.now()
+  const seconds = () => Math.round((performance.now() - start) / 100) / 10
+  while (true) {
+    const found = await ailments(healing).catch((error) => [String(error)])
+    if (found.length === 0) return { seconds: seconds(), ailments: [] }
+    if (seconds() > secondsMax) return { seconds: seconds(), ailments: found }
+    await sleep(500)
+  }
+}

@@ -1,0 +1,52 @@
+// Requests to the gateways as a client makes them: a deadline, basic credentials, JSON.
+
+export interface Response {
+  /** 0: no response within the deadline, or the connection failed. */
+  readonly status: number
+  readonly location: string | undefined
+  // biome-ignore lint/suspicious/noExplicitAny: bodies of any shape
+  readonly body: any
+}
+
+const timeoutMillis = 8_000
+
+const parse = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+export interface Request {
+  readonly method: string
+  readonly path: string
+  readonly user: string
+  readonly body?: unknown
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** Never rejects. */
+export const request = async (base: string, asked: Request): Promise<Response> => {
+  const { body, headers, method, path, user } = asked
+  try {
+    const response = await fetch(`${base}${path}`, {
+      method,
+      signal: AbortSignal.timeout(timeoutMillis),
+      headers: {
+        authorization: `Basic ${Buffer.from(`${user}:torture`).toString("base64")}`,
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+        ...headers
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) })
+    })
+    const text = await response.text()
+    const location = response.headers.get("location") ?? undefined
+    return { status: response.status, location, body: parse(text) }
+  } catch {
+    return { status: 0, location: undefined, body: undefined }
+  }
+}
+
+/** Statuses that say "not now": the same request may be repeated. */
+export const isPassing = (status: number): boolean => [0, 409, 429, 503, 507].includes(status)

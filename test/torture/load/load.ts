@@ -1,0 +1,72 @@
+// The load of a cycle: broadcasts and changes of the audience, at a bounded rate, until it is told
+// to stop. What is under way then is finished: a change is repeated until it is acknowledged.
+import { setTimeout as sleep } from "node:timers/promises"
+import type { Model } from "../model/model.ts"
+import type { Random } from "../random.ts"
+import type { Changes } from "./changes.ts"
+import type { Publish } from "./publish.ts"
+
+export interface Load {
+  /** Changes and publishes under way. */
+  readonly pending: () => number
+  /** Begins no more; publishes without an acknowledgement give up after this. */
+  readonly stop: () => void
+}
+
+export interface LoadOptions {
+  readonly model: Model
+  readonly changes: Changes
+  readonly publish: Publish
+  readonly random: Random
+  /** Milliseconds between broadcasts, at least and at most. */
+  readonly broadcastMillis: readonly [number, number]
+  readonly changeMillis: readonly [number, number]
+}
+
+/** Of each kind at once: more would only wait for the same fault. */
+const underWayMax = 20
+/** A broadcast whose acknowledgement has not come by then stays unknown. */
+const giveUpMillis = 30_000
+
+export const startLoad = (options: LoadOptions): Load => {
+  const { broadcastMillis, changeMillis, changes, model, publish, random } = options
+  const stopping = new AbortController()
+  const givingUp = new AbortController()
+  let pending = 0
+
+  const every = async (
+    [least, most]: readonly [number, number],
+    mine: Random,
+    act: () => Promise<void>
+  ) => {
+    let underWay = 0
+    while (!stopping.signal.aborted) {
+      if (underWay < underWayMax) {
+        underWay++
+        pending++
+        void act()
+          .catch((error) => model.wrong.push(`the rig: ${error}`))
+          .finally(() => {
+            underWay--
+            pending--
+          })
+      }
+      await sleep(mine.between(least, most), undefined, { signal: stopping.signal }).catch(() => {})
+    }
+  }
+
+  // The first channel has nearly everybody, and gets a third of the broadcasts.
+  const channels = random.fork("channels")
+  const channel = () =>
+    channels.chance(0.35) ? model.channels[0]! : channels.pick(model.channels.slice(1))
+  void every(broadcastMillis, random.fork("broadcasts"), () => publish(channel(), givingUp.signal))
+  void every(changeMillis, random.fork("changes"), changes.churn)
+
+  return {
+    pending: () => pending,
+    stop: () => {
+      stopping.abort()
+      setTimeout(() => givingUp.abort(), giveUpMillis).unref()
+    }
+  }
+}

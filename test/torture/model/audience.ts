@@ -1,0 +1,42 @@
+// Who a broadcast must reach, may reach and must not reach, from what was acknowledged before it was
+// published.
+import type { Broadcast, Membership, Model, Subscription } from "./model.ts"
+
+export type Claim = "must" | "may" | "must not"
+
+/** Changes acknowledged before the first attempt to publish have lower sequences in LOG. */
+const before = (at: number | undefined, { startedAt }: Broadcast): boolean =>
+  at !== undefined && at < startedAt
+
+const claimOfMembership = ({ joined, left }: Membership, broadcast: Broadcast): Claim => {
+  if (before(left?.ackedAt, broadcast)) return "must not"
+  if (broadcast.ackedAt !== undefined && joined.startedAt > broadcast.ackedAt) return "must not"
+  return before(joined.ackedAt, broadcast) && left === undefined ? "must" : "may"
+}
+
+const ranks: ReadonlyArray<Claim> = ["must not", "may", "must"]
+const strongest = (claims: ReadonlyArray<Claim>): Claim =>
+  ranks[Math.max(0, ...claims.map((claim) => ranks.indexOf(claim)))]!
+const weakest = (claims: ReadonlyArray<Claim>): Claim =>
+  ranks[Math.min(...claims.map((claim) => ranks.indexOf(claim)))]!
+
+const claimOfSubscription = (subscription: Subscription, broadcast: Broadcast): Claim => {
+  const { goneAt, removed, stored, unsubscribedAt } = subscription
+  if (before(removed?.ackedAt, broadcast)) return "must not"
+  const isWell = removed === undefined && goneAt === undefined && unsubscribedAt === undefined
+  return before(stored.ackedAt, broadcast) && isWell ? "must" : "may"
+}
+
+/** `must`: everything needed was acknowledged before, and nothing was undone since. */
+export const claimOf = (subscription: Subscription, broadcast: Broadcast): Claim => {
+  const memberships = subscription.user.memberships.get(broadcast.channel) ?? []
+  return weakest([
+    strongest(memberships.map((membership) => claimOfMembership(membership, broadcast))),
+    claimOfSubscription(subscription, broadcast)
+  ])
+}
+
+/** Calls `visit` for every subscription that ever was. */
+export const eachSubscription = (model: Model, visit: (one: Subscription) => void): void => {
+  for (const { subscriptions } of model.users) for (const one of subscriptions) visit(one)
+}

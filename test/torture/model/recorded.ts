@@ -1,0 +1,109 @@
+// What the service has recorded in LOG and WORK, read past it and counted by the rig's own rules.
+import type { JsMsg } from "@nats-io/jetstream"
+import { decodeMessage } from "#domain/messages.ts"
+import { filters, parseBroadcast, parseOfBroadcast } from "#streams/subjects.ts"
+import { decodeToken } from "#streams/tokens.ts"
+import type { RigClient } from "../nats/client.ts"
+import { readStream } from "../nats/read.ts"
+
+/** Results of one push, in the order of WORK. */
+export interface RecordedPush {
+  /** Results of the shard, of which there must be one. */
+  firsts: number
+  /** Results that are not `retrying`, of which there must be one. */
+  ends: number
+  last: { readonly fate: string; readonly reason: string; readonly status: number | undefined }
+  /** Attempts without a response: the push may have been taken all the same. */
+  unanswered: number
+}
+
+export interface RecordedBroadcast {
+  readonly id: number
+  readonly channel: string
+  readonly marker: string | undefined
+  readonly pushes: Map<string, RecordedPush>
+  /** Sum of the sizes that the shards stated. */
+  accepted: number
+  planned: boolean
+  rejected: boolean
+}
+
+export interface Recorded {
+  readonly broadcasts: Map<number, RecordedBroadcast>
+  /** `subscription.gone/1` and `subscription.suspended/1`, by id of the subscription. */
+  readonly removals: Map<string, string>
+  /** Reads on to the present end of both streams. */
+  readonly update: () => Promise<void>
+}
+
+const markerOf = (message: JsMsg): string | undefined => {
+  const topic = message.headers?.get("Topic") || undefined
+  return topic ?? JSON.parse(message.string()).data?.marker
+}
+
+const takeOutcome = (
+  broadcast: RecordedBroadcast,
+  of: "shard" | "push",
+  message: Extract<ReturnType<typeof decodeMessage>, { type: "outcome/1" }>
+) => {
+  broadcast.accepted += message.pushes
+  for (const { fate, reason, status, subscription } of message.results) {
+    const last = { fate, reason, status }
+    const push = broadcast.pushes.get(subscription) ?? { firsts: 0, ends: 0, unanswered: 0, last }
+    push.last = last
+    if (of === "shard") push.firsts++
+    if (fate === "retrying" && status === undefined) push.unanswered++
+    if (fate !== "retrying") push.ends++
+    broadcast.pushes.set(subscription, push)
+  }
+}
+
+export const makeRecorded = (client: () => RigClient): Recorded => {
+  const broadcasts = new Map<number, RecordedBroadcast>()
+  const removals = new Map<string, string>()
+  let logFrom = 1
+  let workFrom = 1
+
+  const decoded = (message: JsMsg) =>
+    decodeMessage(message.headers?.get("Bellcast-Type") ?? "", message.string())
+
+  const takeBroadcast = (message: JsMsg) => {
+    const place = parseBroadcast(message.subject)
+    const channel = place && decodeToken(place.channel)
+    if (channel === undefined) return
+    const marker = markerOf(message)
+    const pushes = new Map<string, RecordedPush>()
+    const fresh = { pushes, accepted: 0, planned: false, rejected: false }
+    broadcasts.set(message.seq, { id: message.seq, channel, marker, ...fresh })
+  }
+
+  const takeLog = (message: JsMsg) => {
+    if (message.subject.startsWith("bellcast.cmd.broadcast.")) return takeBroadcast(message)
+    const rejected = /^bellcast\.evt\.rejected\.(\d+)$/.exec(message.subject)
+    const broadcast = broadcasts.get(Number(rejected?.[1]))
+    if (broadcast !== undefined) broadcast.rejected = true
+    const fact = decoded(message)
+    if (fact.type === "subscription.gone/1") removals.set(fact.id, `gone: ${fact.cause}`)
+    if (fact.type === "subscription.suspended/1") removals.set(fact.id, `suspended: ${fact.cause}`)
+  }
+
+  const takeWork = (message: JsMsg) => {
+    const place = parseOfBroadcast(message.subject)
+    const broadcast = broadcasts.get(place?.broadcast ?? 0)
+    if (place === undefined || broadcast === undefined) return
+    const of = decoded(message)
+    if (of.type === "plan/1") broadcast.planned = true
+    if (of.type === "outcome/1") takeOutcome(broadcast, place.of, of)
+  }
+
+  const logSubjects = [filters.broadcasts, filters.subscriptions, "bellcast.evt.rejected.*"]
+  return {
+    broadcasts,
+    removals,
+    update: async () => {
+      const work = [filters.plans, filters.outcomes]
+      logFrom = await readStream(client(), "BELLCAST_LOG", logSubjects, logFrom, takeLog)
+      workFrom = await readStream(client(), "BELLCAST_WORK", work, workFrom, takeWork)
+    }
+  }
+}
