@@ -50,7 +50,7 @@ BELLCAST := node src/cli/main.ts
 export TARGET_URL ?= $(filter http%,$(BASE_URL))
 TESTS := $(if $(TARGET_URL),test/conformance,test/unit test/integration test/conformance)
 
-.PHONY: help install run dev check fmt test e2e bench streams listen \
+.PHONY: help install run dev check fmt test e2e torture bench streams listen \
   audit dead redrive restore rebuild permissions keys
 
 help: ## List the targets.
@@ -97,6 +97,13 @@ test: install ## Run the tests; with BASE_URL=http://... only the contract, agai
 
 e2e: install ## The whole service and a real Firefox (skipped where there is none).
 	@$(VITEST) test/e2e
+
+# Variables of the command line reach node as its environment.
+torture: export SEED := $(or $(SEED),1)
+torture: export MINUTES := $(or $(MINUTES),5)
+torture: export NODES := $(or $(NODES),1)
+torture: install ## Break everything by a seed and check every promise: make torture SEED=1 NODES=3.
+	@node test/torture/main.ts $(ARGS)
 
 bench: install ## Measure pushes, distances, small broadcasts, requests (ARGS=distance: one).
 	@set -e; for part in $(or $(ARGS),run distance small gateway); do node test/bench/$$part.ts; done
