@@ -1,13 +1,10 @@
 // The composition root: reads settings and secrets, connects to NATS (starts an embedded server if
 // none is set), and runs the stages of this process.
-import { join, relative } from "node:path"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { logLevel, type Role, Settings } from "#config"
 import { deliveryLayer } from "#delivery/layer.ts"
 import { VapidKeys } from "#delivery/push/vapid.ts"
-import { announceApi } from "#embedded/api-address.ts"
-import { folderAt } from "#embedded/folder.ts"
 import { embeddedServer } from "#embedded/server.ts"
 import { fanoutLayer } from "#fanout/planner.ts"
 import { addressOf, versionOf } from "#gateway/http/links.ts"
@@ -23,7 +20,6 @@ import { fullnessLayer } from "#nats/admin/fullness.ts"
 import { refuseMissingBuckets, warnOfPause } from "#nats/admin/maintenance.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { Space } from "#nats/admin/space.ts"
-import { hostsOf } from "#nats/connection/connection.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { projectionLayer } from "#projection/projector.ts"
 import { adopt, checkKeysInUse } from "#secrets/in-use.ts"
@@ -36,9 +32,9 @@ import { sourceLayer } from "#settings/source.ts"
 import { streams } from "#streams/index.ts"
 import { tallyLayer } from "#tally/tally.ts"
 import { loggerLayer } from "#telemetry/logger.ts"
+import { announced, type Ready } from "./announce.ts"
 import { checkSettings } from "./check-settings.ts"
 import { logStartFailure } from "./start-failure.ts"
-import { startupBanner } from "./startup-banner.ts"
 import { watchUncaught } from "./uncaught.ts"
 
 /** The stage of a role. It runs for as long as its layer lives. */
@@ -70,24 +66,6 @@ const stage = (role: Role, secrets: Secrets["Service"]) => {
   }
 }
 
-/** Whether the service would accept the commands that the startup banner shows. */
-const isForTrying = ({
-  allowLoopbackEndpoints,
-  channelWritePrincipals
-}: Settings["Service"]): boolean =>
-  allowLoopbackEndpoints &&
-  channelWritePrincipals.some(({ principal }) => principal === "system.Authenticated")
-
-/** The folder of the embedded nats-server. */
-const natsFolder = (dataDir: string) => folderAt(join(dataDir, "nats"))
-
-/** The file with the address and login of the embedded nats-server, as short as possible. */
-const natsUrlFile = (dataDir: string): string => {
-  const file = natsFolder(dataDir).url
-  const fromHere = relative(process.cwd(), file)
-  return fromHere.startsWith("..") ? file : fromHere
-}
-
 /** Starts the embedded nats-server and returns its URL. If it ends, this process ends too. */
 const embedded = Effect.fnUntraced(function* (dataDir: string) {
   const server = yield* embeddedServer(dataDir)
@@ -100,13 +78,8 @@ const embedded = Effect.fnUntraced(function* (dataDir: string) {
 })
 
 /** What the layers of this process are made from. */
-interface Start {
-  readonly settings: Settings["Service"]
+interface Start extends Ready {
   readonly secrets: Secrets["Service"]
-  /** Base URL of the HTTP API. */
-  readonly root: string
-  /** Address of NATS, with the login. */
-  readonly natsUrl: string
   readonly health: HealthOptions
 }
 
@@ -140,31 +113,6 @@ const provisioned = ({ settings }: Start) =>
     Effect.andThen(provision(settings.replicas, bytesMaxOf(settings))),
     Effect.andThen(warnOfPause)
   )
-
-const printBanner = ({ natsUrl, root, secrets, settings }: Start, metrics: string | undefined) =>
-  Effect.sync(() => {
-    const text = startupBanner({
-      url: root,
-      metricsAddress: metrics,
-      natsHost: hostsOf(natsUrl),
-      natsUrlFile: natsUrlFile(settings.dataDir),
-      vapidPublicKey: secrets.vapidPublicKey,
-      isForTrying: isForTrying(settings)
-    })
-    process.stdout.write(text)
-  })
-
-/** Says that the service is ready and, at the end of the scope, that it stops. */
-const announced = Effect.fnUntraced(function* (start: Start) {
-  const { natsUrl, root, settings } = start
-  const { address: metrics } = yield* MetricsPort
-  if (Option.isNone(settings.natsUrl)) {
-    if (settings.roles.includes("gateway")) yield* announceApi(natsFolder(settings.dataDir), root)
-    yield* printBanner(start, metrics)
-  }
-  const fields = { roles: settings.roles.join(","), nats: hostsOf(natsUrl), metrics }
-  yield* Effect.acquireRelease(Effect.logInfo("ready", fields), () => Effect.logInfo("stopping"))
-})
 
 /** The stages of this process, and what each of them needs. */
 const running = (start: Start) => {
