@@ -3,12 +3,13 @@ import { Clock, Effect } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 import { Backlog, type Waiting } from "#nats/admin/backlog.ts"
 import { Space } from "#nats/admin/space.ts"
-import { makeBacklogMetrics, makeRoomMetrics } from "#telemetry/nats-metrics.ts"
+import { topology } from "#streams/index.ts"
+import { type BacklogState, makeBacklogMetrics, makeRoomMetrics } from "#telemetry/nats-metrics.ts"
 
 /** The Content-Type of the text. */
 export const textFormat = "text/plain; version=0.0.4; charset=utf-8"
 
-const backlogMetrics = makeBacklogMetrics()
+const showState = makeBacklogMetrics()
 const showRooms = makeRoomMetrics()
 
 /**
@@ -21,14 +22,33 @@ const acceptedAtOf = ({ oldest }: Waiting): number => {
     : oldest.at
 }
 
-const showBacklog = Effect.gen(function* () {
-  const { appended, waiting } = yield* (yield* Backlog).snapshot
-  const oldestAt = Math.min(...waiting.map(acceptedAtOf))
-  const oldestPushSeconds = Math.max(0, (yield* Clock.currentTimeMillis) - oldestAt) / 1000
-  backlogMetrics.show({ oldestPushSeconds, jobs: waiting, appended })
-}).pipe(Effect.catch(() => Effect.sync(backlogMetrics.unknown)))
+/** Until NATS was read for the first time. */
+const nothing: BacklogState = {
+  oldestAt: undefined,
+  jobs: topology.streams.flatMap(({ consumers }) =>
+    Object.values(consumers).map(({ name }) => ({ consumer: name, messages: 0 }))
+  ),
+  appended: []
+}
+let latest = nothing
 
-/** All metrics. What NATS cannot say within 2 s is shown as unknown. */
+const showBacklog = Effect.gen(function* () {
+  const known = yield* (yield* Backlog).snapshot.pipe(
+    Effect.map(({ appended, waiting }) => {
+      const oldestAt = Math.min(...waiting.map(acceptedAtOf))
+      latest = {
+        oldestAt: Number.isFinite(oldestAt) ? oldestAt : undefined,
+        jobs: waiting,
+        appended
+      }
+      return true
+    }),
+    Effect.orElseSucceed(() => false)
+  )
+  showState(latest, known, yield* Clock.currentTimeMillis)
+})
+
+/** All metrics. What NATS does not say within 2 s is shown as it was last. */
 export const metricsText: Effect.Effect<string, never, Backlog | Space> = Effect.gen(function* () {
   yield* showBacklog
   const { isFull, rooms } = yield* Space

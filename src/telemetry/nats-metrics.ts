@@ -7,6 +7,10 @@ const oldestPush = Metric.gauge("bellcast_oldest_push_age_seconds", {
     "How long ago the oldest broadcast was accepted of which pushes wait, first tries or " +
     "others; 0 where none waits. Of the whole service"
 })
+const backlogKnown = Metric.gauge("bellcast_backlog_known", {
+  description:
+    "0 while NATS cannot be read: the backlog is that of the last reading, and the age grows on"
+})
 const pendingJobs = Metric.gauge("bellcast_pending_jobs", {
   description:
     "Broadcasts to be cut up (planner), shards to be delivered (deliver), pushes to be " +
@@ -41,33 +45,29 @@ export const factPostponed = (type: string): void =>
 
 /** The backlog, as the streams and consumers report it. */
 export interface BacklogState {
-  readonly oldestPushSeconds: number
+  /** When the oldest broadcast with pushes that wait was accepted, in milliseconds since 1970. */
+  readonly oldestAt: number | undefined
   readonly jobs: ReadonlyArray<{ readonly consumer: string; readonly messages: number }>
   readonly appended: ReadonlyArray<{ readonly stream: string; readonly messages: number }>
 }
 
-/** Shows the backlog. `unknown`: NATS cannot be read, so the gauges become NaN. */
+/**
+ * Shows the backlog, always as numbers: comparisons with NaN are false, so alerts would be silent.
+ * `known`: NATS was read, and the state is that of `now` (milliseconds since 1970).
+ */
 export const makeBacklogMetrics = () => {
   const context = Context.empty()
   const [showJobs, countAppended] = [series(pendingJobs, context), series(appended, context)]
-  const last: { jobs: BacklogState["jobs"]; appended: Map<string, number> } = {
-    jobs: [],
-    appended: new Map()
-  }
-  return {
-    show: (state: BacklogState): void => {
-      last.jobs = state.jobs
-      oldestPush.updateUnsafe(state.oldestPushSeconds, context)
-      for (const { consumer, messages } of state.jobs) showJobs({ consumer }, messages)
-      for (const { messages, stream } of state.appended) {
-        // If the stream was made anew, the count starts from 0 again.
-        countAppended({ stream }, Math.max(0, messages - (last.appended.get(stream) ?? 0)))
-        last.appended.set(stream, messages)
-      }
-    },
-    unknown: (): void => {
-      oldestPush.updateUnsafe(Number.NaN, context)
-      for (const { consumer } of last.jobs) showJobs({ consumer }, Number.NaN)
+  const counted = new Map<string, number>()
+  return (state: BacklogState, known: boolean, now: number): void => {
+    const { oldestAt = now } = state
+    oldestPush.updateUnsafe(Math.max(0, now - oldestAt) / 1000, context)
+    backlogKnown.updateUnsafe(known ? 1 : 0, context)
+    for (const { consumer, messages } of state.jobs) showJobs({ consumer }, messages)
+    for (const { messages, stream } of state.appended) {
+      // If the stream was made anew, the count starts from 0 again.
+      countAppended({ stream }, Math.max(0, messages - (counted.get(stream) ?? 0)))
+      counted.set(stream, messages)
     }
   }
 }

@@ -1,8 +1,9 @@
 // Consumers: a process takes from the stream what it has hands for, and leaves the rest to others.
-import { jetstreamManager } from "@nats-io/jetstream"
+import { jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { connect, nanos } from "@nats-io/transport-node"
 import { Deferred, Effect, Fiber, Layer, Logger } from "effect"
 import { assert, it } from "vitest"
+import { Backlog } from "#nats/admin/backlog.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { Consumers, done } from "#nats/stream/consumer.ts"
@@ -128,4 +129,40 @@ it("pulls for all idle workers at once, and does not change a consumer with fewe
   } finally {
     await nc.close()
   }
+})
+
+it("leaves the backlog known when somebody deletes it", { timeout: 60_000 }, async () => {
+  await using nats = await startNats()
+  const nc = await connect({ servers: nats.url })
+  const jsm = await jetstreamManager(nc, { checkAPI: false })
+  const program = Effect.gen(function* () {
+    yield* provision(1)
+    const log = yield* EventLog
+    const { snapshot } = yield* Backlog
+    const subject = subjects.broadcast("test", channelToken("news"))
+    const append = log.append("log", { subject, type: "broadcast/1", body: {} })
+    /** The planner's backlog once a snapshot has so many messages of LOG. */
+    const seen = (messages: number) =>
+      Effect.promise(() =>
+        until(
+          () => Effect.runPromise(snapshot),
+          ({ appended }) => appended.some((each) => each.messages === messages)
+        )
+      ).pipe(
+        Effect.map(({ waiting }) => waiting.find(({ consumer }) => consumer === "planner")!),
+        Effect.map(({ messages, oldest }) => ({ messages, oldest: oldest?.seq }))
+      )
+    yield* append
+    const second = yield* append
+    yield* Effect.promise(async () => {
+      const consumer = await jetstream(nc).consumers.get("BELLCAST_LOG", "planner")
+      assert.isTrue(await (await consumer.next())?.ackAck())
+    })
+    assert.deepEqual(yield* seen(2), { messages: 1, oldest: second.seq })
+    yield* Effect.promise(() => jsm.consumers.delete("BELLCAST_LOG", "planner"))
+    yield* append
+    assert.deepEqual(yield* seen(3), { messages: 1, oldest: second.seq })
+  })
+  await Effect.runPromise(program.pipe(Effect.provide(natsLayer({ url: nats.url, name: "test" }))))
+  await nc.close()
 })

@@ -5,6 +5,7 @@ import { streams } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { Nats } from "../connection/connection.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
+import { isNotFound } from "../connection/responses.ts"
 import { type Stored, storedOf } from "../stream/stored.ts"
 
 /** Anybody may request the metrics over HTTP, so the server is asked once in this time. */
@@ -16,7 +17,10 @@ export interface Waiting {
   readonly consumer: string
   /** Messages without an acknowledgement: not delivered, in hand, or waiting for a retry. */
   readonly messages: number
-  /** The first of them in its stream. */
+  /**
+   * The first of them in its stream. Without the consumer: the first message behind those that were
+   * acknowledged when the consumer was there.
+   */
   readonly oldest: Stored | undefined
 }
 
@@ -49,10 +53,18 @@ export class Backlog extends Context.Service<
 
 const failed = unavailable("backlog")
 
+/** What was last known of a consumer. */
+interface Known {
+  /** Every message up to this sequence is acknowledged. */
+  readonly floor: number
+  readonly messages: number
+}
+
 const snapshotOf = (nats: Nats["Service"]) => {
+  const known = new Map<string, Known>()
   const specs: ReadonlyArray<StreamSpec> = Object.values(streams)
   const consumers = specs.flatMap(({ consumers, name }) =>
-    Object.values(consumers).map((spec) => waitingOf(nats, name, spec))
+    Object.values(consumers).map((spec) => waitingOf(nats, known, name, spec))
   )
   const appended = specs.map(({ name }) => appendedTo(nats, name))
   const together = { concurrency: "unbounded" } as const
@@ -64,24 +76,36 @@ const snapshotOf = (nats: Nats["Service"]) => {
 
 const waitingOf = Effect.fnUntraced(function* (
   { jsm, message }: Nats["Service"],
+  known: Map<string, Known>,
   stream: string,
   { filters, name }: ConsumerSpec
 ) {
-  const { ack_floor, num_ack_pending, num_pending } = yield* Effect.tryPromise({
-    try: () => jsm.consumers.info(stream, name),
+  const info = yield* Effect.tryPromise({
+    try: () =>
+      jsm.consumers.info(stream, name).catch((error: unknown) => {
+        if (isNotFound(error)) return undefined
+        throw error
+      }),
     catch: failed
   })
-  const messages = num_pending + num_ack_pending
-  if (messages === 0) return { consumer: name, messages, oldest: undefined }
-  // All messages up to the floor are acknowledged.
-  const seq = ack_floor.stream_seq + 1
+  const now =
+    info === undefined
+      ? (known.get(name) ?? { floor: 0, messages: 0 })
+      : { floor: info.ack_floor.stream_seq, messages: info.num_pending + info.num_ack_pending }
+  known.set(name, now)
+  if (info !== undefined && now.messages === 0)
+    return { consumer: name, messages: 0, oldest: undefined }
+  const seq = now.floor + 1
   const firsts = yield* Effect.forEach(filters, (filter) =>
     message(stream, { seq, next_by_subj: filter })
   )
-  const found = firsts
+  const [first] = firsts
     .filter((each) => each !== undefined)
     .sort((one, other) => one.seq - other.seq)
-  return { consumer: name, messages, oldest: found[0] && storedOf(found[0]) }
+  // Without the consumer nobody counts: say at least that something waits, or that nothing does.
+  const guess = first === undefined ? 0 : Math.max(1, now.messages)
+  const messages = info === undefined ? guess : now.messages
+  return { consumer: name, messages, oldest: first && storedOf(first) }
 })
 
 const appendedTo = ({ jsm }: Nats["Service"], stream: string) =>
