@@ -27,6 +27,8 @@ const isBeside = (one: Scheduled, at: number, planned: Planned): boolean => {
   return !isShared || at >= endOf(one.at, one.planned) || one.at >= endOf(at, planned)
 }
 
+const isSpecial = ({ store }: Fault) => store !== undefined
+
 /** Faults at random times, several at once where they do not need the same thing for themselves. */
 export const planCycle = (
   random: Random,
@@ -36,7 +38,9 @@ export const planCycle = (
 ): ReadonlyArray<Scheduled> => {
   const wanted = random.between(least, most)
   const result: Array<Scheduled> = []
-  const order = random.shuffle(faults)
+  // What a cycle has this kind of storage for comes first, so that it is not crowded out.
+  const [special, usual] = [faults.filter(isSpecial), faults.filter((one) => !isSpecial(one))]
+  const order = [...random.shuffle(special), ...random.shuffle(usual)]
   for (let tries = 0; result.length < wanted && tries < 4 * wanted; tries++) {
     const fault = order[tries % order.length]
     if (fault === undefined) break
