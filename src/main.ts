@@ -21,6 +21,7 @@ import { refuseMissingBuckets, warnOfPause } from "#nats/admin/maintenance.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { Space } from "#nats/admin/space.ts"
 import { natsLayer } from "#nats/layer.ts"
+import { Upkeep } from "#nats/upkeep/upkeep.ts"
 import { projectionLayer } from "#projection/projector.ts"
 import { adopt, checkKeysInUse } from "#secrets/in-use.ts"
 import { usableKeys } from "#secrets/key-set.ts"
@@ -140,6 +141,7 @@ const running = (start: Start) => {
     Layer.provide(Layer.effectDiscard(secretsChecked(start))),
     Layer.provide(fullnessLayer),
     Layer.provide(Space.layer),
+    Layer.provide(Upkeep.layer),
     Layer.provide(Layer.effectDiscard(provisioned(start))),
     Layer.provide(nats),
     Layer.provide(

@@ -42,6 +42,15 @@ const countPostponed = series(postponed, Context.empty())
 /** Counts a fact that cannot be stored now. `type`: that of its message. */
 export const factPostponed = (type: string): void =>
   countPostponed({ fact: type.replace(/\/\d+$/u, "") }, 1)
+const consumerWorking = Metric.gauge("bellcast_consumer_working", {
+  description:
+    "1 while a durable consumer is there, neither paused nor changed; 0 while not. Of the whole " +
+    "service"
+})
+const consumerRepairs = Metric.counter("bellcast_consumer_repairs_total", {
+  description: "Consumers that this process made again, resumed or changed back",
+  incremental: true
+})
 
 /** The backlog, as the streams and consumers report it. */
 export interface BacklogState {
@@ -91,4 +100,22 @@ export const makeRoomMetrics = () => {
       showFull({ stream }, full ? 1 : 0)
     }
   }
+}
+
+const consumers = Context.empty()
+const addRepair = series(consumerRepairs, consumers)
+const showWorking = series(consumerWorking, consumers)
+
+/** Counts the repair of a consumer that somebody deleted, paused or changed. */
+export const countRepair = (
+  consumer: string,
+  repair: "made again" | "resumed" | "changed back"
+): void => addRepair({ consumer, repair }, 1)
+
+/** Shows whether the consumers work. */
+export const showConsumers = (
+  states: ReadonlyArray<{ readonly consumer: string; readonly trouble: string | undefined }>
+): void => {
+  for (const { consumer, trouble } of states)
+    showWorking({ consumer }, Number(trouble === undefined))
 }

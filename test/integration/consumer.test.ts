@@ -12,6 +12,7 @@ import { subjects } from "#streams/subjects.ts"
 import { channelToken } from "#streams/tokens.ts"
 import { until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
+import { connectAdmin } from "../support/nats-admin.ts"
 
 const handful = 4
 
@@ -165,4 +166,38 @@ it("leaves the backlog known when somebody deletes it", { timeout: 60_000 }, asy
   })
   await Effect.runPromise(program.pipe(Effect.provide(natsLayer({ url: nats.url, name: "test" }))))
   await nc.close()
+})
+
+it("does not handle a message twice at once when its consumer is made again", {
+  timeout: 60_000
+}, async () => {
+  await using nats = await startNats({ syncAlways: false })
+  await using admin = await connectAdmin(nats.url)
+  const info = () => admin.jsm.consumers.info("BELLCAST_LOG", "planner")
+  const handled: Array<number> = []
+  const program = Effect.gen(function* () {
+    yield* provision(1)
+    const log = yield* EventLog
+    const consumers = yield* Consumers
+    const gate = yield* Deferred.make<void>()
+    yield* Effect.forkChild(
+      consumers.each("log", "planner", handful, ({ seq }) =>
+        Effect.sync(() => handled.push(seq)).pipe(
+          Effect.andThen(Deferred.await(gate)),
+          Effect.as(done)
+        )
+      )
+    )
+    const subject = subjects.broadcast("test", channelToken("news"))
+    yield* log.append("log", { subject, type: "broadcast/1", body: {} })
+    const isInHand = Effect.promise(() => until(info, (now) => now.num_ack_pending === 1))
+    yield* isInHand
+    yield* Effect.promise(() => admin.jsm.consumers.delete("BELLCAST_LOG", "planner"))
+    yield* provision(1)
+    yield* isInHand
+    yield* Deferred.succeed(gate, undefined)
+    yield* Effect.promise(() => until(info, (now) => now.ack_floor.stream_seq === 1))
+  })
+  await Effect.runPromise(program.pipe(Effect.provide(natsLayer({ url: nats.url, name: "test" }))))
+  assert.deepEqual(handled, [1])
 })

@@ -7,6 +7,7 @@ import {
   type StreamInfo
 } from "@nats-io/jetstream"
 import { NoStorage } from "../connection/errors.ts"
+import { streamNotFound } from "../connection/responses.ts"
 import {
   type Existing,
   existingBytesMax,
@@ -18,7 +19,6 @@ import {
 } from "./stream-sizes.ts"
 
 const nameInUse = 10058
-export const streamNotFound = 10059
 
 /** Limits of bytes that the operator set, by stream. */
 export type BytesMax = Readonly<Record<string, number>>

@@ -1,8 +1,7 @@
 // Makes the server match streams/: creates missing streams, consumers and buckets, updates those
 // that differ, deletes none.
 import {
-  AckPolicy,
-  type ConsumerConfig,
+  DeliverPolicy,
   DiscardPolicy,
   JetStreamApiError,
   type JetStreamManager
@@ -14,17 +13,16 @@ import { topology } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { Nats } from "../connection/connection.ts"
 import { NoStorage, unavailable } from "../connection/errors.ts"
+import { consumerExists, streamNotFound } from "../connection/responses.ts"
+import { consumerConfig } from "../upkeep/consumer-state.ts"
 import {
   type BytesMax,
   createWithin,
   ensureStreams,
   infoOf,
   type Sized,
-  streamNotFound,
   unlessCode
 } from "./ensure-streams.ts"
-
-const consumerExists = 10148
 
 /**
  * Pull requests that wait at one consumer. nats-server cannot change this limit after the creation,
@@ -61,20 +59,25 @@ const bucketConfig = (bucket: BucketName, replicas: number, bytesMax: number) =>
   num_replicas: replicas
 })
 
+/** Makes a consumer that delivers from a sequence on. Fails if there is a different one. */
+export const createConsumer = (
+  jsm: JetStreamManager,
+  stream: string,
+  spec: ConsumerSpec,
+  from = 1
+) =>
+  jsm.consumers.add(stream, {
+    ...consumerConfig(spec),
+    ...(from <= 1 ? {} : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: from }),
+    max_waiting: waitingMax
+  })
+
 const ensureConsumer = async (jsm: JetStreamManager, stream: string, spec: ConsumerSpec) => {
-  const config: Partial<ConsumerConfig> = {
-    durable_name: spec.name,
-    filter_subjects: [...spec.filters],
-    ack_policy: AckPolicy.Explicit,
-    ack_wait: nanos(spec.ackWaitMillis),
-    max_deliver: spec.maxDeliver,
-    max_ack_pending: spec.maxAckPending
-  }
   try {
-    await jsm.consumers.add(stream, { ...config, max_waiting: waitingMax })
+    await createConsumer(jsm, stream, spec)
   } catch (error) {
     if (!(error instanceof JetStreamApiError && error.code === consumerExists)) throw error
-    await jsm.consumers.update(stream, spec.name, config)
+    await jsm.consumers.update(stream, spec.name, consumerConfig(spec))
   }
 }
 
@@ -144,6 +147,20 @@ export const provision = Effect.fnUntraced(function* (
       "JetStream has little storage: new streams and buckets got smaller limits than usual",
       { percent: Math.round(share * 100) }
     )
+})
+
+/** Makes the bucket `cache` if it is missing. */
+export const ensureCache = Effect.fnUntraced(function* (replicas: number) {
+  const nats = yield* Nats
+  const name = bucketStream("cache")
+  yield* Effect.tryPromise({
+    try: async () => {
+      const sized = (bytesMax: number) => bucketConfig("cache", replicas, bytesMax)
+      await ensureStreams(nats.jsm, { [name]: sized }, {})
+      await ensureMeta(nats, "cache", false)
+    },
+    catch: failed("make cache")
+  })
 })
 
 /** Deletes a bucket and creates it empty with the same size: the first step of a rebuild. */

@@ -3,7 +3,7 @@
 // and four promises, which is more than half of the cost of a publish.
 import { createInbox, type Msg, type MsgHdrs, type NatsConnection } from "@nats-io/transport-node"
 import { Effect, Result } from "effect"
-import { type Failure, isNotFound, parseResponse, Unanswered } from "./responses.ts"
+import { type Failure, isMessageNotFound, parseResponse, Unanswered } from "./responses.ts"
 
 /** JetStream's acknowledgement of a stored message. */
 export interface PubAck {
@@ -78,7 +78,7 @@ export const makeRequests = (nc: NatsConnection): Requests => {
         readMillis
       ).pipe(
         Effect.map(({ message }) => message),
-        Effect.catchIf(isNotFound, () => Effect.as(Effect.void, undefined))
+        Effect.catchIf(isMessageNotFound, () => Effect.as(Effect.void, undefined))
       )
   }
 }

@@ -17,6 +17,11 @@ const notFound = 404
 const notEnabled = 10039
 const messageNotFound = 10037
 
+export const streamNotFound = 10059
+export const consumerNotFound = 10014
+/** A consumer of this name exists with another configuration. */
+export const consumerExists = 10148
+
 /** Another message than the expected one is the last on the subject. */
 export const wrongLastSequence = 10071
 /**
@@ -29,8 +34,9 @@ export const wrongLastSequenceInFlight = 10164
 export const codeOf = (failure: Failure): number | undefined =>
   failure instanceof JetStreamApiError ? failure.code : undefined
 
-export const isNotFound = (failure: unknown): boolean =>
-  failure instanceof JetStreamApiError && failure.status === notFound
+/** The stream is there and has no such message. Where the stream is gone, nothing is known. */
+export const isMessageNotFound = (failure: unknown): boolean =>
+  failure instanceof JetStreamApiError && failure.code === messageNotFound
 
 /** Why nothing was deleted: the stream does not have the sequence, or not any more. */
 const sequenceNotFound = 10043

@@ -41,6 +41,8 @@ export class Followers extends Context.Service<
      * the checkpoint: applying a message twice changes nothing.
      */
     readonly follow: <R>(name: FollowerName, start: Start<R>) => Effect.Effect<never, never, R>
+    /** Whether this process has the follower's lease. */
+    readonly runs: (name: FollowerName) => boolean
   }
 >()("bellcast/nats/Followers") {
   static readonly layer = Layer.effect(
@@ -49,9 +51,10 @@ export class Followers extends Context.Service<
       const { js } = yield* Nats
       const buckets = yield* Buckets
       const holder = (yield* Random.nextInt).toString(36)
-      const context: RunContext = { js, buckets, holder }
+      const context: RunContext = { js, buckets, holder, running: new Set() }
       return Followers.of({
-        follow: (name, start) => forever(name, runOnce(context, name, start))
+        follow: (name, start) => forever(name, runOnce(context, name, start)),
+        runs: (name) => context.running.has(name)
       })
     })
   )
@@ -62,6 +65,8 @@ interface RunContext {
   readonly buckets: Buckets["Service"]
   /** Identifies this process as the holder of a lease. */
   readonly holder: string
+  /** The followers whose lease this process has. */
+  readonly running: Set<FollowerName>
 }
 
 const forever = <E, R>(name: FollowerName, run: Effect.Effect<never, E, R>) => {
@@ -79,9 +84,13 @@ const forever = <E, R>(name: FollowerName, run: Effect.Effect<never, E, R>) => {
 /** Runs the follower from its checkpoint until it fails or the lease is lost. */
 const runOnce = <R>(context: RunContext, name: FollowerName, start: Start<R>) =>
   Effect.gen(function* () {
-    const { buckets, holder } = context
+    const { buckets, holder, running } = context
     const lease = yield* acquire(buckets, name, holder)
-    yield* Effect.addFinalizer(() => release(buckets, lease))
+    running.add(name)
+    yield* Effect.addFinalizer(() => {
+      running.delete(name)
+      return release(buckets, lease)
+    })
     const checkpoint = yield* readCheckpoint(buckets, name)
     const work = Effect.gen(function* () {
       const follower = yield* start(checkpoint.seq)

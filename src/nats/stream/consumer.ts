@@ -78,6 +78,9 @@ export class Consumers extends Context.Service<
   )
 }
 
+/** The latest delivery of each message that is handled, by its sequence in the stream. */
+type InHand = Map<number, JsMsg>
+
 const specOf = (stream: StreamKey, durable: PropertyKey) =>
   (streams[stream].consumers as Record<PropertyKey, ConsumerSpec>)[durable]!
 
@@ -124,7 +127,7 @@ const consume = Effect.fnUntraced(function* <E, R>(
     Effect.sync(() => makePulling(consumer)),
     ({ stop }) => Effect.sync(stop)
   )
-  const inHand = new Set<JsMsg>()
+  const inHand: InHand = new Map()
   // Pull only for idle workers: a message that waits in a process expires, and no other process
   // gets it.
   const worker = nextOf(pulling, failed).pipe(
@@ -150,9 +153,9 @@ const nextOf = (pulling: Pulling, failed: (cause: unknown) => NatsUnavailable) =
   })
 
 /** Tells the server that work goes on, three times before it would deliver the messages again. */
-const reportProgress = (inHand: ReadonlySet<JsMsg>, { ackWaitMillis }: ConsumerSpec) =>
+const reportProgress = (inHand: InHand, { ackWaitMillis }: ConsumerSpec) =>
   Effect.sync(() => {
-    for (const msg of inHand) msg.working()
+    for (const msg of inHand.values()) msg.working()
   }).pipe(Effect.delay(ackWaitMillis / 3), Effect.forever)
 
 const deliveryOf = (msg: JsMsg): Delivery => ({
@@ -168,11 +171,14 @@ const acknowledge = (msg: JsMsg, ack: Ack): void => {
 
 const handleOne = Effect.fnUntraced(function* <E, R>(
   { failed, redelivered }: Logs,
-  inHand: Set<JsMsg>,
+  inHand: InHand,
   msg: JsMsg,
   handle: (delivery: Delivery) => Effect.Effect<Ack, E, R>
 ) {
-  inHand.add(msg)
+  // A consumer that was made again, or one that lost patience, delivers what is being handled.
+  const isHandled = inHand.has(msg.seq)
+  inHand.set(msg.seq, msg)
+  if (isHandled) return
   const { deliveryCount } = msg.info
   if (deliveryCount % manyDeliveries === 0)
     yield* redelivered({ seq: msg.seq, deliveries: deliveryCount })
@@ -181,6 +187,6 @@ const handleOne = Effect.fnUntraced(function* <E, R>(
       Effect.as(failed({ seq: msg.seq, err: Cause.squash(cause) }), later(failedAfterMillis))
     )
   )
-  inHand.delete(msg)
-  acknowledge(msg, ack)
+  acknowledge(inHand.get(msg.seq)!, ack)
+  inHand.delete(msg.seq)
 }, Effect.uninterruptible)

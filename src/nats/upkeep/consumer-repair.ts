@@ -1,0 +1,239 @@
+// Repairs one durable consumer: makes it again after somebody deleted it, changes it back, ends a
+// pause. Several processes may do so at once: a repair that another process made first changes
+// nothing.
+import { JetStreamApiError } from "@nats-io/jetstream"
+import { Effect } from "effect"
+import { metaKey, projections } from "#streams/buckets.ts"
+import { streams } from "#streams/index.ts"
+import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
+import { filters } from "#streams/subjects.ts"
+import { countRepair } from "#telemetry/nats-metrics.ts"
+import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
+import { createConsumer } from "../admin/provision.ts"
+import type { Nats } from "../connection/connection.ts"
+import { unavailable } from "../connection/errors.ts"
+import {
+  codeOf,
+  consumerExists,
+  consumerNotFound,
+  streamNotFound
+} from "../connection/responses.ts"
+import type { Followers } from "../follower/follower.ts"
+import type { Watermark } from "../follower/watermark.ts"
+import type { Buckets } from "../kv/bucket.ts"
+import {
+  type Acknowledged,
+  type ConsumerInfo,
+  type Edit,
+  editOf,
+  type Progress,
+  progressOf,
+  startAgain
+} from "./consumer-state.ts"
+
+const timeoutMillis = 2_000
+/** How long the projector may take to catch up before a pause is left as it is, until next time. */
+const caughtUpMillis = 1_000
+/**
+ * A change is changed back at most so often. Two versions of Bellcast may declare a consumer
+ * differently while they run side by side: they must not change it back and forth.
+ */
+const changedBackEveryMillis = 60_000
+
+/** What is wrong with a consumer and was not repaired at the last look. */
+export type Trouble = "missing" | "paused" | "changed"
+
+export interface Tools {
+  readonly nats: Nats["Service"]
+  readonly buckets: Buckets["Service"]
+  readonly followers: Followers["Service"]
+  readonly watermark: Watermark["Service"]
+}
+
+/** A consumer and what earlier looks found. */
+export interface ConsumerInCare {
+  readonly stream: string
+  readonly spec: ConsumerSpec
+  readonly log: ReturnType<typeof makeLogs>
+  acknowledged: Acknowledged | undefined
+  progress: Progress | undefined
+  pending: number
+  trouble: Trouble | undefined
+  /** By the clock of `performance`. */
+  changedBackAt: number
+}
+
+const makeLogs = (name: string) => ({
+  missing: makeRateLimitedLog(
+    `the consumer ${name} was deleted: it is made again, and delivers from the first message ` +
+      "that was not acknowledged",
+    Effect.logError
+  ),
+  replaced: makeRateLimitedLog(
+    `the consumer ${name} was replaced by one that loses messages: it is made again, and delivers ` +
+      "from the first message that was not acknowledged",
+    Effect.logError
+  ),
+  changed: makeRateLimitedLog(`the consumer ${name} was changed: it is changed back`),
+  fought: makeRateLimitedLog(
+    `the consumer ${name} is changed again and again, by a person, a tool or another version of ` +
+      "Bellcast: it is left so for a minute",
+    Effect.logError
+  ),
+  resumed: makeRateLimitedLog(`the consumer ${name} was paused: it is resumed`),
+  paused: makeRateLimitedLog(
+    `the consumer ${name} is paused, and what it delivers waits: if no rebuild is running, start a ` +
+      "process with the role projection, which resumes it, or run `bellcast rebuild`"
+  )
+})
+
+export const careFor = (stream: StreamSpec): ReadonlyArray<ConsumerInCare> =>
+  Object.values<ConsumerSpec>(stream.consumers).map((spec) => ({
+    stream: stream.name,
+    spec,
+    log: makeLogs(spec.name),
+    acknowledged: undefined,
+    progress: undefined,
+    pending: 0,
+    trouble: undefined,
+    changedBackAt: Number.NEGATIVE_INFINITY
+  }))
+
+export interface StreamInfo {
+  readonly created: string
+  readonly config: { readonly num_replicas: number }
+  readonly state: { readonly last_seq: number }
+}
+
+/** Undefined: the server has no such stream. */
+export const streamInfo = ({ nats }: Pick<Tools, "nats">, stream: string) =>
+  nats.request<StreamInfo>(`$JS.API.STREAM.INFO.${stream}`, "", timeoutMillis).pipe(
+    Effect.catchIf(
+      (failure) => codeOf(failure) === streamNotFound,
+      () => Effect.as(Effect.void, undefined)
+    )
+  )
+
+const infoOf = ({ nats }: Tools, { spec, stream }: ConsumerInCare) =>
+  nats
+    .request<ConsumerInfo>(`$JS.API.CONSUMER.INFO.${stream}.${spec.name}`, "", timeoutMillis)
+    .pipe(
+      Effect.catchIf(
+        (failure) => codeOf(failure) === consumerNotFound,
+        () => Effect.as(Effect.void, undefined)
+      )
+    )
+
+/** Remembers how far the consumer is, for the case that it is deleted before the next look. */
+const remember = (care: ConsumerInCare, info: ConsumerInfo, { created }: StreamInfo) => {
+  care.progress = progressOf(info, care.progress, performance.now())
+  care.pending = info.num_pending
+  const before = care.acknowledged
+  const former = before?.stream === created ? before.seq : 0
+  const seq = Math.max(info.ack_floor.stream_seq, former)
+  care.acknowledged = { stream: created, seq }
+}
+
+/** Whether this call made the consumer: another process may have been faster. */
+const makeAgain = Effect.fnUntraced(function* (
+  tools: Tools,
+  care: ConsumerInCare,
+  { created, state }: StreamInfo
+) {
+  const from = startAgain(care.acknowledged, { created, lastSeq: state.last_seq })
+  const isMade = yield* Effect.tryPromise({
+    try: () =>
+      createConsumer(tools.nats.jsm, care.stream, care.spec, from).then(
+        () => true,
+        (error: unknown) => {
+          if (error instanceof JetStreamApiError && error.code === consumerExists) return false
+          throw error
+        }
+      ),
+    catch: unavailable(`make ${care.spec.name} again`)
+  })
+  care.trouble = undefined
+  if (isMade) countRepair(care.spec.name, "made again")
+  return { isMade, from }
+})
+
+const changeBack = Effect.fnUntraced(function* (
+  tools: Tools,
+  care: ConsumerInCare,
+  found: StreamInfo,
+  edit: Edit
+) {
+  const { log, spec, stream } = care
+  const { jsm } = tools.nats
+  const fields = { consumer: spec.name, stream, changed: edit.fields.join(",") }
+  const now = performance.now()
+  if (now < care.changedBackAt + changedBackEveryMillis) {
+    care.trouble = "changed"
+    return yield* log.fought(fields)
+  }
+  care.changedBackAt = now
+  const failed = unavailable(`change ${spec.name} back`)
+  if (edit.update === undefined) {
+    yield* Effect.tryPromise({ try: () => jsm.consumers.delete(stream, spec.name), catch: failed })
+    const { from } = yield* makeAgain(tools, care, found)
+    return yield* log.replaced({ ...fields, from })
+  }
+  const { update } = edit
+  yield* Effect.tryPromise({
+    try: () => jsm.consumers.update(stream, spec.name, update),
+    catch: failed
+  })
+  care.trouble = undefined
+  countRepair(spec.name, "changed back")
+  yield* log.changed(fields)
+})
+
+/**
+ * Whether nobody needs the pause. A rebuild pauses the consumers while it holds the lease of the
+ * projector. If it was killed, the buckets lack something until the projector has caught up or the
+ * rebuild is run again.
+ */
+const isPauseOver = Effect.fnUntraced(function* ({ buckets, followers, nats, watermark }: Tools) {
+  if (!followers.runs("projector")) return false
+  const last = yield* nats.message(streams.log.name, { last_by_subj: filters.commands })
+  yield* watermark.reached(last?.seq ?? 0, caughtUpMillis)
+  const metas = yield* Effect.forEach(projections, (bucket) => buckets.get(bucket, metaKey))
+  return metas.every((meta) => meta !== undefined && meta.value.unbuilt !== true)
+})
+
+const resume = Effect.fnUntraced(function* (tools: Tools, care: ConsumerInCare) {
+  const { log, spec, stream } = care
+  const fields = { consumer: spec.name, stream }
+  if (!(yield* isPauseOver(tools).pipe(Effect.orElseSucceed(() => false)))) {
+    care.trouble = "paused"
+    return yield* log.paused(fields)
+  }
+  yield* Effect.tryPromise({
+    try: () => tools.nats.jsm.consumers.resume(stream, spec.name),
+    catch: unavailable(`resume ${spec.name}`)
+  })
+  care.trouble = undefined
+  countRepair(spec.name, "resumed")
+  yield* log.resumed(fields)
+})
+
+/** Looks at one consumer and repairs it. Fails if NATS cannot be asked. */
+export const lookAt = Effect.fnUntraced(function* (
+  tools: Tools,
+  care: ConsumerInCare,
+  found: StreamInfo
+) {
+  const { log, spec, stream } = care
+  const info = yield* infoOf(tools, care)
+  if (info === undefined) {
+    care.trouble = "missing"
+    const { from, isMade } = yield* makeAgain(tools, care, found)
+    return isMade ? yield* log.missing({ consumer: spec.name, stream, from }) : undefined
+  }
+  const edit = editOf(info.config, spec)
+  // The position of a consumer that loses messages says nothing.
+  if (edit === undefined || edit.update !== undefined) remember(care, info, found)
+  if (edit !== undefined) return yield* changeBack(tools, care, found, edit)
+  if (info.paused === true) return yield* resume(tools, care)
+  care.trouble = undefined
+})

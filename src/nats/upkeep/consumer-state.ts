@@ -1,0 +1,121 @@
+// Judges a durable consumer by what the server says of it: whether somebody paused or changed it,
+// from where it starts when it is made again, and whether its messages make progress. Pure.
+import { AckPolicy, type ConsumerConfig, DeliverPolicy } from "@nats-io/jetstream"
+import { nanos } from "@nats-io/transport-node"
+import type { ConsumerSpec } from "#streams/spec.ts"
+
+/** The configuration of a declared consumer, as far as an update can change it. */
+export const consumerConfig = (spec: ConsumerSpec) =>
+  ({
+    durable_name: spec.name,
+    filter_subjects: [...spec.filters],
+    ack_policy: AckPolicy.Explicit,
+    ack_wait: nanos(spec.ackWaitMillis),
+    max_deliver: spec.maxDeliver,
+    max_ack_pending: spec.maxAckPending
+  }) satisfies Partial<ConsumerConfig>
+
+/**
+ * What an update must clear: with these, pulls are refused, messages lack their bodies, delays of
+ * naks are wrong, or the server deletes the consumer.
+ */
+const cleared = {
+  backoff: [],
+  headers_only: false,
+  inactive_threshold: 0,
+  max_batch: 0,
+  max_bytes: 0,
+  max_expires: 0
+} satisfies Partial<ConsumerConfig>
+
+/** Where the declared consumers start. The others skip messages. */
+const ownStarts: ReadonlyArray<unknown> = [DeliverPolicy.All, DeliverPolicy.StartSequence]
+
+/** The part of nats-server's answer to CONSUMER.INFO that is read here. */
+export interface ConsumerInfo {
+  readonly config: Partial<ConsumerConfig>
+  readonly delivered: { readonly stream_seq: number }
+  readonly ack_floor: { readonly stream_seq: number }
+  readonly num_ack_pending: number
+  readonly num_pending: number
+  readonly paused?: boolean
+}
+
+/** The fields that somebody changed, and how they can be changed back. */
+export interface Edit {
+  readonly fields: ReadonlyArray<string>
+  /** The configuration to update to; undefined: the consumer must be deleted and made again. */
+  readonly update: Partial<ConsumerConfig> | undefined
+}
+
+const filtersOf = ({ filter_subject, filter_subjects = [] }: Partial<ConsumerConfig>) =>
+  filter_subject === undefined ? filter_subjects : [filter_subject]
+
+/** Whether an optional field has the value that the server assumes where it is absent. */
+const isClear = (value: unknown): boolean =>
+  value === undefined || value === 0 || value === false || (Array.isArray(value) && !value.length)
+
+/** What is different from the declaration; undefined: nothing that matters. */
+export const editOf = (config: Partial<ConsumerConfig>, spec: ConsumerSpec): Edit | undefined => {
+  const declared = consumerConfig(spec)
+  const fixed = [
+    ...(config.ack_policy === declared.ack_policy ? [] : ["ack_policy"]),
+    ...(config.deliver_policy === undefined || ownStarts.includes(config.deliver_policy)
+      ? []
+      : ["deliver_policy"])
+  ]
+  const isSame = (name: "ack_wait" | "max_ack_pending" | "max_deliver") =>
+    config[name] === declared[name]
+  const changeable = [
+    ...(String(filtersOf(config)) === String(spec.filters) ? [] : ["filter_subjects"]),
+    ...(["ack_wait", "max_ack_pending", "max_deliver"] as const).filter((name) => !isSame(name)),
+    ...(Object.keys(cleared) as Array<keyof typeof cleared>).filter(
+      (name) => !isClear(config[name])
+    )
+  ]
+  if (fixed.length + changeable.length === 0) return undefined
+  return {
+    fields: [...fixed, ...changeable],
+    update: fixed.length > 0 ? undefined : { ...declared, ...cleared }
+  }
+}
+
+/** How far a stream was acknowledged, and which stream that was. */
+export interface Acknowledged {
+  /** When the stream was created, by the server. */
+  readonly stream: string
+  /** Everything up to this sequence is acknowledged. */
+  readonly seq: number
+}
+
+/**
+ * The first sequence that a consumer delivers which is made again. All messages from the first on
+ * that were not acknowledged come again, with those that were acknowledged out of order and since
+ * the last look. Without a look, and in another stream, from the beginning.
+ */
+export const startAgain = (
+  seen: Acknowledged | undefined,
+  stream: { readonly created: string; readonly lastSeq: number }
+): number =>
+  seen === undefined || seen.stream !== stream.created ? 1 : Math.min(seen.seq, stream.lastSeq) + 1
+
+/** What has changed when messages were delivered or acknowledged. */
+const tokenOf = (info: ConsumerInfo): string =>
+  `${info.delivered.stream_seq} ${info.ack_floor.stream_seq} ${info.num_ack_pending}`
+
+export interface Progress {
+  readonly token: string
+  /** By the clock of `performance`: since when messages wait and none was delivered or answered. */
+  readonly since: number
+}
+
+/** Follows the progress of a consumer from one look to the next. */
+export const progressOf = (
+  info: ConsumerInfo,
+  before: Progress | undefined,
+  now: number
+): Progress => {
+  const token = tokenOf(info)
+  const isWaiting = info.num_pending > 0 && before?.token === token
+  return { token, since: isWaiting ? before.since : now }
+}

@@ -1,0 +1,155 @@
+// Looks every two seconds whether the streams, buckets and durable consumers are as declared, and
+// repairs what somebody deleted, paused or changed while the service runs. A stream or bucket that
+// held data is never made again: an empty one would look as if there had been no data.
+import { Context, Effect, Layer, Schedule } from "effect"
+import { bucketStream, projections } from "#streams/buckets.ts"
+import { streams, topology } from "#streams/index.ts"
+import { showConsumers } from "#telemetry/nats-metrics.ts"
+import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
+import { ensureCache } from "../admin/provision.ts"
+import { Nats } from "../connection/connection.ts"
+import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
+import { Followers } from "../follower/follower.ts"
+import { Watermark } from "../follower/watermark.ts"
+import { Buckets } from "../kv/bucket.ts"
+import {
+  type ConsumerInCare,
+  careFor,
+  lookAt,
+  type StreamInfo,
+  streamInfo,
+  type Tools,
+  type Trouble
+} from "./consumer-repair.ts"
+
+const everyMillis = 2_000
+const cache = bucketStream("cache")
+const watched: ReadonlyArray<string> = [
+  ...topology.streams.map(({ name }) => name),
+  ...[...projections, "cache" as const].map(bucketStream)
+]
+
+export interface ConsumerHealth {
+  readonly stream: string
+  readonly consumer: string
+  /** What is wrong and was not repaired; undefined: nothing. */
+  readonly trouble: Trouble | undefined
+  /** Messages that were not delivered to a worker yet. */
+  readonly pending: number
+  /** Milliseconds in which messages were pending and none was delivered or acknowledged. */
+  readonly idleMillis: number
+}
+
+export interface UpkeepState {
+  /** False: NATS could not be read at the last look. The rest is of an earlier look. */
+  readonly known: boolean
+  readonly consumers: ReadonlyArray<ConsumerHealth>
+  /** Streams, and streams behind buckets, that are gone with what they held. */
+  readonly missing: ReadonlyArray<string>
+}
+
+export class Upkeep extends Context.Service<
+  Upkeep,
+  {
+    /** As of the last look, at most a few seconds ago. */
+    readonly state: () => UpkeepState
+    /** Looks and repairs now. */
+    readonly look: Effect.Effect<UpkeepState, NatsUnavailable>
+  }
+>()("bellcast/nats/Upkeep") {
+  /** Needs what `provision` makes: the first look reports what is missing. */
+  static readonly layer = Layer.effect(
+    Upkeep,
+    Effect.gen(function* () {
+      const tools: Tools = {
+        nats: yield* Nats,
+        buckets: yield* Buckets,
+        followers: yield* Followers,
+        watermark: yield* Watermark
+      }
+      const consumers = topology.streams.flatMap(careFor)
+      let state: UpkeepState = { known: false, consumers: [], missing: [] }
+      const look = Effect.gen(function* () {
+        const found = yield* streamsThere(tools)
+        const missing = yield* missingOf(found)
+        yield* Effect.forEach(
+          consumers,
+          (each) => {
+            const stream = found.get(each.stream)
+            return stream === undefined ? Effect.void : lookAt(tools, each, stream)
+          },
+          { concurrency: "unbounded", discard: true }
+        )
+        state = {
+          known: true,
+          consumers: consumers.map((each) => healthOf(each, missing)),
+          missing
+        }
+        return state
+      }).pipe(Effect.mapError(unavailable("upkeep")))
+      const unknown = Effect.sync(() => {
+        state = { ...state, known: false }
+      })
+      yield* look.pipe(
+        // Others log that the server is unavailable.
+        Effect.catch(() => unknown),
+        Effect.andThen(Effect.sync(() => showConsumers(state.consumers))),
+        Effect.repeat(Schedule.spaced(everyMillis)),
+        Effect.forkScoped
+      )
+      return Upkeep.of({ state: () => state, look })
+    })
+  )
+}
+
+const healthOf = (
+  { pending, progress, spec, stream, trouble }: ConsumerInCare,
+  missing: ReadonlyArray<string>
+): ConsumerHealth => ({
+  stream,
+  consumer: spec.name,
+  trouble: missing.includes(stream) ? "missing" : trouble,
+  pending,
+  idleMillis: progress === undefined ? 0 : performance.now() - progress.since
+})
+
+const streamLost = makeRateLimitedLog(
+  "a stream is gone, and Bellcast does not make it again, as it would be empty: stop every " +
+    "process, restore the stream from its backup, run `bellcast rebuild`, start again",
+  Effect.logError
+)
+const cacheLost = makeRateLimitedLog("the bucket of leases and page tokens was deleted: made again")
+const bucketLost = makeRateLimitedLog(
+  "a bucket is gone: stop the processes that run projection or tally, run `bellcast rebuild`, " +
+    "start them again",
+  Effect.logError
+)
+
+/** The streams that are there. The bucket `cache` is made again: it holds nothing to lose. */
+const streamsThere = Effect.fnUntraced(function* ({ nats }: Tools) {
+  const found = new Map<string, StreamInfo>()
+  yield* Effect.forEach(
+    watched,
+    (name) =>
+      Effect.map(streamInfo({ nats }, name), (info) => {
+        if (info !== undefined) found.set(name, info)
+      }),
+    { concurrency: "unbounded" }
+  )
+  const log = found.get(streams.log.name)
+  if (!found.has(cache) && log !== undefined) {
+    yield* ensureCache(log.config.num_replicas).pipe(Effect.provideService(Nats, nats))
+    yield* cacheLost({ bucket: cache })
+  }
+  return found
+})
+
+const missingOf = Effect.fnUntraced(function* (found: ReadonlyMap<string, StreamInfo>) {
+  const missing = watched.filter((name) => !found.has(name) && name !== cache)
+  const own = topology.streams.map(({ name }) => name as string)
+  const lost = missing.filter((name) => own.includes(name))
+  const buckets = missing.filter((name) => !own.includes(name))
+  if (lost.length > 0) yield* streamLost({ streams: lost.join(",") })
+  if (buckets.length > 0) yield* bucketLost({ buckets: buckets.join(",") })
+  return missing
+})

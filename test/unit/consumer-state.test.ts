@@ -1,0 +1,95 @@
+// What is wrong with a durable consumer, from where it starts again, and whether it makes progress.
+import { AckPolicy, type ConsumerConfig, DeliverPolicy } from "@nats-io/jetstream"
+import { assert, describe, it } from "vitest"
+import {
+  type ConsumerInfo,
+  consumerConfig,
+  editOf,
+  progressOf,
+  startAgain
+} from "#nats/upkeep/consumer-state.ts"
+import { streams } from "#streams/index.ts"
+
+const spec = streams.work.consumers.deliver
+/** As nats-server shows a consumer that is as declared: one filter has a field of its own. */
+const declared = {
+  ...consumerConfig(spec),
+  filter_subjects: [...spec.filters] as Array<string>,
+  deliver_policy: DeliverPolicy.All,
+  max_waiting: 16_384,
+  num_replicas: 0
+} satisfies Partial<ConsumerConfig>
+
+const info = (delivered: number, floor: number, inHand: number, pending: number): ConsumerInfo => ({
+  config: declared,
+  delivered: { stream_seq: delivered },
+  ack_floor: { stream_seq: floor },
+  num_ack_pending: inHand,
+  num_pending: pending
+})
+
+describe("a durable consumer", () => {
+  it("is as declared with either form of the filter and either of our starts", () => {
+    const { filter_subjects: _, ...others } = declared
+    const startsLater = { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: 7 }
+    assert.isUndefined(editOf(declared, spec))
+    assert.isUndefined(editOf({ ...others, filter_subject: spec.filters[0]! }, spec))
+    assert.isUndefined(editOf({ ...declared, ...startsLater }, spec))
+    assert.isUndefined(editOf({ ...declared, backoff: [], max_batch: 0 }, spec))
+  })
+
+  it("is changed back when a limit or a filter differs, or a pull would fail", () => {
+    const changes: ReadonlyArray<Partial<ConsumerConfig>> = [
+      { ack_wait: 1_000_000_000 },
+      { max_ack_pending: 1 },
+      { max_deliver: 3 },
+      { filter_subjects: ["bellcast.job.nothing"] },
+      { backoff: [1_000_000_000] },
+      { headers_only: true },
+      { inactive_threshold: 5_000_000_000 },
+      { max_batch: 1 },
+      { max_bytes: 1 },
+      { max_expires: 1_000_000 }
+    ]
+    for (const change of changes) {
+      const edit = editOf({ ...declared, ...change }, spec)
+      assert.deepEqual(edit?.fields, Object.keys(change))
+      assert.isUndefined(editOf({ ...declared, ...change, ...edit!.update }, spec))
+    }
+  })
+
+  it("is made again when it acknowledges by itself or skips messages", () => {
+    for (const change of [
+      { ack_policy: AckPolicy.None },
+      { deliver_policy: DeliverPolicy.New },
+      { deliver_policy: DeliverPolicy.Last }
+    ]) {
+      const edit = editOf({ ...declared, ...change }, spec)
+      assert.deepEqual(edit, { fields: Object.keys(change), update: undefined })
+    }
+  })
+
+  it("starts again behind what was acknowledged, in the same stream only", () => {
+    const stream = { created: "yesterday", lastSeq: 50 }
+    assert.equal(startAgain({ stream: "yesterday", seq: 20 }, stream), 21)
+    assert.equal(startAgain(undefined, stream), 1)
+    assert.equal(startAgain({ stream: "the day before", seq: 20 }, stream), 1)
+    // The stream was restored from an older copy.
+    assert.equal(startAgain({ stream: "yesterday", seq: 80 }, stream), 51)
+  })
+
+  it("stands still while messages are pending and none is delivered or acknowledged", () => {
+    let progress = progressOf(info(10, 5, 3, 4), undefined, 0)
+    progress = progressOf(info(10, 5, 3, 4), progress, 2_000)
+    assert.equal(progress.since, 0)
+    // More messages arrive: still no progress.
+    progress = progressOf(info(10, 5, 3, 9), progress, 4_000)
+    assert.equal(progress.since, 0)
+    progress = progressOf(info(10, 6, 2, 9), progress, 6_000)
+    assert.equal(progress.since, 6_000)
+    // All of it is delivered, and waits for workers or for a next attempt.
+    progress = progressOf(info(19, 6, 9, 0), progress, 8_000)
+    progress = progressOf(info(19, 6, 9, 0), progress, 60_000)
+    assert.equal(progress.since, 60_000)
+  })
+})
