@@ -8,6 +8,9 @@ import {
   type Values
 } from "#settings/every-setting.ts"
 import { basicauth } from "./policies/basicauth.ts"
+import { oauth, oauthSettings } from "./policies/oauth.ts"
+import { openid, openidSettings } from "./policies/openid.ts"
+import { signed, signedSettings } from "./policies/signed.ts"
 import type { Policy } from "./policy.ts"
 import { type IdentitySettings, type PolicyKind, settingPrefix } from "./settings.ts"
 import { useridSecret } from "./userid-secret.ts"
@@ -42,5 +45,8 @@ export const kinds: Readonly<Record<PolicyKind, Kind>> = {
         yield* Effect.logWarning(warnOfBasic)
         return basicauth(name, yield* useridSecret)
       })
-  )
+  ),
+  oauth: kind(oauthSettings, oauth),
+  openid: kind(openidSettings, openid),
+  signed: kind(signedSettings, signed)
 }

@@ -10,12 +10,19 @@ export const checkedText = (name: string, faultOf: FaultOf): Config.Config<strin
 
 const wordsOf = (text: string) => text.split(/[\s,]+/).filter((word) => word !== "")
 
+/** Words between blanks or commas, at least one. The first faulty word is named. */
+export const someWords = (name: string, faultOf: FaultOf): Config.Config<ReadonlyArray<string>> =>
+  listOf(name, faultOf).pipe(Config.map(wordsOf))
+
 /** Words between blanks or commas, none by default. The first faulty word is named. */
-export const words = (name: string, faultOf: FaultOf): Config.Config<ReadonlyArray<string>> => {
+export const words = (name: string, faultOf: FaultOf): Config.Config<ReadonlyArray<string>> =>
+  listOf(name, faultOf).pipe(Config.withDefault(""), Config.map(wordsOf))
+
+const listOf = (name: string, faultOf: FaultOf): Config.Config<string> => {
   const faultOfList = (text: string) => {
     const wrong = wordsOf(text).find((word) => faultOf(word) !== undefined)
     const shown = JSON.stringify(wrong?.slice(0, 80))
     return wrong === undefined ? undefined : `${shown}: ${faultOf(wrong)}`
   }
-  return checkedText(name, faultOfList).pipe(Config.withDefault(""), Config.map(wordsOf))
+  return checkedText(name, faultOfList)
 }

@@ -2,7 +2,7 @@
 // neighbours are judged alone.
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
-import { isAllowedAddress } from "#delivery/push/address-filter.ts"
+import { isAllowedAddress } from "#basics/address-filter.ts"
 
 const refused4 = [
   ["0.0.0.0", "0.255.255.255"],

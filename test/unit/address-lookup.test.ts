@@ -1,6 +1,6 @@
 // The lookup of a socket: it hands on only addresses that workers may call.
 import { assert, describe, it } from "@effect/vitest"
-import { checkedLookup } from "#delivery/push/address-filter.ts"
+import { checkedLookup } from "#basics/address-filter.ts"
 
 type Addresses = ReadonlyArray<{ readonly address: string; readonly family: number }>
 const of = (...addresses: ReadonlyArray<string>): Addresses =>

@@ -1,9 +1,9 @@
 // POST to push services: reused connections per origin, a bound on every wait, and responses read
 // no further than needed. Redirects are not followed.
 import { Context, Effect, Layer } from "effect"
+import { checkedLookup } from "#basics/address-filter.ts"
 import { makeLruCache } from "#basics/lru-cache.ts"
 import { Settings } from "#config"
-import { checkedLookup } from "./address-filter.ts"
 import type { PushResponse } from "./classify.ts"
 import { limitsOf, type Request } from "./transport/exchange.ts"
 import { Peer } from "./transport/peer.ts"

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { basic } from "#test/client.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
 import { type Service, startService } from "#test/service.ts"
-import { textOf } from "../support/documents.ts"
+import { textOf } from "../../support/documents.ts"
 
 /** The example in the document, as a reader would copy it. */
 const [, example = ""] =

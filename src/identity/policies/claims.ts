@@ -1,0 +1,44 @@
+// Reads the members of a token or of a provider's response. Pure.
+
+export type Claims = Readonly<Record<string, unknown>>
+
+export const isClaims = (value: unknown): value is Claims =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** The member at a path: `realm_access.roles` is a member of a member. A name may hold dots, too. */
+export const claimAt = (claims: Claims, path: string): unknown => {
+  if (Object.hasOwn(claims, path)) return claims[path]
+  let found: unknown = claims
+  for (const name of path.split(".")) {
+    if (!isClaims(found) || !Object.hasOwn(found, name)) return undefined
+    found = found[name]
+  }
+  return found
+}
+
+/** The texts of members at these paths: lists, or texts separated by blanks. */
+export const groupsAt = (claims: Claims, paths: ReadonlyArray<string>): ReadonlyArray<string> =>
+  paths.flatMap((path) => {
+    const found = claimAt(claims, path)
+    if (typeof found === "string") return found.split(" ").filter((each) => each !== "")
+    return Array.isArray(found) ? found.filter((each) => typeof each === "string") : []
+  })
+
+/** Why a text is no path of a claim. */
+export const claimPathFault = (path: string): string | undefined =>
+  path.length <= 200 && /^[!-~]+$/.test(path) ? undefined : "Expected the name of a claim"
+
+/** Seconds by which the clock of an issuer may be ahead of ours. */
+const nbfSkewSeconds = 5
+
+/** Whether a token is valid at `now` (milliseconds). Absent members pass (RFC 7662 section 2.2). */
+export const isCurrent = ({ exp, nbf }: Claims, now: number): boolean =>
+  (exp === undefined || (typeof exp === "number" && exp * 1000 > now)) &&
+  (nbf === undefined || (typeof nbf === "number" && (nbf - nbfSkewSeconds) * 1000 <= now))
+
+/** Whether one of the audiences is configured; `*`: any. */
+export const isForUs = (aud: unknown, audiences: ReadonlyArray<string>): boolean => {
+  if (audiences.includes("*")) return true
+  const named = Array.isArray(aud) ? aud : [aud]
+  return named.some((each) => typeof each === "string" && audiences.includes(each))
+}

@@ -1,0 +1,95 @@
+// How we log in at an authorization server: client_secret_basic (RFC 6749 section 2.3.1) or
+// private_key_jwt (RFC 7523 section 2.2).
+
+import { createPrivateKey, randomUUID } from "node:crypto"
+import { readFileSync } from "node:fs"
+import { Clock, Effect, Option, Redacted } from "effect"
+import { SignJWT } from "jose"
+import { type SettingsError, settingsFault } from "#settings/every-setting.ts"
+import { IdentityUnavailable } from "../policy.ts"
+
+/** What a request adds to log in. */
+export type ClientLogin = Effect.Effect<
+  {
+    readonly headers: Readonly<Record<string, string>>
+    readonly fields: Readonly<Record<string, string>>
+  },
+  IdentityUnavailable
+>
+
+interface LoginSettings {
+  readonly clientId: Option.Option<string>
+  readonly clientSecret: Option.Option<Redacted.Redacted<string>>
+  readonly clientKeyFile: Option.Option<string>
+}
+
+/** RFC 6749 appendix B: form encoding of id and secret, before they are joined. */
+const formEncoded = (text: string): string => new URLSearchParams({ "": text }).toString().slice(1)
+
+const bySecret = (id: string, secret: string): ClientLogin => {
+  const pair = `${formEncoded(id)}:${formEncoded(secret)}`
+  const headers = { authorization: `Basic ${Buffer.from(pair).toString("base64")}` }
+  return Effect.succeed({ headers, fields: {} })
+}
+
+const assertionSeconds = 60
+const assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+
+const algorithmOf = (key: ReturnType<typeof createPrivateKey>): string | undefined => {
+  const { asymmetricKeyDetails, asymmetricKeyType } = key
+  const curve = asymmetricKeyDetails?.namedCurve
+  if (asymmetricKeyType === "rsa") return "RS256"
+  if (asymmetricKeyType === "ed25519") return "EdDSA"
+  return curve === "prime256v1" ? "ES256" : curve === "secp384r1" ? "ES384" : undefined
+}
+
+const byKey = Effect.fnUntraced(function* (
+  policy: string,
+  setting: string,
+  id: string,
+  file: string,
+  audience: string
+): Effect.fn.Return<ClientLogin, SettingsError> {
+  const key = yield* Effect.try({
+    try: () => createPrivateKey(readFileSync(file, "utf8")),
+    catch: () => settingsFault([`${setting}: ${file} is no private key in PEM`])
+  })
+  const alg = algorithmOf(key)
+  if (alg === undefined)
+    return yield* settingsFault([`${setting}: Expected a key for RS256, ES256, ES384 or EdDSA`])
+  return Effect.flatMap(Clock.currentTimeMillis, (now) =>
+    Effect.tryPromise({
+      try: async () => {
+        const seconds = Math.floor(now / 1000)
+        const assertion = await new SignJWT({ jti: randomUUID() })
+          .setProtectedHeader({ alg })
+          .setIssuer(id)
+          .setSubject(id)
+          .setAudience(audience)
+          .setIssuedAt(seconds)
+          .setExpirationTime(seconds + assertionSeconds)
+          .sign(key)
+        const fields = {
+          client_id: id,
+          client_assertion_type: assertionType,
+          client_assertion: assertion
+        }
+        return { headers: {}, fields }
+      },
+      catch: () => new IdentityUnavailable({ policy, cause: "the assertion cannot be signed" })
+    })
+  )
+})
+
+/** The login from the settings. `audience`: the endpoint, for which assertions are signed. */
+export const makeClientLogin = (
+  policy: string,
+  prefix: string,
+  audience: string,
+  { clientId, clientKeyFile, clientSecret }: LoginSettings
+): Effect.Effect<ClientLogin, SettingsError> => {
+  const id = Option.getOrElse(clientId, () => "")
+  return Option.isSome(clientKeyFile)
+    ? byKey(policy, `${prefix}_CLIENT_KEY_FILE`, id, clientKeyFile.value, audience)
+    : Effect.succeed(bySecret(id, Redacted.value(Option.getOrThrow(clientSecret))))
+}

@@ -1,0 +1,104 @@
+// Verifies JWTs with public keys: signature, algorithm and header. Says nothing about claims.
+import type { KeyObject } from "node:crypto"
+import { Effect } from "effect"
+import {
+  type CryptoKey,
+  createLocalJWKSet,
+  errors,
+  type JSONWebKeySet,
+  type JWTVerifyOptions,
+  jwtVerify
+} from "jose"
+import type { Claims } from "./claims.ts"
+
+/** Algorithms with a public key. HMAC and `none` are never among them. */
+export const asymmetricAlgorithms = [
+  "RS256",
+  "RS384",
+  "RS512",
+  "PS256",
+  "PS384",
+  "PS512",
+  "ES256",
+  "ES384",
+  "ES512",
+  "EdDSA",
+  "Ed25519"
+] as const
+
+/**
+ * Types of access tokens (RFC 9068 section 2.1). Many issuers write the type of any JWT; tokens for
+ * other uses, such as logout+jwt, have types of their own.
+ */
+const accessTokenTypes = ["at+jwt", "application/at+jwt", "jwt"]
+
+/** A header must not bring its own key, nor demand what nobody here understands. */
+const refusedInHeader = ["crit", "jwk", "jku", "x5u"]
+
+/** Why a token is not believed: its key is unknown, or anything else. */
+export type Unbelieved = "unknownKey" | "invalid"
+
+export const headerOf = (token: string): Readonly<Record<string, unknown>> | undefined => {
+  try {
+    const header = JSON.parse(Buffer.from(token.split(".")[0]!, "base64url").toString("utf8"))
+    return typeof header === "object" && header !== null ? header : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const isUsableHeader = (header: Readonly<Record<string, unknown>> | undefined): boolean => {
+  if (header === undefined || refusedInHeader.some((name) => Object.hasOwn(header, name)))
+    return false
+  const { typ } = header
+  return (
+    typ === undefined || (typeof typ === "string" && accessTokenTypes.includes(typ.toLowerCase()))
+  )
+}
+
+/** A key that verifies, or a set from which the token's `kid` chooses. */
+export type VerifyingKey = CryptoKey | KeyObject | Uint8Array | { readonly keySet: JSONWebKeySet }
+
+const toleranceSeconds = 5
+
+/** Verifies with the key of the token's `kid`; a token without one with each key that fits. */
+const verifyWithSet = async (
+  token: string,
+  keys: JSONWebKeySet,
+  options: JWTVerifyOptions
+): Promise<Claims> => {
+  try {
+    return (await jwtVerify(token, createLocalJWKSet(keys), options)).payload
+  } catch (error) {
+    if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error
+    for await (const key of error) {
+      const verified = await jwtVerify(token, key, options).catch(() => undefined)
+      if (verified !== undefined) return verified.payload
+    }
+    throw error
+  }
+}
+
+/** The claims of a token whose signature is right, at a time in milliseconds. */
+export const verifyJwt = (
+  token: string,
+  key: VerifyingKey,
+  algorithms: ReadonlyArray<string>,
+  now: number
+): Effect.Effect<Claims, Unbelieved> => {
+  if (!isUsableHeader(headerOf(token))) return Effect.fail("invalid")
+  // The exact end of the token is checked by the policy; see isCurrent in claims.ts.
+  const options = {
+    algorithms: [...algorithms],
+    currentDate: new Date(now),
+    clockTolerance: toleranceSeconds
+  }
+  return Effect.tryPromise({
+    try: async (): Promise<Claims> =>
+      "keySet" in key
+        ? verifyWithSet(token, key.keySet, options)
+        : (await jwtVerify(token, key, options)).payload,
+    catch: (error): Unbelieved =>
+      error instanceof errors.JWKSNoMatchingKey ? "unknownKey" : "invalid"
+  })
+}

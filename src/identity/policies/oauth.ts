@@ -1,0 +1,210 @@
+// OAuth 2.0 bearer tokens that a server verifies: by introspection (RFC 7662), or by the verify call
+// of an external-account provider (contract section 7.4).
+import { Clock, Config, Effect, Option } from "effect"
+import { settingsFault, type Values } from "#settings/every-setting.ts"
+import { checkedText, words } from "#settings/words.ts"
+import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
+import {
+  IdentityUnavailable,
+  type Invalid,
+  insufficientScope,
+  invalidToken,
+  type Known,
+  type Policy
+} from "../policy.ts"
+import { isUser } from "../principals.ts"
+import { hostOf, makeSend, type ProviderResponse, type Send } from "../provider/client.ts"
+import { providerUrlFault } from "../provider/url.ts"
+import { IdentitySettings, settingPrefix } from "../settings.ts"
+import { Verifications } from "../verification/verifications.ts"
+import {
+  type Claims,
+  claimAt,
+  claimPathFault,
+  groupsAt,
+  isClaims,
+  isCurrent,
+  isForUs
+} from "./claims.ts"
+import { type ClientLogin, makeClientLogin } from "./client-login.ts"
+import { coversAll, scopesOf } from "./scopes.ts"
+
+const anyText = () => undefined
+
+export const oauthSettings = (prefix: string) => ({
+  /** The introspection endpoint (RFC 7662) of the authorization server. */
+  introspectionUrl: Config.option(checkedText(`${prefix}_INTROSPECTION_URL`, providerUrlFault)),
+  /** Instead: the verify call of an external-account provider, `/v1/verify`. */
+  verifyUrl: Config.option(checkedText(`${prefix}_VERIFY_URL`, providerUrlFault)),
+  /** Our own login at the introspection endpoint: by secret, or by a private key (PEM). */
+  clientId: Config.option(Config.String(`${prefix}_CLIENT_ID`)),
+  clientSecret: Config.option(Config.Redacted(`${prefix}_CLIENT_SECRET`)),
+  clientKeyFile: Config.option(Config.String(`${prefix}_CLIENT_KEY_FILE`)),
+  /** Audiences, or clients, whose tokens are accepted. */
+  audience: words(`${prefix}_AUDIENCE`, anyText),
+  /** Scopes that a token must have, all of them. */
+  requiredScopes: words(`${prefix}_REQUIRED_SCOPES`, anyText),
+  /** The member of the response that is the user's id. */
+  useridField: checkedText(`${prefix}_USERID_FIELD`, claimPathFault).pipe(
+    Config.withDefault("sub")
+  ),
+  /** Members whose texts become principals `group:<policy>:<text>`, such as `scope`. */
+  groupFields: words(`${prefix}_GROUP_FIELDS`, claimPathFault)
+})
+
+type OauthSettings = Values<ReturnType<typeof oauthSettings>>
+
+/** Contradictions between settings that are each valid. */
+const faultOf = (prefix: string, settings: OauthSettings): string | undefined => {
+  const { clientId, clientKeyFile, clientSecret, introspectionUrl, requiredScopes, verifyUrl } =
+    settings
+  if (Option.isSome(introspectionUrl) === Option.isSome(verifyUrl))
+    return `${prefix}_INTROSPECTION_URL, ${prefix}_VERIFY_URL: Expected one of them`
+  if (Option.isSome(verifyUrl))
+    return requiredScopes.length === 0
+      ? `${prefix}_REQUIRED_SCOPES: Expected the scopes that a token must have`
+      : undefined
+  if (Option.isNone(clientId) || Option.isSome(clientSecret) === Option.isSome(clientKeyFile))
+    return (
+      `${prefix}_CLIENT_ID: Expected our login at the introspection endpoint: the id, and ` +
+      `${prefix}_CLIENT_SECRET or ${prefix}_CLIENT_KEY_FILE`
+    )
+  return undefined
+}
+
+/** What one request shape needs. */
+interface Shape {
+  readonly url: string
+  readonly ask: (token: string) => Effect.Effect<ProviderResponse, IdentityUnavailable>
+  /** The claims of a response; undefined: the token is not valid; `unusable`: neither. */
+  readonly claimsOf: (response: ProviderResponse) => Claims | undefined | "unusable"
+  readonly isUp: Effect.Effect<boolean, IdentityUnavailable>
+}
+
+const form = { "content-type": "application/x-www-form-urlencoded" }
+
+const introspection = (url: string, send: Send, login: ClientLogin): Shape => {
+  const ask = (token: string) =>
+    Effect.flatMap(login, ({ fields, headers }) =>
+      send({
+        method: "POST",
+        url,
+        headers: { ...form, ...headers },
+        body: new URLSearchParams({ token, token_type_hint: "access_token", ...fields }).toString()
+      })
+    )
+  return {
+    url,
+    ask,
+    claimsOf: ({ json, status }) => {
+      // 401 and 403 are about our own login, and 429 about our requests.
+      if (status >= 400 && status < 500)
+        return [401, 403, 429].includes(status) || !isClaims(json) ? "unusable" : undefined
+      if (status !== 200 || !isClaims(json) || typeof json["active"] !== "boolean")
+        return "unusable"
+      return json["active"] ? json : undefined
+    },
+    isUp: Effect.map(ask("heartbeat"), ({ status }) => status === 200)
+  }
+}
+
+const verifyCall = (configured: string, send: Send): Shape => {
+  const url = /\/v1\/verify$/.test(configured)
+    ? configured
+    : `${configured.replace(/\/$/, "")}/v1/verify`
+  return {
+    url,
+    ask: (token) =>
+      send({
+        method: "POST",
+        url,
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ token })
+      }),
+    claimsOf: ({ json, status }) => {
+      if (!isClaims(json)) return "unusable"
+      if (status >= 400 && status < 500) return status === 429 ? "unusable" : undefined
+      const { client_id, scope, user } = json
+      const isComplete =
+        typeof user === "string" && typeof client_id === "string" && Array.isArray(scope)
+      return status === 200 && isComplete ? { ...json, sub: user, aud: client_id } : "unusable"
+    },
+    isUp: Effect.map(
+      send({ method: "GET", url: `${new URL(url).origin}/__heartbeat__` }),
+      ({ status }) => status >= 200 && status < 300
+    )
+  }
+}
+
+const isBearer = (tokenType: unknown): boolean =>
+  tokenType === undefined ||
+  (typeof tokenType === "string" && ["bearer", "access_token"].includes(tokenType.toLowerCase()))
+
+/** Whether a token was issued for us: for our audience, or to a client that counts as one. */
+const isIssuedForUs = ({ aud, client_id }: Claims, audience: ReadonlyArray<string>): boolean =>
+  audience.length === 0 || isForUs(aud, audience) || isForUs(client_id, audience)
+
+const verdictOf = (
+  claims: Claims,
+  { audience, groupFields, requiredScopes, useridField }: OauthSettings,
+  now: number
+): Known | Invalid => {
+  const { exp, scope, token_type } = claims
+  if (!isCurrent(claims, now) || !isBearer(token_type) || !isIssuedForUs(claims, audience))
+    return invalidToken
+  if (!coversAll(scopesOf(scope), requiredScopes)) return insufficientScope
+  const user = claimAt(claims, useridField)
+  if (!isUser(user)) return invalidToken
+  const known = { _tag: "Known" as const, user, groups: groupsAt(claims, groupFields) }
+  return typeof exp === "number" ? { ...known, expiresAt: exp * 1000 } : known
+}
+
+const shapeOf = Effect.fnUntraced(function* (name: string, settings: OauthSettings) {
+  const prefix = settingPrefix(name)
+  const fault = faultOf(prefix, settings)
+  if (fault !== undefined) return yield* settingsFault([fault])
+  const url = Option.getOrElse(settings.introspectionUrl, () =>
+    Option.getOrThrow(settings.verifyUrl)
+  )
+  const send = yield* makeSend(name, [hostOf(url)])
+  if (Option.isSome(settings.verifyUrl)) return verifyCall(url, send)
+  return introspection(url, send, yield* makeClientLogin(name, prefix, url, settings))
+})
+
+export const oauth = Effect.fnUntraced(function* (name: string, settings: OauthSettings) {
+  const { ask, claimsOf, isUp, url } = yield* shapeOf(name, settings)
+  const { authVerificationTtlSeconds } = yield* IdentitySettings
+  const { audience, groupFields, requiredScopes, useridField } = settings
+  const warn = makeRateLimitedLog(
+    `the policy ${name} cannot verify tokens (a 401 or 403 is about our own login)`,
+    Effect.logError
+  )
+  const verified = (yield* Verifications).make({
+    policy: name,
+    context: JSON.stringify([url, audience, groupFields, requiredScopes, useridField]),
+    lifetimeMillis: authVerificationTtlSeconds * 1000,
+    isShared: true,
+    verify: Effect.fnUntraced(function* (token: string) {
+      const response = yield* ask(token)
+      const claims = claimsOf(response)
+      if (claims === undefined) return invalidToken
+      if (claims !== "unusable") return verdictOf(claims, settings, yield* Clock.currentTimeMillis)
+      yield* warn({ status: response.status })
+      return yield* new IdentityUnavailable({ policy: name, cause: `status ${response.status}` })
+    })
+  })
+  const policy: Policy = {
+    name,
+    verifies: true,
+    challenge: 'Bearer realm="Realm"',
+    capability: {
+      description: "OAuth 2.0 bearer tokens, verified by the server that issued them.",
+      url: "https://www.rfc-editor.org/rfc/rfc7662"
+    },
+    bearer: { kind: "remote" },
+    identify: ({ address, scheme, token }) =>
+      scheme === "bearer" && token !== "" ? verified(token, address) : Effect.succeed(undefined),
+    isUp: Effect.orElseSucceed(isUp, () => false)
+  }
+  return policy
+})

@@ -1,0 +1,183 @@
+// Access tokens that are JWTs of an OpenID Connect issuer (RFC 9068), verified here with the keys
+// that the issuer publishes.
+import { Clock, Config, Effect } from "effect"
+import type { JSONWebKeySet } from "jose"
+import type { Values } from "#settings/every-setting.ts"
+import { checkedText, someWords, words } from "#settings/words.ts"
+import { claimsOf } from "../credentials.ts"
+import {
+  IdentityUnavailable,
+  type Invalid,
+  insufficientScope,
+  invalidToken,
+  type Known,
+  type Policy
+} from "../policy.ts"
+import { isUser } from "../principals.ts"
+import { hostOf, makeSend, type Send } from "../provider/client.ts"
+import { type IssuerKeys, type KeySet, makeKeySet } from "../provider/key-set.ts"
+import { providerUrlFault } from "../provider/url.ts"
+import { IdentitySettings } from "../settings.ts"
+import { Verifications } from "../verification/verifications.ts"
+import {
+  type Claims,
+  claimAt,
+  claimPathFault,
+  groupsAt,
+  isClaims,
+  isCurrent,
+  isForUs
+} from "./claims.ts"
+import { asymmetricAlgorithms, verifyJwt } from "./jwt.ts"
+import { coversAll, scopesOf } from "./scopes.ts"
+
+const anyText = () => undefined
+const algorithmFault = (text: string) =>
+  (asymmetricAlgorithms as ReadonlyArray<string>).includes(text)
+    ? undefined
+    : `Expected algorithms with a public key: ${asymmetricAlgorithms.join(" ")}`
+
+export const openidSettings = (prefix: string) => ({
+  /** The issuer, as its tokens and its discovery document name it. */
+  issuer: checkedText(`${prefix}_ISSUER`, providerUrlFault),
+  /** Audiences of which a token must name one. `*`: no check. */
+  audience: someWords(`${prefix}_AUDIENCE`, anyText),
+  algorithms: words(`${prefix}_ALGORITHMS`, algorithmFault).pipe(
+    Config.map((named) => (named.length === 0 ? [...asymmetricAlgorithms] : named))
+  ),
+  /** Scopes that a token must have, all of them. */
+  requiredScopes: words(`${prefix}_REQUIRED_SCOPES`, anyText),
+  /** The claim that is the user's id. */
+  useridField: checkedText(`${prefix}_USERID_FIELD`, claimPathFault).pipe(
+    Config.withDefault("sub")
+  ),
+  /** Claims whose texts become principals `group:<policy>:<text>`. */
+  groupFields: words(`${prefix}_GROUP_FIELDS`, claimPathFault),
+  /** Whether claims that the token lacks are asked of the issuer's userinfo endpoint. */
+  userinfo: Config.Boolean(`${prefix}_USERINFO`).pipe(Config.withDefault(false))
+})
+
+type OpenidSettings = Values<ReturnType<typeof openidSettings>>
+
+/** Marks of ID tokens (OpenID Connect Core sections 3.1.3.6 and 3.3.2.11). */
+const idTokenClaims = ["at_hash", "c_hash", "s_hash"]
+
+/**
+ * Whether claims are those of a bearer access token. Keycloak writes `typ: ID` into ID tokens, whose
+ * header is like that of access tokens. A token with `cnf` is bound to a key that nobody proves here.
+ */
+const isAccessToken = (claims: Claims): boolean => {
+  const { typ } = claims
+  const isBearer = typ === undefined || (typeof typ === "string" && typ.toLowerCase() === "bearer")
+  return (
+    isBearer &&
+    !Object.hasOwn(claims, "cnf") &&
+    !idTokenClaims.some((name) => Object.hasOwn(claims, name))
+  )
+}
+
+/** The user's id. A mail address counts only when the issuer verified it. */
+const userOf = (claims: Claims, field: string): string | undefined => {
+  const user = claimAt(claims, field)
+  if (!isUser(user)) return undefined
+  const isUnverified = field === "email" && claims["email_verified"] !== true
+  return isUnverified ? undefined : user
+}
+
+const verdictOf = (
+  claims: Claims,
+  { audience, groupFields, issuer, requiredScopes, useridField }: OpenidSettings,
+  now: number
+): Known | Invalid => {
+  const { aud, exp, iss, scope, scp } = claims
+  const isValid =
+    iss === issuer &&
+    typeof exp === "number" &&
+    isCurrent(claims, now) &&
+    isForUs(aud, audience) &&
+    isAccessToken(claims)
+  if (!isValid) return invalidToken
+  // Entra and Okta call the claim `scp`.
+  if (!coversAll(scopesOf(scope ?? scp), requiredScopes)) return insufficientScope
+  const user = userOf(claims, useridField)
+  if (user === undefined) return invalidToken
+  const groups = groupsAt(claims, groupFields)
+  return { _tag: "Known", user, groups, expiresAt: exp * 1000 }
+}
+
+/** The claims of a token by the issuer's keys; undefined: the token is not believed. */
+const claimsBy = Effect.fnUntraced(function* (
+  token: string,
+  keySet: KeySet,
+  { algorithms }: OpenidSettings
+) {
+  const verify = ({ keys }: IssuerKeys) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      verifyJwt(token, { keySet: keys as unknown as JSONWebKeySet }, algorithms, now)
+    )
+  const first = yield* Effect.result(verify(yield* keySet.current))
+  if (first._tag === "Success") return first.success
+  if (first.failure !== "unknownKey") return undefined
+  // The issuer may have a new key.
+  return yield* Effect.orElseSucceed(verify(yield* keySet.refreshed), () => undefined)
+})
+
+/** The issuer's userinfo, added to the claims of the token; undefined: it refuses the token. */
+const withUserinfo = Effect.fnUntraced(function* (
+  policy: string,
+  token: string,
+  claims: Claims,
+  keySet: KeySet,
+  send: Send
+) {
+  const unavailable = (cause: string) => new IdentityUnavailable({ policy, cause })
+  const { userinfo_endpoint: url } = (yield* keySet.current).discovered
+  if (url === undefined) return yield* unavailable("the issuer has no userinfo endpoint")
+  const headers = { authorization: `Bearer ${token}` }
+  const { json, status } = yield* send({ method: "GET", url, headers })
+  if (status === 401 || status === 403) return undefined
+  if (status !== 200 || !isClaims(json)) return yield* unavailable(`userinfo: status ${status}`)
+  // OpenID Connect Core section 5.3.2: userinfo of another user must not be used.
+  return json["sub"] === claims["sub"] ? { ...json, ...claims } : undefined
+})
+
+export const openid = Effect.fnUntraced(function* (name: string, settings: OpenidSettings) {
+  const { audience, issuer } = settings
+  const send = yield* makeSend(name, [hostOf(issuer)])
+  const keySet = yield* makeKeySet(name, issuer, send)
+  const { authVerificationTtlSeconds } = yield* IdentitySettings
+  const verified = (yield* Verifications).make({
+    policy: name,
+    context: JSON.stringify(settings),
+    lifetimeMillis: authVerificationTtlSeconds * 1000,
+    // A verification costs no request, but for userinfo.
+    isShared: settings.userinfo,
+    verify: Effect.fnUntraced(function* (token: string) {
+      const signed = yield* claimsBy(token, keySet, settings)
+      if (signed === undefined) return invalidToken
+      const now = yield* Clock.currentTimeMillis
+      const verdict = verdictOf(signed, settings, now)
+      if (!settings.userinfo || verdict._tag === "Invalid") return verdict
+      const claims = yield* withUserinfo(name, token, signed, keySet, send)
+      return claims === undefined ? invalidToken : verdictOf(claims, settings, now)
+    })
+  })
+  const isFor = (token: string): boolean => {
+    const claims = claimsOf(token)
+    return claims !== undefined && claims["iss"] === issuer && isForUs(claims["aud"], audience)
+  }
+  const policy: Policy = {
+    name,
+    verifies: true,
+    challenge: 'Bearer realm="Realm"',
+    capability: {
+      description: "Access tokens of an OpenID Connect issuer.",
+      url: "https://www.rfc-editor.org/rfc/rfc9068"
+    },
+    bearer: { kind: "local", isFor },
+    identify: ({ address, scheme, token }) =>
+      scheme === "bearer" && token !== "" ? verified(token, address) : Effect.succeed(undefined),
+    isUp: keySet.isUp
+  }
+  return policy
+})

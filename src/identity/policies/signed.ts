@@ -1,0 +1,140 @@
+// Users of a site with a login of its own: the site's backend signs the user's id as a short JWT,
+// with a shared secret (HS256) or a private key (ES256, EdDSA), and its page sends the JWT.
+import { createPublicKey, type KeyObject } from "node:crypto"
+import { readFileSync } from "node:fs"
+import { Clock, Config, Effect, Option, Redacted } from "effect"
+import { settingsFault, type Values } from "#settings/every-setting.ts"
+import { someWords, words } from "#settings/words.ts"
+import { claimsOf } from "../credentials.ts"
+import { type Invalid, invalidToken, type Known, type Policy } from "../policy.ts"
+import { isUser } from "../principals.ts"
+import { IdentitySettings, settingPrefix } from "../settings.ts"
+import { Verifications } from "../verification/verifications.ts"
+import { type Claims, groupsAt, isCurrent, isForUs } from "./claims.ts"
+import { verifyJwt } from "./jwt.ts"
+
+/** RFC 7518 section 3.2: a key of the size of the hash. */
+export const secretBytesMin = 32
+/** A token is made for a page view. A longer life would outlast a logout by days. */
+const lifeMillisMax = 24 * 3_600_000
+/** The clock of the site's backend may be ahead. */
+const skewMillis = 60_000
+
+const anyText = () => undefined
+
+export const signedSettings = (prefix: string) => ({
+  /**
+   * Shared secrets of at least 32 bytes, separated by blanks. Several while one replaces another;
+   * `bellcast sign-user` signs with the first.
+   */
+  secrets: Config.option(Config.Redacted(`${prefix}_SECRETS`)),
+  /** Files with public keys (PEM): P-256 for ES256, Ed25519 for EdDSA. */
+  publicKeyFiles: words(`${prefix}_PUBLIC_KEY_FILES`, anyText),
+  /** The `aud` of tokens that are made for this service. */
+  audience: someWords(`${prefix}_AUDIENCE`, (word) =>
+    word === "*" ? "Expected a name for this service" : undefined
+  )
+})
+
+type SignedSettings = Values<ReturnType<typeof signedSettings>>
+
+/** A key, and the one algorithm that it is for: a public key must never serve as a secret. */
+interface SigningKey {
+  readonly key: KeyObject | Uint8Array
+  readonly algorithms: ReadonlyArray<string>
+}
+
+/** The shared secrets of a setting. */
+export const secretsOf = (secrets: SignedSettings["secrets"]): ReadonlyArray<string> =>
+  Option.match(secrets, { onNone: () => "", onSome: Redacted.value })
+    .split(/\s+/)
+    .filter((secret) => secret !== "")
+
+const publicKeyOf = (file: string): SigningKey | undefined => {
+  try {
+    const key = createPublicKey(readFileSync(file, "utf8"))
+    if (key.asymmetricKeyType === "ed25519") return { key, algorithms: ["EdDSA", "Ed25519"] }
+    const isP256 = key.asymmetricKeyDetails?.namedCurve === "prime256v1"
+    return isP256 ? { key, algorithms: ["ES256"] } : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const keysOf = Effect.fnUntraced(function* (prefix: string, settings: SignedSettings) {
+  const { publicKeyFiles, secrets } = settings
+  const shared = secretsOf(secrets).map((secret) => Buffer.from(secret, "utf8"))
+  const faults: Array<string> = []
+  if (shared.some(({ length }) => length < secretBytesMin))
+    faults.push(`${prefix}_SECRETS: Expected at least ${secretBytesMin} bytes for each`)
+  const keys: Array<SigningKey> = shared.map((key) => ({ key, algorithms: ["HS256"] }))
+  for (const file of publicKeyFiles) {
+    const key = publicKeyOf(file)
+    if (key !== undefined) keys.push(key)
+    else
+      faults.push(
+        `${prefix}_PUBLIC_KEY_FILES: ${file}: Expected a public key (PEM), P-256 or Ed25519`
+      )
+  }
+  if (shared.length + publicKeyFiles.length === 0)
+    faults.push(`${prefix}_SECRETS, ${prefix}_PUBLIC_KEY_FILES: Expected one of them`)
+  if (faults.length > 0) return yield* settingsFault(faults)
+  return keys
+})
+
+const verdictOf = (claims: Claims, { audience }: SignedSettings, now: number): Known | Invalid => {
+  const { aud, exp, sub } = claims
+  const isValid =
+    typeof exp === "number" &&
+    isCurrent(claims, now) &&
+    exp * 1000 <= now + lifeMillisMax + skewMillis &&
+    isForUs(aud, audience) &&
+    isUser(sub)
+  if (!isValid) return invalidToken
+  return { _tag: "Known", user: sub, groups: groupsAt(claims, ["groups"]), expiresAt: exp * 1000 }
+}
+
+export const signed = Effect.fnUntraced(function* (name: string, settings: SignedSettings) {
+  const keys = yield* keysOf(settingPrefix(name), settings)
+  const { authVerificationTtlSeconds } = yield* IdentitySettings
+  const verify = Effect.fnUntraced(function* (token: string) {
+    const now = yield* Clock.currentTimeMillis
+    for (const { algorithms, key } of keys) {
+      const claims = yield* Effect.orElseSucceed(
+        verifyJwt(token, key, algorithms, now),
+        () => undefined
+      )
+      if (claims !== undefined) return verdictOf(claims, settings, now)
+    }
+    return invalidToken
+  })
+  const verified = (yield* Verifications).make({
+    policy: name,
+    context: settings.audience.join(" "),
+    lifetimeMillis: authVerificationTtlSeconds * 1000,
+    isShared: false,
+    verify
+  })
+  // Tokens of an OpenID Connect issuer name it.
+  const isFor = (token: string): boolean => {
+    const claims = claimsOf(token)
+    return (
+      claims !== undefined &&
+      !Object.hasOwn(claims, "iss") &&
+      isForUs(claims["aud"], settings.audience)
+    )
+  }
+  const policy: Policy = {
+    name,
+    verifies: true,
+    challenge: 'Bearer realm="Realm"',
+    capability: {
+      description: "User ids that the site's backend signed.",
+      url: "https://www.rfc-editor.org/rfc/rfc7519"
+    },
+    bearer: { kind: "local", isFor },
+    identify: ({ address, scheme, token }) =>
+      scheme === "bearer" && token !== "" ? verified(token, address) : Effect.succeed(undefined)
+  }
+  return policy
+})

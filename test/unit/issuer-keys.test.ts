@@ -1,0 +1,80 @@
+// The keys of an issuer over time: fetched at most once per cooldown, used while the issuer is away,
+// and never from somewhere that its discovery document must not name.
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { IdentityUnavailable } from "#identity/policy.ts"
+import type { ProviderResponse } from "#identity/provider/client.ts"
+import { makeKeySet } from "#identity/provider/key-set.ts"
+
+const issuer = "https://login.example.org"
+
+/** An issuer whose keys carry the number of the fetch. `documents`: what replaces its responses. */
+const issuerWith = (documents: Readonly<Record<string, unknown>> = {}) => {
+  const asked = { fetches: 0, isAway: false }
+  const responseTo = (url: string): ProviderResponse => {
+    const isKeys = url.endsWith("/jwks")
+    if (isKeys) asked.fetches += 1
+    const json = isKeys
+      ? { keys: [{ kid: String(asked.fetches) }] }
+      : { issuer, jwks_uri: `${issuer}/jwks`, ...documents }
+    return { status: 200, json, retryAfter: undefined }
+  }
+  const send = ({ url }: { readonly url: string }) =>
+    asked.isAway
+      ? Effect.fail(new IdentityUnavailable({ policy: "openid", cause: "ECONNREFUSED" }))
+      : Effect.sync(() => responseTo(url))
+  return { asked, send }
+}
+
+const kidOf = ({ keys }: { readonly keys: { readonly keys: ReadonlyArray<object> } }) =>
+  (keys.keys[0] as { readonly kid: string }).kid
+
+describe("the keys of an issuer", () => {
+  it.effect("are fetched again for an unknown key, at most once in ten seconds", () =>
+    Effect.gen(function* () {
+      const { asked, send } = issuerWith()
+      const keySet = yield* makeKeySet("openid", issuer, send)
+      assert.strictEqual(kidOf(yield* keySet.current), "1")
+      for (let i = 0; i < 100; i += 1) yield* keySet.refreshed
+      assert.strictEqual(asked.fetches, 1)
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual(kidOf(yield* keySet.refreshed), "2")
+      for (let i = 0; i < 100; i += 1) yield* keySet.refreshed
+      assert.strictEqual(asked.fetches, 2)
+    })
+  )
+
+  it.effect("serve for a day while the issuer is away, and then no longer", () =>
+    Effect.gen(function* () {
+      const { asked, send } = issuerWith()
+      const keySet = yield* makeKeySet("openid", issuer, send)
+      yield* keySet.current
+      asked.isAway = true
+      yield* TestClock.adjust("23 hours")
+      assert.strictEqual(kidOf(yield* keySet.current), "1")
+      assert.isFalse(yield* keySet.isUp)
+      yield* TestClock.adjust("1 hour")
+      assert.strictEqual((yield* Effect.flip(keySet.current))._tag, "IdentityUnavailable")
+      asked.isAway = false
+      yield* TestClock.adjust("2 seconds")
+      assert.strictEqual(kidOf(yield* keySet.current), "2")
+      assert.isTrue(yield* keySet.isUp)
+    })
+  )
+
+  for (const [name, documents] of Object.entries({
+    "another issuer": { issuer: "https://evil.example.org" },
+    "keys that are not fetched by https": { jwks_uri: "http://login.example.com/jwks" },
+    "no keys": { jwks_uri: undefined },
+    "a userinfo endpoint that is no URL": { userinfo_endpoint: 7 }
+  }))
+    it.effect(`are not taken from a document with ${name}`, () =>
+      Effect.gen(function* () {
+        const { asked, send } = issuerWith(documents)
+        const keySet = yield* makeKeySet("openid", issuer, send)
+        assert.strictEqual((yield* Effect.flip(keySet.current))._tag, "IdentityUnavailable")
+        assert.strictEqual(asked.fetches, 0)
+      })
+    )
+})
