@@ -4,7 +4,13 @@ import { ConfigProvider, Effect, Option, type Result } from "effect"
 import { assert, describe, it } from "vitest"
 import { roles, settings } from "#config"
 import { gatewaySettings } from "#gateway/settings.ts"
-import { identitySettings } from "#identity/settings.ts"
+import { kinds } from "#identity/kinds.ts"
+import {
+  identitySettings,
+  type PolicyKind,
+  policyKinds,
+  settingPrefix
+} from "#identity/settings.ts"
 import { namesOf, type Table } from "#settings/every-setting.ts"
 import { documentPaths, textOf } from "../support/documents.ts"
 
@@ -74,10 +80,21 @@ describe("the tables of settings", () => {
   })
 })
 
+const settingsOfKind = (kind: PolicyKind) => namesOf(kinds[kind].settings(settingPrefix(kind)))
+
 describe("the documents", () => {
+  it("explain every setting of every policy", () => {
+    const text = textOf("src/identity/README.md")
+    const missing = policyKinds
+      .flatMap(settingsOfKind)
+      .filter((name) => !new RegExp(`^\\|.*\`${name}\`.*\\|.*\\|$`, "m").test(text))
+    assert.deepEqual(missing, [])
+  })
+
   it("name no setting that does not exist", () => {
     const known = new Set([
       ...defaults.map(([name]) => name),
+      ...policyKinds.flatMap(settingsOfKind),
       "BELLCAST_CONFIG",
       "BELLCAST_TEST_NATS",
       // Names of the streams.
