@@ -34,6 +34,10 @@ export const wrongLastSequenceInFlight = 10164
 export const codeOf = (failure: Failure): number | undefined =>
   failure instanceof JetStreamApiError ? failure.code : undefined
 
+/** The server has no such stream, consumer or message. */
+export const isNotFound = (failure: unknown): boolean =>
+  failure instanceof JetStreamApiError && failure.status === notFound
+
 /** The stream is there and has no such message. Where the stream is gone, nothing is known. */
 export const isMessageNotFound = (failure: unknown): boolean =>
   failure instanceof JetStreamApiError && failure.code === messageNotFound
