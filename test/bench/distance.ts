@@ -71,7 +71,8 @@ await fillChannels(nats.url, [
   { name: "first", subscriptions: rows[0]!.subscriptions.slice(0, firstSize) }
 ])
 say(
-  `${size} subscriptions each, ${cpus().length} cores, Node ${process.versions.node}; median of ${rounds} rounds; ${fsyncOf(folder)}`
+  `${size} subscriptions each, ${cpus().length} cores, Node ${process.versions.node}; ` +
+    `median of ${rounds} rounds; ${fsyncOf(folder)}`
 )
 
 const broadcast = async ({ sink }: Row, channel: string, count: number) => {
@@ -135,7 +136,8 @@ for (let i = 0; i < firsts + 3; i++) {
   if (i >= 3) receipts.push(first)
 }
 say(
-  `\nfrom 202 to the first receipt, ${rows[0]!.name}, ${firstSize} subscriptions, median of ${firsts}: ${median(receipts).toFixed(0)} ms`
+  `\nfrom 202 to the first receipt, ${rows[0]!.name}, ${firstSize} subscriptions, ` +
+    `median of ${firsts}: ${median(receipts).toFixed(0)} ms`
 )
 say(fsyncOf(folder))
 for (const { sink } of rows) await sink[Symbol.asyncDispose]()

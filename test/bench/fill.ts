@@ -17,7 +17,10 @@ export interface Channel {
   readonly subscriptions: ReadonlyArray<SubscriptionJson>
 }
 
-/** One user per subscription, registered to its channel; a subscription may be in several. Returns when all is projected. */
+/**
+ * One user per subscription, registered to its channel; a subscription may be in several. Returns
+ * when all is projected.
+ */
 export const fillChannels = (natsUrl: string, channels: ReadonlyArray<Channel>): Promise<void> =>
   Effect.gen(function* () {
     const log = yield* EventLog

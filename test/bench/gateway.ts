@@ -150,7 +150,8 @@ const of = (name: string, connections: number, what: (figures: Figures) => numbe
   median((results.get(`${name} ${connections}`) ?? []).map(what))
 
 say(
-  `Gateway: ${cpus().length} cores (${cpus()[0]?.model.trim()}), Node ${process.versions.node}; median of ${rounds} rounds of ${millis} ms; CPU in us a request`
+  `Gateway: ${cpus().length} cores (${cpus()[0]?.model.trim()}), Node ${process.versions.node}; ` +
+    `median of ${rounds} rounds of ${millis} ms; CPU in us a request`
 )
 for (const connections of connectionsList) {
   const heads = [
@@ -164,7 +165,8 @@ for (const connections of connectionsList) {
     "of the two"
   ]
   say(
-    `\n${`${connections} connection${connections === 1 ? "" : "s"}`.padEnd(28)}${heads.map((head) => head.padStart(13)).join("")}`
+    `\n${`${connections} connection${connections === 1 ? "" : "s"}`.padEnd(28)}` +
+      heads.map((head) => head.padStart(13)).join("")
   )
   const cpuOf = (name: string) => of(name, connections, ({ cpuMicros }) => cpuMicros)
   const sum = cpuOf(bareHttp) + cpuOf(barePublish)

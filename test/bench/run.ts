@@ -23,7 +23,10 @@ const rounds = Number(process.env["BENCH_ROUNDS"] ?? 3)
 const profile = process.env["BENCH_PROFILE"]
 /** The peers cost the same for each push, whatever the size. */
 const peerSize = Math.min(10_000, Math.max(...sizes))
-/** A small broadcast is over before the clock of a process's CPU time has ticked often enough: several are measured together. */
+/**
+ * A small broadcast is over before the clock of a process's CPU time has ticked often enough:
+ * several are measured together.
+ */
 const pushesAtLeast = 10_000
 /** Until then the service's code is still being compiled: a push costs a third more. */
 const warmUpPushes = 20_000
@@ -60,7 +63,8 @@ await using service = await startService({ natsUrl: nats.url, env })
 const servicePid = service.process.pid!
 using webpushGo = buildWebpushGo()
 say(
-  `payload ${payload.length} bytes, ${cpus().length} cores (${cpus()[0]?.model.trim()}), Node ${process.versions.node}; median of ${rounds} rounds`
+  `payload ${payload.length} bytes, ${cpus().length} cores (${cpus()[0]?.model.trim()}), ` +
+    `Node ${process.versions.node}; median of ${rounds} rounds`
 )
 const subscriptions = await sink.subscribe(Math.max(...sizes))
 await fill(nats.url, subscriptions, sizes)
@@ -152,7 +156,9 @@ for (const [size, list] of bellcast) {
   )
 }
 say(
-  `\nmemory, MiB: service at most ${mebibytesOf(servicePid, "VmHWM")}, after each round ${memory.join(", ")}; nats-server at most ${mebibytesOf(nats.pid, "VmHWM")}`
+  `\nmemory, MiB: service at most ${mebibytesOf(servicePid, "VmHWM")}, ` +
+    `after each round ${memory.join(", ")}; ` +
+    `nats-server at most ${mebibytesOf(nats.pid, "VmHWM")}`
 )
 await service.stop()
 await nats.stop()

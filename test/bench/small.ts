@@ -119,7 +119,8 @@ const rows = [
 ]
 const peer: Array<Figures> = []
 say(
-  `${channels} channels with one subscriber, ${cpus().length} cores, Node ${process.versions.node}; median of ${rounds} rounds; ${fsyncOf(folder)}`
+  `${channels} channels with one subscriber, ${cpus().length} cores, ` +
+    `Node ${process.versions.node}; median of ${rounds} rounds; ${fsyncOf(folder)}`
 )
 for (const { run } of rows) await run()
 const payload = JSON.stringify(data)
@@ -143,7 +144,7 @@ const line = (
   const seconds = median(figures.map((each) => each.seconds))
   const cpu = median(figures.map((each) => each.cpuSeconds))
   say(
-    `${name.padEnd(34)}${cells((sent / seconds).toFixed(0), ((cpu * 1000) / sent).toFixed(2), ...more)}`
+    name.padEnd(34) + cells((sent / seconds).toFixed(0), ((cpu * 1000) / sent).toFixed(2), ...more)
   )
 }
 say(`\n${"".padEnd(34)}${cells("delivered/s", "CPU ms each", "p50 ms", "p99 ms", "nats-server")}`)

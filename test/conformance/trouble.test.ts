@@ -19,6 +19,28 @@ const linesOf = (output: string): ReadonlyArray<Line> =>
     .filter((line) => line.startsWith("{"))
     .map((line) => JSON.parse(line) as Line)
 
+/** Requests whose lines in the log are looked at: a list, a removal, a bad one, and a batch. */
+const sendForLog = async (api: ReturnType<typeof apiOf>, endpoint: string) => {
+  const query = `endpoint=${encodeURIComponent(endpoint)}&_limit=1&keys.auth=${keys.auth}&_token=`
+  const headers = { "user-agent": "tester", "accept-language": "fr", "x-request-id": "request-1" }
+  await api.send({ method: "GET", path: `/subscriptions?${query}`, headers })
+  // Some clients use the endpoint as the id.
+  await api.send({
+    method: "DELETE",
+    path: `/subscriptions/${encodeURIComponent(endpoint)}?${encodeURIComponent(endpoint)}`
+  })
+  await api.send({
+    method: "POST",
+    path: "/subscriptions",
+    body: { data: { endpoint: "nonsense", keys } }
+  })
+  await api.send({
+    method: "POST",
+    path: "/batch",
+    body: { requests: [{ path: "/nothing" }, { path: "/" }] }
+  })
+}
+
 describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
   it("responds 503 with Retry-After while NATS is gone, stops a batch, and stays up", {
     timeout: 60_000
@@ -84,36 +106,11 @@ describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
     await using service = await startOwn(nats.url)
     const api = apiOf(service)
     const { endpoint } = await api.stored("very-secret-address")
-    const query = `endpoint=${encodeURIComponent(endpoint)}&_limit=1&keys.auth=${keys.auth}&_token=`
-    const headers = { "user-agent": "tester", "accept-language": "fr", "x-request-id": "request-1" }
-    await api.send({ method: "GET", path: `/subscriptions?${query}`, headers })
-    // Some clients use the endpoint as the id.
-    await api.send({
-      method: "DELETE",
-      path: `/subscriptions/${encodeURIComponent(endpoint)}?${encodeURIComponent(endpoint)}`
-    })
-    await api.send({
-      method: "POST",
-      path: "/subscriptions",
-      body: { data: { endpoint: "nonsense", keys } }
-    })
-    await api.send({
-      method: "POST",
-      path: "/batch",
-      body: { requests: [{ path: "/nothing" }, { path: "/" }] }
-    })
+    await sendForLog(api, endpoint)
     const lines = () =>
       linesOf(service.output()).filter(({ msg }) => msg.endsWith("request.summary"))
     await expect.poll(() => lines().length).toBe(7)
-    const [, list, , bad, nothing, root, batch] = lines() as [
-      Line,
-      Line,
-      Line,
-      Line,
-      Line,
-      Line,
-      Line
-    ]
+    const [, list, , bad, nothing, root, batch] = lines()
     expect(list).toMatchObject({
       msg: "request.summary",
       agent: "tester",
@@ -128,17 +125,10 @@ describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
       t: expect.any(Number),
       time: expect.any(Number)
     })
-    expect(list["querystring"]).toBe("endpoint=…&_limit=1&keys.auth=…&_token=…")
+    expect(list?.["querystring"]).toBe("endpoint=…&_limit=1&keys.auth=…&_token=…")
     expect(bad).toMatchObject({ code: 400, errno: 109 })
-    expect(lines().map(({ msg }) => msg)).toEqual([
-      "request.summary",
-      "request.summary",
-      "request.summary",
-      "request.summary",
-      "subrequest.summary",
-      "subrequest.summary",
-      "request.summary"
-    ])
+    const kinds = lines().map(({ msg }) => msg.replace(".summary", ""))
+    expect(kinds.join(" ")).toBe("request request request request subrequest subrequest request")
     expect(batch).toMatchObject({ batch_size: 2, code: 200 })
     expect(root).toMatchObject({ path: "/v1/", uid: api.userId(), authn_type: "basicauth" })
     expect(nothing).toMatchObject({ path: "/v1/nothing", code: 404, errno: 111 })

@@ -1,5 +1,6 @@
-// A push service that refuses our credentials, and answers that deserve a second try, in the running
-// service. The cases share a service; each has a push service, a channel and users of its own.
+// A push service that refuses our credentials, and answers that deserve a second try, in the
+// running service. The cases share a service; each has a push service, a channel and users of its
+// own.
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { pushesOf } from "../support/audit.ts"
 import { finished, join, publish } from "../support/client.ts"

@@ -1,5 +1,6 @@
-// Protection of subscriptions from a push service that says 410, and from other keys, in the running
-// service. The cases share a service; each has a push service, a channel and users of its own.
+// Protection of subscriptions from a push service that says 410, and from other keys, in the
+// running service. The cases share a service; each has a push service, a channel and users of its
+// own.
 import { Effect } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { Watermark } from "#nats/follower/watermark.ts"

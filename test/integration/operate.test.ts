@@ -66,7 +66,8 @@ describe("the verbs of an operator", { timeout: 90_000 }, () => {
     const { stdout } = await run("audit", String(past.open), "--nats", past.url)
     assert.include(
       stdout,
-      "3 accepted = 1 delivered + 1 waiting + 1 retrying + 0 expired + 0 dead + 0 gone; 0 of 2 shards done\n"
+      "3 accepted = 1 delivered + 1 waiting + 1 retrying + 0 expired + 0 dead + 0 gone; " +
+        "0 of 2 shards done\n"
     )
     assert.isTrue(stdout.endsWith("\n1 more waiting: no result yet\n"))
     const json = JSON.parse(
@@ -99,7 +100,8 @@ describe("the verbs of an operator", { timeout: 90_000 }, () => {
     assert.match(
       stdout,
       new RegExp(
-        `^broadcast ${refused} on channel wetter süd, accepted \\S+ from billing\nrejected: TTL must be\\\\u001b\\[2J right\n$`
+        `^broadcast ${refused} on channel wetter süd, accepted \\S+ from billing\n` +
+          "rejected: TTL must be\\\\u001b\\[2J right\n$"
       )
     )
     // A sequence that is another command's.
@@ -130,7 +132,8 @@ describe("the verbs of an operator", { timeout: 90_000 }, () => {
       assert.match(
         stdout,
         new RegExp(
-          `^ *${past.done} +news +${userOf(4)} +${subscriptionOf(4).slice(0, 12)} +400 +refused +1 +1970-\\S+Z$`,
+          `^ *${past.done} +news +${userOf(4)} +${subscriptionOf(4).slice(0, 12)} ` +
+            "+400 +refused +1 +1970-\\S+Z$",
           "m"
         )
       )
@@ -178,7 +181,10 @@ describe("the verbs of an operator", { timeout: 90_000 }, () => {
     assert.deepStrictEqual([code, stdout], [1, ""])
     assert.match(
       stderr,
-      /^bellcast: Unrecognized flag: --nope .*\nusage: bellcast audit \[flags\] <broadcast> \(--help tells more\)\n$/
+      new RegExp(
+        "^bellcast: Unrecognized flag: --nope .*\n" +
+          "usage: bellcast audit \\[flags\\] <broadcast> \\(--help tells more\\)\n$"
+      )
     )
   })
 
@@ -200,7 +206,10 @@ describe("the verbs of an operator", { timeout: 90_000 }, () => {
       assert.strictEqual(code, 1)
       assert.match(
         stderr,
-        /^bellcast: no answer from NATS at 127\.0\.0\.1:1 \(.+\): is the service running, and is --nats right\?\n$/
+        new RegExp(
+          "^bellcast: no answer from NATS at 127\\.0\\.0\\.1:1 \\(.+\\): " +
+            "is the service running, and is --nats right\\?\n$"
+        )
       )
       assert.strictEqual(stdout, "")
     }

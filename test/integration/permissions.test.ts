@@ -68,7 +68,9 @@ describe("a publisher named for a channel", () => {
       ).toEqual([idOf(anna), idOf(bert)].sort().map((principal) => ({ channel, principal })))
       expect(await permissions("revoke", channel, idOf(anna))).toMatchObject({
         code: 0,
-        stdout: `${idOf(anna)} is no longer named for ${channel}; whom the settings name may still publish\n`
+        stdout:
+          `${idOf(anna)} is no longer named for ${channel}; ` +
+          "whom the settings name may still publish\n"
       })
       expect(await publish(anna, channel)).toBe(403)
       expect(await publish(bert, channel)).toBe(202)

@@ -174,8 +174,10 @@ describe("rebuild", { timeout: 90_000 }, () => {
       "bellcast: the buckets are half built: planning and delivery wait for an hour; run it again"
     ])
     told.mockRestore()
-    const waits =
-      /"level":40,.*"minutes":60,"msg":"planning and delivery wait for a rebuild: .* run `bellcast rebuild`"/
+    const waits = new RegExp(
+      '"level":40,.*"minutes":60,' +
+        '"msg":"planning and delivery wait for a rebuild: .* run `bellcast rebuild`"'
+    )
     await using paused = await startService({ natsUrl: service.url, roles: "tally" })
     assert.match(paused.output(), waits)
     await paused.stop()

@@ -78,7 +78,9 @@ describe("a broadcast that did not reach everybody", { timeout: 60_000 }, () => 
     assert.deepInclude(await redrive(nats.url, first), {
       code: 1,
       stdout: "",
-      stderr: `bellcast: broadcast ${first} was sent again as ${second}: redrive that one for those who are left\n`
+      stderr:
+        `bellcast: broadcast ${first} was sent again as ${second}: ` +
+        "redrive that one for those who are left\n"
     })
     const third = idIn((await redrive(nats.url, second)).stdout)
     assert.deepInclude(await finished(service.url, "news", third), {

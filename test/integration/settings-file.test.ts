@@ -55,7 +55,9 @@ describe("a file of settings", () => {
 
   it("counts where `make run` would have what is handy on one's own machine", async () => {
     const cwd = await folderWith({
-      "bellcast.ini": `bellcast.channel_write_principals = basicauth:${"0".repeat(64)}\nbellcast.allow_loopback_endpoints =\n`
+      "bellcast.ini":
+        `bellcast.channel_write_principals = basicauth:${"0".repeat(64)}\n` +
+        "bellcast.allow_loopback_endpoints =\n"
     })
     const empty = { BELLCAST_CHANNEL_WRITE_PRINCIPALS: "", BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "" }
     const env = { BELLCAST_NATS_URL: nats.url, ...secretEnvironment, ...empty }

@@ -56,7 +56,8 @@ describe("a start with wrong settings", () => {
     const output = await failing({ BELLCAST_PORT: String(port), BELLCAST_ROLES: "gateway, tally" })
     other.close()
     expect(messageOf(output)).toBe(
-      `cannot start. HTTP cannot be served: listen EADDRINUSE: address already in use 127.0.0.1:${port} (BELLCAST_HOST, BELLCAST_PORT)`
+      "cannot start. HTTP cannot be served: listen EADDRINUSE: address already in use " +
+        `127.0.0.1:${port} (BELLCAST_HOST, BELLCAST_PORT)`
     )
     expect(output).not.toMatch(/"stack"/)
   })
@@ -100,8 +101,10 @@ bellcast.config = other.ini
     expect(messageOf(output).split("\n").slice(1)).toEqual([
       "bellcast.ini, line 1: Expected bellcast.<name> = <value>",
       "bellcast.ini, line 3: Expected bellcast.<name> = <value>",
-      "bellcast.ini, line 7: bellcast.replicas stands in this file twice: bellcast.replicas (bellcast.ini, line 6)",
-      'bellcast.backoff (bellcast.ini, line 4): Expected a whole number from 0 to 86400, not "soon"',
+      "bellcast.ini, line 7: bellcast.replicas stands in this file twice: " +
+        "bellcast.replicas (bellcast.ini, line 6)",
+      "bellcast.backoff (bellcast.ini, line 4): " +
+        'Expected a whole number from 0 to 86400, not "soon"',
       "bellcast.prot (bellcast.ini, line 5): No such setting, perhaps bellcast.port is meant",
       "bellcast.config (bellcast.ini, line 8): No such setting"
     ])

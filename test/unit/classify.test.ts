@@ -47,7 +47,9 @@ const rows: ReadonlyArray<Row> = [
     "mismatch",
     "key-mismatch",
     {
-      body: "the VAPID credentials in the authorization header do not correspond to the credentials used to create the subscriptions."
+      body:
+        "the VAPID credentials in the authorization header do not correspond to the credentials " +
+        "used to create the subscriptions."
     }
   ],
   [403, "mismatch", "key-mismatch", { body: "MismatchSenderId" }],

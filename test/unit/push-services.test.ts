@@ -104,7 +104,9 @@ describe("the state of a push service", () => {
     assert.deepEqual(notices, [
       {
         level: "error",
-        text: "push.example.com refuses our credentials (credentials, status 403): pushes to it wait"
+        text:
+          "push.example.com refuses our credentials (credentials, status 403): " +
+          "pushes to it wait"
       }
     ])
     const held = lane.deferral(someone, now)

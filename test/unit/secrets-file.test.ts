@@ -1,5 +1,5 @@
-// The file that stores the secrets beside an embedded server: made once, changed by one command at a
-// time.
+// The file that stores the secrets beside an embedded server: made once, changed by one command at
+// a time.
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises"

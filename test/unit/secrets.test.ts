@@ -213,7 +213,8 @@ describe("beside an existing server", () => {
       BELLCAST_VAPID_FORMER_KEYS: "x:retired"
     })
     const missing =
-      "BELLCAST_VAPID_PUBLIC_KEY, BELLCAST_VAPID_PRIVATE_KEY and BELLCAST_USERID_HMAC_SECRET must be set"
+      "BELLCAST_VAPID_PUBLIC_KEY, BELLCAST_VAPID_PRIVATE_KEY and " +
+      "BELLCAST_USERID_HMAC_SECRET must be set"
     const lines = message.split("\n")
     assert.lengthOf(lines, 3)
     for (const [i, start] of [
