@@ -1,5 +1,8 @@
 // The type of a bucket's values, by the type of the key: a read returns what writers of the key
-// store.
+// store. No schema decodes what is read: only Bellcast writes it, from values of these types.
+// Decoding costs 2 us for each push (1.7 for a list of one subscription, 0.3 for a registration),
+// about 1 % of the push. And during a rolling upgrade it drops fields that only newer processes
+// know: an older process that writes the value back would lose them.
 import type { ChannelPushes, Progress } from "#domain/outcome.ts"
 import type { Publishers } from "#domain/publisher.ts"
 import type {
