@@ -28,6 +28,7 @@ const requestOfLine = (method: string, target: string): ApiRequest => ({
   method,
   target,
   headers: {},
+  received: {},
   hasBody: false,
   body: () => Effect.succeed(new Uint8Array()),
   reserveResponseBytes: () => true,

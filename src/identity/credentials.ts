@@ -5,9 +5,18 @@ import type { Credentials } from "./policy.ts"
 const authorization = /^([A-Za-z][A-Za-z0-9!#$%&'*+.^_`|~-]*)(?: +(.*))?$/s
 
 /** The request as the gateway has it. */
-export type Asking = Pick<Credentials, "headers" | "address" | "fromTrustedProxy">
+export interface Asking extends Pick<Credentials, "headers" | "address" | "fromTrustedProxy"> {
+  /** The headers that arrived on the connection. */
+  readonly received: Credentials["headers"]
+}
 
-export const credentialsOf = ({ address, fromTrustedProxy, headers }: Asking): Credentials => {
+/**
+ * The credentials of a request. An entry of a batch may have an Authorization of its own; all other
+ * headers are those that arrived, as whoever sends the batch chooses the headers of its entries.
+ */
+export const credentialsOf = (asking: Asking): Credentials => {
+  const { address, fromTrustedProxy, received } = asking
+  const headers = { ...received, authorization: asking.headers["authorization"] }
   const [, scheme = "", token = ""] =
     authorization.exec(headers["authorization"]?.trim() ?? "") ?? []
   return { headers, scheme: scheme.toLowerCase(), token: token.trim(), address, fromTrustedProxy }

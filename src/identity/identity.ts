@@ -2,6 +2,7 @@
 import { Context, Effect, Layer } from "effect"
 import { makeLruCache } from "#basics/lru-cache.ts"
 import type { UserToken } from "#streams/tokens.ts"
+import { authenticated } from "#telemetry/identity-metrics.ts"
 import { candidates } from "./bearer.ts"
 import { type Asking, credentialsOf } from "./credentials.ts"
 import { kinds } from "./kinds.ts"
@@ -74,10 +75,13 @@ interface Asked {
 const ask = Effect.fnUntraced(function* (policy: Policy, credentials: Credentials, asked: Asked) {
   const verdict: Verdict = yield* Effect.catch(policy.identify(credentials), (error) => {
     asked.failure ??= error
+    authenticated(policy.name, "unavailable")
     return Effect.succeed(undefined)
   })
-  if (verdict?._tag === "Known") return verdict
-  if (verdict !== undefined) asked.invalid.set(policy.name, verdict.error)
+  if (verdict === undefined) return undefined
+  authenticated(policy.name, verdict._tag === "Known" ? "known" : "invalid")
+  if (verdict._tag === "Known") return verdict
+  asked.invalid.set(policy.name, verdict.error)
   return undefined
 })
 

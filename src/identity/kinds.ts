@@ -10,6 +10,7 @@ import {
 import { basicauth } from "./policies/basicauth.ts"
 import { oauth, oauthSettings } from "./policies/oauth.ts"
 import { openid, openidSettings } from "./policies/openid.ts"
+import { proxy, proxySettings } from "./policies/proxy.ts"
 import { signed, signedSettings } from "./policies/signed.ts"
 import type { Policy } from "./policy.ts"
 import { type IdentitySettings, type PolicyKind, settingPrefix } from "./settings.ts"
@@ -48,5 +49,6 @@ export const kinds: Readonly<Record<PolicyKind, Kind>> = {
   ),
   oauth: kind(oauthSettings, oauth),
   openid: kind(openidSettings, openid),
-  signed: kind(signedSettings, signed)
+  signed: kind(signedSettings, signed),
+  proxy: kind(proxySettings, proxy)
 }

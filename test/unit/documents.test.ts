@@ -33,7 +33,8 @@ const isPath = (span: string): boolean =>
   /^[\w.-]+\.test\.ts$/.test(span)
 
 /** Made by a running service, not part of the project. */
-const isMade = (span: string): boolean => /^(\.?(bellcast|tools|node_modules)\b|\.torture\/)/.test(span)
+const isMade = (span: string): boolean =>
+  /^(\.?(bellcast|tools|node_modules)\b|\.torture\/)/.test(span)
 
 const pathsNamedIn = (path: string): ReadonlyArray<string> =>
   [...withoutBlocks(textOf(path)).matchAll(/`([^`\n]+)`/g)]

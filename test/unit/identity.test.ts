@@ -8,7 +8,8 @@ import { basicIds, pairOf } from "#identity/policies/basicauth.ts"
 import { pseudonyms } from "#identity/pseudonym.ts"
 
 const pairIn = (authorization: string | undefined) => {
-  const asking = { headers: { authorization }, address: "", fromTrustedProxy: false }
+  const headers = { authorization }
+  const asking = { headers, received: headers, address: "", fromTrustedProxy: false }
   const { scheme, token } = credentialsOf(asking)
   return pairOf(scheme, token)
 }

@@ -7,7 +7,7 @@ import { described } from "#telemetry/process-metrics.ts"
 const text = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8")
 const processRows = Object.entries(described).map(([name, [type]]) => [name, type])
 const readme = text("src/telemetry/README.md")
-const code = ["delivery", "http", "nats", "process"]
+const code = ["delivery", "http", "identity", "nats", "process"]
   .map((name) => text(`src/telemetry/${name}-metrics.ts`))
   .join("\n")
 

@@ -54,6 +54,7 @@ const requestOf = (
     reserveResponseBytes: request.reserveResponseBytes,
     batched: true,
     address: request.address,
+    received: request.received,
     fromTrustedProxy: request.fromTrustedProxy
   }
 }

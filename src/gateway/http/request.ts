@@ -47,6 +47,8 @@ export interface ApiRequest {
   readonly batched: boolean
   /** The key of limits per address: the IPv4 address or the IPv6 /64; "" without an address. */
   readonly address: string
+  /** The headers that arrived on the connection: those of the batch, if this is an entry of one. */
+  readonly received: Readonly<Record<string, string | undefined>>
   /** Whether the peer of the connection is a trusted proxy. */
   readonly fromTrustedProxy: boolean
 }

@@ -75,11 +75,13 @@ const requestOf = (
   const { batches, bodies } = handler
   const { headers, method = "", url = "" } = request
   const address = addressOf(handler, request)
+  const joined = headersOf(request)
   const length = headers["content-length"]
   return {
     method,
     target: url,
-    headers: headersOf(request),
+    headers: joined,
+    received: joined,
     hasBody: headers["transfer-encoding"] !== undefined || (length !== undefined && length !== "0"),
     body: (bytesMax) => readBytes(request, response, bytesMax, bodies, address),
     reserveResponseBytes: (bytes) => {

@@ -1,0 +1,76 @@
+// Users whom an authenticating proxy in front names in headers: oauth2-proxy, Authelia, Authentik.
+// Anybody can send such headers, so they count only from a trusted address and with a secret.
+import { timingSafeEqual } from "node:crypto"
+import { Config, Effect, Redacted } from "effect"
+import { settingsFault, type Values } from "#settings/every-setting.ts"
+import { checkedText } from "#settings/words.ts"
+import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
+import { type Credentials, invalidToken, known, type Policy } from "../policy.ts"
+import { isUser } from "../principals.ts"
+import { settingPrefix } from "../settings.ts"
+
+/** Shorter secrets could be guessed from within the network of the proxy. */
+const secretBytesMin = 32
+
+const headerFault = (name: string): string | undefined =>
+  /^[A-Za-z0-9-]{1,64}$/.test(name) ? undefined : "Expected the name of a header"
+
+const header = (name: string, value: string) =>
+  checkedText(name, headerFault).pipe(
+    Config.withDefault(value),
+    Config.map((text) => text.toLowerCase())
+  )
+
+export const proxySettings = (prefix: string) => ({
+  /** The headers with the user and their groups, and with the secret that only the proxy knows. */
+  userHeader: header(`${prefix}_USER_HEADER`, "X-Forwarded-User"),
+  groupsHeader: header(`${prefix}_GROUPS_HEADER`, "X-Forwarded-Groups"),
+  secretHeader: header(`${prefix}_SECRET_HEADER`, "X-Proxy-Secret"),
+  secret: Config.Redacted(`${prefix}_SECRET`)
+})
+
+type ProxySettings = Values<ReturnType<typeof proxySettings>>
+
+const isSecret = (given: string | undefined, secret: Buffer): boolean => {
+  const bytes = Buffer.from(given ?? "", "utf8")
+  return bytes.length === secret.length && timingSafeEqual(bytes, secret)
+}
+
+/** Groups between commas, or the bars of Authentik. */
+const groupsOf = (text: string | undefined): ReadonlyArray<string> =>
+  (text ?? "")
+    .split(/[,|]/)
+    .map((group) => group.trim())
+    .filter((group) => group !== "")
+
+export const proxy = Effect.fnUntraced(function* (name: string, settings: ProxySettings) {
+  const { groupsHeader, secretHeader, userHeader } = settings
+  const secret = Buffer.from(Redacted.value(settings.secret), "utf8")
+  if (secret.length < secretBytesMin)
+    return yield* settingsFault([
+      `${settingPrefix(name)}_SECRET: Expected at least ${secretBytesMin} bytes`
+    ])
+  const warn = makeRateLimitedLog(
+    `the policy ${name} refuses headers that did not come from the proxy ` +
+      `(BELLCAST_TRUSTED_PROXIES must name it, and it must send ${secretHeader})`
+  )
+  const identify = Effect.fnUntraced(function* ({ fromTrustedProxy, headers }: Credentials) {
+    const user = headers[userHeader]
+    if (user === undefined || user === "") return undefined
+    if (fromTrustedProxy && isSecret(headers[secretHeader], secret))
+      return isUser(user) ? known(user, groupsOf(headers[groupsHeader])) : invalidToken
+    yield* warn({ trusted: fromTrustedProxy })
+    return invalidToken
+  })
+  const policy: Policy = {
+    name,
+    verifies: true,
+    challenge: 'Proxy realm="Realm"',
+    capability: {
+      description: "Users whom the proxy in front of this server names.",
+      url: ""
+    },
+    identify
+  }
+  return policy
+})

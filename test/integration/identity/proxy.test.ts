@@ -1,0 +1,109 @@
+// Users whom a proxy names in headers: from the proxy, and from everybody else.
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { startNats, type TestNats } from "#test/nats.ts"
+import { type Service, startService } from "#test/service.ts"
+
+const secret = "a secret of the proxy, of thirty-two bytes"
+
+let nats: TestNats
+let service: Service
+beforeAll(async () => {
+  nats = await startNats()
+  service = await startService({
+    natsUrl: nats.url,
+    roles: "gateway,projection",
+    env: {
+      // The tests play the proxy from 127.0.0.1, and somebody else from 127.0.0.2.
+      BELLCAST_TRUSTED_PROXIES: "127.0.0.1",
+      BELLCAST_HOST: "0.0.0.0",
+      BELLCAST_AUTH_POLICIES: "proxy",
+      BELLCAST_AUTH_PROXY_USER_HEADER: "Remote-User",
+      BELLCAST_AUTH_PROXY_GROUPS_HEADER: "Remote-Groups",
+      BELLCAST_AUTH_PROXY_SECRET: secret
+    }
+  })
+}, 60_000)
+afterAll(async () => {
+  await service.stop()
+  await nats[Symbol.asyncDispose]()
+})
+
+const send = (headers: Readonly<Record<string, string>>, path = "/", init: RequestInit = {}) =>
+  fetch(`${service.url}${path}`, { ...init, headers })
+const userOf = async (headers: Readonly<Record<string, string>>) =>
+  ((await (await send(headers)).json()) as { user?: { id: string; principals: string[] } }).user
+
+describe("a user whom the proxy names", () => {
+  it("is believed with the secret, and has the groups between commas or bars", async () => {
+    const headers = { "remote-user": "anna", "x-proxy-secret": secret }
+    expect(await userOf({ ...headers, "remote-groups": "editor, staff|ops" })).toEqual({
+      id: "proxy:anna",
+      principals: [
+        "proxy:anna",
+        "system.Everyone",
+        "system.Authenticated",
+        "group:proxy:editor",
+        "group:proxy:staff",
+        "group:proxy:ops"
+      ]
+    })
+  })
+
+  it("is nobody without the secret, or with another one", async () => {
+    for (const wrong of [{}, { "x-proxy-secret": "x" }, { "x-proxy-secret": `${secret}x` }]) {
+      const response = await send({ "remote-user": "anna", ...wrong }, "/subscriptions")
+      expect(response.status).toBe(401)
+    }
+    expect(service.output()).toMatch(/refuses headers that did not come from the proxy/)
+    const metrics = await (await send({}, "/__metrics__")).text()
+    expect(metrics).toMatch(/bellcast_authentications_total\{.*result="invalid".*\} [3-9]/)
+  })
+
+  it("is nobody from another address, even with the secret", async () => {
+    const { default: http } = await import("node:http")
+    const status = await new Promise<number | undefined>((resolve, reject) => {
+      const options = {
+        localAddress: "127.0.0.2",
+        headers: { "remote-user": "anna", "x-proxy-secret": secret }
+      }
+      http
+        .get(`${service.url}/subscriptions`, options, (response) => {
+          response.resume()
+          resolve(response.statusCode)
+        })
+        .on("error", reject)
+    })
+    expect(status).toBe(401)
+  })
+
+  it("cannot be used by a page of another site", async () => {
+    const headers = {
+      "remote-user": "anna",
+      "x-proxy-secret": secret,
+      "sec-fetch-site": "cross-site"
+    }
+    const body = JSON.stringify({ requests: [{ method: "DELETE", path: "/subscriptions" }] })
+    for (const [path, init] of [
+      ["/subscriptions", { method: "DELETE" }],
+      ["/channels/news/registration", { method: "PUT" }],
+      ["/batch", { method: "POST", body }]
+    ] as const) {
+      const refused = await send({ ...headers, "content-type": "text/plain" }, path, init)
+      expect([400, 415]).toContain(refused.status)
+    }
+  })
+
+  it("is also the user of a batch's entries, whatever their headers say", async () => {
+    const response = await send(
+      { "remote-user": "anna", "x-proxy-secret": secret, "content-type": "application/json" },
+      "/batch",
+      {
+        method: "POST",
+        body: JSON.stringify({ requests: [{ path: "/", headers: { "Remote-User": "root" } }] })
+      }
+    )
+    expect(await response.json()).toMatchObject({
+      responses: [{ body: { user: { id: "proxy:anna" } } }]
+    })
+  })
+})
