@@ -12,12 +12,19 @@ const buckets = [
   "bellcast_permissions"
 ] as const
 
-/** Checkpoints move with reading and say nothing about anybody. */
-const dump = async ({ client }: Look): Promise<Map<string, string>> => {
+/**
+ * Left out: checkpoints, which move with reading and say nothing about anybody; and the progress of
+ * broadcasts whose final counts are in LOG, which win. The service deletes that progress, but a
+ * nats-server that is killed brings deleted messages of the last block back (2.15.1).
+ */
+const isLeftOut = ({ recorded }: Look, bucket: string, key: string): boolean =>
+  key === "meta" || (bucket === "bellcast_broadcasts" && recorded.finished.has(Number(key)))
+
+const dump = async (look: Look): Promise<Map<string, string>> => {
   const all = new Map<string, string>()
   for (const bucket of buckets)
-    for (const [key, value] of await readBucket(client, bucket))
-      if (key !== "meta") all.set(`${bucket} ${key}`, value)
+    for (const [key, value] of await readBucket(look.client, bucket))
+      if (!isLeftOut(look, bucket, key)) all.set(`${bucket} ${key}`, value)
   return all
 }
 
@@ -25,6 +32,7 @@ export const rebuild: Check = {
   name: "buckets equal a rebuild",
   run: async (look) => {
     await Promise.all(look.fleet.map((member) => member.stop()))
+    await look.recorded.update()
     const before = await dump(look)
     await bellcast(look.natsUrl, "rebuild")
     const after = await dump(look)

@@ -30,6 +30,8 @@ export interface RecordedBroadcast {
 
 export interface Recorded {
   readonly broadcasts: Map<number, RecordedBroadcast>
+  /** Broadcasts whose final counts are in LOG. */
+  readonly finished: Set<number>
   /** `subscription.gone/1` and `subscription.suspended/1`, by id of the subscription. */
   readonly removals: Map<string, string>
   /** Reads on to the present end of both streams. */
@@ -60,6 +62,7 @@ const takeOutcome = (
 
 export const makeRecorded = (client: () => RigClient): Recorded => {
   const broadcasts = new Map<number, RecordedBroadcast>()
+  const finished = new Set<number>()
   const removals = new Map<string, string>()
   let logFrom = 1
   let workFrom = 1
@@ -83,6 +86,7 @@ export const makeRecorded = (client: () => RigClient): Recorded => {
     const broadcast = broadcasts.get(Number(rejected?.[1]))
     if (broadcast !== undefined) broadcast.rejected = true
     const fact = decoded(message)
+    if (fact.type === "broadcast.finished/1") finished.add(fact.broadcast)
     if (fact.type === "subscription.gone/1") removals.set(fact.id, `gone: ${fact.cause}`)
     if (fact.type === "subscription.suspended/1") removals.set(fact.id, `suspended: ${fact.cause}`)
   }
@@ -96,9 +100,11 @@ export const makeRecorded = (client: () => RigClient): Recorded => {
     if (of.type === "outcome/1") takeOutcome(broadcast, place.of, of)
   }
 
-  const logSubjects = [filters.broadcasts, filters.subscriptions, "bellcast.evt.rejected.*"]
+  const facts = [filters.finished, "bellcast.evt.rejected.*"]
+  const logSubjects = [filters.broadcasts, filters.subscriptions, ...facts]
   return {
     broadcasts,
+    finished,
     removals,
     update: async () => {
       const work = [filters.plans, filters.outcomes]
