@@ -22,8 +22,9 @@ const isOver = ({ accepted, planned, pushes, rejected }: RecordedBroadcast): boo
 
 /** What is not well yet; empty: healed. */
 const ailments = async ({ fleet, nats, pending, recorded }: Healing): Promise<Array<string>> => {
-  const down = fleet.filter((member) => !member.isReady()).map(({ name }) => name)
-  if (down.length > 0) return [`not ready: ${down.join(", ")}`]
+  const down = fleet.filter((member) => !member.isReady())
+  if (down.length > 0)
+    return down.map((member) => `not ready: ${member.name} ${member.lastError()}`)
   if (!(await nats.isHealthy().catch(() => false))) return ["NATS is not healthy"]
   if (pending() > 0) return [`${pending()} requests are not acknowledged`]
   await recorded.update()

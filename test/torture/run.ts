@@ -1,5 +1,6 @@
 // A run: cycles for some minutes, by one seed. Prints the schedule as it goes, appends a line of
 // results for each cycle, and keeps the evidence of the first cycle that violates a promise.
+import { rmSync } from "node:fs"
 import { mkdir, mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -103,6 +104,7 @@ const cycles = async (world: World, cast: Cast, options: RunOptions): Promise<Ru
 export const run = async (options: RunOptions): Promise<RunOutcome> => {
   const { isShort, nodes, seed } = options
   const folder = await mkdtemp(join(tmpdir(), "bellcast-torture-"))
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }))
   try {
     await mkdir(folder, { recursive: true })
     const former = isShort ? undefined : unpackFormer(folder)

@@ -19,6 +19,8 @@ export interface FleetMember extends Member {
   readonly unexpectedEnds: ReadonlyArray<number | null>
   /** It runs, and has logged "ready" since its last start. */
   readonly isReady: () => boolean
+  /** The last error that it has logged since its last start; empty: none. */
+  readonly lastError: () => string
 }
 
 export interface MemberOptions {
@@ -36,6 +38,20 @@ const nodeFlags = ["--min-semi-space-size=16"]
 const stopMillis = 30_000
 /** A supervisor starts a process again that has ended by itself. */
 const restartMillis = 1_000
+
+/** Processes must not outlive the rig, however it ends. */
+const running = new Set<ChildProcess>()
+process.once("exit", () => {
+  for (const child of running) child.kill("SIGKILL")
+})
+
+/** The last line of a log that says why a process ended. */
+const lastError = (text: string): string =>
+  text
+    .split("\n")
+    .filter((line) => /Error|cannot start/.test(line))
+    .at(-1)
+    ?.slice(0, 300) ?? ""
 
 export const makeMember = (options: MemberOptions): FleetMember => {
   const { env, folder, name, port, roles } = options
@@ -64,13 +80,17 @@ export const makeMember = (options: MemberOptions): FleetMember => {
     closeSync(log)
     starts++
     child = started
+    running.add(started)
     started.once("exit", (code) => {
+      running.delete(started)
       if (child === started) child = undefined
       if (!wanted) return
       unexpectedEnds.push(code)
       setTimeout(() => (wanted && child === undefined ? run(more) : undefined), restartMillis)
     })
   }
+
+  const logged = () => readFileSync(logFile).subarray(logFrom)
 
   const end = async (signal: NodeJS.Signals) => {
     wanted = false
@@ -94,8 +114,8 @@ export const makeMember = (options: MemberOptions): FleetMember => {
     get pid() {
       return child?.pid
     },
-    isReady: () =>
-      child !== undefined && readFileSync(logFile).subarray(logFrom).includes('"msg":"ready"'),
+    isReady: () => child !== undefined && logged().includes('"msg":"ready"'),
+    lastError: () => lastError(logged().toString()),
     kill: () => end("SIGKILL"),
     stop: () => end("SIGTERM"),
     start: async (more = {}) => {
