@@ -7,8 +7,8 @@ import { assert, it } from "vitest"
 import { call, finished, join, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
+import { runCli } from "../support/run-cli.ts"
 import { startService } from "../support/service.ts"
-import { spawnCli } from "../support/spawn-cli.ts"
 
 it("takes a broadcast from any NATS client, and a malformed one blocks nothing", {
   timeout: 60_000
@@ -60,11 +60,9 @@ it("takes a broadcast from any NATS client, and a malformed one blocks nothing",
       )
       assert.isString(fact?.json<{ reason: string }>().reason)
     }
-    await using audit = spawnCli(["audit", String(bad.at(-1)!.seq)], {
-      BELLCAST_NATS_URL: nats.url
-    })
-    assert.equal(await audit.exit(), 0, audit.output.stderr)
-    assert.match(audit.output.stdout, /rejected: the subject names no channel: .* without a slash/)
+    const audit = await runCli(["audit", String(bad.at(-1)!.seq), "--nats", nats.url])
+    assert.equal(audit.code, 0, audit.stderr)
+    assert.match(audit.stdout, /rejected: the subject names no channel: .* without a slash/)
     await js.publish(subject, "x".repeat(33_000)).then(
       () => assert.fail("taken"),
       (error: Error) => assert.match(error.message, /message size exceeds maximum/)

@@ -6,13 +6,9 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { startWithHistory } from "#test/history.ts"
 import { channels, subscriptionOf, userOf } from "#test/history-commands.ts"
-import { spawnCli } from "#test/spawn-cli.ts"
+import { runCli } from "#test/run-cli.ts"
 
-const run = async (...args: ReadonlyArray<string>) => {
-  await using cli = spawnCli(args)
-  const code = await cli.exit()
-  return { code, ...cli.output }
-}
+const run = (...args: ReadonlyArray<string>) => runCli(args)
 
 const line = (n: number, ...cells: ReadonlyArray<string>) =>
   new RegExp(`^${[userOf(n), subscriptionOf(n).slice(0, 12), ...cells].join(" +")}$`, "m")

@@ -5,6 +5,7 @@ import { jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { startNats, type TestNats } from "#test/nats.ts"
+import { runCli } from "#test/run-cli.ts"
 import { type Service, secretEnvironment, startService } from "#test/service.ts"
 import { spawnCli } from "#test/spawn-cli.ts"
 
@@ -34,11 +35,8 @@ describe("a publisher named for a channel", () => {
     await nats[Symbol.asyncDispose]()
   })
 
-  const permissions = async (...args: ReadonlyArray<string>) => {
-    await using cli = spawnCli(["permissions", ...args], { BELLCAST_NATS_URL: nats.url })
-    const code = await cli.exit()
-    return { code, ...cli.output }
-  }
+  const permissions = (...args: ReadonlyArray<string>) =>
+    runCli(["permissions", ...args], { BELLCAST_NATS_URL: nats.url })
   const publish = async (pair: string, channel: string) =>
     (
       await fetch(`${service.url}/channels/${encodeURIComponent(channel)}`, {
@@ -134,8 +132,8 @@ describe("a publisher named for a channel", () => {
       stdout: `${idOf(anna)} is not named for nobody-here: nothing to change\n`
     })
     await using elsewhere = await startNats()
-    await using cli = spawnCli(["permissions", "list", "--nats", elsewhere.url])
-    expect(await cli.exit()).toBe(1)
-    expect(cli.output.stderr).toMatch(/start the service once/)
+    const { code, stderr } = await runCli(["permissions", "list", "--nats", elsewhere.url])
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/start the service once/)
   })
 })

@@ -25,6 +25,7 @@ import {
 import { planFloor } from "#test/history-broadcasts.ts"
 import { channels } from "#test/history-commands.ts"
 import { startNats } from "#test/nats.ts"
+import { runCli } from "#test/run-cli.ts"
 import { startService } from "#test/service.ts"
 import { spawnCli } from "#test/spawn-cli.ts"
 
@@ -42,12 +43,6 @@ const rebuildAt = (url: string) =>
   Effect.runPromise(
     rebuild().pipe(Effect.provide(Layer.merge(natsLayer({ url, name: "test" }), quiet)))
   )
-
-const runCli = async (...args: ReadonlyArray<string>) => {
-  await using cli = spawnCli(args)
-  const code = await cli.exit()
-  return { code, ...cli.output }
-}
 
 describe("rebuild", { timeout: 90_000 }, () => {
   it("makes deleted buckets anew, byte for byte", async () => {
@@ -130,7 +125,7 @@ describe("rebuild", { timeout: 90_000 }, () => {
     await using admin = await administer(service.url)
     const verb = Effect.promise(async () => ({
       before: await admin.entries(),
-      ...(await runCli("rebuild", "--nats", service.url))
+      ...(await runCli(["rebuild", "--nats", service.url]))
     }))
     // Who has just folded something holds the lease.
     const { before, code, stderr, stdout } = await Effect.runPromise(
@@ -181,21 +176,21 @@ describe("rebuild", { timeout: 90_000 }, () => {
     await using paused = await startService({ natsUrl: service.url, roles: "tally" })
     assert.match(paused.output(), waits)
     await paused.stop()
-    assert.strictEqual((await runCli("rebuild", "--nats", service.url)).code, 0)
+    assert.strictEqual((await runCli(["rebuild", "--nats", service.url])).code, 0)
     await using resumed = await startService({ natsUrl: service.url, roles: "tally" })
     assert.notMatch(resumed.output(), waits)
   })
 
   it("as a verb prints the entries of each bucket, or that there are no streams", async () => {
     await using service = await startWithHistory()
-    const { code, stderr, stdout } = await runCli("rebuild", "--nats", service.url)
+    const { code, stderr, stdout } = await runCli(["rebuild", "--nats", service.url])
     assert.strictEqual(code, 0)
     assert.notInclude(stderr, "waiting until")
     assert.match(stdout, /^bellcast_subscriptions +12$/m)
     assert.match(stdout, /^bellcast_broadcasts +1$/m)
     assert.match(stdout, /^rebuilt in \d+ ms$/m)
     await using empty = await startNats({ syncAlways: false })
-    const nothing = await runCli("rebuild", "--nats", empty.url)
+    const nothing = await runCli(["rebuild", "--nats", empty.url])
     assert.strictEqual(nothing.code, 1)
     assert.strictEqual(
       nothing.stderr,

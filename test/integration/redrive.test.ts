@@ -6,14 +6,11 @@ import { assert, describe, it } from "vitest"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
+import { runCli } from "../support/run-cli.ts"
 import { startService } from "../support/service.ts"
-import { spawnCli } from "../support/spawn-cli.ts"
 
-const redrive = async (natsUrl: string, broadcast: string, ...args: ReadonlyArray<string>) => {
-  await using cli = spawnCli(["redrive", broadcast, ...args, "--nats", natsUrl])
-  const code = await cli.exit()
-  return { code, ...cli.output }
-}
+const redrive = (natsUrl: string, broadcast: string, ...args: ReadonlyArray<string>) =>
+  runCli(["redrive", broadcast, ...args, "--nats", natsUrl])
 
 const idIn = (text: string) => / as broadcast (\d+)/.exec(text)?.[1] ?? assert.fail(text)
 

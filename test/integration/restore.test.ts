@@ -8,14 +8,10 @@ import { filters } from "#streams/subjects.ts"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
+import { runCli } from "../support/run-cli.ts"
 import { type Service, startService } from "../support/service.ts"
-import { spawnCli } from "../support/spawn-cli.ts"
 
-const run = async (...args: ReadonlyArray<string>) => {
-  await using cli = spawnCli(["restore", ...args])
-  const code = await cli.exit()
-  return { code, ...cli.output }
-}
+const run = (...args: ReadonlyArray<string>) => runCli(["restore", ...args])
 
 /** Puts by who made them, as the log has it. */
 const putsBy = (url: string) =>

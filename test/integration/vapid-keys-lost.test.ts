@@ -7,8 +7,8 @@ import { call, finished, publish } from "../support/client.ts"
 import { temporaryFolder } from "../support/folder.ts"
 import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
+import { runCli } from "../support/run-cli.ts"
 import { secretEnvironment, startService, vapid } from "../support/service.ts"
-import { spawnCli } from "../support/spawn-cli.ts"
 import {
   enter,
   keys,
@@ -57,9 +57,9 @@ describe("a key that is given up", () => {
     assert.deepInclude(counts, { accepted: 2, delivered: 1, dead: 1 })
     assert.deepEqual(received([old, current]), [0, 1])
     assert.equal(push.requests, 1)
-    await using dead = spawnCli(["dead", broadcast, "--json"], { BELLCAST_NATS_URL: nats.url })
-    assert.equal(await dead.exit(), 0, dead.output.stderr)
-    assert.deepInclude(JSON.parse(dead.output.stdout), { reason: "key-retired", attempts: 1 })
+    const dead = await runCli(["dead", broadcast, "--json", "--nats", nats.url])
+    assert.equal(dead.code, 0, dead.stderr)
+    assert.deepInclude(JSON.parse(dead.stdout), { reason: "key-retired", attempts: 1 })
     const again = { data: { ...old.subscription, vapid_public_key: first } }
     assert.equal((await call(service.url, "POST", "/subscriptions", "another", again)).status, 400)
     assert.deepEqual(

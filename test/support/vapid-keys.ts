@@ -8,17 +8,13 @@ import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { type BucketName, buckets } from "#streams/buckets.ts"
 import { call } from "./client.ts"
+import { runCli } from "./run-cli.ts"
 import { startService } from "./service.ts"
-import { spawnCli } from "./spawn-cli.ts"
 import type { UserAgent } from "./user-agent.ts"
 
 export type Env = Readonly<Record<string, string>>
 
-export const keys = async (env: Env, ...args: ReadonlyArray<string>) => {
-  await using cli = spawnCli(["keys", ...args], env)
-  const code = await cli.exit()
-  return { code, ...cli.output }
-}
+export const keys = (env: Env, ...args: ReadonlyArray<string>) => runCli(["keys", ...args], env)
 
 /** The settings that a verb printed, over those there were. */
 export const withLines = (env: Env, lines: string): Env => ({

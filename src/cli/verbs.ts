@@ -1,0 +1,54 @@
+// Every verb of `bellcast`, and how one is run. Each verb is a file or folder.
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Cause, Effect, Exit } from "effect"
+import { Command } from "effect/cli"
+import { FetchHttpClient } from "effect/http"
+import { settingsFault } from "#settings/every-setting.ts"
+import { Source } from "#settings/source.ts"
+import packageJson from "../../package.json" with { type: "json" }
+import { auditCommand } from "./audit.ts"
+import { deadCommand } from "./dead.ts"
+import { keysCommand } from "./keys/keys.ts"
+import { listenCommand } from "./listen/listen.ts"
+import { permissionsCommand } from "./permissions.ts"
+import { rebuildCommand } from "./rebuild.ts"
+import { redriveCommand } from "./redrive.ts"
+import { restoreCommand } from "./restore/restore.ts"
+import { streamsCommand } from "./streams.ts"
+import { note } from "./terminal/note.ts"
+import { usageLayer } from "./terminal/usage.ts"
+
+const bellcast = Command.make("bellcast").pipe(
+  Command.withDescription("Operate and try out a Bellcast service"),
+  Command.withSubcommands([
+    listenCommand,
+    auditCommand,
+    deadCommand,
+    redriveCommand,
+    streamsCommand,
+    rebuildCommand,
+    restoreCommand,
+    permissionsCommand,
+    keysCommand
+  ])
+)
+
+/**
+ * Fails if the settings file has errors: without some of its lines a verb might work on another
+ * NATS.
+ */
+const readableFile = Effect.gen(function* () {
+  const { faults } = yield* Source
+  if (faults.length > 0) return yield* settingsFault(faults)
+}).pipe(Effect.tapError(({ message }) => note(message)))
+
+/** Runs the verb that these arguments name. Verbs print their own errors. */
+export const runVerb = (args: ReadonlyArray<string>) =>
+  readableFile.pipe(
+    Effect.andThen(Command.runWith(bellcast, { version: packageJson.version })(args)),
+    Effect.provide([NodeServices.layer, FetchHttpClient.layer, usageLayer])
+  )
+
+/** Ctrl-C is the normal end of a listener, not a failure. */
+export const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number =>
+  Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause) ? 1 : 0
