@@ -5,7 +5,7 @@ import { Cause, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { logLevel, type Role, Settings } from "#config"
 import { deliveryLayer } from "#delivery/layer.ts"
 import { VapidKeys } from "#delivery/push/vapid.ts"
-import { embeddedServer } from "#embedded/server.ts"
+import type { EmbeddedServer } from "#embedded/server.ts"
 import { fanoutLayer } from "#fanout/planner.ts"
 import { addressOf, versionOf } from "#gateway/http/links.ts"
 import { NewUsers } from "#gateway/quotas/new-users.ts"
@@ -19,6 +19,7 @@ import { MetricsPort } from "#monitoring/port.ts"
 import { fullnessLayer } from "#nats/admin/fullness.ts"
 import { refuseMissingBuckets, warnOfPause } from "#nats/admin/maintenance.ts"
 import { provision } from "#nats/admin/provision.ts"
+import { ServerHealth } from "#nats/admin/server-health.ts"
 import { Space } from "#nats/admin/space.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { Upkeep } from "#nats/upkeep/upkeep.ts"
@@ -35,6 +36,7 @@ import { tallyLayer } from "#tally/tally.ts"
 import { loggerLayer } from "#telemetry/logger.ts"
 import { announced, type Ready } from "./announce.ts"
 import { checkSettings } from "./check-settings.ts"
+import { revivedLayer, startEmbedded } from "./nats-server.ts"
 import { logStartFailure } from "./start-failure.ts"
 import { watchUncaught } from "./uncaught.ts"
 
@@ -67,20 +69,11 @@ const stage = (role: Role, secrets: Secrets["Service"]) => {
   }
 }
 
-/** Starts the embedded nats-server and returns its URL. If it ends, this process ends too. */
-const embedded = Effect.fnUntraced(function* (dataDir: string) {
-  const server = yield* embeddedServer(dataDir)
-  yield* Effect.promise(() => server.exited).pipe(
-    Effect.andThen((code) => Effect.logFatal("the embedded nats-server has ended", { code })),
-    Effect.andThen(Effect.sync(() => process.exit(1))),
-    Effect.forkScoped
-  )
-  return server.url
-})
-
 /** What the layers of this process are made from. */
 interface Start extends Ready {
   readonly secrets: Secrets["Service"]
+  /** The nats-server of this process; none: BELLCAST_NATS_URL names another one. */
+  readonly natsServer: Option.Option<EmbeddedServer>
   readonly health: HealthOptions
 }
 
@@ -117,7 +110,7 @@ const provisioned = ({ settings }: Start) =>
 
 /** The stages of this process, and what each of them needs. */
 const running = (start: Start) => {
-  const { health, natsUrl, secrets, settings } = start
+  const { health, natsServer, natsUrl, secrets, settings } = start
   const stages = settings.roles.map((role) => stage(role, secrets))
   const nats = natsLayer({
     url: natsUrl,
@@ -137,7 +130,9 @@ const running = (start: Start) => {
     Layer.provideMerge(Layer.mergeAll(stages[0]!, ...stages.slice(1))),
     // Below the stages: the port opens first and shows metrics until the stages have drained.
     Layer.provideMerge(MetricsPort.layer),
+    Layer.provide(revivedLayer(natsServer)),
     Layer.provide(Health.layer(health)),
+    Layer.provide(ServerHealth.layer),
     Layer.provide(Layer.effectDiscard(secretsChecked(start))),
     Layer.provide(fullnessLayer),
     Layer.provide(Space.layer),
@@ -154,13 +149,21 @@ const service = Layer.unwrap(
   Effect.gen(function* () {
     const settings = yield* Settings
     const secrets = yield* Secrets
-    const natsUrl = Option.isSome(settings.natsUrl)
-      ? settings.natsUrl.value
-      : yield* embedded(settings.dataDir)
+    const natsServer = Option.isSome(settings.natsUrl)
+      ? Option.none()
+      : Option.some(yield* startEmbedded(settings.dataDir))
+    const natsUrl = Option.getOrElse(settings.natsUrl, () => Option.getOrThrow(natsServer).url)
     const gateway = yield* GatewaySettings
     const root = `http://${addressOf(settings)}/${versionOf(gateway)}/`
     const { heartbeatTimeoutSeconds: timeoutSeconds, readonly } = gateway
-    return running({ settings, secrets, root, natsUrl, health: { readonly, timeoutSeconds } })
+    return running({
+      settings,
+      secrets,
+      root,
+      natsUrl,
+      natsServer,
+      health: { readonly, timeoutSeconds }
+    })
   })
 ).pipe(
   Layer.provide(Secrets.layer),

@@ -1,6 +1,7 @@
 // Checks what the service depends on, at most once a second for all requests: a check writes, and
 // anybody may request one, also 25 times in a batch.
 import { Cause, Clock, Context, Deferred, Effect, Layer, Random } from "effect"
+import { ServerHealth } from "#nats/admin/server-health.ts"
 import { refusing, Space } from "#nats/admin/space.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
@@ -29,8 +30,8 @@ const restMillis = 1_000
 const probeSeconds = 60
 
 /**
- * Whether the leaders of LOG and of a bucket respond, and a projector runs: writes wait for the
- * projector.
+ * Whether the leaders of LOG and of a bucket respond, the server stores what it is given, and a
+ * projector runs: writes wait for the projector.
  */
 const storage = Effect.gen(function* () {
   const buckets = yield* Buckets
@@ -43,7 +44,8 @@ const storage = Effect.gen(function* () {
     ],
     { concurrency: 3 }
   )
-  return (lease?.value.holder ?? "") !== ""
+  const isStored = (yield* ServerHealth).trouble() === undefined
+  return isStored && (lease?.value.holder ?? "") !== ""
 })
 
 const cache = Effect.fnUntraced(function* (readonly: boolean) {
@@ -106,7 +108,7 @@ export class Health extends Context.Service<
 }
 
 const make = Effect.fnUntraced(function* (options: HealthOptions) {
-  const services = yield* Effect.context<Buckets | EventLog | Space>()
+  const services = yield* Effect.context<Buckets | EventLog | ServerHealth | Space>()
   const scope = yield* Effect.scope
   let latest: { readonly view: HealthView; readonly until: number } | undefined
   let running: Deferred.Deferred<HealthView> | undefined

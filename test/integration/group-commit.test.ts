@@ -205,7 +205,8 @@ it("writes many entries of a bucket, each with its own revision", () =>
 it("sends each message when it comes where batches do not pay", () =>
   withLog(() =>
     Effect.gen(function* () {
-      const store = makeGroupCommit(yield* Nats, "test", false)
+      const nats = yield* Nats
+      const store = makeGroupCommit(nats, "test", false, nats.silences)
       const send = ({ subject }: { readonly subject: string }) =>
         store("BELLCAST_LOG", { subject, payload: "{}", headers: {} }, 5_000)
       yield* Effect.forEach(upTo(60), send, { concurrency: "unbounded" })

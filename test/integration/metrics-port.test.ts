@@ -7,6 +7,7 @@ import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { Settings } from "#config"
 import { Health } from "#monitoring/health.ts"
 import { MetricsPort } from "#monitoring/port.ts"
+import { ServerHealth } from "#nats/admin/server-health.ts"
 import { Space } from "#nats/admin/space.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { call, until } from "#test/client.ts"
@@ -37,6 +38,7 @@ describe("the metrics port", { timeout: 60_000 }, () => {
     const env = setting === undefined ? {} : { BELLCAST_METRICS_ADDRESS: setting }
     const layer = MetricsPort.layer.pipe(
       Layer.provide(Health.layer({ readonly: false, timeoutSeconds: 2 })),
+      Layer.provide(ServerHealth.layer),
       Layer.provide(Space.layer),
       Layer.provide(natsLayer({ url: nats.url, name: "test" })),
       Layer.provide(Settings.layer),

@@ -9,24 +9,12 @@ import { addressIn, folderAt } from "#embedded/folder.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { Nats } from "#nats/connection/connection.ts"
 import { natsLayer } from "#nats/layer.ts"
-import { temporaryFolder } from "../support/folder.ts"
+import { smallDisk } from "../support/disk.ts"
 import { quiet } from "../support/history.ts"
 import { startService } from "../support/service.ts"
 
 const mebibyte = 1024 ** 2
 const run = promisify(execFile)
-
-/** A disk of its own for a test; undefined: this machine does not let us mount one. */
-const smallDisk = async (mebibytes: number) => {
-  const folder = await temporaryFolder()
-  const mount = ["-t", "tmpfs", "-o", `size=${mebibytes}m`, "tmpfs", folder]
-  try {
-    await run("mount", mount)
-  } catch {
-    return undefined
-  }
-  return { folder, [Symbol.asyncDispose]: () => run("umount", ["--lazy", folder]).then(() => {}) }
-}
 
 const at = <A, E>(url: string, program: Effect.Effect<A, E, Nats>) =>
   Effect.runPromise(

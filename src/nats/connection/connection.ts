@@ -19,6 +19,7 @@ import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { NatsUnavailable, unavailable } from "./errors.ts"
 import { groupCommitApiLevel, makeGroupCommit, type Store } from "./group-commit.ts"
 import { makeRequests, type Requests } from "./request.ts"
+import { Silences } from "./silence.ts"
 import { inWords, tlsOptions } from "./tls.ts"
 
 /**
@@ -43,6 +44,7 @@ export class Nats extends Context.Service<
   Nats,
   Requests & {
     readonly store: Store
+    readonly silences: Silences
     readonly nc: NatsConnection
     readonly js: JetStreamClient
     readonly jsm: JetStreamManager
@@ -57,16 +59,19 @@ export class Nats extends Context.Service<
       Nats,
       Effect.gen(function* () {
         const nc = yield* Effect.acquireRelease(open(options), close)
-        yield* Effect.forkScoped(logStatus(nc))
+        const silences = new Silences()
+        yield* Effect.forkScoped(watchStatus(nc, silences))
         const { jsm, level } = yield* checkServer(nc)
         const requests = makeRequests(nc)
-        const store = makeGroupCommit(requests, nuid.next(), level >= groupCommitApiLevel)
+        const batches = level >= groupCommitApiLevel
+        const store = makeGroupCommit(requests, nuid.next(), batches, silences)
         return Nats.of({
           nc,
           jsm,
           js: jetstream(nc, { timeout: requestMillis }),
           ...requests,
-          store
+          store,
+          silences
         })
       })
     )
@@ -132,10 +137,11 @@ const close = (nc: NatsConnection) =>
   )
 
 /** Logs that the connection is lost or back, and errors that the server reports. */
-const logStatus = (nc: NatsConnection) => {
+const watchStatus = (nc: NatsConnection, silences: Silences) => {
   const refused = makeRateLimitedLog("NATS refuses")
   const lost = makeRateLimitedLog("the connection to NATS is lost; it is tried again")
   const one = (status: Status) => {
+    if (status.type === "reconnect") silences.connected()
     if (status.type === "disconnect") return lost({ server: status.server })
     if (status.type === "reconnect")
       return Effect.logInfo("the connection to NATS is back", { server: status.server })

@@ -1,0 +1,71 @@
+// Restarts an embedded nats-server that stores nothing any more, once its disk has space again:
+// after an error of the disk, nats-server itself does not try again.
+import { statfs } from "node:fs/promises"
+import { Effect, Schedule } from "effect"
+import { monotonicMillis } from "#clock/monotonic.ts"
+import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
+import type { EmbeddedServer } from "./server.ts"
+
+/** With less, the disk would be full again at once. */
+export const freeBytesMin = 64 * 1024 ** 2
+/** A restart that does not help is not repeated for ever: the operator has to look. */
+export const restartsMax = 5
+const restartsMillis = 60 * 60_000
+/** A restarted server has so long to recover its streams and to store again. */
+export const settleMillis = 30_000
+const everyMillis = 1_000
+
+/** What to do about a server that stores nothing. `restartedAt`: earlier restarts, in order. */
+export const remedyOf = (
+  restartedAt: ReadonlyArray<number>,
+  now: number,
+  freeBytes: number
+): "wait" | "giveUp" | "needsSpace" | "restart" => {
+  if (now - (restartedAt.at(-1) ?? Number.NEGATIVE_INFINITY) < settleMillis) return "wait"
+  if (restartedAt.filter((at) => now - at < restartsMillis).length >= restartsMax) return "giveUp"
+  return freeBytes < freeBytesMin ? "needsSpace" : "restart"
+}
+
+const needsSpace = makeRateLimitedLog(
+  "the embedded nats-server stores nothing: it is restarted when its disk has space again",
+  Effect.logError
+)
+const givenUp = makeRateLimitedLog(
+  "the embedded nats-server stores nothing, and restarts did not help: see its log",
+  Effect.logError
+)
+
+const freeBytesOf = (folder: string) =>
+  Effect.promise(async () => {
+    const { bavail, bsize } = await statfs(folder)
+    return bavail * bsize
+  })
+
+const restart = (server: EmbeddedServer, freeBytes: number) =>
+  Effect.logWarning("the embedded nats-server stores nothing: restarting it", { freeBytes }).pipe(
+    Effect.andThen(Effect.promise(() => server.restart())),
+    Effect.andThen(Effect.logInfo("the embedded nats-server was restarted")),
+    // A half-done restart would leave the process without a server.
+    Effect.uninterruptible
+  )
+
+/** Watches the server until the scope closes. `isSilent`: whether it stores nothing. */
+export const revive = Effect.fnUntraced(function* (
+  server: EmbeddedServer,
+  isSilent: () => boolean
+) {
+  const { folder, logFile } = server
+  const restartedAt: Array<number> = []
+  const look = Effect.gen(function* () {
+    if (!isSilent()) return
+    const now = yield* monotonicMillis
+    const freeBytes = yield* freeBytesOf(folder)
+    const remedy = remedyOf(restartedAt, now, freeBytes)
+    if (remedy === "needsSpace") yield* needsSpace({ freeBytes, freeBytesMin, folder })
+    if (remedy === "giveUp") yield* givenUp({ restarts: restartedAt.length, logFile })
+    if (remedy !== "restart") return
+    restartedAt.push(now)
+    yield* restart(server, freeBytes)
+  })
+  yield* look.pipe(Effect.repeat(Schedule.spaced(everyMillis)), Effect.forkScoped)
+})

@@ -1,0 +1,35 @@
+// A small disk of its own for a test, which can be full and have space again.
+import { execFile } from "node:child_process"
+import { statfs } from "node:fs/promises"
+import { promisify } from "node:util"
+import { temporaryFolder } from "./folder.ts"
+
+const run = promisify(execFile)
+
+export interface Disk extends AsyncDisposable {
+  readonly folder: string
+  /** Leaves so many KiB free. */
+  readonly fill: (kibibytesLeft: number) => Promise<void>
+  /** Gives the disk its first size again. */
+  readonly empty: () => Promise<void>
+}
+
+/** A tmpfs; undefined: this machine does not let us mount one. */
+export const smallDisk = async (mebibytes: number): Promise<Disk | undefined> => {
+  const folder = await temporaryFolder()
+  try {
+    await run("mount", ["-t", "tmpfs", "-o", `size=${mebibytes}m`, "tmpfs", folder])
+  } catch {
+    return undefined
+  }
+  const resize = (size: string) => run("mount", ["-o", `remount,size=${size}`, folder])
+  return {
+    folder,
+    fill: async (kibibytesLeft) => {
+      const { bfree, blocks, bsize } = await statfs(folder)
+      await resize(`${((blocks - bfree) * bsize) / 1024 + kibibytesLeft}k`)
+    },
+    empty: async () => void (await resize(`${mebibytes}m`)),
+    [Symbol.asyncDispose]: async () => void (await run("umount", ["--lazy", folder]))
+  }
+}

@@ -1,0 +1,48 @@
+// When the writes of a connection say that a stream stores nothing, and what is done about an
+// embedded server then.
+import { assert, describe, it } from "vitest"
+import { freeBytesMin, remedyOf, restartsMax, settleMillis } from "#embedded/revive.ts"
+import { Silences } from "#nats/connection/silence.ts"
+
+describe("streams that acknowledge no write", () => {
+  const silent = () => {
+    const silences = new Silences()
+    for (const sentAt of [1_000, 2_000, 3_000]) silences.note("LOG", false, sentAt, sentAt + 2_000)
+    return silences
+  }
+
+  it("are named after three writes and some time, counted from the first write", () => {
+    const two = new Silences()
+    for (const sentAt of [1_000, 2_000]) two.note("LOG", false, sentAt, sentAt + 2_000)
+    assert.deepEqual(two.longerThan(10_000, 20_000), [])
+    assert.deepEqual(silent().longerThan(10_000, 11_000), [])
+    assert.deepEqual(silent().longerThan(10_000, 11_001), ["LOG"])
+  })
+
+  it("are none after a response, a minute without writes, or a new connection", () => {
+    const answered = silent()
+    answered.note("WORK", true, 4_000, 4_001)
+    assert.deepEqual(answered.longerThan(10_000, 12_000), ["LOG"])
+    answered.note("LOG", true, 4_000, 4_001)
+    assert.deepEqual(answered.longerThan(10_000, 12_000), [])
+    assert.deepEqual(silent().longerThan(10_000, 65_000), [])
+    const connected = silent()
+    connected.connected(12_000)
+    // Sent over the connection before.
+    for (const sentAt of [9_000, 10_000, 11_000])
+      connected.note("LOG", false, sentAt, sentAt + 5_000)
+    assert.deepEqual(connected.longerThan(1_000, 20_000), [])
+  })
+})
+
+describe("an embedded server that stores nothing", () => {
+  it("is restarted with space on its disk, at most five times an hour", () => {
+    assert.equal(remedyOf([], 0, freeBytesMin - 1), "needsSpace")
+    assert.equal(remedyOf([], 0, freeBytesMin), "restart")
+    assert.equal(remedyOf([0], settleMillis - 1, freeBytesMin), "wait")
+    assert.equal(remedyOf([0], settleMillis, freeBytesMin), "restart")
+    const restarts = Array.from({ length: restartsMax }, (_, n) => n * 60_000)
+    assert.equal(remedyOf(restarts, 5 * 60_000, freeBytesMin), "giveUp")
+    assert.equal(remedyOf(restarts, 60 * 60_000, freeBytesMin), "restart")
+  })
+})
