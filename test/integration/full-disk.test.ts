@@ -14,16 +14,13 @@ it("loses nothing when the disk is full, says so, and works by itself with space
   if (disk === undefined) return skip("mounting a small tmpfs needs root")
   await using push = await startPushService()
   const agent = push.subscribe()
+  const env = { BELLCAST_APPLIED_TIMEOUT_MILLIS: "1000", BELLCAST_HEARTBEAT_TIMEOUT_SECONDS: "1" }
   await using own = await startService({
-    env: {
-      ...secretEnvironment,
-      BELLCAST_DATA_DIR: disk.folder,
-      BELLCAST_APPLIED_TIMEOUT_MILLIS: "1000"
-    }
+    env: { ...env, ...secretEnvironment, BELLCAST_DATA_DIR: disk.folder }
   })
   const { pid, url } = (await addressIn(folderAt(join(disk.folder, "nats"))))!
   // For this process, the nats-server is one of the operator.
-  await using other = await startService({ natsUrl: url, roles: "gateway" })
+  await using other = await startService({ natsUrl: url, roles: "gateway", env })
   const subscribe = async ({ url: base }: Service, user: string, data = agent.subscription) =>
     (await call(base, "POST", "/subscriptions", user, { data })).status
   const heartbeat = ({ url: base }: Service) => call(base, "GET", "/__heartbeat__")
