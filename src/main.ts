@@ -1,7 +1,8 @@
 // The composition root: reads settings and secrets, connects to NATS (starts an embedded server if
 // none is set), and runs the stages of this process.
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Cause, Effect, Exit, Layer, Option, Redacted } from "effect"
+import { Cause, Clock, Effect, Exit, Layer, Option, Redacted } from "effect"
+import { ServiceClock } from "#clock/service-clock.ts"
 import { logLevel, type Role, Settings } from "#config"
 import { deliveryLayer } from "#delivery/layer.ts"
 import { VapidKeys } from "#delivery/push/vapid.ts"
@@ -20,6 +21,7 @@ import { fullnessLayer } from "#nats/admin/fullness.ts"
 import { refuseMissingBuckets, warnOfPause } from "#nats/admin/maintenance.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { ServerHealth } from "#nats/admin/server-health.ts"
+import { followServerTime } from "#nats/admin/server-time.ts"
 import { Space } from "#nats/admin/space.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { Upkeep } from "#nats/upkeep/upkeep.ts"
@@ -39,6 +41,9 @@ import { checkSettings } from "./check-settings.ts"
 import { revivedLayer, startEmbedded } from "./nats-server.ts"
 import { logStartFailure } from "./start-failure.ts"
 import { watchUncaught } from "./uncaught.ts"
+
+/** The time of every stage, after the first reading of the server's. */
+const clock = new ServiceClock()
 
 /** The stage of a role. It runs for as long as its layer lives. */
 const stage = (role: Role, secrets: Secrets["Service"]) => {
@@ -135,6 +140,7 @@ const running = (start: Start) => {
     Layer.provide(ServerHealth.layer),
     Layer.provide(Layer.effectDiscard(secretsChecked(start))),
     Layer.provide(fullnessLayer),
+    Layer.provide(followServerTime(clock)),
     Layer.provide(Space.layer),
     Layer.provide(Upkeep.layer),
     Layer.provide(Layer.effectDiscard(provisioned(start))),
@@ -195,6 +201,7 @@ Layer.launch(service).pipe(
     Cause.hasInterruptsOnly(cause) ? Effect.void : logStartFailure(cause)
   ),
   Effect.provide(logging),
+  Effect.provideService(Clock.Clock, clock),
   NodeRuntime.runMain({
     disableErrorReporting: true,
     // A stop by a signal is no failure: without this the exit code would be 130.

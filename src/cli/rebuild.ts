@@ -1,8 +1,9 @@
 // `bellcast rebuild`: builds the buckets from the streams, with the same values. LOG has
 // subscriptions, registrations and their counts. WORK has progress and pushes of the last weeks;
 // for older broadcasts LOG has the final counts.
-import { Clock, Console, Effect } from "effect"
+import { Console, Effect } from "effect"
 import { Command } from "effect/cli"
+import { monotonicMillis } from "#clock/monotonic.ts"
 import { type ChannelPushes, emptyPushes, type Progress } from "#domain/outcome.ts"
 import { bucketState, emptyBucket, streamState } from "#nats/admin/maintenance.ts"
 import { provision } from "#nats/admin/provision.ts"
@@ -160,10 +161,10 @@ export const rebuild = Effect.fn("Cli.rebuild")(function* () {
 /** The verb. */
 export const rebuildCommand = Command.make("rebuild", natsFlags, (nats) =>
   Effect.gen(function* () {
-    const startedAt = yield* Clock.currentTimeMillis
+    const startedAt = yield* monotonicMillis
     const done = yield* rebuild()
     const rows = done.map(({ bucket, entries }) => [bucket, entries])
-    const millis = (yield* Clock.currentTimeMillis) - startedAt
+    const millis = (yield* monotonicMillis) - startedAt
     yield* Console.log(`${table(["BUCKET", "ENTRIES"], rows)}\nrebuilt in ${millis} ms`)
   }).pipe(onNats(nats, { startIt: true }))
 ).pipe(

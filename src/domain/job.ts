@@ -49,6 +49,11 @@ export const RetryJob = Schema.Struct({
   /** Sequence of the subscription's put. A subscription replaced since then gets nothing. */
   generation: Schema.Int,
   firstNextAt: Schema.Int,
+  /**
+   * The wait that led to `firstNextAt`. Counts from when the server stored the job, so that no
+   * worker's clock can change it. Older jobs have none.
+   */
+  firstWaitMillis: Schema.optionalKey(Schema.Int),
   /** Attempts made before this message was published. */
   attempts: Schema.Int,
   /** The reason of the shard's outcome. Older jobs have none. */
@@ -78,6 +83,25 @@ const retryAfterMillisMax = 24 * 60 * 60_000
 
 /** First delay after a 429 without Retry-After: 60 s by default, where other failures wait 10 s. */
 export const throttledBaseMillis = (baseMillis: number): number => 6 * baseMillis
+
+/** No wait is longer: a Retry-After at its most, and its spread. */
+const waitMillisMax = retryAfterMillisMax * 1.1
+
+/**
+ * Returns what is left of a wait at `now`. `storedAt`: when the server stored the message that asks
+ * for the wait. Never more than the wait, whatever the clocks say. With the server's clock set back
+ * since then, only the first delivery waits: a later one comes after the wait.
+ */
+export const remainingMillis = (
+  waitMillis: number,
+  storedAt: number,
+  now: number,
+  isFirstDelivery: boolean
+): number => {
+  const wait = Math.min(Math.max(0, waitMillis), waitMillisMax)
+  if (now < storedAt) return isFirstDelivery ? wait : 0
+  return Math.max(0, storedAt + wait - now)
+}
 
 /**
  * Returns the milliseconds until the next attempt after `attempt` (from 1) failed: exponential from

@@ -14,6 +14,7 @@
 //
 // Every response then gets the headers of response-headers.ts and one line in the log.
 import { Cause, Clock, Effect, Random } from "effect"
+import { monotonicMillis } from "#clock/monotonic.ts"
 import { Settings } from "#config"
 import type { IdentityUnavailable, TooManyFailures } from "#identity/policy.ts"
 import { Space } from "#nats/admin/space.ts"
@@ -172,10 +173,11 @@ const fromCause = (cause: Cause.Cause<never>, { rootUrl, settings }: RequestCont
 /** The response to any request: 500 for a defect, 503 or 507 for an error of the storage. */
 export const handleRequest = (request: ApiRequest): Effect.Effect<ApiResponse, never, Services> =>
   Effect.gen(function* () {
-    const began = yield* Clock.currentTimeMillis
+    const began = yield* monotonicMillis
+    const at = yield* Clock.currentTimeMillis
     const settings = yield* GatewaySettings
     const common = yield* Settings
-    const context = contextOf(request, settings, originOf(common, request.headers["host"]), began)
+    const context = contextOf(request, settings, originOf(common, request.headers["host"]), at)
     const { rootUrl, route, trace } = context
     const response = yield* runSteps(context).pipe(
       Effect.catchTags({
@@ -197,7 +199,8 @@ export const handleRequest = (request: ApiRequest): Effect.Effect<ApiResponse, n
       now,
       random
     })
-    yield* summarize(request, complete, trace, now)
-    requestAnswered(request.method, endpoint?.path ?? "none", complete.status, now - began)
+    const millis = (yield* monotonicMillis) - began
+    yield* summarize(request, complete, trace, millis)
+    requestAnswered(request.method, endpoint?.path ?? "none", complete.status, millis)
     return complete
   })

@@ -17,6 +17,7 @@ const redact = (query: string): string =>
 
 /** What the pipeline notes about a request for its log line. */
 export interface Trace {
+  /** Milliseconds since the epoch. */
   readonly began: number
   caller: Caller | undefined
 }
@@ -24,8 +25,8 @@ export interface Trace {
 export const summarize = (
   request: ApiRequest,
   response: ApiResponse,
-  { began, caller }: Trace,
-  now: number
+  { caller }: Trace,
+  millis: number
 ): Effect.Effect<void> => {
   const [path = "", ...query] = request.target.split("?")
   const { headers } = request
@@ -42,6 +43,6 @@ export const summarize = (
     ...(response.batchSize === undefined ? {} : { batch_size: response.batchSize }),
     errno: response.errno,
     code: response.status,
-    t: now - began
+    t: millis
   })
 }

@@ -2,6 +2,7 @@
 // state, wait until the projection has applied the command, and respond from the new state. After
 // another write in between (AppendConflict), read the state again and decide again.
 import { Clock, Effect } from "effect"
+import { monotonicMillis } from "#clock/monotonic.ts"
 import { Settings } from "#config"
 import {
   evolveRegistration,
@@ -156,7 +157,7 @@ const change = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   decide: Write<S, C, E, R>["decide"]
 ) {
   const write: Write<S, C, E, R> = { kind, writer, decide, conflictSeq: -1, isAdmitted: false }
-  const deadline = (yield* Clock.currentTimeMillis) + conflictBudgetMillis
+  const deadline = (yield* monotonicMillis) + conflictBudgetMillis
   while (true) {
     const state = yield* kind.read
     const now = yield* Clock.currentTimeMillis
@@ -165,7 +166,7 @@ const change = Effect.fnUntraced(function* <S, C extends Command, E, R>(
       if (response !== undefined) return response
       write.conflictSeq = kind.seqOf(state)
     }
-    if (now >= deadline) {
+    if ((yield* monotonicMillis) >= deadline) {
       // While the bucket is full, the state never changes: then the error is 507.
       yield* demandRoom(kind.growth)
       return yield* refuse("conflict")

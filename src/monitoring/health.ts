@@ -1,6 +1,7 @@
 // Checks what the service depends on, at most once a second for all requests: a check writes, and
 // anybody may request one, also 25 times in a batch.
-import { Cause, Clock, Context, Deferred, Effect, Layer, Random } from "effect"
+import { Cause, Context, Deferred, Effect, Layer, Random } from "effect"
+import { monotonicMillis } from "#clock/monotonic.ts"
 import { ServerHealth } from "#nats/admin/server-health.ts"
 import { refusing, Space } from "#nats/admin/space.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
@@ -120,7 +121,7 @@ const make = Effect.fnUntraced(function* (options: HealthOptions) {
     yield* lookWith(options).pipe(
       Effect.provide(services),
       Effect.tap((view) =>
-        Effect.map(Clock.currentTimeMillis, (now) => {
+        Effect.map(monotonicMillis, (now) => {
           latest = { view, until: now + restMillis }
           running = undefined
           Deferred.doneUnsafe(found, Effect.succeed(view))
@@ -132,7 +133,7 @@ const make = Effect.fnUntraced(function* (options: HealthOptions) {
   })
 
   const view = Effect.gen(function* () {
-    if (latest !== undefined && (yield* Clock.currentTimeMillis) < latest.until) return latest.view
+    if (latest !== undefined && (yield* monotonicMillis) < latest.until) return latest.view
     return yield* Deferred.await(running ?? (yield* start))
   })
   return Health.of({ view })

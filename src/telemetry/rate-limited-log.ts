@@ -1,5 +1,6 @@
 // A log line about an event that others cause: at most one in ten seconds, however often they do.
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
+import { monotonicMillis } from "#clock/monotonic.ts"
 
 const everyMillis = 10_000
 
@@ -15,7 +16,7 @@ export const makeRateLimitedLog = (
   let count = 0
   return Effect.fnUntraced(function* (fields: Readonly<Record<string, unknown>>) {
     count += 1
-    const now = yield* Clock.currentTimeMillis
+    const now = yield* monotonicMillis
     if (now - writtenAt < everyMillis) return
     const seen = count
     writtenAt = now

@@ -30,7 +30,7 @@ const ref: BroadcastRef = {
 const held = (until: number, status?: number): Attempt => ({
   kind: "deferred",
   reason: "breaker-open",
-  until,
+  waitMillis: until - at,
   millis: 0,
   ...(status === undefined ? {} : { status })
 })

@@ -156,7 +156,12 @@ describe("the reasons", () => {
     const reasonOf = (attempted: Attempt, attempt: number, at: number) =>
       resultOf(target, ref, attempted, attempt, at, 10_000, 0).reason
     for (const reason of deferReasons) {
-      const deferred = { kind: "deferred", reason, until: ref.expiresAt, millis: 0 } as const
+      const deferred = {
+        kind: "deferred",
+        reason,
+        waitMillis: ref.expiresAt - now,
+        millis: 0
+      } as const
       assert.strictEqual(reasonOf(deferred, 1, now), `expired:${reason}`)
     }
     for (const result of classified)

@@ -25,6 +25,16 @@ describe("Retry-After", () => {
     assert.strictEqual(inMillis("0"), 0)
   })
 
+  it("is a date by the clock of the push service, whatever ours says", () => {
+    const headers = {
+      date: "Fri, 20 Nov 2026 15:00:00 GMT",
+      "retry-after": "Fri, 20 Nov 2026 15:01:30 GMT"
+    }
+    assert.deepInclude(judge(429, headers), { retryAfterMillis: 90_000 })
+    const past = { ...headers, "retry-after": "Fri, 20 Nov 2026 14:00:00 GMT" }
+    assert.notProperty(judge(429, past), "retryAfterMillis")
+  })
+
   it("is read as a date in all three forms of RFC 9110, in any time zone", () => {
     const zone = process.env["TZ"]
     try {

@@ -1,7 +1,8 @@
 // Pauses planning and delivery while buckets are rebuilt: a worker that reads half of a channel
 // would treat the other half as gone.
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import { consumerState, pauseConsumer, resumeConsumer } from "#nats/admin/maintenance.ts"
+import { readServerTime } from "#nats/admin/server-time.ts"
 import { topology } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { note } from "../terminal/note.ts"
@@ -23,7 +24,9 @@ const consumers = topology.streams.flatMap((stream: StreamSpec) =>
 const unacknowledgedMillis = Math.max(...consumers.map(({ consumer }) => consumer.ackWaitMillis))
 
 const pauseAll = Effect.gen(function* () {
-  const until = (yield* Clock.currentTimeMillis) + pauseMillis
+  // The server ends the pause by its own clock.
+  const { serverMillis } = yield* readServerTime
+  const until = serverMillis + pauseMillis
   yield* Effect.forEach(
     consumers,
     ({ consumer, stream }) => pauseConsumer(stream, consumer, until),

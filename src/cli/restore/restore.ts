@@ -3,6 +3,7 @@
 // alone. Never shows an endpoint or a key.
 import { Clock, Console, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
+import { monotonicMillis } from "#clock/monotonic.ts"
 import { settings } from "#config"
 import { goneReasons } from "#domain/reason.ts"
 import type { SubscriptionPut } from "#domain/subscription/command.ts"
@@ -55,11 +56,11 @@ const usersAtOnce = 16
 /** The user's subscriptions, once the bucket shows LOG up to `seq`. */
 const listAt = Effect.fnUntraced(function* (user: UserToken, seq: number) {
   const buckets = yield* Buckets
-  const deadline = (yield* Clock.currentTimeMillis) + followMillis
+  const deadline = (yield* monotonicMillis) + followMillis
   while (true) {
     const list = (yield* buckets.get("subscriptions", keys.subscriptions(user)))?.value ?? emptyList
     if (list.seq >= seq) return list
-    if ((yield* Clock.currentTimeMillis) >= deadline) {
+    if ((yield* monotonicMillis) >= deadline) {
       return yield* new VerbFailed({
         message: "the buckets do not follow LOG: restore needs a running service"
       })

@@ -1,7 +1,8 @@
 // Writes that follow from a recorded outcome: removals, strikes and retries. One that cannot be
 // stored is owed: its job is not acknowledged, and its next delivery finds the outcome and makes
 // the write. So a full stream holds neither permits nor memory, and a crash loses nothing.
-import { Clock, Effect, Schedule } from "effect"
+import { Effect, Schedule } from "effect"
+import { monotonicMillis } from "#clock/monotonic.ts"
 import type { MessageType } from "#domain/messages.ts"
 import { Space } from "#nats/admin/space.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
@@ -34,12 +35,12 @@ export const makeStoredOrOwed = Effect.gen(function* () {
     "removals, strikes or retries cannot be stored: they are stored when that is possible again"
   )
   const patiently = (write: Effect.Effect<unknown, NatsUnavailable>) =>
-    Effect.flatMap(Clock.currentTimeMillis, (startedAt) =>
+    Effect.flatMap(monotonicMillis, (startedAt) =>
       Effect.retry(write, {
         schedule: again,
         while: ({ reason }) =>
           Effect.map(
-            Clock.currentTimeMillis,
+            monotonicMillis,
             (now) => reason._tag !== "NoRoom" && now - startedAt < patienceMillis
           )
       })

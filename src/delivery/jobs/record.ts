@@ -62,6 +62,7 @@ const retryJob = (ref: BroadcastRef, { result, target }: Recorded) => {
     subscription: target.id,
     generation: target.stored.seq,
     firstNextAt: result.nextAt ?? result.at,
+    firstWaitMillis: (result.nextAt ?? result.at) - result.at,
     attempts: result.attempt,
     reason: result.reason
   }

@@ -6,7 +6,7 @@ import {
   throttledBaseMillis
 } from "#domain/job.ts"
 import type { PushResult } from "#domain/outcome.ts"
-import type { Attempt, AttemptResult, Deferred } from "../push/attempt-result.ts"
+import type { Attempt, ResponseResult, Waits } from "../push/attempt-result.ts"
 import type { Target } from "../push/target.ts"
 
 /** A result and the subscription it is for. */
@@ -21,16 +21,15 @@ type Base = Omit<PushResult, "fate" | "reason" | "nextAt">
 const deferredResult = (
   base: Base,
   ref: BroadcastRef,
-  { reason, until }: Deferred,
+  { reason, waitMillis }: Waits,
   random: number
 ): PushResult => {
-  const waitMillis = Math.max(1, until - base.at)
-  const nextAt = base.at + Math.round(waitMillis * (1 + random / 10))
+  const nextAt = base.at + Math.round(Math.max(1, waitMillis) * (1 + random / 10))
   if (nextAt >= ref.expiresAt) return { ...base, fate: "expired", reason: `expired:${reason}` }
   return { ...base, fate: "retrying", reason, nextAt }
 }
 
-type Failed = Extract<AttemptResult, { readonly kind: "retry" | "credentials" | "mismatch" }>
+type Failed = Extract<ResponseResult, { readonly kind: "retry" | "credentials" | "mismatch" }>
 
 const failedResult = (
   base: Base,

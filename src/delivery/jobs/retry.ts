@@ -5,12 +5,10 @@ import { Clock, Effect, Random, type Semaphore } from "effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import type { RetryJob } from "#domain/job.ts"
 import type { PushResult } from "#domain/outcome.ts"
-import type { StoredReason } from "#domain/reason.ts"
 import { AppendConflict } from "#nats/connection/errors.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { type Ack, type Delivery, done, later, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import type { Stored } from "#nats/stream/stored.ts"
 import { keys } from "#streams/buckets.ts"
 import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import { sealAll } from "../push/sealed.ts"
@@ -18,6 +16,7 @@ import { Sender } from "../push/send.ts"
 import type { Target } from "../push/target.ts"
 import { makePayloads } from "../recipients/payloads.ts"
 import { provenMillis } from "./claim.ts"
+import { type Due, dueOf, type Job, lastResult, waitOf } from "./due.ts"
 import { laterOwed } from "./owed.ts"
 import { conflictLeaves } from "./patience.ts"
 import { makeRecord, outcomeSubject, type Record } from "./record.ts"
@@ -34,33 +33,7 @@ interface RetryTools {
   readonly draining: () => boolean
 }
 
-/** The attempt that is due, as the push's last outcome says. */
-interface Due {
-  /** Attempts, with this one. */
-  readonly attempt: number
-  readonly at: number
-  readonly lastReason: StoredReason | undefined
-  /** Sequence of the last outcome of the push alone; 0: none, it is in its shard's outcome. */
-  readonly seq: number
-  /** When the reading of the last outcome began, by the monotonic clock. */
-  readonly readAt: number
-}
-
-const lastResult = (last: Stored | undefined): PushResult | undefined =>
-  last?.message.type === "outcome/1" ? last.message.results[0] : undefined
-
 const outcomeOf = (job: RetryJob) => outcomeSubject.push(job, job.user, job.subscription)
-
-const dueOf = (job: RetryJob, last: Stored | undefined, readAt: number): Due => {
-  const previous = lastResult(last)
-  return {
-    attempt: (previous?.attempt ?? job.attempts) + 1,
-    at: previous?.nextAt ?? job.firstNextAt,
-    lastReason: previous?.reason ?? job.reason,
-    seq: last?.seq ?? 0,
-    readAt
-  }
-}
 
 /**
  * Returns the present subscription; undefined when it was removed or replaced, or its user left the
@@ -202,25 +175,31 @@ export const makeRetry = Effect.fnUntraced(function* (
     return (yield* record.ensured(job, [{ target, result }])) ? done : owed
   })
 
-  const next = Effect.fnUntraced(function* (job: RetryJob, now: number, owed: Ack) {
+  const next = Effect.fnUntraced(function* (given: Job, now: number, owed: Ack) {
+    const { job } = given
     const readAt = yield* monotonicMillis
     const last = yield* log.last("work", outcomeOf(job))
     const previous = lastResult(last)
     if (previous !== undefined && previous.fate !== "retrying")
       return yield* finish(job, previous, owed)
+    const waitMillis = waitOf(given, last, now)
+    if (waitMillis > 0) return later(waitMillis)
     const due = dueOf(job, last, readAt)
-    if (now < due.at) return later(due.at - now)
     const found = yield* payload(job.broadcast)
     if (found === undefined) return never("the broadcast is not in the log")
     return yield* step(tools, job, due, found.padded, owed).pipe(conflictLeaves)
   })
 
-  return Effect.fnUntraced(function* ({ deliveryCount, message: job }: Delivery) {
+  return Effect.fnUntraced(function* ({ at, deliveryCount, message: job }: Delivery) {
     if (job.type !== "retry/1")
       return never(job.type === "malformed" ? job.reason : "not a retry job")
     const now = yield* Clock.currentTimeMillis
-    if (deliveryCount === 1 && now < job.firstNextAt) return later(job.firstNextAt - now)
+    const given = { job, storedAt: at, isFirstDelivery: deliveryCount === 1 }
+    if (given.isFirstDelivery) {
+      const waitMillis = waitOf(given, undefined, now)
+      if (waitMillis > 0) return later(waitMillis)
+    }
     if (draining()) return later(drainingAfterMillis)
-    return yield* next(job, now, laterOwed(deliveryCount))
+    return yield* next(given, now, laterOwed(deliveryCount))
   })
 })

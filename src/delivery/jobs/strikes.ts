@@ -4,6 +4,7 @@
 import { hostname } from "node:os"
 import { Context, Effect, Layer } from "effect"
 import { makeLruCache } from "#basics/lru-cache.ts"
+import { monotonicMillis } from "#clock/monotonic.ts"
 import { Settings } from "#config"
 import type { BroadcastRef } from "#domain/job.ts"
 import type { StrikeReason } from "#domain/reason.ts"
@@ -30,12 +31,12 @@ const makeEvidence = () => {
   let deliveredAt = Number.NEGATIVE_INFINITY
 
   return {
-    /** Counts an ended push, once. */
-    count: ({ result, target }: Recorded): void => {
+    /** Counts an ended push, once. `now`: by the monotonic clock. */
+    count: ({ result, target }: Recorded, now: number): void => {
       if (result.fate === "retrying" || counted.has(result)) return
       counted.add(result)
       if (result.fate === "delivered") deliveredAt = Math.max(deliveredAt, result.at)
-      guards.of(originOf(target), () => new Guard()).note(strikeOf(result) !== undefined, result.at)
+      guards.of(originOf(target), () => new Guard()).note(strikeOf(result) !== undefined, now)
     },
 
     /** Whether a result speaks against its subscription alone. */
@@ -135,11 +136,12 @@ const makeStrikes = Effect.gen(function* () {
   })
 
   return Strikes.of({
-    weigh: (ref, list, storedOrOwed) => {
-      // Count all before judging the first: their order must not decide.
-      for (const each of list) evidence.count(each)
-      return judge(ref, list, storedOrOwed)
-    },
+    weigh: (ref, list, storedOrOwed) =>
+      Effect.flatMap(monotonicMillis, (now) => {
+        // Count all before judging the first: their order must not decide.
+        for (const each of list) evidence.count(each, now)
+        return judge(ref, list, storedOrOwed)
+      }),
     weighAgain: (ref, list, storedOrOwed) =>
       judge(
         ref,

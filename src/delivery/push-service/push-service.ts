@@ -1,6 +1,6 @@
 // The state of one push service and VAPID key in this process: whether the next push may be sent,
-// and what a response means given those before it. Pure: callers give the time, send, log and
-// publish.
+// and what a response means given those before it. Pure: callers give the time, by the monotonic
+// clock, send, log and publish.
 import { throttledBaseMillis } from "#domain/job.ts"
 import type { AttemptResult, Deferred, Refusal, ResponseResult } from "../push/attempt-result.ts"
 import { ConnectivityBreaker } from "./breakers/connectivity-breaker.ts"

@@ -1,8 +1,9 @@
 // The push services of this process, one for each origin and VAPID key, and the gossip with other
 // workers about them.
 import { hash } from "node:crypto"
-import { Clock, Context, Effect, Layer, Schedule } from "effect"
+import { Context, Effect, Layer, Schedule } from "effect"
 import { makeLruCache } from "#basics/lru-cache.ts"
+import { monotonicMillis } from "#clock/monotonic.ts"
 import { Settings } from "#config"
 import { PubSub } from "#nats/connection/pubsub.ts"
 import { freshId } from "#nats/stream/append.ts"
@@ -116,7 +117,7 @@ const makePushServices = Effect.gen(function* () {
   const receive = Effect.fnUntraced(function* (body: unknown) {
     const gossip = foreignGossip(body, worker)
     if (gossip === undefined) return
-    const now = yield* Clock.currentTimeMillis
+    const now = yield* monotonicMillis
     const notices = of(gossip.origin, gossip.key).merge(gossip, now)
     if (notices.length === 0) return
     showMetrics(now)
@@ -124,7 +125,7 @@ const makePushServices = Effect.gen(function* () {
   })
   yield* pubsub.subscribe(subjects.lane, (body) => void Effect.runForkWith(context)(receive(body)))
 
-  const publishAll = Effect.map(Clock.currentTimeMillis, (now) => {
+  const publishAll = Effect.map(monotonicMillis, (now) => {
     for (const each of all()) publish(each, now)
     // Time alone changes states too: an open breaker turns half-open.
     showMetrics(now)
@@ -136,7 +137,7 @@ const makePushServices = Effect.gen(function* () {
 
   const report = (pushService: PushService, notices: ReadonlyArray<Notice>) => {
     if (notices.length === 0 && !pushService.isUrgent) return Effect.void
-    return Effect.flatMap(Clock.currentTimeMillis, (now) => {
+    return Effect.flatMap(monotonicMillis, (now) => {
       publish(pushService, now)
       if (notices.length > 0) showMetrics(now)
       return logAll(notices)

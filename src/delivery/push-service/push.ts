@@ -1,6 +1,6 @@
 // A push as its push service sees it.
 
-/** The push that is about to be sent, or got a response. */
+/** The push that is about to be sent, or got a response. Its times are of the monotonic clock. */
 export interface Push {
   /** Tells the subscriptions of this push service apart. */
   readonly subscription: string

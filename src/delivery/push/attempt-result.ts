@@ -18,7 +18,7 @@ export type ResponseResult =
   | { readonly kind: "retry"; readonly reason: RetryReason; readonly retryAfterMillis?: number }
   | Refusal
 
-/** The push waits until `until` (milliseconds since the epoch). The attempt does not count. */
+/** The push waits until `until`, by the monotonic clock. The attempt does not count. */
 export interface Deferred {
   readonly kind: "deferred"
   readonly reason: DeferReason
@@ -27,7 +27,20 @@ export interface Deferred {
 
 export type AttemptResult = ResponseResult | Deferred
 
-export type Attempt = AttemptResult & {
+/** The push waits for so long. The attempt does not count. */
+export interface Waits {
+  readonly kind: "deferred"
+  readonly reason: DeferReason
+  readonly waitMillis: number
+}
+
+export const waitsOf = ({ kind, reason, until }: Deferred, now: number): Waits => ({
+  kind,
+  reason,
+  waitMillis: Math.max(0, until - now)
+})
+
+export type Attempt = (ResponseResult | Waits) & {
   /** HTTP status; absent without a response. */
   readonly status?: number
   /** From sending to the end of the last response; 0: nothing was sent. */

@@ -2,7 +2,7 @@
 
 import { type BroadcastRef, throttledBaseMillis } from "#domain/job.ts"
 import { checkEndpoint, type EndpointPolicy } from "#domain/subscription/endpoint.ts"
-import type { AttemptResult } from "./attempt-result.ts"
+import type { ResponseResult, Waits } from "./attempt-result.ts"
 import { classify } from "./classify.ts"
 import type { Sealed } from "./sealed.ts"
 import type { Target } from "./target.ts"
@@ -21,9 +21,9 @@ export const unsendable = (
   ref: BroadcastRef,
   sealed: Sealed,
   now: number
-): AttemptResult | undefined => {
+): ResponseResult | Waits | undefined => {
   // The push may have expired while it waited in the send queue.
-  if (now >= ref.expiresAt) return { kind: "deferred", reason: "lane-slow", until: now }
+  if (now >= ref.expiresAt) return { kind: "deferred", reason: "lane-slow", waitMillis: 0 }
   if (sealed !== undefined && "error" in sealed) return classify(sealed, "", now)
   // The settings may have changed since registration, and sockets do not look up literal addresses.
   if (checkEndpoint(target.stored.data.endpoint, policy) !== undefined)
@@ -35,7 +35,7 @@ export const unsendable = (
     return {
       kind: "deferred",
       reason: "key-unknown",
-      until: now + throttledBaseMillis(retryBaseMillis)
+      waitMillis: throttledBaseMillis(retryBaseMillis)
     }
   return undefined
 }

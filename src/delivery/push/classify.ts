@@ -4,6 +4,7 @@
 // only while our key is accepted from others (see ../push-service/push-service.ts).
 import type { DeadReason, RetryReason } from "#domain/reason.ts"
 import type { ResponseResult } from "./attempt-result.ts"
+import { parsedHttpDate } from "./http-date.ts"
 
 interface Received {
   readonly status: number
@@ -16,27 +17,23 @@ interface Received {
 /** A push service's response, or the code of the error that prevented one. */
 export type PushResponse = Received | { readonly error: string }
 
-// RFC 9110 section 5.6.7: the usual form and two obsolete ones. Date.parse alone accepts nearly any
-// text.
-const httpDates = [
-  /^\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT$/,
-  /^\w{6,9}, \d\d-\w{3}-\d\d \d\d:\d\d:\d\d GMT$/,
-  /^\w{3} \w{3} [\d ]\d \d\d:\d\d:\d\d \d{4}$/
-]
 /** 31 years. Longer waits are cut, so that the number stays a safe integer. */
 const retryAfterSecondsMax = 1e9
 
-/** RFC 9110 section 10.2.3: delay-seconds or a future HTTP-date. Anything else counts as absent. */
+/**
+ * RFC 9110 section 10.2.3: delay-seconds or a future HTTP-date. Anything else counts as absent. A
+ * date counts from the Date of the same response: both are of the same clock.
+ */
 const parsedRetryAfter = (
-  value: string | undefined,
+  headers: Received["headers"],
   now: number
 ): { readonly retryAfterMillis?: number } => {
-  const text = value?.trim() ?? ""
+  const text = headers["retry-after"]?.trim() ?? ""
   if (/^\d+$/.test(text))
     return { retryAfterMillis: Math.min(Number(text), retryAfterSecondsMax) * 1000 }
-  if (!httpDates.some((form) => form.test(text))) return {}
-  const date = Date.parse(text.endsWith("GMT") ? text : `${text} GMT`)
-  return date > now ? { retryAfterMillis: date - now } : {}
+  const date = parsedHttpDate(text)
+  const sent = parsedHttpDate(headers["date"]) ?? now
+  return date !== undefined && date > sent ? { retryAfterMillis: date - sent } : {}
 }
 
 /** By status: bodies of a refusal for one subscription that was made with another key. */
@@ -113,7 +110,7 @@ const ofStatus = (response: Received, host: string, now: number): ResponseResult
   const retry = (reason: RetryReason): ResponseResult => ({
     kind: "retry",
     reason,
-    ...parsedRetryAfter(headers["retry-after"], now)
+    ...parsedRetryAfter(headers, now)
   })
   if (isThrottled(status, headers, host)) return retry("throttled")
   if (status >= 200 && status < 300) return { kind: "accepted", reason: "accepted" }
@@ -127,7 +124,7 @@ const ofStatus = (response: Received, host: string, now: number): ResponseResult
 
 /**
  * Judges one response. `host` is the push service's. `now`, milliseconds since the epoch, is needed
- * for a Retry-After that is a date.
+ * for a Retry-After that is a date, in a response without Date.
  */
 export const classify = (response: PushResponse, host: string, now: number): ResponseResult =>
   "error" in response ? ofError(response.error) : ofStatus(response, host, now)

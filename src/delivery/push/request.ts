@@ -1,4 +1,5 @@
 // The parts of a push request, and the push as its push service sees it. Pure.
+import { type Moment, monotonicOf } from "#clock/moment.ts"
 import { ttlSecondsMax } from "#domain/broadcast.ts"
 import type { BroadcastRef } from "#domain/job.ts"
 import type { StoredReason } from "#domain/reason.ts"
@@ -9,16 +10,16 @@ export const pushOf = (
   target: Target,
   ref: BroadcastRef,
   lastReason: StoredReason | undefined,
-  sentAt: number
+  sentAt: Moment
 ): Push => ({
   subscription: `${target.user}.${target.id}`,
   user: target.user,
   generation: target.stored.seq,
   broadcast: ref.broadcast,
   saidGone: lastReason === "mass-gone",
-  acceptedAt: ref.acceptedAt,
-  storedAt: target.stored.lastModified,
-  sentAt
+  acceptedAt: monotonicOf(sentAt, ref.acceptedAt),
+  storedAt: monotonicOf(sentAt, target.stored.lastModified),
+  sentAt: sentAt.monotonic
 })
 
 export const headersOf = (

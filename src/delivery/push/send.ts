@@ -1,18 +1,22 @@
 // One attempt at one push: sign, send, judge the response.
 import { Clock, Context, Effect, Layer } from "effect"
+import { type Moment, moment, monotonicOf } from "#clock/moment.ts"
+import { monotonicMillis } from "#clock/monotonic.ts"
 import { Settings } from "#config"
 import type { BroadcastRef } from "#domain/job.ts"
 import type { StoredReason } from "#domain/reason.ts"
 import type { EndpointPolicy } from "#domain/subscription/endpoint.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
+import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import type { Push } from "../push-service/push.ts"
 import type { PushService } from "../push-service/push-service.ts"
 import { PushServices } from "../push-service/push-services.ts"
-import type { Attempt, ResponseResult } from "./attempt-result.ts"
+import { type Attempt, type ResponseResult, waitsOf } from "./attempt-result.ts"
 import { unsendable } from "./before.ts"
 import { classify, type PushResponse } from "./classify.ts"
 import { PushClient } from "./client.ts"
+import { clockAhead } from "./http-date.ts"
 import { headersOf, pushOf, ttlOf } from "./request.ts"
 import type { Sealed } from "./sealed.ts"
 import { originOf, type Target } from "./target.ts"
@@ -33,8 +37,7 @@ interface Request {
 interface Received {
   readonly response: PushResponse
   readonly result: ResponseResult
-  /** Milliseconds since the epoch. */
-  readonly at: number
+  readonly at: Moment
   /** Judges the response: the push service as used with the key that was tried last. */
   readonly pushService: PushService
 }
@@ -48,7 +51,7 @@ const secondTryOf = (
   { at, response, result }: Received
 ): "new-token" | "without-topic" | "other-connection" | undefined => {
   if (result.kind === "accepted" || "error" in response) return undefined
-  if (pushService.doubtsToken(result, at)) return "new-token"
+  if (pushService.doubtsToken(result, at.monotonic)) return "new-token"
   if (result.reason === "bad-topic") return "without-topic"
   return response.status === 421 ? "other-connection" : undefined
 }
@@ -75,13 +78,23 @@ const matched = (log: EventLog["Service"], { target }: Request, vapidKey: string
     })
     .pipe(Effect.ignore)
 
+const warnOfClock = makeRateLimitedLog(
+  "a push service refuses our credentials and its clock is not ours: a token that has ended, or " +
+    "ends in more than a day, is refused; compare the clock of NATS with an NTP server",
+  Effect.logError
+)
+
 const post = Effect.fnUntraced(function* (client: PushClient["Service"], request: Request) {
   const { body, expiresAt, headers, path, pushService } = request
   const { host, origin } = pushService
   headers["ttl"] = ttlOf(expiresAt, yield* Clock.currentTimeMillis)
   const response = yield* client.post({ origin, path, headers, body })
-  const at = yield* Clock.currentTimeMillis
-  const received: Received = { response, result: classify(response, host, at), at, pushService }
+  const at = yield* moment
+  const result = classify(response, host, at.at)
+  const ahead = "error" in response ? 0 : clockAhead(response.headers["date"], at.at)
+  if (result.kind === "credentials" && ahead !== 0)
+    yield* warnOfClock({ host, aheadSeconds: Math.round(ahead / 1000) })
+  const received: Received = { response, result, at, pushService }
   return received
 })
 
@@ -98,11 +111,11 @@ const tryKeys = Effect.fnUntraced(function* (
   const { origin } = request.pushService
   let received = first
   for (const key of keys) {
-    if (received.at >= request.expiresAt) return "expired" as const
+    if (received.at.at >= request.expiresAt) return "expired" as const
     request.headers["authorization"] = yield* vapid.authorization(origin, key)
     received = yield* post(client, request)
     if (received.result.kind === "mismatch") continue
-    if (received.result.kind === "accepted") yield* matched(log, request, key, received.at)
+    if (received.result.kind === "accepted") yield* matched(log, request, key, received.at.at)
     return { ...received, pushService: pushServices.of(origin, key) }
   }
   return received
@@ -114,7 +127,7 @@ const trySecond = Effect.fnUntraced(function* (
   first: Received
 ) {
   const second = secondTryOf(request.pushService, first)
-  if (second === undefined || first.at >= request.expiresAt) return first
+  if (second === undefined || first.at.at >= request.expiresAt) return first
   const { headers, key, pushService } = request
   if (second === "without-topic") delete headers["topic"]
   if (second === "new-token") {
@@ -125,20 +138,25 @@ const trySecond = Effect.fnUntraced(function* (
   return yield* post(client, request)
 })
 
+/** At least 1: 0 means that nothing was sent. */
+const millisSince = ({ sentAt }: Push, now: number): number => Math.max(1, now - sentAt)
+
 const judge = Effect.fnUntraced(function* (
   pushServices: PushServices["Service"],
   received: Received,
   push: Push
 ) {
   const { at, pushService, response, result } = received
-  const millis = at - push.sentAt
+  const now = at.monotonic
+  const millis = millisSince(push, now)
   if ("error" in response) {
-    yield* pushServices.report(pushService, pushService.failed(result, push, at))
+    yield* pushServices.report(pushService, pushService.failed(result, push, now))
     return { ...result, millis } satisfies Attempt
   }
-  const { judged, notices } = pushService.judge(result, push, response.status, at)
+  const { judged, notices } = pushService.judge(result, push, response.status, now)
   yield* pushServices.report(pushService, notices)
-  return { ...judged, status: response.status, millis } satisfies Attempt
+  const meant = judged.kind === "deferred" ? waitsOf(judged, now) : judged
+  return { ...meant, status: response.status, millis } satisfies Attempt
 })
 
 const attempt = Effect.fnUntraced(function* (
@@ -151,12 +169,13 @@ const attempt = Effect.fnUntraced(function* (
   lastReason: StoredReason | undefined
 ): Effect.fn.Return<Attempt> {
   const { client, policy, pushServices, retryBaseMillis, vapid } = tools
-  const sentAt = yield* Clock.currentTimeMillis
+  const sentAt = yield* moment
   const conditions = { policy, retryBaseMillis, keyFault: vapid.fault(key) }
-  const push = pushOf(target, ref, lastReason, sentAt)
-  const unsent =
-    unsendable(conditions, target, ref, sealed, sentAt) ?? pushService.deferral(push, sentAt)
+  const unsent = unsendable(conditions, target, ref, sealed, sentAt.at)
   if (unsent !== undefined) return { ...unsent, millis: 0 }
+  const push = pushOf(target, ref, lastReason, sentAt)
+  const deferred = pushService.deferral(push, sentAt.monotonic)
+  if (deferred !== undefined) return { ...waitsOf(deferred, sentAt.monotonic), millis: 0 }
   const { origin } = pushService
   const body = sealed !== undefined && "error" in sealed ? undefined : sealed
   const authorization = yield* vapid.authorization(origin, key)
@@ -171,8 +190,8 @@ const attempt = Effect.fnUntraced(function* (
     ? tryKeys(tools, request, otherKeys, first)
     : trySecond(tools, request, first)
   if (last !== "expired") return yield* judge(pushServices, last, push)
-  const now = yield* Clock.currentTimeMillis
-  return { kind: "deferred", reason: "key-mismatch", until: now, millis: now - sentAt }
+  const millis = millisSince(push, yield* monotonicMillis)
+  return { kind: "deferred", reason: "key-mismatch", waitMillis: 0, millis }
 })
 
 const makeSender = Effect.gen(function* () {
@@ -191,11 +210,11 @@ const makeSender = Effect.gen(function* () {
     turn: Effect.Effect<unknown, E>,
     lastReason?: StoredReason
   ) =>
-    Effect.flatMap(Clock.currentTimeMillis, (now): Effect.Effect<Attempt, E> => {
+    Effect.flatMap(moment, (now): Effect.Effect<Attempt, E> => {
       const key = vapid.keyOf(target.stored)
       const pushService = pushServices.of(originOf(target), key)
-      const full = pushService.queueFull(ref.acceptedAt, now)
-      if (full !== undefined) return Effect.as(turn, { ...full, millis: 0 })
+      const full = pushService.queueFull(monotonicOf(now, ref.acceptedAt), now.monotonic)
+      if (full !== undefined) return Effect.as(turn, { ...waitsOf(full, now.monotonic), millis: 0 })
       return pushService.inTurn(
         () => client.roomOf(pushService.origin),
         Effect.flatMap(turn, () =>

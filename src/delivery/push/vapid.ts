@@ -2,9 +2,10 @@
 // only pushes signed with the key it was made with (section 4.2), so there is a set of keys. Pushes
 // to one origin with one key share a token: section 5 asks for that, and Apple refuses a second one
 // within an hour.
-import { Clock, Context, Effect, Layer, Random, Redacted } from "effect"
+import { Context, Effect, Layer, Random, Redacted } from "effect"
 import webpush from "web-push"
 import { makeLruCache } from "#basics/lru-cache.ts"
+import { type Moment, moment } from "#clock/moment.ts"
 
 export interface SigningKey {
   /** The application server key browsers subscribe with: 65 bytes, base64url. */
@@ -21,10 +22,19 @@ const youngMillis = 60 * 60_000
 /** Tokens in the LRU cache; with the default allow-list there are a handful of origins. */
 const tokensMax = 1_000
 
+/** A clock that was set by more than this since a token was signed makes its end too wrong. */
+const setMillisMax = 60 * 60_000
+
 interface Token {
   readonly header: string
-  readonly madeAt: number
-  readonly renewAt: number
+  readonly made: Moment
+  readonly renewMillis: number
+}
+
+/** The age of a token; undefined: the clock was set since, so it may have ended, or not begun. */
+const ageOf = ({ made }: Token, now: Moment): number | undefined => {
+  const age = now.monotonic - made.monotonic
+  return Math.abs(now.at - made.at - age) > setMillisMax ? undefined : age
 }
 
 export class VapidKeys extends Context.Service<
@@ -64,36 +74,35 @@ const makeVapid = Effect.gen(function* () {
   const placeOf = (origin: string, publicKey: string) =>
     tokens.of(`${publicKey} ${origin}`, () => ({}))
 
-  const signed = Effect.fnUntraced(function* (origin: string, publicKey: string, now: number) {
+  const signed = Effect.fnUntraced(function* (origin: string, publicKey: string, made: Moment) {
     const header = webpush.getVapidHeaders(
       origin,
       subject,
       publicKey,
       Redacted.value(privateKeys.get(publicKey)!),
       "aes128gcm",
-      Math.floor((now + lifeMillis) / 1000)
+      Math.floor((made.at + lifeMillis) / 1000)
     ).Authorization
     // Spread, so that many workers do not all renew in the same minute.
-    const renewAt = now + renewMillis * (0.9 + (yield* Random.next) / 10)
-    placeOf(origin, publicKey).token = { header, madeAt: now, renewAt }
+    const spread = 0.9 + (yield* Random.next) / 10
+    placeOf(origin, publicKey).token = { header, made, renewMillis: renewMillis * spread }
     return header
   })
 
   const authorization = Effect.fnUntraced(function* (origin: string, publicKey: string) {
-    const now = yield* Clock.currentTimeMillis
+    const now = yield* moment
     const { token } = placeOf(origin, publicKey)
-    return token !== undefined && now < token.renewAt
+    return token !== undefined && (ageOf(token, now) ?? renewMillis) < token.renewMillis
       ? token.header
       : yield* signed(origin, publicKey, now)
   })
 
   const renewed = Effect.fnUntraced(function* (origin: string, publicKey: string, refused: string) {
-    const now = yield* Clock.currentTimeMillis
+    const now = yield* moment
     const { token } = placeOf(origin, publicKey)
     if (token === undefined || token.header !== refused)
       return yield* authorization(origin, publicKey)
-    // A token from the future was signed before the clock was set back: no push service takes it.
-    const isYoung = now >= token.madeAt && now - token.madeAt < youngMillis
+    const isYoung = (ageOf(token, now) ?? youngMillis) < youngMillis
     return isYoung ? undefined : yield* signed(origin, publicKey, now)
   })
 

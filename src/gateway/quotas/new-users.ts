@@ -1,7 +1,8 @@
 // Limits new users per address. With a policy that verifies nobody, any name is a new user, so
 // quotas per user alone limit nothing.
-import { Clock, Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { makeRate } from "#basics/rate.ts"
+import { monotonicMillis } from "#clock/monotonic.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { refuse } from "../http/errors.ts"
 import type { Call, Refused } from "../http/request.ts"
@@ -32,7 +33,7 @@ export class NewUsers extends Context.Service<
       )
       const counts = (caller: Call["caller"]) => max > 0 && caller?.verified !== true
       const admit = Effect.fnUntraced(function* ({ request }: Pick<Call, "request">) {
-        const waitMillis = rate.take(request.address, yield* Clock.currentTimeMillis)
+        const waitMillis = rate.take(request.address, yield* monotonicMillis)
         if (waitMillis === 0) return
         yield* warn({ max })
         const headers = { "Retry-After": String(Math.ceil(waitMillis / 1000)) }

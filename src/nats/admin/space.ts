@@ -1,7 +1,8 @@
 // The space that streams and buckets have left. Before a stream is full and refuses all messages,
 // the service refuses requests that make it grow, and so keeps space for deletions and recorded
 // facts.
-import { Clock, Context, Effect, Layer, Schedule } from "effect"
+import { Context, Effect, Layer, Schedule } from "effect"
+import { monotonicMillis } from "#clock/monotonic.ts"
 import { type BucketName, bucketStream, buckets } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
@@ -60,7 +61,7 @@ export class Space extends Context.Service<
     Effect.gen(function* () {
       const { request } = yield* Nats
       let rooms: ReadonlyArray<Room> = []
-      /** Streams that refused a write, and when, in milliseconds since the epoch. */
+      /** Streams that refused a write, and when, by the monotonic clock. */
       const refusals = new Map<string, number>()
       const warn = makeRateLimitedLog("a stream has no room for what it was given", Effect.logError)
 
@@ -72,7 +73,7 @@ export class Space extends Context.Service<
           Effect.mapError(unavailable(`room of ${stream}`))
         )
       const look = Effect.gen(function* () {
-        const began = yield* Clock.currentTimeMillis
+        const began = yield* monotonicMillis
         rooms = yield* Effect.forEach(refusing, roomOf, { concurrency: "unbounded" })
         for (const [stream, at] of refusals) if (at < began) refusals.delete(stream)
         return rooms
@@ -89,7 +90,7 @@ export class Space extends Context.Service<
           names.some((name) => refusals.has(name)) ||
           rooms.some((room) => names.includes(room.stream) && isFull(room)),
         refused: Effect.fnUntraced(function* (stream: string) {
-          refusals.set(stream, yield* Clock.currentTimeMillis)
+          refusals.set(stream, yield* monotonicMillis)
           yield* warn({ stream })
         }),
         look

@@ -1,7 +1,8 @@
 // Followers: apply a stream in order from a checkpoint, in one process at a time. The header of
 // streams/followers.ts says why a durable consumer cannot do this.
 import type { JetStreamClient } from "@nats-io/jetstream"
-import { Cause, Clock, Context, Effect, Layer, Random, Schedule } from "effect"
+import { Cause, Context, Effect, Layer, Random, Schedule } from "effect"
+import { monotonicMillis } from "#clock/monotonic.ts"
 import { type FollowerName, followers } from "#streams/followers.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { Nats } from "../connection/connection.ts"
@@ -108,7 +109,7 @@ const applyAll = Effect.fnUntraced(function* (
   const { pauseMillis } = followers[name]
   const inbox = yield* openInbox(js, name, follower.from)
   let applied = follower.from
-  let savedAt = 0
+  let savedAt = Number.NEGATIVE_INFINITY
   while (true) {
     // The time-out saves the checkpoint of a stream without new messages.
     yield* arrival(inbox).pipe(Effect.timeoutOption(checkpointMillis))
@@ -120,7 +121,7 @@ const applyAll = Effect.fnUntraced(function* (
     } else if (inbox.ended) {
       return yield* unavailable(`follow ${name}`)(new Error("the stream ended"))
     }
-    const now = yield* Clock.currentTimeMillis
+    const now = yield* monotonicMillis
     if (now - savedAt < checkpointMillis) continue
     savedAt = now
     yield* follower.store

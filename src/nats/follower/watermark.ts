@@ -1,7 +1,8 @@
 // How far the projector has applied LOG. Gateways wait for it before they respond to a write
 // (read-your-writes), the planner before it cuts a broadcast into shards.
 import type { NatsConnection } from "@nats-io/transport-node"
-import { Clock, Context, Deferred, Effect, Layer, Schema } from "effect"
+import { Context, Deferred, Effect, Layer, Schema } from "effect"
+import { monotonicMillis } from "#clock/monotonic.ts"
 import { MinimumRevisions } from "#domain/minimum-revisions.ts"
 import { subjects } from "#streams/subjects.ts"
 import { Nats } from "../connection/connection.ts"
@@ -117,9 +118,9 @@ const reached = Effect.fnUntraced(function* (
   if (state.latest.log >= seq) return state.latest
   const waiter = Deferred.makeUnsafe<Applied>()
   state.waiters.set(waiter, seq)
-  const deadline = (yield* Clock.currentTimeMillis) + timeoutMillis
+  const deadline = (yield* monotonicMillis) + timeoutMillis
   while (true) {
-    const left = deadline - (yield* Clock.currentTimeMillis)
+    const left = deadline - (yield* monotonicMillis)
     const applied = yield* Deferred.await(waiter).pipe(
       Effect.timeoutOption(Math.max(0, Math.min(requestMillis, left)))
     )

@@ -1,6 +1,7 @@
 // Appends a message to a stream: tries again until the message is stored or refused, and tells its
 // own message from that of another writer.
-import { Clock, Effect, Random } from "effect"
+import { Effect, Random } from "effect"
+import { monotonicMillis } from "#clock/monotonic.ts"
 import type { MessageBody, MessageType } from "#domain/messages.ts"
 import { streams } from "#streams/index.ts"
 import type { Nats } from "../connection/connection.ts"
@@ -119,7 +120,7 @@ const append = Effect.fnUntraced(function* <T extends MessageType>(
   message: Append<T>
 ) {
   const { name } = streams[stream]
-  const deadline = (yield* Clock.currentTimeMillis) + budgetMillis
+  const deadline = (yield* monotonicMillis) + budgetMillis
   const id = message.id ?? (yield* freshId)
   const { subject } = message
   const payload = JSON.stringify(message.body)
@@ -132,7 +133,7 @@ const append = Effect.fnUntraced(function* <T extends MessageType>(
     const kind = kindOf(result.failure)
     if (kind === "conflict")
       return yield* findOwn(isUncertain ? readLast(stream, subject) : nothing, subject, id)
-    if (isLast(kind, yield* Clock.currentTimeMillis, deadline))
+    if (isLast(kind, yield* monotonicMillis, deadline))
       return yield* notStored(`append ${message.type}`, name, result.failure)
     isUncertain ||= kind === "unknown"
     yield* Effect.sleep(delayAfter(kind))

@@ -1,0 +1,70 @@
+// The clock of the service: the time of the NATS server. Every process stores and compares times by
+// it, so one machine's wrong clock changes nothing. Between two readings of the server's time it
+// runs with the monotonic clock.
+import { Clock, type Duration, Effect } from "effect"
+
+const nanosPerMilli = 1_000_000n
+
+/** The server's time, read by a request. The server read it at some moment of the request. */
+export interface Reading {
+  /** Milliseconds since the epoch. */
+  readonly serverMillis: number
+  /** When the request began and ended, by the monotonic clock. */
+  readonly began: number
+  readonly ended: number
+}
+
+const system = Clock.Clock.defaultValue()
+
+export class ServiceClock implements Clock.Clock {
+  readonly #base: Clock.Clock
+  /** What the monotonic clock lacks to the time of the service. */
+  #offsetMillis: number
+
+  /** Starts with the time of this machine. `base`: its clocks. */
+  constructor(base: Clock.Clock = system) {
+    this.#base = base
+    this.#offsetMillis = base.currentTimeMillisUnsafe() - this.#monotonicMillis()
+  }
+
+  /**
+   * Follows the server. Returns by how many milliseconds the time changes: 0 where it was within
+   * the bounds of the reading.
+   */
+  follow({ began, ended, serverMillis }: Reading): number {
+    const [least, most] = [serverMillis - ended, serverMillis - began]
+    if (this.#offsetMillis >= least && this.#offsetMillis <= most) return 0
+    const before = this.#offsetMillis
+    this.#offsetMillis = (least + most) / 2
+    return this.#offsetMillis - before
+  }
+
+  /** How far this machine's clock is ahead, in milliseconds; negative: behind. */
+  aheadMillis(): number {
+    return this.#base.currentTimeMillisUnsafe() - this.currentTimeMillisUnsafe()
+  }
+
+  currentTimeMillisUnsafe(): number {
+    return Math.floor(this.#monotonicMillis() + this.#offsetMillis)
+  }
+
+  currentTimeNanosUnsafe(): bigint {
+    return BigInt(this.currentTimeMillisUnsafe()) * nanosPerMilli
+  }
+
+  monotonicTimeNanosUnsafe(): bigint {
+    return this.#base.monotonicTimeNanosUnsafe()
+  }
+
+  readonly currentTimeMillis = Effect.sync(() => this.currentTimeMillisUnsafe())
+  readonly currentTimeNanos = Effect.sync(() => this.currentTimeNanosUnsafe())
+  readonly monotonicTimeNanos = Effect.sync(() => this.monotonicTimeNanosUnsafe())
+
+  sleep(duration: Duration.Duration): Effect.Effect<void> {
+    return this.#base.sleep(duration)
+  }
+
+  #monotonicMillis(): number {
+    return Number(this.#base.monotonicTimeNanosUnsafe()) / Number(nanosPerMilli)
+  }
+}

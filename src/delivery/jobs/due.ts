@@ -1,0 +1,55 @@
+// When the next attempt of a retry job is due, and which one: what the job and the push's last
+// outcome say. Pure.
+import { type RetryJob, remainingMillis } from "#domain/job.ts"
+import type { PushResult } from "#domain/outcome.ts"
+import type { StoredReason } from "#domain/reason.ts"
+import type { Stored } from "#nats/stream/stored.ts"
+
+/** The attempt that is due, as the push's last outcome says. */
+export interface Due {
+  /** Attempts, with this one. */
+  readonly attempt: number
+  readonly lastReason: StoredReason | undefined
+  /** Sequence of the last outcome of the push alone; 0: none, it is in its shard's outcome. */
+  readonly seq: number
+  /** When the reading of the last outcome began, by the monotonic clock. */
+  readonly readAt: number
+}
+
+export const lastResult = (last: Stored | undefined): PushResult | undefined =>
+  last?.message.type === "outcome/1" ? last.message.results[0] : undefined
+
+/** A retry job, and what the server says of it. */
+export interface Job {
+  readonly job: RetryJob
+  /** When the server stored the job. */
+  readonly storedAt: number
+  readonly isFirstDelivery: boolean
+}
+
+/**
+ * Returns what is left of the wait that the push's last outcome asks for or, without one, the job.
+ * Both count from when the server stored them: the clock of the worker that wrote them may be
+ * wrong.
+ */
+export const waitOf = (
+  { isFirstDelivery, job, storedAt }: Job,
+  last: Stored | undefined,
+  now: number
+): number => {
+  const previous = lastResult(last)
+  if (last !== undefined && previous?.nextAt !== undefined)
+    return remainingMillis(previous.nextAt - previous.at, last.at, now, isFirstDelivery)
+  const waitMillis = job.firstWaitMillis ?? job.firstNextAt - storedAt
+  return remainingMillis(waitMillis, storedAt, now, isFirstDelivery)
+}
+
+export const dueOf = (job: RetryJob, last: Stored | undefined, readAt: number): Due => {
+  const previous = lastResult(last)
+  return {
+    attempt: (previous?.attempt ?? job.attempts) + 1,
+    lastReason: previous?.reason ?? job.reason,
+    seq: last?.seq ?? 0,
+    readAt
+  }
+}

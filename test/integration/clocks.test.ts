@@ -1,0 +1,63 @@
+// Workers whose machines have wrong clocks: every wait is as long as it was meant to be, and a push
+// lives as long as its publisher said.
+import { assert, it } from "vitest"
+import { subjects } from "#streams/subjects.ts"
+import { finished, join, publish, until } from "../support/client.ts"
+import { wrongClock } from "../support/clock.ts"
+import { startNats } from "../support/nats.ts"
+import { connectAdmin } from "../support/nats-admin.ts"
+import { reply } from "../support/push-script.ts"
+import { startPushService } from "../support/push-service.ts"
+import { startService } from "../support/service.ts"
+
+const hourMillis = 3_600_000
+const pauseSeconds = 3
+const ttlSeconds = 600
+const size = 40
+
+it("keeps its waits, in a worker an hour ahead and in one that is set back an hour", {
+  timeout: 120_000
+}, async () => {
+  await using nats = await startNats()
+  await using push = await startPushService()
+  const start = (roles: string, env: Readonly<Record<string, string>> = {}) =>
+    startService({ natsUrl: nats.url, roles, env })
+  const pacing = { BELLCAST_PUSHES_UNDER_WAY_MAX: "4" }
+  await using rest = await start("gateway,projection,fanout,tally")
+  await using ahead = await start("delivery", { ...pacing, ...wrongClock(hourMillis) })
+  await using back = await start("delivery", { ...pacing, ...wrongClock(0, -hourMillis) })
+  let throttling = true
+  const agents = Array.from({ length: size }, () => push.subscribe())
+  for (const agent of agents) {
+    const next = agent.nextAnswer
+    Object.assign(agent, {
+      nextAnswer: () =>
+        throttling ? reply(429, () => ({ "retry-after": `${pauseSeconds}` })) : next()
+    })
+  }
+  await join(
+    [rest.url],
+    "news",
+    agents.map(({ subscription }) => subscription)
+  )
+  await using admin = await connectAdmin(nats.url)
+  const pauses: Array<number> = []
+  const note = (gossip: { closedMillis?: number }) => void pauses.push(gossip.closedMillis ?? 0)
+  admin.nc.subscribe(subjects.lane, { callback: (_, msg) => note(msg.json()) })
+  const broadcast = await publish(rest.url, "news", { n: 1 }, { ttl: String(ttlSeconds) })
+  const logs = () => Promise.resolve([ahead.output(), back.output()])
+  await until(logs, (each) => each.every((log) => /throttles (us|another worker)/.test(log)))
+  // Workers publish what is left of the pause every 2 s: the clock is set in the middle of it.
+  back.process.kill("SIGUSR2")
+  throttling = false
+  const counts = await finished(rest.url, "news", broadcast, 30_000)
+  assert.deepInclude(counts, { accepted: size, delivered: size, expired: 0 })
+  assert.isAbove(Math.max(...pauses), 0)
+  assert.isAtMost(Math.max(...pauses), pauseSeconds * 1_000)
+  const ttls = agents.map(({ received }) => Number(received[0]?.headers["ttl"]))
+  assert.isAbove(Math.min(...ttls), ttlSeconds / 2)
+  assert.isAtMost(Math.max(...ttls), ttlSeconds)
+  assert.deepEqual(push.faults, [])
+  assert.match(ahead.output(), /"aheadSeconds":3600,.*clock of this machine/)
+  await until(logs, ([, log]) => /"aheadSeconds":-3600,.*clock of this machine/.test(log!))
+})
