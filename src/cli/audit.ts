@@ -2,6 +2,7 @@
 // WORK. Never shows an endpoint or a key.
 import { Console, Effect } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import { publisherOf } from "#domain/broadcast.ts"
 import {
   evolveProgress,
   type Progress,
@@ -36,6 +37,8 @@ interface Audit {
   /** Milliseconds since the epoch. */
   readonly acceptedAt: number
   readonly source: string
+  /** Who published it: the id of a user, or `nats:<source>`. */
+  readonly publisher?: string
   /** Why the broadcast was rejected. */
   readonly rejected?: string
   /** Absent until the broadcast is planned. */
@@ -109,11 +112,13 @@ export const audit = Effect.fn("Cli.audit")(function* (broadcast: number) {
       : yield* log.last("log", subjects.finished(place.channel, broadcast))
   const known =
     progress ?? (fact?.message.type === "broadcast.finished/1" ? fact.message : undefined)
+  const publisher = place === undefined ? undefined : publisherOf(place.source, stored.header)
   const result: Audit = {
     broadcast,
     channel: (place && decodeToken(place.channel)) ?? stored.subject,
     acceptedAt: stored.at,
     source: place?.source ?? "",
+    ...(publisher === undefined ? {} : { publisher }),
     ...(rejection?.type === "broadcast.rejected/1" ? { rejected: rejection.reason } : {}),
     ...(known === undefined ? {} : { progress: known }),
     pushes
@@ -137,13 +142,15 @@ const headerOf = ({
   broadcast,
   channel,
   progress,
+  publisher,
   rejected,
   source
 }: Audit): ReadonlyArray<string> => {
   const at = new Date(acceptedAt).toISOString()
+  const by = source === "rest" && publisher !== undefined ? ` by ${printable(publisher)}` : ""
   const first =
     `broadcast ${broadcast} on channel ${printable(channel)}, ` +
-    `accepted ${at} from ${printable(source)}`
+    `accepted ${at} from ${printable(source)}${by}`
   if (rejected !== undefined) return [first, `rejected: ${printable(rejected)}`]
   if (progress === undefined) return [first, "not planned yet"]
   const { accepted, ...fates } = countsOf(progress)

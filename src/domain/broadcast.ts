@@ -50,6 +50,34 @@ export interface BroadcastHeaders {
  */
 export const redrivesHeader = "Bellcast-Redrives"
 
+/**
+ * Header of a broadcast by HTTP: the id of its publisher, percent-encoded. The gateway writes it; a
+ * NATS client may write anything there, so it counts only where the source is `rest`.
+ */
+const publisherHeader = "Bellcast-Publisher"
+
+/** The header that names the publisher. */
+export const publisherHeaders = (id: string): Readonly<Record<string, string>> => ({
+  [publisherHeader]: encodeURI(id)
+})
+
+/**
+ * Who published a broadcast: the id of a user, or `nats:<source>` for a NATS client, whose
+ * permissions bind it to its source. Undefined for broadcasts of 0.1.0, which have no header.
+ */
+export const publisherOf = (
+  source: string,
+  header: (name: string) => string | undefined
+): string | undefined => {
+  if (source !== "rest") return `nats:${source}`
+  const id = header(publisherHeader)
+  try {
+    return id === undefined ? undefined : decodeURI(id)
+  } catch {
+    return id
+  }
+}
+
 /** A header that does not follow RFC 8030, and why. */
 export interface HeaderError {
   readonly name: HeaderName

@@ -40,6 +40,7 @@ export const summarize = (
     rid: headers["x-request-id"]?.slice(0, 128) ?? randomUUID(),
     uid: caller?.id,
     authn_type: caller?.policy,
+    ...(response.broadcast === undefined ? {} : { broadcast: response.broadcast }),
     ...(response.batchSize === undefined ? {} : { batch_size: response.batchSize }),
     errno: response.errno,
     code: response.status,

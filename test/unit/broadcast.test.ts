@@ -5,6 +5,8 @@ import fc from "fast-check"
 import {
   payloadBytesMax,
   payloadOf,
+  publisherHeaders,
+  publisherOf,
   readHeaders,
   shardDepth,
   ttlSecondsMax
@@ -13,6 +15,29 @@ import {
 type Given = { readonly TTL?: string; readonly Urgency?: string; readonly Topic?: string }
 const read = (given: Given) => readHeaders((name) => given[name], 86_400)
 const faultsOf = (given: Given) => read(given).errors.map(({ name }) => name)
+
+describe("the publisher of a broadcast", () => {
+  it("is the user whom the gateway names, whatever the characters of the id", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "grapheme" }), (id) => {
+        const headers = publisherHeaders(id)
+        assert.match(Object.values(headers)[0]!, /^[!-~]*$/)
+        assert.strictEqual(
+          publisherOf("rest", (name) => headers[name]),
+          id
+        )
+      })
+    )
+  })
+
+  it("is the source of a NATS client, which may write any header", () => {
+    const headers = publisherHeaders("oauth:root")
+    assert.strictEqual(
+      publisherOf("billing", (name) => headers[name]),
+      "nats:billing"
+    )
+  })
+})
 
 describe("the headers of a broadcast", () => {
   it("have defaults: the service's TTL, normal urgency, no topic", () => {

@@ -9,6 +9,7 @@ import {
   givenHeaders,
   headerNames,
   payloadOf,
+  publisherHeaders,
   readHeaders
 } from "#domain/broadcast.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
@@ -86,7 +87,7 @@ export const broadcastPost: Operation<Input> = {
       subject: subjects.broadcast("rest", channelToken(id)),
       type: "broadcast/1",
       body: input.body,
-      headers: input.headers,
+      headers: { ...input.headers, ...publisherHeaders(caller!.id) },
       messageId: messageIdOf(input.key, caller!.id, id)
     })
     if (duplicate && input.key !== undefined) {
@@ -95,6 +96,7 @@ export const broadcastPost: Operation<Input> = {
     }
     return {
       ...accepted,
+      broadcast: seq,
       headers: { Location: `${rootUrl}/channels/${encodeURIComponent(id)}/broadcasts/${seq}` }
     }
   }),

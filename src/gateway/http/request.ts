@@ -77,6 +77,8 @@ export interface ApiResponse {
   readonly html?: string
   /** For the log; 0 on success. */
   readonly errno: number
+  /** The id of a broadcast that was accepted, for the log. */
+  readonly broadcast?: number
   /** The number of entries of a batch, for the log. */
   readonly batchSize?: number
   /** An error of the server or of the storage: a batch stops at this response. */

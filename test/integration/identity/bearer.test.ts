@@ -9,6 +9,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { type IdentityProvider, type Mood, startIdentityProvider } from "#test/identity-provider.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
 import { type Service, startService } from "#test/service.ts"
+import { spawnCli } from "#test/spawn-cli.ts"
 
 const secret = "the shared secret of the site and of Bellcast"
 const oldSecret = "the shared secret that is about to be replaced"
@@ -199,7 +200,15 @@ describe("tokens of an issuer", () => {
   it("are verified without sending them anywhere, and roles become groups", async () => {
     const token = await issuer.token({ realm_access: { roles: ["editor"] } })
     expect((await userOf(token))?.principals).toContain("group:openid:editor")
-    expect((await send(token, "/channels/news", "POST")).status).toBe(202)
+    const published = await send(token, "/channels/news", "POST")
+    expect(published.status).toBe(202)
+    const broadcast = Number(published.headers.get("location")?.split("/").at(-1))
+    await expect
+      .poll(service.output)
+      .toMatch(new RegExp(`"uid":"openid:alice".*"broadcast":${broadcast}\\b`))
+    await using cli = spawnCli(["audit", String(broadcast)], { BELLCAST_NATS_URL: nats.url })
+    expect(await cli.exit()).toBe(0)
+    expect(cli.output.stdout).toMatch(/accepted \S+ from rest by openid:alice$/m)
     expect(opaque.requests.length + external.requests.length).toBe(0)
   })
 
