@@ -33,7 +33,7 @@ const say = (text: string) => console.log(`${new Date().toISOString().slice(11, 
 /** The guard of a push service that calls everybody gone sends its first probe after a minute. */
 const guardSeconds = 240
 const healSecondsMax = (nodes: Nodes, faults: ReadonlyArray<string>): number =>
-  (nodes === 1 ? 90 : 120) + (faults.some((name) => name.includes("410")) ? guardSeconds : 0)
+  (nodes === 1 ? 120 : 180) + (faults.some((name) => name.includes("410")) ? guardSeconds : 0)
 
 interface Cast {
   readonly faults: ReadonlyArray<Fault>
