@@ -4,6 +4,7 @@
 import type { RigClient } from "../nats/client.ts"
 import type { Origin } from "../push/origin.ts"
 import { allFaults } from "./all.ts"
+import { consumerFaults } from "./consumers.ts"
 import type { Fault, Nodes, StoreKind } from "./fault.ts"
 import { fullStreamFaults } from "./full-streams.ts"
 import { memberFaults } from "./members.ts"
@@ -24,6 +25,7 @@ export const availableFaults = async (
   const wanted = [
     ...allFaults,
     ...memberFaults,
+    ...consumerFaults(client),
     ...fullStreamFaults(client),
     ...pushServiceFaults(origins)
   ].filter((fault) => fault.nodes.includes(nodes) && (!isShort || fault.short === true))
