@@ -6,9 +6,11 @@ import { ServerHealth } from "#nats/admin/server-health.ts"
 import { refusing, Space } from "#nats/admin/space.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
+import { Upkeep } from "#nats/upkeep/upkeep.ts"
 import { keys, metaKey } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
+import { troubleOf } from "./at-work.ts"
 
 export interface HealthOptions {
   /** A check that takes longer counts as failed. */
@@ -23,6 +25,8 @@ export interface HealthView {
   readonly permission: boolean
   /** Whether no stream or bucket is full. */
   readonly space: boolean
+  /** Whether broadcasts are planned and pushes delivered, if there are any. */
+  readonly delivery: boolean
 }
 
 /** The shortest time from the end of a check to the beginning of the next. */
@@ -73,8 +77,20 @@ const logs = {
   storage: makeRateLimitedLog("heartbeat: storage fails"),
   cache: makeRateLimitedLog("heartbeat: cache fails"),
   permission: makeRateLimitedLog("heartbeat: permission fails"),
-  space: makeRateLimitedLog("heartbeat: space fails")
+  space: makeRateLimitedLog("heartbeat: space fails"),
+  delivery: makeRateLimitedLog("heartbeat: delivery fails")
 }
+
+const delivery = Effect.gen(function* () {
+  const { consumers, missing } = yield* (yield* Upkeep).look
+  const troubles = [
+    ...missing.map((stream) => `${stream} is missing`),
+    ...consumers.flatMap((consumer) => troubleOf(consumer) ?? [])
+  ]
+  if (troubles.length === 0) return true
+  yield* logs.delivery({ reason: troubles.join("; ") })
+  return false
+})
 
 /** The result of a check; false when the check fails, throws or times out. */
 const within = <E, R>(
@@ -93,7 +109,8 @@ const lookWith = ({ readonly, timeoutSeconds }: HealthOptions) =>
       storage: within(timeoutSeconds, "storage", storage),
       cache: within(timeoutSeconds, "cache", cache(readonly)),
       permission: within(timeoutSeconds, "permission", permission),
-      space: within(timeoutSeconds, "space", space)
+      space: within(timeoutSeconds, "space", space),
+      delivery: within(timeoutSeconds, "delivery", delivery)
     },
     { concurrency: "unbounded" }
   )
@@ -109,7 +126,7 @@ export class Health extends Context.Service<
 }
 
 const make = Effect.fnUntraced(function* (options: HealthOptions) {
-  const services = yield* Effect.context<Buckets | EventLog | ServerHealth | Space>()
+  const services = yield* Effect.context<Buckets | EventLog | ServerHealth | Space | Upkeep>()
   const scope = yield* Effect.scope
   let latest: { readonly view: HealthView; readonly until: number } | undefined
   let running: Deferred.Deferred<HealthView> | undefined

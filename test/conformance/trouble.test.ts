@@ -2,6 +2,7 @@
 import { Agent, type ClientRequest, type RequestOptions, request } from "node:http"
 import { describe, expect, it } from "vitest"
 import { startNats } from "../support/nats.ts"
+import { connectAdmin } from "../support/nats-admin.ts"
 import { Api, basic, keys } from "./api.ts"
 import { check } from "./table.ts"
 import { startOwn, targetOf, targetUrl } from "./target.ts"
@@ -67,7 +68,7 @@ describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
     }
     check(responses[4]!, health, {
       status: 503,
-      exactly: { storage: false, cache: false, permission: false, space: false }
+      exactly: { storage: false, cache: false, permission: false, space: false, delivery: false }
     })
     for (const path of ["/__lbheartbeat__", "/"])
       check(await api.send({ method: "GET", path }), { method: "GET" }, { status: 200 })
@@ -84,10 +85,18 @@ describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
     const api = apiOf(service)
     const put = { method: "PUT", path: `/channels/${api.channel}/registration` }
     check(await api.send(put), put, { status: 503, errno: 201 })
-    check(await api.send({ method: "GET", path: "/__heartbeat__" }), put, {
+    const heartbeat = () => api.send({ method: "GET", path: "/__heartbeat__" })
+    check(await heartbeat(), put, {
       status: 503,
-      exactly: { storage: false, cache: true, permission: true, space: true }
+      exactly: { storage: false, cache: true, permission: true, space: true, delivery: true }
     })
+    // Only a projector resumes what somebody paused.
+    const { jsm, nc } = await connectAdmin(nats.url)
+    await jsm.consumers.pause("BELLCAST_LOG", "planner", new Date(Date.now() + 3_600_000))
+    await nc.close()
+    await expect
+      .poll(async () => (await heartbeat()).json.delivery, { timeout: 10_000 })
+      .toBe(false)
     await using _projector = await startOwn(nats.url, { roles: "projection" })
     await expect
       .poll(async () => (await api.send({ method: "GET", path: "/__heartbeat__" })).status, {

@@ -185,9 +185,13 @@ describe("durable consumers", { timeout: 60_000 }, () => {
       async () => services.every((service) => gone.test(service.output())),
       (all) => all
     )
-    assert.equal((await call(url(), "GET", "/__heartbeat__")).status, 503)
+    const { body, status } = await call(url(), "GET", "/__heartbeat__")
+    assert.deepEqual([status, body.delivery], [503, false])
     const names = await admin.jsm.streams.names().next()
     assert.notInclude(names, "BELLCAST_WORK")
-    assert.notInclude(String((await call(url(), "GET", "/__metrics__")).body), 'planner"} 0')
+    const metrics = String((await call(url(), "GET", "/__metrics__")).body)
+    assert.notInclude(metrics, 'bellcast_consumer_working{consumer="planner"} 0')
+    assert.match(metrics, /^bellcast_backlog_known 0$/m)
+    assert.notInclude(metrics, "NaN")
   })
 })

@@ -10,6 +10,7 @@ import { MetricsPort } from "#monitoring/port.ts"
 import { ServerHealth } from "#nats/admin/server-health.ts"
 import { Space } from "#nats/admin/space.ts"
 import { natsLayer } from "#nats/layer.ts"
+import { Upkeep } from "#nats/upkeep/upkeep.ts"
 import { call, until } from "#test/client.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
 import { logStartFailure } from "../../src/start-failure.ts"
@@ -39,6 +40,7 @@ describe("the metrics port", { timeout: 60_000 }, () => {
     const layer = MetricsPort.layer.pipe(
       Layer.provide(Health.layer({ readonly: false, timeoutSeconds: 2 })),
       Layer.provide(ServerHealth.layer),
+      Layer.provide(Upkeep.layer),
       Layer.provide(Space.layer),
       Layer.provide(natsLayer({ url: nats.url, name: "test" })),
       Layer.provide(Settings.layer),
@@ -104,7 +106,8 @@ describe("the metrics port", { timeout: 60_000 }, () => {
     // This NATS has no streams and no buckets.
     const sick = await call(base, "GET", "/__heartbeat__")
     assert.deepEqual([sick.status, sick.headers.get("retry-after")], [503, "3"])
-    assert.deepInclude(sick.body, { storage: false, cache: false, permission: false })
+    const checks = { storage: false, cache: false, permission: false, delivery: false }
+    assert.deepInclude(sick.body, checks)
     const head = await call(base, "HEAD", "/metrics")
     assert.deepEqual([head.status, head.body], [200, ""])
     for (const path of ["/", "/v1/", "/metrics/", "/constructor", "//metrics"])

@@ -116,7 +116,13 @@ describe("a service that has no room", { timeout: 60_000 }, () => {
     const grow = await fill("BELLCAST_LOG", 0.96)
     // A small LOG has little left: nothing is written before the gateway knows.
     const health = await becomes(heartbeat, 503)
-    assert.deepEqual(health.body, { storage: true, cache: true, permission: true, space: false })
+    assert.deepEqual(health.body, {
+      storage: true,
+      cache: true,
+      permission: true,
+      space: false,
+      delivery: true
+    })
     const refused = await broadcast("news")
     assert.equal(refused.status, 507)
     assert.deepInclude(refused.body, { code: 507, errno: 201, error: "Insufficient Storage" })

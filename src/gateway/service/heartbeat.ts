@@ -9,7 +9,8 @@ const View = Schema.Struct({
   storage: Schema.Boolean,
   cache: Schema.Boolean,
   permission: Schema.Boolean,
-  space: Schema.Boolean
+  space: Schema.Boolean,
+  delivery: Schema.Boolean
 })
 
 export const heartbeatGet: Operation<void> = {
@@ -21,7 +22,8 @@ export const heartbeatGet: Operation<void> = {
   }),
   doc: {
     summary:
-      "Whether everything this server depends on works; space: whether there is room for more",
+      "Whether everything this server depends on works; space: whether there is room for more; " +
+      "delivery: whether broadcasts that wait are planned and delivered",
     responses: { 200: View, 503: View }
   }
 }

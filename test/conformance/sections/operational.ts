@@ -140,7 +140,7 @@ export const operational: ReadonlyArray<Case> = [
     request: { method: "GET", path: "/__heartbeat__", as: null },
     expected: {
       status: 200,
-      exactly: { storage: true, cache: true, permission: true, space: true }
+      exactly: { storage: true, cache: true, permission: true, space: true, delivery: true }
     }
   }),
   define({
