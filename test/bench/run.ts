@@ -11,11 +11,11 @@ import { Effect } from "effect"
 import { launch } from "#embedded/launch.ts"
 import { locateNatsServer } from "#embedded/locate.ts"
 import { finished, publish } from "../support/client.ts"
+import { fill } from "../support/fill.ts"
 import { startService, vapid } from "../support/service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
 import { trustingEnvironment } from "../support/tls.ts"
 import { cpuSecondsOf, idle } from "./cpu.ts"
-import { fill } from "./fill.ts"
 import { buildWebpushGo, type Figures, runNode } from "./peers.ts"
 
 const sizes = (process.env["BENCH_SIZES"] ?? "1000,10000,100000").split(",").map(Number)

@@ -1,6 +1,7 @@
 // Crashes of the service or a worker by SIGKILL: what was acknowledged survives.
 import { assert, it } from "vitest"
 import { call, finished, join, publish, until } from "../support/client.ts"
+import { fillChannels } from "../support/fill.ts"
 import { startNats } from "../support/nats.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
@@ -18,7 +19,7 @@ it("delivers to all 2,000 after a SIGKILL in the middle of the broadcast, repeat
   const subscriptions = await push.subscribe(2_000)
   let service = await startService({ natsUrl: nats.url })
   try {
-    await join([service.url], "news", subscriptions as never)
+    await fillChannels(nats.url, [{ name: "news", subscriptions }])
     const broadcast = await publish(service.url, "news", { n: 1 })
     await push.waitForDistinct(400, 30_000)
     await service.kill()

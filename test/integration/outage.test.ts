@@ -1,6 +1,7 @@
 // Outages during a broadcast: NATS is killed, or outcomes cannot be stored.
 import { assert, it } from "vitest"
-import { finished, join, publish, until } from "../support/client.ts"
+import { finished, publish, until } from "../support/client.ts"
+import { fillChannels } from "../support/fill.ts"
 import { startNats } from "../support/nats.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 import { startService } from "../support/service.ts"
@@ -16,7 +17,7 @@ it("goes on after nats-server was killed in mid-broadcast: all are reached, at m
   await using push = await spawnPushService()
   await using service = await startService({ natsUrl: nats.url })
   const subscriptions = await push.subscribe(1_500)
-  await join([service.url], "news", subscriptions as never)
+  await fillChannels(nats.url, [{ name: "news", subscriptions }])
   const broadcast = await publish(service.url, "news", { n: 1 })
   await push.waitForDistinct(300, 30_000)
   await nats.kill()
@@ -41,7 +42,7 @@ it("waits while outcomes cannot be written, sends nothing twice, and the counts 
     env: { BELLCAST_UNRECORDED_PUSHES_MAX: "64" }
   })
   const subscriptions = await push.subscribe(1_000)
-  await join([service.url], "news", subscriptions as never)
+  await fillChannels(nats.url, [{ name: "news", subscriptions }])
   await using admin = await connectAdmin(nats.url)
   const { jsm } = admin
   const { config } = await jsm.streams.info("BELLCAST_WORK")

@@ -1,6 +1,7 @@
 // SIGTERM: the service completes its pushes and exits with code 0.
 import { assert, it } from "vitest"
-import { finished, join, publish, until } from "../support/client.ts"
+import { finished, publish, until } from "../support/client.ts"
+import { fillChannels } from "../support/fill.ts"
 import { startNats } from "../support/nats.ts"
 import { startService } from "../support/service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
@@ -12,7 +13,7 @@ it("finishes what is in hand on SIGTERM, exits 0, and sends nothing twice", {
   await using push = await spawnPushService()
   const subscriptions = await push.subscribe(1_000)
   const first = await startService({ natsUrl: nats.url })
-  await join([first.url], "news", subscriptions as never)
+  await fillChannels(nats.url, [{ name: "news", subscriptions }])
   const broadcast = await publish(first.url, "news", { n: 1 })
   await push.waitForDistinct(100, 30_000)
   assert.equal(await first.stop(), 0, first.output())

@@ -6,11 +6,11 @@ import { assert, it } from "vitest"
 import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { filters, parseOfBroadcast } from "#streams/subjects.ts"
-import { call, finished, publish } from "../support/client.ts"
+import { finished, publish } from "../support/client.ts"
+import { fillChannels } from "../support/fill.ts"
 import { startNats } from "../support/nats.ts"
 import { startService } from "../support/service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
-import type { SubscriptionJson } from "../support/user-agent.ts"
 
 /** 20000 take two minutes. */
 const size = Number(process.env["BELLCAST_TEST_KILLED_SUBSCRIPTIONS"] ?? 3_000)
@@ -39,25 +39,6 @@ const readOutcomes = (natsUrl: string, broadcast: number) =>
     return [...pushes.values()]
   }).pipe(Effect.provide(natsLayer({ url: natsUrl, name: "test" })), Effect.runPromise)
 
-/** Three browsers a user, each user in one request. */
-const joinThrees = async (base: string, subscriptions: ReadonlyArray<SubscriptionJson>) => {
-  const threes = Array.from({ length: Math.ceil(subscriptions.length / 3) }, (_, i) =>
-    subscriptions.slice(i * 3, i * 3 + 3)
-  )
-  const one = async () => {
-    for (let i = threes.length; threes.length > 0; i = threes.length) {
-      const posts = threes
-        .pop()!
-        .map((data) => ({ method: "POST", path: "/subscriptions", body: { data } }))
-      const requests = [...posts, { method: "PUT", path: "/channels/news/registration" }]
-      const { body } = await call(base, "POST", "/batch", `user${i}`, { requests })
-      const statuses = body.responses.map(({ status }: { status: number }) => status)
-      assert.deepEqual([...new Set(statuses)], [201, 202])
-    }
-  }
-  await Promise.all(Array.from({ length: 16 }, one))
-}
-
 it(`delivers to all ${size} and records each push once while workers are killed`, {
   timeout: 60_000 + size * 15
 }, async () => {
@@ -81,7 +62,8 @@ it(`delivers to all ${size} and records each push once while workers are killed`
     const browsers = [...taken, ...retried, ...gone].sort((a, b) =>
       a.keys.auth < b.keys.auth ? -1 : 1
     )
-    await joinThrees(rest.url, browsers)
+    // Three browsers a user.
+    await fillChannels(nats.url, [{ name: "news", subscriptions: browsers }], 3)
     await Promise.all(workers)
     const publishedAt = performance.now()
     const broadcast = await publish(rest.url, "news", { n: 1 })

@@ -1,5 +1,5 @@
-// Subscribers by the thousand, appended straight onto the log as an internal service would: the
-// gateway is measured elsewhere.
+// Subscribers by the thousand, appended straight onto the log as an internal service would: without
+// the gateway, for benches and for tests of what becomes of a broadcast.
 import { randomBytes } from "node:crypto"
 import { Effect } from "effect"
 import { Watermark } from "#nats/follower/watermark.ts"
@@ -7,7 +7,7 @@ import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { channelToken, type UserToken } from "#streams/tokens.ts"
-import type { SubscriptionJson } from "../support/user-agent.ts"
+import type { SubscriptionJson } from "./user-agent.ts"
 
 const appendsInFlight = 256
 const appliedMillis = 600_000
@@ -18,19 +18,24 @@ export interface Channel {
 }
 
 /**
- * One user per subscription, registered to its channel; a subscription may be in several. Returns
- * when all is projected.
+ * Users of `browsersEach` subscriptions, registered to their channel; a subscription may be in
+ * several. Returns when all is projected.
  */
-export const fillChannels = (natsUrl: string, channels: ReadonlyArray<Channel>): Promise<void> =>
+export const fillChannels = (
+  natsUrl: string,
+  channels: ReadonlyArray<Channel>,
+  browsersEach = 1
+): Promise<void> =>
   Effect.gen(function* () {
     const log = yield* EventLog
     const at = Date.now()
     const all = [...new Set(channels.flatMap(({ subscriptions }) => subscriptions))]
+    const named = Array.from({ length: Math.ceil(all.length / browsersEach) }, (_, i) => ({
+      name: `user${i}`,
+      token: randomBytes(16).toString("base64url") as UserToken
+    }))
     const users = new Map(
-      all.map((subscription, i) => [
-        subscription,
-        { name: `user${i}`, token: randomBytes(16).toString("base64url") as UserToken }
-      ])
+      all.map((subscription, i) => [subscription, named[Math.floor(i / browsersEach)]!])
     )
     const put = (subscription: SubscriptionJson) => {
       const { name, token } = users.get(subscription)!
@@ -45,21 +50,21 @@ export const fillChannels = (natsUrl: string, channels: ReadonlyArray<Channel>):
         }
       })
     }
-    const register = (channel: string, subscription: SubscriptionJson) => {
-      const { name, token } = users.get(subscription)!
-      return log.append("log", {
+    const register = (channel: string, { name, token }: (typeof named)[number]) =>
+      log.append("log", {
         subject: subjects.registration(channelToken(channel), token),
         type: "registration.put/1",
         body: { user: name, at }
       })
-    }
     const options = { concurrency: appendsInFlight, discard: true } as const
     yield* Effect.forEach(all, put, options)
-    for (const { name, subscriptions } of channels)
-      yield* Effect.forEach(subscriptions, (each) => register(name, each), options)
-    const { seq } = yield* register(channels[0]!.name, channels[0]!.subscriptions[0]!)
+    for (const { name, subscriptions } of channels) {
+      const members = new Set(subscriptions.map((each) => users.get(each)!))
+      yield* Effect.forEach(members, (each) => register(name, each), options)
+    }
+    const { seq } = yield* register(channels[0]!.name, named[0]!)
     yield* (yield* Watermark).reached(seq, appliedMillis)
-  }).pipe(Effect.provide(natsLayer({ url: natsUrl, name: "bench" })), Effect.runPromise)
+  }).pipe(Effect.provide(natsLayer({ url: natsUrl, name: "fill" })), Effect.runPromise)
 
 /** The first `size` subscriptions are registered to the channel `bench-<size>`, for each size. */
 export const fill = (
