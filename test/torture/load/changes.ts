@@ -25,6 +25,9 @@ export const makeChanges = (
   random: Random,
   runName: string
 ): Changes => {
+  // A user who registered twice for a channel would leave the first registration behind in the
+  // model.
+  const [everyone, ...others] = model.channels as readonly [string, ...Array<string>]
   let users = 0
 
   const subscribe = async (user: User) => {
@@ -91,7 +94,7 @@ export const makeChanges = (
     arrive,
     churn: async () => {
       if (random.chance(0.2))
-        return arrive(random.between(1, 3), [random.pick(model.channels), model.channels[0]!])
+        return arrive(random.between(1, 3), [random.pick(others), everyone])
       const user = random.pick(model.users)
       if (user.isBusy) return
       user.isBusy = true
