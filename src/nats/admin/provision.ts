@@ -81,15 +81,19 @@ const ensureConsumer = async (jsm: JetStreamManager, stream: string, spec: Consu
   }
 }
 
+/**
+ * A new stream of a cluster has no leader at first, and nobody responds to a publish. The client
+ * waits 0 to 5 s between tries: 10 s together.
+ */
+const leaderRetries = 8
+
 /** Writes the entry that every bucket has, into a bucket without one. */
 const ensureMeta = async ({ js }: Nats["Service"], bucket: BucketName, unbuilt: boolean) => {
   await js
     .publish(
       bucketSubject(bucket, metaKey),
       JSON.stringify({ v: 1, ...(unbuilt ? { unbuilt } : {}) }),
-      {
-        expect: { lastSubjectSequence: 0 }
-      }
+      { expect: { lastSubjectSequence: 0 }, retries: leaderRetries }
     )
     .catch((error: unknown) => {
       if (!(error instanceof JetStreamApiError)) throw error
