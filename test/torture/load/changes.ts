@@ -93,8 +93,7 @@ export const makeChanges = (
   return {
     arrive,
     churn: async () => {
-      if (random.chance(0.2))
-        return arrive(random.between(1, 3), [random.pick(others), everyone])
+      if (random.chance(0.2)) return arrive(random.between(1, 3), [random.pick(others), everyone])
       const user = random.pick(model.users)
       if (user.isBusy) return
       user.isBusy = true
