@@ -23,6 +23,7 @@ import { provision } from "#nats/admin/provision.ts"
 import { ServerHealth } from "#nats/admin/server-health.ts"
 import { followServerTime } from "#nats/admin/server-time.ts"
 import { Space } from "#nats/admin/space.ts"
+import { refuseOtherCopies } from "#nats/copies/copies-check.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { Upkeep } from "#nats/upkeep/upkeep.ts"
 import { projectionLayer } from "#projection/projector.ts"
@@ -39,6 +40,7 @@ import { loggerLayer } from "#telemetry/logger.ts"
 import { announced, type Ready } from "./announce.ts"
 import { checkSettings } from "./check-settings.ts"
 import { revivedLayer, startEmbedded } from "./nats-server.ts"
+import { endWhenReplaced } from "./replaced.ts"
 import { logStartFailure } from "./start-failure.ts"
 import { watchUncaught } from "./uncaught.ts"
 
@@ -109,6 +111,7 @@ const bytesMaxOf = ({ logBytesMax, workBytesMax }: Settings["Service"]) => {
 /** Makes the streams and buckets. Fails if a bucket was lost, which only a rebuild can mend. */
 const provisioned = ({ settings }: Start) =>
   refuseMissingBuckets.pipe(
+    Effect.andThen(refuseOtherCopies),
     Effect.andThen(provision(settings.replicas, bytesMaxOf(settings))),
     Effect.andThen(warnOfPause)
   )
@@ -143,6 +146,7 @@ const running = (start: Start) => {
     Layer.provide(followServerTime(clock)),
     Layer.provide(Space.layer),
     Layer.provide(Upkeep.layer),
+    Layer.provide(Layer.effectDiscard(endWhenReplaced)),
     Layer.provide(Layer.effectDiscard(provisioned(start))),
     Layer.provide(nats),
     Layer.provide(

@@ -5,7 +5,12 @@ import { NatsServerMissing } from "#embedded/locate.ts"
 import { EmbeddedServerFailed } from "#embedded/server.ts"
 import { ServeError } from "#gateway/serve.ts"
 import { MetricsPortError } from "#monitoring/port.ts"
-import { BucketsMissing, NatsUnavailable, NoStorage } from "#nats/connection/errors.ts"
+import {
+  BucketsMissing,
+  CopiesDiffer,
+  NatsUnavailable,
+  NoStorage
+} from "#nats/connection/errors.ts"
 import { SecretsFault } from "#secrets/file.ts"
 import { SettingsError } from "#settings/every-setting.ts"
 
@@ -21,6 +26,7 @@ const reasonOf = (error: unknown): string | undefined => {
     error instanceof NatsServerMissing ||
     error instanceof EmbeddedServerFailed ||
     error instanceof BucketsMissing ||
+    error instanceof CopiesDiffer ||
     error instanceof NoStorage
   )
     return error.message

@@ -63,6 +63,7 @@ export const filters = {
   publishers: "bellcast.cmd.publisher.*",
   broadcasts: "bellcast.cmd.broadcast.>",
   finished: "bellcast.evt.finished.>",
+  rejected: "bellcast.evt.rejected.*",
   adopted: "bellcast.evt.adopted.*",
   plans: "bellcast.plan.>",
   shards: "bellcast.job.shard.>",
@@ -71,6 +72,10 @@ export const filters = {
   outcomesIn: (channel: ChannelToken, broadcast: number) =>
     `bellcast.outcome.${channel}.${broadcast}.>`,
   outcomesOf: (broadcast: number) => `bellcast.outcome.*.${broadcast}.>`,
+  jobsOf: (broadcast: number) => [
+    `bellcast.job.shard.${broadcast}.>`,
+    `bellcast.job.retry.*.${broadcast}.>`
+  ],
   planOf: (broadcast: number) => `bellcast.plan.*.${broadcast}`,
   deadLetters: "bellcast.dead.>",
   deadLettersOf: (broadcast: number) => `bellcast.dead.*.${broadcast}.>`

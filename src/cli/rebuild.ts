@@ -7,6 +7,7 @@ import { monotonicMillis } from "#clock/monotonic.ts"
 import { type ChannelPushes, emptyPushes, type Progress } from "#domain/outcome.ts"
 import { bucketState, emptyBucket, streamState } from "#nats/admin/maintenance.ts"
 import { provision } from "#nats/admin/provision.ts"
+import type { Mark } from "#nats/copies/marks.ts"
 import type { Follower } from "#nats/follower/follower.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import type { StreamKey } from "#nats/stream/append.ts"
@@ -22,6 +23,7 @@ import { start as startTally } from "#tally/tally.ts"
 import { holdLease } from "./nats/leases.ts"
 import { natsFlags, onNats, VerbFailed } from "./nats/nats.ts"
 import { pauseWork } from "./nats/pause.ts"
+import { fitWorkToLog } from "./nats/work-of-log.ts"
 import { table } from "./terminal/table.ts"
 
 /** Messages that are applied together. */
@@ -34,7 +36,7 @@ interface Fact {
 }
 
 /** Reads what is needed before any bucket is emptied. */
-const readHistory = Effect.gen(function* () {
+const readHistory = Effect.fnUntraced(function* (lastWork: number) {
   const log = yield* EventLog
   const planned = new Set<number>()
   const facts: Array<Fact> = []
@@ -48,10 +50,13 @@ const readHistory = Effect.gen(function* () {
   )
   yield* log.replay("log", [filters.finished], ({ message, subject, text }) =>
     Effect.sync(() => {
-      if (message.type !== "broadcast.finished/1" || planned.has(message.broadcast)) return
+      if (message.type !== "broadcast.finished/1") return
+      // WORK counts it, unless it was copied before the broadcast was finished.
+      if (planned.has(message.broadcast) && message.seq <= lastWork) return
       const channel = subject.split(".").at(-2) as ChannelToken
       if (subjects.finished(channel, message.broadcast) !== subject) return
-      facts.push({ channel, progress: JSON.parse(text) as Progress })
+      const progress = JSON.parse(text) as Progress
+      facts.push({ channel, progress: { ...progress, seq: Math.min(progress.seq, lastWork) } })
     })
   )
   return { facts, floor }
@@ -69,29 +74,31 @@ const replayInto = Effect.fnUntraced(function* (
   const log = yield* EventLog
   const { checkpoint, filters, stream } = followers[name]
   let batch: Array<Stored> = []
-  let last = 0
+  let last: Pick<Mark, "seq" | "at"> = { seq: 0, at: 0 }
   const flush = Effect.suspend(() => {
     const full = batch
     batch = []
     return full.length === 0 ? Effect.void : follower.apply(full)
   })
   yield* log.replay(stream satisfies StreamKey, filters, (stored) => {
-    last = stored.seq
+    last = { seq: stored.seq, at: stored.at }
     if (wanted(stored)) batch.push(stored)
     return batch.length < batchMax ? Effect.void : flush
   })
   yield* flush
   yield* follower.store
-  if (follower.unstoredSince() <= last)
+  if (follower.unstoredSince() <= last.seq)
     return yield* new VerbFailed({
       message: "a bucket or LOG has no room for what the streams hold: make it larger, run it again"
     })
   const buckets = yield* Buckets
   const meta = yield* buckets.get(checkpoint, metaKey)
+  const mark = { ...last, revisions: follower.revisions() }
+  const checked = last.seq === 0 ? {} : { mark }
   yield* buckets.put(
     checkpoint,
     metaKey,
-    { v: 1, seq: last, ...follower.notes },
+    { v: 1, seq: last.seq, ...follower.notes, ...checked },
     meta?.revision ?? 0
   )
 })
@@ -116,8 +123,16 @@ const restore = Effect.fnUntraced(function* ({ channel, progress }: Fact) {
   yield* bucket.put("channels", key, next, entry?.revision ?? 0)
 })
 
+/** Notes for later starts that LOG counts outcomes which WORK lacks. */
+const noteTaken = Effect.fnUntraced(function* (taken: number) {
+  const buckets = yield* Buckets
+  const meta = yield* buckets.get("channels", metaKey)
+  yield* buckets.put("channels", metaKey, { v: 1, taken }, meta?.revision ?? 0)
+})
+
 const replayAll = Effect.fnUntraced(function* (replicas: number, emptied: Effect.Effect<void>) {
-  const { facts, floor } = yield* readHistory
+  const { lastWork, taken } = yield* fitWorkToLog
+  const { facts, floor } = yield* readHistory(lastWork)
   yield* emptied
   yield* Effect.forEach(projections, (bucket) => emptyBucket(bucket, replicas, floor), {
     discard: true
@@ -128,6 +143,7 @@ const replayAll = Effect.fnUntraced(function* (replicas: number, emptied: Effect
   const wanted = ({ subject }: Stored) => !forgotten.has(parseOfBroadcast(subject)?.broadcast ?? 0)
   yield* replayInto("tally", yield* startTally(0), wanted)
   yield* Effect.forEach(facts, restore, { discard: true })
+  if (taken > 0) yield* noteTaken(taken)
 })
 
 /**

@@ -11,11 +11,14 @@ import {
 } from "#domain/broadcast.ts"
 import type { BroadcastRef, ShardJob } from "#domain/job.ts"
 import type { Plan } from "#domain/outcome.ts"
+import { unavailable } from "#nats/connection/errors.ts"
+import { isSameTime } from "#nats/copies/marks.ts"
 import { type Applied, Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { Consumers, type Delivery, done, later, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { keys } from "#streams/buckets.ts"
+import { streams } from "#streams/index.ts"
 import { parseBroadcast, subjects } from "#streams/subjects.ts"
 import { type ChannelToken, channelBytesMax, shardsAt } from "#streams/tokens.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
@@ -33,6 +36,10 @@ const notAppliedAfterMillis = 1_000
 const noChannel =
   `the subject names no channel: an id is 1 to ${channelBytesMax} bytes without a slash, ` +
   "and all but A-Z a-z 0-9 _ - are =XX, in upper case"
+
+const otherPlan =
+  `${streams.work.name} has another broadcast of this number: stop all processes, ` +
+  "run `bellcast rebuild`"
 
 /** The part that all jobs of a broadcast share. */
 type ShardRef = Omit<ShardJob, "shard" | "floor">
@@ -125,9 +132,13 @@ const planOf = Effect.fnUntraced(function* (
   return yield* log.append("work", { subject, type: "plan/1", body, expect: 0 }).pipe(
     Effect.as(body),
     Effect.catchTag("AppendConflict", () =>
-      log
-        .last("work", subject)
-        .pipe(Effect.map((stored) => (stored?.message.type === "plan/1" ? stored.message : body)))
+      Effect.flatMap(log.last("work", subject), (stored) => {
+        if (stored?.message.type !== "plan/1") return Effect.succeed(body)
+        // The number belonged to another broadcast in a WORK that was restored from a later copy.
+        return isSameTime(stored.message.acceptedAt, ref.acceptedAt)
+          ? Effect.succeed(stored.message)
+          : Effect.fail(unavailable("plan")(new Error(otherPlan)))
+      })
     )
   )
 })
@@ -152,8 +163,8 @@ const handle = Effect.fnUntraced(function* (planner: Planner, delivery: Delivery
   log.cache(delivery)
   // A recreated consumer reads LOG from its beginning. WORK has lost the old plans by then, but
   // LOG has the end of every finished broadcast.
-  const isOver = (yield* Clock.currentTimeMillis) >= ref.expiresAt
-  if (isOver && (yield* log.last("log", subjects.finished(channel, ref.broadcast))) !== undefined)
+  const isOld = (yield* Clock.currentTimeMillis) >= ref.acceptedAt + lifeMillisMin
+  if (isOld && (yield* log.last("log", subjects.finished(channel, ref.broadcast))) !== undefined)
     return done
   const applied = yield* Effect.result(
     watermark.reached(ref.broadcast, settings.appliedTimeoutMillis)

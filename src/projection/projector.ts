@@ -12,7 +12,16 @@ import { subjects } from "#streams/subjects.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { backfill, counted } from "./backfill.ts"
 import { fold, hold } from "./fold.ts"
-import { floorOf, load, makeSets, type Sets, shortOf, unstoredSince, write } from "./sets.ts"
+import {
+  floorOf,
+  load,
+  makeSets,
+  revisionsOf,
+  type Sets,
+  shortOf,
+  unstoredSince,
+  write
+} from "./sets.ts"
 import { cut, type Step, stepOf } from "./step.ts"
 
 /** Rejections recorded at once: one after the other, many of them would delay all other writes. */
@@ -67,7 +76,8 @@ export const start = Effect.fnUntraced(function* (from: number) {
     notes: isCounted ? counted : {},
     apply: (batch: ReadonlyArray<Stored>) => apply(projector, batch),
     store: store(projector),
-    unstoredSince: () => Math.min(unstoredSince(sets), facts.waitingSince())
+    unstoredSince: () => Math.min(unstoredSince(sets), facts.waitingSince()),
+    revisions: () => revisionsOf(sets)
   }
 })
 

@@ -178,6 +178,13 @@ export const unstoredSince = (sets: Sets): number =>
 export const shortOf = (sets: Sets) =>
   all(sets).flatMap((set) => (set.unstoredSince() === Number.POSITIVE_INFINITY ? [] : [set.bucket]))
 
+/** Revisions of the buckets beside that of the checkpoint. */
+export const revisionsOf = ({ channels, counts, publishers, registrations }: Sets) => ({
+  registrations: Math.max(registrations.revision(), counts.revision()),
+  channels: channels.revision(),
+  permissions: publishers.revision()
+})
+
 export const floorOf = ({ lists, registrations }: Sets) => ({
   subscriptions: lists.revision(),
   registrations: registrations.revision()

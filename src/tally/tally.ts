@@ -58,7 +58,8 @@ export const start = Effect.fnUntraced(function* (from: number) {
     apply: (batch: ReadonlyArray<Stored>) => apply(tally, batch),
     store: store(tally),
     unstoredSince: () =>
-      Math.min(broadcasts.unstoredSince(), channels.unstoredSince(), facts.waitingSince())
+      Math.min(broadcasts.unstoredSince(), channels.unstoredSince(), facts.waitingSince()),
+    revisions: () => ({ channels: channels.revision() })
   }
 })
 

@@ -34,12 +34,13 @@ export const broadcastOn = Effect.fnUntraced(function* (channel: ChannelToken, s
     body: { data: { a: 1 } }
   })
   const floor = { subscriptions: planFloor, registrations: planFloor }
+  const acceptedAt = (yield* log.at("log", broadcast))!.at
   const plan = {
     broadcast,
     depth: shards > 1 ? 1 : 0,
     shards,
     floor,
-    acceptedAt: 4_000,
+    acceptedAt,
     expiresAt: 90_000,
     at: 4_001
   }

@@ -26,7 +26,7 @@ export const holdLease = Effect.fnUntraced(function* (name: FollowerName) {
     Effect.andThen(Effect.never),
     Effect.ensuring(loss)
   )
-  yield* Effect.forkScoped(followers.follow(name, () => hold))
+  yield* Effect.forkScoped(followers.hold(name, hold))
   const announce = note(`waiting for the lease of the ${name}, at most ${waitMillis / 1000} s`)
   yield* Deferred.await(held).pipe(
     Effect.timeoutOrElse({

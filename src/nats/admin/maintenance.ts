@@ -13,12 +13,14 @@ import { streams } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { Nats } from "../connection/connection.ts"
 import { BucketsMissing, type NatsUnavailable, unavailable } from "../connection/errors.ts"
+import { codeOf } from "../connection/responses.ts"
 import { Buckets } from "../kv/bucket.ts"
 import type { ValueIn } from "../kv/values.ts"
 import { readAll } from "../stream/read-all.ts"
-import { recreateBucket } from "./provision.ts"
+import { createConsumer, recreateBucket } from "./provision.ts"
 
 const notFound = 404
+const requestMillis = 5_000
 
 /** Undefined: the server has no such stream, consumer or message. */
 const ask = <A>(
@@ -88,11 +90,14 @@ export interface ConsumerState {
   readonly unanswered: number
   /** Remaining time of the pause; 0: not paused. */
   readonly pausedMillis: number
+  /** All messages up to this sequence of the stream are acknowledged. */
+  readonly floor: number
 }
 
 export const consumerState = (stream: StreamSpec, { name }: ConsumerSpec) =>
   ask(`state of ${name}`, async ({ jsm }): Promise<ConsumerState> => {
     const {
+      ack_floor,
       num_ack_pending,
       num_pending,
       pause_remaining = 0
@@ -100,7 +105,8 @@ export const consumerState = (stream: StreamSpec, { name }: ConsumerSpec) =>
     return {
       pending: num_pending,
       unanswered: num_ack_pending,
-      pausedMillis: pause_remaining / 1e6
+      pausedMillis: pause_remaining / 1e6,
+      floor: ack_floor.stream_seq
     }
   })
 
@@ -142,6 +148,33 @@ export const pauseConsumer = (stream: StreamSpec, { name }: ConsumerSpec, until:
 /** Ends the pause of a consumer. */
 export const resumeConsumer = (stream: StreamSpec, { name }: ConsumerSpec) =>
   ask(`resume ${name}`, ({ jsm }) => jsm.consumers.resume(stream.name, name))
+
+/**
+ * Delivers again from a sequence on, whatever was acknowledged. The server refuses to reset (ADR-60)
+ * to before the start of a consumer that was made again: then the consumer is replaced.
+ */
+export const resetConsumer = (stream: StreamSpec, spec: ConsumerSpec, seq: number) =>
+  Effect.flatMap(Nats, ({ jsm, request }) =>
+    request(
+      `$JS.API.CONSUMER.RESET.${stream.name}.${spec.name}`,
+      JSON.stringify({ seq }),
+      requestMillis
+    ).pipe(
+      Effect.catchIf(
+        (failure) => codeOf(failure) !== undefined,
+        () =>
+          Effect.tryPromise(async () => {
+            await jsm.consumers.delete(stream.name, spec.name)
+            await createConsumer(jsm, stream.name, spec, seq)
+          })
+      ),
+      Effect.mapError(unavailable(`reset ${spec.name}`))
+    )
+  )
+
+/** Removes all messages that a filter matches. */
+export const purgeSubjects = (stream: StreamSpec, filter: string) =>
+  ask(`purge ${stream.name}`, ({ jsm }) => jsm.streams.purge(stream.name, { filter }))
 
 /** Passes every entry of a bucket to `see`. Reads the whole bucket. */
 export const eachEntry = <B extends BucketName>(

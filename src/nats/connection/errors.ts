@@ -45,3 +45,8 @@ export class BucketsMissing extends Schema.TaggedError<BucketsMissing>()("Bucket
 export class NoStorage extends Schema.TaggedError<NoStorage>()("NoStorage", {
   message: Schema.String
 }) {}
+
+/** Streams and buckets are copies of different moments. `message` says which, and what to do. */
+export class CopiesDiffer extends Schema.TaggedError<CopiesDiffer>()("CopiesDiffer", {
+  message: Schema.String
+}) {}

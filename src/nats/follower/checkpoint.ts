@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { metaKey } from "#streams/buckets.ts"
 import { type FollowerName, followers } from "#streams/followers.ts"
 import { unavailable } from "../connection/errors.ts"
+import type { Mark } from "../copies/marks.ts"
 import type { Buckets } from "../kv/bucket.ts"
 import type { Meta } from "../kv/values.ts"
 
@@ -14,6 +15,8 @@ export interface Checkpoint {
   seq: number
   revision: number
   notes: Notes
+  /** Undefined: nothing was applied, or an earlier version stored the checkpoint. */
+  mark: Mark | undefined
 }
 
 type Kv = Buckets["Service"]
@@ -24,22 +27,31 @@ export const readCheckpoint = Effect.fnUntraced(function* (buckets: Kv, name: Fo
     name,
     seq: meta?.value.seq ?? 0,
     revision: meta?.revision ?? 0,
-    notes: meta?.value ?? {}
+    notes: meta?.value ?? {},
+    mark: meta?.value.mark
   }
   return checkpoint
 })
 
-/** Writes the checkpoint if the sequence is higher or a note is new. */
+/** What a follower has done since its last checkpoint. */
+export interface Progressed {
+  /** Sequence of the last message whose changes are stored. */
+  readonly stored: number
+  readonly notes: Notes
+  readonly mark: Mark | undefined
+}
+
+/** Writes the checkpoint if the sequence is higher, or a note or the mark is new. */
 export const saveCheckpoint = Effect.fnUntraced(
-  function* (buckets: Kv, checkpoint: Checkpoint, applied: number, notes: Notes) {
+  function* (buckets: Kv, checkpoint: Checkpoint, { mark, notes, stored }: Progressed) {
     const isNoted = Object.keys(notes).every((name) => name in checkpoint.notes)
-    if (applied <= checkpoint.seq && isNoted) return
-    const seq = Math.max(applied, checkpoint.seq)
+    const isMarked = mark === undefined || checkpoint.mark !== undefined
+    if (stored <= checkpoint.seq && isNoted && isMarked) return
+    const seq = Math.max(stored, checkpoint.seq)
     const bucket = followers[checkpoint.name].checkpoint
-    const meta = { v: 1, seq, ...notes } as const
+    const meta = { v: 1, seq, ...notes, ...(mark === undefined ? {} : { mark }) } as const
     checkpoint.revision = yield* buckets.put(bucket, metaKey, meta, checkpoint.revision)
-    checkpoint.seq = seq
-    checkpoint.notes = notes
+    Object.assign(checkpoint, { seq, notes, mark })
   },
   // A full bucket has no room for the checkpoint either. The former one stays valid.
   Effect.catchReason("NatsUnavailable", "NoRoom", () => Effect.void),

@@ -1,12 +1,13 @@
 // Followers: apply a stream in order from a checkpoint, in one process at a time. The header of
 // streams/followers.ts says why a durable consumer cannot do this.
-import type { JetStreamClient } from "@nats-io/jetstream"
 import { Cause, Context, Effect, Layer, Random, Schedule } from "effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { type FollowerName, followers } from "#streams/followers.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { Nats } from "../connection/connection.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
+import { followerFaults, markOf } from "../copies/follower-check.ts"
+import type { Mark, Revisions } from "../copies/marks.ts"
 import { Buckets } from "../kv/bucket.ts"
 import type { Stored } from "../stream/stored.ts"
 import { type Checkpoint, type Notes, readCheckpoint, saveCheckpoint } from "./checkpoint.ts"
@@ -28,6 +29,8 @@ export interface Follower {
   readonly store: Effect.Effect<void, NatsUnavailable>
   /** Sequence of the first message with a change that is not stored, or Infinity. */
   readonly unstoredSince: () => number
+  /** Revisions of the buckets that it writes, but for the bucket of its checkpoint. */
+  readonly revisions: () => Revisions
 }
 
 /** Makes a follower with empty caches. `checkpoint` is the `from` of the follower. */
@@ -44,17 +47,23 @@ export class Followers extends Context.Service<
     readonly follow: <R>(name: FollowerName, start: Start<R>) => Effect.Effect<never, never, R>
     /** Whether this process has the follower's lease. */
     readonly runs: (name: FollowerName) => boolean
+    /** Runs `held` while this process has the follower's lease, again and again. */
+    readonly hold: <R>(
+      name: FollowerName,
+      held: Effect.Effect<never, NatsUnavailable, R>
+    ) => Effect.Effect<never, never, R>
   }
 >()("bellcast/nats/Followers") {
   static readonly layer = Layer.effect(
     Followers,
     Effect.gen(function* () {
-      const { js } = yield* Nats
+      const nats = yield* Nats
       const buckets = yield* Buckets
       const holder = (yield* Random.nextInt).toString(36)
-      const context: RunContext = { js, buckets, holder, running: new Set() }
+      const context: RunContext = { nats, buckets, holder, running: new Set() }
       return Followers.of({
-        follow: (name, start) => forever(name, runOnce(context, name, start)),
+        follow: (name, start) => forever(name, leased(context, name, run(context, name, start))),
+        hold: (name, held) => forever(name, leased(context, name, held)),
         runs: (name) => context.running.has(name)
       })
     })
@@ -62,7 +71,7 @@ export class Followers extends Context.Service<
 }
 
 interface RunContext {
-  readonly js: JetStreamClient
+  readonly nats: Nats["Service"]
   readonly buckets: Buckets["Service"]
   /** Identifies this process as the holder of a lease. */
   readonly holder: string
@@ -82,33 +91,54 @@ const forever = <E, R>(name: FollowerName, run: Effect.Effect<never, E, R>) => {
   )
 }
 
-/** Runs the follower from its checkpoint until it fails or the lease is lost. */
-const runOnce = <R>(context: RunContext, name: FollowerName, start: Start<R>) =>
+/** Runs `work` while this process has the lease, until either fails. */
+const leased = <R>(
+  { buckets, holder, running }: RunContext,
+  name: FollowerName,
+  work: Effect.Effect<never, NatsUnavailable, R>
+) =>
   Effect.gen(function* () {
-    const { buckets, holder, running } = context
     const lease = yield* acquire(buckets, name, holder)
     running.add(name)
     yield* Effect.addFinalizer(() => {
       running.delete(name)
       return release(buckets, lease)
     })
-    const checkpoint = yield* readCheckpoint(buckets, name)
-    const work = Effect.gen(function* () {
-      const follower = yield* start(checkpoint.seq)
-      return yield* applyAll(context, follower, checkpoint)
-    })
     return yield* Effect.raceFirst(work, renew(buckets, lease))
   }).pipe(Effect.scoped)
 
+/**
+ * Runs the follower from its checkpoint until it fails. Fails at once if the stream is not the one
+ * that the checkpoint was made from: `start` announces how far the buckets are.
+ */
+const run = <R>(context: RunContext, name: FollowerName, start: Start<R>) =>
+  Effect.gen(function* () {
+    const { buckets, nats } = context
+    const [fault] = yield* followerFaults(nats, buckets, name)
+    if (fault !== undefined) return yield* unavailable(`follow ${name}`)(new Error(fault))
+    const checkpoint = yield* readCheckpoint(buckets, name)
+    const mark = checkpoint.mark ?? (yield* markOf(nats, name, checkpoint.seq))
+    const follower = yield* start(checkpoint.seq)
+    return yield* applyAll(context, follower, checkpoint, mark)
+  }).pipe(Effect.scoped)
+
+type Last = Pick<Mark, "seq" | "at"> | undefined
+
+/** The later of two messages: a run applies messages again that an earlier run applied. */
+const latest = (last: Last, { at, seq }: Stored): Last =>
+  last !== undefined && last.seq >= seq ? last : { seq, at }
+
 const applyAll = Effect.fnUntraced(function* (
-  { buckets, js }: RunContext,
+  { buckets, nats }: RunContext,
   follower: Follower,
-  checkpoint: Checkpoint
+  checkpoint: Checkpoint,
+  mark: Mark | undefined
 ) {
   const { name } = checkpoint
   const { pauseMillis } = followers[name]
-  const inbox = yield* openInbox(js, name, follower.from)
+  const inbox = yield* openInbox(nats.js, name, follower.from)
   let applied = follower.from
+  let last: Last = mark
   let savedAt = Number.NEGATIVE_INFINITY
   while (true) {
     // The time-out saves the checkpoint of a stream without new messages.
@@ -117,6 +147,7 @@ const applyAll = Effect.fnUntraced(function* (
       const batch = takeBatch(inbox)
       yield* follower.apply(batch)
       applied = batch.at(-1)!.seq
+      last = latest(last, batch.at(-1)!)
       if (pauseMillis > 0 && inbox.waiting.length < batchMax) yield* Effect.sleep(pauseMillis)
     } else if (inbox.ended) {
       return yield* unavailable(`follow ${name}`)(new Error("the stream ended"))
@@ -125,8 +156,11 @@ const applyAll = Effect.fnUntraced(function* (
     if (now - savedAt < checkpointMillis) continue
     savedAt = now
     yield* follower.store
-    // The next run applies again what is not stored.
-    const stored = Math.min(applied, follower.unstoredSince() - 1)
-    yield* saveCheckpoint(buckets, checkpoint, stored, follower.notes ?? {})
+    yield* saveCheckpoint(buckets, checkpoint, {
+      // The next run applies again what is not stored.
+      stored: Math.min(applied, follower.unstoredSince() - 1),
+      notes: follower.notes ?? {},
+      mark: last && { ...last, revisions: follower.revisions() }
+    })
   }
 })

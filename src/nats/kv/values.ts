@@ -12,12 +12,20 @@ import type {
 } from "#domain/registration.ts"
 import type { SubscriptionList } from "#domain/subscription/subscription.ts"
 import type { BucketName, EntryBuckets, EntryKind, metaKey } from "#streams/buckets.ts"
+import type { Mark } from "../copies/marks.ts"
 
 /** The entry `meta`, which every bucket has. */
 export interface Meta {
   readonly v: 1
   /** A follower's checkpoint: sequence of the last message that it applied. */
   readonly seq?: number
+  /** Identifies the stream that the buckets up to the checkpoint were made from. */
+  readonly mark?: Mark
+  /**
+   * In the bucket `channels`: facts of LOG up to this sequence may count outcomes that WORK has
+   * lost. A rebuild has taken their counts from LOG.
+   */
+  readonly taken?: number
   /** The projector counted all registrations up to the checkpoint. */
   readonly counted?: number
   /** The bucket lacks what the streams have: it waits for a rebuild. */

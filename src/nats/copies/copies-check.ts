@@ -1,0 +1,183 @@
+// Refuses a start on streams and buckets that were copied at different moments: everything would
+// look right, and new writes would be taken for old ones.
+import { DeliverPolicy } from "@nats-io/jetstream"
+import { Clock, Effect } from "effect"
+import { type BucketName, bucketStream, metaKey, projections } from "#streams/buckets.ts"
+import { type FollowerName, followers } from "#streams/followers.ts"
+import { streams } from "#streams/index.ts"
+import { filters, parseBroadcast, subjects } from "#streams/subjects.ts"
+import { consumerState } from "../admin/maintenance.ts"
+import { Nats } from "../connection/connection.ts"
+import { CopiesDiffer, unavailable } from "../connection/errors.ts"
+import { Buckets } from "../kv/bucket.ts"
+import { EventLog } from "../stream/event-log.ts"
+import { readAll } from "../stream/read-all.ts"
+import { storedOf } from "../stream/stored.ts"
+import { followerFaults, infoOf } from "./follower-check.ts"
+import { isSameTime } from "./marks.ts"
+
+/** All entries that a batch of a follower can change. */
+const newestMax = 256
+/** Broadcasts whose plan is looked for. The planner has 128 in hand. */
+const plansMax = 256
+/** Seconds after which no leader is left that was cut off. */
+const looksInCluster = 12
+const dayMillis = 24 * 60 * 60_000
+
+const log = streams.log.name
+const work = streams.work.name
+
+/** The stream that an entry of a bucket was made from. */
+const sourceOf = (bucket: BucketName, key: string): string =>
+  bucket === "broadcasts" || (bucket === "channels" && key.endsWith(".pushes")) ? work : log
+
+/** The last message that the newest entries of a bucket were made from, by stream. */
+const newestOf = Effect.fnUntraced(function* (
+  { js, request }: Nats["Service"],
+  bucket: BucketName
+) {
+  const name = bucketStream(bucket)
+  const last = (yield* infoOf({ request }, name))?.state.last_seq ?? 0
+  const newest: Record<string, number> = { [log]: 0, [work]: 0 }
+  if (last === 0) return newest
+  const options = {
+    deliver_policy: DeliverPolicy.StartSequence,
+    opt_start_seq: Math.max(1, last - newestMax + 1)
+  }
+  yield* Effect.tryPromise({
+    try: async () => {
+      for await (const batch of readAll(js, name, options))
+        for (const msg of batch) {
+          if (msg.data.length === 0 || msg.subject.endsWith(`.${metaKey}`)) continue
+          const stream = sourceOf(bucket, msg.subject)
+          newest[stream] = Math.max(newest[stream]!, Number(msg.json<{ seq?: number }>().seq ?? 0))
+        }
+    },
+    catch: unavailable(`read ${name}`)
+  })
+  return newest
+})
+
+/** Buckets with entries from after the end of their stream. */
+const newerBuckets = Effect.gen(function* () {
+  const nats = yield* Nats
+  const newest = yield* Effect.forEach(
+    projections,
+    (bucket) => Effect.map(newestOf(nats, bucket), (seqs) => ({ bucket, seqs })),
+    { concurrency: "unbounded" }
+  )
+  const faults: Array<string> = []
+  for (const stream of [log, work]) {
+    const last = (yield* infoOf(nats, stream))?.state.last_seq ?? 0
+    for (const { bucket, seqs } of newest)
+      if (seqs[stream]! > last)
+        faults.push(
+          `${bucketStream(bucket)} has message ${seqs[stream]} of ${stream}, ` +
+            `which ends at ${last}`
+        )
+  }
+  return faults
+})
+
+/** Whether WORK has plans of broadcasts that LOG does not have. */
+const newerWork = Effect.gen(function* () {
+  const eventLog = yield* EventLog
+  const plan = (yield* eventLog.last("work", filters.plans))?.message
+  if (plan?.type !== "plan/1") return []
+  const { acceptedAt, broadcast } = plan
+  const origin = yield* (yield* Nats)
+    .message(log, { seq: broadcast })
+    .pipe(Effect.mapError(unavailable("read")))
+  const last = (yield* infoOf(yield* Nats, log))?.state.last_seq ?? 0
+  if (broadcast > last) return [`${work} has broadcast ${broadcast}, but ${log} ends at ${last}`]
+  return origin === undefined || isSameTime(storedOf(origin).at, acceptedAt)
+    ? []
+    : [`broadcast ${broadcast} of ${work} is not that of ${log}`]
+})
+
+/** Whether LOG has counts of outcomes that WORK does not have. */
+const olderOutcomes = Effect.gen(function* () {
+  const fact = yield* (yield* EventLog).last("log", filters.finished)
+  const finished = fact?.message
+  if (finished?.type !== "broadcast.finished/1") return []
+  const { taken = 0 } = (yield* (yield* Buckets).get("channels", metaKey))?.value ?? {}
+  if (fact!.seq <= taken) return []
+  const last = (yield* infoOf(yield* Nats, work))?.state.last_seq ?? 0
+  return finished.seq > last
+    ? [`${work} ends at message ${last}, but ${log} counts outcomes up to ${finished.seq}`]
+    : []
+})
+
+/** Whether a broadcast that the planner acknowledged has left a trace. */
+const isPlanned = Effect.fnUntraced(function* (seq: number, subject: string) {
+  const eventLog = yield* EventLog
+  const place = parseBroadcast(subject)
+  if ((yield* eventLog.last("log", subjects.rejected(seq))) !== undefined) return true
+  if (place === undefined) return true
+  const traces = yield* Effect.all(
+    [
+      eventLog.last("work", subjects.plan(place.channel, seq)),
+      eventLog.last("log", subjects.finished(place.channel, seq))
+    ],
+    { concurrency: 2 }
+  )
+  return traces.some((trace) => trace !== undefined)
+})
+
+/** Whether the planner has done with broadcasts of which WORK knows nothing. */
+const olderWork = Effect.gen(function* () {
+  const eventLog = yield* EventLog
+  const nats = yield* Nats
+  const floor = (yield* consumerState(streams.log, streams.log.consumers.planner))?.floor ?? 0
+  const plan = (yield* eventLog.last("work", filters.plans))?.message
+  const since = (yield* Clock.currentTimeMillis) - streams.work.maxAgeMillis + dayMillis
+  let seq = plan?.type === "plan/1" ? plan.broadcast : Math.max(0, floor - plansMax)
+  for (let n = 0; n < plansMax; n++) {
+    const found = yield* nats
+      .message(log, { seq: seq + 1, next_by_subj: filters.broadcasts })
+      .pipe(Effect.mapError(unavailable("read")))
+    if (found === undefined || found.seq > floor) return []
+    seq = found.seq
+    if (Date.parse(found.time) < since || (yield* isPlanned(seq, found.subject))) continue
+    return [`${work} lacks broadcast ${seq} of ${log}, which was planned`]
+  }
+  return []
+})
+
+const faultsNow = Effect.gen(function* () {
+  const nats = yield* Nats
+  const buckets = yield* Buckets
+  const ofFollowers = (Object.keys(followers) as Array<FollowerName>).map((name) =>
+    followerFaults(nats, buckets, name)
+  )
+  const faults = yield* Effect.all(
+    [...ofFollowers, newerBuckets, newerWork, olderOutcomes, olderWork],
+    { concurrency: "unbounded" }
+  )
+  return [...new Set(faults.flat())]
+})
+
+/** A cluster may have a leader that was cut off: its stream is shorter, for 10 s at most. */
+const faultsAtLast = Effect.gen(function* () {
+  const faults = yield* faultsNow
+  const replicas = (yield* infoOf(yield* Nats, log))?.config.num_replicas ?? 1
+  if (faults.length === 0 || replicas === 1) return faults
+  return yield* faultsNow.pipe(
+    Effect.delay("1 second"),
+    Effect.repeat({ until: (again) => again.length === 0, times: looksInCluster - 1 })
+  )
+})
+
+/**
+ * Fails with CopiesDiffer if streams and buckets cannot be of the same moment. Reads the streams
+ * last: a service that runs only makes them longer.
+ */
+export const refuseOtherCopies = Effect.gen(function* () {
+  const faults = yield* faultsAtLast
+  if (faults.length === 0) return
+  return yield* new CopiesDiffer({
+    message:
+      `the streams and buckets are copies of different moments: ${faults.join("; ")}. ` +
+      "Stop all processes and run `bellcast rebuild`"
+  })
+})
