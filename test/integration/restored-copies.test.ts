@@ -160,6 +160,17 @@ describe("restored copies", { timeout: 90_000 }, () => {
     assert.match(String(refused), /cannot start\. the streams and buckets are copies of different/)
   })
 
+  it("without LOG are refused, and without WORK", async () => {
+    await restoreMixed()
+    await admin.jsm.streams.delete(work)
+    assert.match(await refusal(), /BELLCAST_WORK ends at message 0, but buckets/)
+    await admin.jsm.streams.delete(log)
+    assert.match(
+      await refusal(),
+      /restore BELLCAST_LOG from its backup and run `bellcast rebuild`$/
+    )
+  })
+
   it("with buckets from after the last checkpoint are refused", async () => {
     await restoreMixed()
     const entry = { subject: "$KV.bellcast_channels.later.registrations", seq: 10_000 }

@@ -13,7 +13,7 @@ import { Buckets } from "../kv/bucket.ts"
 import { EventLog } from "../stream/event-log.ts"
 import { readAll } from "../stream/read-all.ts"
 import { storedOf } from "../stream/stored.ts"
-import { followerFaults, infoOf } from "./follower-check.ts"
+import { followerFaults, ifThere, infoOf } from "./follower-check.ts"
 import { isSameTime } from "./marks.ts"
 
 /** All entries that a batch of a follower can change. */
@@ -82,12 +82,12 @@ const newerBuckets = Effect.gen(function* () {
 /** Whether WORK has plans of broadcasts that LOG does not have. */
 const newerWork = Effect.gen(function* () {
   const eventLog = yield* EventLog
-  const plan = (yield* eventLog.last("work", filters.plans))?.message
+  const plan = (yield* ifThere(eventLog.last("work", filters.plans)))?.message
   if (plan?.type !== "plan/1") return []
   const { acceptedAt, broadcast } = plan
   const origin = yield* (yield* Nats)
     .message(log, { seq: broadcast })
-    .pipe(Effect.mapError(unavailable("read")))
+    .pipe(Effect.mapError(unavailable("read")), ifThere)
   const last = (yield* infoOf(yield* Nats, log))?.state.last_seq ?? 0
   if (broadcast > last) return [`${work} has broadcast ${broadcast}, but ${log} ends at ${last}`]
   return origin === undefined || isSameTime(storedOf(origin).at, acceptedAt)
@@ -97,10 +97,10 @@ const newerWork = Effect.gen(function* () {
 
 /** Whether LOG has counts of outcomes that WORK does not have. */
 const olderOutcomes = Effect.gen(function* () {
-  const fact = yield* (yield* EventLog).last("log", filters.finished)
+  const fact = yield* ifThere((yield* EventLog).last("log", filters.finished))
   const finished = fact?.message
   if (finished?.type !== "broadcast.finished/1") return []
-  const { taken = 0 } = (yield* (yield* Buckets).get("channels", metaKey))?.value ?? {}
+  const { taken = 0 } = (yield* ifThere((yield* Buckets).get("channels", metaKey)))?.value ?? {}
   if (fact!.seq <= taken) return []
   const last = (yield* infoOf(yield* Nats, work))?.state.last_seq ?? 0
   return finished.seq > last
@@ -116,7 +116,7 @@ const isPlanned = Effect.fnUntraced(function* (seq: number, subject: string) {
   if (place === undefined) return true
   const traces = yield* Effect.all(
     [
-      eventLog.last("work", subjects.plan(place.channel, seq)),
+      ifThere(eventLog.last("work", subjects.plan(place.channel, seq))),
       eventLog.last("log", subjects.finished(place.channel, seq))
     ],
     { concurrency: 2 }
@@ -129,13 +129,13 @@ const olderWork = Effect.gen(function* () {
   const eventLog = yield* EventLog
   const nats = yield* Nats
   const floor = (yield* consumerState(streams.log, streams.log.consumers.planner))?.floor ?? 0
-  const plan = (yield* eventLog.last("work", filters.plans))?.message
+  const plan = (yield* ifThere(eventLog.last("work", filters.plans)))?.message
   const since = (yield* Clock.currentTimeMillis) - streams.work.maxAgeMillis + dayMillis
   let seq = plan?.type === "plan/1" ? plan.broadcast : Math.max(0, floor - plansMax)
   for (let n = 0; n < plansMax; n++) {
     const found = yield* nats
       .message(log, { seq: seq + 1, next_by_subj: filters.broadcasts })
-      .pipe(Effect.mapError(unavailable("read")))
+      .pipe(Effect.mapError(unavailable("read")), ifThere)
     if (found === undefined || found.seq > floor) return []
     seq = found.seq
     if (Date.parse(found.time) < since || (yield* isPlanned(seq, found.subject))) continue
@@ -175,9 +175,11 @@ const faultsAtLast = Effect.gen(function* () {
 export const refuseOtherCopies = Effect.gen(function* () {
   const faults = yield* faultsAtLast
   if (faults.length === 0) return
+  const isLogGone = ((yield* infoOf(yield* Nats, log))?.state.last_seq ?? 0) === 0
   return yield* new CopiesDiffer({
     message:
       `the streams and buckets are copies of different moments: ${faults.join("; ")}. ` +
-      "Stop all processes and run `bellcast rebuild`"
+      `Stop all processes${isLogGone ? `, restore ${log} from its backup` : ""} ` +
+      "and run `bellcast rebuild`"
   })
 })

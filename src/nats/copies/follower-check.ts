@@ -6,7 +6,7 @@ import { type FollowerName, followers } from "#streams/followers.ts"
 import { streams } from "#streams/index.ts"
 import type { Nats } from "../connection/connection.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
-import { isNotFound } from "../connection/responses.ts"
+import { codeOf, type Failure, isNotFound, streamNotFound } from "../connection/responses.ts"
 import type { Buckets } from "../kv/bucket.ts"
 import { type Mark, streamFault } from "./marks.ts"
 
@@ -31,11 +31,21 @@ export const infoOf = (
     Effect.mapError(unavailable(`state of ${stream}`))
   )
 
+/** The result of a read; undefined where the stream itself is missing. */
+export const ifThere = <A, R>(read: Effect.Effect<A, NatsUnavailable, R>) =>
+  read.pipe(
+    Effect.catchIf(
+      ({ cause }) => codeOf(cause as Failure) === streamNotFound,
+      () => Effect.as(Effect.void, undefined)
+    )
+  )
+
 /** When the message at a sequence was stored; undefined: the stream does not have it. */
 const timeOf = ({ message }: Pick<Door, "message">, stream: string, seq: number) =>
   message(stream, { seq }).pipe(
     Effect.map((found) => (found === undefined ? undefined : Date.parse(found.time))),
-    Effect.mapError(unavailable(`read ${stream}`))
+    Effect.mapError(unavailable(`read ${stream}`)),
+    ifThere
   )
 
 /** The mark of a checkpoint without one, from the message at the checkpoint. */
@@ -68,7 +78,7 @@ export const followerFaults = Effect.fnUntraced(function* (
   buckets: Buckets["Service"],
   name: FollowerName
 ) {
-  const meta = (yield* buckets.get(followers[name].checkpoint, metaKey))?.value
+  const meta = (yield* ifThere(buckets.get(followers[name].checkpoint, metaKey)))?.value
   if (meta?.seq === undefined) return []
   const { mark, seq } = meta
   const older = mark === undefined ? [] : yield* olderBuckets(door, name, mark)
