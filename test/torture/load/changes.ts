@@ -72,7 +72,7 @@ export const makeChanges = (
     const user: User = { name, subscriptions: [], memberships: new Map(), isBusy: true }
     model.users.push(user)
     for (let i = 0; i < subscriptions; i++) await subscribe(user)
-    for (const channel of channels) await register(user, channel)
+    for (const channel of new Set(channels)) await register(user, channel)
     user.isBusy = false
   }
 
