@@ -5,7 +5,7 @@ import { headers as natsHeaders } from "@nats-io/transport-node"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { basicIds } from "#identity/policies/basicauth.ts"
 import { pseudonyms } from "#identity/pseudonym.ts"
-import { call, finished, publish, until } from "../support/client.ts"
+import { call, finished, join, publish, until } from "../support/client.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
 import { connectAdmin, type NatsAdmin } from "../support/nats-admin.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
@@ -224,6 +224,34 @@ describe("a service that has no room", { timeout: 60_000 }, () => {
     assert.equal((await register("news", "cid")).status, 202)
     await grow()
     await becomes(() => broadcast("news"), 202)
+  })
+
+  it("drops no retry that WORK has no room for, and sends nothing twice", async () => {
+    const agents = Array.from({ length: 4 }, () =>
+      push.subscribe({ script: ["slow 1000 503", "201"] })
+    )
+    await join(
+      [service.url],
+      "busy",
+      agents.map(({ subscription }) => subscription)
+    )
+    const before = push.requests
+    const id = await publish(service.url, "busy", { n: 1 })
+    await push.waitFor(({ requests }) => requests > before)
+    // Room for an outcome of one or two results (500 to 800 bytes), and not for a retry job more.
+    const { state } = await admin.jsm.streams.info("BELLCAST_WORK")
+    const grow = await fill("BELLCAST_WORK", state.bytes / (state.bytes + 1_000))
+    await until(
+      async () => (await call(service.url, "GET", "/__metrics__")).body,
+      (metrics) => /bellcast_facts_postponed_total\{fact="retry"\} [1-9]/u.test(metrics)
+    )
+    await grow()
+    assert.deepInclude(await finished(service.url, "busy", id), { accepted: 4, delivered: 4 })
+    for (const { attempts } of agents)
+      assert.deepEqual(
+        attempts.map(({ status }) => status),
+        [503, 201]
+      )
   })
 
   it("counts late what a full `channels` could not store, and delivers meanwhile", async () => {
