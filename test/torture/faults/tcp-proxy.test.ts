@@ -64,6 +64,23 @@ test("frozen bytes arrive when the link heals, in order", async ({ expect }) => 
   expect(await next(socket)).toBe("one")
 })
 
+test("what was sent before the client went away arrives when the link heals", async ({
+  expect
+}) => {
+  const { proxy, received, client } = await echo()
+  const socket = await client()
+  socket.write("one")
+  expect(await next(socket)).toBe("one")
+  proxy.freeze("to server")
+  await new Promise<void>((resolve) => socket.write("late", () => resolve()))
+  socket.destroy()
+  await sleep(200)
+  expect(received).toEqual(["one"])
+  proxy.heal()
+  await expect.poll(() => received).toEqual(["one", "late"])
+  await expect.poll(() => proxy.connections).toBe(0)
+})
+
 test("one direction freezes alone", async ({ expect }) => {
   const { proxy, received, client } = await echo()
   const socket = await client()

@@ -29,16 +29,19 @@ class Pipe {
   readonly #state: State
   readonly #queue: Array<Waiting> = []
   #timer: NodeJS.Timeout | undefined
+  #hasEnded = false
 
   constructor(from: Socket, to: Socket, direction: Direction, state: State) {
     this.#from = from
     this.#to = to
     this.#direction = direction
     this.#state = state
+    const end = () => this.#end()
     from.on("data", (chunk: Buffer) => this.#add(chunk))
-    from.on("end", () => this.#add(undefined))
+    from.on("end", end)
+    from.on("close", end)
     to.on("drain", () => this.flush())
-    from.on("close", () => clearTimeout(this.#timer))
+    to.on("close", () => this.flush())
   }
 
   #add(chunk: Buffer | undefined): void {
@@ -46,16 +49,24 @@ class Pipe {
     this.flush()
   }
 
+  /** Bytes that were sent before the end arrive all the same, as TCP would deliver them. */
+  #end(): void {
+    if (this.#hasEnded) return
+    this.#hasEnded = true
+    this.#add(undefined)
+  }
+
   /** Sends what is due. The sender is paused while anything waits, so that a queue stays short. */
   flush(): void {
     clearTimeout(this.#timer)
+    if (this.#to.destroyed) this.#queue.length = 0
     while (this.#queue.length > 0 && !this.#waits()) {
       const { chunk } = this.#queue.shift()!
       if (chunk === undefined) this.#to.end()
       else this.#to.write(chunk)
     }
     const isHeld = this.#state.held.has(this.#direction)
-    if (isHeld || this.#to.writableNeedDrain) this.#from.pause()
+    if (!this.#to.destroyed && (isHeld || this.#to.writableNeedDrain)) this.#from.pause()
     else this.#from.resume()
     const next = this.#queue[0]
     if (next !== undefined && !isHeld)
@@ -169,12 +180,9 @@ export class TcpProxy implements AsyncDisposable {
     const connection = { client, upstream, pipes }
     this.#connections.add(connection)
     const forget = () => {
-      client.destroy()
-      upstream.destroy()
-      this.#connections.delete(connection)
+      if (client.destroyed && upstream.destroyed) this.#connections.delete(connection)
     }
     client.on("close", forget)
-    // The last bytes of the server are still to be sent when its side has closed.
-    upstream.on("close", () => (client.writableEnded ? undefined : client.end()))
+    upstream.on("close", forget)
   }
 }
