@@ -1,7 +1,8 @@
 // What connections to push services go through, through the running service with its default
 // settings: nobody is missed, and nobody is sent to twice beyond what the case allows.
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { finished, join, publish } from "../support/client.ts"
+import { finished, publish } from "../support/client.ts"
+import { fillChannels } from "../support/fill.ts"
 import { startNats } from "../support/nats.ts"
 import { playerOf, reply } from "../support/push-script.ts"
 import { type PushServiceOptions, startPushService } from "../support/push-service.ts"
@@ -42,13 +43,8 @@ const broadcastTo = async (
 ) => {
   const agents = Array.from({ length: count }, () => push.subscribe({ script }))
   agents.forEach(prepare)
-  await join(
-    [service.url],
-    channel,
-    agents.map(({ subscription }) => subscription),
-    24,
-    channel
-  )
+  const subscriptions = agents.map(({ subscription }) => subscription)
+  await fillChannels(nats.url, [{ name: channel, subscriptions }])
   const id = await publish(service.url, channel, { n: 1 })
   return { agents, ended: () => finished(service.url, channel, id) }
 }

@@ -9,7 +9,8 @@ import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { Settings } from "#config"
 import { classify } from "#delivery/push/classify.ts"
 import { PushClient } from "#delivery/push/client.ts"
-import { finished, join, publish } from "../support/client.ts"
+import { finished, publish } from "../support/client.ts"
+import { fillChannels } from "../support/fill.ts"
 import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
@@ -37,11 +38,8 @@ describe("the service", () => {
         ["huge"]
       ]
       const agents = scripts.map((script) => push.subscribe({ script }))
-      await join(
-        [service.url],
-        "news",
-        agents.map(({ subscription }) => subscription)
-      )
+      const subscriptions = agents.map(({ subscription }) => subscription)
+      await fillChannels(nats.url, [{ name: "news", subscriptions }])
       const counts = await finished(
         service.url,
         "news",

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "vitest"
 import { pushesOf } from "../support/audit.ts"
 import { call, finished, join, publish, until } from "../support/client.ts"
+import { fillChannels } from "../support/fill.ts"
 import { startNats } from "../support/nats.ts"
 import { playerOf, reply } from "../support/push-script.ts"
 import { startPushService } from "../support/push-service.ts"
@@ -34,11 +35,8 @@ describe("a push service that throttles everybody", () => {
       }
       Object.assign(agent, { nextAnswer: answer })
     }
-    await join(
-      [service.url],
-      "news",
-      agents.map(({ subscription }) => subscription)
-    )
+    const subscriptions = agents.map(({ subscription }) => subscription)
+    await fillChannels(nats.url, [{ name: "news", subscriptions }])
     const broadcast = await publish(service.url, "news", { n: 1 })
     assert.deepInclude(await finished(service.url, "news", broadcast), {
       accepted: 100,
@@ -90,11 +88,8 @@ describe("a push service that throttles without saying for how long", () => {
       Object.assign(agent, { nextAnswer })
     }
     const others = Array.from({ length: 60 }, () => other.subscribe())
-    await join(
-      [service.url],
-      "news",
-      [...agents, ...others].map(({ subscription }) => subscription)
-    )
+    const subscriptions = [...agents, ...others].map(({ subscription }) => subscription)
+    await fillChannels(nats.url, [{ name: "news", subscriptions }])
     const broadcast = await publish(service.url, "news", { n: 1 })
     await other.waitFor(({ counts }) => counts.distinct === 60)
     assert.isBelow(push.requests, 150, "the others wait for the throttled ones")
@@ -153,11 +148,8 @@ describe("a push service that does not answer", () => {
       const [reset, taken] = [playerOf(["reset"])(), playerOf(["201"])()]
       Object.assign(agent, { nextAnswer: () => (away ? reset : taken) })
     }
-    await join(
-      [service.url],
-      "news",
-      agents.map(({ subscription }) => subscription)
-    )
+    const subscriptions = agents.map(({ subscription }) => subscription)
+    await fillChannels(nats.url, [{ name: "news", subscriptions }])
     const broadcast = await publish(service.url, "news", { n: 1 })
     await until(
       () => progress(service.url, broadcast),

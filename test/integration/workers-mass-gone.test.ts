@@ -1,6 +1,7 @@
 // Two delivery workers count the 410 responses of a push service together.
 import { assert, describe, it } from "vitest"
-import { call, join, publish, until } from "../support/client.ts"
+import { call, publish, until } from "../support/client.ts"
+import { fillChannels } from "../support/fill.ts"
 import { startPushService } from "../support/push-service.ts"
 import { says, startWorkers } from "../support/workers.ts"
 
@@ -14,11 +15,14 @@ describe("two workers that hear 410 from everybody", () => {
       BELLCAST_SHARDS_IN_FLIGHT: "1"
     })
     const channels = ["a", "b", "c", "d", "e", "f"]
-    for (const channel of channels) {
-      const agents = Array.from({ length: 100 }, () => push.subscribe({ script: ["410"] }))
-      const subscriptions = agents.map(({ subscription }) => subscription)
-      await join([service.url], channel, subscriptions, 24, channel)
-    }
+    const filled = channels.map((name) => ({
+      name,
+      subscriptions: Array.from(
+        { length: 100 },
+        () => push.subscribe({ script: ["410"] }).subscription
+      )
+    }))
+    await fillChannels(service.natsUrl, filled)
     const broadcasts = await Promise.all(
       channels.map(
         async (channel) => [channel, await publish(service.url, channel, { n: 1 })] as const

@@ -18,6 +18,7 @@ export const startWorkers = async (env: Readonly<Record<string, string>> = {}) =
   const workers = await Promise.all([work(), work()])
   return {
     url: rest.url,
+    natsUrl: nats.url,
     work,
     /** The worker that logs the words first, then the other one. */
     whoSaw: async (words: RegExp) => {
