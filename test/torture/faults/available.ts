@@ -7,6 +7,7 @@ import { allFaults } from "./all.ts"
 import { consumerFaults } from "./consumers.ts"
 import type { Fault, Nodes, StoreKind } from "./fault.ts"
 import { fullStreamFaults } from "./full-streams.ts"
+import { fullWorkFaults } from "./full-work.ts"
 import { memberFaults } from "./members.ts"
 import { pushServiceFaults } from "./push-services.ts"
 
@@ -27,6 +28,7 @@ export const availableFaults = async (
     ...memberFaults,
     ...consumerFaults(client),
     ...fullStreamFaults(client),
+    ...fullWorkFaults(client, origins),
     ...pushServiceFaults(origins)
   ].filter((fault) => fault.nodes.includes(nodes) && (!isShort || fault.short === true))
   const faults: Array<Fault> = []

@@ -15,7 +15,8 @@ const streams = [
 /** Room that is left, so that it is filled by the load and not by the fault. */
 const roomBytes = 20_000
 
-const limit = async ({ jsm }: RigClient, stream: string, bytes: number) => {
+/** Sets the limit of a stream, however long it has no leader, up to 10 s. */
+export const limit = async ({ jsm }: RigClient, stream: string, bytes: number) => {
   for (let tries = 0; ; tries++) {
     try {
       return await jsm.streams.update(stream, { max_bytes: bytes })

@@ -1,0 +1,56 @@
+// WORK without room at the worst moment: push services fail, so retries are due, and a process that
+// delivers is killed while its outcomes wait for room.
+import { setTimeout as sleep } from "node:timers/promises"
+import type { RigClient } from "../nats/client.ts"
+import { well } from "../push/behaviour.ts"
+import type { Origin } from "../push/origin.ts"
+import type { Fault } from "./fault.ts"
+import { limit } from "./full-streams.ts"
+
+const stream = "BELLCAST_WORK"
+/** Until pushes that failed are among the outcomes. */
+const failingMillis = 1_500
+
+export const fullWorkFaults = (
+  client: () => RigClient,
+  origins: ReadonlyArray<Origin>
+): ReadonlyArray<Fault> => [
+  {
+    name: "WORK full while push services fail",
+    nodes: [1, 3],
+    short: true,
+    plan: (random, { members }, secondsMax) => {
+      const failing = random.shuffle(origins).slice(0, Math.ceil(origins.length / 2))
+      const status = random.pick([500, 503])
+      const delivering = members.filter(({ roles }) => roles.includes("delivery"))
+      const killed = random.chance(0.5) ? random.pick(delivering).name : undefined
+      // Less than an outcome of 64 pushes needs, so that retries without room are likely.
+      const roomBytes = random.pick([2_000, 6_000, 20_000])
+      const seconds = Math.min(secondsMax, random.between(5, 10))
+      const who = failing.map(({ name }) => name)
+      const end = killed === undefined ? "" : `, then kill -9 ${killed}`
+      return {
+        text: `${who.join(", ")} failing ${status}, ${roomBytes} bytes left${end}`,
+        seconds,
+        holds: ["nats", stream, ...who, ...(killed === undefined ? [] : [killed])],
+        begin: async ({ fleet }) => {
+          const { config } = await client().jsm.streams.info(stream)
+          for (const origin of failing) origin.behave({ kind: "failing", status })
+          await sleep(failingMillis)
+          const { state } = await client().jsm.streams.info(stream)
+          await limit(client(), stream, state.bytes + roomBytes)
+          const member = fleet.find(({ name }) => name === killed)
+          return {
+            mayRepeat: killed === undefined ? [] : [killed],
+            end: async () => {
+              await member?.kill()
+              for (const origin of failing) origin.behave(well)
+              await limit(client(), stream, config.max_bytes).catch(() => {})
+              await member?.start()
+            }
+          }
+        }
+      }
+    }
+  }
+]
