@@ -4,15 +4,15 @@ import { rmSync } from "node:fs"
 import { mkdir, mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { type CycleOutcome, type CyclePlan, runCycle } from "./cycle.ts"
+import { type CycleOutcome, runCycle } from "./cycle.ts"
 import { keepEvidence } from "./evidence.ts"
-import { availableFaults, storesOf } from "./faults/available.ts"
-import type { Fault, Nodes, StoreKind } from "./faults/fault.ts"
+import { faultsOf, missingOf, storesOf } from "./faults/available.ts"
+import type { Nodes } from "./faults/fault.ts"
 import { upgradeFault } from "./faults/upgrade.ts"
 import { thisProgram, unpackFormer, versionOf } from "./fleet/programs.ts"
+import { type Cast, planOf } from "./plan.ts"
 import { seeded } from "./random.ts"
 import { appendResult } from "./results.ts"
-import { planCycle } from "./schedule.ts"
 import { startWorld, type World } from "./world.ts"
 
 export interface RunOptions {
@@ -30,42 +30,6 @@ export interface RunOutcome {
 
 const say = (text: string) => console.log(`${new Date().toISOString().slice(11, 19)} ${text}`)
 
-/** The guard of a push service that calls everybody gone sends its first probe after a minute. */
-const guardSeconds = 240
-const healSecondsMax = (nodes: Nodes, faults: ReadonlyArray<string>): number =>
-  (nodes === 1 ? 120 : 180) + (faults.some((name) => name.includes("410")) ? guardSeconds : 0)
-
-interface Cast {
-  readonly faults: ReadonlyArray<Fault>
-  readonly stores: ReadonlyArray<StoreKind>
-  /** In the first cycle, when the run began with version 0.1.0. */
-  readonly upgrade: Fault | undefined
-}
-
-const planOf = (world: World, cast: Cast, options: RunOptions, cycle: number) => {
-  const { isShort, nodes } = options
-  const random = world.random.fork(`cycle ${cycle}`)
-  const store = cycle === 1 ? "plain" : random.pick(cast.stores)
-  const shape = { nodes, members: world.fleet }
-  const window = isShort
-    ? { seconds: 30, faults: [7, 7] as const }
-    : { seconds: random.between(35, 45), faults: [4, 8] as const }
-  const fitting = cast.faults.filter((fault) => fault.store === undefined || fault.store === store)
-  const { upgrade } = cast
-  const isUpgrade = cycle === 1 && upgrade !== undefined
-  const schedule = isUpgrade
-    ? [{ fault: upgrade, planned: upgrade.plan(random, shape, window.seconds), at: 4 }]
-    : planCycle(random, fitting, shape, window)
-  const names = schedule.map(({ fault }) => fault.name)
-  const plan: CyclePlan = {
-    schedule,
-    seconds: window.seconds,
-    healSecondsMax: healSecondsMax(nodes, names),
-    rebuilds: isShort || cycle % 3 === 0
-  }
-  return { plan, store, names }
-}
-
 const report = (outcome: CycleOutcome) => {
   const { duplicatesMax, figures, healSeconds, passed } = outcome
   const { acknowledged, descriptorsMax, duplicates, missed, pushes, rssMax } = figures
@@ -81,7 +45,8 @@ const cycles = async (world: World, cast: Cast, options: RunOptions): Promise<Ru
   const end = performance.now() + options.minutes * 60_000
   let passed = 0
   for (let cycle = 1; cycle === 1 || (performance.now() < end && !options.isShort); cycle++) {
-    const { names, plan, store } = planOf(world, cast, options, cycle)
+    const shape = { nodes: options.nodes, members: world.fleet }
+    const { names, plan, store } = planOf(world.random, cast, shape, options.isShort, cycle)
     say(`cycle ${cycle}: ${plan.seconds} s, store ${store}, ${names.length} faults`)
     await world.nats.useStore(store)
     const outcome = await runCycle(world, plan, cycle)
@@ -115,12 +80,14 @@ export const run = async (options: RunOptions): Promise<RunOutcome> => {
     const program = former ?? thisProgram
     await using world = await startWorld({ nodes, isShort, folder, program, random, say })
     const { client, push } = world
-    const { faults, missing } = await availableFaults(nodes, isShort, () => client, push.origins)
-    for (const each of missing) say(`not on this machine: ${each}`)
+    const faults = faultsOf(nodes, isShort, () => client, push.origins)
+    const missing = await missingOf(faults)
+    for (const [{ name }, why] of missing) say(`not on this machine: ${name}: ${why}`)
     const count = world.model.users.reduce((sum, one) => sum + one.subscriptions.length, 0)
     say(`${count} subscriptions of ${world.model.users.length} users; permits ${world.permits}`)
     const upgrade = former === undefined ? undefined : upgradeFault(world.fleet, thisProgram)
-    return await cycles(world, { faults, stores: storesOf(faults), upgrade }, options)
+    const cast = { faults, stores: storesOf(faults), missing: new Set(missing.keys()), upgrade }
+    return await cycles(world, cast, options)
   } finally {
     await rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
   }

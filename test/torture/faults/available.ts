@@ -1,5 +1,5 @@
-// The faults that a run can have: those of the service's processes, of push services, of streams and
-// of NATS, less those that this machine lacks something for.
+// The faults of a run: those of the service's processes, of push services, of streams and of NATS;
+// and which of them this machine cannot have.
 
 import type { RigClient } from "../nats/client.ts"
 import type { Origin } from "../push/origin.ts"
@@ -11,19 +11,14 @@ import { fullWorkFaults } from "./full-work.ts"
 import { memberFaults } from "./members.ts"
 import { pushServiceFaults } from "./push-services.ts"
 
-export interface Available {
-  readonly faults: ReadonlyArray<Fault>
-  /** Names of faults that this machine cannot have, and why. */
-  readonly missing: ReadonlyArray<string>
-}
-
-export const availableFaults = async (
+/** All that make sense with so many servers, whether or not this machine can have them. */
+export const faultsOf = (
   nodes: Nodes,
   isShort: boolean,
   client: () => RigClient,
   origins: ReadonlyArray<Origin>
-): Promise<Available> => {
-  const wanted = [
+): ReadonlyArray<Fault> =>
+  [
     ...allFaults,
     ...memberFaults,
     ...consumerFaults(client),
@@ -31,14 +26,17 @@ export const availableFaults = async (
     ...fullWorkFaults(client, origins),
     ...pushServiceFaults(origins)
   ].filter((fault) => fault.nodes.includes(nodes) && (!isShort || fault.short === true))
-  const faults: Array<Fault> = []
-  const missing: Array<string> = []
-  for (const fault of wanted) {
+
+/** Why this machine cannot have some of the faults. */
+export const missingOf = async (
+  faults: ReadonlyArray<Fault>
+): Promise<ReadonlyMap<Fault, string>> => {
+  const missing = new Map<Fault, string>()
+  for (const fault of faults) {
     const why = await fault.unavailable?.()
-    if (why === undefined) faults.push(fault)
-    else missing.push(`${fault.name}: ${why}`)
+    if (why !== undefined) missing.set(fault, why)
   }
-  return { faults, missing }
+  return missing
 }
 
 /** Kinds of storage that some fault needs; a cycle has one of them. */

@@ -1,6 +1,6 @@
 // The processes of a run: several of every role, some with more than one.
 import { certificatePath } from "../../support/tls.ts"
-import type { Nodes, Role } from "../faults/fault.ts"
+import type { Nodes, Role, Shape } from "../faults/fault.ts"
 import type { VapidPair } from "../push/vapid.ts"
 import { freePorts } from "./free-ports.ts"
 import { type FleetMember, makeMember } from "./member.ts"
@@ -23,6 +23,10 @@ const few: ReadonlyArray<readonly [string, ...Array<Role>]> = [
   ["send-1", "delivery", "fanout", "tally"],
   ["send-2", "delivery", "fanout"]
 ]
+
+/** Names and roles of the fleet's processes. */
+export const membersOf = (isShort: boolean): Shape["members"] =>
+  (isShort ? few : everybody).map(([name, ...roles]) => ({ name, roles }))
 
 export interface FleetOptions {
   readonly nodes: Nodes
@@ -56,11 +60,11 @@ const settingsOf = ({ nodes, permits, vapid }: FleetOptions) => ({
 })
 
 export const makeFleet = async (options: FleetOptions): Promise<ReadonlyArray<FleetMember>> => {
-  const wanted = options.isShort ? few : everybody
+  const wanted = membersOf(options.isShort)
   const ports = await freePorts(wanted.length)
   const env = settingsOf(options)
   return Promise.all(
-    wanted.map(async ([name, ...roles], i) => {
+    wanted.map(async ({ name, roles }, i) => {
       const { folder, program } = options
       const natsUrl = await options.natsUrlOf(name)
       const own = { ...env, BELLCAST_NATS_URL: natsUrl }

@@ -1,0 +1,58 @@
+// Plans the cycles of a run from its seed. A fault that this machine cannot have is planned all the
+// same and left out afterwards, so that a seed means the same schedule everywhere.
+import type { CyclePlan } from "./cycle.ts"
+import type { Fault, Nodes, Shape, StoreKind } from "./faults/fault.ts"
+import type { Random } from "./random.ts"
+import { planCycle } from "./schedule.ts"
+
+/** The guard of a push service that calls everybody gone sends its first probe after a minute. */
+const guardSeconds = 240
+const healSecondsMax = (nodes: Nodes, faults: ReadonlyArray<string>): number =>
+  (nodes === 1 ? 120 : 180) + (faults.some((name) => name.includes("410")) ? guardSeconds : 0)
+
+export interface Cast {
+  readonly faults: ReadonlyArray<Fault>
+  readonly stores: ReadonlyArray<StoreKind>
+  /** What this machine cannot have. */
+  readonly missing: ReadonlySet<Fault>
+  /** In the first cycle, when the run began with version 0.1.0. */
+  readonly upgrade: Fault | undefined
+}
+
+export interface CyclePlanned {
+  readonly plan: CyclePlan
+  readonly store: StoreKind
+  /** Of the faults. */
+  readonly names: ReadonlyArray<string>
+}
+
+/** `seed`: the random numbers of the run. */
+export const planOf = (
+  seed: Random,
+  cast: Cast,
+  shape: Shape,
+  isShort: boolean,
+  cycle: number
+): CyclePlanned => {
+  const random = seed.fork(`cycle ${cycle}`)
+  const store = cycle === 1 ? "plain" : random.pick(cast.stores)
+  const window = isShort
+    ? { seconds: 30, faults: [7, 7] as const }
+    : { seconds: random.between(35, 45), faults: [4, 8] as const }
+  const fitting = cast.faults.filter((fault) => fault.store === undefined || fault.store === store)
+  const { missing, upgrade } = cast
+  const isUpgrade = cycle === 1 && upgrade !== undefined
+  const wanted = isUpgrade
+    ? [{ fault: upgrade, planned: upgrade.plan(random, shape, window.seconds), at: 4 }]
+    : planCycle(random, fitting, shape, window)
+  const schedule = wanted.filter(({ fault }) => !missing.has(fault))
+  const names = schedule.map(({ fault }) => fault.name)
+  const plan: CyclePlan = {
+    schedule,
+    seconds: window.seconds,
+    healSecondsMax: healSecondsMax(shape.nodes, names),
+    rebuilds: isShort || cycle % 3 === 0
+  }
+  const isNeeded = schedule.some(({ fault }) => fault.store === store)
+  return { plan, store: isNeeded ? store : "plain", names }
+}
