@@ -1,6 +1,7 @@
 // The public keys of an OpenID Connect issuer: found by its discovery document, fetched at most once
 // per cooldown, and used for a stated time while the issuer is away.
-import { Clock, Deferred, Effect, type Scope } from "effect"
+import { Deferred, Effect, type Scope } from "effect"
+import { monotonicMillis } from "#clock/monotonic.ts"
 import { IdentityUnavailable } from "../policy.ts"
 import type { ProviderResponse, Send } from "./client.ts"
 import { discoveredUrlFault } from "./url.ts"
@@ -30,6 +31,7 @@ export interface Discovered {
 export interface IssuerKeys {
   readonly discovered: Discovered
   readonly keys: JwkSet
+  /** By the monotonic clock. */
   readonly fetchedAt: number
 }
 
@@ -73,7 +75,7 @@ const fetchKeys = Effect.fnUntraced(function* (policy: string, issuer: string, s
   const url = `${issuer.replace(/\/$/, "")}${discoveryPath}`
   const discovered = yield* usable(discoveredOf(yield* send({ method: "GET", url }), issuer))
   const keys = yield* usable(jwksOf(yield* send({ method: "GET", url: discovered.jwks_uri })))
-  return { discovered, keys, fetchedAt: yield* Clock.currentTimeMillis }
+  return { discovered, keys, fetchedAt: yield* monotonicMillis }
 })
 
 type Fetch = Effect.Effect<IssuerKeys, IdentityUnavailable>
@@ -83,7 +85,7 @@ interface State {
   readonly fetch: Fetch
   readonly scope: Scope.Scope
   latest: IssuerKeys | undefined
-  /** When the last fetch began. */
+  /** When the last fetch began, by the monotonic clock. */
   triedAt: number
   /** Why the last fetch failed; undefined: it did not. */
   failure: IdentityUnavailable | undefined
@@ -126,7 +128,7 @@ const usableAt = ({ latest }: State, now: number): IssuerKeys | undefined =>
 
 /** Fetches unless a fetch began within the cooldown; then returns what there is. */
 const refresh = Effect.fnUntraced(function* (state: State) {
-  const now = yield* Clock.currentTimeMillis
+  const now = yield* monotonicMillis
   const usable = usableAt(state, now)
   const cooldown = usable === undefined ? firstCooldownMillis : cooldownMillis
   const mayFetch = state.running !== undefined || now - state.triedAt >= cooldown
@@ -139,7 +141,7 @@ const refresh = Effect.fnUntraced(function* (state: State) {
 })
 
 const currentOf = Effect.fnUntraced(function* (state: State) {
-  const now = yield* Clock.currentTimeMillis
+  const now = yield* monotonicMillis
   const usable = usableAt(state, now)
   if (usable === undefined) return yield* refresh(state)
   const isOld = now - usable.fetchedAt >= freshMillis && now - state.triedAt >= cooldownMillis
