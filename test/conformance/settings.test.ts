@@ -1,5 +1,4 @@
-// Contract 6: settings. Each case has a gateway with its own settings; all share NATS and a
-// projector.
+// Contract 6: settings. Gateways with settings of their own; all share NATS and a projector.
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -19,6 +18,19 @@ const atOnce = 4
 
 const gateways = [...lifecycle, ...addresses, ...limits]
 
+/** Run as one process each: the settings of one do not touch the cases of the others. */
+const together = [
+  ["under load", "behind a proxy"],
+  [
+    "asking nobody for patience",
+    "whose redirects hold other times",
+    "with small pages and batches of any number",
+    "deployed"
+  ],
+  ["of some origins", "with methods switched off"],
+  ["read-only", "that does not redirect"]
+]
+
 const prefixed = (env: Gateway[1]): Gateway[1] =>
   Object.fromEntries(Object.entries(env).map(([name, value]) => [`BELLCAST_${name}`, value]))
 
@@ -36,13 +48,20 @@ describe.skipIf(targetUrl !== undefined)("a gateway", () => {
     stack.defer(() => rm(folder, { recursive: true, force: true }))
     const file = join(folder, "version.json")
     await writeFile(file, '{"name":"bellcast","version":"1.2.3","commit":"abc","source":"here"}')
-    const all = [
+    const settings = new Map<string, Gateway[1]>([
       ...gateways.map(([name, env]) => [name, env] as const),
-      ["deployed", { VERSION_JSON_PATH: file }] as const
+      ["deployed", { VERSION_JSON_PATH: file }]
+    ])
+    const all = [
+      ...together,
+      ...[...settings.keys()]
+        .filter((name) => !together.flat().includes(name))
+        .map((name) => [name])
     ]
-    const start = async ([name, env]: (typeof all)[number]) => {
-      const options = { roles: "gateway", env: prefixed(env) }
-      ports.set(name, stack.use(await startOwn(nats.url, options)).port)
+    const start = async (names: ReadonlyArray<string>) => {
+      const env = prefixed(Object.assign({}, ...names.map((name) => settings.get(name))))
+      const { port } = stack.use(await startOwn(nats.url, { roles: "gateway", env }))
+      for (const name of names) ports.set(name, port)
     }
     for (let i = 0; i < all.length; i += atOnce)
       await Promise.all(all.slice(i, i + atOnce).map(start))
