@@ -23,6 +23,7 @@ import { provision } from "#nats/admin/provision.ts"
 import { ServerHealth } from "#nats/admin/server-health.ts"
 import { followServerTime } from "#nats/admin/server-time.ts"
 import { Space } from "#nats/admin/space.ts"
+import { whenReady } from "#nats/connection/ready.ts"
 import { refuseOtherCopies } from "#nats/copies/copies-check.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { Upkeep } from "#nats/upkeep/upkeep.ts"
@@ -98,6 +99,8 @@ const secretsChecked = ({ secrets, settings }: Start) => {
   ).pipe(Effect.andThen(warnOfExample(secrets.vapidSubject)))
 }
 
+const waitMillisOf = ({ natsWaitSeconds }: Settings["Service"]) => natsWaitSeconds * 1_000
+
 /** The limits of streams that the operator set. */
 const bytesMaxOf = ({ logBytesMax, workBytesMax }: Settings["Service"]) => {
   const limits = { [streams.log.name]: logBytesMax, [streams.work.name]: workBytesMax }
@@ -113,7 +116,8 @@ const provisioned = ({ settings }: Start) =>
   refuseMissingBuckets.pipe(
     Effect.andThen(refuseOtherCopies),
     Effect.andThen(provision(settings.replicas, bytesMaxOf(settings))),
-    Effect.andThen(warnOfPause)
+    Effect.andThen(warnOfPause),
+    (made) => whenReady("streams and buckets", made, waitMillisOf(settings))
   )
 
 /** The stages of this process, and what each of them needs. */
@@ -124,7 +128,8 @@ const running = (start: Start) => {
     url: natsUrl,
     credsFile: Option.getOrUndefined(settings.natsCreds),
     tls: natsTlsFiles(settings.natsTls),
-    name: `bellcast ${settings.roles.join(",")}`
+    name: `bellcast ${settings.roles.join(",")}`,
+    waitMillis: waitMillisOf(settings)
   })
   // The stages read the secret from the settings, also where it came from the data folder.
   const useridHmacSecret = Option.some(secrets.useridHmacSecret)
@@ -141,7 +146,9 @@ const running = (start: Start) => {
     Layer.provide(revivedLayer(natsServer)),
     Layer.provide(Health.layer(health)),
     Layer.provide(ServerHealth.layer),
-    Layer.provide(Layer.effectDiscard(secretsChecked(start))),
+    Layer.provide(
+      Layer.effectDiscard(whenReady("secrets", secretsChecked(start), waitMillisOf(settings)))
+    ),
     Layer.provide(fullnessLayer),
     Layer.provide(followServerTime(clock)),
     Layer.provide(Space.layer),

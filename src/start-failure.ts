@@ -34,6 +34,7 @@ const reasonOf = (error: unknown): string | undefined => {
     return `HTTP cannot be served: ${causeOf(error)} (BELLCAST_HOST, BELLCAST_PORT)`
   if (error instanceof MetricsPortError)
     return `The metrics port cannot be opened: ${causeOf(error)} (BELLCAST_METRICS_ADDRESS)`
+  if (error instanceof NatsUnavailable && error.reason._tag === "NotReady") return causeOf(error)
   if (error instanceof NatsUnavailable)
     return `NATS cannot be used (${error.operation}): ${causeOf(error)} (BELLCAST_NATS_URL)`
   return undefined

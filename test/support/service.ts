@@ -66,6 +66,8 @@ export interface ServiceOptions {
   /** Drops the output after "ready": benches print a line for each of many requests. */
   readonly forgets?: boolean
   readonly readyTimeoutMillis?: number
+  /** Is given the output, also before the process is ready. */
+  readonly printed?: (text: string) => void
 }
 
 /** Services that still run. A test that timed out does not end its services. */
@@ -116,6 +118,7 @@ export const startService = async (options: ServiceOptions = {}): Promise<Servic
       stream.setEncoding("utf8").on("data", (text: string) => {
         if (isReady && options.forgets === true) return
         output += text
+        options.printed?.(text)
         if (isReady || !/"msg":"ready"/.test(output)) return
         isReady = true
         clearTimeout(timer)

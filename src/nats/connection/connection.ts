@@ -18,6 +18,7 @@ import { type NatsTlsFiles, natsUrls } from "#settings/nats-url.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { NatsUnavailable, unavailable } from "./errors.ts"
 import { groupCommitApiLevel, makeGroupCommit, type Store } from "./group-commit.ts"
+import { whenReady } from "./ready.ts"
 import { makeRequests, type Requests } from "./request.ts"
 import { Silences } from "./silence.ts"
 import { inWords, tlsOptions } from "./tls.ts"
@@ -38,6 +39,8 @@ export interface NatsOptions {
   /** Only for tls:// URLs. */
   readonly tls?: NatsTlsFiles | undefined
   readonly name: string
+  /** How long to wait for JetStream's leader; unset: not at all. */
+  readonly waitMillis?: number | undefined
 }
 
 export class Nats extends Context.Service<
@@ -61,7 +64,7 @@ export class Nats extends Context.Service<
         const nc = yield* Effect.acquireRelease(open(options), close)
         const silences = new Silences()
         yield* Effect.forkScoped(watchStatus(nc, silences))
-        const { jsm, level } = yield* checkServer(nc)
+        const { jsm, level } = yield* waitedFor(nc, options)
         const requests = makeRequests(nc)
         const batches = level >= groupCommitApiLevel
         const store = makeGroupCommit(requests, nuid.next(), batches, silences)
@@ -149,6 +152,12 @@ const watchStatus = (nc: NatsConnection, silences: Silences) => {
   }
   return Stream.fromAsyncIterable(nc.status(), String).pipe(Stream.runForEach(one), Effect.ignore)
 }
+
+/** A server without JetStream says so at once: it will never be ready. */
+const waitedFor = (nc: NatsConnection, { waitMillis = 0 }: NatsOptions) =>
+  waitMillis > 0 && nc.info?.jetstream === true
+    ? whenReady("JetStream", checkServer(nc), waitMillis)
+    : checkServer(nc)
 
 const checkServer = (nc: NatsConnection) =>
   Effect.tryPromise({

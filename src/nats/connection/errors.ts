@@ -4,6 +4,8 @@ import { Schema } from "effect"
 const Reason = Schema.Union([
   /** No connection to a usable server could be opened. */
   Schema.TaggedStruct("NotConnected", {}),
+  /** NATS had no leader for what a start needs, for as long as the start waits. */
+  Schema.TaggedStruct("NotReady", {}),
   /** A request had no response in time, or the server refused it. */
   Schema.TaggedStruct("RequestFailed", {}),
   /** The stream has no room for the message. */

@@ -1,0 +1,75 @@
+// Waits while a cluster elects its leaders: after a cold start JetStream answers nothing, or that
+// it is unavailable, until a majority of the servers runs.
+import { JetStreamApiError } from "@nats-io/jetstream"
+import { Effect } from "effect"
+import { monotonicMillis } from "#clock/monotonic.ts"
+import { NatsUnavailable } from "./errors.ts"
+
+const againAfter = "250 millis"
+const logEveryMillis = 5_000
+/** The last attempt has this time at least. */
+const attemptMillisMin = 1_000
+
+/** nats-server: no leader, a server offline, or the request is not for this server yet. */
+const codes = [10004, 10005, 10007, 10008, 10009, 10039, 10118]
+/** Errors of clients for a request that nobody answered. */
+const names = ["JetStreamNotEnabled", "NoRespondersError", "RequestError", "TimeoutError"]
+
+/** Whether a request failed in a way that a cluster without leaders makes it fail. */
+export const isNotReady = (cause: unknown): boolean => {
+  if (cause instanceof JetStreamApiError)
+    return codes.includes(cause.code) && !/insufficient storage$/i.test(cause.message)
+  if (!(cause instanceof Error) && !(typeof cause === "object" && cause !== null)) return false
+  const { _tag, name } = cause as { _tag?: unknown; name?: unknown }
+  return _tag === "Unanswered" || names.includes(String(name))
+}
+
+const textOf = ({ cause, operation }: NatsUnavailable): string =>
+  `${operation}: ${cause instanceof Error ? cause.message : String(cause)}`
+
+const tooLate = (waitMillis: number, last: string) =>
+  new NatsUnavailable({
+    operation: last,
+    reason: { _tag: "NotReady" },
+    cause: new Error(
+      `NATS was not ready within ${waitMillis / 1000} s (${last}). JetStream and each stream need ` +
+        "a leader, so a majority of the servers of a cluster must run: " +
+        "`nats server report jetstream` shows them. BELLCAST_NATS_WAIT_SECONDS is how long a " +
+        "start waits"
+    )
+  })
+
+/**
+ * Tries again while NATS has no leader for what `effect` needs, for `waitMillis` at most, and logs
+ * what it waits for. Other failures are final. `effect` must be repeatable; `what` names it.
+ */
+export const whenReady = Effect.fnUntraced(function* <A, E, R>(
+  what: string,
+  effect: Effect.Effect<A, E | NatsUnavailable, R>,
+  waitMillis: number
+) {
+  const began = yield* monotonicMillis
+  let last = `${what}: no answer`
+  let loggedAt = Number.NEGATIVE_INFINITY
+  while (true) {
+    const left = began + waitMillis - (yield* monotonicMillis)
+    const result = yield* Effect.result(effect).pipe(
+      Effect.timeoutOption(Math.max(left, attemptMillisMin))
+    )
+    if (result._tag === "Some") {
+      if (result.value._tag === "Success") return result.value.success
+      const { failure } = result.value
+      if (!(failure instanceof NatsUnavailable && isNotReady(failure.cause)))
+        return yield* Effect.fail(failure)
+      last = textOf(failure)
+    }
+    const now = yield* monotonicMillis
+    if (now >= began + waitMillis) return yield* tooLate(waitMillis, last)
+    if (now >= loggedAt + logEveryMillis) {
+      loggedAt = now
+      const seconds = Math.round((began + waitMillis - now) / 1000)
+      yield* Effect.logWarning("NATS has no leader yet: the start waits", { for: last, seconds })
+    }
+    yield* Effect.sleep(againAfter)
+  }
+})
