@@ -52,8 +52,8 @@ export const buckets = {
   },
   /**
    * Short-lived entries that processes share: the leases of followers, used page tokens, verified
-   * credentials. Not a projection. When the bucket is full, the server deletes the oldest entries, so that a follower
-   * can always renew its lease (twice a second).
+   * credentials. Not a projection. When the bucket is full, the server deletes the oldest entries,
+   * so that a follower can always renew its lease (twice a second).
    */
   cache: {
     name: "bellcast_cache",

@@ -1,7 +1,7 @@
 // Which addresses may be called when others choose the URL: clients choose the endpoint URLs of
 // pushes. Without this filter they could make a process call into the private network (SSRF). The
-// filter checks every connection, and the checked address is the one that is used: DNS cannot change
-// it in between.
+// filter checks every connection, and the checked address is the one that is used: DNS cannot
+// change it in between.
 import { type LookupAddress, lookup } from "node:dns"
 import { BlockList, isIP } from "node:net"
 

@@ -28,7 +28,10 @@ export const principalNames = (secret: string): ((principal: string) => string) 
 const groupsMax = 100
 const groupBytesMax = 200
 
-/** The principals of a caller (contract section 7.1). Groups with blanks or control characters are left out. */
+/**
+ * The principals of a caller (contract section 7.1). Groups with blanks or control characters are
+ * left out.
+ */
 export const principalsOf = (
   id: string,
   policy: string,

@@ -34,7 +34,10 @@ export const policyFault = (word: string): string | undefined => {
   if (module !== undefined)
     return /^\.{0,2}\//.test(module) ? undefined : "a module is a path: acme=./my-policy.ts"
   if (kindOf(name) !== undefined) return undefined
-  return `policies are ${policyKinds.join(", ")} (also with a suffix: ${policyKinds[0]}-staff), or name=./module.ts`
+  return (
+    `policies are ${policyKinds.join(", ")} (also with a suffix: ${policyKinds[0]}-staff), ` +
+    "or name=./module.ts"
+  )
 }
 
 /** The beginning of the names of a policy's settings. */

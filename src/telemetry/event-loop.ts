@@ -8,7 +8,9 @@ import {
 
 /** Between two measurements. Each wakes the process: 20 a second cost 0.1 % of a core. */
 const resolutionMillis = 50
-/** Readings closer together show the same window: several readers do not empty it for each other. */
+/**
+ * Readings closer together show the same window: several readers do not empty it for each other.
+ */
 const windowMillisMin = 5_000
 
 /** Seconds that measurements came too late. */

@@ -33,8 +33,8 @@ const streamFull = Metric.gauge("bellcast_stream_full", {
 })
 const postponed = Metric.counter("bellcast_facts_postponed_total", {
   description:
-    "Tries to store what follows from an outcome (removals, strikes, retries, ends of broadcasts) " +
-    "that found no room or no server, by type; tried again until stored",
+    "Tries to store what follows from an outcome (removals, strikes, retries, ends of " +
+    "broadcasts) that found no room or no server, by type; tried again until stored",
   incremental: true
 })
 const countPostponed = series(postponed, Context.empty())

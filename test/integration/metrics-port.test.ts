@@ -34,7 +34,9 @@ describe("the metrics port", { timeout: 60_000 }, () => {
     await nats[Symbol.asyncDispose]()
   })
 
-  /** Opens a port until the end of the file. Resolves with its address, rejects as a start fails. */
+  /**
+   * Opens a port until the end of the file. Resolves with its address, rejects as a start fails.
+   */
   const open = async (setting: string | undefined): Promise<string | undefined> => {
     const env = setting === undefined ? {} : { BELLCAST_METRICS_ADDRESS: setting }
     const layer = MetricsPort.layer.pipe(

@@ -33,8 +33,8 @@ describe("a worker whose credentials were refused", () => {
       () => progress(service.url, second),
       ({ retrying }) => retrying === 1
     )
-    // Each of the three may ask with its one user once while the breaker is open, and once more each
-    // time that it was open for so long: on a busy machine that happens.
+    // Each of the three may ask with its one user once while the breaker is open, and once more
+    // each time that it was open for so long: on a busy machine that happens.
     const openings = Math.ceil((Date.now() - agent.attempts[0]!.at) / openMillis)
     assert.isAtMost(push.requests, 3 * openings)
     refusing = false

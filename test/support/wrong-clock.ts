@@ -1,5 +1,5 @@
-// Preloaded into a process of the service: makes its Date wrong, as if somebody had set the clock of
-// its machine. The monotonic clock and timers stay as they are, as they do then.
+// Preloaded into a process of the service: makes its Date wrong, as if somebody had set the clock
+// of its machine. The monotonic clock and timers stay as they are, as they do then.
 
 const own = Date.now.bind(Date)
 let aheadMillis = Number(process.env["TEST_CLOCK_AHEAD_MILLIS"] ?? 0)

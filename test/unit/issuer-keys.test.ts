@@ -1,5 +1,5 @@
-// The keys of an issuer over time: fetched at most once per cooldown, used while the issuer is away,
-// and never from somewhere that its discovery document must not name.
+// The keys of an issuer over time: fetched at most once per cooldown, used while the issuer is
+// away, and never from somewhere that its discovery document must not name.
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"

@@ -71,7 +71,9 @@ const append = <T extends StrikeMessage>(
     messageId: `${type}.${broadcast}.${target.user}.${target.id}.${target.stored.seq}`
   })
 
-/** Whether a delivered push came after the last strike: a late clearing must not undo later ones. */
+/**
+ * Whether a delivered push came after the last strike: a late clearing must not undo later ones.
+ */
 const isNewest = ({ result, target }: Recorded): boolean =>
   result.at >= (target.stored.strikes?.lastAt ?? 0)
 

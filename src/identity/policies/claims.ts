@@ -5,7 +5,9 @@ export type Claims = Readonly<Record<string, unknown>>
 export const isClaims = (value: unknown): value is Claims =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** The member at a path: `realm_access.roles` is a member of a member. A name may hold dots, too. */
+/**
+ * The member at a path: `realm_access.roles` is a member of a member. A name may hold dots, too.
+ */
 export const claimAt = (claims: Claims, path: string): unknown => {
   if (Object.hasOwn(claims, path)) return claims[path]
   let found: unknown = claims

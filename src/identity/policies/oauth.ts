@@ -1,5 +1,5 @@
-// OAuth 2.0 bearer tokens that a server verifies: by introspection (RFC 7662), or by the verify call
-// of an external-account provider (contract section 7.4).
+// OAuth 2.0 bearer tokens that a server verifies: by introspection (RFC 7662), or by the verify
+// call of an external-account provider (contract section 7.4).
 import { Clock, Config, Effect, Option } from "effect"
 import { settingsFault, type Values } from "#settings/every-setting.ts"
 import { checkedText, words } from "#settings/words.ts"

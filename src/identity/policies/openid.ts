@@ -63,8 +63,9 @@ type OpenidSettings = Values<ReturnType<typeof openidSettings>>
 const idTokenClaims = ["at_hash", "c_hash", "s_hash"]
 
 /**
- * Whether claims are those of a bearer access token. Keycloak writes `typ: ID` into ID tokens, whose
- * header is like that of access tokens. A token with `cnf` is bound to a key that nobody proves here.
+ * Whether claims are those of a bearer access token. Keycloak writes `typ: ID` into ID tokens,
+ * whose header is like that of access tokens. A token with `cnf` is bound to a key that nobody
+ * proves here.
  */
 const isAccessToken = (claims: Claims): boolean => {
   const { typ } = claims

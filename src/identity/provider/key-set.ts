@@ -1,5 +1,5 @@
-// The public keys of an OpenID Connect issuer: found by its discovery document, fetched at most once
-// per cooldown, and used for a stated time while the issuer is away.
+// The public keys of an OpenID Connect issuer: found by its discovery document, fetched at most
+// once per cooldown, and used for a stated time while the issuer is away.
 import { Deferred, Effect, type Scope } from "effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { IdentityUnavailable } from "../policy.ts"

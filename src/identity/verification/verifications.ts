@@ -26,7 +26,9 @@ const verificationTimeout = "8 seconds"
 /** How one policy verifies tokens. */
 export interface Verifier {
   readonly policy: string
-  /** The settings on which a verdict depends, such as the audience: other settings, other entries. */
+  /**
+   * The settings on which a verdict depends, such as the audience: other settings, other entries.
+   */
   readonly context: string
   /** How long a verdict holds; the end of the token's validity may come earlier. */
   readonly lifetimeMillis: number

@@ -150,8 +150,8 @@ export const resumeConsumer = (stream: StreamSpec, { name }: ConsumerSpec) =>
   ask(`resume ${name}`, ({ jsm }) => jsm.consumers.resume(stream.name, name))
 
 /**
- * Delivers again from a sequence on, whatever was acknowledged. The server refuses to reset (ADR-60)
- * to before the start of a consumer that was made again: then the consumer is replaced.
+ * Delivers again from a sequence on, whatever was acknowledged. The server refuses to reset
+ * (ADR-60) to before the start of a consumer that was made again: then the consumer is replaced.
  */
 export const resetConsumer = (stream: StreamSpec, spec: ConsumerSpec, seq: number) =>
   Effect.flatMap(Nats, ({ jsm, request }) =>

@@ -70,8 +70,8 @@ const makeLogs = (name: string) => ({
     Effect.logError
   ),
   replaced: makeRateLimitedLog(
-    `the consumer ${name} was replaced by one that loses messages: it is made again, and delivers ` +
-      "from the first message that was not acknowledged",
+    `the consumer ${name} was replaced by one that loses messages: it is made again, and ` +
+      "delivers from the first message that was not acknowledged",
     Effect.logError
   ),
   changed: makeRateLimitedLog(`the consumer ${name} was changed: it is changed back`),
@@ -82,8 +82,8 @@ const makeLogs = (name: string) => ({
   ),
   resumed: makeRateLimitedLog(`the consumer ${name} was paused: it is resumed`),
   paused: makeRateLimitedLog(
-    `the consumer ${name} is paused, and what it delivers waits: if no rebuild is running, start a ` +
-      "process with the role projection, which resumes it, or run `bellcast rebuild`"
+    `the consumer ${name} is paused, and what it delivers waits: if no rebuild is running, start ` +
+      "a process with the role projection, which resumes it, or run `bellcast rebuild`"
   )
 })
 

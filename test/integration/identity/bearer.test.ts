@@ -52,7 +52,9 @@ beforeAll(async () => {
       BELLCAST_AUTH_OPENID_ISSUER: issuer.url,
       BELLCAST_AUTH_OPENID_AUDIENCE: "bellcast other",
       BELLCAST_AUTH_OPENID_GROUP_FIELDS: "realm_access.roles",
-      BELLCAST_AUTH_SIGNED_SECRETS: `${secret.replaceAll(" ", "_")} ${oldSecret.replaceAll(" ", "_")}`,
+      BELLCAST_AUTH_SIGNED_SECRETS: [secret, oldSecret]
+        .map((each) => each.replaceAll(" ", "_"))
+        .join(" "),
       BELLCAST_AUTH_SIGNED_PUBLIC_KEY_FILES: join(folder, "site.pem"),
       BELLCAST_AUTH_SIGNED_AUDIENCE: "bellcast",
       BELLCAST_AUTH_FAILURES_PER_ADDRESS_PER_MINUTE_MAX: "0",

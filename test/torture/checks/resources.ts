@@ -21,7 +21,9 @@ const measure = (pid: number, cycle: number): Sample | undefined => {
   }
 }
 
-/** A process of the service that holds a few thousand subscriptions; nats-server with its streams. */
+/**
+ * A process of the service that holds a few thousand subscriptions; nats-server with its streams.
+ */
 const rssMibMax = 900
 const descriptorsMax = 600
 /** Caches and V8's heap grow until they are warm. */

@@ -1,5 +1,5 @@
-// Nobody is missed, nobody who had left gets anything, and what is recorded of each push is what its
-// push service saw.
+// Nobody is missed, nobody who had left gets anything, and what is recorded of each push is what
+// its push service saw.
 import { claimOf, eachSubscription } from "../model/audience.ts"
 import { type Broadcast, type Receipts, receiptsOf, type Subscription } from "../model/model.ts"
 import type { RecordedBroadcast, RecordedPush } from "../model/recorded.ts"

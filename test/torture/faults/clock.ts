@@ -1,6 +1,6 @@
-// A clock of its own for one process of the service: set forward or back, it jumps while the process
-// runs. Timers keep their pace, as on a machine whose clock is set. nats-server is a Go program,
-// which libfaketime does not reach.
+// A clock of its own for one process of the service: set forward or back, it jumps while the
+// process runs. Timers keep their pace, as on a machine whose clock is set. nats-server is a Go
+// program, which libfaketime does not reach.
 import { rename, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import type { Fault, Member, Ongoing } from "./fault.ts"

@@ -1,7 +1,7 @@
 // The interface between the rig and its faults: what a fault is, and what the rig gives it. A fault
-// draws all its choices from the seed when it is planned, and acts when its time comes. Each file of
-// this folder exports its faults as an array, and all.ts joins them; nats-servers.ts also exports
-// `startNatsServers(options: NatsServersOptions): Promise<NatsServers>`.
+// draws all its choices from the seed when it is planned, and acts when its time comes. Each file
+// of this folder exports its faults as an array, and all.ts joins them; nats-servers.ts also
+// exports `startNatsServers(options: NatsServersOptions): Promise<NatsServers>`.
 import type { Random } from "../random.ts"
 import type { Store } from "./store.ts"
 import type { TcpProxy } from "./tcp-proxy.ts"
@@ -55,7 +55,9 @@ export interface NatsServer {
 export interface NatsServers extends AsyncDisposable {
   readonly nodes: Nodes
   readonly servers: ReadonlyArray<NatsServer>
-  /** Straight to the servers, for the rig's own clients. Comma-separated, the same over restarts. */
+  /**
+   * Straight to the servers, for the rig's own clients. Comma-separated, the same over restarts.
+   */
   readonly directUrl: string
   /**
    * For one process of the service: through TCP proxies of its own, one before each server, so that
@@ -139,7 +141,9 @@ export interface Fault {
   readonly store?: StoreKind
   /** Also part of the short run in CI. */
   readonly short?: boolean
-  /** Why it cannot be had on this machine (no /dev/fuse, not root, no libfaketime); else undefined. */
+  /**
+   * Why it cannot be had on this machine (no /dev/fuse, not root, no libfaketime); else undefined.
+   */
   readonly unavailable?: () => Promise<string | undefined>
   /** `random` is its own; `secondsMax` is what is left of the cycle. */
   readonly plan: (random: Random, shape: Shape, secondsMax: number) => Planned

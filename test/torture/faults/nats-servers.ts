@@ -1,5 +1,5 @@
-// The nats-servers of a run: one, or a cluster of three. Every link of theirs passes through a proxy,
-// and every server keeps its files on a store of its own.
+// The nats-servers of a run: one, or a cluster of three. Every link of theirs passes through a
+// proxy, and every server keeps its files on a store of its own.
 import { cp } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect } from "effect"

@@ -1,5 +1,5 @@
-// Who a broadcast must reach, may reach and must not reach, from what was acknowledged before it was
-// published.
+// Who a broadcast must reach, may reach and must not reach, from what was acknowledged before it
+// was published.
 import type { Broadcast, Membership, Model, Subscription } from "./model.ts"
 
 export type Claim = "must" | "may" | "must not"

@@ -1,5 +1,5 @@
-// What the rig knows for itself: what it asked for, what was acknowledged, and when. Times are those
-// of performance.now(). No answer of the service is believed but an acknowledgement.
+// What the rig knows for itself: what it asked for, what was acknowledged, and when. Times are
+// those of performance.now(). No answer of the service is believed but an acknowledgement.
 import type { Browser } from "../push/browser.ts"
 
 /** Something asked for, and acknowledged or not. A change that got no answer is repeated. */
