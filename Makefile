@@ -126,7 +126,7 @@ redrive: install ## Send a broadcast again to those it did not reach: make redri
 restore: install ## Put back wrongly removed subscriptions: make restore ARGS="--from TIME".
 	@$(BELLCAST) restore $(ARGS)
 
-rebuild: install ## Build the buckets anew from the streams (stop projection and tally first).
+rebuild: install ## Make the buckets equal to the streams (stop projection and tally first).
 	@$(BELLCAST) rebuild $(ARGS)
 
 permissions: install ## Set who may publish: make permissions ARGS="grant news basicauth:...".

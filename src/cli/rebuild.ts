@@ -4,63 +4,35 @@
 import { Console, Effect } from "effect"
 import { Command } from "effect/cli"
 import { monotonicMillis } from "#clock/monotonic.ts"
-import { type ChannelPushes, emptyPushes, type Progress } from "#domain/outcome.ts"
+import { type ChannelPushes, emptyPushes } from "#domain/outcome.ts"
 import { bucketState, emptyBucket, streamState } from "#nats/admin/maintenance.ts"
 import { provision } from "#nats/admin/provision.ts"
+import { NatsUnavailable } from "#nats/connection/errors.ts"
 import type { Mark } from "#nats/copies/marks.ts"
 import type { Follower } from "#nats/follower/follower.ts"
+import { Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
+import { type MemoryBuckets, makeMemoryBuckets } from "#nats/kv/memory-buckets.ts"
 import type { StreamKey } from "#nats/stream/append.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
+import { counted } from "#projection/backfill.ts"
 import { start as startProjector } from "#projection/projector.ts"
-import { buckets, keys, metaKey, projections } from "#streams/buckets.ts"
+import { type BucketName, buckets, keys, metaKey, projections } from "#streams/buckets.ts"
 import { type FollowerName, followers } from "#streams/followers.ts"
 import { streams } from "#streams/index.ts"
-import { filters, parseOfBroadcast, subjects } from "#streams/subjects.ts"
-import type { ChannelToken } from "#streams/tokens.ts"
+import { parseOfBroadcast } from "#streams/subjects.ts"
 import { start as startTally } from "#tally/tally.ts"
+import { type Fact, readHistory } from "./nats/history.ts"
 import { holdLease } from "./nats/leases.ts"
 import { natsFlags, onNats, VerbFailed } from "./nats/nats.ts"
 import { pauseWork } from "./nats/pause.ts"
 import { fitWorkToLog } from "./nats/work-of-log.ts"
+import { writeBuckets } from "./nats/write-buckets.ts"
 import { table } from "./terminal/table.ts"
 
 /** Messages that are applied together. */
 const batchMax = 256
-
-/** Final counts of a broadcast, from LOG. */
-interface Fact {
-  readonly channel: ChannelToken
-  readonly progress: Progress
-}
-
-/** Reads what is needed before any bucket is emptied. */
-const readHistory = Effect.fnUntraced(function* (lastWork: number) {
-  const log = yield* EventLog
-  const planned = new Set<number>()
-  const facts: Array<Fact> = []
-  let floor = 0
-  yield* log.replay("work", [filters.plans], ({ message }) =>
-    Effect.sync(() => {
-      if (message.type !== "plan/1") return
-      planned.add(message.broadcast)
-      floor = Math.max(floor, message.floor.subscriptions, message.floor.registrations)
-    })
-  )
-  yield* log.replay("log", [filters.finished], ({ message, subject, text }) =>
-    Effect.sync(() => {
-      if (message.type !== "broadcast.finished/1") return
-      // WORK counts it, unless it was copied before the broadcast was finished.
-      if (planned.has(message.broadcast) && message.seq <= lastWork) return
-      const channel = subject.split(".").at(-2) as ChannelToken
-      if (subjects.finished(channel, message.broadcast) !== subject) return
-      const progress = JSON.parse(text) as Progress
-      facts.push({ channel, progress: { ...progress, seq: Math.min(progress.seq, lastWork) } })
-    })
-  )
-  return { facts, floor }
-})
 
 /**
  * Applies a stream from its beginning to its present end, and writes the checkpoint for the
@@ -130,25 +102,88 @@ const noteTaken = Effect.fnUntraced(function* (taken: number) {
   yield* buckets.put("channels", metaKey, { v: 1, taken }, meta?.revision ?? 0)
 })
 
-const replayAll = Effect.fnUntraced(function* (replicas: number, emptied: Effect.Effect<void>) {
-  const { lastWork, taken } = yield* fitWorkToLog
-  const { facts, floor } = yield* readHistory(lastWork)
-  yield* emptied
-  yield* Effect.forEach(projections, (bucket) => emptyBucket(bucket, replicas, floor), {
-    discard: true
-  })
-  yield* replayInto("projector", yield* startProjector(0), () => true)
+/** The projector of a rebuild: nobody waits for what it has applied. */
+const silent = Watermark.of({
+  announce: () => Effect.void,
+  reached: (seq) =>
+    new NatsUnavailable({
+      operation: "projection",
+      reason: { _tag: "NotApplied", seq },
+      cause: new Error("a rebuild is under way")
+    })
+})
+
+/** Folds the streams into memory, up to their present ends. */
+const foldAll = Effect.fnUntraced(function* (facts: ReadonlyArray<Fact>, taken: number) {
+  const memory = makeMemoryBuckets()
+  // From the beginning, the projector counts the registrations as it goes.
+  yield* memory.buckets.put("subscriptions", metaKey, { v: 1, ...counted }, 0)
   // Skip what WORK still has of a broadcast whose plan has expired: its final counts include it.
   const forgotten = new Set(facts.map(({ progress }) => progress.broadcast))
   const wanted = ({ subject }: Stored) => !forgotten.has(parseOfBroadcast(subject)?.broadcast ?? 0)
-  yield* replayInto("tally", yield* startTally(0), wanted)
-  yield* Effect.forEach(facts, restore, { discard: true })
-  if (taken > 0) yield* noteTaken(taken)
+  yield* Effect.gen(function* () {
+    yield* replayInto("projector", yield* startProjector(0), () => true)
+    yield* replayInto("tally", yield* startTally(0), wanted)
+    yield* Effect.forEach(facts, restore, { discard: true })
+    if (taken > 0) yield* noteTaken(taken)
+  }).pipe(Effect.provideService(Buckets, memory.buckets), Effect.provideService(Watermark, silent))
+  return memory
+})
+
+/** The revisions that the buckets must have at least. */
+type Floors = Partial<Record<BucketName, number>>
+
+/**
+ * The buckets that workers must not read before they are written: those that are missing, were left
+ * half built, or have lower revisions than jobs in WORK wait for.
+ */
+const unreadable = Effect.fnUntraced(function* (floors: Floors) {
+  const { get } = yield* Buckets
+  return yield* Effect.filter(projections, (bucket) =>
+    Effect.gen(function* () {
+      const state = yield* bucketState(bucket)
+      if (state === undefined) return true
+      if (state.lastSeq < (floors[bucket] ?? 0)) return true
+      const meta = (yield* get(bucket, metaKey))?.value
+      return meta === undefined || meta.unbuilt === true
+    })
+  )
+})
+
+/** Pauses planning and delivery, makes these buckets anew, and writes what differs. */
+const writePaused = Effect.fnUntraced(function* (
+  replicas: number,
+  floors: Floors,
+  anew: ReadonlyArray<BucketName>,
+  memory: MemoryBuckets
+) {
+  const pause = yield* pauseWork
+  yield* pause.keep
+  const write = Effect.andThen(
+    Effect.forEach(anew, (bucket) => emptyBucket(bucket, replicas, floors[bucket] ?? 0), {
+      discard: true
+    }),
+    writeBuckets(memory)
+  )
+  const changes = yield* Effect.raceFirst(write, pause.held)
+  yield* pause.end
+  return changes
+}, Effect.scoped)
+
+const foldAndWrite = Effect.fnUntraced(function* (replicas: number) {
+  const { lastWork, taken } = yield* fitWorkToLog
+  const { facts, floors } = yield* readHistory(lastWork)
+  const memory = yield* foldAll(facts, taken)
+  const anew = yield* unreadable(floors)
+  return anew.length === 0
+    ? yield* writeBuckets(memory)
+    : yield* writePaused(replicas, floors, anew, memory)
 })
 
 /**
- * Builds the buckets while planning and delivery are paused. Returns the number of entries of each.
- * Fails if projection or tally runs.
+ * Makes the buckets equal to what the streams say. Folds in memory, so that a bucket is written
+ * only where it differs, and everything else goes on meanwhile. Returns how many entries each has,
+ * and how many were written or removed. Fails if projection or tally runs.
  */
 export const rebuild = Effect.fn("Cli.rebuild")(function* () {
   const log = yield* streamState(streams.log)
@@ -157,19 +192,17 @@ export const rebuild = Effect.fn("Cli.rebuild")(function* () {
       message: `this NATS has no stream ${streams.log.name}: there is nothing to rebuild from`
     })
   // First make what else is missing, such as the bucket of leases.
-  yield* provision(log.replicas, {}, true)
+  yield* provision(log.replicas, {}, ["cache"])
   const leases = yield* Effect.forEach(Object.keys(followers) as Array<FollowerName>, holdLease)
-  const pause = yield* pauseWork
-  yield* Effect.raceAllFirst([
-    replayAll(log.replicas, pause.keep),
-    pause.held,
+  const changes = yield* Effect.raceAllFirst([
+    foldAndWrite(log.replicas),
     ...leases.map(({ lost }) => lost)
   ])
-  yield* pause.end
-  return yield* Effect.forEach(projections, (bucket) =>
+  return yield* Effect.forEach(changes, ({ bucket, changed }) =>
     Effect.map(bucketState(bucket), (state) => ({
       bucket: buckets[bucket].name,
-      entries: (state?.messages ?? 1) - 1
+      entries: (state?.messages ?? 1) - 1,
+      changed
     }))
   )
 }, Effect.scoped)
@@ -179,12 +212,12 @@ export const rebuildCommand = Command.make("rebuild", natsFlags, (nats) =>
   Effect.gen(function* () {
     const startedAt = yield* monotonicMillis
     const done = yield* rebuild()
-    const rows = done.map(({ bucket, entries }) => [bucket, entries])
+    const rows = done.map(({ bucket, changed, entries }) => [bucket, entries, changed])
     const millis = (yield* monotonicMillis) - startedAt
-    yield* Console.log(`${table(["BUCKET", "ENTRIES"], rows)}\nrebuilt in ${millis} ms`)
+    yield* Console.log(`${table(["BUCKET", "ENTRIES", "CHANGED"], rows)}\nrebuilt in ${millis} ms`)
   }).pipe(onNats(nats, { startIt: true }))
 ).pipe(
   Command.withDescription(
-    "Build the buckets anew from the streams; stop projection and tally first, the rest waits"
+    "Make the buckets equal to what the streams say; stop projection and tally first"
   )
 )

@@ -2,8 +2,8 @@
 // them.
 import { Effect } from "effect"
 import { countsOf } from "#domain/registration.ts"
-import { eachEntry } from "#nats/admin/maintenance.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
+import { eachEntry } from "#nats/kv/entries.ts"
 import { type EntryKey, keys, metaKey, userOfKey } from "#streams/buckets.ts"
 import { followers } from "#streams/followers.ts"
 import type { Sets } from "./sets.ts"

@@ -4,7 +4,7 @@
 // removed.
 import { Clock, Effect } from "effect"
 import type { KeyAdopted } from "#domain/secrets/vapid-key.ts"
-import { eachEntry } from "#nats/admin/maintenance.ts"
+import { eachEntry } from "#nats/kv/entries.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { filters, subjects } from "#streams/subjects.ts"
 import { SecretsFault } from "./file.ts"

@@ -26,7 +26,7 @@ let nats: Awaited<ReturnType<typeof startNats>>
 let push: Awaited<ReturnType<typeof startPushService>>
 let admin: NatsAdmin
 /** Two processes repair: one with every role, and one that plans and delivers. */
-let services: ReadonlyArray<Service>
+let services: ReadonlyArray<Service> = []
 let agents: ReadonlyArray<ReturnType<typeof push.subscribe>>
 
 const [url, output] = [
@@ -189,8 +189,11 @@ describe("durable consumers", { timeout: 60_000 }, () => {
     assert.deepEqual([status, body.delivery], [503, false])
     const names = await admin.jsm.streams.names().next()
     assert.notInclude(names, "BELLCAST_WORK")
-    const metrics = String((await call(url(), "GET", "/__metrics__")).body)
-    assert.notInclude(metrics, 'bellcast_consumer_working{consumer="planner"} 0')
+    const metrics = await until(
+      async () => String((await call(url(), "GET", "/__metrics__")).body),
+      (text) => /^bellcast_consumer_working\{consumer="deliver"\} 0$/m.test(text)
+    )
+    assert.match(metrics, /^bellcast_consumer_working\{consumer="planner"\} 1$/m)
     assert.match(metrics, /^bellcast_backlog_known 0$/m)
     assert.notInclude(metrics, "NaN")
   })

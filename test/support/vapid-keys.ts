@@ -3,7 +3,7 @@
 
 import { Effect } from "effect"
 import { assert } from "vitest"
-import { eachEntry } from "#nats/admin/maintenance.ts"
+import { eachEntry } from "#nats/kv/entries.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { type BucketName, buckets } from "#streams/buckets.ts"

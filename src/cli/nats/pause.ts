@@ -1,4 +1,4 @@
-// Pauses planning and delivery while buckets are rebuilt: a worker that reads half of a channel
+// Pauses planning and delivery while lost buckets are rebuilt: a worker that reads half of a channel
 // would treat the other half as gone.
 import { Effect } from "effect"
 import { consumerState, pauseConsumer, resumeConsumer } from "#nats/admin/maintenance.ts"
@@ -18,10 +18,12 @@ const consumers = topology.streams.flatMap((stream: StreamSpec) =>
   Object.values<ConsumerSpec>(stream.consumers).map((consumer) => ({ stream, consumer }))
 )
 /**
- * Longest time after which a worker has read the buckets for its message, or is dead. Deferred
- * retries also count as unacknowledged; waiting for them would take longer.
+ * Longest wait for messages without an acknowledgement. A worker reads the buckets when it gets a
+ * message, within milliseconds; what it reads again after a failure, it reads within
+ * `BELLCAST_APPLIED_TIMEOUT_MILLIS`. Retries that wait for their time count too, and may wait for
+ * hours: they are not delivered before the pause ends.
  */
-const unacknowledgedMillis = Math.max(...consumers.map(({ consumer }) => consumer.ackWaitMillis))
+const unacknowledgedMillis = 5_000
 
 const pauseAll = Effect.gen(function* () {
   // The server ends the pause by its own clock.

@@ -87,6 +87,9 @@ const purge = Effect.fnUntraced(function* (
 
 /** Run it before the buckets are built. Changes nothing if the streams are of the same moment. */
 export const fitWorkToLog = Effect.gen(function* () {
+  const planner = streams.log.consumers.planner
+  // Before the plans are read: a planner that runs acknowledges what it has planned since.
+  const floor = (yield* consumerState(streams.log, planner))?.floor ?? 0
   const plans = yield* readWork
   const { broadcasts, ended } = yield* readLog
   const lastLog = (yield* streamState(streams.log))?.lastSeq ?? 0
@@ -98,8 +101,6 @@ export const fitWorkToLog = Effect.gen(function* () {
   yield* purge(foreign, cut)
   for (const broadcast of foreign) plans.delete(broadcast)
 
-  const planner = streams.log.consumers.planner
-  const floor = (yield* consumerState(streams.log, planner))?.floor ?? 0
   const since = (yield* Clock.currentTimeMillis) - streams.work.maxAgeMillis + dayMillis
   const forgotten = [...broadcasts].find(
     ([seq, { at, hasChannel }]) =>

@@ -2,21 +2,13 @@
 // buckets and consumers, pauses, and emptying buckets.
 import { DeliverPolicy, JetStreamApiError } from "@nats-io/jetstream"
 import { Effect } from "effect"
-import {
-  type BucketName,
-  bucketStream,
-  bucketSubject,
-  metaKey,
-  projections
-} from "#streams/buckets.ts"
+import { type BucketName, bucketStream, metaKey, projections } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { Nats } from "../connection/connection.ts"
 import { BucketsMissing, type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import { codeOf } from "../connection/responses.ts"
 import { Buckets } from "../kv/bucket.ts"
-import type { ValueIn } from "../kv/values.ts"
-import { readAll } from "../stream/read-all.ts"
 import { createConsumer, recreateBucket } from "./provision.ts"
 
 const notFound = 404
@@ -176,33 +168,9 @@ export const resetConsumer = (stream: StreamSpec, spec: ConsumerSpec, seq: numbe
 export const purgeSubjects = (stream: StreamSpec, filter: string) =>
   ask(`purge ${stream.name}`, ({ jsm }) => jsm.streams.purge(stream.name, { filter }))
 
-/** Passes every entry of a bucket to `see`. Reads the whole bucket. */
-export const eachEntry = <B extends BucketName>(
-  bucket: B,
-  see: (key: string, value: ValueIn<B>) => void
-) =>
-  Effect.flatMap(Nats, ({ js }) =>
-    Effect.tryPromise({
-      try: async () => {
-        const prefix = bucketSubject(bucket, "")
-        const options = {
-          filter_subjects: [`${prefix}>`],
-          deliver_policy: DeliverPolicy.LastPerSubject
-        }
-        for await (const batch of readAll(js, bucketStream(bucket), options)) {
-          for (const msg of batch) {
-            const key = msg.subject.slice(prefix.length)
-            if (key !== metaKey && msg.data.length > 0) see(key, msg.json())
-          }
-        }
-      },
-      catch: unavailable(`read ${bucket}`)
-    })
-  )
-
 /**
- * Deletes a bucket and creates it empty. Its revisions continue above those of the former bucket
- * and above `minRevision`: jobs in WORK wait for revisions of the former bucket.
+ * Deletes a bucket and creates it empty, marked as unbuilt. Its revisions continue above those of
+ * the former bucket and above `minRevision`: jobs in WORK wait for revisions of the former bucket.
  */
 export const emptyBucket = Effect.fnUntraced(function* (
   bucket: BucketName,
@@ -210,10 +178,10 @@ export const emptyBucket = Effect.fnUntraced(function* (
   minRevision: number
 ) {
   const buckets = yield* Buckets
-  const last = Math.max(minRevision, (yield* bucketState(bucket))?.lastSeq ?? 0)
+  const last = Math.max(1, minRevision, (yield* bucketState(bucket))?.lastSeq ?? 0)
   yield* recreateBucket(bucket, replicas)
   yield* ask(`empty ${bucket}`, ({ jsm }) =>
     jsm.streams.purge(bucketStream(bucket), { seq: last + 1 })
   )
-  yield* buckets.put(bucket, metaKey, { v: 1 }, 0)
+  yield* buckets.put(bucket, metaKey, { v: 1, unbuilt: true }, 0)
 })

@@ -102,13 +102,16 @@ const ensureMeta = async ({ js }: Nats["Service"], bucket: BucketName, unbuilt: 
 
 const bucketNames = Object.keys(buckets) as Array<BucketName>
 
-const declared = (replicas: number): Readonly<Record<string, Sized>> =>
+const declared = (
+  replicas: number,
+  which: ReadonlyArray<BucketName>
+): Readonly<Record<string, Sized>> =>
   Object.fromEntries([
     ...topology.streams.map((spec) => [
       spec.name,
       (bytesMax: number) => streamConfig(spec, replicas, bytesMax)
     ]),
-    ...bucketNames.map((bucket) => [
+    ...which.map((bucket) => [
       bucketStream(bucket),
       (bytesMax: number) => bucketConfig(bucket, replicas, bytesMax)
     ])
@@ -124,24 +127,24 @@ const failed = (operation: string) => (cause: unknown) =>
  * limit that they have; new ones get that of their declaration, or less where the server has less
  * storage. Fails with NoStorage below 1/64 of it.
  *
- * `unbuilt`: marks new buckets as lacking what the streams have, until a rebuild empties them.
+ * `which`: the buckets to create or update.
  */
 export const provision = Effect.fnUntraced(function* (
   replicas: number,
   bytesMax: BytesMax = {},
-  unbuilt = false
+  which: ReadonlyArray<BucketName> = bucketNames
 ) {
   const nats = yield* Nats
   const share = yield* Effect.tryPromise({
     try: async () => {
-      const share = await ensureStreams(nats.jsm, declared(replicas), bytesMax)
+      const share = await ensureStreams(nats.jsm, declared(replicas, which), bytesMax)
       for (const stream of topology.streams)
         await Promise.all(
           Object.values<ConsumerSpec>(stream.consumers).map((consumer) =>
             ensureConsumer(nats.jsm, stream.name, consumer)
           )
         )
-      await Promise.all(bucketNames.map((bucket) => ensureMeta(nats, bucket, unbuilt)))
+      await Promise.all(which.map((bucket) => ensureMeta(nats, bucket, false)))
       return share
     },
     catch: failed("provision")
@@ -167,7 +170,10 @@ export const ensureCache = Effect.fnUntraced(function* (replicas: number) {
   })
 })
 
-/** Deletes a bucket and creates it empty with the same size: the first step of a rebuild. */
+/**
+ * Deletes a bucket and creates it empty with the same size, marked as unbuilt: the first step of a
+ * rebuild.
+ */
 export const recreateBucket = Effect.fnUntraced(function* (bucket: BucketName, replicas: number) {
   const nats = yield* Nats
   yield* Effect.tryPromise({
@@ -178,7 +184,7 @@ export const recreateBucket = Effect.fnUntraced(function* (bucket: BucketName, r
       const named: BytesMax = former === undefined ? {} : { [name]: former.config.max_bytes }
       const sized = (bytesMax: number) => bucketConfig(bucket, replicas, bytesMax)
       await createWithin(nats.jsm, { [name]: sized }, named)
-      await ensureMeta(nats, bucket, false)
+      await ensureMeta(nats, bucket, true)
     },
     catch: failed(`recreate ${bucket}`)
   })

@@ -1,7 +1,7 @@
 // The KV buckets: reads from the leader, writes that expect a revision, and reads of many keys from
 // a replica that has a given revision.
 import { Context, Effect, Layer, Schedule } from "effect"
-import { type BucketName, bucketStream, bucketSubject } from "#streams/buckets.ts"
+import { type BucketName, bucketStream, bucketSubject, metaKey } from "#streams/buckets.ts"
 import { Nats } from "../connection/connection.ts"
 import { AppendConflict, type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import {
@@ -12,7 +12,7 @@ import {
   wrongLastSequenceInFlight
 } from "../connection/responses.ts"
 import { changes } from "./changes.ts"
-import { multiGet } from "./multi-get.ts"
+import { isUnbuilt, multiGet, unbuilt } from "./multi-get.ts"
 import type { BucketOf, Entry, ValueOf } from "./values.ts"
 
 const inFlightDelay = Schedule.spaced("2 millis")
@@ -34,7 +34,10 @@ export class Buckets extends Context.Service<
   {
     /** The last revision of the bucket, as its leader has it. */
     readonly revision: (bucket: BucketName) => Effect.Effect<number, NatsUnavailable>
-    /** The entry as the leader has it, so that acknowledged writes are visible. */
+    /**
+     * The entry as the leader has it, so that acknowledged writes are visible. Where a rebuild is
+     * under way or ended half-way, fails instead of saying that there is none.
+     */
     readonly get: <K extends string>(
       bucket: BucketOf<K>,
       key: K
@@ -112,17 +115,24 @@ const revisionWith =
       catch: unavailable(`revision of ${bucket}`)
     })
 
-const getWith =
-  ({ message }: Door) =>
-  (bucket: BucketName, key: string): Effect.Effect<Entry | undefined, NatsUnavailable> =>
+const getWith = ({ message }: Door) => {
+  const read = (bucket: BucketName, key: string) =>
     message(bucketStream(bucket), { last_by_subj: bucketSubject(bucket, key) }).pipe(
-      Effect.map((found) => {
+      Effect.map((found): Entry | undefined => {
         if (found?.data === undefined) return undefined
         const text = Buffer.from(found.data, "base64").toString()
         return { key, value: JSON.parse(text), revision: found.seq, bytes: text.length }
       }),
       Effect.mapError(unavailable(`get ${bucket}`))
     )
+  return Effect.fnUntraced(function* (bucket: BucketName, key: string) {
+    const found = yield* read(bucket, key)
+    if (found !== undefined || key === metaKey || bucket === "cache") return found
+    // A bucket that was lost and is being rebuilt lacks entries that there are.
+    const meta = yield* read(bucket, metaKey)
+    return meta === undefined || isUnbuilt(meta.value) ? yield* unbuilt(bucket) : undefined
+  })
+}
 
 const putTextWith =
   ({ store }: Door): Buckets["Service"]["putText"] =>

@@ -3,7 +3,7 @@ import { createInbox, type Msg, type NatsConnection } from "@nats-io/transport-n
 import { Effect } from "effect"
 import { type BucketName, bucketStream, bucketSubject, metaKey } from "#streams/buckets.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
-import type { Entry } from "./values.ts"
+import type { Entry, Meta } from "./values.ts"
 
 /** The server refuses more than 1024 entries; it counts `meta` too. */
 const batchMax = 1_025
@@ -20,17 +20,27 @@ export interface MultiGet {
   readonly upTo: number
 }
 
+/** What a bucket answers that lacks what the streams have: neither its entries nor their absence. */
+export const unbuilt = (bucket: BucketName) =>
+  unavailable(`read ${bucket}`)(new Error(`${bucketStream(bucket)} is half built: run a rebuild`))
+
+/** Whether a `meta` entry says that its bucket is half built. */
+export const isUnbuilt = (meta: unknown): boolean => (meta as Meta).unbuilt === true
+
 const tooMany: MultiGet = { entries: undefined, upTo: Number.MAX_SAFE_INTEGER }
 
-const addEntry = (entries: Array<Entry>, prefix: string, msg: Msg): void => {
+/** Returns whether the bucket can be read. */
+const addEntry = (entries: Array<Entry>, prefix: string, msg: Msg): boolean => {
   const key = (msg.headers?.get("Nats-Subject") ?? "").slice(prefix.length)
-  if (key === metaKey || msg.data.length === 0) return
+  if (key === metaKey) return !isUnbuilt(msg.json())
+  if (msg.data.length === 0) return true
   entries.push({
     key,
     value: msg.json(),
     revision: Number(msg.headers?.get("Nats-Sequence")),
     bytes: msg.data.length
   })
+  return true
 }
 
 /** The result by the message that ends the response; undefined when the server refused. */
@@ -55,7 +65,11 @@ export const multiGet = (
     const inbox = createInbox()
     const fail = (cause: unknown) => resume(Effect.fail(unavailable(`read ${bucket}`)(cause)))
     const receive = (error: Error | null, msg: Msg) => {
-      if (error === null && (msg.headers?.code ?? 0) === 0) return addEntry(entries, prefix, msg)
+      if (error === null && (msg.headers?.code ?? 0) === 0) {
+        if (addEntry(entries, prefix, msg)) return
+        subscription.unsubscribe()
+        return resume(Effect.fail(unbuilt(bucket)))
+      }
       subscription.unsubscribe()
       if (error !== null) return fail(error)
       const result = resultOf(msg, entries)

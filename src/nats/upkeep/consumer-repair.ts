@@ -128,10 +128,7 @@ const infoOf = ({ nats }: Tools, { spec, stream }: ConsumerInCare) =>
 const remember = (care: ConsumerInCare, info: ConsumerInfo, { created }: StreamInfo) => {
   care.progress = progressOf(info, care.progress, performance.now())
   care.pending = info.num_pending
-  const before = care.acknowledged
-  const former = before?.stream === created ? before.seq : 0
-  const seq = Math.max(info.ack_floor.stream_seq, former)
-  care.acknowledged = { stream: created, seq }
+  care.acknowledged = { stream: created, seq: info.ack_floor.stream_seq }
 }
 
 /** Whether this call made the consumer: another process may have been faster. */

@@ -1,0 +1,122 @@
+// Makes the buckets of the server equal to those in memory: reads them once and writes only what
+// differs. Meanwhile a bucket that must change is marked as unbuilt, so that no process starts if
+// this one dies half-way.
+import { Effect } from "effect"
+import type { NatsUnavailable } from "#nats/connection/errors.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { eachStored } from "#nats/kv/entries.ts"
+import type { MemoryBuckets } from "#nats/kv/memory-buckets.ts"
+import type { Meta } from "#nats/kv/values.ts"
+import { type BucketName, bucketStream, metaKey, projections } from "#streams/buckets.ts"
+import { VerbFailed } from "./nats.ts"
+
+/** A batch of the group commit has at most 500 messages. */
+const putsAtOnce = 1_000
+const removalsAtOnce = 64
+
+interface Put {
+  readonly key: string
+  readonly text: string
+  /** The revision of the present entry; 0: there is none. */
+  readonly revision: number
+}
+
+interface Difference {
+  readonly bucket: BucketName
+  readonly puts: ReadonlyArray<Put>
+  /** Revisions of entries that the streams do not hold. */
+  readonly removals: ReadonlyArray<number>
+  readonly meta: { readonly text: string | undefined; readonly revision: number }
+}
+
+const compare = Effect.fnUntraced(function* (bucket: BucketName, memory: MemoryBuckets) {
+  const missing = new Map(memory.entries(bucket))
+  missing.delete(metaKey)
+  const puts: Array<Put> = []
+  const removals: Array<number> = []
+  let meta: Difference["meta"] = { text: undefined, revision: 0 }
+  yield* eachStored(bucket, (key, text, revision) => {
+    const wanted = missing.get(key)
+    missing.delete(key)
+    if (key === metaKey) meta = { text, revision }
+    else if (wanted === undefined) removals.push(revision)
+    else if (wanted.text !== text) puts.push({ key, text: wanted.text, revision })
+  })
+  for (const [key, { text }] of missing) puts.push({ key, text, revision: 0 })
+  return { bucket, puts, removals, meta } satisfies Difference
+})
+
+const changesOf = ({ puts, removals }: Difference): number => puts.length + removals.length
+
+const noRoom = (bucket: BucketName) =>
+  new VerbFailed({
+    message: `${bucketStream(bucket)} has no room for what the streams hold: make it larger, run it again`
+  })
+
+const put = Effect.fnUntraced(function* (bucket: BucketName, { key, revision, text }: Put) {
+  const { putText } = yield* Buckets
+  return yield* putText(bucket, key, text, revision).pipe(
+    Effect.catchTag("AppendConflict", () =>
+      Effect.fail(
+        new VerbFailed({
+          message: `somebody else writes ${bucketStream(bucket)}: stop projection and tally, run it again`
+        })
+      )
+    ),
+    Effect.catchReason("NatsUnavailable", "NoRoom", () => Effect.fail(noRoom(bucket)))
+  )
+})
+
+/** Writes the difference. Returns the revision of `meta`. */
+const apply = Effect.fnUntraced(function* (difference: Difference) {
+  const { bucket, meta, puts, removals } = difference
+  if (changesOf(difference) === 0) return meta.revision
+  const former = meta.text === undefined ? { v: 1 } : (JSON.parse(meta.text) as Meta)
+  const text = JSON.stringify({ ...former, unbuilt: true })
+  const revision = yield* put(bucket, { key: metaKey, text, revision: meta.revision })
+  yield* Effect.forEach(puts, (each) => put(bucket, each), {
+    concurrency: putsAtOnce,
+    discard: true
+  })
+  const { remove } = yield* Buckets
+  yield* Effect.forEach(removals, (each) => remove(bucket, each), {
+    concurrency: removalsAtOnce,
+    discard: true
+  })
+  return revision
+})
+
+/** Revisions in a checkpoint are those of the memory: replaces them by those of the server. */
+const metaText = Effect.fnUntraced(function* (memory: MemoryBuckets, bucket: BucketName) {
+  const text = memory.entries(bucket).get(metaKey)?.text ?? JSON.stringify({ v: 1 })
+  const meta = JSON.parse(text) as Meta
+  if (meta.mark === undefined) return text
+  const { revision } = yield* Buckets
+  const revisions: Partial<Record<BucketName, number>> = {}
+  for (const name of Object.keys(meta.mark.revisions) as Array<BucketName>)
+    revisions[name] = yield* revision(name)
+  return JSON.stringify({ ...meta, mark: { ...meta.mark, revisions } })
+})
+
+/** Returns how many entries of each bucket were written or removed. Run it under the leases. */
+export const writeBuckets = Effect.fnUntraced(function* (
+  memory: MemoryBuckets
+): Effect.fn.Return<
+  ReadonlyArray<{ readonly bucket: BucketName; readonly changed: number }>,
+  NatsUnavailable | VerbFailed,
+  Effect.Services<ReturnType<typeof compare>> | Buckets
+> {
+  const differences = yield* Effect.forEach(projections, (bucket) => compare(bucket, memory))
+  const revisions = yield* Effect.forEach(differences, apply)
+  // The checkpoints last: they say that everything before them is there.
+  for (const [n, difference] of [...differences.entries()].reverse()) {
+    const { bucket, meta } = difference
+    const text = yield* metaText(memory, bucket)
+    const isSame = text === meta.text && changesOf(difference) === 0
+    if (!isSame) yield* put(bucket, { key: metaKey, text, revision: revisions[n]! })
+  }
+  return differences.map((difference) => ({
+    bucket: difference.bucket,
+    changed: changesOf(difference)
+  }))
+})

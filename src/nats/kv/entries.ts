@@ -1,0 +1,40 @@
+// Reads all entries of a bucket: for rebuilds and for counts that are made once.
+import { DeliverPolicy } from "@nats-io/jetstream"
+import { Effect } from "effect"
+import { type BucketName, bucketStream, bucketSubject, metaKey } from "#streams/buckets.ts"
+import { Nats } from "../connection/connection.ts"
+import { unavailable } from "../connection/errors.ts"
+import { readAll } from "../stream/read-all.ts"
+import type { ValueIn } from "./values.ts"
+
+/**
+ * Passes every entry of a bucket to `see`, with `meta`: the text and the revision. The text of an
+ * entry that a client of NATS deleted is empty. Reads the whole bucket.
+ */
+export const eachStored = (
+  bucket: BucketName,
+  see: (key: string, text: string, revision: number) => void
+) =>
+  Effect.flatMap(Nats, ({ js }) =>
+    Effect.tryPromise({
+      try: async () => {
+        const prefix = bucketSubject(bucket, "")
+        const options = {
+          filter_subjects: [`${prefix}>`],
+          deliver_policy: DeliverPolicy.LastPerSubject
+        }
+        for await (const batch of readAll(js, bucketStream(bucket), options))
+          for (const msg of batch) see(msg.subject.slice(prefix.length), msg.string(), msg.seq)
+      },
+      catch: unavailable(`read ${bucket}`)
+    })
+  )
+
+/** Passes every entry of a bucket but `meta` to `see`. Reads the whole bucket. */
+export const eachEntry = <B extends BucketName>(
+  bucket: B,
+  see: (key: string, value: ValueIn<B>) => void
+) =>
+  eachStored(bucket, (key, text) => {
+    if (key !== metaKey && text !== "") see(key, JSON.parse(text))
+  })

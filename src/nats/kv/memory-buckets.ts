@@ -1,0 +1,67 @@
+// Buckets in the memory of a process, with the same operations: what a rebuild folds the streams
+// into before it compares the result with the server. They hold as much as the streams.
+import { Effect } from "effect"
+import type { BucketName } from "#streams/buckets.ts"
+import { AppendConflict, unavailable } from "../connection/errors.ts"
+import type { Buckets } from "./bucket.ts"
+
+/** The JSON of an entry and its revision, which means nothing on the server. */
+interface Held {
+  readonly text: string
+  readonly revision: number
+}
+
+export interface MemoryBuckets {
+  readonly buckets: Buckets["Service"]
+  /** The entries of a bucket by key, with `meta`. */
+  readonly entries: (bucket: BucketName) => ReadonlyMap<string, Held>
+}
+
+/** The bucket is read by key only. */
+const notHere = Effect.fail(unavailable("read a bucket in memory")(new Error("not supported")))
+
+export const makeMemoryBuckets = (): MemoryBuckets => {
+  const all = new Map<BucketName, Map<string, Held>>()
+  let last = 0
+
+  const entries = (bucket: BucketName): Map<string, Held> => {
+    const found = all.get(bucket) ?? new Map<string, Held>()
+    all.set(bucket, found)
+    return found
+  }
+
+  const get = (bucket: BucketName, key: string) =>
+    Effect.sync(() => {
+      const held = entries(bucket).get(key)
+      if (held === undefined) return undefined
+      const { revision, text } = held
+      return { key, value: JSON.parse(text), revision, bytes: text.length }
+    })
+
+  const putText: Buckets["Service"]["putText"] = (bucket, key, text, revision) =>
+    Effect.suspend(() => {
+      const map = entries(bucket)
+      if ((map.get(key)?.revision ?? 0) !== revision)
+        return Effect.fail(new AppendConflict({ subject: key }))
+      map.set(key, { text, revision: ++last })
+      return Effect.succeed(last)
+    })
+
+  // Only the tally removes: of the few broadcasts that are not finished.
+  const remove = (bucket: BucketName, revision: number) =>
+    Effect.sync(() => {
+      const map = entries(bucket)
+      for (const [key, held] of map) if (held.revision === revision) map.delete(key)
+    })
+
+  const buckets: Buckets["Service"] = {
+    revision: () => Effect.succeed(0),
+    get,
+    put: (bucket, key, value, revision) => putText(bucket, key, JSON.stringify(value), revision),
+    putText,
+    remove,
+    getMany: () => notHere,
+    changes: () => notHere
+  }
+  return { buckets, entries }
+}
