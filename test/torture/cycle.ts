@@ -84,6 +84,8 @@ export const runCycle = async (
   const { fleet, nats, recorded } = world
   const healed = await heal({ fleet, nats, recorded, pending: load.pending }, plan.healSecondsMax)
   world.say(`healed in ${healed.seconds} s; ${healed.ailments.join("; ")}`)
+  // What did not heal is judged by all that was recorded, too.
+  await recorded.update().catch((error) => world.say(`WORK and LOG cannot be read: ${error}`))
   const figures = noFigures()
   const duplicatesMax = world.permits * repeats
   const look: Look = {

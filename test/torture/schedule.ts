@@ -27,26 +27,31 @@ const isBeside = (one: Scheduled, at: number, planned: Planned): boolean => {
   return !isShared || at >= endOf(one.at, one.planned) || one.at >= endOf(at, planned)
 }
 
-const isSpecial = ({ store }: Fault) => store !== undefined
-
-/** Faults at random times, several at once where they do not need the same thing for themselves. */
+/**
+ * Faults at random times, several at once where they do not need the same thing for themselves.
+ * `first`: planned before the others, so that they are not crowded out.
+ */
 export const planCycle = (
   random: Random,
+  first: ReadonlyArray<Fault>,
   faults: ReadonlyArray<Fault>,
   shape: Shape,
   { faults: [least, most], seconds }: Window
 ): ReadonlyArray<Scheduled> => {
   const wanted = random.between(least, most)
   const result: Array<Scheduled> = []
-  // What a cycle has this kind of storage for comes first, so that it is not crowded out.
-  const [special, usual] = [faults.filter(isSpecial), faults.filter((one) => !isSpecial(one))]
-  const order = [...random.shuffle(special), ...random.shuffle(usual)]
-  for (let tries = 0; result.length < wanted && tries < 4 * wanted; tries++) {
-    const fault = order[tries % order.length]
-    if (fault === undefined) break
+  const place = (fault: Fault): boolean => {
     const at = random.between(calmSeconds, Math.max(calmSeconds, seconds - 8))
     const planned = fault.plan(random, shape, seconds - at)
-    if (result.every((one) => isBeside(one, at, planned))) result.push({ fault, planned, at })
+    const isPlaced = result.every((one) => isBeside(one, at, planned))
+    if (isPlaced) result.push({ fault, planned, at })
+    return isPlaced
+  }
+  for (const fault of first) for (let tries = 0; tries < 20 && !place(fault); tries++);
+  const others = random.shuffle(faults.filter((one) => !first.includes(one)))
+  for (let tries = 0; result.length < wanted && tries < 4 * wanted; tries++) {
+    const fault = others[tries % others.length]
+    if (fault !== undefined) place(fault)
   }
   return result.sort((one, other) => one.at - other.at)
 }

@@ -19,7 +19,7 @@ export interface FleetMember extends Member {
   readonly unexpectedEnds: ReadonlyArray<number | null>
   /** It runs, and has logged "ready" since its last start. */
   readonly isReady: () => boolean
-  /** The last error that it has logged since its last start; empty: none. */
+  /** The last error that it has logged; empty: none. */
   readonly lastError: () => string
 }
 
@@ -115,7 +115,7 @@ export const makeMember = (options: MemberOptions): FleetMember => {
       return child?.pid
     },
     isReady: () => child !== undefined && logged().includes('"msg":"ready"'),
-    lastError: () => lastError(logged().toString()),
+    lastError: () => lastError(readFileSync(logFile, "utf8")),
     kill: () => end("SIGKILL"),
     stop: () => end("SIGTERM"),
     start: async (more = {}) => {
