@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Effect } from "effect"
 import { BodyBroken, BodyCrowded, BodyTooLarge } from "../http/request.ts"
-import type { Shares } from "./shares.ts"
+import type { Shares } from "./bounds/shares.ts"
 
 /** Bytes of all bodies in memory. Parsed and decoded, a body takes about ten times its bytes. */
 const bodyBytesMax = 64 * 1024 ** 2

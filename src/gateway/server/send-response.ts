@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from "node:http"
 import { reasonPhrase } from "../http/reason-phrase.ts"
 import type { ApiResponse } from "../http/request.ts"
 import { constantHeaders } from "../http/response-headers.ts"
-import type { UnreadResponses } from "./unread.ts"
+import type { UnreadResponses } from "./bounds/unread.ts"
 
 const json = "application/json; charset=UTF-8"
 

@@ -4,8 +4,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from "node:net"
 import { wireErrorResponse } from "../http/errors.ts"
 import type { ApiResponse } from "../http/request.ts"
+import { unansweredOn } from "./bounds/turns.ts"
 import { guardSocket, refuseOn } from "./refuse.ts"
-import { unansweredOn } from "./turns.ts"
 
 /** How long the head of a request may take to arrive, also when no byte arrives. */
 const headersMillis = 10_000
