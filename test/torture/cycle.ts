@@ -81,8 +81,11 @@ export const runCycle = async (
 ): Promise<CycleOutcome> => {
   world.cycle = cycle
   const { failures, load, repeats } = await trouble(world, plan, cycle)
-  const { fleet, nats, recorded } = world
-  const healed = await heal({ fleet, nats, recorded, pending: load.pending }, plan.healSecondsMax)
+  const { fleet, model, nats, recorded } = world
+  const healed = await heal(
+    { fleet, model, nats, recorded, pending: load.pending },
+    plan.healSecondsMax
+  )
   world.say(`healed in ${healed.seconds} s; ${healed.ailments.join("; ")}`)
   // What did not heal is judged by all that was recorded, too.
   await recorded.update().catch((error) => world.say(`WORK and LOG cannot be read: ${error}`))

@@ -3,12 +3,14 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import type { NatsServers } from "./faults/fault.ts"
 import type { FleetMember } from "./fleet/member.ts"
+import type { Model } from "./model/model.ts"
 import type { Recorded, RecordedBroadcast } from "./model/recorded.ts"
 
 export interface Healing {
   readonly fleet: ReadonlyArray<FleetMember>
   readonly nats: NatsServers
   readonly recorded: Recorded
+  readonly model: Model
   /** The load's changes and publishes that are not acknowledged yet. */
   readonly pending: () => number
 }
@@ -21,13 +23,22 @@ const isOver = ({ accepted, planned, pushes, rejected }: RecordedBroadcast): boo
 }
 
 /** What is not well yet; empty: healed. */
-const ailments = async ({ fleet, nats, pending, recorded }: Healing): Promise<Array<string>> => {
+const ailments = async ({
+  fleet,
+  model,
+  nats,
+  pending,
+  recorded
+}: Healing): Promise<Array<string>> => {
   const down = fleet.filter((member) => !member.isReady())
   if (down.length > 0)
     return down.map((member) => `not ready: ${member.name} ${member.lastError()}`)
   if (!(await nats.isHealthy().catch(() => false))) return ["NATS is not healthy"]
   if (pending() > 0) return [`${pending()} requests are not acknowledged`]
   await recorded.update()
+  const acknowledged = [...model.broadcasts.values()].flatMap(({ id }) => id ?? [])
+  const unread = acknowledged.filter((id) => !recorded.broadcasts.has(id))
+  if (unread.length > 0) return [`acknowledged, but not in LOG: ${unread.join(", ")}`]
   const open = [...recorded.broadcasts.values()].filter((one) => !isOver(one))
   if (open.length === 0) return []
   const [first] = open

@@ -1,5 +1,6 @@
 // What a check is, and what it looks at: the rig's model, what the service recorded, and the fleet,
 // after a cycle has healed.
+import { setTimeout as sleep } from "node:timers/promises"
 import type { FleetMember } from "../fleet/member.ts"
 import type { Gateways } from "../load/gateways.ts"
 import type { Broadcast, Model } from "../model/model.ts"
@@ -51,3 +52,19 @@ export const few = (violations: ReadonlyArray<string>, max = 5): ReadonlyArray<s
   violations.length <= max
     ? violations
     : [...violations.slice(0, max), `... ${violations.length} in all`]
+
+/** Projections, and replicas of a cluster, may be behind for a moment. */
+const patienceMillis = 20_000
+
+/** Repeats a check until it finds nothing, for 20 s at most. */
+export const patient = ({ name, run }: Check): Check => ({
+  name,
+  run: async (look) => {
+    const deadline = performance.now() + patienceMillis
+    while (true) {
+      const violations = await run(look)
+      if (violations.length === 0 || performance.now() > deadline) return violations
+      await sleep(1_000)
+    }
+  }
+})

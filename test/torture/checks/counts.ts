@@ -1,8 +1,7 @@
 // What the HTTP API says of broadcasts and channels is what WORK has and what the model knows.
-import { setTimeout as sleep } from "node:timers/promises"
 import { isIn, type Model } from "../model/model.ts"
 import type { RecordedBroadcast } from "../model/recorded.ts"
-import { broadcastsOf, type Check, few, type Look } from "./check.ts"
+import { broadcastsOf, type Check, few, type Look, patient } from "./check.ts"
 
 const fatesOf = ({ accepted, pushes }: RecordedBroadcast): Record<string, number> => {
   const counts = { accepted, delivered: 0, retrying: 0, gone: 0, dead: 0, expired: 0 }
@@ -55,9 +54,6 @@ const countsOfChannel = async (look: Look, channel: string) => {
   ]
 }
 
-/** The tally counts a batch at a time, so that counts may be behind for a moment. */
-const patienceMillis = 20_000
-
 const countAll = async (look: Look): Promise<ReadonlyArray<string>> => {
   const violations: Array<string> = []
   const markers = new Set(broadcastsOf(look).map(({ marker }) => marker))
@@ -69,14 +65,4 @@ const countAll = async (look: Look): Promise<ReadonlyArray<string>> => {
   return few(violations)
 }
 
-export const counts: Check = {
-  name: "counts are the truth",
-  run: async (look) => {
-    const deadline = performance.now() + patienceMillis
-    while (true) {
-      const violations = await countAll(look)
-      if (violations.length === 0 || performance.now() > deadline) return violations
-      await sleep(1_000)
-    }
-  }
-}
+export const counts: Check = patient({ name: "counts are the truth", run: countAll })

@@ -3,7 +3,7 @@ import { channelToken } from "#streams/tokens.ts"
 import { eachSubscription } from "../model/audience.ts"
 import { isIn } from "../model/model.ts"
 import { readBucket } from "../nats/read.ts"
-import { type Check, few, type Look } from "./check.ts"
+import { type Check, few, type Look, patient } from "./check.ts"
 
 /** Ids of the subscriptions that the bucket `subscriptions` holds and does not suspend. */
 const liveIds = async ({ client }: Look): Promise<Set<string>> => {
@@ -17,7 +17,7 @@ const liveIds = async ({ client }: Look): Promise<Set<string>> => {
   return ids
 }
 
-export const kept: Check = {
+export const kept: Check = patient({
   name: "nobody healthy removed",
   run: async (look) => {
     const live = await liveIds(look)
@@ -33,9 +33,9 @@ export const kept: Check = {
     })
     return few(violations)
   }
-}
+})
 
-export const registrations: Check = {
+export const registrations: Check = patient({
   name: "registrations are the truth",
   run: async (look) => {
     const on = new Map<string, number>()
@@ -49,4 +49,4 @@ export const registrations: Check = {
       return count === truth ? [] : [`${channel}: ${count} in the bucket, not ${truth}`]
     })
   }
-}
+})

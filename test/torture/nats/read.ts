@@ -7,8 +7,9 @@ import type { RigClient } from "./client.ts"
 const idleMillis = 30_000
 
 /**
- * Calls `take` for each message of the subjects from `from` to the present end, and returns the
- * sequence to go on from. Rejects when the stream cannot be read.
+ * Calls `take` for each message of the subjects from `from` on, and returns the sequence to go on
+ * from. A replica that is behind ends early: the rest comes with the next call. Rejects when the
+ * stream cannot be read.
  */
 export const readStream = async (
   { js, jsm }: RigClient,
@@ -25,15 +26,15 @@ export const readStream = async (
     opt_start_seq: from
   })
   let { num_pending: left } = await consumer.info()
-  if (left === 0) return state.last_seq + 1
+  if (left === 0) return from
   const messages = await consumer.consume({ max_messages: 500, idle_heartbeat: 5_000 })
   const timer = setTimeout(() => messages.stop(), idleMillis)
   try {
     for await (const message of messages) {
       timer.refresh()
-      if (message.seq <= state.last_seq) take(message)
+      take(message)
       left = message.info.pending
-      if (left === 0 || message.seq >= state.last_seq) return state.last_seq + 1
+      if (left === 0) return message.seq + 1
     }
   } finally {
     clearTimeout(timer)
