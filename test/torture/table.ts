@@ -1,5 +1,5 @@
 // Prints the table of "What it survives" in src/README.md from the lines of results:
-// `node test/torture/table.ts [FILE...]`. Only cycles whose checks all passed count as survived.
+// `node test/torture/table.ts [FILE...]`. The line above it says how many cycles violated a promise.
 import { type CycleResult, readResults, resultsFile } from "./results.ts"
 
 interface Row {
@@ -62,14 +62,19 @@ export const tableOf = (results: ReadonlyArray<CycleResult>): string => {
   return [...heading, ...rows.map(lineOf), lineOf(rowOf("All cycles", results))].join("\n")
 }
 
+const spanOf = (values: ReadonlyArray<string>): string => {
+  const [first, last] = [values[0]!, values.at(-1)!]
+  return first === last ? first : `${first} to ${last}`
+}
+
 const summaryOf = (results: ReadonlyArray<CycleResult>): string => {
   const seeds = new Set(results.map(({ nodes, seed }) => `${seed}/${nodes}`)).size
-  const dates = results.map(({ date }) => date.slice(0, 10)).sort()
-  const versions = [...new Set(results.map(({ version }) => version))].join(", ")
+  const ordered = [...results].sort((one, other) => (one.date < other.date ? -1 : 1))
   const failed = results.filter(({ checks }) => checks.failed > 0).length
   return (
-    `${results.length} cycles by ${seeds} seeds, ${dates[0]} to ${dates.at(-1)}, ` +
-    `version ${versions}; ${failed} with a violation.`
+    `${results.length} cycles by ${seeds} seeds, ` +
+    `${spanOf(ordered.map(({ date }) => date.slice(0, 10)))}, ` +
+    `commits ${spanOf(ordered.map(({ version }) => version))}: ${failed} with a violation.`
   )
 }
 
