@@ -1,6 +1,7 @@
 // Durable consumers that somebody deletes or pauses, and the bucket `cache` deleted: the service
 // must make them again by itself.
 import type { RigClient } from "../nats/client.ts"
+import { patiently } from "../nats/patiently.ts"
 import type { Fault } from "./fault.ts"
 
 const consumers = [
@@ -21,7 +22,7 @@ const deleted = (client: () => RigClient): Fault => ({
       holds: ["nats", name],
       seconds: 0,
       begin: async () => {
-        await client().jsm.consumers.delete(stream, name)
+        await patiently(() => client().jsm.consumers.delete(stream, name))
         // Its messages are delivered again, to any process.
         return { mayRepeat: "all", end: async () => {} }
       }
@@ -40,7 +41,7 @@ const paused = (client: () => RigClient): Fault => ({
       seconds: 0,
       begin: async () => {
         const until = new Date(Date.now() + hourMillis)
-        await client().jsm.consumers.pause(stream, name, until)
+        await patiently(() => client().jsm.consumers.pause(stream, name, until))
         return { mayRepeat: "all", end: async () => {} }
       }
     }
@@ -55,7 +56,7 @@ const cacheDeleted = (client: () => RigClient): Fault => ({
     holds: ["nats", "cache"],
     seconds: 0,
     begin: async () => {
-      await client().jsm.streams.delete("KV_bellcast_cache")
+      await patiently(() => client().jsm.streams.delete("KV_bellcast_cache"))
       return { mayRepeat: [], end: async () => {} }
     }
   })

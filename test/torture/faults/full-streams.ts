@@ -1,6 +1,7 @@
 // A stream or bucket without room: its limit is set to what it holds, and raised again later. The
 // service refuses what makes it grow, and must go on by itself when there is room.
 import type { RigClient } from "../nats/client.ts"
+import { patiently } from "../nats/patiently.ts"
 import type { Fault } from "./fault.ts"
 
 const streams = [
@@ -15,17 +16,9 @@ const streams = [
 /** Room that is left, so that it is filled by the load and not by the fault. */
 const roomBytes = 20_000
 
-/** Sets the limit of a stream, however long it has no leader, up to 10 s. */
-export const limit = async ({ jsm }: RigClient, stream: string, bytes: number) => {
-  for (let tries = 0; ; tries++) {
-    try {
-      return await jsm.streams.update(stream, { max_bytes: bytes })
-    } catch (error) {
-      if (tries >= 20) throw error
-      await new Promise((resolve) => setTimeout(resolve, 500))
-    }
-  }
-}
+/** Sets the limit of a stream, also when it has no leader for a while. */
+export const limit = ({ jsm }: RigClient, stream: string, bytes: number) =>
+  patiently(() => jsm.streams.update(stream, { max_bytes: bytes }))
 
 export const fullStreamFaults = (client: () => RigClient): ReadonlyArray<Fault> => [
   {
@@ -41,6 +34,7 @@ export const fullStreamFaults = (client: () => RigClient): ReadonlyArray<Fault> 
         // A server that is away cannot be told, and a start sets the limit of its settings again.
         holds: ["nats", stream],
         begin: async ({ say }) => {
+          await patiently(() => client().jsm.streams.info(stream))
           const { config, state } = await client().jsm.streams.info(stream)
           await limit(client(), stream, state.bytes + roomBytes)
           say(`${stream} may hold ${state.bytes + roomBytes} bytes`)
