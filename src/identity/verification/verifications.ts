@@ -16,6 +16,8 @@ const knownMax = 20_000
 const invalidMax = 5_000
 /** How long a token that was refused is not verified again. */
 const invalidMillis = 10_000
+/** How long a token that was verified passes the limit on failures of its address. */
+const goodMillis = 10 * 60_000
 const addressesMax = 20_000
 /** Verifications of one policy at once, and callers that wait for one. */
 const underWayMax = 64
@@ -46,6 +48,8 @@ interface State {
   readonly warn: (fields: Readonly<Record<string, unknown>>) => Effect.Effect<void>
   readonly known: ExpiringMap<Known>
   readonly invalid: ExpiringMap<Invalid>
+  /** Tokens that were valid lately: the limit on failures of an address does not refuse them. */
+  readonly good: ExpiringMap<true>
   readonly shared: SharedVerdicts
   readonly keyOf: (text: string, encoding: "base64url") => string
   readonly nameOf: (user: string) => string
@@ -62,7 +66,7 @@ interface Pending {
 
 /** Verifies a token and remembers the verdict. */
 const verifyOnce = Effect.fnUntraced(function* (
-  { invalid, known, nameOf, run, shared }: State,
+  { good, invalid, known, nameOf, run, shared }: State,
   { isShared, lifetimeMillis, verify }: Verifier,
   key: string,
   token: string
@@ -82,6 +86,7 @@ const verifyOnce = Effect.fnUntraced(function* (
   const named = { ...verdict, user: nameOf(verdict.user) }
   const until = Math.min(began + lifetimeMillis, named.expiresAt ?? Number.POSITIVE_INFINITY)
   known.set(key, named, until)
+  good.set(key, true, began + goodMillis)
   if (isShared && until > began) yield* run(shared.write(key, { known: named, until }, began))
   return named
 })
@@ -139,7 +144,7 @@ const verdictOf = Effect.fnUntraced(function* (
   const now = yield* Clock.currentTimeMillis
   const known = state.known.get(key, now)
   if (known !== undefined) return known
-  yield* admit(state, address, now)
+  if (state.good.get(key, now) === undefined) yield* admit(state, address, now)
   const recent = state.invalid.get(key, now)
   if (recent !== undefined) {
     state.failures.take(address, now)
@@ -187,6 +192,7 @@ export class Verifications extends Context.Service<
         ),
         known: makeExpiringMap(knownMax),
         invalid: makeExpiringMap(invalidMax),
+        good: makeExpiringMap(knownMax),
         shared: yield* makeSharedVerdicts,
         keyOf: textHmac(textHmac(secret)("bellcast verification", "hex")),
         nameOf: userNames(secret),
