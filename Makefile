@@ -51,7 +51,7 @@ export TARGET_URL ?= $(filter http%,$(BASE_URL))
 TESTS := $(if $(TARGET_URL),test/conformance,test/unit test/integration test/conformance)
 
 .PHONY: help install run dev check fmt test e2e torture bench streams listen \
-  audit dead redrive restore rebuild permissions keys
+  audit dead redrive restore rebuild permissions token keys
 
 help: ## List the targets.
 	@awk -F ': .*## ' '/^[a-z0-9]+:.* ## / { printf "  %-11s %s\n", $$1, $$2 }' Makefile
@@ -131,6 +131,9 @@ rebuild: install ## Make the buckets equal to the streams (stop projection and t
 
 permissions: install ## Set who may publish: make permissions ARGS="grant news basicauth:...".
 	@$(BELLCAST) permissions $(or $(ARGS),list)
+
+token: install ## Make tokens of servers: make token ARGS="create shop --channel news --expires 90d".
+	@$(BELLCAST) token $(or $(ARGS),list)
 
 # ENV counts on the command line only: as an environment variable it is a setting of sh.
 keys: install ## Make the secrets: make keys ENV=.env; or ARGS=list, show, rotate, "retire KEY".

@@ -42,7 +42,10 @@ export const buckets = {
     ttlMillis: 35 * 24 * 60 * 60_000,
     forgets: false
   },
-  /** Who may publish on one channel. The settings name who may publish on all of them. */
+  /**
+   * Who may publish on one channel, and the tokens of servers that publish. The settings name who
+   * may publish on all channels.
+   */
   permissions: {
     name: "bellcast_permissions",
     maxBytes: 64 * mebibyte,
@@ -52,8 +55,9 @@ export const buckets = {
   },
   /**
    * Short-lived entries that processes share: the leases of followers, used page tokens, verified
-   * credentials. Not a projection. When the bucket is full, the server deletes the oldest entries,
-   * so that a follower can always renew its lease (twice a second).
+   * credentials; and the day of the last use of tokens, which stays longer. Not a projection. When
+   * the bucket is full, the server deletes the oldest entries, so that a follower can always renew
+   * its lease (twice a second).
    */
   cache: {
     name: "bellcast_cache",
@@ -90,9 +94,11 @@ export interface EntryBuckets {
   readonly channelPushes: "channels"
   readonly broadcast: "broadcasts"
   readonly publishers: "permissions"
+  readonly token: "permissions"
   readonly lease: "cache"
   readonly usedPageToken: "cache"
   readonly verification: "cache"
+  readonly tokenUse: "cache"
   readonly probe: "cache"
   readonly meta: BucketName
 }
@@ -131,10 +137,13 @@ export const keys = {
   channelPushes: (channel: ChannelToken) => entryKey<"channelPushes">(`${channel}.pushes`),
   broadcast: (broadcast: number) => entryKey<"broadcast">(String(broadcast)),
   publishers: (channel: ChannelToken) => entryKey<"publishers">(`${channel}.publishers`),
+  /** `hash`: that of a token. No channel token begins with `=token`. */
+  token: (hash: string) => entryKey<"token">(`=token.${hash}`),
   lease: (follower: string) => entryKey<"lease">(`lease.${follower}`),
   usedPageToken: (nonce: string) => entryKey<"usedPageToken">(`page.${nonce}`),
   /** `key`: an HMAC of a token, never the token. */
   verification: (key: string) => entryKey<"verification">(`verification.${key}`),
+  tokenUse: (hash: string) => entryKey<"tokenUse">(`token-use.${hash}`),
   /** Written by a health check and read back. */
   probe: (id: string) => entryKey<"probe">(`probe.${id}`)
 } as const

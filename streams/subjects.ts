@@ -16,6 +16,8 @@ export const subjects = {
     `bellcast.cmd.registration.${channel}.${user}`,
   /** Who may publish on a channel, in order. */
   publisher: (channel: ChannelToken) => `bellcast.cmd.publisher.${channel}`,
+  /** The making and the revocation of tokens of one name, in order. */
+  token: (name: string) => `bellcast.cmd.token.${name}`,
   /**
    * A broadcast. `source` is the publisher: `rest` is the gateway, `redrive` the command, anything
    * else a NATS client. NATS permissions can bind a client to its source.
@@ -61,6 +63,7 @@ export const filters = {
   subscriptions: "bellcast.cmd.subscription.>",
   registrations: "bellcast.cmd.registration.>",
   publishers: "bellcast.cmd.publisher.*",
+  tokens: "bellcast.cmd.token.*",
   broadcasts: "bellcast.cmd.broadcast.>",
   finished: "bellcast.evt.finished.>",
   rejected: "bellcast.evt.rejected.*",
@@ -104,6 +107,12 @@ export const parseRegistration = (
 export const parsePublisher = (subject: string): ChannelToken | undefined => {
   const [, , kind, channel, ...rest] = subject.split(".")
   return kind === "publisher" && isChannelToken(channel) && rest.length === 0 ? channel : undefined
+}
+
+/** The name of the token of a token command's subject. */
+export const parseToken = (subject: string): string | undefined => {
+  const [, , kind, name, ...rest] = subject.split(".")
+  return kind === "token" && rest.length === 0 ? name : undefined
 }
 
 /** The kind of a command, from a subject under `bellcast.cmd.`. */

@@ -10,7 +10,6 @@ import {
   type Publishers
 } from "#domain/publisher.ts"
 import { streamState } from "#nats/admin/maintenance.ts"
-import { Watermark } from "#nats/follower/watermark.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { streams } from "#streams/index.ts"
 import { filters, parsePublisher, subjects } from "#streams/subjects.ts"
@@ -22,11 +21,9 @@ import {
   isChannelToken
 } from "#streams/tokens.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
+import { untilApplied } from "./nats/applied.ts"
 import { natsFlags, onNats, VerbFailed } from "./nats/nats.ts"
 import { table } from "./terminal/table.ts"
-
-/** How long the projection may take to apply a change. */
-const appliedMillis = 5_000
 
 const isCommand = (message: { readonly type: string }): message is PublisherCommand =>
   message.type.startsWith("publisher.")
@@ -81,13 +78,7 @@ const setPublisher = Effect.fnUntraced(function* (channel: string, principal: st
     body,
     expect: publishers.seq
   })
-  yield* (yield* Watermark).reached(seq, appliedMillis).pipe(
-    Effect.catchReason("NatsUnavailable", "NotApplied", () => {
-      const message =
-        "this is in LOG, but no projection runs to apply it: it takes effect once a service runs"
-      return Effect.fail(new VerbFailed({ message }))
-    })
-  )
+  yield* untilApplied(seq)
   return true
 })
 

@@ -17,6 +17,7 @@ import { restoreCommand } from "./restore/restore.ts"
 import { streamsCommand } from "./streams.ts"
 import { note } from "./terminal/note.ts"
 import { usageLayer } from "./terminal/usage.ts"
+import { tokenCommand } from "./tokens/command.ts"
 
 const bellcast = Command.make("bellcast").pipe(
   Command.withDescription("Operate and try out a Bellcast service"),
@@ -29,6 +30,7 @@ const bellcast = Command.make("bellcast").pipe(
     rebuildCommand,
     restoreCommand,
     permissionsCommand,
+    tokenCommand,
     keysCommand
   ])
 )

@@ -1,6 +1,7 @@
 // All message types, with the schemas of their bodies. The header Bellcast-Type names the type. The
 // meaning of a type never changes: new meanings get new types.
 import { type Exit, Schema } from "effect"
+import { AccessTokenDelete, AccessTokenPut } from "./access-token.ts"
 import { BroadcastBody, BroadcastRejected } from "./broadcast.ts"
 import { CommandRejected } from "./command.ts"
 import { DeadLetter, RetryJob, ShardJob } from "./job.ts"
@@ -34,6 +35,8 @@ export const messages = {
   "registration.delete/1": RegistrationDelete,
   "publisher.put/1": PublisherPut,
   "publisher.delete/1": PublisherDelete,
+  "token.put/1": AccessTokenPut,
+  "token.delete/1": AccessTokenDelete,
   "key.adopted/1": KeyAdopted,
   "userid-secret.adopted/1": UseridSecretAdopted,
   "command.rejected/1": CommandRejected,

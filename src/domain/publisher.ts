@@ -40,11 +40,14 @@ const principalFault = (principal: string): string | undefined => {
   )
 }
 
-/** Returns why no user can have this principal; undefined: one can. */
-export const nobodyFault = (principal: string): string | undefined =>
-  /^basicauth:(?![0-9a-f]{64}$)/.test(principal)
-    ? "an id of basicauth has 64 digits, 0-9 and a-f, as GET /v1/ shows it to its user"
+/** Returns why a grant to this principal lets nobody publish; undefined: it may let somebody. */
+export const nobodyFault = (principal: string): string | undefined => {
+  if (/^basicauth:(?![0-9a-f]{64}$)/.test(principal))
+    return "an id of basicauth has 64 digits, 0-9 and a-f, as GET /v1/ shows it to its user"
+  return principal.startsWith("token:")
+    ? "a token publishes on the channels of its creation (bellcast token create), and no others"
     : principalFault(principal)
+}
 
 /** Who may publish where: a principal, and a pattern of channels. */
 export interface WriteRule {

@@ -1,6 +1,7 @@
 // The policies that come with Bellcast: the settings of each, and how it is made from them.
 import { Effect, type Scope } from "effect"
 import type { Settings } from "#config"
+import type { Buckets } from "#nats/kv/bucket.ts"
 import {
   everySetting,
   type SettingsError,
@@ -12,13 +13,14 @@ import { oauth, oauthSettings } from "./policies/oauth.ts"
 import { openid, openidSettings } from "./policies/openid.ts"
 import { proxy, proxySettings } from "./policies/proxy.ts"
 import { signed, signedSettings } from "./policies/signed.ts"
+import { token } from "./policies/token.ts"
 import type { Policy } from "./policy.ts"
 import { type IdentitySettings, type PolicyKind, settingPrefix } from "./settings.ts"
 import { useridSecret } from "./userid-secret.ts"
 import type { Verifications } from "./verification/verifications.ts"
 
 /** The services that a policy may use. */
-export type PolicyNeeds = Settings | IdentitySettings | Verifications | Scope.Scope
+export type PolicyNeeds = Settings | IdentitySettings | Verifications | Buckets | Scope.Scope
 
 export interface Kind {
   /** The settings of a policy, whose names begin with `prefix`. */
@@ -50,5 +52,6 @@ export const kinds: Readonly<Record<PolicyKind, Kind>> = {
   oauth: kind(oauthSettings, oauth),
   openid: kind(openidSettings, openid),
   signed: kind(signedSettings, signed),
-  proxy: kind(proxySettings, proxy)
+  proxy: kind(proxySettings, proxy),
+  token: kind(() => ({}), token)
 }

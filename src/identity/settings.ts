@@ -11,7 +11,7 @@ export interface NamedPolicy {
   readonly module: string | undefined
 }
 
-export const policyKinds = ["oauth", "openid", "signed", "proxy", "basicauth"] as const
+export const policyKinds = ["oauth", "openid", "signed", "proxy", "token", "basicauth"] as const
 export type PolicyKind = (typeof policyKinds)[number]
 
 const namePattern = /^[a-z][a-z0-9-]{0,30}$/

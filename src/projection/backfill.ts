@@ -1,18 +1,25 @@
-// Counts the registrations of each user in a bucket of an earlier version, which did not count
-// them.
+// Completes the buckets of an earlier version, which counted no registrations of users and rejected
+// the commands of tokens.
 import { Effect } from "effect"
+import { foldAccessToken } from "#domain/access-token.ts"
 import { countsOf } from "#domain/registration.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { eachEntry } from "#nats/kv/entries.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
 import { type EntryKey, keys, metaKey, userOfKey } from "#streams/buckets.ts"
 import { followers } from "#streams/followers.ts"
+import { filters } from "#streams/subjects.ts"
 import type { Sets } from "./sets.ts"
+import { stepOf } from "./step.ts"
 
 /**
  * Stored with the checkpoint: every registration up to there is counted. An earlier version would
  * overwrite this note.
  */
 export const counted = { counted: 1 }
+
+/** Stored with the checkpoint: every token up to there is folded. */
+export const withTokens = { tokens: 1 }
 
 /** Keys that are read and written together. */
 const countsAtOnce = 256
@@ -62,4 +69,26 @@ export const backfill = Effect.fnUntraced(function* ({ counts: set }: Sets, from
     return false
   }
   return true
+})
+
+/**
+ * Folds the commands of tokens that an earlier version rejected, while it ran beside this one.
+ * Returns whether all are stored.
+ */
+export const backfillTokens = Effect.fnUntraced(function* ({ tokens: set }: Sets, from: number) {
+  const meta = (yield* (yield* Buckets).get(followers.projector.checkpoint, metaKey))?.value
+  if (from === 0 || meta?.tokens === withTokens.tokens) return true
+  yield* (yield* EventLog).replay("log", [filters.tokens], (stored) =>
+    Effect.gen(function* () {
+      const step = stepOf(stored)
+      if (step.kind !== "token" || stored.seq > from) return
+      yield* set.load([step.key])
+      const { token } = foldAccessToken(set.get(step.key), step.command, step.name, stored.seq)
+      if (token !== undefined) set.set(step.key, token, from + 1)
+    })
+  )
+  yield* set.flush
+  if (set.unstoredSince() === Number.POSITIVE_INFINITY) return true
+  yield* Effect.logError("the tokens of an earlier version are not stored: no room for them")
+  return false
 })

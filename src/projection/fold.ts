@@ -1,4 +1,5 @@
 // Applies one step to the values in memory.
+import { foldAccessToken } from "#domain/access-token.ts"
 import { foldPublishers, noPublishers, passOverInPublishers } from "#domain/publisher.ts"
 import {
   countAt,
@@ -39,6 +40,12 @@ const foldIntoPublishers = (
   return reason
 }
 
+const foldIntoToken = ({ tokens }: Sets, { command, key, name, stored: { seq } }: Of<"token">) => {
+  const { reason, token } = foldAccessToken(tokens.get(key), command, name, seq)
+  if (token !== undefined) tokens.set(key, token, seq)
+  return reason
+}
+
 const foldIntoRegistration = (sets: Sets, step: Of<"registration">) => {
   const { channels, counts, held, refused, registrations } = sets
   const { channel, command, key, user } = step
@@ -76,6 +83,8 @@ export const fold = (sets: Sets, step: Step): string | undefined => {
       return foldIntoList(sets, step)
     case "publishers":
       return foldIntoPublishers(sets, step)
+    case "token":
+      return foldIntoToken(sets, step)
     case "registration":
       return foldIntoRegistration(sets, step)
   }
@@ -93,6 +102,8 @@ export const hold = (sets: Sets, step: Step): (() => void) => {
       return holdKey(sets.lists, step.key)
     case "publishers":
       return holdKey(sets.publishers, step.key)
+    case "token":
+      return holdKey(sets.tokens, step.key)
     case "registration": {
       const releases = [holdKey(sets.registrations, step.key), holdKey(sets.counts, step.counts)]
       return () => {

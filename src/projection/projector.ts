@@ -10,7 +10,7 @@ import type { Stored } from "#nats/stream/stored.ts"
 import { streams } from "#streams/index.ts"
 import { subjects } from "#streams/subjects.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
-import { backfill, counted } from "./backfill.ts"
+import { backfill, backfillTokens, counted, withTokens } from "./backfill.ts"
 import { fold, hold } from "./fold.ts"
 import {
   floorOf,
@@ -70,10 +70,11 @@ export const start = Effect.fnUntraced(function* (from: number) {
     short: []
   }
   const isCounted = yield* backfill(sets, from)
+  const isTokened = yield* backfillTokens(sets, from)
   yield* announce(projector)
   return {
     from,
-    notes: isCounted ? counted : {},
+    notes: { ...(isCounted ? counted : {}), ...(isTokened ? withTokens : {}) },
     apply: (batch: ReadonlyArray<Stored>) => apply(projector, batch),
     store: store(projector),
     unstoredSince: () => Math.min(unstoredSince(sets), facts.waitingSince()),

@@ -25,6 +25,7 @@ export interface Sets {
   readonly channels: Cache<"channelRegistrations">
   readonly counts: Cache<"registrationCounts">
   readonly publishers: Cache<"publishers">
+  readonly tokens: Cache<"token">
   /** Registrations that must not be written before the counts that they change. */
   readonly held: Map<EntryKey<"registration">, Counted>
   /** Sequences of puts that an earlier run rejected, by a fact in LOG. */
@@ -43,6 +44,7 @@ export const makeSets = Effect.fnUntraced(function* (foldedUpTo: number) {
     registrations: yield* makeWriteBackCache<EntryKey<"registration">>("registrations", memory),
     channels: yield* makeWriteBackCache<EntryKey<"channelRegistrations">>("channels", memory),
     publishers: yield* makeWriteBackCache<EntryKey<"publishers">>("permissions", memory),
+    tokens: yield* makeWriteBackCache<EntryKey<"token">>("permissions", memory),
     counts: yield* makeWriteBackCache<EntryKey<"registrationCounts">>("registrations", memory),
     held: new Map(),
     refused: new Set(),
@@ -51,12 +53,13 @@ export const makeSets = Effect.fnUntraced(function* (foldedUpTo: number) {
   return sets
 })
 
-const all = ({ channels, counts, lists, publishers, registrations }: Sets) => [
+const all = ({ channels, counts, lists, publishers, registrations, tokens }: Sets) => [
   lists,
   registrations,
   channels,
   counts,
-  publishers
+  publishers,
+  tokens
 ]
 
 /** Skips the read if the message is the first of its subject: the bucket cannot have the key. */
@@ -105,6 +108,7 @@ const loadRegistration = Effect.fnUntraced(function* (
 const loadStep = (sets: Sets, facts: Facts, step: Step) => {
   if (step.kind === "list") return loadOwn(sets.lists, sets, step.key, step.stored)
   if (step.kind === "publishers") return sets.publishers.load([step.key])
+  if (step.kind === "token") return sets.tokens.load([step.key])
   if (step.kind === "registration") return loadRegistration(sets, facts, step)
   return Effect.succeed(0)
 }
@@ -144,7 +148,7 @@ export const countedSince = ({ channels, counts }: Sets, counted: Counted): numb
 const each = (
   sets: Sets,
   what: "flush" | "retry",
-  which: ReadonlyArray<"lists" | "registrations" | "publishers" | "channels" | "counts">
+  which: ReadonlyArray<"lists" | "registrations" | "publishers" | "tokens" | "channels" | "counts">
 ) => Effect.forEach(which, (name) => sets[name][what], { concurrency: "unbounded", discard: true })
 
 /** Allows the write of registrations whose counts are stored. Returns whether there are any. */
@@ -164,7 +168,7 @@ const release = (sets: Sets): boolean => {
  * which are repaired from the last change of a registration: see `cut` in step.ts.
  */
 export const write = Effect.fnUntraced(function* (sets: Sets, what: "flush" | "retry") {
-  yield* each(sets, what, ["lists", "registrations", "publishers"])
+  yield* each(sets, what, ["lists", "registrations", "publishers", "tokens"])
   yield* each(sets, what, ["channels", "counts"])
   sets.refused.clear()
   if (release(sets)) yield* sets.registrations.flush
@@ -179,10 +183,10 @@ export const shortOf = (sets: Sets) =>
   all(sets).flatMap((set) => (set.unstoredSince() === Number.POSITIVE_INFINITY ? [] : [set.bucket]))
 
 /** Revisions of the buckets beside that of the checkpoint. */
-export const revisionsOf = ({ channels, counts, publishers, registrations }: Sets) => ({
+export const revisionsOf = ({ channels, counts, publishers, registrations, tokens }: Sets) => ({
   registrations: Math.max(registrations.revision(), counts.revision()),
   channels: channels.revision(),
-  permissions: publishers.revision()
+  permissions: Math.max(publishers.revision(), tokens.revision())
 })
 
 export const floorOf = ({ lists, registrations }: Sets) => ({

@@ -1,5 +1,6 @@
 // Parses a message of LOG into a step of the projector. NATS clients can publish any message, so a
 // step may also be a rejection with a reason.
+import type { AccessTokenCommand } from "#domain/access-token.ts"
 import type { Message } from "#domain/messages.ts"
 import type { PublisherCommand } from "#domain/publisher.ts"
 import type { RegistrationCommand } from "#domain/registration.ts"
@@ -10,7 +11,8 @@ import {
   commandKind,
   parsePublisher,
   parseRegistration,
-  parseSubscription
+  parseSubscription,
+  parseToken
 } from "#streams/subjects.ts"
 import type { UserToken } from "#streams/tokens.ts"
 
@@ -44,6 +46,12 @@ export type Step = { readonly stored: Stored } & (
       readonly key: EntryKey<"publishers">
       readonly command: PublisherCommand | Refused
     }
+  | {
+      readonly kind: "token"
+      readonly key: EntryKey<"token">
+      readonly name: string
+      readonly command: AccessTokenCommand
+    }
   /** Nothing to do: the planner handles broadcasts. */
   | { readonly kind: "pass" }
   /** Rejected, and the subject has no value. */
@@ -54,6 +62,16 @@ const commandOf = <C extends Message>(message: Stored["message"], prefix: string
   message.type === "malformed" || message.type.startsWith(prefix)
     ? (message as C | Refused)
     : { type: "malformed", reason: "type and subject do not fit" }
+
+/** The hash in the body names the key, so a body without one has no value. */
+const tokenStepOf = (stored: Stored): Step => {
+  const name = parseToken(stored.subject)
+  if (name === undefined) return { kind: "nowhere", stored, reason: "the subject names no token" }
+  const command = commandOf<AccessTokenCommand>(stored.message, "token.")
+  return command.type === "malformed"
+    ? { kind: "nowhere", stored, reason: command.reason }
+    : { kind: "token", stored, key: keys.token(command.hash), name, command }
+}
 
 export const stepOf = (stored: Stored): Step => {
   const { subject } = stored
@@ -98,6 +116,8 @@ export const stepOf = (stored: Stored): Step => {
         command: commandOf<PublisherCommand>(stored.message, "publisher.")
       }
     }
+    case "token":
+      return tokenStepOf(stored)
     default:
       return { kind: "nowhere", stored, reason: "there is no such command" }
   }

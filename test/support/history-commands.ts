@@ -110,9 +110,7 @@ const appendSubscription = (log: Log, { subscription, user, what }: Wish, i: num
   })
 }
 
-/**
- * Grants, grants again, revokes, and a rejected grant. Returns the sequence of the last command.
- */
+/** Grants, grants again, revokes, and a rejected grant. */
 const appendPublishers = Effect.gen(function* () {
   const log = yield* EventLog
   const subject = subjects.publisher(channels[0]!)
@@ -124,11 +122,34 @@ const appendPublishers = Effect.gen(function* () {
     "no principal"
   ])
     yield* log.append("log", { subject, type: "publisher.put/1", body: { principal, at: 1 } })
-  return (yield* log.append("log", {
+  yield* log.append("log", {
     subject,
     type: "publisher.delete/1",
     body: { principal: "basicauth:c", at: 2 }
-  })).seq
+  })
+})
+
+/**
+ * Makes two tokens, the second with another hash for the name, revokes the first, and makes it
+ * again in vain. Returns the sequence of the last command.
+ */
+const appendTokens = Effect.gen(function* () {
+  const log = yield* EventLog
+  const subject = subjects.token("billing")
+  const put = (letter: string) =>
+    log.append("log", {
+      subject,
+      type: "token.put/1",
+      body: { hash: letter.repeat(43), channels: ["news*"], expiresAt: 9, at: 1 }
+    })
+  yield* put("a")
+  yield* log.append("log", {
+    subject,
+    type: "token.delete/1",
+    body: { hash: "a".repeat(43), at: 2 }
+  })
+  yield* put("b")
+  return (yield* put("a")).seq
 })
 
 /** Appends commands; the same ones on every run. Returns the sequence of the last. */
@@ -144,5 +165,6 @@ export const appendCommands = Effect.gen(function* () {
       if (wished.what === "put") puts.set(key, seq)
     } else yield* appendEvidence(log, wished, puts.get(key) ?? 0)
   }
-  return yield* appendPublishers
+  yield* appendPublishers
+  return yield* appendTokens
 })

@@ -67,6 +67,7 @@ describe("a rule of the settings", () => {
     })
     assert.isUndefined(writeRuleFault("a*=system.Authenticated"))
     assert.isString(writeRuleFault("a*=alice"))
+    assert.match(writeRuleFault("token:shop") ?? "", /bellcast token create/)
   })
 
   it("matches channels as a shell pattern does whose only sign is *", () => {

@@ -8,7 +8,7 @@ import type { Buckets } from "../kv/bucket.ts"
 import type { Meta } from "../kv/values.ts"
 
 /** What a follower stores beside its checkpoint. */
-export type Notes = Pick<Meta, "counted">
+export type Notes = Pick<Meta, "counted" | "tokens">
 
 export interface Checkpoint {
   readonly name: FollowerName

@@ -23,8 +23,8 @@ const replicaDelay = "25 millis"
 const putMillis = 5_000
 
 interface PutOptions {
-  /** The server deletes the entry after this time. */
-  readonly ttlSeconds: number
+  /** The server deletes the entry after this time, or never, whatever the bucket's limit of age. */
+  readonly ttlSeconds: number | "never"
 }
 
 type Put = Effect.Effect<number, AppendConflict | NatsUnavailable>
@@ -134,12 +134,15 @@ const getWith = ({ message }: Door) => {
   })
 }
 
+const ttlOf = ({ ttlSeconds }: PutOptions): string =>
+  ttlSeconds === "never" ? ttlSeconds : `${ttlSeconds}s`
+
 const putTextWith =
   ({ store }: Door): Buckets["Service"]["putText"] =>
   (bucket, key, text, revision, options) => {
     const headers = {
       "Nats-Expected-Last-Subject-Sequence": String(revision),
-      ...(options === undefined ? {} : { "Nats-TTL": `${options.ttlSeconds}s` })
+      ...(options === undefined ? {} : { "Nats-TTL": ttlOf(options) })
     }
     const message = { subject: bucketSubject(bucket, key), payload: text, headers }
     return store(bucketStream(bucket), message, putMillis).pipe(

@@ -3,6 +3,7 @@
 // Decoding costs 2 us for each push (1.7 for a list of one subscription, 0.3 for a registration),
 // about 1 % of the push. And during a rolling upgrade it drops fields that only newer processes
 // know: an older process that writes the value back would lose them.
+import type { AccessToken } from "#domain/access-token.ts"
 import type { ChannelPushes, Progress } from "#domain/outcome.ts"
 import type { Publishers } from "#domain/publisher.ts"
 import type {
@@ -28,6 +29,8 @@ export interface Meta {
   readonly taken?: number
   /** The projector counted all registrations up to the checkpoint. */
   readonly counted?: number
+  /** The projector folded all tokens up to the checkpoint. */
+  readonly tokens?: number
   /** The bucket lacks what the streams have: it waits for a rebuild. */
   readonly unbuilt?: boolean
 }
@@ -53,10 +56,13 @@ interface EntryValues {
   readonly channelPushes: ChannelPushes
   readonly broadcast: Progress
   readonly publishers: Publishers
+  readonly token: AccessToken
   /** The holder of a follower's lease; empty: nobody holds the lease. */
   readonly lease: { readonly holder: string }
   readonly usedPageToken: { readonly v: 1 }
   readonly verification: VerificationEntry
+  /** The day of the last use, in UTC. */
+  readonly tokenUse: { readonly v: 1; readonly day: string }
   readonly probe: { readonly probe: number }
   readonly meta: Meta
 }

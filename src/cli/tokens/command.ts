@@ -1,0 +1,11 @@
+// `bellcast token create|list|revoke`: tokens of servers that publish (the policy `token`).
+import { Command } from "effect/cli"
+import { createCommand } from "./create.ts"
+import { listCommand } from "./list.ts"
+import { revokeCommand } from "./revoke.ts"
+
+/** The verb. */
+export const tokenCommand = Command.make("token").pipe(
+  Command.withDescription("Make and revoke tokens with which servers publish"),
+  Command.withSubcommands([createCommand, listCommand, revokeCommand])
+)

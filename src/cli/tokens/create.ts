@@ -1,0 +1,66 @@
+// `bellcast token create NAME --channel PATTERN --expires TIME`: makes a token and prints it, this
+// once.
+import { Console, Effect } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { isCurrentToken, tokenChannelsFault } from "#domain/access-token.ts"
+import { freshToken, hashOfToken } from "#identity/own-token.ts"
+import { readServerTime } from "#nats/admin/server-time.ts"
+import { natsFlags, onNats, VerbFailed } from "../nats/nats.ts"
+import { note } from "../terminal/note.ts"
+import { spanFault, spanMillisOf } from "../terminal/span.ts"
+import { appendToken, tokenNamed, untilTokenApplied } from "./tokens.ts"
+
+const failed = (message: string) => new VerbFailed({ message })
+
+/** The end of a token's validity. Undefined: never. */
+const endOf = Effect.fnUntraced(function* (expires: string, now: number) {
+  if (expires === "never") return undefined
+  const millis = spanMillisOf(expires)
+  return millis === undefined ? yield* failed(`--expires: ${spanFault}, or never`) : now + millis
+})
+
+const create = Effect.fnUntraced(function* (
+  name: string,
+  channels: ReadonlyArray<string>,
+  expires: string
+) {
+  const fault = tokenChannelsFault(channels)
+  if (fault !== undefined) return yield* failed(`--channel: ${fault}`)
+  const now = (yield* readServerTime).serverMillis
+  const expiresAt = yield* endOf(expires, now)
+  const { seq: expect, token: former } = yield* tokenNamed(name)
+  if (former !== undefined && isCurrentToken(former, now))
+    return yield* failed(
+      `there is a token ${name}: choose another name, or run \`bellcast token revoke ${name}\` first`
+    )
+  const token = freshToken()
+  const hash = hashOfToken(token)
+  const body = { hash, channels, at: now, ...(expiresAt === undefined ? {} : { expiresAt }) }
+  const seq = yield* appendToken(name, { type: "token.put/1", ...body }, expect)
+  // The token is stored from here on: print it, also if it takes effect later.
+  yield* Console.log(token)
+  const until = expiresAt === undefined ? "" : ` until ${new Date(expiresAt).toISOString()}`
+  yield* note(
+    `whoever has this token may publish on ${channels.join(", ")}${until}; it is not shown again`
+  )
+  yield* Effect.catchTag(untilTokenApplied(hash, seq), "VerbFailed", ({ message }) => note(message))
+})
+
+const flags = {
+  name: Argument.String("name").pipe(
+    Argument.withDescription("Names the server that publishes; its id is token:NAME")
+  ),
+  channels: Flag.String("channel").pipe(
+    Flag.withDescription("A channel, or a pattern in which * stands for any text; repeatable"),
+    Flag.atLeast(1)
+  ),
+  expires: Flag.String("expires").pipe(
+    Flag.withDescription("How long it is valid: 90d, 12h, 30m; or never")
+  ),
+  ...natsFlags
+}
+
+/** The verb. */
+export const createCommand = Command.make("create", flags, ({ channels, expires, name, ...nats }) =>
+  create(name, channels, expires).pipe(onNats(nats))
+).pipe(Command.withDescription("Make a token with which a server publishes, and print it once"))

@@ -1,0 +1,100 @@
+// `bellcast token list`: which tokens there are, and when each was used last. Never shows a token
+// or its hash.
+import { Console, Effect } from "effect"
+import { Command, Flag } from "effect/cli"
+import { type AccessToken, isCurrentToken } from "#domain/access-token.ts"
+import { readServerTime } from "#nats/admin/server-time.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { keys } from "#streams/buckets.ts"
+import { printable, printableJson } from "#telemetry/printable.ts"
+import { natsFlags, onNats } from "../nats/nats.ts"
+import { table } from "../terminal/table.ts"
+import { allTokens, type Named } from "./tokens.ts"
+
+const readsAtOnce = 16
+
+type State = "valid" | "expired" | "revoked"
+
+const stateOf = (token: AccessToken, now: number): State => {
+  if (token.revokedAt !== undefined) return "revoked"
+  return isCurrentToken(token, now) ? "valid" : "expired"
+}
+
+/** A token as it is shown. Times are ISO 8601; null: never, or not known. */
+interface Row {
+  readonly name: string
+  readonly channels: ReadonlyArray<string>
+  readonly state: State
+  readonly created: string
+  readonly expires: string | null
+  /** A day in UTC. Null: never used, or the bucket `cache` was lost since. */
+  readonly lastUse: string | null
+  readonly revoked: string | null
+}
+
+const iso = (millis: number | undefined) =>
+  millis === undefined ? null : new Date(millis).toISOString()
+
+const rowOf = Effect.fnUntraced(function* (
+  hash: string,
+  token: AccessToken,
+  now: number
+): Effect.fn.Return<Row, never, Buckets> {
+  // The list is worth showing without the days of last use.
+  const use = yield* Effect.orElseSucceed(
+    (yield* Buckets).get("cache", keys.tokenUse(hash)),
+    () => undefined
+  )
+  const { channels, createdAt, expiresAt, name, revokedAt } = token
+  return {
+    name,
+    channels,
+    state: stateOf(token, now),
+    created: iso(createdAt)!,
+    expires: iso(expiresAt),
+    lastUse: use?.value.day ?? null,
+    revoked: iso(revokedAt)
+  }
+})
+
+const rows = Effect.gen(function* () {
+  const tokens: ReadonlyArray<Named> = [...(yield* allTokens).values()]
+  const now = (yield* readServerTime).serverMillis
+  const known = tokens.flatMap(({ hash, token }) => (token === undefined ? [] : [{ hash, token }]))
+  const read = yield* Effect.forEach(known, ({ hash, token }) => rowOf(hash, token, now), {
+    concurrency: readsAtOnce
+  })
+  return read.sort((a, b) => (a.name < b.name ? -1 : 1))
+})
+
+const heading = ["NAME", "CHANNELS", "STATE", "CREATED", "EXPIRES", "LAST USE", "REVOKED"]
+
+const cellsOf = ({ channels, created, expires, lastUse, name, revoked, state }: Row) => [
+  name,
+  printable(channels.join(" ")),
+  state,
+  created.slice(0, 10),
+  expires?.slice(0, 10) ?? "never",
+  lastUse ?? "-",
+  revoked?.slice(0, 10) ?? "-"
+]
+
+const flags = {
+  json: Flag.Boolean("json").pipe(
+    Flag.withDescription("Print JSON lines"),
+    Flag.withDefault(false)
+  ),
+  ...natsFlags
+}
+
+/** The verb. */
+export const listCommand = Command.make("list", flags, ({ json, ...nats }) =>
+  Effect.gen(function* () {
+    const all = yield* rows
+    if (json)
+      return yield* Effect.forEach(all, (row) => Console.log(printableJson(row)), {
+        discard: true
+      })
+    yield* Console.log(all.length === 0 ? "there is no token" : table(heading, all.map(cellsOf)))
+  }).pipe(onNats(nats))
+).pipe(Command.withDescription("List the tokens, with the day of their last use"))

@@ -1,0 +1,24 @@
+// `bellcast token revoke NAME`: no gateway accepts the token a second later.
+import { Console, Effect } from "effect"
+import { Argument, Command } from "effect/cli"
+import { readServerTime } from "#nats/admin/server-time.ts"
+import { natsFlags, onNats, VerbFailed } from "../nats/nats.ts"
+import { appendToken, tokenNamed, untilTokenApplied } from "./tokens.ts"
+
+const revoke = Effect.fnUntraced(function* (name: string) {
+  const { hash, seq: expect, token } = yield* tokenNamed(name)
+  if (token === undefined) return yield* new VerbFailed({ message: `there is no token ${name}` })
+  if (token.revokedAt !== undefined)
+    return yield* Console.log(`the token ${name} is revoked: nothing to change`)
+  const at = (yield* readServerTime).serverMillis
+  const seq = yield* appendToken(name, { type: "token.delete/1", hash, at }, expect)
+  yield* untilTokenApplied(hash, seq)
+  yield* Console.log(`the token ${name} is revoked: within a second no gateway accepts it`)
+})
+
+const name = Argument.String("name").pipe(Argument.withDescription("The name of the token"))
+
+/** The verb. */
+export const revokeCommand = Command.make("revoke", { name, ...natsFlags }, ({ name, ...nats }) =>
+  revoke(name).pipe(onNats(nats))
+).pipe(Command.withDescription("Revoke a token, everywhere and for ever"))

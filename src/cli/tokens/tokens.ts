@@ -1,0 +1,85 @@
+// The tokens of servers that publish, as LOG has them, and how a change is appended.
+import { Effect } from "effect"
+import {
+  type AccessToken,
+  type AccessTokenCommand,
+  foldAccessToken,
+  tokenNameFault
+} from "#domain/access-token.ts"
+import { streamState } from "#nats/admin/maintenance.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import { keys } from "#streams/buckets.ts"
+import { streams } from "#streams/index.ts"
+import { filters, parseToken, subjects } from "#streams/subjects.ts"
+import { untilApplied } from "../nats/applied.ts"
+import { VerbFailed } from "../nats/nats.ts"
+
+/** The last token of a name. */
+export interface Named {
+  /** Sequence of the last message, applied or rejected. */
+  readonly seq: number
+  readonly hash: string
+  readonly token: AccessToken | undefined
+}
+
+export const noToken: Named = { seq: 0, hash: "", token: undefined }
+
+const isCommand = (message: { readonly type: string }): message is AccessTokenCommand =>
+  message.type.startsWith("token.")
+
+const nextOf = (before: Named, command: AccessTokenCommand, name: string, seq: number): Named => {
+  const { hash } = command
+  const known = hash === before.hash ? before.token : undefined
+  const { reason, token } = foldAccessToken(known, command, name, seq)
+  return reason === undefined ? { seq, hash, token } : { ...before, seq }
+}
+
+/** The tokens whose commands a filter matches, by name. */
+const tokensOf = Effect.fnUntraced(function* (filter: string) {
+  const log = yield* EventLog
+  if ((yield* streamState(streams.log)) === undefined)
+    return yield* new VerbFailed({
+      message: `this NATS has no stream ${streams.log.name}: start the service once`
+    })
+  const tokens = new Map<string, Named>()
+  yield* log.replay("log", [filter], ({ message, seq, subject }) =>
+    Effect.sync(() => {
+      const name = parseToken(subject)
+      if (name === undefined) return
+      const before = tokens.get(name) ?? noToken
+      tokens.set(name, isCommand(message) ? nextOf(before, message, name, seq) : { ...before, seq })
+    })
+  )
+  return tokens
+})
+
+export const allTokens = tokensOf(filters.tokens)
+
+/** The last token of a name. Fails if there can be no such name. */
+export const tokenNamed = Effect.fnUntraced(function* (name: string) {
+  const fault = tokenNameFault(name)
+  if (fault !== undefined) return yield* new VerbFailed({ message: fault })
+  return (yield* tokensOf(subjects.token(name))).get(name) ?? noToken
+})
+
+const tooOld =
+  "this is in LOG, but the projection is of an earlier version: it takes effect once one of this " +
+  "version runs"
+
+/** Appends a command. Fails if another operator writes at the same time. Returns its sequence. */
+export const appendToken = Effect.fnUntraced(function* (
+  name: string,
+  { type, ...body }: AccessTokenCommand,
+  expect: number
+) {
+  const message = { subject: subjects.token(name), type, body, expect }
+  return (yield* (yield* EventLog).append("log", message)).seq
+})
+
+/** Waits until the gateways read a change. Fails with what is in the way. */
+export const untilTokenApplied = Effect.fnUntraced(function* (hash: string, seq: number) {
+  yield* untilApplied(seq)
+  const entry = yield* (yield* Buckets).get("permissions", keys.token(hash))
+  if ((entry?.value.seq ?? 0) < seq) return yield* new VerbFailed({ message: tooOld })
+})

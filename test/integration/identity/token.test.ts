@@ -1,0 +1,266 @@
+// Tokens of servers that publish: what they may do at two gateways, until when, and what is stored
+// of them.
+import { jetstreamManager } from "@nats-io/jetstream"
+import { connect } from "@nats-io/transport-node"
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
+import { basic } from "#test/client.ts"
+import { startNats, type TestNats } from "#test/nats.ts"
+import { runCli } from "#test/run-cli.ts"
+import { type Service, startService } from "#test/service.ts"
+
+let nats: TestNats
+let service: Service
+let other: Service
+const start = (roles: string) =>
+  startService({
+    natsUrl: nats.url,
+    roles,
+    env: {
+      BELLCAST_AUTH_POLICIES: "token basicauth",
+      BELLCAST_AUTH_FAILURES_PER_ADDRESS_PER_MINUTE_MAX: "20"
+    }
+  })
+beforeAll(async () => {
+  nats = await startNats()
+  ;[service, other] = await Promise.all([start("gateway,projection"), start("gateway")])
+}, 60_000)
+afterAll(async () => {
+  await Promise.all([service.stop(), other.stop()])
+  await nats[Symbol.asyncDispose]()
+})
+
+const cli = (...args: ReadonlyArray<string>) =>
+  runCli(["token", ...args], { BELLCAST_NATS_URL: nats.url })
+const create = async (name: string, ...args: ReadonlyArray<string>) => {
+  const made = await cli("create", name, "--channel", "news*", "--expires", "90d", ...args)
+  expect(made.code).toBe(0)
+  return made.stdout.trimEnd()
+}
+const rows = async (): Promise<ReadonlyArray<Record<string, unknown>>> =>
+  (await cli("list", "--json")).stdout
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line))
+const row = async (name: string) => (await rows()).find((each) => each["name"] === name)
+
+const send = (token: string, path: string, method = "GET", { url } = service) =>
+  fetch(`${url}${path}`, { method, headers: { authorization: `Bearer ${token}` } })
+const publish = async (token: string, channel = "news", at = service) =>
+  (await send(token, `/channels/${channel}`, "POST", at)).status
+const until = (condition: () => Promise<boolean>) =>
+  vi.waitFor(async () => expect(await condition()).toBe(true), { timeout: 5_000, interval: 20 })
+const today = () => new Date().toISOString().slice(0, 10)
+
+/** All that the streams and buckets hold, as text. */
+const stored = async (): Promise<string> => {
+  const nc = await connect({ servers: nats.url })
+  const jsm = await jetstreamManager(nc)
+  const texts: Array<string> = []
+  for (const stream of ["BELLCAST_LOG", "KV_bellcast_permissions", "KV_bellcast_cache"]) {
+    const { state } = await jsm.streams.info(stream)
+    for (let seq = state.first_seq; seq <= state.last_seq; seq++) {
+      const found = await jsm.streams.getMessage(stream, { seq })
+      if (found !== null) texts.push(`${found.subject} ${found.string()} ${found.header}`)
+    }
+  }
+  await nc.close()
+  return texts.join("\n")
+}
+
+describe("a token", () => {
+  it("is printed once, and neither stored nor logged", async () => {
+    const made = await cli("create", "billing", "--channel", "news*", "--expires", "90d")
+    expect(made.code).toBe(0)
+    expect(made.stdout).toMatch(/^bellcast_[0-9A-Za-z]{49}\n$/)
+    const token = made.stdout.trimEnd()
+    expect(made.stderr).toMatch(/may publish on news\* until \d{4}-.*; it is not shown again/)
+    expect(await publish(token)).toBe(202)
+    expect(await row("billing")).toMatchObject({ channels: ["news*"], state: "valid" })
+    const random = token.slice("bellcast_".length, -6)
+    const text = await stored()
+    expect(text).toMatch(/bellcast\.cmd\.token\.billing /)
+    expect(text).not.toContain(random)
+    expect(service.output()).not.toContain(random)
+    const metrics = await (await fetch(`${service.metricsUrl()}/metrics`)).text()
+    expect(metrics).not.toContain(random)
+  })
+
+  it("publishes on its channels and reads the status of their broadcasts", async () => {
+    const token = await create("weather", "--channel", "weather")
+    const posted = await send(token, "/channels/weather", "POST")
+    expect(posted.status).toBe(202)
+    const path = new URL(posted.headers.get("location")!).pathname.slice("/v1".length)
+    expect((await send(token, path)).status).toBe(200)
+    expect(await publish(token, "news-of-today", other)).toBe(202)
+    const reader = await create("reader")
+    expect((await send(reader, path)).status).toBe(403)
+    const { user } = (await (await send(token, "/")).json()) as { user: unknown }
+    expect(user).toEqual({
+      id: "token:weather",
+      principals: ["token:weather", "system.Everyone", "system.Authenticated"]
+    })
+    const broadcast = path.split("/").at(-1)!
+    const audit = await runCli(["audit", broadcast], { BELLCAST_NATS_URL: nats.url })
+    expect(audit.stdout).toMatch(/from rest by token:weather/)
+  })
+
+  it("may do nothing else, alone or in a batch, whatever everybody may", async () => {
+    const token = await create("narrow")
+    const refused: ReadonlyArray<readonly [string, string]> = [
+      ["POST", "/channels/sport"],
+      ["GET", "/channels/news"],
+      ["PUT", "/channels/news/registration"],
+      ["DELETE", "/channels/news/registration"],
+      ["GET", "/subscriptions"],
+      ["DELETE", "/subscriptions"],
+      ["GET", "/subscriptions/x"],
+      ["GET", "/channels/sport/broadcasts/1"]
+    ]
+    for (const [method, path] of refused) {
+      const response = await send(token, path, method)
+      expect([path, response.status, await response.json()]).toMatchObject([
+        path,
+        403,
+        { errno: 121 }
+      ])
+    }
+    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" }
+    const requests = [...refused, ["POST", "/channels/news"]].map(([method, path]) => ({
+      method,
+      path
+    }))
+    const init = { method: "POST", headers, body: JSON.stringify({ requests }) }
+    const batch = (await (await fetch(`${service.url}/batch`, init)).json()) as {
+      responses: ReadonlyArray<{ status: number }>
+    }
+    expect(batch.responses.map(({ status }) => status)).toEqual([...refused.map(() => 403), 202])
+  })
+
+  it("is refused when it is wrong, unknown or of another scheme", async () => {
+    const token = await create("typed")
+    const typo = token.slice(0, -1) + (token.endsWith("0") ? "1" : "0")
+    for (const wrong of [typo, "bellcast_", `${token}0`, token.toLowerCase()]) {
+      const response = await send(wrong, "/channels/news", "POST")
+      expect(response.status).toBe(401)
+      expect(response.headers.get("www-authenticate")).toMatch(
+        /^Bearer realm="Realm", error="invalid_token", Basic/
+      )
+    }
+    const headers = { authorization: basic(token) }
+    const asUser = await fetch(`${service.url}/subscriptions`, { headers })
+    // The policy basicauth makes a user of any name: the token is no credential of it.
+    expect(asUser.status).toBe(200)
+  })
+
+  it("ends in the second in which it expires", async () => {
+    const made = await cli("create", "brief", "--channel", "news", "--expires", "1s")
+    const token = made.stdout.trimEnd()
+    const [, end = ""] = /until (\S+Z)/.exec(made.stderr) ?? []
+    expect(await publish(token)).toBe(202)
+    await until(async () => (await publish(token)) === 401)
+    expect(Date.now() - Date.parse(end)).toBeGreaterThan(-50)
+    expect(Date.now() - Date.parse(end)).toBeLessThan(1_000)
+    expect(await row("brief")).toMatchObject({ state: "expired" })
+  })
+
+  it("is revoked at every gateway within a second, and its name may be used again", async () => {
+    const token = await create("leaked")
+    expect([await publish(token), await publish(token, "news", other)]).toEqual([202, 202])
+    const twice = await cli("create", "leaked", "--channel", "*", "--expires", "1h")
+    expect(twice).toMatchObject({ code: 1, stderr: expect.stringMatching(/token revoke leaked/) })
+    expect(await cli("revoke", "leaked")).toMatchObject({
+      code: 0,
+      stdout: "the token leaked is revoked: within a second no gateway accepts it\n"
+    })
+    const began = performance.now()
+    for (const at of [service, other])
+      await until(async () => (await publish(token, "news", at)) === 401)
+    expect(performance.now() - began).toBeLessThan(1_000)
+    expect(await row("leaked")).toMatchObject({
+      state: "revoked",
+      revoked: expect.stringContaining(today())
+    })
+    expect((await cli("revoke", "leaked")).stdout).toMatch(/nothing to change/)
+    expect((await cli("revoke", "nobody")).code).toBe(1)
+    const next = await create("leaked")
+    expect([await publish(next), await publish(token)]).toEqual([202, 401])
+  })
+
+  it("shows the day of its last use, with one write a day", async () => {
+    const token = await create("daily")
+    expect(await row("daily")).toMatchObject({ lastUse: null })
+    for (const at of [service, other, service, other])
+      expect(await publish(token, "news", at)).toBe(202)
+    await until(async () => (await row("daily"))?.["lastUse"] === today())
+    expect((await cli("list")).stdout).toMatch(
+      new RegExp(`^daily +news\\* +valid +${today()} +\\S+ +${today()} +-$`, "m")
+    )
+    const nc = await connect({ servers: nats.url })
+    const jsm = await jetstreamManager(nc)
+    const subjects_filter = "$KV.bellcast_cache.token-use.>"
+    const { state } = await jsm.streams.info("KV_bellcast_cache", { subjects_filter })
+    const used = Object.keys(state.subjects ?? {})
+    for (const subject of used)
+      expect(
+        (await jsm.streams.getMessage("KV_bellcast_cache", { last_by_subj: subject }))?.header.get(
+          "Nats-TTL"
+        )
+      ).toBe("never")
+    expect(used.length).toBeGreaterThan(0)
+    await nc.close()
+  })
+
+  it("works on while its address sends too many wrong ones", async () => {
+    const token = await create("steady")
+    expect(await publish(token, "news", other)).toBe(202)
+    const wrong = Array.from({ length: 25 }, (_, i) => publish(`${token}${i}`, "news", other))
+    expect(await Promise.all(wrong)).toContain(401)
+    expect(await publish(`${token}x`, "news", other)).toBe(429)
+    // The verdict is used for half a second: then the token is read again.
+    await new Promise((resolve) => setTimeout(resolve, 600))
+    expect(await publish(token, "news", other)).toBe(202)
+  })
+
+  it("is made only with a name, channels and an end", async () => {
+    for (const [name, channel, expires, said] of [
+      ["a.b", "news", "1d", /the name of a token has/],
+      ["fine", "news/eu", "1d", /no slash/],
+      ["fine", "news", "soon", /such as 90d/]
+    ] as const) {
+      const made = await cli("create", name, "--channel", channel, "--expires", expires)
+      expect(made).toMatchObject({ code: 1, stdout: "", stderr: expect.stringMatching(said) })
+    }
+    expect((await cli("create", "fine", "--expires", "1d")).code).toBe(1)
+    expect((await cli("create", "fine", "--channel", "news")).code).toBe(1)
+  })
+})
+
+describe("a token that an earlier version did not know", () => {
+  it("works once a projection of this version runs", async () => {
+    const before = await create("before")
+    await service.stop()
+    const [made, revoked] = await Promise.all([
+      cli("create", "late", "--channel", "news", "--expires", "never"),
+      cli("revoke", "before")
+    ])
+    expect(made).toMatchObject({ code: 0, stderr: expect.stringMatching(/no projection runs/) })
+    expect(revoked).toMatchObject({ code: 1, stderr: expect.stringMatching(/takes effect once/) })
+    // An earlier version moves the checkpoint past the commands, and drops the note on tokens.
+    const nc = await connect({ servers: nats.url })
+    const jsm = await jetstreamManager(nc)
+    const subject = "$KV.bellcast_subscriptions.meta"
+    const meta = await jsm.streams.getMessage("KV_bellcast_subscriptions", {
+      last_by_subj: subject
+    })
+    const { tokens, ...rest } = meta!.json<{ tokens?: number }>()
+    expect(tokens).toBe(1)
+    const { state } = await jsm.streams.info("BELLCAST_LOG")
+    nc.publish(subject, JSON.stringify({ ...rest, seq: state.last_seq }))
+    await nc.flush()
+    await nc.close()
+    service = await start("gateway,projection")
+    // Resolves once the projection has begun.
+    await create("after")
+    expect([await publish(made.stdout.trimEnd()), await publish(before)]).toEqual([202, 401])
+  })
+})
