@@ -10,7 +10,7 @@ import { resources } from "./checks/resources.ts"
 import { duplicates, sent } from "./checks/sent.ts"
 import { stored } from "./checks/stored.ts"
 import { perform } from "./faults/perform.ts"
-import { heal } from "./heal.ts"
+import { type HealBounds, heal } from "./heal.ts"
 import { startLoad } from "./load/load.ts"
 import type { Scheduled } from "./schedule.ts"
 import type { World } from "./world.ts"
@@ -31,7 +31,7 @@ const checks: ReadonlyArray<Check> = [
 export interface CyclePlan {
   readonly schedule: ReadonlyArray<Scheduled>
   readonly seconds: number
-  readonly healSecondsMax: number
+  readonly healBounds: HealBounds
   readonly rebuilds: boolean
 }
 
@@ -84,7 +84,7 @@ export const runCycle = async (
   const { fleet, model, nats, recorded } = world
   const healed = await heal(
     { fleet, model, nats, recorded, pending: load.pending },
-    plan.healSecondsMax
+    plan.healBounds
   )
   world.say(`healed in ${healed.seconds} s; ${healed.ailments.join("; ")}`)
   // What did not heal is judged by all that was recorded, too.

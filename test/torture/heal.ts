@@ -50,17 +50,44 @@ const ailments = async ({
   ]
 }
 
-/** Resolves with the seconds that it took, or with what is still wrong after `secondsMax`. */
-export const heal = async (
-  healing: Healing,
-  secondsMax: number
-): Promise<{ readonly seconds: number; readonly ailments: ReadonlyArray<string> }> => {
+/** Grows with everything that comes to an end. */
+const progressOf = ({ fleet, pending, recorded }: Healing): string => {
+  let ends = 0
+  for (const { planned, pushes } of recorded.broadcasts.values()) {
+    ends += Number(planned)
+    for (const push of pushes.values()) ends += push.ends
+  }
+  const ready = fleet.filter((member) => member.isReady()).length
+  return `${ends} ends, ${ready} ready, ${pending()} pending`
+}
+
+export interface HealBounds {
+  /** Without any progress for so long, a cycle counts as stuck. */
+  readonly idleSecondsMax: number
+  /** The longest that a cycle may take to heal, on a busy machine too. */
+  readonly secondsMax: number
+}
+
+export interface Healed {
+  readonly seconds: number
+  /** What is still wrong; empty: healed. */
+  readonly ailments: ReadonlyArray<string>
+}
+
+/** Resolves when all is well, or a bound is reached. */
+export const heal = async (healing: Healing, bounds: HealBounds): Promise<Healed> => {
   const start = performance.now()
   const seconds = () => Math.round((performance.now() - start) / 100) / 10
+  let progress = ""
+  let progressAt = 0
   while (true) {
     const found = await ailments(healing).catch((error) => [String(error)])
     if (found.length === 0) return { seconds: seconds(), ailments: [] }
-    if (seconds() > secondsMax) return { seconds: seconds(), ailments: found }
+    const now = progressOf(healing)
+    if (now !== progress) progressAt = seconds()
+    progress = now
+    const isStuck = seconds() - progressAt > bounds.idleSecondsMax
+    if (isStuck || seconds() > bounds.secondsMax) return { seconds: seconds(), ailments: found }
     await sleep(500)
   }
 }

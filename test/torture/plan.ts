@@ -2,13 +2,21 @@
 // same and left out afterwards, so that a seed means the same schedule everywhere.
 import type { CyclePlan } from "./cycle.ts"
 import type { Fault, Nodes, Shape, StoreKind } from "./faults/fault.ts"
+import type { HealBounds } from "./heal.ts"
 import type { Random } from "./random.ts"
 import { planCycle } from "./schedule.ts"
 
 /** The guard of a push service that calls everybody gone sends its first probe after a minute. */
 const guardSeconds = 240
-const healSecondsMax = (nodes: Nodes, faults: ReadonlyArray<string>): number =>
-  (nodes === 1 ? 120 : 180) + (faults.some((name) => name.includes("410")) ? guardSeconds : 0)
+const idleSeconds = 60
+
+const healBounds = (nodes: Nodes, faults: ReadonlyArray<string>): HealBounds => {
+  const guarded = faults.some((name) => name.includes("410")) ? guardSeconds : 0
+  return {
+    idleSecondsMax: idleSeconds + guarded,
+    secondsMax: (nodes === 1 ? 300 : 360) + guarded
+  }
+}
 
 export interface Cast {
   readonly faults: ReadonlyArray<Fault>
@@ -69,7 +77,7 @@ export const planOf = (
   const plan: CyclePlan = {
     schedule,
     seconds: window.seconds,
-    healSecondsMax: healSecondsMax(shape.nodes, names),
+    healBounds: healBounds(shape.nodes, names),
     rebuilds: isShort || cycle % 3 === 0
   }
   const isNeeded = schedule.some(({ fault }) => fault.store === store)
