@@ -1,15 +1,16 @@
-// WORK without room at the worst moment: push services fail, so retries are due, and a process that
-// delivers is killed while its outcomes wait for room.
+// WORK without room at the worst moment: pushes under way fail, so that outcomes and retries are due,
+// and a process that delivers is killed while its outcomes wait for room. A service that notices a
+// full WORK starts no new pushes, so those under way are the ones at risk.
 import { setTimeout as sleep } from "node:timers/promises"
 import type { RigClient } from "../nats/client.ts"
-import { well } from "../push/behaviour.ts"
+import { type Behaviour, well } from "../push/behaviour.ts"
 import type { Origin } from "../push/origin.ts"
 import type { Fault } from "./fault.ts"
 import { limit } from "./full-streams.ts"
 
 const stream = "BELLCAST_WORK"
-/** Until pushes that failed are among the outcomes. */
-const failingMillis = 1_500
+/** Until pushes are under way that have not failed yet: a push times out after 5 s. */
+const silentMillis = 3_500
 
 export const fullWorkFaults = (
   client: () => RigClient,
@@ -21,7 +22,10 @@ export const fullWorkFaults = (
     short: true,
     plan: (random, { members }, secondsMax) => {
       const failing = random.shuffle(origins).slice(0, Math.ceil(origins.length / 2))
-      const status = random.pick([500, 503])
+      const behaviour = random.pick<Behaviour>([
+        { kind: "silent" },
+        { kind: "failing", status: 503 }
+      ])
       const delivering = members.filter(({ roles }) => roles.includes("delivery"))
       const killed = random.chance(0.5) ? random.pick(delivering).name : undefined
       // Less than an outcome of 64 pushes needs, so that retries without room are likely.
@@ -30,13 +34,13 @@ export const fullWorkFaults = (
       const who = failing.map(({ name }) => name)
       const end = killed === undefined ? "" : `, then kill -9 ${killed}`
       return {
-        text: `${who.join(", ")} failing ${status}, ${roomBytes} bytes left${end}`,
+        text: `${who.join(", ")} ${behaviour.kind}, ${roomBytes} bytes left${end}`,
         seconds,
         holds: ["nats", stream, ...who, ...(killed === undefined ? [] : [killed])],
         begin: async ({ fleet }) => {
           const { config } = await client().jsm.streams.info(stream)
-          for (const origin of failing) origin.behave({ kind: "failing", status })
-          await sleep(failingMillis)
+          for (const origin of failing) origin.behave(behaviour)
+          await sleep(silentMillis)
           const { state } = await client().jsm.streams.info(stream)
           await limit(client(), stream, state.bytes + roomBytes)
           const member = fleet.find(({ name }) => name === killed)

@@ -1,5 +1,6 @@
 // What happens to connections: cut, frozen, one-way or slow, between a process of the service and
 // NATS, and between the servers of a cluster.
+import { setTimeout as sleep } from "node:timers/promises"
 import type { Random } from "../random.ts"
 import type { Fault, Ongoing } from "./fault.ts"
 import type { Direction, TcpProxy } from "./tcp-proxy.ts"
@@ -73,6 +74,39 @@ const memberLinks: Fault = {
   }
 }
 
+/** Longer than a lease (2 s), so that another process takes it. */
+const lateSeconds = 5
+
+/**
+ * Writes of every process that may hold a lease arrive late, one process after the other: when they
+ * do, another holds the lease and has written newer values.
+ */
+const lateWrites: Fault = {
+  name: "writes of lease holders late",
+  nodes: [1, 3],
+  short: true,
+  plan: (random, { members }) => {
+    const holders = members.filter(
+      ({ roles }) => roles.includes("projection") || roles.includes("tally")
+    )
+    const names = random.shuffle(holders.map(({ name }) => name))
+    return {
+      text: `writes arrive ${lateSeconds} s late: ${names.join(", ")}, one after the other`,
+      holds: names.map((name) => `links of ${name}`),
+      seconds: 0,
+      begin: async ({ nats }) => {
+        for (const name of names) {
+          const links = await nats.linksOf(name)
+          for (const link of links) link.freeze("to server")
+          await sleep(lateSeconds * 1_000)
+          for (const link of links) link.heal()
+        }
+        return { mayRepeat: names, end: async () => {} }
+      }
+    }
+  }
+}
+
 /** Pairs of servers, by index, that cannot talk to each other. */
 const pickPairs = (random: Random) => {
   const [a, b, c] = random.shuffle([0, 1, 2]) as [number, number, number]
@@ -122,4 +156,4 @@ const routes: Fault = {
   }
 }
 
-export const networkFaults: ReadonlyArray<Fault> = [memberLinks, routes]
+export const networkFaults: ReadonlyArray<Fault> = [memberLinks, lateWrites, routes]

@@ -13,6 +13,9 @@ export interface Changes {
   readonly churn: () => Promise<void>
 }
 
+/** Users who are likely to change again. */
+const recentMax = 8
+
 const begin = (): Change => ({ startedAt: performance.now() })
 const acknowledge = (change: Change) => {
   change.ackedAt = performance.now()
@@ -29,6 +32,8 @@ export const makeChanges = (
   // model.
   const [everyone, ...others] = model.channels as readonly [string, ...Array<string>]
   let users = 0
+  // Some users change again within seconds: a late write of an old value then shows.
+  let recent: ReadonlyArray<User> = []
 
   const subscribe = async (user: User) => {
     const { browser, endpoint, json } = push.newSubscription()
@@ -94,8 +99,9 @@ export const makeChanges = (
     arrive,
     churn: async () => {
       if (random.chance(0.2)) return arrive(random.between(1, 3), [random.pick(others), everyone])
-      const user = random.pick(model.users)
+      const user = random.pick(recent.length > 0 && random.chance(0.4) ? recent : model.users)
       if (user.isBusy) return
+      recent = [user, ...recent].slice(0, recentMax)
       user.isBusy = true
       await change(user)
       user.isBusy = false
