@@ -28,8 +28,8 @@ export const fullWorkFaults = (
       ])
       const delivering = members.filter(({ roles }) => roles.includes("delivery"))
       const killed = random.chance(0.5) ? random.pick(delivering).name : undefined
-      // Less than an outcome of 64 pushes needs, so that retries without room are likely.
-      const roomBytes = random.pick([2_000, 6_000, 20_000])
+      // Room for some outcomes (13 kB for 64 pushes), and not for all of their retries (450 B each).
+      const roomBytes = 1_000 * random.between(6, 30)
       const seconds = Math.min(secondsMax, random.between(5, 10))
       const who = failing.map(({ name }) => name)
       const end = killed === undefined ? "" : `, then kill -9 ${killed}`
