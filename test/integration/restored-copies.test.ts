@@ -205,7 +205,7 @@ describe("restored copies", { timeout: 90_000 }, () => {
     assert.lengthOf((await call(service.url, "GET", "/subscriptions", "late0")).body.data, 1)
   })
 
-  it("serve after a rebuild: WORK older than the rest, with the counts of the lost work", async () => {
+  it("serve after a rebuild: WORK older than the rest, with the counts of lost work", async () => {
     await restoreMixed(work)
     await on(rebuild())
     assert.strictEqual(await refusal(), "")

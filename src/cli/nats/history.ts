@@ -12,8 +12,8 @@ export interface Fact {
 }
 
 /**
- * The final counts of broadcasts that WORK has no longer or not to their end, and the revisions that
- * its jobs wait for.
+ * The final counts of broadcasts that WORK has no longer or not to their end, and the revisions
+ * that its jobs wait for.
  */
 export const readHistory = Effect.fnUntraced(function* (lastWork: number) {
   const log = yield* EventLog

@@ -1,5 +1,5 @@
-// Pauses planning and delivery while lost buckets are rebuilt: a worker that reads half of a channel
-// would treat the other half as gone.
+// Pauses planning and delivery while lost buckets are rebuilt: a worker that reads half of a
+// channel would treat the other half as gone.
 import { Effect } from "effect"
 import { consumerState, pauseConsumer, resumeConsumer } from "#nats/admin/maintenance.ts"
 import { readServerTime } from "#nats/admin/server-time.ts"

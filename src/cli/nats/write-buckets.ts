@@ -50,7 +50,9 @@ const changesOf = ({ puts, removals }: Difference): number => puts.length + remo
 
 const noRoom = (bucket: BucketName) =>
   new VerbFailed({
-    message: `${bucketStream(bucket)} has no room for what the streams hold: make it larger, run it again`
+    message:
+      `${bucketStream(bucket)} has no room for what the streams hold: ` +
+      "make it larger, run it again"
   })
 
 const put = Effect.fnUntraced(function* (bucket: BucketName, { key, revision, text }: Put) {
@@ -59,7 +61,9 @@ const put = Effect.fnUntraced(function* (bucket: BucketName, { key, revision, te
     Effect.catchTag("AppendConflict", () =>
       Effect.fail(
         new VerbFailed({
-          message: `somebody else writes ${bucketStream(bucket)}: stop projection and tally, run it again`
+          message:
+            `somebody else writes ${bucketStream(bucket)}: ` +
+            "stop projection and tally, run it again"
         })
       )
     ),

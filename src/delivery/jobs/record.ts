@@ -115,6 +115,11 @@ const writeRemovalsAndRetries = (
   return allStored([...gone.map(remove), ...withFate(list, "retrying").map(retry)])
 }
 
+const bury = (log: EventLog["Service"], ref: BroadcastRef, dead: ReadonlyArray<Recorded>) =>
+  Effect.forEach(dead, (each) => log.once("work", deadLetter(ref, each)), concurrently).pipe(
+    untilWritten
+  )
+
 export const makeRecord = Effect.gen(function* () {
   const log = yield* EventLog
   const { retryBaseMillis } = yield* Settings
@@ -126,42 +131,37 @@ export const makeRecord = Effect.gen(function* () {
     ref: BroadcastRef,
     list: ReadonlyArray<Recorded>,
     weigh: Strikes["Service"]["weigh"]
-  ) =>
-    allStored([
-      writeRemovalsAndRetries(log, storedOrOwed, ref, list),
-      weigh(ref, list, storedOrOwed)
-    ])
-
-  /** Returns the result of an attempt, and counts the attempt. */
-  const result = (
-    target: Target,
-    ref: BroadcastRef,
-    attempted: Attempt,
-    attempt: number,
-    at: number,
-    random: number
   ) => {
-    const wasSent = attempted.status !== undefined || attempted.millis > 0
-    if (wasSent) metrics.attempted(hostOf(target))
-    return resultOf(target, ref, attempted, attempt, at, retryBaseMillis, random)
+    const others = writeRemovalsAndRetries(log, storedOrOwed, ref, list)
+    return allStored([others, weigh(ref, list, storedOrOwed)])
   }
 
+  /** Writes dead letters, before the outcome. */
+  const before = (ref: BroadcastRef, list: ReadonlyArray<Recorded>) =>
+    bury(log, ref, withFate(list, "dead"))
+
   return {
-    resultOf: result,
+    before,
+
+    /** Returns the result of an attempt, and counts the attempt. */
+    resultOf: (
+      target: Target,
+      ref: BroadcastRef,
+      attempted: Attempt,
+      attempt: number,
+      at: number,
+      random: number
+    ) => {
+      const wasSent = attempted.status !== undefined || attempted.millis > 0
+      if (wasSent) metrics.attempted(hostOf(target))
+      return resultOf(target, ref, attempted, attempt, at, retryBaseMillis, random)
+    },
 
     /** Counts the results of an outcome that is stored now. */
     counted: (ref: BroadcastRef, list: ReadonlyArray<Recorded>): void => {
       for (const { result, target } of list)
         metrics.recorded(hostOf(target), result, ref.acceptedAt)
     },
-
-    /** Writes dead letters, before the outcome. */
-    before: (ref: BroadcastRef, list: ReadonlyArray<Recorded>) =>
-      Effect.forEach(
-        withFate(list, "dead"),
-        (each) => log.once("work", deadLetter(ref, each)),
-        concurrently
-      ).pipe(untilWritten),
 
     /** Writes removals, retry jobs and strikes, after the outcome. False: some are owed. */
     after: (ref: BroadcastRef, list: ReadonlyArray<Recorded>) => follow(ref, list, strikes.weigh),

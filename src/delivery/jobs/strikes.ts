@@ -57,6 +57,8 @@ const makeEvidence = () => {
   }
 }
 
+const worker = `${hostname()}:${process.pid}`
+
 const append = <T extends StrikeMessage>(
   log: EventLog["Service"],
   { broadcast }: BroadcastRef,
@@ -71,17 +73,37 @@ const append = <T extends StrikeMessage>(
     messageId: `${type}.${broadcast}.${target.user}.${target.id}.${target.stored.seq}`
   })
 
-/**
- * Whether a delivered push came after the last strike: a late clearing must not undo later ones.
- */
+/** False for a delivered push before the last strike: a late clearing must not undo later ones. */
 const isNewest = ({ result, target }: Recorded): boolean =>
-  result.at >= (target.stored.strikes?.lastAt ?? 0)
+  result.fate !== "delivered" || result.at >= (target.stored.strikes?.lastAt ?? 0)
+
+const cleared = (log: EventLog["Service"], ref: BroadcastRef, each: Recorded) =>
+  append(log, ref, each, "subscription.cleared/1", {
+    id: each.target.id,
+    generation: each.target.stored.seq,
+    by: "push",
+    at: each.result.at
+  })
+
+/** What a strike or a suspension says of the push that led to it. */
+const bodyOf = (
+  { broadcast }: BroadcastRef,
+  { result, target }: Recorded,
+  cause: StrikeReason
+) => ({
+  id: target.id,
+  generation: target.stored.seq,
+  broadcast,
+  cause,
+  ...(result.status === undefined ? {} : { status: result.status }),
+  worker,
+  at: result.at
+})
 
 const makeStrikes = Effect.gen(function* () {
   const log = yield* EventLog
   const { strikeIntervalMillis } = yield* Settings
   const metrics = yield* makeStrikeMetrics
-  const worker = `${hostname()}:${process.pid}`
   const evidence = makeEvidence()
 
   const against = Effect.fnUntraced(function* (
@@ -95,30 +117,18 @@ const makeStrikes = Effect.gen(function* () {
       return true
     const next = strike(target.stored.strikes, cause, result.at, strikeIntervalMillis)
     if (next === undefined) return true
-    const status = result.status === undefined ? {} : { status: result.status }
-    const of = { id: target.id, generation: target.stored.seq, broadcast: ref.broadcast }
-    const body = { ...of, cause, ...status, worker, at: result.at }
-    const host = new URL(originOf(target)).hostname
-    const write =
-      next === "suspend"
-        ? append(log, ref, each, "subscription.suspended/1", body)
-        : append(log, ref, each, "subscription.struck/1", { ...body, strike: next })
+    const body = bodyOf(ref, each, cause)
+    const isSuspended = next === "suspend"
+    const type = isSuspended ? "subscription.suspended/1" : "subscription.struck/1"
+    const write = isSuspended
+      ? append(log, ref, each, "subscription.suspended/1", body)
+      : append(log, ref, each, "subscription.struck/1", { ...body, strike: next })
     const counted = Effect.map(write, ({ duplicate }) => {
-      if (!duplicate) metrics[next === "suspend" ? "suspended" : "struck"](host, cause)
+      const count = metrics[isSuspended ? "suspended" : "struck"]
+      if (!duplicate) count(new URL(originOf(target)).hostname, cause)
     })
-    return yield* storedOrOwed(
-      next === "suspend" ? "subscription.suspended/1" : "subscription.struck/1",
-      counted
-    )
+    return yield* storedOrOwed(type, counted)
   })
-
-  const cleared = (ref: BroadcastRef, each: Recorded) =>
-    append(log, ref, each, "subscription.cleared/1", {
-      id: each.target.id,
-      generation: each.target.stored.seq,
-      by: "push",
-      at: each.result.at
-    })
 
   /** The first write that is owed ends this: the next delivery of the job judges all again. */
   const judge = Effect.fnUntraced(function* (
@@ -130,26 +140,23 @@ const makeStrikes = Effect.gen(function* () {
       const cause = strikeOf(each.result)
       if (cause !== undefined && !(yield* against(ref, each, cause, storedOrOwed))) return false
       if (each.result.fate === "delivered" && each.target.stored.strikes !== undefined) {
-        const write = cleared(ref, each)
+        const write = cleared(log, ref, each)
         if (!(yield* storedOrOwed("subscription.cleared/1", write))) return false
       }
     }
     return true
   })
 
+  const countAll = (list: ReadonlyArray<Recorded>) =>
+    Effect.map(monotonicMillis, (now) => {
+      for (const each of list) evidence.count(each, now)
+    })
+
   return Strikes.of({
+    // Count all before judging the first: their order must not decide.
     weigh: (ref, list, storedOrOwed) =>
-      Effect.flatMap(monotonicMillis, (now) => {
-        // Count all before judging the first: their order must not decide.
-        for (const each of list) evidence.count(each, now)
-        return judge(ref, list, storedOrOwed)
-      }),
-    weighAgain: (ref, list, storedOrOwed) =>
-      judge(
-        ref,
-        list.filter((each) => each.result.fate !== "delivered" || isNewest(each)),
-        storedOrOwed
-      )
+      Effect.andThen(countAll(list), judge(ref, list, storedOrOwed)),
+    weighAgain: (ref, list, storedOrOwed) => judge(ref, list.filter(isNewest), storedOrOwed)
   })
 })
 

@@ -20,7 +20,7 @@ export interface MultiGet {
   readonly upTo: number
 }
 
-/** What a bucket answers that lacks what the streams have: neither its entries nor their absence. */
+/** The error of a bucket that lacks what the streams have: it must not say what is absent. */
 export const unbuilt = (bucket: BucketName) =>
   unavailable(`read ${bucket}`)(new Error(`${bucketStream(bucket)} is half built: run a rebuild`))
 

@@ -1,100 +1,31 @@
 // Bearer tokens of all kinds in front of one gateway: introspection, the verify call, JWTs of an
 // issuer, and users that a site signed. Each misbehaviour of a provider, each wrong token.
-import { generateKeyPairSync } from "node:crypto"
-import { mkdtemp, rm, writeFile } from "node:fs/promises"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
-import { type CryptoKey, importPKCS8, SignJWT, UnsecuredJWT } from "jose"
+import { type CryptoKey, SignJWT, UnsecuredJWT } from "jose"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
-import { type IdentityProvider, type Mood, startIdentityProvider } from "#test/identity-provider.ts"
-import { startNats, type TestNats } from "#test/nats.ts"
-import { type Service, startService } from "#test/service.ts"
+import { type BearerGateway, oldSecret, secret, startBearerGateway } from "#test/bearer-gateway.ts"
+import type { Mood } from "#test/identity-provider.ts"
 import { spawnCli } from "#test/spawn-cli.ts"
 
-const secret = "the shared secret of the site and of Bellcast"
-const oldSecret = "the shared secret that is about to be replaced"
-
-let nats: TestNats
-let service: Service
-let opaque: IdentityProvider
-let external: IdentityProvider
-let issuer: IdentityProvider
-let folder: string
-let siteKey: CryptoKey
-
+let gateway: BearerGateway
 beforeAll(async () => {
-  ;[nats, opaque, external, issuer, folder] = await Promise.all([
-    startNats(),
-    startIdentityProvider(),
-    startIdentityProvider(),
-    startIdentityProvider(),
-    mkdtemp(join(tmpdir(), "bellcast-"))
-  ])
-  const { privateKey, publicKey } = generateKeyPairSync("ed25519")
-  siteKey = (await importPKCS8(
-    privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
-    "EdDSA"
-  )) as CryptoKey
-  await writeFile(join(folder, "site.pem"), publicKey.export({ type: "spki", format: "pem" }))
-  service = await startService({
-    natsUrl: nats.url,
-    roles: "gateway,projection,fanout",
-    env: {
-      BELLCAST_AUTH_POLICIES: "oauth oauth-accounts openid signed",
-      BELLCAST_AUTH_OAUTH_INTROSPECTION_URL: `${opaque.url}/introspect`,
-      BELLCAST_AUTH_OAUTH_CLIENT_ID: "bell cast",
-      BELLCAST_AUTH_OAUTH_CLIENT_SECRET: "p:ss+%",
-      BELLCAST_AUTH_OAUTH_AUDIENCE: "bellcast",
-      BELLCAST_AUTH_OAUTH_REQUIRED_SCOPES: "push",
-      BELLCAST_AUTH_OAUTH_GROUP_FIELDS: "scope",
-      BELLCAST_AUTH_OAUTH_ACCOUNTS_VERIFY_URL: external.url,
-      BELLCAST_AUTH_OAUTH_ACCOUNTS_REQUIRED_SCOPES: "push",
-      BELLCAST_AUTH_OPENID_ISSUER: issuer.url,
-      BELLCAST_AUTH_OPENID_AUDIENCE: "bellcast other",
-      BELLCAST_AUTH_OPENID_GROUP_FIELDS: "realm_access.roles",
-      BELLCAST_AUTH_SIGNED_SECRETS: [secret, oldSecret]
-        .map((each) => each.replaceAll(" ", "_"))
-        .join(" "),
-      BELLCAST_AUTH_SIGNED_PUBLIC_KEY_FILES: join(folder, "site.pem"),
-      BELLCAST_AUTH_SIGNED_AUDIENCE: "bellcast",
-      BELLCAST_AUTH_FAILURES_PER_ADDRESS_PER_MINUTE_MAX: "0",
-      BELLCAST_CHANNEL_WRITE_PRINCIPALS: "group:openid:editor"
-    }
-  })
+  gateway = await startBearerGateway()
 }, 60_000)
-afterAll(async () => {
-  await service.stop()
-  await Promise.all([opaque, external, issuer, nats].map((each) => each[Symbol.asyncDispose]()))
-  await rm(folder, { recursive: true, force: true })
-})
+afterAll(() => gateway[Symbol.asyncDispose]())
 beforeEach(() => {
-  for (const provider of [opaque, external, issuer]) {
+  for (const provider of [gateway.opaque, gateway.external, gateway.issuer]) {
     provider.mood = "well"
     provider.requests.length = 0
   }
 })
 
 const send = (token: string, path = "/subscriptions", method = "GET") =>
-  fetch(`${service.url}${path}`, { method, headers: { authorization: `Bearer ${token}` } })
+  fetch(`${gateway.service.url}${path}`, { method, headers: { authorization: `Bearer ${token}` } })
 const statusOf = async (token: string) => (await send(token)).status
 const userOf = async (token: string) =>
   ((await (await send(token, "/")).json()) as { user?: { id: string; principals: string[] } }).user
 const challengeOf = async (token: string) => (await send(token)).headers.get("www-authenticate")
 
-let made = 0
-/** A token of the opaque provider, with these members in its introspection. */
-const introspected = (members: Readonly<Record<string, unknown>>): string => {
-  made += 1
-  const token = `opaque-${made}`
-  opaque.tokens.set(token, {
-    active: true,
-    sub: "alice",
-    aud: "bellcast",
-    scope: "push",
-    ...members
-  })
-  return token
-}
+const introspected: BearerGateway["introspected"] = (members) => gateway.introspected(members)
 const seconds = () => Math.floor(Date.now() / 1000)
 
 describe("introspection", () => {
@@ -110,7 +41,7 @@ describe("introspection", () => {
         "group:oauth:push"
       ]
     })
-    const [request] = opaque.requests
+    const [request] = gateway.opaque.requests
     expect(Buffer.from(request!.authorization!.slice("Basic ".length), "base64").toString()).toBe(
       "bell+cast:p%3Ass%2B%25"
     )
@@ -145,45 +76,51 @@ describe("introspection", () => {
 
   const moods: ReadonlyArray<Mood> = ["down", "garbage", "redirecting", "huge", "401", "429", "500"]
   for (const mood of moods) {
-    it(`is a 503 with Retry-After while the server is ${mood}, and works again after it`, async () => {
+    it(`is a 503 with Retry-After while the server is ${mood}, and works after it`, async () => {
       const token = introspected({})
-      opaque.mood = mood
+      gateway.opaque.mood = mood
       const refused = await send(token)
       expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "3"])
-      opaque.mood = "well"
+      gateway.opaque.mood = "well"
       expect(await statusOf(token)).toBe(200)
     })
   }
 
   it("does not slow the callers of another policy while it is slow", async () => {
-    opaque.mood = "silent"
+    const token = await gateway.issuer.token()
+    expect(await statusOf(token)).toBe(200)
+    gateway.opaque.mood = "silent"
     const ended: Array<string> = []
-    const waiting = Array.from({ length: 100 }, async () => {
+    const waiting = Array.from({ length: 20 }, async () => {
       const status = await statusOf(introspected({}))
       ended.push("slow")
       return status
     })
-    const token = await issuer.token()
-    for (let i = 0; i < 20; i += 1) expect(await statusOf(token)).toBe(200)
+    for (let i = 0; i < 3; i += 1) expect(await statusOf(token)).toBe(200)
     expect(ended).toEqual([])
     expect(new Set(await Promise.all(waiting))).toEqual(new Set([503]))
   }, 30_000)
 
-  it("verifies a token once for a hundred requests at once, and never after its end", async () => {
-    const token = introspected({ exp: seconds() + 3 })
-    const statuses = await Promise.all(Array.from({ length: 100 }, () => statusOf(token)))
+  it("verifies a token once for fifty requests at once, and not after its end", async () => {
+    const exp = seconds() + 5
+    const token = introspected({ exp })
+    const statuses = await Promise.all(Array.from({ length: 50 }, () => statusOf(token)))
     expect(new Set(statuses)).toEqual(new Set([200]))
-    expect(opaque.count("/introspect")).toBe(1)
-    await new Promise((resolve) => setTimeout(resolve, 3_000 - (Date.now() % 1_000)))
+    expect(gateway.opaque.count("/introspect")).toBe(1)
+    await new Promise((resolve) => setTimeout(resolve, exp * 1_000 - Date.now()))
     expect(await statusOf(token)).toBe(401)
   })
 })
 
 describe("the verify call", () => {
   const verified = (members: Readonly<Record<string, unknown>>) => {
-    made += 1
-    const token = `account-${made}`
-    external.tokens.set(token, { user: "u1", client_id: "c", scope: ["push:write"], ...members })
+    const token = `account-${gateway.external.tokens.size}`
+    gateway.external.tokens.set(token, {
+      user: "u1",
+      client_id: "c",
+      scope: ["push:write"],
+      ...members
+    })
     return token
   }
 
@@ -200,18 +137,20 @@ describe("the verify call", () => {
 
 describe("tokens of an issuer", () => {
   it("are verified without sending them anywhere, and roles become groups", async () => {
-    const token = await issuer.token({ realm_access: { roles: ["editor"] } })
+    const token = await gateway.issuer.token({ realm_access: { roles: ["editor"] } })
     expect((await userOf(token))?.principals).toContain("group:openid:editor")
     const published = await send(token, "/channels/news", "POST")
     expect(published.status).toBe(202)
     const broadcast = Number(published.headers.get("location")?.split("/").at(-1))
     await expect
-      .poll(service.output)
+      .poll(gateway.service.output)
       .toMatch(new RegExp(`"uid":"openid:alice".*"broadcast":${broadcast}\\b`))
-    await using cli = spawnCli(["audit", String(broadcast)], { BELLCAST_NATS_URL: nats.url })
+    await using cli = spawnCli(["audit", String(broadcast)], {
+      BELLCAST_NATS_URL: gateway.nats.url
+    })
     expect(await cli.exit()).toBe(0)
     expect(cli.output.stdout).toMatch(/accepted \S+ from rest by openid:alice$/m)
-    expect(opaque.requests.length + external.requests.length).toBe(0)
+    expect(gateway.opaque.requests.length + gateway.external.requests.length).toBe(0)
   })
 
   const wrong: Readonly<Record<string, readonly [object, object?]>> = {
@@ -229,13 +168,13 @@ describe("tokens of an issuer", () => {
   }
   for (const [name, [claims, header]] of Object.entries(wrong)) {
     it(`are refused when they are ${name}`, async () => {
-      const token = await issuer.token(claims as Record<string, unknown>, header as never)
+      const token = await gateway.issuer.token(claims as Record<string, unknown>, header as never)
       expect(await statusOf(token)).toBe(401)
     })
   }
 
   it("are refused without a signature, and with a public key taken for a secret", async () => {
-    const claims = { iss: issuer.url, aud: "bellcast", sub: "alice", exp: seconds() + 60 }
+    const claims = { iss: gateway.issuer.url, aud: "bellcast", sub: "alice", exp: seconds() + 60 }
     expect(await statusOf(new UnsecuredJWT(claims).encode())).toBe(401)
     const forged = await new SignJWT(claims)
       .setProtectedHeader({ alg: "HS256", kid: "first" })
@@ -244,13 +183,15 @@ describe("tokens of an issuer", () => {
   })
 
   it("that name an unknown key cost one fetch, whatever their number", async () => {
-    await statusOf(await issuer.token())
+    await statusOf(await gateway.issuer.token())
     const unknown = await Promise.all(
-      Array.from({ length: 20 }, (_, i) => issuer.token({ jti: i }, { kid: `made-up-${i}` }))
+      Array.from({ length: 20 }, (_, i) =>
+        gateway.issuer.token({ jti: i }, { kid: `made-up-${i}` })
+      )
     )
     const statuses = await Promise.all(unknown.map(statusOf))
     expect(new Set(statuses)).toEqual(new Set([401]))
-    expect(issuer.count("/jwks")).toBeLessThanOrEqual(1)
+    expect(gateway.issuer.count("/jwks")).toBeLessThanOrEqual(1)
   })
 })
 
@@ -263,18 +204,18 @@ describe("users that a site signed", () => {
     new SignJWT({ sub: "42", aud: "bellcast", exp: seconds() + 3_600, ...claims })
       .setProtectedHeader({ alg })
       .sign(key)
-  const bytes = (text: string) => Buffer.from(text.replaceAll(" ", "_"))
+  const bytes = (text: string) => Buffer.from(text)
 
   it("are believed by each secret and by the public key", async () => {
     for (const token of [
       await signedBy(bytes(secret), "HS256"),
       await signedBy(bytes(oldSecret), "HS256"),
-      await signedBy(siteKey, "EdDSA")
+      await signedBy(gateway.siteKey, "EdDSA")
     ])
       expect(await userOf(token)).toMatchObject({ id: "signed:42" })
   })
 
-  it("are refused with another secret, another audience, or a life of more than a day", async () => {
+  it("are refused with another secret or audience, or a life of more than a day", async () => {
     const key = bytes(secret)
     for (const token of [
       await signedBy(bytes(`${secret}x`), "HS256"),
@@ -291,12 +232,12 @@ describe("users that a site signed", () => {
 describe("a secret token of ours", () => {
   it("goes to no provider", async () => {
     expect(await statusOf("bellcast_abc")).toBe(401)
-    expect(opaque.requests.length + external.requests.length).toBe(0)
+    expect(gateway.opaque.requests.length + gateway.external.requests.length).toBe(0)
   })
 })
 
 it("shows no token and no address in the log", async () => {
   const token = introspected({ sub: "zoe@example.org" })
   await statusOf(token)
-  expect(service.output()).not.toMatch(/opaque-\d|account-\d|example\.org|eyJ/)
+  expect(gateway.service.output()).not.toMatch(/opaque-\d|account-\d|example\.org|eyJ/)
 })

@@ -1,0 +1,155 @@
+// A service whose streams a test fills and enlarges while it runs.
+import { jetstream } from "@nats-io/jetstream"
+import { headers as natsHeaders } from "@nats-io/transport-node"
+import { assert } from "vitest"
+import { basicIds } from "#identity/policies/basicauth.ts"
+import { pseudonyms } from "#identity/pseudonym.ts"
+import { call, until } from "./client.ts"
+import { startNats } from "./nats.ts"
+import { connectAdmin, type NatsAdmin } from "./nats-admin.ts"
+import { startPushService } from "./push-service.ts"
+import { type Service, secretEnvironment, startService } from "./service.ts"
+
+const secret = secretEnvironment.BELLCAST_USERID_HMAC_SECRET
+
+/** Two permits: two pushes that kept theirs would stop all others. */
+const env = { BELLCAST_UNRECORDED_PUSHES_MAX: "2" }
+
+/** Makes the streams so large that a small share of them is some messages. Nobody gets these. */
+const addBallast = async ({ url }: Service, admin: NatsAdmin) => {
+  const data = "x".repeat(3_900)
+  const ballast = () => call(url, "POST", "/channels/ballast", "publisher", { data: { data } })
+  for (let i = 0; i < 4; i++) await Promise.all(Array.from({ length: 25 }, ballast))
+  // What became of them is recorded in LOG, too.
+  await until(
+    async () =>
+      (await admin.jsm.streams.info("BELLCAST_LOG", { subjects_filter: "bellcast.evt.finished.>" }))
+        .state,
+    ({ subjects = {} }) => Object.keys(subjects).length === 100
+  )
+}
+
+/** Repeats a request until its response has a status. */
+export const becomes = (ask: () => ReturnType<typeof call>, status: number) =>
+  until(ask, (answer) => answer.status === status)
+
+export type Room = Awaited<ReturnType<typeof startRoom>>
+
+/** The service, and what a test does to its streams and asks of it. */
+export const startRoom = async () => {
+  const nats = await startNats({ syncAlways: false })
+  const push = await startPushService()
+  const admin = await connectAdmin(nats.url)
+  const start = () => startService({ natsUrl: nats.url, env })
+  const room = { service: await start() }
+  await addBallast(room.service, admin)
+
+  /**
+   * Fills a stream to a share of its size. Returns a function that restores the size and waits until
+   * the service sees it.
+   */
+  const fill = async (stream: string, share = 1) => {
+    const { config, state } = await admin.jsm.streams.info(stream)
+    await admin.jsm.streams.update(stream, { max_bytes: Math.floor(state.bytes / share) })
+    return async () => {
+      await admin.jsm.streams.update(stream, { max_bytes: config.max_bytes })
+      await becomes(heartbeat, 200)
+    }
+  }
+  const subscribe = (user: string) =>
+    call(room.service.url, "POST", "/subscriptions", user, { data: push.subscribe().subscription })
+  const register = (channel: string, user: string) =>
+    call(room.service.url, "PUT", `/channels/${channel}/registration`, user)
+  const unregister = (channel: string, user: string) =>
+    call(room.service.url, "DELETE", `/channels/${channel}/registration`, user)
+  const broadcast = (channel: string) =>
+    call(room.service.url, "POST", `/channels/${channel}`, "publisher", { data: { n: 1 } })
+  const token = (user: string) =>
+    pseudonyms(secret)(`basicauth:${basicIds(secret)(`${user}:secret`)}`)
+  /** A user with a browser whose push service follows a script, on a channel. */
+  const joinWith = async (channel: string, user: string, script: ReadonlyArray<string>) => {
+    const data = push.subscribe({ script }).subscription
+    assert.equal(
+      (await call(room.service.url, "POST", "/subscriptions", user, { data })).status,
+      201
+    )
+    assert.equal((await register(channel, user)).status, 202)
+  }
+  /** The type of the last command or fact about a user's subscriptions. */
+  const lastOf = async (user: string) => {
+    const last_by_subj = `bellcast.cmd.subscription.${token(user)}`
+    const message = await admin.jsm.streams.getMessage("BELLCAST_LOG", { last_by_subj })
+    return message?.header.get("Bellcast-Type")
+  }
+  const finishedFacts = async (channel: string) => {
+    const filter = { subjects_filter: `bellcast.evt.finished.${channel}.>` }
+    const { state } = await admin.jsm.streams.info("BELLCAST_LOG", filter)
+    return Object.keys(state.subjects ?? {}).length
+  }
+  const entryOf = (broadcast: string) =>
+    admin.jsm.streams.getMessage("KV_bellcast_broadcasts", {
+      last_by_subj: `$KV.bellcast_broadcasts.${broadcast}`
+    })
+  /** A command sent to NATS directly: a gateway that knows the stream is full would refuse it. */
+  const command = async (channel: string, user: string, what: "put" | "delete") => {
+    const headers = natsHeaders()
+    headers.set("Bellcast-Type", `registration.${what}/1`)
+    const body = JSON.stringify({ user, at: Date.now() })
+    const subject = `bellcast.cmd.registration.${channel}.${token(user)}`
+    await jetstream(admin.nc).publish(subject, body, { headers })
+  }
+  const countOf = async (channel: string) => {
+    const last_by_subj = `$KV.bellcast_channels.${channel}.registrations`
+    const message = await admin.jsm.streams.getMessage("KV_bellcast_channels", { last_by_subj })
+    return message?.json<{ registrations: number }>().registrations
+  }
+  const channelOf = (channel: string, user: string) =>
+    call(room.service.url, "GET", `/channels/${channel}`, user)
+  const heartbeat = () => call(room.service.url, "GET", "/__heartbeat__")
+
+  const lastBecomes = (user: string, type: string) =>
+    until(
+      () => lastOf(user),
+      (last) => last === type
+    )
+  const finishedFactsBecome = (channel: string, count: number) =>
+    until(
+      () => finishedFacts(channel),
+      (now) => now === count
+    )
+  const entryIsGone = (broadcast: string) =>
+    until(
+      () => entryOf(broadcast),
+      (entry) => entry === null
+    )
+  const restart = async () => {
+    await room.service.kill()
+    room.service = await start()
+  }
+  return Object.assign(room, {
+    push,
+    admin,
+    restart,
+    lastBecomes,
+    finishedFactsBecome,
+    entryIsGone,
+    fill,
+    subscribe,
+    register,
+    unregister,
+    broadcast,
+    joinWith,
+    lastOf,
+    finishedFacts,
+    command,
+    countOf,
+    channelOf,
+    heartbeat,
+    [Symbol.asyncDispose]: async () => {
+      await admin[Symbol.asyncDispose]()
+      await room.service[Symbol.asyncDispose]()
+      await push[Symbol.asyncDispose]()
+      await nats[Symbol.asyncDispose]()
+    }
+  })
+}
