@@ -7,7 +7,7 @@ import { writeRuleFault, writeRuleOf } from "#domain/publisher.ts"
 import { pushHostFault } from "#domain/subscription/endpoint.ts"
 import { everySetting, type Values } from "#settings/every-setting.ts"
 import { listenAddressFault } from "#settings/listen-address.ts"
-import { natsTlsSettings, natsUrlFault } from "#settings/nats-url.ts"
+import { inboxPrefixFault, natsTlsSettings, natsUrlFault } from "#settings/nats-url.ts"
 import { within } from "#settings/within.ts"
 import { checkedText, words } from "#settings/words.ts"
 
@@ -42,6 +42,10 @@ export const settings = {
   natsUrl: Config.option(checkedText("BELLCAST_NATS_URL", natsUrlFault)),
   /** A NATS credentials file (JWT and nkey). */
   natsCreds: Config.option(Config.String("BELLCAST_NATS_CREDS")),
+  /** The same for all processes. Responses hold endpoints and keys: only these may read them. */
+  natsInboxPrefix: checkedText("BELLCAST_NATS_INBOX_PREFIX", inboxPrefixFault).pipe(
+    withDefault("_INBOX")
+  ),
   /**
    * PEM files for tls://. CA: the authorities to trust instead of those of Node.js and the system.
    */

@@ -128,6 +128,7 @@ const running = (start: Start) => {
     url: natsUrl,
     credsFile: Option.getOrUndefined(settings.natsCreds),
     tls: natsTlsFiles(settings.natsTls),
+    inboxPrefix: settings.natsInboxPrefix,
     name: `bellcast ${settings.roles.join(",")}`,
     waitMillis: waitMillisOf(settings)
   })

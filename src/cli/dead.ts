@@ -31,7 +31,7 @@ const letters = Effect.fnUntraced(function* (broadcast: Option.Option<number>) {
     onNone: () => filters.deadLetters,
     onSome: filters.deadLettersOf
   })
-  yield* log.replay("work", [filter], ({ message }) =>
+  yield* log.scan("work", [filter], ({ message }) =>
     Effect.sync(() => {
       if (message.type !== "dead/1") return
       const { at, attempts, broadcast, channel, reason, status, subscription, user } = message

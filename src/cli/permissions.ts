@@ -39,7 +39,7 @@ const publishersOf = Effect.fnUntraced(function* (filter: string) {
       message: `this NATS has no stream ${streams.log.name}: start the service once`
     })
   const channels = new Map<ChannelToken, Publishers>()
-  yield* log.replay("log", [filter], ({ message, seq, subject }) =>
+  yield* log.scan("log", [filter], ({ message, seq, subject }) =>
     Effect.sync(() => {
       const channel = parsePublisher(subject)
       if (channel === undefined) return

@@ -50,6 +50,12 @@ export const natsUrlFault = (list: string): string | undefined => {
     : undefined
 }
 
+/** Why a text cannot be the first tokens of subjects. */
+export const inboxPrefixFault = (text: string): string | undefined =>
+  /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/.test(text)
+    ? undefined
+    : "Expected letters, digits, _ and -, such as _INBOX_bellcast"
+
 /** Files (PEM) for TLS with NATS. */
 export interface NatsTlsFiles {
   /** Certificates of authorities. Undefined: those that Node.js and the system trust. */

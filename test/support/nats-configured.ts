@@ -10,14 +10,22 @@ import { locateNatsServer } from "#embedded/locate.ts"
 import { Condition } from "./condition.ts"
 import { freePort } from "./service.ts"
 
-/** With JetStream, on the port. `more`: further lines of the configuration. */
-export const startConfiguredNats = async (port: number, more: string) => {
+/**
+ * With JetStream, on the port. `more`: further lines of the configuration. `env`: the variables
+ * that it names.
+ */
+export const startConfiguredNats = async (
+  port: number,
+  more: string,
+  env: Readonly<Record<string, string>> = {}
+) => {
   const folder = await mkdtemp(join(tmpdir(), "bellcast-configured-"))
   const config = join(folder, "server.conf")
   await writeFile(config, `listen: "127.0.0.1:${port}"\n${more}\n`)
   const binary = await Effect.runPromise(locateNatsServer)
   const server = spawn(binary, ["-c", config, "-sd", folder], {
-    stdio: ["ignore", "ignore", "pipe"]
+    stdio: ["ignore", "ignore", "pipe"],
+    env: { ...process.env, ...env }
   })
   let log = ""
   const condition = new Condition(() => log)

@@ -10,6 +10,7 @@ import { hostsOf } from "#nats/connection/connection.ts"
 import type { AppendConflict, NatsUnavailable, NoStorage } from "#nats/connection/errors.ts"
 import { natsLayer } from "#nats/layer.ts"
 import {
+  inboxPrefixFault,
   type NatsTlsFiles,
   natsTlsFault,
   natsTlsFiles,
@@ -42,6 +43,17 @@ export const natsFlags = {
     Flag.withFallbackConfig(Config.String("BELLCAST_NATS_CREDS")),
     Flag.optional
   ),
+  inboxPrefix: Flag.String("inbox-prefix").pipe(
+    Flag.withDescription(
+      "First tokens of the subjects of responses (BELLCAST_NATS_INBOX_PREFIX); unset: _INBOX"
+    ),
+    Flag.withFallbackConfig(Config.String("BELLCAST_NATS_INBOX_PREFIX")),
+    Flag.optional
+  ),
+  jsDomain: Flag.String("js-domain").pipe(
+    Flag.withDescription("JetStream domain of Bellcast, for a user of another NATS account"),
+    Flag.optional
+  ),
   tlsCa: tlsFlag("ca", "Authorities to trust, with tls://"),
   tlsCert: tlsFlag("cert", "The certificate of this client"),
   tlsKey: tlsFlag("key", "Its private key")
@@ -50,6 +62,8 @@ export const natsFlags = {
 export interface NatsFlags {
   readonly nats: Option.Option<string>
   readonly creds: Option.Option<string>
+  readonly inboxPrefix: Option.Option<string>
+  readonly jsDomain: Option.Option<string>
   readonly tlsCa: Option.Option<string>
   readonly tlsCert: Option.Option<string>
   readonly tlsKey: Option.Option<string>
@@ -80,6 +94,21 @@ const inWords = (url: string, error: Failure): string => {
 
 // The log goes to stderr: stdout has only the verb's output.
 const toStderr = Logger.layer([Logger.withConsoleError(Logger.map(Logger.formatLogFmt, printable))])
+
+/** The names in subjects of this user. Fails if one cannot stand in a subject. */
+const namesIn = Effect.fnUntraced(function* ({ inboxPrefix, jsDomain }: NatsFlags) {
+  for (const [name, flag] of [
+    ["--inbox-prefix or BELLCAST_NATS_INBOX_PREFIX", inboxPrefix],
+    ["--js-domain", jsDomain]
+  ] as const) {
+    const fault = Option.isNone(flag) ? undefined : inboxPrefixFault(flag.value)
+    if (fault !== undefined) return yield* new VerbFailed({ message: `${name}: ${fault}` })
+  }
+  return {
+    inboxPrefix: Option.getOrUndefined(inboxPrefix),
+    jsDomain: Option.getOrUndefined(jsDomain)
+  }
+})
 
 /** The address in the flags, if any. Fails if the flags contradict each other. */
 const givenUrl = Effect.fnUntraced(function* (given: Option.Option<string>, tls: NatsTlsFiles) {
@@ -112,14 +141,15 @@ const embeddedUrl = Effect.fnUntraced(function* (startIt: boolean) {
  * 1.
  */
 export const onNats =
-  ({ creds, nats, tlsCa, tlsCert, tlsKey }: NatsFlags, { startIt } = { startIt: false }) =>
+  (flags: NatsFlags, { startIt } = { startIt: false }) =>
   <A, R>(verb: Effect.Effect<A, Failure, R>) =>
     Effect.gen(function* () {
-      const tls = natsTlsFiles({ ca: tlsCa, cert: tlsCert, key: tlsKey })
-      const url = (yield* givenUrl(nats, tls)) ?? (yield* embeddedUrl(startIt))
-      const credsFile = Option.getOrUndefined(creds)
+      const tls = natsTlsFiles({ ca: flags.tlsCa, cert: flags.tlsCert, key: flags.tlsKey })
+      const url = (yield* givenUrl(flags.nats, tls)) ?? (yield* embeddedUrl(startIt))
+      const credsFile = Option.getOrUndefined(flags.creds)
+      const names = yield* namesIn(flags)
       return yield* verb.pipe(
-        Effect.provide(natsLayer({ url, credsFile, tls, name: "bellcast cli" })),
+        Effect.provide(natsLayer({ url, credsFile, tls, ...names, name: "bellcast cli" })),
         Effect.mapError((error) => new VerbFailed({ message: inWords(url, error) }))
       )
     }).pipe(

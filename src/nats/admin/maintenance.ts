@@ -1,6 +1,6 @@
 // Administration for the commands of operators and the start of the service: states of streams,
 // buckets and consumers, pauses, and emptying buckets.
-import { DeliverPolicy, JetStreamApiError } from "@nats-io/jetstream"
+import { JetStreamApiError } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import { type BucketName, bucketStream, metaKey, projections } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
@@ -9,6 +9,7 @@ import { Nats } from "../connection/connection.ts"
 import { BucketsMissing, type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import { codeOf } from "../connection/responses.ts"
 import { Buckets } from "../kv/bucket.ts"
+import { countDirect } from "../stream/read-direct.ts"
 import { createConsumer, recreateBucket } from "./provision.ts"
 
 const notFound = 404
@@ -118,16 +119,10 @@ export const warnOfPause = Effect.gen(function* () {
 
 /** Number of messages after `seq` that the filters match. */
 export const countAfter = (stream: StreamSpec, filters: ReadonlyArray<string>, seq: number) =>
-  ask(`count in ${stream.name}`, async ({ js }) => {
-    const wanted = {
-      filter_subjects: [...filters],
-      deliver_policy: DeliverPolicy.StartSequence,
-      opt_start_seq: seq + 1
-    }
-    const consumer = await js.consumers.get(stream.name, wanted)
-    const { num_pending } = await consumer.info()
-    await consumer.delete()
-    return num_pending
+  ask(`count in ${stream.name}`, async ({ jsm }) => {
+    let count = 0
+    for (const filter of filters) count += await countDirect(jsm, stream.name, filter, seq + 1)
+    return count
   })
 
 /**

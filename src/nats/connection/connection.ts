@@ -8,6 +8,7 @@ import {
 } from "@nats-io/jetstream"
 import {
   connect,
+  createInbox,
   credsAuthenticator,
   type NatsConnection,
   nuid,
@@ -39,6 +40,10 @@ export interface NatsOptions {
   /** Only for tls:// URLs. */
   readonly tls?: NatsTlsFiles | undefined
   readonly name: string
+  /** First tokens of the subjects of responses, which other users may not read. */
+  readonly inboxPrefix?: string | undefined
+  /** Under which name the account imports JetStream (`$JS.<domain>.API`). Unset: it has its own. */
+  readonly jsDomain?: string | undefined
   /** How long to wait for JetStream's leader; unset: not at all. */
   readonly waitMillis?: number | undefined
 }
@@ -49,6 +54,8 @@ export class Nats extends Context.Service<
     readonly store: Store
     readonly silences: Silences
     readonly nc: NatsConnection
+    /** A new subject for responses. */
+    readonly inbox: () => string
     readonly js: JetStreamClient
     readonly jsm: JetStreamManager
   }
@@ -65,13 +72,15 @@ export class Nats extends Context.Service<
         const silences = new Silences()
         yield* Effect.forkScoped(watchStatus(nc, silences))
         const { jsm, level } = yield* waitedFor(nc, options)
-        const requests = makeRequests(nc)
+        const { inboxPrefix, jsDomain } = options
+        const requests = makeRequests(nc, { inboxPrefix, jsDomain })
         const batches = level >= groupCommitApiLevel
         const store = makeGroupCommit(requests, nuid.next(), batches, silences)
         return Nats.of({
           nc,
           jsm,
-          js: jetstream(nc, { timeout: requestMillis }),
+          js: jetstream(nc, { timeout: requestMillis, ...domainOf(options) }),
+          inbox: () => createInbox(inboxPrefix),
           ...requests,
           store,
           silences
@@ -103,7 +112,9 @@ const readCreds = (credsFile: string) =>
     throw new Error(`the credentials file ${credsFile} cannot be read: ${code}`)
   })
 
-const open = ({ credsFile, name, tls = {}, url }: NatsOptions) =>
+const domainOf = ({ jsDomain }: NatsOptions) => (jsDomain === undefined ? {} : { domain: jsDomain })
+
+const open = ({ credsFile, inboxPrefix, name, tls = {}, url }: NatsOptions) =>
   Effect.tryPromise({
     try: async () =>
       connect({
@@ -113,6 +124,7 @@ const open = ({ credsFile, name, tls = {}, url }: NatsOptions) =>
           ? {}
           : { authenticator: credsAuthenticator(await readCreds(credsFile)) }),
         name,
+        ...(inboxPrefix === undefined ? {} : { inboxPrefix }),
         maxReconnectAttempts: -1,
         // Else nats.js gives up when a server refuses the login twice. The operator may correct the
         // login meanwhile.
@@ -154,16 +166,22 @@ const watchStatus = (nc: NatsConnection, silences: Silences) => {
 }
 
 /** A server without JetStream says so at once: it will never be ready. */
-const waitedFor = (nc: NatsConnection, { waitMillis = 0 }: NatsOptions) =>
-  waitMillis > 0 && nc.info?.jetstream === true
-    ? whenReady("JetStream", checkServer(nc), waitMillis)
-    : checkServer(nc)
+const waitedFor = (nc: NatsConnection, options: NatsOptions) => {
+  const { waitMillis = 0 } = options
+  return waitMillis > 0 && nc.info?.jetstream === true
+    ? whenReady("JetStream", checkServer(nc, options), waitMillis)
+    : checkServer(nc, options)
+}
 
-const checkServer = (nc: NatsConnection) =>
+const checkServer = (nc: NatsConnection, nats: NatsOptions) =>
   Effect.tryPromise({
     try: async () => {
       // The types of nats.js lack `sendRequiredApiLevel` and `api.level`.
-      const options = { timeout: requestMillis, sendRequiredApiLevel: true }
+      const options = {
+        timeout: requestMillis,
+        sendRequiredApiLevel: true,
+        ...domainOf(nats)
+      }
       const jsm = await jetstreamManager(nc, options as Parameters<typeof jetstreamManager>[1])
       const { api } = await jsm.getAccountInfo()
       const level = (api as { level?: number }).level ?? 0

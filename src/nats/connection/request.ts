@@ -60,8 +60,17 @@ export interface StoredMessage {
 
 const readMillis = 5_000
 
-export const makeRequests = (nc: NatsConnection): Requests => {
-  const send = makeSend(nc)
+export interface RequestOptions {
+  readonly inboxPrefix?: string | undefined
+  readonly jsDomain?: string | undefined
+}
+
+export const makeRequests = (
+  nc: NatsConnection,
+  { inboxPrefix, jsDomain }: RequestOptions = {}
+): Requests => {
+  const send = makeSend(nc, inboxPrefix)
+  const api = jsDomain === undefined ? "$JS.API" : `$JS.${jsDomain}.API`
   const request = makeRequest(send)
   return {
     send,
@@ -73,7 +82,7 @@ export const makeRequests = (nc: NatsConnection): Requests => {
     request,
     message: (stream, query) =>
       request<{ readonly message: StoredMessage }>(
-        `$JS.API.STREAM.MSG.GET.${stream}`,
+        `${api}.STREAM.MSG.GET.${stream}`,
         JSON.stringify(query),
         readMillis
       ).pipe(
@@ -83,8 +92,8 @@ export const makeRequests = (nc: NatsConnection): Requests => {
   }
 }
 
-const makeSend = (nc: NatsConnection): Requests["send"] => {
-  const prefix = `${createInbox()}.`
+const makeSend = (nc: NatsConnection, inboxPrefix: string | undefined): Requests["send"] => {
+  const prefix = `${createInbox(inboxPrefix)}.`
   const waiting = new Map<string, (msg: Msg) => void>()
   let last = 0
   nc.subscribe(`${prefix}*`, {

@@ -175,7 +175,7 @@ const removeWith =
       catch: unavailable(`remove from ${bucket}`)
     })
 
-const getManyWith = ({ nc }: Door) =>
+const getManyWith = (nats: Door) =>
   Effect.fnUntraced(function* (
     bucket: BucketName,
     filters: ReadonlyArray<string>,
@@ -183,7 +183,7 @@ const getManyWith = ({ nc }: Door) =>
   ) {
     if (filters.length === 0) return []
     for (let attempt = 1; ; attempt++) {
-      const { entries, upTo } = yield* multiGet(nc, bucket, filters)
+      const { entries, upTo } = yield* multiGet(nats, bucket, filters)
       // A replica that lags behind responds too, with the last revision that it has.
       if (upTo >= minRevision) return entries
       if (attempt === replicaAttempts)

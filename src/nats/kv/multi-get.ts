@@ -1,7 +1,8 @@
 // Multi-get: reads many entries of a bucket with one request, from any replica (ADR-31).
-import { createInbox, type Msg, type NatsConnection } from "@nats-io/transport-node"
+import type { Msg } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { type BucketName, bucketStream, bucketSubject, metaKey } from "#streams/buckets.ts"
+import type { Nats } from "../connection/connection.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import type { Entry, Meta } from "./values.ts"
 
@@ -55,14 +56,14 @@ const resultOf = (msg: Msg, entries: ReadonlyArray<Entry>): MultiGet | undefined
 
 /** Reads the entries of these keys or wildcards from whichever replica responds. */
 export const multiGet = (
-  nc: NatsConnection,
+  { inbox, nc }: Nats["Service"],
   bucket: BucketName,
   filters: ReadonlyArray<string>
 ): Effect.Effect<MultiGet, NatsUnavailable> =>
   Effect.callback((resume) => {
     const prefix = bucketSubject(bucket, "")
     const entries: Array<Entry> = []
-    const inbox = createInbox()
+    const reply = inbox()
     const fail = (cause: unknown) => resume(Effect.fail(unavailable(`read ${bucket}`)(cause)))
     const receive = (error: Error | null, msg: Msg) => {
       if (error === null && (msg.headers?.code ?? 0) === 0) {
@@ -76,14 +77,14 @@ export const multiGet = (
       if (result !== undefined) return resume(Effect.succeed(result))
       fail(new Error(`multi-get answered ${msg.headers?.code} ${msg.headers?.description}`))
     }
-    const subscription = nc.subscribe(inbox, { callback: receive, timeout: timeoutMillis })
+    const subscription = nc.subscribe(reply, { callback: receive, timeout: timeoutMillis })
     // `meta` always exists: a response without any entry would not say which revision it is of.
     const request = {
       multi_last: [...filters, metaKey].map((key) => prefix + key),
       batch: batchMax
     }
     nc.publish(`$JS.API.DIRECT.GET.${bucketStream(bucket)}`, JSON.stringify(request), {
-      reply: inbox
+      reply
     })
     return Effect.sync(() => subscription.unsubscribe())
   })

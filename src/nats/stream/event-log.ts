@@ -10,7 +10,8 @@ import { type AppendConflict, type NatsUnavailable, unavailable } from "../conne
 import type { Query } from "../connection/request.ts"
 import { type Append, type Appended, makeAppend, type StreamKey } from "./append.ts"
 import { readAll } from "./read-all.ts"
-import { type Stored, storedOf, storedOfGiven } from "./stored.ts"
+import { readDirect } from "./read-direct.ts"
+import { type Stored, storedOf, storedOfGiven, storedOfRead } from "./stored.ts"
 
 /** Messages of at most 32 KiB each. */
 const cachedMax = 256
@@ -58,6 +59,15 @@ export class EventLog extends Context.Service<
       filters: ReadonlyArray<string>,
       each: (stored: Stored) => Effect.Effect<void, E, R>
     ) => Effect.Effect<void, E | NatsUnavailable, R>
+    /**
+     * As `replay`, filter after filter and from any replica. Needs no permission to create a
+     * consumer.
+     */
+    readonly scan: <E, R>(
+      stream: StreamKey,
+      filters: ReadonlyArray<string>,
+      each: (stored: Stored) => Effect.Effect<void, E, R>
+    ) => Effect.Effect<void, E | NatsUnavailable, R>
   }
 >()("bellcast/nats/EventLog") {
   static readonly layer = Layer.effect(
@@ -81,7 +91,8 @@ export class EventLog extends Context.Service<
           return known === undefined ? read(nats, stream, { seq }) : Effect.succeed(known)
         },
         cache: (stored) => addTo(cached, stored),
-        replay: replayWith(nats)
+        replay: replayWith(nats),
+        scan: scanWith(nats)
       })
     })
   )
@@ -98,22 +109,35 @@ const addTo = (cached: Map<number, Stored>, stored: Stored): void => {
   cached.set(stored.seq, stored)
 }
 
-const replayWith = ({ js }: Nats["Service"]) =>
-  Effect.fnUntraced(function* <E, R>(
-    stream: StreamKey,
-    filters: ReadonlyArray<string>,
-    each: (stored: Stored) => Effect.Effect<void, E, R>
-  ) {
-    const batches = readAll(js, streams[stream].name, {
-      filter_subjects: [...filters],
-      deliver_policy: DeliverPolicy.All
+/** Passes each message of the batches to `each`. */
+const eachOf = Effect.fnUntraced(function* <M, E, R>(
+  batches: AsyncGenerator<ReadonlyArray<M>, void>,
+  each: (msg: M) => Effect.Effect<void, E, R>
+) {
+  while (true) {
+    const next = yield* Effect.tryPromise({
+      try: () => batches.next(),
+      catch: unavailable("replay")
     })
-    while (true) {
-      const next = yield* Effect.tryPromise({
-        try: () => batches.next(),
-        catch: unavailable("replay")
-      })
-      if (next.done === true) return
-      for (const msg of next.value) yield* each(storedOfGiven(msg))
-    }
-  })
+    if (next.done === true) return
+    for (const msg of next.value) yield* each(msg)
+  }
+})
+
+const replayWith =
+  ({ js }: Nats["Service"]): EventLog["Service"]["replay"] =>
+  (stream, filters, each) => {
+    const options = { filter_subjects: [...filters], deliver_policy: DeliverPolicy.All }
+    const batches = readAll(js, streams[stream].name, options)
+    return eachOf(batches, (msg) => each(storedOfGiven(msg)))
+  }
+
+const scanWith =
+  ({ jsm }: Nats["Service"]): EventLog["Service"]["scan"] =>
+  (stream, filters, each) =>
+    Effect.forEach(
+      filters,
+      (filter) =>
+        eachOf(readDirect(jsm, streams[stream].name, filter), (msg) => each(storedOfRead(msg))),
+      { discard: true }
+    )

@@ -1,5 +1,5 @@
 // Decodes stored messages: those read by request and those that a consumer received.
-import type { JsMsg } from "@nats-io/jetstream"
+import type { JsMsg, StoredMsg } from "@nats-io/jetstream"
 import { decodeMessage, type Message } from "#domain/messages.ts"
 import type { StoredMessage } from "../connection/request.ts"
 
@@ -75,4 +75,14 @@ export const storedOfGiven = (msg: JsMsg): Stored =>
     at: msg.time.getTime(),
     text: () => msg.string(),
     header: (name) => msg.headers?.get(name) ?? ""
+  })
+
+/** A message that was read without a consumer (read-direct.ts). */
+export const storedOfRead = (msg: StoredMsg): Stored =>
+  toStored({
+    subject: msg.subject,
+    seq: msg.seq,
+    at: msg.time.getTime(),
+    text: () => msg.string(),
+    header: (name) => msg.header.get(name)
   })

@@ -1,0 +1,233 @@
+// The accounts file for nats-server: everybody can do his work with it, and nothing else.
+import { readFileSync } from "node:fs"
+import { jetstreamManager } from "@nats-io/jetstream"
+import { connect, type NatsConnection } from "@nats-io/transport-node"
+import { afterAll, assert, beforeAll, it } from "vitest"
+import { finished, join, publish, until } from "../support/client.ts"
+import { startConfiguredNats } from "../support/nats-configured.ts"
+import { startPushService } from "../support/push-service.ts"
+import { runCli } from "../support/run-cli.ts"
+import { freePort, type Service, startService } from "../support/service.ts"
+
+const accounts = readFileSync(new URL("../../streams/accounts.conf", import.meta.url), "utf8")
+const passwords = [...accounts.matchAll(/password: \$(\w+)/g)].map(([, name]) => [name!, "word"])
+const subject = "bellcast.cmd.broadcast.billing.news"
+const body = JSON.stringify({ data: { title: "Hello" } })
+
+let port = 0
+let server: AsyncDisposable
+let push: Awaited<ReturnType<typeof startPushService>>
+let service: Service
+let broadcast = ""
+
+const urlOf = (user: string) => `nats://${user}:word@127.0.0.1:${port}`
+const env = { BELLCAST_NATS_INBOX_PREFIX: "_INBOX_bellcast" }
+
+/** A client with the errors that the server reported to it. */
+const clientOf = async (user: string, inboxPrefix: string) => {
+  const nc = await connect({
+    servers: `127.0.0.1:${port}`,
+    user,
+    pass: "word",
+    inboxPrefix,
+    reconnect: false
+  })
+  const violations: Array<string> = []
+  void (async () => {
+    for await (const status of nc.status())
+      if (status.type === "error") violations.push(status.error.message)
+  })()
+  return { nc, violations, [Symbol.asyncDispose]: () => nc.close() }
+}
+
+/** What the streams hold; changes with every message that is stored, and every purge. */
+const stored = async () => {
+  await using admin = await clientOf("bellcast-admin", "_INBOX")
+  const jsm = await jetstreamManager(admin.nc)
+  const states: Record<string, unknown> = {}
+  for await (const { config, state } of jsm.streams.list()) {
+    // Leases are renewed all the time, and checkpoints are saved.
+    if (config.name === "KV_bellcast_cache") continue
+    const { state: detailed } = await jsm.streams.info(config.name, { subjects_filter: ">" })
+    states[config.name] = [state.first_seq, detailed.subjects]
+    for await (const { config: consumer, paused } of jsm.consumers.list(config.name))
+      if (consumer.durable_name !== undefined)
+        states[`${config.name} ${consumer.durable_name}`] = [consumer, paused]
+  }
+  return states
+}
+
+const refused = (request: Promise<unknown>, what: string) =>
+  request.then(
+    () => assert.fail(`${what} was answered`),
+    (error: Error) =>
+      assert.match(error.message, /no responders|permissions violation|timeout/i, what)
+  )
+
+beforeAll(async () => {
+  port = await freePort()
+  server = await startConfiguredNats(port, `jetstream {}\n${accounts}`, {
+    ...Object.fromEntries(passwords)
+  })
+  push = await startPushService()
+  service = await startService({ natsUrl: urlOf("bellcast"), env })
+  await join([service.url], "news", [push.subscribe().subscription])
+  broadcast = await publish(service.url, "news", { n: 1 })
+  await finished(service.url, "news", broadcast)
+}, 60_000)
+
+afterAll(async () => {
+  await service?.[Symbol.asyncDispose]()
+  await push?.[Symbol.asyncDispose]()
+  await server?.[Symbol.asyncDispose]()
+})
+
+const auditorFlags = () => [
+  ...["--nats", urlOf("audit"), "--inbox-prefix", "_INBOX_audit", "--js-domain", "bellcast"]
+]
+
+it("lets an auditor read and nothing else", { timeout: 60_000 }, async () => {
+  const audit = await runCli(["audit", broadcast, ...auditorFlags()])
+  assert.equal(audit.code, 0, audit.stderr)
+  assert.match(audit.stdout, /delivered/)
+  assert.equal(audit.stderr, "")
+  for (const verb of [["streams", "--live"], ["dead"], ["permissions", "list"]]) {
+    const result = await runCli([...verb, ...auditorFlags()])
+    assert.deepEqual([result.code, result.stderr], [0, ""], verb.join(" "))
+  }
+  // By the checkpoint, which is saved once a second.
+  await until(
+    async () => (await runCli(["streams", "--live", ...auditorFlags()])).stdout,
+    (live) => /^projector .* 0 *$/m.test(live) && /^deliver .* 0 +0 *$/m.test(live)
+  )
+
+  await using client = await clientOf("audit", "_INBOX_audit")
+  const { nc } = client
+  const jsm = await jetstreamManager(nc, { domain: "bellcast" })
+  // The requests of `nats stream ls`, `nats stream info`, `nats stream get` and `nats consumer`.
+  const names = (await jsm.streams.list().next()).map(({ config }) => config.name)
+  assert.includeMembers(names, ["BELLCAST_LOG", "BELLCAST_WORK"])
+  assert.equal((await jsm.streams.info("BELLCAST_LOG")).config.name, "BELLCAST_LOG")
+  assert.isNotNull(await jsm.streams.getMessage("BELLCAST_LOG", { seq: Number(broadcast) }))
+  assert.isNotEmpty(await jsm.consumers.list("BELLCAST_WORK").next())
+
+  const before = await stored()
+  const changes = [
+    "STREAM.PURGE.BELLCAST_LOG",
+    "STREAM.DELETE.BELLCAST_LOG",
+    "STREAM.UPDATE.BELLCAST_LOG",
+    "STREAM.CREATE.MINE",
+    "STREAM.SNAPSHOT.BELLCAST_LOG",
+    "STREAM.MSG.DELETE.BELLCAST_LOG",
+    "CONSUMER.PAUSE.BELLCAST_WORK.deliver",
+    "CONSUMER.DELETE.BELLCAST_WORK.deliver",
+    "CONSUMER.RESET.BELLCAST_WORK.deliver",
+    "CONSUMER.MSG.NEXT.BELLCAST_WORK.deliver",
+    "CONSUMER.CREATE.BELLCAST_LOG",
+    "CONSUMER.CREATE.BELLCAST_WORK.deliver"
+  ]
+  for (const change of changes)
+    for (const api of ["$JS.bellcast.API", "$JS.API"])
+      await refused(nc.request(`${api}.${change}`, "{}", { timeout: 500 }), `${api}.${change}`)
+  await refused(nc.request(subject, body, { timeout: 500 }), "a broadcast")
+  // The server would store the message that is read once more, if the reply subject were
+  // one of the service's.
+  for (const reply of [subject, "$KV.bellcast_permissions.news.publishers"])
+    nc.publish(
+      "$JS.bellcast.API.DIRECT.GET.BELLCAST_LOG",
+      JSON.stringify({ seq: Number(broadcast) }),
+      { reply }
+    )
+  await nc.flush()
+  await jsm.getAccountInfo()
+  assert.deepEqual(await stored(), before)
+  assert.isTrue(client.violations.some((each) => each.includes("Permissions Violation")))
+})
+
+it("holds a publisher to its source and to its own replies", { timeout: 60_000 }, async () => {
+  await using client = await clientOf("billing", "_INBOX_billing")
+  const { nc, violations } = client
+  const { seq } = (await nc.request(subject, body)).json<{ seq: number }>()
+  const counts = await finished(service.url, "news", String(seq))
+  assert.deepInclude(counts, { accepted: 1, delivered: 1 })
+
+  const seen: Array<string> = []
+  const listen = (to: string) =>
+    nc.subscribe(to, {
+      callback: (error, msg) => {
+        if (error === null) seen.push(msg.subject)
+      }
+    })
+  for (const other of ["_INBOX.>", "_INBOX_bellcast.>", "_INBOX_audit.>", "bellcast.>", ">"])
+    listen(other)
+  await nc.flush()
+  await until(
+    async () => violations.length,
+    (count) => count >= 5
+  )
+  for (const each of violations) assert.match(each, /Permissions Violation for Subscription/)
+
+  const before = await stored()
+  const forged = [
+    "bellcast.cmd.broadcast.rest.news",
+    "bellcast.cmd.broadcast.billing.news.more",
+    "bellcast.cmd.publisher.news",
+    "bellcast.cmd.subscription.somebody",
+    "bellcast.evt.rejected.1",
+    "bellcast.sys.applied",
+    "$KV.bellcast_permissions.news.publishers",
+    "$JS.API.STREAM.MSG.GET.BELLCAST_LOG",
+    "$JS.API.STREAM.PURGE.BELLCAST_LOG",
+    "$JS.API.INFO"
+  ]
+  for (const each of forged) await refused(nc.request(each, body, { timeout: 500 }), each)
+  assert.deepEqual(await stored(), before)
+
+  // Replies of the service to its own requests, with the user's subscriptions in them.
+  await join([service.url], "other", [push.subscribe().subscription])
+  // An acknowledgement goes to no subject of the service, whatever reply subject is asked for.
+  const replies = ["$KV.bellcast_permissions.news.publishers", "bellcast.evt.rejected.1"]
+  for (const reply of replies) nc.publish(subject, body, { reply })
+  await nc.flush()
+  const last = (await nc.request(subject, body)).json<{ seq: number }>().seq
+  await finished(service.url, "news", String(last))
+  const { BELLCAST_LOG: log, KV_bellcast_permissions: permissions } = await stored()
+  assert.notInclude(JSON.stringify(log), "bellcast.evt.rejected.1")
+  assert.deepEqual(permissions, before["KV_bellcast_permissions"])
+  assert.deepEqual(seen, [])
+})
+
+it("admits no stranger", async () => {
+  const attempt = (options: object) =>
+    connect({ servers: `127.0.0.1:${port}`, reconnect: false, ...options }).then(
+      async (nc: NatsConnection) => {
+        await nc.close()
+        assert.fail("admitted")
+      },
+      (error: Error) => assert.match(error.message, /authorization violation/i)
+    )
+  await attempt({})
+  await attempt({ user: "audit", pass: "guess" })
+  await attempt({ user: "stranger", pass: "word" })
+})
+
+it("lets the service do all that it does, and an operator rebuild", {
+  timeout: 60_000
+}, async () => {
+  const operator = ["--nats", urlOf("bellcast"), "--inbox-prefix", "_INBOX_bellcast"]
+  const added = await runCli(["permissions", "grant", "news", "openid:editor", ...operator])
+  assert.deepEqual([added.code, added.stderr], [0, ""])
+  const redrive = await runCli(["redrive", broadcast, ...operator])
+  assert.equal(redrive.code, 0, redrive.stderr)
+  await service.stop()
+  assert.notMatch(service.output(), /Permissions Violation|NATS refuses/)
+  const rebuilt = await runCli(["rebuild", ...operator])
+  assert.equal(rebuilt.code, 0, rebuilt.stderr)
+  service = await startService({ natsUrl: urlOf("bellcast"), env })
+  const again = await publish(service.url, "news", { n: 2 })
+  const { accepted, delivered } = await finished(service.url, "news", again)
+  assert.isAbove(Number(delivered), 0)
+  assert.equal(delivered, accepted)
+  await service.stop()
+  assert.notMatch(service.output(), /Permissions Violation|NATS refuses/)
+})
