@@ -84,6 +84,9 @@ export const gatewaySettings = {
   /** Addresses and ranges of trusted proxies: their X-Forwarded-For names the client. */
   trustedProxies: words("BELLCAST_TRUSTED_PROXIES", rangeError),
 
+  /** Whether GET /__metrics__ answers. Metrics tell everybody how much is sent, and to whom. */
+  publicMetrics: flag("BELLCAST_PUBLIC_METRICS", false),
+
   /** Origins whose pages may call: shell patterns, separated by blanks or commas. */
   corsOrigins: Config.String("BELLCAST_CORS_ORIGINS").pipe(
     withDefault("*"),

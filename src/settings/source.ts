@@ -13,6 +13,7 @@ const development = {
   BELLCAST_AUTH_POLICIES: "basicauth",
   BELLCAST_CHANNEL_WRITE_PRINCIPALS: "system.Authenticated",
   BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "true",
+  BELLCAST_PUBLIC_METRICS: "true",
   // All users come from this machine's address.
   BELLCAST_NEW_USERS_PER_ADDRESS_PER_HOUR_MAX: "0"
 }

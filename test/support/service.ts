@@ -91,6 +91,7 @@ export const startService = async (options: ServiceOptions = {}): Promise<Servic
     BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "true",
     BELLCAST_CHANNEL_WRITE_PRINCIPALS: "system.Authenticated",
     BELLCAST_RETRY_BASE_MILLIS: "200",
+    BELLCAST_PUBLIC_METRICS: "true",
     // Hundreds of users come from one address.
     BELLCAST_NEW_USERS_PER_ADDRESS_PER_HOUR_MAX: "0",
     ...(options.natsUrl === undefined

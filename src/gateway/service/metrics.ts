@@ -1,12 +1,16 @@
-// GET /__metrics__: the metrics of this process and the backlog of the streams, for Prometheus.
+// GET /__metrics__: the metrics of this process and the backlog of the streams, for Prometheus. The
+// metrics port of the process has the same for operators.
 import { Effect } from "effect"
 import { metricsText, textFormat } from "#monitoring/metrics-text.ts"
+import { refuse } from "../http/errors.ts"
 import type { Operation } from "../operation.ts"
+import { GatewaySettings } from "../settings.ts"
 
 export const metricsGet: Operation<void> = {
   access: "anyone",
   read: () => Effect.void,
   run: Effect.fnUntraced(function* () {
+    if (!(yield* GatewaySettings).publicMetrics) return yield* refuse("forbidden")
     return {
       status: 200,
       headers: { "Content-Type": textFormat },
@@ -19,6 +23,7 @@ export const metricsGet: Operation<void> = {
       "Counts and times as Prometheus text. Of the process that answers, but for what waits, " +
       "which is of the whole service",
     responses: { 200: null },
+    errors: [403],
     textType: "text/plain"
   }
 }

@@ -43,6 +43,7 @@ export const limits: ReadonlyArray<Gateway> = [
     "with methods switched off",
     {
       BATCH_ENABLED: "false",
+      PUBLIC_METRICS: "false",
       PLURAL_SUBSCRIPTION_DELETE_ENABLED: "false",
       OBJECT_SUBSCRIPTION_GET_ENABLED: "false"
     },
@@ -52,6 +53,13 @@ export const limits: ReadonlyArray<Gateway> = [
         request: { method: "DELETE", path: "/subscriptions" },
         expected: { status: 405, errno: 115, headers: { Allow: "HEAD, GET, POST, OPTIONS" } }
       }),
+      ...["GET", "HEAD"].map((method) =>
+        define({
+          name: `keeps the metrics for the metrics port, for ${method}`,
+          request: { method, path: "/__metrics__" },
+          expected: method === "GET" ? { status: 403, errno: 121 } : { status: 403 }
+        })
+      ),
       define({
         name: "switches HEAD off with GET",
         request: { method: "HEAD", path: "/subscriptions/abc" },
