@@ -36,7 +36,8 @@ export const fullWorkFaults = (
       return {
         text: `${who.join(", ")} ${behaviour.kind}, ${roomBytes} bytes left${end}`,
         seconds,
-        holds: ["nats", stream, ...who, ...(killed === undefined ? [] : [killed])],
+        // A process that starts sets the limit of its settings again: none may meanwhile.
+        holds: ["nats", stream, ...who, ...members.map(({ name }) => name)],
         begin: async ({ fleet }) => {
           const { config } = await client().jsm.streams.info(stream)
           for (const origin of failing) origin.behave(behaviour)
