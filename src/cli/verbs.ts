@@ -18,6 +18,7 @@ import { streamsCommand } from "./streams.ts"
 import { note } from "./terminal/note.ts"
 import { usageLayer } from "./terminal/usage.ts"
 import { tokenCommand } from "./tokens/command.ts"
+import { signUserCommand } from "./users/sign-user.ts"
 
 const bellcast = Command.make("bellcast").pipe(
   Command.withDescription("Operate and try out a Bellcast service"),
@@ -31,6 +32,7 @@ const bellcast = Command.make("bellcast").pipe(
     restoreCommand,
     permissionsCommand,
     tokenCommand,
+    signUserCommand,
     keysCommand
   ])
 )

@@ -7,6 +7,7 @@ import { basic } from "#test/client.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
 import { runCli } from "#test/run-cli.ts"
 import { type Service, startService } from "#test/service.ts"
+import { storedText } from "#test/stored-text.ts"
 
 let nats: TestNats
 let service: Service
@@ -51,22 +52,6 @@ const until = (condition: () => Promise<boolean>) =>
   vi.waitFor(async () => expect(await condition()).toBe(true), { timeout: 5_000, interval: 20 })
 const today = () => new Date().toISOString().slice(0, 10)
 
-/** All that the streams and buckets hold, as text. */
-const stored = async (): Promise<string> => {
-  const nc = await connect({ servers: nats.url })
-  const jsm = await jetstreamManager(nc)
-  const texts: Array<string> = []
-  for (const stream of ["BELLCAST_LOG", "KV_bellcast_permissions", "KV_bellcast_cache"]) {
-    const { state } = await jsm.streams.info(stream)
-    for (let seq = state.first_seq; seq <= state.last_seq; seq++) {
-      const found = await jsm.streams.getMessage(stream, { seq })
-      if (found !== null) texts.push(`${found.subject} ${found.string()} ${found.header}`)
-    }
-  }
-  await nc.close()
-  return texts.join("\n")
-}
-
 describe("a token", () => {
   it("is printed once, and neither stored nor logged", async () => {
     const made = await cli("create", "billing", "--channel", "news*", "--expires", "90d")
@@ -76,8 +61,7 @@ describe("a token", () => {
     expect(made.stderr).toMatch(/may publish on news\* until \d{4}-.*; it is not shown again/)
     expect(await publish(token)).toBe(202)
     expect(await row("billing")).toMatchObject({ channels: ["news*"], state: "valid" })
-    const random = token.slice("bellcast_".length, -6)
-    const text = await stored()
+    const [random, text] = [token.slice("bellcast_".length, -6), await storedText(nats.url)]
     expect(text).toMatch(/bellcast\.cmd\.token\.billing /)
     expect(text).not.toContain(random)
     expect(service.output()).not.toContain(random)
@@ -146,8 +130,8 @@ describe("a token", () => {
         /^Bearer realm="Realm", error="invalid_token", Basic/
       )
     }
-    const headers = { authorization: basic(token) }
-    const asUser = await fetch(`${service.url}/subscriptions`, { headers })
+    const init = { headers: { authorization: basic(token) } }
+    const asUser = await fetch(`${service.url}/subscriptions`, init)
     // The policy basicauth makes a user of any name: the token is no credential of it.
     expect(asUser.status).toBe(200)
   })
@@ -197,16 +181,16 @@ describe("a token", () => {
     )
     const nc = await connect({ servers: nats.url })
     const jsm = await jetstreamManager(nc)
-    const subjects_filter = "$KV.bellcast_cache.token-use.>"
-    const { state } = await jsm.streams.info("KV_bellcast_cache", { subjects_filter })
+    const filter = { subjects_filter: "$KV.bellcast_cache.token-use.>" }
+    const { state } = await jsm.streams.info("KV_bellcast_cache", filter)
     const used = Object.keys(state.subjects ?? {})
+    expect(used.length).toBeGreaterThan(0)
     for (const subject of used)
       expect(
         (await jsm.streams.getMessage("KV_bellcast_cache", { last_by_subj: subject }))?.header.get(
           "Nats-TTL"
         )
       ).toBe("never")
-    expect(used.length).toBeGreaterThan(0)
     await nc.close()
   })
 

@@ -1,0 +1,67 @@
+// `bellcast sign-user ID`: signs a user's id for the policy `signed`, as the backend of a site does.
+import { createHmac } from "node:crypto"
+import { Clock, Console, Effect } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { secretBytesMin, secretsOf, signedSettings } from "#identity/policies/signed.ts"
+import { isUser } from "#identity/principals.ts"
+import { kindOf, settingPrefix } from "#identity/settings.ts"
+import { everySetting } from "#settings/every-setting.ts"
+import { VerbFailed } from "../nats/nats.ts"
+import { note } from "../terminal/note.ts"
+import { spanFault, spanMillisOf } from "../terminal/span.ts"
+
+/** The policy believes no token whose end is further away. */
+const lifeMillisMax = 24 * 3_600_000
+
+const failed = (message: string) => new VerbFailed({ message })
+
+/** The first secret, and the first audience, of a policy. */
+const signerOf = Effect.fnUntraced(function* (policy: string) {
+  if (kindOf(policy) !== "signed")
+    return yield* failed("--policy: Expected signed, or a policy such as signed-shop")
+  const prefix = settingPrefix(policy)
+  const { audience, secrets } = yield* Effect.mapError(
+    everySetting(signedSettings(prefix)),
+    ({ message }) => failed(message)
+  )
+  const [secret] = secretsOf(secrets)
+  if (secret === undefined)
+    return yield* failed(
+      `${prefix}_SECRETS is not set here: a user is signed with its first secret. ` +
+        "Bellcast cannot sign with public keys: sign where the private key is"
+    )
+  if (Buffer.byteLength(secret) < secretBytesMin)
+    return yield* failed(`${prefix}_SECRETS: Expected at least ${secretBytesMin} bytes for each`)
+  return { secret, audience: audience[0]! }
+})
+
+const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64url")
+
+const sign = Effect.fnUntraced(function* (id: string, expires: string, policy: string) {
+  const millis = spanMillisOf(expires)
+  if (millis === undefined || millis > lifeMillisMax)
+    return yield* failed(`--expires: ${spanFault}, at most 24h`)
+  if (!isUser(id)) return yield* failed("an id has 1 to 200 bytes and no control characters")
+  const { audience, secret } = yield* signerOf(policy)
+  const exp = Math.floor(((yield* Clock.currentTimeMillis) + millis) / 1000)
+  const text = `${part({ alg: "HS256", typ: "JWT" })}.${part({ sub: id, aud: audience, exp })}`
+  const signature = createHmac("sha256", secret).update(text).digest("base64url")
+  yield* Console.log(`${text}.${signature}`)
+})
+
+const flags = {
+  id: Argument.String("id").pipe(Argument.withDescription("The user's id at the site")),
+  expires: Flag.String("expires").pipe(
+    Flag.withDescription("How long the token is valid, at most 24h"),
+    Flag.withDefault("1h")
+  ),
+  policy: Flag.String("policy").pipe(
+    Flag.withDescription("The policy whose settings are used"),
+    Flag.withDefault("signed")
+  )
+}
+
+/** The verb. */
+export const signUserCommand = Command.make("sign-user", flags, ({ expires, id, policy }) =>
+  sign(id, expires, policy).pipe(Effect.tapError(({ message }) => note(message)))
+).pipe(Command.withDescription("Sign a user's id for the policy signed, by hand"))

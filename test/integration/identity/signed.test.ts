@@ -1,0 +1,79 @@
+// Users whose ids are signed by hand, or by the examples in the document.
+import { spawnSync } from "node:child_process"
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
+import { startNats, type TestNats } from "#test/nats.ts"
+import { runCli } from "#test/run-cli.ts"
+import { type Service, startService } from "#test/service.ts"
+import { textOf } from "../../support/documents.ts"
+
+const siteSecret = "the-secret-of-the-site-and-of-Bellcast"
+const signing = {
+  BELLCAST_AUTH_SIGNED_SECRETS: `${siteSecret} another-secret-of-the-site-and-of-Bellcast`,
+  BELLCAST_AUTH_SIGNED_AUDIENCE: "bellcast other"
+}
+
+let nats: TestNats
+let service: Service
+beforeAll(async () => {
+  nats = await startNats()
+  service = await startService({
+    natsUrl: nats.url,
+    roles: "gateway,projection",
+    env: { BELLCAST_AUTH_POLICIES: "signed", ...signing }
+  })
+}, 60_000)
+afterAll(async () => {
+  await service.stop()
+  await nats[Symbol.asyncDispose]()
+})
+
+const userOf = async (token: string) => {
+  const response = await fetch(`${service.url}/`, { headers: { authorization: `Bearer ${token}` } })
+  return ((await response.json()) as { user?: { id: string } }).user?.id
+}
+
+describe("a user of the site", () => {
+  it("is signed by hand, for a time", async () => {
+    const signed = await runCli(["sign-user", "Zoë 7"], signing)
+    expect(signed).toMatchObject({ code: 0, stderr: "" })
+    expect(await userOf(signed.stdout.trimEnd())).toBe("signed:Zoë 7")
+    const brief = await runCli(["sign-user", "zoe", "--expires", "1s"], signing)
+    await vi.waitFor(
+      async () => expect(await userOf(brief.stdout.trimEnd())).toBeUndefined(),
+      5_000
+    )
+  })
+
+  it("is not signed without the settings, which are named", async () => {
+    const { BELLCAST_AUTH_SIGNED_SECRETS: _, ...audience } = signing
+    for (const [env, args, said] of [
+      [{}, [], /BELLCAST_AUTH_SIGNED_AUDIENCE/],
+      [audience, [], /BELLCAST_AUTH_SIGNED_SECRETS is not set here.*public keys/],
+      [{ ...signing, BELLCAST_AUTH_SIGNED_SECRETS: "short" }, [], /_SECRETS: Expected at least 32/],
+      [signing, ["--policy", "signed-shop"], /BELLCAST_AUTH_SIGNED_SHOP_AUDIENCE/],
+      [signing, ["--policy", "oauth"], /--policy: Expected signed/],
+      [signing, ["--expires", "25h"], /at most 24h/]
+    ] as const) {
+      const refused = await runCli(["sign-user", "zoe", ...args], env)
+      expect(refused).toMatchObject({ code: 1, stdout: "", stderr: expect.stringMatching(said) })
+    }
+  })
+
+  const examples = [
+    ["js", process.execPath, ["--input-type=module", "-"]],
+    ["php", "php", ["--"]],
+    ["python", "python3", ["-"]],
+    ["ruby", "ruby", ["-"]]
+  ] as const
+  for (const [language, command, args] of examples) {
+    const isThere = spawnSync(command, ["--version"]).status === 0
+    it.skipIf(!isThere)(`is signed by the example in ${language}`, async () => {
+      const pattern = new RegExp(`\`\`\`${language}\n(.*sign.user\\.[\\s\\S]*?)\`\`\``)
+      const [, input = ""] = pattern.exec(textOf("src/identity/README.md")) ?? []
+      const env = { ...process.env, SITE_SECRET: siteSecret }
+      const { stderr, stdout } = spawnSync(command, [...args, "Zoë"], { input, env })
+      expect(stderr.toString()).toBe("")
+      expect(await userOf(stdout.toString().trimEnd())).toBe("signed:Zoë")
+    })
+  }
+})
