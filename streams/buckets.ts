@@ -55,9 +55,9 @@ export const buckets = {
   },
   /**
    * Short-lived entries that processes share: the leases of followers, used page tokens, verified
-   * credentials; and the day of the last use of tokens, which stays longer. Not a projection. When
-   * the bucket is full, the server deletes the oldest entries, so that a follower can always renew
-   * its lease (twice a second).
+   * credentials, logins and sessions; and the day of the last use of tokens, which stays longer.
+   * Not a projection. When the bucket is full, the server deletes the oldest entries, so that a
+   * follower can always renew its lease (twice a second).
    */
   cache: {
     name: "bellcast_cache",
@@ -99,6 +99,8 @@ export interface EntryBuckets {
   readonly usedPageToken: "cache"
   readonly verification: "cache"
   readonly tokenUse: "cache"
+  readonly usedLogin: "cache"
+  readonly session: "cache"
   readonly probe: "cache"
   readonly meta: BucketName
 }
@@ -144,6 +146,10 @@ export const keys = {
   /** `key`: an HMAC of a token, never the token. */
   verification: (key: string) => entryKey<"verification">(`verification.${key}`),
   tokenUse: (hash: string) => entryKey<"tokenUse">(`token-use.${hash}`),
+  /** `key`: an HMAC of the number that a browser's login was begun with. */
+  usedLogin: (key: string) => entryKey<"usedLogin">(`login.${key}`),
+  /** `key`: an HMAC of the session's token, never the token. */
+  session: (key: string) => entryKey<"session">(`session.${key}`),
   /** Written by a health check and read back. */
   probe: (id: string) => entryKey<"probe">(`probe.${id}`)
 } as const

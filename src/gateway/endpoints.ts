@@ -5,6 +5,7 @@ import { broadcastGet } from "./channels/broadcast.ts"
 import { broadcastPost } from "./channels/broadcast-post.ts"
 import { channelGet } from "./channels/channel.ts"
 import { registrationDelete, registrationPut } from "./channels/registration.ts"
+import { portierLoginGet, portierLoginPost, portierVerifyPost } from "./logins/portier.ts"
 import { apiGet } from "./openapi/api.ts"
 import type { Endpoint } from "./operation.ts"
 import { contributeGet } from "./service/contribute.ts"
@@ -77,5 +78,17 @@ export const endpoints: ReadonlyArray<Endpoint> = [
     operations: { GET: contributeGet }
   },
   { name: "api", path: "/__api__", allow: readOnly, operations: { GET: apiGet } },
+  {
+    name: "portier-login",
+    path: "/portier/login",
+    allow: ["GET", "HEAD", "POST", "OPTIONS"],
+    operations: { GET: portierLoginGet, POST: portierLoginPost }
+  },
+  {
+    name: "portier-verify",
+    path: "/portier/verify",
+    allow: ["POST", "OPTIONS"],
+    operations: { POST: portierVerifyPost }
+  },
   { name: "batch", path: "/batch", allow: ["POST", "OPTIONS"], operations: { POST: batchPost } }
 ]

@@ -1,6 +1,7 @@
 // The types of an endpoint and its operations: who may use an operation, how it reads a request,
 // what it does, and how the API description presents it.
 import type { Effect, Schema } from "effect"
+import type { IdentityUnavailable } from "#identity/policy.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import type { ErrorDetail } from "./http/errors.ts"
 import type { ApiRequest, ApiResponse, Call, Refused, Services } from "./http/request.ts"
@@ -60,7 +61,7 @@ export interface Operation<I> {
     input: I,
     call: Call,
     whole: Gateway
-  ) => Effect.Effect<ApiResponse, Refused | NatsUnavailable, Services>
+  ) => Effect.Effect<ApiResponse, Refused | NatsUnavailable | IdentityUnavailable, Services>
   readonly doc: Description
 }
 

@@ -3,6 +3,8 @@ import type { Server } from "node:http"
 import { Server as NetServer, type Socket } from "node:net"
 import { Data, Effect, Layer } from "effect"
 import { Settings } from "#config"
+import { Identity } from "#identity/identity.ts"
+import { Health } from "#monitoring/health.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import type { ApiRequest, Services } from "./http/request.ts"
 import { handleRequest } from "./pipeline.ts"
@@ -77,6 +79,9 @@ export const gatewayLayer = Layer.effectDiscard(
           "`bellcast permissions` names for a channel"
       )
     }
+    const { policies } = yield* Identity
+    const { add } = yield* Health
+    add(policies.flatMap(({ isUp, name }) => (isUp === undefined ? [] : [{ name, isWell: isUp }])))
     const services = yield* Effect.context<Services>()
     const { handle, isTrusted, tooMany, turnAway } = yield* makeHandler
     const respondToLine = (method: string, target: string) =>

@@ -11,6 +11,7 @@ import {
 import { basicauth } from "./policies/basicauth.ts"
 import { oauth, oauthSettings } from "./policies/oauth.ts"
 import { openid, openidSettings } from "./policies/openid.ts"
+import { portier, portierSettings } from "./policies/portier.ts"
 import { proxy, proxySettings } from "./policies/proxy.ts"
 import { signed, signedSettings } from "./policies/signed.ts"
 import { token } from "./policies/token.ts"
@@ -53,5 +54,6 @@ export const kinds: Readonly<Record<PolicyKind, Kind>> = {
   openid: kind(openidSettings, openid),
   signed: kind(signedSettings, signed),
   proxy: kind(proxySettings, proxy),
-  token: kind(() => ({}), token)
+  token: kind(() => ({}), token),
+  portier: kind(portierSettings, portier)
 }

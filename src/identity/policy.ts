@@ -1,5 +1,6 @@
 // The interface of an authentication policy: one way to identify a caller by request headers.
 import { type Effect, Schema } from "effect"
+import type { LoginPages } from "./login/pages.ts"
 
 /** The identity provider did not respond: the credentials could not be checked. */
 export class IdentityUnavailable extends Schema.TaggedError<IdentityUnavailable>()(
@@ -86,4 +87,6 @@ export interface Policy {
   ) => Effect.Effect<Verdict, IdentityUnavailable | TooManyFailures>
   /** Whether the server on which the policy depends works; for the heartbeat. */
   readonly isUp?: Effect.Effect<boolean>
+  /** Login pages for browsers that have no token. */
+  readonly pages?: LoginPages
 }

@@ -1,16 +1,27 @@
 // The ids of users and the principals of callers, made from what policies say.
+import { domainToASCII } from "node:url"
 import { textHmac } from "#basics/hmac.ts"
 
 /** Separates this use of the user id secret from others. */
 const purpose = "bellcast mail address"
 
 /**
+ * A mail address as Portier's brokers write it: in lower case, with the domain in ASCII. Then all
+ * spellings of one address are one user.
+ */
+export const normalAddress = (address: string): string => {
+  const at = address.lastIndexOf("@") + 1
+  const domain = address.slice(at).toLowerCase()
+  return `${address.slice(0, at).toLowerCase()}${domainToASCII(domain) || domain}`
+}
+
+/**
  * Replaces a user that holds a mail address by its HMAC: a user's id stands in responses, logs and
- * messages, where personal data must not be. Addresses are compared in lower case.
+ * messages, where personal data must not be. All spellings of one address have the same.
  */
 export const userNames = (secret: string): ((user: string) => string) => {
   const hmac = textHmac(textHmac(secret)(purpose, "hex"))
-  return (user) => (user.includes("@") ? hmac(user.toLowerCase(), "hex") : user)
+  return (user) => (user.includes("@") ? hmac(normalAddress(user), "hex") : user)
 }
 
 /** `<policy>:<user>` with a mail address replaced; any other principal as it is. */

@@ -11,11 +11,23 @@ export interface NamedPolicy {
   readonly module: string | undefined
 }
 
-export const policyKinds = ["oauth", "openid", "signed", "proxy", "token", "basicauth"] as const
+export const policyKinds = [
+  "oauth",
+  "openid",
+  "signed",
+  "proxy",
+  "portier",
+  "token",
+  "basicauth"
+] as const
 export type PolicyKind = (typeof policyKinds)[number]
 
 const namePattern = /^[a-z][a-z0-9-]{0,30}$/
-const reserved = ["system", "group"]
+/** Principals, members of the heartbeat and other capabilities have these names. */
+const reserved = [
+  ...["system", "group", "webpush"],
+  ...["storage", "cache", "permission", "space", "delivery"]
+]
 
 const namedPolicyOf = (word: string): NamedPolicy => {
   const [name = "", ...path] = word.split("=")
@@ -30,7 +42,10 @@ export const kindOf = (name: string): PolicyKind | undefined =>
 export const policyFault = (word: string): string | undefined => {
   const { module, name } = namedPolicyOf(word)
   if (!namePattern.test(name) || reserved.includes(name))
-    return "a policy's name has letters a to z, digits and hyphens, and is not system or group"
+    return (
+      "a policy's name has letters a to z, digits and hyphens, and is none of " +
+      reserved.join(", ")
+    )
   if (module !== undefined)
     return /^\.{0,2}\//.test(module) ? undefined : "a module is a path: acme=./my-policy.ts"
   if (kindOf(name) !== undefined) return undefined

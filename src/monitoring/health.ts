@@ -19,7 +19,7 @@ export interface HealthOptions {
   readonly readonly: boolean
 }
 
-export interface HealthView {
+export interface HealthView extends Readonly<Record<string, boolean>> {
   readonly storage: boolean
   readonly cache: boolean
   readonly permission: boolean
@@ -73,7 +73,13 @@ const space = Effect.gen(function* () {
   return !isFull(refusing)
 })
 
-const logs = {
+/** A check that another part of this process adds, such as whether an identity provider works. */
+export interface Check {
+  readonly name: string
+  readonly isWell: Effect.Effect<boolean>
+}
+
+const logs: Record<string, ReturnType<typeof makeRateLimitedLog>> = {
   storage: makeRateLimitedLog("heartbeat: storage fails"),
   cache: makeRateLimitedLog("heartbeat: cache fails"),
   permission: makeRateLimitedLog("heartbeat: permission fails"),
@@ -88,24 +94,26 @@ const delivery = Effect.gen(function* () {
     ...consumers.flatMap((consumer) => troubleOf(consumer) ?? [])
   ]
   if (troubles.length === 0) return true
-  yield* logs.delivery({ reason: troubles.join("; ") })
+  yield* logs["delivery"]!({ reason: troubles.join("; ") })
   return false
 })
 
 /** The result of a check; false when the check fails, throws or times out. */
-const within = <E, R>(
-  seconds: number,
-  name: keyof HealthView,
-  check: Effect.Effect<boolean, E, R>
-) =>
+const within = <E, R>(seconds: number, name: string, check: Effect.Effect<boolean, E, R>) =>
   check.pipe(
     Effect.timeout(`${seconds} seconds`),
-    Effect.catchCause((cause) => Effect.as(logs[name]({ err: Cause.squash(cause) }), false))
+    Effect.catchCause((cause) => {
+      logs[name] ??= makeRateLimitedLog(`heartbeat: ${name} fails`)
+      return Effect.as(logs[name]({ err: Cause.squash(cause) }), false)
+    })
   )
 
-const lookWith = ({ readonly, timeoutSeconds }: HealthOptions) =>
+const lookWith = ({ readonly, timeoutSeconds }: HealthOptions, added: ReadonlyArray<Check>) =>
   Effect.all(
     {
+      ...Object.fromEntries(
+        added.map(({ isWell, name }) => [name, within(timeoutSeconds, name, isWell)])
+      ),
       storage: within(timeoutSeconds, "storage", storage),
       cache: within(timeoutSeconds, "cache", cache(readonly)),
       permission: within(timeoutSeconds, "permission", permission),
@@ -120,6 +128,8 @@ export class Health extends Context.Service<
   {
     /** The latest result, from a new check when the last one ended more than a second ago. */
     readonly view: Effect.Effect<HealthView>
+    /** Adds checks, each a member of the view. */
+    readonly add: (checks: ReadonlyArray<Check>) => void
   }
 >()("bellcast/monitoring/Health") {
   static readonly layer = (options: HealthOptions) => Layer.effect(Health, make(options))
@@ -128,6 +138,7 @@ export class Health extends Context.Service<
 const make = Effect.fnUntraced(function* (options: HealthOptions) {
   const services = yield* Effect.context<Buckets | EventLog | ServerHealth | Space | Upkeep>()
   const scope = yield* Effect.scope
+  const added: Array<Check> = []
   let latest: { readonly view: HealthView; readonly until: number } | undefined
   let running: Deferred.Deferred<HealthView> | undefined
 
@@ -135,7 +146,7 @@ const make = Effect.fnUntraced(function* (options: HealthOptions) {
   const start = Effect.gen(function* () {
     const found = Deferred.makeUnsafe<HealthView>()
     running = found
-    yield* lookWith(options).pipe(
+    yield* lookWith(options, added).pipe(
       Effect.provide(services),
       Effect.tap((view) =>
         Effect.map(monotonicMillis, (now) => {
@@ -153,5 +164,5 @@ const make = Effect.fnUntraced(function* (options: HealthOptions) {
     if (latest !== undefined && (yield* monotonicMillis) < latest.until) return latest.view
     return yield* Deferred.await(running ?? (yield* start))
   })
-  return Health.of({ view })
+  return Health.of({ view, add: (checks) => void added.push(...checks) })
 })

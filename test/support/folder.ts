@@ -1,5 +1,5 @@
 // Folders that a test may fill, and that are gone when it is over.
-import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { onTestFinished } from "vitest"
@@ -23,4 +23,12 @@ export const folderWith = async (files: Readonly<Record<string, string>>): Promi
     Object.entries(files).map(([name, text]) => writeFile(join(folder, name), text))
   )
   return folder
+}
+
+/** The bytes of all files below a folder, as text. */
+export const textsBelow = async (folder: string): Promise<string> => {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+  const files = entries.filter((entry) => entry.isFile())
+  const texts = files.map(({ name, parentPath }) => readFile(join(parentPath, name), "latin1"))
+  return (await Promise.all(texts)).join("\n")
 }

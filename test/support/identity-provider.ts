@@ -26,13 +26,20 @@ export interface IdentityProvider extends AsyncDisposable {
   /** Paths of all requests, and the Authorization of each. */
   readonly requests: Array<{ readonly path: string; readonly authorization: string | undefined }>
   readonly count: (path: string) => number
-  /** An access token of this issuer, valid for a minute unless `claims` say otherwise. */
+  /**
+   * A token of this issuer, valid for a minute unless `claims` say otherwise; by the latest key, or
+   * by an earlier one whose `kid` the header names.
+   */
   readonly token: (
     claims?: Readonly<Record<string, unknown>>,
     header?: Readonly<Record<string, unknown>>
   ) => Promise<string>
-  /** Replaces the signing key. */
-  readonly rotate: (alg: "RS256" | "ES256" | "EdDSA", kid: string) => Promise<void>
+  /** Makes a new signing key. The former ones are not published any more, unless they are kept. */
+  readonly rotate: (
+    alg: "RS256" | "ES256" | "EdDSA",
+    kid: string,
+    options?: { readonly keeps: boolean }
+  ) => Promise<void>
 }
 
 const bodyOf = async (request: IncomingMessage): Promise<string> => {
@@ -55,13 +62,17 @@ const misbehave = async (mood: Mood, response: ServerResponse): Promise<boolean>
   return true
 }
 
-export const startIdentityProvider = async (): Promise<IdentityProvider> => {
-  let signing: { readonly key: CryptoKey; readonly alg: string; readonly kid: string }
-  let jwks: { readonly keys: ReadonlyArray<unknown> }
-  const rotate: IdentityProvider["rotate"] = async (alg, kid) => {
+/** Starts a provider. `discovery`: more members of its discovery document. */
+export const startIdentityProvider = async (
+  discovery: Readonly<Record<string, unknown>> = {}
+): Promise<IdentityProvider> => {
+  const signing: Array<{ readonly key: CryptoKey; readonly alg: string; readonly kid: string }> = []
+  let jwks: { readonly keys: ReadonlyArray<unknown> } = { keys: [] }
+  const rotate: IdentityProvider["rotate"] = async (alg, kid, { keeps } = { keeps: false }) => {
     const { privateKey, publicKey } = await generateKeyPair(alg)
-    signing = { key: privateKey, alg, kid }
-    jwks = { keys: [{ ...(await exportJWK(publicKey)), alg, kid, use: "sig" }] }
+    signing.unshift({ key: privateKey, alg, kid })
+    const added = { ...(await exportJWK(publicKey)), alg, kid, use: "sig" }
+    jwks = { keys: keeps ? [...jwks.keys, added] : [added] }
   }
   await rotate("RS256", "first")
 
@@ -69,7 +80,16 @@ export const startIdentityProvider = async (): Promise<IdentityProvider> => {
   const documentOf = (path: string, body: string): readonly [number, unknown] => {
     switch (path) {
       case "/.well-known/openid-configuration":
-        return [200, { issuer: url, jwks_uri: `${url}/jwks`, userinfo_endpoint: `${url}/userinfo` }]
+        return [
+          200,
+          {
+            issuer: url,
+            jwks_uri: `${url}/jwks`,
+            userinfo_endpoint: `${url}/userinfo`,
+            authorization_endpoint: `${url}/auth`,
+            ...discovery
+          }
+        ]
       case "/jwks":
         return [200, jwks]
       case "/introspect":
@@ -105,9 +125,8 @@ export const startIdentityProvider = async (): Promise<IdentityProvider> => {
     token: (claims = {}, header = {}) => {
       const now = Math.floor(Date.now() / 1000)
       const all = { iss: url, aud: "bellcast", sub: "alice", exp: now + 60, ...claims }
-      return new SignJWT(all)
-        .setProtectedHeader({ alg: signing.alg, kid: signing.kid, typ: "at+jwt", ...header })
-        .sign(signing.key)
+      const { alg, key, kid } = signing.find((each) => each.kid === header["kid"]) ?? signing[0]!
+      return new SignJWT(all).setProtectedHeader({ alg, kid, typ: "at+jwt", ...header }).sign(key)
     },
     rotate,
     [Symbol.asyncDispose]: async () => {

@@ -1,7 +1,8 @@
 // src/gateway/README.md agrees with the code: every operation, every error, and nothing else.
 import { assert, describe, it } from "vitest"
 import { endpoints } from "#gateway/endpoints.ts"
-import { apiErrors, wireErrors } from "#gateway/http/errors.ts"
+import { apiErrors } from "#gateway/http/errors.ts"
+import { wireErrors } from "#gateway/http/wire-errors.ts"
 import { textOf } from "../support/documents.ts"
 
 const text = textOf("src/gateway/README.md")

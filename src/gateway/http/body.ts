@@ -4,7 +4,7 @@ import { Effect, Schema, SchemaIssue } from "effect"
 import { Settings } from "#config"
 import { depthMax, parseJson } from "#domain/json.ts"
 import { type ErrorDetail, refuse, refuseInvalid } from "./errors.ts"
-import { isJson } from "./media.ts"
+import { isForm, isJson, unsupportedForm } from "./media.ts"
 import type { ApiRequest, Refused } from "./request.ts"
 
 const required: ErrorDetail = { location: "body", name: "", description: "Required" }
@@ -147,6 +147,22 @@ export const readBody = <S extends Schema.Top & { readonly DecodingServices: nev
       else return { value: decode(prepare(parsed.json), errors), raw: parsed.json }
       return { value: undefined, raw: undefined }
     })
+}
+
+const readFields = readBody(Schema.Record(Schema.String, Schema.String))
+
+/** The texts of a form, or of a JSON object. Of several with one name, the last counts. */
+export const readForm = (
+  request: ApiRequest,
+  errors: Array<ErrorDetail>
+): Effect.Effect<Readonly<Record<string, string>>, Refused, Settings> => {
+  if (isForm(request))
+    return Effect.map(bytesOf(request), (bytes) =>
+      Object.fromEntries(new URLSearchParams(Buffer.from(bytes).toString("utf8")))
+    )
+  return isJson(request)
+    ? Effect.map(readFields(request, errors), ({ value = {} }) => value)
+    : refuseInvalid([unsupportedForm], "unsupportedMediaType")
 }
 
 /** For methods that ignore their body: a body that declares JSON must be valid JSON. */

@@ -1,18 +1,10 @@
 // CORS: which origins may call, which headers scripts may read, and preflights. Pure.
+import { globOf } from "#basics/glob.ts"
 import { type Endpoint, operationOf } from "../operation.ts"
 import type { ErrorDetail } from "./errors.ts"
 import type { ApiRequest } from "./request.ts"
 
 const baseExposed = ["Backoff", "Retry-After", "Alert", "Content-Length", "Content-Type"]
-
-/** A shell pattern as a regular expression. Only `*` and `?` are special. */
-const globOf = (pattern: string): RegExp =>
-  new RegExp(
-    `^${pattern
-      .replace(/[.+^${}()|[\]\\]/g, "\\$&")
-      .replaceAll("*", ".*")
-      .replaceAll("?", ".")}$`
-  )
 
 /** Whether every origin may call. */
 export const anyOrigin = (allowed: ReadonlyArray<string>): boolean => allowed.includes("*")

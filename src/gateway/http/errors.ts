@@ -3,7 +3,8 @@ import { payloadBytesMax } from "#domain/broadcast.ts"
 import { subscriptionBytesMax } from "#domain/subscription/list-bounds.ts"
 import { type ApiResponse, Refused } from "./request.ts"
 
-interface Row {
+/** A row of the tables of errors. */
+export interface Row {
   readonly code: number
   readonly errno: number
   readonly error: string
@@ -20,6 +21,13 @@ export const apiErrors = {
   /** An invalid header, query string, path or origin. */
   invalidRequest: { code: 400, errno: 107, error: invalid },
   invalidBody: { code: 400, errno: 109, error: invalid },
+  /** A login that this browser did not begin, or whose proof is not believed. */
+  invalidLogin: {
+    code: 400,
+    errno: 105,
+    error: "Invalid Auth Token",
+    message: "This login cannot be completed. Please begin it again, in the same browser."
+  },
   undecodable: {
     code: 400,
     errno: 107,
@@ -119,6 +127,12 @@ export const apiErrors = {
     error: "Too Many Requests",
     message: "Too many wrong credentials come from this address, please retry later."
   },
+  tooManyLogins: {
+    code: 429,
+    errno: 117,
+    error: "Too Many Requests",
+    message: "Too many logins were begun from or for this address, please retry later."
+  },
   tooManyNewUsers: {
     code: 429,
     errno: 117,
@@ -152,43 +166,6 @@ export const apiErrors = {
     message: "Service temporary unavailable due to overloading or maintenance, please retry later."
   }
 } as const satisfies Record<string, Row>
-
-/** Errors in what a client sent before it is a complete HTTP request, by the code of Node.js. */
-export const wireErrors = {
-  HPE_HEADER_OVERFLOW: {
-    code: 431,
-    errno: 107,
-    error: "Request Header Fields Too Large",
-    message: "The headers or the URL are too large."
-  },
-  ERR_HTTP_REQUEST_TIMEOUT: {
-    code: 408,
-    errno: 107,
-    error: "Request Timeout",
-    message: "The request did not arrive in time."
-  },
-  noHost: {
-    code: 400,
-    errno: 107,
-    error: "Bad Request",
-    message: "The request does not name its Host."
-  },
-  wrongHost: {
-    code: 400,
-    errno: 107,
-    error: "Bad Request",
-    message: "The request names its Host twice, or its Host is none."
-  },
-  other: { code: 400, errno: 107, error: "Bad Request", message: "This is not HTTP." }
-} as const satisfies Record<string, Row>
-
-/** The error response for an error code of Node.js. */
-export const wireErrorResponse = (code: string | undefined): ApiResponse => {
-  const row = Object.hasOwn(wireErrors, code ?? "")
-    ? wireErrors[code as keyof typeof wireErrors]
-    : wireErrors.other
-  return { status: row.code, headers: {}, body: row, errno: row.errno }
-}
 
 export type ErrorName = keyof typeof apiErrors
 

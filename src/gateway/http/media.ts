@@ -3,6 +3,7 @@ import type { ErrorDetail } from "./errors.ts"
 import type { ApiRequest } from "./request.ts"
 
 const json = "application/json"
+const form = "application/x-www-form-urlencoded"
 
 const mediaType = (header: string): string => (header.split(";")[0] ?? "").trim().toLowerCase()
 
@@ -34,6 +35,9 @@ const typeOf = ({ headers }: ApiRequest): string => mediaType(headers["content-t
 /** Whether Content-Type is missing or JSON. Ignores its parameters and case. */
 export const isJson = (request: ApiRequest): boolean => ["", json].includes(typeOf(request))
 
+/** Whether the body is an HTML form. */
+export const isForm = (request: ApiRequest): boolean => typeOf(request) === form
+
 /** Whether Content-Type is JSON, with or without a body. */
 export const declaresJson = (request: ApiRequest): boolean => typeOf(request) === json
 
@@ -46,6 +50,10 @@ export const unsupported: ErrorDetail = {
   location: "header",
   name: "Content-Type",
   description: `Content-Type must be ${json}`
+}
+export const unsupportedForm: ErrorDetail = {
+  ...unsupported,
+  description: `Content-Type must be ${form} or ${json}`
 }
 
 /** Whether Accept prefers an HTML page to JSON. */

@@ -67,6 +67,14 @@ export const parameterGroups: Readonly<Record<string, ReadonlyArray<Parameter>>>
     ),
     query("last_modified", "Only what was last changed at this timestamp.", timestamp)
   ],
+  portier: [
+    query("email", "The mail address of the user.", text),
+    query(
+      "redirect",
+      "The page to return to, of an allowed host. The session's token is added to its fragment.",
+      text
+    )
+  ],
   preconditions: [
     header(
       "If-Match",

@@ -5,13 +5,16 @@ import { Health } from "#monitoring/health.ts"
 import { ok } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
 
-const View = Schema.Struct({
-  storage: Schema.Boolean,
-  cache: Schema.Boolean,
-  permission: Schema.Boolean,
-  space: Schema.Boolean,
-  delivery: Schema.Boolean
-})
+const View = Schema.StructWithRest(
+  Schema.Struct({
+    storage: Schema.Boolean,
+    cache: Schema.Boolean,
+    permission: Schema.Boolean,
+    space: Schema.Boolean,
+    delivery: Schema.Boolean
+  }),
+  [Schema.Record(Schema.String, Schema.Boolean)]
+)
 
 export const heartbeatGet: Operation<void> = {
   access: "anyone",
@@ -23,7 +26,8 @@ export const heartbeatGet: Operation<void> = {
   doc: {
     summary:
       "Whether everything this server depends on works; space: whether there is room for more; " +
-      "delivery: whether broadcasts that wait are planned and delivered",
+      "delivery: whether broadcasts that wait are planned and delivered; by the name of a policy: " +
+      "whether the server that it depends on works",
     responses: { 200: View, 503: View }
   }
 }

@@ -1,6 +1,6 @@
 // Verifies JWTs with public keys: signature, algorithm and header. Says nothing about claims.
 import type { KeyObject } from "node:crypto"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import {
   type CryptoKey,
   createLocalJWKSet,
@@ -9,6 +9,7 @@ import {
   type JWTVerifyOptions,
   jwtVerify
 } from "jose"
+import type { IssuerKeys, KeySet } from "../provider/key-set.ts"
 import type { Claims } from "./claims.ts"
 
 /** Algorithms with a public key. HMAC and `none` are never among them. */
@@ -102,3 +103,20 @@ export const verifyJwt = (
       error instanceof errors.JWKSNoMatchingKey ? "unknownKey" : "invalid"
   })
 }
+
+/** The claims of a token by the issuer's keys; undefined: the token is not believed. */
+export const claimsOfIssuer = Effect.fnUntraced(function* (
+  token: string,
+  keySet: KeySet,
+  algorithms: ReadonlyArray<string>
+) {
+  const verify = ({ keys }: IssuerKeys) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      verifyJwt(token, { keySet: keys as unknown as JSONWebKeySet }, algorithms, now)
+    )
+  const first = yield* Effect.result(verify(yield* keySet.current))
+  if (first._tag === "Success") return first.success
+  if (first.failure !== "unknownKey") return undefined
+  // The issuer may have a new key.
+  return yield* Effect.orElseSucceed(verify(yield* keySet.refreshed), () => undefined)
+})

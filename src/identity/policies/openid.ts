@@ -1,7 +1,6 @@
 // Access tokens that are JWTs of an OpenID Connect issuer (RFC 9068), verified here with the keys
 // that the issuer publishes.
 import { Clock, Config, Effect } from "effect"
-import type { JSONWebKeySet } from "jose"
 import type { Values } from "#settings/every-setting.ts"
 import { checkedText, someWords, words } from "#settings/words.ts"
 import { claimsOf } from "../credentials.ts"
@@ -15,7 +14,7 @@ import {
 } from "../policy.ts"
 import { isUser } from "../principals.ts"
 import { hostOf, makeSend, type Send } from "../provider/client.ts"
-import { type IssuerKeys, type KeySet, makeKeySet } from "../provider/key-set.ts"
+import { type KeySet, makeKeySet } from "../provider/key-set.ts"
 import { providerUrlFault } from "../provider/url.ts"
 import { IdentitySettings } from "../settings.ts"
 import { Verifications } from "../verification/verifications.ts"
@@ -28,7 +27,7 @@ import {
   isCurrent,
   isForUs
 } from "./claims.ts"
-import { asymmetricAlgorithms, verifyJwt } from "./jwt.ts"
+import { asymmetricAlgorithms, claimsOfIssuer } from "./jwt.ts"
 import { coversAll, scopesOf } from "./scopes.ts"
 
 const anyText = () => undefined
@@ -106,23 +105,6 @@ const verdictOf = (
   return { _tag: "Known", user, groups, expiresAt: exp * 1000 }
 }
 
-/** The claims of a token by the issuer's keys; undefined: the token is not believed. */
-const claimsBy = Effect.fnUntraced(function* (
-  token: string,
-  keySet: KeySet,
-  { algorithms }: OpenidSettings
-) {
-  const verify = ({ keys }: IssuerKeys) =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      verifyJwt(token, { keySet: keys as unknown as JSONWebKeySet }, algorithms, now)
-    )
-  const first = yield* Effect.result(verify(yield* keySet.current))
-  if (first._tag === "Success") return first.success
-  if (first.failure !== "unknownKey") return undefined
-  // The issuer may have a new key.
-  return yield* Effect.orElseSucceed(verify(yield* keySet.refreshed), () => undefined)
-})
-
 /** The issuer's userinfo, added to the claims of the token; undefined: it refuses the token. */
 const withUserinfo = Effect.fnUntraced(function* (
   policy: string,
@@ -154,7 +136,7 @@ export const openid = Effect.fnUntraced(function* (name: string, settings: Openi
     // A verification costs no request, but for userinfo.
     isShared: settings.userinfo,
     verify: Effect.fnUntraced(function* (token: string) {
-      const signed = yield* claimsBy(token, keySet, settings)
+      const signed = yield* claimsOfIssuer(token, keySet, settings.algorithms)
       if (signed === undefined) return invalidToken
       const now = yield* Clock.currentTimeMillis
       const verdict = verdictOf(signed, settings, now)

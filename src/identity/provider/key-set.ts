@@ -26,6 +26,9 @@ export interface Discovered {
   readonly authorization_endpoint?: string
   readonly token_endpoint?: string
   readonly userinfo_endpoint?: string
+  readonly id_token_signing_alg_values_supported?: unknown
+  /** Of Portier: a login may choose the algorithm. */
+  readonly accepts_id_token_signing_alg_query_param?: unknown
 }
 
 export interface IssuerKeys {

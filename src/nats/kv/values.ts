@@ -48,6 +48,14 @@ export interface VerificationEntry {
   }
 }
 
+/** A user who logged in with a browser. `until`: milliseconds since the epoch. */
+export interface SessionEntry {
+  readonly v: 1
+  readonly until: number
+  /** A mail address is an HMAC here. */
+  readonly user: string
+}
+
 interface EntryValues {
   readonly subscriptions: SubscriptionList
   readonly registration: Registration
@@ -63,6 +71,8 @@ interface EntryValues {
   readonly verification: VerificationEntry
   /** The day of the last use, in UTC. */
   readonly tokenUse: { readonly v: 1; readonly day: string }
+  readonly usedLogin: { readonly v: 1 }
+  readonly session: SessionEntry
   readonly probe: { readonly probe: number }
   readonly meta: Meta
 }

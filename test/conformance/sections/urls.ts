@@ -34,6 +34,7 @@ const unknown: ReadonlyArray<readonly [name: string, target: string, errno: numb
   ["a path in the wrong case", "/v1/Subscriptions", 111],
   ["a slash hidden in a name", "/v1/channels/a%2Fb", 111],
   ["a slash hidden before a known segment", "/v1/channels/a%2Fregistration", 111],
+  ["a login page of a policy that is off", "/v1/portier/login", 111],
   ["another version", "/v9/subscriptions", 116],
   ["version 0", "/v0/", 116],
   ["a version that begins with ours", "/v10/", 116],
@@ -56,7 +57,9 @@ const allowed: ReadonlyArray<
   ["/subscriptions/abc", "GET, HEAD, PUT, DELETE, OPTIONS", ["POST", "PATCH"]],
   ["/channels/abc", "POST, GET, HEAD, OPTIONS", ["PUT", "DELETE", "PATCH"]],
   ["/channels/abc/registration", "PUT, DELETE, OPTIONS", ["GET", "HEAD", "POST"]],
-  ["/channels/abc/broadcasts/1", "GET, HEAD, OPTIONS", ["DELETE"]]
+  ["/channels/abc/broadcasts/1", "GET, HEAD, OPTIONS", ["DELETE"]],
+  ["/portier/login", "GET, HEAD, POST, OPTIONS", ["PUT"]],
+  ["/portier/verify", "POST, OPTIONS", ["GET"]]
 ]
 
 const undecodable = ["/v1/channels/%ff", "/%ff", "/v1/subscriptions/%c3", "/v1/%80/nothing"]

@@ -1,0 +1,125 @@
+// What a browser keeps in a cookie between the beginning and the end of a login. The provider
+// returns a number that only this cookie has, so nobody can end a login of his own in somebody
+// else's browser. Beginning a login stores nothing on the server, so it cannot fill the storage.
+import { randomBytes, timingSafeEqual } from "node:crypto"
+import { Clock, Effect, Option } from "effect"
+import { textHmac } from "#basics/hmac.ts"
+import { Settings } from "#config"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { settingsFault } from "#settings/every-setting.ts"
+import { keys } from "#streams/buckets.ts"
+import { IdentityUnavailable } from "../policy.ts"
+import { isLoopback } from "../provider/url.ts"
+import { useridSecret } from "../userid-secret.ts"
+import { LoginFailed } from "./pages.ts"
+
+/** A mail may take minutes. Brokers of Portier keep a login as long. */
+const lifeSeconds = 900
+const nonceBytes = 16
+
+export interface BrowserState {
+  readonly nonce: string
+  /** The page to return to; it was allowed when the login began. */
+  readonly redirect: string
+  /** Milliseconds since the epoch. */
+  readonly until: number
+}
+
+export interface BrowserStates {
+  /** Starts a login. `nonce` is for the provider, `setCookie` for the browser. */
+  readonly begin: (
+    redirect: string
+  ) => Effect.Effect<{ readonly nonce: string; readonly setCookie: string }>
+  /** The state in a Cookie header. Fails without one, or when its time is over. */
+  readonly read: (cookies: string | undefined) => Effect.Effect<BrowserState, LoginFailed>
+  /** Ends a login. Fails when any gateway has seen its end before. */
+  readonly spend: (state: BrowserState) => Effect.Effect<void, LoginFailed | IdentityUnavailable>
+  /** Removes the cookie. */
+  readonly cleared: string
+  /** Derives a secret of the login that never leaves the server. */
+  readonly secretOf: (state: Pick<BrowserState, "nonce">) => string
+}
+
+const cookieOf = (cookies: string | undefined, name: string): string | undefined =>
+  cookies
+    ?.split(";")
+    .map((pair) => pair.trim())
+    .find((pair) => pair.startsWith(`${name}=`))
+    ?.slice(name.length + 1)
+
+const isEqual = (a: string, b: string): boolean => {
+  const [first, second] = [Buffer.from(a), Buffer.from(b)]
+  return first.length === second.length && timingSafeEqual(first, second)
+}
+
+/** Whether browsers reach this server by https; fails if a login could not work. */
+const isSecure = Effect.fnUntraced(function* (policy: string) {
+  const { httpHost, httpScheme } = yield* Settings
+  const names = "BELLCAST_HTTP_SCHEME, BELLCAST_HTTP_HOST"
+  if (Option.isNone(httpScheme) || Option.isNone(httpHost))
+    return yield* settingsFault([
+      `${names}: the logins of ${policy} return to this server, so they must name its address`
+    ])
+  const url = new URL(`${httpScheme.value}://${httpHost.value}`)
+  if (url.protocol === "http:" && !isLoopback(url))
+    return yield* settingsFault([
+      `${names}: the logins of ${policy} need https; http only for 127.0.0.1 and localhost`
+    ])
+  return url.protocol === "https:"
+})
+
+/**
+ * The states of a policy's logins. `sameSite`: `None` if the provider returns with a form, which
+ * browsers send as a POST of another site; `Lax` if it returns with a link.
+ */
+export const makeBrowserStates = Effect.fnUntraced(function* (
+  policy: string,
+  sameSite: "None" | "Lax"
+) {
+  const secret = textHmac(textHmac(yield* useridSecret)(`bellcast login ${policy}`, "hex"))
+  const buckets = yield* Buckets
+  // Only this server can set a cookie with this prefix (RFC 6265bis section 4.1.3.2), and only by
+  // https. By http on this machine browsers take Secure cookies, but not the prefix.
+  const name = `${(yield* isSecure(policy)) ? "__Host-" : ""}bellcast-${policy}`
+  const attributes = `Path=/; Secure; HttpOnly; SameSite=${sameSite}`
+  const sealOf = (text: string) => secret(`cookie ${text}`, "base64url")
+
+  const begin = (redirect: string) =>
+    Effect.map(Clock.currentTimeMillis, (now) => {
+      const nonce = randomBytes(nonceBytes).toString("hex")
+      const state: BrowserState = { nonce, redirect, until: now + lifeSeconds * 1000 }
+      const text = Buffer.from(JSON.stringify(state)).toString("base64url")
+      const setCookie = `${name}=${text}.${sealOf(text)}; Max-Age=${lifeSeconds}; ${attributes}`
+      return { nonce, setCookie }
+    })
+
+  const read = Effect.fnUntraced(function* (cookies: string | undefined) {
+    const [text = "", seal = ""] = (cookieOf(cookies, name) ?? "").split(".")
+    if (text === "" || !isEqual(seal, sealOf(text))) return yield* new LoginFailed()
+    const state: BrowserState = JSON.parse(Buffer.from(text, "base64url").toString("utf8"))
+    if ((yield* Clock.currentTimeMillis) >= state.until) return yield* new LoginFailed()
+    return state
+  })
+
+  const spend = ({ nonce }: BrowserState) =>
+    buckets
+      .put("cache", keys.usedLogin(secret(`used ${nonce}`, "base64url")), { v: 1 }, 0, {
+        ttlSeconds: lifeSeconds + 60
+      })
+      .pipe(
+        Effect.catchTags({
+          AppendConflict: () => Effect.fail(new LoginFailed()),
+          NatsUnavailable: (cause) => Effect.fail(new IdentityUnavailable({ policy, cause }))
+        }),
+        Effect.asVoid
+      )
+
+  const states: BrowserStates = {
+    begin,
+    read,
+    spend,
+    cleared: `${name}=; Max-Age=0; ${attributes}`,
+    secretOf: ({ nonce }) => secret(`secret ${nonce}`, "base64url")
+  }
+  return states
+})

@@ -1,0 +1,59 @@
+// The interface of login pages: a browser without a token is sent to the provider, and from there
+// back to the site's page, with a token in the fragment of the URL.
+import { Data, type Effect } from "effect"
+import type { IdentityUnavailable, TooManyFailures } from "../policy.ts"
+
+/** A browser that wants to log in, or returns from the provider. */
+export interface Visit {
+  /** Absolute URL of the API without trailing slash. */
+  readonly rootUrl: string
+  /** The Cookie header. */
+  readonly cookies: string | undefined
+  /** The key of limits per address. */
+  readonly address: string
+  /** The parameters of the query string or the form. */
+  readonly fields: Readonly<Record<string, string>>
+}
+
+/** Where to send the browser, and the cookie that it gets. */
+export interface Departure {
+  readonly location: string
+  readonly setCookie: string
+}
+
+/** A parameter that cannot be used, or the provider's refusal. */
+export class LoginRefused extends Data.TaggedError("LoginRefused")<{
+  /** The parameter; undefined: the provider refused. */
+  readonly field?: string
+  readonly description: string
+}> {}
+
+/** The browser did not begin this login, or what it brings from the provider is not believed. */
+export class LoginFailed extends Data.TaggedError("LoginFailed") {}
+
+export class TooManyLogins extends Data.TaggedError("TooManyLogins")<{
+  /** Milliseconds until the next is allowed. */
+  readonly waitMillis: number
+}> {}
+
+export type LoginError =
+  | LoginRefused
+  | LoginFailed
+  | TooManyLogins
+  | TooManyFailures
+  | IdentityUnavailable
+
+export interface LoginPages {
+  /** The endpoints that serve the pages. */
+  readonly at: "portier" | "openid"
+  readonly begin: (visit: Visit) => Effect.Effect<Departure, LoginError>
+  readonly finish: (visit: Visit) => Effect.Effect<Departure, LoginError>
+}
+
+export const required = (field: string) => new LoginRefused({ field, description: "Required" })
+
+/** The provider's refusal: its code (RFC 6749 section 4.1.2.1), never its free text. */
+export const refusedByProvider = (code: string) => {
+  const shown = /^[a-z_]{1,64}$/.test(code) ? `: ${code}` : ""
+  return new LoginRefused({ description: `The login was refused by its provider${shown}` })
+}

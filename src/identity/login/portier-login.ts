@@ -1,0 +1,148 @@
+// The login pages of Portier (OpenID Connect's implicit flow with form_post): a broker proves that
+// the user receives mail at an address, and the browser returns with an identity token.
+import { Clock, Effect } from "effect"
+import { makeRate } from "#basics/rate.ts"
+import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
+import { type Claims, isCurrent } from "../policies/claims.ts"
+import { claimsOfIssuer } from "../policies/jwt.ts"
+import { normalAddress } from "../principals.ts"
+import type { Discovered, KeySet } from "../provider/key-set.ts"
+import { type BrowserState, makeBrowserStates } from "./browser-state.ts"
+import {
+  LoginFailed,
+  type LoginPages,
+  LoginRefused,
+  refusedByProvider,
+  required,
+  TooManyLogins,
+  type Visit
+} from "./pages.ts"
+import { redirectFault, withToken } from "./redirect.ts"
+import type { Sessions } from "./sessions.ts"
+
+export interface PortierLogin {
+  readonly name: string
+  /** The broker, as its tokens name it. */
+  readonly issuer: string
+  readonly redirectHosts: ReadonlyArray<string>
+  readonly loginsPerClientPerHourMax: number
+  readonly loginsPerAddressPerHourMax: number
+}
+
+const hourMillis = 3_600_000
+const rateKeysMax = 20_000
+/** Seconds by which the broker's clock may be ahead of ours. */
+const skewSeconds = 180
+const addressBytesMax = 254
+
+export const isAddress = (text: unknown): text is string =>
+  typeof text === "string" &&
+  Buffer.byteLength(text) <= addressBytesMax &&
+  /^[^\s@\p{Cc}"<>]+@[^\s@\p{Cc}"<>]+\.[^\s@\p{Cc}"<>]+$/u.test(text)
+
+/** The algorithms that the broker signs with, the best first. Never HMAC or none. */
+const algorithmsOf = ({ id_token_signing_alg_values_supported: named }: Discovered) => {
+  const supported = Array.isArray(named) ? named : ["RS256"]
+  return ["EdDSA", "RS256"].filter((algorithm) => supported.includes(algorithm))
+}
+
+/** The broker's page for a login. */
+const brokerUrl = (
+  issuer: string,
+  discovered: Discovered,
+  rootUrl: string,
+  email: string,
+  nonce: string
+): string => {
+  const url = new URL(discovered.authorization_endpoint ?? `${issuer}/auth`)
+  const [algorithm] = algorithmsOf(discovered)
+  const mayChoose = discovered.accepts_id_token_signing_alg_query_param === true
+  const parameters = {
+    login_hint: email,
+    scope: "openid email",
+    nonce,
+    response_type: "id_token",
+    response_mode: "form_post",
+    client_id: new URL(rootUrl).origin,
+    redirect_uri: `${rootUrl}/portier/verify`,
+    ...(mayChoose && algorithm !== undefined ? { id_token_signing_alg: algorithm } : {})
+  }
+  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value)
+  return url.href
+}
+
+/** The claim of an identity token that is wrong; undefined: the token ends this login. */
+const faultOf = (
+  claims: Claims,
+  issuer: string,
+  clientId: string,
+  { nonce }: BrowserState,
+  now: number
+): string | undefined => {
+  const { aud, email_verified: verified, exp, iat, iss, sub } = claims
+  if (iss !== issuer) return "iss"
+  if (aud !== clientId) return "aud"
+  if (claims["nonce"] !== nonce) return "nonce"
+  if (typeof exp !== "number" || !isCurrent(claims, now)) return "exp"
+  if (typeof iat !== "number" || iat - skewSeconds > now / 1000) return "iat"
+  return isAddress(sub) && (verified === undefined || verified === true) ? undefined : "sub"
+}
+
+/** Counts logins, as each sends a mail to whomever the client names. */
+const makeLimits = (login: PortierLogin) => {
+  const { loginsPerAddressPerHourMax: perAddress, loginsPerClientPerHourMax: perClient } = login
+  const clients = makeRate(Math.max(perClient, 1), hourMillis, rateKeysMax)
+  const addresses = makeRate(Math.max(perAddress, 1), hourMillis, rateKeysMax)
+  return (client: string, email: string, now: number) => {
+    const waitMillis = perClient === 0 ? 0 : clients.take(client, now)
+    if (waitMillis > 0 || perAddress === 0) return waitMillis
+    return addresses.take(normalAddress(email), now)
+  }
+}
+
+export const portierPages = Effect.fnUntraced(function* (
+  login: PortierLogin,
+  keySet: KeySet,
+  sessions: Sessions
+) {
+  const { issuer, name, redirectHosts } = login
+  const states = yield* makeBrowserStates(name, "None")
+  const waitMillisOf = makeLimits(login)
+  const warn = makeRateLimitedLog(`a login of the policy ${name} failed`)
+
+  const begin = Effect.fnUntraced(function* ({ address, fields, rootUrl }: Visit) {
+    const { email = "", redirect = "" } = fields
+    const description = redirectFault(redirect, redirectHosts)
+    if (!isAddress(email))
+      return yield* new LoginRefused({ field: "email", description: "Must be a mail address" })
+    if (description !== undefined)
+      return yield* new LoginRefused({ field: "redirect", description })
+    const waitMillis = waitMillisOf(address, email, yield* Clock.currentTimeMillis)
+    if (waitMillis > 0) return yield* new TooManyLogins({ waitMillis })
+    const { discovered } = yield* keySet.current
+    const { nonce, setCookie } = yield* states.begin(redirect)
+    return { location: brokerUrl(issuer, discovered, rootUrl, email, nonce), setCookie }
+  })
+
+  const failed = Effect.fnUntraced(function* (wrong: string) {
+    yield* warn({ wrong })
+    return yield* new LoginFailed()
+  })
+
+  const finish = Effect.fnUntraced(function* ({ cookies, fields, rootUrl }: Visit) {
+    const { error, id_token: token } = fields
+    if (error !== undefined) return yield* refusedByProvider(error)
+    if (token === undefined) return yield* required("id_token")
+    const state = yield* Effect.catch(states.read(cookies), () => failed("cookie"))
+    const algorithms = algorithmsOf((yield* keySet.current).discovered)
+    const claims = yield* claimsOfIssuer(token, keySet, algorithms)
+    if (claims === undefined) return yield* failed("signature or time")
+    const now = yield* Clock.currentTimeMillis
+    const wrong = faultOf(claims, issuer, new URL(rootUrl).origin, state, now)
+    if (wrong !== undefined) return yield* failed(wrong)
+    yield* Effect.catchTag(states.spend(state), "LoginFailed", () => failed("used before"))
+    const session = yield* sessions.open(claims["sub"] as string)
+    return { location: withToken(state.redirect, session), setCookie: states.cleared }
+  })
+  return { at: "portier", begin, finish } satisfies LoginPages
+})

@@ -1,0 +1,30 @@
+// To which pages a login may return: whoever gets the browser there gets the token. Pure.
+import { globOf } from "#basics/glob.ts"
+import { isLoopback } from "../provider/url.ts"
+
+/** Browsers store cookies of at most 4,096 bytes; that of a login holds the redirect in base64. */
+const charsMax = 2_000
+
+/** Why a text is no pattern of hosts. */
+export const hostPatternFault = (pattern: string): string | undefined =>
+  /^[a-z0-9*.-]*[a-z0-9][a-z0-9.-]*(:\d{1,5})?$/.test(pattern)
+    ? undefined
+    : "Expected a host in lower case such as app.example.org, *.example.org or localhost:3000"
+
+/** Why a browser must not be sent to a URL with a token. */
+export const redirectFault = (text: string, hosts: ReadonlyArray<string>): string | undefined => {
+  if (text.length > charsMax) return `Must have at most ${charsMax} characters`
+  // Browsers read "https:\\host" and "https:/host" as URLs, too, and skip tabs and line breaks.
+  const isPlain = /^[!-[\]-~]+$/.test(text) && /^https?:\/\/[^/?#@]+([/?#]|$)/i.test(text)
+  const url = isPlain ? URL.parse(text) : null
+  if (url === null) return "Must be an absolute URL in ASCII, without a login"
+  if (url.protocol !== "https:" && !isLoopback(url)) return "Must begin with https://"
+  const isAllowed = hosts.some((pattern) => globOf(pattern).test(url.host))
+  return isAllowed ? undefined : "The host is not allowed"
+}
+
+/** The URL with the token behind its fragment, as the URL parser writes it. */
+export const withToken = (redirect: string, token: string): string => {
+  const { href } = new URL(redirect)
+  return `${href}${href.includes("#") ? "" : "#"}${encodeURIComponent(token)}`
+}

@@ -1,0 +1,49 @@
+// Sessions of browsers that logged in: a random token, stored in the bucket `cache` under its HMAC.
+import { randomBytes } from "node:crypto"
+import { Clock, Effect } from "effect"
+import { textHmac } from "#basics/hmac.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { keys } from "#streams/buckets.ts"
+import { IdentityUnavailable, type Invalid, invalidToken, type Known } from "../policy.ts"
+import { userNames } from "../principals.ts"
+import { useridSecret } from "../userid-secret.ts"
+
+const tokenBytes = 32
+const timeout = "5 seconds"
+
+export interface Sessions {
+  /** Opens a session of a user; returns its token, 64 hexadecimal digits. */
+  readonly open: (user: string) => Effect.Effect<string, IdentityUnavailable>
+  /** The user of a token. */
+  readonly find: (token: string) => Effect.Effect<Known | Invalid, IdentityUnavailable>
+}
+
+/** Sessions of a policy. They last `ttlSeconds`, however they are used. */
+export const makeSessions = Effect.fnUntraced(function* (policy: string, ttlSeconds: number) {
+  const buckets = yield* Buckets
+  const secret = yield* useridSecret
+  const nameOf = userNames(secret)
+  const hmac = textHmac(textHmac(secret)(`bellcast session ${policy}`, "hex"))
+  const keyOf = (token: string) => keys.session(hmac(token, "base64url"))
+  const unavailable = (cause: unknown) => new IdentityUnavailable({ policy, cause })
+
+  const open = Effect.fnUntraced(function* (user: string) {
+    const token = randomBytes(tokenBytes).toString("hex")
+    const until = (yield* Clock.currentTimeMillis) + ttlSeconds * 1000
+    yield* buckets
+      .put("cache", keyOf(token), { v: 1, until, user: nameOf(user) }, 0, { ttlSeconds })
+      .pipe(Effect.timeout(timeout), Effect.mapError(unavailable))
+    return token
+  })
+
+  const find = Effect.fnUntraced(function* (token: string) {
+    const entry = yield* buckets
+      .get("cache", keyOf(token))
+      .pipe(Effect.timeout(timeout), Effect.mapError(unavailable))
+    const session = entry?.value
+    const isOver = session === undefined || session.until <= (yield* Clock.currentTimeMillis)
+    if (isOver) return invalidToken
+    return { _tag: "Known" as const, user: session.user, groups: [], expiresAt: session.until }
+  })
+  return { open, find } satisfies Sessions
+})

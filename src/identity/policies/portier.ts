@@ -1,0 +1,83 @@
+// Users who prove that they receive mail at an address, by a Portier broker. The login pages give
+// their browser the token of a session, which it sends with each request.
+import { Config, Effect } from "effect"
+import { settingsFault, type Values } from "#settings/every-setting.ts"
+import { within } from "#settings/within.ts"
+import { checkedText, words } from "#settings/words.ts"
+import { portierPages } from "../login/portier-login.ts"
+import { hostPatternFault } from "../login/redirect.ts"
+import { makeSessions } from "../login/sessions.ts"
+import { invalidToken, type Policy } from "../policy.ts"
+import { hostOf, makeSend } from "../provider/client.ts"
+import { makeKeySet } from "../provider/key-set.ts"
+import { providerUrlFault } from "../provider/url.ts"
+import { IdentitySettings } from "../settings.ts"
+import { Verifications } from "../verification/verifications.ts"
+
+export const portierSettings = (prefix: string) => ({
+  /** The broker, as its tokens name it. */
+  brokerUrl: checkedText(`${prefix}_BROKER_URL`, providerUrlFault).pipe(
+    Config.map((url) => url.replace(/\/$/, ""))
+  ),
+  /** Hosts of pages to which a login may return: shell patterns. */
+  redirectHosts: words(`${prefix}_REDIRECT_HOSTS`, hostPatternFault),
+  /** The life of a session. Using it does not extend it. The bucket `cache` forgets after a day. */
+  sessionTtlSeconds: within(`${prefix}_SESSION_TTL_SECONDS`, 60, 86_400).pipe(
+    Config.withDefault(900)
+  ),
+  /**
+   * Logins that one client may begin in an hour, each of which sends a mail. 100 allow an office
+   * behind one address. 0: no limit. Each process counts for itself.
+   */
+  loginsPerClientPerHourMax: within(`${prefix}_LOGINS_PER_CLIENT_PER_HOUR_MAX`, 0, 1_000_000).pipe(
+    Config.withDefault(100)
+  ),
+  /**
+   * The same for one mail address, whoever begins them. 20 are several browsers whose sessions
+   * last 15 minutes.
+   */
+  loginsPerAddressPerHourMax: within(
+    `${prefix}_LOGINS_PER_ADDRESS_PER_HOUR_MAX`,
+    0,
+    1_000_000
+  ).pipe(Config.withDefault(20))
+})
+
+type PortierSettings = Values<ReturnType<typeof portierSettings>>
+
+export const portier = Effect.fnUntraced(function* (name: string, settings: PortierSettings) {
+  const { brokerUrl, sessionTtlSeconds } = settings
+  if (name !== "portier")
+    return yield* settingsFault([
+      `BELLCAST_AUTH_POLICIES: ${name}: there is one policy portier, without a suffix`
+    ])
+  const keySet = yield* makeKeySet(name, brokerUrl, yield* makeSend(name, [hostOf(brokerUrl)]))
+  const sessions = yield* makeSessions(name, sessionTtlSeconds)
+  const { authVerificationTtlSeconds } = yield* IdentitySettings
+  const verified = (yield* Verifications).make({
+    policy: name,
+    context: "",
+    lifetimeMillis: authVerificationTtlSeconds * 1000,
+    // The sessions themselves are shared.
+    isShared: false,
+    verify: sessions.find
+  })
+  const policy: Policy = {
+    name,
+    verifies: true,
+    challenge: 'Portier realm="Realm"',
+    capability: {
+      description: "Logins by mail, through a Portier broker.",
+      url: "https://portier.github.io"
+    },
+    identify: ({ address, scheme, token }) => {
+      if (scheme !== "portier" || token === "") return Effect.succeed(undefined)
+      return /^[0-9a-f]{64}$/i.test(token)
+        ? verified(token.toLowerCase(), address)
+        : Effect.succeed(invalidToken)
+    },
+    isUp: keySet.isUp,
+    pages: yield* portierPages({ ...settings, name, issuer: brokerUrl }, keySet, sessions)
+  }
+  return policy
+})

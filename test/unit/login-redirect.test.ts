@@ -1,0 +1,94 @@
+// To which pages a login may return, and how mail addresses become one user.
+import { assert, describe, it } from "vitest"
+import { hostPatternFault, redirectFault, withToken } from "#identity/login/redirect.ts"
+import { normalAddress } from "#identity/principals.ts"
+
+const hosts = ["app.example.org", "*.example.net", "localhost:3000"]
+
+describe("a login", () => {
+  for (const allowed of [
+    "https://app.example.org",
+    "https://app.example.org/",
+    "HTTPS://APP.example.org/page?a=b#token=",
+    "https://a.b.example.net/#",
+    "http://localhost:3000/#/login/"
+  ])
+    it(`may return to ${allowed}`, () => assert.isUndefined(redirectFault(allowed, hosts)))
+
+  for (const refused of [
+    "",
+    "/page",
+    "//app.example.org/",
+    "//evil.example",
+    "https:app.example.org",
+    "https:/app.example.org",
+    "https:///app.example.org",
+    "https:\\\\app.example.org",
+    "https://evil.example\\@app.example.org",
+    "https://evil.example\\.app.example.org",
+    "https://app.example.org@evil.example",
+    "https://app.example.org:x@evil.example/",
+    "https://@app.example.org/",
+    "https://anna@app.example.org/",
+    "https://evil.example/app.example.org",
+    "https://evil.example?app.example.org",
+    "https://evil.example#app.example.org",
+    "https://app.example.org.evil.example/",
+    "https://evilapp.example.org/",
+    "https://app.example.org:8443/",
+    "https://app.example.org./",
+    "https://example.net/",
+    "https://evil.example/.example.net",
+    "https://evil.example%2f.example.net/",
+    "http://app.example.org/",
+    "https://localhost/",
+    "http://localhost:3001/",
+    "javascript:alert(1)//app.example.org",
+    "data:text/html,app.example.org",
+    " https://app.example.org/",
+    "https://app.example.org/ ",
+    "https://app.exam\tple.org/",
+    "https://app.example.org/\r\nSet-Cookie: a=b",
+    "https://app.example.org/\u0000",
+    "https://ap\u0440.example.org/",
+    `https://app.example.org/${"x".repeat(2_000)}`
+  ])
+    it(`must not return to ${JSON.stringify(refused.slice(0, 80))}`, () =>
+      assert.isString(redirectFault(refused, hosts)))
+
+  it("may return nowhere by default", () =>
+    assert.isString(redirectFault("https://app.example.org/", [])))
+
+  it("puts the token behind the fragment, and never anywhere else", () => {
+    for (const [redirect, location] of [
+      ["https://a.example", "https://a.example/#T%3D"],
+      ["https://a.example/x?y=z", "https://a.example/x?y=z#T%3D"],
+      ["https://a.example/#", "https://a.example/#T%3D"],
+      ["https://a.example/#token=", "https://a.example/#token=T%3D"],
+      ['https://a.example/"<>#a b'.replace(" ", "%20"), "https://a.example/%22%3C%3E#a%20bT%3D"]
+    ] as const)
+      assert.strictEqual(withToken(redirect, "T="), location)
+  })
+})
+
+describe("a pattern of hosts", () => {
+  it("names hosts, never all of them", () => {
+    for (const pattern of ["app.example.org", "*.example.org", "localhost:3000", "app-*.a.example"])
+      assert.isUndefined(hostPatternFault(pattern), pattern)
+    for (const pattern of ["*", "*.*", "*:3000", "https://a.example", "a.example/", "A.example"])
+      assert.isString(hostPatternFault(pattern), pattern)
+  })
+})
+
+describe("a mail address", () => {
+  it("is one in all its spellings", () => {
+    for (const [spelling, address] of [
+      ["Anna@Example.ORG", "anna@example.org"],
+      ["anna@MÜLLER.example", "anna@xn--mller-kva.example"],
+      ["anna@xn--mller-kva.example", "anna@xn--mller-kva.example"],
+      ["a@b@Example.org", "a@b@example.org"],
+      ["alice@", "alice@"]
+    ] as const)
+      assert.strictEqual(normalAddress(spelling), address)
+  })
+})
