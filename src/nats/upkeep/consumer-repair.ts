@@ -70,7 +70,7 @@ const makeLogs = (name: string) => ({
     Effect.logError
   ),
   replaced: makeRateLimitedLog(
-    `the consumer ${name} was replaced by one that loses messages: it is made again, and ` +
+    `the consumer ${name} was replaced or changed and loses messages: it is made again, and ` +
       "delivers from the first message that was not acknowledged",
     Effect.logError
   ),

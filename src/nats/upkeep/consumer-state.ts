@@ -55,28 +55,38 @@ const filtersOf = ({ filter_subject, filter_subjects = [] }: Partial<ConsumerCon
 const isClear = (value: unknown): boolean =>
   value === undefined || value === 0 || value === false || (Array.isArray(value) && !value.length)
 
+/**
+ * The fields with which a consumer loses messages that it has not delivered: it acknowledges by
+ * itself, skips what a filter does not match, gives up what was delivered often, or delivers jobs
+ * without their bodies, which are refused for good.
+ */
+const losing = (config: Partial<ConsumerConfig>, spec: ConsumerSpec): ReadonlyArray<string> => {
+  const declared = consumerConfig(spec)
+  const { deliver_policy: start = DeliverPolicy.All } = config
+  const kept = {
+    ack_policy: config.ack_policy === declared.ack_policy,
+    deliver_policy: ownStarts.includes(start),
+    filter_subjects: String(filtersOf(config)) === String(spec.filters),
+    headers_only: isClear(config.headers_only),
+    max_deliver: config.max_deliver === declared.max_deliver
+  }
+  return Object.entries(kept).flatMap(([field, isKept]) => (isKept ? [] : field))
+}
+
 /** What is different from the declaration; undefined: nothing that matters. */
 export const editOf = (config: Partial<ConsumerConfig>, spec: ConsumerSpec): Edit | undefined => {
   const declared = consumerConfig(spec)
-  const fixed = [
-    ...(config.ack_policy === declared.ack_policy ? [] : ["ack_policy"]),
-    ...(config.deliver_policy === undefined || ownStarts.includes(config.deliver_policy)
-      ? []
-      : ["deliver_policy"])
-  ]
-  const isSame = (name: "ack_wait" | "max_ack_pending" | "max_deliver") =>
-    config[name] === declared[name]
-  const changeable = [
-    ...(String(filtersOf(config)) === String(spec.filters) ? [] : ["filter_subjects"]),
-    ...(["ack_wait", "max_ack_pending", "max_deliver"] as const).filter((name) => !isSame(name)),
+  const lost = losing(config, spec)
+  const changed = [
+    ...(["ack_wait", "max_ack_pending"] as const).filter((name) => config[name] !== declared[name]),
     ...(Object.keys(cleared) as Array<keyof typeof cleared>).filter(
-      (name) => !isClear(config[name])
+      (name) => !(isClear(config[name]) || lost.includes(name))
     )
   ]
-  if (fixed.length + changeable.length === 0) return undefined
+  if (lost.length + changed.length === 0) return undefined
   return {
-    fields: [...fixed, ...changeable],
-    update: fixed.length > 0 ? undefined : { ...declared, ...cleared }
+    fields: [...lost, ...changed],
+    update: lost.length > 0 ? undefined : { ...declared, ...cleared }
   }
 }
 
