@@ -1,5 +1,6 @@
 // What the tally stores in the bucket of broadcasts, and how a broadcast reads at every point of
 // its life.
+import { nanos } from "@nats-io/transport-node"
 import { assert, it } from "vitest"
 import { administer, startWithHistory } from "#test/history.ts"
 import { startNats } from "#test/nats.ts"
@@ -7,6 +8,7 @@ import { call, finished, join, publish, until } from "../support/client.ts"
 import { startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
 
+const bucket = "KV_bellcast_broadcasts"
 const prefix = "$KV.bellcast_broadcasts."
 
 it("keeps the progress of broadcasts under way, and nothing of finished ones", async () => {
@@ -22,7 +24,7 @@ it("keeps the progress of broadcasts under way, and nothing of finished ones", a
   }
 })
 
-it("removes an entry that was written once the broadcast has finished", {
+it("removes an entry once the broadcast has finished, and works after weeks without any", {
   timeout: 60_000
 }, async () => {
   await using nats = await startNats({ syncAlways: false })
@@ -44,4 +46,14 @@ it("removes an entry that was written once the broadcast has finished", {
   assert.deepInclude(done, { accepted: 1, delivered: 1, finished: true })
   await until(keys, (found) => !found.includes(key))
   assert.deepEqual(await finished(service.url, "news", broadcast, 1_000), done)
+  // Nothing happens for longer than the entries of the bucket live.
+  const { config } = await admin.jsm.streams.info(bucket)
+  const age = { max_age: nanos(1_000), duplicate_window: nanos(1_000) }
+  await admin.jsm.streams.update(bucket, { ...config, ...age })
+  await admin.nc.request(`${prefix}old`, "{}")
+  await until(keys, (found) => !found.includes(`${prefix}old`))
+  await admin.jsm.streams.update(bucket, config)
+  assert.deepEqual(await finished(service.url, "news", broadcast, 1_000), done)
+  const next = await publish(service.url, "news", { n: 2 })
+  assert.deepInclude(await finished(service.url, "news", next), { accepted: 1, delivered: 1 })
 })

@@ -6,7 +6,7 @@ import {
   JetStreamApiError,
   type JetStreamManager
 } from "@nats-io/jetstream"
-import { nanos } from "@nats-io/transport-node"
+import { nanos, headers as natsHeaders } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { type BucketName, bucketStream, bucketSubject, buckets, metaKey } from "#streams/buckets.ts"
 import { topology } from "#streams/index.ts"
@@ -14,6 +14,7 @@ import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { Nats } from "../connection/connection.ts"
 import { NoStorage, unavailable } from "../connection/errors.ts"
 import { consumerExists, streamNotFound } from "../connection/responses.ts"
+import { neverExpires } from "../kv/bucket.ts"
 import { consumerConfig } from "../upkeep/consumer-state.ts"
 import {
   type BytesMax,
@@ -89,11 +90,13 @@ const leaderRetries = 8
 
 /** Writes the entry that every bucket has, into a bucket without one. */
 const ensureMeta = async ({ js }: Nats["Service"], bucket: BucketName, unbuilt: boolean) => {
+  const headers = natsHeaders()
+  for (const [name, value] of Object.entries(neverExpires)) headers.set(name, value)
   await js
     .publish(
       bucketSubject(bucket, metaKey),
       JSON.stringify({ v: 1, ...(unbuilt ? { unbuilt } : {}) }),
-      { expect: { lastSubjectSequence: 0 }, retries: leaderRetries }
+      { expect: { lastSubjectSequence: 0 }, headers, retries: leaderRetries }
     )
     .catch((error: unknown) => {
       if (!(error instanceof JetStreamApiError)) throw error

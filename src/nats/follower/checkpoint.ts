@@ -17,6 +17,8 @@ export interface Checkpoint {
   notes: Notes
   /** Undefined: nothing was applied, or an earlier version stored the checkpoint. */
   mark: Mark | undefined
+  /** This run has written it. Version 0.1.0 writes one that expires with the bucket's entries. */
+  isWritten: boolean
 }
 
 type Kv = Buckets["Service"]
@@ -28,7 +30,8 @@ export const readCheckpoint = Effect.fnUntraced(function* (buckets: Kv, name: Fo
     seq: meta?.value.seq ?? 0,
     revision: meta?.revision ?? 0,
     notes: meta?.value ?? {},
-    mark: meta?.value.mark
+    mark: meta?.value.mark,
+    isWritten: false
   }
   return checkpoint
 })
@@ -41,17 +44,17 @@ export interface Progressed {
   readonly mark: Mark | undefined
 }
 
-/** Writes the checkpoint if the sequence is higher, or a note or the mark is new. */
+/** Writes the checkpoint once, and if the sequence is higher or a note or the mark is new. */
 export const saveCheckpoint = Effect.fnUntraced(
   function* (buckets: Kv, checkpoint: Checkpoint, { mark, notes, stored }: Progressed) {
     const isNoted = Object.keys(notes).every((name) => name in checkpoint.notes)
     const isMarked = mark === undefined || checkpoint.mark !== undefined
-    if (stored <= checkpoint.seq && isNoted && isMarked) return
+    if (checkpoint.isWritten && stored <= checkpoint.seq && isNoted && isMarked) return
     const seq = Math.max(stored, checkpoint.seq)
     const bucket = followers[checkpoint.name].checkpoint
     const meta = { v: 1, seq, ...notes, ...(mark === undefined ? {} : { mark }) } as const
     checkpoint.revision = yield* buckets.put(bucket, metaKey, meta, checkpoint.revision)
-    Object.assign(checkpoint, { seq, notes, mark })
+    Object.assign(checkpoint, { seq, notes, mark, isWritten: true })
   },
   // A full bucket has no room for the checkpoint either. The former one stays valid.
   Effect.catchReason("NatsUnavailable", "NoRoom", () => Effect.void),

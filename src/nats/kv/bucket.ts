@@ -134,15 +134,21 @@ const getWith = ({ message }: Door) => {
   })
 }
 
-const ttlOf = ({ ttlSeconds }: PutOptions): string =>
-  ttlSeconds === "never" ? ttlSeconds : `${ttlSeconds}s`
+/** The header of an entry that stays whatever the bucket's limit of age. */
+export const neverExpires = { "Nats-TTL": "never" }
+
+/** `meta` outlives the entries of its bucket: without it, nobody would know that they are gone. */
+const ttlOf = (key: string, options: PutOptions | undefined): Readonly<Record<string, string>> => {
+  if (key === metaKey || options?.ttlSeconds === "never") return neverExpires
+  return options === undefined ? {} : { "Nats-TTL": `${options.ttlSeconds}s` }
+}
 
 const putTextWith =
   ({ store }: Door): Buckets["Service"]["putText"] =>
   (bucket, key, text, revision, options) => {
     const headers = {
       "Nats-Expected-Last-Subject-Sequence": String(revision),
-      ...(options === undefined ? {} : { "Nats-TTL": ttlOf(options) })
+      ...ttlOf(key, options)
     }
     const message = { subject: bucketSubject(bucket, key), payload: text, headers }
     return store(bucketStream(bucket), message, putMillis).pipe(
