@@ -5,18 +5,25 @@ import { freeBytesMin, remedyOf, restartsMax, settleMillis } from "#embedded/rev
 import { Silences } from "#nats/connection/silence.ts"
 
 describe("streams that acknowledge no write", () => {
-  const silent = () => {
+  /** Writes that were sent at these times and given up two seconds later. */
+  const given = (...sent: ReadonlyArray<number>) => {
     const silences = new Silences()
-    for (const sentAt of [1_000, 2_000, 3_000]) silences.note("LOG", false, sentAt, sentAt + 2_000)
+    for (const sentAt of sent) silences.note("LOG", false, sentAt, sentAt + 2_000)
     return silences
   }
+  const silent = () => given(1_000, 5_000, 9_001)
 
   it("are named after three writes and some time, counted from the first write", () => {
-    const two = new Silences()
-    for (const sentAt of [1_000, 2_000]) two.note("LOG", false, sentAt, sentAt + 2_000)
-    assert.deepEqual(two.longerThan(10_000, 20_000), [])
-    assert.deepEqual(silent().longerThan(10_000, 11_000), [])
-    assert.deepEqual(silent().longerThan(10_000, 11_001), ["LOG"])
+    assert.deepEqual(given(1_000, 9_001).longerThan(10_000, 12_000), [])
+    assert.deepEqual(given(1_000, 5_000, 9_000).longerThan(10_000, 12_000), [])
+    assert.deepEqual(silent().longerThan(10_000, 12_000), ["LOG"])
+  })
+
+  it("are none when nobody writes after a short silence, or when this process was frozen", () => {
+    assert.deepEqual(given(1_000, 1_500, 3_000).longerThan(10_000, 20_000), [])
+    const frozen = new Silences()
+    for (const sentAt of [1_000, 1_001, 1_002]) frozen.note("LOG", false, sentAt, 31_000)
+    assert.deepEqual(frozen.longerThan(10_000, 31_001), [])
   })
 
   it("are none after a response, a minute without writes, or a new connection", () => {
@@ -25,7 +32,7 @@ describe("streams that acknowledge no write", () => {
     assert.deepEqual(answered.longerThan(10_000, 12_000), ["LOG"])
     answered.note("LOG", true, 4_000, 4_001)
     assert.deepEqual(answered.longerThan(10_000, 12_000), [])
-    assert.deepEqual(silent().longerThan(10_000, 65_000), [])
+    assert.deepEqual(silent().longerThan(10_000, 71_002), [])
     const connected = silent()
     connected.connected(12_000)
     // Sent over the connection before.

@@ -5,6 +5,8 @@
 const writesMin = 3
 /** Without writes for so long, nobody knows whether the stream is still silent. */
 const forgottenMillis = 60_000
+/** Twice the longest time-out: a write that was given up later waited in a frozen process. */
+const lateMillis = 10_000
 
 interface Silence {
   /** When the first write without a response since the last response was sent. */
@@ -25,7 +27,7 @@ export class Silences {
       this.#silences.delete(stream)
       return
     }
-    if (sentAt < this.#connectedAt) return
+    if (sentAt < this.#connectedAt || now - sentAt > lateMillis) return
     const { since, writes } = this.#silences.get(stream) ?? { since: sentAt, writes: 0 }
     this.#silences.set(stream, { since, last: now, writes: writes + 1 })
   }
@@ -36,10 +38,13 @@ export class Silences {
     this.#silences.clear()
   }
 
-  /** The streams that acknowledged no write for longer than this time. */
+  /**
+   * The streams that acknowledged no write for longer than this time: the last one that was given
+   * up counts, as nobody knows what became of a stream that nobody wrote to since.
+   */
   longerThan(millis: number, now = performance.now()): ReadonlyArray<string> {
     return [...this.#silences].flatMap(([stream, { last, since, writes }]) =>
-      writes >= writesMin && now - since > millis && now - last < forgottenMillis ? [stream] : []
+      writes >= writesMin && last - since > millis && now - last < forgottenMillis ? [stream] : []
     )
   }
 }
