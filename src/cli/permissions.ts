@@ -24,6 +24,7 @@ import { printable, printableJson } from "#telemetry/printable.ts"
 import { untilApplied } from "./nats/applied.ts"
 import { natsFlags, onNats, VerbFailed } from "./nats/nats.ts"
 import { table } from "./terminal/table.ts"
+import { storedPrincipal } from "./users/principal.ts"
 
 const isCommand = (message: { readonly type: string }): message is PublisherCommand =>
   message.type.startsWith("publisher.")
@@ -104,24 +105,30 @@ const listed = Effect.fnUntraced(function* (channel: Option.Option<string>) {
 
 const channel = Argument.String("channel").pipe(Argument.withDescription("The channel's id"))
 const principal = Argument.String("principal").pipe(
-  Argument.withDescription("basicauth:<id> as GET /v1/ shows it to its user")
+  Argument.withDescription(
+    "<policy>:<id> as GET /v1/ shows it to its user, or <policy>:<mail address>"
+  )
 )
 
 const changing = (verb: "grant" | "revoke", on: boolean, description: string) =>
-  Command.make(verb, { channel, principal, ...natsFlags }, ({ channel, principal, ...nats }) =>
-    Effect.gen(function* () {
-      const changed = yield* setPublisher(channel, principal, on)
-      const done = on
-        ? `may publish on ${channel}`
-        : `is ${changed ? "no longer" : "not"} named for ${channel}`
-      // The settings are those of the service and may stand elsewhere.
-      const more = changed
-        ? on
-          ? ""
-          : "; whom the settings name may still publish"
-        : ": nothing to change"
-      yield* Console.log(printable(`${principal} ${done}${more}`))
-    }).pipe(onNats(nats))
+  Command.make(
+    verb,
+    { channel, principal, ...natsFlags },
+    ({ channel, principal: named, ...nats }) =>
+      Effect.gen(function* () {
+        const principal = yield* storedPrincipal(named)
+        const changed = yield* setPublisher(channel, principal, on)
+        const done = on
+          ? `may publish on ${channel}`
+          : `is ${changed ? "no longer" : "not"} named for ${channel}`
+        // The settings are those of the service and may stand elsewhere.
+        const more = changed
+          ? on
+            ? ""
+            : "; whom the settings name may still publish"
+          : ": nothing to change"
+        yield* Console.log(printable(`${principal} ${done}${more}`))
+      }).pipe(onNats(nats))
   ).pipe(Command.withDescription(description))
 
 const list = Command.make(

@@ -48,5 +48,12 @@ export const adoptUseridSecret = Effect.fnUntraced(
   Effect.retry({ times: 3, while: ({ _tag }) => _tag === "AppendConflict" })
 )
 
+/** Fails with SecretsFault if LOG has the fingerprint of another secret. */
+export const checkUseridSecret = Effect.fnUntraced(function* (secret: Redacted.Redacted<string>) {
+  const { fingerprint } = yield* adopted
+  if (fingerprint !== "" && fingerprint !== fingerprintOf(secret))
+    return yield* new SecretsFault({ message: refusal })
+})
+
 /** Lets the next start use another secret. All users of the former one are lost. */
 export const forgetUseridSecret = Effect.flatMap(adopted, ({ seq }) => write("", seq))

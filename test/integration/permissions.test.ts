@@ -35,8 +35,13 @@ describe("a publisher named for a channel", () => {
     await nats[Symbol.asyncDispose]()
   })
 
-  const permissions = (...args: ReadonlyArray<string>) =>
-    runCli(["permissions", ...args], { BELLCAST_NATS_URL: nats.url })
+  const permissionsWith = (env: Readonly<Record<string, string>>, ...args: Array<string>) =>
+    runCli(["permissions", ...args], {
+      BELLCAST_NATS_URL: nats.url,
+      BELLCAST_DATA_DIR: "/nowhere",
+      ...env
+    })
+  const permissions = (...args: Array<string>) => permissionsWith({}, ...args)
   const publish = async (pair: string, channel: string) =>
     (
       await fetch(`${service.url}/channels/${encodeURIComponent(channel)}`, {
@@ -75,6 +80,23 @@ describe("a publisher named for a channel", () => {
       expect(await publish("root:secret", channel)).toBe(202)
     })
   }
+
+  it("may be named by a mail address, which is not stored", async () => {
+    const secret = { BELLCAST_USERID_HMAC_SECRET: userSecret }
+    const named = await permissionsWith(secret, "grant", "mail", "portier:Ann@example.org")
+    expect(named).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^portier:[0-9a-f]{64} may publish on mail\n$/)
+    })
+    const { stdout } = await permissionsWith(secret, "revoke", "mail", "portier:ann@example.org")
+    expect(stdout).toMatch(/is no longer named for mail/)
+    for (const env of [{}, { BELLCAST_USERID_HMAC_SECRET: "another" }]) {
+      const refused = await permissionsWith(env, "grant", "mail", "portier:ann@example.org")
+      expect(refused.code).toBe(1)
+      expect(refused.stderr).toMatch(/BELLCAST_USERID_HMAC_SECRET/)
+      expect(refused.stderr).not.toMatch(/example\.org/)
+    }
+  })
 
   it("may ask what became of a broadcast there", async () => {
     await permissions("grant", "weather", idOf(anna))
