@@ -10,6 +10,7 @@ import type { EmbeddedServer } from "#embedded/server.ts"
 import { fanoutLayer } from "#fanout/planner.ts"
 import { addressOf, versionOf } from "#gateway/http/links.ts"
 import { NewUsers } from "#gateway/quotas/new-users.ts"
+import { RequestRates } from "#gateway/quotas/requests.ts"
 import { gatewayLayer } from "#gateway/serve.ts"
 import { GatewaySettings } from "#gateway/settings.ts"
 import { VapidPublicKeys } from "#gateway/subscriptions/vapid-public-keys.ts"
@@ -55,6 +56,7 @@ const stage = (role: Role, secrets: Secrets["Service"]) => {
       return gatewayLayer.pipe(
         Layer.provide(Identity.layer),
         Layer.provide(NewUsers.layer),
+        Layer.provide(RequestRates.layer),
         Layer.provide(
           Layer.succeed(VapidPublicKeys, {
             current: secrets.vapidPublicKey,

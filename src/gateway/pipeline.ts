@@ -3,11 +3,12 @@
 //
 //    1  end of service passed ............... 410   (not __lbheartbeat__)
 //    2  read-only, and not a reading method . 405   (whatever the path)
+//       too many requests of the address . 429   (not heartbeats)
 //    3  path not UTF-8 ...................... 400
 //    4  route ............................... 307 to the version or without slashes, 404
 //    5  method .............................. 405 with Allow; the response to OPTIONS
 //    6  Accept .............................. 406, then Content-Type 415
-//    7  caller .............................. 401, publisher 403
+//    7  caller .............................. 429 for too many requests, 401, publisher 403
 //    8  Origin, then cross-site requests .... 400
 //    9  header, query string, body together . 400 with all errors; 413
 //   10  the operation ....................... 2xx, 304, 400, 403, 404, 409, 412, 413, 429, 507
@@ -46,6 +47,7 @@ import {
 import { addCommonHeaders } from "./http/response-headers.ts"
 import { type Route, routeOf } from "./http/routing.ts"
 import { type Endpoint, operationOf } from "./operation.ts"
+import { RequestRates } from "./quotas/requests.ts"
 import { GatewaySettings } from "./settings.ts"
 import { summarize, type Trace } from "./summary.ts"
 
@@ -110,6 +112,7 @@ const runOperation = Effect.fnUntraced(function* (
   const identified = yield* identify(request, operation)
   const { caller } = identified
   trace.caller = caller
+  if (caller !== undefined) yield* (yield* RequestRates).ofUser(caller.user)
   yield* authorise(identified, operation, params["channel"] ?? "")
   const wrongOrigin = checkOrigin(request, operation, origin, settings.corsOrigins)
   if (wrongOrigin !== undefined) return yield* wrongOrigin
@@ -120,11 +123,16 @@ const runOperation = Effect.fnUntraced(function* (
   return yield* operation.run(input, call, { handleRequest, endpoints })
 })
 
+/** Load balancers ask often, and a refusal would take the gateway out of service. */
+const isProbe = (route: Route): boolean =>
+  route.kind === "endpoint" && ["heartbeat", "lbheartbeat"].includes(route.endpoint.name)
+
 /** Steps 1 to 10. */
 const runSteps = Effect.fnUntraced(function* (context: RequestContext) {
   const { origin, request, route, settings, trace } = context
   const ended = checkService(request, route, settings, trace.began)
   if (ended !== undefined) return yield* ended
+  if (!isProbe(route)) yield* (yield* RequestRates).ofAddress(request.address)
   switch (route.kind) {
     case "endpoint":
       return yield* runOperation(context, route)

@@ -71,6 +71,21 @@ export const gatewaySettings = {
     0,
     1_000_000
   ).pipe(withDefault(100)),
+  /**
+   * Requests of one address in a minute; 6,000 are 100 a second, of an office or a mobile network.
+   * Entries of a batch count. 0: no limit. Each process counts for itself.
+   */
+  requestsPerAddressPerMinuteMax: within(
+    "BELLCAST_REQUESTS_PER_ADDRESS_PER_MINUTE_MAX",
+    0,
+    10_000_000
+  ).pipe(withDefault(6_000)),
+  /** The same of one user; a page sends fewer than ten, and 600 let a server publish ten a second. */
+  requestsPerUserPerMinuteMax: within(
+    "BELLCAST_REQUESTS_PER_USER_PER_MINUTE_MAX",
+    0,
+    10_000_000
+  ).pipe(withDefault(600)),
   heartbeatTimeoutSeconds: within("BELLCAST_HEARTBEAT_TIMEOUT_SECONDS", 1, 60).pipe(
     withDefault(10)
   ),

@@ -94,6 +94,8 @@ export const startService = async (options: ServiceOptions = {}): Promise<Servic
     BELLCAST_PUBLIC_METRICS: "true",
     // Hundreds of users come from one address.
     BELLCAST_NEW_USERS_PER_ADDRESS_PER_HOUR_MAX: "0",
+    BELLCAST_REQUESTS_PER_ADDRESS_PER_MINUTE_MAX: "0",
+    BELLCAST_REQUESTS_PER_USER_PER_MINUTE_MAX: "0",
     ...(options.natsUrl === undefined
       ? {}
       : { ...secretEnvironment, BELLCAST_NATS_URL: options.natsUrl }),

@@ -16,6 +16,9 @@ const contentTooLarge = { code: 413, errno: 113, error: "Content Too Large" } as
 const payloadLimit = `${payloadBytesMax} bytes of compact JSON`
 const subscriptionLimit = `${subscriptionBytesMax} bytes of compact JSON`
 
+const tooMany = <M extends string>(message: M) =>
+  ({ code: 429, errno: 117, error: "Too Many Requests", message }) as const
+
 /** Every error response. Several may share an errno: clients decide by `code` and `errno`. */
 export const apiErrors = {
   /** An invalid header, query string, path or origin. */
@@ -108,45 +111,24 @@ export const apiErrors = {
       "The batch's answer has no room left: this request was not made, send it in another batch."
   },
   unsupportedMediaType: { code: 415, errno: 107, error: invalid },
-  tooManyAtOnce: {
-    code: 429,
-    errno: 117,
-    error: "Too Many Requests",
-    message: "This address has as many connections or requests under way as one address may have."
-  },
-  tooManySubscriptions: {
-    code: 429,
-    errno: 117,
-    error: "Too Many Requests",
-    message:
-      "This user holds as many subscriptions as this server keeps for one user: remove one first."
-  },
-  tooManyFailures: {
-    code: 429,
-    errno: 117,
-    error: "Too Many Requests",
-    message: "Too many wrong credentials come from this address, please retry later."
-  },
-  tooManyLogins: {
-    code: 429,
-    errno: 117,
-    error: "Too Many Requests",
-    message: "Too many logins were begun from or for this address, please retry later."
-  },
-  tooManyNewUsers: {
-    code: 429,
-    errno: 117,
-    error: "Too Many Requests",
-    message: "Too many new users come from this address, please retry later."
-  },
-  tooManyRegistrations: {
-    code: 429,
-    errno: 117,
-    error: "Too Many Requests",
-    message:
-      "This user is registered to as many channels as this server keeps for one user: " +
+  tooManyAtOnce: tooMany(
+    "This address has as many connections or requests under way as one address may have."
+  ),
+  tooManySubscriptions: tooMany(
+    "This user holds as many subscriptions as this server keeps for one user: remove one first."
+  ),
+  tooManyFailures: tooMany(
+    "Too many wrong credentials come from this address, please retry later."
+  ),
+  tooManyLogins: tooMany(
+    "Too many logins were begun from or for this address, please retry later."
+  ),
+  tooManyNewUsers: tooMany("Too many new users come from this address, please retry later."),
+  tooManyRequests: tooMany("This user or address sends too many requests, please retry later."),
+  tooManyRegistrations: tooMany(
+    "This user is registered to as many channels as this server keeps for one user: " +
       "leave one first."
-  },
+  ),
   internal: {
     code: 500,
     errno: 999,

@@ -10,6 +10,7 @@ import type { Watermark } from "#nats/follower/watermark.ts"
 import type { Buckets } from "#nats/kv/bucket.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"
 import type { NewUsers } from "../quotas/new-users.ts"
+import type { RequestRates } from "../quotas/requests.ts"
 import type { GatewaySettings } from "../settings.ts"
 import type { VapidPublicKeys } from "../subscriptions/vapid-public-keys.ts"
 
@@ -20,6 +21,7 @@ export type Services =
   | VapidPublicKeys
   | Health
   | NewUsers
+  | RequestRates
   | Identity
   | Backlog
   | EventLog

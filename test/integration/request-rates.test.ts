@@ -1,0 +1,65 @@
+// One client that sends too many requests gets 429; others, and probes, are served.
+import { afterAll, assert, beforeAll, it } from "vitest"
+import { call } from "../support/client.ts"
+import { startNats, type TestNats } from "../support/nats.ts"
+import { type Service, startService } from "../support/service.ts"
+
+const perUser = 4
+const perAddress = 12
+
+let nats: TestNats
+let service: Service
+
+beforeAll(async () => {
+  nats = await startNats({ syncAlways: false })
+  service = await startService({
+    natsUrl: nats.url,
+    env: {
+      BELLCAST_TRUSTED_PROXIES: "127.0.0.1",
+      BELLCAST_REQUESTS_PER_USER_PER_MINUTE_MAX: String(perUser),
+      BELLCAST_REQUESTS_PER_ADDRESS_PER_MINUTE_MAX: String(perAddress)
+    }
+  })
+})
+afterAll(async () => {
+  for (const each of [service, nats]) await each?.[Symbol.asyncDispose]()
+})
+
+const from = (address: string) => ({ "x-forwarded-for": address })
+const read = (user: string | undefined, address: string, path = "/subscriptions") =>
+  call(service.url, "GET", path, user, undefined, from(address))
+
+it("limits a user, from whatever address", async () => {
+  for (let i = 0; i < perUser; i++) assert.equal((await read("ann", `192.0.2.${i}`)).status, 200)
+  const refused = await read("ann", "192.0.2.9")
+  assert.deepInclude(refused.body, { code: 429, errno: 117 })
+  const seconds = Number(refused.headers.get("retry-after"))
+  assert.isAtLeast(seconds, 1)
+  assert.isAtMost(seconds, 60 / perUser)
+  assert.equal((await read("bob", "192.0.2.9")).status, 200)
+})
+
+it("limits an address, whoever sends and whatever the path, but for probes", async () => {
+  const address = "198.51.100.7"
+  const paths = ["/", "/nothing"]
+  for (let i = 0; i < perAddress; i++)
+    assert.notEqual((await read(undefined, address, paths[i % 2]!)).status, 429)
+  for (const path of ["/", "/nothing", "/subscriptions"])
+    assert.equal((await read("cid", address, path)).status, 429, path)
+  for (const path of ["/__lbheartbeat__", "/__heartbeat__"])
+    assert.notEqual((await read(undefined, address, path)).status, 429, path)
+  assert.equal((await read("cid", "198.51.100.8")).status, 200)
+})
+
+it("counts the entries of a batch like requests", async () => {
+  const batch = async (user: string, address: string) => {
+    const requests = Array(perAddress + 2).fill({ path: "/v1/subscriptions" })
+    const { body } = await call(service.url, "POST", "/batch", user, { requests }, from(address))
+    return (body.responses as Array<{ status: number }>).map(({ status }) => status)
+  }
+  const statuses = await batch("dan", "203.0.113.1")
+  assert.deepEqual(statuses.slice(0, perUser), Array(perUser).fill(200))
+  assert.isTrue(statuses.slice(perUser).every((status) => status === 429))
+  // The batch itself was one request of the address, and its entries were others.
+  assert.equal((await read("eve", "203.0.113.1")).status, 429)
+})
