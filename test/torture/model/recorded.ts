@@ -91,13 +91,27 @@ export const makeRecorded = (client: () => RigClient): Recorded => {
     if (fact.type === "subscription.suspended/1") removals.set(fact.id, `suspended: ${fact.cause}`)
   }
 
+  /** Of broadcasts that are in LOG beyond the end of the last read. */
+  let early: ReadonlyArray<JsMsg> = []
+
   const takeWork = (message: JsMsg) => {
     const place = parseOfBroadcast(message.subject)
-    const broadcast = broadcasts.get(place?.broadcast ?? 0)
-    if (place === undefined || broadcast === undefined) return
+    if (place === undefined) return
+    const broadcast = broadcasts.get(place.broadcast)
+    if (broadcast === undefined) {
+      early = [...early, message]
+      return
+    }
     const of = decoded(message)
     if (of.type === "plan/1") broadcast.planned = true
     if (of.type === "outcome/1") takeOutcome(broadcast, place.of, of)
+  }
+
+  /** In the order of WORK, before what comes after them. */
+  const takeEarly = () => {
+    const waiting = early
+    early = []
+    for (const message of waiting) takeWork(message)
   }
 
   const facts = [filters.finished, "bellcast.evt.rejected.*"]
@@ -109,6 +123,7 @@ export const makeRecorded = (client: () => RigClient): Recorded => {
     update: async () => {
       const work = [filters.plans, filters.outcomes]
       logFrom = await readStream(client(), "BELLCAST_LOG", logSubjects, logFrom, takeLog)
+      takeEarly()
       workFrom = await readStream(client(), "BELLCAST_WORK", work, workFrom, takeWork)
     }
   }
