@@ -11,7 +11,8 @@ import { Nats } from "#nats/connection/connection.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { smallDisk } from "../support/disk.ts"
 import { quiet } from "../support/history.ts"
-import { startService } from "../support/service.ts"
+import { startConfiguredNats } from "../support/nats-configured.ts"
+import { freePort, startService } from "../support/service.ts"
 
 const mebibyte = 1024 ** 2
 const run = promisify(execFile)
@@ -67,4 +68,17 @@ it("starts on a disk with 2 GiB, keeps its limits, and names what to set where l
   assert.include(String(refused), "which need 185 MiB or more")
   assert.include(String(refused), "BELLCAST_DATA_DIR")
   assert.notInclude(String(refused), "BELLCAST_NATS_URL")
+})
+
+it("starts after a first start that was killed while it tried a larger share", async () => {
+  const port = await freePort()
+  await using _server = await startConfiguredNats(port, "jetstream { max_file_store: 300MB }")
+  const url = `nats://127.0.0.1:${port}`
+  const left = { name: "BELLCAST_LOG", subjects: ["bellcast.cmd.>"], max_bytes: 230 * mebibyte }
+  await at(
+    url,
+    Effect.flatMap(Nats, ({ jsm }) => Effect.promise(() => jsm.streams.add(left)))
+  )
+  await at(url, provision(1))
+  assert.isAtMost(sumOf(await limitsAt(url)), 300 * mebibyte)
 })

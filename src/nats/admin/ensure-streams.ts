@@ -102,17 +102,22 @@ export const createWithin = async (
   throw noStorage(named, refusal!)
 }
 
-/** Creates and updates streams. Returns the share of the declared sizes that new ones got. */
+/**
+ * Creates and updates streams. Returns the share of the declared sizes that new ones got. A first
+ * start that was killed may have left an empty stream in too large a share: it makes room.
+ */
 export const ensureStreams = async (
   jsm: JetStreamManager,
   wanted: Readonly<Record<string, Sized>>,
   named: BytesMax
 ): Promise<number> => {
   const missing: Record<string, Sized> = {}
+  const untouched: Record<string, Sized> = {}
   for (const [stream, sized] of Object.entries(wanted)) {
     const found = await infoOf(jsm, stream)
     if (found === undefined) missing[stream] = sized
     else {
+      if (found.state.last_seq === 0) untouched[stream] = sized
       const bytesMax = existingBytesMax(existingOf(found), named[stream])
       await update(jsm, found, sized(bytesMax)).catch((error: unknown) => {
         throw error instanceof JetStreamApiError && isNoStorage(error)
@@ -121,5 +126,8 @@ export const ensureStreams = async (
       })
     }
   }
-  return createWithin(jsm, missing, named)
+  return createWithin(jsm, missing, named).catch((error: unknown) => {
+    if (!(error instanceof NoStorage) || Object.keys(untouched).length === 0) throw error
+    return createWithin(jsm, { ...untouched, ...missing }, named)
+  })
 }
