@@ -5,6 +5,7 @@ import { broadcastGet } from "./channels/broadcast.ts"
 import { broadcastPost } from "./channels/broadcast-post.ts"
 import { channelGet } from "./channels/channel.ts"
 import { registrationDelete, registrationPut } from "./channels/registration.ts"
+import { openidLoginGet, openidTokenGet } from "./logins/openid.ts"
 import { portierLoginGet, portierLoginPost, portierVerifyPost } from "./logins/portier.ts"
 import { apiGet } from "./openapi/api.ts"
 import type { Endpoint } from "./operation.ts"
@@ -78,6 +79,18 @@ export const endpoints: ReadonlyArray<Endpoint> = [
     operations: { GET: contributeGet }
   },
   { name: "api", path: "/__api__", allow: readOnly, operations: { GET: apiGet } },
+  {
+    name: "openid-login",
+    path: "/openid/:policy/login",
+    allow: readOnly,
+    operations: { GET: openidLoginGet }
+  },
+  {
+    name: "openid-token",
+    path: "/openid/:policy/token",
+    allow: readOnly,
+    operations: { GET: openidTokenGet }
+  },
   {
     name: "portier-login",
     path: "/portier/login",

@@ -67,6 +67,18 @@ export const parameterGroups: Readonly<Record<string, ReadonlyArray<Parameter>>>
     ),
     query("last_modified", "Only what was last changed at this timestamp.", timestamp)
   ],
+  openidLogin: [
+    query(
+      "callback",
+      "The page to return to, of an allowed host. The access token is added to its fragment.",
+      text
+    ),
+    query("prompt", "none: without asking the user, or not at all.", { enum: ["none"] })
+  ],
+  openidToken: [
+    query("code", "The code of the issuer.", text),
+    query("state", "What the login began with.", text)
+  ],
   portier: [
     query("email", "The mail address of the user.", text),
     query(
@@ -126,5 +138,6 @@ export const pathParameters: Readonly<Record<string, Readonly<Record<string, unk
     description: `1 to ${channelBytesMax} bytes of UTF-8 without a slash`,
     examples: ["news"]
   },
+  policy: { type: "string", pattern: "^openid(-[a-z0-9-]+)?$", examples: ["openid"] },
   broadcast: { type: "string", pattern: "^[1-9][0-9]{0,14}$", examples: ["3"] }
 }

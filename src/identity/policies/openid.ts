@@ -1,9 +1,11 @@
 // Access tokens that are JWTs of an OpenID Connect issuer (RFC 9068), verified here with the keys
 // that the issuer publishes.
-import { Clock, Config, Effect } from "effect"
+import { Clock, Config, Effect, Option } from "effect"
 import type { Values } from "#settings/every-setting.ts"
 import { checkedText, someWords, words } from "#settings/words.ts"
 import { claimsOf } from "../credentials.ts"
+import { type OpenidLogin, openidPages } from "../login/openid-login.ts"
+import { hostPatternFault } from "../login/redirect.ts"
 import {
   IdentityUnavailable,
   type Invalid,
@@ -31,6 +33,8 @@ import { asymmetricAlgorithms, claimsOfIssuer } from "./jwt.ts"
 import { coversAll, scopesOf } from "./scopes.ts"
 
 const anyText = () => undefined
+const parameterFault = (text: string) =>
+  /^[A-Za-z_]+=./.test(text) ? undefined : "Expected a parameter such as audience=https://..."
 const algorithmFault = (text: string) =>
   (asymmetricAlgorithms as ReadonlyArray<string>).includes(text)
     ? undefined
@@ -53,10 +57,28 @@ export const openidSettings = (prefix: string) => ({
   /** Claims whose texts become principals `group:<policy>:<text>`. */
   groupFields: words(`${prefix}_GROUP_FIELDS`, claimPathFault),
   /** Whether claims that the token lacks are asked of the issuer's userinfo endpoint. */
-  userinfo: Config.Boolean(`${prefix}_USERINFO`).pipe(Config.withDefault(false))
+  userinfo: Config.Boolean(`${prefix}_USERINFO`).pipe(Config.withDefault(false)),
+  /** Our client at the issuer, for the login pages. Unset: none. */
+  clientId: Config.option(Config.String(`${prefix}_CLIENT_ID`)),
+  /** Unset: a public client. */
+  clientSecret: Config.option(Config.Redacted(`${prefix}_CLIENT_SECRET`)),
+  /** Hosts of pages to which a login may return: shell patterns. */
+  callbackHosts: words(`${prefix}_CALLBACK_HOSTS`, hostPatternFault),
+  /** Scopes that a login asks for. None: `openid` and the required scopes. */
+  loginScopes: words(`${prefix}_LOGIN_SCOPES`, anyText),
+  /** More parameters of a login, as `name=value`. */
+  loginParameters: words(`${prefix}_LOGIN_PARAMETERS`, parameterFault)
 })
 
 type OpenidSettings = Values<ReturnType<typeof openidSettings>>
+
+/** The settings on which a verdict depends. */
+const contextOf = (settings: OpenidSettings): string => {
+  const { algorithms, audience, groupFields, issuer, requiredScopes, useridField, userinfo } =
+    settings
+  const groups = [groupFields, requiredScopes, useridField, userinfo]
+  return JSON.stringify([issuer, audience, algorithms, ...groups])
+}
 
 /** Marks of ID tokens (OpenID Connect Core sections 3.1.3.6 and 3.3.2.11). */
 const idTokenClaims = ["at_hash", "c_hash", "s_hash"]
@@ -124,6 +146,22 @@ const withUserinfo = Effect.fnUntraced(function* (
   return json["sub"] === claims["sub"] ? { ...json, ...claims } : undefined
 })
 
+/** The login pages, if there is a client for them. */
+const pagesOf = Effect.fnUntraced(function* (
+  name: string,
+  settings: OpenidSettings,
+  verified: OpenidLogin["verified"],
+  keySet: KeySet,
+  send: Send
+) {
+  const { callbackHosts, clientSecret, issuer, loginParameters, loginScopes } = settings
+  const clientId = Option.getOrUndefined(settings.clientId)
+  if (clientId === undefined) return undefined
+  const scopes = loginScopes.length > 0 ? loginScopes : ["openid", ...settings.requiredScopes]
+  const login = { name, issuer, clientId, clientSecret, callbackHosts, scopes, verified }
+  return yield* openidPages({ ...login, parameters: loginParameters }, keySet, send)
+})
+
 export const openid = Effect.fnUntraced(function* (name: string, settings: OpenidSettings) {
   const { audience, issuer } = settings
   const send = yield* makeSend(name, [hostOf(issuer)])
@@ -131,7 +169,7 @@ export const openid = Effect.fnUntraced(function* (name: string, settings: Openi
   const { authVerificationTtlSeconds } = yield* IdentitySettings
   const verified = (yield* Verifications).make({
     policy: name,
-    context: JSON.stringify(settings),
+    context: contextOf(settings),
     lifetimeMillis: authVerificationTtlSeconds * 1000,
     // A verification costs no request, but for userinfo.
     isShared: settings.userinfo,
@@ -162,5 +200,6 @@ export const openid = Effect.fnUntraced(function* (name: string, settings: Openi
       scheme === "bearer" && token !== "" ? verified(token, address) : Effect.succeed(undefined),
     isUp: keySet.isUp
   }
-  return policy
+  const pages = yield* pagesOf(name, settings, verified, keySet, send)
+  return pages === undefined ? policy : { ...policy, pages }
 })

@@ -51,6 +51,8 @@ export const description: ReadonlyArray<Case> = [
           "/channels/{channel}/broadcasts/{broadcast}",
           "/channels/{channel}/registration",
           "/contribute.json",
+          "/openid/{policy}/login",
+          "/openid/{policy}/token",
           "/portier/login",
           "/portier/verify",
           "/subscriptions",

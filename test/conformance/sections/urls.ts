@@ -58,6 +58,8 @@ const allowed: ReadonlyArray<
   ["/channels/abc", "POST, GET, HEAD, OPTIONS", ["PUT", "DELETE", "PATCH"]],
   ["/channels/abc/registration", "PUT, DELETE, OPTIONS", ["GET", "HEAD", "POST"]],
   ["/channels/abc/broadcasts/1", "GET, HEAD, OPTIONS", ["DELETE"]],
+  ["/openid/a/login", "GET, HEAD, OPTIONS", ["POST"]],
+  ["/openid/a/token", "GET, HEAD, OPTIONS", ["POST"]],
   ["/portier/login", "GET, HEAD, POST, OPTIONS", ["PUT"]],
   ["/portier/verify", "POST, OPTIONS", ["GET"]]
 ]

@@ -1,0 +1,31 @@
+// GET /openid/{policy}/login: sends a browser to the policy's issuer. GET /openid/{policy}/token:
+// the browser returns, and gets an access token.
+import { Effect } from "effect"
+import type { LoginPages, Visit } from "#identity/login/pages.ts"
+import type { Operation } from "../operation.ts"
+import { pagesOf, queryFields, visiting } from "./pages.ts"
+
+const pageOf = (
+  page: "begin" | "finish",
+  summary: string,
+  parameters: ReadonlyArray<string>
+): Operation<Visit["fields"]> => ({
+  access: "anyone",
+  crossSite: "open",
+  read: (call) => Effect.succeed(queryFields(call)),
+  run: Effect.fnUntraced(function* (fields, call) {
+    const pages: LoginPages = yield* pagesOf("openid", call.params["policy"] ?? "")
+    return yield* visiting(pages[page], fields, call, 307)
+  }),
+  doc: { summary, parameters, responses: { 307: null }, errors: [404] }
+})
+
+export const openidLoginGet = pageOf("begin", "Begin a login: a redirect to the issuer", [
+  "openidLogin"
+])
+
+export const openidTokenGet = pageOf(
+  "finish",
+  "End a login: a redirect to the page, with the access token in the fragment",
+  ["openidToken"]
+)

@@ -1,0 +1,196 @@
+// The login pages of an OpenID Connect issuer, for sites whose pages have no token of their own:
+// authorization code with PKCE (RFC 6749 section 4.1, RFC 7636).
+import { createHash } from "node:crypto"
+import { Clock, Effect, Option, type Redacted } from "effect"
+import { makeRate } from "#basics/rate.ts"
+import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
+import { isClaims } from "../policies/claims.ts"
+import { makeClientLogin } from "../policies/client-login.ts"
+import { IdentityUnavailable, type Invalid, type Known, TooManyFailures } from "../policy.ts"
+import type { ProviderResponse, Send } from "../provider/client.ts"
+import type { Discovered, KeySet } from "../provider/key-set.ts"
+import { IdentitySettings, settingPrefix } from "../settings.ts"
+import { type BrowserState, makeBrowserStates } from "./browser-state.ts"
+import {
+  LoginFailed,
+  type LoginPages,
+  LoginRefused,
+  refusedByProvider,
+  required,
+  type Visit
+} from "./pages.ts"
+import { redirectFault, withToken } from "./redirect.ts"
+
+export interface OpenidLogin {
+  readonly name: string
+  readonly issuer: string
+  readonly clientId: string
+  /** None: a public client, which proves itself by PKCE alone. */
+  readonly clientSecret: Option.Option<Redacted.Redacted<string>>
+  readonly callbackHosts: ReadonlyArray<string>
+  readonly scopes: ReadonlyArray<string>
+  /** More parameters of the authorization request: `name=value`. */
+  readonly parameters: ReadonlyArray<string>
+  /** Whether the policy accepts a token. */
+  readonly verified: (
+    token: string,
+    address: string
+  ) => Effect.Effect<Known | Invalid, IdentityUnavailable | TooManyFailures>
+}
+
+const addressesMax = 20_000
+
+const redirectUri = (rootUrl: string, name: string) => `${rootUrl}/openid/${name}/token`
+
+/** The issuer's page for a login. */
+const issuerUrl = (
+  { clientId, name, parameters, scopes }: OpenidLogin,
+  endpoint: string,
+  rootUrl: string,
+  state: string,
+  verifier: string,
+  prompt: string | undefined
+): string => {
+  const url = new URL(endpoint)
+  const ours = {
+    response_type: "code",
+    client_id: clientId,
+    redirect_uri: redirectUri(rootUrl, name),
+    scope: scopes.join(" "),
+    state,
+    code_challenge: createHash("sha256").update(verifier).digest("base64url"),
+    code_challenge_method: "S256",
+    ...(prompt === "none" ? { prompt } : {})
+  }
+  for (const parameter of parameters) {
+    const [parameterName = "", ...value] = parameter.split("=")
+    url.searchParams.set(parameterName, value.join("="))
+  }
+  for (const [parameterName, value] of Object.entries(ours))
+    url.searchParams.set(parameterName, value)
+  return url.href
+}
+
+/** How requests to the token endpoint name us. */
+const clientOf = ({ clientId, clientSecret, name }: OpenidLogin) =>
+  Option.isNone(clientSecret)
+    ? Effect.succeed(Effect.succeed({ headers: {}, fields: { client_id: clientId } }))
+    : makeClientLogin(name, settingPrefix(name), "", {
+        clientId: Option.some(clientId),
+        clientSecret,
+        clientKeyFile: Option.none()
+      })
+
+/** The access token of a response; "refused": the code is not valid; else why there is none. */
+const tokenOf = ({ json, status }: ProviderResponse) => {
+  const members = isClaims(json) ? json : {}
+  const { access_token: token, error, token_type: type } = members
+  if (status === 400 && error !== "invalid_client" && error !== "unauthorized_client")
+    return { refused: true as const }
+  const isBearer = typeof type === "string" && type.toLowerCase() === "bearer"
+  return status === 200 && typeof token === "string" && isBearer
+    ? { token }
+    : { fault: `the token endpoint has status ${status}` }
+}
+
+/** Trades codes for access tokens. */
+const makeExchange = Effect.fnUntraced(function* (login: OpenidLogin, send: Send) {
+  const { name } = login
+  const client = yield* clientOf(login)
+  return Effect.fnUntraced(function* (
+    { token_endpoint: url }: Discovered,
+    code: string,
+    verifier: string,
+    rootUrl: string
+  ) {
+    if (url === undefined)
+      return yield* new IdentityUnavailable({ policy: name, cause: "no token endpoint" })
+    const { fields, headers } = yield* client
+    const body = new URLSearchParams({
+      ...fields,
+      grant_type: "authorization_code",
+      code,
+      redirect_uri: redirectUri(rootUrl, name),
+      code_verifier: verifier
+    }).toString()
+    const type = { "content-type": "application/x-www-form-urlencoded" }
+    const found = tokenOf(
+      yield* send({ method: "POST", url, headers: { ...headers, ...type }, body })
+    )
+    if (found.fault === undefined) return found.token
+    return yield* new IdentityUnavailable({ policy: name, cause: found.fault })
+  })
+})
+
+/** Bounds requests to the token endpoint that bring nothing. */
+const makeAttempts = (max: number) => {
+  const failures = makeRate(Math.max(max, 1), 60_000, addressesMax)
+  return {
+    admit: Effect.fnUntraced(function* (address: string) {
+      const waitMillis = max === 0 ? 0 : failures.wait(address, yield* Clock.currentTimeMillis)
+      if (waitMillis > 0) return yield* new TooManyFailures({ waitMillis })
+    }),
+    failed: (address: string) =>
+      Effect.map(Clock.currentTimeMillis, (now) => void failures.take(address, now))
+  }
+}
+
+export const openidPages = Effect.fnUntraced(function* (
+  login: OpenidLogin,
+  keySet: KeySet,
+  send: Send
+) {
+  const { callbackHosts, issuer, name, verified } = login
+  const states = yield* makeBrowserStates(name, "Lax")
+  const exchange = yield* makeExchange(login, send)
+  const { authFailuresPerAddressPerMinuteMax } = yield* IdentitySettings
+  const attempts = makeAttempts(authFailuresPerAddressPerMinuteMax)
+  const warn = makeRateLimitedLog(`a login of the policy ${name} failed`)
+
+  const failed = Effect.fnUntraced(function* (wrong: string) {
+    yield* warn({ wrong })
+    return yield* new LoginFailed()
+  })
+
+  const begin = Effect.fnUntraced(function* ({ fields, rootUrl }: Visit) {
+    const { callback = "", prompt } = fields
+    const description = redirectFault(callback, callbackHosts)
+    if (description !== undefined)
+      return yield* new LoginRefused({ field: "callback", description })
+    const { authorization_endpoint: endpoint } = (yield* keySet.current).discovered
+    if (endpoint === undefined)
+      return yield* new IdentityUnavailable({ policy: name, cause: "no authorization endpoint" })
+    const { nonce, setCookie } = yield* states.begin(callback)
+    const verifier = states.secretOf({ nonce })
+    return { location: issuerUrl(login, endpoint, rootUrl, nonce, verifier, prompt), setCookie }
+  })
+
+  /** The state of the browser's cookie, if the issuer returns to this login. */
+  const stateOf = Effect.fnUntraced(function* ({ cookies, fields }: Visit) {
+    const { iss, state } = fields
+    const begun: BrowserState = yield* Effect.catch(states.read(cookies), () => failed("cookie"))
+    if (state !== begun.nonce) return yield* failed("state")
+    // RFC 9207: the response of another issuer.
+    if (iss !== undefined && iss !== issuer) return yield* failed("iss")
+    return begun
+  })
+
+  const finish = Effect.fnUntraced(function* (visit: Visit) {
+    const { address, fields, rootUrl } = visit
+    const state = yield* stateOf(visit)
+    const { code, error } = fields
+    if (error !== undefined) return yield* refusedByProvider(error)
+    if (code === undefined) return yield* required("code")
+    yield* attempts.admit(address)
+    yield* Effect.catchTag(states.spend(state), "LoginFailed", () => failed("used before"))
+    const { discovered } = yield* keySet.current
+    const token = yield* exchange(discovered, code, states.secretOf(state), rootUrl)
+    const verdict = token === undefined ? undefined : yield* verified(token, address)
+    if (token === undefined || verdict?._tag !== "Known") {
+      yield* attempts.failed(address)
+      return yield* failed(verdict === undefined ? "code" : `access token: ${verdict._tag}`)
+    }
+    return { location: withToken(state.redirect, token), setCookie: states.cleared }
+  })
+  return { at: "openid", begin, finish } satisfies LoginPages
+})
