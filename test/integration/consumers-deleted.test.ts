@@ -120,8 +120,13 @@ describe("durable consumers", { timeout: 60_000 }, () => {
     const pull = { batch: 1, expires: nanos(200) }
     const subject = "$JS.API.CONSUMER.MSG.NEXT.BELLCAST_WORK.deliver"
     admin.nc.publish(subject, JSON.stringify(pull), { reply: "nobody" })
-    const read = async () => (await admin.jsm.consumers.info("BELLCAST_WORK", "deliver")).config
-    const same = await until(read, ({ ack_wait }) => ack_wait === config.ack_wait, withinMillis)
+    // Between its end and its return there is none.
+    const read = () =>
+      admin.jsm.consumers.info("BELLCAST_WORK", "deliver").then(
+        (info) => info.config,
+        () => undefined
+      )
+    const same = (await until(read, (now) => now?.ack_wait === config.ack_wait, withinMillis))!
     assert.deepEqual(
       [same.filter_subjects, same.filter_subject, same.max_batch ?? 0],
       [config.filter_subjects, config.filter_subject, 0]
