@@ -31,16 +31,17 @@ const isCommand = (message: { readonly type: string }): message is PublisherComm
 
 /**
  * The publishers of each channel that a filter matches, from LOG. `seq` is that of the last
- * message, applied or rejected.
+ * message, applied or rejected. `scan` needs the rights of an auditor only, but may read a replica
+ * that is behind.
  */
-const publishersOf = Effect.fnUntraced(function* (filter: string) {
+const publishersOf = Effect.fnUntraced(function* (filter: string, by: "scan" | "replay") {
   const log = yield* EventLog
   if ((yield* streamState(streams.log)) === undefined)
     return yield* new VerbFailed({
       message: `this NATS has no stream ${streams.log.name}: start the service once`
     })
   const channels = new Map<ChannelToken, Publishers>()
-  yield* log.scan("log", [filter], ({ message, seq, subject }) =>
+  yield* log[by]("log", [filter], ({ message, seq, subject }) =>
     Effect.sync(() => {
       const channel = parsePublisher(subject)
       if (channel === undefined) return
@@ -67,7 +68,7 @@ const setPublisher = Effect.fnUntraced(function* (channel: string, principal: st
   const fault = on ? nobodyFault(principal) : undefined
   if (fault !== undefined) return yield* new VerbFailed({ message: fault })
   const subject = subjects.publisher(token)
-  const publishers = (yield* publishersOf(subject)).get(token) ?? noPublishers
+  const publishers = (yield* publishersOf(subject, "replay")).get(token) ?? noPublishers
   if (publishers.principals.includes(principal) === on) return false
   const type = on ? "publisher.put/1" : "publisher.delete/1"
   const body = { principal, at: yield* Clock.currentTimeMillis }
@@ -88,7 +89,7 @@ const listed = Effect.fnUntraced(function* (channel: Option.Option<string>) {
     onNone: () => filters.publishers,
     onSome: (name) => subjects.publisher(channelToken(name))
   })
-  return [...(yield* publishersOf(filter))]
+  return [...(yield* publishersOf(filter, "scan"))]
     .flatMap(([token, { principals }]) =>
       principals.map((principal) => ({ channel: decodeToken(token) ?? token, principal }))
     )

@@ -33,8 +33,8 @@ const tooLate = (waitMillis: number, last: string) =>
     reason: { _tag: "NotReady" },
     cause: new Error(
       `NATS was not ready within ${waitMillis / 1000} s (${last}). ` +
-        "JetStream and each stream need a leader, so a majority of the servers of a cluster must " +
-        "run: `nats server report jetstream` shows them. BELLCAST_NATS_WAIT_SECONDS is how long " +
+        "Our login must be permitted to use JetStream, and each stream needs a leader, so a " +
+        "majority of the servers of a cluster must run: `nats server report jetstream` shows them. BELLCAST_NATS_WAIT_SECONDS is how long " +
         "a start waits"
     )
   })
