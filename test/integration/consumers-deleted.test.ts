@@ -131,9 +131,12 @@ describe("durable consumers", { timeout: 60_000 }, () => {
       [same.filter_subjects, same.filter_subject, same.max_batch ?? 0],
       [config.filter_subjects, config.filter_subject, 0]
     )
-    assert.match(output(), /"changed":"filter_subjects,ack_wait,max_batch"/)
     await deliveredAfter(broadcast)
     receivedOnce(1)
+    await until(
+      async () => output(),
+      (text) => /"changed":"filter_subjects,ack_wait,max_batch"/.test(text)
+    )
   })
 
   it("that are replaced by one that skips messages are made again behind what was acknowledged", {
