@@ -15,9 +15,13 @@ export interface Healing {
   readonly pending: () => number
 }
 
-const isOver = ({ accepted, planned, pushes, rejected }: RecordedBroadcast): boolean => {
+/** A planned broadcast has no pushes yet: only the fact in LOG says that none will come. */
+const isOver = (
+  { accepted, id, planned, pushes, rejected }: RecordedBroadcast,
+  finished: ReadonlySet<number>
+): boolean => {
   if (rejected) return true
-  if (!planned || pushes.size < accepted) return false
+  if (!planned || !finished.has(id) || pushes.size < accepted) return false
   for (const { ends } of pushes.values()) if (ends === 0) return false
   return true
 }
@@ -39,7 +43,7 @@ const ailments = async ({
   const acknowledged = [...model.broadcasts.values()].flatMap(({ id }) => id ?? [])
   const unread = acknowledged.filter((id) => !recorded.broadcasts.has(id))
   if (unread.length > 0) return [`acknowledged, but not in LOG: ${unread.join(", ")}`]
-  const open = [...recorded.broadcasts.values()].filter((one) => !isOver(one))
+  const open = [...recorded.broadcasts.values()].filter((one) => !isOver(one, recorded.finished))
   if (open.length === 0) return []
   const [first] = open
   const waiting = [...first!.pushes.values()].filter(({ ends }) => ends === 0)
