@@ -52,7 +52,8 @@ const byKey = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ClientLogin, SettingsError> {
   const key = yield* Effect.try({
     try: () => createPrivateKey(readFileSync(file, "utf8")),
-    catch: () => settingsFault([`${setting}: ${file} is no private key in PEM`])
+    // The text may be the key itself: never quote it.
+    catch: () => settingsFault([`${setting}: Expected the path of a file with a private key (PEM)`])
   })
   const alg = algorithmOf(key)
   if (alg === undefined)

@@ -68,12 +68,14 @@ const keysOf = Effect.fnUntraced(function* (prefix: string, settings: SignedSett
   if (shared.some(({ length }) => length < secretBytesMin))
     faults.push(`${prefix}_SECRETS: Expected at least ${secretBytesMin} bytes for each`)
   const keys: Array<SigningKey> = shared.map((key) => ({ key, algorithms: ["HS256"] }))
-  for (const file of publicKeyFiles) {
+  for (const [i, file] of publicKeyFiles.entries()) {
     const key = publicKeyOf(file)
     if (key !== undefined) keys.push(key)
     else
       faults.push(
-        `${prefix}_PUBLIC_KEY_FILES: ${file}: Expected a public key (PEM), P-256 or Ed25519`
+        // The text may be a key itself: never quote it.
+        `${prefix}_PUBLIC_KEY_FILES (item ${i + 1}): ` +
+          "Expected the path of a file with a public key (PEM), P-256 or Ed25519"
       )
   }
   if (shared.length + publicKeyFiles.length === 0)
