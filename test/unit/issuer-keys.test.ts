@@ -1,7 +1,7 @@
 // The keys of an issuer over time: fetched at most once per cooldown, used while the issuer is
 // away, and never from somewhere that its discovery document must not name.
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { IdentityUnavailable } from "#identity/policy.ts"
 import type { ProviderResponse } from "#identity/provider/client.ts"
@@ -60,6 +60,40 @@ describe("the keys of an issuer", () => {
       yield* TestClock.adjust("2 seconds")
       assert.strictEqual(kidOf(yield* keySet.current), "2")
       assert.isTrue(yield* keySet.isUp)
+    })
+  )
+
+  it.effect("serve tokens with unknown keys within seconds while the issuer is silent", () =>
+    Effect.gen(function* () {
+      const { asked, send } = issuerWith()
+      const keySet = yield* makeKeySet("openid", issuer, (request) =>
+        asked.isAway ? Effect.never : send(request)
+      )
+      yield* keySet.current
+      asked.isAway = true
+      yield* TestClock.adjust("10 seconds")
+      const first = yield* Effect.forkChild(keySet.refreshed)
+      yield* TestClock.adjust("2 seconds")
+      assert.strictEqual(kidOf(yield* Fiber.join(first)), "1")
+      const later = yield* Effect.forkChild(keySet.refreshed)
+      yield* TestClock.adjust("1 millis")
+      assert.strictEqual(kidOf(yield* Fiber.join(later)), "1")
+    })
+  )
+
+  it.effect("are kept when the issuer publishes none", () =>
+    Effect.gen(function* () {
+      const { send } = issuerWith()
+      const none = { status: 200, json: { keys: [] }, retryAfter: undefined }
+      let isEmpty = false
+      const keySet = yield* makeKeySet("openid", issuer, (request) =>
+        isEmpty && request.url.endsWith("/jwks") ? Effect.succeed(none) : send(request)
+      )
+      yield* keySet.current
+      isEmpty = true
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual(kidOf(yield* keySet.refreshed), "1")
+      assert.isFalse(yield* keySet.isUp)
     })
   )
 

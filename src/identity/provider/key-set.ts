@@ -12,6 +12,11 @@ const freshMillis = 600_000
 const cooldownMillis = 10_000
 /** The same while there are no keys at all, so that a start heals soon. */
 const firstCooldownMillis = 2_000
+/**
+ * How long tokens with unknown keys wait for a fetch. Else made-up keys would take all places of
+ * the tokens under verification while the issuer does not respond.
+ */
+const patienceMillis = 2_000
 /** How long keys are used while the issuer does not respond. */
 export const staleMillis = 24 * 3_600_000
 
@@ -62,10 +67,14 @@ const discoveredOf = ({ json, status }: ProviderResponse, issuer: string): Disco
   return json as unknown as Discovered
 }
 
+/** An issuer in trouble may publish no keys: then the ones before serve on. */
+const areKeys = (keys: unknown): boolean =>
+  Array.isArray(keys) && keys.length > 0 && keys.every(isObject)
+
 const jwksOf = ({ json, status }: ProviderResponse): JwkSet | string =>
-  status === 200 && isObject(json) && Array.isArray(json["keys"]) && json["keys"].every(isObject)
+  status === 200 && isObject(json) && areKeys(json["keys"])
     ? (json as unknown as JwkSet)
-    : `the key set has status ${status}`
+    : `the key set has status ${status}, or no keys`
 
 const discoveryPath = "/.well-known/openid-configuration"
 
@@ -137,7 +146,9 @@ const refresh = Effect.fnUntraced(function* (state: State) {
   const mayFetch = state.running !== undefined || now - state.triedAt >= cooldown
   if (mayFetch) {
     const fetched = Effect.flatMap(fetching(state, now), Deferred.await)
-    return yield* usable === undefined ? fetched : Effect.orElseSucceed(fetched, () => usable)
+    if (usable === undefined) return yield* fetched
+    const patience = Math.max(0, (state.running ? state.triedAt : now) + patienceMillis - now)
+    return yield* Effect.orElseSucceed(Effect.timeout(fetched, patience), () => usable)
   }
   if (usable !== undefined) return usable
   return yield* state.failure ?? new IdentityUnavailable({ policy: state.policy, cause: "no keys" })
