@@ -59,7 +59,7 @@ const makeCallers = (secret: string) => {
     const id = `${policy}:${nameOf(known.user)}`
     const user = tokens.of(id, () => pseudonymOf(id))
     const { groups, publishesOn } = known
-    const principals = principalsOf(id, policy, groups)
+    const principals = principalsOf(id, policy, groups.map(nameOf))
     const caller = { id, policy, verified, user, principals }
     return publishesOn === undefined ? caller : { ...caller, publishesOn }
   }
@@ -85,26 +85,45 @@ const ask = Effect.fnUntraced(function* (policy: Policy, credentials: Credential
   return undefined
 })
 
-/** Asks the policies in order. */
+/** Whether a bearer token without a user counts as a failure of its address. */
+const isFailure = ({ scheme }: Credentials, { failure, invalid }: Asked): boolean =>
+  scheme === "bearer" &&
+  failure?._tag !== "TooManyFailures" &&
+  (failure !== undefined || invalid.size > 0)
+
+/** What is invalid. A bearer token that names none of the policies is, for each of them. */
+const invalidOf = (
+  policies: ReadonlyArray<Policy>,
+  { scheme }: Credentials,
+  { invalid }: Asked
+): Asked["invalid"] => {
+  if (scheme !== "bearer" || invalid.size > 0) return invalid
+  const bearers = policies.filter(({ bearer }) => bearer !== undefined)
+  return new Map(bearers.map(({ name }) => [name, "invalid_token"]))
+}
+
+/**
+ * Asks the policies in order. Counts a failure of the address when none of them knows the caller:
+ * users of a later policy are no failures of an earlier one. A caller who leaves before counts as
+ * one, too: else tokens of clients that leave would become requests without a limit.
+ */
 const identifyWith = (
   policies: ReadonlyArray<Policy>,
-  callerOf: (policy: Policy, known: Known) => Caller
+  callerOf: (policy: Policy, known: Known) => Caller,
+  failed: (address: string) => Effect.Effect<void>
 ) =>
   Effect.fnUntraced(function* (asking: Asking) {
     const credentials = credentialsOf(asking)
+    const countFailure = credentials.scheme === "bearer" ? failed(credentials.address) : Effect.void
     const asked: Asked = { invalid: new Map(), failure: undefined }
-    const { invalid } = asked
     for (const policy of candidates(policies, credentials)) {
-      const known = yield* ask(policy, credentials, asked)
-      if (known !== undefined) return { caller: callerOf(policy, known), invalid }
+      const asking = ask(policy, credentials, asked)
+      const known = yield* Effect.onInterrupt(asking, () => countFailure)
+      if (known !== undefined) return { caller: callerOf(policy, known), invalid: asked.invalid }
     }
+    if (isFailure(credentials, asked)) yield* countFailure
     if (asked.failure !== undefined) return yield* asked.failure
-    // A bearer token that names none of the policies is invalid for each of them.
-    if (credentials.scheme === "bearer" && invalid.size === 0) {
-      const bearers = policies.filter(({ bearer }) => bearer !== undefined)
-      for (const { name } of bearers) invalid.set(name, "invalid_token")
-    }
-    return { caller: undefined, invalid }
+    return { caller: undefined, invalid: invalidOf(policies, credentials, asked) }
   })
 
 export class Identity extends Context.Service<
@@ -121,7 +140,8 @@ export class Identity extends Context.Service<
       const { authPolicies } = yield* IdentitySettings
       const policies = yield* Effect.forEach(authPolicies, makePolicy)
       const callerOf = makeCallers(yield* useridSecret)
-      return Identity.of({ identify: identifyWith(policies, callerOf), policies })
+      const { failed } = yield* Verifications
+      return Identity.of({ identify: identifyWith(policies, callerOf, failed), policies })
     })
   ).pipe(Layer.provide(Verifications.layer), Layer.provide(IdentitySettings.layer))
 }

@@ -5,33 +5,47 @@ import { textHmac } from "#basics/hmac.ts"
 /** Separates this use of the user id secret from others. */
 const purpose = "bellcast mail address"
 
+/** The domain of an address in ASCII: DNS knows no other spelling. */
+const normalDomain = (text: string): string => {
+  const domain = text.toLowerCase()
+  return domainToASCII(domain) || domain
+}
+
 /**
  * A mail address as Portier's brokers write it: in lower case, with the domain in ASCII. Then all
  * spellings of one address are one user.
  */
 export const normalAddress = (address: string): string => {
   const at = address.lastIndexOf("@") + 1
-  const domain = address.slice(at).toLowerCase()
-  return `${address.slice(0, at).toLowerCase()}${domainToASCII(domain) || domain}`
+  return address.slice(0, at).toLowerCase() + normalDomain(address.slice(at))
+}
+
+/**
+ * The address as a user. Before the @ only A to Z become lower case: Unicode's lower case makes one
+ * of mailboxes that differ, such as those with K and with the Kelvin sign. Portier's brokers write
+ * to the address in lower case, so that their users have no other.
+ */
+const addressOfUser = (address: string): string => {
+  const at = address.lastIndexOf("@") + 1
+  const mailbox = address.slice(0, at).replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
+  return mailbox + normalDomain(address.slice(at))
 }
 
 /**
  * Replaces a user that holds a mail address by its HMAC: a user's id stands in responses, logs and
- * messages, where personal data must not be. All spellings of one address have the same.
+ * messages, where personal data must not be. A to Z count as a to z.
  */
 export const userNames = (secret: string): ((user: string) => string) => {
   const hmac = textHmac(textHmac(secret)(purpose, "hex"))
-  return (user) => (user.includes("@") ? hmac(normalAddress(user), "hex") : user)
+  return (user) => (user.includes("@") ? hmac(addressOfUser(user), "hex") : user)
 }
 
-/** `<policy>:<user>` with a mail address replaced; any other principal as it is. */
+/** `<policy>:<user>` or `group:<policy>:<name>` with a mail address replaced. */
 export const principalNames = (secret: string): ((principal: string) => string) => {
   const nameOf = userNames(secret)
   return (principal) => {
-    const colon = principal.indexOf(":")
-    return colon < 0 || principal.startsWith("group:")
-      ? principal
-      : `${principal.slice(0, colon)}:${nameOf(principal.slice(colon + 1))}`
+    const [prefix = ""] = /^(?:group:)?[^:]*:/.exec(principal) ?? []
+    return prefix === "" ? principal : prefix + nameOf(principal.slice(prefix.length))
   }
 }
 
@@ -39,19 +53,21 @@ export const principalNames = (secret: string): ((principal: string) => string) 
 const groupsMax = 100
 const groupBytesMax = 200
 
-/**
- * The principals of a caller (contract section 7.1). Groups with blanks or control characters are
- * left out.
- */
+/** The groups that can be principals: those with blanks or control characters are left out. */
+export const usableGroups = (groups: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const usable = groups.filter(
+    (group) => /^[^\s,"\\\p{Cc}]+$/u.test(group) && Buffer.byteLength(group) <= groupBytesMax
+  )
+  return [...new Set(usable)].slice(0, groupsMax)
+}
+
+/** The principals of a caller (contract section 7.1). */
 export const principalsOf = (
   id: string,
   policy: string,
   groups: ReadonlyArray<string>
 ): ReadonlyArray<string> => {
-  const usable = groups.filter(
-    (group) => /^[^\s,"\\\p{Cc}]+$/u.test(group) && Buffer.byteLength(group) <= groupBytesMax
-  )
-  const named = [...new Set(usable)].slice(0, groupsMax).map((group) => `group:${policy}:${group}`)
+  const named = usableGroups(groups).map((group) => `group:${policy}:${group}`)
   return [id, "system.Everyone", "system.Authenticated", ...named]
 }
 

@@ -4,9 +4,10 @@ import { Clock, Context, Deferred, Effect, Layer, Semaphore } from "effect"
 import { type ExpiringMap, makeExpiringMap } from "#basics/expiring-map.ts"
 import { textHmac } from "#basics/hmac.ts"
 import { makeRate, type Rate } from "#basics/rate.ts"
+import { monotonicMillis } from "#clock/monotonic.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { IdentityUnavailable, type Invalid, type Known, TooManyFailures } from "../policy.ts"
-import { userNames } from "../principals.ts"
+import { usableGroups, userNames } from "../principals.ts"
 import { IdentitySettings } from "../settings.ts"
 import { useridSecret } from "../userid-secret.ts"
 import { makeSharedVerdicts, type SharedVerdicts } from "./shared-verdicts.ts"
@@ -56,11 +57,13 @@ interface State {
   readonly run: (effect: Effect.Effect<void>) => Effect.Effect<unknown>
 }
 
+type Failure = IdentityUnavailable | TooManyFailures
+
 /** What the verifications of one policy have in common. */
 interface Pending {
   readonly verifier: Verifier
   readonly permits: Semaphore.Semaphore
-  readonly underWay: Map<string, Deferred.Deferred<Verdict, IdentityUnavailable>>
+  readonly underWay: Map<string, Deferred.Deferred<Verdict, Failure>>
   waiting: number
 }
 
@@ -83,7 +86,8 @@ const verifyOnce = Effect.fnUntraced(function* (
     invalid.set(key, verdict, began + invalidMillis)
     return verdict
   }
-  const named = { ...verdict, user: nameOf(verdict.user) }
+  const groups = usableGroups(verdict.groups).map(nameOf)
+  const named = { ...verdict, user: nameOf(verdict.user), groups }
   const until = Math.min(began + lifetimeMillis, named.expiresAt ?? Number.POSITIVE_INFINITY)
   known.set(key, named, until)
   good.set(key, true, began + goodMillis)
@@ -96,15 +100,20 @@ const start = Effect.fnUntraced(function* (
   state: State,
   pending: Pending,
   key: string,
-  token: string
+  token: string,
+  address: string
 ) {
   const { permits, underWay, verifier } = pending
   const { policy } = verifier
-  const done = Deferred.makeUnsafe<Verdict, IdentityUnavailable>()
+  const now = yield* Clock.currentTimeMillis
+  const done = Deferred.makeUnsafe<Verdict, Failure>()
   underWay.set(key, done)
   const unavailable = (cause: unknown) => new IdentityUnavailable({ policy, cause })
   yield* state.run(
-    verifyOnce(state, verifier, key, token).pipe(
+    // Others of this address may have failed while this one waited.
+    Effect.flatMap(admit(state, key, now, address), () =>
+      verifyOnce(state, verifier, key, token)
+    ).pipe(
       permits.withPermits(1),
       Effect.timeout(verificationTimeout),
       Effect.catchTag("TimeoutError", (cause) => Effect.fail(unavailable(cause))),
@@ -123,11 +132,13 @@ const start = Effect.fnUntraced(function* (
 
 /** Fails for an address that has sent too many wrong credentials. Known tokens still pass. */
 const admit = Effect.fnUntraced(function* (
-  { failures, failuresMax, warn }: State,
-  address: string,
-  now: number
+  { failures, failuresMax, good, warn }: State,
+  key: string,
+  now: number,
+  address: string
 ) {
-  const waitMillis = failuresMax === 0 ? 0 : failures.wait(address, now)
+  if (failuresMax === 0 || good.get(key, now) !== undefined) return
+  const waitMillis = failures.wait(address, yield* monotonicMillis)
   if (waitMillis === 0) return
   yield* warn({ max: failuresMax })
   return yield* new TooManyFailures({ waitMillis })
@@ -139,29 +150,26 @@ const verdictOf = Effect.fnUntraced(function* (
   token: string,
   address: string
 ) {
-  const { context, policy } = pending.verifier
-  const key = state.keyOf(`${policy}\n${context}\n${token}`, "base64url")
+  const { context, lifetimeMillis, policy } = pending.verifier
+  // A shorter lifetime takes effect at once: it shares no verdicts with a longer one.
+  const key = state.keyOf([policy, lifetimeMillis, context, token].join("\n"), "base64url")
   const now = yield* Clock.currentTimeMillis
   const known = state.known.get(key, now)
   if (known !== undefined) return known
-  if (state.good.get(key, now) === undefined) yield* admit(state, address, now)
+  yield* admit(state, key, now, address)
   const recent = state.invalid.get(key, now)
-  if (recent !== undefined) {
-    state.failures.take(address, now)
-    return recent
-  }
-  if (pending.waiting >= waitingMax)
+  if (recent !== undefined) return recent
+  // Callers may leave while their verifications wait.
+  if (Math.max(pending.waiting, pending.underWay.size) >= waitingMax)
     return yield* new IdentityUnavailable({ policy, cause: "too many callers wait" })
   pending.waiting += 1
-  const done = pending.underWay.get(key) ?? (yield* start(state, pending, key, token))
-  const verdict = yield* Effect.ensuring(
+  const done = pending.underWay.get(key) ?? (yield* start(state, pending, key, token, address))
+  return yield* Effect.ensuring(
     Deferred.await(done),
     Effect.sync(() => {
       pending.waiting -= 1
     })
   )
-  if (verdict._tag === "Invalid") state.failures.take(address, now)
-  return verdict
 })
 
 export class Verifications extends Context.Service<
@@ -170,10 +178,9 @@ export class Verifications extends Context.Service<
     /** The verdict on a token that a client of an address sends. */
     readonly make: (
       verifier: Verifier
-    ) => (
-      token: string,
-      address: string
-    ) => Effect.Effect<Verdict, IdentityUnavailable | TooManyFailures>
+    ) => (token: string, address: string) => Effect.Effect<Verdict, Failure>
+    /** Counts credentials of an address by which no policy found a user. */
+    readonly failed: (address: string) => Effect.Effect<void>
   }
 >()("bellcast/identity/Verifications") {
   static readonly layer = Layer.effect(
@@ -203,7 +210,11 @@ export class Verifications extends Context.Service<
         const pending: Pending = { verifier, permits, underWay: new Map(), waiting: 0 }
         return (token: string, address: string) => verdictOf(state, pending, token, address)
       }
-      return Verifications.of({ make })
+      const failed = (address: string) =>
+        Effect.map(monotonicMillis, (now) => {
+          state.failures.take(address, now)
+        })
+      return Verifications.of({ make, failed })
     })
   )
 }

@@ -1,0 +1,29 @@
+// Principals: no mail address in them, and none of one user for another.
+import { describe, expect, it } from "vitest"
+import { grantFault } from "#domain/publisher.ts"
+import { principalNames, userNames } from "#identity/principals.ts"
+
+describe("a mail address", () => {
+  const nameOf = userNames("secret")
+  const principalOf = principalNames("secret")
+
+  it("has one HMAC, whatever the case of A to Z, and shares it with no other letters", () => {
+    expect(nameOf("Mark@Example.org")).toBe(nameOf("mark@example.org"))
+    // The Kelvin sign, whose lower case is k.
+    expect(nameOf("mar\u212a@example.org")).not.toBe(nameOf("mark@example.org"))
+  })
+
+  it("is replaced in users and in groups", () => {
+    const hash = nameOf("anna@example.org")
+    expect(hash).toMatch(/^[0-9a-f]{64}$/)
+    expect(principalOf("oauth:anna@example.org")).toBe(`oauth:${hash}`)
+    expect(principalOf("group:oauth:anna@example.org")).toBe(`group:oauth:${hash}`)
+    for (const other of ["system.Everyone", "oauth:anna", "group:oauth:a:b", "anna@example.org"])
+      expect(principalOf(other)).toBe(other)
+  })
+
+  it("is not granted anything by itself: the log keeps what it stores", () => {
+    expect(grantFault("oauth:anna@example.org")).toMatch(/GET \/v1\//)
+    expect(grantFault("oauth:anna")).toBeUndefined()
+  })
+})
