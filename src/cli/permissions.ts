@@ -4,7 +4,7 @@ import { Clock, Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import {
   foldPublishers,
-  grantFault,
+  nobodyFault,
   noPublishers,
   type PublisherCommand,
   type Publishers
@@ -65,7 +65,7 @@ const setPublisher = Effect.fnUntraced(function* (channel: string, principal: st
     return yield* new VerbFailed({
       message: `a channel has 1 to ${channelBytesMax} bytes and no slash`
     })
-  const fault = on ? grantFault(principal) : undefined
+  const fault = on ? nobodyFault(principal) : undefined
   if (fault !== undefined) return yield* new VerbFailed({ message: fault })
   const subject = subjects.publisher(token)
   const publishers = (yield* publishersOf(subject, "replay")).get(token) ?? noPublishers

@@ -49,12 +49,6 @@ export const nobodyFault = (principal: string): string | undefined => {
     : principalFault(principal)
 }
 
-/** Returns why a principal cannot be stored in LOG, which keeps it for good. */
-export const grantFault = (principal: string): string | undefined =>
-  principal.includes("@")
-    ? "a mail address is not stored: name the id that GET /v1/ shows to its user"
-    : nobodyFault(principal)
-
 /** Who may publish where: a principal, and a pattern of channels. */
 export interface WriteRule {
   readonly principal: string

@@ -104,8 +104,7 @@ const invalidOf = (
 
 /**
  * Asks the policies in order. Counts a failure of the address when none of them knows the caller:
- * users of a later policy are no failures of an earlier one. A caller who leaves before counts as
- * one, too: else tokens of clients that leave would become requests without a limit.
+ * users of a later policy are no failures of an earlier one.
  */
 const identifyWith = (
   policies: ReadonlyArray<Policy>,
@@ -114,14 +113,12 @@ const identifyWith = (
 ) =>
   Effect.fnUntraced(function* (asking: Asking) {
     const credentials = credentialsOf(asking)
-    const countFailure = credentials.scheme === "bearer" ? failed(credentials.address) : Effect.void
     const asked: Asked = { invalid: new Map(), failure: undefined }
     for (const policy of candidates(policies, credentials)) {
-      const asking = ask(policy, credentials, asked)
-      const known = yield* Effect.onInterrupt(asking, () => countFailure)
+      const known = yield* ask(policy, credentials, asked)
       if (known !== undefined) return { caller: callerOf(policy, known), invalid: asked.invalid }
     }
-    if (isFailure(credentials, asked)) yield* countFailure
+    if (isFailure(credentials, asked)) yield* failed(credentials.address)
     if (asked.failure !== undefined) return yield* asked.failure
     return { caller: undefined, invalid: invalidOf(policies, credentials, asked) }
   })

@@ -65,8 +65,8 @@ export const identitySettings = {
     Config.map((list) => list.map(namedPolicyOf))
   ),
   /**
-   * Wrong credentials per address and minute, before credentials of this address that are not
-   * known yet are refused. 0: no limit. Each process counts for itself.
+   * Tokens by which no policy finds a user, per address and minute, before credentials of this
+   * address that are not known yet are refused. 0: no limit. Each process counts for itself.
    */
   authFailuresPerAddressPerMinuteMax: within(
     "BELLCAST_AUTH_FAILURES_PER_ADDRESS_PER_MINUTE_MAX",

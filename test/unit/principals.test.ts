@@ -1,6 +1,5 @@
 // Principals: no mail address in them, and none of one user for another.
 import { describe, expect, it } from "vitest"
-import { grantFault } from "#domain/publisher.ts"
 import { principalNames, userNames } from "#identity/principals.ts"
 
 describe("a mail address", () => {
@@ -20,10 +19,5 @@ describe("a mail address", () => {
     expect(principalOf("group:oauth:anna@example.org")).toBe(`group:oauth:${hash}`)
     for (const other of ["system.Everyone", "oauth:anna", "group:oauth:a:b", "anna@example.org"])
       expect(principalOf(other)).toBe(other)
-  })
-
-  it("is not granted anything by itself: the log keeps what it stores", () => {
-    expect(grantFault("oauth:anna@example.org")).toMatch(/GET \/v1\//)
-    expect(grantFault("oauth:anna")).toBeUndefined()
   })
 })

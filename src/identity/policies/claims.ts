@@ -5,15 +5,22 @@ export type Claims = Readonly<Record<string, unknown>>
 export const isClaims = (value: unknown): value is Claims =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
+/** A member. A mail address counts only if the issuer verified it: anybody can enter any. */
+const memberOf = (claims: Claims, name: string): unknown => {
+  const isUnverified = name === "email" && claims["email_verified"] !== true
+  return isUnverified || !Object.hasOwn(claims, name) ? undefined : claims[name]
+}
+
 /**
  * The member at a path: `realm_access.roles` is a member of a member. A name may hold dots, too.
+ * An `email` without `email_verified` beside it is undefined.
  */
 export const claimAt = (claims: Claims, path: string): unknown => {
-  if (Object.hasOwn(claims, path)) return claims[path]
+  if (Object.hasOwn(claims, path)) return memberOf(claims, path)
   let found: unknown = claims
   for (const name of path.split(".")) {
-    if (!isClaims(found) || !Object.hasOwn(found, name)) return undefined
-    found = found[name]
+    if (!isClaims(found)) return undefined
+    found = memberOf(found, name)
   }
   return found
 }

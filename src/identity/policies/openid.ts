@@ -29,7 +29,9 @@ import {
   isCurrent,
   isForUs
 } from "./claims.ts"
-import { asymmetricAlgorithms, claimsOfIssuer } from "./jwt.ts"
+
+import { asymmetricAlgorithms, claimsOfIssuer, headerOf } from "./jwt.ts"
+
 import { coversAll, scopesOf } from "./scopes.ts"
 
 const anyText = () => undefined
@@ -98,14 +100,6 @@ const isAccessToken = (claims: Claims): boolean => {
   )
 }
 
-/** The user's id. A mail address counts only when the issuer verified it. */
-const userOf = (claims: Claims, field: string): string | undefined => {
-  const user = claimAt(claims, field)
-  if (!isUser(user)) return undefined
-  const isUnverified = field === "email" && claims["email_verified"] !== true
-  return isUnverified ? undefined : user
-}
-
 const verdictOf = (
   claims: Claims,
   { audience, groupFields, issuer, requiredScopes, useridField }: OpenidSettings,
@@ -121,10 +115,20 @@ const verdictOf = (
   if (!isValid) return invalidToken
   // Entra and Okta call the claim `scp`.
   if (!coversAll(scopesOf(scope ?? scp), requiredScopes)) return insufficientScope
-  const user = userOf(claims, useridField)
-  if (user === undefined) return invalidToken
+  const user = claimAt(claims, useridField)
+  if (!isUser(user)) return invalidToken
   const groups = groupsAt(claims, groupFields)
   return { _tag: "Known", user, groups, expiresAt: exp * 1000 }
+}
+
+/**
+ * Whether a nonce shows that a token is an ID token. Some issuers copy it into access tokens, which
+ * then say by their type what they are.
+ */
+const hasNonceOfIdToken = (claims: Claims, token: string): boolean => {
+  const type = headerOf(token)?.["typ"]
+  const isTyped = typeof type === "string" && /^(application\/)?at\+jwt$/i.test(type)
+  return Object.hasOwn(claims, "nonce") && claims["typ"] === undefined && !isTyped
 }
 
 /** The issuer's userinfo, added to the claims of the token; undefined: it refuses the token. */
@@ -175,7 +179,7 @@ export const openid = Effect.fnUntraced(function* (name: string, settings: Openi
     isShared: settings.userinfo,
     verify: Effect.fnUntraced(function* (token: string) {
       const signed = yield* claimsOfIssuer(token, keySet, settings.algorithms)
-      if (signed === undefined) return invalidToken
+      if (signed === undefined || hasNonceOfIdToken(signed, token)) return invalidToken
       const now = yield* Clock.currentTimeMillis
       const verdict = verdictOf(signed, settings, now)
       if (!settings.userinfo || verdict._tag === "Invalid") return verdict

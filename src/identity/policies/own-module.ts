@@ -68,9 +68,10 @@ const load = Effect.fnUntraced(function* (name: string, file: string) {
 const verdictOf = (found: unknown): Verdict | "garbage" => {
   if (found === undefined || found === null) return undefined
   const { groups = [], user } = found as Partial<OwnUser>
-  const isUsable =
-    isUser(user) && Array.isArray(groups) && groups.every((group) => typeof group === "string")
-  return isUsable ? { _tag: "Known", user, groups } : "garbage"
+  if (!isUser(user) || !Array.isArray(groups)) return "garbage"
+  return groups.every((group) => typeof group === "string")
+    ? { _tag: "Known", user, groups: [...groups] }
+    : "garbage"
 }
 
 export const ownPolicy = Effect.fnUntraced(function* (
@@ -84,7 +85,9 @@ export const ownPolicy = Effect.fnUntraced(function* (
   // The error of a foreign module may hold a token: name only its class.
   const call = ({ headers, scheme, token }: Credentials) =>
     Effect.tryPromise({
-      try: async () => own.authenticate({ headers: { ...headers }, scheme, token }),
+      // Getters of the result may throw, too.
+      try: async () =>
+        verdictOf(await own.authenticate({ headers: { ...headers }, scheme, token })),
       catch: (error) => unavailable(`threw ${(error as Error | undefined)?.constructor?.name}`)
     }).pipe(
       Effect.timeoutOrElse({
@@ -94,7 +97,7 @@ export const ownPolicy = Effect.fnUntraced(function* (
       permits.withPermitsIfAvailable(1),
       Effect.flatMap((result) =>
         result._tag === "Some"
-          ? Effect.succeed(verdictOf(result.value))
+          ? Effect.succeed(result.value)
           : Effect.fail(unavailable(`has ${callsMax} calls under way`))
       ),
       Effect.filterOrFail(

@@ -1,0 +1,153 @@
+// Clients and providers that mean harm, in front of one gateway with several policies that share a
+// scheme and an issuer.
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { type IdentityProvider, startIdentityProvider } from "#test/identity-provider.ts"
+import { startNats, type TestNats } from "#test/nats.ts"
+import { type Service, startService } from "#test/service.ts"
+
+const failuresMax = 20
+
+/** A module whose result throws when it is read. */
+const trap = `export default {
+  authenticate: async ({ scheme, token }) =>
+    scheme === "trap" ? { get user() { throw new Error("it holds " + token) } } : undefined
+}`
+
+let nats: TestNats
+let service: Service
+let first: IdentityProvider
+let second: IdentityProvider
+let issuer: IdentityProvider
+let folder: string
+
+beforeAll(async () => {
+  ;[nats, first, second, issuer, folder] = await Promise.all([
+    startNats(),
+    startIdentityProvider(),
+    startIdentityProvider(),
+    startIdentityProvider(),
+    mkdtemp(join(tmpdir(), "bellcast-"))
+  ])
+  await writeFile(join(folder, "trap.mjs"), trap)
+  service = await startService({
+    natsUrl: nats.url,
+    cwd: folder,
+    roles: "gateway,projection",
+    env: {
+      // Each test plays clients of addresses of its own.
+      BELLCAST_TRUSTED_PROXIES: "127.0.0.1",
+      BELLCAST_AUTH_POLICIES: "trap=./trap.mjs oauth oauth-second openid-staff openid",
+      BELLCAST_AUTH_OAUTH_INTROSPECTION_URL: `${first.url}/introspect`,
+      BELLCAST_AUTH_OAUTH_CLIENT_ID: "bellcast",
+      BELLCAST_AUTH_OAUTH_CLIENT_SECRET: "secret",
+      BELLCAST_AUTH_OAUTH_USERID_FIELD: "email",
+      BELLCAST_AUTH_OAUTH_GROUP_FIELDS: "email",
+      BELLCAST_AUTH_OAUTH_SECOND_INTROSPECTION_URL: `${second.url}/introspect`,
+      BELLCAST_AUTH_OAUTH_SECOND_CLIENT_ID: "bellcast",
+      BELLCAST_AUTH_OAUTH_SECOND_CLIENT_SECRET: "secret",
+      BELLCAST_AUTH_OPENID_STAFF_ISSUER: issuer.url,
+      BELLCAST_AUTH_OPENID_STAFF_AUDIENCE: "bellcast",
+      BELLCAST_AUTH_OPENID_STAFF_REQUIRED_SCOPES: "staff",
+      BELLCAST_AUTH_OPENID_ISSUER: issuer.url,
+      BELLCAST_AUTH_OPENID_AUDIENCE: "bellcast",
+      BELLCAST_AUTH_FAILURES_PER_ADDRESS_PER_MINUTE_MAX: String(failuresMax)
+    }
+  })
+}, 60_000)
+afterAll(async () => {
+  await service.stop()
+  await Promise.all([first, second, issuer, nats].map((each) => each[Symbol.asyncDispose]()))
+  await rm(folder, { recursive: true, force: true })
+})
+let address = ""
+let addresses = 0
+beforeEach(() => {
+  addresses += 1
+  address = `198.51.100.${addresses}`
+  for (const provider of [first, second, issuer]) {
+    provider.mood = "well"
+    provider.requests.length = 0
+  }
+})
+
+const send = (authorization: string, path = "/subscriptions", init: RequestInit = {}) =>
+  fetch(`${service.url}${path}`, {
+    ...init,
+    headers: { authorization, "x-forwarded-for": address, ...init.headers }
+  })
+const statusOf = async (token: string) => (await send(`Bearer ${token}`)).status
+const userOf = async (token: string) =>
+  ((await (await send(`Bearer ${token}`, "/")).json()) as { user?: { id: string } }).user?.id
+
+describe("a mail address", () => {
+  it("that nobody verified is no user, by introspection either", async () => {
+    first.tokens.set("unverified", { active: true, email: "a@example.org", email_verified: false })
+    first.tokens.set("verified", { active: true, email: "a@example.org", email_verified: true })
+    expect(await statusOf("verified")).toBe(200)
+    expect(await statusOf("unverified")).toBe(401)
+    const { user } = (await (await send("Bearer verified", "/")).json()) as {
+      user: { id: string; principals: string[] }
+    }
+    expect(user.id).toMatch(/^oauth:[0-9a-f]{64}$/)
+    expect(user.principals.at(-1)).toMatch(/^group:oauth:[0-9a-f]{64}$/)
+  })
+})
+
+describe("two policies of one issuer", () => {
+  it("are both asked, in order", async () => {
+    expect(await userOf(await issuer.token({ scope: "staff" }))).toBe("openid-staff:alice")
+    expect(await userOf(await issuer.token())).toBe("openid:alice")
+  })
+})
+
+describe("a token", () => {
+  it("has one spelling", async () => {
+    const [head, ...rest] = (await issuer.token()).split(".")
+    const signature = rest.pop()!
+    expect(await statusOf([head, ...rest, signature].join("."))).toBe(200)
+    const spaced = [head, ...rest, `${signature.slice(0, 9)} ${signature.slice(9)}`].join(".")
+    expect(await statusOf(spaced)).toBe(401)
+  })
+
+  it("for the page is none for us, by its nonce", async () => {
+    const header = { typ: "JWT" }
+    expect(await statusOf(await issuer.token({ nonce: "n" }, header))).toBe(401)
+    expect(await statusOf(await issuer.token({ nonce: "n", typ: "Bearer" }, header))).toBe(200)
+    expect(await statusOf(await issuer.token({ nonce: "n" }))).toBe(200)
+  })
+})
+
+describe("wrong tokens", () => {
+  it("at once become few requests", async () => {
+    const tokens = Array.from({ length: 300 }, (_, i) => `burst-${i}`)
+    await Promise.all(tokens.map(statusOf))
+    // The limit, and those under way when it is reached.
+    expect(first.count("/introspect")).toBeLessThan(200)
+  })
+
+  it("become few requests to a server that says that they are too many", async () => {
+    first.mood = "429"
+    second.mood = "429"
+    for (let i = 0; i < 3 * failuresMax; i += 1) await statusOf(`refused-${i}`)
+    expect(second.count("/introspect")).toBeLessThan(2 * failuresMax)
+  })
+})
+
+describe("users of the second server", () => {
+  it("are no failures of the first", async () => {
+    for (let i = 0; i < 3; i += 1)
+      second.tokens.set(`second-${i}`, { active: true, sub: `user${i}` })
+    for (let i = 0; i < 2 * failuresMax; i += 1) expect(await statusOf("second-0")).toBe(200)
+    expect(await statusOf("second-1")).toBe(200)
+  })
+})
+
+describe("a module of an operator", () => {
+  it("may return a trap", async () => {
+    expect((await send("Trap swordfish")).status).toBe(503)
+    expect(service.output()).not.toMatch(/swordfish/)
+  })
+})
