@@ -59,11 +59,17 @@ interface State {
 
 type Failure = IdentityUnavailable | TooManyFailures
 
+/** A verification, and how many callers wait for it. */
+interface UnderWay {
+  readonly done: Deferred.Deferred<Verdict, Failure>
+  callers: number
+}
+
 /** What the verifications of one policy have in common. */
 interface Pending {
   readonly verifier: Verifier
   readonly permits: Semaphore.Semaphore
-  readonly underWay: Map<string, Deferred.Deferred<Verdict, Failure>>
+  readonly underWay: Map<string, UnderWay>
   waiting: number
 }
 
@@ -107,7 +113,9 @@ const start = Effect.fnUntraced(function* (
   const { policy } = verifier
   const now = yield* Clock.currentTimeMillis
   const done = Deferred.makeUnsafe<Verdict, Failure>()
-  underWay.set(key, done)
+  // Starts with its first caller: a verification without I/O may end at once.
+  const started: UnderWay = { done, callers: 1 }
+  underWay.set(key, started)
   const unavailable = (cause: unknown) => new IdentityUnavailable({ policy, cause })
   yield* state.run(
     // Others of this address may have failed while this one waited.
@@ -119,15 +127,18 @@ const start = Effect.fnUntraced(function* (
       Effect.catchTag("TimeoutError", (cause) => Effect.fail(unavailable(cause))),
       Effect.catchDefect((cause) => Effect.fail(unavailable(cause))),
       Effect.onExit((exit) =>
-        Effect.sync(() => {
+        Effect.map(monotonicMillis, (ended) => {
           underWay.delete(key)
           Deferred.doneUnsafe(done, exit)
+          // Clients that left count, too: else their tokens cost requests without an end.
+          const isInvalid = exit._tag === "Success" && exit.value._tag === "Invalid"
+          if (isInvalid && started.callers === 0) state.failures.take(address, ended)
         })
       ),
       Effect.ignore
     )
   )
-  return done
+  return started
 })
 
 /** Fails for an address that has sent too many wrong credentials. Known tokens still pass. */
@@ -163,11 +174,14 @@ const verdictOf = Effect.fnUntraced(function* (
   if (Math.max(pending.waiting, pending.underWay.size) >= waitingMax)
     return yield* new IdentityUnavailable({ policy, cause: "too many callers wait" })
   pending.waiting += 1
-  const done = pending.underWay.get(key) ?? (yield* start(state, pending, key, token, address))
+  const joined = pending.underWay.get(key)
+  if (joined !== undefined) joined.callers += 1
+  const started = joined ?? (yield* start(state, pending, key, token, address))
   return yield* Effect.ensuring(
-    Deferred.await(done),
+    Deferred.await(started.done),
     Effect.sync(() => {
       pending.waiting -= 1
+      started.callers -= 1
     })
   )
 })

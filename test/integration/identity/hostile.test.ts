@@ -96,6 +96,21 @@ describe("a mail address", () => {
   })
 })
 
+describe("clients that leave before their response", () => {
+  it("use up the attempts of their address", async () => {
+    first.mood = "slow"
+    const leaving = Array.from({ length: failuresMax + 5 }, async (_, i) => {
+      const signal = AbortSignal.timeout(500)
+      return send(`Bearer left-${i}`, "/subscriptions", { signal }).catch(() => "left")
+    })
+    expect(new Set(await Promise.all(leaving))).toEqual(new Set(["left"]))
+    first.mood = "well"
+    // Seven tries are far from the limit.
+    const tried = () => statusOf(`after-${first.requests.length}`)
+    await expect.poll(tried, { interval: 500, timeout: 3_500 }).toBe(429)
+  })
+})
+
 describe("two policies of one issuer", () => {
   it("are both asked, in order", async () => {
     expect(await userOf(await issuer.token({ scope: "staff" }))).toBe("openid-staff:alice")
