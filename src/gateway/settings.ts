@@ -80,7 +80,7 @@ export const gatewaySettings = {
     0,
     10_000_000
   ).pipe(withDefault(6_000)),
-  /** The same of one user; a page sends fewer than ten, and 600 let a server publish ten a second. */
+  /** The same of one user; a page sends fewer than ten. 600 let a server publish ten a second. */
   requestsPerUserPerMinuteMax: within(
     "BELLCAST_REQUESTS_PER_USER_PER_MINUTE_MAX",
     0,

@@ -45,8 +45,8 @@ export const startRoom = async () => {
   await addBallast(room.service, admin)
 
   /**
-   * Fills a stream to a share of its size. Returns a function that restores the size and waits until
-   * the service sees it.
+   * Fills a stream to a share of its size. Returns a function that restores the size and waits
+   * until the service sees it.
    */
   const fill = async (stream: string, share = 1) => {
     const { config, state } = await admin.jsm.streams.info(stream)

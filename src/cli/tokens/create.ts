@@ -31,7 +31,8 @@ const create = Effect.fnUntraced(function* (
   const { seq: expect, token: former } = yield* tokenNamed(name)
   if (former !== undefined && isCurrentToken(former, now))
     return yield* failed(
-      `there is a token ${name}: choose another name, or run \`bellcast token revoke ${name}\` first`
+      `there is a token ${name}: choose another name, or first run ` +
+        `\`bellcast token revoke ${name}\``
     )
   const token = freshToken()
   const hash = hashOfToken(token)

@@ -1,4 +1,5 @@
-// `bellcast sign-user ID`: signs a user's id for the policy `signed`, as the backend of a site does.
+// `bellcast sign-user ID`: signs a user's id for the policy `signed`, as the backend of a site
+// does.
 import { createHmac } from "node:crypto"
 import { Clock, Console, Effect } from "effect"
 import { Argument, Command, Flag } from "effect/cli"

@@ -26,8 +26,8 @@ export const heartbeatGet: Operation<void> = {
   doc: {
     summary:
       "Whether everything this server depends on works; space: whether there is room for more; " +
-      "delivery: whether broadcasts that wait are planned and delivered; by the name of a policy: " +
-      "whether the server that it depends on works",
+      "delivery: whether broadcasts that wait are planned and delivered; " +
+      "by the name of a policy: whether the server that it depends on works",
     responses: { 200: View, 503: View }
   }
 }

@@ -1,4 +1,4 @@
-// WORK without room at the worst moment: pushes under way fail, so that outcomes and retries are due,
+// WORK without room at the worst moment: pushes under way fail, outcomes and retries are due,
 // and a process that delivers is killed while its outcomes wait for room. A service that notices a
 // full WORK starts no new pushes, so those under way are the ones at risk.
 import { setTimeout as sleep } from "node:timers/promises"
@@ -28,7 +28,7 @@ export const fullWorkFaults = (
       ])
       const delivering = members.filter(({ roles }) => roles.includes("delivery"))
       const killed = random.chance(0.5) ? random.pick(delivering).name : undefined
-      // Room for some outcomes (13 kB for 64 pushes), and not for all of their retries (450 B each).
+      // Room for some outcomes (13 kB for 64 pushes), not for all of their retries (450 B each).
       const roomBytes = 1_000 * random.between(6, 30)
       const seconds = Math.min(secondsMax, random.between(5, 10))
       const who = failing.map(({ name }) => name)

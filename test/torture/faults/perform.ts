@@ -27,8 +27,25 @@ export const perform = async (
   const stamp = () => `+${((performance.now() - start) / 1000).toFixed(1).padStart(5)} s`
   let repeats = 0
 
+  const running: Array<{ readonly holds: ReadonlyArray<string>; readonly ended: Promise<void> }> =
+    []
+
+  /** On a slow machine an earlier fault may act for longer than the schedule says. */
+  const isFree = (holds: ReadonlyArray<string>) =>
+    Promise.all(
+      running.flatMap((one) => (one.holds.some((name) => holds.includes(name)) ? [one.ended] : []))
+    )
+
   const one = async ({ at, fault, planned }: Scheduled) => {
     await sleep(at * 1000 - (performance.now() - start))
+    await isFree(planned.holds)
+    const { promise: ended, resolve: end } = Promise.withResolvers<void>()
+    running.push({ holds: planned.holds, ended })
+    await act(fault, planned)
+    end()
+  }
+
+  const act = async (fault: Scheduled["fault"], planned: Scheduled["planned"]) => {
     context.say(`${stamp()} ${fault.name}: ${planned.text}`)
     let ongoing: Ongoing | undefined
     try {
