@@ -63,22 +63,25 @@ describe("the keys of an issuer", () => {
     })
   )
 
-  it.effect("serve tokens with unknown keys within seconds while the issuer is silent", () =>
-    Effect.gen(function* () {
-      const { asked, send } = issuerWith()
-      const keySet = yield* makeKeySet("openid", issuer, (request) =>
-        asked.isAway ? Effect.never : send(request)
-      )
-      yield* keySet.current
-      asked.isAway = true
-      yield* TestClock.adjust("10 seconds")
-      const first = yield* Effect.forkChild(keySet.refreshed)
-      yield* TestClock.adjust("2 seconds")
-      assert.strictEqual(kidOf(yield* Fiber.join(first)), "1")
-      const later = yield* Effect.forkChild(keySet.refreshed)
-      yield* TestClock.adjust("1 millis")
-      assert.strictEqual(kidOf(yield* Fiber.join(later)), "1")
-    })
+  it.effect(
+    "are unavailable to tokens with unknown keys, within seconds, while the issuer is silent",
+    () =>
+      Effect.gen(function* () {
+        const { asked, send } = issuerWith()
+        const keySet = yield* makeKeySet("openid", issuer, (request) =>
+          asked.isAway ? Effect.never : send(request)
+        )
+        yield* keySet.current
+        asked.isAway = true
+        yield* TestClock.adjust("10 seconds")
+        const first = yield* Effect.forkChild(Effect.flip(keySet.refreshed))
+        yield* TestClock.adjust("2 seconds")
+        assert.strictEqual((yield* Fiber.join(first))._tag, "IdentityUnavailable")
+        const later = yield* Effect.forkChild(Effect.flip(keySet.refreshed))
+        yield* TestClock.adjust("1 millis")
+        assert.strictEqual((yield* Fiber.join(later))._tag, "IdentityUnavailable")
+        assert.strictEqual(kidOf(yield* keySet.current), "1")
+      })
   )
 
   it.effect("are kept when the issuer publishes none", () =>
@@ -92,7 +95,8 @@ describe("the keys of an issuer", () => {
       yield* keySet.current
       isEmpty = true
       yield* TestClock.adjust("10 seconds")
-      assert.strictEqual(kidOf(yield* keySet.refreshed), "1")
+      assert.strictEqual((yield* Effect.flip(keySet.refreshed))._tag, "IdentityUnavailable")
+      assert.strictEqual(kidOf(yield* keySet.current), "1")
       assert.isFalse(yield* keySet.isUp)
     })
   )

@@ -115,7 +115,7 @@ const makeExchange = Effect.fnUntraced(function* (login: OpenidLogin, send: Send
     }).toString()
     const type = { "content-type": "application/x-www-form-urlencoded" }
     const found = tokenOf(
-      yield* send({ method: "POST", url, headers: { ...headers, ...type }, body })
+      yield* send({ method: "POST", url, headers: { ...headers, ...type }, body, isSingle: true })
     )
     if (found.fault === undefined) return found.token
     return yield* new IdentityUnavailable({ policy: name, cause: found.fault })

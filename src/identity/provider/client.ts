@@ -16,6 +16,8 @@ export interface ProviderRequest {
   readonly url: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
+  /** Not to be sent a second time, as a code is that only counts once. */
+  readonly isSingle?: true
 }
 
 export interface ProviderResponse {
@@ -108,6 +110,7 @@ export const makeSend = Effect.fnUntraced(function* (
       try: (signal) => sendOnce(wanted, isNamed ? named : others, signal),
       catch: unavailable
     })
+    if (wanted.isSingle) return attempt
     return Effect.flatMap(Effect.result(attempt), (first) =>
       first._tag === "Success" && !isWorthRetry(first.success)
         ? Effect.succeed(first.success)

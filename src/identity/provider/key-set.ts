@@ -164,6 +164,17 @@ const currentOf = Effect.fnUntraced(function* (state: State) {
   return usable
 })
 
+/**
+ * Fails while the issuer does not respond: a key that its old keys lack may be a new one, so its
+ * tokens are not invalid.
+ */
+const refreshedOf = Effect.fnUntraced(function* (state: State) {
+  const keys = yield* refresh(state)
+  if (state.failure !== undefined) return yield* state.failure
+  if (state.running === undefined) return keys
+  return yield* new IdentityUnavailable({ policy: state.policy, cause: "the issuer is slow" })
+})
+
 /** The keys of an issuer. The first fetch is made by the first token: a start needs no issuer. */
 export const makeKeySet = Effect.fnUntraced(function* (policy: string, issuer: string, send: Send) {
   const scope = yield* Effect.scope
@@ -182,5 +193,5 @@ export const makeKeySet = Effect.fnUntraced(function* (policy: string, issuer: s
     Effect.map(() => state.failure === undefined),
     Effect.orElseSucceed(() => false)
   )
-  return { current: currentOf(state), refreshed: refresh(state), isUp } satisfies KeySet
+  return { current: currentOf(state), refreshed: refreshedOf(state), isUp } satisfies KeySet
 })
