@@ -1,7 +1,7 @@
 // One cycle: the load runs while faults come and go, then everything heals, then the checks look.
 import { setTimeout as sleep } from "node:timers/promises"
 import { audit } from "./checks/audit.ts"
-import type { Check, Figures, Look } from "./checks/check.ts"
+import { type Check, type Figures, few, type Look } from "./checks/check.ts"
 import { counts } from "./checks/counts.ts"
 import { kept, registrations } from "./checks/kept.ts"
 import { answers, logs } from "./checks/logs.ts"
@@ -12,6 +12,7 @@ import { stored } from "./checks/stored.ts"
 import { perform } from "./faults/perform.ts"
 import { type HealBounds, heal } from "./heal.ts"
 import { startLoad } from "./load/load.ts"
+import { watchStepsBack } from "./nats/steps-back.ts"
 import type { Scheduled } from "./schedule.ts"
 import type { World } from "./world.ts"
 
@@ -33,6 +34,8 @@ export interface CyclePlan {
   readonly seconds: number
   readonly healBounds: HealBounds
   readonly rebuilds: boolean
+  /** Not where nats-server may forget a value that the rig has seen. */
+  readonly watches: boolean
 }
 
 export interface CycleOutcome {
@@ -80,6 +83,7 @@ export const runCycle = async (
   cycle: number
 ): Promise<CycleOutcome> => {
   world.cycle = cycle
+  const watch = plan.watches ? watchStepsBack(world.client) : undefined
   const { failures, load, repeats } = await trouble(world, plan, cycle)
   const { fleet, model, nats, recorded } = world
   const healed = await heal(
@@ -87,6 +91,7 @@ export const runCycle = async (
     plan.healBounds
   )
   world.say(`healed in ${healed.seconds} s; ${healed.ailments.join("; ")}`)
+  await watch?.stop()
   // What did not heal is judged by all that was recorded, too.
   await recorded.update().catch((error) => world.say(`WORK and LOG cannot be read: ${error}`))
   const figures = noFigures()
@@ -100,7 +105,8 @@ export const runCycle = async (
   }
   const violations: Array<readonly [string, string]> = [
     ...failures.map((failure) => ["the rig", failure] as const),
-    ...healed.ailments.map((ailment) => ["healed in time", ailment] as const)
+    ...healed.ailments.map((ailment) => ["healed in time", ailment] as const),
+    ...few(watch?.found ?? []).map((step) => ["entries never go back", step] as const)
   ]
   const wanted = healed.ailments.length > 0 || !plan.rebuilds ? checks : [...checks, rebuild]
   let failed = violations.length > 0 ? 1 : 0

@@ -44,6 +44,19 @@ describe("the schedule of the torture rig", () => {
     assert.deepEqual(some, without)
   })
 
+  it("freezes lease holders and fills WORK within any four cycles after the first", () => {
+    for (let seed = 1; seed <= 20; seed++) {
+      const faults = schedules(String(seed), 1)
+        .slice(1, 5)
+        .flatMap((cycle) => cycle.faults)
+      for (const kind of [/in turn: fold/, /bytes left/])
+        assert.isTrue(
+          faults.some((text) => kind.test(text)),
+          `seed ${seed}, ${kind}: ${faults.join("; ")}`
+        )
+    }
+  })
+
   it("has in the run of CI a kill, a freeze, a cut, a full stream and bad push services", () => {
     for (let seed = 1; seed <= 50; seed++) {
       const faults = schedules(String(seed), 1, true).flatMap((cycle) => cycle.faults)

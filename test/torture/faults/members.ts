@@ -80,6 +80,47 @@ const freeze: Fault = {
   }
 }
 
+/**
+ * Much longer than a pull of messages (5 s): what arrives in that time is applied at waking, and
+ * must be older than what the next holder of the lease has written since.
+ */
+const holderFreezeSeconds = 11
+
+/**
+ * The projectors are frozen in turn, three times. After the first one, every freeze hits the holder
+ * of the lease, because the other was frozen before.
+ */
+const freezeHolders: Fault = {
+  name: "lease holder frozen",
+  nodes: [1, 3],
+  plan: (random, shape) => {
+    const projectors = shape.members.filter(({ roles }) => roles.includes("projection"))
+    const order = random.shuffle(projectors.map(({ name }) => name))
+    const turns = [...order, ...order]
+      .slice(0, 3)
+      .map((name) => [name, random.between(200, 1_000)] as const)
+    const frozen = turns.map(([name]) => name)
+    return {
+      text: `SIGSTOP for ${holderFreezeSeconds} s, in turn: ${frozen.join(", ")}`,
+      holds: order,
+      seconds: turns.reduce((sum, [, millis]) => sum + holderFreezeSeconds + millis / 1_000, 0),
+      begin: async (context) => {
+        const all = async () => {
+          for (const [name, pauseMillis] of turns) {
+            const member = memberOf(context, name)
+            member.freeze()
+            await sleep(holderFreezeSeconds * 1_000)
+            member.thaw()
+            await sleep(pauseMillis)
+          }
+        }
+        const done = all()
+        return { mayRepeat: delivering(shape, frozen), end: () => done }
+      }
+    }
+  }
+}
+
 const storm: Fault = {
   name: "restart storm",
   nodes: [1, 3],
@@ -137,6 +178,7 @@ export const memberFaults: ReadonlyArray<Fault> = [
   killSome,
   killAll,
   freeze,
+  freezeHolders,
   storm,
   rolling
 ]
