@@ -11,7 +11,7 @@ const workersMax = 12
 
 export default defineConfig({
   test: {
-    globalSetup: "test/support/no-leftovers.ts",
+    globalSetup: ["test/support/no-leftovers.ts", "test/support/nats-server-first.ts"],
     // A worker that runs several files imports Effect and the sources once: 0.5 s of CPU per file.
     isolate: false,
     maxWorkers: Math.min(3 * availableParallelism(), workersMax),

@@ -74,7 +74,7 @@ beforeAll(async () => {
   await join([service.url], "news", [push.subscribe().subscription])
   broadcast = await publish(service.url, "news", { n: 1 })
   await finished(service.url, "news", broadcast)
-}, 60_000)
+})
 
 afterAll(async () => {
   await service?.[Symbol.asyncDispose]()

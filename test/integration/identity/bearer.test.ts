@@ -9,7 +9,7 @@ import { spawnCli } from "#test/spawn-cli.ts"
 let gateway: BearerGateway
 beforeAll(async () => {
   gateway = await startBearerGateway()
-}, 60_000)
+})
 afterAll(() => gateway[Symbol.asyncDispose]())
 beforeEach(() => {
   for (const provider of [gateway.opaque, gateway.external, gateway.issuer]) {

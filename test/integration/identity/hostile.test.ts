@@ -56,7 +56,7 @@ beforeAll(async () => {
       BELLCAST_AUTH_FAILURES_PER_ADDRESS_PER_MINUTE_MAX: String(failuresMax)
     }
   })
-}, 60_000)
+})
 afterAll(async () => {
   await service.stop()
   await Promise.all([first, second, issuer, nats].map((each) => each[Symbol.asyncDispose]()))

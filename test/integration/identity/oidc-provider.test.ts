@@ -42,7 +42,7 @@ beforeAll(async () => {
       BELLCAST_AUTH_FAILURES_PER_ADDRESS_PER_MINUTE_MAX: "0"
     }
   })
-}, 60_000)
+})
 afterAll(async () => {
   await service.stop()
   await Promise.all([provider, nats].map((each) => each[Symbol.asyncDispose]()))

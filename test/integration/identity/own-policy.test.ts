@@ -51,7 +51,7 @@ describe("policies of an operator", () => {
         BELLCAST_CHANNEL_WRITE_PRINCIPALS: "news*=group:acme:editor"
       }
     })
-  }, 60_000)
+  })
   afterAll(async () => {
     await service.stop()
     await rm(folder, { recursive: true, force: true })

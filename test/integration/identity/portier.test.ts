@@ -20,7 +20,7 @@ let { begin, begun, broker, folder, loggedIn, origin, proof, service, verify } =
 beforeAll(async () => {
   portier = await startPortier()
   ;({ begin, begun, broker, folder, loggedIn, origin, proof, service, verify } = portier)
-}, 60_000)
+})
 afterAll(() => portier[Symbol.asyncDispose]())
 
 const rootOf = async (authorization: string) =>

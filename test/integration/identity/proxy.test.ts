@@ -22,7 +22,7 @@ beforeAll(async () => {
       BELLCAST_AUTH_PROXY_SECRET: secret
     }
   })
-}, 60_000)
+})
 afterAll(async () => {
   await service.stop()
   await nats[Symbol.asyncDispose]()

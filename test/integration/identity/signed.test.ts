@@ -21,7 +21,7 @@ beforeAll(async () => {
     roles: "gateway,projection",
     env: { BELLCAST_AUTH_POLICIES: "signed", ...signing }
   })
-}, 60_000)
+})
 afterAll(async () => {
   await service.stop()
   await nats[Symbol.asyncDispose]()

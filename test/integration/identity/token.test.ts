@@ -24,7 +24,7 @@ const start = (roles: string) =>
 beforeAll(async () => {
   nats = await startNats()
   ;[service, other] = await Promise.all([start("gateway,projection"), start("gateway")])
-}, 60_000)
+})
 afterAll(async () => {
   await Promise.all([service.stop(), other.stop()])
   await nats[Symbol.asyncDispose]()

@@ -33,7 +33,7 @@ export interface Given extends Seen {
   readonly key: string
 }
 
-/** Compares each value with the one of its key before. Returns what went back; undefined: nothing. */
+/** Compares a value with the one of its key before. Returns what went back; undefined: nothing. */
 export const makeComparison = () => {
   const last = new Map<string, Seen>()
   return ({ bucket, key, revision, seq }: Given): string | undefined => {
