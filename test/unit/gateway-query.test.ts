@@ -50,7 +50,8 @@ describe("the longest query string", () => {
       errors.map(({ location, name }) => [location, name]),
       [["querystring", name]]
     )
-    assert.isBelow(performance.now() - began, 100)
+    // Without the bound these took 1 to 3 s.
+    assert.isBelow(performance.now() - began, 500)
   })
 
   /** Milliseconds of this thread's CPU. The clock would also count other programs. */
