@@ -123,8 +123,8 @@ export const settings = {
    */
   useridHmacSecret: Config.option(Config.Redacted("BELLCAST_USERID_HMAC_SECRET")),
   /**
-   * Who may publish: `policy:id`, `group:policy:name`, system.Authenticated or system.Everyone, on
-   * every channel or, as `news*=policy:id`, on those that a pattern matches.
+   * Publishers: `policy:id`, `group:policy:name`, system.Authenticated or system.Everyone, on every
+   * channel or, as `news*=policy:id`, on those that a pattern matches.
    */
   channelWritePrincipals: words("BELLCAST_CHANNEL_WRITE_PRINCIPALS", writeRuleFault).pipe(
     Config.map((rules) => rules.map(writeRuleOf))

@@ -37,7 +37,7 @@ interface Audit {
   /** Milliseconds since the epoch. */
   readonly acceptedAt: number
   readonly source: string
-  /** Who published it: the id of a user, or `nats:<source>`. */
+  /** The publisher: the id of a user, or `nats:<source>`. */
   readonly publisher?: string
   /** Why the broadcast was rejected. */
   readonly rejected?: string

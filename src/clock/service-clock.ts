@@ -18,7 +18,7 @@ const system = Clock.Clock.defaultValue()
 
 export class ServiceClock implements Clock.Clock {
   readonly #base: Clock.Clock
-  /** What the monotonic clock lacks to the time of the service. */
+  /** The time of the service less that of the monotonic clock. */
   #offsetMillis: number
 
   /** Starts with the time of this machine. `base`: its clocks. */

@@ -62,7 +62,7 @@ export const publisherHeaders = (id: string): Readonly<Record<string, string>> =
 })
 
 /**
- * Who published a broadcast: the id of a user, or `nats:<source>` for a NATS client, whose
+ * The publisher of a broadcast: the id of a user, or `nats:<source>` for a NATS client, whose
  * permissions bind it to its source. Undefined for broadcasts of 0.1.0, which have no header.
  */
 export const publisherOf = (

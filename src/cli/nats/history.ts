@@ -1,4 +1,4 @@
-// What a rebuild takes from the streams beside the messages that the followers fold.
+// The parts of the streams that a rebuild reads beside the messages that the followers fold.
 import { Effect } from "effect"
 import type { Progress } from "#domain/outcome.ts"
 import { EventLog } from "#nats/stream/event-log.ts"

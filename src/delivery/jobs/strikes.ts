@@ -85,7 +85,7 @@ const cleared = (log: EventLog["Service"], ref: BroadcastRef, each: Recorded) =>
     at: each.result.at
   })
 
-/** What a strike or a suspension says of the push that led to it. */
+/** The body of a strike or a suspension: the push that led to it. */
 const bodyOf = (
   { broadcast }: BroadcastRef,
   { result, target }: Recorded,

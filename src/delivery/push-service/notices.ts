@@ -1,4 +1,4 @@
-// What an operator reads in the log about one push service: a line when something begins or ends.
+// The lines of the log about one push service: one when something begins or ends.
 // Lines name the host and the reason, never an endpoint.
 import type { RefusalReason, RetryReason } from "#domain/reason.ts"
 import type { GuardChange } from "./guard.ts"
