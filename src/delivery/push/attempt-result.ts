@@ -1,6 +1,6 @@
-// The result of one attempt at a push: judged from the response (classify.ts), then by what is known
-// of the push service (../push-service/push-service.ts). jobs/result.ts makes the recorded outcome
-// of it.
+// The result of one attempt at a push: judged from the response (classify.ts), then by the state of
+// the push service (../push-service/push-service.ts). jobs/result.ts makes the recorded outcome of
+// it.
 import type { DeadReason, DeferReason, GoneReason, RetryReason } from "#domain/reason.ts"
 
 /**
