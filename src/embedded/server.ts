@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { Effect, Schema } from "effect"
 import { folderAt } from "./folder.ts"
 import { type LaunchOptions, launch } from "./launch.ts"
-import { locateNatsServer } from "./locate.ts"
+import { locateNatsServer } from "./program/locate.ts"
 
 export class EmbeddedServerFailed extends Schema.TaggedError<EmbeddedServerFailed>()(
   "EmbeddedServerFailed",

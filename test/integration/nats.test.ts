@@ -9,7 +9,7 @@ import { jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { launch } from "#embedded/launch.ts"
-import { locateNatsServer } from "#embedded/locate.ts"
+import { locateNatsServer } from "#embedded/program/locate.ts"
 import { temporaryFolder } from "#test/folder.ts"
 import { startNats } from "#test/nats.ts"
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { launch } from "#embedded/launch.ts"
-import { locateNatsServer } from "#embedded/locate.ts"
+import { locateNatsServer } from "#embedded/program/locate.ts"
 import type { StartNats } from "./nats.ts"
 
 let found: Promise<string> | undefined

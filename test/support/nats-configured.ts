@@ -6,7 +6,7 @@ import { createServer, type Socket } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect } from "effect"
-import { locateNatsServer } from "#embedded/locate.ts"
+import { locateNatsServer } from "#embedded/program/locate.ts"
 import { Condition } from "./condition.ts"
 import { freePort } from "./service.ts"
 

@@ -2,9 +2,9 @@
 import { chmod, mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { locateIn } from "#embedded/locate.ts"
-import { install, type Place } from "#embedded/place.ts"
-import { isAtLeast, parseVersion } from "#embedded/version.ts"
+import { locateIn } from "#embedded/program/locate.ts"
+import { install, type Place } from "#embedded/program/place.ts"
+import { isAtLeast, parseVersion } from "#embedded/program/version.ts"
 import { withoutSecrets } from "#telemetry/redaction.ts"
 import { temporaryFolder } from "../support/folder.ts"
 

@@ -3,7 +3,7 @@
 import { cp } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect } from "effect"
-import { locateNatsServer } from "#embedded/locate.ts"
+import { locateNatsServer } from "#embedded/program/locate.ts"
 import type { NatsServers, NatsServersOptions, StoreKind } from "./fault.ts"
 import { areHealthy } from "./nats-monitor.ts"
 import { freePort, NatsProcess, type Ports } from "./nats-process.ts"

@@ -81,7 +81,7 @@ export const locateIn = async (place: Place): Promise<string> => {
   )
 }
 
-const toolsDir = fileURLToPath(new URL("../../.tools", import.meta.url))
+const toolsDir = fileURLToPath(new URL("../../../.tools", import.meta.url))
 
 /** The path of a usable nats-server, fetched if need be. */
 export const locateNatsServer = Effect.gen(function* () {
