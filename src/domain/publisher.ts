@@ -49,7 +49,7 @@ export const nobodyFault = (principal: string): string | undefined => {
     : principalFault(principal)
 }
 
-/** Who may publish where: a principal, and a pattern of channels. */
+/** A permission to publish: a principal, and a pattern of channels. */
 export interface WriteRule {
   readonly principal: string
   /** `*` stands for any text. */

@@ -15,7 +15,7 @@ const restartsMillis = 60 * 60_000
 export const settleMillis = 30_000
 const everyMillis = 1_000
 
-/** What to do about a server that stores nothing. `restartedAt`: earlier restarts, in order. */
+/** The remedy for a server that stores nothing. `restartedAt`: earlier restarts, in order. */
 export const remedyOf = (
   restartedAt: ReadonlyArray<number>,
   now: number,

@@ -65,7 +65,7 @@ const makeCallers = (secret: string) => {
   }
 }
 
-/** What the policies said of one request so far. */
+/** The verdicts of the policies on one request so far. */
 interface Asked {
   readonly invalid: Map<string, Invalid["error"]>
   failure: Failure | undefined
@@ -91,7 +91,7 @@ const isFailure = ({ scheme }: Credentials, { failure, invalid }: Asked): boolea
   failure?._tag !== "TooManyFailures" &&
   (failure !== undefined || invalid.size > 0)
 
-/** What is invalid. A bearer token that names none of the policies is, for each of them. */
+/** The errors by policy. A bearer token that names no policy is invalid for each of them. */
 const invalidOf = (
   policies: ReadonlyArray<Policy>,
   { scheme }: Credentials,

@@ -40,7 +40,7 @@ export const isOwnToken = (text: string): boolean => {
 }
 
 /**
- * What is stored of a token. One round of SHA-256 suffices: slow hashes with a salt protect
+ * The stored hash of a token. One round of SHA-256 suffices: slow hashes with a salt protect
  * passwords, which people choose; nobody guesses 256 random bits.
  */
 export const hashOfToken = (token: string): string =>

@@ -1,4 +1,4 @@
-// What the endpoints of login pages share: which policy has the page, the parameters of a visit,
+// Shared by the endpoints of login pages: which policy has the page, the parameters of a visit,
 // and the redirect or error that ends it.
 import { Effect } from "effect"
 import { Identity } from "#identity/identity.ts"

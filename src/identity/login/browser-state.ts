@@ -1,4 +1,4 @@
-// What a browser keeps in a cookie between the beginning and the end of a login. The provider
+// The cookie of a browser between the beginning and the end of a login. The provider
 // returns a number that only this cookie has, so nobody can end a login of his own in somebody
 // else's browser. Beginning a login stores nothing on the server, so it cannot fill the storage.
 import { randomBytes, timingSafeEqual } from "node:crypto"

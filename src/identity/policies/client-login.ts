@@ -8,7 +8,7 @@ import { SignJWT } from "jose"
 import { type SettingsError, settingsFault } from "#settings/every-setting.ts"
 import { IdentityUnavailable } from "../policy.ts"
 
-/** What a request adds to log in. */
+/** The headers and form fields with which a request logs in. */
 export type ClientLogin = Effect.Effect<
   {
     readonly headers: Readonly<Record<string, string>>
