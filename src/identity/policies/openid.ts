@@ -29,9 +29,7 @@ import {
   isCurrent,
   isForUs
 } from "./claims.ts"
-
 import { asymmetricAlgorithms, claimsOfIssuer, headerOf } from "./jwt.ts"
-
 import { coversAll, scopesOf } from "./scopes.ts"
 
 const anyText = () => undefined
