@@ -18,6 +18,7 @@ export const startNatsBinary: StartNats = async (syncInterval) => {
   return {
     mode: "binary",
     url,
+    folder,
     kill: async () => {
       process.kill(server.pid, "SIGKILL")
       await server.exited

@@ -67,6 +67,7 @@ export const startNatsContainer: StartNats = async (syncInterval) => {
   return {
     mode: "container",
     url: `nats://${host}:${hostPort}`,
+    folder: undefined,
     kill: async () => {
       const gone = container.wait()
       await container.kill({ signal: "SIGKILL" })

@@ -13,6 +13,8 @@ export interface TestNats extends AsyncDisposable {
   readonly mode: "container" | "binary"
   /** The same over kill and restart, as is the data. */
   readonly url: string
+  /** Its files; undefined in a container. */
+  readonly folder: string | undefined
   /** SIGKILL; resolves when it is gone. */
   readonly kill: () => Promise<void>
   readonly stop: () => Promise<void>
