@@ -50,11 +50,11 @@ BELLCAST := node src/cli/main.ts
 export TARGET_URL ?= $(filter http%,$(BASE_URL))
 TESTS := $(if $(TARGET_URL),test/conformance,test/unit test/integration test/conformance)
 
-.PHONY: help install run dev check fmt test e2e torture bench streams listen \
+.PHONY: help install run dev check fmt test test-identity e2e torture bench streams listen \
   audit dead redrive restore rebuild permissions token keys
 
 help: ## List the targets.
-	@awk -F ': .*## ' '/^[a-z0-9]+:.* ## / { printf "  %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ': .*## ' '/^[a-z0-9-]+:.* ## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
 
 install: $(PACKAGES) ## Fetch what is missing: Node 24, npm packages.
 
@@ -97,6 +97,27 @@ test: install ## Run the tests; with BASE_URL=http://... only the contract, agai
 
 e2e: install ## The whole service and a real Firefox (skipped where there is none).
 	@$(VITEST) test/e2e
+
+# What test-identity runs: each has a rule that fetches it into .tools/. If a rule fails, the tests
+# that need its program are skipped and say so.
+KEYCLOAK_VERSION := 26.4.2
+KEYCLOAK := .tools/keycloak/keycloak-$(KEYCLOAK_VERSION)
+MAVEN_DEPENDENCY := org.apache.maven.plugins:maven-dependency-plugin:3.8.1
+IDENTITY_SERVERS := $(KEYCLOAK)/built
+
+# Keycloak builds itself for the database that it has. That takes longer than a start, so it
+# happens here, once.
+$(KEYCLOAK)/built:
+	@if ! { command -v mvn && java -version; } >/dev/null 2>&1; then \
+	  echo "Keycloak needs Maven and Java 17: apt-get install maven default-jre-headless" >&2; \
+	else echo "fetching Keycloak $(KEYCLOAK_VERSION) (180 MB) ..." >&2; \
+	  mvn -q -B $(MAVEN_DEPENDENCY):unpack -DoutputDirectory=$(CURDIR)/$(dir $(KEYCLOAK)) \
+	    -Dartifact=org.keycloak:keycloak-quarkus-dist:$(KEYCLOAK_VERSION):zip >&2 && \
+	  $(KEYCLOAK)/bin/kc.sh build --db=dev-mem >&2 && touch $@ || \
+	  echo "Keycloak could not be fetched" >&2; fi
+
+test-identity: install $(IDENTITY_SERVERS) ## The policies beside real servers, which it fetches.
+	@$(VITEST) test/identity
 
 # Variables of the command line reach node as its environment.
 torture: export SEED := $(or $(SEED),1)
