@@ -1,19 +1,23 @@
-// Writes one log line per request. Query strings may contain endpoints and keys, which are secrets:
+// Writes one log line per request. Query strings may contain endpoints, tokens and mail addresses:
 // the line shows only the values of harmless parameters.
 import { randomUUID } from "node:crypto"
 import { Effect } from "effect"
 import type { Caller } from "#identity/identity.ts"
 import type { ApiRequest, ApiResponse } from "./http/request.ts"
 
-const harmless = /^(_limit|_since|_before|_to|_sort|_fields|last_modified)=/
+/** Parameters of lists with values as the API reads them: numbers and names of fields. */
+const harmless =
+  /^(_limit|_since|_before|_to|_sort|_fields|last_modified)=(?:[\w.,+-]|%22|%2C){0,40}$/
+/** Names of parameters. A text of another form may be a secret that a client put there. */
+const plainName = /^[a-z_]{1,40}$/
 
-const redact = (query: string): string =>
-  query
-    .split("&")
-    .map((pair) =>
-      harmless.test(pair) || !pair.includes("=") ? pair : `${pair.slice(0, pair.indexOf("="))}=…`
-    )
-    .join("&")
+const redactPair = (pair: string): string => {
+  if (pair === "" || harmless.test(pair)) return pair
+  const [name = "", ...value] = pair.split("=")
+  return value.length > 0 && plainName.test(name) ? `${name}=…` : "…"
+}
+
+const redact = (query: string): string => query.split("&").map(redactPair).join("&")
 
 /** What the pipeline notes about a request for its log line. */
 export interface Trace {

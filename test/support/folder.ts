@@ -25,10 +25,17 @@ export const folderWith = async (files: Readonly<Record<string, string>>): Promi
   return folder
 }
 
+/** The bytes of a file as text; nothing if a server has just removed it. */
+const bytesOf = (path: string): Promise<string> =>
+  readFile(path, "latin1").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return ""
+    throw error
+  })
+
 /** The bytes of all files below a folder, as text. */
 export const textsBelow = async (folder: string): Promise<string> => {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })
   const files = entries.filter((entry) => entry.isFile())
-  const texts = files.map(({ name, parentPath }) => readFile(join(parentPath, name), "latin1"))
+  const texts = files.map(({ name, parentPath }) => bytesOf(join(parentPath, name)))
   return (await Promise.all(texts)).join("\n")
 }

@@ -74,6 +74,19 @@ const verdictOf = (found: unknown): Verdict | "garbage" => {
     : "garbage"
 }
 
+/**
+ * The class of what a module threw, without its members: they may hold a token, or throw when they
+ * are read.
+ */
+const classOf = (thrown: unknown): string => {
+  try {
+    const name: unknown = Object.getPrototypeOf(thrown)?.constructor?.name
+    return typeof name === "string" && /^[A-Za-z]{1,40}$/.test(name) ? name : typeof thrown
+  } catch {
+    return typeof thrown
+  }
+}
+
 export const ownPolicy = Effect.fnUntraced(function* (
   name: string,
   file: string
@@ -82,13 +95,12 @@ export const ownPolicy = Effect.fnUntraced(function* (
   const permits = Semaphore.makeUnsafe(callsMax)
   const warn = makeRateLimitedLog(`the policy ${name} failed`, Effect.logError)
   const unavailable = (cause: string) => new IdentityUnavailable({ policy: name, cause })
-  // The error of a foreign module may hold a token: name only its class.
   const call = ({ headers, scheme, token }: Credentials) =>
     Effect.tryPromise({
       // Getters of the result may throw, too.
       try: async () =>
         verdictOf(await own.authenticate({ headers: { ...headers }, scheme, token })),
-      catch: (error) => unavailable(`threw ${(error as Error | undefined)?.constructor?.name}`)
+      catch: (error) => unavailable(`threw ${classOf(error)}`)
     }).pipe(
       Effect.timeoutOrElse({
         duration: callTimeout,

@@ -1,6 +1,7 @@
 // A certified OpenID provider beside the service: logins by its pages, its JWTs, introspection of
 // its opaque tokens, and new keys. And everything that must not end a login.
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { follow, get, keep } from "#test/cookies.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
 import { clientSecret, type OidcProvider, startOidcProvider } from "#test/oidc-provider.ts"
 import { freePort, type Service, startService } from "#test/service.ts"
@@ -48,22 +49,6 @@ afterAll(async () => {
   await Promise.all([provider, nats].map((each) => each[Symbol.asyncDispose]()))
 })
 
-const get = (url: string, cookies: ReadonlyMap<string, string>) =>
-  fetch(url, {
-    redirect: "manual",
-    headers: { cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join("; ") }
-  })
-
-/** Keeps the cookies of a response. */
-const keep = (response: Response, cookies: Map<string, string>) => {
-  for (const text of response.headers.getSetCookie()) {
-    const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(text) ?? []
-    if (value === "") cookies.delete(name)
-    else cookies.set(name, value)
-  }
-  return response.headers.get("location") ?? ""
-}
-
 const login = (callback = page, more = "") =>
   fetch(`${service.url}/openid/openid/login?callback=${encodeURIComponent(callback)}${more}`, {
     redirect: "manual"
@@ -75,10 +60,8 @@ const returned = async (more = "") => {
   const begun = await login(page, more)
   const first = keep(begun, cookies)
   const ours = new Map(cookies)
-  let location = first
-  for (let i = 0; i < 6 && new URL(location).origin === provider.issuer; i += 1)
-    location = new URL(keep(await get(location, cookies), cookies), provider.issuer).href
-  return { begun, first: new URL(first), location: new URL(location), cookies: ours }
+  const location = await follow(first, provider.issuer, cookies)
+  return { begun, first: new URL(first), location, cookies: ours }
 }
 
 const finish = (location: URL, cookies: ReadonlyMap<string, string>) => get(location.href, cookies)
