@@ -74,7 +74,7 @@ const issuerUrl = (
 /** How requests to the token endpoint name us. */
 const clientOf = ({ clientId, clientSecret, name }: OpenidLogin) =>
   Option.isNone(clientSecret)
-    ? Effect.succeed(Effect.succeed({ headers: {}, fields: { client_id: clientId } }))
+    ? Effect.succeed({ headers: {}, fields: Effect.succeed({ client_id: clientId }) })
     : makeClientLogin(name, settingPrefix(name), "", {
         clientId: Option.some(clientId),
         clientSecret,
@@ -105,9 +105,9 @@ const makeExchange = Effect.fnUntraced(function* (login: OpenidLogin, send: Send
   ) {
     if (url === undefined)
       return yield* new IdentityUnavailable({ policy: name, cause: "no token endpoint" })
-    const { fields, headers } = yield* client
+    const { fields, headers } = client
     const body = new URLSearchParams({
-      ...fields,
+      ...(yield* fields),
       grant_type: "authorization_code",
       code,
       redirect_uri: redirectUri(rootUrl, name),

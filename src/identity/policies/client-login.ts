@@ -8,14 +8,12 @@ import { SignJWT } from "jose"
 import { type SettingsError, settingsFault } from "#settings/every-setting.ts"
 import { IdentityUnavailable } from "../policy.ts"
 
-/** The headers and form fields with which a request logs in. */
-export type ClientLogin = Effect.Effect<
-  {
-    readonly headers: Readonly<Record<string, string>>
-    readonly fields: Readonly<Record<string, string>>
-  },
-  IdentityUnavailable
->
+/** With what a request logs in. */
+export interface ClientLogin {
+  readonly headers: Readonly<Record<string, string>>
+  /** Form fields, made anew for each attempt: servers take an assertion once (RFC 7523). */
+  readonly fields: Effect.Effect<Readonly<Record<string, string>>, IdentityUnavailable>
+}
 
 interface LoginSettings {
   readonly clientId: Option.Option<string>
@@ -29,7 +27,7 @@ const formEncoded = (text: string): string => new URLSearchParams({ "": text }).
 const bySecret = (id: string, secret: string): ClientLogin => {
   const pair = `${formEncoded(id)}:${formEncoded(secret)}`
   const headers = { authorization: `Basic ${Buffer.from(pair).toString("base64")}` }
-  return Effect.succeed({ headers, fields: {} })
+  return { headers, fields: Effect.succeed({}) }
 }
 
 const assertionSeconds = 60
@@ -58,7 +56,7 @@ const byKey = Effect.fnUntraced(function* (
   const alg = algorithmOf(key)
   if (alg === undefined)
     return yield* settingsFault([`${setting}: Expected a key for RS256, ES256, ES384 or EdDSA`])
-  return Effect.flatMap(Clock.currentTimeMillis, (now) =>
+  const fields = Effect.flatMap(Clock.currentTimeMillis, (now) =>
     Effect.tryPromise({
       try: async () => {
         const seconds = Math.floor(now / 1000)
@@ -70,16 +68,16 @@ const byKey = Effect.fnUntraced(function* (
           .setIssuedAt(seconds)
           .setExpirationTime(seconds + assertionSeconds)
           .sign(key)
-        const fields = {
+        return {
           client_id: id,
           client_assertion_type: assertionType,
           client_assertion: assertion
         }
-        return { headers: {}, fields }
       },
       catch: () => new IdentityUnavailable({ policy, cause: "the assertion cannot be signed" })
     })
   )
+  return { headers: {}, fields }
 })
 
 /** The login from the settings. `audience`: the endpoint, for which assertions are signed. */

@@ -83,16 +83,17 @@ interface Shape {
 
 const form = { "content-type": "application/x-www-form-urlencoded" }
 
-const introspection = (url: string, send: Send, login: ClientLogin): Shape => {
+/** Introspection (RFC 7662) at a URL. */
+export const introspection = (url: string, send: Send, login: ClientLogin): Shape => {
   const ask = (token: string) =>
-    Effect.flatMap(login, ({ fields, headers }) =>
-      send({
-        method: "POST",
-        url,
-        headers: { ...form, ...headers },
-        body: new URLSearchParams({ token, token_type_hint: "access_token", ...fields }).toString()
-      })
-    )
+    send({
+      method: "POST",
+      url,
+      headers: { ...form, ...login.headers },
+      body: Effect.map(login.fields, (fields) =>
+        new URLSearchParams({ token, token_type_hint: "access_token", ...fields }).toString()
+      )
+    })
   return {
     url,
     ask,

@@ -15,7 +15,8 @@ export interface ProviderRequest {
   readonly method: "GET" | "POST"
   readonly url: string
   readonly headers?: Readonly<Record<string, string>>
-  readonly body?: string
+  /** An effect is run for each attempt. */
+  readonly body?: string | Effect.Effect<string, IdentityUnavailable>
   /** Not to be sent a second time, as a code is that only counts once. */
   readonly isSingle?: true
 }
@@ -54,7 +55,8 @@ const textOf = async (body: AsyncIterable<Uint8Array>): Promise<string> => {
 
 /** Sends one request, without a retry. */
 const sendOnce = async (
-  { body, headers, method, url }: ProviderRequest,
+  { headers, method, url }: ProviderRequest,
+  body: string | undefined,
   dispatcher: Agent,
   signal: AbortSignal
 ): Promise<ProviderResponse> => {
@@ -106,10 +108,13 @@ export const makeSend = Effect.fnUntraced(function* (
     // A socket asks `lookup` about names only.
     if (!isNamed && isIP(hostname.replace(/^\[|\]$/g, "")) !== 0)
       return Effect.fail(unavailable({ code: "ADDRESS_NOT_ALLOWED" }))
-    const attempt = Effect.tryPromise({
-      try: (signal) => sendOnce(wanted, isNamed ? named : others, signal),
-      catch: unavailable
-    })
+    const { body } = wanted
+    const attempt = Effect.flatMap(Effect.isEffect(body) ? body : Effect.succeed(body), (text) =>
+      Effect.tryPromise({
+        try: (signal) => sendOnce(wanted, text, isNamed ? named : others, signal),
+        catch: unavailable
+      })
+    )
     if (wanted.isSingle) return attempt
     return Effect.flatMap(Effect.result(attempt), (first) =>
       first._tag === "Success" && !isWorthRetry(first.success)
