@@ -52,8 +52,8 @@ const isEqual = (a: string, b: string): boolean => {
   return first.length === second.length && timingSafeEqual(first, second)
 }
 
-/** Whether browsers reach this server by https; fails if a login could not work. */
-const isSecure = Effect.fnUntraced(function* (policy: string) {
+/** Fails if browsers do not reach this server by https, or on this machine. */
+const checkAddress = Effect.fnUntraced(function* (policy: string) {
   const { httpHost, httpScheme } = yield* Settings
   const names = "BELLCAST_HTTP_SCHEME, BELLCAST_HTTP_HOST"
   if (Option.isNone(httpScheme) || Option.isNone(httpHost))
@@ -65,7 +65,6 @@ const isSecure = Effect.fnUntraced(function* (policy: string) {
     return yield* settingsFault([
       `${names}: the logins of ${policy} need https; http only for 127.0.0.1 and localhost`
     ])
-  return url.protocol === "https:"
 })
 
 /**
@@ -78,9 +77,11 @@ export const makeBrowserStates = Effect.fnUntraced(function* (
 ) {
   const secret = textHmac(textHmac(yield* useridSecret)(`bellcast login ${policy}`, "hex"))
   const buckets = yield* Buckets
+  yield* checkAddress(policy)
   // Only this server can set a cookie with this prefix (RFC 6265bis section 4.1.3.2), and only by
-  // https. By http on this machine browsers take Secure cookies, but not the prefix.
-  const name = `${(yield* isSecure(policy)) ? "__Host-" : ""}bellcast-${policy}`
+  // https. Firefox and Chromium take it by http from 127.0.0.1 and localhost, too, which they
+  // trust like https; Safari does not.
+  const name = `__Host-bellcast-${policy}`
   const attributes = `Path=/; Secure; HttpOnly; SameSite=${sameSite}`
   const sealOf = (text: string) => secret(`cookie ${text}`, "base64url")
 

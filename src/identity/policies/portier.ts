@@ -22,7 +22,7 @@ export const portierSettings = (prefix: string) => ({
   /** Hosts of pages to which a login may return: shell patterns. */
   redirectHosts: words(`${prefix}_REDIRECT_HOSTS`, hostPatternFault),
   /** The life of a session. Using it does not extend it. The bucket `cache` forgets after a day. */
-  sessionTtlSeconds: within(`${prefix}_SESSION_TTL_SECONDS`, 60, 86_400).pipe(
+  sessionTtlSeconds: within(`${prefix}_SESSION_TTL_SECONDS`, 1, 86_400).pipe(
     Config.withDefault(900)
   ),
   /**

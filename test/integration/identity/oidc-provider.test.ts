@@ -94,7 +94,7 @@ describe("a login", () => {
     const { begun, cookies, first, location } = await returned()
     expect(begun.status).toBe(307)
     expect(begun.headers.get("set-cookie")).toMatch(
-      /^bellcast-openid=[\w-]+\.[\w-]+; Max-Age=900; Path=\/; Secure; HttpOnly; SameSite=Lax$/
+      /^__Host-bellcast-openid=[\w-]+\.[\w-]+; Max-Age=900; Path=\/; Secure; HttpOnly; SameSite=Lax$/
     )
     expect(Object.fromEntries(first.searchParams)).toMatchObject({
       response_type: "code",
@@ -108,7 +108,7 @@ describe("a login", () => {
     expect(response.headers.get("location")).toMatch(
       /^https:\/\/app\.example\.org\/#eyJ[\w-]+\.[\w-]+\.[\w-]+$/
     )
-    expect(response.headers.get("set-cookie")).toMatch(/^bellcast-openid=; Max-Age=0;/)
+    expect(response.headers.get("set-cookie")).toMatch(/^__Host-bellcast-openid=; Max-Age=0;/)
     const token = response.headers.get("location")!.slice(page.length)
     expect(await userOf(token)).toBe("openid:alice")
     for (const secret of [token, location.searchParams.get("code")!, "eyJ"])

@@ -1,9 +1,8 @@
 // Logins by mail: the way of a browser through the broker and back, and everything that must not
 // end in a session. A server of the test plays the broker, the test plays the browser.
-import { createHash, createHmac } from "node:crypto"
+import { createHash } from "node:crypto"
 import { SignJWT, UnsecuredJWT } from "jose"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { textsBelow } from "#test/folder.ts"
 import {
   cookieIn,
   errorOf,
@@ -15,11 +14,11 @@ import {
 } from "#test/portier.ts"
 
 let portier: Portier
-let { begin, begun, broker, folder, loggedIn, origin, proof, service, verify } = {} as Portier
+let { begin, begun, broker, loggedIn, origin, proof, service, verify } = {} as Portier
 
 beforeAll(async () => {
-  portier = await startPortier()
-  ;({ begin, begun, broker, folder, loggedIn, origin, proof, service, verify } = portier)
+  portier = await startPortier("gateway,projection")
+  ;({ begin, begun, broker, loggedIn, origin, proof, service, verify } = portier)
 })
 afterAll(() => portier[Symbol.asyncDispose]())
 
@@ -56,14 +55,14 @@ describe("a login", () => {
       id_token_signing_alg: "EdDSA"
     })
     expect(response.headers.get("set-cookie")).toMatch(
-      /^bellcast-portier=[\w-]+\.[\w-]+; Max-Age=900; Path=\/; Secure; HttpOnly; SameSite=None$/
+      /^__Host-bellcast-portier=[\w-]+\.[\w-]+; Max-Age=900; Path=\/; Secure; HttpOnly; SameSite=None$/
     )
     expect(response.headers.get("cache-control")).toMatch(/no-store/)
     const returned = await verify(`other=1; ${cookie}`, { id_token: await proof(nonce) })
     expect(returned.status).toBe(302)
     const location = returned.headers.get("location")!
     expect(location).toMatch(/^https:\/\/app\.example\.org\/inbox#token=[0-9a-f]{64}$/)
-    expect(returned.headers.get("set-cookie")).toMatch(/^bellcast-portier=; Max-Age=0;/)
+    expect(returned.headers.get("set-cookie")).toMatch(/^__Host-bellcast-portier=; Max-Age=0;/)
     const root = await rootOf(`PORTIER ${tokenIn(returned)}`)
     expect(root.user?.id).toMatch(/^portier:[0-9a-f]{64}$/)
     expect(root.capabilities).toHaveProperty("portier")
@@ -147,7 +146,13 @@ describe("a proof", () => {
       const changed = { ...state, redirect: "https://evil.example/" }
       return `=${Buffer.from(JSON.stringify(changed)).toString("base64url")}.`
     })
-    for (const wrong of ["", other.cookie, forged, "bellcast-portier=", "bellcast-portier=a.b"])
+    for (const wrong of [
+      "",
+      other.cookie,
+      forged,
+      "__Host-bellcast-portier=",
+      "__Host-bellcast-portier=a.b"
+    ])
       expect(await errorOf(await verify(wrong, fields)), wrong).toEqual(failure)
     expect((await verify(cookie, fields)).status).toBe(302)
     expect(await errorOf(await verify(cookie, fields))).toEqual(failure)
@@ -230,20 +235,4 @@ describe("a session", () => {
     expect(await statusOf(`Bearer ${token}`)).toBe(401)
     expect(await statusOf(`Basic ${token}`)).toBe(401)
   })
-})
-
-it("leaves no address, token or proof in the log, the metrics or the files of NATS", async () => {
-  const token = await loggedIn("zoe@example.org")
-  await rootOf(`Portier ${token}`)
-  const { cookie, nonce } = await begun("zoe@example.org")
-  await verify(cookie, { id_token: await proof(nonce, { sub: "zoe@example.org", aud: "x" }) })
-  const metrics = await (await fetch(`${service.url}/__metrics__`)).text()
-  await service.stop()
-  const all = [service.output(), metrics, await textsBelow(folder)].join("\n")
-  expect(all).toContain("session.")
-  for (const secret of ["zoe@", "anna@", "Anna@", token, nonce, "eyJ"])
-    expect(all.includes(secret), secret).toBe(false)
-  // Nor a hash of the address that anybody could compute.
-  expect(all).not.toContain(createHash("sha256").update("zoe@example.org").digest("hex"))
-  expect(all).not.toContain(createHmac("sha256", "").update("zoe@example.org").digest("hex"))
 })

@@ -1,0 +1,93 @@
+// Logins by mail through two gateways of one service, and what they leave behind.
+import { afterAll, beforeAll, expect, it } from "vitest"
+import { secretsIn, tracesOf } from "#test/leaks.ts"
+import {
+  errorOf,
+  type Portier,
+  type PortierGateway,
+  seconds,
+  startPortier,
+  tokenIn
+} from "#test/portier.ts"
+
+const sessionSeconds = 2
+const loginsMax = 4
+
+let portier: Portier
+/** Sessions that it opens are short, and it allows few logins of one client. */
+let second: PortierGateway
+
+beforeAll(async () => {
+  portier = await startPortier("gateway,projection,fanout,delivery,tally", {
+    BELLCAST_CHANNEL_WRITE_PRINCIPALS: "portier:Zoe@example.org"
+  })
+  second = await portier.another({
+    BELLCAST_AUTH_PORTIER_SESSION_TTL_SECONDS: String(sessionSeconds),
+    BELLCAST_AUTH_PORTIER_LOGINS_PER_CLIENT_PER_HOUR_MAX: String(loginsMax)
+  })
+})
+afterAll(() => portier[Symbol.asyncDispose]())
+
+const statusAt = async ({ service }: PortierGateway, token: string) => {
+  const headers = { authorization: `Portier ${token}` }
+  return (await fetch(`${service.url}/subscriptions`, { headers })).status
+}
+
+it("begins at one gateway, ends at the other, counts once, and is known at both", async () => {
+  const { begun, proof } = portier
+  const { cookie, nonce } = await begun()
+  const fields = { id_token: await proof(nonce) }
+  const returned = await second.verify(cookie, fields)
+  expect(returned.status).toBe(302)
+  expect(await errorOf(await portier.verify(cookie, fields))).toEqual([400, 400, 105])
+  const token = tokenIn(returned)
+  expect([await statusAt(portier, token), await statusAt(second, token)]).toEqual([200, 200])
+})
+
+it("ends a session at both gateways when its time is over, however it is used", async () => {
+  const { begun, proof } = portier
+  const { cookie, nonce } = await begun()
+  const opened = performance.now()
+  const token = tokenIn(await second.verify(cookie, { id_token: await proof(nonce) }))
+  const statuses = async () => [await statusAt(portier, token), await statusAt(second, token)]
+  expect(await statuses()).toEqual([200, 200])
+  await expect.poll(statuses, { timeout: 10_000, interval: 100 }).toEqual([401, 401])
+  expect(performance.now() - opened).toBeGreaterThan(sessionSeconds * 1000 - 100)
+})
+
+it("refuses a client that begins too many logins, whatever their addresses", async () => {
+  const begin = (i: number) => second.begin(`someone${i}@example.org`)
+  for (let i = 0; i < loginsMax; i += 1) expect((await begin(i)).status).toBe(302)
+  const refused = await begin(loginsMax)
+  expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(60)
+  expect(await errorOf(refused)).toEqual([429, 429, 117])
+})
+
+it("leaves no address, token, proof or state anywhere", { timeout: 60_000 }, async () => {
+  const { begun, loggedIn, nats, proof, service, verify } = portier
+  const email = "zoe@example.org"
+  const token = await loggedIn(email)
+  const headers = { authorization: `portier ${token}`, "content-type": "application/json" }
+  const published = await fetch(`${service.url}/channels/news`, {
+    method: "POST",
+    headers,
+    body: JSON.stringify({ data: { n: 1 } })
+  })
+  expect(published.status).toBe(202)
+  const broadcast = published.headers.get("location")!.split("/").at(-1)!
+  const { cookie, nonce } = await begun(email)
+  const refused = await proof(nonce, { sub: email, iat: seconds() + 600 })
+  expect((await verify(cookie, { id_token: refused })).status).toBe(400)
+  const places = await tracesOf({
+    services: [service, second.service],
+    natsUrl: nats.url,
+    folder: nats.folder,
+    broadcasts: [broadcast]
+  })
+  expect(places.get("audit")).toContain("portier:")
+  expect([...places.values()].join()).toContain("session.")
+  const [header = "", claims = ""] = refused.split(".")
+  const state = cookie.slice(cookie.indexOf("=") + 1)
+  const sought = [email, "anna@example.org", "someone0@example.org", token, nonce]
+  expect(secretsIn(places, [...sought, header, claims, refused, state])).toEqual([])
+})
