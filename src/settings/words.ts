@@ -12,15 +12,17 @@ const wordsOf = (text: string) => text.split(/[\s,]+/).filter((word) => word !==
 
 /** Words between blanks or commas, at least one. The first faulty word is named. */
 export const someWords = (name: string, faultOf: FaultOf): Config.Config<ReadonlyArray<string>> =>
-  listOf(name, faultOf).pipe(Config.map(wordsOf))
+  listOf(name, faultOf, 1).pipe(Config.map(wordsOf))
 
 /** Words between blanks or commas, none by default. The first faulty word is named. */
 export const words = (name: string, faultOf: FaultOf): Config.Config<ReadonlyArray<string>> =>
-  listOf(name, faultOf).pipe(Config.withDefault(""), Config.map(wordsOf))
+  listOf(name, faultOf, 0).pipe(Config.withDefault(""), Config.map(wordsOf))
 
-const listOf = (name: string, faultOf: FaultOf): Config.Config<string> => {
+const listOf = (name: string, faultOf: FaultOf, wordsMin: number): Config.Config<string> => {
   const faultOfList = (text: string) => {
-    const wrong = wordsOf(text).find((word) => faultOf(word) !== undefined)
+    const given = wordsOf(text)
+    if (given.length < wordsMin) return "Expected at least one word, not only blanks or commas"
+    const wrong = given.find((word) => faultOf(word) !== undefined)
     const shown = JSON.stringify(wrong?.slice(0, 80))
     return wrong === undefined ? undefined : `${shown}: ${faultOf(wrong)}`
   }

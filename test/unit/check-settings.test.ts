@@ -65,3 +65,17 @@ it("a file that is not there is named", async () => {
     /\nnone\.ini: Cannot be read \(ENOENT\)$/
   )
 })
+
+it("lists that need a word are named when they have only blanks", async () => {
+  const message = await messageOf({
+    BELLCAST_AUTH_POLICIES: "openid signed",
+    BELLCAST_AUTH_OPENID_ISSUER: "https://login.example.org",
+    BELLCAST_AUTH_OPENID_AUDIENCE: "  ",
+    BELLCAST_AUTH_SIGNED_SECRETS: "0123456789abcdef0123456789abcdef",
+    BELLCAST_AUTH_SIGNED_AUDIENCE: " , "
+  })
+  for (const policy of ["OPENID", "SIGNED"])
+    expect(message).toMatch(
+      new RegExp(`^BELLCAST_AUTH_${policy}_AUDIENCE: Expected at least one word`, "m")
+    )
+})

@@ -1,5 +1,6 @@
 // Users whom an authenticating proxy in front names in headers: oauth2-proxy, Authelia, Authentik.
 // Anybody can send such headers, so they count only from a trusted address and with a secret.
+import { isUtf8 } from "node:buffer"
 import { timingSafeEqual } from "node:crypto"
 import { Config, Effect, Redacted } from "effect"
 import { settingsFault, type Values } from "#settings/every-setting.ts"
@@ -31,14 +32,23 @@ export const proxySettings = (prefix: string) => ({
 
 type ProxySettings = Values<ReturnType<typeof proxySettings>>
 
+/** The bytes that the proxy sent: Node decodes headers as Latin-1. */
+const bytesOf = (header: string | undefined): Buffer => Buffer.from(header ?? "", "latin1")
+
 const isSecret = (given: string | undefined, secret: Buffer): boolean => {
-  const bytes = Buffer.from(given ?? "", "utf8")
+  const bytes = bytesOf(given)
   return bytes.length === secret.length && timingSafeEqual(bytes, secret)
 }
 
+/** A header as UTF-8, in which proxies write names; other bytes as Latin-1. */
+const textOf = (header: string | undefined): string => {
+  const bytes = bytesOf(header)
+  return bytes.toString(isUtf8(bytes) ? "utf8" : "latin1")
+}
+
 /** Groups between commas, or the bars of Authentik. */
-const groupsOf = (text: string | undefined): ReadonlyArray<string> =>
-  (text ?? "")
+const groupsOf = (text: string): ReadonlyArray<string> =>
+  text
     .split(/[,|]/)
     .map((group) => group.trim())
     .filter((group) => group !== "")
@@ -55,10 +65,10 @@ export const proxy = Effect.fnUntraced(function* (name: string, settings: ProxyS
       `(BELLCAST_TRUSTED_PROXIES must name it, and it must send ${secretHeader})`
   )
   const identify = Effect.fnUntraced(function* ({ fromTrustedProxy, headers }: Credentials) {
-    const user = headers[userHeader]
-    if (user === undefined || user === "") return undefined
+    const user = textOf(headers[userHeader])
+    if (user === "") return undefined
     if (fromTrustedProxy && isSecret(headers[secretHeader], secret))
-      return isUser(user) ? known(user, groupsOf(headers[groupsHeader])) : invalidToken
+      return isUser(user) ? known(user, groupsOf(textOf(headers[groupsHeader]))) : invalidToken
     yield* warn({ trusted: fromTrustedProxy })
     return invalidToken
   })

@@ -3,7 +3,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { startNats, type TestNats } from "#test/nats.ts"
 import { type Service, startService } from "#test/service.ts"
 
-const secret = "a secret of the proxy, of thirty-two bytes"
+const secret = "a secret of the proxy, of thirty-two bytes: ŵ"
+/** Node takes headers as Latin-1, and sends each character as a byte. */
+const bytes = (text: string) => Buffer.from(text, "utf8").toString("latin1")
+const sent = bytes(secret)
 
 let nats: TestNats
 let service: Service
@@ -35,7 +38,7 @@ const userOf = async (headers: Readonly<Record<string, string>>) =>
 
 describe("a user whom the proxy names", () => {
   it("is believed with the secret, and has the groups between commas or bars", async () => {
-    const headers = { "remote-user": "anna", "x-proxy-secret": secret }
+    const headers = { "remote-user": "anna", "x-proxy-secret": sent }
     expect(await userOf({ ...headers, "remote-groups": "editor, staff|ops" })).toEqual({
       id: "proxy:anna",
       principals: [
@@ -49,8 +52,24 @@ describe("a user whom the proxy names", () => {
     })
   })
 
+  it("may have a name in UTF-8 or in Latin-1, but none with control characters", async () => {
+    const idOf = async (name: string) =>
+      (
+        await userOf({
+          "remote-user": name,
+          "remote-groups": bytes("Łódź"),
+          "x-proxy-secret": sent
+        })
+      )?.principals
+    expect(await idOf(bytes("Àgnès Đặng"))).toMatchObject({ 0: "proxy:Àgnès Đặng" })
+    expect(await idOf(bytes("Àgnès"))).toContain("group:proxy:Łódź")
+    expect(await idOf("Andr\u00e9")).toMatchObject({ 0: "proxy:André" })
+    for (const control of ["Andr\u0085", bytes("Andr\u0085")])
+      expect(await idOf(control)).toBeUndefined()
+  })
+
   it("is nobody without the secret, or with another one", async () => {
-    for (const wrong of [{}, { "x-proxy-secret": "x" }, { "x-proxy-secret": `${secret}x` }]) {
+    for (const wrong of [{}, { "x-proxy-secret": "x" }, { "x-proxy-secret": `${sent}x` }]) {
       const response = await send({ "remote-user": "anna", ...wrong }, "/subscriptions")
       expect(response.status).toBe(401)
     }
@@ -64,7 +83,7 @@ describe("a user whom the proxy names", () => {
     const status = await new Promise<number | undefined>((resolve, reject) => {
       const options = {
         localAddress: "127.0.0.2",
-        headers: { "remote-user": "anna", "x-proxy-secret": secret }
+        headers: { "remote-user": "anna", "x-proxy-secret": sent }
       }
       http
         .get(`${service.url}/subscriptions`, options, (response) => {
@@ -79,7 +98,7 @@ describe("a user whom the proxy names", () => {
   it("cannot be used by a page of another site", async () => {
     const headers = {
       "remote-user": "anna",
-      "x-proxy-secret": secret,
+      "x-proxy-secret": sent,
       "sec-fetch-site": "cross-site"
     }
     const body = JSON.stringify({ requests: [{ method: "DELETE", path: "/subscriptions" }] })
@@ -95,7 +114,7 @@ describe("a user whom the proxy names", () => {
 
   it("is also the user of a batch's entries, whatever their headers say", async () => {
     const response = await send(
-      { "remote-user": "anna", "x-proxy-secret": secret, "content-type": "application/json" },
+      { "remote-user": "anna", "x-proxy-secret": sent, "content-type": "application/json" },
       "/batch",
       {
         method: "POST",
