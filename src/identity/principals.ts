@@ -2,7 +2,10 @@
 import { domainToASCII } from "node:url"
 import { textHmac } from "#basics/hmac.ts"
 
-/** Separates this use of the user id secret from others. */
+/**
+ * Separates this use of the user id secret from others. No colon: ids of basic auth are HMACs with
+ * the secret itself, of texts with a colon that the client chooses.
+ */
 const purpose = "bellcast mail address"
 
 /** The domain of an address in ASCII: DNS knows no other spelling. */

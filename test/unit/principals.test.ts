@@ -1,5 +1,6 @@
 // Principals: no mail address in them, and none of one user for another.
 import { describe, expect, it } from "vitest"
+import { basicIds, pairOf } from "#identity/policies/basicauth.ts"
 import { principalNames, userNames } from "#identity/principals.ts"
 
 describe("a mail address", () => {
@@ -10,6 +11,17 @@ describe("a mail address", () => {
     expect(nameOf("Mark@Example.org")).toBe(nameOf("mark@example.org"))
     // The Kelvin sign, whose lower case is k.
     expect(nameOf("mar\u212a@example.org")).not.toBe(nameOf("mark@example.org"))
+  })
+
+  it("has an HMAC that no user of basic auth can make by a name and a password", () => {
+    const address = "anna@example.org"
+    const idOf = basicIds("secret")
+    for (const text of [address, `mail:${address}`, `portier:${address}`])
+      expect(idOf(text)).not.toBe(nameOf(address))
+    // The key is the HMAC of a text without a colon, and credentials have one.
+    const key = idOf("bellcast mail address")
+    expect(basicIds(key)(address)).toBe(nameOf(address))
+    expect(pairOf("basic", btoa("bellcast mail address"))).toBeUndefined()
   })
 
   it("is replaced in users and in groups", () => {
