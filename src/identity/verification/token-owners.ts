@@ -1,0 +1,50 @@
+// Remembers which of several remote policies knows a token, and asks that one first. Else each
+// token of the last policy would be sent to all servers before it, every ten seconds.
+import { Clock, Effect } from "effect"
+import { makeExpiringMap } from "#basics/expiring-map.ts"
+import type { Credentials, Policy } from "../policy.ts"
+import { IdentitySettings } from "../settings.ts"
+import { credentialKeys } from "./credential-key.ts"
+
+/** About 150 bytes each. */
+const ownersMax = 20_000
+
+const isRemote = ({ bearer }: Policy): boolean => bearer?.kind === "remote"
+
+export interface TokenOwners {
+  /** The policies in the order in which they are asked about these credentials. */
+  readonly order: (
+    policies: ReadonlyArray<Policy>,
+    credentials: Credentials
+  ) => Effect.Effect<ReadonlyArray<Policy>>
+  /** Remembers the policy that knew the token, for as long as a verification holds. */
+  readonly knew: (
+    policies: ReadonlyArray<Policy>,
+    credentials: Credentials,
+    policy: Policy
+  ) => Effect.Effect<void>
+}
+
+export const makeTokenOwners = Effect.gen(function* () {
+  const keyOf = yield* credentialKeys
+  const { authVerificationTtlSeconds } = yield* IdentitySettings
+  const owners = makeExpiringMap<string>(ownersMax)
+  const ownerOf = (token: string, now: number) => owners.get(keyOf("owner", token), now)
+
+  const order: TokenOwners["order"] = Effect.fnUntraced(function* (policies, { token }) {
+    if (policies.filter(isRemote).length < 2) return policies
+    const owner = ownerOf(token, yield* Clock.currentTimeMillis)
+    if (owner === undefined) return policies
+    const isLater = (policy: Policy) => isRemote(policy) && policy.name !== owner
+    return [...policies.filter((each) => !isLater(each)), ...policies.filter(isLater)]
+  })
+
+  const knew: TokenOwners["knew"] = Effect.fnUntraced(function* (policies, { token }, policy) {
+    if (!isRemote(policy) || policy === policies.find(isRemote)) return
+    const now = yield* Clock.currentTimeMillis
+    // Never extended by use: the order in the setting counts again after this time.
+    if (ownerOf(token, now) === policy.name) return
+    owners.set(keyOf("owner", token), policy.name, now + authVerificationTtlSeconds * 1000)
+  })
+  return { order, knew } satisfies TokenOwners
+})
