@@ -1,5 +1,5 @@
 // Reads the credentials of a request.
-import type { Credentials } from "./policy.ts"
+import { type Credentials, identificationMillis } from "./policy.ts"
 
 /** RFC 9110 section 11.4: a scheme, blanks, and what the scheme defines. */
 const authorization = /^([A-Za-z][A-Za-z0-9!#$%&'*+.^_`|~-]*)(?: +(.*))?$/s
@@ -19,7 +19,8 @@ export const credentialsOf = (asking: Asking): Credentials => {
   const headers = { ...received, authorization: asking.headers["authorization"] }
   const [, scheme = "", token = ""] =
     authorization.exec(headers["authorization"]?.trim() ?? "") ?? []
-  return { headers, scheme: scheme.toLowerCase(), token: token.trim(), address, fromTrustedProxy }
+  const said = { headers, scheme: scheme.toLowerCase(), token: token.trim() }
+  return { ...said, address, fromTrustedProxy, patienceMillis: identificationMillis }
 }
 
 /** The members of a JWT's payload, without a check of its signature; undefined: no JWT. */

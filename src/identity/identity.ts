@@ -7,19 +7,22 @@ import { candidates } from "./bearer.ts"
 import { type Asking, credentialsOf } from "./credentials.ts"
 import { kinds } from "./kinds.ts"
 import { ownPolicy } from "./policies/own-module.ts"
-import type {
-  Credentials,
-  IdentityUnavailable,
-  Invalid,
-  Known,
-  Policy,
-  TooManyFailures,
-  Verdict
+import {
+  type Credentials,
+  type IdentityUnavailable,
+  type Invalid,
+  identificationMillis,
+  type Known,
+  type Policy,
+  type TooManyFailures,
+  type Verdict
 } from "./policy.ts"
 import { principalsOf, userNames } from "./principals.ts"
 import { pseudonyms } from "./pseudonym.ts"
 import { IdentitySettings, kindOf, type NamedPolicy } from "./settings.ts"
 import { useridSecret } from "./userid-secret.ts"
+import { Failures } from "./verification/failures.ts"
+import { makeTokenOwners, type TokenOwners } from "./verification/token-owners.ts"
 import { Verifications } from "./verification/verifications.ts"
 
 export interface Caller {
@@ -85,11 +88,13 @@ const ask = Effect.fnUntraced(function* (policy: Policy, credentials: Credential
   return undefined
 })
 
-/** Whether a bearer token without a user counts as a failure of its address. */
-const isFailure = ({ scheme }: Credentials, { failure, invalid }: Asked): boolean =>
-  scheme === "bearer" &&
+/**
+ * Whether a request without a user is a failure of its address: there were credentials, in
+ * Authorization or in headers that a policy refused.
+ */
+const isFailure = ({ headers }: Credentials, { failure, invalid }: Asked): boolean =>
   failure?._tag !== "TooManyFailures" &&
-  (failure !== undefined || invalid.size > 0)
+  ((headers["authorization"] ?? "") !== "" || invalid.size > 0)
 
 /** The errors by policy. A bearer token that names no policy is invalid for each of them. */
 const invalidOf = (
@@ -102,24 +107,37 @@ const invalidOf = (
   return new Map(bearers.map(({ name }) => [name, "invalid_token"]))
 }
 
+/** The time for each policy, so that all who wait for somebody stay within the limit together. */
+const patienceOf = (policies: ReadonlyArray<Policy>): number =>
+  identificationMillis / Math.max(1, policies.filter(({ waits }) => waits === true).length)
+
+interface Parts {
+  readonly policies: ReadonlyArray<Policy>
+  readonly callerOf: (policy: Policy, known: Known) => Caller
+  readonly failures: Failures["Service"]
+  readonly owners: TokenOwners
+}
+
 /**
  * Asks the policies in order. Counts a failure of the address when none of them knows the caller:
  * users of a later policy are no failures of an earlier one.
  */
-const identifyWith = (
-  policies: ReadonlyArray<Policy>,
-  callerOf: (policy: Policy, known: Known) => Caller,
-  failed: (address: string) => Effect.Effect<void>
-) =>
+const identifyWith = ({ callerOf, failures, owners, policies }: Parts) =>
   Effect.fnUntraced(function* (asking: Asking) {
-    const credentials = credentialsOf(asking)
+    const given = credentialsOf(asking)
     const asked: Asked = { invalid: new Map(), failure: undefined }
-    for (const policy of candidates(policies, credentials)) {
+    const chosen = candidates(policies, given)
+    const credentials = { ...given, patienceMillis: patienceOf(chosen) }
+    for (const policy of yield* owners.order(chosen, credentials)) {
       const known = yield* ask(policy, credentials, asked)
-      if (known !== undefined) return { caller: callerOf(policy, known), invalid: asked.invalid }
+      if (known === undefined) continue
+      yield* owners.knew(chosen, credentials, policy)
+      return { caller: callerOf(policy, known), invalid: asked.invalid }
     }
-    if (isFailure(credentials, asked)) yield* failed(credentials.address)
-    if (asked.failure !== undefined) return yield* asked.failure
+    const isCounted = isFailure(credentials, asked)
+    const tooMany = isCounted ? yield* failures.count(credentials.address) : undefined
+    const failure = asked.failure ?? tooMany
+    if (failure !== undefined) return yield* failure
     return { caller: undefined, invalid: invalidOf(policies, credentials, asked) }
   })
 
@@ -137,8 +155,14 @@ export class Identity extends Context.Service<
       const { authPolicies } = yield* IdentitySettings
       const policies = yield* Effect.forEach(authPolicies, makePolicy)
       const callerOf = makeCallers(yield* useridSecret)
-      const { failed } = yield* Verifications
-      return Identity.of({ identify: identifyWith(policies, callerOf, failed), policies })
+      const failures = yield* Failures
+      const owners = yield* makeTokenOwners
+      const identify = identifyWith({ policies, callerOf, failures, owners })
+      return Identity.of({ identify, policies })
     })
-  ).pipe(Layer.provide(Verifications.layer), Layer.provide(IdentitySettings.layer))
+  ).pipe(
+    Layer.provide(Verifications.layer),
+    Layer.provide(Failures.layer),
+    Layer.provide(IdentitySettings.layer)
+  )
 }

@@ -18,10 +18,17 @@ import { token } from "./policies/token.ts"
 import type { Policy } from "./policy.ts"
 import { type IdentitySettings, type PolicyKind, settingPrefix } from "./settings.ts"
 import { useridSecret } from "./userid-secret.ts"
+import type { Failures } from "./verification/failures.ts"
 import type { Verifications } from "./verification/verifications.ts"
 
 /** The services that a policy may use. */
-export type PolicyNeeds = Settings | IdentitySettings | Verifications | Buckets | Scope.Scope
+export type PolicyNeeds =
+  | Settings
+  | IdentitySettings
+  | Failures
+  | Verifications
+  | Buckets
+  | Scope.Scope
 
 export interface Kind {
   /** The settings of a policy, whose names begin with `prefix`. */

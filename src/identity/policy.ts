@@ -17,6 +17,12 @@ export class TooManyFailures extends Schema.TaggedError<TooManyFailures>()("TooM
   waitMillis: Schema.Finite
 }) {}
 
+/**
+ * The longest time from a request to its caller, whatever the policies depend on: a request to a
+ * provider, its retry, and what follows.
+ */
+export const identificationMillis = 7_000
+
 /** The part of a request that policies look at. */
 export interface Credentials {
   /** Names are in lower case. */
@@ -27,6 +33,8 @@ export interface Credentials {
   readonly token: string
   /** The key of limits per address. */
   readonly address: string
+  /** How long a policy may take. Policies that wait share `identificationMillis`. */
+  readonly patienceMillis: number
   /** Whether the peer of the connection is one of BELLCAST_TRUSTED_PROXIES. */
   readonly fromTrustedProxy: boolean
 }
@@ -82,6 +90,8 @@ export interface Policy {
   readonly bearer?:
     | { readonly kind: "local"; readonly isFor: (token: string) => boolean }
     | { readonly kind: "remote" }
+  /** Whether `identify` waits for a server, a bucket or a module; then for `patienceMillis`. */
+  readonly waits?: true
   readonly identify: (
     credentials: Credentials
   ) => Effect.Effect<Verdict, IdentityUnavailable | TooManyFailures>

@@ -65,7 +65,7 @@ export const identitySettings = {
     Config.map((list) => list.map(namedPolicyOf))
   ),
   /**
-   * Tokens by which no policy finds a user, per address and minute, before credentials of this
+   * Credentials by which no policy finds a user, per address and minute, before those of this
    * address that are not known yet are refused. 0: no limit. Each process counts for itself.
    */
   authFailuresPerAddressPerMinuteMax: within(

@@ -95,6 +95,7 @@ export const startService = async (options: ServiceOptions = {}): Promise<Servic
     // Hundreds of users come from one address.
     BELLCAST_NEW_USERS_PER_ADDRESS_PER_HOUR_MAX: "0",
     BELLCAST_REQUESTS_PER_ADDRESS_PER_MINUTE_MAX: "0",
+    BELLCAST_AUTH_FAILURES_PER_ADDRESS_PER_MINUTE_MAX: "0",
     BELLCAST_REQUESTS_PER_USER_PER_MINUTE_MAX: "0",
     ...(options.natsUrl === undefined
       ? {}

@@ -6,7 +6,14 @@ import { makeRate } from "#basics/rate.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { isClaims } from "../policies/claims.ts"
 import { makeClientLogin } from "../policies/client-login.ts"
-import { IdentityUnavailable, type Invalid, type Known, TooManyFailures } from "../policy.ts"
+import {
+  type Credentials,
+  IdentityUnavailable,
+  type Invalid,
+  identificationMillis,
+  type Known,
+  TooManyFailures
+} from "../policy.ts"
 import type { ProviderResponse, Send } from "../provider/client.ts"
 import type { Discovered, KeySet } from "../provider/key-set.ts"
 import { IdentitySettings, settingPrefix } from "../settings.ts"
@@ -34,9 +41,11 @@ export interface OpenidLogin {
   /** Whether the policy accepts a token. */
   readonly verified: (
     token: string,
-    address: string
+    asker: Pick<Credentials, "address" | "patienceMillis">
   ) => Effect.Effect<Known | Invalid, IdentityUnavailable | TooManyFailures>
 }
+
+const askerAt = (address: string) => ({ address, patienceMillis: identificationMillis })
 
 const addressesMax = 20_000
 
@@ -185,7 +194,7 @@ export const openidPages = Effect.fnUntraced(function* (
     yield* Effect.catchTag(states.spend(state), "LoginFailed", () => failed("used before"))
     const { discovered } = yield* keySet.current
     const token = yield* exchange(discovered, code, states.secretOf(state), rootUrl)
-    const verdict = token === undefined ? undefined : yield* verified(token, address)
+    const verdict = token === undefined ? undefined : yield* verified(token, askerAt(address))
     if (token === undefined || verdict?._tag !== "Known") {
       yield* attempts.failed(address)
       return yield* failed(verdict === undefined ? "code" : `access token: ${verdict._tag}`)

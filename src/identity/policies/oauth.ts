@@ -203,8 +203,11 @@ export const oauth = Effect.fnUntraced(function* (name: string, settings: OauthS
       url: "https://www.rfc-editor.org/rfc/rfc7662"
     },
     bearer: { kind: "remote" },
-    identify: ({ address, scheme, token }) =>
-      scheme === "bearer" && token !== "" ? verified(token, address) : Effect.succeed(undefined),
+    waits: true,
+    identify: (credentials) =>
+      credentials.scheme === "bearer" && credentials.token !== ""
+        ? verified(credentials.token, credentials)
+        : Effect.succeed(undefined),
     isUp: Effect.orElseSucceed(isUp, () => false)
   }
   return policy

@@ -198,8 +198,11 @@ export const openid = Effect.fnUntraced(function* (name: string, settings: Openi
       url: "https://www.rfc-editor.org/rfc/rfc9068"
     },
     bearer: { kind: "local", isFor },
-    identify: ({ address, scheme, token }) =>
-      scheme === "bearer" && token !== "" ? verified(token, address) : Effect.succeed(undefined),
+    waits: true,
+    identify: (credentials) =>
+      credentials.scheme === "bearer" && credentials.token !== ""
+        ? verified(credentials.token, credentials)
+        : Effect.succeed(undefined),
     isUp: keySet.isUp
   }
   const pages = yield* pagesOf(name, settings, verified, keySet, send)

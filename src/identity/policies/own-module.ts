@@ -2,11 +2,14 @@
 // bounded and reported: it may throw, hang, or return anything.
 import { resolve } from "node:path"
 import { pathToFileURL } from "node:url"
-import { Effect, Semaphore } from "effect"
+import { Clock, Effect, Semaphore } from "effect"
 import { type SettingsError, settingsFault } from "#settings/every-setting.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
+import type { PolicyNeeds } from "../kinds.ts"
 import { type Credentials, IdentityUnavailable, type Policy, type Verdict } from "../policy.ts"
 import { isUser } from "../principals.ts"
+import { credentialKeys } from "../verification/credential-key.ts"
+import { Failures } from "../verification/failures.ts"
 
 /** What an operator's module exports as `default`. */
 export interface OwnPolicy {
@@ -31,7 +34,7 @@ interface OwnUser {
   readonly groups?: ReadonlyArray<string>
 }
 
-const callTimeout = "3 seconds"
+const callMillisMax = 3_000
 /** Calls at once. A call that never ends holds its place until its timeout. */
 const callsMax = 256
 
@@ -87,15 +90,12 @@ const classOf = (thrown: unknown): string => {
   }
 }
 
-export const ownPolicy = Effect.fnUntraced(function* (
-  name: string,
-  file: string
-): Effect.fn.Return<Policy, SettingsError> {
-  const own = yield* load(name, file)
+/** A function that calls the module, within its bounds. */
+const calling = (name: string, own: OwnPolicy) => {
   const permits = Semaphore.makeUnsafe(callsMax)
   const warn = makeRateLimitedLog(`the policy ${name} failed`, Effect.logError)
   const unavailable = (cause: string) => new IdentityUnavailable({ policy: name, cause })
-  const call = ({ headers, scheme, token }: Credentials) =>
+  return ({ headers, patienceMillis, scheme, token }: Credentials) =>
     Effect.tryPromise({
       // Getters of the result may throw, too.
       try: async () =>
@@ -103,8 +103,8 @@ export const ownPolicy = Effect.fnUntraced(function* (
       catch: (error) => unavailable(`threw ${classOf(error)}`)
     }).pipe(
       Effect.timeoutOrElse({
-        duration: callTimeout,
-        orElse: () => Effect.fail(unavailable("did not respond within 3 seconds"))
+        duration: Math.min(callMillisMax, patienceMillis),
+        orElse: () => Effect.fail(unavailable("did not respond in time"))
       }),
       permits.withPermitsIfAvailable(1),
       Effect.flatMap((result) =>
@@ -113,23 +113,43 @@ export const ownPolicy = Effect.fnUntraced(function* (
           : Effect.fail(unavailable(`has ${callsMax} calls under way`))
       ),
       Effect.filterOrFail(
-        (verdict) => verdict !== "garbage",
+        (verdict): verdict is Verdict => verdict !== "garbage",
         () => unavailable("returned something that is no user")
       ),
       Effect.tapError(({ cause }) => warn({ why: cause }))
     )
+}
+
+export const ownPolicy = Effect.fnUntraced(function* (
+  name: string,
+  file: string
+): Effect.fn.Return<Policy, SettingsError, PolicyNeeds> {
+  const own = yield* load(name, file)
+  const call = calling(name, own)
+  const keyOf = yield* credentialKeys
+  const failures = yield* Failures
+  const identify = Effect.fnUntraced(function* (credentials: Credentials) {
+    const authorization = credentials.headers["authorization"]
+    if (authorization === undefined) return yield* call(credentials)
+    const key = keyOf(name, authorization)
+    yield* failures.admit(key, credentials.address)
+    const verdict = yield* call(credentials)
+    if (verdict?._tag === "Known") failures.good(key, yield* Clock.currentTimeMillis)
+    return verdict
+  })
   return {
     name,
     verifies: true,
     challenge: own.challenge ?? `${name} realm="Realm"`,
     capability: { description: own.description ?? "A policy of this server.", url: own.url ?? "" },
-    identify: call as Policy["identify"],
+    waits: true,
+    identify,
     ...(own.isUp === undefined ? {} : { isUp: isUpOf(own.isUp) })
   }
 })
 
 const isUpOf = (isUp: () => Promise<boolean>): Effect.Effect<boolean> =>
   Effect.tryPromise(async () => (await isUp()) === true).pipe(
-    Effect.timeout(callTimeout),
+    Effect.timeout(callMillisMax),
     Effect.orElseSucceed(() => false)
   )

@@ -70,10 +70,12 @@ export const portier = Effect.fnUntraced(function* (name: string, settings: Port
       description: "Logins by mail, through a Portier broker.",
       url: "https://portier.github.io"
     },
-    identify: ({ address, scheme, token }) => {
+    waits: true,
+    identify: (credentials) => {
+      const { scheme, token } = credentials
       if (scheme !== "portier" || token === "") return Effect.succeed(undefined)
       return /^[0-9a-f]{64}$/i.test(token)
-        ? verified(token.toLowerCase(), address)
+        ? verified(token.toLowerCase(), credentials)
         : Effect.succeed(invalidToken)
     },
     isUp: keySet.isUp,

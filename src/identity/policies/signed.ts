@@ -135,8 +135,10 @@ export const signed = Effect.fnUntraced(function* (name: string, settings: Signe
       url: "https://www.rfc-editor.org/rfc/rfc7519"
     },
     bearer: { kind: "local", isFor },
-    identify: ({ address, scheme, token }) =>
-      scheme === "bearer" && token !== "" ? verified(token, address) : Effect.succeed(undefined)
+    identify: (credentials) =>
+      credentials.scheme === "bearer" && credentials.token !== ""
+        ? verified(credentials.token, credentials)
+        : Effect.succeed(undefined)
   }
   return policy
 })

@@ -47,8 +47,11 @@ export const token = Effect.fnUntraced(function* (name: string) {
       url: "https://www.rfc-editor.org/rfc/rfc6750"
     },
     bearer: { kind: "local", isFor: (text) => text.startsWith(ownTokenPrefix) },
-    identify: ({ address, scheme, token: text }) =>
-      scheme === "bearer" && text !== "" ? verified(text, address) : Effect.succeed(undefined)
+    waits: true,
+    identify: (credentials) =>
+      credentials.scheme === "bearer" && credentials.token !== ""
+        ? verified(credentials.token, credentials)
+        : Effect.succeed(undefined)
   }
   return policy
 })

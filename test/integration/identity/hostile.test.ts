@@ -158,6 +158,16 @@ describe("users of the second server", () => {
     for (let i = 0; i < 2 * failuresMax; i += 1) expect(await statusOf("second-0")).toBe(200)
     expect(await statusOf("second-1")).toBe(200)
   })
+
+  it("do not wait for the first one again, which is away", async () => {
+    second.tokens.set("second-away", { active: true, sub: "user" })
+    first.mood = "500"
+    expect(await statusOf("second-away")).toBe(200)
+    const asked = first.requests.length
+    expect(asked).toBeGreaterThan(0)
+    expect(await statusOf("second-away")).toBe(200)
+    expect(first.requests.length).toBe(asked)
+  })
 })
 
 describe("a module of an operator", () => {
