@@ -85,31 +85,6 @@ describe("introspection", () => {
       expect(await statusOf(token)).toBe(200)
     })
   }
-
-  it("does not slow the callers of another policy while it is slow", async () => {
-    const token = await gateway.issuer.token()
-    expect(await statusOf(token)).toBe(200)
-    gateway.opaque.mood = "silent"
-    const ended: Array<string> = []
-    const waiting = Array.from({ length: 20 }, async () => {
-      const status = await statusOf(introspected({}))
-      ended.push("slow")
-      return status
-    })
-    for (let i = 0; i < 3; i += 1) expect(await statusOf(token)).toBe(200)
-    expect(ended).toEqual([])
-    expect(new Set(await Promise.all(waiting))).toEqual(new Set([503]))
-  }, 30_000)
-
-  it("verifies a token once for fifty requests at once, and not after its end", async () => {
-    const exp = seconds() + 5
-    const token = introspected({ exp })
-    const statuses = await Promise.all(Array.from({ length: 50 }, () => statusOf(token)))
-    expect(new Set(statuses)).toEqual(new Set([200]))
-    expect(gateway.opaque.count("/introspect")).toBe(1)
-    await new Promise((resolve) => setTimeout(resolve, exp * 1_000 - Date.now()))
-    expect(await statusOf(token)).toBe(401)
-  })
 })
 
 describe("the verify call", () => {
