@@ -14,6 +14,8 @@ export interface Load extends Order {
   readonly next: () => string
   /** What every answer must have. */
   readonly status: number
+  /** Ends the load before its time: so many requests in all. */
+  readonly requests?: number
 }
 
 export interface Answered {
@@ -58,8 +60,9 @@ const isWhole = (text: string): boolean => {
   return text.length >= head + 4 + length
 }
 
-const one = ({ millis, next, port, status }: Load, latencies: Array<number>): Promise<void> =>
+const one = (order: Load, latencies: Array<number>, isLast: () => boolean): Promise<void> =>
   new Promise((resolve, reject) => {
+    const { millis, next, port, status } = order
     const socket = connect(port, "127.0.0.1").setNoDelay(true).setEncoding("latin1")
     const end = performance.now() + millis
     let answer = ""
@@ -77,7 +80,7 @@ const one = ({ millis, next, port, status }: Load, latencies: Array<number>): Pr
         return void socket.destroy(new Error(`not ${status}: ${answer}`))
       const now = performance.now()
       latencies.push(now - sentAt)
-      if (now < end) send()
+      if (now < end && !isLast()) send()
       else socket.end(resolve)
     })
     socket.on("close", () => reject(new Error("the connection was closed")))
@@ -87,6 +90,8 @@ const one = ({ millis, next, port, status }: Load, latencies: Array<number>): Pr
 export const load = async (order: Load): Promise<Answered> => {
   const latencies: Array<number> = []
   const start = performance.now()
-  await Promise.all(Array.from({ length: order.connections }, () => one(order, latencies)))
+  let left = (order.requests ?? Number.POSITIVE_INFINITY) - order.connections
+  const isLast = () => --left < 0
+  await Promise.all(Array.from({ length: order.connections }, () => one(order, latencies, isLast)))
   return summaryOf(latencies, start)
 }
