@@ -86,6 +86,20 @@ export const gatewaySettings = {
     0,
     10_000_000
   ).pipe(withDefault(600)),
+  /**
+   * Subscriptions and registrations of one user that are stored in an hour. LOG keeps each for
+   * ever. 300 are those of a user who joins 200 channels at once. 0: no limit. Each process counts
+   * for itself.
+   */
+  changesPerUserPerHourMax: within("BELLCAST_CHANGES_PER_USER_PER_HOUR_MAX", 0, 10_000_000).pipe(
+    withDefault(300)
+  ),
+  /** The same of one address. 3,600 of 936 bytes each take 47 days to fill a LOG of 4 GiB. */
+  changesPerAddressPerHourMax: within(
+    "BELLCAST_CHANGES_PER_ADDRESS_PER_HOUR_MAX",
+    0,
+    10_000_000
+  ).pipe(withDefault(3_600)),
   heartbeatTimeoutSeconds: within("BELLCAST_HEARTBEAT_TIMEOUT_SECONDS", 1, 60).pipe(
     withDefault(10)
   ),

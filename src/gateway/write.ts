@@ -24,6 +24,7 @@ import type { ChannelToken } from "#streams/tokens.ts"
 import { refuse } from "./http/errors.ts"
 import type { ApiResponse, Call, Refused } from "./http/request.ts"
 import { admitNewcomer } from "./quotas/holdings.ts"
+import { RequestRates } from "./quotas/requests.ts"
 import { demandRoom, type Growth } from "./quotas/room.ts"
 
 type Command = SubscriptionCommand | RegistrationCommand
@@ -84,13 +85,16 @@ interface Write<S, C extends Command, E, R> {
   readonly decide: (state: S, now: number) => Effect.Effect<Decision<S, C>, E, R>
   /** The sequence of the newest state that led to a conflict. Not worth another decision. */
   conflictSeq: number
-  /** Whether the quota of new users was checked: each write counts once. */
+  /** Whether the quotas were checked: each write counts once. */
   isAdmitted: boolean
 }
 
 const isPut = ({ type }: Command): boolean => type.endsWith(".put/1")
 
-/** Rejects a put for which there is no storage, and the first put of one new user too many. */
+/**
+ * Rejects a put for which there is no storage, one of too many of its user or address, and the
+ * first put of one new user too many. Deletes end what a put began, so they are never more.
+ */
 const checkQuotas = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   write: Write<S, C, E, R>,
   command: C,
@@ -99,7 +103,11 @@ const checkQuotas = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   const { kind, writer } = write
   if (!isPut(command)) return
   yield* demandRoom(kind.growth)
-  if (!write.isAdmitted && kind.seqOf(state) === 0) yield* admitNewcomer(writer)
+  if (write.isAdmitted) return
+  if (kind.seqOf(state) === 0) yield* admitNewcomer(writer)
+  const { changesOfAddress, changesOfUser } = yield* RequestRates
+  yield* changesOfUser(writer.caller!.user)
+  yield* changesOfAddress(writer.request.address)
 })
 
 /** Appends a command that expects `state`. The sequence, or undefined after a conflict. */

@@ -1,11 +1,13 @@
-// One client that sends too many requests gets 429; others, and probes, are served.
+// One client that sends or stores too much gets 429; others, and probes, are served.
 import { afterAll, assert, beforeAll, it } from "vitest"
-import { call } from "../support/client.ts"
+import { type Answer, call } from "../support/client.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
 import { type Service, startService } from "../support/service.ts"
 
 const perUser = 4
 const perAddress = 12
+const changesPerUser = 2
+const changesPerAddress = 3
 
 let nats: TestNats
 let service: Service
@@ -17,7 +19,9 @@ beforeAll(async () => {
     env: {
       BELLCAST_TRUSTED_PROXIES: "127.0.0.1",
       BELLCAST_REQUESTS_PER_USER_PER_MINUTE_MAX: String(perUser),
-      BELLCAST_REQUESTS_PER_ADDRESS_PER_MINUTE_MAX: String(perAddress)
+      BELLCAST_REQUESTS_PER_ADDRESS_PER_MINUTE_MAX: String(perAddress),
+      BELLCAST_CHANGES_PER_USER_PER_HOUR_MAX: String(changesPerUser),
+      BELLCAST_CHANGES_PER_ADDRESS_PER_HOUR_MAX: String(changesPerAddress)
     }
   })
 })
@@ -62,4 +66,27 @@ it("counts the entries of a batch like requests", async () => {
   assert.isTrue(statuses.slice(perUser).every((status) => status === 429))
   // The batch itself was one request of the address, and its entries were others.
   assert.equal((await read("eve", "203.0.113.1")).status, 429)
+})
+
+it("limits what a user and an address store, and not what is there or is removed", async () => {
+  const from = { "x-forwarded-for": "203.0.113.9" }
+  const change = (method: string, user: string, channel: string) =>
+    call(service.url, method, `/channels/${channel}/registration`, user, undefined, from)
+  const assertRefused = ({ body, headers, status }: Answer, max: number) => {
+    assert.deepEqual([status, body.errno], [429, 117])
+    const seconds = Number(headers.get("retry-after"))
+    assert.isAtMost(seconds, 3_600 / max)
+    assert.isAbove(seconds, 3_600 / max - 60)
+  }
+  for (const channel of ["a", "b"]) assert.equal((await change("PUT", "fay", channel)).status, 202)
+  assertRefused(await change("PUT", "fay", "c"), changesPerUser)
+  assert.equal((await change("PUT", "fay", "a")).status, 202)
+  assert.equal((await change("PUT", "gus", "a")).status, 202)
+  assertRefused(await change("PUT", "hal", "a"), changesPerAddress)
+  const requests = [{ method: "PUT", path: "/v1/channels/b/registration" }]
+  const batch = await call(service.url, "POST", "/batch", "gus", { requests }, from)
+  assert.equal(batch.body.responses[0].status, 429)
+  assert.equal((await change("DELETE", "gus", "a")).status, 202)
+  assert.match(service.output(), /changes are refused: a user stores too many/)
+  assert.match(service.output(), /changes are refused: an address stores too many/)
 })

@@ -58,6 +58,16 @@ describe("a service that has no room", { timeout: 60_000 }, () => {
     assert.include(lines, "a stream is more than 95 % full")
   })
 
+  it("keeps the last tenth of LOG for broadcasts", async () => {
+    const grow = await room.fill("BELLCAST_LOG", 0.92)
+    await becomes(() => room.subscribe("kay"), 507)
+    assert.equal((await room.register("news", "kay")).status, 507)
+    assert.equal((await room.broadcast("news")).status, 202)
+    assert.isTrue((await room.heartbeat()).body.space)
+    await grow()
+    await becomes(() => room.subscribe("kay"), 201)
+  })
+
   it("delivers what was accepted while LOG is full, and stores the facts later", async () => {
     await room.joinWith("gone", "mia", ["slow 1000 410"])
     await room.joinWith("gone", "ned", ["slow 1000 418"])

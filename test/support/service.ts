@@ -97,6 +97,8 @@ export const startService = async (options: ServiceOptions = {}): Promise<Servic
     BELLCAST_REQUESTS_PER_ADDRESS_PER_MINUTE_MAX: "0",
     BELLCAST_AUTH_FAILURES_PER_ADDRESS_PER_MINUTE_MAX: "0",
     BELLCAST_REQUESTS_PER_USER_PER_MINUTE_MAX: "0",
+    BELLCAST_CHANGES_PER_ADDRESS_PER_HOUR_MAX: "0",
+    BELLCAST_CHANGES_PER_USER_PER_HOUR_MAX: "0",
     ...(options.natsUrl === undefined
       ? {}
       : { ...secretEnvironment, BELLCAST_NATS_URL: options.natsUrl }),

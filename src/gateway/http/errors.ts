@@ -125,6 +125,7 @@ export const apiErrors = {
   ),
   tooManyNewUsers: tooMany("Too many new users come from this address, please retry later."),
   tooManyRequests: tooMany("This user or address sends too many requests, please retry later."),
+  tooManyChanges: tooMany("This user or address stores too many changes, please retry later."),
   tooManyRegistrations: tooMany(
     "This user is registered to as many channels as this server keeps for one user: " +
       "leave one first."

@@ -1,5 +1,6 @@
-// Limits requests per address and per user, so that one client leaves others their share. An entry
-// of a batch counts like a request of its own.
+// Limits requests and stored changes per address and per user, so that one client leaves others
+// their share, of time and of LOG, which keeps every change for ever. An entry of a batch counts
+// like a request of its own.
 import { Context, Effect, Layer } from "effect"
 import { makeRate } from "#basics/rate.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
@@ -9,46 +10,84 @@ import type { Refused } from "../http/request.ts"
 import { GatewaySettings } from "../settings.ts"
 
 const minuteMillis = 60_000
+const hourMillis = 3_600_000
 /** The most addresses, and the most users, in memory: about 150 bytes each. */
 const keysMax = 20_000
 
-/** Counts a request of an address or of a user. Fails with 429 when there were too many. */
+/** Counts one of an address or of a user. Fails with 429 when there were too many. */
 type Admit = (key: string) => Effect.Effect<void, Refused>
 
 export class RequestRates extends Context.Service<
   RequestRates,
-  { readonly ofAddress: Admit; readonly ofUser: Admit }
+  {
+    readonly ofAddress: Admit
+    readonly ofUser: Admit
+    /** The same for changes that are to be stored. */
+    readonly changesOfAddress: Admit
+    readonly changesOfUser: Admit
+  }
 >()("bellcast/gateway/RequestRates") {
   static readonly layer = Layer.effect(
     RequestRates,
     Effect.gen(function* () {
       const settings = yield* GatewaySettings
       return RequestRates.of({
-        ofAddress: admitWith(
-          settings.requestsPerAddressPerMinuteMax,
-          "requests are refused: an address sends too many " +
+        ofAddress: admitWith({
+          max: settings.requestsPerAddressPerMinuteMax,
+          windowMillis: minuteMillis,
+          error: "tooManyRequests",
+          refused:
+            "requests are refused: an address sends too many " +
             "(BELLCAST_REQUESTS_PER_ADDRESS_PER_MINUTE_MAX; " +
             "behind a proxy BELLCAST_TRUSTED_PROXIES must name it)"
-        ),
-        ofUser: admitWith(
-          settings.requestsPerUserPerMinuteMax,
-          "requests are refused: a user sends too many (BELLCAST_REQUESTS_PER_USER_PER_MINUTE_MAX)"
-        )
+        }),
+        ofUser: admitWith({
+          max: settings.requestsPerUserPerMinuteMax,
+          windowMillis: minuteMillis,
+          error: "tooManyRequests",
+          refused:
+            "requests are refused: a user sends too many " +
+            "(BELLCAST_REQUESTS_PER_USER_PER_MINUTE_MAX)"
+        }),
+        changesOfAddress: admitWith({
+          max: settings.changesPerAddressPerHourMax,
+          windowMillis: hourMillis,
+          error: "tooManyChanges",
+          refused:
+            "changes are refused: an address stores too many " +
+            "(BELLCAST_CHANGES_PER_ADDRESS_PER_HOUR_MAX; " +
+            "behind a proxy BELLCAST_TRUSTED_PROXIES must name it)"
+        }),
+        changesOfUser: admitWith({
+          max: settings.changesPerUserPerHourMax,
+          windowMillis: hourMillis,
+          error: "tooManyChanges",
+          refused:
+            "changes are refused: a user stores too many (BELLCAST_CHANGES_PER_USER_PER_HOUR_MAX)"
+        })
       })
     })
   )
 }
 
-/** `max`: requests of each key in a minute; 0: any number. */
-const admitWith = (max: number, refused: string): Admit => {
+interface Limit {
+  /** Of each key in a window; 0: any number. */
+  readonly max: number
+  readonly windowMillis: number
+  readonly error: "tooManyRequests" | "tooManyChanges"
+  /** The line in the log. */
+  readonly refused: string
+}
+
+const admitWith = ({ error, max, refused, windowMillis }: Limit): Admit => {
   if (max === 0) return () => Effect.void
-  const rate = makeRate(max, minuteMillis, keysMax)
+  const rate = makeRate(max, windowMillis, keysMax)
   const warn = makeRateLimitedLog(refused)
   return Effect.fnUntraced(function* (key) {
     const waitMillis = rate.take(key, yield* monotonicMillis)
     if (waitMillis === 0) return
     yield* warn({ max })
     const headers = { "Retry-After": String(Math.ceil(waitMillis / 1000)) }
-    return yield* refuse("tooManyRequests", { headers })
+    return yield* refuse(error, { headers })
   })
 }

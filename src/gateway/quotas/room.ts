@@ -1,6 +1,7 @@
-// Rejects writes for which the streams have no storage.
+// Rejects writes for which the streams have no storage. Users may fill 90 % of LOG; the rest is for
+// broadcasts, so that no flood of users stops those.
 import { Effect } from "effect"
-import { Space } from "#nats/admin/space.ts"
+import { type Room, Space, usersShare } from "#nats/admin/space.ts"
 import { bucketStream } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import { refuse } from "../http/errors.ts"
@@ -16,7 +17,16 @@ const grows = {
 
 export type Growth = keyof typeof grows
 
+/** Whether LOG has room for broadcasts only. */
+const isReserved = (rooms: ReadonlyArray<Room>): boolean =>
+  rooms.some(
+    ({ bytes, bytesMax, stream }) =>
+      stream === streams.log.name && bytesMax > 0 && bytes >= usersShare * bytesMax
+  )
+
 /** Fails with 507 when a stream of this kind of write is full. Running requests may exceed it. */
 export const demandRoom = Effect.fnUntraced(function* (kind: Growth) {
-  if ((yield* Space).isFull(grows[kind])) return yield* refuse("noRoom")
+  const { isFull, rooms } = yield* Space
+  if (isFull(grows[kind]) || (kind !== "broadcast" && isReserved(rooms())))
+    return yield* refuse("noRoom")
 })

@@ -1,10 +1,10 @@
 // Logs that a stream fills up, is full, and has room again.
 import { Effect, Layer, Schedule } from "effect"
 import { streams } from "#streams/index.ts"
-import { fullShare, type Room, Space } from "./space.ts"
+import { fullShare, type Room, Space, usersShare } from "./space.ts"
 
 /** A log line is due when a stream reaches one of these shares of its bytes. */
-const shares = [0.7, 0.9, fullShare]
+const shares = [0.7, usersShare, fullShare]
 /** A stream leaves a level this far below its share, so that small changes write no lines. */
 const marginShare = 0.01
 const everyMillis = 1_000
@@ -31,8 +31,13 @@ const write = (level: number, before: number, { bytes, bytesMax, stream }: Room)
       ? Effect.logInfo("a stream has room again", fields)
       : Effect.void
   if (level === 1) return Effect.logWarning("a stream is more than 70 % full", fields)
-  if (level === 2)
-    return Effect.logError("a stream is more than 90 % full, and refuses when it is full", fields)
+  if (level === 2) {
+    const text =
+      stream === streams.log.name
+        ? "subscriptions and registrations are refused"
+        : "requests that make it grow are refused when it is full"
+    return Effect.logError(`a stream is more than ${usersShare * 100} % full: ${text}`, fields)
+  }
   return Effect.logError(
     `a stream is more than ${fullShare * 100} % full: requests that make it grow are refused`,
     fields

@@ -23,6 +23,12 @@ export interface Room {
  */
 export const fullShare = 0.95
 
+/**
+ * At this share of LOG users store nothing new; what is left up to `fullShare` is for broadcasts:
+ * 200 MiB of 4 GiB.
+ */
+export const usersShare = 0.9
+
 export const isFull = ({ bytes, bytesMax }: Omit<Room, "stream">): boolean =>
   bytesMax > 0 && bytes >= fullShare * bytesMax
 
