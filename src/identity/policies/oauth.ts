@@ -151,7 +151,9 @@ const verdictOf = (
   now: number
 ): Known | Invalid => {
   const { exp, scope, token_type } = claims
-  if (!isCurrent(claims, now) || !isBearer(token_type) || !isIssuedForUs(claims, audience))
+  // A token with `cnf` is bound to a key that nobody proves here (RFC 8705 section 3.2).
+  const isPlainBearer = isBearer(token_type) && !Object.hasOwn(claims, "cnf")
+  if (!isCurrent(claims, now) || !isPlainBearer || !isIssuedForUs(claims, audience))
     return invalidToken
   if (!coversAll(scopesOf(scope), requiredScopes)) return insufficientScope
   const user = claimAt(claims, useridField)

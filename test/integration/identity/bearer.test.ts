@@ -60,6 +60,7 @@ describe("introspection", () => {
     "of another audience": { aud: "another" },
     "without an audience": { aud: undefined },
     "of another type": { token_type: "DPoP" },
+    "bound to a client certificate": { cnf: { "x5t#S256": "x" } },
     "without a user": { sub: "" }
   }
   for (const [name, members] of Object.entries(wrong)) {
