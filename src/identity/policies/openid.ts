@@ -98,7 +98,8 @@ const isAccessToken = (claims: Claims): boolean => {
   )
 }
 
-const verdictOf = (
+/** The verdict on the claims of a token whose signature is right, at a time in milliseconds. */
+export const openidVerdict = (
   claims: Claims,
   { audience, groupFields, issuer, requiredScopes, useridField }: OpenidSettings,
   now: number
@@ -123,7 +124,7 @@ const verdictOf = (
  * Whether a nonce shows that a token is an ID token. Some issuers copy it into access tokens, which
  * then say by their type what they are.
  */
-const hasNonceOfIdToken = (claims: Claims, token: string): boolean => {
+export const hasNonceOfIdToken = (claims: Claims, token: string): boolean => {
   const type = headerOf(token)?.["typ"]
   const isTyped = typeof type === "string" && /^(application\/)?at\+jwt$/i.test(type)
   return Object.hasOwn(claims, "nonce") && claims["typ"] === undefined && !isTyped
@@ -179,10 +180,10 @@ export const openid = Effect.fnUntraced(function* (name: string, settings: Openi
       const signed = yield* claimsOfIssuer(token, keySet, settings.algorithms)
       if (signed === undefined || hasNonceOfIdToken(signed, token)) return invalidToken
       const now = yield* Clock.currentTimeMillis
-      const verdict = verdictOf(signed, settings, now)
+      const verdict = openidVerdict(signed, settings, now)
       if (!settings.userinfo || verdict._tag === "Invalid") return verdict
       const claims = yield* withUserinfo(name, token, signed, keySet, send)
-      return claims === undefined ? invalidToken : verdictOf(claims, settings, now)
+      return claims === undefined ? invalidToken : openidVerdict(claims, settings, now)
     })
   })
   const isFor = (token: string): boolean => {

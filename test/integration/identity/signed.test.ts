@@ -69,7 +69,7 @@ describe("a user of the site", () => {
     const isThere = spawnSync(command, ["--version"]).status === 0
     it.skipIf(!isThere)(`is signed by the example in ${language}`, async () => {
       const pattern = new RegExp(`\`\`\`${language}\n(.*sign.user\\.[\\s\\S]*?)\`\`\``)
-      const [, input = ""] = pattern.exec(textOf("src/identity/README.md")) ?? []
+      const [, input = ""] = pattern.exec(textOf("src/identity/policies/README.md")) ?? []
       const env = { ...process.env, SITE_SECRET: siteSecret }
       const { stderr, stdout } = spawnSync(command, [...args, "Zoë"], { input, env })
       expect(stderr.toString()).toBe("")
