@@ -1,8 +1,12 @@
 // What cases use: requests as a user of their own, and the objects that most cases need.
-import { createECDH, createHmac, randomBytes } from "node:crypto"
+import { createECDH, randomBytes } from "node:crypto"
 import { exchange, type HttpResponse } from "./http.ts"
+import type { Login, Users } from "./logins/login.ts"
 
 export interface Target {
+  /** The policy of the server, and its users. */
+  readonly login: Login
+  readonly users: Users
   /** Scheme, host and port. */
   readonly origin: string
   /** `user:password` of a publisher. */
@@ -41,9 +45,6 @@ const point = () => {
 export const keys = { auth: randomBytes(16).toString("base64url"), p256dh: point() }
 export const otherKeys = { auth: randomBytes(16).toString("base64url"), p256dh: point() }
 
-export const basic = (credentials: string): string =>
-  `Basic ${Buffer.from(credentials).toString("base64")}`
-
 export class Api {
   readonly target: Target
   readonly me = `user-${randomBytes(6).toString("hex")}:secret`
@@ -58,14 +59,15 @@ export class Api {
     return `${this.target.origin}/v1`
   }
 
-  send({ as, body, headers = {}, method, path = "/", target }: Request): Promise<HttpResponse> {
+  async send(sent: Request): Promise<HttpResponse> {
+    const { as, body, headers = {}, method, path = "/", target } = sent
     const who = as === undefined ? this.me : as
     const isText = typeof body === "string" || Buffer.isBuffer(body)
     return exchange(this.target.origin, {
       method,
       target: target ?? `/v1${path}`,
       headers: {
-        ...(who === null ? {} : { authorization: basic(who) }),
+        ...(who === null ? {} : await this.headersOf(who)),
         ...(body === undefined || isText ? {} : { "content-type": "application/json" }),
         ...headers
       },
@@ -117,8 +119,13 @@ export class Api {
     return this.send({ method: "GET", path: `/subscriptions${query}`, headers })
   }
 
-  userId(credentials = this.me): string {
-    return `basicauth:${createHmac("sha256", this.target.secret).update(credentials).digest("hex")}`
+  /** The headers by which a user is known. */
+  headersOf(user: string): Promise<Readonly<Record<string, string>>> {
+    return this.target.users.headersOf(user)
+  }
+
+  userId(user = this.me): string {
+    return this.target.users.idOf(user)
   }
 }
 

@@ -4,7 +4,8 @@ import { createRequire } from "node:module"
 import type KintoClient from "kinto-http"
 import { describe, expect, it } from "vitest"
 import { startNats } from "../support/nats.ts"
-import { Api, basic, type StoredObject } from "./api.ts"
+import { Api, type StoredObject } from "./api.ts"
+import { basic } from "./logins/basicauth.ts"
 import { startOwn, targetOf, targetUrl } from "./target.ts"
 
 // The build for browsers. That for Node.js needs polyfills of fetch, atob and FormData.

@@ -1,9 +1,12 @@
 // All cases, by the sections of the contract (README.md).
+
+import { basicUsers } from "./sections/basic.ts"
 import { batches } from "./sections/batch.ts"
 import { batchEntries } from "./sections/batch-entries.ts"
 import { batchLimits } from "./sections/batch-limits.ts"
 import { broadcastProgress } from "./sections/broadcast-progress.ts"
 import { broadcasts } from "./sections/broadcasts.ts"
+import { callers } from "./sections/callers.ts"
 import { channels } from "./sections/channels.ts"
 import { cors } from "./sections/cors.ts"
 import { crossSite } from "./sections/cross-site.ts"
@@ -34,7 +37,8 @@ export const sections: ReadonlyArray<readonly [name: string, cases: ReadonlyArra
   ["3.7-3.10 lists", [...listing, ...pages]],
   ["4.1-4.3 channels", channels],
   ["4.4 broadcasts", [...broadcasts, ...broadcastProgress]],
-  ["5.1-5.5, 7 the server and its callers", operational],
+  ["5.1-5.4 the server", operational],
   ["5.5 the description", description],
-  ["5.6 batches", [...batches, ...batchEntries, ...batchLimits]]
+  ["5.6 batches", [...batches, ...batchEntries, ...batchLimits]],
+  ["7 callers", [...callers, ...basicUsers]]
 ]

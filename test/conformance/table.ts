@@ -3,6 +3,8 @@ import { expect, it } from "vitest"
 import { Api, type Request, type Target } from "./api.ts"
 import { checkDescribed } from "./described.ts"
 import type { HttpResponse } from "./http.ts"
+import { basicauth } from "./logins/basicauth.ts"
+import type { Login } from "./logins/login.ts"
 
 export interface Expected {
   readonly status: number
@@ -21,6 +23,8 @@ export interface Expected {
 
 export interface Case<G = unknown> {
   readonly name: string
+  /** The logins with which the case can hold. Unset: all. */
+  readonly only?: (login: Login) => boolean
   readonly given?: (api: Api) => Promise<G>
   readonly request: Request | ((api: Api, given: G) => Request)
   readonly expected: Expected | ((api: Api, given: G) => Expected)
@@ -92,8 +96,14 @@ export const check = (response: HttpResponse, request: Request, expected: Expect
   if (expected.exactly !== undefined) expect(response.json).toEqual(expected.exactly)
 }
 
-export const run = (cases: ReadonlyArray<Case>, target: () => Target): void => {
-  for (const { also, expected, given, name, request } of cases) {
+/** Defines the tests of cases. `login`: that of the target. */
+export const run = (
+  cases: ReadonlyArray<Case>,
+  target: () => Target,
+  login: Login = basicauth
+): void => {
+  const possible = cases.filter(({ only }) => only?.(login) ?? true)
+  for (const { also, expected, given, name, request } of possible) {
     it(name, { timeout: 90_000 }, async () => {
       const api = new Api(target())
       const context = await given?.(api)

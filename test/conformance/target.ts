@@ -3,13 +3,14 @@
 // `make test BASE_URL=...` sets TARGET_URL, because Vite overwrites BASE_URL. That server must
 // accept subscriptions at PUSH_ORIGIN (default: the one below) and its subdomains, accept PUBLISHER
 // (`user:password`) as a publisher, and hash user ids with USERID_HMAC_SECRET.
-import { createHmac } from "node:crypto"
 import { once } from "node:events"
 import { Agent, createServer, request } from "node:http"
 import { startNats } from "../support/nats.ts"
-import { type Service, type ServiceOptions, startService } from "../support/service.ts"
+import { freePort, type Service, type ServiceOptions, startService } from "../support/service.ts"
 import type { Target } from "./api.ts"
 import { exchange } from "./http.ts"
+import { basicauth, pairs } from "./logins/basicauth.ts"
+import type { Login } from "./logins/login.ts"
 
 const secret = process.env["USERID_HMAC_SECRET"] ?? "s3cr3t"
 const publisher = process.env["PUBLISHER"] ?? "publisher:secret"
@@ -18,11 +19,11 @@ const pushOrigin = process.env["PUSH_ORIGIN"] ?? "https://push.example.com"
 /** The URL of another server, whose API is at /v1. */
 export const targetUrl = process.env["TARGET_URL"] || undefined
 
-const publisherId = createHmac("sha256", secret).update(publisher).digest("hex")
+const basicUsers = pairs(secret)
 
 const env = {
   BELLCAST_USERID_HMAC_SECRET: secret,
-  BELLCAST_CHANNEL_WRITE_PRINCIPALS: `basicauth:${publisherId}`,
+  BELLCAST_CHANNEL_WRITE_PRINCIPALS: basicUsers.idOf(publisher),
   BELLCAST_PUSH_HOSTS: "push.example.com, *.example.org",
   BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "false"
 }
@@ -34,7 +35,14 @@ export interface Running extends AsyncDisposable {
   readonly target: Target
 }
 
-export const targetOf = (origin: string): Target => ({ origin, publisher, secret, pushOrigin })
+const common = { publisher, secret, pushOrigin }
+
+export const targetOf = (origin: string): Target => ({
+  ...common,
+  origin,
+  login: basicauth,
+  users: basicUsers
+})
 
 /** Waits until the heartbeat succeeds: writes need a running projector. */
 const healthy = async (origin: string): Promise<void> => {
@@ -73,21 +81,35 @@ const alternate = async (ports: ReadonlyArray<number>) => {
   return { origin: `http://127.0.0.1:${port}`, close: () => server.close().closeAllConnections() }
 }
 
+/** Gateways whose only policy is that of a login: one, or two behind one address. */
+export const startFor = async (
+  login: Login,
+  natsUrl: string,
+  gateways: 1 | 2 = 1,
+  firstRoles = roles
+): Promise<Running> => {
+  const stack = new AsyncDisposableStack()
+  const ports = await Promise.all(Array.from({ length: gateways }, freePort))
+  const front = gateways === 1 ? undefined : await alternate(ports)
+  if (front !== undefined) stack.defer(front.close)
+  const origin = front?.origin ?? `http://127.0.0.1:${ports[0]}`
+  const users = stack.use(await login.start({ origin, secret }))
+  const env = { BELLCAST_CHANNEL_WRITE_PRINCIPALS: users.idOf(publisher), ...users.env }
+  for (const [i, port] of ports.entries())
+    stack.use(await startOwn(natsUrl, { port, env, roles: i === 0 ? firstRoles : "gateway" }))
+  return {
+    target: { ...common, origin, login, users },
+    [Symbol.asyncDispose]: () => stack.disposeAsync()
+  }
+}
+
 /** The server at TARGET_URL, or new gateways behind one address. */
 export const start = async (gateways: 1 | 2): Promise<Running> => {
   if (targetUrl !== undefined)
     return { target: targetOf(new URL(targetUrl).origin), [Symbol.asyncDispose]: async () => {} }
   const stack = new AsyncDisposableStack()
   const nats = stack.use(await startNats())
-  const first = stack.use(await startOwn(nats.url))
-  await healthy(`http://127.0.0.1:${first.port}`)
-  if (gateways === 1)
-    return {
-      target: targetOf(`http://127.0.0.1:${first.port}`),
-      [Symbol.asyncDispose]: () => stack.disposeAsync()
-    }
-  const second = stack.use(await startOwn(nats.url, { roles: "gateway" }))
-  const front = await alternate([first.port, second.port])
-  stack.defer(front.close)
-  return { target: targetOf(front.origin), [Symbol.asyncDispose]: () => stack.disposeAsync() }
+  const { target } = stack.use(await startFor(basicauth, nats.url, gateways))
+  await healthy(target.origin)
+  return { target, [Symbol.asyncDispose]: () => stack.disposeAsync() }
 }

@@ -3,7 +3,8 @@ import { Agent, type ClientRequest, type RequestOptions, request } from "node:ht
 import { describe, expect, it } from "vitest"
 import { startNats } from "../support/nats.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
-import { Api, basic, keys } from "./api.ts"
+import { Api, keys } from "./api.ts"
+import { basic } from "./logins/basicauth.ts"
 import { check } from "./table.ts"
 import { startOwn, targetOf, targetUrl } from "./target.ts"
 

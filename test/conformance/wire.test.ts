@@ -3,7 +3,7 @@ import { connect } from "node:net"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { startNats } from "../support/nats.ts"
 import type { Service } from "../support/service.ts"
-import { basic } from "./api.ts"
+import { basic } from "./logins/basicauth.ts"
 import { startOwn, targetUrl } from "./target.ts"
 
 /** Everything that the server sends on a connection after a text. */

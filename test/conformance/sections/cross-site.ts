@@ -1,7 +1,11 @@
 // Contract 1.8: requests that a page of another site sends through a user's browser.
 import { expect } from "vitest"
 import type { Api, Request } from "../api.ts"
+import type { Login } from "../logins/login.ts"
 import { type Case, define } from "../table.ts"
+
+/** Browsers may add the credentials to requests of any page. */
+const isOfBrowsers = ({ isOfScripts }: Login) => !isOfScripts
 
 const registration = (api: Api, method = "PUT") => ({
   method,
@@ -74,6 +78,7 @@ export const crossSite: ReadonlyArray<Case> = [
   ...changes.map(([name, request]) =>
     define({
       name: `refuses to ${name} for a page of another site that does not say it sends JSON`,
+      only: isOfBrowsers,
       request: (api) => ({ ...request(api), headers: cross }),
       expected: { status: 400, errno: 107, details: ["header:Content-Type"] }
     })
@@ -81,9 +86,19 @@ export const crossSite: ReadonlyArray<Case> = [
   ...strangers.map(([name, headers]) =>
     define({
       name: `registers nobody for a page ${name} that does not say it sends JSON`,
+      only: isOfBrowsers,
       request: (api) => ({ ...registration(api), headers }),
       expected: { status: 400, errno: 107, details: ["header:Content-Type"] },
       also: async (_, api) => expect(await isRegistered(api)).toBe(false)
+    })
+  ),
+  ...strangers.map(([name, headers]) =>
+    define({
+      name: `registers a user for a page ${name} by credentials that no browser adds by itself`,
+      only: ({ isOfScripts }) => isOfScripts,
+      request: (api) => ({ ...registration(api), headers }),
+      expected: { status: 202 },
+      also: async (_, api) => expect(await isRegistered(api)).toBe(true)
     })
   ),
   ...strangers.map(([name, headers]) =>
@@ -115,6 +130,7 @@ export const crossSite: ReadonlyArray<Case> = [
   ),
   define({
     name: "refuses a batch of another site's page whose entries claim to be ours",
+    only: isOfBrowsers,
     request: forged,
     expected: { status: 400, errno: 107, details: ["header:Content-Type"] },
     also: async (_, api) => expect(await isRegistered(api)).toBe(false)
@@ -160,6 +176,7 @@ export const crossSite: ReadonlyArray<Case> = [
     ),
     define({
       name: `refuses a broadcast by an empty form of another site that is ${type}`,
+      only: isOfBrowsers,
       request: (api) => ({
         ...posted(api, "/channels/c", undefined),
         headers: { ...cross, "content-type": type }

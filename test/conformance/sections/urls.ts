@@ -34,7 +34,6 @@ const unknown: ReadonlyArray<readonly [name: string, target: string, errno: numb
   ["a path in the wrong case", "/v1/Subscriptions", 111],
   ["a slash hidden in a name", "/v1/channels/a%2Fb", 111],
   ["a slash hidden before a known segment", "/v1/channels/a%2Fregistration", 111],
-  ["a login page of a policy that is off", "/v1/portier/login", 111],
   ["another version", "/v9/subscriptions", 116],
   ["version 0", "/v0/", 116],
   ["a version that begins with ours", "/v10/", 116],
@@ -110,6 +109,12 @@ export const urls: ReadonlyArray<Case> = [
       expected: { status: 404, errno }
     })
   ),
+  define({
+    name: "does not know a login page of a policy that is off",
+    only: ({ policy }) => policy !== "portier",
+    request: { method: "GET", path: "/portier/login", as: null },
+    expected: { status: 404, errno: 111 }
+  }),
   ...allowed.flatMap(([path, allow, methods]) =>
     methods.map((method) =>
       define({
@@ -196,6 +201,7 @@ export const urls: ReadonlyArray<Case> = [
   ),
   define({
     name: "leaves the default port out of the addresses in its responses",
+    only: ({ namesHost }) => namesHost === undefined,
     given: async (api) => [await api.stored("a"), await api.stored("b")],
     request: {
       method: "GET",
