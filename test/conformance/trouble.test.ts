@@ -135,7 +135,7 @@ describe.skipIf(targetUrl !== undefined)("a gateway in trouble", () => {
       t: expect.any(Number),
       time: expect.any(Number)
     })
-    expect(list?.["querystring"]).toBe("endpoint=…&_limit=1&keys.auth=…&_token=…")
+    expect(list?.["querystring"]).toBe("endpoint=…&_limit=1&…&_token=…")
     expect(bad).toMatchObject({ code: 400, errno: 109 })
     const kinds = lines().map(({ msg }) => msg.replace(".summary", ""))
     expect(kinds.join(" ")).toBe("request request request request subrequest subrequest request")
