@@ -1,0 +1,93 @@
+// Each policy as the only one of a gateway: what an outage of its server does, all cases of section
+// 7, and some of each other one. `make test-identity` runs all cases with each policy.
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { startNats } from "../support/nats.ts"
+import { Api } from "./api.ts"
+import { logins as shapes } from "./logins/all.ts"
+import { verifyCall } from "./logins/bearer.ts"
+import type { Login } from "./logins/login.ts"
+import { callers } from "./sections/callers.ts"
+import { sections } from "./sections.ts"
+import { type Case, check, run } from "./table.ts"
+import { type Running, startFor, targetUrl } from "./target.ts"
+
+/** Cases that depend on who the caller is. */
+const chosen: ReadonlyArray<string> = [
+  "registers nobody for a page of another site that does not say it sends JSON",
+  "registers a user for a page of another site by credentials that no browser adds by itself",
+  "registers a user for a page of another site that says it sends JSON",
+  "stores a new subscription and shows all of it",
+  "keeps the lists of two users apart",
+  "does not show one user's subscription to another",
+  "replaces all of a subscription on PUT, and always moves the timestamp",
+  "removes one and says when",
+  "creates over a tombstone with If-None-Match: *",
+  "does not write when the precondition fails",
+  "shows each change once to who polls with the last timestamp",
+  "takes a page token of GET as often as it comes",
+  "shows the channel to who just registered",
+  "counts every user once",
+  "does not show a channel to who left",
+  "does not show a channel to nobody",
+  "accepts a broadcast of data",
+  "lets only publishers broadcast",
+  "lets nobody broadcast",
+  "takes the same key for the same broadcast",
+  "shows the progress of a broadcast, in counts that add up",
+  "shows no broadcast to a caller who may not publish",
+  "says what it is and what it can do",
+  "is in good health",
+  "needs nobody to be somebody, but its entries may"
+]
+
+const all = sections.flatMap(([, cases]) => cases)
+
+const named = (name: string): Case => {
+  const found = all.find((each) => each.name === name)
+  if (found === undefined) throw new Error(`there is no case that ${name}`)
+  return found
+}
+
+const subset = [...chosen.map(named), ...callers]
+
+/** Without the second shape of oauth: a process costs more than its cases. */
+const logins = shapes.filter((login) => login !== verifyCall)
+
+/** Processes that start at the same time. */
+const atOnce = 4
+
+describe.skipIf(targetUrl !== undefined)("a gateway with one policy", () => {
+  const stack = new AsyncDisposableStack()
+  const running = new Map<Login, Running>()
+  const targetFor = (login: Login) => running.get(login)!.target
+
+  beforeAll(async () => {
+    const nats = stack.use(await startNats({ syncAlways: false }))
+    const start = async (login: Login, roles?: string) => {
+      running.set(login, stack.use(await startFor(login, nats.url, 1, roles)))
+    }
+    const [first, ...others] = logins
+    await start(first!)
+    for (let i = 0; i < others.length; i += atOnce)
+      await Promise.all(others.slice(i, i + atOnce).map((login) => start(login, "gateway")))
+  })
+  afterAll(() => stack.disposeAsync())
+
+  // Before all cases: an issuer whose keys are known is needed for unknown ones only.
+  for (const login of logins.filter(({ isInHeartbeat }) => isInHeartbeat)) {
+    it(`responds 503 while the server of ${login.name} is away, and works after it`, async () => {
+      const api = new Api(targetFor(login))
+      const { end, headers, path } = await api.target.users.outage!()
+      const request = { method: "GET", path, headers, as: null }
+      try {
+        const expected = { status: 503, errno: 201, headers: { "Retry-After": /^\d+$/ } }
+        check(await api.send(request), request, expected)
+      } finally {
+        end()
+      }
+      await expect.poll(async () => (await api.list()).status, { timeout: 15_000 }).toBe(200)
+    })
+  }
+
+  for (const login of logins) describe(login.name, () => run(subset, () => targetFor(login), login))
+})

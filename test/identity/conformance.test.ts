@@ -1,0 +1,27 @@
+// The whole contract with each policy as the only one of a service: by one gateway, and by two in
+// turn.
+import { afterAll, beforeAll, describe } from "vitest"
+import { logins } from "../conformance/logins/all.ts"
+import type { Login } from "../conformance/logins/login.ts"
+import { sections } from "../conformance/sections.ts"
+import { run } from "../conformance/table.ts"
+import { type Running, startFor } from "../conformance/target.ts"
+import { startNats } from "../support/nats.ts"
+
+const testContract = (login: Login, gateways: 1 | 2) => {
+  const stack = new AsyncDisposableStack()
+  let running: Running
+  beforeAll(async () => {
+    const nats = stack.use(await startNats())
+    running = stack.use(await startFor(login, nats.url, gateways))
+  })
+  afterAll(() => stack.disposeAsync())
+
+  for (const [name, cases] of sections)
+    describe(name, () => run(cases, () => running.target, login))
+}
+
+for (const login of logins) {
+  describe(`${login.name}, by one gateway`, () => testContract(login, 1))
+  describe(`${login.name}, by two gateways`, () => testContract(login, 2))
+}
