@@ -1,18 +1,16 @@
 // The accounts file for nats-server: everybody can do his work with it, and nothing else.
 
-import { readFileSync } from "node:fs"
 import { isDeepStrictEqual } from "node:util"
 import { jetstreamManager } from "@nats-io/jetstream"
 import { connect, type NatsConnection } from "@nats-io/transport-node"
 import { afterAll, assert, beforeAll, it } from "vitest"
+import { accounts, clientOf, passwords } from "../support/accounts.ts"
 import { finished, join, publish, until } from "../support/client.ts"
 import { startConfiguredNats } from "../support/nats-configured.ts"
 import { startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
 import { freePort, type Service, startService } from "../support/service.ts"
 
-const accounts = readFileSync(new URL("../../streams/accounts.conf", import.meta.url), "utf8")
-const passwords = [...accounts.matchAll(/password: \$(\w+)/g)].map(([, name]) => [name!, "word"])
 const subject = "bellcast.cmd.broadcast.billing.news"
 const body = JSON.stringify({ data: { title: "Hello" } })
 
@@ -25,26 +23,9 @@ let broadcast = ""
 const urlOf = (user: string) => `nats://${user}:word@127.0.0.1:${port}`
 const env = { BELLCAST_NATS_INBOX_PREFIX: "_INBOX_bellcast" }
 
-/** A client with the errors that the server reported to it. */
-const clientOf = async (user: string, inboxPrefix: string) => {
-  const nc = await connect({
-    servers: `127.0.0.1:${port}`,
-    user,
-    pass: "word",
-    inboxPrefix,
-    reconnect: false
-  })
-  const violations: Array<string> = []
-  void (async () => {
-    for await (const status of nc.status())
-      if (status.type === "error") violations.push(status.error.message)
-  })()
-  return { nc, violations, [Symbol.asyncDispose]: () => nc.close() }
-}
-
 /** What the streams hold; changes with every message that is stored, and every purge. */
 const stored = async () => {
-  await using admin = await clientOf("bellcast-admin", "_INBOX")
+  await using admin = await clientOf(port, "bellcast-admin", "_INBOX")
   const jsm = await jetstreamManager(admin.nc)
   const states: Record<string, unknown> = {}
   for await (const { config, state } of jsm.streams.list()) {
@@ -68,9 +49,7 @@ const refused = (request: Promise<unknown>, what: string) =>
 
 beforeAll(async () => {
   port = await freePort()
-  server = await startConfiguredNats(port, `jetstream {}\n${accounts}`, {
-    ...Object.fromEntries(passwords)
-  })
+  server = await startConfiguredNats(port, `jetstream {}\n${accounts}`, passwords)
   push = await startPushService()
   service = await startService({ natsUrl: urlOf("bellcast"), env })
   await join([service.url], "news", [push.subscribe().subscription])
@@ -118,7 +97,7 @@ it("lets an auditor read and nothing else", { timeout: 60_000 }, async () => {
     (live) => /^projector .* 0 *$/m.test(live) && /^deliver .* 0 +0 *$/m.test(live)
   )
 
-  await using client = await clientOf("audit", "_INBOX_audit")
+  await using client = await clientOf(port, "audit", "_INBOX_audit")
   const { nc } = client
   const jsm = await jetstreamManager(nc, { domain: "bellcast" })
   // The requests of `nats stream ls`, `nats stream info`, `nats stream get` and `nats consumer`.
@@ -127,6 +106,18 @@ it("lets an auditor read and nothing else", { timeout: 60_000 }, async () => {
   assert.equal((await jsm.streams.info("BELLCAST_LOG")).config.name, "BELLCAST_LOG")
   assert.isNotNull(await jsm.streams.getMessage("BELLCAST_LOG", { seq: Number(broadcast) }))
   assert.isNotEmpty(await jsm.consumers.list("BELLCAST_WORK").next())
+  // Those of `nats kv get`, and of `nats sub --direct`, which reads a whole stream.
+  const direct = "$JS.bellcast.API.DIRECT.GET"
+  const key = "bellcast_subscriptions.$KV.bellcast_subscriptions.meta"
+  assert.equal((await nc.request(`${direct}.KV_${key}`)).json<{ v: number }>().v, 1)
+  const read: Array<string> = []
+  const options = { strategy: "timer", maxWait: 500 } as const
+  const all = JSON.stringify({ seq: 1, batch: 100 })
+  for await (const { headers } of await nc.requestMany(`${direct}.BELLCAST_LOG`, all, options))
+    read.push(headers?.get("Nats-Subject") ?? "")
+  const { state } = await jsm.streams.info("BELLCAST_LOG")
+  // The last response ends the batch.
+  assert.lengthOf(read, state.messages + 1)
 
   const before = await settled()
   const changes = [
@@ -135,6 +126,8 @@ it("lets an auditor read and nothing else", { timeout: 60_000 }, async () => {
     "STREAM.UPDATE.BELLCAST_LOG",
     "STREAM.CREATE.MINE",
     "STREAM.SNAPSHOT.BELLCAST_LOG",
+    "STREAM.RESTORE.BELLCAST_LOG",
+    "STREAM.LEADER.STEPDOWN.BELLCAST_LOG",
     "STREAM.MSG.DELETE.BELLCAST_LOG",
     "CONSUMER.PAUSE.BELLCAST_WORK.deliver",
     "CONSUMER.DELETE.BELLCAST_WORK.deliver",
@@ -162,7 +155,7 @@ it("lets an auditor read and nothing else", { timeout: 60_000 }, async () => {
 })
 
 it("holds a publisher to its source and to its own replies", { timeout: 60_000 }, async () => {
-  await using client = await clientOf("billing", "_INBOX_billing")
+  await using client = await clientOf(port, "billing", "_INBOX_billing")
   const { nc, violations } = client
   const { seq } = (await nc.request(subject, body)).json<{ seq: number }>()
   const counts = await finished(service.url, "news", String(seq))
