@@ -177,7 +177,7 @@ describe("servers that do not respond", () => {
     expect(new Set(await waiting)).toEqual(new Set([503]))
   })
 
-  it("cost their callers a 503 within seconds, and others nothing, whatever their kind", async () => {
+  it("cost their callers a 503 within seconds, and others nothing, of every kind", async () => {
     const info = await issuer.token({ aud: "info" })
     const held = opaqueToken()
     expect([await statusOf(info), await statusOf(held)]).toEqual([503, 200])
