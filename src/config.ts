@@ -103,6 +103,15 @@ export const settings = {
     withDefault(50)
   ),
   /**
+   * Those at one push service, which gets as many pushes for a broadcast. Ten devices with two
+   * browsers each, whose push service is the same.
+   */
+  subscriptionsPerUserPerHostMax: within(
+    "BELLCAST_SUBSCRIPTIONS_PER_USER_PER_HOST_MAX",
+    1,
+    50
+  ).pipe(withDefault(20)),
+  /**
    * Channels that a user may be registered to; people follow dozens. 200 with the longest names
    * take 0.2 MB of LOG, 0.2 MB of buckets, and 0.25 MB of the NATS server's memory.
    */

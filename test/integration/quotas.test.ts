@@ -8,13 +8,16 @@ import { type Service, startService } from "../support/service.ts"
 
 const max = 5
 const newUsersMax = 3
+const perHostMax = 3
 const env = {
+  BELLCAST_SUBSCRIPTIONS_PER_USER_PER_HOST_MAX: String(perHostMax),
   BELLCAST_REGISTRATIONS_PER_USER_MAX: String(max),
   BELLCAST_TRUSTED_PROXIES: "127.0.0.1"
 }
 
 let nats: TestNats
 let push: PushService
+let elsewhere: PushService
 let one: Service
 let other: Service
 let admin: NatsAdmin
@@ -22,6 +25,7 @@ let admin: NatsAdmin
 beforeAll(async () => {
   nats = await startNats({ syncAlways: false })
   push = await startPushService()
+  elsewhere = await startPushService()
   one = await startService({ natsUrl: nats.url, env })
   // This gateway counts new users, the other does not.
   const limited = { ...env, BELLCAST_NEW_USERS_PER_ADDRESS_PER_HOUR_MAX: String(newUsersMax) }
@@ -30,7 +34,7 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await admin[Symbol.asyncDispose]()
-  for (const each of [one, other, push, nats]) await each[Symbol.asyncDispose]()
+  for (const each of [one, other, push, elsewhere, nats]) await each[Symbol.asyncDispose]()
 })
 
 const register = (user: string, channel: string | number, by = one, from = "192.0.2.1") =>
@@ -99,6 +103,42 @@ describe("registrations", { timeout: 60_000 }, () => {
     assert.equal((await unregister("fay", 0)).status, 202)
     assert.equal((await register("fay", max)).status, 202)
     assert.equal((await register("fay", 0)).status, 429)
+  })
+})
+
+describe("subscriptions at one push service", { timeout: 60_000 }, () => {
+  let addresses = 0
+  const subscribe = (user: string, data: unknown, by = one) => {
+    addresses += 1
+    const from = { "x-forwarded-for": `203.0.113.${addresses}` }
+    return call(by.url, "POST", "/subscriptions", user, { data }, from)
+  }
+  const made = (at: PushService) => at.subscribe().subscription
+
+  it("end at the limit, and others do not", async () => {
+    const first = made(push)
+    const stored = await subscribe("ida", first)
+    for (let i = 1; i < perHostMax; i++)
+      assert.equal((await subscribe("ida", made(push))).status, 201)
+    const refused = await subscribe("ida", made(push))
+    assert.deepInclude(refused.body, { code: 429, errno: 117 })
+    assert.match(refused.body.message, /at one push service/)
+    assert.match(refused.headers.get("retry-after")!, /^\d+$/)
+    // Another push service, another user, and the same subscription again.
+    assert.equal((await subscribe("ida", made(elsewhere))).status, 201)
+    assert.equal((await subscribe("jon", made(push))).status, 201)
+    assert.equal((await subscribe("ida", first)).status, 200)
+    const path = `/subscriptions/${stored.body.data.id}`
+    assert.equal((await call(one.url, "DELETE", path, "ida")).status, 200)
+    assert.equal((await subscribe("ida", made(push))).status, 201)
+  })
+
+  it("that race through two gateways leave exactly the maximum", async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, (_, i) => subscribe("kim", made(push), i % 2 === 0 ? one : other))
+    )
+    const statuses = answers.map(({ status }) => status).sort()
+    assert.deepEqual(statuses, [...Array(perHostMax).fill(201), ...Array(5).fill(429)])
   })
 })
 

@@ -92,7 +92,8 @@ export const startService = async (options: ServiceOptions = {}): Promise<Servic
     BELLCAST_CHANNEL_WRITE_PRINCIPALS: "system.Authenticated",
     BELLCAST_RETRY_BASE_MILLIS: "200",
     BELLCAST_PUBLIC_METRICS: "true",
-    // Hundreds of users come from one address.
+    // Tests have one push service, and hundreds of users who come from one address.
+    BELLCAST_SUBSCRIPTIONS_PER_USER_PER_HOST_MAX: "50",
     BELLCAST_NEW_USERS_PER_ADDRESS_PER_HOUR_MAX: "0",
     BELLCAST_REQUESTS_PER_ADDRESS_PER_MINUTE_MAX: "0",
     BELLCAST_AUTH_FAILURES_PER_ADDRESS_PER_MINUTE_MAX: "0",

@@ -7,6 +7,7 @@ import { monotonicMillis } from "#clock/monotonic.ts"
 import { settings } from "#config"
 import { goneReasons } from "#domain/reason.ts"
 import type { SubscriptionPut } from "#domain/subscription/command.ts"
+import { exhausted, type SubscriptionQuota } from "#domain/subscription/quota.ts"
 import {
   emptyList,
   nextTimestamp,
@@ -22,11 +23,10 @@ import { printable } from "#telemetry/printable.ts"
 import { natsFlags, onNats, VerbFailed } from "../nats/nats.ts"
 import { findRemovals, type Range, type Removal, suspended, type UserRemovals } from "./removals.ts"
 
-export interface RestoreOptions extends Range {
+export interface RestoreOptions extends Range, SubscriptionQuota {
   /** Only subscriptions at these push services. Empty: all. */
   readonly hosts: ReadonlyArray<string>
   readonly dryRun: boolean
-  readonly subscriptionsPerUserMax: number
 }
 
 const causes = [...goneReasons, suspended] as const
@@ -92,14 +92,14 @@ const undoing = (
   { cause, generation, id, put: { data, user: name, vapidKey } }: Found,
   list: SubscriptionList,
   now: number,
-  subscriptionsPerUserMax: number
+  quota: SubscriptionQuota
 ) => {
   if (cause === suspended)
     return {
       type: "subscription.cleared/1",
       body: { id, generation, by: "operator", at: now }
     } as const
-  if (Object.keys(list.subscriptions).length >= subscriptionsPerUserMax) return undefined
+  if (exhausted(list, data.endpoint, quota) !== undefined) return undefined
   const key = vapidKey === undefined ? {} : { vapidKey }
   return {
     type: "subscription.put/1",
@@ -113,14 +113,14 @@ const restoreUser = Effect.fnUntraced(function* (
   all: ReadonlyArray<Found>,
   lastSeq: number,
   counts: Counts,
-  { subscriptionsPerUserMax }: RestoreOptions
+  quota: SubscriptionQuota
 ) {
   const log = yield* EventLog
   let expect = lastSeq
   for (const [i, found] of all.entries()) {
     const list = yield* listAt(user, expect)
     const now = yield* Clock.currentTimeMillis
-    const message = undoing(found, list, now, subscriptionsPerUserMax)
+    const message = undoing(found, list, now, quota)
     if (message === undefined) {
       counts.full += 1
       continue
@@ -173,7 +173,8 @@ const flags = {
   ...natsFlags
 }
 
-const limits = { subscriptionsPerUserMax: settings.subscriptionsPerUserMax }
+const { subscriptionsPerUserMax, subscriptionsPerUserPerHostMax } = settings
+const limits = { subscriptionsPerUserMax, subscriptionsPerUserPerHostMax }
 
 /** The report: a line for each kind of change. */
 const textOf = ({ causes, changed, full, restored, users }: Counts, dryRun: boolean): string => {
@@ -196,7 +197,7 @@ export const restoreCommand = Command.make(
   flags,
   ({ cause, dryRun, from, host, to, ...nats }) =>
     Effect.gen(function* () {
-      const { subscriptionsPerUserMax } = yield* everySetting(limits).pipe(
+      const quota = yield* everySetting(limits).pipe(
         Effect.mapError(({ message }) => new VerbFailed({ message }))
       )
       const range = {
@@ -211,7 +212,7 @@ export const restoreCommand = Command.make(
         return yield* new VerbFailed({
           message: "--to must be later than --from: nothing lies between them"
         })
-      const counts = yield* restore({ ...range, hosts: host, dryRun, subscriptionsPerUserMax })
+      const counts = yield* restore({ ...range, hosts: host, dryRun, ...quota })
       yield* Console.log(textOf(counts, dryRun))
     }).pipe(onNats(nats))
 ).pipe(

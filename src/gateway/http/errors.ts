@@ -117,6 +117,10 @@ export const apiErrors = {
   tooManySubscriptions: tooMany(
     "This user holds as many subscriptions as this server keeps for one user: remove one first."
   ),
+  tooManyAtHost: tooMany(
+    "This user holds as many subscriptions at one push service as this server keeps for one " +
+      "user: remove one first."
+  ),
   tooManyFailures: tooMany(
     "Too many wrong credentials come from this address, please retry later."
   ),

@@ -9,6 +9,7 @@ import {
   listMarginBytes,
   subscriptionBytesMax
 } from "#domain/subscription/list-bounds.ts"
+import { exhausted } from "#domain/subscription/quota.ts"
 import {
   evolveList,
   nextTimestamp,
@@ -117,10 +118,10 @@ export const store = Effect.fnUntraced(function* (
   now: number,
   status: number
 ) {
-  const { subscriptionsPerUserMax } = yield* Settings
   const isNew = !Object.hasOwn(list.subscriptions, id)
-  if (isNew && Object.keys(list.subscriptions).length >= subscriptionsPerUserMax)
-    return yield* refuse("tooManySubscriptions")
+  const full = isNew ? exhausted(list, data.endpoint, yield* Settings) : undefined
+  if (full !== undefined)
+    return yield* refuse(full === "host" ? "tooManyAtHost" : "tooManySubscriptions")
   const lastModified = nextTimestamp(list, now)
   // An endpoint belongs to one subscription of the browser, so its application server key never
   // changes.
