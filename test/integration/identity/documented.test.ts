@@ -151,7 +151,7 @@ describe("the settings and the request of the section", () => {
     expect(await statusOf("oauth", { TOKEN: "account" })).toBe("200")
   })
 
-  it(`"Login pages" send a browser to the issuer, and back to the address that is registered`, async () => {
+  it(`"Login pages" send a browser to the issuer, and back to the registered address`, async () => {
     const spans = [...sectionOf("Login pages").matchAll(/`(https:\/\/push\.example\.org[^`]+)`/g)]
     const [redirectUri, link] = spans.map(([, span]) => here(span!, service.port))
     const response = await fetch(link!, { redirect: "manual" })
