@@ -22,9 +22,12 @@ const listOf = (name: string, faultOf: FaultOf, wordsMin: number): Config.Config
   const faultOfList = (text: string) => {
     const given = wordsOf(text)
     if (given.length < wordsMin) return "Expected at least one word, not only blanks or commas"
-    const wrong = given.find((word) => faultOf(word) !== undefined)
-    const shown = JSON.stringify(wrong?.slice(0, 80))
-    return wrong === undefined ? undefined : `${shown}: ${faultOf(wrong)}`
+    const at = given.findIndex((word) => faultOf(word) !== undefined)
+    const wrong = given[at]
+    if (wrong === undefined) return undefined
+    // The log must hold no mail address, and no login of a URL.
+    const shown = wrong.includes("@") ? `item ${at + 1}` : JSON.stringify(wrong.slice(0, 80))
+    return `${shown}: ${faultOf(wrong)}`
   }
   return checkedText(name, faultOfList)
 }

@@ -50,6 +50,16 @@ it("values that never match are named, and no part of a broken password is shown
   ])
 })
 
+it("of a word with a mail address or a login only the place is shown", async () => {
+  const message = await messageOf({
+    BELLCAST_CHANNEL_WRITE_PRINCIPALS: "system.Authenticated anna@example.org",
+    BELLCAST_PUSH_HOSTS: "https://anna:hush@push.example.org/"
+  })
+  expect(message).not.toMatch(/anna|hush/)
+  expect(message).toMatch(/^BELLCAST_CHANNEL_WRITE_PRINCIPALS: item 2: a principal is <policy>:/m)
+  expect(message).toMatch(/^BELLCAST_PUSH_HOSTS: item 1: Expected a host/m)
+})
+
 it("what is wrong with the secrets beside an existing NATS is named, too", async () => {
   const message = await messageOf({
     ...secretEnvironment,
