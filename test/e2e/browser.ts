@@ -1,4 +1,4 @@
-// Finds Firefox and starts it without a screen, with the push service of the test as its own.
+// Finds Firefox and starts it without a screen, and may give it the push service of the test.
 import { spawnSync } from "node:child_process"
 import { type Browser, launch } from "puppeteer-core"
 
@@ -7,7 +7,7 @@ export const firefoxPath = spawnSync("which", ["firefox-esr", "firefox"], { enco
   .stdout?.split("\n")
   .find((path) => path !== "")
 
-const preferences = (pushServerUrl: string) => ({
+const pushPreferences = (pushServerUrl: string) => ({
   "dom.push.serverURL": pushServerUrl,
   // Else only wss is taken.
   "dom.push.testing.allowInsecureServerURL": true,
@@ -18,15 +18,18 @@ const preferences = (pushServerUrl: string) => ({
   // Allow notifications: there is nobody to ask.
   "permissions.default.desktop-notification": 1,
   // There is no D-Bus to show them.
-  "alerts.useSystemBackend": false,
-  // A sandbox without a network is not offline: all this happens on loopback.
-  "network.manage-offline-status": false
+  "alerts.useSystemBackend": false
 })
 
-export const startFirefox = (executablePath: string, pushServerUrl: string): Promise<Browser> =>
+/** Without a push service, pages cannot subscribe. */
+export const startFirefox = (executablePath: string, pushServerUrl?: string): Promise<Browser> =>
   launch({
     browser: "firefox",
     executablePath,
     headless: true,
-    extraPrefsFirefox: preferences(pushServerUrl)
+    extraPrefsFirefox: {
+      // A sandbox without a network is not offline: all this happens on loopback.
+      "network.manage-offline-status": false,
+      ...(pushServerUrl === undefined ? {} : pushPreferences(pushServerUrl))
+    }
   })
