@@ -37,7 +37,8 @@ const chosen: ReadonlyArray<string> = [
   "shows no broadcast to a caller who may not publish",
   "says what it is and what it can do",
   "is in good health",
-  "needs nobody to be somebody, but its entries may"
+  "needs nobody to be somebody, but its entries may",
+  "describes itself to people, on a page without scripts"
 ]
 
 const all = sections.flatMap(([, cases]) => cases)

@@ -76,11 +76,24 @@ const responseRow = ([status, { description, headers = {} }]: readonly [
   ] as const
 }
 
+/** The argument of curl with the caller's credentials, by the first scheme of the description. */
+const credentialsOf = (schemes: Readonly<Record<string, { readonly scheme: string }>>): string => {
+  const [scheme] = Object.values(schemes).map((each) => each.scheme)
+  // A proxy in front adds the credentials.
+  if (scheme === undefined || scheme === "" || scheme === "proxy") return ""
+  if (scheme === "basic") return "-u user:password"
+  return `-H "Authorization: ${scheme[0]?.toUpperCase()}${scheme.slice(1)} $TOKEN"`
+}
+
 /**
  * The curl command of an operation. No example contains a single quote. A batch has credentials for
  * its entries.
  */
-const curl = (rootUrl: string, { method, operation, parameters, path }: Entry): string => {
+const curl = (
+  rootUrl: string,
+  credentials: string,
+  { method, operation, parameters, path }: Entry
+): string => {
   const filled = parameters.reduce(
     (text, { name, schema }) => text.replace(`{${name}}`, schema.examples?.[0] ?? name),
     path
@@ -88,7 +101,9 @@ const curl = (rootUrl: string, { method, operation, parameters, path }: Entry): 
   const example = operation.requestBody?.content["application/json"].example
   return [
     "curl",
-    ...(operation.security === undefined && example === undefined ? [] : ["-u user:password"]),
+    ...(credentials === "" || (operation.security === undefined && example === undefined)
+      ? []
+      : [credentials]),
     ...(method === "get" || (method === "post" && example !== undefined)
       ? []
       : [`-X ${method.toUpperCase()}`]),
@@ -107,6 +122,7 @@ const bodySchema = ({ requestBody }: Operation): string => {
 
 const section = (
   rootUrl: string,
+  credentials: string,
   entry: Entry,
   responses: ReadonlyArray<readonly [string, ResponseDescription]>
 ): string => {
@@ -118,7 +134,7 @@ const section = (
   return [
     `<h2 id="${id}"><a href="#${id}">${name}</a></h2>\n`,
     `<p>${html(operation.summary)}${note}</p>\n`,
-    `<pre>${html(curl(rootUrl, entry))}</pre>\n`,
+    `<pre>${html(curl(rootUrl, credentials, entry))}</pre>\n`,
     table("parameters", parameters.map(parameterRow)),
     bodySchema(operation),
     table("answers", responses.map(responseRow))
@@ -154,9 +170,14 @@ export const apiPage = (document: Json): string => {
   const isCommon = ([status, { description }]: readonly [string, ResponseDescription]) =>
     entries.every(({ operation }) => operation.responses[status]?.description === description)
   const { description, title, version } = info
+  const { securitySchemes } = document["components"] as {
+    securitySchemes: Readonly<Record<string, { readonly scheme: string }>>
+  }
+  const credentials = credentialsOf(securitySchemes)
   const sections = entries.map((entry) =>
     section(
       rootUrl,
+      credentials,
       entry,
       responsesOf(entry).filter((each) => !isCommon(each))
     )

@@ -4,6 +4,7 @@ import { createHash } from "node:crypto"
 import { expect } from "vitest"
 import type { Api } from "../api.ts"
 import { refusedEndpoint, withAllowedEndpoint } from "../examples.ts"
+import type { Login } from "../logins/login.ts"
 import { type Case, define } from "../table.ts"
 
 // biome-ignore lint/suspicious/noExplicitAny: the document has any shape
@@ -31,6 +32,13 @@ const operationsOf = (
         ] as const
     )
   })
+
+/** The credentials that a command of the page has, as HTML, with a blank behind them. */
+const shownCredentials = ({ challenge, isInAuthorization, policy }: Login): string => {
+  if (policy === "basicauth") return "-u user:password "
+  if (!isInAuthorization) return ""
+  return `-H &quot;Authorization: ${challenge.split(" ")[0]} $TOKEN&quot; `
+}
 
 export const description: ReadonlyArray<Case> = [
   define({
@@ -80,15 +88,16 @@ export const description: ReadonlyArray<Case> = [
       status: 200,
       headers: { "Content-Type": "text/html; charset=UTF-8", Vary: /Accept/ }
     },
-    also: ({ headers, text }, { root }, described) => {
+    also: ({ headers, text }, { root, target }, described) => {
+      const credentials = shownCredentials(target.login)
       expect(text).toMatch(/^<!doctype html>/)
       for (const [id] of operationsOf(described)) expect(text).toContain(`<a href="#${id}">`)
       expect(text).toContain(
-        `curl -u user:password -X PUT ${root}/channels/news/registration</pre>`
+        `<pre>curl ${credentials}-X PUT ${root}/channels/news/registration</pre>`
       )
       expect(text).toContain(`curl ${root}/vapid-public-key</pre>`)
       expect(text).toContain(
-        "<pre>curl -u user:password -H 'Content-Type: application/json' -d '{&quot;defaults&quot;"
+        `<pre>curl ${credentials}-H 'Content-Type: application/json' -d '{&quot;defaults&quot;`
       )
       expect(text).toContain(`-d '{&quot;data&quot;:{&quot;title&quot;:&quot;Hello&quot;`)
       expect(text).not.toMatch(/<script|undefined|\[object/)
