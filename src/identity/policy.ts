@@ -90,6 +90,8 @@ export interface Policy {
   readonly bearer?:
     | { readonly kind: "local"; readonly isFor: (token: string) => boolean }
     | { readonly kind: "remote" }
+  /** Whether all credentials are in Authorization. Else caches cannot tell callers apart. */
+  readonly isInAuthorization?: true
   /** Whether `identify` waits for a server, a bucket or a module; then for `patienceMillis`. */
   readonly waits?: true
   readonly identify: (

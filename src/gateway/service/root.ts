@@ -2,14 +2,27 @@
 // response has no `user`.
 import { Clock, Effect, Option, Schema } from "effect"
 import { Identity } from "#identity/identity.ts"
+import type { Policy } from "#identity/policy.ts"
 import { docsUrl } from "../http/links.ts"
 import { ok } from "../http/request.ts"
-import { expiringIn } from "../http/response-headers.ts"
+import { expiringIn, noStore } from "../http/response-headers.ts"
 import type { Operation } from "../operation.ts"
 import { GatewaySettings } from "../settings.ts"
 import { VapidPublicKeys } from "../subscriptions/vapid-public-keys.ts"
 
 const cacheSecondsWhenReadonly = 86_400
+
+/**
+ * The response names the caller, so a cache must not give it to another one. A cache cannot tell
+ * callers apart by all headers that a policy may read, cookies among them.
+ */
+export const cachingOf = (
+  policies: ReadonlyArray<Pick<Policy, "isInAuthorization">>,
+  now: number
+): Record<string, string> =>
+  policies.every(({ isInAuthorization }) => isInAuthorization === true)
+    ? { ...expiringIn(cacheSecondsWhenReadonly, now), Vary: "Authorization" }
+    : noStore
 
 const Root = Schema.Struct({
   project_name: Schema.String,
@@ -65,12 +78,7 @@ export const rootGet: Operation<void> = {
       ...(caller === undefined ? {} : { user: { id: caller.id, principals: caller.principals } })
     }
     const now = yield* Clock.currentTimeMillis
-    return ok(
-      body,
-      settings.readonly
-        ? { ...expiringIn(cacheSecondsWhenReadonly, now), Vary: "Authorization" }
-        : {}
-    )
+    return ok(body, settings.readonly ? cachingOf(identity.policies, now) : {})
   }),
   doc: { summary: "What this server is and can do", responses: { 200: Root } }
 }

@@ -26,6 +26,7 @@ export const basicauth = (name: string, secret: string): Policy => {
   return {
     name,
     verifies: false,
+    isInAuthorization: true,
     challenge: 'Basic realm="Realm"',
     capability: {
       description: "Any user name and password make a user. Not meant for production.",

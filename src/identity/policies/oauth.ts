@@ -199,6 +199,7 @@ export const oauth = Effect.fnUntraced(function* (name: string, settings: OauthS
   const policy: Policy = {
     name,
     verifies: true,
+    isInAuthorization: true,
     challenge: 'Bearer realm="Realm"',
     capability: {
       description: "OAuth 2.0 bearer tokens, verified by the server that issued them.",

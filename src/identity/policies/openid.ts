@@ -193,6 +193,7 @@ export const openid = Effect.fnUntraced(function* (name: string, settings: Openi
   const policy: Policy = {
     name,
     verifies: true,
+    isInAuthorization: true,
     challenge: 'Bearer realm="Realm"',
     capability: {
       description: "Access tokens of an OpenID Connect issuer.",

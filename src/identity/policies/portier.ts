@@ -65,6 +65,7 @@ export const portier = Effect.fnUntraced(function* (name: string, settings: Port
   const policy: Policy = {
     name,
     verifies: true,
+    isInAuthorization: true,
     challenge: 'Portier realm="Realm"',
     capability: {
       description: "Logins by mail, through a Portier broker.",

@@ -129,6 +129,7 @@ export const signed = Effect.fnUntraced(function* (name: string, settings: Signe
   const policy: Policy = {
     name,
     verifies: true,
+    isInAuthorization: true,
     challenge: 'Bearer realm="Realm"',
     capability: {
       description: "User ids that the site's backend signed.",

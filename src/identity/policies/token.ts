@@ -41,6 +41,7 @@ export const token = Effect.fnUntraced(function* (name: string) {
   const policy: Policy = {
     name,
     verifies: true,
+    isInAuthorization: true,
     challenge: 'Bearer realm="Realm"',
     capability: {
       description: "Servers that publish, with tokens that the operator made.",
