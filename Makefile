@@ -103,12 +103,12 @@ e2e: install ## The whole service and a real Firefox (skipped where there is non
 KEYCLOAK_VERSION := 26.4.2
 KEYCLOAK := .tools/keycloak/keycloak-$(KEYCLOAK_VERSION)
 MAVEN_DEPENDENCY := org.apache.maven.plugins:maven-dependency-plugin:3.8.1
-IDENTITY_SERVERS := $(KEYCLOAK)/built
+IDENTITY_SERVERS := $(KEYCLOAK)/prepared
 
 # Keycloak builds itself for its kind of database, and fills an empty one: 60 s of CPU time, here
 # once. A test then starts with a copy of the database, in 9 s. (Maven has no project here, so it
 # takes the literal name of a property for a folder.)
-$(KEYCLOAK)/built:
+$(KEYCLOAK)/prepared:
 	@if ! { command -v mvn && java -version; } >/dev/null 2>&1; then \
 	  echo "Keycloak needs Maven and Java 17: apt-get install maven default-jre-headless" >&2; \
 	else echo "fetching Keycloak $(KEYCLOAK_VERSION) (180 MB), and building it ..." >&2; \
@@ -118,7 +118,7 @@ $(KEYCLOAK)/built:
 	  rm -rf '$${project.basedir}' && cd $(notdir $(KEYCLOAK)) && \
 	  bin/kc.sh build --db=dev-file >&2 && \
 	  PASSWORD=admin bin/kc.sh bootstrap-admin user --optimized --no-prompt --username admin \
-	    --password:env PASSWORD >&2 && touch built || echo "Keycloak could not be fetched" >&2; fi
+	    --password:env PASSWORD >&2 && touch prepared || echo "Keycloak could not be fetched" >&2; fi
 
 test-identity: install $(IDENTITY_SERVERS) ## The policies beside real servers, which it fetches.
 	@$(VITEST) test/identity

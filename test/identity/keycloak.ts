@@ -12,7 +12,7 @@ import { startProgram } from "./program.ts"
 const folder = fileURLToPath(new URL("../../.tools/keycloak/keycloak-26.4.2", import.meta.url))
 
 /** Why the tests with Keycloak cannot run here. */
-export const missingKeycloak: string | undefined = existsSync(`${folder}/built`)
+export const missingKeycloak: string | undefined = existsSync(`${folder}/prepared`)
   ? undefined
   : "Keycloak is missing: make test-identity fetches it with Maven and Java 17"
 
