@@ -4,12 +4,16 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { exportJWK, exportPKCS8, generateKeyPair } from "jose"
+import { sectionsOf, settingsIn } from "#test/identity-document.ts"
 import { startNats } from "#test/nats.ts"
 import { startPushService } from "#test/push-service.ts"
 import { freePort, startService } from "#test/service.ts"
 import { type Site, startSite } from "../e2e/site.ts"
 import { clientSecret, startKeycloak, type Tokens } from "./keycloak.ts"
 import { makeRealm, realm } from "./realm.ts"
+
+/** The worked example for operators. */
+export const section = sectionsOf("src/identity/policies/README.md").get("Keycloak")!
 
 /** How long verified tokens are used without another verification. */
 export const lifetimeSeconds = 4
@@ -19,33 +23,25 @@ const common = {
   BELLCAST_AUTH_FAILURES_PER_ADDRESS_PER_MINUTE_MAX: "0"
 }
 
-const openidSettings = (issuer: string, port: number, site: Site) => ({
-  ...common,
-  BELLCAST_AUTH_POLICIES: "openid",
-  BELLCAST_AUTH_OPENID_ISSUER: issuer,
-  BELLCAST_AUTH_OPENID_AUDIENCE: "bellcast",
-  BELLCAST_AUTH_OPENID_GROUP_FIELDS: "realm_access.roles",
-  BELLCAST_CHANNEL_WRITE_PRINCIPALS: "group:openid:editor",
-  BELLCAST_AUTH_OPENID_CLIENT_ID: "page",
-  BELLCAST_AUTH_OPENID_CLIENT_SECRET: clientSecret,
-  BELLCAST_AUTH_OPENID_CALLBACK_HOSTS: new URL(site.url).host,
-  BELLCAST_HTTP_SCHEME: "http",
-  BELLCAST_HTTP_HOST: `127.0.0.1:${port}`
-})
+/** The settings as they stand in the document for operators, with the addresses of the test. */
+const documented = (block: 0 | 1, issuer: string, port: number, site: Site) =>
+  Object.fromEntries(
+    Object.entries(settingsIn(section)[block]!).map(([name, value]) => [
+      name,
+      value
+        .replace("https://login.example.org/realms/site", issuer)
+        .replace("push.example.org", `127.0.0.1:${port}`)
+        .replace("app.example.org", new URL(site.url).host)
+        .replace("...", clientSecret)
+    ])
+  )
 
-const oauthSettings = (issuer: string, keyFile: string) => ({
-  ...common,
-  BELLCAST_AUTH_POLICIES: "oauth oauth-key",
-  BELLCAST_AUTH_OAUTH_INTROSPECTION_URL: `${issuer}/protocol/openid-connect/token/introspect`,
-  BELLCAST_AUTH_OAUTH_CLIENT_ID: "bellcast",
-  BELLCAST_AUTH_OAUTH_CLIENT_SECRET: clientSecret,
-  BELLCAST_AUTH_OAUTH_AUDIENCE: "bellcast",
-  BELLCAST_AUTH_OAUTH_GROUP_FIELDS: "realm_access.roles",
-  BELLCAST_AUTH_OAUTH_KEY_INTROSPECTION_URL: `${issuer}/protocol/openid-connect/token/introspect`,
+/** The same by a signed JWT: the audience tells for which of the two policies a token is. */
+const keySettings = (settings: Readonly<Record<string, string>>, keyFile: string) => ({
+  BELLCAST_AUTH_OAUTH_KEY_INTROSPECTION_URL: settings["BELLCAST_AUTH_OAUTH_INTROSPECTION_URL"]!,
   BELLCAST_AUTH_OAUTH_KEY_CLIENT_ID: "bellcast-key",
   BELLCAST_AUTH_OAUTH_KEY_CLIENT_KEY_FILE: keyFile,
-  BELLCAST_AUTH_OAUTH_KEY_AUDIENCE: "bellcast-key",
-  BELLCAST_CHANNEL_WRITE_PRINCIPALS: "group:oauth:editor"
+  BELLCAST_AUTH_OAUTH_KEY_AUDIENCE: "bellcast-key"
 })
 
 /** What a service does with the tokens of Keycloak's users. */
@@ -86,12 +82,18 @@ export const startWorld = async () => {
     })
     const issuer = `${keycloak.url}/realms/${realm}`
     const natsUrl = nats.url
-    const openid = await startService({ natsUrl, port, env: openidSettings(issuer, port, site) })
+    const openid = await startService({
+      natsUrl,
+      port,
+      env: { ...common, ...documented(0, issuer, port, site), BELLCAST_HTTP_SCHEME: "http" }
+    })
     stack.use(openid)
+    const asked = documented(1, issuer, port, site)
+    const policies = { BELLCAST_AUTH_POLICIES: `${asked["BELLCAST_AUTH_POLICIES"]} oauth-key` }
     const oauth = await startService({
       natsUrl,
       roles: "gateway",
-      env: oauthSettings(issuer, keyFile)
+      env: { ...common, ...asked, ...keySettings(asked, keyFile), ...policies }
     })
     stack.use(oauth)
     return {

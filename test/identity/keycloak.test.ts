@@ -1,11 +1,14 @@
 // The policies openid and oauth beside a real Keycloak: the whole way from a login to a push,
 // tokens that are none for Bellcast, ended sessions, new keys, and a login by a real browser.
+import { execFile } from "node:child_process"
+import { promisify } from "node:util"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { requestsIn } from "#test/identity-document.ts"
 import { vapid } from "#test/service.ts"
 import { missingKeycloak } from "./keycloak.ts"
 import { defineKeys } from "./keycloak-keys.ts"
 import { defineLogin } from "./keycloak-login.ts"
-import { claimsOf, lifetimeSeconds, startWorld, type World } from "./keycloak-world.ts"
+import { claimsOf, lifetimeSeconds, section, startWorld, type World } from "./keycloak-world.ts"
 import { realm, shortSeconds } from "./realm.ts"
 
 if (missingKeycloak !== undefined) process.stderr.write(`skipped: ${missingKeycloak}\n`)
@@ -56,10 +59,13 @@ const defineTokens = (name: "openid" | "oauth") => {
     const { tokens } = world
     const mine = await tokens("page", "alice")
     const others = await tokens("other", "alice")
+    const careless = await tokens("careless", "alice")
     expect(claimsOf(others.access_token)["aud"]).toBe("account")
-    for (const token of [mine.id_token, mine.refresh_token, others.access_token, others.id_token])
-      expect(await world[name].statusOf(token)).toBe(401)
-    expect(await world[name].statusOf(mine.access_token)).toBe(200)
+    expect(claimsOf(careless.id_token)["aud"]).toContain("bellcast")
+    const refused = [mine.id_token, mine.refresh_token, others.access_token, careless.id_token]
+    for (const token of refused) expect(await world[name].statusOf(token)).toBe(401)
+    for (const { access_token: token } of [mine, careless])
+      expect(await world[name].statusOf(token)).toBe(200)
   })
 
   it("a token works to the second of its end, also while its verdict is remembered", async () => {
@@ -73,15 +79,28 @@ const defineTokens = (name: "openid" | "oauth") => {
     expect(new Set(after)).toEqual(new Set([401]))
   })
 
-  it(`a token whose session was ended before its first use is ${name === "oauth" ? 401 : 200}`, async () => {
+  const isAsked = name === "oauth"
+  it(`a token that was revoked before its first use is ${isAsked ? 401 : 200}`, async () => {
     const { keycloak, tokens } = world
+    // A JWT that is verified by its key works until its end.
+    const expected = isAsked ? 401 : 200
     const ended = (await tokens("page", "bob")).access_token
     await keycloak.admin("DELETE", `/${realm}/sessions/${claimsOf(ended)["sid"]}`)
-    // A JWT that is verified by its key works until its end.
-    expect(await world[name].statusOf(ended)).toBe(name === "oauth" ? 401 : 200)
-    const loggedOut = (await tokens("page", "bob")).access_token
-    await keycloak.admin("POST", `/${realm}/users/${claimsOf(loggedOut)["sub"]}/logout`)
-    expect(await world[name].statusOf(loggedOut)).toBe(name === "oauth" ? 401 : 200)
+    expect(await world[name].statusOf(ended)).toBe(expected)
+    const left = (await tokens("page", "bob")).access_token
+    const user = `/${realm}/users/${claimsOf(left)["sub"]}`
+    await keycloak.admin("POST", `${user}/logout`)
+    expect(await world[name].statusOf(left)).toBe(expected)
+    const disabled = (await tokens("page", "bob")).access_token
+    await keycloak.admin("PUT", user, { enabled: false })
+    expect(await world[name].statusOf(disabled)).toBe(expected)
+    await keycloak.admin("PUT", user, { enabled: true })
+  })
+
+  it(`a lightweight token ${isAsked ? "has its role" : "is refused: it has no audience"}`, async () => {
+    const { access_token: token } = await world.tokens("lightweight", "alice")
+    const { status } = await world[name].send(token, "POST", "/channels/light", { title: "hello" })
+    expect(status).toBe(isAsked ? 202 : 401)
   })
 }
 
@@ -91,7 +110,20 @@ describe.skipIf(missingKeycloak !== undefined)("Keycloak", () => {
   }, 300_000)
   afterAll(() => world?.[Symbol.asyncDispose]())
 
-  describe("behind openid", () => defineTokens("openid"))
+  describe("behind openid", () => {
+    defineTokens("openid")
+
+    it("the request of the document works", async () => {
+      const { access_token: token } = await world.tokens("page", "alice")
+      const [command = ""] = requestsIn(section)
+      const { stdout } = await promisify(execFile)(
+        "sh",
+        ["-c", `${command.trim().replace("https://push.example.org/v1", world.openid.url)} -is`],
+        { env: { ...process.env, TOKEN: token } }
+      )
+      expect(stdout).toMatch(/^HTTP\/1.1 200 /)
+    })
+  })
 
   describe("behind oauth", () => {
     defineTokens("oauth")

@@ -1,17 +1,18 @@
-// The realm of the tests in Keycloak, as src/identity/README.md tells operators to make one.
+// The realm of the tests in Keycloak, as src/identity/policies/README.md tells operators to make one.
 import type { JWK } from "jose"
 import { clientSecret, type Keycloak, password } from "./keycloak.ts"
 
 export const realm = "site"
 
 /** "Audience" of "Add mapper" in the admin console: writes `aud`. */
-const audienceMapper = (audience: string) => ({
+const audienceMapper = (audience: string, inIdToken: boolean) => ({
   name: `audience ${audience}`,
   protocol: "openid-connect",
   protocolMapper: "oidc-audience-mapper",
   config: {
     "included.client.audience": audience,
     "access.token.claim": "true",
+    "id.token.claim": String(inIdToken),
     "introspection.token.claim": "true"
   }
 })
@@ -21,7 +22,8 @@ const page = (clientId: string, audiences: ReadonlyArray<string>, more: object =
   clientId,
   secret: clientSecret,
   directAccessGrantsEnabled: true,
-  protocolMappers: audiences.map(audienceMapper),
+  // The client `careless` writes the audience into ID tokens, too. These must be refused.
+  protocolMappers: audiences.map((audience) => audienceMapper(audience, clientId === "careless")),
   ...more
 })
 
@@ -76,6 +78,10 @@ export const makeRealm = async (
       }),
       page("page-key", ["bellcast-key"]),
       page("other", []),
+      page("careless", ["bellcast"]),
+      page("lightweight", ["bellcast"], {
+        attributes: { "client.use.lightweight.access.token.enabled": "true" }
+      }),
       page("short", ["bellcast"], { attributes: { "access.token.lifespan": `${shortSeconds}` } })
     ],
     roles: { realm: [{ name: "editor" }] },
