@@ -2,8 +2,9 @@
 // pushes. Without this filter they could make a process call into the private network (SSRF). The
 // filter checks every connection, and the checked address is the one that is used: DNS cannot
 // change it in between.
-import { type LookupAddress, lookup } from "node:dns"
+import type { LookupAddress } from "node:dns"
 import { BlockList, isIP } from "node:net"
+import { type Resolve, sharedLookup } from "./shared-lookup.ts"
 
 const listOf = (
   family: "ipv4" | "ipv6",
@@ -98,32 +99,33 @@ type Callback = (
   address: string | Array<LookupAddress>,
   family?: number
 ) => void
-type Resolve = (
-  hostname: string,
-  options: { all: true },
-  callback: (error: NodeJS.ErrnoException | null, addresses: Array<LookupAddress>) => void
-) => void
+type Lookup = (hostname: string, options: { all?: boolean | undefined }, callback: Callback) => void
 
-/**
- * A `lookup` for sockets: resolves every address of a name, and fails with ADDRESS_NOT_ALLOWED if
- * any of them is not allowed. Sockets do not call it for IP literals; that is why endpoints may not
- * be literals.
- */
-export const checkedLookup =
-  (allowLoopback: boolean, resolve: Resolve = lookup) =>
-  (hostname: string, options: { all?: boolean | undefined }, callback: Callback): void =>
+/** A `lookup` for sockets: all addresses of a name, or its first one. */
+export const anyLookup =
+  (resolve: Resolve = sharedLookup): Lookup =>
+  (hostname, options, callback) =>
     resolve(hostname, { all: true }, (error, addresses) => {
-      if (error !== null) return callback(error, [])
-      if (
-        addresses.length === 0 ||
-        !addresses.every(({ address }) => isAllowedAddress(address, allowLoopback))
-      ) {
-        return callback(
-          Object.assign(new Error("address not allowed"), { code: "ADDRESS_NOT_ALLOWED" }),
-          []
-        )
-      }
+      const [first] = addresses
+      if (error !== null || first === undefined)
+        return callback(error ?? Object.assign(new Error("no address"), { code: "ENOTFOUND" }), [])
       return options.all === true
         ? callback(null, addresses)
-        : callback(null, addresses[0]!.address, addresses[0]!.family)
+        : callback(null, first.address, first.family)
     })
+
+/**
+ * The same, but fails with ADDRESS_NOT_ALLOWED if any address of the name is not allowed, or there
+ * is none. Sockets do not call it for IP literals; that is why endpoints may not be literals.
+ */
+export const checkedLookup = (allowLoopback: boolean, resolve: Resolve = sharedLookup): Lookup =>
+  anyLookup((hostname, options, callback) =>
+    resolve(hostname, options, (error, addresses) => {
+      const isAllowed =
+        addresses.length > 0 &&
+        addresses.every(({ address }) => isAllowedAddress(address, allowLoopback))
+      if (error !== null || isAllowed) return callback(error, addresses)
+      const code = "ADDRESS_NOT_ALLOWED"
+      return callback(Object.assign(new Error("address not allowed"), { code }), [])
+    })
+  )

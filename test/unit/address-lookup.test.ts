@@ -1,6 +1,9 @@
 // The lookup of a socket: it hands on only addresses that workers may call.
-import { assert, describe, it } from "@effect/vitest"
-import { checkedLookup } from "#basics/address-filter.ts"
+import { assert, describe, it, vi } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { anyLookup, checkedLookup } from "#basics/address-filter.ts"
+import { type Resolved, sharing } from "#basics/shared-lookup.ts"
+import { makeSend } from "#identity/provider/client.ts"
 
 type Addresses = ReadonlyArray<{ readonly address: string; readonly family: number }>
 const of = (...addresses: ReadonlyArray<string>): Addresses =>
@@ -57,4 +60,55 @@ describe("the lookup of a socket", () => {
       "ENOTFOUND"
     )
   })
+})
+
+describe("lookups of one name", () => {
+  it("are one at a time, and all sockets get its addresses", async () => {
+    const asked: Array<readonly [string, Resolved]> = []
+    const lookup = anyLookup(sharing((name, _options, callback) => asked.push([name, callback])))
+    const found = (name: string, all: boolean) =>
+      new Promise((resolve) =>
+        lookup(name, { all }, (error, address) => resolve(error?.code ?? address))
+      )
+    const waiting = [found("a.example", true), found("b.example", true), found("a.example", false)]
+    assert.deepStrictEqual(
+      asked.map(([name]) => name),
+      ["a.example", "b.example"]
+    )
+    asked[0]![1](null, [...of("192.0.2.1", "192.0.2.2")])
+    asked[1]![1](Object.assign(new Error("nope"), { code: "EAI_AGAIN" }), [])
+    assert.deepStrictEqual(await Promise.all(waiting), [
+      of("192.0.2.1", "192.0.2.2"),
+      "EAI_AGAIN",
+      "192.0.2.1"
+    ])
+    void found("a.example", true)
+    assert.strictEqual(asked.length, 3)
+  })
+
+  it.live("are one for all requests to a provider whose name is not found in time", () =>
+    Effect.gen(function* () {
+      // With https a new origin gets one connection until its protocol is known.
+      const url = "http://login.example.org/introspect"
+      const asked = { shared: 0, alone: 0 }
+      const never = (which: keyof typeof asked) => () => {
+        asked[which] += 1
+      }
+      const hosts = ["login.example.org"]
+      const shared = yield* makeSend("oauth", hosts, sharing(never("shared")))
+      const alone = yield* makeSend("oauth", hosts, never("alone"))
+      const fifty = Array.from({ length: 50 })
+      const all = { concurrency: "unbounded" } as const
+      const sent = yield* Effect.forkChild(
+        Effect.forEach(
+          [shared, alone],
+          (send) => Effect.forEach(fifty, () => send({ method: "POST", url }), all),
+          all
+        )
+      )
+      yield* Effect.promise(() => vi.waitFor(() => assert.isAbove(asked.alone, 10)))
+      assert.strictEqual(asked.shared, 1)
+      yield* Fiber.interrupt(sent)
+    }).pipe(Effect.scoped)
+  )
 })

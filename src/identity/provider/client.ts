@@ -3,7 +3,8 @@
 import { isIP, type LookupFunction } from "node:net"
 import { Effect } from "effect"
 import { Agent, request } from "undici"
-import { checkedLookup } from "#basics/address-filter.ts"
+import { anyLookup, checkedLookup } from "#basics/address-filter.ts"
+import { type Resolve, sharedLookup } from "#basics/shared-lookup.ts"
 import { IdentityUnavailable } from "../policy.ts"
 
 const timeoutMillis = 3_000
@@ -90,14 +91,16 @@ const isWorthRetry = ({ status }: ProviderResponse) => status === 502 || status 
  */
 export const makeSend = Effect.fnUntraced(function* (
   policy: string,
-  namedHosts: ReadonlyArray<string>
+  namedHosts: ReadonlyArray<string>,
+  resolve: Resolve = sharedLookup
 ) {
-  const named = new Agent({ connections: connectionsMax, connect: { timeout: timeoutMillis } })
-  const lookup = checkedLookup(false) as LookupFunction
-  const others = new Agent({
-    connections: connectionsMax,
-    connect: { timeout: timeoutMillis, lookup }
-  })
+  const agentWith = (lookup: unknown) =>
+    new Agent({
+      connections: connectionsMax,
+      connect: { timeout: timeoutMillis, lookup: lookup as LookupFunction }
+    })
+  const named = agentWith(anyLookup(resolve))
+  const others = agentWith(checkedLookup(false, resolve))
   yield* Effect.addFinalizer(() =>
     Effect.promise(() => Promise.all([named.destroy(), others.destroy()]))
   )
