@@ -103,7 +103,9 @@ e2e: install ## The whole service and a real Firefox (skipped where there is non
 KEYCLOAK_VERSION := 26.4.2
 KEYCLOAK := .tools/keycloak/keycloak-$(KEYCLOAK_VERSION)
 MAVEN_DEPENDENCY := org.apache.maven.plugins:maven-dependency-plugin:3.8.1
-IDENTITY_SERVERS := $(KEYCLOAK)/prepared
+PORTIER_VERSION := 0.15.1
+PORTIER := .tools/portier/$(PORTIER_VERSION)
+IDENTITY_SERVERS := $(KEYCLOAK)/prepared $(PORTIER)/built
 
 # Keycloak builds itself for its kind of database, and fills an empty one: 60 s of CPU time, here
 # once. A test then starts with a copy of the database, in 9 s. (Maven has no project here, so it
@@ -119,6 +121,20 @@ $(KEYCLOAK)/prepared:
 	  bin/kc.sh build --db=dev-file >&2 && \
 	  PASSWORD=admin bin/kc.sh bootstrap-admin user --optimized --no-prompt --username admin \
 	    --password:env PASSWORD >&2 && touch prepared || echo "Keycloak could not be fetched" >&2; fi
+
+# Without redis and SQLite, by plain http, and with the templates that the package holds. cargo may
+# be where rustup installs it, without being on PATH.
+CARGO_HOME ?= $(HOME)/.cargo
+$(PORTIER)/built: export PATH := $(PATH):$(CARGO_HOME)/bin
+$(PORTIER)/built:
+	@if ! command -v cargo >/dev/null; then \
+	  echo "the Portier broker needs cargo (Rust 1.89): https://rustup.rs" >&2; \
+	else echo "building the Portier broker $(PORTIER_VERSION) (minutes) ..." >&2; \
+	  cargo install portier_broker --version $(PORTIER_VERSION) --locked --quiet \
+	    --no-default-features --features rustls,lettre_smtp,insecure --root $(PORTIER) >&2 && \
+	  cd $(CARGO_HOME)/registry/src/*/portier_broker-$(PORTIER_VERSION) && \
+	  cp -R lang res tmpl $(CURDIR)/$(PORTIER)/ && touch $(CURDIR)/$@ || \
+	  echo "the Portier broker could not be built" >&2; fi
 
 test-identity: install $(IDENTITY_SERVERS) ## The policies beside real servers, which it fetches.
 	@$(VITEST) test/identity

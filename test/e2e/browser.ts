@@ -1,11 +1,16 @@
-// Finds Firefox and starts it without a screen, and may give it the push service of the test.
+// Finds browsers and starts them without a screen. Firefox may have the push service of a test as
+// its own; Chromium knows only its maker's.
 import { spawnSync } from "node:child_process"
 import { type Browser, launch } from "puppeteer-core"
 
+const pathOf = (...names: ReadonlyArray<string>): string | undefined =>
+  spawnSync("which", names, { encoding: "utf8" })
+    .stdout?.split("\n")
+    .find((path) => path !== "")
+
 /** Undefined where there is none. */
-export const firefoxPath = spawnSync("which", ["firefox-esr", "firefox"], { encoding: "utf8" })
-  .stdout?.split("\n")
-  .find((path) => path !== "")
+export const firefoxPath = pathOf("firefox-esr", "firefox")
+export const chromiumPath = pathOf("chromium", "chromium-browser", "google-chrome")
 
 const pushPreferences = (pushServerUrl: string) => ({
   "dom.push.serverURL": pushServerUrl,
@@ -16,20 +21,37 @@ const pushPreferences = (pushServerUrl: string) => ({
   // Reconnect after 200 ms (times 2 each attempt), not after 5 s.
   "dom.push.retryBaseInterval": 200,
   // Allow notifications: there is nobody to ask.
-  "permissions.default.desktop-notification": 1,
-  // There is no D-Bus to show them.
-  "alerts.useSystemBackend": false
+  "permissions.default.desktop-notification": 1
 })
 
-/** Without a push service, pages cannot subscribe. */
+const preferences = {
+  // There is no D-Bus to show notifications.
+  "alerts.useSystemBackend": false,
+  // A sandbox without a network is not offline: all this happens on loopback.
+  "network.manage-offline-status": false,
+  // Shows JSON as text.
+  "devtools.jsonview.enabled": false
+}
+
+/** Accepts the certificates of tests. A browser that does not respond fails within 30 s. */
+const common = { headless: true, acceptInsecureCerts: true, protocolTimeout: 30_000 }
+
 export const startFirefox = (executablePath: string, pushServerUrl?: string): Promise<Browser> =>
   launch({
+    ...common,
     browser: "firefox",
     executablePath,
-    headless: true,
     extraPrefsFirefox: {
-      // A sandbox without a network is not offline: all this happens on loopback.
-      "network.manage-offline-status": false,
+      ...preferences,
       ...(pushServerUrl === undefined ? {} : pushPreferences(pushServerUrl))
     }
+  })
+
+export const startChromium = (executablePath: string): Promise<Browser> =>
+  launch({
+    ...common,
+    browser: "chrome",
+    executablePath,
+    // Its sandbox does not work for root.
+    args: process.getuid?.() === 0 ? ["--no-sandbox"] : []
   })

@@ -1,0 +1,59 @@
+// A real Portier broker on loopback, which mails to a server of the test. `make test-identity`
+// builds it.
+import { existsSync } from "node:fs"
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { freePort } from "#test/service.ts"
+import { startProgram } from "./program.ts"
+
+/** As in the Makefile. */
+const folder = fileURLToPath(new URL("../../.tools/portier/0.15.1", import.meta.url))
+
+/** Why the tests with the broker cannot run here. */
+export const missingBroker: string | undefined = existsSync(`${folder}/built`)
+  ? undefined
+  : `${folder} is missing: make test-identity builds it with cargo`
+
+export interface Broker extends AsyncDisposable {
+  readonly url: string
+  readonly port: number
+}
+
+/** Addresses of example.org get a mail, those of blocked.example an error. */
+const configuration = (url: string, port: number, mailServer: string) => `
+listen_port = ${port}
+public_url = "${url}"
+from_address = "logins@example.org"
+data_dir = "${folder}"
+memory_storage = true
+smtp_server = "${mailServer}"
+signing_algs = ["RS256", "EdDSA"]
+blocked_domains = ["blocked.example"]
+# Else the broker looks for a login of the domain on the internet.
+domain_overrides = { "example.org" = [] }
+`
+
+/** `port`: that of a broker which has ended. Each broker has keys of its own. */
+export const startBroker = async (mailServer: string, port?: number): Promise<Broker> => {
+  const own = port ?? (await freePort())
+  const url = `http://127.0.0.1:${own}`
+  const temporary = await mkdtemp(join(tmpdir(), "bellcast-"))
+  const file = join(temporary, "broker.toml")
+  await writeFile(file, configuration(url, own, mailServer))
+  const program = await startProgram({
+    command: `${folder}/bin/portier-broker`,
+    args: [file],
+    isUp: async () => (await fetch(`${url}/ver.txt`)).ok,
+    startMillisMax: 60_000
+  })
+  return {
+    url,
+    port: own,
+    [Symbol.asyncDispose]: async () => {
+      await program[Symbol.asyncDispose]()
+      await rm(temporary, { recursive: true, force: true })
+    }
+  }
+}
