@@ -1,6 +1,6 @@
 // A real Portier broker on loopback, which mails to a server of the test. `make test-identity`
 // builds it.
-import { existsSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -21,19 +21,30 @@ export interface Broker extends AsyncDisposable {
   readonly port: number
 }
 
-/** Addresses of example.org get a mail, those of blocked.example an error. */
-const configuration = (url: string, port: number, mailServer: string) => `
-listen_port = ${port}
-public_url = "${url}"
-from_address = "logins@example.org"
-data_dir = "${folder}"
-memory_storage = true
-smtp_server = "${mailServer}"
-signing_algs = ["RS256", "EdDSA"]
-blocked_domains = ["blocked.example"]
-# Else the broker looks for a login of the domain on the internet.
-domain_overrides = { "example.org" = [] }
-`
+const readme = readFileSync(new URL("../../src/identity/README.md", import.meta.url), "utf8")
+const [, documented = ""] = /```toml\n(.*?)```/s.exec(readme) ?? []
+
+/**
+ * The settings of the README, on this machine. Addresses of example.org get a mail, those of
+ * blocked.example an error.
+ */
+const configuration = (url: string, port: number, mailServer: string) => {
+  const here: Readonly<Record<string, string>> = {
+    public_url: `"${url}"`,
+    listen_port: `${port}`,
+    smtp_server: `"${mailServer}"`,
+    data_dir: `"${folder}"`
+  }
+  const settings = documented
+    .replace(/^allowed_origins = .*\n/m, "")
+    .replace(/^sqlite_db = .*$/m, "memory_storage = true")
+    .replace(/^(\w+) = .*$/gm, (line, name: string) =>
+      here[name] === undefined ? line : `${name} = ${here[name]}`
+    )
+  // Else the broker looks for a login of the domain on the internet.
+  const overrides = 'domain_overrides = { "example.org" = [] }'
+  return `${settings}blocked_domains = ["blocked.example"]\n${overrides}\n`
+}
 
 /** `port`: that of a broker which has ended. Each broker has keys of its own. */
 export const startBroker = async (mailServer: string, port?: number): Promise<Broker> => {
