@@ -67,6 +67,7 @@ describe("a user of the site", () => {
   ] as const
   for (const [language, command, args] of examples) {
     const isThere = spawnSync(command, ["--version"]).status === 0
+    if (!isThere) process.stderr.write(`skipped: the example in ${language} (no ${command} here)\n`)
     it.skipIf(!isThere)(`is signed by the example in ${language}`, async () => {
       const pattern = new RegExp(`\`\`\`${language}\n(.*sign.user\\.[\\s\\S]*?)\`\`\``)
       const [, input = ""] = pattern.exec(textOf("src/identity/policies/README.md")) ?? []
