@@ -116,6 +116,11 @@ export const gatewaySettings = {
   /** Whether GET /__metrics__ answers. Metrics tell everybody how much is sent, and to whom. */
   publicMetrics: flag("BELLCAST_PUBLIC_METRICS", false),
 
+  /** Whether GET /__heartbeat__ answers; /__lbheartbeat__, which says nothing else, always does. */
+  publicHeartbeat: flag("BELLCAST_PUBLIC_HEARTBEAT", true),
+  /** Whether GET /__api__ answers. */
+  publicApiDescription: flag("BELLCAST_PUBLIC_API_DESCRIPTION", true),
+
   /** Origins whose pages may call: shell patterns, separated by blanks or commas. */
   corsOrigins: Config.String("BELLCAST_CORS_ORIGINS").pipe(
     withDefault("*"),

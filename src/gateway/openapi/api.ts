@@ -1,6 +1,7 @@
 // GET /__api__: the API description, as OpenAPI 3.1 for programs and as an HTML page for people.
 import { Effect, Schema } from "effect"
 import { Identity } from "#identity/identity.ts"
+import { refuse } from "../http/errors.ts"
 import { prefersHtml } from "../http/media.ts"
 import { ok } from "../http/request.ts"
 import type { Endpoint, Operation } from "../operation.ts"
@@ -52,7 +53,8 @@ export const apiGet: Operation<void> = {
   access: "anyone",
   read: () => Effect.void,
   run: Effect.fnUntraced(function* (_, { request, rootUrl }, { endpoints }) {
-    const { projectName, projectVersion } = yield* GatewaySettings
+    const { projectName, projectVersion, publicApiDescription } = yield* GatewaySettings
+    if (!publicApiDescription) return yield* refuse("forbidden")
     const { policies } = yield* Identity
     const schemes = schemesOf(policies)
     const about = { title: projectName, version: projectVersion, rootUrl, schemes }
@@ -69,6 +71,7 @@ export const apiGet: Operation<void> = {
   doc: {
     summary: "This description",
     responses: { 200: Schema.Record(Schema.String, Schema.Unknown) },
+    errors: [403],
     textType: "text/html"
   }
 }

@@ -2,8 +2,10 @@
 // whether the server responds at all.
 import { Effect, Schema } from "effect"
 import { Health } from "#monitoring/health.ts"
+import { refuse } from "../http/errors.ts"
 import { ok } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
+import { GatewaySettings } from "../settings.ts"
 
 const View = Schema.StructWithRest(
   Schema.Struct({
@@ -20,6 +22,7 @@ export const heartbeatGet: Operation<void> = {
   access: "anyone",
   read: () => Effect.void,
   run: Effect.fnUntraced(function* () {
+    if (!(yield* GatewaySettings).publicHeartbeat) return yield* refuse("forbidden")
     const view = yield* (yield* Health).view
     return ok(view, {}, Object.values(view).every(Boolean) ? 200 : 503)
   }),
@@ -28,7 +31,8 @@ export const heartbeatGet: Operation<void> = {
       "Whether everything this server depends on works; space: whether there is room for more; " +
       "delivery: whether broadcasts that wait are planned and delivered; " +
       "by the name of a policy: whether the server that it depends on works",
-    responses: { 200: View, 503: View }
+    responses: { 200: View, 503: View },
+    errors: [403]
   }
 }
 

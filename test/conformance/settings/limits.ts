@@ -43,7 +43,10 @@ export const limits: ReadonlyArray<Gateway> = [
     "with methods switched off",
     {
       BATCH_ENABLED: "false",
-      PUBLIC_METRICS: "false",
+      // An empty value is an unset one.
+      PUBLIC_METRICS: "",
+      PUBLIC_HEARTBEAT: "false",
+      PUBLIC_API_DESCRIPTION: "false",
       PLURAL_SUBSCRIPTION_DELETE_ENABLED: "false",
       OBJECT_SUBSCRIPTION_GET_ENABLED: "false"
     },
@@ -53,13 +56,20 @@ export const limits: ReadonlyArray<Gateway> = [
         request: { method: "DELETE", path: "/subscriptions" },
         expected: { status: 405, errno: 115, headers: { Allow: "HEAD, GET, POST, OPTIONS" } }
       }),
-      ...["GET", "HEAD"].map((method) =>
-        define({
-          name: `keeps the metrics for the metrics port, for ${method}`,
-          request: { method, path: "/__metrics__" },
-          expected: method === "GET" ? { status: 403, errno: 121 } : { status: 403 }
-        })
+      ...["/__metrics__", "/__heartbeat__", "/__api__"].flatMap((path) =>
+        ["GET", "HEAD"].map((method) =>
+          define({
+            name: `does not show ${path}, for ${method}`,
+            request: { method, path, as: null },
+            expected: method === "GET" ? { status: 403, errno: 121 } : { status: 403 }
+          })
+        )
       ),
+      define({
+        name: "still answers load balancers",
+        request: { method: "GET", path: "/__lbheartbeat__", as: null },
+        expected: { status: 200 }
+      }),
       define({
         name: "switches HEAD off with GET",
         request: { method: "HEAD", path: "/subscriptions/abc" },
