@@ -105,7 +105,9 @@ KEYCLOAK := .tools/keycloak/keycloak-$(KEYCLOAK_VERSION)
 MAVEN_DEPENDENCY := org.apache.maven.plugins:maven-dependency-plugin:3.8.1
 PORTIER_VERSION := 0.15.1
 PORTIER := .tools/portier/$(PORTIER_VERSION)
-IDENTITY_SERVERS := $(KEYCLOAK)/prepared $(PORTIER)/built
+OAUTH2_PROXY_VERSION := 7.8.1
+OAUTH2_PROXY := .tools/oauth2-proxy/$(OAUTH2_PROXY_VERSION)
+IDENTITY_SERVERS := $(KEYCLOAK)/prepared $(PORTIER)/built $(OAUTH2_PROXY)/oauth2-proxy
 
 # Keycloak builds itself for its kind of database, and fills an empty one: 60 s of CPU time, here
 # once. A test then starts with a copy of the database, in 9 s. (Maven has no project here, so it
@@ -135,6 +137,17 @@ $(PORTIER)/built:
 	  cd $(CARGO_HOME)/registry/src/*/portier_broker-$(PORTIER_VERSION) && \
 	  cp -R lang res tmpl $(CURDIR)/$(PORTIER)/ && touch $(CURDIR)/$@ || \
 	  echo "the Portier broker could not be built" >&2; fi
+
+# Go may be where its archive is unpacked, without being on PATH.
+$(OAUTH2_PROXY)/oauth2-proxy: export PATH := $(PATH):/usr/local/go/bin
+$(OAUTH2_PROXY)/oauth2-proxy:
+	@if ! command -v go >/dev/null; then \
+	  echo "oauth2-proxy needs Go: https://go.dev/doc/install" >&2; \
+	else echo "building oauth2-proxy $(OAUTH2_PROXY_VERSION) (minutes) ..." >&2; \
+	  mkdir -p $(@D) && cd $(@D) && printf 'module built\n\ngo 1.23\n\nrequire %s v%s\n' \
+	    github.com/oauth2-proxy/oauth2-proxy/v7 $(OAUTH2_PROXY_VERSION) >go.mod && \
+	  go build -mod=mod -o $(@F) github.com/oauth2-proxy/oauth2-proxy/v7 >&2 || \
+	  echo "oauth2-proxy could not be built" >&2; fi
 
 test-identity: install $(IDENTITY_SERVERS) ## The policies beside real servers, which it fetches.
 	@$(VITEST) test/identity

@@ -3,16 +3,18 @@
 import { textOf } from "./documents.ts"
 
 /** Each section of a document by its heading: the text up to the next heading. */
-export const sectionsOf = (path: string): ReadonlyMap<string, string> =>
-  new Map(
-    textOf(path)
-      .split(/^#+ (?=.*$)/m)
-      .slice(1)
-      .map((section) => {
-        const [heading = "", ...lines] = section.split("\n")
-        return [heading, lines.join("\n")] as const
-      })
-  )
+export const sectionsOf = (path: string): ReadonlyMap<string, string> => {
+  const sections = new Map<string, string>()
+  let heading = ""
+  let isCode = false
+  for (const line of textOf(path).split("\n")) {
+    if (line.startsWith("```")) isCode = !isCode
+    const [, title] = (isCode ? null : /^#+ (.*)$/.exec(line)) ?? []
+    heading = title ?? heading
+    sections.set(heading, `${sections.get(heading) ?? ""}${title === undefined ? `${line}\n` : ""}`)
+  }
+  return sections
+}
 
 /** The blocks of a section in this language. */
 export const blocksOf = (section: string, language: string): ReadonlyArray<string> =>

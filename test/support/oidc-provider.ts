@@ -24,6 +24,14 @@ const keyOf = async (algorithm: Algorithm) => {
   return { ...(await exportJWK(privateKey)), alg: algorithm, use: "sig" }
 }
 
+const claimsOf = (id: string) => ({
+  sub: id,
+  email: `${id}@example.org`,
+  email_verified: true,
+  preferred_username: id,
+  groups: ["editor", "staff"]
+})
+
 interface Client {
   readonly clientId: string
 }
@@ -34,7 +42,14 @@ const configurationOf = async (
 ): Promise<Configuration> => ({
   jwks: { keys: [await keyOf(algorithm)] },
   cookies: { keys: ["a key for tests"] },
-  scopes: ["openid", "push"],
+  scopes: ["openid", "push", "email", "profile", "groups"],
+  claims: {
+    email: ["email", "email_verified"],
+    profile: ["preferred_username"],
+    groups: ["groups"]
+  },
+  // In the ID token, as most issuers have them.
+  conformIdTokenClaims: false,
   clients: [
     {
       client_id: "page",
@@ -83,14 +98,14 @@ const configurationOf = async (
     context.body = error
   },
   interactions: { url: (_: unknown, { uid }: { uid: string }) => `/interaction/${uid}` },
-  findAccount: (_: unknown, id: string) => ({ accountId: id, claims: () => ({ sub: id }) }),
+  findAccount: (_: unknown, id: string) => ({ accountId: id, claims: () => claimsOf(id) }),
   loadExistingGrant: async (context: {
     oidc: { provider: Provider; client: Client; session: { accountId: string } }
   }) => {
     const { client, provider, session } = context.oidc
     const { accountId } = session
     const grant = new provider.Grant({ clientId: client.clientId, accountId })
-    grant.addOIDCScope("openid push")
+    grant.addOIDCScope("openid push email profile groups")
     grant.addResourceScope("https://bellcast.example", "push")
     await grant.save()
     return grant
