@@ -1,24 +1,14 @@
 // Many callers at once, in front of two gateways that share NATS: how often a token is verified and
 // how long a verdict holds, and what servers that do not respond cost their own callers and others.
-import { mkdtemp, rm, writeFile } from "node:fs/promises"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { type IdentityProvider, startIdentityProvider } from "#test/identity-provider.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
 import { type Service, startService } from "#test/service.ts"
 
 const ttlMillis = 4_000
-/** What identification may take at most, and time for a busy machine. */
-const boundMillis = 10_000
+/** What identification may take at most, 7 s, and time for a busy machine. */
+const boundMillis = 13_000
 const heartbeatSeconds = 2
-
-/** Never responds, neither to callers nor to the heartbeat. */
-const hanging = `const never = () => new Promise(() => {})
-export default {
-  isUp: never,
-  authenticate: ({ scheme }) => (scheme === "acme" ? never() : Promise.resolve())
-}`
 
 let nats: TestNats
 let one: Service
@@ -27,12 +17,11 @@ let opaque: IdentityProvider
 let slow: IdentityProvider
 let issuer: IdentityProvider
 let away: IdentityProvider
-let folder: string
 
 const environment = () => ({
   // The tests play clients of addresses of their own.
   BELLCAST_TRUSTED_PROXIES: "127.0.0.1",
-  BELLCAST_AUTH_POLICIES: "acme=./acme.mjs oauth oauth-slow openid openid-info openid-away",
+  BELLCAST_AUTH_POLICIES: "oauth oauth-slow openid openid-info openid-away",
   BELLCAST_AUTH_VERIFICATION_TTL_SECONDS: String(ttlMillis / 1_000),
   BELLCAST_HEARTBEAT_TIMEOUT_SECONDS: String(heartbeatSeconds),
   BELLCAST_AUTH_OAUTH_INTROSPECTION_URL: `${opaque.url}/introspect`,
@@ -57,17 +46,13 @@ beforeAll(async () => {
     await startIdentityProvider(),
     await startIdentityProvider()
   ]
-  folder = await mkdtemp(join(tmpdir(), "bellcast-"))
-  await writeFile(join(folder, "acme.mjs"), hanging)
-  const start = (roles: string) =>
-    startService({ natsUrl: nats.url, cwd: folder, roles, env: environment() })
+  const start = (roles: string) => startService({ natsUrl: nats.url, roles, env: environment() })
   ;[one, two] = await Promise.all([start("gateway,projection"), start("gateway")])
 })
 afterAll(async () => {
   await Promise.all([one.stop(), two.stop()])
   const others = [opaque, slow, issuer, away, nats]
   await Promise.all(others.map((each) => each[Symbol.asyncDispose]()))
-  await rm(folder, { recursive: true, force: true })
 })
 
 const timed = async (authorization: string, gateway: Service, from = 0) => {
@@ -96,7 +81,8 @@ const lastGood = async (token: string, gateway: Service): Promise<number> => {
   let last = 0
   while (true) {
     const { sentAt, status } = await timed(`Bearer ${token}`, gateway)
-    if (status === 401) return last
+    // 503: the server that would have to be asked next does not respond.
+    if (status === 401 || status === 503) return last
     expect(status).toBe(200)
     last = sentAt
     await new Promise((resolve) => setTimeout(resolve, 50))
@@ -114,12 +100,12 @@ it("a new token in 1,000 requests at once is verified once by each gateway", asy
   expect(opaque.count("/introspect")).toBeLessThanOrEqual(2)
 })
 
-/** The 99th percentile of the times of 200 callers, four at a time, half with new tokens. */
-const p99OfOthers = async (): Promise<number> => {
+/** The times of 100 callers, or until an end: four at a time, half of them with new tokens. */
+const timesOfOthers = async (isOver = () => false): Promise<ReadonlyArray<number>> => {
   const known = await issuer.token()
   const lanes = await many(4, async () => {
     const times: Array<number> = []
-    for (let i = 0; i < 50; i += 1) {
+    for (let i = 0; i < 25 && !isOver(); i += 1) {
       const token = i % 2 === 0 ? known : opaqueToken()
       const { millis, status } = await timed(`Bearer ${token}`, one)
       expect(status).toBe(200)
@@ -127,10 +113,12 @@ const p99OfOthers = async (): Promise<number> => {
     }
     return times
   })
-  const times = lanes.flat().sort((a, b) => a - b)
-  return times[Math.floor(times.length * 0.99)]!
+  return lanes.flat()
 }
+const p99 = (times: ReadonlyArray<number>): number =>
+  [...times].sort((a, b) => a - b)[Math.floor(times.length * 0.99)]!
 
+// At once, as they wait: each has tokens of its own.
 describe.concurrent("a verdict", () => {
   it("is shared, and ends after its lifetime however it is used", async () => {
     const token = opaqueToken()
@@ -153,12 +141,10 @@ describe.concurrent("a verdict", () => {
       expect(last).toBeLessThan((exp + 1) * 1_000)
     }
   })
-})
 
-describe("servers that do not respond", () => {
-  it("do not slow the callers of other policies", async () => {
-    await p99OfOthers()
-    const without = await p99OfOthers()
+  it("of another policy comes as fast beside a server that does not respond", async () => {
+    await timesOfOthers()
+    const without = p99(await timesOfOthers())
     slow.mood = "silent"
     let ended = 0
     const waiting = many(150, async (i) => {
@@ -167,17 +153,22 @@ describe("servers that do not respond", () => {
       return status
     })
     // As many as a gateway asks at a time.
-    await expect.poll(() => slow.count("/v1/verify"), { interval: 10 }).toBeGreaterThanOrEqual(16)
-    const beside = await p99OfOthers()
-    expect(ended).toBe(0)
+    const isBusy = () => expect(slow.count("/v1/verify")).toBeGreaterThanOrEqual(16)
+    await vi.waitFor(isBusy, { interval: 10, timeout: 3_000 })
+    const times = await timesOfOthers(() => ended > 0)
+    const beside = p99(times)
+    // Far more than would fit into the time of one that waits.
+    expect(times.length).toBeGreaterThan(20)
     console.log(
       `p99 ${beside.toFixed(1)} ms beside 150 callers of a silent server, ` +
         `${without.toFixed(1)} ms without: ${(beside / without).toFixed(1)} times`
     )
     expect(new Set(await waiting)).toEqual(new Set([503]))
   })
+})
 
-  it("cost their callers a 503 within seconds, and others nothing, of every kind", async () => {
+describe("servers that do not respond", () => {
+  it("cost their callers a 503 within seconds, whatever their kind", async () => {
     const info = await issuer.token({ aud: "info" })
     const held = opaqueToken()
     expect([await statusOf(info), await statusOf(held)]).toEqual([503, 200])
@@ -189,7 +180,6 @@ describe("servers that do not respond", () => {
       millis: performance.now() - began
     }))
     const kinds = [
-      "Acme x",
       "Bearer unknown-to-both",
       `Bearer ${await issuer.token({ aud: "info", jti: "another" })}`,
       `Bearer ${await away.token()}`
@@ -208,10 +198,10 @@ describe("servers that do not respond", () => {
     expect(slow.count("/v1/verify")).toBeLessThan(400)
 
     const { millis, view } = await heartbeat
-    expect(view).toMatchObject({ storage: true, cache: true, permission: true, acme: false })
+    expect(view).toMatchObject({ storage: true, cache: true, permission: true })
     expect(view).toMatchObject({ oauth: false, "oauth-slow": false, "openid-away": false })
-    // One deadline for all: one after the other they would take 12 s.
-    expect(millis).toBeLessThan(2 * heartbeatSeconds * 1_000)
+    // One deadline for all: one after the other they would take 8 s.
+    expect(millis).toBeLessThan(3.5 * heartbeatSeconds * 1_000)
 
     for (const each of [opaque, slow, issuer]) each.mood = "well"
     await expect.poll(() => statusOf(opaqueToken()), { timeout: boundMillis }).toBe(200)
