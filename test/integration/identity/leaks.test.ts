@@ -238,7 +238,7 @@ it("would be found where the search looks", async () => {
   const files = all.nats.folder === undefined ? [] : ["files"]
   const places = async () => (await found(shown)).map((each) => each.split(" as ")[0])
   await expect
-    .poll(places)
+    .poll(places, { timeout: 10_000 })
     .toEqual([
       `stream KV_bellcast_cache: ${planted}`,
       "metrics 1: bellcast_authentications_total",
