@@ -1,9 +1,10 @@
-// The whole contract with each policy as the only one of a service: by one gateway, and by two in
-// turn.
+// The whole contract with each policy as the only one of a service: by one gateway, by two in turn,
+// and by gateways with settings of their own.
 import { afterAll, beforeAll, describe } from "vitest"
 import { logins } from "../conformance/logins/all.ts"
 import type { Login } from "../conformance/logins/login.ts"
 import { sections } from "../conformance/sections.ts"
+import { gateways, type Started, startGateways } from "../conformance/settings/gateways.ts"
 import { run } from "../conformance/table.ts"
 import { type Running, startFor } from "../conformance/target.ts"
 import { startNats } from "../support/nats.ts"
@@ -21,7 +22,19 @@ const testContract = (login: Login, gateways: 1 | 2) => {
     describe(name, () => run(cases, () => running.target, login))
 }
 
+const testSettings = (login: Login) => {
+  let started: Started
+  beforeAll(async () => {
+    started = await startGateways(login)
+  })
+  afterAll(() => started[Symbol.asyncDispose]())
+
+  for (const [name, , cases] of gateways)
+    describe(name, () => run(cases, () => started.targetOf(name), login))
+}
+
 for (const login of logins) {
   describe(`${login.name}, by one gateway`, () => testContract(login, 1))
   describe(`${login.name}, by two gateways`, () => testContract(login, 2))
+  describe(`${login.name}, by gateways with settings`, () => testSettings(login))
 }

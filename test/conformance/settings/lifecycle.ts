@@ -1,5 +1,11 @@
 // Contract 6: settings of read-only mode, backoff and the end of service.
+import type { Login } from "../logins/login.ts"
+import { ownModule } from "../logins/own-module.ts"
+import { proxy } from "../logins/proxy.ts"
 import { define, type Gateway } from "../table.ts"
+
+/** Whether the server knows that callers are told apart by Authorization. */
+const isByAuthorization = (login: Login) => ![proxy, ownModule].includes(login)
 
 const day = (offset: number) =>
   new Date(Date.now() + offset * 86_400_000).toISOString().slice(0, 10)
@@ -29,12 +35,23 @@ export const lifecycle: ReadonlyArray<Gateway> = [
       ),
       define({
         name: "says so, and may be cached for a day",
+        only: isByAuthorization,
         request: { method: "GET" },
         expected: {
           status: 200,
           body: { settings: { readonly: true } },
           // The response names the caller, so a cache must not give it to another one.
           headers: { "Cache-Control": "max-age=86400", Expires: /GMT$/, Vary: "Authorization" }
+        }
+      }),
+      define({
+        name: "may not be cached where the caller may be in any header",
+        only: (login) => !isByAuthorization(login),
+        request: { method: "GET" },
+        expected: {
+          status: 200,
+          body: { settings: { readonly: true } },
+          headers: { "Cache-Control": "no-cache, no-store", Expires: null }
         }
       }),
       define({
