@@ -8,8 +8,10 @@ import { claimsOf, type World } from "./keycloak-world.ts"
 if (firefoxPath === undefined)
   process.stderr.write("skipped: no Firefox here (apt-get install firefox-esr)\n")
 
-const loginUrl = ({ openid, site }: World, more = "") =>
-  `${openid.url}/openid/openid/login?callback=${encodeURIComponent(`${site.url}/#token=`)}${more}`
+type Scheme = "https" | "http"
+
+const loginUrl = ({ origins, site }: World, scheme: Scheme, more = "") =>
+  `${origins[scheme]}/v1/openid/openid/login?callback=${encodeURIComponent(`${site.url}/#token=`)}${more}`
 
 /** Fills in Keycloak's form. */
 const submit = async (page: Page, user: string) => {
@@ -26,8 +28,7 @@ const tokenIn = ({ site }: World, page: Page): string => {
 }
 
 /** Keycloak's redirect at the end of a login that somebody makes without a browser. */
-const returnOf = async (world: World, user: string): Promise<string> => {
-  const begun = await fetch(loginUrl(world), { redirect: "manual" })
+const returnOf = async (begun: Response, user: string): Promise<string> => {
   const form = await fetch(begun.headers.get("location")!)
   const [, action = ""] = /action="([^"]+)"/.exec(await form.text()) ?? []
   const cookies = form.headers.getSetCookie().map((text) => text.split(";")[0])
@@ -40,64 +41,82 @@ const returnOf = async (world: World, user: string): Promise<string> => {
   return submitted.headers.get("location")!
 }
 
+const defineScheme = (world: () => World, scheme: Scheme, firefox: () => Browser) => {
+  const serviceOf = () => (scheme === "https" ? world().openid : world().plain)
+  let context: BrowserContext
+  let page: Page
+  beforeAll(async () => {
+    context = await firefox().createBrowserContext()
+    page = await context.newPage()
+  })
+
+  it("comes back with an access token that its page uses", async () => {
+    const { idOf, output, url } = serviceOf()
+    await page.goto(loginUrl(world(), scheme))
+    expect(new URL(page.url()).origin).toBe(world().keycloak.url)
+    await submit(page, "alice")
+    const token = tokenIn(world(), page)
+    const request = async (requested: string, authorization: string) => {
+      const response = await fetch(requested, { headers: { authorization } })
+      const { user } = (await response.json()) as { user: { id: string } }
+      return user.id
+    }
+    const id = `openid:${claimsOf(token)["sub"]}`
+    expect(await page.evaluate(request, `${url}/`, `Bearer ${token}`)).toBe(id)
+    expect(await idOf(token)).toBe(id)
+    expect(output()).not.toContain("eyJ")
+  })
+
+  it("gets another token without a form, and none without a session", async () => {
+    const first = tokenIn(world(), page)
+    await page.goto("about:blank")
+    await page.goto(loginUrl(world(), scheme, "&prompt=none"))
+    expect(tokenIn(world(), page)).not.toBe(first)
+    const stranger = await (await firefox().createBrowserContext()).newPage()
+    const response = await stranger.goto(loginUrl(world(), scheme, "&prompt=none"))
+    expect([response?.status(), await response?.text()]).toEqual([
+      400,
+      expect.stringContaining("login_required")
+    ])
+  })
+
+  it("cannot be made to finish the login of somebody else", async () => {
+    const victim = await (await firefox().createBrowserContext()).newPage()
+    for (const begins of [false, true]) {
+      if (begins) await victim.goto(loginUrl(world(), scheme))
+      // The service itself: without a browser there is no TLS to look at.
+      const { pathname, search } = new URL(loginUrl(world(), scheme))
+      const own = `http://127.0.0.1:${serviceOf().port}${pathname}${search}`
+      const location = await returnOf(await fetch(own, { redirect: "manual" }), "bob")
+      expect(new URL(location).origin).toBe(world().origins[scheme])
+      const other = await victim.browserContext().newPage()
+      const response = await other.goto(location)
+      expect([response?.status(), other.url()]).toEqual([400, location])
+    }
+    // The login of the browser itself goes on.
+    await submit(victim, "alice")
+    expect(claimsOf(tokenIn(world(), victim))["preferred_username"]).toBe("alice")
+  })
+
+  it("has a cookie of this host alone, which pages cannot read", async () => {
+    const other = await (await firefox().createBrowserContext()).newPage()
+    await other.goto(loginUrl(world(), scheme))
+    const cookies = await other.browserContext().cookies()
+    const name = "__Host-bellcast-openid"
+    const expected = { name, domain: "localhost", path: "/", httpOnly: true, secure: true }
+    expect(cookies).toContainEqual(expect.objectContaining(expected))
+  })
+}
+
 export const defineLogin = (world: () => World) => {
   describe.skipIf(firefoxPath === undefined)("Firefox", () => {
     let browser: Browser
-    let context: BrowserContext
-    let page: Page
     beforeAll(async () => {
       browser = await startFirefox(firefoxPath!)
-      context = await browser.createBrowserContext()
-      page = await context.newPage()
     })
     afterAll(() => browser?.close())
 
-    it("comes back with an access token that its page uses", async () => {
-      const { openid } = world()
-      await page.goto(loginUrl(world()))
-      expect(new URL(page.url()).origin).toBe(world().keycloak.url)
-      await submit(page, "alice")
-      const token = tokenIn(world(), page)
-      const id = await page.evaluate(
-        async (url, authorization) => {
-          const response = await fetch(url, { headers: { authorization } })
-          const { user } = (await response.json()) as { user: { id: string } }
-          return user.id
-        },
-        `${openid.url}/`,
-        `Bearer ${token}`
-      )
-      expect(id).toBe(`openid:${claimsOf(token)["sub"]}`)
-      expect(openid.output()).not.toContain("eyJ")
-    })
-
-    it("gets another token without a form, and none without a session", async () => {
-      const first = tokenIn(world(), page)
-      await page.goto("about:blank")
-      await page.goto(loginUrl(world(), "&prompt=none"))
-      expect(tokenIn(world(), page)).not.toBe(first)
-      const stranger = await (await browser.createBrowserContext()).newPage()
-      const response = await stranger.goto(loginUrl(world(), "&prompt=none"))
-      expect([response?.status(), await response?.text()]).toEqual([
-        400,
-        expect.stringContaining("login_required")
-      ])
-    })
-
-    it("cannot be made to finish the login of somebody else", async () => {
-      const { openid } = world()
-      const victim = await (await browser.createBrowserContext()).newPage()
-      for (const begins of [false, true]) {
-        if (begins) await victim.goto(loginUrl(world()))
-        const location = await returnOf(world(), "bob")
-        expect(location.startsWith(`${openid.url}/openid/openid/token?`)).toBe(true)
-        const other = await victim.browserContext().newPage()
-        const response = await other.goto(location)
-        expect([response?.status(), other.url()]).toEqual([400, location])
-      }
-      // The login of the browser itself goes on.
-      await submit(victim, "alice")
-      expect(claimsOf(tokenIn(world(), victim))["preferred_username"]).toBe("alice")
-    })
+    for (const scheme of ["https", "http"] as const)
+      describe(scheme, () => defineScheme(world, scheme, () => browser))
   })
 }

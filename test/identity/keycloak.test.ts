@@ -148,4 +148,23 @@ describe.skipIf(missingKeycloak !== undefined)("Keycloak", () => {
 
   describe("with new keys", () => defineKeys(() => world))
   describe("by a browser", () => defineLogin(() => world))
+
+  it("gone, leaves the users of openid, and is a 503 where it is asked", async () => {
+    const { keycloak, oauth, openid, tokens } = world
+    const [{ access_token: known }, { access_token: later }] = [
+      await tokens("page", "alice"),
+      await tokens("page", "bob")
+    ]
+    expect(await oauth.statusOf(known)).toBe(200)
+    const heartbeats = async () =>
+      (await Promise.all([openid, oauth].map(({ url }) => fetch(`${url}/__heartbeat__`)))).map(
+        ({ status }) => status
+      )
+    expect(await heartbeats()).toEqual([200, 200])
+    await keycloak[Symbol.asyncDispose]()
+    expect([await openid.statusOf(later), await oauth.statusOf(known)]).toEqual([200, 200])
+    const response = await oauth.send(later, "GET", "/subscriptions")
+    expect([response.status, response.headers.has("retry-after")]).toEqual([503, true])
+    await expect.poll(heartbeats, { timeout: 20_000, interval: 500 }).toEqual([503, 503])
+  })
 })

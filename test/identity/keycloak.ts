@@ -30,6 +30,7 @@ export interface Tokens {
   readonly refresh_token: string
 }
 
+/** Disposing of it twice is fine. */
 export interface Keycloak extends AsyncDisposable {
   readonly url: string
   /** A request of the admin API, such as `/site/users`; rejects unless it succeeds. */

@@ -48,7 +48,7 @@ const user = (username: string, realmRoles: ReadonlyArray<string>) => ({
 
 export interface RealmOptions {
   /** Where the login pages return to. */
-  readonly redirectUri: string
+  readonly redirectUris: ReadonlyArray<string>
   /** The public key by which bellcast-key logs in. */
   readonly publicKey: JWK
 }
@@ -58,7 +58,7 @@ export const shortSeconds = 3
 
 export const makeRealm = async (
   keycloak: Keycloak,
-  { publicKey, redirectUri }: RealmOptions
+  { publicKey, redirectUris }: RealmOptions
 ): Promise<void> => {
   await keycloak.admin("POST", "", {
     realm,
@@ -73,7 +73,7 @@ export const makeRealm = async (
         }
       }),
       page("page", ["bellcast"], {
-        redirectUris: [redirectUri],
+        redirectUris,
         attributes: { "pkce.code.challenge.method": "S256" }
       }),
       page("page-key", ["bellcast-key"]),
