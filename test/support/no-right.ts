@@ -204,9 +204,14 @@ export const stories = (strangers: ReadonlyArray<string | undefined>): fc.Arbitr
 /** The requests of a batch, which the paths of a batch itself would end. */
 const batchSize = 20
 
-/** Each path, and each smuggled header, with each of these credentials; in stories of a batch. */
-export const sweep = (credentials: ReadonlyArray<string | undefined>): ReadonlyArray<Story> => {
-  const front = {}
+/**
+ * Each path, and each smuggled header, with each of these credentials; in stories of a batch.
+ * `front`: what the proxy adds to each request.
+ */
+export const sweep = (
+  credentials: ReadonlyArray<string | undefined>,
+  front: Headers = {}
+): ReadonlyArray<Story> => {
   const post = { method: "POST", path: "/v1/channels/news", headers: {}, front }
   const all = credentials.flatMap((authorization): ReadonlyArray<Sent> => {
     const each = { ...post, authorization }
