@@ -153,26 +153,38 @@ const limits = {
   BELLCAST_TRUSTED_PROXIES: "127.0.0.1"
 }
 await using limited = await start("gateway", limits)
-for (const addresses of [1, 10]) {
+
+let lastAddress = 0
+/** Users whom `userOf` names make subscriptions, or registrations, from some addresses. */
+const attempt = async (
+  what: string,
+  addresses: number,
+  count: number,
+  userOf: (i: number) => string
+) => {
   const answers = new Map<string, number>()
   const began = performance.now()
-  await Promise.all(
-    Array.from({ length: addresses }, async (_, i) => {
-      for (let j = 0; j < 2_000 / addresses; j++) {
-        const from = { "x-forwarded-for": `192.0.2.${addresses + i}` }
-        const data = { endpoint: endpointOf(j), keys: { auth, p256dh } }
-        const user = `made-up-${addresses}-${i}-${j}`
-        const answer = await call(limited.url, "POST", "/subscriptions", user, { data }, from)
-        const { errno, message } = answer.body
-        const text = answer.status === 201 ? "201" : `${answer.status}/${errno} ${message}`
-        answers.set(text, (answers.get(text) ?? 0) + 1)
-      }
-    })
-  )
+  const from = async (address: number) => {
+    for (let i = 0; i < count; i++) {
+      const data = { endpoint: endpointOf(i), keys: { auth, p256dh } }
+      const user = `${what}-${address}-${userOf(i)}`
+      const header = { "x-forwarded-for": `192.0.2.${address}` }
+      const path = `/channels/c${i}/registration`
+      const { body, status } = what.startsWith("users")
+        ? await call(limited.url, "POST", "/subscriptions", user, { data }, header)
+        : await call(limited.url, "PUT", path, user, undefined, header)
+      const text = status < 300 ? String(status) : `${status}/${body.errno} ${body.message}`
+      answers.set(text, (answers.get(text) ?? 0) + 1)
+    }
+  }
+  await Promise.all(Array.from({ length: addresses }, () => from(++lastAddress)))
   const seconds = ((performance.now() - began) / 1000).toFixed(1)
-  say(`\n2,000 made-up users from ${addresses} address(es) in ${seconds} s, with the limits`)
-  for (const [text, count] of answers) say(`  ${count} x ${text}`)
+  say(`\n${what}, ${count} from each of ${addresses} addresses, in ${seconds} s`)
+  for (const [text, times] of answers) say(`  ${times} x ${text}`)
 }
+await attempt("users made up", 1, 2_000, String)
+await attempt("users made up", 10, 200, String)
+await attempt("registrations of 40 users", 1, 4_000, (i) => String(i % 40))
 for (const each of [gateway, projection, others, limited]) await each.stop()
 await nats.stop()
 rmSync(folder, { recursive: true, force: true })
