@@ -2,14 +2,15 @@
 // 7, and some of each other one. `make test-identity` runs all cases with each policy.
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { startNats } from "../support/nats.ts"
-import { Api } from "./api.ts"
+import { Api, type Target } from "./api.ts"
 import { logins as shapes } from "./logins/all.ts"
 import { verifyCall } from "./logins/bearer.ts"
 import type { Login } from "./logins/login.ts"
+import { proxy } from "./logins/proxy.ts"
 import { callers } from "./sections/callers.ts"
 import { sections } from "./sections.ts"
 import { type Case, check, run } from "./table.ts"
-import { type Running, startFor, targetUrl } from "./target.ts"
+import { type Running, startFor, startOwn, targetUrl } from "./target.ts"
 
 /** Cases that depend on who the caller is. */
 const chosen: ReadonlyArray<string> = [
@@ -54,16 +55,24 @@ const subset = [...chosen.map(named), ...callers]
 /** Without the second shape of oauth: a process costs more than its cases. */
 const logins = shapes.filter((login) => login !== verifyCall)
 
+/** Settings of a gateway with all policies. */
+const envOfAll = (targets: ReadonlyArray<Target>): Readonly<Record<string, string>> => ({
+  ...Object.assign({}, ...targets.map(({ users }) => users.env)),
+  BELLCAST_AUTH_POLICIES: targets.map(({ users }) => users.env["BELLCAST_AUTH_POLICIES"]).join(" ")
+})
+
 /** Processes that start at the same time. */
 const atOnce = 4
 
 describe.skipIf(targetUrl !== undefined)("a gateway with one policy", () => {
   const stack = new AsyncDisposableStack()
   const running = new Map<Login, Running>()
+  let natsUrl = ""
   const targetFor = (login: Login) => running.get(login)!.target
 
   beforeAll(async () => {
     const nats = stack.use(await startNats({ syncAlways: false }))
+    natsUrl = nats.url
     const start = async (login: Login, roles?: string) => {
       running.set(login, stack.use(await startFor(login, nats.url, 1, roles)))
     }
@@ -91,4 +100,21 @@ describe.skipIf(targetUrl !== undefined)("a gateway with one policy", () => {
   }
 
   for (const login of logins) describe(login.name, () => run(subset, () => targetFor(login), login))
+
+  it("acts in each entry of a batch as the user of its policy, where all are on", async () => {
+    const targets = logins.map(targetFor)
+    const outer = targetFor(proxy)
+    await using service = await startOwn(natsUrl, { roles: "gateway", env: envOfAll(targets) })
+    const api = new Api({ ...outer, origin: `http://127.0.0.1:${service.port}` })
+    // Each twice, so that entries of all policies follow each other.
+    const entries = [...targets, ...targets.toReversed()]
+    const requests = entries.map(async ({ users }) => {
+      const headers = users === outer.users ? {} : await users.headersOf(api.me)
+      return { method: "GET", path: "/", headers }
+    })
+    const body = { requests: await Promise.all(requests) }
+    const { json } = await api.send({ method: "POST", path: "/batch", body })
+    const callers = json.responses.map((each: { body: { user?: object } }) => each.body.user)
+    expect(callers).toMatchObject(entries.map(({ users }) => ({ id: users.idOf(api.me) })))
+  })
 })

@@ -11,6 +11,7 @@ export const logins: ReadonlyArray<Login> = [
   introspection,
   verifyCall,
   signed,
-  proxy,
-  ownModule
+  ownModule,
+  // The last: where all are on, it knows every request.
+  proxy
 ]
