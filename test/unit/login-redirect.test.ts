@@ -1,5 +1,6 @@
 // To which pages a login may return, and how mail addresses become one user.
 import { assert, describe, it } from "vitest"
+import { brokerUrl } from "#identity/login/portier-login.ts"
 import { hostPatternFault, redirectFault, withToken } from "#identity/login/redirect.ts"
 import { normalAddress } from "#identity/principals.ts"
 
@@ -90,5 +91,38 @@ describe("a mail address", () => {
       ["alice@", "alice@"]
     ] as const)
       assert.strictEqual(normalAddress(spelling), address)
+  })
+})
+
+describe("the broker's page for a login", () => {
+  const issuer = "https://broker.example.org"
+  const document = { issuer, jwks_uri: `${issuer}/keys.json` }
+
+  it("gets the URL to return to with the host in lower case, as in the client's id", () => {
+    const rootUrl = "https://Push.Example.org/v1"
+    const url = new URL(brokerUrl(issuer, document, rootUrl, "anna@example.org", "nonce"))
+    assert.strictEqual(
+      url.searchParams.get("redirect_uri"),
+      "https://push.example.org/v1/portier/verify"
+    )
+    assert.strictEqual(url.searchParams.get("client_id"), "https://push.example.org")
+  })
+
+  it("names the best algorithm that the broker lets clients choose, and else none", () => {
+    const algorithmOf = (more: object) => {
+      const page = brokerUrl(issuer, { ...document, ...more }, issuer, "a@example.org", "nonce")
+      return new URL(page).searchParams.get("id_token_signing_alg")
+    }
+    const accepts_id_token_signing_alg_query_param = true
+    for (const [named, chosen] of [
+      [["RS256", "EdDSA"], "EdDSA"],
+      [["RS256"], "RS256"],
+      [["HS256", "none", "EdDSA"], "EdDSA"],
+      [["HS256", "none"], null]
+    ] as const) {
+      const more = { id_token_signing_alg_values_supported: named }
+      assert.strictEqual(algorithmOf({ ...more, accepts_id_token_signing_alg_query_param }), chosen)
+      assert.isNull(algorithmOf(more))
+    }
   })
 })

@@ -47,7 +47,7 @@ const algorithmsOf = ({ id_token_signing_alg_values_supported: named }: Discover
 }
 
 /** The broker's page for a login. */
-const brokerUrl = (
+export const brokerUrl = (
   issuer: string,
   discovered: Discovered,
   rootUrl: string,
@@ -64,7 +64,8 @@ const brokerUrl = (
     response_type: "id_token",
     response_mode: "form_post",
     client_id: new URL(rootUrl).origin,
-    redirect_uri: `${rootUrl}/portier/verify`,
+    // Brokers refuse a URL whose host is not in lower case, as in their client_id.
+    redirect_uri: new URL(`${rootUrl}/portier/verify`).href,
     ...(mayChoose && algorithm !== undefined ? { id_token_signing_alg: algorithm } : {})
   }
   for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value)
