@@ -28,12 +28,13 @@ const [, documented = ""] = /```toml\n(.*?)```/s.exec(readme) ?? []
  * The settings of the README, on this machine. Addresses of example.org get a mail, those of
  * blocked.example an error.
  */
-const configuration = (url: string, port: number, mailServer: string) => {
+const configuration = (url: string, port: number, mailServer: string, algorithms: string) => {
   const here: Readonly<Record<string, string>> = {
     public_url: `"${url}"`,
     listen_port: `${port}`,
     smtp_server: `"${mailServer}"`,
-    data_dir: `"${folder}"`
+    data_dir: `"${folder}"`,
+    signing_algs: algorithms
   }
   const settings = documented
     .replace(/^allowed_origins = .*\n/m, "")
@@ -46,13 +47,20 @@ const configuration = (url: string, port: number, mailServer: string) => {
   return `${settings}blocked_domains = ["blocked.example"]\n${overrides}\n`
 }
 
-/** `port`: that of a broker which has ended. Each broker has keys of its own. */
-export const startBroker = async (mailServer: string, port?: number): Promise<Broker> => {
+/**
+ * Each broker has keys of its own. `port`: that of a broker which has ended. `algorithms`: those
+ * that it signs with.
+ */
+export const startBroker = async (
+  mailServer: string,
+  port?: number,
+  algorithms: ReadonlyArray<string> = ["RS256", "EdDSA"]
+): Promise<Broker> => {
   const own = port ?? (await freePort())
   const url = `http://127.0.0.1:${own}`
   const temporary = await mkdtemp(join(tmpdir(), "bellcast-"))
   const file = join(temporary, "broker.toml")
-  await writeFile(file, configuration(url, own, mailServer))
+  await writeFile(file, configuration(url, own, mailServer, JSON.stringify(algorithms)))
   const program = await startProgram({
     command: `${folder}/bin/portier-broker`,
     args: [file],

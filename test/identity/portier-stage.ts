@@ -26,8 +26,11 @@ export interface Stage extends AsyncDisposable {
   readonly mails: MailSink
   readonly fronts: ReadonlyMap<string, Front>
   readonly broker: Broker
-  /** Ends the broker and starts another at the same URL, with keys of its own. */
-  readonly restartBroker: (whileAway: () => Promise<void>) => Promise<void>
+  /** Ends the broker and starts another at the same URL, which has other keys. */
+  readonly restartBroker: (
+    algorithm: "RS256" | "EdDSA",
+    whileAway: () => Promise<void>
+  ) => Promise<void>
 }
 
 /** Principals who may publish. */
@@ -82,10 +85,10 @@ export const startStage = async (): Promise<Stage> => {
       mails,
       fronts,
       broker,
-      restartBroker: async (whileAway) => {
+      restartBroker: async (algorithm, whileAway) => {
         await broker[Symbol.asyncDispose]()
         await whileAway()
-        broker = await startBroker(mails.address, broker.port)
+        broker = await startBroker(mails.address, broker.port, [algorithm])
       },
       [Symbol.asyncDispose]: () => opened.disposeAsync()
     }

@@ -11,8 +11,13 @@ import { type Front, origins, type Stage, startStage } from "./portier-stage.ts"
 if (missingBroker !== undefined) process.stderr.write(`tests are skipped: ${missingBroker}\n`)
 
 const browsers = {
-  Firefox: { path: firefoxPath, start: startFirefox, package: "firefox-esr" },
-  Chromium: { path: chromiumPath, start: startChromium, package: "chromium" }
+  Firefox: {
+    path: firefoxPath,
+    start: startFirefox,
+    package: "firefox-esr",
+    algorithm: "RS256"
+  },
+  Chromium: { path: chromiumPath, start: startChromium, package: "chromium", algorithm: "EdDSA" }
 } as const
 
 let stage: Stage
@@ -31,8 +36,11 @@ const begin = async (page: Page, front: Front, email: string) => {
   await page.goto(front.page)
   await page.type("input[name=email]", email)
   await page.click("button")
+  await until(
+    async () => page.url(),
+    (url) => new URL(url).origin === stage.broker.url
+  )
   await page.waitForSelector("input[name=code]")
-  expect(new URL(page.url()).origin).toBe(stage.broker.url)
 }
 
 const type = async (page: Page, code: string) => {
@@ -95,7 +103,7 @@ beforeAll(async () => {
 }, timeout)
 afterAll(() => stage?.[Symbol.asyncDispose]())
 
-for (const [name, { package: packageName, path, start }] of Object.entries(browsers)) {
+for (const [name, { algorithm, package: packageName, path, start }] of Object.entries(browsers)) {
   if (path === undefined)
     process.stdout.write(`no ${name} here: skipped (apt-get install ${packageName})\n`)
 
@@ -190,14 +198,20 @@ for (const [name, { package: packageName, path, start }] of Object.entries(brows
       expect(await refusalAt(page, plain)).toBe(107)
     })
 
-    it("logs in by the new keys of a broker that was away", async () => {
-      const heartbeat = async () => {
-        const response = await fetch(`${plain.service.url}/__heartbeat__`)
+    it("logs in by the new keys and the one algorithm of a broker that was away", async () => {
+      const heartbeatOf = async ({ service }: Front) => {
+        const response = await fetch(`${service.url}/__heartbeat__`)
         return ((await response.json()) as { portier: boolean }).portier
       }
-      await stage.restartBroker(async () => void (await until(heartbeat, (isUp) => !isUp)))
-      await until(heartbeat, Boolean)
-      await login(page, plain, emailOf("after"))
+      // Each gateway has read the broker's document for itself.
+      const heartbeats = () => Promise.all([...stage.fronts.values()].map(heartbeatOf))
+      const isDown = async () => void (await until(heartbeats, (all) => !all.includes(true)))
+      await stage.restartBroker(algorithm, isDown)
+      await until(heartbeats, (all) => !all.includes(false))
+      await begin(page, plain, emailOf("after"))
+      expect(new URL(page.url()).searchParams.get("id_token_signing_alg")).toBe(algorithm)
+      await type(page, (await read(emailOf("after"))).code)
+      await tokenOf(page, plain)
     })
   })
 }
