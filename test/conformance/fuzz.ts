@@ -1,5 +1,5 @@
-// Random requests, valid and invalid ones, made from the API description. No response may be an error
-// of the server or undescribed.
+// Random requests, valid and invalid ones, made from the API description. No response may be an
+// error of the server or undescribed.
 import fc from "fast-check"
 import { expect } from "vitest"
 import { Api, keys, type Request, type Target } from "./api.ts"
