@@ -10,8 +10,10 @@ if (firefoxPath === undefined)
 
 type Scheme = "https" | "http"
 
-const loginUrl = ({ origins, site }: World, scheme: Scheme, more = "") =>
-  `${origins[scheme]}/v1/openid/openid/login?callback=${encodeURIComponent(`${site.url}/#token=`)}${more}`
+const loginUrl = ({ origins, site }: World, scheme: Scheme, more = "") => {
+  const callback = encodeURIComponent(`${site.url}/#token=`)
+  return `${origins[scheme]}/v1/openid/openid/login?callback=${callback}${more}`
+}
 
 /** Fills in Keycloak's form. */
 const submit = async (page: Page, user: string) => {
@@ -51,7 +53,7 @@ const defineScheme = (world: () => World, scheme: Scheme, firefox: () => Browser
   })
 
   it("comes back with an access token that its page uses", async () => {
-    const { idOf, output, url } = serviceOf()
+    const { output, url, userOf } = serviceOf()
     await page.goto(loginUrl(world(), scheme))
     expect(new URL(page.url()).origin).toBe(world().keycloak.url)
     await submit(page, "alice")
@@ -63,7 +65,7 @@ const defineScheme = (world: () => World, scheme: Scheme, firefox: () => Browser
     }
     const id = `openid:${claimsOf(token)["sub"]}`
     expect(await page.evaluate(request, `${url}/`, `Bearer ${token}`)).toBe(id)
-    expect(await idOf(token)).toBe(id)
+    expect((await userOf(token))?.id).toBe(id)
     expect(output()).not.toContain("eyJ")
   })
 

@@ -1,5 +1,5 @@
-// Keycloak, a push service, a site and services of Bellcast: two that verify tokens by the published
-// keys, with TLS in front and without, and one that asks Keycloak about each token.
+// Keycloak, a push service, a site and services of Bellcast: two that verify tokens by the
+// published keys, with TLS in front and without, and one that asks Keycloak about each token.
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -47,6 +47,11 @@ const keySettings = (settings: Environment, keyFile: string) => ({
   BELLCAST_AUTH_OAUTH_KEY_AUDIENCE: "bellcast-key"
 })
 
+interface User {
+  readonly id: string
+  readonly principals: ReadonlyArray<string>
+}
+
 /** What a service does with the tokens of Keycloak's users. */
 const clientOf = (baseUrl: string) => {
   const send = (token: string, method: string, path: string, data?: unknown) =>
@@ -59,9 +64,10 @@ const clientOf = (baseUrl: string) => {
     send,
     /** Of a request that any user may make. */
     statusOf: async (token: string) => (await send(token, "GET", "/subscriptions")).status,
-    idOf: async (token: string) => {
-      const { user } = (await (await send(token, "GET", "/")).json()) as { user?: { id: string } }
-      return user?.id
+    /** How Bellcast calls the user of a token. */
+    userOf: async (token: string) => {
+      const { user } = (await (await send(token, "GET", "/")).json()) as { user?: User }
+      return user
     }
   }
 }
@@ -112,9 +118,10 @@ const startAll = async (stack: AsyncDisposableStack) => {
     /** The page to which logins return. */
     site,
     openid: await start("gateway,projection,fanout,delivery,tally", ports.behindProxy, byKeys),
-    /** As `openid`, without TLS. */
+    /** As `openid`, without TLS, and with roles of the client, too. */
     plain: await start("gateway", ports.plain, {
       ...byKeys,
+      BELLCAST_AUTH_OPENID_GROUP_FIELDS: "realm_access.roles resource_access.bellcast.roles",
       BELLCAST_HTTP_SCHEME: "http",
       BELLCAST_HTTP_HOST: new URL(http).host
     }),

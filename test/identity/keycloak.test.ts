@@ -31,11 +31,11 @@ const statusesUntil = async (name: "openid" | "oauth", token: string, until: num
 const defineTokens = (name: "openid" | "oauth") => {
   it("a user registers, subscribes, publishes by a role, and the push arrives", async () => {
     const { push, tokens } = world
-    const { idOf, send } = world[name]
+    const { send, userOf } = world[name]
     const { access_token: token } = await tokens("page", "alice")
     const channel = `/channels/news-${name}`
     const agent = push.subscribe({ applicationServerKey: vapid.publicKey })
-    expect(await idOf(token)).toBe(`${name}:${claimsOf(token)["sub"]}`)
+    expect((await userOf(token))?.id).toBe(`${name}:${claimsOf(token)["sub"]}`)
     expect((await send(token, "POST", "/subscriptions", agent.subscription)).status).toBe(201)
     expect((await send(token, "PUT", `${channel}/registration`)).status).toBe(202)
     expect((await send(token, "POST", channel, { title: "hello" })).status).toBe(202)
@@ -97,7 +97,7 @@ const defineTokens = (name: "openid" | "oauth") => {
     await keycloak.admin("PUT", user, { enabled: true })
   })
 
-  it(`a lightweight token ${isAsked ? "has its role" : "is refused: it has no audience"}`, async () => {
+  it(`a lightweight token ${isAsked ? "has its role" : "is refused"}`, async () => {
     const { access_token: token } = await world.tokens("lightweight", "alice")
     const { status } = await world[name].send(token, "POST", "/channels/light", { title: "hello" })
     expect(status).toBe(isAsked ? 202 : 401)
@@ -112,6 +112,17 @@ describe.skipIf(missingKeycloak !== undefined)("Keycloak", () => {
 
   describe("behind openid", () => {
     defineTokens("openid")
+
+    it("a role of the client is a principal, and an audience for every other client", async () => {
+      const { access_token: token } = await world.tokens("other", "carol")
+      expect(claimsOf(token)).toMatchObject({
+        aud: expect.arrayContaining(["bellcast"]),
+        realm_access: { roles: expect.arrayContaining(["chief editor"]) }
+      })
+      const { principals = [] } = (await world.plain.userOf(token)) ?? {}
+      expect(principals).toContain("group:openid:writer")
+      expect(principals.filter((principal) => principal.includes("chief"))).toEqual([])
+    })
 
     it("the request of the document works", async () => {
       const { access_token: token } = await world.tokens("page", "alice")
@@ -128,7 +139,7 @@ describe.skipIf(missingKeycloak !== undefined)("Keycloak", () => {
   describe("behind oauth", () => {
     defineTokens("oauth")
 
-    it("a revoked token is refused within its lifetime from verification, used or not", async () => {
+    it("a revoked token is refused within its lifetime, though it is used", async () => {
       const { access_token: token } = await world.tokens("page", "bob")
       const verifiedBefore = Date.now()
       expect(await world.oauth.statusOf(token)).toBe(200)
@@ -142,7 +153,7 @@ describe.skipIf(missingKeycloak !== undefined)("Keycloak", () => {
 
     it("Bellcast may log in by a signed JWT", async () => {
       const { access_token: token } = await world.tokens("page-key", "alice")
-      expect(await world.oauth.idOf(token)).toBe(`oauth-key:${claimsOf(token)["sub"]}`)
+      expect((await world.oauth.userOf(token))?.id).toBe(`oauth-key:${claimsOf(token)["sub"]}`)
     })
   })
 

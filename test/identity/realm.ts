@@ -1,4 +1,4 @@
-// The realm of the tests in Keycloak, as src/identity/policies/README.md tells operators to make one.
+// The realm of the tests, as src/identity/policies/README.md tells operators to make one.
 import type { JWK } from "jose"
 import { clientSecret, type Keycloak, password } from "./keycloak.ts"
 
@@ -84,7 +84,14 @@ export const makeRealm = async (
       }),
       page("short", ["bellcast"], { attributes: { "access.token.lifespan": `${shortSeconds}` } })
     ],
-    roles: { realm: [{ name: "editor" }] },
-    users: [user("alice", ["editor"]), user("bob", [])]
+    roles: {
+      realm: [{ name: "editor" }, { name: "chief editor" }],
+      client: { bellcast: [{ name: "writer" }] }
+    },
+    users: [
+      user("alice", ["editor"]),
+      user("bob", []),
+      { ...user("carol", ["chief editor"]), clientRoles: { bellcast: ["writer"] } }
+    ]
   })
 }
