@@ -8,10 +8,21 @@ import { textHmac } from "#basics/hmac.ts"
  */
 const purpose = "bellcast mail address"
 
-/** The domain of an address in ASCII: DNS knows no other spelling. */
+/** With A to Z in lower case, and no other letter. */
+const lowerAscii = (text: string): string =>
+  text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
+
+/**
+ * The domain of an address in ASCII: DNS knows no other spelling. `domainToASCII` reads more than
+ * domains: in `example.org/x` it stops at the slash, in `ex%61mple.org` it decodes, and it takes
+ * `010` for an IPv4 address. Users with such texts must not become one, so those stay as they are.
+ */
 const normalDomain = (text: string): string => {
-  const domain = text.toLowerCase()
-  return domainToASCII(domain) || domain
+  const domain = lowerAscii(text)
+  const isAscii = /^[ -~]*$/.test(domain)
+  if (isAscii || !/^[a-z0-9.\u0080-\u{10ffff}-]+$/u.test(domain)) return domain
+  const ascii = domainToASCII(domain)
+  return ascii === "" || /^[\d.]+$/.test(ascii) ? domain : ascii
 }
 
 /**
@@ -30,8 +41,7 @@ export const normalAddress = (address: string): string => {
  */
 const addressOfUser = (address: string): string => {
   const at = address.lastIndexOf("@") + 1
-  const mailbox = address.slice(0, at).replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
-  return mailbox + normalDomain(address.slice(at))
+  return lowerAscii(address.slice(0, at)) + normalDomain(address.slice(at))
 }
 
 /**

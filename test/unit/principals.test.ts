@@ -13,6 +13,20 @@ describe("a mail address", () => {
     expect(nameOf("mar\u212a@example.org")).not.toBe(nameOf("mark@example.org"))
   })
 
+  it("shares its HMAC with other spellings of its domain, and with no other text", () => {
+    const anna = nameOf("anna@example.org")
+    expect(nameOf("anna@exa\u00admple.org")).toBe(anna)
+    expect(nameOf("anna@b\u00fccher.example")).toBe(nameOf("anna@xn--bcher-kva.example"))
+    for (const end of ["/x", "?x", "#x", "\\x", "/\u00e9", "%2e", ".", ":443"])
+      expect(nameOf(`anna@example.org${end}`), end).not.toBe(anna)
+    expect(nameOf("anna@ex%61mple.org")).not.toBe(anna)
+  })
+
+  it("is none where a number follows the @, and then it is one user a spelling", () => {
+    const numbers = ["8", "08", "010", "0x8", "0.8", "0.0.0.8", "\uff18"]
+    expect(new Set(numbers.map((number) => nameOf(`bob@${number}`))).size).toBe(numbers.length)
+  })
+
   it("has an HMAC that no user of basic auth can make by a name and a password", () => {
     const address = "anna@example.org"
     const idOf = basicIds("secret")
