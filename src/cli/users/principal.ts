@@ -1,4 +1,4 @@
-// The principal that stands for a user whom an operator names by a mail address. Addresses are
+// The principal of a user or a group that an operator names by a mail address. Addresses are
 // personal data and are never stored: the user id secret makes the id, as the gateway makes it.
 import { Effect, Option, Redacted } from "effect"
 import { settings } from "#config"
@@ -31,7 +31,7 @@ const secretOf = Effect.gen(function* () {
 
 /** The principal as it is stored. Fails where the secret is missing or is not the service's. */
 export const storedPrincipal = Effect.fnUntraced(function* (principal: string) {
-  if (!principal.includes("@") || principal.startsWith("group:")) return principal
+  if (!principal.includes("@")) return principal
   const secret = yield* secretOf
   yield* Effect.catchTag(checkUseridSecret(secret), "SecretsFault", (fault) =>
     Effect.fail(failed(fault))
