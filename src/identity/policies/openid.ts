@@ -98,12 +98,12 @@ const isAccessToken = (claims: Claims): boolean => {
   )
 }
 
-/** The verdict on the claims of a token whose signature is right, at a time in milliseconds. */
-export const openidVerdict = (
+/** Why a token whose signature is right is not accepted, at a time in milliseconds. */
+const faultOf = (
   claims: Claims,
-  { audience, groupFields, issuer, requiredScopes, useridField }: OpenidSettings,
+  { audience, issuer, requiredScopes }: OpenidSettings,
   now: number
-): Known | Invalid => {
+): Invalid | undefined => {
   const { aud, exp, iss, scope, scp } = claims
   const isValid =
     iss === issuer &&
@@ -113,12 +113,26 @@ export const openidVerdict = (
     isAccessToken(claims)
   if (!isValid) return invalidToken
   // Entra and Okta call the claim `scp`.
-  if (!coversAll(scopesOf(scope ?? scp), requiredScopes)) return insufficientScope
-  const user = claimAt(claims, useridField)
-  if (!isUser(user)) return invalidToken
-  const groups = groupsAt(claims, groupFields)
-  return { _tag: "Known", user, groups, expiresAt: exp * 1000 }
+  return coversAll(scopesOf(scope ?? scp), requiredScopes) ? undefined : insufficientScope
 }
+
+/** The user whom the claims of a valid token name. */
+const userOf = (
+  claims: Claims,
+  { groupFields, useridField }: OpenidSettings,
+  exp: unknown
+): Known | Invalid => {
+  const user = claimAt(claims, useridField)
+  if (!isUser(user) || typeof exp !== "number") return invalidToken
+  return { _tag: "Known", user, groups: groupsAt(claims, groupFields), expiresAt: exp * 1000 }
+}
+
+/** The verdict on the claims of a token whose signature is right, at a time in milliseconds. */
+export const openidVerdict = (
+  claims: Claims,
+  settings: OpenidSettings,
+  now: number
+): Known | Invalid => faultOf(claims, settings, now) ?? userOf(claims, settings, claims["exp"])
 
 /**
  * Whether a nonce shows that a token is an ID token. Some issuers copy it into access tokens, which
@@ -128,6 +142,16 @@ export const hasNonceOfIdToken = (claims: Claims, token: string): boolean => {
   const type = headerOf(token)?.["typ"]
   const isTyped = typeof type === "string" && /^(application\/)?at\+jwt$/i.test(type)
   return Object.hasOwn(claims, "nonce") && claims["typ"] === undefined && !isTyped
+}
+
+/**
+ * The claims of a token, and those of userinfo that it lacks. `email_verified` is about the `email`
+ * beside it, and must not vouch for that of the other.
+ */
+const merged = (claims: Claims, info: Claims): Claims => {
+  const isPair = Object.hasOwn(claims, "email") && Object.hasOwn(claims, "email_verified")
+  const { email, email_verified } = isPair ? claims : info
+  return { ...info, ...claims, email, email_verified }
 }
 
 /** The issuer's userinfo, added to the claims of the token; undefined: it refuses the token. */
@@ -146,7 +170,7 @@ const withUserinfo = Effect.fnUntraced(function* (
   if (status === 401 || status === 403) return undefined
   if (status !== 200 || !isClaims(json)) return yield* unavailable(`userinfo: status ${status}`)
   // OpenID Connect Core section 5.3.2: userinfo of another user must not be used.
-  return json["sub"] === claims["sub"] ? { ...json, ...claims } : undefined
+  return json["sub"] === claims["sub"] ? merged(claims, json) : undefined
 })
 
 /** The login pages, if there is a client for them. */
@@ -180,10 +204,11 @@ export const openid = Effect.fnUntraced(function* (name: string, settings: Openi
       const signed = yield* claimsOfIssuer(token, keySet, settings.algorithms)
       if (signed === undefined || hasNonceOfIdToken(signed, token)) return invalidToken
       const now = yield* Clock.currentTimeMillis
-      const verdict = openidVerdict(signed, settings, now)
-      if (!settings.userinfo || verdict._tag === "Invalid") return verdict
+      if (!settings.userinfo) return openidVerdict(signed, settings, now)
+      const fault = faultOf(signed, settings, now)
+      if (fault !== undefined) return fault
       const claims = yield* withUserinfo(name, token, signed, keySet, send)
-      return claims === undefined ? invalidToken : openidVerdict(claims, settings, now)
+      return claims === undefined ? invalidToken : userOf(claims, settings, signed["exp"])
     })
   })
   const isFor = (token: string): boolean => {

@@ -39,7 +39,7 @@ beforeAll(async () => {
     env: {
       // Each test plays clients of addresses of its own.
       BELLCAST_TRUSTED_PROXIES: "127.0.0.1",
-      BELLCAST_AUTH_POLICIES: "trap=./trap.mjs oauth oauth-second openid-staff openid",
+      BELLCAST_AUTH_POLICIES: "trap=./trap.mjs oauth oauth-second openid-info openid-staff openid",
       BELLCAST_AUTH_OAUTH_INTROSPECTION_URL: `${first.url}/introspect`,
       BELLCAST_AUTH_OAUTH_CLIENT_ID: "bellcast",
       BELLCAST_AUTH_OAUTH_CLIENT_SECRET: "secret",
@@ -48,6 +48,11 @@ beforeAll(async () => {
       BELLCAST_AUTH_OAUTH_SECOND_INTROSPECTION_URL: `${second.url}/introspect`,
       BELLCAST_AUTH_OAUTH_SECOND_CLIENT_ID: "bellcast",
       BELLCAST_AUTH_OAUTH_SECOND_CLIENT_SECRET: "secret",
+      BELLCAST_AUTH_OPENID_INFO_ISSUER: second.url,
+      BELLCAST_AUTH_OPENID_INFO_AUDIENCE: "bellcast",
+      BELLCAST_AUTH_OPENID_INFO_USERINFO: "true",
+      BELLCAST_AUTH_OPENID_INFO_USERID_FIELD: "nickname",
+      BELLCAST_AUTH_OPENID_INFO_GROUP_FIELDS: "email",
       BELLCAST_AUTH_OPENID_STAFF_ISSUER: issuer.url,
       BELLCAST_AUTH_OPENID_STAFF_AUDIENCE: "bellcast",
       BELLCAST_AUTH_OPENID_STAFF_REQUIRED_SCOPES: "staff",
@@ -93,6 +98,33 @@ describe("a mail address", () => {
     }
     expect(user.id).toMatch(/^oauth:[0-9a-f]{64}$/)
     expect(user.principals.at(-1)).toMatch(/^group:oauth:[0-9a-f]{64}$/)
+  })
+})
+
+describe("userinfo", () => {
+  const anna = { email: "anna@example.org", email_verified: true }
+  const mallory = { sub: "alice", email: "mallory@example.org", email_verified: true }
+  const principalsOf = async (claims: Readonly<Record<string, unknown>>) => {
+    const response = await send(`Bearer ${await second.token(claims)}`, "/")
+    const { user } = (await response.json()) as { user?: { principals: string[] } }
+    return user?.principals
+  }
+
+  it("has the user of a token that does not name one", async () => {
+    second.userinfo = { sub: "alice", nickname: "al" }
+    expect(await principalsOf({})).toContain("openid-info:al")
+    second.userinfo = { sub: "bob", nickname: "bob" }
+    expect(await principalsOf({ jti: "another" })).toBeUndefined()
+  })
+
+  it("verifies no other mail address, which stands in the token", async () => {
+    second.userinfo = mallory
+    const own = (await principalsOf({ nickname: "mal" }))!.at(-1)
+    expect(own).toMatch(/^group:openid-info:[0-9a-f]{64}$/)
+    expect((await principalsOf({ nickname: "mal", email: anna.email }))!.at(-1)).toBe(own)
+    const unverified = { email: anna.email, email_verified: false }
+    expect((await principalsOf({ nickname: "mal", ...unverified }))!.join()).not.toMatch(/group/)
+    expect((await principalsOf({ nickname: "mal", ...anna }))!.at(-1)).not.toBe(own)
   })
 })
 
