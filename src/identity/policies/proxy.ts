@@ -40,10 +40,13 @@ const isSecret = (given: string | undefined, secret: Buffer): boolean => {
   return bytes.length === secret.length && timingSafeEqual(bytes, secret)
 }
 
-/** A header as UTF-8, in which proxies write names; other bytes as Latin-1. */
-const textOf = (header: string | undefined): string => {
+/**
+ * A header as UTF-8, in which proxies write names. Undefined for other bytes: as Latin-1, some of
+ * them would be the name of another user in UTF-8.
+ */
+const textOf = (header: string | undefined): string | undefined => {
   const bytes = bytesOf(header)
-  return bytes.toString(isUtf8(bytes) ? "utf8" : "latin1")
+  return isUtf8(bytes) ? bytes.toString("utf8") : undefined
 }
 
 /** Groups between commas, or the bars of Authentik. */
@@ -64,13 +67,19 @@ export const proxy = Effect.fnUntraced(function* (name: string, settings: ProxyS
     `the policy ${name} refuses headers that did not come from the proxy ` +
       `(BELLCAST_TRUSTED_PROXIES must name it, and it must send ${secretHeader})`
   )
+  const warnOfBytes = makeRateLimitedLog(`the policy ${name} refuses names that are not UTF-8`)
   const identify = Effect.fnUntraced(function* ({ fromTrustedProxy, headers }: Credentials) {
-    const user = textOf(headers[userHeader])
+    const [user, groups] = [textOf(headers[userHeader]), textOf(headers[groupsHeader])]
     if (user === "") return undefined
-    if (fromTrustedProxy && isSecret(headers[secretHeader], secret))
-      return isUser(user) ? known(user, groupsOf(textOf(headers[groupsHeader]))) : invalidToken
-    yield* warn({ trusted: fromTrustedProxy })
-    return invalidToken
+    if (!fromTrustedProxy || !isSecret(headers[secretHeader], secret)) {
+      yield* warn({ trusted: fromTrustedProxy })
+      return invalidToken
+    }
+    if (user === undefined || groups === undefined) {
+      yield* warnOfBytes({})
+      return invalidToken
+    }
+    return isUser(user) ? known(user, groupsOf(groups)) : invalidToken
   })
   const policy: Policy = {
     name,
