@@ -2,6 +2,7 @@
 // ends the request.
 import { Effect, Option } from "effect"
 import { type Identified, Identity } from "#identity/identity.ts"
+import type { Invalid } from "#identity/policy.ts"
 import { mayPublish } from "./channels/publishers.ts"
 import { allowedOrigin, foreignOrigin, isPreflight, redirectPreflightHeaders } from "./http/cors.ts"
 import { crossSiteError } from "./http/cross-site.ts"
@@ -81,15 +82,22 @@ export const checkMedia = (
     : undefined
 }
 
-/** The 401 with the challenges of all policies. Invalid bearer tokens: RFC 6750 section 3.1. */
+/** The parameters of a challenge that say what is wrong with a token (RFC 6750 section 3.1). */
+const errorOf = ({ description, error }: Invalid): string =>
+  description === undefined
+    ? `error="${error}"`
+    : `error="${error}", error_description="${description}"`
+
+/** The 401 with the challenges of all policies. */
 const unauthenticated = (
   { policies }: Identity["Service"],
   invalid: Identified["invalid"]
 ): Refused => {
   const challenges = policies
-    .map(({ challenge, name }) =>
-      invalid.has(name) ? `${challenge}, error="${invalid.get(name)}"` : challenge
-    )
+    .map(({ challenge, name }) => {
+      const wrong = invalid.get(name)
+      return wrong === undefined ? challenge : `${challenge}, ${errorOf(wrong)}`
+    })
     .join(", ")
   return refuse("unauthenticated", {
     headers: challenges === "" ? {} : { "WWW-Authenticate": challenges }

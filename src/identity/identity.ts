@@ -4,7 +4,7 @@ import { makeLruCache } from "#basics/lru-cache.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { authenticated } from "#telemetry/identity-metrics.ts"
 import { candidates } from "./bearer.ts"
-import { type Asking, credentialsOf } from "./credentials.ts"
+import { type Asking, claimsOf, credentialsOf } from "./credentials.ts"
 import { kinds } from "./kinds.ts"
 import { ownPolicy } from "./policies/own-module.ts"
 import {
@@ -12,6 +12,8 @@ import {
   type IdentityUnavailable,
   type Invalid,
   identificationMillis,
+  invalidBecause,
+  invalidToken,
   type Known,
   type Policy,
   type TooManyFailures,
@@ -42,7 +44,7 @@ export interface Caller {
 export interface Identified {
   readonly caller: Caller | undefined
   /** By the name of the policy. */
-  readonly invalid: ReadonlyMap<string, Invalid["error"]>
+  readonly invalid: ReadonlyMap<string, Invalid>
 }
 
 /** Users whose pseudonyms are in memory. */
@@ -70,7 +72,7 @@ const makeCallers = (secret: string) => {
 
 /** The verdicts of the policies on one request so far. */
 interface Asked {
-  readonly invalid: Map<string, Invalid["error"]>
+  readonly invalid: Map<string, Invalid>
   failure: Failure | undefined
 }
 
@@ -84,7 +86,7 @@ const ask = Effect.fnUntraced(function* (policy: Policy, credentials: Credential
   if (verdict === undefined) return undefined
   authenticated(policy.name, verdict._tag === "Known" ? "known" : "invalid")
   if (verdict._tag === "Known") return verdict
-  asked.invalid.set(policy.name, verdict.error)
+  asked.invalid.set(policy.name, verdict)
   return undefined
 })
 
@@ -99,12 +101,16 @@ const isFailure = ({ headers }: Credentials, { failure, invalid }: Asked): boole
 /** The errors by policy. A bearer token that names no policy is invalid for each of them. */
 const invalidOf = (
   policies: ReadonlyArray<Policy>,
-  { scheme }: Credentials,
+  { scheme, token }: Credentials,
   { invalid }: Asked
 ): Asked["invalid"] => {
   if (scheme !== "bearer" || invalid.size > 0) return invalid
   const bearers = policies.filter(({ bearer }) => bearer !== undefined)
-  return new Map(bearers.map(({ name }) => [name, "invalid_token"]))
+  const verdict =
+    claimsOf(token) === undefined
+      ? invalidToken
+      : invalidBecause("no policy takes tokens with this iss and aud")
+  return new Map(bearers.map(({ name }) => [name, verdict]))
 }
 
 /** The time for each policy, so that all who wait for somebody stay within the limit together. */

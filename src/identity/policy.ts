@@ -56,10 +56,13 @@ export interface Known {
 export interface Invalid {
   readonly _tag: "Invalid"
   readonly error: "invalid_token" | "insufficient_scope"
+  /** What is wrong, for the developer who sent the token; never a part of it. */
+  readonly description?: string
 }
 
 export const invalidToken: Invalid = { _tag: "Invalid", error: "invalid_token" }
 export const insufficientScope: Invalid = { _tag: "Invalid", error: "insufficient_scope" }
+export const invalidBecause = (description: string): Invalid => ({ ...invalidToken, description })
 
 export const known = (user: string, groups: ReadonlyArray<string> = []): Known => ({
   _tag: "Known",

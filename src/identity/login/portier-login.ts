@@ -3,7 +3,7 @@
 import { Clock, Effect } from "effect"
 import { makeRate } from "#basics/rate.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
-import { type Claims, isCurrent } from "../policies/claims.ts"
+import { type Claims, timeFault } from "../policies/claims.ts"
 import { claimsOfIssuer } from "../policies/jwt.ts"
 import { normalAddress } from "../principals.ts"
 import type { Discovered, KeySet } from "../provider/key-set.ts"
@@ -84,7 +84,9 @@ const faultOf = (
   if (iss !== issuer) return "iss"
   if (aud !== clientId) return "aud"
   if (claims["nonce"] !== nonce) return "nonce"
-  if (typeof exp !== "number" || !isCurrent(claims, now)) return "exp"
+  if (typeof exp !== "number") return "exp"
+  const late = timeFault(claims, now)
+  if (late !== undefined) return late
   if (typeof iat !== "number" || iat - skewSeconds > now / 1000) return "iat"
   return isAddress(sub) && (verified === undefined || verified === true) ? undefined : "sub"
 }
@@ -137,7 +139,7 @@ export const portierPages = Effect.fnUntraced(function* (
     const state = yield* Effect.catch(states.read(cookies), () => failed("cookie"))
     const algorithms = algorithmsOf((yield* keySet.current).discovered)
     const claims = yield* claimsOfIssuer(token, keySet, algorithms)
-    if (claims === undefined) return yield* failed("signature or time")
+    if (typeof claims === "string") return yield* failed(claims)
     const now = yield* Clock.currentTimeMillis
     const wrong = faultOf(claims, issuer, new URL(rootUrl).origin, state, now)
     if (wrong !== undefined) return yield* failed(wrong)

@@ -37,13 +37,21 @@ export const groupsAt = (claims: Claims, paths: ReadonlyArray<string>): Readonly
 export const claimPathFault = (path: string): string | undefined =>
   path.length <= 200 && /^[!-~]+$/.test(path) ? undefined : "Expected the name of a claim"
 
+/** Why a token names nobody. An address that its issuer has not verified is no id. */
+export const noUser = "the claim with the user's id is missing, or is none"
+
 /** Seconds by which the clock of an issuer may be ahead of ours. */
 const nbfSkewSeconds = 5
 
-/** Whether a token is valid at `now` (milliseconds). Absent members pass (RFC 7662 section 2.2). */
-export const isCurrent = ({ exp, nbf }: Claims, now: number): boolean =>
-  (exp === undefined || (typeof exp === "number" && exp * 1000 > now)) &&
-  (nbf === undefined || (typeof nbf === "number" && (nbf - nbfSkewSeconds) * 1000 <= now))
+/**
+ * Why a token is not valid at `now` (milliseconds). Absent members pass (RFC 7662 section 2.2).
+ */
+export const timeFault = ({ exp, nbf }: Claims, now: number): string | undefined => {
+  if (exp !== undefined && !(typeof exp === "number" && exp * 1000 > now)) return "exp is over"
+  const isEarly =
+    nbf !== undefined && !(typeof nbf === "number" && (nbf - nbfSkewSeconds) * 1000 <= now)
+  return isEarly ? "nbf is not reached" : undefined
+}
 
 /** Whether one of the audiences is configured; `*`: any. */
 export const isForUs = (aud: unknown, audiences: ReadonlyArray<string>): boolean => {

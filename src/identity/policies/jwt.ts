@@ -36,8 +36,18 @@ const accessTokenTypes = ["at+jwt", "application/at+jwt", "jwt"]
 /** A header must not bring its own key, nor demand what nobody here understands. */
 const refusedInHeader = ["crit", "jwk", "jku", "x5u"]
 
-/** Why a token is not believed: its key is unknown, or anything else. */
-export type Unbelieved = "unknownKey" | "invalid"
+const unknownKey = "the issuer has no such key"
+export const wrongSignature = "the signature is wrong"
+
+/** Why a token is not believed, for the developer who sent it. */
+const faultOf = (error: unknown): string => {
+  if (error instanceof errors.JWKSNoMatchingKey) return unknownKey
+  if (error instanceof errors.JWTExpired) return "exp is over"
+  if (error instanceof errors.JWTClaimValidationFailed) return "nbf or exp is wrong"
+  if (error instanceof errors.JOSEAlgNotAllowed) return "the algorithm is not accepted"
+  if (error instanceof errors.JWSSignatureVerificationFailed) return wrongSignature
+  return "the token cannot be read"
+}
 
 export const headerOf = (token: string): Readonly<Record<string, unknown>> | undefined => {
   try {
@@ -80,31 +90,28 @@ const verifyWithSet = async (
   }
 }
 
-/** The claims of a token whose signature is right, at a time in milliseconds. */
+/** The claims of a token whose signature is right, at a time in milliseconds, or what is wrong. */
 export const verifyJwt = (
   token: string,
   key: VerifyingKey,
   algorithms: ReadonlyArray<string>,
   now: number
-): Effect.Effect<Claims, Unbelieved> => {
-  if (!isUsableHeader(headerOf(token))) return Effect.fail("invalid")
-  // The exact end of the token is checked by the policy; see isCurrent in claims.ts.
+): Effect.Effect<Claims | string> => {
+  if (!isUsableHeader(headerOf(token))) return Effect.succeed("the header is not accepted")
+  // The exact end of the token is checked by the policy; see timeFault in claims.ts.
   const options = {
     algorithms: [...algorithms],
     currentDate: new Date(now),
     clockTolerance: toleranceSeconds
   }
-  return Effect.tryPromise({
-    try: async (): Promise<Claims> =>
-      "keySet" in key
-        ? verifyWithSet(token, key.keySet, options)
-        : (await jwtVerify(token, key, options)).payload,
-    catch: (error): Unbelieved =>
-      error instanceof errors.JWKSNoMatchingKey ? "unknownKey" : "invalid"
-  })
+  const claims =
+    "keySet" in key
+      ? verifyWithSet(token, key.keySet, options)
+      : jwtVerify(token, key, options).then(({ payload }): Claims => payload)
+  return Effect.promise(() => claims.catch(faultOf))
 }
 
-/** The claims of a token by the issuer's keys; undefined: the token is not believed. */
+/** The claims of a token by the issuer's keys, or what is wrong. */
 export const claimsOfIssuer = Effect.fnUntraced(function* (
   token: string,
   keySet: KeySet,
@@ -114,9 +121,7 @@ export const claimsOfIssuer = Effect.fnUntraced(function* (
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
       verifyJwt(token, { keySet: keys as unknown as JSONWebKeySet }, algorithms, now)
     )
-  const first = yield* Effect.result(verify(yield* keySet.current))
-  if (first._tag === "Success") return first.success
-  if (first.failure !== "unknownKey") return undefined
+  const first = yield* verify(yield* keySet.current)
   // The issuer may have a new key.
-  return yield* Effect.orElseSucceed(verify(yield* keySet.refreshed), () => undefined)
+  return first === unknownKey ? yield* verify(yield* keySet.refreshed) : first
 })

@@ -8,7 +8,7 @@ import {
   IdentityUnavailable,
   type Invalid,
   insufficientScope,
-  invalidToken,
+  invalidBecause,
   type Known,
   type Policy
 } from "../policy.ts"
@@ -23,8 +23,9 @@ import {
   claimPathFault,
   groupsAt,
   isClaims,
-  isCurrent,
-  isForUs
+  isForUs,
+  noUser,
+  timeFault
 } from "./claims.ts"
 import { type ClientLogin, makeClientLogin } from "./client-login.ts"
 import { coversAll, scopesOf } from "./scopes.ts"
@@ -153,11 +154,13 @@ const verdictOf = (
   const { exp, scope, token_type } = claims
   // A token with `cnf` is bound to a key that nobody proves here (RFC 8705 section 3.2).
   const isPlainBearer = isBearer(token_type) && !Object.hasOwn(claims, "cnf")
-  if (!isCurrent(claims, now) || !isPlainBearer || !isIssuedForUs(claims, audience))
-    return invalidToken
+  const late = timeFault(claims, now)
+  if (late !== undefined) return invalidBecause(late)
+  if (!isPlainBearer) return invalidBecause("the token is no plain bearer access token")
+  if (!isIssuedForUs(claims, audience)) return invalidBecause("aud does not name this service")
   if (!coversAll(scopesOf(scope), requiredScopes)) return insufficientScope
   const user = claimAt(claims, useridField)
-  if (!isUser(user)) return invalidToken
+  if (!isUser(user)) return invalidBecause(noUser)
   const known = { _tag: "Known" as const, user, groups: groupsAt(claims, groupFields) }
   return typeof exp === "number" ? { ...known, expiresAt: exp * 1000 } : known
 }
@@ -190,7 +193,7 @@ export const oauth = Effect.fnUntraced(function* (name: string, settings: OauthS
     verify: Effect.fnUntraced(function* (token: string) {
       const response = yield* ask(token)
       const claims = claimsOf(response)
-      if (claims === undefined) return invalidToken
+      if (claims === undefined) return invalidBecause("the authorization server refuses the token")
       if (claims !== "unusable") return verdictOf(claims, settings, yield* Clock.currentTimeMillis)
       yield* warn({ status: response.status })
       return yield* new IdentityUnavailable({ policy: name, cause: `status ${response.status}` })

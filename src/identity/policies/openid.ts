@@ -10,7 +10,7 @@ import {
   IdentityUnavailable,
   type Invalid,
   insufficientScope,
-  invalidToken,
+  invalidBecause,
   type Known,
   type Policy
 } from "../policy.ts"
@@ -26,8 +26,9 @@ import {
   claimPathFault,
   groupsAt,
   isClaims,
-  isCurrent,
-  isForUs
+  isForUs,
+  noUser,
+  timeFault
 } from "./claims.ts"
 import { asymmetricAlgorithms, claimsOfIssuer, headerOf } from "./jwt.ts"
 import { coversAll, scopesOf } from "./scopes.ts"
@@ -98,6 +99,8 @@ const isAccessToken = (claims: Claims): boolean => {
   )
 }
 
+const noAccessToken = invalidBecause("the token is no plain bearer access token")
+
 /** Why a token whose signature is right is not accepted, at a time in milliseconds. */
 const faultOf = (
   claims: Claims,
@@ -105,13 +108,12 @@ const faultOf = (
   now: number
 ): Invalid | undefined => {
   const { aud, exp, iss, scope, scp } = claims
-  const isValid =
-    iss === issuer &&
-    typeof exp === "number" &&
-    isCurrent(claims, now) &&
-    isForUs(aud, audience) &&
-    isAccessToken(claims)
-  if (!isValid) return invalidToken
+  if (iss !== issuer) return invalidBecause("iss names another issuer")
+  if (typeof exp !== "number") return invalidBecause("exp is missing")
+  const late = timeFault(claims, now)
+  if (late !== undefined) return invalidBecause(late)
+  if (!isForUs(aud, audience)) return invalidBecause("aud does not name this service")
+  if (!isAccessToken(claims)) return noAccessToken
   // Entra and Okta call the claim `scp`.
   return coversAll(scopesOf(scope ?? scp), requiredScopes) ? undefined : insufficientScope
 }
@@ -123,7 +125,7 @@ const userOf = (
   exp: unknown
 ): Known | Invalid => {
   const user = claimAt(claims, useridField)
-  if (!isUser(user) || typeof exp !== "number") return invalidToken
+  if (!isUser(user) || typeof exp !== "number") return invalidBecause(noUser)
   return { _tag: "Known", user, groups: groupsAt(claims, groupFields), expiresAt: exp * 1000 }
 }
 
@@ -202,13 +204,15 @@ export const openid = Effect.fnUntraced(function* (name: string, settings: Openi
     isShared: settings.userinfo,
     verify: Effect.fnUntraced(function* (token: string) {
       const signed = yield* claimsOfIssuer(token, keySet, settings.algorithms)
-      if (signed === undefined || hasNonceOfIdToken(signed, token)) return invalidToken
+      if (typeof signed === "string") return invalidBecause(signed)
+      if (hasNonceOfIdToken(signed, token)) return noAccessToken
       const now = yield* Clock.currentTimeMillis
       if (!settings.userinfo) return openidVerdict(signed, settings, now)
       const fault = faultOf(signed, settings, now)
       if (fault !== undefined) return fault
       const claims = yield* withUserinfo(name, token, signed, keySet, send)
-      return claims === undefined ? invalidToken : userOf(claims, settings, signed["exp"])
+      if (claims === undefined) return invalidBecause("the issuer's userinfo refuses the token")
+      return userOf(claims, settings, signed["exp"])
     })
   })
   const isFor = (token: string): boolean => {

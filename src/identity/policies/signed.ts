@@ -6,12 +6,12 @@ import { Clock, Config, Effect, Option, Redacted } from "effect"
 import { settingsFault, type Values } from "#settings/every-setting.ts"
 import { someWords, words } from "#settings/words.ts"
 import { claimsOf } from "../credentials.ts"
-import { type Invalid, invalidToken, type Known, type Policy } from "../policy.ts"
+import { type Invalid, invalidBecause, type Known, type Policy } from "../policy.ts"
 import { isUser } from "../principals.ts"
 import { IdentitySettings, settingPrefix } from "../settings.ts"
 import { Verifications } from "../verification/verifications.ts"
-import { type Claims, groupsAt, isCurrent, isForUs } from "./claims.ts"
-import { verifyJwt } from "./jwt.ts"
+import { type Claims, groupsAt, isForUs, timeFault } from "./claims.ts"
+import { verifyJwt, wrongSignature } from "./jwt.ts"
 
 /** RFC 7518 section 3.2: a key of the size of the hash. */
 export const secretBytesMin = 32
@@ -86,13 +86,13 @@ const keysOf = Effect.fnUntraced(function* (prefix: string, settings: SignedSett
 
 const verdictOf = (claims: Claims, { audience }: SignedSettings, now: number): Known | Invalid => {
   const { aud, exp, sub } = claims
-  const isValid =
-    typeof exp === "number" &&
-    isCurrent(claims, now) &&
-    exp * 1000 <= now + lifeMillisMax + skewMillis &&
-    isForUs(aud, audience) &&
-    isUser(sub)
-  if (!isValid) return invalidToken
+  if (typeof exp !== "number") return invalidBecause("exp is missing")
+  const late = timeFault(claims, now)
+  if (late !== undefined) return invalidBecause(late)
+  if (exp * 1000 > now + lifeMillisMax + skewMillis)
+    return invalidBecause("exp is more than a day away")
+  if (!isForUs(aud, audience)) return invalidBecause("aud does not name this service")
+  if (!isUser(sub)) return invalidBecause("sub is no id of a user")
   return { _tag: "Known", user: sub, groups: groupsAt(claims, ["groups"]), expiresAt: exp * 1000 }
 }
 
@@ -101,14 +101,13 @@ export const signed = Effect.fnUntraced(function* (name: string, settings: Signe
   const { authVerificationTtlSeconds } = yield* IdentitySettings
   const verify = Effect.fnUntraced(function* (token: string) {
     const now = yield* Clock.currentTimeMillis
+    let fault = wrongSignature
     for (const { algorithms, key } of keys) {
-      const claims = yield* Effect.orElseSucceed(
-        verifyJwt(token, key, algorithms, now),
-        () => undefined
-      )
-      if (claims !== undefined) return verdictOf(claims, settings, now)
+      const claims = yield* verifyJwt(token, key, algorithms, now)
+      if (typeof claims !== "string") return verdictOf(claims, settings, now)
+      if (claims !== wrongSignature) fault = claims
     }
-    return invalidToken
+    return invalidBecause(fault)
   })
   const verified = (yield* Verifications).make({
     policy: name,

@@ -171,6 +171,32 @@ describe("tokens of an issuer", () => {
   })
 })
 
+it("says what is wrong with a token, and shows no part of it", async () => {
+  const { issuer } = gateway
+  const ofIssuer = async (claims = {}, header = {}) => issuer.token(claims, header)
+  const said = async (token: string) =>
+    /error_description="([^"]*)"/.exec((await challengeOf(token)) ?? "")?.[1]
+  expect([
+    await said(await ofIssuer({ aud: "another" })),
+    await said(await ofIssuer({ exp: seconds() - 60 })),
+    await said(await ofIssuer({ exp: seconds() - 1 })),
+    await said(await ofIssuer({ at_hash: "x" })),
+    await said(await ofIssuer({ sub: undefined })),
+    await said(await ofIssuer({}, { kid: "made-up" })),
+    await said(introspected({ active: false })),
+    await said(introspected({ aud: "another" }))
+  ]).toEqual([
+    "the authorization server refuses the token",
+    "exp is over",
+    "exp is over",
+    "the token is no plain bearer access token",
+    "the claim with the user's id is missing, or is none",
+    "the issuer has no such key",
+    "the authorization server refuses the token",
+    "aud does not name this service"
+  ])
+})
+
 describe("users that a site signed", () => {
   const signedBy = (
     key: CryptoKey | Uint8Array,

@@ -59,6 +59,19 @@ describe("a user of the site", () => {
     }
   })
 
+  it("is told when no policy is for a token", async () => {
+    const { stdout } = await runCli(["sign-user", "zoe"], {
+      ...signing,
+      BELLCAST_AUTH_SIGNED_AUDIENCE: "another"
+    })
+    const headers = { authorization: `Bearer ${stdout.trimEnd()}` }
+    const refused = await fetch(`${service.url}/subscriptions`, { headers })
+    expect(refused.headers.get("www-authenticate")).toBe(
+      'Bearer realm="Realm", error="invalid_token", ' +
+        'error_description="no policy takes tokens with this iss and aud"'
+    )
+  })
+
   const examples = [
     ["js", process.execPath, ["--input-type=module", "-"]],
     ["php", "php", ["--"]],
