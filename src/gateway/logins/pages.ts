@@ -4,8 +4,9 @@ import { Effect } from "effect"
 import { Identity } from "#identity/identity.ts"
 import type { Departure, LoginError, LoginPages, Visit } from "#identity/login/pages.ts"
 import { readForm } from "../http/body.ts"
+import { isCrossSite } from "../http/cross-site.ts"
 import { type ErrorDetail, refuse, refuseInvalid } from "../http/errors.ts"
-import { type ApiResponse, type Call, ok, type Refused } from "../http/request.ts"
+import { type ApiRequest, type ApiResponse, type Call, ok, type Refused } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 
 type Fields = Visit["fields"]
@@ -24,6 +25,13 @@ export const pagesOf = Effect.fnUntraced(function* (at: LoginPages["at"], name: 
   const pages = policies.find((policy) => policy.name === name)?.pages
   return pages?.at === at ? pages : yield* refuse("unknownUrl")
 })
+
+/** See `Visit`. Pages in a sandbox, and those that send no Referer with a form, have "null". */
+const pageOf = (request: ApiRequest, rootUrl: string): string | undefined => {
+  if (!isCrossSite(request, new URL(rootUrl).origin)) return undefined
+  const { origin, referer } = request.headers
+  return origin === undefined || origin === "null" ? (referer ?? "") : origin
+}
 
 const retryAfter = (waitMillis: number) => ({
   headers: { "Retry-After": String(Math.ceil(waitMillis / 1000)) }
@@ -53,7 +61,8 @@ export const visiting = Effect.fnUntraced(function* (
 ) {
   const { address, headers } = request
   const location = request.method === "POST" ? "body" : "querystring"
-  return yield* page({ rootUrl, address, fields, cookies: headers["cookie"] }).pipe(
+  const from = { page: pageOf(request, rootUrl), cookies: headers["cookie"] }
+  return yield* page({ rootUrl, address, fields, ...from }).pipe(
     Effect.map(departing(status)),
     Effect.catchTags({
       LoginRefused: ({ description, field }): Refused =>

@@ -11,6 +11,11 @@ export interface Visit {
   readonly cookies: string | undefined
   /** The key of limits per address. */
   readonly address: string
+  /**
+   * The page of another site that sends the browser: a URL, or "" if the page does not say where it
+   * is. Undefined: no such page.
+   */
+  readonly page: string | undefined
   /** The parameters of the query string or the form. */
   readonly fields: Readonly<Record<string, string>>
 }

@@ -17,7 +17,7 @@ import {
   TooManyLogins,
   type Visit
 } from "./pages.ts"
-import { redirectFault, withToken } from "./redirect.ts"
+import { isPageAt, redirectFault, withToken } from "./redirect.ts"
 import type { Sessions } from "./sessions.ts"
 
 export interface PortierLogin {
@@ -39,6 +39,14 @@ export const isAddress = (text: unknown): text is string =>
   typeof text === "string" &&
   Buffer.byteLength(text) <= addressBytesMax &&
   /^[^\s@\p{Cc}"<>]+@[^\s@\p{Cc}"<>]+\.[^\s@\p{Cc}"<>]+$/u.test(text)
+
+/**
+ * The broker's mail has a link that ends the login in any browser. So a page of somebody else must
+ * not begin one: it could send the browser to the link of its own mail afterwards, and the user
+ * would be logged in as somebody else without noticing.
+ */
+const foreignPage =
+  "A login must begin on a page whose host is allowed, and which sends its Origin or Referer"
 
 /** The algorithms that the broker signs with, the best first. Never HMAC or none. */
 const algorithmsOf = ({ id_token_signing_alg_values_supported: named }: Discovered) => {
@@ -113,7 +121,9 @@ export const portierPages = Effect.fnUntraced(function* (
   const waitMillisOf = makeLimits(login)
   const warn = makeRateLimitedLog(`a login of the policy ${name} failed`)
 
-  const begin = Effect.fnUntraced(function* ({ address, fields, rootUrl }: Visit) {
+  const begin = Effect.fnUntraced(function* ({ address, fields, page, rootUrl }: Visit) {
+    if (page !== undefined && !isPageAt(page, redirectHosts))
+      return yield* new LoginRefused({ description: foreignPage })
     const { email = "", redirect = "" } = fields
     const description = redirectFault(redirect, redirectHosts)
     if (!isAddress(email))

@@ -23,6 +23,10 @@ export const redirectFault = (text: string, hosts: ReadonlyArray<string>): strin
   return isAllowed ? undefined : "The host is not allowed"
 }
 
+/** Whether a page is on one of the hosts. `page`: its URL or origin. */
+export const isPageAt = (page: string, hosts: ReadonlyArray<string>): boolean =>
+  redirectFault(URL.parse(page)?.origin ?? "", hosts) === undefined
+
 /** The URL with the token behind its fragment, as the URL parser writes it. */
 export const withToken = (redirect: string, token: string): string => {
   const { href } = new URL(redirect)

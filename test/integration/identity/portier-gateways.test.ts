@@ -1,10 +1,11 @@
-// Logins by mail through two gateways of one service, and what they leave behind.
+// Logins by mail through two gateways of one service: where they begin, and what they leave behind.
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { secretsIn, tracesOf } from "#test/leaks.ts"
 import {
   errorOf,
   type Portier,
   type PortierGateway,
+  page,
   seconds,
   startPortier,
   tokenIn
@@ -42,6 +43,41 @@ it("begins at one gateway, ends at the other, counts once, and is known at both"
   expect(await errorOf(await portier.verify(cookie, fields))).toEqual([400, 400, 105])
   const token = tokenIn(returned)
   expect([await statusAt(portier, token), await statusAt(second, token)]).toEqual([200, 200])
+})
+
+const crossSite = { "sec-fetch-site": "cross-site" }
+const foreign: ReadonlyArray<Readonly<Record<string, string>>> = [
+  crossSite,
+  { ...crossSite, origin: "https://evil.example" },
+  { ...crossSite, origin: "null" },
+  { ...crossSite, referer: "https://evil.example/app.example.org" },
+  { "sec-fetch-site": "same-site", referer: "https://evil.example.org/" },
+  { origin: "https://evil.example" },
+  { origin: "http://app.example.org" }
+]
+const own: typeof foreign = [
+  { ...crossSite, origin: "https://app.example.org" },
+  { ...crossSite, referer: "https://app.example.org/" },
+  { "sec-fetch-site": "none" },
+  { "sec-fetch-site": "same-origin" }
+]
+
+it("begins at a page of ours, as one of others could end it with a mail of its own", async () => {
+  const fields = new URLSearchParams({ email: "mallory@example.org", redirect: page })
+  const url = `${portier.service.url}/portier/login`
+  const beginFrom = (headers: Readonly<Record<string, string>>) =>
+    Promise.all([
+      fetch(`${url}?${fields}`, { headers, redirect: "manual" }),
+      fetch(url, { method: "POST", headers, body: fields, redirect: "manual" })
+    ])
+  for (const headers of foreign)
+    for (const response of await beginFrom(headers)) {
+      expect(response.headers.get("set-cookie"), JSON.stringify(headers)).toBeNull()
+      expect(await errorOf(response)).toEqual([400, 400, 107])
+    }
+  for (const headers of [...own, { origin: portier.origin }])
+    for (const { status } of await beginFrom(headers))
+      expect(status, JSON.stringify(headers)).toBe(302)
 })
 
 it("ends a session at both gateways when its time is over, however it is used", async () => {
