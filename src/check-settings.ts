@@ -47,20 +47,30 @@ const natsFaults = ({ natsTls, natsUrl }: Partial<SettingsShape>): ReadonlyArray
 const identityFaults = Effect.fnUntraced(function* ({ roles }: Partial<SettingsShape>) {
   const { faults, values } = yield* readEvery(identitySettings)
   const policies = values.authPolicies ?? []
-  const tables = policies.flatMap(({ module, name }) =>
-    module === undefined ? [kinds[kindOf(name)!].settings(settingPrefix(name))] : []
+  const ours = policies.flatMap(({ module, name }) =>
+    module === undefined ? [{ name, kind: kindOf(name)! }] : []
   )
-  const read = yield* Effect.forEach(tables, readEvery)
+  const read = yield* Effect.forEach(ours, ({ kind, name }) => kinds[kind].faults(name))
+  const tables = ours.map(({ kind, name }) => kinds[kind].settings(settingPrefix(name)))
   const isNeeded = values.authPolicies !== undefined && (roles?.includes("gateway") ?? false)
   return {
-    faults: [
-      ...faults,
-      ...policyListFaults(policies, isNeeded),
-      ...read.flatMap((each) => each.faults)
-    ],
-    names: [identitySettings, ...tables].flatMap(namesOf)
+    faults: [...faults, ...policyListFaults(policies, isNeeded), ...read.flat()],
+    names: [identitySettings, ...tables].flatMap(namesOf),
+    proxies: ours.flatMap(({ kind, name }) => (kind === "proxy" ? [name] : []))
   }
 })
+
+/** The headers of a proxy count from trusted addresses only: without one nobody is a user. */
+const proxyFaults = (
+  proxies: ReadonlyArray<string>,
+  trusted: ReadonlyArray<string> | undefined
+): ReadonlyArray<string> =>
+  trusted?.length === 0
+    ? proxies.map(
+        (name) =>
+          `BELLCAST_TRUSTED_PROXIES: Expected the address of the proxy of the policy ${name}`
+      )
+    : []
 
 /** Fails with one line for each wrong setting, also of stages that this process does not run. */
 export const checkSettings = Effect.gen(function* () {
@@ -84,6 +94,7 @@ export const checkSettings = Effect.gen(function* () {
     ...own.faults,
     ...gateway.faults,
     ...identity.faults,
+    ...proxyFaults(identity.proxies, gateway.values.trustedProxies),
     ...natsFaults(own.values),
     ...unknown.faults,
     ...secrets

@@ -4,16 +4,17 @@ import type { Settings } from "#config"
 import type { Buckets } from "#nats/kv/bucket.ts"
 import {
   everySetting,
+  readEvery,
   type SettingsError,
   type Table,
   type Values
 } from "#settings/every-setting.ts"
 import { basicauth } from "./policies/basicauth.ts"
-import { oauth, oauthSettings } from "./policies/oauth.ts"
+import { oauth, oauthFaults, oauthSettings } from "./policies/oauth.ts"
 import { openid, openidSettings } from "./policies/openid.ts"
-import { portier, portierSettings } from "./policies/portier.ts"
-import { proxy, proxySettings } from "./policies/proxy.ts"
-import { signed, signedSettings } from "./policies/signed.ts"
+import { portier, portierFaults, portierSettings } from "./policies/portier.ts"
+import { proxy, proxyFaults, proxySettings } from "./policies/proxy.ts"
+import { signed, signedFaults, signedSettings } from "./policies/signed.ts"
 import { token } from "./policies/token.ts"
 import type { Policy } from "./policy.ts"
 import { type IdentitySettings, type PolicyKind, settingPrefix } from "./settings.ts"
@@ -33,14 +34,22 @@ export type PolicyNeeds =
 export interface Kind {
   /** The settings of a policy, whose names begin with `prefix`. */
   readonly settings: (prefix: string) => Table
+  /** One line about each setting of a policy that cannot be used. */
+  readonly faults: (name: string) => Effect.Effect<ReadonlyArray<string>>
   readonly make: (name: string) => Effect.Effect<Policy, SettingsError, PolicyNeeds>
 }
 
+/** `contradictions`: of settings that are each valid, one line each. */
 const kind = <T extends Table>(
   settings: (prefix: string) => T,
-  make: (name: string, values: Values<T>) => Effect.Effect<Policy, SettingsError, PolicyNeeds>
+  make: (name: string, values: Values<T>) => Effect.Effect<Policy, SettingsError, PolicyNeeds>,
+  contradictions: (name: string, values: Values<T>) => ReadonlyArray<string> = () => []
 ): Kind => ({
   settings,
+  faults: (name) =>
+    Effect.map(readEvery(settings(settingPrefix(name))), ({ faults, values }) =>
+      faults.length > 0 ? faults : contradictions(name, values as Values<T>)
+    ),
   make: (name) =>
     Effect.flatMap(everySetting(settings(settingPrefix(name))), (values) => make(name, values))
 })
@@ -57,10 +66,10 @@ export const kinds: Readonly<Record<PolicyKind, Kind>> = {
         return basicauth(name, yield* useridSecret)
       })
   ),
-  oauth: kind(oauthSettings, oauth),
+  oauth: kind(oauthSettings, oauth, oauthFaults),
   openid: kind(openidSettings, openid),
-  signed: kind(signedSettings, signed),
-  proxy: kind(proxySettings, proxy),
+  signed: kind(signedSettings, signed, signedFaults),
+  proxy: kind(proxySettings, proxy, proxyFaults),
   token: kind(() => ({}), token),
-  portier: kind(portierSettings, portier)
+  portier: kind(portierSettings, portier, portierFaults)
 }

@@ -90,8 +90,11 @@ export class IdentitySettings extends Context.Service<
 }
 
 const choices =
-  "none is on, so nobody can be a user: name the logins to believe, " +
-  `such as BELLCAST_AUTH_POLICIES=${policyKinds[0]}`
+  "none is on, so nobody can be a user: name the logins to believe. " +
+  "openid or oauth: tokens of a login server; signed: the login of your own site; " +
+  "proxy: a proxy in front that logs people in; portier: logins by mail; " +
+  "token: servers that publish; basicauth: development only, as it believes anybody. " +
+  'For instance BELLCAST_AUTH_POLICIES="openid token"; src/identity/README.md explains each'
 
 /** Faults of the list as a whole. `isNeeded`: this process serves the API. */
 export const policyListFaults = (

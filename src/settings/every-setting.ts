@@ -37,7 +37,8 @@ const sentences = (
     )
     .map(({ inside, message, name }) => {
       const item = inside.length === 0 ? "" : ` (item ${Number(inside[0]) + 1})`
-      return `${found.get(name)?.place ?? name}: ${message}${item}`
+      const at = found.get(name)
+      return at === undefined ? `${name}: Must be set` : `${at.place}: ${message}${item}`
     })
 }
 

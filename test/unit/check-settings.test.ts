@@ -2,6 +2,7 @@
 // nothing else: test/integration/settings.test.ts.
 import { Effect } from "effect"
 import { expect, it } from "vitest"
+import { policyKinds } from "#identity/settings.ts"
 import { layerOf, readSource } from "#settings/source.ts"
 import { secretEnvironment } from "#test/service.ts"
 import { checkSettings } from "../../src/check-settings.ts"
@@ -88,4 +89,29 @@ it("lists that need a word are named when they have only blanks", async () => {
     expect(message).toMatch(
       new RegExp(`^BELLCAST_AUTH_${policy}_AUDIENCE: Expected at least one word`, "m")
     )
+})
+
+it("what each policy lacks, and what contradicts itself there, is named at once", async () => {
+  const message = await messageOf({
+    BELLCAST_AUTH_POLICIES: "openid oauth signed proxy portier-staff",
+    BELLCAST_AUTH_OPENID_ISSUER: "https://login.example.org",
+    BELLCAST_AUTH_SIGNED_AUDIENCE: "bellcast",
+    BELLCAST_AUTH_SIGNED_SECRETS: "hush",
+    BELLCAST_AUTH_PROXY_SECRET: "hush",
+    BELLCAST_AUTH_PORTIER_STAFF_BROKER_URL: "https://login.example.org"
+  })
+  expect(message).not.toMatch(/hush/)
+  expect(message.split("\n").slice(1)).toEqual([
+    "BELLCAST_AUTH_OPENID_AUDIENCE: Must be set",
+    "BELLCAST_AUTH_OAUTH_INTROSPECTION_URL, BELLCAST_AUTH_OAUTH_VERIFY_URL: Expected one of them",
+    "BELLCAST_AUTH_SIGNED_SECRETS: Expected at least 32 bytes for each",
+    "BELLCAST_AUTH_PROXY_SECRET: Expected at least 32 bytes",
+    expect.stringMatching(/^BELLCAST_AUTH_POLICIES: portier-staff: there is one policy portier/),
+    "BELLCAST_TRUSTED_PROXIES: Expected the address of the proxy of the policy proxy"
+  ])
+})
+
+it("a start without a policy names every kind of login", async () => {
+  const message = await messageOf({ BELLCAST_AUTH_POLICIES: "" })
+  for (const kind of policyKinds) expect(message).toMatch(new RegExp(`[ "]${kind}\\b`))
 })

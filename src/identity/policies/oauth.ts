@@ -1,7 +1,7 @@
 // OAuth 2.0 bearer tokens that a server verifies: by introspection (RFC 7662), or by the verify
 // call of an external-account provider (contract section 7.4).
 import { Clock, Config, Effect, Option } from "effect"
-import { settingsFault, type Values } from "#settings/every-setting.ts"
+import type { Values } from "#settings/every-setting.ts"
 import { checkedText, words } from "#settings/words.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import {
@@ -56,21 +56,22 @@ export const oauthSettings = (prefix: string) => ({
 type OauthSettings = Values<ReturnType<typeof oauthSettings>>
 
 /** Contradictions between settings that are each valid. */
-const faultOf = (prefix: string, settings: OauthSettings): string | undefined => {
+export const oauthFaults = (name: string, settings: OauthSettings): ReadonlyArray<string> => {
   const { clientId, clientKeyFile, clientSecret, introspectionUrl, requiredScopes, verifyUrl } =
     settings
+  const prefix = settingPrefix(name)
   if (Option.isSome(introspectionUrl) === Option.isSome(verifyUrl))
-    return `${prefix}_INTROSPECTION_URL, ${prefix}_VERIFY_URL: Expected one of them`
+    return [`${prefix}_INTROSPECTION_URL, ${prefix}_VERIFY_URL: Expected one of them`]
   if (Option.isSome(verifyUrl))
     return requiredScopes.length === 0
-      ? `${prefix}_REQUIRED_SCOPES: Expected the scopes that a token must have`
-      : undefined
+      ? [`${prefix}_REQUIRED_SCOPES: Expected the scopes that a token must have`]
+      : []
   if (Option.isNone(clientId) || Option.isSome(clientSecret) === Option.isSome(clientKeyFile))
-    return (
+    return [
       `${prefix}_CLIENT_ID: Expected our login at the introspection endpoint: the id, and ` +
-      `${prefix}_CLIENT_SECRET or ${prefix}_CLIENT_KEY_FILE`
-    )
-  return undefined
+        `${prefix}_CLIENT_SECRET or ${prefix}_CLIENT_KEY_FILE`
+    ]
+  return []
 }
 
 /** What one request shape needs. */
@@ -167,8 +168,6 @@ const verdictOf = (
 
 const shapeOf = Effect.fnUntraced(function* (name: string, settings: OauthSettings) {
   const prefix = settingPrefix(name)
-  const fault = faultOf(prefix, settings)
-  if (fault !== undefined) return yield* settingsFault([fault])
   const url = Option.getOrElse(settings.introspectionUrl, () =>
     Option.getOrThrow(settings.verifyUrl)
   )

@@ -1,7 +1,7 @@
 // Users who prove that they receive mail at an address, by a Portier broker. The login pages give
 // their browser the token of a session, which it sends with each request.
 import { Config, Effect } from "effect"
-import { settingsFault, type Values } from "#settings/every-setting.ts"
+import type { Values } from "#settings/every-setting.ts"
 import { within } from "#settings/within.ts"
 import { checkedText, words } from "#settings/words.ts"
 import { portierPages } from "../login/portier-login.ts"
@@ -45,12 +45,14 @@ export const portierSettings = (prefix: string) => ({
 
 type PortierSettings = Values<ReturnType<typeof portierSettings>>
 
+/** Its pages are at fixed paths, so there is one. */
+export const portierFaults = (name: string): ReadonlyArray<string> =>
+  name === "portier"
+    ? []
+    : [`BELLCAST_AUTH_POLICIES: ${name}: there is one policy portier, without a suffix`]
+
 export const portier = Effect.fnUntraced(function* (name: string, settings: PortierSettings) {
   const { brokerUrl, sessionTtlSeconds } = settings
-  if (name !== "portier")
-    return yield* settingsFault([
-      `BELLCAST_AUTH_POLICIES: ${name}: there is one policy portier, without a suffix`
-    ])
   const keySet = yield* makeKeySet(name, brokerUrl, yield* makeSend(name, [hostOf(brokerUrl)]))
   const sessions = yield* makeSessions(name, sessionTtlSeconds)
   const { authVerificationTtlSeconds } = yield* IdentitySettings

@@ -3,7 +3,7 @@
 import { isUtf8 } from "node:buffer"
 import { timingSafeEqual } from "node:crypto"
 import { Config, Effect, Redacted } from "effect"
-import { settingsFault, type Values } from "#settings/every-setting.ts"
+import type { Values } from "#settings/every-setting.ts"
 import { checkedText } from "#settings/words.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { type Credentials, invalidToken, known, type Policy } from "../policy.ts"
@@ -32,6 +32,11 @@ export const proxySettings = (prefix: string) => ({
 
 type ProxySettings = Values<ReturnType<typeof proxySettings>>
 
+export const proxyFaults = (name: string, { secret }: ProxySettings): ReadonlyArray<string> =>
+  Buffer.byteLength(Redacted.value(secret)) < secretBytesMin
+    ? [`${settingPrefix(name)}_SECRET: Expected at least ${secretBytesMin} bytes`]
+    : []
+
 /** The bytes that the proxy sent: Node decodes headers as Latin-1. */
 const bytesOf = (header: string | undefined): Buffer => Buffer.from(header ?? "", "latin1")
 
@@ -59,10 +64,6 @@ const groupsOf = (text: string): ReadonlyArray<string> =>
 export const proxy = Effect.fnUntraced(function* (name: string, settings: ProxySettings) {
   const { groupsHeader, secretHeader, userHeader } = settings
   const secret = Buffer.from(Redacted.value(settings.secret), "utf8")
-  if (secret.length < secretBytesMin)
-    return yield* settingsFault([
-      `${settingPrefix(name)}_SECRET: Expected at least ${secretBytesMin} bytes`
-    ])
   const warn = makeRateLimitedLog(
     `the policy ${name} refuses headers that did not come from the proxy ` +
       `(BELLCAST_TRUSTED_PROXIES must name it, and it must send ${secretHeader})`

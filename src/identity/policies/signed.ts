@@ -61,13 +61,25 @@ const publicKeyOf = (file: string): SigningKey | undefined => {
   }
 }
 
+/** Faults of the settings themselves. Files are read by the processes that verify. */
+export const signedFaults = (
+  name: string,
+  { publicKeyFiles, secrets }: SignedSettings
+): ReadonlyArray<string> => {
+  const prefix = settingPrefix(name)
+  const shared = secretsOf(secrets)
+  if (shared.length + publicKeyFiles.length === 0)
+    return [`${prefix}_SECRETS, ${prefix}_PUBLIC_KEY_FILES: Expected one of them`]
+  return shared.some((secret) => Buffer.byteLength(secret) < secretBytesMin)
+    ? [`${prefix}_SECRETS: Expected at least ${secretBytesMin} bytes for each`]
+    : []
+}
+
 const keysOf = Effect.fnUntraced(function* (prefix: string, settings: SignedSettings) {
   const { publicKeyFiles, secrets } = settings
   const shared = secretsOf(secrets).map((secret) => Buffer.from(secret, "utf8"))
-  const faults: Array<string> = []
-  if (shared.some(({ length }) => length < secretBytesMin))
-    faults.push(`${prefix}_SECRETS: Expected at least ${secretBytesMin} bytes for each`)
   const keys: Array<SigningKey> = shared.map((key) => ({ key, algorithms: ["HS256"] }))
+  const faults: Array<string> = []
   for (const [i, file] of publicKeyFiles.entries()) {
     const key = publicKeyOf(file)
     if (key !== undefined) keys.push(key)
@@ -78,8 +90,6 @@ const keysOf = Effect.fnUntraced(function* (prefix: string, settings: SignedSett
           "Expected the path of a file with a public key (PEM), P-256 or Ed25519"
       )
   }
-  if (shared.length + publicKeyFiles.length === 0)
-    faults.push(`${prefix}_SECRETS, ${prefix}_PUBLIC_KEY_FILES: Expected one of them`)
   if (faults.length > 0) return yield* settingsFault(faults)
   return keys
 })
