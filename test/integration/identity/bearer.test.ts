@@ -60,6 +60,9 @@ describe("introspection", () => {
     "of another audience": { aud: "another" },
     "without an audience": { aud: undefined },
     "of another type": { token_type: "DPoP" },
+    // Keycloak calls these active, with our audience in `aud`.
+    "an ID token": { token_type: "ID", aud: ["page", "bellcast"] },
+    "a refresh token": { token_type: "Refresh", aud: ["page", "bellcast"] },
     "bound to a client certificate": { cnf: { "x5t#S256": "x" } },
     "without a user": { sub: "" }
   }
