@@ -58,6 +58,14 @@ export const headerOf = (token: string): Readonly<Record<string, unknown>> | und
   }
 }
 
+/**
+ * Whether a token is written as RFC 7515 section 2 demands. Decoders take other characters and
+ * padding, too, so a valid token would have thousands of spellings: each would be verified, and
+ * remembered in the place of somebody else's.
+ */
+const hasOneSpelling = (token: string): boolean =>
+  token.split(".").every((part) => Buffer.from(part, "base64url").toString("base64url") === part)
+
 const isUsableHeader = (header: Readonly<Record<string, unknown>> | undefined): boolean => {
   if (header === undefined || refusedInHeader.some((name) => Object.hasOwn(header, name)))
     return false
@@ -97,6 +105,7 @@ export const verifyJwt = (
   algorithms: ReadonlyArray<string>,
   now: number
 ): Effect.Effect<Claims | string> => {
+  if (!hasOneSpelling(token)) return Effect.succeed("the token cannot be read")
   if (!isUsableHeader(headerOf(token))) return Effect.succeed("the header is not accepted")
   // The exact end of the token is checked by the policy; see timeFault in claims.ts.
   const options = {
