@@ -205,8 +205,8 @@ export const stories = (strangers: ReadonlyArray<string | undefined>): fc.Arbitr
 const batchSize = 20
 
 /**
- * Each path, and each smuggled header, with each of these credentials; in stories of a batch.
- * `front`: what the proxy adds to each request.
+ * Each path, method and smuggled header, and a post after registering, with each of these
+ * credentials; in stories of a batch. `front`: what the proxy adds to each request.
  */
 export const sweep = (
   credentials: ReadonlyArray<string | undefined>,
@@ -216,7 +216,10 @@ export const sweep = (
   const all = credentials.flatMap((authorization): ReadonlyArray<Sent> => {
     const each = { ...post, authorization }
     const odd = paths.filter((path) => !path.includes("atch")).map((path) => ({ ...each, path }))
-    return [...odd, ...smuggled.map((headers) => ({ ...each, headers }))]
+    const other = methods.map((method) => ({ ...each, method, headers: smuggled[1]! }))
+    const registration = { ...each, method: "PUT", path: `${each.path}/registration` }
+    const smuggling = smuggled.map((headers) => ({ ...each, headers }))
+    return [...odd, ...smuggling, ...other, registration, each]
   })
   const starts = Array.from({ length: Math.ceil(all.length / batchSize) }, (_, i) => i * batchSize)
   const outer = { authorization: undefined, front }
