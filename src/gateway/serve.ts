@@ -76,7 +76,7 @@ export const gatewayLayer = Layer.effectDiscard(
     if (channelWritePrincipals.length === 0) {
       yield* Effect.logWarning(
         "BELLCAST_CHANNEL_WRITE_PRINCIPALS is empty: over HTTP only those may publish whom " +
-          "`bellcast permissions` names for a channel"
+          "`bellcast permissions` names for a channel, and tokens of `bellcast token`"
       )
     }
     const { policies } = yield* Identity
