@@ -5,8 +5,10 @@ import { Effect, Option } from "effect"
 import type { Settings } from "#config"
 import { announceApi } from "#embedded/api-address.ts"
 import { folderAt } from "#embedded/folder.ts"
+import { identitySettings, kindOf, type NamedPolicy } from "#identity/settings.ts"
 import { MetricsPort } from "#monitoring/port.ts"
 import { hostsOf } from "#nats/connection/connection.ts"
+import { everySetting } from "#settings/every-setting.ts"
 import { startupBanner } from "./startup-banner.ts"
 
 export interface Ready {
@@ -19,11 +21,15 @@ export interface Ready {
 }
 
 /** Whether the service would accept the commands that the startup banner shows. */
-const isForTrying = ({
-  allowLoopbackEndpoints,
-  channelWritePrincipals
-}: Settings["Service"]): boolean =>
+export const isForTrying = (
+  {
+    allowLoopbackEndpoints,
+    channelWritePrincipals
+  }: Pick<Settings["Service"], "allowLoopbackEndpoints" | "channelWritePrincipals">,
+  policies: ReadonlyArray<NamedPolicy>
+): boolean =>
   allowLoopbackEndpoints &&
+  policies.some(({ module, name }) => module === undefined && kindOf(name) === "basicauth") &&
   channelWritePrincipals.some(({ principal }) => principal === "system.Authenticated")
 
 /** The folder of the embedded nats-server. */
@@ -37,14 +43,14 @@ const natsUrlFile = (dataDir: string): string => {
 }
 
 const printBanner = ({ natsUrl, root, secrets, settings }: Ready, metrics: string | undefined) =>
-  Effect.sync(() => {
+  Effect.map(everySetting(identitySettings), ({ authPolicies }) => {
     const text = startupBanner({
       url: root,
       metricsAddress: metrics,
       natsHost: hostsOf(natsUrl),
       natsUrlFile: natsUrlFile(settings.dataDir),
       vapidPublicKey: secrets.vapidPublicKey,
-      isForTrying: isForTrying(settings)
+      isForTrying: isForTrying(settings, authPolicies)
     })
     process.stdout.write(text)
   })

@@ -5,7 +5,7 @@ import { formerNames, type SourceShape } from "./source.ts"
 /**
  * Settings outside the service's tables: of the search for a nats-server and of the command line.
  */
-const elsewhere = ["BELLCAST_NATS_SERVER", "BELLCAST_URL", "BELLCAST_USER"]
+const elsewhere = ["BELLCAST_NATS_SERVER", "BELLCAST_TOKEN", "BELLCAST_URL", "BELLCAST_USER"]
 const onlyInEnvironment = /^BELLCAST_(CONFIG$|TEST_)/
 
 /** Edit distance: letters to insert, delete, change, or swap with their neighbour. */

@@ -168,15 +168,13 @@ describe("bellcast listen", () => {
 
   it("is a user of its own unless it is told who: one that ends deafens no other", async () => {
     await using api = await startScriptedApi(answers)
-    for (const env of [{}, {}, { BELLCAST_USER: "bob:pw" }]) {
+    for (const env of [{}, {}, { BELLCAST_USER: "bob:pw" }, { BELLCAST_TOKEN: "t0ken" }]) {
       await using cli = spawnCli(["listen", "news", "--url", baseOf(api)], env)
       await cli.printed(/^listening/m)
     }
-    const users = [
-      ...new Set(
-        api.calls.map(({ authorization }) => atob(authorization?.slice("Basic ".length) ?? ""))
-      )
-    ]
+    const sent = [...new Set(api.calls.map(({ authorization }) => authorization ?? ""))]
+    assert.strictEqual(sent.pop(), "Bearer t0ken")
+    const users = sent.map((authorization) => atob(authorization.slice("Basic ".length)))
     assert.lengthOf(users, 3)
     for (const user of users.slice(0, 2)) assert.match(user, /^listener-[0-9a-f]{8}:secret$/)
     assert.strictEqual(users[2], "bob:pw")
@@ -207,7 +205,7 @@ describe("bellcast listen", () => {
       const options = {
         channel: "news",
         url: "http://127.0.0.1:9/v1",
-        user: "a:b",
+        authorization: "Bearer t",
         count: Option.none(),
         json: false
       }

@@ -1,5 +1,6 @@
 // What the service prints when it is ready: commands that work as they stand there.
 import { assert, describe, it } from "@effect/vitest"
+import { isForTrying } from "../../src/announce.ts"
 import { type Start, startupBanner } from "../../src/startup-banner.ts"
 
 const start: Start = {
@@ -42,5 +43,12 @@ describe("the startup banner", () => {
     assert.match(plain, /^ *HTTP API +http:\/\/127\.0\.0\.1:9999\/v1\/$/m)
     assert.match(plain, /Ctrl-C/)
     assert.notMatch(plain, /make|curl/)
+    const open = {
+      allowLoopbackEndpoints: true,
+      channelWritePrincipals: [{ principal: "system.Authenticated", channels: "*" }]
+    }
+    assert.isTrue(isForTrying(open, [{ name: "basicauth", module: undefined }]))
+    assert.isFalse(isForTrying(open, [{ name: "signed", module: undefined }]))
+    assert.isFalse(isForTrying(open, [{ name: "basicauth", module: "./own.js" }]))
   })
 })

@@ -66,8 +66,8 @@ export interface ApiOptions {
    * end.
    */
   readonly url: string
-  /** `name:password` for basic authentication. */
-  readonly user: string
+  /** The value of Authorization. */
+  readonly authorization: string
 }
 
 /** Longer than the 5 s for which the service lets a write wait for the projection. */
@@ -99,10 +99,9 @@ const refusal = (call: string, response: HttpClientResponse.HttpClientResponse) 
   )
 
 /** A client for one service and one user. `call` returns the decoded JSON of any 2xx response. */
-export const makeApi = Effect.fnUntraced(function* ({ url, user }: ApiOptions) {
+export const makeApi = Effect.fnUntraced(function* ({ url, authorization }: ApiOptions) {
   const client = yield* HttpClient.HttpClient
   const base = url.replace(/\/+$/, "")
-  const authorization = `Basic ${Buffer.from(user).toString("base64")}`
 
   const call = Effect.fnUntraced(
     function* <A>(

@@ -66,7 +66,7 @@ const jsonOf = (channel: string, push: Arrived): string => {
 export interface ListenOptions {
   readonly channel: string
   readonly url: string
-  readonly user: string
+  readonly authorization: string
   /** Return after this many pushes. */
   readonly count: Option.Option<number>
   /** Print JSON lines. */
@@ -86,11 +86,11 @@ const removing = (what: string, removal: Effect.Effect<unknown, ApiError>) =>
 export const listen = Effect.fn("Cli.listen")(function* ({
   channel,
   url,
-  user,
+  authorization,
   count,
   json
 }: ListenOptions) {
-  const { call, whileStarting } = yield* makeApi({ url, user })
+  const { call, whileStarting } = yield* makeApi({ url, authorization })
   const foreign = (error: ApiError) =>
     error._tag === "ApiRefused" && error.status === 404 ? new ApiForeign({ url }) : error
   const root = yield* Effect.mapError(whileStarting(call("GET", "/", Root)), foreign)
@@ -146,6 +146,13 @@ const flags = {
     Flag.withDescription("Who listens, name:password (BELLCAST_USER); unset: a new user"),
     Flag.withFallbackConfig(Config.String("BELLCAST_USER").pipe(Config.withDefault(newUser())))
   ),
+  token: Flag.String("token").pipe(
+    Flag.withDescription(
+      "Instead of --user: a bearer token (BELLCAST_TOKEN), such as `bellcast sign-user` prints"
+    ),
+    Flag.withFallbackConfig(Config.String("BELLCAST_TOKEN")),
+    Flag.optional
+  ),
   count: Flag.Int("count").pipe(
     Flag.withDescription("Exit after this many pushes; unset: never"),
     Flag.optional
@@ -164,7 +171,11 @@ const runningUrl = Effect.gen(function* () {
 export const listenCommand = Command.make("listen", flags, (options) =>
   Effect.gen(function* () {
     const url = Option.getOrUndefined(options.url) ?? (yield* runningUrl)
-    yield* listen({ ...options, url })
+    const authorization = Option.match(options.token, {
+      onSome: (token) => `Bearer ${token}`,
+      onNone: () => `Basic ${Buffer.from(options.user).toString("base64")}`
+    })
+    yield* listen({ ...options, url, authorization })
   }).pipe(Effect.tapError((error) => note(error.message)))
 ).pipe(
   Command.withDescription("Print every push of a channel, decrypted, as a browser would receive it")
