@@ -113,11 +113,11 @@ export const verifyJwt = (
     currentDate: new Date(now),
     clockTolerance: toleranceSeconds
   }
-  const claims =
+  const verify = async (): Promise<Claims> =>
     "keySet" in key
       ? verifyWithSet(token, key.keySet, options)
-      : jwtVerify(token, key, options).then(({ payload }): Claims => payload)
-  return Effect.promise(() => claims.catch(faultOf))
+      : (await jwtVerify(token, key, options)).payload
+  return Effect.promise(() => verify().catch(faultOf))
 }
 
 /** The claims of a token by the issuer's keys, or what is wrong. */
