@@ -105,9 +105,7 @@ const checkQuotas = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   yield* demandRoom(kind.growth)
   if (write.isAdmitted) return
   if (kind.seqOf(state) === 0) yield* admitNewcomer(writer)
-  const { changesOfAddress, changesOfUser } = yield* RequestRates
-  yield* changesOfUser(writer.caller!.user)
-  yield* changesOfAddress(writer.request.address)
+  yield* (yield* RequestRates).ofChange(writer.caller!.user, writer.request.address)
 })
 
 /** Appends a command that expects `state`. The sequence, or undefined after a conflict. */

@@ -2,7 +2,7 @@
 // their share, of time and of LOG, which keeps every change for ever. An entry of a batch counts
 // like a request of its own.
 import { Context, Effect, Layer } from "effect"
-import { makeRate } from "#basics/rate.ts"
+import { makeRate, type Rate } from "#basics/rate.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { refuse } from "../http/errors.ts"
@@ -22,17 +22,39 @@ export class RequestRates extends Context.Service<
   {
     readonly ofAddress: Admit
     readonly ofUser: Admit
-    /** The same for changes that are to be stored. */
-    readonly changesOfAddress: Admit
-    readonly changesOfUser: Admit
+    /** Counts a change that is to be stored, of both or, if either has too many, of none. */
+    readonly ofChange: (user: string, address: string) => Effect.Effect<void, Refused>
   }
 >()("bellcast/gateway/RequestRates") {
   static readonly layer = Layer.effect(
     RequestRates,
     Effect.gen(function* () {
       const settings = yield* GatewaySettings
+      const changesOfAddress = limitOf({
+        max: settings.changesPerAddressPerHourMax,
+        windowMillis: hourMillis,
+        error: "tooManyChanges",
+        refused:
+          "changes are refused: an address stores too many " +
+          "(BELLCAST_CHANGES_PER_ADDRESS_PER_HOUR_MAX; " +
+          "behind a proxy BELLCAST_TRUSTED_PROXIES must name it)"
+      })
+      const changesOfUser = limitOf({
+        max: settings.changesPerUserPerHourMax,
+        windowMillis: hourMillis,
+        error: "tooManyChanges",
+        refused:
+          "changes are refused: a user stores too many (BELLCAST_CHANGES_PER_USER_PER_HOUR_MAX)"
+      })
+      const ofChange = Effect.fnUntraced(function* (user: string, address: string) {
+        yield* changesOfUser.check(user)
+        yield* changesOfAddress.check(address)
+        yield* changesOfUser.count(user)
+        yield* changesOfAddress.count(address)
+      })
       return RequestRates.of({
-        ofAddress: admitWith({
+        ofChange,
+        ofAddress: limitOf({
           max: settings.requestsPerAddressPerMinuteMax,
           windowMillis: minuteMillis,
           error: "tooManyRequests",
@@ -40,37 +62,21 @@ export class RequestRates extends Context.Service<
             "requests are refused: an address sends too many " +
             "(BELLCAST_REQUESTS_PER_ADDRESS_PER_MINUTE_MAX; " +
             "behind a proxy BELLCAST_TRUSTED_PROXIES must name it)"
-        }),
-        ofUser: admitWith({
+        }).count,
+        ofUser: limitOf({
           max: settings.requestsPerUserPerMinuteMax,
           windowMillis: minuteMillis,
           error: "tooManyRequests",
           refused:
             "requests are refused: a user sends too many " +
             "(BELLCAST_REQUESTS_PER_USER_PER_MINUTE_MAX)"
-        }),
-        changesOfAddress: admitWith({
-          max: settings.changesPerAddressPerHourMax,
-          windowMillis: hourMillis,
-          error: "tooManyChanges",
-          refused:
-            "changes are refused: an address stores too many " +
-            "(BELLCAST_CHANGES_PER_ADDRESS_PER_HOUR_MAX; " +
-            "behind a proxy BELLCAST_TRUSTED_PROXIES must name it)"
-        }),
-        changesOfUser: admitWith({
-          max: settings.changesPerUserPerHourMax,
-          windowMillis: hourMillis,
-          error: "tooManyChanges",
-          refused:
-            "changes are refused: a user stores too many (BELLCAST_CHANGES_PER_USER_PER_HOUR_MAX)"
-        })
+        }).count
       })
     })
   )
 }
 
-interface Limit {
+interface LimitOptions {
   /** Of each key in a window; 0: any number. */
   readonly max: number
   readonly windowMillis: number
@@ -79,15 +85,23 @@ interface Limit {
   readonly refused: string
 }
 
-const admitWith = ({ error, max, refused, windowMillis }: Limit): Admit => {
-  if (max === 0) return () => Effect.void
+interface Limit {
+  readonly count: Admit
+  /** Like `count`, but counts nothing. */
+  readonly check: Admit
+}
+
+const limitOf = ({ error, max, refused, windowMillis }: LimitOptions): Limit => {
+  if (max === 0) return { count: () => Effect.void, check: () => Effect.void }
   const rate = makeRate(max, windowMillis, keysMax)
   const warn = makeRateLimitedLog(refused)
-  return Effect.fnUntraced(function* (key) {
-    const waitMillis = rate.take(key, yield* monotonicMillis)
-    if (waitMillis === 0) return
-    yield* warn({ max })
-    const headers = { "Retry-After": String(Math.ceil(waitMillis / 1000)) }
-    return yield* refuse(error, { headers })
-  })
+  const by = (waitOf: Rate["take"]): Admit =>
+    Effect.fnUntraced(function* (key) {
+      const waitMillis = waitOf(key, yield* monotonicMillis)
+      if (waitMillis === 0) return
+      yield* warn({ max })
+      const headers = { "Retry-After": String(Math.ceil(waitMillis / 1000)) }
+      return yield* refuse(error, { headers })
+    })
+  return { count: by(rate.take), check: by(rate.wait) }
 }
