@@ -1,15 +1,16 @@
 // What a setting that is a whole number takes, and what it says of anything else.
 import { assert, it } from "@effect/vitest"
-import { ConfigProvider, Effect } from "effect"
+import { Effect } from "effect"
 import { everySetting } from "#settings/every-setting.ts"
+import { layerOf, readSource } from "#settings/source.ts"
 import { within } from "#settings/within.ts"
 
 const read = (text: string) =>
   Effect.runSync(
-    everySetting({ pause: within("PAUSE", -1, 1_000) }).pipe(
+    everySetting({ pause: within("BELLCAST_PAUSE", -1, 1_000) }).pipe(
       Effect.map(({ pause }) => pause),
       Effect.catch(({ message }) => Effect.succeed(message.split("\n")[1])),
-      Effect.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env: { PAUSE: text } })))
+      Effect.provide(layerOf(readSource({ BELLCAST_CONFIG: "/dev/null", BELLCAST_PAUSE: text })))
     )
   )
 
@@ -27,7 +28,7 @@ it.for(["-2", "1001", "1.5", "abc", " ", "NaN", "Infinity", "1,000", "7 s", "1_0
   (text) => {
     assert.strictEqual(
       read(text),
-      `PAUSE: Expected a whole number from -1 to 1000, not ${JSON.stringify(text)}`
+      `BELLCAST_PAUSE: Expected a whole number from -1 to 1000, not ${JSON.stringify(text)}`
     )
   }
 )
@@ -35,6 +36,6 @@ it.for(["-2", "1001", "1.5", "abc", " ", "NaN", "Infinity", "1,000", "7 s", "1_0
 it("shows no more of a wrong value than a line takes", () => {
   assert.strictEqual(
     read("x".repeat(5_000)),
-    `PAUSE: Expected a whole number from -1 to 1000, not "${"x".repeat(40)}..."`
+    `BELLCAST_PAUSE: Expected a whole number from -1 to 1000, not "${"x".repeat(40)}..."`
   )
 })
