@@ -23,8 +23,8 @@ export interface IdentityProvider extends AsyncDisposable {
   mood: Mood
   /** Responses to introspection and to the verify call, by token. */
   readonly tokens: Map<string, Readonly<Record<string, unknown>>>
-  /** The response of the userinfo endpoint, whatever the token. */
-  userinfo: Readonly<Record<string, unknown>>
+  /** The response of the userinfo endpoint, whatever the token; undefined: there is none. */
+  userinfo: Readonly<Record<string, unknown>> | undefined
   /** Paths of all requests, and the Authorization of each. */
   readonly requests: Array<{ readonly path: string; readonly authorization: string | undefined }>
   readonly count: (path: string) => number
@@ -101,7 +101,7 @@ export const startIdentityProvider = async (
         return found === undefined ? [400, { errno: 108 }] : [200, found]
       }
       case "/userinfo":
-        return [200, provider.userinfo]
+        return [provider.userinfo === undefined ? 404 : 200, provider.userinfo ?? {}]
       case "/__heartbeat__":
         return [200, {}]
       default:
@@ -124,7 +124,7 @@ export const startIdentityProvider = async (
     url,
     mood: "well",
     tokens,
-    userinfo: {},
+    userinfo: undefined,
     requests: [],
     count: (path) => provider.requests.filter((each) => each.path === path).length,
     token: (claims = {}, header = {}) => {
