@@ -1,8 +1,9 @@
 // The login pages of an OpenID Connect issuer, for sites whose pages have no token of their own:
 // authorization code with PKCE (RFC 6749 section 4.1, RFC 7636).
 import { createHash } from "node:crypto"
-import { Clock, Effect, Option, type Redacted } from "effect"
+import { Effect, Option, type Redacted } from "effect"
 import { makeRate } from "#basics/rate.ts"
+import { monotonicMillis } from "#clock/monotonic.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { isClaims } from "../policies/claims.ts"
 import { makeClientLogin } from "../policies/client-login.ts"
@@ -132,15 +133,15 @@ const makeExchange = Effect.fnUntraced(function* (login: OpenidLogin, send: Send
 })
 
 /** Bounds requests to the token endpoint that bring nothing. */
-const makeAttempts = (max: number) => {
+export const makeAttempts = (max: number) => {
   const failures = makeRate(Math.max(max, 1), 60_000, addressesMax)
   return {
     admit: Effect.fnUntraced(function* (address: string) {
-      const waitMillis = max === 0 ? 0 : failures.wait(address, yield* Clock.currentTimeMillis)
+      const waitMillis = max === 0 ? 0 : failures.wait(address, yield* monotonicMillis)
       if (waitMillis > 0) return yield* new TooManyFailures({ waitMillis })
     }),
     failed: (address: string) =>
-      Effect.map(Clock.currentTimeMillis, (now) => void failures.take(address, now))
+      Effect.map(monotonicMillis, (now) => void failures.take(address, now))
   }
 }
 

@@ -2,6 +2,7 @@
 // the user receives mail at an address, and the browser returns with an identity token.
 import { Clock, Effect } from "effect"
 import { makeRate } from "#basics/rate.ts"
+import { monotonicMillis } from "#clock/monotonic.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { type Claims, timeFault } from "../policies/claims.ts"
 import { claimsOfIssuer } from "../policies/jwt.ts"
@@ -130,7 +131,7 @@ export const portierPages = Effect.fnUntraced(function* (
       return yield* new LoginRefused({ field: "email", description: "Must be a mail address" })
     if (description !== undefined)
       return yield* new LoginRefused({ field: "redirect", description })
-    const waitMillis = waitMillisOf(address, email, yield* Clock.currentTimeMillis)
+    const waitMillis = waitMillisOf(address, email, yield* monotonicMillis)
     if (waitMillis > 0) return yield* new TooManyLogins({ waitMillis })
     const { discovered } = yield* keySet.current
     const { nonce, setCookie } = yield* states.begin(redirect)

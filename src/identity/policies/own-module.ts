@@ -2,7 +2,7 @@
 // bounded and reported: it may throw, hang, or return anything.
 import { resolve } from "node:path"
 import { pathToFileURL } from "node:url"
-import { Clock, Effect, Semaphore } from "effect"
+import { Effect, Semaphore } from "effect"
 import { type SettingsError, settingsFault } from "#settings/every-setting.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import type { PolicyNeeds } from "../kinds.ts"
@@ -134,7 +134,7 @@ export const ownPolicy = Effect.fnUntraced(function* (
     const key = keyOf(name, authorization)
     yield* failures.admit(key, credentials.address)
     const verdict = yield* call(credentials)
-    if (verdict?._tag === "Known") failures.good(key, yield* Clock.currentTimeMillis)
+    if (verdict?._tag === "Known") yield* failures.good(key)
     return verdict
   })
   return {

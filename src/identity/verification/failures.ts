@@ -1,6 +1,6 @@
 // Limits the credentials of an address by which no policy finds a user, whatever their kind. What
 // was good lately still passes, as many users may share an address.
-import { Clock, Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { type ExpiringMap, makeExpiringMap } from "#basics/expiring-map.ts"
 import { makeRate, type Rate } from "#basics/rate.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
@@ -27,8 +27,9 @@ const tooMany = ({ max, warn }: State, waitMillis: number) =>
 /** Fails for an address that has sent too many, unless the credentials of this key were good. */
 const admit = Effect.fnUntraced(function* (state: State, key: string, address: string) {
   if (state.max === 0) return
-  const waitMillis = state.failures.wait(address, yield* monotonicMillis)
-  if (waitMillis === 0 || state.good.get(key, yield* Clock.currentTimeMillis) !== undefined) return
+  const now = yield* monotonicMillis
+  const waitMillis = state.failures.wait(address, now)
+  if (waitMillis === 0 || state.good.get(key, now) !== undefined) return
   return yield* yield* tooMany(state, waitMillis)
 })
 
@@ -43,8 +44,8 @@ export class Failures extends Context.Service<
   {
     readonly admit: (key: string, address: string) => Effect.Effect<void, TooManyFailures>
     readonly count: (address: string) => Effect.Effect<TooManyFailures | undefined>
-    /** Remembers the key of credentials that were good at `now`, in milliseconds. */
-    readonly good: (key: string, now: number) => void
+    /** Remembers the key of credentials that are good. */
+    readonly good: (key: string) => Effect.Effect<void>
   }
 >()("bellcast/identity/Failures") {
   static readonly layer = Layer.effect(
@@ -64,7 +65,8 @@ export class Failures extends Context.Service<
       return Failures.of({
         admit: (key, address) => admit(state, key, address),
         count: (address) => count(state, address),
-        good: (key, now) => state.good.set(key, true, now + goodMillis)
+        good: (key) =>
+          Effect.map(monotonicMillis, (now) => state.good.set(key, true, now + goodMillis))
       })
     })
   )

@@ -2,6 +2,7 @@
 // failures.ts limits them per address, shared-verdicts.ts shares them between gateways.
 import { Clock, Context, Deferred, Effect, Layer, Semaphore } from "effect"
 import { type ExpiringMap, makeExpiringMap } from "#basics/expiring-map.ts"
+import { monotonicMillis } from "#clock/monotonic.ts"
 import {
   type Credentials,
   IdentityUnavailable,
@@ -71,7 +72,10 @@ interface Pending {
   waiting: number
 }
 
-/** Verifies a token and remembers the verdict. */
+/**
+ * Verifies a token and remembers the verdict. Its lifetime is measured by the monotonic clock: a
+ * revoked token must not work for longer because a server's clock was set back.
+ */
 const verifyOnce = Effect.fnUntraced(function* (
   { failures, invalid, known, nameOf, run, shared }: State,
   { isShared, lifetimeMillis, verify }: Verifier,
@@ -79,22 +83,23 @@ const verifyOnce = Effect.fnUntraced(function* (
   token: string
 ) {
   const began = yield* Clock.currentTimeMillis
+  const from = yield* monotonicMillis
   const found = isShared ? yield* shared.read(key, began) : undefined
   if (found !== undefined) {
     // The clock of the gateway that verified may be ahead.
-    known.set(key, found.known, Math.min(found.until, began + lifetimeMillis))
+    known.set(key, found.known, from + Math.min(found.until - began, lifetimeMillis))
     return found.known
   }
   const verdict = yield* verify(token)
   if (verdict._tag === "Invalid") {
-    invalid.set(key, verdict, began + invalidMillis)
+    invalid.set(key, verdict, from + invalidMillis)
     return verdict
   }
   const groups = usableGroups(verdict.groups).map(nameOf)
   const named = { ...verdict, user: nameOf(verdict.user), groups }
   const until = Math.min(began + lifetimeMillis, named.expiresAt ?? Number.POSITIVE_INFINITY)
-  known.set(key, named, until)
-  failures.good(key, began)
+  known.set(key, named, from + until - began)
+  yield* failures.good(key)
   if (isShared && until > began) yield* run(shared.write(key, { known: named, until }, began))
   return named
 })
@@ -147,9 +152,10 @@ const verdictOf = Effect.fnUntraced(function* (
   const { context, lifetimeMillis, policy } = pending.verifier
   // A shorter lifetime takes effect at once: it shares no verdicts with a longer one.
   const key = state.keyOf(policy, lifetimeMillis, context, token)
-  const now = yield* Clock.currentTimeMillis
+  const now = yield* monotonicMillis
   const known = state.known.get(key, now)
-  if (known !== undefined) return known
+  const expiresAt = known?.expiresAt ?? Number.POSITIVE_INFINITY
+  if (known !== undefined && expiresAt > (yield* Clock.currentTimeMillis)) return known
   yield* state.failures.admit(key, address)
   const recent = state.invalid.get(key, now)
   if (recent !== undefined) return recent
