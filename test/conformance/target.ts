@@ -88,7 +88,7 @@ export const startFor = async (
   gateways: 1 | 2 = 1,
   firstRoles = roles
 ): Promise<Running> => {
-  const stack = new AsyncDisposableStack()
+  await using stack = new AsyncDisposableStack()
   const ports = await Promise.all(Array.from({ length: gateways }, freePort))
   const front = gateways === 1 ? undefined : await alternate(ports)
   if (front !== undefined) stack.defer(front.close)
@@ -97,9 +97,10 @@ export const startFor = async (
   const env = { BELLCAST_CHANNEL_WRITE_PRINCIPALS: users.idOf(publisher), ...users.env }
   for (const [i, port] of ports.entries())
     stack.use(await startOwn(natsUrl, { port, env, roles: i === 0 ? firstRoles : "gateway" }))
+  const all = stack.move()
   return {
     target: { ...common, origin, login, users },
-    [Symbol.asyncDispose]: () => stack.disposeAsync()
+    [Symbol.asyncDispose]: () => all.disposeAsync()
   }
 }
 
@@ -107,9 +108,10 @@ export const startFor = async (
 export const start = async (gateways: 1 | 2): Promise<Running> => {
   if (targetUrl !== undefined)
     return { target: targetOf(new URL(targetUrl).origin), [Symbol.asyncDispose]: async () => {} }
-  const stack = new AsyncDisposableStack()
+  await using stack = new AsyncDisposableStack()
   const nats = stack.use(await startNats())
   const { target } = stack.use(await startFor(basicauth, nats.url, gateways))
   await healthy(target.origin)
-  return { target, [Symbol.asyncDispose]: () => stack.disposeAsync() }
+  const all = stack.move()
+  return { target, [Symbol.asyncDispose]: () => all.disposeAsync() }
 }

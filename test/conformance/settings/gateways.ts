@@ -70,7 +70,7 @@ export interface Started extends AsyncDisposable {
 
 /** Starts the gateways, whose users log in at one without settings: one may be read-only. */
 export const startGateways = async (login: Login): Promise<Started> => {
-  const stack = new AsyncDisposableStack()
+  await using stack = new AsyncDisposableStack()
   const { url: natsUrl } = stack.use(await startNats())
   const { target } = stack.use(await startFor(login, natsUrl, 1, "gateway,projection"))
   const { file } = stack.use(await startVersionFile())
@@ -87,12 +87,13 @@ export const startGateways = async (login: Login): Promise<Started> => {
     stack.use(await startOwn(natsUrl, { roles: "gateway", port, env }))
     for (const name of names) origins.set(name, `http://127.0.0.1:${port}`)
   }
-  const all = [...together, ...alone]
-  for (let i = 0; i < all.length; i += atOnce)
-    await Promise.all(all.slice(i, i + atOnce).map(start))
+  const processes = [...together, ...alone]
+  for (let i = 0; i < processes.length; i += atOnce)
+    await Promise.all(processes.slice(i, i + atOnce).map(start))
+  const all = stack.move()
   return {
     natsUrl,
     targetOf: (name) => ({ ...target, origin: origins.get(name)! }),
-    [Symbol.asyncDispose]: () => stack.disposeAsync()
+    [Symbol.asyncDispose]: () => all.disposeAsync()
   }
 }
