@@ -100,7 +100,11 @@ const faultOf = (
   return isAddress(sub) && (verified === undefined || verified === true) ? undefined : "sub"
 }
 
-/** Counts logins, as each sends a mail to whomever the client names. */
+/**
+ * Counts logins, as each sends a mail to whomever the client names. Those of different clients for
+ * one mail address are not added up: anybody could keep its user from logging in, with a request
+ * every three minutes. The broker, whose page anybody may open, limits the mails to an address.
+ */
 const makeLimits = (login: PortierLogin) => {
   const { loginsPerAddressPerHourMax: perAddress, loginsPerClientPerHourMax: perClient } = login
   const clients = makeRate(Math.max(perClient, 1), hourMillis, rateKeysMax)
@@ -108,7 +112,7 @@ const makeLimits = (login: PortierLogin) => {
   return (client: string, email: string, now: number) => {
     const waitMillis = perClient === 0 ? 0 : clients.take(client, now)
     if (waitMillis > 0 || perAddress === 0) return waitMillis
-    return addresses.take(normalAddress(email), now)
+    return addresses.take(`${client} ${normalAddress(email)}`, now)
   }
 }
 

@@ -33,8 +33,8 @@ export const portierSettings = (prefix: string) => ({
     Config.withDefault(100)
   ),
   /**
-   * The same for one mail address, whoever begins them. 20 are several browsers whose sessions
-   * last 15 minutes.
+   * The same of one client for one mail address. 20 are several browsers whose sessions last 15
+   * minutes.
    */
   loginsPerAddressPerHourMax: within(
     `${prefix}_LOGINS_PER_ADDRESS_PER_HOUR_MAX`,
