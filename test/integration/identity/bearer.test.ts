@@ -142,6 +142,8 @@ describe("tokens of an issuer", () => {
     "bound to a key": [{ cnf: { jkt: "x" } }],
     "of another type": [{}, { typ: "logout+jwt" }],
     "with a key of its own": [{}, { jwk: { kty: "oct" } }],
+    "with the address of a key": [{}, { jku: "https://evil.example/keys" }],
+    "with the address of a certificate": [{}, { x5u: "https://evil.example/certificate" }],
     "with a critical header": [{}, { crit: ["b64"], b64: true }],
     "without a user": [{ sub: undefined }]
   }
