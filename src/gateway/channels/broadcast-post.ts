@@ -62,7 +62,16 @@ const messageIdOf = (key: string | undefined, caller: string, channel: string): 
 const textOf = (payload: Uint8Array | undefined): string =>
   payload === undefined ? "" : Buffer.from(payload).toString("utf8")
 
-const isSame = ({ header, message }: Stored, { body, headers }: Input): boolean =>
+/**
+ * Whether a stored message is this broadcast. A NATS client may have used the message id for one of
+ * its own, on another subject: then this one is not stored.
+ */
+const isSame = (
+  { header, message, subject: stored }: Stored,
+  { body, headers }: Input,
+  subject: string
+): boolean =>
+  stored === subject &&
   message.type === "broadcast/1" &&
   textOf(payloadOf(message)) === textOf(payloadOf(body)) &&
   headerNames.every((name) => header(name) === headers[name])
@@ -83,8 +92,9 @@ export const broadcastPost: Operation<Input> = {
     if (!fitsOnePush(input.body)) return yield* refuse("payloadTooLarge")
     yield* demandRoom("broadcast")
     const log = yield* EventLog
+    const subject = subjects.broadcast("rest", channelToken(id))
     const { duplicate, seq } = yield* log.append("log", {
-      subject: subjects.broadcast("rest", channelToken(id)),
+      subject,
       type: "broadcast/1",
       body: input.body,
       headers: { ...input.headers, ...publisherHeaders(caller!.id) },
@@ -92,7 +102,8 @@ export const broadcastPost: Operation<Input> = {
     })
     if (duplicate && input.key !== undefined) {
       const stored = yield* log.at("log", seq)
-      if (stored !== undefined && !isSame(stored, input)) return yield* refuseInvalid([reused])
+      if (stored !== undefined && !isSame(stored, input, subject))
+        return yield* refuseInvalid([reused])
     }
     return {
       ...accepted,
