@@ -51,7 +51,7 @@ export TARGET_URL ?= $(filter http%,$(BASE_URL))
 TESTS := $(if $(TARGET_URL),test/conformance,test/unit test/integration test/conformance)
 
 .PHONY: help install run dev check fmt test test-identity e2e torture bench streams listen \
-  audit dead redrive restore rebuild permissions token keys
+  audit dead redrive restore rebuild permissions token sign-user keys
 
 help: ## List the targets.
 	@awk -F ': .*## ' '/^[a-z0-9-]+:.* ## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
@@ -188,6 +188,9 @@ permissions: install ## Set who may publish: make permissions ARGS="grant news b
 
 token: install ## Make tokens of servers: make token ARGS="create shop --channel news --expires 90d".
 	@$(BELLCAST) token $(or $(ARGS),list)
+
+sign-user: install ## Print a token of a user of the policy signed: make sign-user ARGS=alice.
+	@$(BELLCAST) sign-user $(ARGS)
 
 # ENV counts on the command line only: as an environment variable it is a setting of sh.
 keys: install ## Make the secrets: make keys ENV=.env; or ARGS=list, show, rotate, "retire KEY".
