@@ -49,6 +49,10 @@ export const nobodyFault = (principal: string): string | undefined => {
     : principalFault(principal)
 }
 
+/** The policy whose users have a principal; undefined: those of all policies. */
+export const policyOf = (principal: string): string | undefined =>
+  /^(?:group:)?([^:]+):/.exec(principal)?.[1]
+
 /** A permission to publish: a principal, and a pattern of channels. */
 export interface WriteRule {
   readonly principal: string

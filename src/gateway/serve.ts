@@ -3,6 +3,7 @@ import type { Server } from "node:http"
 import { Server as NetServer, type Socket } from "node:net"
 import { Data, Effect, Layer } from "effect"
 import { Settings } from "#config"
+import { policyOf, type WriteRule } from "#domain/publisher.ts"
 import { Identity } from "#identity/identity.ts"
 import { Health } from "#monitoring/health.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
@@ -68,18 +69,33 @@ const close = (server: Server, sockets: ReadonlySet<Socket>): Effect.Effect<void
     check()
   })
 
+/** Warns of settings by which fewer people may publish than an operator may have meant. */
+const warnOfRights = (
+  rules: ReadonlyArray<WriteRule>,
+  policies: ReadonlyArray<{ readonly name: string }>
+) => {
+  if (rules.length === 0)
+    return Effect.logWarning(
+      "BELLCAST_CHANNEL_WRITE_PRINCIPALS is empty: over HTTP only those may publish whom " +
+        "`bellcast permissions` names for a channel, and tokens of `bellcast token`"
+    )
+  const named = new Set(rules.flatMap(({ principal }) => policyOf(principal) ?? []))
+  for (const { name } of policies) named.delete(name)
+  return named.size === 0
+    ? Effect.void
+    : Effect.logWarning(
+        "BELLCAST_CHANNEL_WRITE_PRINCIPALS names users of policies that are off " +
+          `(${[...named].join(", ")}): BELLCAST_AUTH_POLICIES does not name these`
+      )
+}
+
 /** Serves HTTP for as long as the layer lives. */
 export const gatewayLayer = Layer.effectDiscard(
   Effect.gen(function* () {
     const { channelWritePrincipals, host, port } = yield* Settings
     const { connectionsMax, connectionsPerAddressMax } = yield* GatewaySettings
-    if (channelWritePrincipals.length === 0) {
-      yield* Effect.logWarning(
-        "BELLCAST_CHANNEL_WRITE_PRINCIPALS is empty: over HTTP only those may publish whom " +
-          "`bellcast permissions` names for a channel, and tokens of `bellcast token`"
-      )
-    }
     const { policies } = yield* Identity
+    yield* warnOfRights(channelWritePrincipals, policies)
     const { add } = yield* Health
     add(policies.flatMap(({ isUp, name }) => (isUp === undefined ? [] : [{ name, isWell: isUp }])))
     const services = yield* Effect.context<Services>()

@@ -48,7 +48,7 @@ describe("policies of an operator", () => {
       roles: "gateway,projection,fanout",
       env: {
         BELLCAST_AUTH_POLICIES: "broken=./broken.mjs acme=./acme-policy.mjs basicauth-tests",
-        BELLCAST_CHANNEL_WRITE_PRINCIPALS: "news*=group:acme:editor"
+        BELLCAST_CHANNEL_WRITE_PRINCIPALS: "news*=group:acme:editor group:acmee:editor openid:7"
       }
     })
   })
@@ -87,6 +87,7 @@ describe("policies of an operator", () => {
   })
 
   it("let a group publish on the channels of its pattern, and nobody else", async () => {
+    expect(service.output()).toMatch(/names users of policies that are off \(acmee, openid\)/)
     expect((await send("/channels/news-of-today", "Acme 5ecret", "POST")).status).toBe(202)
     expect((await send("/channels/sport", "Acme 5ecret", "POST")).status).toBe(403)
     expect((await send("/channels/news-of-today", basic("anna"), "POST")).status).toBe(403)
