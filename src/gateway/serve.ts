@@ -37,7 +37,8 @@ const requestOfLine = (method: string, target: string): ApiRequest => ({
   reserveResponseBytes: () => true,
   batched: false,
   address: "",
-  fromTrustedProxy: false
+  fromTrustedProxy: false,
+  isRepeated: () => false
 })
 
 const listen = (server: Server, host: string, port: number): Effect.Effect<void, ServeError> =>

@@ -5,7 +5,8 @@ import { type Credentials, identificationMillis } from "./policy.ts"
 const authorization = /^([A-Za-z][A-Za-z0-9!#$%&'*+.^_`|~-]*)(?: +(.*))?$/s
 
 /** The request as the gateway has it. */
-export interface Asking extends Pick<Credentials, "headers" | "address" | "fromTrustedProxy"> {
+export interface Asking
+  extends Pick<Credentials, "headers" | "address" | "fromTrustedProxy" | "isRepeated"> {
   /** The headers that arrived on the connection. */
   readonly received: Credentials["headers"]
 }
@@ -15,12 +16,13 @@ export interface Asking extends Pick<Credentials, "headers" | "address" | "fromT
  * headers are those that arrived, as whoever sends the batch chooses the headers of its entries.
  */
 export const credentialsOf = (asking: Asking): Credentials => {
-  const { address, fromTrustedProxy, received } = asking
+  const { address, fromTrustedProxy, isRepeated, received } = asking
   const headers = { ...received, authorization: asking.headers["authorization"] }
   const [, scheme = "", token = ""] =
     authorization.exec(headers["authorization"]?.trim() ?? "") ?? []
   const said = { headers, scheme: scheme.toLowerCase(), token: token.trim() }
-  return { ...said, address, fromTrustedProxy, patienceMillis: identificationMillis }
+  const from = { address, fromTrustedProxy, isRepeated }
+  return { ...said, ...from, patienceMillis: identificationMillis }
 }
 
 /** The members of a JWT's payload, without a check of its signature; undefined: no JWT. */

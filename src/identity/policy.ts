@@ -37,6 +37,8 @@ export interface Credentials {
   readonly patienceMillis: number
   /** Whether the peer of the connection is one of BELLCAST_TRUSTED_PROXIES. */
   readonly fromTrustedProxy: boolean
+  /** Whether a header arrived more than once: its value above is then all of them, joined. */
+  readonly isRepeated: (header: string) => boolean
 }
 
 /** A user whom a policy found. */

@@ -9,7 +9,13 @@ import { pseudonyms } from "#identity/pseudonym.ts"
 
 const pairIn = (authorization: string | undefined) => {
   const headers = { authorization }
-  const asking = { headers, received: headers, address: "", fromTrustedProxy: false }
+  const asking = {
+    headers,
+    received: headers,
+    address: "",
+    fromTrustedProxy: false,
+    isRepeated: () => false
+  }
   const { scheme, token } = credentialsOf(asking)
   return pairOf(scheme, token)
 }

@@ -18,6 +18,7 @@ describe("the root of a read-only gateway", () => {
     const settings = {
       userHeader: "x-forwarded-user",
       groupsHeader: "x-forwarded-groups",
+      groupsSeparator: ",",
       secretHeader: "x-proxy-secret",
       secret: Redacted.make("a secret of the proxy, of thirty-two bytes")
     }

@@ -22,7 +22,13 @@ const policies = [first, own, second, third]
 
 const bearer = (token: string) => {
   const headers = { authorization: `Bearer ${token}` }
-  return credentialsOf({ headers, received: headers, address: "", fromTrustedProxy: false })
+  return credentialsOf({
+    headers,
+    received: headers,
+    address: "",
+    fromTrustedProxy: false,
+    isRepeated: () => false
+  })
 }
 
 const settings = Layer.mergeAll(Settings.layer, IdentitySettings.layer).pipe(

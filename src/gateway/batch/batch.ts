@@ -55,7 +55,8 @@ const requestOf = (
     batched: true,
     address: request.address,
     received: request.received,
-    fromTrustedProxy: request.fromTrustedProxy
+    fromTrustedProxy: request.fromTrustedProxy,
+    isRepeated: request.isRepeated
   }
 }
 

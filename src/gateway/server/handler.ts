@@ -92,7 +92,8 @@ const requestOf = (
     },
     batched: false,
     address,
-    fromTrustedProxy: handler.isTrusted(plainAddress(request.socket.remoteAddress))
+    fromTrustedProxy: handler.isTrusted(plainAddress(request.socket.remoteAddress)),
+    isRepeated: (name) => (request.headersDistinct[name]?.length ?? 0) > 1
   }
 }
 

@@ -16,6 +16,9 @@ const secretBytesMin = 32
 const headerFault = (name: string): string | undefined =>
   /^[A-Za-z0-9-]{1,64}$/.test(name) ? undefined : "Expected the name of a header"
 
+const separatorFault = (text: string): string | undefined =>
+  [",", "|"].includes(text) ? undefined : "Expected , or |"
+
 const header = (name: string, value: string) =>
   checkedText(name, headerFault).pipe(
     Config.withDefault(value),
@@ -26,6 +29,10 @@ export const proxySettings = (prefix: string) => ({
   /** The headers with the user and their groups, and with the secret that only the proxy knows. */
   userHeader: header(`${prefix}_USER_HEADER`, "X-Forwarded-User"),
   groupsHeader: header(`${prefix}_GROUPS_HEADER`, "X-Forwarded-Groups"),
+  /** What stands between two groups: some proxies allow the other character in names of groups. */
+  groupsSeparator: checkedText(`${prefix}_GROUPS_SEPARATOR`, separatorFault).pipe(
+    Config.withDefault(",")
+  ),
   secretHeader: header(`${prefix}_SECRET_HEADER`, "X-Proxy-Secret"),
   secret: Config.Redacted(`${prefix}_SECRET`)
 })
@@ -54,33 +61,41 @@ const textOf = (header: string | undefined): string | undefined => {
   return isUtf8(bytes) ? bytes.toString("utf8") : undefined
 }
 
-/** Groups between commas, or the bars of Authentik. */
-const groupsOf = (text: string): ReadonlyArray<string> =>
+const groupsOf = (text: string, separator: string): ReadonlyArray<string> =>
   text
-    .split(/[,|]/)
+    .split(separator)
     .map((group) => group.trim())
     .filter((group) => group !== "")
 
 export const proxy = Effect.fnUntraced(function* (name: string, settings: ProxySettings) {
-  const { groupsHeader, secretHeader, userHeader } = settings
+  const { groupsHeader, groupsSeparator, secretHeader, userHeader } = settings
   const secret = Buffer.from(Redacted.value(settings.secret), "utf8")
   const warn = makeRateLimitedLog(
     `the policy ${name} refuses headers that did not come from the proxy ` +
       `(BELLCAST_TRUSTED_PROXIES must name it, and it must send ${secretHeader})`
   )
   const warnOfBytes = makeRateLimitedLog(`the policy ${name} refuses names that are not UTF-8`)
-  const identify = Effect.fnUntraced(function* ({ fromTrustedProxy, headers }: Credentials) {
+  const warnOfRepeated = makeRateLimitedLog(
+    `the policy ${name} refuses headers that arrive twice ` +
+      "(the proxy must overwrite those that clients send)"
+  )
+  const identify = Effect.fnUntraced(function* (credentials: Credentials) {
+    const { fromTrustedProxy, headers, isRepeated } = credentials
     const [user, groups] = [textOf(headers[userHeader]), textOf(headers[groupsHeader])]
     if (user === "") return undefined
     if (!fromTrustedProxy || !isSecret(headers[secretHeader], secret)) {
       yield* warn({ trusted: fromTrustedProxy })
       return invalidToken
     }
+    if (isRepeated(userHeader) || isRepeated(groupsHeader)) {
+      yield* warnOfRepeated({})
+      return invalidToken
+    }
     if (user === undefined || groups === undefined) {
       yield* warnOfBytes({})
       return invalidToken
     }
-    return isUser(user) ? known(user, groupsOf(groups)) : invalidToken
+    return isUser(user) ? known(user, groupsOf(groups, groupsSeparator)) : invalidToken
   })
   const policy: Policy = {
     name,

@@ -1,4 +1,6 @@
 // Users whom a proxy names in headers: from the proxy, and from everybody else.
+import { once } from "node:events"
+import { get } from "node:http"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { startNats, type TestNats } from "#test/nats.ts"
 import { type Service, startService } from "#test/service.ts"
@@ -37,19 +39,33 @@ const userOf = async (headers: Readonly<Record<string, string>>) =>
   ((await (await send(headers)).json()) as { user?: { id: string; principals: string[] } }).user
 
 describe("a user whom the proxy names", () => {
-  it("is believed with the secret, and has the groups between commas or bars", async () => {
+  it("is believed with the secret, and has the groups between commas", async () => {
     const headers = { "remote-user": "anna", "x-proxy-secret": sent }
-    expect(await userOf({ ...headers, "remote-groups": "editor, staff|ops" })).toEqual({
+    expect(await userOf({ ...headers, "remote-groups": "editor, staff|x,ops" })).toEqual({
       id: "proxy:anna",
       principals: [
         "proxy:anna",
         "system.Everyone",
         "system.Authenticated",
         "group:proxy:editor",
-        "group:proxy:staff",
+        "group:proxy:staff|x",
         "group:proxy:ops"
       ]
     })
+  })
+
+  it("has no group that a client sent beside those of the proxy", async () => {
+    const groups = ["Remote-Groups", "editor", "remote-groups", "staff"]
+    const users = ["Remote-User", "anna", "remote-user", "anna"]
+    for (const repeated of [
+      [...groups, "Remote-User", "anna"],
+      [...users, "Remote-Groups", "staff"]
+    ]) {
+      const headers = ["Host", "127.0.0.1", "X-Proxy-Secret", sent, ...repeated]
+      const [response] = await once(get(`${service.url}/subscriptions`, { headers }), "response")
+      expect(response.resume().statusCode).toBe(401)
+    }
+    expect(service.output()).toMatch(/refuses headers that arrive twice/)
   })
 
   it("may have a name in UTF-8, but none with control characters", async () => {
