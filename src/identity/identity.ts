@@ -62,7 +62,7 @@ const makeCallers = (secret: string) => {
   const tokens = makeLruCache<UserToken>(cachedMax)
   return ({ name: policy, verifies: verified }: Policy, known: Known): Caller => {
     const id = `${policy}:${nameOf(known.user)}`
-    const user = tokens.of(id, () => pseudonymOf(id))
+    const user = tokens.of(id, () => pseudonymOf(id, verified))
     const { groups, publishesOn } = known
     const principals = principalsOf(id, policy, groups.map(nameOf))
     const caller = { id, policy, verified, user, principals }

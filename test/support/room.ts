@@ -65,7 +65,7 @@ export const startRoom = async () => {
   const broadcast = (channel: string) =>
     call(room.service.url, "POST", `/channels/${channel}`, "publisher", { data: { n: 1 } })
   const token = (user: string) =>
-    pseudonyms(secret)(`basicauth:${basicIds(secret)(`${user}:secret`)}`)
+    pseudonyms(secret)(`basicauth:${basicIds(secret)(`${user}:secret`)}`, false)
   /** A user with a browser whose push service follows a script, on a channel. */
   const joinWith = async (channel: string, user: string, script: ReadonlyArray<string>) => {
     const data = push.subscribe({ script }).subscription

@@ -79,7 +79,7 @@ it("keys hashes as RFC 2104 does, whatever the key and the text", () => {
 })
 
 describe("a pseudonym", () => {
-  const userToken = (user: string, secret: string) => pseudonyms(secret)(user)
+  const userToken = (user: string, secret: string) => pseudonyms(secret)(user, true)
 
   it("is 22 characters that are safe in subjects, and differs by user and by secret", () => {
     fc.assert(
@@ -89,5 +89,12 @@ describe("a pseudonym", () => {
         assert.notStrictEqual(userToken(a, "secret"), userToken(a, "other"))
       })
     )
+  })
+
+  it("of a verified user is in no id that a name and a password make", () => {
+    const id = basicIds("secret")("openid:alice")
+    const pseudonymIn = Buffer.from(id, "hex").toString("base64url").slice(0, 22)
+    assert.strictEqual(pseudonyms("secret")("openid:alice", false), pseudonymIn)
+    assert.notStrictEqual(userToken("openid:alice", "secret"), pseudonymIn)
   })
 })
