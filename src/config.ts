@@ -103,7 +103,7 @@ export const settings = {
     withDefault(50)
   ),
   /**
-   * Those at one push service, which gets as many pushes for a broadcast. Ten devices with two
+   * The same at one push service, which gets as many pushes for a broadcast. Ten devices with two
    * browsers each, whose push service is the same.
    */
   subscriptionsPerUserPerHostMax: within(

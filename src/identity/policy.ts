@@ -58,7 +58,7 @@ export interface Known {
 export interface Invalid {
   readonly _tag: "Invalid"
   readonly error: "invalid_token" | "insufficient_scope"
-  /** What is wrong, for the developer who sent the token; never a part of it. */
+  /** The fault, for the developer who sent the token; never a part of it. */
   readonly description?: string
 }
 

@@ -1,9 +1,9 @@
 // Judges by the durable consumers whether broadcasts are planned and pushes delivered. Pure.
 
-/** What is known of a durable consumer. */
+/** The state of a durable consumer. */
 export interface ConsumerState {
   readonly consumer: string
-  /** What is wrong with it and was not repaired. */
+  /** Its faults that were not repaired. */
   readonly trouble: "missing" | "paused" | "changed" | undefined
   /** Messages that no worker has got yet. */
   readonly pending: number

@@ -29,7 +29,7 @@ export const proxySettings = (prefix: string) => ({
   /** The headers with the user and their groups, and with the secret that only the proxy knows. */
   userHeader: header(`${prefix}_USER_HEADER`, "X-Forwarded-User"),
   groupsHeader: header(`${prefix}_GROUPS_HEADER`, "X-Forwarded-Groups"),
-  /** What stands between two groups: some proxies allow the other character in names of groups. */
+  /** The text between two groups: some proxies allow the other character in names of groups. */
   groupsSeparator: checkedText(`${prefix}_GROUPS_SEPARATOR`, separatorFault).pipe(
     Config.withDefault(",")
   ),

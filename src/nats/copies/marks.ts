@@ -1,4 +1,4 @@
-// What a follower's checkpoint says about the streams and buckets beside it, and whether they are
+// The marks in a checkpoint of a follower: the streams and buckets beside it, and whether they are
 // those of the same moment. Pure.
 import type { BucketName } from "#streams/buckets.ts"
 

@@ -7,7 +7,7 @@ import type { Mark } from "../copies/marks.ts"
 import type { Buckets } from "../kv/bucket.ts"
 import type { Meta } from "../kv/values.ts"
 
-/** What a follower stores beside its checkpoint. */
+/** The data that a follower stores beside its checkpoint. */
 export type Notes = Pick<Meta, "counted" | "tokens">
 
 export interface Checkpoint {
@@ -36,7 +36,7 @@ export const readCheckpoint = Effect.fnUntraced(function* (buckets: Kv, name: Fo
   return checkpoint
 })
 
-/** What a follower has done since its last checkpoint. */
+/** The work of a follower since its last checkpoint. */
 export interface Progressed {
   /** Sequence of the last message whose changes are stored. */
   readonly stored: number
