@@ -16,7 +16,7 @@ interface Silence {
   readonly writes: number
 }
 
-/** The streams that leave writes of one connection without a response. Times are those of `performance`. */
+/** The streams that give no response to writes of a connection. Times: those of `performance`. */
 export class Silences {
   readonly #silences = new Map<string, Silence>()
   #connectedAt = Number.NEGATIVE_INFINITY
