@@ -3,13 +3,14 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { startNats } from "../support/nats.ts"
 import { Api, type Target } from "./api.ts"
+import { testPolicyOutage } from "./flows/policy-outage.ts"
 import { logins as shapes } from "./logins/all.ts"
 import { verifyCall } from "./logins/bearer.ts"
 import type { Login } from "./logins/login.ts"
 import { proxy } from "./logins/proxy.ts"
 import { callers } from "./sections/callers.ts"
 import { sections } from "./sections.ts"
-import { type Case, check, run } from "./table.ts"
+import { type Case, run } from "./table.ts"
 import { type Running, startFor, startOwn, targetUrl } from "./target.ts"
 
 /** Cases that depend on who the caller is. */
@@ -73,31 +74,20 @@ describe.skipIf(targetUrl !== undefined)("a gateway with one policy", () => {
   beforeAll(async () => {
     const nats = stack.use(await startNats({ syncAlways: false }))
     natsUrl = nats.url
-    const start = async (login: Login, roles?: string) => {
-      running.set(login, stack.use(await startFor(login, nats.url, 1, roles)))
+    const start = async (login: Login, options = {}) => {
+      running.set(login, stack.use(await startFor(login, nats.url, 1, options)))
     }
     const [first, ...others] = logins
     await start(first!)
     for (let i = 0; i < others.length; i += atOnce)
-      await Promise.all(others.slice(i, i + atOnce).map((login) => start(login, "gateway")))
+      await Promise.all(
+        others.slice(i, i + atOnce).map((login) => start(login, { roles: "gateway" }))
+      )
   })
   afterAll(() => stack.disposeAsync())
 
   // Before all cases: an issuer whose keys are known is needed for unknown ones only.
-  for (const login of logins.filter(({ isInHeartbeat }) => isInHeartbeat)) {
-    it(`responds 503 while the server of ${login.name} is away, and works after it`, async () => {
-      const api = new Api(targetFor(login))
-      const { end, headers, path } = await api.target.users.outage!()
-      const request = { method: "GET", path, headers, as: null }
-      try {
-        const expected = { status: 503, errno: 201, headers: { "Retry-After": /^\d+$/ } }
-        check(await api.send(request), request, expected)
-      } finally {
-        end()
-      }
-      await expect.poll(async () => (await api.list()).status, { timeout: 15_000 }).toBe(200)
-    })
-  }
+  for (const login of logins) testPolicyOutage(login, () => targetFor(login))
 
   for (const login of logins) describe(login.name, () => run(subset, () => targetFor(login), login))
 

@@ -1,39 +1,7 @@
 // Contract 6: settings.
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { Api } from "./api.ts"
+import { describe } from "vitest"
+import { testSettings } from "./flows/settings.ts"
 import { basicauth } from "./logins/basicauth.ts"
-import { gateways, type Started, startGateways } from "./settings/gateways.ts"
-import { run } from "./table.ts"
-import { startOwn, targetUrl } from "./target.ts"
+import { targetUrl } from "./target.ts"
 
-describe.skipIf(targetUrl !== undefined)("a gateway", () => {
-  let started: Started
-  beforeAll(async () => {
-    started = await startGateways(basicauth)
-  }, 120_000)
-  afterAll(() => started[Symbol.asyncDispose]())
-
-  for (const [name, , cases] of gateways)
-    describe(name, () => run(cases, () => started.targetOf(name)))
-
-  it("does not know what is deployed without that file", async () => {
-    const response = await new Api(started.targetOf("under load")).send({
-      method: "GET",
-      path: "/__version__",
-      as: null
-    })
-    expect(response.status).toBe(404)
-    expect(response.json.errno).toBe(111)
-  })
-
-  it("does not start with settings it cannot use, and names all of them", async () => {
-    const bad = {
-      BELLCAST_BACKOFF: "soon",
-      BELLCAST_EOS: "2026-13-40",
-      BELLCAST_READONLY: "perhaps"
-    }
-    await expect(startOwn(started.natsUrl, { roles: "gateway", env: bad })).rejects.toThrow(
-      /READONLY.*BACKOFF.*EOS/s
-    )
-  })
-})
+describe.skipIf(targetUrl !== undefined)("a gateway", () => testSettings(basicauth))

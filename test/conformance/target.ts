@@ -81,36 +81,49 @@ const alternate = async (ports: ReadonlyArray<number>) => {
   return { origin: `http://127.0.0.1:${port}`, close: () => server.close().closeAllConnections() }
 }
 
+/** Processes that this suite started. */
+export interface Own extends Running {
+  /** The first gateway. */
+  readonly service: Service
+}
+
 /** Gateways whose only policy is that of a login: one, or two behind one address. */
 export const startFor = async (
   login: Login,
   natsUrl: string,
   gateways: 1 | 2 = 1,
-  firstRoles = roles
-): Promise<Running> => {
+  options: Pick<ServiceOptions, "roles" | "env"> = {}
+): Promise<Own> => {
   await using stack = new AsyncDisposableStack()
   const ports = await Promise.all(Array.from({ length: gateways }, freePort))
   const front = gateways === 1 ? undefined : await alternate(ports)
   if (front !== undefined) stack.defer(front.close)
   const origin = front?.origin ?? `http://127.0.0.1:${ports[0]}`
   const users = stack.use(await login.start({ origin, secret }))
-  const env = { BELLCAST_CHANNEL_WRITE_PRINCIPALS: users.idOf(publisher), ...users.env }
-  for (const [i, port] of ports.entries())
-    stack.use(await startOwn(natsUrl, { port, env, roles: i === 0 ? firstRoles : "gateway" }))
+  const env = {
+    BELLCAST_CHANNEL_WRITE_PRINCIPALS: users.idOf(publisher),
+    ...users.env,
+    ...options.env
+  }
+  const [port, ...others] = ports
+  const service = stack.use(await startOwn(natsUrl, { ...options, port: port!, env }))
+  for (const other of others)
+    stack.use(await startOwn(natsUrl, { port: other, env, roles: "gateway" }))
   const all = stack.move()
   return {
+    service,
     target: { ...common, origin, login, users },
     [Symbol.asyncDispose]: () => all.disposeAsync()
   }
 }
 
 /** The server at TARGET_URL, or new gateways behind one address. */
-export const start = async (gateways: 1 | 2): Promise<Running> => {
+export const start = async (gateways: 1 | 2, login: Login = basicauth): Promise<Running> => {
   if (targetUrl !== undefined)
     return { target: targetOf(new URL(targetUrl).origin), [Symbol.asyncDispose]: async () => {} }
   await using stack = new AsyncDisposableStack()
   const nats = stack.use(await startNats())
-  const { target } = stack.use(await startFor(basicauth, nats.url, gateways))
+  const { target } = stack.use(await startFor(login, nats.url, gateways))
   await healthy(target.origin)
   const all = stack.move()
   return { target, [Symbol.asyncDispose]: () => all.disposeAsync() }

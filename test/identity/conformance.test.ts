@@ -1,11 +1,11 @@
-// The whole contract with each policy as the only one of a service: by one gateway, by two in turn,
-// and by gateways with settings of their own.
+// The whole contract with each policy as the only one of a service: by one gateway, and by two in
+// turn. What needs gateways of its own: flows.test.ts.
 import { afterAll, beforeAll, describe, it } from "vitest"
+import { testPolicyOutage } from "../conformance/flows/policy-outage.ts"
 import { sendAny } from "../conformance/fuzz.ts"
 import { logins } from "../conformance/logins/all.ts"
 import type { Login } from "../conformance/logins/login.ts"
 import { sections } from "../conformance/sections.ts"
-import { gateways, type Started, startGateways } from "../conformance/settings/gateways.ts"
 import { run } from "../conformance/table.ts"
 import { type Running, startFor } from "../conformance/target.ts"
 import { startNats } from "../support/nats.ts"
@@ -19,6 +19,9 @@ const testContract = (login: Login, count: 1 | 2) => {
   })
   afterAll(() => stack.disposeAsync())
 
+  // First: an issuer whose keys are known is needed for unknown ones only.
+  if (count === 1) testPolicyOutage(login, () => running.target)
+
   for (const [name, cases] of sections)
     describe(name, () => run(cases, () => running.target, login))
 
@@ -28,19 +31,7 @@ const testContract = (login: Login, count: 1 | 2) => {
     )
 }
 
-const testSettings = (login: Login) => {
-  let started: Started
-  beforeAll(async () => {
-    started = await startGateways(login)
-  })
-  afterAll(() => started[Symbol.asyncDispose]())
-
-  for (const [name, , cases] of gateways)
-    describe(name, () => run(cases, () => started.targetOf(name), login))
-}
-
 for (const login of logins) {
   describe(`${login.name}, by one gateway`, () => testContract(login, 1))
   describe(`${login.name}, by two gateways`, () => testContract(login, 2))
-  describe(`${login.name}, by gateways with settings`, () => testSettings(login))
 }

@@ -72,7 +72,7 @@ export interface Started extends AsyncDisposable {
 export const startGateways = async (login: Login): Promise<Started> => {
   await using stack = new AsyncDisposableStack()
   const { url: natsUrl } = stack.use(await startNats())
-  const { target } = stack.use(await startFor(login, natsUrl, 1, "gateway,projection"))
+  const { target } = stack.use(await startFor(login, natsUrl, 1, { roles: "gateway,projection" }))
   const { file } = stack.use(await startVersionFile())
   const origins = new Map<string, string>()
   const start = async (names: ReadonlyArray<string>) => {

@@ -1,0 +1,22 @@
+// What a gateway responds while the server of its policy is away.
+import { expect, it } from "vitest"
+import { Api, type Target } from "../api.ts"
+import type { Login } from "../logins/login.ts"
+import { check } from "../table.ts"
+
+/** An outage of the server on which the policy of a login depends; no test where there is none. */
+export const testPolicyOutage = (login: Login, target: () => Target): void => {
+  if (!login.isInHeartbeat) return
+  it(`responds 503 while the server of ${login.name} is away, and works after it`, async () => {
+    const api = new Api(target())
+    const { end, headers, path } = await api.target.users.outage!()
+    const request = { method: "GET", path, headers, as: null }
+    try {
+      const expected = { status: 503, errno: 201, headers: { "Retry-After": /^\d+$/ } }
+      check(await api.send(request), request, expected)
+    } finally {
+      end()
+    }
+    await expect.poll(async () => (await api.list()).status, { timeout: 15_000 }).toBe(200)
+  })
+}
