@@ -26,10 +26,18 @@ export const pagesOf = Effect.fnUntraced(function* (at: LoginPages["at"], name: 
   return pages?.at === at ? pages : yield* refuse("unknownUrl")
 })
 
-/** See `Visit`. Pages in a sandbox, and those that send no Referer with a form, have "null". */
+/**
+ * See `Visit`. Pages in a sandbox, and those that send no Referer with a form, have "null". Browsers
+ * before 2023 send nothing but a Referer with a link.
+ */
 const pageOf = (request: ApiRequest, rootUrl: string): string | undefined => {
-  if (!isCrossSite(request, new URL(rootUrl).origin)) return undefined
-  const { origin, referer } = request.headers
+  const { origin, referer, "sec-fetch-site": site } = request.headers
+  const own = new URL(rootUrl).origin
+  const isOfOthers =
+    site === undefined && origin === undefined && referer !== undefined
+      ? URL.parse(referer)?.origin !== own
+      : isCrossSite(request, own)
+  if (!isOfOthers) return undefined
   return origin === undefined || origin === "null" ? (referer ?? "") : origin
 }
 

@@ -53,13 +53,16 @@ const foreign: ReadonlyArray<Readonly<Record<string, string>>> = [
   { ...crossSite, referer: "https://evil.example/app.example.org" },
   { "sec-fetch-site": "same-site", referer: "https://evil.example.org/" },
   { origin: "https://evil.example" },
-  { origin: "http://app.example.org" }
+  { origin: "http://app.example.org" },
+  // Browsers before 2023 send no more than this with a link.
+  { referer: "https://evil.example/" }
 ]
 const own: typeof foreign = [
   { ...crossSite, origin: "https://app.example.org" },
   { ...crossSite, referer: "https://app.example.org/" },
   { "sec-fetch-site": "none" },
-  { "sec-fetch-site": "same-origin" }
+  { "sec-fetch-site": "same-origin" },
+  { referer: "https://app.example.org/" }
 ]
 
 it("begins at a page of ours, as one of others could end it with a mail of its own", async () => {
@@ -75,7 +78,7 @@ it("begins at a page of ours, as one of others could end it with a mail of its o
       expect(response.headers.get("set-cookie"), JSON.stringify(headers)).toBeNull()
       expect(await errorOf(response)).toEqual([400, 400, 107])
     }
-  for (const headers of [...own, { origin: portier.origin }])
+  for (const headers of [...own, { origin: portier.origin }, { referer: `${portier.origin}/` }])
     for (const { status } of await beginFrom(headers))
       expect(status, JSON.stringify(headers)).toBe(302)
 })
