@@ -17,6 +17,9 @@ describe("the client's address", () => {
     assert.equal(clientOf("::ffff:127.0.0.1", "2001:db8::1", trusted), "2001:db8::1")
     assert.equal(clientOf("fd00::2", "[2001:db8::1]:443", trusted), "2001:db8::1")
     assert.equal(clientOf("10.1.2.3", "198.51.100.7:1234", trusted), "198.51.100.7")
+    for (const mapped of ["::ffff:198.51.100.7", "::FFFF:c633:6407", "[::ffff:c633:6407]:443"])
+      assert.equal(clientOf("10.1.2.3", mapped, trusted), "198.51.100.7", mapped)
+    assert.equal(clientOf("10.1.2.3", "198.51.100.7, ::ffff:a00:1", trusted), "198.51.100.7")
   })
 
   it("is the proxy's own where the proxy names no address", () => {

@@ -20,9 +20,22 @@ export const rangeError = (range: string): string | undefined =>
     ? "Expected an IP address or a range such as 10.0.0.0/8 or fd00::/8"
     : undefined
 
-/** An address without its IPv6 zone. An IPv4-mapped IPv6 address becomes the IPv4 address. */
+/** The IPv4 address in the last 32 bits, as hexadecimal digits, of an IPv6 address. */
+const dotted = (high: string, low: string): string =>
+  [high, low]
+    .map((digits) => Number.parseInt(digits, 16))
+    .map((bits) => `${bits >> 8}.${bits & 255}`)
+    .join(".")
+
+/**
+ * An address without its IPv6 zone. An IPv4-mapped IPv6 address, which some proxies write in
+ * hexadecimal digits, becomes the IPv4 address: else all such clients would count as one.
+ */
 export const plainAddress = (address = ""): string =>
-  address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, "").replace(/%.*$/, "")
+  address
+    .replace(/%.*$/, "")
+    .replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, "")
+    .replace(/^::ffff:([\da-f]{1,4}):([\da-f]{1,4})$/i, (_, high, low) => dotted(high, low))
 
 /** A test whether an address lies in one of the ranges. */
 export const makeTrust = (ranges: ReadonlyArray<string>): ((address: string) => boolean) => {
