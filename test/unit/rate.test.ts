@@ -51,4 +51,17 @@ describe("a rate", () => {
     assert.equal(rate.take("e", 2 * hour), 0)
     assert.equal(rate.size(), 1)
   })
+
+  it("takes a new key about as fast when all keys are in use", () => {
+    const microsOfNewKeys = (inUse: number): number => {
+      const rate = makeRate(1, hour, 20_000)
+      for (let i = 0; i < inUse; i += 1) rate.take(`used ${i}`, 0)
+      const before = process.cpuUsage()
+      for (let i = 0; i < 2_000; i += 1) rate.take(`new ${i}`, 1)
+      return process.cpuUsage(before).user
+    }
+    microsOfNewKeys(10_000)
+    // A look at all keys for each new one costs 250 times as much.
+    assert.isBelow(microsOfNewKeys(20_000), 50 * Math.max(1_000, microsOfNewKeys(10_000)))
+  })
 })
