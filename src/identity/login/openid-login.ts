@@ -194,7 +194,9 @@ export const openidPages = Effect.fnUntraced(function* (
     yield* attempts.admit(address)
     yield* Effect.catchTag(states.spend(state), "LoginFailed", () => failed("used before"))
     const { discovered } = yield* keySet.current
-    const token = yield* exchange(discovered, code, states.secretOf(state), rootUrl)
+    // A code can be such that the issuer's server fails: so that counts like a wrong one.
+    const exchanged = exchange(discovered, code, states.secretOf(state), rootUrl)
+    const token = yield* Effect.tapError(exchanged, () => attempts.failed(address))
     const verdict = token === undefined ? undefined : yield* verified(token, askerAt(address))
     if (token === undefined || verdict?._tag !== "Known") {
       yield* attempts.failed(address)

@@ -1,0 +1,87 @@
+// How often a client may make the login pages of an issuer ask its token endpoint in vain.
+import { assert, it } from "@effect/vitest"
+import { ConfigProvider, Effect, Layer, Option } from "effect"
+import { Settings } from "#config"
+import { openidPages } from "#identity/login/openid-login.ts"
+import { invalidToken } from "#identity/policy.ts"
+import { IdentitySettings } from "#identity/settings.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { makeMemoryBuckets } from "#nats/kv/memory-buckets.ts"
+
+const issuer = "https://login.example.org"
+const keys = Effect.succeed({
+  discovered: {
+    issuer,
+    jwks_uri: `${issuer}/keys`,
+    authorization_endpoint: `${issuer}/authorize`,
+    token_endpoint: `${issuer}/token`
+  },
+  keys: { keys: [] },
+  fetchedAt: 0
+})
+const login = {
+  name: "openid",
+  issuer,
+  clientId: "pages",
+  clientSecret: Option.none(),
+  callbackHosts: ["app.example.org"],
+  scopes: ["openid"],
+  parameters: [],
+  verified: () => Effect.succeed(invalidToken)
+}
+const services = Layer.merge(
+  IdentitySettings.layer,
+  Layer.merge(Settings.layer, Layer.succeed(Buckets, makeMemoryBuckets().buckets))
+).pipe(
+  Layer.provide(
+    ConfigProvider.layer(
+      ConfigProvider.fromUnknown({
+        BELLCAST_HTTP_SCHEME: "https",
+        BELLCAST_HTTP_HOST: "push.example.org",
+        BELLCAST_AUTH_FAILURES_PER_ADDRESS_PER_MINUTE_MAX: "3"
+      })
+    )
+  )
+)
+
+/** What became of 5 logins of one address, while the token endpoint responds with this status. */
+const outcomesWith = Effect.fnUntraced(function* (status: number) {
+  let requests = 0
+  const send = () =>
+    Effect.sync(() => {
+      requests += 1
+      return { status, json: { error: "invalid_grant" }, retryAfter: undefined }
+    })
+  const keySet = { current: keys, refreshed: keys, isUp: Effect.succeed(true) }
+  const pages = yield* openidPages(login, keySet, send)
+  const visit = {
+    rootUrl: "https://push.example.org/v1",
+    address: "192.0.2.1",
+    page: undefined
+  }
+  const outcomes: Array<string> = []
+  for (let i = 0; i < 5; i += 1) {
+    const fields = { callback: "https://app.example.org/#token=" }
+    const { location, setCookie } = yield* pages.begin({ ...visit, cookies: undefined, fields })
+    const state = new URL(location).searchParams.get("state")!
+    const returned = { ...visit, cookies: setCookie.split(";")[0], fields: { state, code: "?" } }
+    outcomes.push((yield* Effect.flip(pages.finish(returned)))._tag)
+  }
+  return { outcomes, requests }
+})
+
+const twice = ["TooManyFailures", "TooManyFailures"]
+
+it.effect("codes that bring nothing are limited, however the token endpoint fails", () =>
+  Effect.gen(function* () {
+    const refused = ["LoginFailed", "LoginFailed", "LoginFailed", ...twice]
+    assert.deepStrictEqual(yield* outcomesWith(400), { outcomes: refused, requests: 3 })
+    // A code can be such that the server fails: so a failure counts, too.
+    const failed = Array.from({ length: 3 }, () => "IdentityUnavailable")
+    for (const status of [403, 500])
+      assert.deepStrictEqual(yield* outcomesWith(status), {
+        outcomes: [...failed, ...twice],
+        requests: 3
+      })
+  }).pipe(Effect.provide(services))
+)
