@@ -84,6 +84,12 @@ export const principalsOf = (
   return [id, "system.Everyone", "system.Authenticated", ...named]
 }
 
+/**
+ * Whether a name has the form of an address's HMAC. Where users choose their names, one who took
+ * the HMAC of somebody's address for a name would have that user's id.
+ */
+export const isLikeHmac = (name: string): boolean => /^[0-9a-f]{64}$/.test(name)
+
 const userBytesMax = 200
 
 /** Whether a text can be a user: not empty, no control character, at most 200 bytes. */

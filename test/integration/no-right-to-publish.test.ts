@@ -48,6 +48,7 @@ beforeAll(async () => {
       BELLCAST_AUTH_SIGNED_SECRETS: siteSecret,
       BELLCAST_AUTH_SIGNED_AUDIENCE: "bellcast",
       BELLCAST_AUTH_PROXY_SECRET: proxySecret,
+      BELLCAST_AUTH_PROXY_GROUPS_HEADER: "X-Forwarded-Groups",
       BELLCAST_TRUSTED_PROXIES: "127.0.0.1",
       BELLCAST_CHANNEL_WRITE_PRINCIPALS: rights,
       // Else the requests of strangers would end at this limit, and not at their rights.

@@ -61,6 +61,7 @@ const environment = (port: number, asked: Url, issuer: string) => ({
   BELLCAST_AUTH_SIGNED_SECRETS: siteSecret,
   BELLCAST_AUTH_SIGNED_AUDIENCE: "bellcast",
   BELLCAST_AUTH_PROXY_SECRET: proxySecret,
+  BELLCAST_AUTH_PROXY_GROUPS_HEADER: "X-Forwarded-Groups",
   BELLCAST_AUTH_PORTIER_BROKER_URL: asked.url,
   BELLCAST_AUTH_PORTIER_REDIRECT_HOSTS: "app.example.org"
 })

@@ -27,8 +27,8 @@ export const pagesOf = Effect.fnUntraced(function* (at: LoginPages["at"], name: 
 })
 
 /**
- * See `Visit`. Pages in a sandbox, and those that send no Referer with a form, have "null". Browsers
- * before 2023 send nothing but a Referer with a link.
+ * See `Visit`. Pages in a sandbox, and those that send no Referer with a form, have "null". With a
+ * link, browsers before 2023 send nothing but a Referer.
  */
 const pageOf = (request: ApiRequest, rootUrl: string): string | undefined => {
   const { origin, referer, "sec-fetch-site": site } = request.headers

@@ -1,4 +1,5 @@
 // Reads the members of a token or of a provider's response. Pure.
+import { isLikeHmac, isUser } from "../principals.ts"
 
 export type Claims = Readonly<Record<string, unknown>>
 
@@ -36,6 +37,12 @@ export const groupsAt = (claims: Claims, paths: ReadonlyArray<string>): Readonly
 /** Why a text is no path of a claim. */
 export const claimPathFault = (path: string): string | undefined =>
   path.length <= 200 && /^[!-~]+$/.test(path) ? undefined : "Expected the name of a claim"
+
+/** The user at a path; undefined: none. Users choose no `sub`, but other claims. */
+export const userAt = (claims: Claims, path: string): string | undefined => {
+  const user = claimAt(claims, path)
+  return isUser(user) && (path === "sub" || !isLikeHmac(user)) ? user : undefined
+}
 
 /** Why a token names nobody. An address that its issuer has not verified is no id. */
 export const noUser = "the claim with the user's id is missing, or is none"

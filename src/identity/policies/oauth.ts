@@ -12,20 +12,19 @@ import {
   type Known,
   type Policy
 } from "../policy.ts"
-import { isUser } from "../principals.ts"
 import { hostOf, makeSend, type ProviderResponse, type Send } from "../provider/client.ts"
 import { providerUrlFault } from "../provider/url.ts"
 import { IdentitySettings, settingPrefix } from "../settings.ts"
 import { Verifications } from "../verification/verifications.ts"
 import {
   type Claims,
-  claimAt,
   claimPathFault,
   groupsAt,
   isClaims,
   isForUs,
   noUser,
-  timeFault
+  timeFault,
+  userAt
 } from "./claims.ts"
 import { type ClientLogin, makeClientLogin } from "./client-login.ts"
 import { coversAll, scopesOf } from "./scopes.ts"
@@ -160,8 +159,8 @@ const verdictOf = (
   if (!isPlainBearer) return invalidBecause("the token is no plain bearer access token")
   if (!isIssuedForUs(claims, audience)) return invalidBecause("aud does not name this service")
   if (!coversAll(scopesOf(scope), requiredScopes)) return insufficientScope
-  const user = claimAt(claims, useridField)
-  if (!isUser(user)) return invalidBecause(noUser)
+  const user = userAt(claims, useridField)
+  if (user === undefined) return invalidBecause(noUser)
   const known = { _tag: "Known" as const, user, groups: groupsAt(claims, groupFields) }
   return typeof exp === "number" ? { ...known, expiresAt: exp * 1000 } : known
 }

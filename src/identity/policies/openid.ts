@@ -14,7 +14,6 @@ import {
   type Known,
   type Policy
 } from "../policy.ts"
-import { isUser } from "../principals.ts"
 import { hostOf, makeSend, type Send } from "../provider/client.ts"
 import { type KeySet, makeKeySet } from "../provider/key-set.ts"
 import { providerUrlFault } from "../provider/url.ts"
@@ -22,13 +21,13 @@ import { IdentitySettings } from "../settings.ts"
 import { Verifications } from "../verification/verifications.ts"
 import {
   type Claims,
-  claimAt,
   claimPathFault,
   groupsAt,
   isClaims,
   isForUs,
   noUser,
-  timeFault
+  timeFault,
+  userAt
 } from "./claims.ts"
 import { asymmetricAlgorithms, claimsOfIssuer, headerOf } from "./jwt.ts"
 import { coversAll, scopesOf } from "./scopes.ts"
@@ -124,8 +123,8 @@ const userOf = (
   { groupFields, useridField }: OpenidSettings,
   exp: unknown
 ): Known | Invalid => {
-  const user = claimAt(claims, useridField)
-  if (!isUser(user) || typeof exp !== "number") return invalidBecause(noUser)
+  const user = userAt(claims, useridField)
+  if (user === undefined || typeof exp !== "number") return invalidBecause(noUser)
   return { _tag: "Known", user, groups: groupsAt(claims, groupFields), expiresAt: exp * 1000 }
 }
 

@@ -7,7 +7,7 @@ import type { Values } from "#settings/every-setting.ts"
 import { checkedText } from "#settings/words.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { type Credentials, invalidToken, known, type Policy } from "../policy.ts"
-import { isUser } from "../principals.ts"
+import { isLikeHmac, isUser } from "../principals.ts"
 import { settingPrefix } from "../settings.ts"
 
 /** Shorter secrets could be guessed from within the network of the proxy. */
@@ -26,9 +26,13 @@ const header = (name: string, value: string) =>
   )
 
 export const proxySettings = (prefix: string) => ({
-  /** The headers with the user and their groups, and with the secret that only the proxy knows. */
+  /** The headers with the user, and with the secret that only the proxy knows. */
   userHeader: header(`${prefix}_USER_HEADER`, "X-Forwarded-User"),
-  groupsHeader: header(`${prefix}_GROUPS_HEADER`, "X-Forwarded-Groups"),
+  /**
+   * The header with the user's groups. None unless it is named: of a proxy that does not overwrite
+   * it, clients would choose their groups.
+   */
+  groupsHeader: header(`${prefix}_GROUPS_HEADER`, ""),
   /** The text between two groups: some proxies allow the other character in names of groups. */
   groupsSeparator: checkedText(`${prefix}_GROUPS_SEPARATOR`, separatorFault).pipe(
     Config.withDefault(",")
@@ -95,7 +99,9 @@ export const proxy = Effect.fnUntraced(function* (name: string, settings: ProxyS
       yield* warnOfBytes({})
       return invalidToken
     }
-    return isUser(user) ? known(user, groupsOf(groups, groupsSeparator)) : invalidToken
+    return isUser(user) && !isLikeHmac(user)
+      ? known(user, groupsOf(groups, groupsSeparator))
+      : invalidToken
   })
   const policy: Policy = {
     name,
