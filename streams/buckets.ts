@@ -43,8 +43,8 @@ export const buckets = {
     forgets: false
   },
   /**
-   * Who may publish on one channel, and the tokens of servers that publish. The settings name who
-   * may publish on all channels.
+   * The users who may publish on one channel, and the tokens of servers that publish. The settings
+   * name those who may publish on all channels.
    */
   permissions: {
     name: "bellcast_permissions",

@@ -52,7 +52,7 @@ interface User {
   readonly principals: ReadonlyArray<string>
 }
 
-/** What a service does with the tokens of Keycloak's users. */
+/** Requests to a service with the tokens of Keycloak's users. */
 const clientOf = (baseUrl: string) => {
   const send = (token: string, method: string, path: string, data?: unknown) =>
     fetch(`${baseUrl}${path}`, {

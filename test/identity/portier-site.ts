@@ -1,4 +1,4 @@
-// What stands around the service in a login by mail: a site with the page of the README, and a
+// The surroundings of the service in a login by mail: a site with the page of the README, and a
 // proxy that gives the service https.
 import { once } from "node:events"
 import { readFileSync } from "node:fs"

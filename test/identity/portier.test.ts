@@ -21,7 +21,7 @@ const browsers = {
 } as const
 
 let stage: Stage
-/** What must not be found anywhere afterwards. */
+/** Texts that must not be found anywhere afterwards. */
 const secrets: Array<string> = []
 const broadcasts: Array<string> = []
 

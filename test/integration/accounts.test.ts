@@ -23,7 +23,7 @@ let broadcast = ""
 const urlOf = (user: string) => `nats://${user}:word@127.0.0.1:${port}`
 const env = { BELLCAST_NATS_INBOX_PREFIX: "_INBOX_bellcast" }
 
-/** What the streams hold; changes with every message that is stored, and every purge. */
+/** The content of the streams; changes with every message that is stored, and every purge. */
 const stored = async () => {
   await using admin = await clientOf(port, "bellcast-admin", "_INBOX")
   const jsm = await jetstreamManager(admin.nc)
@@ -63,7 +63,7 @@ afterAll(async () => {
   await server?.[Symbol.asyncDispose]()
 })
 
-/** What is stored once nothing changes any more: checkpoints are saved once a second. */
+/** The content once nothing changes any more: checkpoints are saved once a second. */
 const settled = async () => {
   let last = await stored()
   let same = 0
@@ -106,7 +106,7 @@ it("lets an auditor read and nothing else", { timeout: 60_000 }, async () => {
   assert.equal((await jsm.streams.info("BELLCAST_LOG")).config.name, "BELLCAST_LOG")
   assert.isNotNull(await jsm.streams.getMessage("BELLCAST_LOG", { seq: Number(broadcast) }))
   assert.isNotEmpty(await jsm.consumers.list("BELLCAST_WORK").next())
-  // Those of `nats kv get`, and of `nats sub --direct`, which reads a whole stream.
+  // Requests of `nats kv get`, and of `nats sub --direct`, which reads a whole stream.
   const direct = "$JS.bellcast.API.DIRECT.GET"
   const key = "bellcast_subscriptions.$KV.bellcast_subscriptions.meta"
   assert.equal((await nc.request(`${direct}.KV_${key}`)).json<{ v: number }>().v, 1)

@@ -90,7 +90,7 @@ it("lets nobody without the right put a broadcast into LOG", { timeout: 60_000 }
     ...["--nats", nats.url]
   ])
   const token = made.stdout.trim()
-  // Those with the right can, on the channels that are theirs: else nothing below could fail.
+  // Users with the right can, on the channels that are theirs: else nothing below could fail.
   const allowed: ReadonlyArray<[string, string | undefined, Record<string, string>?]> = [
     ["news", signedPublisher, { "idempotency-key": "of the publisher" }],
     ["news-eu", "acme editor"],

@@ -23,7 +23,7 @@ describe("rebuild", { timeout: 90_000 }, () => {
       before: await admin.entries(),
       ...(await runCli(["rebuild", "--nats", service.url]))
     }))
-    // Who has just folded something holds the lease.
+    // The process that has just folded something holds the lease.
     const { before, code, stderr, stdout } = await Effect.runPromise(
       Effect.andThen(folded(service.lastWork - 1), verb).pipe(
         Effect.provide(foldingLayer(service.url))

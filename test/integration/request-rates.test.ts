@@ -84,7 +84,7 @@ it("limits what a user and an address store, and not what is there or is removed
   assert.equal((await change("PUT", "gus", "a")).status, 202)
   for (let i = 0; i < changesPerUser; i++)
     assertRefused(await change("PUT", "hal", "a"), changesPerAddress)
-  // What was refused for the address is no change of the user.
+  // A change that was refused for the address is none of the user.
   const elsewhere = { "x-forwarded-for": "203.0.113.10" }
   const path = "/channels/a/registration"
   assert.equal((await call(service.url, "PUT", path, "hal", undefined, elsewhere)).status, 202)

@@ -105,7 +105,7 @@ const auditsIn = async (natsUrl: string, broadcasts: ReadonlyArray<string>): Pro
   return texts.join("\n")
 }
 
-/** What a service leaves behind. */
+/** The things that a service leaves behind. */
 export interface Traces {
   readonly services: ReadonlyArray<Service>
   readonly natsUrl: string

@@ -15,7 +15,7 @@ export const acmeModule = `export default {
   }
 }`
 
-/** Who may publish: nobody on `elsewhere` may on another channel. */
+/** Principals that may publish: nobody on `elsewhere` may on another channel. */
 export const rights = [
   ...["signed:publisher", "proxy:publisher", "group:proxy:editors", "group:acme:editors"],
   ...["news*=acme:editor", "elsewhere=acme:scribe"]
@@ -151,7 +151,7 @@ const smuggled: ReadonlyArray<Headers> = [
   }
 ]
 
-/** What the proxy in front adds to the request of a user without the right. */
+/** The headers that the proxy in front adds to the request of a user without the right. */
 const fronts: ReadonlyArray<Headers> = [{}, {}, behindProxy("ann", "readers,publisher")]
 
 export interface Sent {

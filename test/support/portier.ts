@@ -23,7 +23,7 @@ export interface PortierGateway {
   readonly service: Service
   readonly begin: (email?: string, redirect?: string) => Promise<Response>
   readonly begun: (email?: string) => Promise<Begun>
-  /** What the broker gives a browser that has proven its address. */
+  /** The response of the broker to a browser that has proven its address. */
   readonly proof: (nonce: string, claims?: Members, header?: Members) => Promise<string>
   /** The browser returns from the broker with a form. */
   readonly verify: (cookie: string, fields: Readonly<Record<string, string>>) => Promise<Response>

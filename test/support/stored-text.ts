@@ -1,4 +1,4 @@
-// What NATS stores of credentials, to look for secrets in.
+// The data that NATS stores of credentials, to look for secrets in.
 import { jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 

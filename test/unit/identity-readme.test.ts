@@ -26,7 +26,7 @@ describe("a block of settings", () => {
     settingsIn(section).map((block) => [heading, block] as const)
   )
   const [openid = {}] = settingsIn(policies.get("openid")!)
-  /** What is set beside the settings of a section. */
+  /** The settings beside those of a section. */
   const beside: Readonly<Record<string, Environment>> = { "Login pages": openid, token: openid }
 
   it("stands in each section of a policy, with a request", () => {

@@ -44,7 +44,7 @@ const services = Layer.merge(
   )
 )
 
-/** What became of 5 logins of one address, while the token endpoint responds with this status. */
+/** The ends of 5 logins of one address, while the token endpoint responds with this status. */
 const outcomesWith = Effect.fnUntraced(function* (status: number) {
   let requests = 0
   const send = () =>

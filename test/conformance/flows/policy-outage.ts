@@ -1,4 +1,4 @@
-// What a gateway responds while the server of its policy is away.
+// The responses of a gateway while the server of its policy is away.
 import { expect, it } from "vitest"
 import { Api, type Target } from "../api.ts"
 import type { Login } from "../logins/login.ts"

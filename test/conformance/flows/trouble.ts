@@ -44,7 +44,7 @@ const sendForLog = async (api: Api, endpoint: string) => {
 /** The heartbeat's members for policies: their servers are well. */
 const policiesOf = ({ isInHeartbeat, policy }: Login) => (isInHeartbeat ? { [policy]: true } : {})
 
-/** What of a user's credentials is secret. The rest is the id, which the log shows. */
+/** The secret part of a user's credentials. The rest is the id, which the log shows. */
 const secretsOf = async (api: Api): Promise<ReadonlyArray<string>> => {
   const { authorization, ...others } = await api.headersOf(api.me)
   const token = authorization?.slice(authorization.indexOf(" ") + 1)
@@ -60,7 +60,7 @@ const testOutage = (login: Login): void => {
     await using own = await startFor(login, nats.url)
     const api = new Api(own.target)
     await api.stored()
-    // Who is not yet logged in cannot log in during the outage.
+    // A login by mail needs the bucket `cache`, which is away during the outage.
     await api.headersOf(api.target.publisher)
     await nats[Symbol.asyncDispose]()
     const list = { method: "GET", path: "/subscriptions" }

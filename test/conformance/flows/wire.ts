@@ -148,7 +148,7 @@ export const testWire = (login: Login): void => {
       status: 404,
       body: { errno: 111 }
     })
-    // These are ordinary requests.
+    // Requests without anything odd.
     await expect
       .poll(() => service.output())
       .toMatch(/"method":"BREW","path":"\/v1\/batch".*"code":405/)

@@ -11,7 +11,7 @@ const lifeSeconds = 3_600
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 
-/** What no policy of bearer tokens takes. */
+/** Headers that no policy of bearer tokens takes. */
 const wrongTokens: ReadonlyArray<Wrong> = [
   { name: "an unknown token", headers: bearer("unknown"), challenge: invalid },
   { name: "a scheme alone", headers: { authorization: "Bearer" }, challenge: invalid },

@@ -7,7 +7,7 @@ import { type Case, check, define } from "../table.ts"
 import { batch } from "./batch.ts"
 import { create, statuses } from "./batch-entries.ts"
 
-/** What policies say of a token beside the error, each in words of its own. */
+/** The reason beside the error: each policy has words of its own for it. */
 const description = /, error_description="[^"]*"/
 
 const wrongOf = ({ target }: Api) => target.users.wrong()

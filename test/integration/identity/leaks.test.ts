@@ -20,7 +20,7 @@ import { UserAgent } from "#test/user-agent.ts"
 
 let all: EveryPolicy
 const address = "zoe@example.org"
-/** What the cases have used so far. */
+/** The secrets that the cases have used so far. */
 const secrets = new Set([
   ...configured,
   address,
@@ -233,7 +233,7 @@ it("would be found where the search looks", async () => {
   nc.publish("$KV.bellcast_cache.planted", JSON.stringify({ token: btoa(`:${planted}`) }))
   await nc.flush()
   await nc.close()
-  // These are no secrets: they show that the log, the metrics and the audit are searched.
+  // No secrets: they show that the log, the metrics and the audit are searched.
   const shown = ["request.summary", "bellcast_authentications_total", "from rest by", planted]
   const files = all.nats.folder === undefined ? [] : ["files"]
   const places = async () => (await found(shown)).map((each) => each.split(" as ")[0])

@@ -6,7 +6,7 @@ import { startNats, type TestNats } from "#test/nats.ts"
 import { type Service, startService } from "#test/service.ts"
 
 const ttlMillis = 4_000
-/** What identification may take at most, 7 s, and time for a busy machine. */
+/** The longest identification, 7 s, and time for a busy machine. */
 const boundMillis = 13_000
 const heartbeatSeconds = 2
 
