@@ -3,16 +3,18 @@
 import { createHmac } from "node:crypto"
 import { Clock, Console, Effect } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { secretBytesMin, secretsOf, signedSettings } from "#identity/policies/signed.ts"
+import {
+  lifeMillisMax,
+  secretBytesMin,
+  secretsOf,
+  signedSettings
+} from "#identity/policies/signed.ts"
 import { isUser } from "#identity/principals.ts"
 import { kindOf, settingPrefix } from "#identity/settings.ts"
 import { everySetting } from "#settings/every-setting.ts"
 import { VerbFailed } from "../nats/nats.ts"
 import { note } from "../terminal/note.ts"
 import { spanFault, spanMillisOf } from "../terminal/span.ts"
-
-/** The policy believes no token whose end is further away. */
-const lifeMillisMax = 24 * 3_600_000
 
 const failed = (message: string) => new VerbFailed({ message })
 

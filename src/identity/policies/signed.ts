@@ -16,7 +16,7 @@ import { verifyJwt, wrongSignature } from "./jwt.ts"
 /** RFC 7518 section 3.2: a key of the size of the hash. */
 export const secretBytesMin = 32
 /** A token is made for a page view. A longer life would outlast a logout by days. */
-const lifeMillisMax = 24 * 3_600_000
+export const lifeMillisMax = 24 * 3_600_000
 /** The clock of the site's backend may be ahead. */
 const skewMillis = 60_000
 
