@@ -104,7 +104,7 @@ export const settings = {
   ),
   /**
    * The same at one push service, which gets as many pushes for a broadcast. Ten devices with two
-   * browsers each, whose push service is the same.
+   * browsers each may have the same push service.
    */
   subscriptionsPerUserPerHostMax: within(
     "BELLCAST_SUBSCRIPTIONS_PER_USER_PER_HOST_MAX",

@@ -20,7 +20,7 @@ const addBallast = async ({ url }: Service, admin: NatsAdmin) => {
   const data = "x".repeat(3_900)
   const ballast = () => call(url, "POST", "/channels/ballast", "publisher", { data: { data } })
   for (let i = 0; i < 4; i++) await Promise.all(Array.from({ length: 25 }, ballast))
-  // What became of them is recorded in LOG, too.
+  // The ends of these broadcasts are recorded in LOG, too.
   await until(
     async () =>
       (await admin.jsm.streams.info("BELLCAST_LOG", { subjects_filter: "bellcast.evt.finished.>" }))
