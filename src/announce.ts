@@ -5,10 +5,11 @@ import { Effect, Option } from "effect"
 import type { Settings } from "#config"
 import { announceApi } from "#embedded/api-address.ts"
 import { folderAt } from "#embedded/folder.ts"
+import { gatewaySettings } from "#gateway/settings.ts"
 import { identitySettings, kindOf, type NamedPolicy } from "#identity/settings.ts"
 import { MetricsPort } from "#monitoring/port.ts"
 import { hostsOf } from "#nats/connection/connection.ts"
-import { everySetting } from "#settings/every-setting.ts"
+import { everySetting, type Values } from "#settings/every-setting.ts"
 import { startupBanner } from "./startup-banner.ts"
 
 export interface Ready {
@@ -32,6 +33,43 @@ export const isForTrying = (
   policies.some(({ module, name }) => module === undefined && kindOf(name) === "basicauth") &&
   channelWritePrincipals.some(({ principal }) => principal === "system.Authenticated")
 
+type Publishing = Pick<Settings["Service"], "channelWritePrincipals">
+
+/** Who may publish by the settings. Names nobody: an id may hold a mail address. */
+export const publishersOf = ({ channelWritePrincipals }: Publishing): string => {
+  const isEverybody = channelWritePrincipals.some(
+    ({ channels, principal }) => channels === "*" && principal.startsWith("system.")
+  )
+  if (isEverybody) return "every user"
+  return channelWritePrincipals.length > 0
+    ? "those in BELLCAST_CHANNEL_WRITE_PRINCIPALS"
+    : "none by BELLCAST_CHANNEL_WRITE_PRINCIPALS; also see `make permissions` and `make token`"
+}
+
+/** What the settings open to everybody. */
+export const openOf = (
+  { allowLoopbackEndpoints }: Pick<Settings["Service"], "allowLoopbackEndpoints">,
+  gateway: Values<typeof gatewaySettings>
+): ReadonlyArray<string> => {
+  const limits = [
+    gateway.newUsersPerAddressPerHourMax,
+    gateway.requestsPerAddressPerMinuteMax,
+    gateway.requestsPerUserPerMinuteMax,
+    gateway.changesPerAddressPerHourMax,
+    gateway.changesPerUserPerHourMax
+  ]
+  return [
+    ...(allowLoopbackEndpoints ? ["endpoints on this machine"] : []),
+    ...(gateway.publicMetrics ? ["metrics"] : []),
+    ...(limits.includes(0) ? ["any number of users, requests or changes"] : [])
+  ]
+}
+
+const loginOf = ({ module, name }: NamedPolicy): string =>
+  module === undefined && kindOf(name) === "basicauth"
+    ? `${name} (any user name and password)`
+    : name
+
 /** The folder of the embedded nats-server. */
 const natsFolder = (dataDir: string) => folderAt(join(dataDir, "nats"))
 
@@ -42,18 +80,25 @@ const natsUrlFile = (dataDir: string): string => {
   return fromHere.startsWith("..") ? file : fromHere
 }
 
-const printBanner = ({ natsUrl, root, secrets, settings }: Ready, metrics: string | undefined) =>
-  Effect.map(everySetting(identitySettings), ({ authPolicies }) => {
-    const text = startupBanner({
-      url: root,
-      metricsAddress: metrics,
-      natsHost: hostsOf(natsUrl),
-      natsUrlFile: natsUrlFile(settings.dataDir),
-      vapidPublicKey: secrets.vapidPublicKey,
-      isForTrying: isForTrying(settings, authPolicies)
-    })
-    process.stdout.write(text)
+const printBanner = Effect.fnUntraced(function* (
+  { natsUrl, root, secrets, settings }: Ready,
+  metrics: string | undefined
+) {
+  const { authPolicies } = yield* everySetting(identitySettings)
+  const open = openOf(settings, yield* everySetting(gatewaySettings))
+  const text = startupBanner({
+    url: root,
+    metricsAddress: metrics,
+    natsHost: hostsOf(natsUrl),
+    natsUrlFile: natsUrlFile(settings.dataDir),
+    vapidPublicKey: secrets.vapidPublicKey,
+    logins: authPolicies.map(loginOf).join(", ") || "none",
+    publishers: publishersOf(settings),
+    open,
+    isForTrying: isForTrying(settings, authPolicies)
   })
+  process.stdout.write(text)
+})
 
 /** Says that the service is ready and, at the end of the scope, that it stops. */
 export const announced = Effect.fnUntraced(function* (ready: Ready) {

@@ -28,6 +28,9 @@ const trial = (url: string): string => `
     make audit BROADCAST=NUMBER
 `
 
+const openLine = (open: ReadonlyArray<string>): string =>
+  open.length === 0 ? "" : `    Open to everybody  ${open.join(", ")}\n`
+
 export interface Start {
   readonly url: string
   /** Host and port of the metrics port; undefined when it is off. */
@@ -37,6 +40,11 @@ export interface Start {
   /** The file with the address and login of NATS. */
   readonly natsUrlFile: string
   readonly vapidPublicKey: string
+  /** The policies, and who may publish. */
+  readonly logins: string
+  readonly publishers: string
+  /** What anybody may use, or is not limited in. */
+  readonly open: ReadonlyArray<string>
   /** Whether the service would accept the commands shown. */
   readonly isForTrying: boolean
 }
@@ -48,6 +56,9 @@ export const startupBanner = ({
   natsHost,
   natsUrlFile,
   vapidPublicKey,
+  logins,
+  publishers,
+  open,
   isForTrying
 }: Start): string => `
   Bellcast is ready.
@@ -56,6 +67,8 @@ export const startupBanner = ({
     Metrics, probes    ${metricsAddress === undefined ? "off" : `http://${metricsAddress}/metrics`}
     NATS               ${natsHost}; for \`nats\`: export NATS_URL=${textOf(natsUrlFile)}
     VAPID public key   ${vapidPublicKey}
-${isForTrying ? trial(url) : ""}
+    Logins             ${logins}
+    Publishers         ${publishers}
+${openLine(open)}${isForTrying ? trial(url) : ""}
   Ctrl-C stops the service; your data stays.
 `

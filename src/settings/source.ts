@@ -9,6 +9,10 @@ const fileDefault = "bellcast.ini"
 
 /** The only argument of the service. */
 export const developmentFlag = "--development"
+/**
+ * The values of `--development`. They open the service to everybody, so they count only while
+ * everybody is a user: with another policy than basicauth the usual defaults hold.
+ */
 const development = {
   BELLCAST_AUTH_POLICIES: "basicauth",
   BELLCAST_CHANNEL_WRITE_PRINCIPALS: "system.Authenticated",
@@ -21,6 +25,12 @@ const development = {
   BELLCAST_CHANGES_PER_ADDRESS_PER_HOUR_MAX: "0",
   BELLCAST_CHANGES_PER_USER_PER_HOUR_MAX: "0"
 }
+
+/** Whether policies verify nobody: none is set, or each is basicauth. */
+const verifyNobody = (policies: string): boolean =>
+  policies
+    .split(/[\s,]+/)
+    .every((policy) => policy === "" || /^basicauth(-[a-z0-9-]*)?$/.test(policy))
 
 export interface Found {
   readonly value: string
@@ -110,11 +120,14 @@ export const readSource = (
       ? [[name, { value, place: name, inFile: false }] as const]
       : []
   )
-  const convenient = Object.entries(args.includes(developmentFlag) ? development : {}).map(
+  const written = [...found].filter(([, { value }]) => value !== "")
+  const set = new Map([...written, ...given])
+  const policies = set.get("BELLCAST_AUTH_POLICIES")?.value ?? ""
+  const isOpen = args.includes(developmentFlag) && verifyNobody(policies)
+  const convenient = Object.entries(isOpen ? development : {}).map(
     ([name, value]) => [name, { value, place: developmentFlag, inFile: false }] as const
   )
-  const written = [...found].filter(([, { value }]) => value !== "")
-  return { found: renamed(new Map([...convenient, ...written, ...given])), faults }
+  return { found: renamed(new Map([...convenient, ...set])), faults }
 }
 
 /** Provides these settings to Config and Source. */

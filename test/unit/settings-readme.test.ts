@@ -96,6 +96,8 @@ describe("the documents", () => {
       ...defaults.map(([name]) => name),
       ...policyKinds.flatMap(settingsOfKind),
       "BELLCAST_CONFIG",
+      // Of `bellcast listen`.
+      "BELLCAST_TOKEN",
       "BELLCAST_TEST_NATS",
       // Names of the streams.
       "BELLCAST_LOG",

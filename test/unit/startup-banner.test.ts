@@ -9,6 +9,9 @@ const start: Start = {
   natsHost: "127.0.0.1:4222",
   natsUrlFile: ".bellcast/nats/url",
   vapidPublicKey: "key",
+  logins: "basicauth",
+  publishers: "every user",
+  open: [],
   isForTrying: true
 }
 

@@ -102,7 +102,8 @@ export const listen = Effect.fn("Cli.listen")(function* ({
   const subscribe = call("POST", "/subscriptions", Subscribed, {
     data: { ...subscription, ...(vapidKey === undefined ? {} : { vapid_public_key: vapidKey }) }
   })
-  const { data } = yield* Effect.acquireRelease(subscribe, ({ data }) =>
+  const subscribed = Effect.tapError(subscribe, explain)
+  const { data } = yield* Effect.acquireRelease(subscribed, ({ data }) =>
     removing("the subscription", call("DELETE", `/subscriptions/${data.id}`, Schema.Unknown))
   )
   const registration = `/channels/${encodeURIComponent(channel)}/registration`
@@ -127,6 +128,16 @@ export const listen = Effect.fn("Cli.listen")(function* ({
     }
   }
 }, Effect.scoped)
+
+const loopbackHint =
+  "a listener receives pushes on this machine, which a service allows only with " +
+  "BELLCAST_ALLOW_LOOPBACK_ENDPOINTS=true"
+
+/** Says what to do about a service that refuses the listener's endpoint. */
+const explain = (error: ApiError): Effect.Effect<void> =>
+  error._tag === "ApiRefused" && error.status === 400 && error.reason.includes("data.endpoint")
+    ? note(loopbackHint)
+    : Effect.void
 
 /** A user of its own for each listener: the end of a listener removes its user's registration. */
 const newUser = () => `listener-${randomBytes(4).toString("hex")}:secret`

@@ -1,0 +1,85 @@
+// What `make run` leaves open for trying, and that a policy which verifies users ends it.
+import { join } from "node:path"
+import { describe, expect, it } from "vitest"
+import { startPushService } from "#test/push-service.ts"
+import { runCli } from "#test/run-cli.ts"
+import { type Service, startService } from "#test/service.ts"
+import { temporaryFolder } from "../../support/folder.ts"
+
+const signing = {
+  BELLCAST_AUTH_SIGNED_SECRETS: "the-secret-of-the-site-and-of-Bellcast",
+  BELLCAST_AUTH_SIGNED_AUDIENCE: "bellcast"
+}
+
+/** What other tests set must come from the flag here. */
+const unset = {
+  BELLCAST_AUTH_POLICIES: "",
+  BELLCAST_CHANNEL_WRITE_PRINCIPALS: "",
+  BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "",
+  BELLCAST_PUBLIC_METRICS: "",
+  BELLCAST_NEW_USERS_PER_ADDRESS_PER_HOUR_MAX: "",
+  BELLCAST_REQUESTS_PER_ADDRESS_PER_MINUTE_MAX: "",
+  BELLCAST_REQUESTS_PER_USER_PER_MINUTE_MAX: "",
+  BELLCAST_CHANGES_PER_ADDRESS_PER_HOUR_MAX: "",
+  BELLCAST_CHANGES_PER_USER_PER_HOUR_MAX: ""
+}
+
+/** Starts as `make run` does, beside an embedded server. */
+const startDevelopment = async (env: Readonly<Record<string, string>>): Promise<Service> => {
+  const folder = await temporaryFolder()
+  return startService({
+    cwd: folder,
+    env: { ...unset, BELLCAST_DATA_DIR: join(folder, "data"), ...env },
+    args: ["--development"],
+    readyTimeoutMillis: 60_000
+  })
+}
+
+const statuses = async ({ url }: Service, authorization: string) => {
+  const headers = { authorization, "content-type": "application/json" }
+  await using push = await startPushService()
+  const post = async (path: string, data: unknown) => {
+    const body = JSON.stringify({ data })
+    return (await fetch(url + path, { method: "POST", headers, body })).status
+  }
+  return {
+    publish: await post("/channels/news", { title: "Hello" }),
+    loopback: await post("/subscriptions", push.subscribe().subscription),
+    metrics: (await fetch(`${url}/__metrics__`)).status
+  }
+}
+
+describe("make run", () => {
+  it("is closed to the users of a policy that verifies them", { timeout: 90_000 }, async () => {
+    const policies = { BELLCAST_AUTH_POLICIES: "signed token", ...signing }
+    await using service = await startDevelopment(policies)
+    const token = (await runCli(["sign-user", "visitor"], signing)).stdout.trimEnd()
+    const authorization = `Bearer ${token}`
+    expect(await statuses(service, authorization)).toEqual({
+      publish: 403,
+      loopback: 400,
+      metrics: 403
+    })
+    expect(service.output()).toMatch(/Logins +signed, token$/m)
+    expect(service.output()).toMatch(/Publishers +none by BELLCAST_CHANNEL_WRITE_PRINCIPALS; /)
+    expect(service.output()).not.toMatch(/Open to everybody/)
+    const listener = ["listen", "news", "--url", service.url]
+    const refused = await runCli(listener, { BELLCAST_TOKEN: token })
+    expect(refused.code).toBe(1)
+    expect(refused.stderr).toMatch(/only with BELLCAST_ALLOW_LOOPBACK_ENDPOINTS=true\n/)
+  })
+
+  it("says what is open where anybody is a user", { timeout: 90_000 }, async () => {
+    await using service = await startDevelopment({})
+    const authorization = `Basic ${btoa("visitor:secret")}`
+    expect(await statuses(service, authorization)).toEqual({
+      publish: 202,
+      loopback: 201,
+      metrics: 200
+    })
+    expect(service.output()).toMatch(/Publishers +every user$/m)
+    expect(service.output()).toMatch(
+      /Open to everybody +endpoints on this machine, metrics, any number of users, requests/
+    )
+  })
+})
