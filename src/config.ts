@@ -62,9 +62,10 @@ export const settings = {
   natsWaitSeconds: within("BELLCAST_NATS_WAIT_SECONDS", 1, 3_600).pipe(withDefault(60)),
   /**
    * Copies of every stream. 3 in production: an accepted message then survives the loss of a
-   * server.
+   * server. Unset: existing streams keep theirs, so that one process without the setting does not
+   * lower them for all.
    */
-  replicas: within("BELLCAST_REPLICAS", 1, 5).pipe(withDefault(1)),
+  replicas: Config.option(within("BELLCAST_REPLICAS", 1, 5)),
   /**
    * Most bytes of the stream LOG, whose commands never expire: 4 GiB are about 6 million. When it
    * is full, requests that make it grow are refused. The minimum has room for a few of the largest

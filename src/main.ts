@@ -21,6 +21,7 @@ import { MetricsPort } from "#monitoring/port.ts"
 import { fullnessLayer } from "#nats/admin/fullness.ts"
 import { refuseMissingBuckets, warnOfPause } from "#nats/admin/maintenance.ts"
 import { provision } from "#nats/admin/provision.ts"
+import { refuseFewerCopies } from "#nats/admin/replicas.ts"
 import { ServerHealth } from "#nats/admin/server-health.ts"
 import { followServerTime } from "#nats/admin/server-time.ts"
 import { Space } from "#nats/admin/space.ts"
@@ -117,7 +118,13 @@ const bytesMaxOf = ({ logBytesMax, workBytesMax }: Settings["Service"]) => {
 const provisioned = ({ settings }: Start) =>
   refuseMissingBuckets.pipe(
     Effect.andThen(refuseOtherCopies),
-    Effect.andThen(provision(settings.replicas, bytesMaxOf(settings))),
+    Effect.andThen(refuseFewerCopies(settings.replicas)),
+    Effect.andThen(
+      provision(
+        Option.getOrElse(settings.replicas, () => 1),
+        bytesMaxOf(settings)
+      )
+    ),
     Effect.andThen(warnOfPause),
     (made) => whenReady("streams and buckets", made, waitMillisOf(settings))
   )

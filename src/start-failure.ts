@@ -8,6 +8,7 @@ import { MetricsPortError } from "#monitoring/port.ts"
 import {
   BucketsMissing,
   CopiesDiffer,
+  FewerCopies,
   NatsUnavailable,
   NoStorage
 } from "#nats/connection/errors.ts"
@@ -27,6 +28,7 @@ const reasonOf = (error: unknown): string | undefined => {
     error instanceof EmbeddedServerFailed ||
     error instanceof BucketsMissing ||
     error instanceof CopiesDiffer ||
+    error instanceof FewerCopies ||
     error instanceof NoStorage
   )
     return error.message

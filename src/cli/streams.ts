@@ -1,8 +1,9 @@
 // `bellcast streams`: shows streams, consumers, followers and buckets as declared in streams/; with
 // --live, also their state on the server.
-import { Console, Effect } from "effect"
+import { Console, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { bucketState, consumerState, countAfter, streamState } from "#nats/admin/maintenance.ts"
+import { replicasMax, setReplicas } from "#nats/admin/replicas.ts"
 import type { Nats } from "#nats/connection/connection.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
@@ -159,10 +160,24 @@ const flags = {
   live: Flag.Boolean("live").pipe(
     Flag.withDescription("Also show how full streams and buckets are, and who is behind"),
     Flag.withDefault(false)
+  ),
+  replicas: Flag.Int("replicas").pipe(
+    Flag.withDescription(
+      `Keep this many copies of every stream and bucket (1 to ${replicasMax}), more or fewer`
+    ),
+    Flag.filter(
+      (replicas) => replicas >= 1 && replicas <= replicasMax,
+      () => `expected 1 to ${replicasMax}`
+    ),
+    Flag.optional
   )
 }
 
 /** The verb. */
-export const streamsCommand = Command.make("streams", flags, ({ live, ...nats }) =>
-  live ? onNats(nats)(Effect.flatMap(withLive, (text) => Console.log(text))) : Console.log(declared)
-).pipe(Command.withDescription("Show streams, consumers, followers and buckets"))
+export const streamsCommand = Command.make("streams", flags, ({ live, replicas, ...nats }) => {
+  if (Option.isNone(replicas) && !live) return Console.log(declared)
+  const changed = Option.isSome(replicas) ? setReplicas(replicas.value) : Effect.void
+  return onNats(nats)(
+    Effect.andThen(changed, withLive).pipe(Effect.flatMap((text) => Console.log(text)))
+  )
+}).pipe(Command.withDescription("Show streams, consumers, followers and buckets, or set copies"))

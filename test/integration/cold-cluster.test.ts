@@ -1,35 +1,15 @@
 // A start beside a cluster that has no leaders yet: waits for them, says so, and gives up in time.
 import { assert, it } from "vitest"
 import { until } from "../support/client.ts"
-import { startConfiguredNats } from "../support/nats-configured.ts"
-import { freePort, startService } from "../support/service.ts"
-
-const members = ["a", "b", "c"] as const
-
-const startMember = async (
-  name: string,
-  port: number,
-  routePort: number,
-  routes: ReadonlyArray<number>
-) =>
-  startConfiguredNats(
-    port,
-    [
-      `server_name: ${name}`,
-      "jetstream { max_file_store: 20GB, sync_interval: 2m }",
-      `cluster { name: cold, listen: "127.0.0.1:${routePort}"`,
-      `  routes: [${routes.map((route) => `"nats-route://127.0.0.1:${route}"`).join(", ")}] }`
-    ].join("\n")
-  )
+import { makeNatsCluster } from "../support/nats-cluster.ts"
+import { startService } from "../support/service.ts"
 
 it("waits for the leaders of a cold cluster, and ends with what to do when none comes", {
   timeout: 90_000
 }, async () => {
-  const ports = await Promise.all(members.map(freePort))
-  const routes = await Promise.all(members.map(freePort))
-  const member = (n: number) => startMember(members[n]!, ports[n]!, routes[n]!, routes)
-  await using _first = await member(0)
-  const options = { natsUrl: `nats://127.0.0.1:${ports[0]}`, roles: "gateway,projection" }
+  const cluster = await makeNatsCluster()
+  await using _first = await cluster.start(0)
+  const options = { natsUrl: cluster.urls[0]!, roles: "gateway,projection" }
   const env = (seconds: number) => ({
     BELLCAST_REPLICAS: "3",
     BELLCAST_NATS_WAIT_SECONDS: String(seconds)
@@ -53,8 +33,8 @@ it("waits for the leaders of a cold cluster, and ends with what to do when none 
     async () => printed,
     (text) => text.includes("NATS has no leader yet: the start waits")
   )
-  await using _second = await member(1)
-  await using _third = await member(2)
+  await using _second = await cluster.start(1)
+  await using _third = await cluster.start(2)
   await using service = await starting
   assert.match(service.output(), /"for":"JetStream: .+"/)
 })

@@ -46,10 +46,14 @@ const noStorage = (named: BytesMax, { message }: JetStreamApiError) => {
   })
 }
 
-type Config = Partial<StreamConfig> & { readonly name: string; readonly max_bytes: number }
+type Config = Partial<StreamConfig> & {
+  readonly name: string
+  readonly max_bytes: number
+  readonly num_replicas: number
+}
 
-/** The config of a declared stream or bucket, with this limit of its bytes. */
-export type Sized = (bytesMax: number) => Config
+/** The config of a declared stream or bucket, with this limit of its bytes and as many copies. */
+export type Sized = (bytesMax: number, replicas: number) => Config
 
 export const infoOf = (jsm: JetStreamManager, stream: string): Promise<StreamInfo | undefined> =>
   jsm.streams.info(stream).catch(unlessCode(streamNotFound))
@@ -59,6 +63,15 @@ const existingOf = ({ config, state }: StreamInfo): Existing => ({
   bytes: state.bytes
 })
 
+const existingStreams = async (jsm: JetStreamManager, names: ReadonlyArray<string>) => {
+  const found = new Map<string, StreamInfo>()
+  for (const name of names) {
+    const info = await infoOf(jsm, name)
+    if (info !== undefined) found.set(name, info)
+  }
+  return found
+}
+
 /** Updates a stream that differs. A server with too little storage refuses any update. */
 const update = async (jsm: JetStreamManager, { config: is }: StreamInfo, wanted: Config) => {
   const differs = Object.entries(wanted).some(
@@ -67,7 +80,10 @@ const update = async (jsm: JetStreamManager, { config: is }: StreamInfo, wanted:
   if (differs) await jsm.streams.update(wanted.name, wanted)
 }
 
-/** Creates a stream. If it was created meanwhile or in a larger share, lowers its limit. */
+/**
+ * Creates a stream. If it was created meanwhile or in a larger share, lowers its limit. Its copies
+ * are never lowered: another process that starts may have been told to make more.
+ */
 const create = async (jsm: JetStreamManager, config: Config) => {
   try {
     await jsm.streams.add(config)
@@ -75,7 +91,8 @@ const create = async (jsm: JetStreamManager, config: Config) => {
     unlessCode(nameInUse)(error)
     const found = await jsm.streams.info(config.name)
     const bytesMax = loweredBytesMax(existingOf(found), config.max_bytes)
-    await update(jsm, found, { ...config, max_bytes: bytesMax })
+    const replicas = Math.max(found.config.num_replicas, config.num_replicas)
+    await update(jsm, found, { ...config, max_bytes: bytesMax, num_replicas: replicas })
   }
 }
 
@@ -86,13 +103,14 @@ const create = async (jsm: JetStreamManager, config: Config) => {
 export const createWithin = async (
   jsm: JetStreamManager,
   missing: Readonly<Record<string, Sized>>,
+  replicas: number,
   named: BytesMax
 ): Promise<number> => {
   let refusal: JetStreamApiError | undefined
   for (const share of shares) {
     try {
       for (const [stream, sized] of Object.entries(missing))
-        await create(jsm, sized(newBytesMax(stream, share, named[stream])))
+        await create(jsm, sized(newBytesMax(stream, share, named[stream]), replicas))
       return share
     } catch (error) {
       if (!(error instanceof JetStreamApiError && isNoStorage(error))) throw error
@@ -105,29 +123,39 @@ export const createWithin = async (
 /**
  * Creates and updates streams. Returns the share of the declared sizes that new ones got. A first
  * start that was killed may have left an empty stream in too large a share: it makes room.
+ *
+ * `replicas`: least copies of each stream. Existing ones keep theirs if they have more, and new
+ * ones get as many as the others have.
  */
 export const ensureStreams = async (
   jsm: JetStreamManager,
   wanted: Readonly<Record<string, Sized>>,
+  replicas: number,
   named: BytesMax
 ): Promise<number> => {
+  const existing = await existingStreams(jsm, Object.keys(wanted))
   const missing: Record<string, Sized> = {}
   const untouched: Record<string, Sized> = {}
   for (const [stream, sized] of Object.entries(wanted)) {
-    const found = await infoOf(jsm, stream)
+    const found = existing.get(stream)
     if (found === undefined) missing[stream] = sized
     else {
       if (found.state.last_seq === 0) untouched[stream] = sized
       const bytesMax = existingBytesMax(existingOf(found), named[stream])
-      await update(jsm, found, sized(bytesMax)).catch((error: unknown) => {
+      const config = sized(bytesMax, Math.max(replicas, found.config.num_replicas))
+      await update(jsm, found, config).catch((error: unknown) => {
         throw error instanceof JetStreamApiError && isNoStorage(error)
           ? noStorage(named, error)
           : error
       })
     }
   }
-  return createWithin(jsm, missing, named).catch((error: unknown) => {
+  const copies = Math.max(
+    replicas,
+    ...[...existing.values()].map(({ config }) => config.num_replicas)
+  )
+  return createWithin(jsm, missing, copies, named).catch((error: unknown) => {
     if (!(error instanceof NoStorage) || Object.keys(untouched).length === 0) throw error
-    return createWithin(jsm, { ...untouched, ...missing }, named)
+    return createWithin(jsm, { ...untouched, ...missing }, copies, named)
   })
 }

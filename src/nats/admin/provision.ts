@@ -31,34 +31,38 @@ import {
  */
 const waitingMax = 16_384
 
-const streamConfig = (spec: StreamSpec, replicas: number, bytesMax: number) => ({
-  name: spec.name,
-  subjects: [...spec.subjects],
-  max_age: nanos(spec.maxAgeMillis),
-  max_bytes: bytesMax,
-  max_msg_size: spec.maxMessageBytes,
-  duplicate_window: nanos(spec.duplicateWindowMillis),
-  deny_purge: spec.denyPurge,
-  discard: DiscardPolicy.New,
-  allow_atomic: true,
-  allow_direct: true,
-  num_replicas: replicas
-})
+const streamConfig =
+  (spec: StreamSpec): Sized =>
+  (bytesMax, replicas) => ({
+    name: spec.name,
+    subjects: [...spec.subjects],
+    max_age: nanos(spec.maxAgeMillis),
+    max_bytes: bytesMax,
+    max_msg_size: spec.maxMessageBytes,
+    duplicate_window: nanos(spec.duplicateWindowMillis),
+    deny_purge: spec.denyPurge,
+    discard: DiscardPolicy.New,
+    allow_atomic: true,
+    allow_direct: true,
+    num_replicas: replicas
+  })
 
-const bucketConfig = (bucket: BucketName, replicas: number, bytesMax: number) => ({
-  name: bucketStream(bucket),
-  subjects: [bucketSubject(bucket, ">")],
-  max_msgs_per_subject: 1,
-  max_age: nanos(buckets[bucket].ttlMillis),
-  max_bytes: bytesMax,
-  max_msg_size: buckets[bucket].maxValueBytes,
-  discard: buckets[bucket].forgets ? DiscardPolicy.Old : DiscardPolicy.New,
-  allow_atomic: true,
-  allow_rollup_hdrs: true,
-  allow_direct: true,
-  allow_msg_ttl: true,
-  num_replicas: replicas
-})
+const bucketConfig =
+  (bucket: BucketName): Sized =>
+  (bytesMax, replicas) => ({
+    name: bucketStream(bucket),
+    subjects: [bucketSubject(bucket, ">")],
+    max_msgs_per_subject: 1,
+    max_age: nanos(buckets[bucket].ttlMillis),
+    max_bytes: bytesMax,
+    max_msg_size: buckets[bucket].maxValueBytes,
+    discard: buckets[bucket].forgets ? DiscardPolicy.Old : DiscardPolicy.New,
+    allow_atomic: true,
+    allow_rollup_hdrs: true,
+    allow_direct: true,
+    allow_msg_ttl: true,
+    num_replicas: replicas
+  })
 
 /** Makes a consumer that delivers from a sequence on. Fails if there is a different one. */
 export const createConsumer = (
@@ -105,19 +109,10 @@ const ensureMeta = async ({ js }: Nats["Service"], bucket: BucketName, unbuilt: 
 
 const bucketNames = Object.keys(buckets) as Array<BucketName>
 
-const declared = (
-  replicas: number,
-  which: ReadonlyArray<BucketName>
-): Readonly<Record<string, Sized>> =>
+const declared = (which: ReadonlyArray<BucketName>): Readonly<Record<string, Sized>> =>
   Object.fromEntries([
-    ...topology.streams.map((spec) => [
-      spec.name,
-      (bytesMax: number) => streamConfig(spec, replicas, bytesMax)
-    ]),
-    ...which.map((bucket) => [
-      bucketStream(bucket),
-      (bytesMax: number) => bucketConfig(bucket, replicas, bytesMax)
-    ])
+    ...topology.streams.map((spec) => [spec.name, streamConfig(spec)]),
+    ...which.map((bucket) => [bucketStream(bucket), bucketConfig(bucket)])
   ])
 
 const failed = (operation: string) => (cause: unknown) =>
@@ -130,6 +125,8 @@ const failed = (operation: string) => (cause: unknown) =>
  * limit that they have; new ones get that of their declaration, or less where the server has less
  * storage. Fails with NoStorage below 1/64 of it.
  *
+ * `replicas`: copies of each at least; none loses copies.
+ *
  * `which`: the buckets to create or update.
  */
 export const provision = Effect.fnUntraced(function* (
@@ -140,7 +137,7 @@ export const provision = Effect.fnUntraced(function* (
   const nats = yield* Nats
   const share = yield* Effect.tryPromise({
     try: async () => {
-      const share = await ensureStreams(nats.jsm, declared(replicas, which), bytesMax)
+      const share = await ensureStreams(nats.jsm, declared(which), replicas, bytesMax)
       for (const stream of topology.streams)
         await Promise.all(
           Object.values<ConsumerSpec>(stream.consumers).map((consumer) =>
@@ -165,8 +162,7 @@ export const ensureCache = Effect.fnUntraced(function* (replicas: number) {
   const name = bucketStream("cache")
   yield* Effect.tryPromise({
     try: async () => {
-      const sized = (bytesMax: number) => bucketConfig("cache", replicas, bytesMax)
-      await ensureStreams(nats.jsm, { [name]: sized }, {})
+      await createWithin(nats.jsm, { [name]: bucketConfig("cache") }, replicas, {})
       await ensureMeta(nats, "cache", false)
     },
     catch: failed("make cache")
@@ -185,8 +181,7 @@ export const recreateBucket = Effect.fnUntraced(function* (bucket: BucketName, r
       const former = await infoOf(nats.jsm, name)
       await nats.jsm.streams.delete(name).catch(unlessCode(streamNotFound))
       const named: BytesMax = former === undefined ? {} : { [name]: former.config.max_bytes }
-      const sized = (bytesMax: number) => bucketConfig(bucket, replicas, bytesMax)
-      await createWithin(nats.jsm, { [name]: sized }, named)
+      await createWithin(nats.jsm, { [name]: bucketConfig(bucket) }, replicas, named)
       await ensureMeta(nats, bucket, true)
     },
     catch: failed(`recreate ${bucket}`)

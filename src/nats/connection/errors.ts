@@ -48,6 +48,11 @@ export class NoStorage extends Schema.TaggedError<NoStorage>()("NoStorage", {
   message: Schema.String
 }) {}
 
+/** A start would lower the number of copies of a stream. `message` says what to do. */
+export class FewerCopies extends Schema.TaggedError<FewerCopies>()("FewerCopies", {
+  message: Schema.String
+}) {}
+
 /** Streams and buckets are copies of different moments. `message` says which, and what to do. */
 export class CopiesDiffer extends Schema.TaggedError<CopiesDiffer>()("CopiesDiffer", {
   message: Schema.String

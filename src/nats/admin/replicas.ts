@@ -1,0 +1,43 @@
+// How many copies a cluster keeps of each stream. A start raises the number; only an operator who
+// asks for it lowers it, as the loss of one server then loses what was accepted.
+import { Effect, Option } from "effect"
+import { Nats } from "../connection/connection.ts"
+import { FewerCopies, unavailable } from "../connection/errors.ts"
+import { infoOf } from "./ensure-streams.ts"
+import { declaredBytes } from "./stream-sizes.ts"
+
+/** Copies that nats-server keeps of a stream at most. */
+export const replicasMax = 5
+
+/** Streams, and those of buckets. */
+const names = Object.keys(declaredBytes)
+
+/** Fails with FewerCopies if a stream has more copies than the operator set. */
+export const refuseFewerCopies = Effect.fnUntraced(function* (set: Option.Option<number>) {
+  if (Option.isNone(set)) return
+  const { jsm } = yield* Nats
+  for (const name of names) {
+    const found = yield* Effect.tryPromise({
+      try: () => infoOf(jsm, name),
+      catch: unavailable(`copies of ${name}`)
+    })
+    const copies = found?.config.num_replicas ?? 1
+    if (copies > set.value)
+      return yield* new FewerCopies({
+        message:
+          `BELLCAST_REPLICAS=${set.value}, but ${name} has ${copies} copies. Leave it unset to ` +
+          `keep them, or give copies up with \`bellcast streams --replicas ${set.value}\``
+      })
+  }
+})
+
+/** Gives every stream and bucket so many copies, more or fewer. Fails if one is missing. */
+export const setReplicas = Effect.fnUntraced(function* (replicas: number) {
+  const { jsm } = yield* Nats
+  yield* Effect.tryPromise({
+    try: async () => {
+      for (const name of names) await jsm.streams.update(name, { num_replicas: replicas })
+    },
+    catch: unavailable("set copies")
+  })
+})
