@@ -18,6 +18,7 @@ import { Identity } from "#identity/identity.ts"
 import { principalNames } from "#identity/principals.ts"
 import { Health, type HealthOptions } from "#monitoring/health.ts"
 import { MetricsPort } from "#monitoring/port.ts"
+import { refuseOtherForm } from "#nats/admin/form.ts"
 import { fullnessLayer } from "#nats/admin/fullness.ts"
 import { refuseMissingBuckets, warnOfPause } from "#nats/admin/maintenance.ts"
 import { provision } from "#nats/admin/provision.ts"
@@ -116,7 +117,8 @@ const bytesMaxOf = ({ logBytesMax, workBytesMax }: Settings["Service"]) => {
 
 /** Makes the streams and buckets. Fails if a bucket was lost, which only a rebuild can mend. */
 const provisioned = ({ settings }: Start) =>
-  refuseMissingBuckets.pipe(
+  refuseOtherForm.pipe(
+    Effect.andThen(refuseMissingBuckets),
     Effect.andThen(refuseOtherCopies),
     Effect.andThen(refuseFewerCopies(settings.replicas)),
     Effect.andThen(

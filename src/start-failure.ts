@@ -10,7 +10,8 @@ import {
   CopiesDiffer,
   FewerCopies,
   NatsUnavailable,
-  NoStorage
+  NoStorage,
+  OtherForm
 } from "#nats/connection/errors.ts"
 import { SecretsFault } from "#secrets/file.ts"
 import { SettingsError } from "#settings/every-setting.ts"
@@ -29,7 +30,8 @@ const reasonOf = (error: unknown): string | undefined => {
     error instanceof BucketsMissing ||
     error instanceof CopiesDiffer ||
     error instanceof FewerCopies ||
-    error instanceof NoStorage
+    error instanceof NoStorage ||
+    error instanceof OtherForm
   )
     return error.message
   if (error instanceof ServeError)

@@ -5,6 +5,7 @@ import { Console, Effect } from "effect"
 import { Command } from "effect/cli"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { type ChannelPushes, emptyPushes } from "#domain/outcome.ts"
+import { refuseOtherStreams } from "#nats/admin/form.ts"
 import { bucketState, emptyBucket, streamState } from "#nats/admin/maintenance.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { NatsUnavailable } from "#nats/connection/errors.ts"
@@ -16,11 +17,10 @@ import { type MemoryBuckets, makeMemoryBuckets } from "#nats/kv/memory-buckets.t
 import type { StreamKey } from "#nats/stream/append.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
-import { counted } from "#projection/backfill.ts"
 import { start as startProjector } from "#projection/projector.ts"
 import { type BucketName, buckets, keys, metaKey, projections } from "#streams/buckets.ts"
 import { type FollowerName, followers } from "#streams/followers.ts"
-import { streams } from "#streams/index.ts"
+import { storedForm, streams } from "#streams/index.ts"
 import { parseOfBroadcast } from "#streams/subjects.ts"
 import { start as startTally } from "#tally/tally.ts"
 import { type Fact, readHistory } from "./nats/history.ts"
@@ -67,12 +67,7 @@ const replayInto = Effect.fnUntraced(function* (
   const meta = yield* buckets.get(checkpoint, metaKey)
   const mark = { ...last, revisions: follower.revisions() }
   const checked = last.seq === 0 ? {} : { mark }
-  yield* buckets.put(
-    checkpoint,
-    metaKey,
-    { v: 1, seq: last.seq, ...follower.notes, ...checked },
-    meta?.revision ?? 0
-  )
+  yield* buckets.put(checkpoint, metaKey, { v: 1, seq: last.seq, ...checked }, meta?.revision ?? 0)
 })
 
 /** Adds the pushes of a broadcast whose messages in WORK have expired. */
@@ -116,8 +111,6 @@ const silent = Watermark.of({
 /** Folds the streams into memory, up to their present ends. */
 const foldAll = Effect.fnUntraced(function* (facts: ReadonlyArray<Fact>, taken: number) {
   const memory = makeMemoryBuckets()
-  // From the beginning, the projector counts the registrations as it goes.
-  yield* memory.buckets.put("subscriptions", metaKey, { v: 1, ...counted }, 0)
   // Skip what WORK still has of a broadcast whose plan has expired: its final counts include it.
   const forgotten = new Set(facts.map(({ progress }) => progress.broadcast))
   const wanted = ({ subject }: Stored) => !forgotten.has(parseOfBroadcast(subject)?.broadcast ?? 0)
@@ -142,7 +135,7 @@ const unreadable = Effect.fnUntraced(function* (floors: Floors) {
   return yield* Effect.filter(projections, (bucket) =>
     Effect.gen(function* () {
       const state = yield* bucketState(bucket)
-      if (state === undefined) return true
+      if (state === undefined || state.form !== storedForm.buckets) return true
       if (state.lastSeq < (floors[bucket] ?? 0)) return true
       const meta = (yield* get(bucket, metaKey))?.value
       return meta === undefined || meta.unbuilt === true
@@ -191,6 +184,9 @@ export const rebuild = Effect.fn("Cli.rebuild")(function* () {
     return yield* new VerbFailed({
       message: `this NATS has no stream ${streams.log.name}: there is nothing to rebuild from`
     })
+  yield* refuseOtherStreams.pipe(
+    Effect.catchTag("OtherForm", ({ message }) => new VerbFailed({ message }))
+  )
   // First make what else is missing, such as the bucket of leases.
   yield* provision(log.replicas, {}, ["cache"])
   const leases = yield* Effect.forEach(Object.keys(followers) as Array<FollowerName>, holdLease)

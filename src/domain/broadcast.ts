@@ -63,7 +63,7 @@ export const publisherHeaders = (id: string): Readonly<Record<string, string>> =
 
 /**
  * The publisher of a broadcast: the id of a user, or `nats:<source>` for a NATS client, whose
- * permissions bind it to its source. Undefined for broadcasts of 0.1.0, which have no header.
+ * permissions bind it to its source. Undefined without the header.
  */
 export const publisherOf = (
   source: string,
@@ -157,10 +157,7 @@ export const fitsOnePush = ({ data }: BroadcastBody): boolean => {
   )
 }
 
-/**
- * The fact that the planner rejected a broadcast. Versions before 0.1.0 recorded other rejected
- * commands with it, too; `broadcast` is then the command's sequence in LOG.
- */
+/** The fact that the planner rejected a broadcast. */
 export const BroadcastRejected = Schema.Struct({
   broadcast: Schema.Int,
   subject: Schema.String,

@@ -3,7 +3,7 @@ import { Schema } from "effect"
 
 /**
  * The fact that the projector rejected a command on a subject of subscriptions, registrations or
- * publishers. Rejected broadcasts have a message of their own, which stood for both until 0.1.0.
+ * publishers. Rejected broadcasts have a message of their own.
  */
 export const CommandRejected = Schema.Struct({
   /** Sequence of the command in LOG. */

@@ -48,16 +48,12 @@ export const RetryJob = Schema.Struct({
   subscription: Token,
   /** Sequence of the subscription's put. A subscription replaced since then gets nothing. */
   generation: Schema.Int,
-  firstNextAt: Schema.Int,
-  /**
-   * The wait that led to `firstNextAt`. Counts from when the server stored the job, so that no
-   * worker's clock can change it. Older jobs have none.
-   */
-  firstWaitMillis: Schema.optionalKey(Schema.Int),
+  /** Counts from when the server stored the job, so that no worker's clock can change it. */
+  firstWaitMillis: Schema.Int,
   /** Attempts made before this message was published. */
   attempts: Schema.Int,
-  /** The reason of the shard's outcome. Older jobs have none. */
-  reason: Schema.optionalKey(StoredReason)
+  /** The reason of the shard's outcome. */
+  reason: StoredReason
 })
 export type RetryJob = typeof RetryJob.Type
 

@@ -10,7 +10,6 @@ import type { Stored } from "#nats/stream/stored.ts"
 import { streams } from "#streams/index.ts"
 import { subjects } from "#streams/subjects.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
-import { backfill, backfillTokens, counted, withTokens } from "./backfill.ts"
 import { fold, hold } from "./fold.ts"
 import {
   floorOf,
@@ -69,12 +68,9 @@ export const start = Effect.fnUntraced(function* (from: number) {
     applied: from,
     short: []
   }
-  const isCounted = yield* backfill(sets, from)
-  const isTokened = yield* backfillTokens(sets, from)
   yield* announce(projector)
   return {
     from,
-    notes: { ...(isCounted ? counted : {}), ...(isTokened ? withTokens : {}) },
     apply: (batch: ReadonlyArray<Stored>) => apply(projector, batch),
     store: store(projector),
     unstoredSince: () => Math.min(unstoredSince(sets), facts.waitingSince()),

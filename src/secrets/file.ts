@@ -17,7 +17,7 @@ export class SecretsFault extends Schema.TaggedError<SecretsFault>()("SecretsFau
  * The file. Keys oldest first: the last one with a private key is current, one without is retired.
  */
 const SecretsFile = Schema.Struct({
-  v: Schema.Literal(2),
+  v: Schema.Literal(1),
   useridHmacSecret: Schema.String,
   vapidKeys: Schema.Array(
     Schema.Struct({
@@ -30,16 +30,7 @@ const SecretsFile = Schema.Struct({
 })
 type SecretsFile = typeof SecretsFile.Type
 
-/** The file of the first version: one pair of keys. */
-const FirstSecretsFile = Schema.Struct({
-  vapidPublicKey: Schema.String,
-  vapidPrivateKey: Schema.String,
-  useridHmacSecret: Schema.String
-})
-
-const decode = Schema.decodeUnknownSync(
-  Schema.fromJsonString(Schema.Union([SecretsFile, FirstSecretsFile]))
-)
+const decode = Schema.decodeUnknownSync(Schema.fromJsonString(SecretsFile))
 
 const stateOf = (privateKey: string | undefined, isCurrent: boolean): KeyState => {
   if (privateKey === undefined) return "retired"
@@ -53,12 +44,7 @@ export interface StoredSecrets {
 }
 
 const read = (text: string): StoredSecrets => {
-  const stored = decode(text)
-  const { useridHmacSecret } = stored
-  const list: SecretsFile["vapidKeys"] =
-    "v" in stored
-      ? stored.vapidKeys
-      : [{ publicKey: stored.vapidPublicKey, privateKey: stored.vapidPrivateKey }]
+  const { useridHmacSecret, vapidKeys: list } = decode(text)
   const current = list.findLastIndex(({ privateKey }) => privateKey !== undefined)
   if (current === -1) throw new Error("no key signs")
   const vapidKeys = list.map(({ createdAt, privateKey, publicKey }, i) => ({
@@ -72,7 +58,7 @@ const read = (text: string): StoredSecrets => {
 
 const write = ({ useridHmacSecret, vapidKeys }: StoredSecrets): string => {
   const content: SecretsFile = {
-    v: 2,
+    v: 1,
     useridHmacSecret,
     vapidKeys: vapidKeys.map(({ createdAt, privateKey, publicKey }) => ({
       publicKey,

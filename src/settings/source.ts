@@ -95,20 +95,6 @@ const readFile = (named: string | undefined): SourceShape => {
   }
 }
 
-/** Present names of settings by the names that they had in earlier versions. */
-export const formerNames: Readonly<Record<string, string>> = {
-  BELLCAST_CONNECTIONS_PER_ORIGIN: "BELLCAST_PUSHES_UNDER_WAY_MAX"
-}
-
-/** Adds values under former names, unless the present name has a value. */
-const renamed = (found: ReadonlyMap<string, Found>): ReadonlyMap<string, Found> => {
-  const former = Object.entries(formerNames).flatMap(([name, now]) => {
-    const value = found.get(name)
-    return value === undefined ? [] : [[now, value] as const]
-  })
-  return new Map([...former, ...found])
-}
-
 /** The environment wins over the file. */
 export const readSource = (
   env: Readonly<Record<string, string | undefined>>,
@@ -127,7 +113,7 @@ export const readSource = (
   const convenient = Object.entries(isOpen ? development : {}).map(
     ([name, value]) => [name, { value, place: developmentFlag, inFile: false }] as const
   )
-  return { found: renamed(new Map([...convenient, ...set])), faults }
+  return { found: new Map([...convenient, ...set]), faults }
 }
 
 /** Provides these settings to Config and Source. */

@@ -1,6 +1,6 @@
 // Finds settings with unknown names. Most are typing errors, which would silently leave a default
 // in force. Pure.
-import { formerNames, type SourceShape } from "./source.ts"
+import type { SourceShape } from "./source.ts"
 
 /**
  * Settings outside the service's tables: of the search for a nats-server and of the command line.
@@ -51,11 +51,6 @@ export const unknownSettings = ({ found }: SourceShape, names: ReadonlyArray<str
   const faults: Array<string> = []
   const warnings: Array<string> = []
   for (const [name, { inFile, place }] of found) {
-    const present = formerNames[name]
-    if (present !== undefined) {
-      warnings.push(`${place}: the former name of ${present}, still understood`)
-      continue
-    }
     if (known.includes(name) || (!inFile && onlyInEnvironment.test(name))) continue
     const meant = closest(name, known)
     const hint = meant === undefined ? "" : `, perhaps ${spelled(meant, inFile)} is meant`

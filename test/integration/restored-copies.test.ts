@@ -217,23 +217,6 @@ describe("restored copies", { timeout: 90_000 }, () => {
     )
     assert.deepStrictEqual(await seen(service.url), { ...complete, pushes: complete.pushes + 5 })
   })
-
-  it("of version 0.1.0 are taken once, and marked", async () => {
-    await restoreMixed()
-    const { seq } = await metaOf("subscriptions")
-    await admin.nc.request(
-      `$KV.bellcast_subscriptions.${metaKey}`,
-      JSON.stringify({ v: 1, seq, counted: 1 })
-    )
-    assert.strictEqual(await refusal(), "")
-    await using service = await startService({ natsUrl: nats.url, roles: "projection" })
-    const { mark } = await until(
-      () => metaOf("subscriptions"),
-      (meta) => meta.mark !== undefined
-    )
-    assert.strictEqual(mark!.seq, seq)
-    await service.stop()
-  })
 })
 
 it("a process ends when LOG is replaced under it", { timeout: 60_000 }, async () => {

@@ -10,7 +10,13 @@ const job = {
     urgency: "normal",
     user: stranger
   },
-  ...{ subscription: "a b\r\nPUB x 0\r\n", generation: 1, firstNextAt: 0, attempts: 1 }
+  ...{
+    subscription: "a b\r\nPUB x 0\r\n",
+    generation: 1,
+    firstWaitMillis: 0,
+    attempts: 1,
+    reason: "timeout"
+  }
 }
 
 /** Subject, type and body of things that nobody should send. */
@@ -93,7 +99,7 @@ export const garbage: ReadonlyArray<
     ["bellcast.job.retry.a.0.b.c", "retry/1", { ...job, broadcast, subscription: "a" }] as const
   ]),
   // Longer than a server can count.
-  ["bellcast.job.retry.a.1.b.f", "retry/1", { ...job, subscription: "a", firstNextAt: 9e15 }],
+  ["bellcast.job.retry.a.1.b.f", "retry/1", { ...job, subscription: "a", firstWaitMillis: 9e15 }],
   [
     `bellcast.outcome.${"c".repeat(3_700)}.1.shard.all`,
     "outcome/1",

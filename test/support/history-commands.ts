@@ -61,7 +61,7 @@ const appendEvidence = (log: Log, { at, subscription, user, what }: Wish, genera
     return log.append("log", {
       subject,
       type: "subscription.gone/1",
-      body: { id: of.id, generation, broadcast: 1, status: 410, at }
+      body: { id: of.id, generation, broadcast: 1, status: 410, cause: "gone", at }
     })
   if (what === "struck")
     return log.append("log", {

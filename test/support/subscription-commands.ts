@@ -31,6 +31,7 @@ export const gone = (id: string, generation: number, at: number): SubscriptionCo
   generation,
   broadcast: 1,
   status: 410,
+  cause: "gone",
   at
 })
 

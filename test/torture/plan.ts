@@ -23,7 +23,7 @@ export interface Cast {
   readonly stores: ReadonlyArray<StoreKind>
   /** What this machine cannot have. */
   readonly missing: ReadonlySet<Fault>
-  /** In the first cycle, when the run began with version 0.1.0. */
+  /** In the first cycle, when the run began with an earlier commit. */
   readonly upgrade: Fault | undefined
 }
 

@@ -74,7 +74,7 @@ export const run = async (options: RunOptions): Promise<RunOutcome> => {
     await mkdir(folder, { recursive: true })
     const former = isShort ? undefined : unpackFormer(folder)
     if (former === undefined && !isShort)
-      say("no rolling upgrade: the commit of version 0.1.0 is not in this clone")
+      say("no rolling upgrade: the earlier commit is not in this clone")
     say(`seed ${seed}, ${nodes} nats-server(s), version ${versionOf()}; folder ${folder}`)
     const random = seeded(seed)
     const program = former ?? thisProgram

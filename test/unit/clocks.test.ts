@@ -74,9 +74,9 @@ const job: RetryJob = {
   user: "user",
   subscription: "id",
   generation: 1,
-  firstNextAt: start + 10_000,
   firstWaitMillis: 10_000,
-  attempts: 1
+  attempts: 1,
+  reason: "timeout"
 }
 /** The last outcome of the push, by a worker whose clock is this much ahead. */
 const outcomeBy = (aheadMillis: number) => {
@@ -90,9 +90,8 @@ const later = { ...given, isFirstDelivery: false }
 
 describe("the wait of a push that is retried", () => {
   it.for([0, hour, -hour])("is the one that a worker %i ms ahead asked for", (ahead) => {
-    const wrong = { ...job, firstNextAt: job.firstNextAt + ahead }
-    assert.strictEqual(waitOf({ ...given, job: wrong }, undefined, start), 10_000)
-    assert.strictEqual(waitOf({ ...later, job: wrong }, undefined, start + 10_000), 0)
+    assert.strictEqual(waitOf(given, undefined, start), 10_000)
+    assert.strictEqual(waitOf(later, undefined, start + 10_000), 0)
     assert.strictEqual(waitOf(later, outcomeBy(ahead), start + 5_000), 15_000)
     assert.strictEqual(waitOf(later, outcomeBy(ahead), start + 20_000), 0)
   })
@@ -103,13 +102,11 @@ describe("the wait of a push that is retried", () => {
     assert.strictEqual(waitOf(later, outcomeBy(0), start - hour), 0)
   })
 
-  it("is what version 0.1.0 wrote, at most the longest Retry-After", () => {
-    const { firstWaitMillis: _, ...old } = job
-    assert.strictEqual(waitOf({ ...given, job: old }, undefined, start), 10_000)
-    const far = { ...old, firstNextAt: start + 1_000 * hour }
-    assert.strictEqual(waitOf({ ...given, job: far }, undefined, start), 26.4 * hour)
-    const past = { ...old, firstNextAt: start - hour }
-    assert.strictEqual(waitOf({ ...given, job: past }, undefined, start), 0)
+  it("is at most the longest Retry-After, and never negative", () => {
+    const asked = (firstWaitMillis: number) =>
+      waitOf({ ...given, job: { ...job, firstWaitMillis } }, undefined, start)
+    assert.strictEqual(asked(1_000 * hour), 26.4 * hour)
+    assert.strictEqual(asked(-hour), 0)
   })
 })
 

@@ -6,13 +6,11 @@ import { mkdir, readdir, readFile, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import webpush from "web-push"
 import { changeKeys, freshPair, loadOrCreateSecrets } from "#secrets/file.ts"
 import { type KeySet, retired, rotated } from "#secrets/key-set.ts"
 import { temporaryFolder } from "../support/folder.ts"
-import { keySetOf, states } from "../support/key-sets.ts"
+import { states } from "../support/key-sets.ts"
 
-const a = webpush.generateVAPIDKeys()
 const folder = async () => {
   const dir = await temporaryFolder()
   return { dir, file: join(dir, "secrets.json") }
@@ -20,29 +18,6 @@ const folder = async () => {
 const addKey = (set: KeySet) => rotated(set, freshPair(), Date.now())
 
 describe("the file of secrets", () => {
-  it("that holds one pair, in the former format, changes by a rotation only", async () => {
-    const data = await folder()
-    const text = JSON.stringify({
-      vapidPublicKey: a.publicKey,
-      vapidPrivateKey: a.privateKey,
-      useridHmacSecret: "hush"
-    })
-    await writeFile(data.file, text)
-    const kept = await Effect.runPromise(loadOrCreateSecrets(data.dir))
-    assert.strictEqual(kept.useridHmacSecret, "hush")
-    assert.deepStrictEqual(states(kept.vapidKeys), states(keySetOf(a)))
-    assert.strictEqual(await readFile(data.file, "utf8"), text)
-    await Effect.runPromise(changeKeys(data.dir, addKey))
-    const after = await Effect.runPromise(loadOrCreateSecrets(data.dir))
-    assert.strictEqual(after.useridHmacSecret, "hush")
-    assert.deepStrictEqual(
-      after.vapidKeys.map(({ state }) => state),
-      ["former", "current"]
-    )
-    assert.deepStrictEqual(states(after.vapidKeys)[0], [a.publicKey, "former", a.privateKey])
-    assert.deepStrictEqual(await readdir(data.dir), ["secrets.json"])
-  })
-
   it("comes back as it was written, with every state and time", async () => {
     const data = await folder()
     await Effect.runPromise(loadOrCreateSecrets(data.dir))

@@ -52,7 +52,7 @@ describe("beside the embedded server", () => {
     assert.strictEqual(await readFile(file, "utf8"), text)
     assert.deepStrictEqual(await readdir(data.dir), ["secrets.json"])
     const { v, vapidKeys } = JSON.parse(text)
-    assert.strictEqual(v, 2)
+    assert.strictEqual(v, 1)
     assert.lengthOf(vapidKeys, 1)
     assert.strictEqual(first.vapidPublicKey, vapidKeys[0].publicKey)
     assert.isAtMost(Math.abs(Date.now() - Date.parse(vapidKeys[0].createdAt)), 60_000)

@@ -1,7 +1,5 @@
 // A user's list of subscriptions: what each command does.
 import { assert, describe, it } from "@effect/vitest"
-import { decodeMessage } from "#domain/messages.ts"
-import { causeOf } from "#domain/subscription/command.ts"
 import { tombstonesMax } from "#domain/subscription/subscription.ts"
 import { data, del, given, gone, matched, put } from "#test/subscription-commands.ts"
 
@@ -119,23 +117,6 @@ describe("a push service that calls a subscription gone", () => {
     const list = given(put("a", 100), del(["a", 101])).when(gone("a", 1, 300))
     assert.deepStrictEqual(list.tombstones, { a: 101 })
     assert.strictEqual(list.lastModified, 101)
-  })
-})
-
-describe("the cause of a removal", () => {
-  it("is what was written down, or what the status of an older one says", () => {
-    const removal = { id: "a", generation: 1, broadcast: 1, at: 1 }
-    assert.strictEqual(causeOf({ ...removal, status: 403, cause: "key-mismatch" }), "key-mismatch")
-    assert.deepStrictEqual(
-      [404, 410, 403, 0].map((status) => causeOf({ ...removal, status })),
-      ["gone", "gone", "key-mismatch", "invalid-key"]
-    )
-    const text = JSON.stringify({ ...removal, status: 410 })
-    assert.deepStrictEqual(decodeMessage("subscription.gone/1", text), {
-      ...removal,
-      status: 410,
-      type: "subscription.gone/1"
-    })
   })
 })
 

@@ -1,10 +1,6 @@
 // Finds in LOG which subscriptions push services removed, or strikes suspended, in a range of time.
 import { Effect } from "effect"
-import {
-  causeOf,
-  type SubscriptionMatched,
-  type SubscriptionPut
-} from "#domain/subscription/command.ts"
+import type { SubscriptionMatched, SubscriptionPut } from "#domain/subscription/command.ts"
 import { isSameBrowser, type StoredSubscription } from "#domain/subscription/subscription.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
@@ -97,7 +93,7 @@ const applyOutcome = (state: State, user: UserToken, { at, message }: Stored, ra
       break
     case "subscription.gone/1":
       drop(state, user, id)
-      found(causeOf(message))
+      found(message.cause)
       break
     case "subscription.suspended/1":
       found(suspended)

@@ -5,10 +5,11 @@ import { Argument, Command, Flag } from "effect/cli"
 import { isCurrentToken, tokenChannelsFault } from "#domain/access-token.ts"
 import { freshToken, hashOfToken } from "#identity/own-token.ts"
 import { readServerTime } from "#nats/admin/server-time.ts"
+import { untilApplied } from "../nats/applied.ts"
 import { natsFlags, onNats, VerbFailed } from "../nats/nats.ts"
 import { note } from "../terminal/note.ts"
 import { spanFault, spanMillisOf } from "../terminal/span.ts"
-import { appendToken, tokenNamed, untilTokenApplied } from "./tokens.ts"
+import { appendToken, tokenNamed } from "./tokens.ts"
 
 const failed = (message: string) => new VerbFailed({ message })
 
@@ -44,7 +45,7 @@ const create = Effect.fnUntraced(function* (
   yield* note(
     `whoever has this token may publish on ${channels.join(", ")}${until}; it is not shown again`
   )
-  yield* Effect.catchTag(untilTokenApplied(hash, seq), "VerbFailed", ({ message }) => note(message))
+  yield* Effect.catchTag(untilApplied(seq), "VerbFailed", ({ message }) => note(message))
 })
 
 const flags = {

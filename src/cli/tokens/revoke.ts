@@ -2,8 +2,9 @@
 import { Console, Effect } from "effect"
 import { Argument, Command } from "effect/cli"
 import { readServerTime } from "#nats/admin/server-time.ts"
+import { untilApplied } from "../nats/applied.ts"
 import { natsFlags, onNats, VerbFailed } from "../nats/nats.ts"
-import { appendToken, tokenNamed, untilTokenApplied } from "./tokens.ts"
+import { appendToken, tokenNamed } from "./tokens.ts"
 
 const revoke = Effect.fnUntraced(function* (name: string) {
   const { hash, seq: expect, token } = yield* tokenNamed(name)
@@ -12,7 +13,7 @@ const revoke = Effect.fnUntraced(function* (name: string) {
     return yield* Console.log(`the token ${name} is revoked: nothing to change`)
   const at = (yield* readServerTime).serverMillis
   const seq = yield* appendToken(name, { type: "token.delete/1", hash, at }, expect)
-  yield* untilTokenApplied(hash, seq)
+  yield* untilApplied(seq)
   yield* Console.log(`the token ${name} is revoked: within a second no gateway accepts it`)
 })
 

@@ -7,12 +7,9 @@ import {
   tokenNameFault
 } from "#domain/access-token.ts"
 import { streamState } from "#nats/admin/maintenance.ts"
-import { Buckets } from "#nats/kv/bucket.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import { keys } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import { filters, parseToken, subjects } from "#streams/subjects.ts"
-import { untilApplied } from "../nats/applied.ts"
 import { VerbFailed } from "../nats/nats.ts"
 
 /** The last token of a name. */
@@ -63,10 +60,6 @@ export const tokenNamed = Effect.fnUntraced(function* (name: string) {
   return (yield* tokensOf(subjects.token(name))).get(name) ?? noToken
 })
 
-const tooOld =
-  "this is in LOG, but the projection is of an earlier version: it takes effect once one of this " +
-  "version runs"
-
 /** Appends a command. Fails if another operator writes at the same time. Returns its sequence. */
 export const appendToken = Effect.fnUntraced(function* (
   name: string,
@@ -75,11 +68,4 @@ export const appendToken = Effect.fnUntraced(function* (
 ) {
   const message = { subject: subjects.token(name), type, body, expect }
   return (yield* (yield* EventLog).append("log", message)).seq
-})
-
-/** Waits until the gateways read a change. Fails with what is in the way. */
-export const untilTokenApplied = Effect.fnUntraced(function* (hash: string, seq: number) {
-  yield* untilApplied(seq)
-  const entry = yield* (yield* Buckets).get("permissions", keys.token(hash))
-  if ((entry?.value.seq ?? 0) < seq) return yield* new VerbFailed({ message: tooOld })
 })

@@ -9,7 +9,7 @@ import type { Stored } from "#nats/stream/stored.ts"
 export interface Due {
   /** Attempts, with this one. */
   readonly attempt: number
-  readonly lastReason: StoredReason | undefined
+  readonly lastReason: StoredReason
   /** Sequence of the last outcome of the push alone; 0: none, it is in its shard's outcome. */
   readonly seq: number
   /** When the reading of the last outcome began, by the monotonic clock. */
@@ -40,8 +40,7 @@ export const waitOf = (
   const previous = lastResult(last)
   if (last !== undefined && previous?.nextAt !== undefined)
     return remainingMillis(previous.nextAt - previous.at, last.at, now, isFirstDelivery)
-  const waitMillis = job.firstWaitMillis ?? job.firstNextAt - storedAt
-  return remainingMillis(waitMillis, storedAt, now, isFirstDelivery)
+  return remainingMillis(job.firstWaitMillis, storedAt, now, isFirstDelivery)
 }
 
 export const dueOf = (job: RetryJob, last: Stored | undefined, readAt: number): Due => {

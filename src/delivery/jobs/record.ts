@@ -61,7 +61,6 @@ const retryJob = (ref: BroadcastRef, { result, target }: Recorded) => {
     user: target.user,
     subscription: target.id,
     generation: target.stored.seq,
-    firstNextAt: result.nextAt ?? result.at,
     firstWaitMillis: (result.nextAt ?? result.at) - result.at,
     attempts: result.attempt,
     reason: result.reason

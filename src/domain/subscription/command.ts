@@ -47,16 +47,10 @@ export const SubscriptionGone = Schema.Struct({
   generation: Schema.Int,
   broadcast: Schema.Int,
   status: Schema.Int,
-  /** Older removals have none. */
-  cause: Schema.optionalKey(StoredReason),
+  cause: StoredReason,
   at: Timestamp
 })
 export type SubscriptionGone = typeof SubscriptionGone.Type
-
-/** Returns why a subscription was removed. For older removals the status tells. */
-export const causeOf = ({ cause, status }: SubscriptionGone): StoredReason =>
-  cause ??
-  (status === 0 ? "invalid-key" : status === 404 || status === 410 ? "gone" : "key-mismatch")
 
 /**
  * The push service refused the stored key and accepted this one: the browser subscribed with it.

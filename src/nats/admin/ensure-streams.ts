@@ -73,7 +73,9 @@ const existingStreams = async (jsm: JetStreamManager, names: ReadonlyArray<strin
 }
 
 /** Updates a stream that differs. A server with too little storage refuses any update. */
-const update = async (jsm: JetStreamManager, { config: is }: StreamInfo, wanted: Config) => {
+const update = async (jsm: JetStreamManager, { config: is }: StreamInfo, declared: Config) => {
+  // The server adds metadata of its own, which an update must repeat.
+  const wanted = { ...declared, metadata: { ...is.metadata, ...declared.metadata } }
   const differs = Object.entries(wanted).some(
     ([key, value]) => !isDeepStrictEqual(is[key as keyof StreamConfig], value)
   )

@@ -10,7 +10,7 @@ import { BucketsMissing, type NatsUnavailable, unavailable } from "../connection
 import { codeOf } from "../connection/responses.ts"
 import { Buckets } from "../kv/bucket.ts"
 import { countDirect } from "../stream/read-direct.ts"
-import { createConsumer, recreateBucket } from "./provision.ts"
+import { createConsumer, formKey, recreateBucket } from "./provision.ts"
 
 const notFound = 404
 const requestMillis = 5_000
@@ -38,6 +38,8 @@ export interface StreamState {
   readonly bytesMax: number
   readonly lastSeq: number
   readonly replicas: number
+  /** The form of what it stores (`storedForm`). Undefined: made by no version of Bellcast. */
+  readonly form: string | undefined
 }
 
 const stateOf = (name: string) =>
@@ -48,7 +50,8 @@ const stateOf = (name: string) =>
       bytes: state.bytes,
       bytesMax: config.max_bytes,
       lastSeq: state.last_seq,
-      replicas: config.num_replicas
+      replicas: config.num_replicas,
+      form: config.metadata?.[formKey]
     }
   })
 

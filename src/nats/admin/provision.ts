@@ -9,7 +9,7 @@ import {
 import { nanos, headers as natsHeaders } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { type BucketName, bucketStream, bucketSubject, buckets, metaKey } from "#streams/buckets.ts"
-import { topology } from "#streams/index.ts"
+import { storedForm, topology } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { Nats } from "../connection/connection.ts"
 import { NoStorage, unavailable } from "../connection/errors.ts"
@@ -31,6 +31,9 @@ import {
  */
 const waitingMax = 16_384
 
+/** Metadata of streams and buckets that says in which form they store. */
+export const formKey = "bellcast_form"
+
 const streamConfig =
   (spec: StreamSpec): Sized =>
   (bytesMax, replicas) => ({
@@ -40,6 +43,7 @@ const streamConfig =
     max_bytes: bytesMax,
     max_msg_size: spec.maxMessageBytes,
     duplicate_window: nanos(spec.duplicateWindowMillis),
+    metadata: { [formKey]: storedForm.streams },
     deny_purge: spec.denyPurge,
     discard: DiscardPolicy.New,
     allow_atomic: true,
@@ -56,6 +60,7 @@ const bucketConfig =
     max_age: nanos(buckets[bucket].ttlMillis),
     max_bytes: bytesMax,
     max_msg_size: buckets[bucket].maxValueBytes,
+    metadata: { [formKey]: storedForm.buckets },
     discard: buckets[bucket].forgets ? DiscardPolicy.Old : DiscardPolicy.New,
     allow_atomic: true,
     allow_rollup_hdrs: true,

@@ -43,6 +43,11 @@ export class BucketsMissing extends Schema.TaggedError<BucketsMissing>()("Bucket
   message: Schema.String
 }) {}
 
+/** Streams or buckets are stored in another form. `message` says which, and what to do. */
+export class OtherForm extends Schema.TaggedError<OtherForm>()("OtherForm", {
+  message: Schema.String
+}) {}
+
 /** JetStream has less storage than the streams and buckets need. `message` says what to do. */
 export class NoStorage extends Schema.TaggedError<NoStorage>()("NoStorage", {
   message: Schema.String

@@ -48,15 +48,6 @@ const timeOf = ({ message }: Pick<Door, "message">, stream: string, seq: number)
     ifThere
   )
 
-/** The mark of a checkpoint without one, from the message at the checkpoint. */
-export const markOf = (door: Door, name: FollowerName, seq: number) =>
-  Effect.map(
-    seq === 0
-      ? Effect.as(Effect.void, undefined)
-      : timeOf(door, streams[followers[name].stream].name, seq),
-    (at): Mark | undefined => (at === undefined ? undefined : { seq, at, revisions: {} })
-  )
-
 /** Buckets that are older than the follower's checkpoint. */
 const olderBuckets = Effect.fnUntraced(function* (door: Door, name: FollowerName, mark: Mark) {
   const faults: Array<string> = []

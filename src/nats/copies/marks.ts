@@ -5,7 +5,7 @@ import type { BucketName } from "#streams/buckets.ts"
 /** Bucket revisions that a follower knew. */
 export type Revisions = Readonly<Partial<Record<BucketName, number>>>
 
-/** Identifies the stream that the buckets were made from. Version 0.1.0 stores none. */
+/** Identifies the stream that the buckets were made from. */
 export interface Mark {
   /** Sequence of the last message that the follower had applied. */
   readonly seq: number

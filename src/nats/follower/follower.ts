@@ -6,11 +6,11 @@ import { type FollowerName, followers } from "#streams/followers.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { Nats } from "../connection/connection.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
-import { followerFaults, markOf } from "../copies/follower-check.ts"
+import { followerFaults } from "../copies/follower-check.ts"
 import type { Mark, Revisions } from "../copies/marks.ts"
 import { Buckets } from "../kv/bucket.ts"
 import type { Stored } from "../stream/stored.ts"
-import { type Checkpoint, type Notes, readCheckpoint, saveCheckpoint } from "./checkpoint.ts"
+import { type Checkpoint, readCheckpoint, saveCheckpoint } from "./checkpoint.ts"
 import { arrival, batchMax, openInbox, takeBatch } from "./inbox.ts"
 import { acquire, release, renew } from "./lease.ts"
 
@@ -20,7 +20,6 @@ const again = Schedule.spaced("250 millis")
 export interface Follower {
   /** Sequence of the last message that an earlier run applied. */
   readonly from: number
-  readonly notes?: Notes
   readonly apply: (batch: ReadonlyArray<Stored>) => Effect.Effect<void, NatsUnavailable>
   /**
    * Stores the changes of `apply` that are not stored, as far as there is room. Called every second
@@ -117,9 +116,8 @@ const run = <R>(context: RunContext, name: FollowerName, start: Start<R>) =>
     const [fault] = yield* followerFaults(nats, buckets, name)
     if (fault !== undefined) return yield* unavailable(`follow ${name}`)(new Error(fault))
     const checkpoint = yield* readCheckpoint(buckets, name)
-    const mark = checkpoint.mark ?? (yield* markOf(nats, name, checkpoint.seq))
     const follower = yield* start(checkpoint.seq)
-    return yield* applyAll(context, follower, checkpoint, mark)
+    return yield* applyAll(context, follower, checkpoint)
   }).pipe(Effect.scoped)
 
 type Last = Pick<Mark, "seq" | "at"> | undefined
@@ -131,14 +129,13 @@ const latest = (last: Last, { at, seq }: Stored): Last =>
 const applyAll = Effect.fnUntraced(function* (
   { buckets, nats }: RunContext,
   follower: Follower,
-  checkpoint: Checkpoint,
-  mark: Mark | undefined
+  checkpoint: Checkpoint
 ) {
   const { name } = checkpoint
   const { pauseMillis } = followers[name]
   const inbox = yield* openInbox(nats.js, name, follower.from)
   let applied = follower.from
-  let last: Last = mark
+  let last: Last = checkpoint.mark
   let savedAt = Number.NEGATIVE_INFINITY
   while (true) {
     // The time-out saves the checkpoint of a stream without new messages.
@@ -159,7 +156,6 @@ const applyAll = Effect.fnUntraced(function* (
     yield* saveCheckpoint(buckets, checkpoint, {
       // The next run applies again what is not stored.
       stored: Math.min(applied, follower.unstoredSince() - 1),
-      notes: follower.notes ?? {},
       mark: last && { ...last, revisions: follower.revisions() }
     })
   }

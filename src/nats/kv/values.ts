@@ -27,10 +27,6 @@ export interface Meta {
    * lost. A rebuild has taken their counts from LOG.
    */
   readonly taken?: number
-  /** The projector counted all registrations up to the checkpoint. */
-  readonly counted?: number
-  /** The projector folded all tokens up to the checkpoint. */
-  readonly tokens?: number
   /** The bucket lacks what the streams have: it waits for a rebuild. */
   readonly unbuilt?: boolean
 }

@@ -219,8 +219,8 @@ describe("a token", () => {
   })
 })
 
-describe("a token that an earlier version did not know", () => {
-  it("works once a projection of this version runs", async () => {
+describe("a token that is made while no projection runs", () => {
+  it("works once one runs", async () => {
     const before = await create("before")
     await service.stop()
     const [made, revoked] = await Promise.all([
@@ -229,19 +229,6 @@ describe("a token that an earlier version did not know", () => {
     ])
     expect(made).toMatchObject({ code: 0, stderr: expect.stringMatching(/no projection runs/) })
     expect(revoked).toMatchObject({ code: 1, stderr: expect.stringMatching(/takes effect once/) })
-    // An earlier version moves the checkpoint past the commands, and drops the note on tokens.
-    const nc = await connect({ servers: nats.url })
-    const jsm = await jetstreamManager(nc)
-    const subject = "$KV.bellcast_subscriptions.meta"
-    const meta = await jsm.streams.getMessage("KV_bellcast_subscriptions", {
-      last_by_subj: subject
-    })
-    const { tokens, ...rest } = meta!.json<{ tokens?: number }>()
-    expect(tokens).toBe(1)
-    const { state } = await jsm.streams.info("BELLCAST_LOG")
-    nc.publish(subject, JSON.stringify({ ...rest, seq: state.last_seq }))
-    await nc.flush()
-    await nc.close()
     service = await start("gateway,projection")
     // Resolves once the projection has begun.
     await create("after")

@@ -1,5 +1,5 @@
-// The versions of the service that a run starts: this checkout, and version 0.1.0 for the rolling
-// upgrade.
+// The versions of the service that a run starts: this checkout, and an earlier commit for the
+// rolling upgrade.
 import { execFileSync } from "node:child_process"
 import { mkdirSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url"
 
 export const thisProgram = fileURLToPath(new URL("../../..", import.meta.url)).replace(/\/$/, "")
 
-/** The last commit of version 0.1.0. */
+/** An earlier commit that stores in the present form (`storedForm`). */
 const formerCommit = "cefa5c96711bad3dfeca65a1eb8e606a94e62054"
 
 const git = (...args: ReadonlyArray<string>): Buffer =>
@@ -26,12 +26,12 @@ export const versionOf = (): string => {
 }
 
 /**
- * Unpacks version 0.1.0 into a folder beside this checkout's packages and returns the folder; or
+ * Unpacks that commit into a folder beside this checkout's packages and returns the folder; or
  * undefined where its commit is not in the clone.
  */
 export const unpackFormer = (folder: string): string | undefined => {
   try {
-    const target = join(folder, "version-0.1.0")
+    const target = join(folder, "former")
     const archive = git("archive", formerCommit, "src", "streams", "package.json", "tsconfig.json")
     mkdirSync(target, { recursive: true })
     execFileSync("tar", ["-x", "-C", target], { input: archive })
