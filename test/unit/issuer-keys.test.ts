@@ -31,17 +31,45 @@ const kidOf = ({ keys }: { readonly keys: { readonly keys: ReadonlyArray<object>
   (keys.keys[0] as { readonly kid: string }).kid
 
 describe("the keys of an issuer", () => {
-  it.effect("are fetched again for an unknown key, at most once in ten seconds", () =>
+  it.effect("are fetched again for unknown keys, at most once in ten seconds", () =>
     Effect.gen(function* () {
       const { asked, send } = issuerWith()
       const keySet = yield* makeKeySet("openid", issuer, send)
       assert.strictEqual(kidOf(yield* keySet.current), "1")
-      for (let i = 0; i < 100; i += 1) yield* keySet.refreshed
-      assert.strictEqual(asked.fetches, 1)
-      yield* TestClock.adjust("10 seconds")
-      assert.strictEqual(kidOf(yield* keySet.refreshed), "2")
-      for (let i = 0; i < 100; i += 1) yield* keySet.refreshed
+      for (let i = 0; i < 100; i += 1) yield* keySet.refreshed(`made-up-${i}`)
       assert.strictEqual(asked.fetches, 2)
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual(kidOf(yield* keySet.refreshed("3")), "3")
+      for (let i = 0; i < 100; i += 1) yield* keySet.refreshed("made-up-0")
+      assert.strictEqual(asked.fetches, 3)
+    })
+  )
+
+  it.effect("do not say that a key is unknown until they were fetched for it", () =>
+    Effect.gen(function* () {
+      const { send } = issuerWith()
+      const keySet = yield* makeKeySet("openid", issuer, send)
+      yield* keySet.refreshed("made-up")
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual((yield* Effect.flip(keySet.refreshed("2")))._tag, "IdentityUnavailable")
+      assert.strictEqual(kidOf(yield* keySet.refreshed("made-up")), "1")
+      yield* TestClock.adjust("9 seconds")
+      assert.strictEqual(kidOf(yield* keySet.refreshed("2")), "2")
+    })
+  )
+
+  it.effect("are fetched for an unknown key at once, however often the heartbeat asks", () =>
+    Effect.gen(function* () {
+      const { asked, send } = issuerWith()
+      const keySet = yield* makeKeySet("openid", issuer, send)
+      for (let i = 0; i < 5; i += 1) {
+        yield* TestClock.adjust("10 seconds")
+        assert.isTrue(yield* keySet.isUp)
+        assert.isTrue(yield* keySet.isUp)
+      }
+      assert.strictEqual(asked.fetches, 5)
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(kidOf(yield* keySet.refreshed("6")), "6")
     })
   )
 
@@ -74,10 +102,10 @@ describe("the keys of an issuer", () => {
         yield* keySet.current
         asked.isAway = true
         yield* TestClock.adjust("10 seconds")
-        const first = yield* Effect.forkChild(Effect.flip(keySet.refreshed))
+        const first = yield* Effect.forkChild(Effect.flip(keySet.refreshed("new")))
         yield* TestClock.adjust("2 seconds")
         assert.strictEqual((yield* Fiber.join(first))._tag, "IdentityUnavailable")
-        const later = yield* Effect.forkChild(Effect.flip(keySet.refreshed))
+        const later = yield* Effect.forkChild(Effect.flip(keySet.refreshed("new")))
         yield* TestClock.adjust("1 millis")
         assert.strictEqual((yield* Fiber.join(later))._tag, "IdentityUnavailable")
         assert.strictEqual(kidOf(yield* keySet.current), "1")
@@ -95,7 +123,7 @@ describe("the keys of an issuer", () => {
       yield* keySet.current
       isEmpty = true
       yield* TestClock.adjust("10 seconds")
-      assert.strictEqual((yield* Effect.flip(keySet.refreshed))._tag, "IdentityUnavailable")
+      assert.strictEqual((yield* Effect.flip(keySet.refreshed("new")))._tag, "IdentityUnavailable")
       assert.strictEqual(kidOf(yield* keySet.current), "1")
       assert.isFalse(yield* keySet.isUp)
     })

@@ -52,7 +52,7 @@ const outcomesWith = Effect.fnUntraced(function* (status: number) {
       requests += 1
       return { status, json: { error: "invalid_grant" }, retryAfter: undefined }
     })
-  const keySet = { current: keys, refreshed: keys, isUp: Effect.succeed(true) }
+  const keySet = { current: keys, refreshed: () => keys, isUp: Effect.succeed(true) }
   const pages = yield* openidPages(login, keySet, send)
   const visit = {
     rootUrl: "https://push.example.org/v1",

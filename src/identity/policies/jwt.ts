@@ -49,6 +49,8 @@ const faultOf = (error: unknown): string => {
   return "the token cannot be read"
 }
 
+const kidCharsMax = 200
+
 export const headerOf = (token: string): Readonly<Record<string, unknown>> | undefined => {
   try {
     const header = JSON.parse(Buffer.from(token.split(".")[0]!, "base64url").toString("utf8"))
@@ -56,6 +58,12 @@ export const headerOf = (token: string): Readonly<Record<string, unknown>> | und
   } catch {
     return undefined
   }
+}
+
+/** The name of a token's key; "" without one. A longer one only counts by its beginning. */
+const kidOf = (token: string): string => {
+  const kid = headerOf(token)?.["kid"]
+  return typeof kid === "string" ? kid.slice(0, kidCharsMax) : ""
 }
 
 /**
@@ -132,5 +140,5 @@ export const claimsOfIssuer = Effect.fnUntraced(function* (
     )
   const first = yield* verify(yield* keySet.current)
   // The issuer may have a new key.
-  return first === unknownKey ? yield* verify(yield* keySet.refreshed) : first
+  return first === unknownKey ? yield* verify(yield* keySet.refreshed(kidOf(token))) : first
 })

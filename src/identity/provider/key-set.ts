@@ -1,6 +1,7 @@
 // The public keys of an OpenID Connect issuer: found by its discovery document, fetched at most
 // once per cooldown, and used for a stated time while the issuer is away.
 import { Deferred, Effect, type Scope } from "effect"
+import { type ExpiringMap, makeExpiringMap } from "#basics/expiring-map.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { IdentityUnavailable } from "../policy.ts"
 import type { ProviderResponse, Send } from "./client.ts"
@@ -8,8 +9,14 @@ import { discoveredUrlFault } from "./url.ts"
 
 /** Keys are fetched again after this time, and for a key id that they lack. */
 const freshMillis = 600_000
-/** The shortest time between two fetches, however many tokens name unknown keys. */
+/**
+ * The shortest time between two fetches for unknown keys, however many tokens name some. Fetches
+ * for another reason, such as a heartbeat, do not count: else new keys would be found late.
+ */
 const cooldownMillis = 10_000
+/** Unknown keys that are remembered, and for how long: anybody can make them up. */
+const unknownMax = 1_000
+const unknownMillis = 600_000
 /** The same while there are no keys at all, so that a start heals soon. */
 const firstCooldownMillis = 2_000
 /**
@@ -39,15 +46,19 @@ export interface Discovered {
 export interface IssuerKeys {
   readonly discovered: Discovered
   readonly keys: JwkSet
-  /** By the monotonic clock. */
+  /** When these keys were asked for, by the monotonic clock. */
   readonly fetchedAt: number
 }
 
 export interface KeySet {
   /** The keys, fetched if there are none that may be used. */
   readonly current: Effect.Effect<IssuerKeys, IdentityUnavailable>
-  /** The keys after another fetch, for a token whose key is unknown; at most one per cooldown. */
-  readonly refreshed: Effect.Effect<IssuerKeys, IdentityUnavailable>
+  /**
+   * The keys for a token whose key (its `kid`) `current` lacks, after another fetch, at most one
+   * per cooldown. Fails unless these have the key, or were fetched after it was first asked for:
+   * until then the key may be a new one, and its tokens are not invalid.
+   */
+  readonly refreshed: (kid: string) => Effect.Effect<IssuerKeys, IdentityUnavailable>
   /** Whether the issuer responds, by a fetch at most once per cooldown. */
   readonly isUp: Effect.Effect<boolean>
 }
@@ -86,8 +97,9 @@ const fetchKeys = Effect.fnUntraced(function* (policy: string, issuer: string, s
       : Effect.succeed(read)
   const url = `${issuer.replace(/\/$/, "")}${discoveryPath}`
   const discovered = yield* usable(discoveredOf(yield* send({ method: "GET", url }), issuer))
+  const fetchedAt = yield* monotonicMillis
   const keys = yield* usable(jwksOf(yield* send({ method: "GET", url: discovered.jwks_uri })))
-  return { discovered, keys, fetchedAt: yield* monotonicMillis }
+  return { discovered, keys, fetchedAt }
 })
 
 type Fetch = Effect.Effect<IssuerKeys, IdentityUnavailable>
@@ -99,6 +111,10 @@ interface State {
   latest: IssuerKeys | undefined
   /** When the last fetch began, by the monotonic clock. */
   triedAt: number
+  /** When the last fetch for an unknown key began. */
+  soughtAt: number
+  /** When keys that were unknown were first asked for, by their `kid`. */
+  readonly unknown: ExpiringMap<number>
   /** Why the last fetch failed; undefined: it did not. */
   failure: IdentityUnavailable | undefined
   running: Deferred.Deferred<IssuerKeys, IdentityUnavailable> | undefined
@@ -138,20 +154,28 @@ const failureOf = (cause: { readonly reasons: ReadonlyArray<unknown> }) => {
 const usableAt = ({ latest }: State, now: number): IssuerKeys | undefined =>
   latest !== undefined && now - latest.fetchedAt < staleMillis ? latest : undefined
 
+const unavailable = ({ failure, policy }: State, cause: string) =>
+  failure ?? new IdentityUnavailable({ policy, cause })
+
+/** Waits for the running fetch or a new one, for `patienceMillis` from its beginning. */
+const awaitFetch = Effect.fnUntraced(function* (state: State, now: number) {
+  const done = yield* fetching(state, now)
+  const leftMillis = Math.max(0, state.triedAt + patienceMillis - now)
+  yield* Effect.ignore(Effect.timeout(Deferred.await(done), leftMillis))
+})
+
 /** Fetches unless a fetch began within the cooldown; then returns what there is. */
 const refresh = Effect.fnUntraced(function* (state: State) {
   const now = yield* monotonicMillis
   const usable = usableAt(state, now)
   const cooldown = usable === undefined ? firstCooldownMillis : cooldownMillis
   const mayFetch = state.running !== undefined || now - state.triedAt >= cooldown
-  if (mayFetch) {
-    const fetched = Effect.flatMap(fetching(state, now), Deferred.await)
-    if (usable === undefined) return yield* fetched
-    const patience = Math.max(0, (state.running ? state.triedAt : now) + patienceMillis - now)
-    return yield* Effect.orElseSucceed(Effect.timeout(fetched, patience), () => usable)
-  }
-  if (usable !== undefined) return usable
-  return yield* state.failure ?? new IdentityUnavailable({ policy: state.policy, cause: "no keys" })
+  if (usable === undefined)
+    return mayFetch
+      ? yield* Effect.flatMap(fetching(state, now), Deferred.await)
+      : yield* unavailable(state, "no keys")
+  if (mayFetch) yield* awaitFetch(state, now)
+  return state.latest ?? usable
 })
 
 const currentOf = Effect.fnUntraced(function* (state: State) {
@@ -164,34 +188,41 @@ const currentOf = Effect.fnUntraced(function* (state: State) {
   return usable
 })
 
-/**
- * Fails while the issuer does not respond: a key that its old keys lack may be a new one, so its
- * tokens are not invalid.
- */
-const refreshedOf = Effect.fnUntraced(function* (state: State) {
-  const keys = yield* refresh(state)
+const refreshedOf = Effect.fnUntraced(function* (state: State, kid: string) {
+  const now = yield* monotonicMillis
+  const askedAt = state.unknown.get(kid, now) ?? now
+  state.unknown.set(kid, askedAt, now + unknownMillis)
+  const isCool = now - state.soughtAt >= cooldownMillis
+  if (state.running === undefined && isCool) state.soughtAt = now
+  if (state.running !== undefined || isCool) yield* awaitFetch(state, now)
   if (state.failure !== undefined) return yield* state.failure
-  if (state.running === undefined) return keys
-  return yield* new IdentityUnavailable({ policy: state.policy, cause: "the issuer is slow" })
+  const latest = usableAt(state, now)
+  const isAnswer =
+    latest !== undefined &&
+    (latest.fetchedAt >= askedAt || latest.keys.keys.some((key) => key["kid"] === kid))
+  return isAnswer ? latest : yield* unavailable(state, "the keys were not fetched for this token")
 })
 
 /** The keys of an issuer. The first fetch is made by the first token: a start needs no issuer. */
 export const makeKeySet = Effect.fnUntraced(function* (policy: string, issuer: string, send: Send) {
-  const scope = yield* Effect.scope
-  const fetch = fetchKeys(policy, issuer, send)
-  const triedAt = Number.NEGATIVE_INFINITY
   const state: State = {
     policy,
-    fetch,
-    scope,
+    fetch: fetchKeys(policy, issuer, send),
+    scope: yield* Effect.scope,
     latest: undefined,
-    triedAt,
+    triedAt: Number.NEGATIVE_INFINITY,
+    soughtAt: Number.NEGATIVE_INFINITY,
+    unknown: makeExpiringMap(unknownMax),
     failure: undefined,
     running: undefined
   }
-  const isUp = refresh(state).pipe(
-    Effect.map(() => state.failure === undefined),
-    Effect.orElseSucceed(() => false)
-  )
-  return { current: currentOf(state), refreshed: refreshedOf(state), isUp } satisfies KeySet
+  const keySet: KeySet = {
+    current: currentOf(state),
+    refreshed: (kid) => refreshedOf(state, kid),
+    isUp: refresh(state).pipe(
+      Effect.map(() => state.failure === undefined),
+      Effect.orElseSucceed(() => false)
+    )
+  }
+  return keySet
 })

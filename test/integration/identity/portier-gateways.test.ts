@@ -83,6 +83,27 @@ it("begins at a page of ours, as one of others could end it with a mail of its o
       expect(status, JSON.stringify(headers)).toBe(302)
 })
 
+it("ends by a new key of the broker at once, though the heartbeat fetched the keys", async () => {
+  const { begun, broker, proof, service, verify } = portier
+  const { cookie, nonce } = await begun()
+  expect((await fetch(`${service.url}/__heartbeat__`)).status).toBe(200)
+  await broker.rotate("EdDSA", "third", { keeps: true })
+  expect((await verify(cookie, { id_token: await proof(nonce) })).status).toBe(302)
+})
+
+it("is 503, and not wrong, while the keys may not be fetched again for a new one", async () => {
+  const { begun, broker, proof, verify } = portier
+  const { cookie, nonce } = await begun()
+  await verify(cookie, { id_token: await proof(nonce, {}, { kid: "made-up" }) })
+  await broker.rotate("EdDSA", "fourth", { keeps: true })
+  const fields = { id_token: await proof(nonce) }
+  const early = await verify(cookie, fields)
+  expect(Number(early.headers.get("retry-after"))).toBeGreaterThan(0)
+  expect(await errorOf(early)).toEqual([503, 503, 201])
+  const later = async () => (await verify(cookie, fields)).status
+  await expect.poll(later, { timeout: 15_000, interval: 500 }).toBe(302)
+}, 20_000)
+
 it("ends a session at both gateways when its time is over, however it is used", async () => {
   const { begun, proof } = portier
   const { cookie, nonce } = await begun()
