@@ -71,7 +71,7 @@ describe("a store of another form", () => {
     await setForm(bucket, "2")
     const before = await everything()
     await expect(start()).rejects.toThrow(
-      /KV_bellcast_subscriptions is stored in form 2, .* run `bellcast rebuild`/
+      /KV_bellcast_subscriptions is stored in form 2; .* run `bellcast rebuild`/
     )
     assert.deepStrictEqual(await everything(), before)
     await rebuilt()
