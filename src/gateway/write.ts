@@ -10,6 +10,7 @@ import {
   type RegistrationCommand
 } from "#domain/registration.ts"
 import type { SubscriptionCommand } from "#domain/subscription/command.ts"
+import { growsList } from "#domain/subscription/list-bounds.ts"
 import { emptyList, evolveList, type SubscriptionList } from "#domain/subscription/subscription.ts"
 import { Space } from "#nats/admin/space.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
@@ -25,7 +26,7 @@ import { refuse } from "./http/errors.ts"
 import type { ApiResponse, Call, Refused } from "./http/request.ts"
 import { admitNewcomer } from "./quotas/holdings.ts"
 import { RequestRates } from "./quotas/requests.ts"
-import { demandRoom, type Growth } from "./quotas/room.ts"
+import { demandRoom, demandRoomIn, type Growth, growthOfRegistration } from "./quotas/room.ts"
 
 type Command = SubscriptionCommand | RegistrationCommand
 
@@ -66,8 +67,11 @@ interface Place {
 interface Kind<S, C extends Command> {
   /** The key of the state, then the other keys that a put changes. */
   readonly places: readonly [Place, ...Place[]]
-  /** The streams that grow by a put. */
-  readonly growth: Growth
+  /** What a put needs room for. */
+  readonly growthOf: (
+    state: S,
+    command: C
+  ) => Effect.Effect<Growth, NatsUnavailable, Buckets | Space>
   readonly subject: string
   readonly seqOf: (state: S) => number
   readonly read: Effect.Effect<S, NatsUnavailable, Buckets>
@@ -102,7 +106,7 @@ const checkQuotas = Effect.fnUntraced(function* <S, C extends Command, E, R>(
 ) {
   const { kind, writer } = write
   if (!isPut(command)) return
-  yield* demandRoom(kind.growth)
+  yield* demandRoom(yield* kind.growthOf(state, command))
   if (write.isAdmitted) return
   if (kind.seqOf(state) === 0) yield* admitNewcomer(writer)
   yield* (yield* RequestRates).ofChange(writer.caller!.user, writer.request.address)
@@ -174,7 +178,7 @@ const change = Effect.fnUntraced(function* <S, C extends Command, E, R>(
     }
     if ((yield* monotonicMillis) >= deadline) {
       // While the bucket is full, the state never changes: then the error is 507.
-      yield* demandRoom(kind.growth)
+      yield* demandRoomIn(kind.places.map(({ bucket }) => bucket))
       return yield* refuse("conflict")
     }
     yield* Effect.sleep(conflictDelayMillis)
@@ -194,7 +198,12 @@ export const changeList = <E = never, R = never>(
   return change<SubscriptionList, SubscriptionCommand, E | Refused, R>(
     {
       places: [{ bucket: "subscriptions", key }],
-      growth: "subscription",
+      growthOf: (list, command) =>
+        Effect.succeed(
+          command.type === "subscription.put/1" && !growsList(list, command)
+            ? "renewal"
+            : "subscription"
+        ),
       subject: subjects.subscription(user),
       seqOf: ({ seq }) => seq,
       read: Effect.map(valueAt("subscriptions", key), (list) => list ?? emptyList),
@@ -216,14 +225,16 @@ export const changeRegistration = <E, R>(
 ) => {
   const { user } = writer.caller!
   const key = keys.registration(channel, user)
+  const count = keys.channelRegistrations(channel)
+  const hasCount = Effect.map(valueAt("channels", count), (counted) => counted !== undefined)
   return change<Registration | undefined, RegistrationCommand, E, R>(
     {
       places: [
         { bucket: "registrations", key },
-        { bucket: "channels", key: keys.channelRegistrations(channel) },
+        { bucket: "channels", key: count },
         { bucket: "registrations", key: keys.registrationCounts(user) }
       ],
-      growth: "registration",
+      growthOf: () => growthOfRegistration(hasCount),
       subject: subjects.registration(channel, user),
       seqOf: (registration) => registration?.seq ?? 0,
       read: valueAt("registrations", key),

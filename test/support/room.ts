@@ -4,6 +4,7 @@ import { headers as natsHeaders } from "@nats-io/transport-node"
 import { assert } from "vitest"
 import { basicIds } from "#identity/policies/basicauth.ts"
 import { pseudonyms } from "#identity/pseudonym.ts"
+import { bucketSubject, projections } from "#streams/buckets.ts"
 import { call, until } from "./client.ts"
 import { startNats } from "./nats.ts"
 import { connectAdmin, type NatsAdmin } from "./nats-admin.ts"
@@ -29,6 +30,14 @@ const addBallast = async ({ url }: Service, admin: NatsAdmin) => {
   )
 }
 
+/** Buckets that are so large that a small share of them is some entries. Nobody reads these. */
+const addBucketBallast = async ({ nc }: NatsAdmin) => {
+  const value = JSON.stringify({ v: 1, seq: 0, pad: "x".repeat(2_000) })
+  const key = (n: number) => `ballast${n}.ballast`
+  for (const bucket of projections)
+    for (let n = 0; n < 60; n++) await nc.request(bucketSubject(bucket, key(n)), value)
+}
+
 /** Repeats a request until its response has a status. */
 export const becomes = (ask: () => ReturnType<typeof call>, status: number) =>
   until(ask, (answer) => answer.status === status)
@@ -43,6 +52,7 @@ export const startRoom = async () => {
   const start = () => startService({ natsUrl: nats.url, env })
   const room = { service: await start() }
   await addBallast(room.service, admin)
+  await addBucketBallast(admin)
 
   /**
    * Fills a stream to a share of its size. Returns a function that restores the size and waits
@@ -68,12 +78,14 @@ export const startRoom = async () => {
     pseudonyms(secret)(`basicauth:${basicIds(secret)(`${user}:secret`)}`, false)
   /** A user with a browser whose push service follows a script, on a channel. */
   const joinWith = async (channel: string, user: string, script: ReadonlyArray<string>) => {
-    const data = push.subscribe({ script }).subscription
+    const agent = push.subscribe({ script })
+    const data = agent.subscription
     assert.equal(
       (await call(room.service.url, "POST", "/subscriptions", user, { data })).status,
       201
     )
     assert.equal((await register(channel, user)).status, 202)
+    return agent
   }
   /** The type of the last command or fact about a user's subscriptions. */
   const lastOf = async (user: string) => {
@@ -97,6 +109,12 @@ export const startRoom = async () => {
     const body = JSON.stringify({ user, at: Date.now() })
     const subject = `bellcast.cmd.registration.${channel}.${token(user)}`
     await jetstream(admin.nc).publish(subject, body, { headers })
+  }
+  /** A broadcast of a client of NATS, which nobody refuses. Returns its id. */
+  const publishOnNats = async (channel: string, n: number) => {
+    const subject = `bellcast.cmd.broadcast.billing.${channel}`
+    const { seq } = await jetstream(admin.nc).publish(subject, JSON.stringify({ data: { n } }))
+    return String(seq)
   }
   const countOf = async (channel: string) => {
     const last_by_subj = `$KV.bellcast_channels.${channel}.registrations`
@@ -127,6 +145,7 @@ export const startRoom = async () => {
     room.service = await start()
   }
   return Object.assign(room, {
+    natsUrl: nats.url,
     push,
     admin,
     restart,
@@ -142,6 +161,7 @@ export const startRoom = async () => {
     lastOf,
     finishedFacts,
     command,
+    publishOnNats,
     countOf,
     channelOf,
     heartbeat,

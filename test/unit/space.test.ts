@@ -1,7 +1,7 @@
 // When a stream is full, and when the log says so.
 import { assert, describe, it } from "vitest"
 import { levelOf } from "#nats/admin/fullness.ts"
-import { isFull } from "#nats/admin/space.ts"
+import { isFull, lastShare } from "#nats/admin/space.ts"
 
 const room = (bytes: number) => ({ bytes, bytesMax: 1_000 })
 
@@ -12,6 +12,13 @@ describe("a stream", () => {
       [false, true, true, true]
     )
     assert.isFalse(isFull({ bytes: 1_000_000, bytesMax: -1 }))
+  })
+
+  it("takes entries that are written again up to 99 %", () => {
+    assert.deepEqual(
+      [950, 989, 990].map((bytes) => isFull(room(bytes), lastShare)),
+      [false, false, true]
+    )
   })
 
   it("rises a level at 70, 90 and 95 %", () => {

@@ -1,5 +1,6 @@
 // A user's list of subscriptions: what each command does.
 import { assert, describe, it } from "@effect/vitest"
+import { growsList } from "#domain/subscription/list-bounds.ts"
 import { tombstonesMax } from "#domain/subscription/subscription.ts"
 import { data, del, given, gone, matched, put } from "#test/subscription-commands.ts"
 
@@ -60,6 +61,20 @@ describe("a subscription that is put", () => {
     const list = given(put("a", 100), del(["a", 101])).when(put("a", 102))
     assert.deepStrictEqual(list.tombstones, {})
     assert.strictEqual(list.subscriptions["a"]?.seq, 3)
+  })
+})
+
+describe("a list that is put to", () => {
+  it("grows by a subscription that is new or has more bytes than before", () => {
+    const list = given(put("a", 100)).when(put("b", 101))
+    const { endpoint, keys } = data("a")
+    const grows = (id: string, more = {}) =>
+      growsList(list, { id, data: { endpoint, keys, ...more } })
+    assert.isTrue(grows("c"))
+    assert.isTrue(grows("constructor"))
+    assert.isFalse(grows("a"))
+    assert.isTrue(grows("a", { extra: "ü" }))
+    assert.isFalse(grows("a", { endpoint: endpoint.slice(1) }))
   })
 })
 

@@ -1,4 +1,6 @@
 // Bounds on the size of subscriptions and of their lists. Pure.
+import type { SubscriptionPut } from "./command.ts"
+import type { SubscriptionList } from "./subscription.ts"
 
 /**
  * Bytes of JSON of one subscription that the gateway stores: endpoint, keys and other attributes.
@@ -17,6 +19,15 @@ export const subscriptionBytesMax = 4_096
 export const listBytesMax = 1_040_000
 /** Free space that puts of a user must leave for tombstones, strikes and matched keys. */
 export const listMarginBytes = 100_000
+
+/** Whether storing `data` at `id` makes a list larger. */
+export const growsList = (
+  { subscriptions }: Pick<SubscriptionList, "subscriptions">,
+  { data, id }: Pick<SubscriptionPut, "data" | "id">
+): boolean =>
+  !Object.hasOwn(subscriptions, id) ||
+  Buffer.byteLength(JSON.stringify(data)) >
+    Buffer.byteLength(JSON.stringify(subscriptions[id]!.data))
 
 /** Whether a list has at most so many bytes of JSON. */
 export const listFits = (list: object, bytesMax: number): boolean => {

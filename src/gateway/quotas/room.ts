@@ -1,32 +1,55 @@
-// Rejects writes for which the streams have no storage. Users may fill 90 % of LOG; the rest is for
-// broadcasts, so that no flood of users stops those.
+// Rejects writes for which the streams have no storage, and no others. Users may fill 90 % of LOG;
+// the rest is for broadcasts, so that no flood of users stops those.
 import { Effect } from "effect"
-import { type Room, Space, usersShare } from "#nats/admin/space.ts"
-import { bucketStream } from "#streams/buckets.ts"
+import { lastShare, Space, usersShare } from "#nats/admin/space.ts"
+import { type BucketName, bucketStream } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import { refuse } from "../http/errors.ts"
 
-/** The streams that each kind of write makes larger. */
-const grows = {
-  // A broadcast needs WORK for its jobs. WORK keeps messages for up to 35 days: in a full one the
-  // broadcast would wait until it expires.
-  broadcast: [streams.log.name, streams.work.name],
-  registration: [streams.log.name, bucketStream("registrations"), bucketStream("channels")],
-  subscription: [streams.log.name, bucketStream("subscriptions")]
+interface Needs {
+  /** Streams that the write makes larger. */
+  readonly grows: ReadonlyArray<string>
+  /** Streams in which the write replaces an entry by one of about the same size. */
+  readonly rewrites?: ReadonlyArray<string>
 }
 
-export type Growth = keyof typeof grows
+const of = (...names: ReadonlyArray<BucketName>) => names.map(bucketStream)
+const log = streams.log.name
 
-/** Whether LOG has room for broadcasts only. */
-const isReserved = (rooms: ReadonlyArray<Room>): boolean =>
-  rooms.some(
-    ({ bytes, bytesMax, stream }) =>
-      stream === streams.log.name && bytesMax > 0 && bytes >= usersShare * bytesMax
-  )
+/** What each kind of write needs room in. */
+const needs = {
+  // A broadcast needs WORK for its jobs. WORK keeps messages for up to 35 days: in a full one the
+  // broadcast would wait until it expires.
+  broadcast: { grows: [log, streams.work.name, ...of("broadcasts")] },
+  registration: { grows: [log, ...of("registrations")], rewrites: of("channels") },
+  /** The first registration in a channel. */
+  channel: { grows: [log, ...of("registrations", "channels")] },
+  subscription: { grows: [log, ...of("subscriptions")] },
+  /** A put that makes the list of the user no larger. */
+  renewal: { grows: [log], rewrites: of("subscriptions") }
+} satisfies Record<string, Needs>
+
+export type Growth = keyof typeof needs
 
 /** Fails with 507 when a stream of this kind of write is full. Running requests may exceed it. */
 export const demandRoom = Effect.fnUntraced(function* (kind: Growth) {
-  const { isFull, rooms } = yield* Space
-  if (isFull(grows[kind]) || (kind !== "broadcast" && isReserved(rooms())))
+  const space = yield* Space
+  const { grows, rewrites = [] }: Needs = needs[kind]
+  const isReserved = kind !== "broadcast" && space.isFull([log], usersShare)
+  if (isReserved || space.isFull(grows) || space.isFull(rewrites, lastShare))
     return yield* refuse("noRoom")
+})
+
+/** Fails with 507 when one of these buckets is full. */
+export const demandRoomIn = Effect.fnUntraced(function* (buckets: ReadonlyArray<BucketName>) {
+  if ((yield* Space).isFull(of(...buckets))) return yield* refuse("noRoom")
+})
+
+/** The growth by a registration: `hasCount` says whether the channel is counted already. */
+export const growthOfRegistration = Effect.fnUntraced(function* <E, R>(
+  hasCount: Effect.Effect<boolean, E, R>
+) {
+  // Without a full bucket, both need the same room: do not read.
+  if (!(yield* Space).isFull(of("channels"))) return "registration"
+  return (yield* hasCount) ? "registration" : "channel"
 })

@@ -18,10 +18,16 @@ export interface Room {
 }
 
 /**
- * At this share of its bytes a stream counts as full. The rest is for deletions and for the facts
- * that workers record: 200 MiB of 4 GiB.
+ * At this share of its bytes a stream counts as full. The rest is for deletions, for entries that
+ * are written again, and for the facts that workers record: 200 MiB of 4 GiB.
  */
 export const fullShare = 0.95
+
+/**
+ * At this share of a bucket, requests that write an entry again in its size are refused, too: a
+ * full nats-server stores only what is smaller than before.
+ */
+export const lastShare = 0.99
 
 /**
  * At this share of LOG users store nothing new; what is left up to `fullShare` is for broadcasts:
@@ -29,8 +35,10 @@ export const fullShare = 0.95
  */
 export const usersShare = 0.9
 
-export const isFull = ({ bytes, bytesMax }: Omit<Room, "stream">): boolean =>
-  bytesMax > 0 && bytes >= fullShare * bytesMax
+export const isFull = (
+  { bytes, bytesMax }: Omit<Room, "stream">,
+  share: number = fullShare
+): boolean => bytesMax > 0 && bytes >= share * bytesMax
 
 /** The streams that refuse messages when they are full. The bucket `cache` deletes instead. */
 export const refusing: ReadonlyArray<string> = [
@@ -53,8 +61,8 @@ export class Space extends Context.Service<
   {
     /** The latest known sizes. */
     readonly rooms: () => ReadonlyArray<Room>
-    /** Whether one of these streams is full, by its latest size or a refusal since. */
-    readonly isFull: (streams: ReadonlyArray<string>) => boolean
+    /** Whether one of these streams has reached a share, by its latest size or a refusal since. */
+    readonly isFull: (streams: ReadonlyArray<string>, share?: number) => boolean
     /** Reports that the server refused a write for lack of room. Valid until the next `look`. */
     readonly refused: (stream: string) => Effect.Effect<void>
     /** Reads the sizes of all streams now. */
@@ -92,9 +100,9 @@ export class Space extends Context.Service<
       )
       return Space.of({
         rooms: () => rooms,
-        isFull: (names) =>
+        isFull: (names, share) =>
           names.some((name) => refusals.has(name)) ||
-          rooms.some((room) => names.includes(room.stream) && isFull(room)),
+          rooms.some((room) => names.includes(room.stream) && isFull(room, share)),
         refused: Effect.fnUntraced(function* (stream: string) {
           refusals.set(stream, yield* monotonicMillis)
           yield* warn({ stream })
