@@ -1,5 +1,6 @@
 // `bellcast audit BROADCAST`: shows what became of every push of a broadcast, from the messages in
 // WORK. Never shows an endpoint or a key.
+
 import { Console, Effect } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { publisherOf } from "#domain/broadcast.ts"
@@ -7,6 +8,7 @@ import {
   evolveProgress,
   type Progress,
   type PushResult,
+  pushKey,
   startProgress,
   waiting
 } from "#domain/outcome.ts"
@@ -75,12 +77,12 @@ const readWork = Effect.fnUntraced(function* (broadcast: number) {
       const of = parseOfBroadcast(subject)?.of ?? "shard"
       progress = progress && evolveProgress(progress, message, of, seq)
       for (const result of message.results)
-        pushes.set(`${result.user}.${result.subscription}`, pushOf(result))
+        pushes.set(pushKey(result.user, result.subscription), pushOf(result))
     }
     // The dead letter is written before the outcome, which may still be missing.
-    if (message.type === "dead/1" && !pushes.has(`${message.user}.${message.subscription}`)) {
+    if (message.type === "dead/1" && !pushes.has(pushKey(message.user, message.subscription))) {
       const { attempts, reason, status, subscription, user } = message
-      pushes.set(`${user}.${subscription}`, {
+      pushes.set(pushKey(user, subscription), {
         user,
         subscription,
         fate: "dead",

@@ -1,5 +1,6 @@
 // A broadcast: its body, its headers, its payload, and the number of shards of its channel. Pure.
 import { Schema } from "effect"
+import { canonicalJson } from "#basics/json.ts"
 
 /** RFC 8030 section 5.3. */
 export const Urgency = Schema.Literals(["very-low", "low", "normal", "high"])
@@ -126,16 +127,6 @@ export const readHeaders = (
   }
 }
 
-const canonical = (value: unknown): unknown => {
-  if (Array.isArray(value)) return value.map(canonical)
-  if (typeof value !== "object" || value === null) return value
-  return Object.fromEntries(
-    Object.entries(value)
-      .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([key, inner]) => [key, canonical(inner)])
-  )
-}
-
 /**
  * Returns the payload of all pushes: JSON in UTF-8 with sorted keys and no white space; undefined
  * without data.
@@ -143,7 +134,7 @@ const canonical = (value: unknown): unknown => {
 export const payloadOf = (body: BroadcastBody): Uint8Array | undefined =>
   body.data === undefined || Object.keys(body.data).length === 0
     ? undefined
-    : new TextEncoder().encode(JSON.stringify(canonical(body.data)))
+    : new TextEncoder().encode(canonicalJson(body.data))
 
 /**
  * Whether the payload fits into one push. Sorted keys have the same length, and a UTF-16 unit takes

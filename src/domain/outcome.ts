@@ -42,6 +42,9 @@ export const PushResult = Schema.Struct({
 })
 export type PushResult = typeof PushResult.Type
 
+/** Names one push of a broadcast: its user and subscription. */
+export const pushKey = (user: string, subscription: string): string => `${user}.${subscription}`
+
 /** The shards of a broadcast. Written once, so that every redelivery works on the same shards. */
 export const Plan = Schema.Struct({
   broadcast: Schema.Int,

@@ -70,21 +70,6 @@ export const writeRuleOf = (text: string): WriteRule => {
 export const writeRuleFault = (text: string): string | undefined =>
   nobodyFault(writeRuleOf(text).principal)
 
-/** Whether a channel matches a pattern, in which `*` stands for any text. Takes linear time. */
-export const matchesChannel = (pattern: string, channel: string): boolean => {
-  const [first = "", ...rest] = pattern.split("*")
-  const last = rest.pop()
-  if (last === undefined) return pattern === channel
-  if (!channel.startsWith(first)) return false
-  let at = first.length
-  for (const part of rest) {
-    const found = channel.indexOf(part, at)
-    if (found < 0) return false
-    at = found + part.length
-  }
-  return channel.length - last.length >= at && channel.endsWith(last)
-}
-
 /** A rejected command changes only the sequence. */
 export const passOverInPublishers = (publishers: Publishers, seq: number): Publishers =>
   seq <= publishers.seq ? publishers : { ...publishers, seq }

@@ -1,4 +1,5 @@
 // Reads the credentials of a request.
+import { isObject } from "#basics/json.ts"
 import { type Credentials, identificationMillis } from "./policy.ts"
 
 /** RFC 9110 section 11.4: a scheme, blanks, and what the scheme defines. */
@@ -31,8 +32,7 @@ export const claimsOf = (token: string): Readonly<Record<string, unknown>> | und
   if (parts.length !== 3) return undefined
   try {
     const claims: unknown = JSON.parse(Buffer.from(parts[1]!, "base64url").toString("utf8"))
-    const isObject = typeof claims === "object" && claims !== null && !Array.isArray(claims)
-    return isObject ? (claims as Record<string, unknown>) : undefined
+    return isObject(claims) ? claims : undefined
   } catch {
     return undefined
   }

@@ -1,12 +1,12 @@
 // The limits of a list's query string, and its errors.
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
+import type { JsonObject } from "#basics/json.ts"
 import type { ErrorDetail } from "#gateway/http/errors.ts"
 import { matching, pageOf } from "#gateway/subscriptions/listing/listing.ts"
 import { queryPairs, readListing } from "#gateway/subscriptions/listing/query.ts"
 import { textOf } from "#gateway/subscriptions/listing/row.ts"
 import { mapInTurns } from "#gateway/subscriptions/listing/turns.ts"
-import type { JsonObject } from "#gateway/subscriptions/listing/value.ts"
 
 const listingOf = (query: string) => {
   const errors: Array<ErrorDetail> = []

@@ -1,9 +1,10 @@
 // Who may publish on a channel, as its commands fold.
+
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
+import { matchesWildcard } from "#basics/wildcard.ts"
 import {
   foldPublishers,
-  matchesChannel,
   noPublishers,
   type PublisherCommand,
   type Publishers,
@@ -76,7 +77,7 @@ describe("a rule of the settings", () => {
       fc.property(text, text, (pattern, channel) => {
         const escaped = pattern.replaceAll(".", "\\.").replaceAll("*", "[^]*")
         assert.strictEqual(
-          matchesChannel(pattern, channel),
+          matchesWildcard(pattern, channel),
           new RegExp(`^${escaped}$`).test(channel)
         )
       })

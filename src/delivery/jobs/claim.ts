@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import type { ShardJob } from "#domain/job.ts"
-import type { PushResult } from "#domain/outcome.ts"
+import { type PushResult, pushKey } from "#domain/outcome.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"
 import { streams } from "#streams/index.ts"
 import type { UserToken } from "#streams/tokens.ts"
@@ -47,8 +47,6 @@ export interface Ended extends Past {
 const endedOf = (past: Past): Ended => ({ ...past, final: true })
 
 const nothing: Past = { seq: 0, declared: 0, final: false, owes: false, results: new Map() }
-
-export const pushKey = (user: string, id: string) => `${user}.${id}`
 
 /** A target in place of a subscription that was removed. */
 const removedTarget = ({ subscription, user }: PushResult): Target => ({

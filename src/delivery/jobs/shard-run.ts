@@ -2,14 +2,16 @@
 // permit from before it is sent until its outcome is stored. So a crash sends at most as many
 // pushes twice as there are permits. A push is sent only while a stored outcome proves that the
 // shard is still this worker's.
+
 import { type Cause, Clock, Effect, Fiber, Latch, Random, Semaphore } from "effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import type { ShardJob } from "#domain/job.ts"
+import { pushKey } from "#domain/outcome.ts"
 import type { AppendConflict, NatsUnavailable } from "#nats/connection/errors.ts"
 import { Bodies } from "../push/sealed.ts"
 import type { Sender } from "../push/send.ts"
 import type { Target } from "../push/target.ts"
-import { type Claimed, provenMillis, pushKey } from "./claim.ts"
+import { type Claimed, provenMillis } from "./claim.ts"
 import { outcomeSubject, type Record } from "./record.ts"
 import { type Recorded, unsentResult } from "./result.ts"
 import type { Started } from "./starts.ts"

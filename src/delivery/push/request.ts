@@ -1,7 +1,9 @@
 // The parts of a push request, and the push as its push service sees it. Pure.
+
 import { type Moment, monotonicOf } from "#clock/moment.ts"
 import { ttlSecondsMax } from "#domain/broadcast.ts"
 import type { BroadcastRef } from "#domain/job.ts"
+import { pushKey } from "#domain/outcome.ts"
 import type { StoredReason } from "#domain/reason.ts"
 import type { Push } from "../push-service/push.ts"
 import type { Target } from "./target.ts"
@@ -12,7 +14,7 @@ export const pushOf = (
   lastReason: StoredReason | undefined,
   sentAt: Moment
 ): Push => ({
-  subscription: `${target.user}.${target.id}`,
+  subscription: pushKey(target.user, target.id),
   user: target.user,
   generation: target.stored.seq,
   broadcast: ref.broadcast,

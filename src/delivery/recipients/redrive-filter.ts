@@ -1,8 +1,9 @@
 // The audience of a redrive: the targets whose push of the earlier broadcast ended as dead or
 // expired.
+
 import { Effect, Semaphore } from "effect"
 import type { ShardJob } from "#domain/job.ts"
-import { isUndelivered } from "#domain/outcome.ts"
+import { isUndelivered, pushKey } from "#domain/outcome.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { filters } from "#streams/subjects.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
@@ -32,7 +33,7 @@ export const makeRedriveFilter = Effect.gen(function* () {
         Effect.sync(() => {
           if (message.type !== "outcome/1" || at > acceptedAt) return
           for (const { fate, subscription, user } of message.results)
-            if (isUndelivered(fate)) pushes.add(`${user}.${subscription}`)
+            if (isUndelivered(fate)) pushes.add(pushKey(user, subscription))
         })
     )
     known = { broadcast, pushes }
@@ -42,6 +43,6 @@ export const makeRedriveFilter = Effect.gen(function* () {
   return Effect.fnUntraced(function* (job: ShardJob, targets: ReadonlyArray<Target>) {
     if (job.redrives === undefined) return targets
     const pushes = yield* read(job, job.redrives)
-    return targets.filter(({ id, user }) => pushes.has(`${user}.${id}`))
+    return targets.filter(({ id, user }) => pushes.has(pushKey(user, id)))
   })
 })

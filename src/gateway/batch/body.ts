@@ -2,13 +2,13 @@
 // socket.
 import { maxHeaderSize } from "node:http"
 import { Effect, Schema } from "effect"
+import { isObject, type JsonObject } from "#basics/json.ts"
 import { readBody } from "../http/body.ts"
 import type { ErrorDetail } from "../http/errors.ts"
 import { versionOf } from "../http/links.ts"
 import type { Call } from "../http/request.ts"
 import { decodePercent, withoutSlashes } from "../http/routing.ts"
 import { GatewaySettings } from "../settings.ts"
-import { isObject, type JsonObject } from "../subscriptions/listing/value.ts"
 
 const methods = ["GET", "HEAD", "DELETE", "TRACE", "POST", "PUT", "PATCH"] as const
 

@@ -1,8 +1,9 @@
 // Who may publish: the principals in the settings, on every channel, and those in the permissions
 // of a channel.
 import { Effect } from "effect"
+import { matchesWildcard } from "#basics/wildcard.ts"
 import { Settings } from "#config"
-import { matchesChannel, noPublishers } from "#domain/publisher.ts"
+import { noPublishers } from "#domain/publisher.ts"
 import type { Caller } from "#identity/identity.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
@@ -14,10 +15,11 @@ export const mayPublish = Effect.fnUntraced(function* (
   { principals, publishesOn }: Caller,
   channel: string
 ) {
-  if (publishesOn !== undefined) return publishesOn.some((each) => matchesChannel(each, channel))
+  if (publishesOn !== undefined) return publishesOn.some((each) => matchesWildcard(each, channel))
   const { channelWritePrincipals } = yield* Settings
   const isNamed = channelWritePrincipals.some(
-    ({ channels, principal }) => principals.includes(principal) && matchesChannel(channels, channel)
+    ({ channels, principal }) =>
+      principals.includes(principal) && matchesWildcard(channels, channel)
   )
   if (isNamed) return true
   if (!isChannelId(channel)) return false

@@ -1,5 +1,5 @@
 // CORS: which origins may call, which headers scripts may read, and preflights. Pure.
-import { globOf } from "#basics/glob.ts"
+import { globOf } from "#basics/wildcard.ts"
 import { type Endpoint, operationOf } from "../operation.ts"
 import type { ErrorDetail } from "./errors.ts"
 import type { ApiRequest } from "./request.ts"

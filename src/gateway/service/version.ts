@@ -2,11 +2,11 @@
 // 404.
 import { readFileSync } from "node:fs"
 import { Effect, Schema } from "effect"
+import { isObject } from "#basics/json.ts"
 import { refuse } from "../http/errors.ts"
 import { ok } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
 import { GatewaySettings } from "../settings.ts"
-import { isObject } from "../subscriptions/listing/value.ts"
 
 const besideTheCode = new URL("../../../version.json", import.meta.url)
 

@@ -1,5 +1,6 @@
 // GET, PUT and DELETE /subscriptions/{id}: one subscription of the caller.
 import { Clock, Effect, Schema } from "effect"
+import type { JsonObject } from "#basics/json.ts"
 import { emptyList, nextTimestamp } from "#domain/subscription/subscription.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
@@ -19,7 +20,6 @@ import { changeList } from "../write.ts"
 import { isId } from "./id.ts"
 import { queryPairs, readListing } from "./listing/query.ts"
 import { project, type Row } from "./listing/row.ts"
-import type { JsonObject } from "./listing/value.ts"
 import { type PostInput, readPosted, store } from "./put.ts"
 import {
   ListedObject,

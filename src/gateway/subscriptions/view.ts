@@ -1,7 +1,7 @@
 // Subscriptions and tombstones as clients see them, and their schemas.
 import { Schema } from "effect"
+import type { JsonObject } from "#basics/json.ts"
 import type { SubscriptionList } from "#domain/subscription/subscription.ts"
-import type { JsonObject } from "./listing/value.ts"
 
 const text = Schema.String.pipe(Schema.check(Schema.isNonEmpty({ message: "Required" })))
 const anything = Schema.Record(Schema.String, Schema.Unknown)

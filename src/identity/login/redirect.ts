@@ -1,5 +1,5 @@
 // To which pages a login may return: whoever gets the browser there gets the token. Pure.
-import { globOf } from "#basics/glob.ts"
+import { globOf } from "#basics/wildcard.ts"
 import { isLoopback } from "../provider/url.ts"
 
 /** Browsers store cookies of at most 4,096 bytes; that of a login holds the redirect in base64. */

@@ -1,9 +1,10 @@
 // Requests to JetStream with little overhead: one subscription for all responses, one timer each,
 // no Error object unless a request fails. A request of nats.js makes three Errors with their stacks
 // and four promises, which is more than half of the cost of a publish.
+
 import { createInbox, type Msg, type MsgHdrs, type NatsConnection } from "@nats-io/transport-node"
 import { Effect, Result } from "effect"
-import { type Failure, isMessageNotFound, parseResponse, Unanswered } from "./responses.ts"
+import { type Failure, isMessageNotFound, nothing, parseResponse, Unanswered } from "./responses.ts"
 
 /** JetStream's acknowledgement of a stored message. */
 export interface PubAck {
@@ -87,7 +88,7 @@ export const makeRequests = (
         readMillis
       ).pipe(
         Effect.map(({ message }) => message),
-        Effect.catchIf(isMessageNotFound, () => Effect.as(Effect.void, undefined))
+        Effect.catchIf(isMessageNotFound, () => nothing)
       )
   }
 }

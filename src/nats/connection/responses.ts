@@ -1,7 +1,7 @@
 // Responses of JetStream: what one says, which error it is, and what that error means.
 import { JetStreamApiError } from "@nats-io/jetstream"
 import type { Msg } from "@nats-io/transport-node"
-import { Data, Result } from "effect"
+import { Data, Effect, Result } from "effect"
 import { NatsUnavailable } from "./errors.ts"
 
 /** There was no response in time, no server or no connection: the server may have obeyed. */
@@ -33,6 +33,9 @@ export const wrongLastSequenceInFlight = 10164
 /** The server's error code; undefined: there was no response. */
 export const codeOf = (failure: Failure): number | undefined =>
   failure instanceof JetStreamApiError ? failure.code : undefined
+
+/** Succeeds with undefined: what was asked for is not there. */
+export const nothing: Effect.Effect<undefined> = Effect.as(Effect.void, undefined)
 
 /** The server has no such stream, consumer or message. */
 export const isNotFound = (failure: unknown): boolean =>

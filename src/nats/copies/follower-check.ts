@@ -1,12 +1,19 @@
 // Compares a follower's checkpoint with its stream and its buckets: a backup may have copied them
 // at different moments.
+
 import { Effect } from "effect"
 import { type BucketName, bucketStream, metaKey } from "#streams/buckets.ts"
 import { type FollowerName, followers } from "#streams/followers.ts"
 import { streams } from "#streams/index.ts"
 import type { Nats } from "../connection/connection.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
-import { codeOf, type Failure, isNotFound, streamNotFound } from "../connection/responses.ts"
+import {
+  codeOf,
+  type Failure,
+  isNotFound,
+  nothing,
+  streamNotFound
+} from "../connection/responses.ts"
 import type { Buckets } from "../kv/bucket.ts"
 import { type Mark, streamFault } from "./marks.ts"
 
@@ -27,7 +34,7 @@ export const infoOf = (
   timeoutMillis = infoMillis
 ): Effect.Effect<StreamInfo | undefined, NatsUnavailable> =>
   request<StreamInfo>(`$JS.API.STREAM.INFO.${stream}`, "", timeoutMillis).pipe(
-    Effect.catchIf(isNotFound, () => Effect.as(Effect.void, undefined)),
+    Effect.catchIf(isNotFound, () => nothing),
     Effect.mapError(unavailable(`state of ${stream}`))
   )
 
@@ -36,7 +43,7 @@ export const ifThere = <A, R>(read: Effect.Effect<A, NatsUnavailable, R>) =>
   read.pipe(
     Effect.catchIf(
       ({ cause }) => codeOf(cause as Failure) === streamNotFound,
-      () => Effect.as(Effect.void, undefined)
+      () => nothing
     )
   )
 

@@ -1,5 +1,6 @@
 // Appends a message to a stream: tries again until the message is stored or refused, and tells its
 // own message from that of another writer.
+
 import { Effect, Random } from "effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import type { MessageBody, MessageType } from "#domain/messages.ts"
@@ -10,6 +11,7 @@ import type { PubAck } from "../connection/request.ts"
 import {
   codeOf,
   type Failure,
+  nothing,
   notStored,
   wrongLastSequence,
   wrongLastSequenceInFlight
@@ -96,8 +98,6 @@ const isLast = (kind: FailureKind, now: number, deadline: number): boolean =>
   kind === "refused" || now >= deadline
 
 const appendedOf = ({ duplicate = false, seq }: PubAck): Appended => ({ seq, duplicate })
-
-const nothing = Effect.as(Effect.void, undefined)
 
 /** The last message on the subject, if an earlier attempt stored it. Otherwise a conflict. */
 const findOwn = (last: ReturnType<ReadLast>, subject: string, id: string) =>

@@ -1,6 +1,7 @@
 // Repairs one durable consumer: makes it again after somebody deleted it, changes it back, ends a
 // pause. Several processes may do so at once: a repair that another process made first changes
 // nothing.
+
 import { JetStreamApiError } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import { metaKey, projections } from "#streams/buckets.ts"
@@ -16,6 +17,7 @@ import {
   codeOf,
   consumerExists,
   consumerNotFound,
+  nothing,
   streamNotFound
 } from "../connection/responses.ts"
 import type { Followers } from "../follower/follower.ts"
@@ -110,7 +112,7 @@ export const streamInfo = ({ nats }: Pick<Tools, "nats">, stream: string) =>
   nats.request<StreamInfo>(`$JS.API.STREAM.INFO.${stream}`, "", timeoutMillis).pipe(
     Effect.catchIf(
       (failure) => codeOf(failure) === streamNotFound,
-      () => Effect.as(Effect.void, undefined)
+      () => nothing
     )
   )
 
@@ -120,7 +122,7 @@ const infoOf = ({ nats }: Tools, { spec, stream }: ConsumerInCare) =>
     .pipe(
       Effect.catchIf(
         (failure) => codeOf(failure) === consumerNotFound,
-        () => Effect.as(Effect.void, undefined)
+        () => nothing
       )
     )
 

@@ -1,4 +1,5 @@
 // Filters of a list by fields: `min_age=3`, `in_id=a,b`, `has_expirationTime=true`. Pure.
+import { matchesWildcard } from "#basics/wildcard.ts"
 import { parseJson } from "#domain/json.ts"
 import type { ErrorDetail } from "../../http/errors.ts"
 import { nameError, patternCharsMax, valuesMax } from "./bounds.ts"
@@ -119,22 +120,10 @@ export const readFilter = (name: string, text: string): Filter | ErrorDetail => 
  */
 const likeOf = (pattern: string): ((found: unknown) => boolean) => {
   const wanted = pattern.toLowerCase()
-  const parts = wanted.split("*")
-  const [head = "", ...rest] = parts
-  const tail = rest.pop() ?? ""
-  return (found) => {
-    if (typeof found !== "string") return false
-    const subject = found.toLowerCase()
-    if (parts.length === 1) return subject.includes(wanted)
-    if (!subject.startsWith(head)) return false
-    let from = head.length
-    for (const part of rest) {
-      const at = subject.indexOf(part, from)
-      if (at === -1) return false
-      from = at + part.length
-    }
-    return subject.length - tail.length >= from && subject.endsWith(tail)
-  }
+  const matches = wanted.includes("*")
+    ? (subject: string) => matchesWildcard(wanted, subject)
+    : (subject: string) => subject.includes(wanted)
+  return (found) => typeof found === "string" && matches(found.toLowerCase())
 }
 
 const equalTo = (value: unknown, texts: Texts): ((found: unknown) => boolean) => {

@@ -3,13 +3,13 @@
 import { randomUUID, timingSafeEqual } from "node:crypto"
 import { Clock, Effect, Option, Redacted } from "effect"
 import { textHmac } from "#basics/hmac.ts"
+import { isObject, type JsonObject } from "#basics/json.ts"
 import { Settings } from "#config"
 import { parseJson } from "#domain/json.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import { refuseInvalid } from "../../http/errors.ts"
 import { GatewaySettings } from "../../settings.ts"
-import { isObject, type JsonObject } from "./value.ts"
 
 export interface PageToken {
   /** The sort fields of the last object on the page before. */

@@ -1,7 +1,9 @@
 // An object of a list, for filters, sorting and responses: the data of its owner and the fields of
 // the server. The two stay apart because copying 50 objects of 1,700 fields takes 50 ms.
+
+import { isObject, type JsonObject } from "#basics/json.ts"
 import type { SubscriptionList } from "#domain/subscription/subscription.ts"
-import { isObject, type JsonObject, valueAt } from "./value.ts"
+import { valueAt } from "./value.ts"
 
 export interface Row {
   /** `id`, `last_modified`, and `deleted` of a tombstone. They replace fields of `data`. */

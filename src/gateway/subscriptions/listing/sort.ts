@@ -1,7 +1,9 @@
 // The order of a list, and the place where a page begins. Pure.
+
+import type { JsonObject } from "#basics/json.ts"
 import { nameError, sortKeysMax } from "./bounds.ts"
 import { fieldOf, type Row } from "./row.ts"
-import { type Comparable, comparableOf, compare, type JsonObject, type Texts } from "./value.ts"
+import { type Comparable, comparableOf, compare, type Texts } from "./value.ts"
 
 export interface SortKey {
   readonly field: string

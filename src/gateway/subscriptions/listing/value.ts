@@ -1,9 +1,5 @@
 // JSON values for filters and sorting: nested fields, equality, and an order over all types. Pure.
-
-export type JsonObject = Readonly<Record<string, unknown>>
-
-export const isObject = (value: unknown): value is JsonObject =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
+import { canonicalJson, isObject } from "#basics/json.ts"
 
 /**
  * The value of a field, also of a dotted one; undefined when missing. A key may contain dots, so a
@@ -40,22 +36,13 @@ const rankOf = (value: unknown): number => {
 /** The canonical texts of one request's values: several filters may need that of a large value. */
 export type Texts = WeakMap<object, string>
 
-const write = (value: unknown): string => {
-  if (Array.isArray(value)) return `[${value.map(write).join()}]`
-  if (!isObject(value)) return JSON.stringify(value)
-  return `{${Object.keys(value)
-    .sort()
-    .map((key) => `${JSON.stringify(key)}:${write(value[key])}`)
-    .join()}}`
-}
-
 /** A text that is the same for equal values, whatever the order of their keys. */
 export const canonical = (value: unknown, texts?: Texts): string => {
   if (typeof value !== "object" || value === null) return JSON.stringify(value)
-  if (texts === undefined) return write(value)
+  if (texts === undefined) return canonicalJson(value)
   const known = texts.get(value)
   if (known !== undefined) return known
-  const text = write(value)
+  const text = canonicalJson(value)
   texts.set(value, text)
   return text
 }
