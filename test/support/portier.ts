@@ -7,6 +7,9 @@ import { freePort, type Service, type ServiceOptions, startService } from "./ser
 /** The page to which logins return. */
 export const page = "https://app.example.org/inbox#token="
 
+/** What a browser sends with a form of that page. */
+export const fromPage = { origin: "https://app.example.org", "sec-fetch-site": "cross-site" }
+
 /** A browser that began a login. */
 export interface Begun {
   readonly response: Response
@@ -55,8 +58,11 @@ export const errorOf = async (response: Response) => {
 const gatewayOf = (service: Service, origin: string, broker: IdentityProvider): PortierGateway => {
   const { url } = service
   const begin: PortierGateway["begin"] = (email = "Anna@Example.org", redirect = page) =>
-    fetch(`${url}/portier/login?${new URLSearchParams({ email, redirect })}`, {
-      redirect: "manual"
+    fetch(`${url}/portier/login`, {
+      method: "POST",
+      redirect: "manual",
+      headers: fromPage,
+      body: new URLSearchParams({ email, redirect })
     })
   const begun: PortierGateway["begun"] = async (email) => {
     const response = await begin(email)

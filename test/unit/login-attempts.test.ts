@@ -57,7 +57,7 @@ const outcomesWith = Effect.fnUntraced(function* (status: number) {
   const visit = {
     rootUrl: "https://push.example.org/v1",
     address: "192.0.2.1",
-    page: undefined
+    page: ""
   }
   const outcomes: Array<string> = []
   for (let i = 0; i < 5; i += 1) {

@@ -4,7 +4,6 @@ import { Effect } from "effect"
 import { Identity } from "#identity/identity.ts"
 import type { Departure, LoginError, LoginPages, Visit } from "#identity/login/pages.ts"
 import { readForm } from "../http/body.ts"
-import { isCrossSite } from "../http/cross-site.ts"
 import { type ErrorDetail, refuse, refuseInvalid } from "../http/errors.ts"
 import { type ApiRequest, type ApiResponse, type Call, ok, type Refused } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
@@ -20,26 +19,20 @@ export const bodyFields = (call: Call, errors: Array<ErrorDetail>) =>
   Effect.map(readForm(call.request, errors), (form): Fields => ({ ...queryFields(call), ...form }))
 
 /** The pages of a policy; a policy that is off has none. */
-export const pagesOf = Effect.fnUntraced(function* (at: LoginPages["at"], name: string) {
+export const pagesOf = Effect.fnUntraced(function* <At extends LoginPages["at"]>(
+  at: At,
+  name: string
+) {
   const { policies } = yield* Identity
   const pages = policies.find((policy) => policy.name === name)?.pages
-  return pages?.at === at ? pages : yield* refuse("unknownUrl")
+  return pages?.at === at
+    ? (pages as Extract<LoginPages, { readonly at: At }>)
+    : yield* refuse("unknownUrl")
 })
 
-/**
- * See `Visit`. Pages in a sandbox, and those that send no Referer with a form, have "null". With a
- * link, browsers before 2023 send nothing but a Referer.
- */
-const pageOf = (request: ApiRequest, rootUrl: string): string | undefined => {
-  const { origin, referer, "sec-fetch-site": site } = request.headers
-  const own = new URL(rootUrl).origin
-  const isOfOthers =
-    site === undefined && origin === undefined && referer !== undefined
-      ? URL.parse(referer)?.origin !== own
-      : isCrossSite(request, own)
-  if (!isOfOthers) return undefined
-  return origin === undefined || origin === "null" ? (referer ?? "") : origin
-}
+/** See `Visit`. Pages in a sandbox, and those that send no Referer, have the origin "null". */
+const pageOf = ({ headers: { origin, referer = "" } }: ApiRequest): string =>
+  origin === undefined || origin === "null" ? referer : origin
 
 const retryAfter = (waitMillis: number) => ({
   headers: { "Retry-After": String(Math.ceil(waitMillis / 1000)) }
@@ -60,26 +53,32 @@ const departing =
       status
     )
 
+/** Makes errors of a login those of its response. */
+export const answering = <A, R>(
+  login: Effect.Effect<A, LoginError, R>,
+  { request: { method } }: Call
+) =>
+  Effect.catchTags(login, {
+    LoginRefused: ({ description, field: name }): Refused => {
+      if (name === undefined) return refuse("invalidRequest", { message: description })
+      const location = method === "POST" ? "body" : "querystring"
+      return refuseInvalid([{ location, name, description }])
+    },
+    LoginFailed: () => refuse("invalidLogin"),
+    TooManyLogins: ({ waitMillis }) => refuse("tooManyLogins", retryAfter(waitMillis)),
+    TooManyFailures: ({ waitMillis }) => refuse("tooManyFailures", retryAfter(waitMillis))
+  })
+
 /** The visit of a browser to one of the pages. `fields`: its parameters. */
-export const visiting = Effect.fnUntraced(function* (
+export const visiting = (
   page: (visit: Visit) => Effect.Effect<Departure, LoginError>,
   fields: Fields,
-  { request, rootUrl }: Call,
+  call: Call,
   status: 302 | 307
-) {
+) => {
+  const { request, rootUrl } = call
   const { address, headers } = request
-  const location = request.method === "POST" ? "body" : "querystring"
-  const from = { page: pageOf(request, rootUrl), cookies: headers["cookie"] }
-  return yield* page({ rootUrl, address, fields, ...from }).pipe(
-    Effect.map(departing(status)),
-    Effect.catchTags({
-      LoginRefused: ({ description, field }): Refused =>
-        field === undefined
-          ? refuse("invalidRequest", { message: description })
-          : refuseInvalid([{ location, name: field, description }]),
-      LoginFailed: () => refuse("invalidLogin"),
-      TooManyLogins: ({ waitMillis }) => refuse("tooManyLogins", retryAfter(waitMillis)),
-      TooManyFailures: ({ waitMillis }) => refuse("tooManyFailures", retryAfter(waitMillis))
-    })
-  )
-})
+  const from = { page: pageOf(request), cookies: headers["cookie"] }
+  const departure = page({ rootUrl, address, fields, ...from })
+  return Effect.map(answering(departure, call), departing(status))
+}

@@ -1,42 +1,49 @@
-// GET and POST /portier/login: sends a browser to the broker, which mails to the user. POST
-// /portier/verify: the browser returns, and gets the token of a session.
+// GET /portier/login: asks the user. POST /portier/login: sends a browser to the broker, which
+// mails to the user. POST /portier/verify: the browser returns, and gets the token of a session.
 import { Effect, Schema } from "effect"
 import type { Visit } from "#identity/login/pages.ts"
-import type { Description, Operation } from "../operation.ts"
-import { bodyFields, pagesOf, queryFields, visiting } from "./pages.ts"
+import type { Operation } from "../operation.ts"
+import { questionPage } from "./html.ts"
+import { answering, bodyFields, pagesOf, queryFields, visiting } from "./pages.ts"
 
 type Fields = Visit["fields"]
 
-const loginDoc: Description = {
-  summary: "Begin a login by mail: a redirect to the broker",
-  parameters: [],
-  responses: { 302: null },
-  errors: [404]
-}
-
-const login = (read: Operation<Fields>["read"], doc: Description): Operation<Fields> => ({
+/** Begins nothing: a link can stand in anybody's mail. */
+export const portierLoginGet: Operation<Fields> = {
   access: "anyone",
   crossSite: "open",
-  read,
+  read: (call) => Effect.succeed(queryFields(call)),
+  run: Effect.fnUntraced(function* (fields, call) {
+    const { ask } = yield* pagesOf("portier", "portier")
+    const question = yield* answering(ask(fields), call)
+    return questionPage(question, `${call.rootUrl}/portier/login`)
+  }),
+  doc: {
+    summary: "Ask whether to begin a login by mail: a page with a form",
+    parameters: ["portier"],
+    responses: { 200: null },
+    textType: "text/html",
+    errors: [404]
+  }
+}
+
+export const portierLoginPost: Operation<Fields> = {
+  access: "anyone",
+  crossSite: "open",
+  read: bodyFields,
   run: Effect.fnUntraced(function* (fields, call) {
     const { begin } = yield* pagesOf("portier", "portier")
     return yield* visiting(begin, fields, call, 302)
   }),
-  doc
-})
-
-export const portierLoginGet = login((call) => Effect.succeed(queryFields(call)), {
-  ...loginDoc,
-  parameters: ["portier"]
-})
-
-export const portierLoginPost = login(bodyFields, {
-  ...loginDoc,
-  body: Schema.Struct({ email: Schema.String, redirect: Schema.String }),
-  bodyExample: { email: "anna@example.org", redirect: "https://app.example.org/#token=" },
-  bodyRequired: true,
-  errors: [404, 413, 415]
-})
+  doc: {
+    summary: "Begin a login by mail: a redirect to the broker",
+    body: Schema.Struct({ email: Schema.String, redirect: Schema.String }),
+    bodyExample: { email: "anna@example.org", redirect: "https://app.example.org/#token=" },
+    bodyRequired: true,
+    responses: { 302: null },
+    errors: [404, 413, 415]
+  }
+}
 
 export const portierVerifyPost: Operation<Fields> = {
   access: "anyone",

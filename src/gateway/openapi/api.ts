@@ -2,12 +2,14 @@
 import { Effect, Schema } from "effect"
 import { Identity } from "#identity/identity.ts"
 import { refuse } from "../http/errors.ts"
+import { pagePolicy, pageType } from "../http/html.ts"
 import { prefersHtml } from "../http/media.ts"
 import { ok } from "../http/request.ts"
 import type { Endpoint, Operation } from "../operation.ts"
 import { GatewaySettings } from "../settings.ts"
 import { openApiOf, type SecuritySchemes } from "./openapi.ts"
-import { apiPage, pagePolicy } from "./page.ts"
+import { apiPage } from "./page.ts"
+import { style } from "./page-style.ts"
 
 /** Placeholder of the root URL, which depends on the request's Host. */
 const anyRootUrl = "https://root.invalid"
@@ -61,11 +63,7 @@ export const apiGet: Operation<void> = {
     const { document, page } = describe(endpoints, about)
     const vary = { Vary: "Accept" }
     if (!prefersHtml(request.headers["accept"])) return ok(document, vary)
-    const headers = {
-      ...vary,
-      "Content-Type": "text/html; charset=UTF-8",
-      "Content-Security-Policy": pagePolicy
-    }
+    const headers = { ...vary, ...pageType, ...pagePolicy(style) }
     return { status: 200, headers, html: page, errno: 0 }
   }),
   doc: {

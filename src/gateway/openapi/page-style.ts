@@ -1,24 +1,13 @@
-// The style sheet of the API page: light and dark mode, desktop and phone. Part of the page, so
-// that the page loads nothing.
+// The style sheet of the API page.
+import { pageStyle } from "../http/html.ts"
+
 export const style = [
-  [
-    ":root{color-scheme:light dark;--line:light-dark(#ddd,#3a3d42);",
-    "--box:light-dark(#f5f5f5,#22252a);--key:light-dark(#05b,#7bf);",
-    "--dim:light-dark(#666,#a0a4aa)}"
-  ].join(""),
-  [
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:56rem;margin:2rem auto;padding:0 1rem;",
-    "background:light-dark(#fff,#17191c);color:light-dark(#222,#ddd);",
-    "overflow-wrap:break-word}"
-  ].join(""),
+  pageStyle,
   [
     "h2{font:600 1.05rem ui-monospace,monospace;margin:3rem 0 .3rem;overflow-wrap:anywhere;",
     "scroll-margin-top:1rem}h2 a{color:inherit;text-decoration:none}"
   ].join(""),
-  [
-    "a,b{color:var(--key)}p{margin:.5rem 0}i{color:var(--dim);font-style:normal;",
-    "font-size:.85rem}"
-  ].join(""),
+  ["b{color:var(--key)}i{color:var(--dim);font-style:normal;", "font-size:.85rem}"].join(""),
   [
     "nav a{display:block;padding:.2rem 0;text-decoration:none}nav code{margin-right:.6rem}",
     "nav a:hover,h2 a:hover{text-decoration:underline}"

@@ -1,6 +1,6 @@
 // The API description as an HTML page: without scripts and external resources, for light and dark
 // mode, for desktop and phone.
-import { hash } from "node:crypto"
+import { html, pageHead } from "../http/html.ts"
 import { style } from "./page-style.ts"
 
 type Json = Readonly<Record<string, unknown>>
@@ -36,22 +36,6 @@ interface Entry {
   readonly operation: Operation
   readonly parameters: ReadonlyArray<Parameter>
 }
-
-/** Content-Security-Policy of the page: allows only its own style sheet. */
-export const pagePolicy = [
-  "default-src 'none'",
-  `style-src 'sha256-${hash("sha256", style, "base64")}'`,
-  "frame-ancestors 'none'",
-  "base-uri 'none'"
-].join("; ")
-
-const escapes: Readonly<Record<string, string>> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;"
-}
-const html = (value: unknown): string => String(value).replace(/[&<>"]/g, (char) => escapes[char]!)
 
 /** A table of two columns. Both cells are HTML. */
 const table = (name: string, rows: ReadonlyArray<readonly [string, string]>): string =>
@@ -183,10 +167,8 @@ export const apiPage = (document: Json): string => {
     )
   )
   return [
-    '<!doctype html><html lang="en"><meta charset="utf-8">',
-    '<meta name="viewport" content="width=device-width">',
-    `<title>${html(title)} API</title>\n`,
-    `<style>${style}</style><h1>${html(title)} ${html(version)}</h1>`,
+    pageHead(`${title} API`, style),
+    `<h1>${html(title)} ${html(version)}</h1>`,
     `<p>${html(description)} This page for programs, as OpenAPI 3.1:</p>\n`,
     `<pre>curl ${html(rootUrl)}/__api__</pre><nav>${entries.map(link).join("")}</nav>\n`,
     "<p>Every request can also be answered with</p>",

@@ -21,8 +21,8 @@ import { IdentitySettings, settingPrefix } from "../settings.ts"
 import { type BrowserState, makeBrowserStates } from "./browser-state.ts"
 import {
   LoginFailed,
-  type LoginPages,
   LoginRefused,
+  type OpenidPages,
   refusedByProvider,
   required,
   type Visit
@@ -204,5 +204,5 @@ export const openidPages = Effect.fnUntraced(function* (
     }
     return { location: withToken(state.redirect, token), setCookie: states.cleared }
   })
-  return { at: "openid", begin, finish } satisfies LoginPages
+  return { at: "openid", begin, finish } satisfies OpenidPages
 })

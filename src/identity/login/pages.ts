@@ -11,11 +11,8 @@ export interface Visit {
   readonly cookies: string | undefined
   /** The key of limits per address. */
   readonly address: string
-  /**
-   * The page of another site that sends the browser: a URL, or "" if the page does not say where it
-   * is. Undefined: no such page.
-   */
-  readonly page: string | undefined
+  /** The page that sends the form, by its URL or origin; "" if it does not say where it is. */
+  readonly page: string
   /** The parameters of the query string or the form. */
   readonly fields: Readonly<Record<string, string>>
 }
@@ -48,12 +45,31 @@ export type LoginError =
   | TooManyFailures
   | IdentityUnavailable
 
-export interface LoginPages {
-  /** The endpoints that serve the pages. */
-  readonly at: "portier" | "openid"
+/** A login that somebody asks for. */
+export interface Question {
+  readonly email: string
+  readonly redirect: string
+  /** The URL of the provider. */
+  readonly provider: string
+}
+
+interface Pages {
   readonly begin: (visit: Visit) => Effect.Effect<Departure, LoginError>
   readonly finish: (visit: Visit) => Effect.Effect<Departure, LoginError>
 }
+
+export interface OpenidPages extends Pages {
+  /** The endpoints that serve the pages. */
+  readonly at: "openid"
+}
+
+export interface PortierPages extends Pages {
+  readonly at: "portier"
+  /** What to ask a user who comes by a link. */
+  readonly ask: (fields: Visit["fields"]) => Effect.Effect<Question, LoginRefused>
+}
+
+export type LoginPages = OpenidPages | PortierPages
 
 export const required = (field: string) => new LoginRefused({ field, description: "Required" })
 

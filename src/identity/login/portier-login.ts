@@ -11,8 +11,8 @@ import type { Discovered, KeySet } from "../provider/key-set.ts"
 import { type BrowserState, makeBrowserStates } from "./browser-state.ts"
 import {
   LoginFailed,
-  type LoginPages,
   LoginRefused,
+  type PortierPages,
   refusedByProvider,
   required,
   TooManyLogins,
@@ -39,12 +39,13 @@ const addressBytesMax = 254
 export const isAddress = (text: unknown): text is string =>
   typeof text === "string" &&
   Buffer.byteLength(text) <= addressBytesMax &&
-  /^[^\s@\p{Cc}"<>]+@[^\s@\p{Cc}"<>]+\.[^\s@\p{Cc}"<>]+$/u.test(text)
+  !/[\s\p{Cc}\p{Cf}"<>]/u.test(text) &&
+  /^[^@]+@[^@]+\.[^@]+$/.test(text)
 
 /**
- * The broker's mail has a link that ends the login in any browser. So a page of somebody else must
- * not begin one: it could send the browser to the link of its own mail afterwards, and the user
- * would be logged in as somebody else without noticing.
+ * The broker's mail has a link that ends the login in any browser. So neither a page of somebody
+ * else nor a link in a mail may begin one: both could send the browser to the link of a mail of
+ * their own afterwards, and the user would be logged in as somebody else without noticing.
  */
 const foreignPage =
   "A login must begin on a page whose host is allowed, and which sends its Origin or Referer"
@@ -126,15 +127,19 @@ export const portierPages = Effect.fnUntraced(function* (
   const waitMillisOf = makeLimits(login)
   const warn = makeRateLimitedLog(`a login of the policy ${name} failed`)
 
-  const begin = Effect.fnUntraced(function* ({ address, fields, page, rootUrl }: Visit) {
-    if (page !== undefined && !isPageAt(page, redirectHosts))
-      return yield* new LoginRefused({ description: foreignPage })
-    const { email = "", redirect = "" } = fields
+  const ask = Effect.fnUntraced(function* ({ email = "", redirect = "" }: Visit["fields"]) {
     const description = redirectFault(redirect, redirectHosts)
     if (!isAddress(email))
       return yield* new LoginRefused({ field: "email", description: "Must be a mail address" })
     if (description !== undefined)
       return yield* new LoginRefused({ field: "redirect", description })
+    return { email, redirect, provider: issuer }
+  })
+
+  const begin = Effect.fnUntraced(function* ({ address, fields, page, rootUrl }: Visit) {
+    if (URL.parse(page)?.origin !== new URL(rootUrl).origin && !isPageAt(page, redirectHosts))
+      return yield* new LoginRefused({ description: foreignPage })
+    const { email, redirect } = yield* ask(fields)
     const waitMillis = waitMillisOf(address, email, yield* monotonicMillis)
     if (waitMillis > 0) return yield* new TooManyLogins({ waitMillis })
     const { discovered } = yield* keySet.current
@@ -162,5 +167,5 @@ export const portierPages = Effect.fnUntraced(function* (
     const session = yield* sessions.open(claims["sub"] as string)
     return { location: withToken(state.redirect, session), setCookie: states.cleared }
   })
-  return { at: "portier", begin, finish } satisfies LoginPages
+  return { at: "portier", ask, begin, finish } satisfies PortierPages
 })

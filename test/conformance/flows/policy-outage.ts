@@ -9,8 +9,8 @@ export const testPolicyOutage = (login: Login, target: () => Target): void => {
   if (!login.isInHeartbeat) return
   it(`responds 503 while the server of ${login.name} is away, and works after it`, async () => {
     const api = new Api(target())
-    const { end, headers, path } = await api.target.users.outage!()
-    const request = { method: "GET", path, headers, as: null }
+    const { end, ...outage } = await api.target.users.outage!()
+    const request = { ...outage, as: null }
     try {
       const expected = { status: 503, errno: 201, headers: { "Retry-After": /^\d+$/ } }
       check(await api.send(request), request, expected)

@@ -13,7 +13,8 @@ export interface Wrong {
 
 /** An outage of the server on which a policy depends. */
 export interface Outage {
-  /** A GET that gets a 503 during the outage. */
+  /** A request that gets a 503 during the outage. */
+  readonly method: string
   readonly path: string
   readonly headers: Headers
   readonly end: () => void
@@ -59,9 +60,15 @@ export interface Login {
 }
 
 /** Begins the outage of a provider. */
-export const outageOf = (provider: IdentityProvider, path: string, headers: Headers): Outage => {
+export const outageOf = (
+  provider: IdentityProvider,
+  path: string,
+  headers: Headers,
+  method = "GET"
+): Outage => {
   provider.mood = "500"
   return {
+    method,
     path,
     headers,
     end: () => {

@@ -53,7 +53,12 @@ export const ownModule: Login = {
         { name: "another scheme", headers: { authorization: "Bearer abc" }, challenge },
         { name: "an empty header", headers: { authorization: "" }, challenge }
       ],
-      outage: async () => ({ path: "/subscriptions", headers: acme("throws"), end: () => {} }),
+      outage: async () => ({
+        method: "GET",
+        path: "/subscriptions",
+        headers: acme("throws"),
+        end: () => {}
+      }),
       [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true })
     }
   }

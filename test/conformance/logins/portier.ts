@@ -9,6 +9,8 @@ const challenge = 'Portier realm="Realm"'
 const invalid = `${challenge}, error="invalid_token"`
 const page = "https://app.example.org/#token="
 const lifeSeconds = 3_600
+/** What a browser sends with a form of that page. */
+const fromPage = { origin: new URL(page).origin }
 
 const portierOf = (token: string) => ({ authorization: `Portier ${token}` })
 
@@ -31,7 +33,7 @@ const login = async (
   user: string,
   prove: (nonce: string) => Promise<string>
 ): Promise<Headers> => {
-  const begun = await visit(`${root}${loginPath(user)}`)
+  const begun = await visit(`${root}${loginPath(user)}`, { method: "POST", headers: fromPage })
   const nonce = new URL(begun.headers.get("location")!).searchParams.get("nonce")!
   const cookie = begun.headers.get("set-cookie")!.split(";")[0]!
   const returned = await visit(`${root}/portier/verify`, {
@@ -86,7 +88,7 @@ export const portier: Login = {
         { name: "another scheme", headers: { authorization: basic("a:b") }, challenge },
         { name: "an empty header", headers: { authorization: "" }, challenge }
       ],
-      outage: async () => outageOf(broker, loginPath("nobody:x"), {}),
+      outage: async () => outageOf(broker, loginPath("nobody:x"), fromPage, "POST"),
       [Symbol.asyncDispose]: async () => broker[Symbol.asyncDispose]()
     }
   }

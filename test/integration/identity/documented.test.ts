@@ -7,7 +7,7 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { get, keep } from "#test/cookies.ts"
+import { keep } from "#test/cookies.ts"
 import { blocksOf, requestsIn, sectionsOf, settingsIn } from "#test/identity-document.ts"
 import { type IdentityProvider, startIdentityProvider } from "#test/identity-provider.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
@@ -96,8 +96,13 @@ const page = "https://app.example.org/#token="
 /** A session by a login in a browser, as the section says. */
 const portierSession = async () => {
   const cookies = new Map<string, string>()
-  const query = new URLSearchParams({ email: "anna@example.org", redirect: page })
-  const begun = keep(await get(`${service.url}/portier/login?${query}`, cookies), cookies)
+  const login = await fetch(`${service.url}/portier/login`, {
+    method: "POST",
+    redirect: "manual",
+    headers: { origin: new URL(page).origin },
+    body: new URLSearchParams({ email: "anna@example.org", redirect: page })
+  })
+  const begun = keep(login, cookies)
   const nonce = new URL(begun).searchParams.get("nonce")
   const aud = new URL(service.url).origin
   const claims = { aud, sub: "anna@example.org", iat: Math.floor(Date.now() / 1000), nonce }

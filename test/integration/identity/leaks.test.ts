@@ -179,8 +179,9 @@ describe("nothing secret is left behind", () => {
 
   it("by logins by mail, with addresses, proofs and sessions", async () => {
     const cookies = new Map<string, string>()
-    const query = `email=${encodeURIComponent(address)}&redirect=${encodeURIComponent(page)}`
-    const begun = keep(await send({}, `/portier/login?${query}`), cookies)
+    const path = `/portier/login?${new URLSearchParams({ email: address, redirect: page })}`
+    const begun = keep(await send({ origin: new URL(page).origin }, path, "POST"), cookies)
+    await send({}, path)
     await send({}, "/portier/login", "POST", { email: address, redirect: "https://evil.example" })
     await send({}, "/portier/login", "POST", { email: `${address} `, redirect: address })
     await send({}, "/portier/login", "POST", `{"email":"${address}"`)

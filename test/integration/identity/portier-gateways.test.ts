@@ -54,14 +54,15 @@ const foreign: ReadonlyArray<Readonly<Record<string, string>>> = [
   { "sec-fetch-site": "same-site", referer: "https://evil.example.org/" },
   { origin: "https://evil.example" },
   { origin: "http://app.example.org" },
-  // Browsers before 2023 send no more than this with a link.
-  { referer: "https://evil.example/" }
+  { referer: "https://evil.example/" },
+  // A link in a mail, or a browser that says nothing.
+  { "sec-fetch-site": "none" },
+  { "sec-fetch-site": "same-origin" },
+  {}
 ]
 const own: typeof foreign = [
   { ...crossSite, origin: "https://app.example.org" },
   { ...crossSite, referer: "https://app.example.org/" },
-  { "sec-fetch-site": "none" },
-  { "sec-fetch-site": "same-origin" },
   { referer: "https://app.example.org/" }
 ]
 
@@ -69,18 +70,32 @@ it("begins at a page of ours, as one of others could end it with a mail of its o
   const fields = new URLSearchParams({ email: "mallory@example.org", redirect: page })
   const url = `${portier.service.url}/portier/login`
   const beginFrom = (headers: Readonly<Record<string, string>>) =>
-    Promise.all([
-      fetch(`${url}?${fields}`, { headers, redirect: "manual" }),
-      fetch(url, { method: "POST", headers, body: fields, redirect: "manual" })
-    ])
-  for (const headers of foreign)
-    for (const response of await beginFrom(headers)) {
-      expect(response.headers.get("set-cookie"), JSON.stringify(headers)).toBeNull()
-      expect(await errorOf(response)).toEqual([400, 400, 107])
-    }
+    fetch(url, { method: "POST", headers, body: fields, redirect: "manual" })
+  for (const headers of foreign) {
+    const response = await beginFrom(headers)
+    expect(response.headers.get("set-cookie"), JSON.stringify(headers)).toBeNull()
+    expect(await errorOf(response)).toEqual([400, 400, 107])
+  }
   for (const headers of [...own, { origin: portier.origin }, { referer: `${portier.origin}/` }])
-    for (const { status } of await beginFrom(headers))
-      expect(status, JSON.stringify(headers)).toBe(302)
+    expect((await beginFrom(headers)).status, JSON.stringify(headers)).toBe(302)
+})
+
+it("asks first when it comes by a link, whoever has it", async () => {
+  const email = "o'&mallory@example.org"
+  const fields = new URLSearchParams({ email, redirect: page })
+  for (const headers of [...foreign, ...own]) {
+    const url = `${portier.service.url}/portier/login?${fields}`
+    const response = await fetch(url, { headers, redirect: "manual" })
+    expect([response.status, response.headers.get("set-cookie")]).toEqual([200, null])
+    expect(response.headers.get("content-type")).toMatch(/^text\/html/)
+    expect(response.headers.get("cache-control")).toMatch(/no-store/)
+    expect(response.headers.get("content-security-policy")).toMatch(
+      /^default-src 'none'; style-src 'sha256-[^']+'; form-action [^;]+; frame-ancestors 'none'; /
+    )
+    const text = await response.text()
+    expect(text).toContain("Log in at app.example.org?")
+    expect(text).toContain("<bdi>o'&amp;mallory@example.org</bdi>")
+  }
 })
 
 it("ends by a new key of the broker at once, though the heartbeat fetched the keys", async () => {

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import {
   cookieIn,
   errorOf,
+  fromPage,
   type Portier,
   page,
   seconds,
@@ -71,8 +72,8 @@ describe("a login", () => {
   it("may be a form or JSON", async () => {
     const fields = { email: "anna@example.org", redirect: page }
     const url = `${service.url}/portier/login`
-    const form = { method: "POST", redirect: "manual" as const }
-    const headers = { "content-type": "application/json" }
+    const form = { method: "POST", redirect: "manual" as const, headers: fromPage }
+    const headers = { ...fromPage, "content-type": "application/json" }
     const json = { ...form, headers, body: JSON.stringify(fields) }
     for (const request of [{ ...form, body: new URLSearchParams(fields) }, json]) {
       const response = await fetch(url, request)
@@ -111,6 +112,7 @@ describe("a login", () => {
       ["anna", page],
       ["anna@example", page],
       ["anna@example.org\r\nBcc: x@example.org", page],
+      ["anna\u202e@example.org", page],
       ["anna@example.org", ""],
       ["anna@example.org", "//evil.example/"],
       ["anna@example.org", "https://app.example.org@evil.example/"],
@@ -118,7 +120,10 @@ describe("a login", () => {
       ["anna@example.org", "https://app.example.org/\r\nSet-Cookie: a=b"]
     ] as const) {
       const response = await begin(email, redirect)
-      expect(await errorOf(response), `${email} ${redirect}`).toEqual([400, 400, 107])
+      expect(await errorOf(response), `${email} ${redirect}`).toEqual([400, 400, 109])
+      const query = new URLSearchParams({ email, redirect })
+      const asked = await fetch(`${service.url}/portier/login?${query}`)
+      expect(await errorOf(asked), `${query}`).toEqual([400, 400, 107])
       expect(response.headers.get("set-cookie")).toBeNull()
     }
   })
@@ -132,10 +137,10 @@ describe("a login", () => {
     expect(await errorOf(refused)).toEqual([429, 429, 117])
     expect((await begin("other@example.org")).status).toBe(302)
     // Else anybody could keep somebody from logging in.
-    const fields = new URLSearchParams({ email: "mallory@example.org", redirect: page })
-    const headers = { "x-forwarded-for": "192.0.2.1" }
-    const url = `${service.url}/portier/login?${fields}`
-    expect((await fetch(url, { headers, redirect: "manual" })).status).toBe(302)
+    const body = new URLSearchParams({ email: "mallory@example.org", redirect: page })
+    const headers = { ...fromPage, "x-forwarded-for": "192.0.2.1" }
+    const from = { method: "POST", headers, body, redirect: "manual" } as const
+    expect((await fetch(`${service.url}/portier/login`, from)).status).toBe(302)
   })
 })
 

@@ -1,0 +1,61 @@
+// The HTML pages of logins, for people: the question before a mail goes out, and why a login ended.
+import type { Question } from "#identity/login/pages.ts"
+import { html, pageHead, pagePolicy, pageStyle, pageType } from "../http/html.ts"
+import type { ApiResponse } from "../http/request.ts"
+import { noStore } from "../http/response-headers.ts"
+
+const style = [
+  pageStyle,
+  "body{max-width:34rem;margin-top:4rem}h1{font-size:1.5rem;line-height:1.3;margin:0 0 1rem}",
+  "h1,b{overflow-wrap:anywhere}small{color:var(--dim);font-size:.85rem}form{margin:1.5rem 0}",
+  [
+    "button{font:inherit;padding:.6rem 1.4rem;border:0;border-radius:.4rem;cursor:pointer;",
+    "background:var(--key);color:light-dark(#fff,#17191c)}"
+  ].join("")
+].join("\n")
+
+const page = (
+  status: number,
+  title: string,
+  body: ReadonlyArray<string>,
+  headers: Readonly<Record<string, string>>
+): ApiResponse => ({
+  status,
+  headers: { ...pageType, ...noStore, ...headers },
+  html: `${pageHead(title, style)}<h1>${html(title)}</h1>\n${body.join("\n")}\n</html>`,
+  errno: 0
+})
+
+const hidden = (name: string, value: string) =>
+  `<input type="hidden" name="${name}" value="${html(value)}">`
+
+/**
+ * Asks whether a login shall begin, with a form that posts to `action`. Whoever opens a link must
+ * see for whom it is.
+ */
+export const questionPage = (
+  { email, provider, redirect }: Question,
+  action: string
+): ApiResponse => {
+  const site = new URL(redirect).host
+  const form = [
+    `<form method="post" action="${html(action)}">`,
+    hidden("email", email),
+    hidden("redirect", redirect),
+    "<button>Log in</button></form>"
+  ]
+  const body = [
+    `<p>You will be <b><bdi>${html(email)}</bdi></b> there, once you have shown that you receive`,
+    "mail at this address.</p>",
+    form.join(""),
+    "<p><small>Is this not your address, or did you not ask for a login? Then close this page.",
+    "</small></p>"
+  ]
+  // Chromium checks all redirects: the provider may go on to another one, by https.
+  const targets = [new URL(action).origin, new URL(provider).origin, "https:"]
+  return page(200, `Log in at ${site}?`, body, {
+    ...pagePolicy(style, targets),
+    // With the form comes our origin, which begins the login; never the address in the URL.
+    "Referrer-Policy": "strict-origin"
+  })
+}
