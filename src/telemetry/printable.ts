@@ -1,15 +1,18 @@
 // Makes texts from clients, publishers and push services safe for a log or a terminal. Pure.
 
 /**
- * Control characters (C0, DEL, C1), marks that change the direction of text (UAX #9), and
- * separators that some programs take for the end of a line. With them a text could control a
- * terminal or forge a log line.
+ * Control characters, format characters such as marks that change the direction of text (UAX #9) or
+ * that nobody sees, and separators that some programs take for the end of a line. With them a text
+ * could control a terminal, forge a log line, or look like another one.
  */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must be found
-const steering = /[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
+const steering = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
 
+/** JSON escapes characters beyond U+FFFF as two units. */
 const escapeOf = (character: string): string =>
-  `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`
+  character
+    .split("")
+    .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
+    .join("")
 
 /** The text on one line, with \u escapes for unsafe characters. */
 export const printable = (text: string): string =>
