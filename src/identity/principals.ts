@@ -45,12 +45,20 @@ const addressOfUser = (address: string): string => {
 }
 
 /**
- * Replaces a user that holds a mail address by its HMAC: a user's id stands in responses, logs and
- * messages, where personal data must not be. A to Z count as a to z.
+ * Whether a name is the HMAC of an address. The @ marks it: every other name with an @ is replaced,
+ * and policies refuse this one, so nobody who chooses a name can have somebody else's id.
+ */
+export const isAddressHmac = (name: string): boolean => /^@[0-9a-f]{64}$/.test(name)
+
+/**
+ * Replaces a user that holds a mail address by @ and its HMAC: a user's id stands in responses,
+ * logs and messages, where personal data must not be. A to Z count as a to z. What is replaced
+ * already stays.
  */
 export const userNames = (secret: string): ((user: string) => string) => {
   const hmac = textHmac(textHmac(secret)(purpose, "hex"))
-  return (user) => (user.includes("@") ? hmac(addressOfUser(user), "hex") : user)
+  return (user) =>
+    user.includes("@") && !isAddressHmac(user) ? `@${hmac(addressOfUser(user), "hex")}` : user
 }
 
 /** `<policy>:<user>` or `group:<policy>:<name>` with a mail address replaced. */
@@ -66,36 +74,51 @@ export const principalNames = (secret: string): ((principal: string) => string) 
 const groupsMax = 100
 const groupBytesMax = 200
 
-/** The groups that can be principals: those with blanks or control characters are left out. */
+/** Characters that nobody sees. Users whose names differ in them would look the same. */
+const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u
+
+/**
+ * The groups of a policy that can be principals. Those with blanks or unseen characters, and those
+ * that look like the HMAC of an address, are left out.
+ */
 export const usableGroups = (groups: ReadonlyArray<string>): ReadonlyArray<string> => {
   const usable = groups.filter(
-    (group) => /^[^\s,"\\\p{Cc}]+$/u.test(group) && Buffer.byteLength(group) <= groupBytesMax
+    (group) =>
+      /^[^\s,"\\]+$/.test(group) &&
+      !unseen.test(group) &&
+      !isAddressHmac(group) &&
+      Buffer.byteLength(group) <= groupBytesMax
   )
   return [...new Set(usable)].slice(0, groupsMax)
 }
 
-/** The principals of a caller (contract section 7.1). */
+/** The principals of a caller (contract section 7.1). `groups`: usable, without addresses. */
 export const principalsOf = (
   id: string,
   policy: string,
   groups: ReadonlyArray<string>
 ): ReadonlyArray<string> => {
-  const named = usableGroups(groups).map((group) => `group:${policy}:${group}`)
+  const named = [...new Set(groups)].map((group) => `group:${policy}:${group}`)
   return [id, "system.Everyone", "system.Authenticated", ...named]
 }
 
-/**
- * Whether a name has the form of an address's HMAC. Where users choose their names, one who took
- * the HMAC of somebody's address for a name would have that user's id.
- */
-export const isLikeHmac = (name: string): boolean => /^[0-9a-f]{64}$/.test(name)
-
 const userBytesMax = 200
 
-/** Whether a text can be a user: not empty, no control character, at most 200 bytes. */
-export const isUser = (user: unknown): user is string =>
-  typeof user === "string" &&
-  user !== "" &&
-  user.isWellFormed() &&
-  !/\p{Cc}/u.test(user) &&
-  Buffer.byteLength(user) <= userBytesMax
+/** Why a value of a policy is no user; undefined: it is one. Speaks of "the id". */
+export const userFault = (user: unknown): string | undefined => {
+  if (user === undefined) return "is missing (an email counts only if it is verified)"
+  if (typeof user !== "string") return "must be a string or a whole number"
+  if (user === "" || Buffer.byteLength(user) > userBytesMax)
+    return `must have 1 to ${userBytesMax} bytes`
+  if (unseen.test(user) || !user.isWellFormed()) return "must have no control or format characters"
+  return isAddressHmac(user) ? "must not look like the HMAC of an address" : undefined
+}
+
+/**
+ * The id that a value of a policy says. Backends write the numbers of their users as numbers, too:
+ * 42 and "42" are one user.
+ */
+export const userTextOf = (value: unknown): unknown =>
+  Number.isSafeInteger(value) ? String(value) : value
+
+export const isUser = (user: unknown): user is string => userFault(user) === undefined

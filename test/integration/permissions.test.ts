@@ -86,10 +86,10 @@ describe("a publisher named for a channel", () => {
     const named = await permissionsWith(secret, "grant", "mail", "portier:Ann@example.org")
     expect(named).toMatchObject({
       code: 0,
-      stdout: expect.stringMatching(/^portier:[0-9a-f]{64} may publish on mail\n$/)
+      stdout: expect.stringMatching(/^portier:@[0-9a-f]{64} may publish on mail\n$/)
     })
     const group = await permissionsWith(secret, "grant", "mail", "group:openid:staff@example.org")
-    expect(group.stdout).toMatch(/^group:openid:[0-9a-f]{64} may publish on mail\n$/)
+    expect(group.stdout).toMatch(/^group:openid:@[0-9a-f]{64} may publish on mail\n$/)
     const { stdout } = await permissionsWith(secret, "revoke", "mail", "portier:ann@example.org")
     expect(stdout).toMatch(/is no longer named for mail/)
     for (const env of [{}, { BELLCAST_USERID_HMAC_SECRET: "another" }]) {

@@ -34,15 +34,17 @@ describe("a mail address", () => {
       expect(idOf(text)).not.toBe(nameOf(address))
     // The key is the HMAC of a text without a colon, and credentials have one.
     const key = idOf("bellcast mail address")
-    expect(basicIds(key)(address)).toBe(nameOf(address))
+    expect(`@${basicIds(key)(address)}`).toBe(nameOf(address))
     expect(pairOf("basic", btoa("bellcast mail address"))).toBeUndefined()
   })
 
   it("is replaced in users and in groups", () => {
     const hash = nameOf("anna@example.org")
-    expect(hash).toMatch(/^[0-9a-f]{64}$/)
+    expect(hash).toMatch(/^@[0-9a-f]{64}$/)
     expect(principalOf("oauth:anna@example.org")).toBe(`oauth:${hash}`)
     expect(principalOf("group:oauth:anna@example.org")).toBe(`group:oauth:${hash}`)
+    // As GET /v1/ shows it to its user.
+    expect(principalOf(`oauth:${hash}`)).toBe(`oauth:${hash}`)
     for (const other of ["system.Everyone", "oauth:anna", "group:oauth:a:b", "anna@example.org"])
       expect(principalOf(other)).toBe(other)
   })

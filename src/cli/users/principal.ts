@@ -31,7 +31,7 @@ const secretOf = Effect.gen(function* () {
 
 /** The principal as it is stored. Fails where the secret is missing or is not the service's. */
 export const storedPrincipal = Effect.fnUntraced(function* (principal: string) {
-  if (!principal.includes("@")) return principal
+  if (!principal.includes("@") || /:@[0-9a-f]{64}$/.test(principal)) return principal
   const secret = yield* secretOf
   yield* Effect.catchTag(checkUseridSecret(secret), "SecretsFault", (fault) =>
     Effect.fail(failed(fault))

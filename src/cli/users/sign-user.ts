@@ -9,7 +9,7 @@ import {
   secretsOf,
   signedSettings
 } from "#identity/policies/signed.ts"
-import { isUser } from "#identity/principals.ts"
+import { userFault } from "#identity/principals.ts"
 import { kindOf, settingPrefix } from "#identity/settings.ts"
 import { everySetting } from "#settings/every-setting.ts"
 import { VerbFailed } from "../nats/nats.ts"
@@ -44,7 +44,8 @@ const sign = Effect.fnUntraced(function* (id: string, expires: string, policy: s
   const millis = spanMillisOf(expires)
   if (millis === undefined || millis > lifeMillisMax)
     return yield* failed(`--expires: ${spanFault}, at most 24h`)
-  if (!isUser(id)) return yield* failed("an id has 1 to 200 bytes and no control characters")
+  const fault = userFault(id)
+  if (fault !== undefined) return yield* failed(`the id ${fault}`)
   const { audience, secret } = yield* signerOf(policy)
   const exp = Math.floor(((yield* Clock.currentTimeMillis) + millis) / 1000)
   const text = `${part({ alg: "HS256", typ: "JWT" })}.${part({ sub: id, aud: audience, exp })}`

@@ -1,5 +1,6 @@
 // Reads the members of a token or of a provider's response. Pure.
-import { isLikeHmac, isUser } from "../principals.ts"
+import { type Invalid, invalidBecause, type Known } from "../policy.ts"
+import { isUser, usableGroups, userFault, userTextOf } from "../principals.ts"
 
 export type Claims = Readonly<Record<string, unknown>>
 
@@ -26,26 +27,31 @@ export const claimAt = (claims: Claims, path: string): unknown => {
   return found
 }
 
-/** The texts of members at these paths: lists, or texts separated by blanks. */
-export const groupsAt = (claims: Claims, paths: ReadonlyArray<string>): ReadonlyArray<string> =>
-  paths.flatMap((path) => {
+/** The groups of members at these paths: lists, or texts separated by blanks. */
+const groupsAt = (claims: Claims, paths: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const texts = paths.flatMap((path) => {
     const found = claimAt(claims, path)
     if (typeof found === "string") return found.split(" ").filter((each) => each !== "")
     return Array.isArray(found) ? found.filter((each) => typeof each === "string") : []
   })
+  return usableGroups(texts)
+}
 
 /** Why a text is no path of a claim. */
 export const claimPathFault = (path: string): string | undefined =>
   path.length <= 200 && /^[!-~]+$/.test(path) ? undefined : "Expected the name of a claim"
 
-/** The user at a path; undefined: none. Users choose no `sub`, but other claims. */
-export const userAt = (claims: Claims, path: string): string | undefined => {
-  const user = claimAt(claims, path)
-  return isUser(user) && (path === "sub" || !isLikeHmac(user)) ? user : undefined
+/** The user whom claims name at a path, with the groups at others; or why there is none. */
+export const knownAt = (
+  claims: Claims,
+  userPath: string,
+  groupPaths: ReadonlyArray<string>
+): Known | Invalid => {
+  const user = userTextOf(claimAt(claims, userPath))
+  return isUser(user)
+    ? { _tag: "Known", user, groups: groupsAt(claims, groupPaths) }
+    : invalidBecause(`the claim with the user's id ${userFault(user)}`)
 }
-
-/** Why a token names nobody. An address that its issuer has not verified is no id. */
-export const noUser = "the claim with the user's id is missing, or is none"
 
 /** Seconds by which the clock of an issuer may be ahead of ours. */
 const nbfSkewSeconds = 5

@@ -16,16 +16,7 @@ import { hostOf, makeSend, type ProviderResponse, type Send } from "../provider/
 import { providerUrlFault } from "../provider/url.ts"
 import { IdentitySettings, settingPrefix } from "../settings.ts"
 import { Verifications } from "../verification/verifications.ts"
-import {
-  type Claims,
-  claimPathFault,
-  groupsAt,
-  isClaims,
-  isForUs,
-  noUser,
-  timeFault,
-  userAt
-} from "./claims.ts"
+import { type Claims, claimPathFault, isClaims, isForUs, knownAt, timeFault } from "./claims.ts"
 import { type ClientLogin, makeClientLogin } from "./client-login.ts"
 import { coversAll, scopesOf } from "./scopes.ts"
 
@@ -159,10 +150,10 @@ const verdictOf = (
   if (!isPlainBearer) return invalidBecause("the token is no plain bearer access token")
   if (!isIssuedForUs(claims, audience)) return invalidBecause("aud does not name this service")
   if (!coversAll(scopesOf(scope), requiredScopes)) return insufficientScope
-  const user = userAt(claims, useridField)
-  if (user === undefined) return invalidBecause(noUser)
-  const known = { _tag: "Known" as const, user, groups: groupsAt(claims, groupFields) }
-  return typeof exp === "number" ? { ...known, expiresAt: exp * 1000 } : known
+  const found = knownAt(claims, useridField, groupFields)
+  return found._tag === "Known" && typeof exp === "number"
+    ? { ...found, expiresAt: exp * 1000 }
+    : found
 }
 
 const shapeOf = Effect.fnUntraced(function* (name: string, settings: OauthSettings) {

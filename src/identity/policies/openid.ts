@@ -19,16 +19,7 @@ import { type KeySet, makeKeySet } from "../provider/key-set.ts"
 import { providerUrlFault } from "../provider/url.ts"
 import { IdentitySettings } from "../settings.ts"
 import { Verifications } from "../verification/verifications.ts"
-import {
-  type Claims,
-  claimPathFault,
-  groupsAt,
-  isClaims,
-  isForUs,
-  noUser,
-  timeFault,
-  userAt
-} from "./claims.ts"
+import { type Claims, claimPathFault, isClaims, isForUs, knownAt, timeFault } from "./claims.ts"
 import { asymmetricAlgorithms, claimsOfIssuer, headerOf } from "./jwt.ts"
 import { coversAll, scopesOf } from "./scopes.ts"
 
@@ -123,9 +114,10 @@ const userOf = (
   { groupFields, useridField }: OpenidSettings,
   exp: unknown
 ): Known | Invalid => {
-  const user = userAt(claims, useridField)
-  if (user === undefined || typeof exp !== "number") return invalidBecause(noUser)
-  return { _tag: "Known", user, groups: groupsAt(claims, groupFields), expiresAt: exp * 1000 }
+  const found = knownAt(claims, useridField, groupFields)
+  return found._tag === "Known" && typeof exp === "number"
+    ? { ...found, expiresAt: exp * 1000 }
+    : found
 }
 
 /** The verdict on the claims of a token whose signature is right, at a time in milliseconds. */

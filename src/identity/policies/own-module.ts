@@ -6,8 +6,14 @@ import { Effect, Semaphore } from "effect"
 import { type SettingsError, settingsFault } from "#settings/every-setting.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import type { PolicyNeeds } from "../kinds.ts"
-import { type Credentials, IdentityUnavailable, type Policy, type Verdict } from "../policy.ts"
-import { isUser } from "../principals.ts"
+import {
+  type Credentials,
+  IdentityUnavailable,
+  known,
+  type Policy,
+  type Verdict
+} from "../policy.ts"
+import { isUser, usableGroups, userTextOf } from "../principals.ts"
 import { credentialKeys } from "../verification/credential-key.ts"
 import { Failures } from "../verification/failures.ts"
 
@@ -30,7 +36,7 @@ export interface OwnPolicy {
 }
 
 interface OwnUser {
-  readonly user: string
+  readonly user: string | number
   readonly groups?: ReadonlyArray<string>
 }
 
@@ -70,10 +76,11 @@ const load = Effect.fnUntraced(function* (name: string, file: string) {
 
 const verdictOf = (found: unknown): Verdict | "garbage" => {
   if (found === undefined || found === null) return undefined
-  const { groups = [], user } = found as Partial<OwnUser>
+  const { groups = [], user: given } = found as Partial<OwnUser>
+  const user = userTextOf(given)
   if (!isUser(user) || !Array.isArray(groups)) return "garbage"
   return groups.every((group) => typeof group === "string")
-    ? { _tag: "Known", user, groups: [...groups] }
+    ? known(user, usableGroups(groups))
     : "garbage"
 }
 

@@ -7,7 +7,7 @@ import type { Values } from "#settings/every-setting.ts"
 import { checkedText } from "#settings/words.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { type Credentials, invalidToken, known, type Policy } from "../policy.ts"
-import { isLikeHmac, isUser } from "../principals.ts"
+import { usableGroups, userFault } from "../principals.ts"
 import { settingPrefix } from "../settings.ts"
 
 /** Shorter secrets could be guessed from within the network of the proxy. */
@@ -66,10 +66,7 @@ const textOf = (header: string | undefined): string | undefined => {
 }
 
 const groupsOf = (text: string, separator: string): ReadonlyArray<string> =>
-  text
-    .split(separator)
-    .map((group) => group.trim())
-    .filter((group) => group !== "")
+  usableGroups(text.split(separator).map((group) => group.trim()))
 
 export const proxy = Effect.fnUntraced(function* (name: string, settings: ProxySettings) {
   const { groupsHeader, groupsSeparator, secretHeader, userHeader } = settings
@@ -79,6 +76,7 @@ export const proxy = Effect.fnUntraced(function* (name: string, settings: ProxyS
       `(BELLCAST_TRUSTED_PROXIES must name it, and it must send ${secretHeader})`
   )
   const warnOfBytes = makeRateLimitedLog(`the policy ${name} refuses names that are not UTF-8`)
+  const warnOfName = makeRateLimitedLog(`the policy ${name} refuses names that can be no ids`)
   const warnOfRepeated = makeRateLimitedLog(
     `the policy ${name} refuses headers that arrive twice ` +
       "(the proxy must overwrite those that clients send)"
@@ -99,9 +97,10 @@ export const proxy = Effect.fnUntraced(function* (name: string, settings: ProxyS
       yield* warnOfBytes({})
       return invalidToken
     }
-    return isUser(user) && !isLikeHmac(user)
-      ? known(user, groupsOf(groups, groupsSeparator))
-      : invalidToken
+    const fault = userFault(user)
+    if (fault === undefined) return known(user, groupsOf(groups, groupsSeparator))
+    yield* warnOfName({ fault })
+    return invalidToken
   })
   const policy: Policy = {
     name,

@@ -7,10 +7,9 @@ import { settingsFault, type Values } from "#settings/every-setting.ts"
 import { someWords, words } from "#settings/words.ts"
 import { claimsOf } from "../credentials.ts"
 import { type Invalid, invalidBecause, type Known, type Policy } from "../policy.ts"
-import { isUser } from "../principals.ts"
 import { IdentitySettings, settingPrefix } from "../settings.ts"
 import { Verifications } from "../verification/verifications.ts"
-import { type Claims, groupsAt, isForUs, timeFault } from "./claims.ts"
+import { type Claims, isForUs, knownAt, timeFault } from "./claims.ts"
 import { verifyJwt, wrongSignature } from "./jwt.ts"
 
 /** RFC 7518 section 3.2: a key of the size of the hash. */
@@ -95,15 +94,15 @@ const keysOf = Effect.fnUntraced(function* (prefix: string, settings: SignedSett
 })
 
 const verdictOf = (claims: Claims, { audience }: SignedSettings, now: number): Known | Invalid => {
-  const { aud, exp, sub } = claims
+  const { aud, exp } = claims
   if (typeof exp !== "number") return invalidBecause("exp is missing")
   const late = timeFault(claims, now)
   if (late !== undefined) return invalidBecause(late)
   if (exp * 1000 > now + lifeMillisMax + skewMillis)
     return invalidBecause("exp is more than a day away")
   if (!isForUs(aud, audience)) return invalidBecause("aud does not name this service")
-  if (!isUser(sub)) return invalidBecause("sub is no id of a user")
-  return { _tag: "Known", user: sub, groups: groupsAt(claims, ["groups"]), expiresAt: exp * 1000 }
+  const found = knownAt(claims, "sub", ["groups"])
+  return found._tag === "Known" ? { ...found, expiresAt: exp * 1000 } : found
 }
 
 export const signed = Effect.fnUntraced(function* (name: string, settings: SignedSettings) {

@@ -11,7 +11,7 @@ import {
   type Known,
   type TooManyFailures
 } from "../policy.ts"
-import { usableGroups, userNames } from "../principals.ts"
+import { userNames } from "../principals.ts"
 import { useridSecret } from "../userid-secret.ts"
 import { credentialKeys } from "./credential-key.ts"
 import { Failures } from "./failures.ts"
@@ -95,7 +95,7 @@ const verifyOnce = Effect.fnUntraced(function* (
     invalid.set(key, verdict, from + invalidMillis)
     return verdict
   }
-  const groups = usableGroups(verdict.groups).map(nameOf)
+  const groups = verdict.groups.map(nameOf)
   const named = { ...verdict, user: nameOf(verdict.user), groups }
   const until = Math.min(began + lifetimeMillis, named.expiresAt ?? Number.POSITIVE_INFINITY)
   known.set(key, named, from + until - began)

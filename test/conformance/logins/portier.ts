@@ -47,7 +47,7 @@ const login = async (
 /** The user's id: the HMAC of the address. */
 const idUnder = (secret: string): Users["idOf"] => {
   const key = createHmac("sha256", secret).update("bellcast mail address").digest("hex")
-  return (user) => `portier:${createHmac("sha256", key).update(addressOf(user)).digest("hex")}`
+  return (user) => `portier:@${createHmac("sha256", key).update(addressOf(user)).digest("hex")}`
 }
 
 export const portier: Login = {

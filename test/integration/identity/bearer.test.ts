@@ -49,7 +49,7 @@ describe("introspection", () => {
 
   it("gives a user with a mail address an id without it", async () => {
     const user = await userOf(introspected({ sub: "Anna@example.org" }))
-    expect(user?.id).toMatch(/^oauth:[0-9a-f]{64}$/)
+    expect(user?.id).toMatch(/^oauth:@[0-9a-f]{64}$/)
     expect(await userOf(introspected({ sub: "anna@example.org" }))).toEqual(user)
   })
 
@@ -196,7 +196,7 @@ it("says what is wrong with a token, and shows no part of it", async () => {
     "exp is over",
     "exp is over",
     "the token is no plain bearer access token",
-    "the claim with the user's id is missing, or is none",
+    "the claim with the user's id is missing (an email counts only if it is verified)",
     "the authorization server refuses the token",
     "aud does not name this service"
   ])

@@ -96,8 +96,8 @@ describe("a mail address", () => {
     const { user } = (await (await send("Bearer verified", "/")).json()) as {
       user: { id: string; principals: string[] }
     }
-    expect(user.id).toMatch(/^oauth:[0-9a-f]{64}$/)
-    expect(user.principals.at(-1)).toMatch(/^group:oauth:[0-9a-f]{64}$/)
+    expect(user.id).toMatch(/^oauth:@[0-9a-f]{64}$/)
+    expect(user.principals.at(-1)).toMatch(/^group:oauth:@[0-9a-f]{64}$/)
   })
 })
 
@@ -120,7 +120,7 @@ describe("userinfo", () => {
   it("verifies no other mail address, which stands in the token", async () => {
     second.userinfo = mallory
     const own = (await principalsOf({ nickname: "mal" }))!.at(-1)
-    expect(own).toMatch(/^group:openid-info:[0-9a-f]{64}$/)
+    expect(own).toMatch(/^group:openid-info:@[0-9a-f]{64}$/)
     expect((await principalsOf({ nickname: "mal", email: anna.email }))!.at(-1)).toBe(own)
     const unverified = { email: anna.email, email_verified: false }
     expect((await principalsOf({ nickname: "mal", ...unverified }))!.join()).not.toMatch(/group/)

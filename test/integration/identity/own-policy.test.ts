@@ -28,7 +28,7 @@ const garbage = [
   "7",
   "[]",
   '{"user":""}',
-  '{"user":7}',
+  '{"user":7.5}',
   '{"user":"a","groups":[1]}',
   '{"user":"\\u0000"}'
 ]
@@ -102,6 +102,8 @@ describe("policies of an operator", () => {
     )
     expect(answers).toEqual(answers.map(({ token }) => ({ token, status: 503, retryAfter: "3" })))
     expect((await send("/subscriptions", "Acme 5ecret")).status).toBe(200)
+    // A number is a user, as in tokens.
+    expect(await userOf('Broken {"user":7}')).toMatchObject({ id: "broken:7" })
     expect(service.output()).toMatch(/the policy broken failed/)
     expect(service.output()).not.toMatch(/a secret token/)
   })

@@ -65,7 +65,7 @@ describe("a login", () => {
     expect(location).toMatch(/^https:\/\/app\.example\.org\/inbox#token=[0-9a-f]{64}$/)
     expect(returned.headers.get("set-cookie")).toMatch(/^__Host-bellcast-portier=; Max-Age=0;/)
     const root = await rootOf(`PORTIER ${tokenIn(returned)}`)
-    expect(root.user?.id).toMatch(/^portier:[0-9a-f]{64}$/)
+    expect(root.user?.id).toMatch(/^portier:@[0-9a-f]{64}$/)
     expect(root.capabilities).toHaveProperty("portier")
   })
 

@@ -1,5 +1,6 @@
 // Users whose ids are signed by hand, or by the examples in the document.
 import { spawnSync } from "node:child_process"
+import { SignJWT } from "jose"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { startNats, type TestNats } from "#test/nats.ts"
 import { runCli } from "#test/run-cli.ts"
@@ -27,10 +28,19 @@ afterAll(async () => {
   await nats[Symbol.asyncDispose]()
 })
 
-const userOf = async (token: string) => {
+const rootOf = async (token: string) => {
   const response = await fetch(`${service.url}/`, { headers: { authorization: `Bearer ${token}` } })
-  return ((await response.json()) as { user?: { id: string } }).user?.id
+  return ((await response.json()) as { user?: { id: string; principals: string[] } }).user
 }
+const userOf = async (token: string) => (await rootOf(token))?.id
+const principalsOf = async (token: string) => (await rootOf(token))?.principals
+
+const signedBySite = (claims: Readonly<Record<string, unknown>>) =>
+  new SignJWT(claims)
+    .setProtectedHeader({ alg: "HS256" })
+    .setAudience("bellcast")
+    .setExpirationTime("1h")
+    .sign(new TextEncoder().encode(siteSecret))
 
 describe("a user of the site", () => {
   it("is signed by hand, for a time", async () => {
@@ -57,6 +67,33 @@ describe("a user of the site", () => {
       const refused = await runCli(["sign-user", "zoe", ...args], env)
       expect(refused).toMatchObject({ code: 1, stdout: "", stderr: expect.stringMatching(said) })
     }
+  })
+
+  it("may have a number, which is the user of its digits", async () => {
+    expect(await userOf(await signedBySite({ sub: 42 }))).toBe("signed:42")
+    expect(await userOf(await signedBySite({ sub: "42" }))).toBe("signed:42")
+    const headers = { authorization: `Bearer ${await signedBySite({ sub: 4.2 })}` }
+    const refused = await fetch(`${service.url}/subscriptions`, { headers })
+    expect(refused.status).toBe(401)
+    expect(refused.headers.get("www-authenticate")).toMatch(
+      /error_description="the claim with the user's id must be a string or a whole number"/
+    )
+  })
+
+  it("is never the user of somebody's mail address, whatever name or group it has", async () => {
+    const anna = await userOf(await signedBySite({ sub: "anna@example.org" }))
+    const marked = anna!.slice("signed:".length)
+    const digits = marked.slice(1)
+    expect(await userOf(await signedBySite({ sub: marked }))).toBeUndefined()
+    expect(await userOf(await signedBySite({ sub: digits }))).not.toBe(anna)
+    const groups = [marked, digits, "anna@example.org"]
+    expect(await principalsOf(await signedBySite({ sub: "mal", groups }))).toEqual([
+      "signed:mal",
+      "system.Everyone",
+      "system.Authenticated",
+      `group:signed:${digits}`,
+      `group:signed:${marked}`
+    ])
   })
 
   it("is told when no policy is for a token", async () => {
