@@ -6,8 +6,8 @@ import { fileURLToPath } from "node:url"
 import { Config, Effect, Option, Schema } from "effect"
 import { natsServerReleases } from "#telemetry/redaction.ts"
 import { fromDebian } from "./debian.ts"
-import { fromDocker, fromGo, serverVersion } from "./fetch.ts"
 import type { Place } from "./place.ts"
+import { fromRelease, release } from "./release.ts"
 import { usableVersion, versionMin } from "./version.ts"
 
 export class NatsServerMissing extends Schema.TaggedError<NatsServerMissing>()(
@@ -48,13 +48,12 @@ const steps: ReadonlyArray<Step> = [
   { name: "BELLCAST_NATS_SERVER", find: explicit },
   { name: "PATH", find: onPath },
   { name: ".tools/nats-server", find: fetchedEarlier },
-  { name: "Debian package (sid)", find: fromDebian },
-  { name: "go install", find: fromGo },
-  { name: "Docker image", find: fromDocker }
+  { name: "official release", find: fromRelease },
+  { name: "Debian package (sid)", find: fromDebian }
 ]
 
 const shortestWay =
-  `Shortest way: download nats-server ${serverVersion} from ${natsServerReleases} and set ` +
+  `Shortest way: download nats-server ${release.version} from ${natsServerReleases} and set ` +
   "BELLCAST_NATS_SERVER to its path, or set BELLCAST_NATS_URL to a server that runs already."
 
 /** The path of a usable nats-server. Rejects with one message that says what was tried. */
@@ -96,6 +95,7 @@ export const locateNatsServer = Effect.gen(function* () {
         explicit: Option.getOrUndefined(settings.explicit) || undefined,
         path: settings.path,
         toolsDir,
+        release,
         say,
         signal
       })

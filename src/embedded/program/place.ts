@@ -3,12 +3,24 @@ import { mkdir, mkdtemp, rename, rm } from "node:fs/promises"
 import { join } from "node:path"
 import { usableVersion } from "./version.ts"
 
+/** An official release of nats-server. */
+export interface Release {
+  readonly version: string
+  /** Where the releases are, without a slash at the end. */
+  readonly url: string
+  /** SHA-256 of the archive of each platform, in hex. */
+  readonly sha256: Readonly<Record<string, string>>
+  /** How long the server may take to answer, redirects included. */
+  readonly responseMillisMax: number
+}
+
 export interface Place {
   /** BELLCAST_NATS_SERVER. */
   readonly explicit: string | undefined
   readonly path: string
   /** Fetched servers are put here. */
   readonly toolsDir: string
+  readonly release: Release
   /** Prints one short line of progress. */
   readonly say: (line: string) => void
   readonly signal: AbortSignal

@@ -6,8 +6,6 @@ export interface RunOptions {
   readonly path: string
   readonly timeoutMillis: number
   readonly signal: AbortSignal
-  /** `NAME=value`, on top of the environment of this process. */
-  readonly env?: ReadonlyArray<string>
 }
 
 /** The line that says why: apt's "E: ...", else the last one. */
@@ -38,8 +36,8 @@ export const run = (
   options: RunOptions
 ): Promise<string> =>
   new Promise((resolve, reject) => {
-    const { path, timeoutMillis, signal, env = [] } = options
-    const words = [`PATH=${path}`, "LC_ALL=C", ...env, command, ...args]
+    const { path, timeoutMillis, signal } = options
+    const words = [`PATH=${path}`, "LC_ALL=C", command, ...args]
     execFile(
       "/usr/bin/env",
       words,
