@@ -80,7 +80,7 @@ export const addressIn = async (folder: Folder): Promise<Address | undefined> =>
       readonly nats: ReadonlyArray<string>
     }
     const { port } = new URL(nats[0]!)
-    return { url: withLogin(nats[0]!, await passwordIn(folder)), port: Number(port), pid }
+    return { url: withLogin(nats[0]!, await passwordIn(folder.password)), port: Number(port), pid }
   } catch {
     // nats-server creates the file before it writes the content.
     return undefined

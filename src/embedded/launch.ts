@@ -115,7 +115,7 @@ export const launch = async (options: LaunchOptions): Promise<RunningServer> => 
   // A killed server leaves its ports file behind.
   await rm(folder.ports, { recursive: true, force: true })
   await mkdir(folder.ports, { recursive: true })
-  const password = login ? await ensurePassword(folder) : undefined
+  const password = login ? await ensurePassword(folder.password) : undefined
   const free = port === anyPort || (await isFree(port)) ? port : anyPort
   const storage = storageBytes(await diskOf(folder.store, folder.root))
   await replace(folder.config, configOf(folder, free, syncInterval, password, storage))

@@ -2,29 +2,28 @@
 import { randomBytes } from "node:crypto"
 import { readFile } from "node:fs/promises"
 import { createOnce } from "#secrets/once.ts"
-import type { Folder } from "./folder.ts"
 
 export const user = "bellcast"
 
 /** 32 bytes, in base64url. */
 const passwordForm = /^[A-Za-z0-9_-]{43}$/
 
-/** The password in the folder. Undefined: there is none. */
-export const passwordIn = async (folder: Folder): Promise<string | undefined> => {
-  const text = await readFile(folder.password, "utf8").catch((error: NodeJS.ErrnoException) => {
+/** The password in the file. Undefined: there is no file. */
+export const passwordIn = async (file: string): Promise<string | undefined> => {
+  const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return undefined
     throw error
   })
   if (text === undefined || passwordForm.test(text)) return text
-  throw new Error(`${folder.password} is damaged: remove it, and the next start makes another`)
+  throw new Error(`${file} is damaged: remove it, and the next start makes another`)
 }
 
-/** The password in the folder; made now if there is none. */
-export const ensurePassword = async (folder: Folder): Promise<string> => {
-  const password = await passwordIn(folder)
+/** The password in the file; made now if there is none. */
+export const ensurePassword = async (file: string): Promise<string> => {
+  const password = await passwordIn(file)
   if (password !== undefined) return password
-  await createOnce(folder.password, randomBytes(32).toString("base64url"))
-  return (await passwordIn(folder))!
+  await createOnce(file, randomBytes(32).toString("base64url"))
+  return (await passwordIn(file))!
 }
 
 /**
