@@ -70,15 +70,17 @@ export const startAutopush = async (): Promise<Autopush> => {
     })
   })
 
-  const take = (
+  const take = async (
     request: IncomingMessage,
     body: Buffer
-  ): [status: number, headers?: Record<string, string>] => {
+  ): Promise<[status: number, headers?: Record<string, string>]> => {
     const endpoint = `${origin}${request.url}`
     const all = browsers.flatMap(({ subscriptions }) => [...subscriptions.values()])
     const subscription = all.find(({ agent }) => agent.subscription.endpoint === endpoint)
     const refusal =
-      subscription === undefined ? unknown : refusalOf(subscription.agent, request, body, origin)
+      subscription === undefined
+        ? unknown
+        : await refusalOf(subscription.agent, request, body, origin)
     if (subscription === undefined || refusal !== undefined) {
       const { status, reason } = refusal ?? unknown
       refusals.push(`${status} ${reason}`)
@@ -90,7 +92,7 @@ export const startAutopush = async (): Promise<Autopush> => {
   }
 
   const answer = async (request: IncomingMessage, response: ServerResponse) => {
-    const [status, headers] = take(request, await readBody(request, true))
+    const [status, headers] = await take(request, await readBody(request, true))
     response.writeHead(status, { "content-length": 0, ...headers }).end()
     condition.changed()
   }

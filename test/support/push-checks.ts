@@ -1,8 +1,8 @@
 // Reasons for which a push service refuses a request, in the order of real ones: VAPID,
 // subscription, size, headers.
 import type { IncomingMessage } from "node:http"
-import { checkVapid } from "#cli/keys/vapid-check.ts"
 import { senderKeyOf } from "#cli/listen/push-receiver.ts"
+import { checkVapid } from "#cli/listen/vapid-check.ts"
 import type { UserAgent } from "./user-agent.ts"
 
 /** The most that a push service must take (RFC 8030 section 7.2). */
@@ -42,14 +42,14 @@ const bodyFault = (body: Buffer, applicationServerKey: string): string | undefin
 }
 
 /** Why this request is refused, or undefined. */
-export const refusalOf = (
+export const refusalOf = async (
   agent: UserAgent,
   request: IncomingMessage,
   body: Buffer,
   audience: string
-): Refusal | undefined => {
+): Promise<Refusal | undefined> => {
   const { applicationServerKey } = agent
-  const vapid = checkVapid(request.headers.authorization, {
+  const vapid = await checkVapid(request.headers.authorization, {
     audience,
     nowMillis: Date.now(),
     applicationServerKey

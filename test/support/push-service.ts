@@ -100,9 +100,13 @@ export const startPushService = async (options: PushServiceOptions = {}): Promis
     return refuse(status, reason)
   }
 
-  const judge = (agent: UserAgent, request: IncomingMessage, body: Buffer): Answer => {
+  const judge = async (
+    agent: UserAgent,
+    request: IncomingMessage,
+    body: Buffer
+  ): Promise<Answer> => {
     if (!decrypt) return agent.unsubscribed ? refuse(410, "unsubscribed") : agent.nextAnswer()
-    const refusal = refusalOf(agent, request, body, service.origin)
+    const refusal = await refusalOf(agent, request, body, service.origin)
     if (refusal)
       return refusal.fault
         ? refuseFaulty(agent, refusal.status, refusal.reason)
@@ -125,14 +129,14 @@ export const startPushService = async (options: PushServiceOptions = {}): Promis
     counts[agent.deliveries++ === 0 ? "distinct" : "duplicates"] += 1
   }
 
-  const answerTo = (
+  const answerTo = async (
     agent: UserAgent | undefined,
     request: IncomingMessage,
     body: Buffer
-  ): Answer => {
+  ): Promise<Answer> => {
     if (!agent) return refuse(404, "no such subscription")
     if (request.method !== "POST") return refuse(405, "a push is a POST")
-    const answer = judge(agent, request, body)
+    const answer = await judge(agent, request, body)
     count(agent, answer)
     return answer
   }
@@ -140,7 +144,8 @@ export const startPushService = async (options: PushServiceOptions = {}): Promis
   const handle = async (request: IncomingMessage, response: ServerResponse) => {
     counts.requests += 1
     const body = await readBody(request, decrypt)
-    answerTo(agents.get(request.url ?? ""), request, body).play(request, response)
+    const answer = await answerTo(agents.get(request.url ?? ""), request, body)
+    answer.play(request, response)
     condition.changed()
   }
 

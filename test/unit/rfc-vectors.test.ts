@@ -3,8 +3,8 @@
 
 import { assert, describe, it } from "@effect/vitest"
 import ece from "http_ece"
-import { checkVapid } from "#cli/keys/vapid-check.ts"
 import { openPush, receiverKeysFrom, senderKeyOf } from "#cli/listen/push-receiver.ts"
+import { checkVapid } from "#cli/listen/vapid-check.ts"
 
 const bytes = (base64url: string) => Buffer.from(base64url, "base64url")
 
@@ -81,42 +81,42 @@ describe("RFC 8292 section 2.4", () => {
     nowMillis: expiresMillis - 1,
     applicationServerKey: k
   }
-  const status = (header: string, change: Partial<typeof expected> = {}) => {
-    const verdict = checkVapid(header, { ...expected, ...change })
+  const status = async (header: string, change: Partial<typeof expected> = {}) => {
+    const verdict = await checkVapid(header, { ...expected, ...change })
     return verdict.ok ? 201 : verdict.status
   }
 
-  it("accepts the example, whatever the order, spacing and further parameters", () => {
-    const verdict = checkVapid(`vapid t=${t}, k=${k}`, expected)
+  it("accepts the example, whatever the order, spacing and further parameters", async () => {
+    const verdict = await checkVapid(`vapid t=${t}, k=${k}`, expected)
     assert.deepStrictEqual(verdict, {
       ok: true,
       applicationServerKey: k,
       subject: "mailto:push@example.com"
     })
     for (const header of [`vapid k=${k},t=${t}`, `Vapid t=${t} , k=${k}, x=1`])
-      assert.strictEqual(status(header), 201)
+      assert.strictEqual(await status(header), 201)
   })
 
-  it("knows only the last 24 hours of the token's life", () => {
+  it("knows only the last 24 hours of the token's life", async () => {
     const header = `vapid t=${t}, k=${k}`
-    assert.strictEqual(status(header, { nowMillis: expiresMillis - dayMillis }), 201)
-    assert.strictEqual(status(header, { nowMillis: expiresMillis - dayMillis - 1 }), 403)
-    assert.strictEqual(status(header, { nowMillis: expiresMillis }), 403)
+    assert.strictEqual(await status(header, { nowMillis: expiresMillis - dayMillis }), 201)
+    assert.strictEqual(await status(header, { nowMillis: expiresMillis - dayMillis - 1 }), 403)
+    assert.strictEqual(await status(header, { nowMillis: expiresMillis }), 403)
   })
 
-  it("refuses another origin, key, signature or algorithm with 403", () => {
+  it("refuses another origin, key, signature or algorithm with 403", async () => {
     const header = `vapid t=${t}, k=${k}`
     const otherKey =
       "BP4z9KsN6nGRTbVYI_c7VJSPQTBtkgcy27mlmlMoZIIgDll6e3vCYLocInmYWAmS6TlzAC8wEqKK6PBru3jl7A8"
-    assert.strictEqual(status(header, { audience: "https://push.example.net:8443" }), 403)
-    assert.strictEqual(status(header, { applicationServerKey: otherKey }), 403)
+    assert.strictEqual(await status(header, { audience: "https://push.example.net:8443" }), 403)
+    assert.strictEqual(await status(header, { applicationServerKey: otherKey }), 403)
     assert.strictEqual(
-      status(`vapid t=${t}, k=${otherKey}`, { applicationServerKey: otherKey }),
+      await status(`vapid t=${t}, k=${otherKey}`, { applicationServerKey: otherKey }),
       403
     )
-    assert.strictEqual(status(header.replace(".i3CY", ".i3CZ")), 403)
+    assert.strictEqual(await status(header.replace(".i3CY", ".i3CZ")), 403)
     assert.strictEqual(
-      status(
+      await status(
         header.replace(
           "eyJ0eXAiOiJKV1QiLCJhbGciOiJFUzI1NiJ9",
           "eyJ0eXAiOiJKV1QiLCJhbGciOiJub25lIn0"
@@ -124,10 +124,10 @@ describe("RFC 8292 section 2.4", () => {
       ),
       403
     )
-    assert.strictEqual(status(`vapid t=${t}, k=${k.slice(0, -4)}`), 403)
+    assert.strictEqual(await status(`vapid t=${t}, k=${k.slice(0, -4)}`), 403)
   })
 
-  it("answers 401 where there is no well-formed vapid header", () => {
+  it("answers 401 where there is no well-formed vapid header", async () => {
     const malformed = [
       "",
       "vapid",
@@ -138,6 +138,6 @@ describe("RFC 8292 section 2.4", () => {
       `vapid t=${t} k=${k}`,
       `vapid t=${t}, t=${t}, k=${k}`
     ]
-    for (const header of malformed) assert.strictEqual(status(header), 401, header)
+    for (const header of malformed) assert.strictEqual(await status(header), 401, header)
   })
 })

@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import webpush from "web-push"
-import { checkVapid } from "#cli/keys/vapid-check.ts"
+import { checkVapid } from "#cli/listen/vapid-check.ts"
 import { Vapid, VapidKeys } from "#delivery/push/vapid.ts"
 
 const pairs = [
@@ -40,11 +40,10 @@ const check = Effect.fnUntraced(function* (
   audience: string,
   applicationServerKey = publicKey
 ) {
-  return checkVapid(header, {
-    audience,
-    nowMillis: yield* Clock.currentTimeMillis,
-    applicationServerKey
-  })
+  const nowMillis = yield* Clock.currentTimeMillis
+  return yield* Effect.promise(() =>
+    checkVapid(header, { audience, nowMillis, applicationServerKey })
+  )
 })
 const claimsOf = (header: string): Record<string, unknown> =>
   JSON.parse(Buffer.from(header.split(".")[1] ?? "", "base64url").toString()) as Record<

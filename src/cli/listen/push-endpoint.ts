@@ -3,8 +3,8 @@ import { randomBytes } from "node:crypto"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { Clock, Effect, Queue, Schema } from "effect"
-import { checkVapid } from "../keys/vapid-check.ts"
 import { makeReceiverKeys, openPush } from "./push-receiver.ts"
+import { checkVapid } from "./vapid-check.ts"
 
 /** The endpoint could not be opened on loopback. */
 export class EndpointFailed extends Schema.TaggedError<EndpointFailed>()("EndpointFailed", {
@@ -68,12 +68,12 @@ export const openPushEndpoint = Effect.fnUntraced(function* (
   const path = `/push/${randomBytes(32).toString("base64url")}`
   let origin = ""
 
-  const received = (request: IncomingMessage, body: Buffer): Push => {
+  const received = async (request: IncomingMessage, body: Buffer): Promise<Push> => {
     const receivedAtMillis = clock.currentTimeMillisUnsafe()
     const refused = (status: number, reason: string): Push => ({ _tag: "Refused", status, reason })
     if (applicationServerKey !== undefined) {
       const expected = { audience: origin, nowMillis: receivedAtMillis, applicationServerKey }
-      const vapid = checkVapid(request.headers.authorization, expected)
+      const vapid = await checkVapid(request.headers.authorization, expected)
       if (!vapid.ok) return refused(vapid.status, vapid.reason)
     }
     if (body.length > bodyBytesMax) return refused(413, `the body is over ${bodyBytesMax} bytes`)
@@ -87,16 +87,16 @@ export const openPushEndpoint = Effect.fnUntraced(function* (
     }
   }
 
-  const statusOf = (request: IncomingMessage, body: Buffer): number => {
+  const statusOf = async (request: IncomingMessage, body: Buffer): Promise<number> => {
     if (request.url !== path) return 404
     if (request.method !== "POST") return 405
-    const push = received(request, body)
+    const push = await received(request, body)
     if (!Queue.offerUnsafe(pushes, push)) return 503
     return push._tag === "Arrived" ? 201 : push.status
   }
 
   const respond = async (request: IncomingMessage, response: ServerResponse) => {
-    const status = statusOf(request, await readBody(request))
+    const status = await statusOf(request, await readBody(request))
     response
       .writeHead(status, { "content-length": 0, ...(status === 503 ? { "retry-after": "1" } : {}) })
       .end()
