@@ -56,7 +56,8 @@ export const openOf = (
     gateway.requestsPerAddressPerMinuteMax,
     gateway.requestsPerUserPerMinuteMax,
     gateway.changesPerAddressPerHourMax,
-    gateway.changesPerUserPerHourMax
+    gateway.changesPerUserPerHourMax,
+    gateway.newChannelsPerHourMax
   ]
   return [
     ...(allowLoopbackEndpoints ? ["endpoints on this machine"] : []),

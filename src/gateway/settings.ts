@@ -100,6 +100,14 @@ export const gatewaySettings = {
     0,
     10_000_000
   ).pipe(withDefault(3_600)),
+  /**
+   * Registrations of one user, and of one address, that begin a channel, in an hour. At most 1.1 KB
+   * of the bucket `channels` (128 MiB) each: 100 fill it in 48 days. 0: no limit. Each process
+   * counts for itself.
+   */
+  newChannelsPerHourMax: within("BELLCAST_NEW_CHANNELS_PER_HOUR_MAX", 0, 10_000_000).pipe(
+    withDefault(100)
+  ),
   heartbeatTimeoutSeconds: within("BELLCAST_HEARTBEAT_TIMEOUT_SECONDS", 1, 60).pipe(
     withDefault(10)
   ),

@@ -26,7 +26,7 @@ import { refuse } from "./http/errors.ts"
 import type { ApiResponse, Call, Refused } from "./http/request.ts"
 import { admitNewcomer } from "./quotas/holdings.ts"
 import { RequestRates } from "./quotas/requests.ts"
-import { demandRoom, demandRoomIn, type Growth, growthOfRegistration } from "./quotas/room.ts"
+import { demandRoom, demandRoomIn, type Growth } from "./quotas/room.ts"
 
 type Command = SubscriptionCommand | RegistrationCommand
 
@@ -34,6 +34,8 @@ type Command = SubscriptionCommand | RegistrationCommand
 interface Change<S, C> {
   readonly _tag: "Change"
   readonly command: C
+  /** The streams that grow by the command, if not those of its kind. */
+  readonly growth?: Growth
   readonly response: (state: S) => ApiResponse
   /** Checks that the projection did not reject the command that was stored at `seq`. */
   readonly confirm?: (seq: number) => Effect.Effect<void, Refused | NatsUnavailable, Buckets>
@@ -68,10 +70,7 @@ interface Kind<S, C extends Command> {
   /** The key of the state, then the other keys that a put changes. */
   readonly places: readonly [Place, ...Place[]]
   /** What a put needs room for. */
-  readonly growthOf: (
-    state: S,
-    command: C
-  ) => Effect.Effect<Growth, NatsUnavailable, Buckets | Space>
+  readonly growthOf: (state: S, command: C) => Growth
   readonly subject: string
   readonly seqOf: (state: S) => number
   readonly read: Effect.Effect<S, NatsUnavailable, Buckets>
@@ -96,20 +95,25 @@ interface Write<S, C extends Command, E, R> {
 const isPut = ({ type }: Command): boolean => type.endsWith(".put/1")
 
 /**
- * Rejects a put for which there is no storage, one of too many of its user or address, and the
- * first put of one new user too many. Deletes end what a put began, so they are never more.
+ * Rejects a put for which there is no storage, one of too many of its user or address, the first
+ * put of one new user too many, and one new channel too many. Deletes end what a put began, so
+ * they are never more.
  */
 const checkQuotas = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   write: Write<S, C, E, R>,
-  command: C,
+  { command, growth: given }: Change<S, C>,
   state: S
 ) {
   const { kind, writer } = write
   if (!isPut(command)) return
-  yield* demandRoom(yield* kind.growthOf(state, command))
+  const growth = given ?? kind.growthOf(state, command)
+  yield* demandRoom(growth)
   if (write.isAdmitted) return
   if (kind.seqOf(state) === 0) yield* admitNewcomer(writer)
-  yield* (yield* RequestRates).ofChange(writer.caller!.user, writer.request.address)
+  const rates = yield* RequestRates
+  const by = [writer.caller!.user, writer.request.address] as const
+  if (growth === "channel") yield* rates.ofNewChannel(...by)
+  yield* rates.ofChange(...by)
 })
 
 /** Appends a command that expects `state`. The sequence, or undefined after a conflict. */
@@ -151,7 +155,7 @@ const attempt = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   const decision = yield* decide(state, now)
   if (decision._tag === "Unchanged") return decision.response
   const { command, confirm, response } = decision
-  yield* checkQuotas(write, command, state)
+  yield* checkQuotas(write, decision, state)
   write.isAdmitted = true
   const seq = yield* append(kind, command, state)
   if (seq === undefined) return undefined
@@ -199,11 +203,9 @@ export const changeList = <E = never, R = never>(
     {
       places: [{ bucket: "subscriptions", key }],
       growthOf: (list, command) =>
-        Effect.succeed(
-          command.type === "subscription.put/1" && !growsList(list, command)
-            ? "renewal"
-            : "subscription"
-        ),
+        command.type === "subscription.put/1" && !growsList(list, command)
+          ? "renewal"
+          : "subscription",
       subject: subjects.subscription(user),
       seqOf: ({ seq }) => seq,
       read: Effect.map(valueAt("subscriptions", key), (list) => list ?? emptyList),
@@ -225,16 +227,14 @@ export const changeRegistration = <E, R>(
 ) => {
   const { user } = writer.caller!
   const key = keys.registration(channel, user)
-  const count = keys.channelRegistrations(channel)
-  const hasCount = Effect.map(valueAt("channels", count), (counted) => counted !== undefined)
   return change<Registration | undefined, RegistrationCommand, E, R>(
     {
       places: [
         { bucket: "registrations", key },
-        { bucket: "channels", key: count },
+        { bucket: "channels", key: keys.channelRegistrations(channel) },
         { bucket: "registrations", key: keys.registrationCounts(user) }
       ],
-      growthOf: () => growthOfRegistration(hasCount),
+      growthOf: () => "registration",
       subject: subjects.registration(channel, user),
       seqOf: (registration) => registration?.seq ?? 0,
       read: valueAt("registrations", key),

@@ -100,6 +100,7 @@ export const startService = async (options: ServiceOptions = {}): Promise<Servic
     BELLCAST_REQUESTS_PER_USER_PER_MINUTE_MAX: "0",
     BELLCAST_CHANGES_PER_ADDRESS_PER_HOUR_MAX: "0",
     BELLCAST_CHANGES_PER_USER_PER_HOUR_MAX: "0",
+    BELLCAST_NEW_CHANNELS_PER_HOUR_MAX: "0",
     ...(options.natsUrl === undefined
       ? {}
       : { ...secretEnvironment, BELLCAST_NATS_URL: options.natsUrl }),

@@ -2,7 +2,7 @@
 // the change is visible.
 import { Effect, Schema } from "effect"
 import { Settings } from "#config"
-import { isRefused } from "#domain/registration.ts"
+import { emptyChannel, isRefused } from "#domain/registration.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import { type ChannelToken, channelToken, type UserToken } from "#streams/tokens.ts"
@@ -37,6 +37,12 @@ const demandPlace = Effect.fnUntraced(function* (
   if (isRefused(entry?.value, seq)) return yield* refuse("tooManyRegistrations")
 })
 
+/** Whether a registration begins the channel. */
+const isNewChannel = Effect.fnUntraced(function* (channel: ChannelToken) {
+  const entry = yield* (yield* Buckets).get("channels", keys.channelRegistrations(channel))
+  return (entry?.value ?? emptyChannel).registrations === 0
+})
+
 export const registrationPut: Operation<void> = {
   access: "caller",
   read: () => Effect.void,
@@ -49,10 +55,13 @@ export const registrationPut: Operation<void> = {
       call,
       Effect.fnUntraced(function* (registration, now) {
         if (registration?.on) return unchanged
-        const count = yield* registrationsOf(user)
+        const [count, isNew] = yield* Effect.all([registrationsOf(user), isNewChannel(channel)], {
+          concurrency: 2
+        })
         if (count >= registrationsPerUserMax) return yield* refuse("tooManyRegistrations")
         return {
           _tag: "Change" as const,
+          growth: isNew ? ("channel" as const) : ("registration" as const),
           command: {
             type: "registration.put/1" as const,
             user: id,

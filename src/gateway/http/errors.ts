@@ -128,6 +128,9 @@ export const apiErrors = {
     "Too many logins were begun from or for this address, please retry later."
   ),
   tooManyNewUsers: tooMany("Too many new users come from this address, please retry later."),
+  tooManyNewChannels: tooMany(
+    "This user or address brings too many new channels, please retry later."
+  ),
   tooManyRequests: tooMany("This user or address sends too many requests, please retry later."),
   tooManyChanges: tooMany("This user or address stores too many changes, please retry later."),
   tooManyRegistrations: tooMany(

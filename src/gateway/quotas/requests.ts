@@ -17,43 +17,43 @@ const keysMax = 20_000
 /** Counts one of an address or of a user. Fails with 429 when there were too many. */
 type Admit = (key: string) => Effect.Effect<void, Refused>
 
+type AdmitBoth = (user: string, address: string) => Effect.Effect<void, Refused>
+
 export class RequestRates extends Context.Service<
   RequestRates,
   {
     readonly ofAddress: Admit
     readonly ofUser: Admit
     /** Counts a change that is to be stored, of both or, if either has too many, of none. */
-    readonly ofChange: (user: string, address: string) => Effect.Effect<void, Refused>
+    readonly ofChange: AdmitBoth
+    /** Counts a new channel in the same way. */
+    readonly ofNewChannel: AdmitBoth
   }
 >()("bellcast/gateway/RequestRates") {
   static readonly layer = Layer.effect(
     RequestRates,
     Effect.gen(function* () {
       const settings = yield* GatewaySettings
-      const changesOfAddress = limitOf({
-        max: settings.changesPerAddressPerHourMax,
-        windowMillis: hourMillis,
-        error: "tooManyChanges",
-        refused:
-          "changes are refused: an address stores too many " +
-          "(BELLCAST_CHANGES_PER_ADDRESS_PER_HOUR_MAX; " +
-          "behind a proxy BELLCAST_TRUSTED_PROXIES must name it)"
-      })
-      const changesOfUser = limitOf({
-        max: settings.changesPerUserPerHourMax,
-        windowMillis: hourMillis,
-        error: "tooManyChanges",
-        refused:
-          "changes are refused: a user stores too many (BELLCAST_CHANGES_PER_USER_PER_HOUR_MAX)"
-      })
-      const ofChange = Effect.fnUntraced(function* (user: string, address: string) {
-        yield* changesOfUser.check(user)
-        yield* changesOfAddress.check(address)
-        yield* changesOfUser.count(user)
-        yield* changesOfAddress.count(address)
-      })
       return RequestRates.of({
-        ofChange,
+        ofChange: bothOf(
+          limitOf({
+            max: settings.changesPerUserPerHourMax,
+            windowMillis: hourMillis,
+            error: "tooManyChanges",
+            refused:
+              "changes are refused: a user stores too many (BELLCAST_CHANGES_PER_USER_PER_HOUR_MAX)"
+          }),
+          limitOf({
+            max: settings.changesPerAddressPerHourMax,
+            windowMillis: hourMillis,
+            error: "tooManyChanges",
+            refused:
+              "changes are refused: an address stores too many " +
+              "(BELLCAST_CHANGES_PER_ADDRESS_PER_HOUR_MAX; " +
+              "behind a proxy BELLCAST_TRUSTED_PROXIES must name it)"
+          })
+        ),
+        ofNewChannel: bothOf(newChannelsOf(settings), newChannelsOf(settings)),
         ofAddress: limitOf({
           max: settings.requestsPerAddressPerMinuteMax,
           windowMillis: minuteMillis,
@@ -76,11 +76,34 @@ export class RequestRates extends Context.Service<
   )
 }
 
+/** Of one user, or of one address. */
+const newChannelsOf = ({
+  newChannelsPerHourMax
+}: Pick<GatewaySettings["Service"], "newChannelsPerHourMax">): Limit =>
+  limitOf({
+    max: newChannelsPerHourMax,
+    windowMillis: hourMillis,
+    error: "tooManyNewChannels",
+    refused:
+      "registrations are refused: a user or an address brings too many new channels " +
+      "(BELLCAST_NEW_CHANNELS_PER_HOUR_MAX; " +
+      "behind a proxy BELLCAST_TRUSTED_PROXIES must name it)"
+  })
+
+/** Counts for both or, if either has too many, for none. */
+const bothOf = (ofUser: Limit, ofAddress: Limit): AdmitBoth =>
+  Effect.fnUntraced(function* (user, address) {
+    yield* ofUser.check(user)
+    yield* ofAddress.check(address)
+    yield* ofUser.count(user)
+    yield* ofAddress.count(address)
+  })
+
 interface LimitOptions {
   /** Of each key in a window; 0: any number. */
   readonly max: number
   readonly windowMillis: number
-  readonly error: "tooManyRequests" | "tooManyChanges"
+  readonly error: "tooManyRequests" | "tooManyChanges" | "tooManyNewChannels"
   /** The line in the log. */
   readonly refused: string
 }

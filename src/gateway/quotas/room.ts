@@ -44,12 +44,3 @@ export const demandRoom = Effect.fnUntraced(function* (kind: Growth) {
 export const demandRoomIn = Effect.fnUntraced(function* (buckets: ReadonlyArray<BucketName>) {
   if ((yield* Space).isFull(of(...buckets))) return yield* refuse("noRoom")
 })
-
-/** The growth by a registration: `hasCount` says whether the channel is counted already. */
-export const growthOfRegistration = Effect.fnUntraced(function* <E, R>(
-  hasCount: Effect.Effect<boolean, E, R>
-) {
-  // Without a full bucket, both need the same room: do not read.
-  if (!(yield* Space).isFull(of("channels"))) return "registration"
-  return (yield* hasCount) ? "registration" : "channel"
-})
