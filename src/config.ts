@@ -9,7 +9,7 @@ import { everySetting, type Values } from "#settings/every-setting.ts"
 import { listenAddressFault } from "#settings/listen-address.ts"
 import { inboxPrefixFault, natsTlsSettings, natsUrlFault } from "#settings/nats-url.ts"
 import { within } from "#settings/within.ts"
-import { checkedText, words } from "#settings/words.ts"
+import { checkedText, secret, words } from "#settings/words.ts"
 
 export const roles = ["gateway", "projection", "fanout", "delivery", "tally"] as const
 export type Role = (typeof roles)[number]
@@ -129,9 +129,10 @@ export const settings = {
 
   /**
    * Key of the pseudonyms of users in subjects and of the ids of basic authentication. Changing it
-   * gives every user a new id.
+   * gives every user a new id. Ids and a fingerprint in LOG would let anybody test guesses of a
+   * short one.
    */
-  useridHmacSecret: Config.option(Config.Redacted("BELLCAST_USERID_HMAC_SECRET")),
+  useridHmacSecret: Config.option(secret("BELLCAST_USERID_HMAC_SECRET")),
   /**
    * Publishers: `policy:id`, `group:policy:name`, system.Authenticated or system.Everyone, on every
    * channel or, as `news*=policy:id`, on those that a pattern matches.

@@ -13,7 +13,7 @@ import { basicauth } from "./policies/basicauth.ts"
 import { oauth, oauthFaults, oauthSettings } from "./policies/oauth.ts"
 import { openid, openidSettings } from "./policies/openid.ts"
 import { portier, portierFaults, portierSettings } from "./policies/portier.ts"
-import { proxy, proxyFaults, proxySettings } from "./policies/proxy.ts"
+import { proxy, proxySettings } from "./policies/proxy.ts"
 import { signed, signedFaults, signedSettings } from "./policies/signed.ts"
 import { token } from "./policies/token.ts"
 import type { Policy } from "./policy.ts"
@@ -69,7 +69,7 @@ export const kinds: Readonly<Record<PolicyKind, Kind>> = {
   oauth: kind(oauthSettings, oauth, oauthFaults),
   openid: kind(openidSettings, openid),
   signed: kind(signedSettings, signed, signedFaults),
-  proxy: kind(proxySettings, proxy, proxyFaults),
+  proxy: kind(proxySettings, proxy),
   token: kind(() => ({}), token),
   portier: kind(portierSettings, portier, portierFaults)
 }

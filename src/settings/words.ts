@@ -1,5 +1,5 @@
 // Settings that are texts of a certain form, and lists of such texts.
-import { Config, Schema } from "effect"
+import { Config, Redacted, Schema } from "effect"
 
 /** Why a text cannot be used. Undefined: it can. */
 type FaultOf = (text: string) => string | undefined
@@ -7,6 +7,17 @@ type FaultOf = (text: string) => string | undefined
 /** The setting of a name, if `faultOf` finds no fault in it. */
 export const checkedText = (name: string, faultOf: FaultOf): Config.Config<string> =>
   Config.schema(Schema.String.pipe(Schema.check(Schema.makeFilter(faultOf))), name)
+
+/** RFC 2104 section 3: a key of the size of the hash. Shorter ones could be guessed. */
+export const secretBytesMin = 32
+
+/** The secret of a name, of at least 32 bytes. */
+export const secret = (name: string): Config.Config<Redacted.Redacted<string>> =>
+  checkedText(name, (text) =>
+    Buffer.byteLength(text) < secretBytesMin
+      ? `Expected at least ${secretBytesMin} bytes`
+      : undefined
+  ).pipe(Config.map((text) => Redacted.make(text)))
 
 const wordsOf = (text: string) => text.split(/[\s,]+/).filter((word) => word !== "")
 

@@ -12,7 +12,7 @@ import { exchange } from "./http.ts"
 import { basicauth, pairs } from "./logins/basicauth.ts"
 import type { Login } from "./logins/login.ts"
 
-const secret = process.env["USERID_HMAC_SECRET"] ?? "s3cr3t"
+const secret = process.env["USERID_HMAC_SECRET"] ?? "0123456789abcdef0123456789abcdef"
 const publisher = process.env["PUBLISHER"] ?? "publisher:secret"
 const pushOrigin = process.env["PUSH_ORIGIN"] ?? "https://push.example.com"
 

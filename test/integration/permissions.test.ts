@@ -92,7 +92,7 @@ describe("a publisher named for a channel", () => {
     expect(group.stdout).toMatch(/^group:openid:@[0-9a-f]{64} may publish on mail\n$/)
     const { stdout } = await permissionsWith(secret, "revoke", "mail", "portier:ann@example.org")
     expect(stdout).toMatch(/is no longer named for mail/)
-    for (const env of [{}, { BELLCAST_USERID_HMAC_SECRET: "another" }]) {
+    for (const env of [{}, { BELLCAST_USERID_HMAC_SECRET: `another, ${userSecret}` }]) {
       const refused = await permissionsWith(env, "grant", "mail", "portier:ann@example.org")
       expect(refused.code).toBe(1)
       expect(refused.stderr).toMatch(/BELLCAST_USERID_HMAC_SECRET/)

@@ -13,8 +13,8 @@ it("a service does not start with another secret than the first", { timeout: 60_
     })
     assert.strictEqual(await service.stop(), 0)
   }
-  await start("a first secret")
-  const refused = await start("another secret").then(
+  await start("a first secret, of thirty-two bytes and more")
+  const refused = await start("another secret, of thirty-two bytes and more").then(
     () => "it started",
     (error: Error) => error.message
   )
@@ -23,5 +23,5 @@ it("a service does not start with another secret than the first", { timeout: 60_
     "cannot start. BELLCAST_USERID_HMAC_SECRET is not the one that this NATS was used with before"
   )
   assert.notMatch(refused, /a first secret|another secret/)
-  await start("a first secret")
+  await start("a first secret, of thirty-two bytes and more")
 })

@@ -13,7 +13,7 @@ export const mainFile = fileURLToPath(new URL("../../src/main.ts", import.meta.u
 /** Secrets shared by all processes of one test. */
 export const vapid = webpush.generateVAPIDKeys()
 export const secretEnvironment = {
-  BELLCAST_USERID_HMAC_SECRET: "a secret for tests",
+  BELLCAST_USERID_HMAC_SECRET: "a secret for tests, of thirty-two bytes",
   BELLCAST_VAPID_PUBLIC_KEY: vapid.publicKey,
   BELLCAST_VAPID_PRIVATE_KEY: vapid.privateKey,
   BELLCAST_VAPID_SUBJECT: "mailto:tests@example.com"

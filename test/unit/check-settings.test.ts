@@ -51,6 +51,13 @@ it("values that never match are named, and no part of a broken password is shown
   ])
 })
 
+it("a secret that could be guessed is named, and not shown", async () => {
+  for (const secret of ["x", "s3cr3t-of-thirty-one-bytes-only"])
+    expect(await messageOf({ BELLCAST_USERID_HMAC_SECRET: secret })).toMatch(
+      /^[^\n]*\nBELLCAST_USERID_HMAC_SECRET: Expected at least 32 bytes$/
+    )
+})
+
 it("of a word with a mail address or a login only the place is shown", async () => {
   const message = await messageOf({
     BELLCAST_CHANNEL_WRITE_PRINCIPALS: "system.Authenticated anna@example.org",

@@ -10,6 +10,7 @@ import { temporaryFolder } from "../support/folder.ts"
 
 const pair = webpush.generateVAPIDKeys()
 const other = webpush.generateVAPIDKeys()
+const userSecret = "a secret of users, of thirty-two bytes"
 
 const read = (env: Readonly<Record<string, string>>) =>
   Effect.gen(function* () {
@@ -125,18 +126,18 @@ describe("beside the embedded server", () => {
   it("what the environment gives goes before what is kept", async () => {
     const data = await folder()
     const secrets = {
-      BELLCAST_USERID_HMAC_SECRET: "given",
+      BELLCAST_USERID_HMAC_SECRET: userSecret,
       BELLCAST_VAPID_SUBJECT: "mailto:ops@example.org"
     }
     const result = Result.getOrThrow(await read({ BELLCAST_DATA_DIR: data.dir, ...secrets }))
-    assert.deepInclude(result, { useridHmacSecret: "given", subject: "mailto:ops@example.org" })
+    assert.deepInclude(result, { useridHmacSecret: userSecret, subject: "mailto:ops@example.org" })
   })
 })
 
 describe("beside an existing server", () => {
   const all = {
     BELLCAST_NATS_URL: "nats://127.0.0.1:4222",
-    BELLCAST_USERID_HMAC_SECRET: "secret",
+    BELLCAST_USERID_HMAC_SECRET: userSecret,
     BELLCAST_VAPID_PUBLIC_KEY: pair.publicKey,
     BELLCAST_VAPID_PRIVATE_KEY: pair.privateKey,
     BELLCAST_VAPID_SUBJECT: "mailto:ops@example.com"
@@ -148,7 +149,7 @@ describe("beside an existing server", () => {
     const data = await folder()
     const result = Result.getOrThrow(await read({ ...all, BELLCAST_DATA_DIR: data.dir }))
     assert.deepStrictEqual(result, {
-      useridHmacSecret: "secret",
+      useridHmacSecret: userSecret,
       vapidPublicKey: pair.publicKey,
       keys: [{ publicKey: pair.publicKey, privateKey: pair.privateKey, state: "current" }],
       subject: "mailto:ops@example.com"
@@ -173,7 +174,7 @@ describe("beside an existing server", () => {
   it("a process without delivery needs no private key and no subject", async () => {
     const { BELLCAST_VAPID_PRIVATE_KEY, BELLCAST_VAPID_SUBJECT, ...some } = all
     const keys = [{ publicKey: pair.publicKey, state: "current" as const }]
-    const expected = { useridHmacSecret: "secret", vapidPublicKey: pair.publicKey, keys }
+    const expected = { useridHmacSecret: userSecret, vapidPublicKey: pair.publicKey, keys }
     assert.deepStrictEqual(
       Result.getOrThrow(await read({ ...some, BELLCAST_ROLES: "gateway,tally" })),
       expected

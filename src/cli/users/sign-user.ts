@@ -3,15 +3,11 @@
 import { createHmac } from "node:crypto"
 import { Clock, Console, Effect } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import {
-  lifeMillisMax,
-  secretBytesMin,
-  secretsOf,
-  signedSettings
-} from "#identity/policies/signed.ts"
+import { lifeMillisMax, secretsOf, signedSettings } from "#identity/policies/signed.ts"
 import { userFault } from "#identity/principals.ts"
 import { kindOf, settingPrefix } from "#identity/settings.ts"
 import { everySetting } from "#settings/every-setting.ts"
+import { secretBytesMin } from "#settings/words.ts"
 import { VerbFailed } from "../nats/nats.ts"
 import { note } from "../terminal/note.ts"
 import { spanFault, spanMillisOf } from "../terminal/span.ts"

@@ -4,14 +4,10 @@ import { isUtf8 } from "node:buffer"
 import { timingSafeEqual } from "node:crypto"
 import { Config, Effect, Redacted } from "effect"
 import type { Values } from "#settings/every-setting.ts"
-import { checkedText } from "#settings/words.ts"
+import { checkedText, secret } from "#settings/words.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { type Credentials, invalidToken, known, type Policy } from "../policy.ts"
 import { usableGroups, userFault } from "../principals.ts"
-import { settingPrefix } from "../settings.ts"
-
-/** Shorter secrets could be guessed from within the network of the proxy. */
-const secretBytesMin = 32
 
 const headerFault = (name: string): string | undefined =>
   /^[A-Za-z0-9-]{1,64}$/.test(name) ? undefined : "Expected the name of a header"
@@ -38,15 +34,10 @@ export const proxySettings = (prefix: string) => ({
     Config.withDefault(",")
   ),
   secretHeader: header(`${prefix}_SECRET_HEADER`, "X-Proxy-Secret"),
-  secret: Config.Redacted(`${prefix}_SECRET`)
+  secret: secret(`${prefix}_SECRET`)
 })
 
 type ProxySettings = Values<ReturnType<typeof proxySettings>>
-
-export const proxyFaults = (name: string, { secret }: ProxySettings): ReadonlyArray<string> =>
-  Buffer.byteLength(Redacted.value(secret)) < secretBytesMin
-    ? [`${settingPrefix(name)}_SECRET: Expected at least ${secretBytesMin} bytes`]
-    : []
 
 /** The bytes that the proxy sent: Node decodes headers as Latin-1. */
 const bytesOf = (header: string | undefined): Buffer => Buffer.from(header ?? "", "latin1")
@@ -70,7 +61,7 @@ const groupsOf = (text: string, separator: string): ReadonlyArray<string> =>
 
 export const proxy = Effect.fnUntraced(function* (name: string, settings: ProxySettings) {
   const { groupsHeader, groupsSeparator, secretHeader, userHeader } = settings
-  const secret = Buffer.from(Redacted.value(settings.secret), "utf8")
+  const expected = Buffer.from(Redacted.value(settings.secret), "utf8")
   const warn = makeRateLimitedLog(
     `the policy ${name} refuses headers that did not come from the proxy ` +
       `(BELLCAST_TRUSTED_PROXIES must name it, and it must send ${secretHeader})`
@@ -85,7 +76,7 @@ export const proxy = Effect.fnUntraced(function* (name: string, settings: ProxyS
     const { fromTrustedProxy, headers, isRepeated } = credentials
     const [user, groups] = [textOf(headers[userHeader]), textOf(headers[groupsHeader])]
     if (user === "") return undefined
-    if (!fromTrustedProxy || !isSecret(headers[secretHeader], secret)) {
+    if (!fromTrustedProxy || !isSecret(headers[secretHeader], expected)) {
       yield* warn({ trusted: fromTrustedProxy })
       return invalidToken
     }

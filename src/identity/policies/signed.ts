@@ -4,7 +4,7 @@ import { createPublicKey, type KeyObject } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { Clock, Config, Effect, Option, Redacted } from "effect"
 import { settingsFault, type Values } from "#settings/every-setting.ts"
-import { someWords, words } from "#settings/words.ts"
+import { secretBytesMin, someWords, words } from "#settings/words.ts"
 import { claimsOf } from "../credentials.ts"
 import { type Invalid, invalidBecause, type Known, type Policy } from "../policy.ts"
 import { IdentitySettings, settingPrefix } from "../settings.ts"
@@ -12,8 +12,6 @@ import { Verifications } from "../verification/verifications.ts"
 import { type Claims, isForUs, knownAt, timeFault } from "./claims.ts"
 import { verifyJwt, wrongSignature } from "./jwt.ts"
 
-/** RFC 7518 section 3.2: a key of the size of the hash. */
-export const secretBytesMin = 32
 /** A token is made for a page view. A longer life would outlast a logout by days. */
 export const lifeMillisMax = 24 * 3_600_000
 /** The clock of the site's backend may be ahead. */

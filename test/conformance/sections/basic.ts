@@ -15,8 +15,8 @@ const known: ReadonlyArray<readonly [name: string, authorization: string, creden
 ]
 
 const vectors: ReadonlyArray<readonly [credentials: string, id: string]> = [
-  ["mat:secret", "5e4cea54f25e735d69f0abe2425848011e644cd6b517407152494e998e2bfce3"],
-  ["bob:", "ec3bd31ad9f17802723c08dda88408c22bde707262b68ce3e3d8bafdc3d57a73"]
+  ["mat:secret", "671ab4b3f380624f644086a9718a2e13a73765deaef9d2e660b7f1300c9a1160"],
+  ["bob:", "61bc8d8801a5e382dba4630cc329e549abab3f5f2e262f9219724292109e2df6"]
 ]
 
 const cases: ReadonlyArray<Case> = [
@@ -33,7 +33,10 @@ const cases: ReadonlyArray<Case> = [
       request: { method: "GET", as: credentials },
       expected: (api) => ({
         status: 200,
-        body: api.target.secret === "s3cr3t" ? { user: { id: `basicauth:${id}` } } : {}
+        body:
+          api.target.secret === "0123456789abcdef0123456789abcdef"
+            ? { user: { id: `basicauth:${id}` } }
+            : {}
       })
     })
   )

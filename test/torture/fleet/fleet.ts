@@ -44,7 +44,7 @@ const settingsOf = ({ nodes, permits, vapid }: FleetOptions) => ({
   BELLCAST_VAPID_PUBLIC_KEY: vapid.publicKey,
   BELLCAST_VAPID_PRIVATE_KEY: vapid.privateKey,
   BELLCAST_VAPID_SUBJECT: "mailto:torture@example.com",
-  BELLCAST_USERID_HMAC_SECRET: "a secret of the torture rig",
+  BELLCAST_USERID_HMAC_SECRET: "a secret of the torture rig, of enough bytes",
   BELLCAST_AUTH_POLICIES: "basicauth",
   BELLCAST_CHANNEL_WRITE_PRINCIPALS: "system.Authenticated",
   BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "true",
