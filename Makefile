@@ -5,7 +5,7 @@
 MAKEFLAGS += --no-print-directory
 
 # Node runs the .ts files without a build, from 22.19 on. If the node on PATH is older or missing,
-# this version is fetched into .tools/. The same version as in compose.yaml.
+# this version is fetched into .tools/. The same version as in src/Dockerfile.
 NODE_VERSION := 24.21.0
 NODE_LOCAL := .tools/node_modules/node/bin/node
 # Succeeds when the node on PATH is older than 22.19 or missing.
