@@ -3,7 +3,7 @@
 import { Effect, Layer, Option } from "effect"
 import { revive } from "#embedded/revive.ts"
 import { type EmbeddedServer, embeddedServer } from "#embedded/server.ts"
-import { ServerHealth } from "#nats/admin/server-health.ts"
+import { ServerHealth } from "#nats/watch/server-health.ts"
 
 /** Starts the embedded nats-server. If it ends, this process ends too. */
 export const startEmbedded = Effect.fnUntraced(function* (dataDir: string) {

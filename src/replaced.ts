@@ -1,7 +1,7 @@
 // Ends the process when LOG or WORK is replaced under it: caches, leases and checkpoints belong to
 // the former stream, and outcomes must not enter the new one.
 import { Effect } from "effect"
-import { untilReplaced } from "#nats/copies/watch.ts"
+import { untilReplaced } from "#nats/watch/replaced.ts"
 
 /** Watches until the scope closes. */
 export const endWhenReplaced = untilReplaced.pipe(

@@ -12,7 +12,7 @@ import {
 import type { BroadcastRef, ShardJob } from "#domain/job.ts"
 import type { Plan } from "#domain/outcome.ts"
 import { unavailable } from "#nats/connection/errors.ts"
-import { isSameTime } from "#nats/copies/marks.ts"
+import { isSameTime } from "#nats/follower/marks.ts"
 import { type Applied, Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { Consumers, type Delivery, done, later, never } from "#nats/stream/consumer.ts"

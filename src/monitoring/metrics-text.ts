@@ -1,8 +1,8 @@
 // The metrics of this process, the backlog and the space of the streams, as Prometheus reads them.
 import { Clock, Effect } from "effect"
 import { PrometheusMetrics } from "effect/observability"
-import { Backlog, type Waiting } from "#nats/admin/backlog.ts"
-import { Space } from "#nats/admin/space.ts"
+import { Backlog, type Waiting } from "#nats/watch/backlog.ts"
+import { Space } from "#nats/watch/space.ts"
 import { topology } from "#streams/index.ts"
 import { type BacklogState, makeBacklogMetrics, makeRoomMetrics } from "#telemetry/nats-metrics.ts"
 

@@ -1,7 +1,7 @@
 // What the metrics port shows: metrics, and the two heartbeats of the API without its prefix.
 import { Effect } from "effect"
-import type { Backlog } from "#nats/admin/backlog.ts"
-import type { Space } from "#nats/admin/space.ts"
+import type { Backlog } from "#nats/watch/backlog.ts"
+import type { Space } from "#nats/watch/space.ts"
 import { Health } from "./health.ts"
 import { metricsText, textFormat } from "./metrics-text.ts"
 

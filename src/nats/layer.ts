@@ -1,6 +1,5 @@
 // The layer with all services of src/nats/, for main.ts, the CLI and tests.
 import { Layer } from "effect"
-import { Backlog } from "./admin/backlog.ts"
 import { Nats, type NatsOptions } from "./connection/connection.ts"
 import { PubSub } from "./connection/pubsub.ts"
 import { Followers } from "./follower/follower.ts"
@@ -8,6 +7,7 @@ import { Watermark } from "./follower/watermark.ts"
 import { Buckets } from "./kv/bucket.ts"
 import { Consumers } from "./stream/consumer.ts"
 import { EventLog } from "./stream/event-log.ts"
+import { Backlog } from "./watch/backlog.ts"
 
 export const natsLayer = (options: NatsOptions) =>
   Layer.mergeAll(

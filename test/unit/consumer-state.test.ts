@@ -1,13 +1,9 @@
 // What is wrong with a durable consumer, from where it starts again, and whether it makes progress.
+
 import { AckPolicy, type ConsumerConfig, DeliverPolicy } from "@nats-io/jetstream"
 import { assert, describe, it } from "vitest"
-import {
-  type ConsumerInfo,
-  consumerConfig,
-  editOf,
-  progressOf,
-  startAgain
-} from "#nats/upkeep/consumer-state.ts"
+import { consumerConfig } from "#nats/stream/consumer-config.ts"
+import { type ConsumerInfo, editOf, progressOf, startAgain } from "#nats/watch/consumer-state.ts"
 import { streams } from "#streams/index.ts"
 
 const spec = streams.work.consumers.deliver

@@ -2,7 +2,7 @@
 // channel would treat the other half as gone.
 import { Effect } from "effect"
 import { consumerState, pauseConsumer, resumeConsumer } from "#nats/admin/maintenance.ts"
-import { readServerTime } from "#nats/admin/server-time.ts"
+import { readServerTime } from "#nats/watch/server-time.ts"
 import { topology } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { note } from "../terminal/note.ts"

@@ -7,7 +7,7 @@ import {
   resetConsumer,
   streamState
 } from "#nats/admin/maintenance.ts"
-import { isSameTime } from "#nats/copies/marks.ts"
+import { isSameTime } from "#nats/follower/marks.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { streams } from "#streams/index.ts"
 import { filters, parseBroadcast } from "#streams/subjects.ts"

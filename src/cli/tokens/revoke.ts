@@ -1,7 +1,7 @@
 // `bellcast token revoke NAME`: no gateway accepts the token a second later.
 import { Console, Effect } from "effect"
 import { Argument, Command } from "effect/cli"
-import { readServerTime } from "#nats/admin/server-time.ts"
+import { readServerTime } from "#nats/watch/server-time.ts"
 import { untilApplied } from "../nats/applied.ts"
 import { natsFlags, onNats, VerbFailed } from "../nats/nats.ts"
 import { appendToken, tokenNamed } from "./tokens.ts"

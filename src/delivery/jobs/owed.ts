@@ -4,9 +4,9 @@
 import { Effect, Schedule } from "effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import type { MessageType } from "#domain/messages.ts"
-import { Space } from "#nats/admin/space.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { type Ack, later } from "#nats/stream/consumer.ts"
+import { Space } from "#nats/watch/space.ts"
 import { factPostponed } from "#telemetry/nats-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 

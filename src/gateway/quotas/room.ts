@@ -1,7 +1,7 @@
 // Rejects writes for which the streams have no storage, and no others. Users may fill 90 % of LOG;
 // the rest is for broadcasts, so that no flood of users stops those.
 import { Effect } from "effect"
-import { lastShare, Space, usersShare } from "#nats/admin/space.ts"
+import { lastShare, Space, usersShare } from "#nats/watch/space.ts"
 import { type BucketName, bucketStream } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import { refuse } from "../http/errors.ts"

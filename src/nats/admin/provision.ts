@@ -15,7 +15,7 @@ import { Nats } from "../connection/connection.ts"
 import { NoStorage, unavailable } from "../connection/errors.ts"
 import { consumerExists, streamNotFound } from "../connection/responses.ts"
 import { neverExpires } from "../kv/bucket.ts"
-import { consumerConfig } from "../upkeep/consumer-state.ts"
+import { consumerConfig } from "../stream/consumer-config.ts"
 import {
   type BytesMax,
   createWithin,

@@ -3,8 +3,8 @@ import { Effect } from "effect"
 import { metaKey } from "#streams/buckets.ts"
 import { type FollowerName, followers } from "#streams/followers.ts"
 import { unavailable } from "../connection/errors.ts"
-import type { Mark } from "../copies/marks.ts"
 import type { Buckets } from "../kv/bucket.ts"
+import type { Mark } from "../kv/values.ts"
 
 export interface Checkpoint {
   readonly name: FollowerName

@@ -13,7 +13,19 @@ import type {
 } from "#domain/registration.ts"
 import type { SubscriptionList } from "#domain/subscription/subscription.ts"
 import type { BucketName, EntryBuckets, EntryKind, metaKey } from "#streams/buckets.ts"
-import type { Mark } from "../copies/marks.ts"
+
+/** Bucket revisions that a follower knew. */
+export type Revisions = Readonly<Partial<Record<BucketName, number>>>
+
+/** Identifies the stream that the buckets were made from. */
+export interface Mark {
+  /** Sequence of the last message that the follower had applied. */
+  readonly seq: number
+  /** When the server stored that message, milliseconds since the epoch: backups keep it. */
+  readonly at: number
+  /** The other buckets of the follower had at least these revisions. */
+  readonly revisions: Revisions
+}
 
 /** The entry `meta`, which every bucket has. */
 export interface Meta {

@@ -6,15 +6,15 @@ import { type BucketName, bucketStream, metaKey, projections } from "#streams/bu
 import { type FollowerName, followers } from "#streams/followers.ts"
 import { streams } from "#streams/index.ts"
 import { filters, parseBroadcast, subjects } from "#streams/subjects.ts"
-import { consumerState } from "../admin/maintenance.ts"
 import { Nats } from "../connection/connection.ts"
 import { CopiesDiffer, unavailable } from "../connection/errors.ts"
+import { followerFaults, ifThere, infoOf } from "../follower/follower-check.ts"
+import { isSameTime } from "../follower/marks.ts"
 import { Buckets } from "../kv/bucket.ts"
 import { EventLog } from "../stream/event-log.ts"
 import { readAll } from "../stream/read-all.ts"
 import { storedOf } from "../stream/stored.ts"
-import { followerFaults, ifThere, infoOf } from "./follower-check.ts"
-import { isSameTime } from "./marks.ts"
+import { consumerState } from "./maintenance.ts"
 
 /** All entries that a batch of a follower can change. */
 const newestMax = 256

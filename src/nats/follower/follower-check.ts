@@ -15,7 +15,8 @@ import {
   streamNotFound
 } from "../connection/responses.ts"
 import type { Buckets } from "../kv/bucket.ts"
-import { type Mark, streamFault } from "./marks.ts"
+import type { Mark } from "../kv/values.ts"
+import { streamFault } from "./marks.ts"
 
 type Door = Pick<Nats["Service"], "message" | "request">
 

@@ -1,19 +1,6 @@
 // The marks in a checkpoint of a follower: the streams and buckets beside it, and whether they are
 // those of the same moment. Pure.
-import type { BucketName } from "#streams/buckets.ts"
-
-/** Bucket revisions that a follower knew. */
-export type Revisions = Readonly<Partial<Record<BucketName, number>>>
-
-/** Identifies the stream that the buckets were made from. */
-export interface Mark {
-  /** Sequence of the last message that the follower had applied. */
-  readonly seq: number
-  /** When the server stored that message, milliseconds since the epoch: backups keep it. */
-  readonly at: number
-  /** The other buckets of the follower had at least these revisions. */
-  readonly revisions: Revisions
-}
+import type { Mark } from "../kv/values.ts"
 
 /**
  * Whether two times of one stored message are equal. A consumer's time is rounded to 256 ns before

@@ -1,19 +1,8 @@
 // Judges a durable consumer by what the server says of it: whether somebody paused or changed it,
 // from where it starts when it is made again, and whether its messages make progress. Pure.
-import { AckPolicy, type ConsumerConfig, DeliverPolicy } from "@nats-io/jetstream"
-import { nanos } from "@nats-io/transport-node"
+import { type ConsumerConfig, DeliverPolicy } from "@nats-io/jetstream"
 import type { ConsumerSpec } from "#streams/spec.ts"
-
-/** The configuration of a declared consumer, as far as an update can change it. */
-export const consumerConfig = (spec: ConsumerSpec) =>
-  ({
-    durable_name: spec.name,
-    filter_subjects: [...spec.filters],
-    ack_policy: AckPolicy.Explicit,
-    ack_wait: nanos(spec.ackWaitMillis),
-    max_deliver: spec.maxDeliver,
-    max_ack_pending: spec.maxAckPending
-  }) satisfies Partial<ConsumerConfig>
+import { consumerConfig } from "../stream/consumer-config.ts"
 
 /**
  * What an update must clear: with these, pulls are refused, messages lack their bodies, delays of

@@ -3,8 +3,8 @@
 import { Effect } from "effect"
 import { streams } from "#streams/index.ts"
 import { Nats } from "../connection/connection.ts"
-import { infoOf } from "./follower-check.ts"
-import { type Look, replacedFault } from "./marks.ts"
+import { infoOf } from "../follower/follower-check.ts"
+import { type Look, replacedFault } from "../follower/marks.ts"
 
 const everyMillis = 2_000
 const timeoutMillis = 2_000
