@@ -11,6 +11,7 @@ import {
 } from "#domain/publisher.ts"
 import { streamState } from "#nats/admin/maintenance.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
+import { keys } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import { filters, parsePublisher, subjects } from "#streams/subjects.ts"
 import {
@@ -23,6 +24,7 @@ import {
 import { printable, printableJson } from "#telemetry/printable.ts"
 import { untilApplied } from "./nats/applied.ts"
 import { natsFlags, onNats, VerbFailed } from "./nats/nats.ts"
+import { demandRoom } from "./nats/room.ts"
 import { table } from "./terminal/table.ts"
 import { storedPrincipal } from "./users/principal.ts"
 
@@ -72,6 +74,7 @@ const setPublisher = Effect.fnUntraced(function* (channel: string, principal: st
   if (publishers.principals.includes(principal) === on) return false
   const type = on ? "publisher.put/1" : "publisher.delete/1"
   const body = { principal, at: yield* Clock.currentTimeMillis }
+  if (on) yield* demandRoom("permissions")
   const { reason } = foldPublishers(publishers, { type, ...body }, publishers.seq + 1)
   if (reason !== undefined) return yield* new VerbFailed({ message: reason })
   const { seq } = yield* (yield* EventLog).append("log", {
@@ -80,7 +83,7 @@ const setPublisher = Effect.fnUntraced(function* (channel: string, principal: st
     body,
     expect: publishers.seq
   })
-  yield* untilApplied(seq)
+  yield* untilApplied(keys.publishers(token), seq)
   return true
 })
 

@@ -45,11 +45,11 @@ export const becomes = (ask: () => ReturnType<typeof call>, status: number) =>
 export type Room = Awaited<ReturnType<typeof startRoom>>
 
 /** The service, and what a test does to its streams and asks of it. */
-export const startRoom = async () => {
+export const startRoom = async (more: Readonly<Record<string, string>> = {}) => {
   const nats = await startNats({ syncAlways: false })
   const push = await startPushService()
   const admin = await connectAdmin(nats.url)
-  const start = () => startService({ natsUrl: nats.url, env })
+  const start = () => startService({ natsUrl: nats.url, env: { ...env, ...more } })
   const room = { service: await start() }
   await addBallast(room.service, admin)
   await addBucketBallast(admin)

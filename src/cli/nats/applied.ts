@@ -1,16 +1,28 @@
 // Waits until the projection has applied what a verb appended to LOG.
 import { Effect } from "effect"
 import { Watermark } from "#nats/follower/watermark.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { remedyOf } from "#nats/watch/fullness.ts"
+import { bucketStream, type EntryKey } from "#streams/buckets.ts"
 import { VerbFailed } from "./nats.ts"
 
 /** How long the projection may take to apply a change. */
 const appliedMillis = 5_000
 
+const bucket = "permissions"
+const stream = bucketStream(bucket)
+
 const notApplied =
   "this is in LOG, but no projection runs to apply it: it takes effect once a service runs"
+const noRoom =
+  `this is in LOG, but ${stream} has no room for it: it takes effect once there is room; ` +
+  remedyOf(stream)
 
-/** Fails with VerbFailed if the message at `seq` is not applied in time. */
-export const untilApplied = Effect.fnUntraced(function* (seq: number) {
+/** Fails with VerbFailed if the message at `seq` is not applied to `key` in time. */
+export const untilApplied = Effect.fnUntraced(function* (
+  key: EntryKey<"publishers" | "token">,
+  seq: number
+) {
   yield* (yield* Watermark)
     .reached(seq, appliedMillis)
     .pipe(
@@ -18,4 +30,6 @@ export const untilApplied = Effect.fnUntraced(function* (seq: number) {
         Effect.fail(new VerbFailed({ message: notApplied }))
       )
     )
+  const entry = yield* (yield* Buckets).get(bucket, key)
+  if ((entry?.value.seq ?? 0) < seq) return yield* new VerbFailed({ message: noRoom })
 })

@@ -9,6 +9,7 @@ import { embeddedServer } from "#embedded/server.ts"
 import { hostsOf } from "#nats/connection/connection.ts"
 import type { AppendConflict, NatsUnavailable, NoStorage } from "#nats/connection/errors.ts"
 import { natsLayer } from "#nats/layer.ts"
+import { remedyOf } from "#nats/watch/fullness.ts"
 import {
   inboxPrefixFault,
   type NatsTlsFiles,
@@ -84,6 +85,8 @@ type Failure = NatsUnavailable | NoStorage | AppendConflict | VerbFailed
 const inWords = (url: string, error: Failure): string => {
   if (error._tag === "VerbFailed" || error._tag === "NoStorage") return error.message
   if (error._tag === "AppendConflict") return `another process writes to ${error.subject}`
+  if (error.reason._tag === "NoRoom")
+    return `${error.reason.stream} has no room: ${remedyOf(error.reason.stream)}`
   if (error.reason._tag === "NotConnected")
     return (
       `no answer from NATS at ${hostsOf(url)} (${reasonOf(error)}): is the service running, ` +

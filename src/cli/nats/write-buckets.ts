@@ -75,16 +75,17 @@ const put = Effect.fnUntraced(function* (bucket: BucketName, { key, revision, te
 const apply = Effect.fnUntraced(function* (difference: Difference) {
   const { bucket, meta, puts, removals } = difference
   if (changesOf(difference) === 0) return meta.revision
+  // First, as a full bucket then has room for the rest. A bucket without these is less wrong.
+  const { remove } = yield* Buckets
+  yield* Effect.forEach(removals, (each) => remove(bucket, each), {
+    concurrency: removalsAtOnce,
+    discard: true
+  })
   const former = meta.text === undefined ? { v: 1 } : (JSON.parse(meta.text) as Meta)
   const text = JSON.stringify({ ...former, unbuilt: true })
   const revision = yield* put(bucket, { key: metaKey, text, revision: meta.revision })
   yield* Effect.forEach(puts, (each) => put(bucket, each), {
     concurrency: putsAtOnce,
-    discard: true
-  })
-  const { remove } = yield* Buckets
-  yield* Effect.forEach(removals, (each) => remove(bucket, each), {
-    concurrency: removalsAtOnce,
     discard: true
   })
   return revision

@@ -21,6 +21,7 @@ import { subjects } from "#streams/subjects.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { printable } from "#telemetry/printable.ts"
 import { natsFlags, onNats, VerbFailed } from "../nats/nats.ts"
+import { demandRoom } from "../nats/room.ts"
 import { findRemovals, type Range, type Removal, suspended, type UserRemovals } from "./removals.ts"
 
 export interface RestoreOptions extends Range, SubscriptionQuota {
@@ -118,6 +119,7 @@ const restoreUser = Effect.fnUntraced(function* (
   const log = yield* EventLog
   let expect = lastSeq
   for (const [i, found] of all.entries()) {
+    if (found.cause !== suspended) yield* demandRoom("subscriptions")
     const list = yield* listAt(user, expect)
     const now = yield* Clock.currentTimeMillis
     const message = undoing(found, list, now, quota)

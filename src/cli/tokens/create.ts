@@ -5,8 +5,10 @@ import { Argument, Command, Flag } from "effect/cli"
 import { isCurrentToken, tokenChannelsFault } from "#domain/access-token.ts"
 import { freshToken, hashOfToken } from "#identity/own-token.ts"
 import { readServerTime } from "#nats/watch/server-time.ts"
+import { keys } from "#streams/buckets.ts"
 import { untilApplied } from "../nats/applied.ts"
 import { natsFlags, onNats, VerbFailed } from "../nats/nats.ts"
+import { demandRoom } from "../nats/room.ts"
 import { note } from "../terminal/note.ts"
 import { spanFault, spanMillisOf } from "../terminal/span.ts"
 import { appendToken, tokenNamed } from "./tokens.ts"
@@ -35,6 +37,7 @@ const create = Effect.fnUntraced(function* (
       `there is a token ${name}: choose another name, or first run ` +
         `\`bellcast token revoke ${name}\``
     )
+  yield* demandRoom("permissions")
   const token = freshToken()
   const hash = hashOfToken(token)
   const body = { hash, channels, at: now, ...(expiresAt === undefined ? {} : { expiresAt }) }
@@ -45,7 +48,9 @@ const create = Effect.fnUntraced(function* (
   yield* note(
     `whoever has this token may publish on ${channels.join(", ")}${until}; it is not shown again`
   )
-  yield* Effect.catchTag(untilApplied(seq), "VerbFailed", ({ message }) => note(message))
+  yield* Effect.catchTag(untilApplied(keys.token(hash), seq), "VerbFailed", ({ message }) =>
+    note(message)
+  )
 })
 
 const flags = {

@@ -2,6 +2,7 @@
 import { Console, Effect } from "effect"
 import { Argument, Command } from "effect/cli"
 import { readServerTime } from "#nats/watch/server-time.ts"
+import { keys } from "#streams/buckets.ts"
 import { untilApplied } from "../nats/applied.ts"
 import { natsFlags, onNats, VerbFailed } from "../nats/nats.ts"
 import { appendToken, tokenNamed } from "./tokens.ts"
@@ -13,7 +14,7 @@ const revoke = Effect.fnUntraced(function* (name: string) {
     return yield* Console.log(`the token ${name} is revoked: nothing to change`)
   const at = (yield* readServerTime).serverMillis
   const seq = yield* appendToken(name, { type: "token.delete/1", hash, at }, expect)
-  yield* untilApplied(seq)
+  yield* untilApplied(keys.token(hash), seq)
   yield* Console.log(`the token ${name} is revoked: within a second no gateway accepts it`)
 })
 

@@ -24,6 +24,14 @@ const largerOf = (stream: string) => {
     : { setting: `BELLCAST_${found[0].toUpperCase()}_BYTES_MAX` }
 }
 
+/** The same in words. */
+export const remedyOf = (stream: string): string => {
+  const larger = largerOf(stream)
+  return "command" in larger
+    ? `make it larger with \`${larger.command} BYTES\``
+    : `raise ${larger.setting} and restart the service`
+}
+
 const write = (level: number, before: number, { bytes, bytesMax, stream }: Room) => {
   const fields = { stream, bytes, bytesMax, ...largerOf(stream) }
   if (level < before)
