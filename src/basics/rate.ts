@@ -4,12 +4,12 @@ import { makeRoom } from "./bounded.ts"
 
 export interface Rate {
   /**
-   * Counts one for a key at a time in milliseconds. Returns 0, or the milliseconds until the next
-   * is allowed; then nothing is counted.
+   * Counts `cost` (1 unless given; more than `max` counts as `max`) for a key at a time in
+   * milliseconds. Returns 0, or the milliseconds until it is allowed; then nothing is counted.
    */
-  readonly take: (key: string, now: number) => number
+  readonly take: (key: string, now: number, cost?: number) => number
   /** Like `take`, but counts nothing. */
-  readonly wait: (key: string, now: number) => number
+  readonly wait: (key: string, now: number, cost?: number) => number
   /** The number of keys in memory. */
   readonly size: () => number
 }
@@ -39,19 +39,21 @@ export const makeRate = (max: number, windowMillis: number, keysMax: number): Ra
 
   const dueOf = (key: string, now: number): number => Math.max(now, dueAt.get(key) ?? now)
 
-  const wait = (key: string, now: number): number => {
-    const waitMillis = dueOf(key, now) - now - (windowMillis - intervalMillis)
+  const millisOf = (cost: number): number => Math.min(cost, max) * intervalMillis
+
+  const wait = (key: string, now: number, cost = 1): number => {
+    const waitMillis = dueOf(key, now) - now - (windowMillis - millisOf(cost))
     // Tolerate the rounding of fractions.
     return waitMillis > 1e-6 ? Math.max(1, waitMillis) : 0
   }
 
-  const take = (key: string, now: number): number => {
-    const waitMillis = wait(key, now)
+  const take = (key: string, now: number, cost = 1): number => {
+    const waitMillis = wait(key, now, cost)
     if (waitMillis > 0) return waitMillis
     const due = dueOf(key, now)
     if (!dueAt.delete(key)) dropIdle(now)
     makeRoom(dueAt, keysMax)
-    dueAt.set(key, due + intervalMillis)
+    dueAt.set(key, due + millisOf(cost))
     return 0
   }
 

@@ -94,7 +94,10 @@ export const gatewaySettings = {
   changesPerUserPerHourMax: within("BELLCAST_CHANGES_PER_USER_PER_HOUR_MAX", 0, 10_000_000).pipe(
     withDefault(300)
   ),
-  /** The same of one address. 3,600 of 936 bytes each take 47 days to fill a LOG of 4 GiB. */
+  /**
+   * The same of one address. 3,600 of 900 bytes each take 49 days to fill a LOG of 4 GiB; a larger
+   * one counts as several.
+   */
   changesPerAddressPerHourMax: within(
     "BELLCAST_CHANGES_PER_ADDRESS_PER_HOUR_MAX",
     0,

@@ -25,7 +25,7 @@ import type { ChannelToken } from "#streams/tokens.ts"
 import { refuse } from "./http/errors.ts"
 import type { ApiResponse, Call, Refused } from "./http/request.ts"
 import { admitNewcomer } from "./quotas/holdings.ts"
-import { RequestRates } from "./quotas/requests.ts"
+import { bytesOfChange, RequestRates } from "./quotas/requests.ts"
 import { demandRoom, demandRoomIn, type Growth } from "./quotas/room.ts"
 
 type Command = SubscriptionCommand | RegistrationCommand
@@ -111,9 +111,10 @@ const checkQuotas = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   if (write.isAdmitted) return
   if (kind.seqOf(state) === 0) yield* admitNewcomer(writer)
   const rates = yield* RequestRates
-  const by = [writer.caller!.user, writer.request.address] as const
+  const { id, user } = writer.caller!
+  const by = [user, writer.request.address] as const
   if (growth === "channel") yield* rates.ofNewChannel(...by)
-  yield* rates.ofChange(...by)
+  yield* rates.ofChange(...by, bytesOfChange(kind.subject, { ...command, user: id }))
 })
 
 /** Appends a command that expects `state`. The sequence, or undefined after a conflict. */

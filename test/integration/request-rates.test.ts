@@ -2,18 +2,23 @@
 import { afterAll, assert, beforeAll, it } from "vitest"
 import { type Answer, call } from "../support/client.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
+import { type PushService, startPushService } from "../support/push-service.ts"
 import { type Service, startService } from "../support/service.ts"
 
 const perUser = 4
 const perAddress = 12
 const changesPerUser = 2
 const changesPerAddress = 3
+/** Bytes of a subscription that counts as more than two changes, and as fewer than three. */
+const largeBytes = 1_500
 
 let nats: TestNats
+let push: PushService
 let service: Service
 
 beforeAll(async () => {
   nats = await startNats({ syncAlways: false })
+  push = await startPushService()
   service = await startService({
     natsUrl: nats.url,
     env: {
@@ -26,7 +31,7 @@ beforeAll(async () => {
   })
 })
 afterAll(async () => {
-  for (const each of [service, nats]) await each?.[Symbol.asyncDispose]()
+  for (const each of [service, push, nats]) await each?.[Symbol.asyncDispose]()
 })
 
 const from = (address: string) => ({ "x-forwarded-for": address })
@@ -94,4 +99,18 @@ it("limits what a user and an address store, and not what is there or is removed
   assert.equal((await change("DELETE", "gus", "a")).status, 202)
   assert.match(service.output(), /changes are refused: a user stores too many/)
   assert.match(service.output(), /changes are refused: an address stores too many/)
+})
+
+it("counts a large subscription of an address as several changes", async () => {
+  const header = { "x-forwarded-for": "203.0.113.20" }
+  const { subscription } = push.subscribe()
+  const data = { ...subscription, extra: "x".repeat(largeBytes) }
+  const stored = await call(service.url, "POST", "/subscriptions", "ida", { data }, header)
+  assert.equal(stored.status, 201)
+  const path = "/channels/a/registration"
+  const refused = await call(service.url, "PUT", path, "jon", undefined, header)
+  assert.deepEqual([refused.status, refused.body.errno], [429, 117])
+  // For the user it is one change: two are allowed.
+  const elsewhere = { "x-forwarded-for": "203.0.113.21" }
+  assert.equal((await call(service.url, "PUT", path, "ida", undefined, elsewhere)).status, 202)
 })

@@ -41,6 +41,17 @@ describe("a rate", () => {
     )
   })
 
+  it("counts a large one as several, and one that is larger than all as all", () => {
+    const rate = makeRate(4, hour, 10)
+    assert.equal(rate.take("a", 0, 2.5), 0)
+    assert.equal(rate.wait("a", 0, 1.5), 0)
+    assert.equal(rate.take("a", 0, 2), hour / 8)
+    assert.equal(rate.take("a", 0, 1.5), 0)
+    assert.equal(rate.take("a", 0), hour / 4)
+    assert.equal(rate.take("b", 0, 100), 0)
+    assert.equal(rate.take("b", 0), hour / 4)
+  })
+
   it("stores no more keys than its maximum, and first drops those that are due", () => {
     const rate = makeRate(1, hour, 3)
     for (const key of ["a", "b", "c"]) assert.equal(rate.take(key, 0), 0)

@@ -14,19 +14,44 @@ const hourMillis = 3_600_000
 /** The most addresses, and the most users, in memory: about 150 bytes each. */
 const keysMax = 20_000
 
-/** Counts one of an address or of a user. Fails with 429 when there were too many. */
-type Admit = (key: string) => Effect.Effect<void, Refused>
+/**
+ * Bytes of LOG that count as one change of an address. A usual registration and its end have 870.
+ */
+export const changeBytes = 900
+/** Of a put and of what ends it: headers, and the body of the end but for the user. Measured. */
+const overheadBytes = 560
 
-type AdmitBoth = (user: string, address: string) => Effect.Effect<void, Refused>
+/**
+ * Bytes that a put takes in LOG together with what ends it: a removal by its user or by a push, or
+ * its rejection. Those are never refused, so the put pays for them.
+ */
+export const bytesOfChange = (subject: string, body: { readonly user: string }): number =>
+  Buffer.byteLength(JSON.stringify(body)) +
+  Buffer.byteLength(body.user) +
+  2 * subject.length +
+  overheadBytes
+
+/** Counts one (or `cost`) of an address or of a user. Fails with 429 when there were too many. */
+type Admit = (key: string, cost?: number) => Effect.Effect<void, Refused>
+
+/** `cost`: that of the address. */
+type AdmitBoth = (user: string, address: string, cost?: number) => Effect.Effect<void, Refused>
 
 export class RequestRates extends Context.Service<
   RequestRates,
   {
     readonly ofAddress: Admit
     readonly ofUser: Admit
-    /** Counts a change that is to be stored, of both or, if either has too many, of none. */
-    readonly ofChange: AdmitBoth
-    /** Counts a new channel in the same way. */
+    /**
+     * Counts a change that is to be stored, of both or, if either has too many, of none. Of the
+     * address it counts once for each `changeBytes` of the `bytes` that it takes in LOG.
+     */
+    readonly ofChange: (
+      user: string,
+      address: string,
+      bytes: number
+    ) => Effect.Effect<void, Refused>
+    /** Counts a new channel in the same way, once. */
     readonly ofNewChannel: AdmitBoth
   }
 >()("bellcast/gateway/RequestRates") {
@@ -34,25 +59,27 @@ export class RequestRates extends Context.Service<
     RequestRates,
     Effect.gen(function* () {
       const settings = yield* GatewaySettings
+      const ofChange = bothOf(
+        limitOf({
+          max: settings.changesPerUserPerHourMax,
+          windowMillis: hourMillis,
+          error: "tooManyChanges",
+          refused:
+            "changes are refused: a user stores too many (BELLCAST_CHANGES_PER_USER_PER_HOUR_MAX)"
+        }),
+        limitOf({
+          max: settings.changesPerAddressPerHourMax,
+          windowMillis: hourMillis,
+          error: "tooManyChanges",
+          refused:
+            "changes are refused: an address stores too many " +
+            "(BELLCAST_CHANGES_PER_ADDRESS_PER_HOUR_MAX; " +
+            "behind a proxy BELLCAST_TRUSTED_PROXIES must name it)"
+        })
+      )
       return RequestRates.of({
-        ofChange: bothOf(
-          limitOf({
-            max: settings.changesPerUserPerHourMax,
-            windowMillis: hourMillis,
-            error: "tooManyChanges",
-            refused:
-              "changes are refused: a user stores too many (BELLCAST_CHANGES_PER_USER_PER_HOUR_MAX)"
-          }),
-          limitOf({
-            max: settings.changesPerAddressPerHourMax,
-            windowMillis: hourMillis,
-            error: "tooManyChanges",
-            refused:
-              "changes are refused: an address stores too many " +
-              "(BELLCAST_CHANGES_PER_ADDRESS_PER_HOUR_MAX; " +
-              "behind a proxy BELLCAST_TRUSTED_PROXIES must name it)"
-          })
-        ),
+        ofChange: (user, address, bytes) =>
+          ofChange(user, address, Math.max(1, bytes / changeBytes)),
         ofNewChannel: bothOf(newChannelsOf(settings), newChannelsOf(settings)),
         ofAddress: limitOf({
           max: settings.requestsPerAddressPerMinuteMax,
@@ -92,11 +119,11 @@ const newChannelsOf = ({
 
 /** Counts for both or, if either has too many, for none. */
 const bothOf = (ofUser: Limit, ofAddress: Limit): AdmitBoth =>
-  Effect.fnUntraced(function* (user, address) {
+  Effect.fnUntraced(function* (user, address, cost) {
     yield* ofUser.check(user)
-    yield* ofAddress.check(address)
+    yield* ofAddress.check(address, cost)
     yield* ofUser.count(user)
-    yield* ofAddress.count(address)
+    yield* ofAddress.count(address, cost)
   })
 
 interface LimitOptions {
@@ -119,8 +146,8 @@ const limitOf = ({ error, max, refused, windowMillis }: LimitOptions): Limit => 
   const rate = makeRate(max, windowMillis, keysMax)
   const warn = makeRateLimitedLog(refused)
   const by = (waitOf: Rate["take"]): Admit =>
-    Effect.fnUntraced(function* (key) {
-      const waitMillis = waitOf(key, yield* monotonicMillis)
+    Effect.fnUntraced(function* (key, cost) {
+      const waitMillis = waitOf(key, yield* monotonicMillis, cost)
       if (waitMillis === 0) return
       yield* warn({ max })
       const headers = { "Retry-After": String(Math.ceil(waitMillis / 1000)) }
