@@ -11,7 +11,9 @@ const workersMax = 12
 
 export default defineConfig({
   test: {
-    globalSetup: ["test/support/no-leftovers.ts", "test/support/nats-server-first.ts"],
+    globalSetup: ["no-warnings", "no-leftovers", "nats-server-first"].map(
+      (name) => `test/support/${name}.ts`
+    ),
     // A worker that runs several files imports Effect and the sources once: 0.5 s of CPU per file.
     isolate: false,
     maxWorkers: Math.min(3 * availableParallelism(), workersMax),

@@ -113,6 +113,7 @@ export const startService = async (options: ServiceOptions = {}): Promise<Servic
     stdio: ["ignore", "pipe", "pipe"]
   })
   let output = ""
+  let stderr = ""
   let isReady = false
   running.add(child)
   child.once("exit", () => running.delete(child))
@@ -137,14 +138,20 @@ export const startService = async (options: ServiceOptions = {}): Promise<Servic
       reject(new Error(`ended with ${code} before it was ready:\n${output}`))
     )
   })
+  child.stderr.on("data", (text: string) => {
+    stderr += text
+  })
   const end = async (signal: NodeJS.Signals) => {
     child.kill(signal)
-    return (await exited)[0] as number | null
+    const [code] = await exited
+    if (stderr !== "") throw new Error(`the service wrote to stderr: ${stderr}`)
+    return code as number | null
   }
   try {
     await ready
   } catch (error) {
-    await end("SIGKILL")
+    child.kill("SIGKILL")
+    await exited
     throw error
   }
   return {

@@ -78,6 +78,7 @@ const requestOf = (
   const address = addressOf(handler, request)
   const joined = headersOf(request)
   const length = headers["content-length"]
+  let reserved = 0
   return {
     method,
     target: url,
@@ -87,8 +88,11 @@ const requestOf = (
     body: (bytesMax) => readBytes(request, response, bytesMax, bodies, address),
     reserveResponseBytes: (bytes) => {
       const isReserved = batches.take(address, bytes)
-      if (isReserved) response.once("close", () => batches.give(address, bytes))
-      return isReserved
+      if (!isReserved) return false
+      // Node.js warns of more than ten listeners, and a batch reserves for each of its entries.
+      if (reserved === 0) response.once("close", () => batches.give(address, reserved))
+      reserved += bytes
+      return true
     },
     batched: false,
     address,

@@ -1,4 +1,5 @@
-// The service's logs hold no endpoint, key or password, and no defect of its own.
+// The service's logs hold no endpoint, key or password, no defect of its own, and nothing that is not
+// a line of the log: stderr of each process is in the same file.
 import { readFileSync } from "node:fs"
 import { endpointMark } from "../push/services.ts"
 import { type Check, few, type Look } from "./check.ts"
@@ -13,8 +14,10 @@ const read = new Map<string, number>()
 const newText = (file: string): string => {
   const bytes = readFileSync(file)
   const from = read.get(file) ?? 0
-  read.set(file, bytes.length)
-  return bytes.subarray(from).toString()
+  // A process may be writing its last line now.
+  const to = Math.max(from, bytes.lastIndexOf("\n") + 1)
+  read.set(file, to)
+  return bytes.subarray(from, to).toString()
 }
 
 const judge = (name: string, line: string, { push }: Look): string | undefined => {
@@ -24,11 +27,12 @@ const judge = (name: string, line: string, { push }: Look): string | undefined =
     if (push.secrets.has(text)) return `${name} logs a subscription's key`
   if (/"level":"fatal"|uncaught|TypeError|RangeError/.test(line) && !/cannot start/.test(line))
     return `${name}: ${line.slice(0, 300)}`
+  if (line !== "" && !line.startsWith("{")) return `${name} prints ${line.slice(0, 300)}`
   return undefined
 }
 
 export const logs: Check = {
-  name: "logs hold no secret and no defect",
+  name: "logs hold no secret, no defect and nothing else",
   run: async (look) =>
     few(
       look.fleet.flatMap(({ logFile, name }) =>
