@@ -5,18 +5,20 @@ import { Effect, Option } from "effect"
 import type { Settings } from "#config"
 import { announceApi } from "#embedded/api-address.ts"
 import { folderAt } from "#embedded/folder.ts"
+import { ApiPort } from "#gateway/serve.ts"
 import { gatewaySettings } from "#gateway/settings.ts"
 import { identitySettings, kindOf, type NamedPolicy } from "#identity/settings.ts"
 import { MetricsPort } from "#monitoring/port.ts"
 import { hostsOf } from "#nats/connection/connection.ts"
 import { everySetting, type Values } from "#settings/every-setting.ts"
+import { addressText } from "#settings/listen-address.ts"
 import { startupBanner } from "./startup-banner.ts"
 
 export interface Ready {
   readonly settings: Settings["Service"]
   readonly secrets: { readonly vapidPublicKey: string }
-  /** Base URL of the HTTP API. */
-  readonly root: string
+  /** Path of the HTTP API. */
+  readonly apiPath: string
   /** Address of NATS, with the login. */
   readonly natsUrl: string
 }
@@ -82,13 +84,14 @@ const natsUrlFile = (dataDir: string): string => {
 }
 
 const printBanner = Effect.fnUntraced(function* (
-  { natsUrl, root, secrets, settings }: Ready,
+  { natsUrl, secrets, settings }: Ready,
+  url: string | undefined,
   metrics: string | undefined
 ) {
   const { authPolicies } = yield* everySetting(identitySettings)
   const open = openOf(settings, yield* everySetting(gatewaySettings))
   const text = startupBanner({
-    url: root,
+    url,
     metricsAddress: metrics,
     natsHost: hostsOf(natsUrl),
     natsUrlFile: natsUrlFile(settings.dataDir),
@@ -103,12 +106,15 @@ const printBanner = Effect.fnUntraced(function* (
 
 /** Says that the service is ready and, at the end of the scope, that it stops. */
 export const announced = Effect.fnUntraced(function* (ready: Ready) {
-  const { natsUrl, root, settings } = ready
+  const { natsUrl, apiPath, settings } = ready
   const { address: metrics } = yield* MetricsPort
+  const { current: port } = yield* ApiPort
+  const api = port === undefined ? undefined : addressText(settings.host, port)
   if (Option.isNone(settings.natsUrl)) {
-    if (settings.roles.includes("gateway")) yield* announceApi(natsFolder(settings.dataDir), root)
-    yield* printBanner(ready, metrics)
+    const url = api === undefined ? undefined : `http://${api}${apiPath}`
+    if (url !== undefined) yield* announceApi(natsFolder(settings.dataDir), url)
+    yield* printBanner(ready, url, metrics)
   }
-  const fields = { roles: settings.roles.join(","), nats: hostsOf(natsUrl), metrics }
+  const fields = { roles: settings.roles.join(","), nats: hostsOf(natsUrl), api, metrics }
   yield* Effect.acquireRelease(Effect.logInfo("ready", fields), () => Effect.logInfo("stopping"))
 })

@@ -77,7 +77,8 @@ export const settings = {
   workBytesMax: Config.option(within("BELLCAST_WORK_BYTES_MAX", 65_536, 2 ** 50)),
 
   host: Config.String("BELLCAST_HOST").pipe(withDefault("127.0.0.1")),
-  port: within("BELLCAST_PORT", 1, 65_535).pipe(withDefault(9999)),
+  /** 0: any free port, which the log line `ready` names. */
+  port: within("BELLCAST_PORT", 0, 65_535).pipe(withDefault(9999)),
   /** Scheme and host (with port) of URLs in responses, behind a proxy. */
   httpScheme: Config.option(Config.Literals(["http", "https"], "BELLCAST_HTTP_SCHEME")),
   httpHost: Config.option(

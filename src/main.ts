@@ -8,10 +8,10 @@ import { deliveryLayer } from "#delivery/layer.ts"
 import { VapidKeys } from "#delivery/push/vapid.ts"
 import type { EmbeddedServer } from "#embedded/server.ts"
 import { fanoutLayer } from "#fanout/planner.ts"
-import { addressOf, versionOf } from "#gateway/http/links.ts"
+import { versionOf } from "#gateway/http/links.ts"
 import { NewUsers } from "#gateway/quotas/new-users.ts"
 import { RequestRates } from "#gateway/quotas/requests.ts"
-import { gatewayLayer } from "#gateway/serve.ts"
+import { ApiPort, gatewayLayer } from "#gateway/serve.ts"
 import { GatewaySettings } from "#gateway/settings.ts"
 import { VapidPublicKeys } from "#gateway/subscriptions/vapid-public-keys.ts"
 import { Identity } from "#identity/identity.ts"
@@ -154,7 +154,7 @@ const running = (start: Start) => {
   return Layer.effectDiscard(announced(start)).pipe(
     Layer.provideMerge(Layer.mergeAll(stages[0]!, ...stages.slice(1))),
     // Below the stages: the port opens first and shows metrics until the stages have drained.
-    Layer.provideMerge(MetricsPort.layer),
+    Layer.provideMerge(Layer.merge(MetricsPort.layer, ApiPort.layer)),
     Layer.provide(revivedLayer(natsServer)),
     Layer.provide(Health.layer(health)),
     Layer.provide(ServerHealth.layer),
@@ -183,12 +183,12 @@ const service = Layer.unwrap(
       : Option.some(yield* startEmbedded(settings.dataDir))
     const natsUrl = Option.getOrElse(settings.natsUrl, () => Option.getOrThrow(natsServer).url)
     const gateway = yield* GatewaySettings
-    const root = `http://${addressOf(settings)}/${versionOf(gateway)}/`
+    const apiPath = `/${versionOf(gateway)}/`
     const { heartbeatTimeoutSeconds: timeoutSeconds, readonly } = gateway
     return running({
       settings,
       secrets,
-      root,
+      apiPath,
       natsUrl,
       natsServer,
       health: { readonly, timeoutSeconds }

@@ -32,7 +32,8 @@ const openLine = (open: ReadonlyArray<string>): string =>
   open.length === 0 ? "" : `    Open to everybody  ${open.join(", ")}\n`
 
 export interface Start {
-  readonly url: string
+  /** Base URL of the HTTP API; undefined: this process does not serve it. */
+  readonly url: string | undefined
   /** Host and port of the metrics port; undefined when it is off. */
   readonly metricsAddress: string | undefined
   /** Host and port of NATS, without the login. */
@@ -63,12 +64,12 @@ export const startupBanner = ({
 }: Start): string => `
   Bellcast is ready.
 
-    HTTP API           ${url}
+    HTTP API           ${url ?? "not in this process"}
     Metrics, probes    ${metricsAddress === undefined ? "off" : `http://${metricsAddress}/metrics`}
     NATS               ${natsHost}; for \`nats\`: export NATS_URL=${textOf(natsUrlFile)}
     VAPID public key   ${vapidPublicKey}
     Logins             ${logins}
     Publishers         ${publishers}
-${openLine(open)}${isForTrying ? trial(url) : ""}
+${openLine(open)}${isForTrying && url !== undefined ? trial(url) : ""}
   Ctrl-C stops the service; your data stays.
 `

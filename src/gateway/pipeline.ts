@@ -185,7 +185,7 @@ export const handleRequest = (request: ApiRequest): Effect.Effect<ApiResponse, n
     const at = yield* Clock.currentTimeMillis
     const settings = yield* GatewaySettings
     const common = yield* Settings
-    const context = contextOf(request, settings, originOf(common, request.headers["host"]), at)
+    const context = contextOf(request, settings, originOf(common, request), at)
     const { rootUrl, route, trace } = context
     const response = yield* runSteps(context).pipe(
       Effect.catchTags({

@@ -1,7 +1,7 @@
 // Serves the API on a TCP port: listens, bounds the connections, and closes gracefully.
 import type { Server } from "node:http"
-import { Server as NetServer, type Socket } from "node:net"
-import { Data, Effect, Layer } from "effect"
+import { type AddressInfo, Server as NetServer, type Socket } from "node:net"
+import { Context, Data, Effect, Layer } from "effect"
 import { Settings } from "#config"
 import { policyOf, type WriteRule } from "#domain/publisher.ts"
 import { Identity } from "#identity/identity.ts"
@@ -26,8 +26,15 @@ const idleCheckMillis = 50
 /** HTTP cannot be served: the address is in use, or not an address of this machine. */
 export class ServeError extends Data.TaggedError("ServeError")<{ readonly cause: Error }> {}
 
+/** The port of the API in this process; undefined: it serves none. */
+export class ApiPort extends Context.Service<ApiPort, { current: number | undefined }>()(
+  "bellcast/gateway/ApiPort"
+) {
+  static readonly layer = Layer.sync(ApiPort, () => ({ current: undefined }))
+}
+
 /** The request of which Node.js hands over only the first line. */
-const requestOfLine = (method: string, target: string): ApiRequest => ({
+const requestOfLine = (method: string, target: string, port: number): ApiRequest => ({
   method,
   target,
   headers: {},
@@ -38,15 +45,17 @@ const requestOfLine = (method: string, target: string): ApiRequest => ({
   batched: false,
   address: "",
   fromTrustedProxy: false,
+  port,
   isRepeated: () => false
 })
 
-const listen = (server: Server, host: string, port: number): Effect.Effect<void, ServeError> =>
+/** Succeeds with the port: any free one if `port` is 0. */
+const listen = (server: Server, host: string, port: number): Effect.Effect<number, ServeError> =>
   Effect.callback((resume) => {
     const fail = (cause: Error) => resume(Effect.fail(new ServeError({ cause })))
     server.once("error", fail).listen({ host, port }, () => {
       server.off("error", fail)
-      resume(Effect.void)
+      resume(Effect.succeed((server.address() as AddressInfo).port))
     })
   })
 
@@ -96,13 +105,16 @@ export const gatewayLayer = Layer.effectDiscard(
     const { channelWritePrincipals, host, port } = yield* Settings
     const { connectionsMax, connectionsPerAddressMax } = yield* GatewaySettings
     const { policies } = yield* Identity
+    const apiPort = yield* ApiPort
     yield* warnOfRights(channelWritePrincipals, policies)
     const { add } = yield* Health
     add(policies.flatMap(({ isUp, name }) => (isUp === undefined ? [] : [{ name, isWell: isUp }])))
     const services = yield* Effect.context<Services>()
     const { handle, isTrusted, tooMany, turnAway } = yield* makeHandler
     const respondToLine = (method: string, target: string) =>
-      Effect.runPromiseWith(services)(handleRequest(requestOfLine(method, target)))
+      Effect.runPromiseWith(services)(
+        handleRequest(requestOfLine(method, target, apiPort.current ?? port))
+      )
     const server = makeServer(handle, respondToLine)
     const sockets = boundConnections(server, {
       max: connectionsMax,
@@ -111,7 +123,9 @@ export const gatewayLayer = Layer.effectDiscard(
       refuse: (socket) => refuseOn(socket, tooMany),
       refused: turnAway
     })
-    yield* Effect.acquireRelease(listen(server, host, port), () => close(server, sockets))
+    apiPort.current = yield* Effect.acquireRelease(listen(server, host, port), () =>
+      close(server, sockets)
+    )
     const warn = makeRateLimitedLog("a connection could not be accepted")
     const runLog = Effect.runForkWith(services)
     // Without a listener an error such as EMFILE would end the process.

@@ -6,7 +6,8 @@
 import { once } from "node:events"
 import { Agent, createServer, request } from "node:http"
 import { startNats } from "../support/nats.ts"
-import { freePort, type Service, type ServiceOptions, startService } from "../support/service.ts"
+import { claimPort } from "../support/ports.ts"
+import { type Service, type ServiceOptions, startService } from "../support/service.ts"
 import type { Target } from "./api.ts"
 import { exchange } from "./http.ts"
 import { basicauth, pairs } from "./logins/basicauth.ts"
@@ -95,7 +96,7 @@ export const startFor = async (
   options: Pick<ServiceOptions, "roles" | "env"> = {}
 ): Promise<Own> => {
   await using stack = new AsyncDisposableStack()
-  const ports = await Promise.all(Array.from({ length: gateways }, freePort))
+  const ports = await Promise.all(Array.from({ length: gateways }, claimPort))
   const front = gateways === 1 ? undefined : await alternate(ports)
   if (front !== undefined) stack.defer(front.close)
   const origin = front?.origin ?? `http://127.0.0.1:${ports[0]}`

@@ -6,8 +6,9 @@ import { join } from "node:path"
 import { exportJWK, exportPKCS8, generateKeyPair } from "jose"
 import { sectionsOf, settingsIn } from "#test/identity-document.ts"
 import { startNats } from "#test/nats.ts"
+import { claimPort } from "#test/ports.ts"
 import { startPushService } from "#test/push-service.ts"
-import { freePort, startService } from "#test/service.ts"
+import { startService } from "#test/service.ts"
 import { type Site, startSite } from "../e2e/site.ts"
 import { clientSecret, startKeycloak, type Tokens } from "./keycloak.ts"
 import { startTlsProxy } from "./portier-site.ts"
@@ -83,7 +84,7 @@ const makeKey = async (folder: string) => {
 
 /** Where browsers find the two services with login pages. To them Keycloak is another site. */
 const startOrigins = async (stack: AsyncDisposableStack) => {
-  const ports = { behindProxy: await freePort(), plain: await freePort() }
+  const ports = { behindProxy: await claimPort(), plain: await claimPort() }
   const proxy = stack.use(await startTlsProxy(ports.behindProxy))
   return {
     ports,
@@ -125,7 +126,7 @@ const startAll = async (stack: AsyncDisposableStack) => {
       BELLCAST_HTTP_SCHEME: "http",
       BELLCAST_HTTP_HOST: new URL(http).host
     }),
-    oauth: await start("gateway", await freePort(), {
+    oauth: await start("gateway", await claimPort(), {
       ...asked,
       ...keySettings(asked, key.file),
       BELLCAST_AUTH_POLICIES: `${asked["BELLCAST_AUTH_POLICIES"]} oauth-key`

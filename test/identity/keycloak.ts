@@ -5,7 +5,7 @@ import { copyFile, mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { freePort } from "#test/service.ts"
+import { claimPort } from "#test/ports.ts"
 import { startProgram } from "./program.ts"
 
 /** As in the Makefile. */
@@ -71,7 +71,7 @@ const adminOf =
 export const startKeycloak = async (): Promise<Keycloak> => {
   const database = await mkdtemp(join(tmpdir(), "bellcast-keycloak-"))
   await copyFile(`${folder}/data/h2/keycloakdb.mv.db`, join(database, "keycloakdb.mv.db"))
-  const port = await freePort()
+  const port = await claimPort()
   const url = `http://127.0.0.1:${port}`
   const settings = {
     "http-enabled": "true",

@@ -10,7 +10,8 @@ import { follow, get, keep } from "#test/cookies.ts"
 import { blocksOf, sectionsOf, settingsIn } from "#test/identity-document.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
 import { clientSecret, type OidcProvider, startOidcProvider } from "#test/oidc-provider.ts"
-import { freePort, type Service, startService } from "#test/service.ts"
+import { claimPort } from "#test/ports.ts"
+import { type Service, startService } from "#test/service.ts"
 import { type Program, startProgram } from "./program.ts"
 
 const program = fileURLToPath(
@@ -50,7 +51,7 @@ const startProxy = async (port: number): Promise<Program> => {
 }
 
 const startAll = async () => {
-  const port = await freePort()
+  const port = await claimPort()
   url = `http://127.0.0.1:${port}`
   ;[nats, issuer, folder] = await Promise.all([
     startNats(),

@@ -5,7 +5,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { freePort } from "#test/service.ts"
+import { claimPort } from "#test/ports.ts"
 import { startProgram } from "./program.ts"
 
 /** As in the Makefile. */
@@ -56,7 +56,7 @@ export const startBroker = async (
   port?: number,
   algorithms: ReadonlyArray<string> = ["RS256", "EdDSA"]
 ): Promise<Broker> => {
-  const own = port ?? (await freePort())
+  const own = port ?? (await claimPort())
   const url = `http://127.0.0.1:${own}`
   const temporary = await mkdtemp(join(tmpdir(), "bellcast-"))
   const file = join(temporary, "broker.toml")

@@ -1,8 +1,9 @@
 // All that a login by mail needs but the browser: a real Portier broker, its mail server, and the
 // service behind three origins, with a site for each.
 import { startNats, type TestNats } from "#test/nats.ts"
+import { claimPort } from "#test/ports.ts"
 import { type PushService, startPushService } from "#test/push-service.ts"
-import { freePort, type Service, startService } from "#test/service.ts"
+import { type Service, startService } from "#test/service.ts"
 import { type MailSink, startMailSink } from "./mail-sink.ts"
 import { type Broker, startBroker } from "./portier-broker.ts"
 import { startSite, startTlsProxy } from "./portier-site.ts"
@@ -59,7 +60,7 @@ export const startStage = async (): Promise<Stage> => {
     opened.defer(() => broker[Symbol.asyncDispose]())
     const places = await Promise.all(
       origins.map(async (name) => {
-        const port = await freePort()
+        const port = await claimPort()
         const isTls = name.startsWith("https:")
         const outer = isTls ? opened.use(await startTlsProxy(port)).port : port
         const origin = `${name}:${outer}`

@@ -7,9 +7,10 @@ import { afterAll, assert, beforeAll, it } from "vitest"
 import { accounts, clientOf, passwords } from "../support/accounts.ts"
 import { finished, join, publish, until } from "../support/client.ts"
 import { startConfiguredNats } from "../support/nats-configured.ts"
+import { claimPort } from "../support/ports.ts"
 import { startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
-import { freePort, type Service, startService } from "../support/service.ts"
+import { type Service, startService } from "../support/service.ts"
 
 const subject = "bellcast.cmd.broadcast.billing.news"
 const body = JSON.stringify({ data: { title: "Hello" } })
@@ -48,7 +49,7 @@ const refused = (request: Promise<unknown>, what: string) =>
   )
 
 beforeAll(async () => {
-  port = await freePort()
+  port = await claimPort()
   server = await startConfiguredNats(port, `jetstream {}\n${accounts}`, passwords)
   push = await startPushService()
   service = await startService({ natsUrl: urlOf("bellcast"), env })

@@ -11,7 +11,7 @@ import { newParts } from "#cli/keys/lines.ts"
 import { locateNatsServer } from "#embedded/program/locate.ts"
 import { until } from "../support/client.ts"
 import { temporaryFolder } from "../support/folder.ts"
-import { freePort } from "../support/service.ts"
+import { claimPort } from "../support/ports.ts"
 
 const file = (name: string) => readFileSync(new URL(`../../${name}`, import.meta.url), "utf8")
 const compose = file("compose.yaml")
@@ -85,7 +85,7 @@ describe("compose.yaml", () => {
 
   it("starts a nats-server that refuses whoever has no password", async () => {
     const folder = await temporaryFolder()
-    const [port, monitor] = [await freePort(), await freePort()]
+    const [port, monitor] = [await claimPort(), await claimPort()]
     const [, script = ""] = /- \|\n([\s\S]*)\nenvironment:/.exec(blockOf("nats")) ?? []
     const own = script
       .replaceAll("$$", "$")

@@ -9,14 +9,15 @@ import { assert, it } from "vitest"
 import { locateNatsServer } from "#embedded/program/locate.ts"
 import { finished, join, publish, until } from "../support/client.ts"
 import { temporaryFolder } from "../support/folder.ts"
+import { claimPort } from "../support/ports.ts"
 import { startPushService } from "../support/push-service.ts"
-import { freePort, startService } from "../support/service.ts"
+import { startService } from "../support/service.ts"
 
 /** A nats-server that knows one user; the password is changed while it runs. */
 const startNatsWithPassword = async (first: string) => {
   const folder = await temporaryFolder()
   const config = joined(folder, "server.conf")
-  const port = await freePort()
+  const port = await claimPort()
   const write = (password: string) =>
     writeFile(
       config,

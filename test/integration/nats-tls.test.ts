@@ -11,7 +11,8 @@ import type { NatsTlsFiles } from "#settings/nats-url.ts"
 import { makeAuthority } from "../support/certificates.ts"
 import { call, until } from "../support/client.ts"
 import { startConfiguredNats, startNatsRecorder } from "../support/nats-configured.ts"
-import { freePort, startService } from "../support/service.ts"
+import { claimPort } from "../support/ports.ts"
+import { startService } from "../support/service.ts"
 import { spawnCli } from "../support/spawn-cli.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "bellcast-tls-"))
@@ -57,13 +58,13 @@ describe("a server without TLS", () => {
 
   it("is not visited when a server with TLS announces it", async () => {
     await using recorder = await startNatsRecorder()
-    const [port, routes] = [await freePort(), await freePort()]
+    const [port, routes] = [await claimPort(), await claimPort()]
     const login = "authorization { user: bell, password: hush }"
     const member = (more: string) => `cluster { name: c, ${more} }\n${login}\n${tlsOf(localhost)}`
     const first = await startConfiguredNats(port, member(`listen: "127.0.0.1:${routes}"`))
     const second = await startConfiguredNats(
-      await freePort(),
-      `${member(`listen: "127.0.0.1:${await freePort()}", routes: ["nats://127.0.0.1:${routes}"]`)}
+      await claimPort(),
+      `${member(`listen: "127.0.0.1:${await claimPort()}", routes: ["nats://127.0.0.1:${routes}"]`)}
       client_advertise: "127.0.0.1:${recorder.port}"`
     )
     const nc = await connect({
@@ -94,7 +95,7 @@ describe("a server with TLS", () => {
   it("serves the service and the command line, and no other takes its place when it is gone", {
     timeout: 60_000
   }, async () => {
-    const port = await freePort()
+    const port = await claimPort()
     const config = `${jetstream}\n${tlsOf(localhost)}`
     const env = { BELLCAST_NATS_URL: urlOf(port), BELLCAST_NATS_TLS_CA: ca }
     await using service = await (async () => {
@@ -120,7 +121,7 @@ describe("a server with TLS", () => {
   })
 
   it("is refused when its certificate has an unknown authority or another name", async () => {
-    const [port, byAddress] = [await freePort(), await freePort()]
+    const [port, byAddress] = [await claimPort(), await claimPort()]
     await using _nats = await startConfiguredNats(port, `${jetstream}\n${tlsOf(localhost)}`)
     await using _second = await startConfiguredNats(byAddress, `${jetstream}\n${tlsOf(address)}`)
     const unknown = /^no known authority signed the server's certificate: BELLCAST_NATS_TLS_CA /
@@ -136,7 +137,7 @@ describe("a server with TLS", () => {
   })
 
   it("that demands a certificate of the client gets it", { timeout: 30_000 }, async () => {
-    const port = await freePort()
+    const port = await claimPort()
     await using _nats = await startConfiguredNats(port, `${jetstream}\n${tlsOf(localhost, true)}`)
     assert.equal(await tried(urlOf(port), { ca, ...client }), "connected")
     assert.match(await tried(urlOf(port), { ca }), /set BELLCAST_NATS_TLS_CERT$/)

@@ -4,7 +4,7 @@ import { call } from "#test/client.ts"
 import { folderWith } from "#test/folder.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
 import { startPushService } from "#test/push-service.ts"
-import { freePort, secretEnvironment, startService } from "#test/service.ts"
+import { secretEnvironment, startService } from "#test/service.ts"
 import { spawnCli } from "#test/spawn-cli.ts"
 
 describe("a file of settings", () => {
@@ -33,7 +33,7 @@ describe("a file of settings", () => {
       BELLCAST_PAGINATE_BY: "",
       BELLCAST_PUHS_HOSTS: "x.example"
     }
-    await using service = await startService({ roles: "gateway", env, cwd, port: await freePort() })
+    await using service = await startService({ roles: "gateway", env, cwd })
     const root = await fetch(`${service.url}/`)
     expect(((await root.json()) as { project_name: string }).project_name).toBe("Rundfunk = Radio")
     expect(root.headers.get("backoff")).toBe("9")

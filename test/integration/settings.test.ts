@@ -4,7 +4,8 @@ import { once } from "node:events"
 import { createServer } from "node:net"
 import { describe, expect, it } from "vitest"
 import { folderWith } from "#test/folder.ts"
-import { freePort, secretEnvironment, startService } from "#test/service.ts"
+import { claimPort } from "#test/ports.ts"
+import { secretEnvironment, startService } from "#test/service.ts"
 
 /** All that a start which fails prints. */
 const failing = async (
@@ -43,14 +44,14 @@ describe("a start with wrong settings", () => {
     expect(messageOf(output).split("\n").slice(1).sort()).toEqual([
       'BELLCAST_BACKOFF: Expected a whole number from 0 to 86400, not "soon"',
       "BELLCAST_EOS: Expected an ISO 8601 date",
-      'BELLCAST_PORT: Expected a whole number from 1 to 65535, not "tcp://10.0.0.1:9999"',
+      'BELLCAST_PORT: Expected a whole number from 0 to 65535, not "tcp://10.0.0.1:9999"',
       'BELLCAST_REPLICAS: Expected a whole number from 1 to 5, not "9"',
       'BELLCAST_ROLES: Expected "gateway" | "projection" | "fanout" | "delivery" | "tally" (item 2)'
     ])
   })
 
   it("says in words that its address is taken", async () => {
-    const port = await freePort()
+    const port = await claimPort()
     const other = createServer().listen(port, "127.0.0.1")
     await once(other, "listening")
     const output = await failing({ BELLCAST_PORT: String(port), BELLCAST_ROLES: "gateway, tally" })
@@ -73,7 +74,7 @@ describe("a start with wrong settings", () => {
     )
     const output = await failing({
       ...secretEnvironment,
-      BELLCAST_NATS_URL: `nats://user:hush@127.0.0.1:${await freePort()}`
+      BELLCAST_NATS_URL: `nats://user:hush@127.0.0.1:${await claimPort()}`
     })
     expect(messageOf(output)).toBe(
       "cannot start. NATS cannot be used (connect): connection refused (BELLCAST_NATS_URL)"

@@ -12,7 +12,8 @@ import { natsLayer } from "#nats/layer.ts"
 import { smallDisk } from "../support/disk.ts"
 import { quiet } from "../support/history.ts"
 import { startConfiguredNats } from "../support/nats-configured.ts"
-import { freePort, startService } from "../support/service.ts"
+import { claimPort } from "../support/ports.ts"
+import { startService } from "../support/service.ts"
 
 const mebibyte = 1024 ** 2
 const run = promisify(execFile)
@@ -71,7 +72,7 @@ it("starts on a disk with 2 GiB, keeps its limits, and names what to set where l
 })
 
 it("starts after a first start that was killed while it tried a larger share", async () => {
-  const port = await freePort()
+  const port = await claimPort()
   await using _server = await startConfiguredNats(port, "jetstream { max_file_store: 300MB }")
   const url = `nats://127.0.0.1:${port}`
   const left = { name: "BELLCAST_LOG", subjects: ["bellcast.cmd.>"], max_bytes: 230 * mebibyte }

@@ -5,12 +5,13 @@ import { openSync } from "node:fs"
 import { assert, it } from "vitest"
 import { call, until } from "../support/client.ts"
 import { temporaryFolder } from "../support/folder.ts"
-import { freePort, mainFile, settingsFile } from "../support/service.ts"
+import { claimPort } from "../support/ports.ts"
+import { mainFile, settingsFile } from "../support/service.ts"
 
 /** Starts a service that prints to `stdout`; it must start, serve and stop. */
 const serves = async (stdout: "pipe" | number) => {
   const folder = await temporaryFolder()
-  const port = await freePort()
+  const port = await claimPort()
   const env = {
     ...process.env,
     ...settingsFile(undefined),

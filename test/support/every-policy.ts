@@ -6,7 +6,8 @@ import { join } from "node:path"
 import { startIdentityProvider } from "./identity-provider.ts"
 import { startNats } from "./nats.ts"
 import { clientSecret, startOidcProvider } from "./oidc-provider.ts"
-import { freePort, startService } from "./service.ts"
+import { claimPort } from "./ports.ts"
+import { startService } from "./service.ts"
 
 export const page = "https://app.example.org/#token="
 export const siteSecret = "the-secret-of-the-site-and-of-Bellcast"
@@ -70,7 +71,7 @@ export type EveryPolicy = Awaited<ReturnType<typeof startEveryPolicy>>
 
 /** `asked` plays the introspection, the verify call and the broker; `issuer` is that of openid. */
 export const startEveryPolicy = async () => {
-  const port = await freePort()
+  const port = await claimPort()
   const [nats, asked, issuer, folder] = await Promise.all([
     startNats(),
     startIdentityProvider(),

@@ -1,13 +1,13 @@
 // A cluster of three real nats-servers on this machine.
 import { startConfiguredNats } from "./nats-configured.ts"
-import { freePort } from "./service.ts"
+import { claimPort } from "./ports.ts"
 
 const members = ["a", "b", "c"] as const
 
 /** Servers of a cluster that do not run yet. `start` begins one and returns before it has peers. */
 export const makeNatsCluster = async () => {
-  const ports = await Promise.all(members.map(freePort))
-  const routes = await Promise.all(members.map(freePort))
+  const ports = await Promise.all(members.map(claimPort))
+  const routes = await Promise.all(members.map(claimPort))
   const start = (n: number) =>
     startConfiguredNats(
       ports[n]!,

@@ -2,13 +2,12 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
-import { createServer, type Socket } from "node:net"
+import { type AddressInfo, createServer, type Socket } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { locateNatsServer } from "#embedded/program/locate.ts"
 import { Condition } from "./condition.ts"
-import { freePort } from "./service.ts"
 
 /**
  * With JetStream, on the port. `more`: further lines of the configuration. `env`: the variables
@@ -52,8 +51,7 @@ export const startConfiguredNats = async (
  * Greets like a nats-server without TLS that wants a login, and keeps what clients say. `more`:
  * further members of its INFO.
  */
-export const startNatsRecorder = async (port?: number, more: object = {}) => {
-  const own = port ?? (await freePort())
+export const startNatsRecorder = async (port = 0, more: object = {}) => {
   const sockets = new Set<Socket>()
   const seen = { connections: 0, said: "" }
   const condition = new Condition(() => seen)
@@ -69,10 +67,10 @@ export const startNatsRecorder = async (port?: number, more: object = {}) => {
     socket.write(`INFO ${JSON.stringify({ ...info, max_payload: 1_048_576, ...more })} \r\n`)
     socket.on("close", () => condition.changed())
   })
-  server.listen(own, "127.0.0.1")
+  server.listen(port, "127.0.0.1")
   await once(server, "listening")
   return {
-    port: own,
+    port: (server.address() as AddressInfo).port,
     seen,
     /** Resolves when this many connections have come and gone. */
     visited: (count: number) =>

@@ -1,9 +1,9 @@
 // The official nats-server image, through testcontainers.
-import { once } from "node:events"
-import { connect, createServer } from "node:net"
+import { connect } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
 import { GenericContainer, getContainerRuntimeClient, Wait } from "testcontainers"
 import type { StartNats } from "./nats.ts"
+import { claimPort } from "./ports.ts"
 
 const image = process.env["BELLCAST_TEST_NATS_IMAGE"] ?? "nats:2.15.1"
 const answerTimeoutMillis = 10_000
@@ -12,16 +12,6 @@ const configOf = (syncInterval: string) => `
 listen: "0.0.0.0:4222"
 jetstream { store_dir: "/data", sync_interval: ${syncInterval} }
 `
-
-/** Chosen here because Docker would give the container another one at each start. */
-const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0)
-  await once(server, "listening")
-  const { port } = server.address() as { readonly port: number }
-  server.close()
-  await once(server, "close")
-  return port
-}
 
 /**
  * True if the server sends INFO, its first message. A successful connect is not enough: Docker's
@@ -48,7 +38,8 @@ const answered = async (host: string, port: number) => {
 }
 
 export const startNatsContainer: StartNats = async (syncInterval) => {
-  const hostPort = await freePort()
+  // Docker would give the container another port at each start.
+  const hostPort = await claimPort()
   const started = await new GenericContainer(image)
     .withExposedPorts({ container: 4222, host: hostPort })
     .withCopyContentToContainer([{ content: configOf(syncInterval), target: "/bellcast.conf" }])

@@ -1,8 +1,7 @@
 // A proxy before a nats-server: stops the data of one or both directions without closing
 // connections.
 import { once } from "node:events"
-import { connect, createServer, type Socket } from "node:net"
-import { freePort } from "./service.ts"
+import { type AddressInfo, connect, createServer, type Socket } from "node:net"
 
 export const startNatsProxy = async (url: string) => {
   const { hostname, port } = new URL(url)
@@ -14,9 +13,9 @@ export const startNatsProxy = async (url: string) => {
     upstream.pipe(client)
     pairs.add({ client, upstream })
   })
-  const own = await freePort()
-  server.listen(own, "127.0.0.1")
+  server.listen(0, "127.0.0.1")
   await once(server, "listening")
+  const own = (server.address() as AddressInfo).port
   return {
     url: `nats://127.0.0.1:${own}`,
     /** Nothing more passes on the connections there are. */

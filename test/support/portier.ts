@@ -2,7 +2,8 @@
 import { expect } from "vitest"
 import { type IdentityProvider, startIdentityProvider } from "./identity-provider.ts"
 import { startNats, type TestNats } from "./nats.ts"
-import { freePort, type Service, type ServiceOptions, startService } from "./service.ts"
+import { claimPort } from "./ports.ts"
+import { type Service, type ServiceOptions, startService } from "./service.ts"
 
 /** The page to which logins return. */
 export const page = "https://app.example.org/inbox#token="
@@ -102,7 +103,7 @@ export const startPortier = async (
       id_token_signing_alg_values_supported: ["RS256", "EdDSA"],
       accepts_id_token_signing_alg_query_param: true
     }),
-    freePort()
+    claimPort()
   ])
   await broker.rotate("EdDSA", "second", { keeps: true })
   const origin = `http://127.0.0.1:${port}`

@@ -1,7 +1,6 @@
 // Runs the service as `make run` does: a process with the same flags of Node, its log and its URL.
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
-import { createServer } from "node:net"
 import { devNull } from "node:os"
 import { fileURLToPath } from "node:url"
 import webpush from "web-push"
@@ -24,23 +23,6 @@ export const settingsFile = (cwd: string | undefined) => ({
   BELLCAST_CONFIG: cwd === undefined ? devNull : ""
 })
 
-/**
- * A port that was free a moment ago. It is below the ports of outgoing connections (32768 and up),
- * so that no such connection takes it in the meantime.
- */
-export const freePort = async (): Promise<number> => {
-  while (true) {
-    const port = 10_000 + Math.floor(Math.random() * 20_000)
-    const server = createServer().listen(port, "127.0.0.1")
-    const free = await once(server, "listening").then(
-      () => true,
-      () => false
-    )
-    server.close()
-    if (free) return port
-  }
-}
-
 export interface Service extends AsyncDisposable {
   /** `http://127.0.0.1:PORT/v1` */
   readonly url: string
@@ -59,6 +41,7 @@ export interface Service extends AsyncDisposable {
 export interface ServiceOptions {
   readonly natsUrl?: string
   readonly roles?: string
+  /** Unset: any free port, as `BELLCAST_PORT=0`. */
   readonly port?: number
   readonly env?: Readonly<Record<string, string>>
   readonly cwd?: string
@@ -81,11 +64,10 @@ process.once("SIGTERM", () => {
 
 /** Resolves once the process is ready; rejects with its output when it ends or takes too long. */
 export const startService = async (options: ServiceOptions = {}): Promise<Service> => {
-  const port = options.port ?? (await freePort())
   const env = {
     ...process.env,
     ...settingsFile(options.cwd),
-    BELLCAST_PORT: String(port),
+    BELLCAST_PORT: String(options.port ?? 0),
     BELLCAST_METRICS_ADDRESS: "127.0.0.1:0",
     BELLCAST_AUTH_POLICIES: "basicauth",
     BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "true",
@@ -154,9 +136,10 @@ export const startService = async (options: ServiceOptions = {}): Promise<Servic
     await exited
     throw error
   }
+  const [, port = options.port] = /"api":"[^"]+:(\d+)",.*"msg":"ready"/.exec(output) ?? []
   return {
     url: `http://127.0.0.1:${port}/v1`,
-    port,
+    port: Number(port),
     metricsUrl: () => {
       const [, address] = /"metrics":"([^"]+)","msg":"ready"/.exec(output) ?? []
       if (address === undefined) throw new Error("the metrics port is off")

@@ -3,9 +3,9 @@ import { Option } from "effect"
 import { assert, describe, it } from "vitest"
 import { originOf } from "#gateway/http/links.ts"
 
-const listening = { host: "127.0.0.1", port: 9999 }
-const none = { ...listening, httpScheme: Option.none(), httpHost: Option.none() }
+const none = { host: "127.0.0.1", httpScheme: Option.none(), httpHost: Option.none() }
 const https = { ...none, httpScheme: Option.some("https" as const) }
+const arrived = { received: {}, fromTrustedProxy: false, port: 9999 }
 
 describe("the origin in URLs", () => {
   it.for([
@@ -21,6 +21,25 @@ describe("the origin in URLs", () => {
     ["http://127.0.0.1:9999", none, undefined],
     ["http://127.0.0.1:9999", none, "x/y"]
   ] as const)("is %s (row %#)", ([origin, settings, host]) => {
-    assert.strictEqual(originOf(settings, host), origin)
+    assert.strictEqual(originOf(settings, { ...arrived, headers: { host } }), origin)
   })
+
+  it.for([
+    ["https://x", none, true, "https"],
+    ["https://x", none, true, "HTTPS"],
+    ["http://x", none, true, "http"],
+    ["http://x", none, true, undefined],
+    ["http://x", none, false, "https"],
+    ["http://x", none, true, "https, http"],
+    ["http://x", none, true, "javascript"],
+    ["http://x", none, true, "https://evil.example/"],
+    ["https://x", https, true, "http"]
+  ] as const)(
+    "has the scheme of a trusted proxy only: %s (row %#)",
+    ([origin, settings, fromTrustedProxy, scheme]) => {
+      const received = { "x-forwarded-proto": scheme }
+      const request = { ...arrived, headers: { host: "x" }, received, fromTrustedProxy }
+      assert.strictEqual(originOf(settings, request), origin)
+    }
+  )
 })

@@ -56,6 +56,7 @@ const requestOf = (
     address: request.address,
     received: request.received,
     fromTrustedProxy: request.fromTrustedProxy,
+    port: request.port,
     isRepeated: request.isRepeated
   }
 }

@@ -1,24 +1,33 @@
 // Absolute URLs in responses: of the API and of its documentation. Pure.
 import { Option } from "effect"
 import { plainHost, type SettingsShape } from "#config"
+import { addressText } from "#settings/listen-address.ts"
 import type { GatewaySettings } from "../settings.ts"
-
-/** The address of the listener as part of a URL (RFC 3986 section 3.2.2). */
-export const addressOf = ({ host, port }: Pick<SettingsShape, "host" | "port">): string =>
-  `${host.includes(":") ? `[${host}]` : host}:${port}`
+import type { ApiRequest } from "./request.ts"
 
 /** `x:80` and `x` are the same origin for http. Browsers send the short form. */
 const withoutDefaultPort = (scheme: "http" | "https", host: string): string =>
   host.replace(scheme === "https" ? /:0*443$/ : /:0*80$/, "")
 
-/** Scheme and host as clients see them: from the settings, else from the Host header. */
+type Arrived = Pick<ApiRequest, "headers" | "received" | "fromTrustedProxy" | "port">
+
+/** A proxy that ends TLS says so. Any other text is ignored, as is that of somebody else. */
+const schemeOf = ({ fromTrustedProxy, received }: Arrived): "http" | "https" =>
+  fromTrustedProxy && received["x-forwarded-proto"]?.toLowerCase() === "https" ? "https" : "http"
+
+/**
+ * Scheme and host as clients see them: from the settings, else from X-Forwarded-Proto of a trusted
+ * proxy and the Host header.
+ */
 export const originOf = (
-  settings: Pick<SettingsShape, "httpScheme" | "httpHost" | "host" | "port">,
-  host: string | undefined
+  settings: Pick<SettingsShape, "httpScheme" | "httpHost" | "host">,
+  request: Arrived
 ): string => {
-  const scheme = Option.getOrElse(settings.httpScheme, () => "http" as const)
+  const { host } = request.headers
+  const scheme = Option.getOrElse(settings.httpScheme, () => schemeOf(request))
   // Ignore a Host that is no valid host: a client must not write other text into responses.
-  const named = host !== undefined && plainHost.test(host) ? host : addressOf(settings)
+  const named =
+    host !== undefined && plainHost.test(host) ? host : addressText(settings.host, request.port)
   const seen = Option.getOrElse(settings.httpHost, () => named)
   return `${scheme}://${withoutDefaultPort(scheme, seen)}`
 }

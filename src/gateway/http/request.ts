@@ -53,6 +53,8 @@ export interface ApiRequest {
   readonly received: Readonly<Record<string, string | undefined>>
   /** Whether the peer of the connection is a trusted proxy. */
   readonly fromTrustedProxy: boolean
+  /** The port of this machine at which the connection arrived. */
+  readonly port: number
   /** Whether a header arrived more than once on the connection. */
   readonly isRepeated: (header: string) => boolean
 }

@@ -97,6 +97,7 @@ const requestOf = (
     batched: false,
     address,
     fromTrustedProxy: handler.isTrusted(plainAddress(request.socket.remoteAddress)),
+    port: request.socket.localPort ?? 0,
     isRepeated: (name) => (request.headersDistinct[name]?.length ?? 0) > 1
   }
 }

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { startNats } from "../../support/nats.ts"
-import { freePort } from "../../support/service.ts"
+import { claimPort } from "../../support/ports.ts"
 import type { Target } from "../api.ts"
 import type { Login } from "../logins/login.ts"
 import { define, type Gateway } from "../table.ts"
@@ -76,7 +76,7 @@ export const startGateways = async (login: Login): Promise<Started> => {
   const { file } = stack.use(await startVersionFile())
   const origins = new Map<string, string>()
   const start = async (names: ReadonlyArray<string>) => {
-    const port = await freePort()
+    const port = await claimPort()
     const settings = prefixed({
       CHANNEL_WRITE_PRINCIPALS: target.users.idOf(target.publisher),
       ...(login.namesHost ? { HTTP_HOST: `127.0.0.1:${port}` } : {}),

@@ -11,7 +11,8 @@ import { keep } from "#test/cookies.ts"
 import { blocksOf, requestsIn, sectionsOf, settingsIn } from "#test/identity-document.ts"
 import { type IdentityProvider, startIdentityProvider } from "#test/identity-provider.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
-import { freePort, type Service, startService } from "#test/service.ts"
+import { claimPort } from "#test/ports.ts"
+import { type Service, startService } from "#test/service.ts"
 
 const sections = sectionsOf("src/identity/README.md")
 const sectionOf = (heading: string) => sections.get(heading) ?? expect.fail(`no ${heading}`)
@@ -71,7 +72,7 @@ const merged = (port: number) => {
 }
 
 beforeAll(async () => {
-  const port = await freePort()
+  const port = await claimPort()
   ;[nats, asked, issuer, folder] = await Promise.all([
     startNats(),
     startIdentityProvider(),

@@ -4,7 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { follow, get, keep } from "#test/cookies.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
 import { clientSecret, type OidcProvider, startOidcProvider } from "#test/oidc-provider.ts"
-import { freePort, type Service, startService } from "#test/service.ts"
+import { claimPort } from "#test/ports.ts"
+import { type Service, startService } from "#test/service.ts"
 
 const page = "https://app.example.org/#"
 
@@ -13,7 +14,7 @@ let provider: OidcProvider
 let service: Service
 
 beforeAll(async () => {
-  const port = await freePort()
+  const port = await claimPort()
   ;[nats, provider] = await Promise.all([
     startNats(),
     startOidcProvider([`http://127.0.0.1:${port}/v1/openid/openid/token`])

@@ -1,5 +1,5 @@
-// The service's logs hold no endpoint, key or password, no defect of its own, and nothing that is not
-// a line of the log: stderr of each process is in the same file.
+// The service's logs hold no endpoint, key or password, no defect of its own, and nothing that is
+// no line of the log: stderr of each process is in the same file.
 import { readFileSync } from "node:fs"
 import { endpointMark } from "../push/services.ts"
 import { type Check, few, type Look } from "./check.ts"

@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
 import { readFile, writeFile } from "node:fs/promises"
-import { connect, createServer } from "node:net"
+import { connect } from "node:net"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import type { NatsServer } from "./fault.ts"
@@ -28,24 +28,6 @@ export interface NatsProcessOptions {
 }
 
 const readyTimeoutMillis = 30_000
-
-const taken = new Set<number>()
-
-/** A free port below those of outgoing connections (32768 and up), never given twice. */
-export const freePort = async (): Promise<number> => {
-  while (true) {
-    const port = 10_000 + Math.floor(Math.random() * 20_000)
-    if (taken.has(port)) continue
-    taken.add(port)
-    const server = createServer().listen(port, "127.0.0.1")
-    const isFree = await once(server, "listening").then(
-      () => true,
-      () => false
-    )
-    server.close()
-    if (isFree) return port
-  }
-}
 
 /**
  * The servers learn each other's advertised address and dial it when a route is cut, which would

@@ -4,9 +4,10 @@ import { cp } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { locateNatsServer } from "#embedded/program/locate.ts"
+import { claimPort } from "../../support/ports.ts"
 import type { NatsServers, NatsServersOptions, StoreKind } from "./fault.ts"
 import { areHealthy } from "./nats-monitor.ts"
-import { freePort, NatsProcess, type Ports } from "./nats-process.ts"
+import { NatsProcess, type Ports } from "./nats-process.ts"
 import { makeStore, type Store } from "./store.ts"
 import { TcpProxy } from "./tcp-proxy.ts"
 
@@ -135,9 +136,9 @@ export const startNatsServers = async (options: StartOptions): Promise<NatsServe
   const ports: Array<Ports> = []
   for (const _ of names)
     ports.push({
-      client: await freePort(),
-      cluster: await freePort(),
-      monitor: await freePort()
+      client: await claimPort(),
+      cluster: await claimPort(),
+      monitor: await claimPort()
     })
   const routes = await startRoutes(names, ports)
   const stores = new Map<string, Store>()

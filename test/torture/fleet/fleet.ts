@@ -1,8 +1,8 @@
 // The processes of a run: several of every role, some with more than one.
+import { claimPort } from "../../support/ports.ts"
 import { certificatePath } from "../../support/tls.ts"
 import type { Nodes, Role, Shape } from "../faults/fault.ts"
 import type { VapidPair } from "../push/vapid.ts"
-import { freePorts } from "./free-ports.ts"
 import { type FleetMember, makeMember } from "./member.ts"
 
 const everybody: ReadonlyArray<readonly [string, ...Array<Role>]> = [
@@ -66,7 +66,7 @@ const settingsOf = ({ nodes, permits, vapid }: FleetOptions) => ({
 
 export const makeFleet = async (options: FleetOptions): Promise<ReadonlyArray<FleetMember>> => {
   const wanted = membersOf(options.isShort)
-  const ports = await freePorts(wanted.length)
+  const ports = await Promise.all(wanted.map(claimPort))
   const env = settingsOf(options)
   return Promise.all(
     wanted.map(async ({ name, roles }, i) => {
