@@ -27,7 +27,7 @@ export const startNatsCluster = async () => {
   const servers = await Promise.all(urls.map((_, n) => start(n)))
   return {
     urls,
-    /** SIGKILL; resolves when the server is gone. */
+    /** SIGKILL; resolves when the server is gone, and its store. */
     kill: (n: number) => servers[n]![Symbol.asyncDispose](),
     [Symbol.asyncDispose]: async () => {
       await Promise.all(servers.map((server) => server[Symbol.asyncDispose]()))

@@ -2,6 +2,7 @@
 // announces a change of one of their keys.
 import { Cause, Effect, Schedule } from "effect"
 import type { BucketName } from "#streams/buckets.ts"
+import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import type { NatsUnavailable } from "../connection/errors.ts"
 import { Buckets } from "./bucket.ts"
 import { CachedLists, Loading } from "./cached-lists.ts"
@@ -28,6 +29,7 @@ interface State<K extends string, A> {
   readonly cached: CachedLists<A>
   /** All changes up to this revision were applied. -1: changes are not followed at the moment. */
   seen: number
+  readonly warn: ReturnType<typeof makeRateLimitedLog>
 }
 
 /** Makes a cache of at most `itemsMax` items, which follows the bucket until the scope closes. */
@@ -38,7 +40,8 @@ export const makeReadCache = Effect.fnUntraced(function* <K extends string, A>(
 ) {
   const buckets = yield* Buckets
   const cached = new CachedLists<A>(itemsMax)
-  const state: State<K, A> = { bucket, buckets, read, cached, seen: -1 }
+  const warn = makeRateLimitedLog(`changes of ${bucket} cannot be followed: it is read each time`)
+  const state: State<K, A> = { bucket, buckets, read, cached, seen: -1, warn }
   yield* Effect.forkScoped(follow(state))
   const cache: ReadCache<K, A> = { lists: listsOf(state) }
   return cache
@@ -67,12 +70,7 @@ const stop = <K extends string, A>(state: State<K, A>, cause: Cause.Cause<unknow
     const isSilent = state.seen === -1 || Cause.hasInterruptsOnly(cause)
     state.seen = -1
     state.cached.clear()
-    return isSilent
-      ? Effect.void
-      : Effect.logWarning(
-          `changes of ${state.bucket} cannot be followed: it is read each time`,
-          cause
-        )
+    return isSilent ? Effect.void : state.warn({ err: Cause.squash(cause) })
   })
 
 /** Whether all changes up to a revision were applied, after a short wait for them. */

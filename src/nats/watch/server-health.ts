@@ -1,9 +1,11 @@
 // Whether nats-server still stores what it is given. A server whose disk was full goes on to answer
 // reads, and needs a restart: nothing else would say why each write fails.
-import { Context, Effect, Layer, Schedule } from "effect"
+import type { StreamInfo } from "@nats-io/jetstream"
+import { Context, Effect, Layer, Result, Schedule } from "effect"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { Nats } from "../connection/connection.ts"
-import { codeOf } from "../connection/responses.ts"
+import { isNotReady } from "../connection/ready.ts"
+import { codeOf, type Failure } from "../connection/responses.ts"
 
 /** Longer than the election of a leader takes (5 to 7 s), and than slow disks wait. */
 const silentMillis = 10_000
@@ -14,9 +16,20 @@ const advice =
   "Its disk was full or failed: see its log and its /healthz. Free disk space, then restart " +
   "nats-server (each server of a cluster, one after the other)"
 
-/** Frozen: streams answer reads and store nothing. Disabled: JetStream does not answer at all. */
+const messages = {
+  frozen: `nats-server stores nothing. ${advice}`,
+  disabled: `JetStream of nats-server does not answer: it is disabled. ${advice}`,
+  leaderless:
+    "NATS stores nothing, as no majority of a cluster's servers runs: start those that are away " +
+    "(`nats server report jetstream` shows them)"
+}
+
+/**
+ * Frozen: streams answer reads and store nothing. Disabled: JetStream does not answer at all.
+ * Leaderless: a cluster has lost its majority.
+ */
 export interface Trouble {
-  readonly kind: "frozen" | "disabled"
+  readonly kind: keyof typeof messages
   readonly streams: ReadonlyArray<string>
 }
 
@@ -33,11 +46,9 @@ export class ServerHealth extends Context.Service<
       const nats = yield* Nats
       let trouble: Trouble | undefined
       const logs = {
-        frozen: makeRateLimitedLog(`nats-server stores nothing. ${advice}`, Effect.logError),
-        disabled: makeRateLimitedLog(
-          `JetStream of nats-server does not answer: it is disabled or has no leader. ${advice}`,
-          Effect.logError
-        )
+        frozen: makeRateLimitedLog(messages.frozen, Effect.logError),
+        disabled: makeRateLimitedLog(messages.disabled, Effect.logError),
+        leaderless: makeRateLimitedLog(messages.leaderless, Effect.logError)
       }
       const look = Effect.gen(function* () {
         const before = trouble
@@ -60,16 +71,27 @@ const isReached = ({ nc }: Nats["Service"]) =>
     Effect.orElseSucceed(() => false)
   )
 
+type Info = Pick<StreamInfo, "cluster">
+
+/** A stream of a cluster has a leader while a majority of its servers runs. */
+const hasMajority = ({ cluster }: Info): boolean => cluster === undefined || Boolean(cluster.leader)
+
+/** What the response to a request for the state of a stream says about a stream that stores nothing. */
+const kindOf = ({ nc }: Nats["Service"], info: Result.Result<Info, Failure>): Trouble["kind"] => {
+  if (Result.isSuccess(info)) return hasMajority(info.success) ? "frozen" : "leaderless"
+  if (codeOf(info.failure) === undefined)
+    return nc.info?.cluster === undefined ? "disabled" : "leaderless"
+  return isNotReady(info.failure) ? "leaderless" : "frozen"
+}
+
 const troubleOf = Effect.fnUntraced(function* (nats: Nats["Service"]) {
   const streams = nats.silences.longerThan(silentMillis)
   if (streams.length === 0 || !(yield* isReached(nats))) return undefined
-  const isAnswered = yield* nats
-    .request(`$JS.API.STREAM.INFO.${streams[0]}`, "", timeoutMillis)
-    .pipe(
-      Effect.match({ onSuccess: () => true, onFailure: (error) => codeOf(error) !== undefined })
-    )
+  const info = yield* Effect.result(
+    nats.request<Info>(`$JS.API.STREAM.INFO.${streams[0]}`, "", timeoutMillis)
+  )
   // The server may have been restarted meanwhile.
   if (nats.silences.longerThan(silentMillis).length === 0) return undefined
-  const trouble: Trouble = { kind: isAnswered ? "frozen" : "disabled", streams }
+  const trouble: Trouble = { kind: kindOf(nats, info), streams }
   return trouble
 })
