@@ -15,9 +15,9 @@ import { type Running, startFor, startOwn, targetUrl } from "./target.ts"
 
 /** Cases that depend on who the caller is. */
 const chosen: ReadonlyArray<string> = [
-  "registers nobody for a page of another site that does not say it sends JSON",
-  "registers a user for a page of another site by credentials that no browser adds by itself",
-  "registers a user for a page of another site that says it sends JSON",
+  "stores nothing for a page of another site that does not say it sends JSON",
+  "stores for a page of another site by credentials that no browser adds by itself",
+  "stores for a page of another site that says it sends JSON",
   "stores a new subscription and shows all of it",
   "keeps the lists of two users apart",
   "does not show one user's subscription to another",

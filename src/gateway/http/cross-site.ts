@@ -35,9 +35,9 @@ const needsJson: ErrorDetail = {
 /**
  * The error of a cross-site request that changes data; undefined when the request may go on.
  *
- * When every origin may call (`*`), such a request must declare JSON, with or without a body. Forms
- * cannot do that. Scripts can only after a preflight, which allows no credentials of the browser.
- * When the settings list origins, the request must name one of them.
+ * When every origin may call (`*`), a POST must declare JSON, with or without a body. Forms cannot
+ * do that. Scripts can only after a preflight, which allows no credentials of the browser; other
+ * methods always need one. When the settings list origins, the request must name one of them.
  *
  * Entries of a batch are not checked: the page itself wrote their headers. The request that carried
  * the batch was checked by the headers of the browser.
@@ -55,5 +55,6 @@ export const crossSiteError = (
     const { origin } = request.headers
     return origin !== undefined && allowedOrigin(origin, allowed) ? undefined : foreignOrigin
   }
-  return isSentByScript(request) || declaresJson(request) ? undefined : needsJson
+  const isPreflighted = request.method !== "POST" || declaresJson(request)
+  return isPreflighted || isSentByScript(request) ? undefined : needsJson
 }

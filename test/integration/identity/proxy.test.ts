@@ -127,13 +127,19 @@ describe("a user whom the proxy names", () => {
     }
     const body = JSON.stringify({ requests: [{ method: "DELETE", path: "/subscriptions" }] })
     for (const [path, init] of [
-      ["/subscriptions", { method: "DELETE" }],
-      ["/channels/news/registration", { method: "PUT" }],
+      ["/subscriptions", { method: "POST", body }],
+      ["/channels/news", { method: "POST" }],
       ["/batch", { method: "POST", body }]
     ] as const) {
       const refused = await send({ ...headers, "content-type": "text/plain" }, path, init)
-      expect([400, 415]).toContain(refused.status)
+      expect([400, 403, 415]).toContain(refused.status)
     }
+    // A browser asks before other methods, and may send no credentials of its own.
+    const asked = { ...headers, origin: "https://x.example" }
+    const preflight = { ...asked, "access-control-request-method": "DELETE" }
+    const allowed = await send(preflight, "/subscriptions", { method: "OPTIONS" })
+    expect(allowed.headers.get("access-control-allow-origin")).toBe("*")
+    expect(allowed.headers.get("access-control-allow-credentials")).toBeNull()
   })
 
   it("is also the user of a batch's entries, whatever their headers say", async () => {
