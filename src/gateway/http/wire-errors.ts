@@ -28,6 +28,12 @@ export const wireErrors = {
     error: "Bad Request",
     message: "The request names its Host twice, or its Host is none."
   },
+  twoAuthorizations: {
+    code: 400,
+    errno: 107,
+    error: "Bad Request",
+    message: "The request has two Authorization headers."
+  },
   other: { code: 400, errno: 107, error: "Bad Request", message: "This is not HTTP." }
 } as const satisfies Record<string, Row>
 

@@ -17,7 +17,7 @@ import { type Begin, makeRounds } from "./bounds/rounds.ts"
 import { makeShares, type Shares } from "./bounds/shares.ts"
 import { inTurn } from "./bounds/turns.ts"
 import { UnreadResponses } from "./bounds/unread.ts"
-import { hostError } from "./host.ts"
+import { headError } from "./head.ts"
 import { bodyBytesPerAddressMax, readBytes } from "./request-body.ts"
 import { sendResponse } from "./send-response.ts"
 
@@ -125,9 +125,9 @@ const respond = (
   const recipient = { account: address, insteadWhenBusy }
   const send = (complete: ApiResponse) =>
     sendResponse(request, response, complete, unread, recipient)
-  const wrongHost = hostError(request.rawHeaders, request.httpVersion)
-  if (wrongHost !== undefined) {
-    send(withCors(wireErrorResponse(wrongHost)))
+  const wrongHead = headError(request.rawHeaders, request.httpVersion)
+  if (wrongHead !== undefined) {
+    send(withCors(wireErrorResponse(wrongHead)))
     return
   }
   if (!running.take(address, 1)) {

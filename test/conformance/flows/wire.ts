@@ -16,7 +16,7 @@ const raw = async ({ port }: { port: number }, text: string) => {
   return response
 }
 
-const hosts: ReadonlyArray<readonly [name: string, lines: ReadonlyArray<string>]> = [
+const refused: ReadonlyArray<readonly [name: string, lines: ReadonlyArray<string>]> = [
   ["two Hosts", ["Host: a", "Host: b"]],
   ["the same Host twice", ["Host: a", "host: a"]],
   ["a Host and an empty one", ["Host: a", "Host:"]],
@@ -24,7 +24,9 @@ const hosts: ReadonlyArray<readonly [name: string, lines: ReadonlyArray<string>]
   ["a Host with a user", ["Host: user@a"]],
   ["two Hosts in one line", ["Host: a b"]],
   ["a Host whose port is none", ["Host: a:x"]],
-  ["a Host in letters beyond ASCII", ["Host: \u00e9"]]
+  ["a Host in letters beyond ASCII", ["Host: \u00e9"]],
+  ["two Authorizations", ["Host: a", "Authorization: Basic YTpi", "Authorization: Bearer b"]],
+  ["one Authorization twice", ["Host: a", "Authorization: Basic YTpi", "authorization: Basic YTpi"]]
 ]
 
 /** Bytes on a connection of a gateway with the policy of a login. */
@@ -41,7 +43,7 @@ export const testWire = (login: Login): void => {
   })
   afterAll(() => stack.disposeAsync())
 
-  for (const [name, lines] of hosts) {
+  for (const [name, lines] of refused) {
     it.for(["1.1", "1.0"])(`with ${name} are refused, in HTTP/%s`, async (version) => {
       const head = [`GET /v1/ HTTP/${version}`, ...lines, "Connection: close"]
       const response = await raw(service, `${head.join("\r\n")}\r\n\r\n`)
