@@ -2,7 +2,7 @@
 // ends the request.
 import { Effect, Option } from "effect"
 import { type Identified, Identity } from "#identity/identity.ts"
-import type { Invalid } from "#identity/policy.ts"
+import type { Invalid, Policy } from "#identity/policy.ts"
 import { mayPublish } from "./channels/publishers.ts"
 import { allowedOrigin, foreignOrigin, isPreflight, redirectPreflightHeaders } from "./http/cors.ts"
 import { crossSiteError } from "./http/cross-site.ts"
@@ -88,21 +88,45 @@ const errorOf = ({ description, error }: Invalid): string =>
     ? `error="${error}"`
     : `error="${error}", error_description="${description}"`
 
-/** The 401 with the challenges of all policies. */
-const unauthenticated = (
-  { policies }: Identity["Service"],
+/**
+ * The value of WWW-Authenticate. Policies with the same challenge share one, and those that refused
+ * the credentials say why in its place.
+ */
+export const challengesOf = (
+  policies: ReadonlyArray<Pick<Policy, "challenge" | "name">>,
   invalid: Identified["invalid"]
-): Refused => {
-  const challenges = policies
-    .map(({ challenge, name }) => {
-      const wrong = invalid.get(name)
-      return wrong === undefined ? challenge : `${challenge}, ${errorOf(wrong)}`
-    })
-    .join(", ")
-  return refuse("unauthenticated", {
-    headers: challenges === "" ? {} : { "WWW-Authenticate": challenges }
+): string => {
+  const refusing = policies.filter(({ name }) => invalid.has(name))
+  const texts = policies.flatMap(({ challenge, name }) => {
+    const wrong = invalid.get(name)
+    if (wrong !== undefined) return [`${challenge}, ${errorOf(wrong)}`]
+    return refusing.some((each) => each.challenge === challenge) ? [] : [challenge]
   })
+  return [...new Set(texts)].join(", ")
 }
+
+const challengeHeader = (
+  { policies }: Identity["Service"],
+  { invalid }: Identified
+): Readonly<Record<string, string>> => {
+  const challenges = challengesOf(policies, invalid)
+  return challenges === "" ? {} : { "WWW-Authenticate": challenges }
+}
+
+/**
+ * The response to a guest: with a challenge if the credentials were refused, so that a page learns
+ * that its token is over (RFC 9110 section 11.6.1).
+ */
+export const withChallenge = Effect.fnUntraced(function* (
+  response: ApiResponse,
+  identified: Identified,
+  { access }: AnyOperation
+) {
+  const { caller, invalid } = identified
+  if (access !== "guest" || caller !== undefined || invalid.size === 0) return response
+  const headers = { ...challengeHeader(yield* Identity, identified), ...response.headers }
+  return { ...response, headers }
+})
 
 const nobody: Identified = { caller: undefined, invalid: new Map() }
 
@@ -119,12 +143,16 @@ export const identify = Effect.fnUntraced(function* (
 
 /** Step 7: rejects a caller who may not use the operation. */
 export const authorise = Effect.fnUntraced(function* (
-  { caller, invalid }: Identified,
+  identified: Identified,
   { access }: AnyOperation,
   channel: string
 ) {
+  const { caller } = identified
   if (access === "anyone" || access === "guest") return
-  if (caller === undefined) return yield* unauthenticated(yield* Identity, invalid)
+  if (caller === undefined)
+    return yield* refuse("unauthenticated", {
+      headers: challengeHeader(yield* Identity, identified)
+    })
   if (access === "caller" && caller.publishesOn !== undefined) return yield* refuse("forbidden")
   if (access === "publisher" && !(yield* mayPublish(caller, channel)))
     return yield* refuse("forbidden")

@@ -30,7 +30,8 @@ import {
   identify,
   isOffered,
   methodsOf,
-  redirect
+  redirect,
+  withChallenge
 } from "./checks.ts"
 import { endpoints } from "./endpoints.ts"
 import { preflightErrors, preflightHeaders } from "./http/cors.ts"
@@ -120,7 +121,8 @@ const runOperation = Effect.fnUntraced(function* (
   const errors: Array<ErrorDetail> = []
   const input = yield* operation.read(call, errors)
   if (errors.length > 0) return yield* refuseInvalid(errors)
-  return yield* operation.run(input, call, { handleRequest, endpoints })
+  const response = yield* operation.run(input, call, { handleRequest, endpoints })
+  return yield* withChallenge(response, identified, operation)
 })
 
 /** Load balancers ask often, and a refusal would take the gateway out of service. */

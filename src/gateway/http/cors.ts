@@ -4,7 +4,14 @@ import { type Endpoint, operationOf } from "../operation.ts"
 import type { ErrorDetail } from "./errors.ts"
 import type { ApiRequest } from "./request.ts"
 
-const baseExposed = ["Backoff", "Retry-After", "Alert", "Content-Length", "Content-Type"]
+const baseExposed = [
+  "Backoff",
+  "Retry-After",
+  "Alert",
+  "Content-Length",
+  "Content-Type",
+  "WWW-Authenticate"
+]
 
 /** Whether every origin may call. */
 export const anyOrigin = (allowed: ReadonlyArray<string>): boolean => allowed.includes("*")

@@ -78,7 +78,7 @@ export const rootGet: Operation<void> = {
       ...(caller === undefined ? {} : { user: { id: caller.id, principals: caller.principals } })
     }
     const now = yield* Clock.currentTimeMillis
-    return ok(body, settings.readonly ? cachingOf(identity.policies, now) : {})
+    return ok(body, settings.readonly ? cachingOf(identity.policies, now) : noStore)
   }),
   doc: { summary: "What this server is and can do", responses: { 200: Root } }
 }

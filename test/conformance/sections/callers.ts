@@ -71,8 +71,17 @@ export const callers: ReadonlyArray<Case> = [
       for (const wrong of await wrongOf(api)) {
         const response = await api.send(by("/", wrong))
         expect([response.status, response.json.user], wrong.name).toEqual([200, undefined])
+        // A page learns here that its token is refused, and why.
+        const challenge = response.headers["www-authenticate"]?.replace(description, "")
+        const isRefused = wrong.challenge.includes("error=")
+        expect(challenge, wrong.name).toBe(isRefused ? wrong.challenge : undefined)
       }
     }
+  }),
+  define({
+    name: "lets no cache keep the root, which names the caller",
+    request: { method: "GET" },
+    expected: { status: 200, headers: { "Cache-Control": "no-cache, no-store" } }
   }),
   define({
     name: "refuses wrong credentials where a caller is needed, each with its challenge",

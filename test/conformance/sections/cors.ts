@@ -3,7 +3,14 @@ import { expect } from "vitest"
 import { type Case, define } from "../table.ts"
 
 const page = { origin: "https://page.example" }
-const base = ["Backoff", "Retry-After", "Alert", "Content-Length", "Content-Type"]
+const base = [
+  "Backoff",
+  "Retry-After",
+  "Alert",
+  "Content-Length",
+  "Content-Type",
+  "WWW-Authenticate"
+]
 const list = [
   "Next-Page",
   "Total-Records",
@@ -71,7 +78,7 @@ export const cors: ReadonlyArray<Case> = [
       status: 401,
       headers: {
         "Access-Control-Allow-Origin": "*",
-        "Access-Control-Expose-Headers": /Retry-After/
+        "Access-Control-Expose-Headers": /WWW-Authenticate/
       }
     }
   }),
