@@ -8,6 +8,7 @@ import { folderAt } from "#embedded/folder.ts"
 import { ApiPort } from "#gateway/serve.ts"
 import { gatewaySettings } from "#gateway/settings.ts"
 import { identitySettings, kindOf, type NamedPolicy } from "#identity/settings.ts"
+import { Health } from "#monitoring/health.ts"
 import { MetricsPort } from "#monitoring/port.ts"
 import { hostsOf } from "#nats/connection/connection.ts"
 import { everySetting, type Values } from "#settings/every-setting.ts"
@@ -21,6 +22,8 @@ export interface Ready {
   readonly apiPath: string
   /** Address of NATS, with the login. */
   readonly natsUrl: string
+  /** Ends when the stages may stop. */
+  readonly wait: Effect.Effect<void>
 }
 
 /** Whether the service would accept the commands that the startup banner shows. */
@@ -104,7 +107,10 @@ const printBanner = Effect.fnUntraced(function* (
   process.stdout.write(text)
 })
 
-/** Says that the service is ready and, at the end of the scope, that it stops. */
+/**
+ * Says that the service is ready and, at the end of the scope, that it stops: first to load
+ * balancers, then, after a wait, to the stages.
+ */
 export const announced = Effect.fnUntraced(function* (ready: Ready) {
   const { natsUrl, apiPath, settings } = ready
   const { address: metrics } = yield* MetricsPort
@@ -116,5 +122,10 @@ export const announced = Effect.fnUntraced(function* (ready: Ready) {
     yield* printBanner(ready, url, metrics)
   }
   const fields = { roles: settings.roles.join(","), nats: hostsOf(natsUrl), api, metrics }
-  yield* Effect.acquireRelease(Effect.logInfo("ready", fields), () => Effect.logInfo("stopping"))
+  const { leave } = yield* Health
+  const stopping = Effect.logInfo("stopping").pipe(
+    Effect.andThen(Effect.sync(leave)),
+    Effect.andThen(ready.wait)
+  )
+  yield* Effect.acquireRelease(Effect.logInfo("ready", fields), () => stopping)
 })

@@ -79,6 +79,12 @@ export const settings = {
   host: Config.String("BELLCAST_HOST").pipe(withDefault("127.0.0.1")),
   /** 0: any free port, which the log line `ready` names. */
   port: within("BELLCAST_PORT", 0, 65_535).pipe(withDefault(9999)),
+  /**
+   * How long a gateway serves on after SIGTERM while `__lbheartbeat__` is 503, so that load
+   * balancers have stopped sending to it when its port closes. 5: two probes in the usual 2 s, and
+   * with the drain of 20 s below the 30 s after which Compose and Kubernetes kill.
+   */
+  shutdownWaitSeconds: within("BELLCAST_SHUTDOWN_WAIT_SECONDS", 0, 300).pipe(withDefault(5)),
   /** Scheme and host (with port) of URLs in responses, behind a proxy. */
   httpScheme: Config.option(Config.Literals(["http", "https"], "BELLCAST_HTTP_SCHEME")),
   httpHost: Config.option(

@@ -46,7 +46,18 @@ import { checkSettings } from "./check-settings.ts"
 import { revivedLayer, startEmbedded } from "./nats-server.ts"
 import { endWhenReplaced } from "./replaced.ts"
 import { logStartFailure } from "./start-failure.ts"
+import { watchStop } from "./stop.ts"
 import { watchUncaught } from "./uncaught.ts"
+
+const logger = Layer.unwrap(
+  Effect.map(
+    Effect.orElseSucceed(logLevel, () => "info" as const),
+    (level) => loggerLayer(level, process.stdout.isTTY)
+  )
+)
+const logging = logger.pipe(Layer.provideMerge(sourceLayer))
+const metUncaught = watchUncaught(logging)
+const stop = watchStop(metUncaught)
 
 /** The time of every stage, after the first reading of the server's. */
 const clock = new ServiceClock()
@@ -177,6 +188,7 @@ const running = (start: Start) => {
 const service = Layer.unwrap(
   Effect.gen(function* () {
     const settings = yield* Settings
+    if (settings.roles.includes("gateway")) stop.waitMillis = settings.shutdownWaitSeconds * 1_000
     const secrets = yield* Secrets
     const natsServer = Option.isSome(settings.natsUrl)
       ? Option.none()
@@ -191,7 +203,8 @@ const service = Layer.unwrap(
       apiPath,
       natsUrl,
       natsServer,
-      health: { readonly, timeoutSeconds }
+      health: { readonly, timeoutSeconds },
+      wait: stop.wait
     })
   })
 ).pipe(
@@ -201,23 +214,8 @@ const service = Layer.unwrap(
   Layer.provide(Layer.effectDiscard(checkSettings))
 )
 
-const logger = Layer.unwrap(
-  Effect.map(
-    Effect.orElseSucceed(logLevel, () => "info" as const),
-    (level) => loggerLayer(level, process.stdout.isTTY)
-  )
-)
-
 // A reader of the output may leave (`| head`): that must not end the service.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {})
-
-/** Bound on the drain. Pushes and requests under way normally end earlier, by their timeouts. */
-const stopMillisMax = 25_000
-for (const signal of ["SIGTERM", "SIGINT"] as const)
-  process.once(signal, () => setTimeout(() => process.exit(1), stopMillisMax).unref())
-
-const logging = logger.pipe(Layer.provideMerge(sourceLayer))
-const metUncaught = watchUncaught(logging)
 
 Layer.launch(service).pipe(
   Effect.tapCause((cause) =>

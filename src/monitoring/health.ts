@@ -130,6 +130,9 @@ export class Health extends Context.Service<
     readonly view: Effect.Effect<HealthView>
     /** Adds checks, each a member of the view. */
     readonly add: (checks: ReadonlyArray<Check>) => void
+    /** Whether the process was told to stop: load balancers should send it nothing new. */
+    readonly isLeaving: () => boolean
+    readonly leave: () => void
   }
 >()("bellcast/monitoring/Health") {
   static readonly layer = (options: HealthOptions) => Layer.effect(Health, make(options))
@@ -164,5 +167,13 @@ const make = Effect.fnUntraced(function* (options: HealthOptions) {
     if (latest !== undefined && (yield* monotonicMillis) < latest.until) return latest.view
     return yield* Deferred.await(running ?? (yield* start))
   })
-  return Health.of({ view, add: (checks) => void added.push(...checks) })
+  let isLeaving = false
+  return Health.of({
+    view,
+    add: (checks) => void added.push(...checks),
+    isLeaving: () => isLeaving,
+    leave: () => {
+      isLeaving = true
+    }
+  })
 })

@@ -39,7 +39,11 @@ const pages: Readonly<Record<string, Show>> = {
     const headers = { ...json, "Retry-After": String(retryAfterSeconds) }
     return { status: 503, headers, text }
   }),
-  "/__lbheartbeat__": () => Effect.succeed({ status: 200, headers: json, text: "{}" })
+  "/__lbheartbeat__": Effect.fnUntraced(function* ({ retryAfterSeconds }) {
+    if (!(yield* Health).isLeaving()) return { status: 200, headers: json, text: "{}" }
+    const headers = { ...json, "Retry-After": String(retryAfterSeconds) }
+    return { status: 503, headers, text: "{}" }
+  })
 }
 
 const paths = Object.keys(pages).join(", ")

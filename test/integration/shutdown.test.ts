@@ -1,6 +1,6 @@
 // SIGTERM: the service completes its pushes and exits with code 0.
 import { assert, it } from "vitest"
-import { finished, publish, until } from "../support/client.ts"
+import { call, finished, publish, until } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
 import { startNats } from "../support/nats.ts"
 import { startService } from "../support/service.ts"
@@ -29,6 +29,33 @@ it("finishes what is in hand on SIGTERM, exits 0, and sends nothing twice", {
   })
   const { counts } = await push.report()
   assert.deepInclude(counts, { distinct: 1_000, duplicates: 0 })
+})
+
+it("tells load balancers on SIGTERM, and serves new connections until its port closes", {
+  timeout: 60_000
+}, async () => {
+  await using nats = await startNats({ syncAlways: false })
+  const env = { BELLCAST_SHUTDOWN_WAIT_SECONDS: "4" }
+  await using service = await startService({ natsUrl: nats.url, env })
+  const ask = (method: string, path: string) =>
+    call(service.url, method, path, "user", method === "GET" ? undefined : {}, {
+      connection: "close"
+    })
+  assert.equal((await ask("GET", "/__lbheartbeat__")).status, 200)
+  const began = performance.now()
+  const stopped = service.stop()
+  const leaving = await until(
+    () => ask("GET", "/__lbheartbeat__"),
+    ({ status }) => status === 503,
+    2_000
+  )
+  assert.deepEqual([leaving.body, leaving.headers.get("retry-after")], [{}, "3"])
+  const metrics = await call(service.metricsUrl(), "GET", "/__lbheartbeat__")
+  assert.deepEqual([metrics.status, metrics.body], [503, {}])
+  assert.equal((await ask("PUT", "/channels/news/registration")).status, 202)
+  assert.equal((await ask("POST", "/channels/news")).status, 202)
+  assert.equal(await stopped, 0)
+  assert.isAtLeast(performance.now() - began, 4_000)
 })
 
 it("told to stop while NATS is away and nothing is in hand, ends soon and in order", {

@@ -74,6 +74,7 @@ export const startService = async (options: ServiceOptions = {}): Promise<Servic
     BELLCAST_CHANNEL_WRITE_PRINCIPALS: "system.Authenticated",
     BELLCAST_RETRY_BASE_MILLIS: "200",
     BELLCAST_PUBLIC_METRICS: "true",
+    BELLCAST_SHUTDOWN_WAIT_SECONDS: "0",
     // Tests have one push service, and hundreds of users who come from one address.
     BELLCAST_SUBSCRIPTIONS_PER_USER_PER_HOST_MAX: "50",
     BELLCAST_NEW_USERS_PER_ADDRESS_PER_HOUR_MAX: "0",

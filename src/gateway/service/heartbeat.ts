@@ -36,12 +36,16 @@ export const heartbeatGet: Operation<void> = {
   }
 }
 
+const Empty = Schema.Record(Schema.String, Schema.Unknown)
+
 export const lbheartbeatGet: Operation<void> = {
   access: "anyone",
   read: () => Effect.void,
-  run: () => Effect.succeed(ok({})),
+  run: () => Effect.map(Health, ({ isLeaving }) => ok({}, {}, isLeaving() ? 503 : 200)),
   doc: {
-    summary: "Whether this server is there; touches nothing else",
-    responses: { 200: Schema.Record(Schema.String, Schema.Unknown) }
+    summary:
+      "Whether load balancers may send requests: 200, or 503 once this server was told to stop; " +
+      "touches nothing else",
+    responses: { 200: Empty, 503: Empty }
   }
 }

@@ -76,7 +76,7 @@ type Info = Pick<StreamInfo, "cluster">
 /** A stream of a cluster has a leader while a majority of its servers runs. */
 const hasMajority = ({ cluster }: Info): boolean => cluster === undefined || Boolean(cluster.leader)
 
-/** What the response to a request for the state of a stream says about a stream that stores nothing. */
+/** What the state of a stream that stores nothing, or the lack of a response, says. */
 const kindOf = ({ nc }: Nats["Service"], info: Result.Result<Info, Failure>): Trouble["kind"] => {
   if (Result.isSuccess(info)) return hasMajority(info.success) ? "frozen" : "leaderless"
   if (codeOf(info.failure) === undefined)

@@ -34,7 +34,7 @@ export interface MemberOptions {
 
 /** As `make run` starts it. */
 const nodeFlags = ["--min-semi-space-size=16"]
-/** Longer than the 25 s within which a process drains. */
+/** Longer than the 21 s within which a process ends. */
 const stopMillis = 30_000
 /** A supervisor starts a process again that has ended by itself. */
 const restartMillis = 1_000
