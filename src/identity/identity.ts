@@ -92,11 +92,11 @@ const ask = Effect.fnUntraced(function* (policy: Policy, credentials: Credential
 
 /**
  * Whether a request without a user is a failure of its address: there were credentials, in
- * Authorization or in headers that a policy refused.
+ * Authorization or in headers that a policy refused, and every policy could say. While a server is
+ * away, its tokens may be good.
  */
 const isFailure = ({ headers }: Credentials, { failure, invalid }: Asked): boolean =>
-  failure?._tag !== "TooManyFailures" &&
-  ((headers["authorization"] ?? "") !== "" || invalid.size > 0)
+  failure === undefined && ((headers["authorization"] ?? "") !== "" || invalid.size > 0)
 
 /** The errors by policy. A bearer token that names no policy is invalid for each of them. */
 const invalidOf = (

@@ -1,7 +1,8 @@
 // Verifies tokens and remembers the verdicts: one verification at a time for each token.
 // failures.ts limits them per address, shared-verdicts.ts shares them between gateways.
-import { Clock, Context, Deferred, Effect, Layer, Semaphore } from "effect"
+import { Clock, Context, Deferred, Effect, Exit, Layer, Option, Semaphore } from "effect"
 import { type ExpiringMap, makeExpiringMap } from "#basics/expiring-map.ts"
+import { makeRate, type Rate } from "#basics/rate.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import {
   type Credentials,
@@ -12,6 +13,7 @@ import {
   type TooManyFailures
 } from "../policy.ts"
 import { userNames } from "../principals.ts"
+import { IdentitySettings } from "../settings.ts"
 import { useridSecret } from "../userid-secret.ts"
 import { credentialKeys } from "./credential-key.ts"
 import { Failures } from "./failures.ts"
@@ -25,6 +27,7 @@ const invalidMillis = 10_000
 /** Verifications of one policy at once, and callers that wait for one. */
 const underWayMax = 64
 const waitingMax = 1_000
+const addressesMax = 20_000
 
 /** How one policy verifies tokens. */
 export interface Verifier {
@@ -48,6 +51,8 @@ interface State {
   readonly known: ExpiringMap<Known>
   readonly invalid: ExpiringMap<Invalid>
   readonly shared: SharedVerdicts
+  /** Verifications per address that ended without a verdict; undefined: no limit. */
+  readonly outages: Rate | undefined
   readonly keyOf: (...texts: ReadonlyArray<string | number>) => string
   readonly nameOf: (user: string) => string
   readonly run: (effect: Effect.Effect<void>) => Effect.Effect<unknown>
@@ -70,6 +75,8 @@ interface Pending {
   readonly permits: Semaphore.Semaphore
   readonly underWay: Map<string, UnderWay>
   waiting: number
+  /** Whether the last verification ended without a verdict: the server does not respond. */
+  isAway: boolean
 }
 
 /**
@@ -104,13 +111,30 @@ const verifyOnce = Effect.fnUntraced(function* (
   return named
 })
 
+/** Counts a verification that ended without a verdict, and notes whether the server is away. */
+const noteOutage = (
+  { outages }: State,
+  pending: Pending,
+  exit: Exit.Exit<Verdict, Failure>,
+  address: string,
+  now: number
+): void => {
+  const failure = Exit.isFailure(exit)
+    ? Option.getOrUndefined(Exit.findErrorOption(exit))
+    : undefined
+  if (failure?._tag === "TooManyFailures") return
+  pending.isAway = failure !== undefined
+  if (pending.isAway) outages?.take(address, now)
+}
+
 /** Starts a verification in a fiber of its own: the first request may end before it. */
 const start = Effect.fnUntraced(function* (
   state: State,
   pending: Pending,
   key: string,
   token: string,
-  address: string
+  address: string,
+  now: number
 ) {
   const { permits, underWay, verifier } = pending
   const { policy } = verifier
@@ -135,6 +159,7 @@ const start = Effect.fnUntraced(function* (
         Deferred.doneUnsafe(done, exit)
         // Clients that left count, too: else their tokens cost requests without an end.
         const isInvalid = exit._tag === "Success" && exit.value._tag === "Invalid"
+        noteOutage(state, pending, exit, address, now)
         return isInvalid && isLeft ? state.failures.count(address) : Effect.void
       }),
       Effect.ignore
@@ -163,10 +188,13 @@ const verdictOf = Effect.fnUntraced(function* (
   const unavailable = (cause: string) => new IdentityUnavailable({ policy, cause })
   if (Math.max(pending.waiting, pending.underWay.size) >= waitingMax)
     return yield* unavailable("too many callers wait")
+  // A server that is away is no failure of its users, but gets few tokens of each address.
+  if (pending.isAway && (state.outages?.wait(address, now) ?? 0) > 0)
+    return yield* unavailable("the server does not respond, and was asked often enough")
   pending.waiting += 1
   const joined = pending.underWay.get(key)
   if (joined !== undefined) joined.callers += 1
-  const started = joined ?? (yield* start(state, pending, key, token, address))
+  const started = joined ?? (yield* start(state, pending, key, token, address, now))
   return yield* Deferred.await(started.done).pipe(
     Effect.timeoutOrElse({
       duration: patienceMillis,
@@ -194,18 +222,26 @@ export class Verifications extends Context.Service<
     Verifications,
     Effect.gen(function* () {
       const scope = yield* Effect.scope
+      const { authFailuresPerAddressPerMinuteMax: max } = yield* IdentitySettings
       const state: State = {
         failures: yield* Failures,
         known: makeExpiringMap(knownMax),
         invalid: makeExpiringMap(invalidMax),
         shared: yield* makeSharedVerdicts,
+        outages: max === 0 ? undefined : makeRate(max, 60_000, addressesMax),
         keyOf: yield* credentialKeys,
         nameOf: userNames(yield* useridSecret),
         run: (effect) => Effect.forkIn(effect, scope)
       }
       const make = (verifier: Verifier) => {
         const permits = Semaphore.makeUnsafe(underWayMax)
-        const pending: Pending = { verifier, permits, underWay: new Map(), waiting: 0 }
+        const pending: Pending = {
+          verifier,
+          permits,
+          underWay: new Map(),
+          waiting: 0,
+          isAway: false
+        }
         return (token: string, asker: Asker) => verdictOf(state, pending, token, asker)
       }
       return Verifications.of({ make })

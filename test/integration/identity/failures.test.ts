@@ -154,6 +154,18 @@ describe("wrong credentials", () => {
     expect(await statusOf("Acme guess")).toBe(401)
   })
 
+  it("are none while the server that verifies them is away", async () => {
+    provider.tokens.set("good-again", { active: true, sub: "alice" })
+    provider.mood = "down"
+    for (let i = 0; i < 4 * failuresMax; i += 1)
+      expect((await send(bearer("good-again"))).status).toBe(503)
+    provider.mood = "well"
+    // One more is asked about every three seconds, and then the server is no longer away.
+    const status = async () => (await send(bearer("good-again"))).status
+    await expect.poll(status, { timeout: 15_000 }).toBe(200)
+    expect(provider.count("/introspect")).toBeLessThan(4 * failuresMax)
+  })
+
   it("are none where there are no credentials", async () => {
     for (let i = 0; i <= 2 * failuresMax; i += 1) expect((await send({})).status).toBe(401)
   })
