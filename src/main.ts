@@ -29,6 +29,7 @@ import { fullnessLayer } from "#nats/watch/fullness.ts"
 import { ServerHealth } from "#nats/watch/server-health.ts"
 import { followServerTime } from "#nats/watch/server-time.ts"
 import { Space } from "#nats/watch/space.ts"
+import { StreamWatch } from "#nats/watch/streams.ts"
 import { Upkeep } from "#nats/watch/upkeep.ts"
 import { projectionLayer } from "#projection/projector.ts"
 import { adopt, checkKeysInUse } from "#secrets/in-use.ts"
@@ -177,6 +178,7 @@ const running = (start: Start) => {
     Layer.provide(Space.layer),
     Layer.provide(Upkeep.layer),
     Layer.provide(Layer.effectDiscard(endWhenReplaced)),
+    Layer.provide(StreamWatch.layer),
     Layer.provide(Layer.effectDiscard(provisioned(start))),
     Layer.provide(nats),
     Layer.provide(

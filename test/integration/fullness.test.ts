@@ -7,7 +7,7 @@ import { assert, it } from "vitest"
 import { recreateBucket } from "#nats/admin/provision.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { fullnessLayer } from "#nats/watch/fullness.ts"
-import { Space } from "#nats/watch/space.ts"
+import { StreamWatch } from "#nats/watch/streams.ts"
 import { call, join, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
@@ -96,7 +96,7 @@ it("warns about a full bucket; the size that an operator set lasts over a start 
       (text) => text.includes("% full")
     )
     const layer = fullnessLayer.pipe(
-      Layer.provide(Space.layer),
+      Layer.provide(StreamWatch.layer),
       Layer.provide(natsLayer({ url: nats.url, name: "test" })),
       Layer.provide(logger)
     )

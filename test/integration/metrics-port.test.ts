@@ -10,6 +10,7 @@ import { MetricsPort } from "#monitoring/port.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { ServerHealth } from "#nats/watch/server-health.ts"
 import { Space } from "#nats/watch/space.ts"
+import { StreamWatch } from "#nats/watch/streams.ts"
 import { Upkeep } from "#nats/watch/upkeep.ts"
 import { call, until } from "#test/client.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
@@ -44,6 +45,7 @@ describe("the metrics port", { timeout: 60_000 }, () => {
       Layer.provide(ServerHealth.layer),
       Layer.provide(Upkeep.layer),
       Layer.provide(Space.layer),
+      Layer.provide(StreamWatch.layer),
       Layer.provide(natsLayer({ url: nats.url, name: "test" })),
       Layer.provide(Settings.layer),
       Layer.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env })))

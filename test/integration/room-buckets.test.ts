@@ -68,7 +68,7 @@ describe("a full bucket", { timeout: 60_000 }, () => {
     await becomes(() => room.register("places", "erik"), 202)
   })
 
-  it("`channels` refuses new channels; the others count who joins, leaves and is sent to", async () => {
+  it("`channels` refuses new channels; others count who joins, leaves and is sent to", async () => {
     await room.joinWith("known", "finn", ["201"])
     const grow = await room.fill("KV_bellcast_channels", full)
     await becomes(room.heartbeat, 503)

@@ -146,7 +146,7 @@ export const resumeConsumer = (stream: StreamSpec, { name }: ConsumerSpec) =>
 export const resetConsumer = (stream: StreamSpec, spec: ConsumerSpec, seq: number) =>
   Effect.flatMap(Nats, ({ jsm, request }) =>
     request(
-      `$JS.API.CONSUMER.RESET.${stream.name}.${spec.name}`,
+      `CONSUMER.RESET.${stream.name}.${spec.name}`,
       JSON.stringify({ seq }),
       requestMillis
     ).pipe(

@@ -29,9 +29,11 @@ export interface Requests {
    * fails as well.
    */
   readonly publish: (subject: string, payload: string, headers: MsgHdrs) => void
-  /** Sends a request and returns the JSON of the response. */
+  /** First tokens of the subjects of JetStream's API, in the domain of this account. */
+  readonly api: string
+  /** Asks JetStream's API (`STREAM.INFO.<stream>`) and returns the JSON of the response. */
   readonly request: <A>(
-    subject: string,
+    operation: string,
     payload: string,
     timeoutMillis: number
   ) => Effect.Effect<A, Failure>
@@ -72,9 +74,10 @@ export const makeRequests = (
 ): Requests => {
   const send = makeSend(nc, inboxPrefix)
   const api = jsDomain === undefined ? "$JS.API" : `$JS.${jsDomain}.API`
-  const request = makeRequest(send)
+  const request = makeRequest(send, api)
   return {
     send,
+    api,
     publish: (subject, payload, headers) => {
       try {
         nc.publish(subject, payload, { headers })
@@ -83,7 +86,7 @@ export const makeRequests = (
     request,
     message: (stream, query) =>
       request<{ readonly message: StoredMessage }>(
-        `${api}.STREAM.MSG.GET.${stream}`,
+        `STREAM.MSG.GET.${stream}`,
         JSON.stringify(query),
         readMillis
       ).pipe(
@@ -138,20 +141,20 @@ const makeSend = (nc: NatsConnection, inboxPrefix: string | undefined): Requests
 /**
  * Sends the requests of one turn of the event loop together: a write costs a fifth of a request.
  */
-const makeRequest = (send: Requests["send"]): Requests["request"] => {
+const makeRequest = (send: Requests["send"], api: string): Requests["request"] => {
   const outgoing = new Set<() => void>()
   const sendAll = () => {
     const now = [...outgoing]
     outgoing.clear()
     for (const start of now) start()
   }
-  return <A>(subject: string, payload: string, timeoutMillis: number) =>
+  return <A>(operation: string, payload: string, timeoutMillis: number) =>
     Effect.callback<A, Failure>((resume) => {
       let cancel = () => {
         outgoing.delete(start)
       }
       const start = () => {
-        cancel = send<A>(subject, payload, timeoutMillis, undefined, (result) =>
+        cancel = send<A>(`${api}.${operation}`, payload, timeoutMillis, undefined, (result) =>
           resume(Effect.fromResult(result))
         )
       }

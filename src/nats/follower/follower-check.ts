@@ -7,37 +7,22 @@ import { type FollowerName, followers } from "#streams/followers.ts"
 import { streams } from "#streams/index.ts"
 import type { Nats } from "../connection/connection.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
-import {
-  codeOf,
-  type Failure,
-  isNotFound,
-  nothing,
-  streamNotFound
-} from "../connection/responses.ts"
+import { codeOf, type Failure, nothing, streamNotFound } from "../connection/responses.ts"
 import type { Buckets } from "../kv/bucket.ts"
 import type { Mark } from "../kv/values.ts"
+import { type StreamInfo, streamInfo } from "../stream/stream-info.ts"
 import { streamFault } from "./marks.ts"
 
 type Door = Pick<Nats["Service"], "message" | "request">
 
 const infoMillis = 5_000
 
-interface StreamInfo {
-  readonly created: string
-  readonly config: { readonly num_replicas: number }
-  readonly state: { readonly last_seq: number }
-}
-
 /** How a stream is now; undefined: there is no such stream. */
 export const infoOf = (
-  { request }: Pick<Door, "request">,
-  stream: string,
-  timeoutMillis = infoMillis
+  door: Pick<Door, "request">,
+  stream: string
 ): Effect.Effect<StreamInfo | undefined, NatsUnavailable> =>
-  request<StreamInfo>(`$JS.API.STREAM.INFO.${stream}`, "", timeoutMillis).pipe(
-    Effect.catchIf(isNotFound, () => nothing),
-    Effect.mapError(unavailable(`state of ${stream}`))
-  )
+  Effect.mapError(streamInfo(door, stream, infoMillis), unavailable(`state of ${stream}`))
 
 /** The result of a read; undefined where the stream itself is missing. */
 export const ifThere = <A, R>(read: Effect.Effect<A, NatsUnavailable, R>) =>

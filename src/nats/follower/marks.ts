@@ -34,13 +34,13 @@ export const streamFault = (
 }
 
 /** How a stream looked at a moment while processes run. */
-export interface Look extends Sight {
+export interface DatedSight extends Sight {
   /** When the stream was created, as the server writes it. */
   readonly created: string
 }
 
 /** Why a stream is not the one that it was; undefined: it is. */
-export const replacedFault = (before: Look, now: Look): string | undefined => {
+export const replacedFault = (before: DatedSight, now: DatedSight): string | undefined => {
   const { stream } = before
   if (now.created !== before.created) return `${stream} was deleted and created again`
   return now.lastSeq < before.lastSeq

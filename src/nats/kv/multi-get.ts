@@ -56,7 +56,7 @@ const resultOf = (msg: Msg, entries: ReadonlyArray<Entry>): MultiGet | undefined
 
 /** Reads the entries of these keys or wildcards from whichever replica responds. */
 export const multiGet = (
-  { inbox, nc }: Nats["Service"],
+  { api, inbox, nc }: Nats["Service"],
   bucket: BucketName,
   filters: ReadonlyArray<string>
 ): Effect.Effect<MultiGet, NatsUnavailable> =>
@@ -83,7 +83,7 @@ export const multiGet = (
       multi_last: [...filters, metaKey].map((key) => prefix + key),
       batch: batchMax
     }
-    nc.publish(`$JS.API.DIRECT.GET.${bucketStream(bucket)}`, JSON.stringify(request), {
+    nc.publish(`${api}.DIRECT.GET.${bucketStream(bucket)}`, JSON.stringify(request), {
       reply
     })
     return Effect.sync(() => subscription.unsubscribe())

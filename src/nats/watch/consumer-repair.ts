@@ -13,16 +13,11 @@ import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { createConsumer } from "../admin/provision.ts"
 import type { Nats } from "../connection/connection.ts"
 import { unavailable } from "../connection/errors.ts"
-import {
-  codeOf,
-  consumerExists,
-  consumerNotFound,
-  nothing,
-  streamNotFound
-} from "../connection/responses.ts"
+import { codeOf, consumerExists, consumerNotFound, nothing } from "../connection/responses.ts"
 import type { Followers } from "../follower/follower.ts"
 import type { Watermark } from "../follower/watermark.ts"
 import type { Buckets } from "../kv/bucket.ts"
+import type { StreamInfo } from "../stream/stream-info.ts"
 import {
   type Acknowledged,
   type ConsumerInfo,
@@ -101,30 +96,13 @@ export const careFor = (stream: StreamSpec): ReadonlyArray<ConsumerInCare> =>
     changedBackAt: Number.NEGATIVE_INFINITY
   }))
 
-export interface StreamInfo {
-  readonly created: string
-  readonly config: { readonly num_replicas: number }
-  readonly state: { readonly last_seq: number }
-}
-
-/** Undefined: the server has no such stream. */
-export const streamInfo = ({ nats }: Pick<Tools, "nats">, stream: string) =>
-  nats.request<StreamInfo>(`$JS.API.STREAM.INFO.${stream}`, "", timeoutMillis).pipe(
+const infoOf = ({ nats }: Tools, { spec, stream }: ConsumerInCare) =>
+  nats.request<ConsumerInfo>(`CONSUMER.INFO.${stream}.${spec.name}`, "", timeoutMillis).pipe(
     Effect.catchIf(
-      (failure) => codeOf(failure) === streamNotFound,
+      (failure) => codeOf(failure) === consumerNotFound,
       () => nothing
     )
   )
-
-const infoOf = ({ nats }: Tools, { spec, stream }: ConsumerInCare) =>
-  nats
-    .request<ConsumerInfo>(`$JS.API.CONSUMER.INFO.${stream}.${spec.name}`, "", timeoutMillis)
-    .pipe(
-      Effect.catchIf(
-        (failure) => codeOf(failure) === consumerNotFound,
-        () => nothing
-      )
-    )
 
 /** Remembers how far the consumer is, for the case that it is deleted before the next look. */
 const remember = (care: ConsumerInCare, info: ConsumerInfo, { created }: StreamInfo) => {

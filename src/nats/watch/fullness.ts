@@ -1,13 +1,13 @@
 // Logs that a stream fills up, is full, and has room again.
-import { Effect, Layer, Schedule } from "effect"
+import { Effect, Layer } from "effect"
 import { streams } from "#streams/index.ts"
-import { fullShare, type Room, Space, usersShare } from "./space.ts"
+import { fullShare, type Room, roomsOf, usersShare } from "./space.ts"
+import { type Look, StreamWatch } from "./streams.ts"
 
 /** A log line is due when a stream reaches one of these shares of its bytes. */
 const shares = [0.7, usersShare, fullShare]
 /** A stream leaves a level this far below its share, so that small changes write no lines. */
 const marginShare = 0.01
-const everyMillis = 1_000
 
 /** How many of the shares a stream has reached. */
 export const levelOf = ({ bytes, bytesMax }: Omit<Room, "stream">, before: number): number => {
@@ -55,7 +55,7 @@ const write = (level: number, before: number, { bytes, bytesMax, stream }: Room)
 /** Logs one line when a stream, also that of a bucket, reaches a share of its bytes. */
 export const fullnessLayer = Layer.effectDiscard(
   Effect.gen(function* () {
-    const space = yield* Space
+    const watch = yield* StreamWatch
     const levels = new Map<string, number>()
     const writeChange = (room: Room) => {
       const before = levels.get(room.stream) ?? 0
@@ -63,9 +63,8 @@ export const fullnessLayer = Layer.effectDiscard(
       levels.set(room.stream, level)
       return level === before ? Effect.void : write(level, before, room)
     }
-    const writeChanges = Effect.suspend(() =>
-      Effect.forEach(space.rooms(), writeChange, { discard: true })
-    )
-    yield* writeChanges.pipe(Effect.repeat(Schedule.spaced(everyMillis)), Effect.forkScoped)
+    const writeChanges = (look: Look) =>
+      Effect.forEach(roomsOf(look), writeChange, { discard: true })
+    yield* watch.tell((look) => (look === undefined ? Effect.void : writeChanges(look)))
   })
 )

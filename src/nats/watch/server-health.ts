@@ -1,15 +1,15 @@
 // Whether nats-server still stores what it is given. A server whose disk was full goes on to answer
 // reads, and needs a restart: nothing else would say why each write fails.
-import type { StreamInfo } from "@nats-io/jetstream"
-import { Context, Effect, Layer, Result, Schedule } from "effect"
+import { Context, Effect, Layer, Result } from "effect"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { Nats } from "../connection/connection.ts"
 import { isNotReady } from "../connection/ready.ts"
 import { codeOf, type Failure } from "../connection/responses.ts"
+import { type StreamInfo, streamInfo } from "../stream/stream-info.ts"
+import { StreamWatch } from "./streams.ts"
 
 /** Longer than the election of a leader takes (5 to 7 s), and than slow disks wait. */
 const silentMillis = 10_000
-const everyMillis = 1_000
 const timeoutMillis = 2_000
 
 const advice =
@@ -57,7 +57,7 @@ export class ServerHealth extends Context.Service<
         else if (before !== undefined)
           yield* Effect.logInfo("nats-server stores again", { streams: before.streams.join(",") })
       })
-      yield* look.pipe(Effect.repeat(Schedule.spaced(everyMillis)), Effect.forkScoped)
+      yield* (yield* StreamWatch).tell(() => look)
       return ServerHealth.of({ trouble: () => trouble })
     })
   )
@@ -71,14 +71,17 @@ const isReached = ({ nc }: Nats["Service"]) =>
     Effect.orElseSucceed(() => false)
   )
 
-type Info = Pick<StreamInfo, "cluster">
-
 /** A stream of a cluster has a leader while a majority of its servers runs. */
-const hasMajority = ({ cluster }: Info): boolean => cluster === undefined || Boolean(cluster.leader)
+const hasMajority = ({ cluster }: StreamInfo): boolean =>
+  cluster === undefined || Boolean(cluster.leader)
 
 /** What the state of a stream that stores nothing, or the lack of a response, says. */
-const kindOf = ({ nc }: Nats["Service"], info: Result.Result<Info, Failure>): Trouble["kind"] => {
-  if (Result.isSuccess(info)) return hasMajority(info.success) ? "frozen" : "leaderless"
+const kindOf = (
+  { nc }: Nats["Service"],
+  info: Result.Result<StreamInfo | undefined, Failure>
+): Trouble["kind"] => {
+  if (Result.isSuccess(info))
+    return info.success === undefined || hasMajority(info.success) ? "frozen" : "leaderless"
   if (codeOf(info.failure) === undefined)
     return nc.info?.cluster === undefined ? "disabled" : "leaderless"
   return isNotReady(info.failure) ? "leaderless" : "frozen"
@@ -87,9 +90,7 @@ const kindOf = ({ nc }: Nats["Service"], info: Result.Result<Info, Failure>): Tr
 const troubleOf = Effect.fnUntraced(function* (nats: Nats["Service"]) {
   const streams = nats.silences.longerThan(silentMillis)
   if (streams.length === 0 || !(yield* isReached(nats))) return undefined
-  const info = yield* Effect.result(
-    nats.request<Info>(`$JS.API.STREAM.INFO.${streams[0]}`, "", timeoutMillis)
-  )
+  const info = yield* Effect.result(streamInfo(nats, streams[0]!, timeoutMillis))
   // The server may have been restarted meanwhile.
   if (nats.silences.longerThan(silentMillis).length === 0) return undefined
   const trouble: Trouble = { kind: kindOf(nats, info), streams }

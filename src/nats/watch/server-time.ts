@@ -1,13 +1,14 @@
 // Reads the time of the NATS server, for the clock of the service and for waits that the server is
 // told as a time.
-import { Effect, Layer, Schedule } from "effect"
+import { Effect, Layer } from "effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import type { Reading, ServiceClock } from "#clock/service-clock.ts"
 import { streams } from "#streams/index.ts"
 import { Nats } from "../connection/connection.ts"
 import { unavailable } from "../connection/errors.ts"
+import { streamInfo } from "../stream/stream-info.ts"
+import { type Look, StreamWatch } from "./streams.ts"
 
-const everyMillis = 5_000
 const timeoutMillis = 2_000
 /** A clock that is this wrong is worth a line in the log. */
 const wrongMillisMin = 10_000
@@ -16,29 +17,33 @@ const shown = (millis: number) => ({ seconds: Math.round(millis / 1000) })
 
 /** Reads the time of the server that leads LOG: that server gives broadcasts their time. */
 export const readServerTime = Effect.gen(function* () {
-  const { request } = yield* Nats
-  const subject = `$JS.API.STREAM.INFO.${streams.log.name}`
+  const nats = yield* Nats
   const began = yield* monotonicMillis
-  const { ts } = yield* request<{ readonly ts: string }>(subject, "", timeoutMillis)
-  const reading: Reading = {
-    serverMillis: Date.parse(ts),
-    began,
-    ended: yield* monotonicMillis
-  }
-  return reading
+  const info = yield* streamInfo(nats, streams.log.name, timeoutMillis)
+  if (info === undefined) return yield* Effect.fail(new Error(`no stream ${streams.log.name}`))
+  return { serverMillis: Date.parse(info.ts), began, ended: yield* monotonicMillis }
 }).pipe(Effect.mapError(unavailable("time of the server")))
 
+/** The server's time in a look at all streams; undefined: LOG was not there. */
+const readingOf = ({ began, ended, streams: found }: Look): Reading | undefined => {
+  const info = found.get(streams.log.name)
+  return info && { serverMillis: Date.parse(info.ts), began, ended }
+}
+
 /**
- * Keeps the clock of the service at the server's time, from the first reading on, which comes
- * before the layer is made. Without a response the clock runs on.
+ * Keeps the clock of the service at the server's time, from the first look on, which comes before
+ * the layer is made. Without a response the clock runs on.
  */
 export const followServerTime = (clock: ServiceClock) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
+      const watch = yield* StreamWatch
       let saidMillis = 0
       let isFirst = true
-      const follow = Effect.gen(function* () {
-        const changed = clock.follow(yield* readServerTime)
+      const follow = Effect.fnUntraced(function* (look: Look | undefined) {
+        const reading = look && readingOf(look)
+        if (reading === undefined) return
+        const changed = clock.follow(reading)
         if (!isFirst && Math.abs(changed) >= wrongMillisMin)
           yield* Effect.logWarning("the clock of NATS was set: the service follows", shown(changed))
         isFirst = false
@@ -53,12 +58,6 @@ export const followServerTime = (clock: ServiceClock) =>
               { aheadSeconds: shown(ahead).seconds }
             )
       })
-      // Others log that the server is unavailable.
-      yield* Effect.ignore(follow)
-      yield* Effect.ignore(follow).pipe(
-        Effect.delay(everyMillis),
-        Effect.repeat(Schedule.forever),
-        Effect.forkScoped
-      )
+      yield* watch.tell(follow)
     })
   )

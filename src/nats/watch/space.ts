@@ -1,13 +1,13 @@
 // The space that streams and buckets have left. Before a stream is full and refuses all messages,
 // the service refuses requests that make it grow, and so keeps space for deletions and recorded
 // facts.
-import { Context, Effect, Layer, Schedule } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { type BucketName, bucketStream, buckets } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
-import { Nats } from "../connection/connection.ts"
-import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
+import type { NatsUnavailable } from "../connection/errors.ts"
+import { type Look, StreamWatch } from "./streams.ts"
 
 /** The size of LOG, WORK or the stream of a bucket. */
 export interface Room {
@@ -48,13 +48,14 @@ export const refusing: ReadonlyArray<string> = [
     .map(bucketStream)
 ]
 
-const everyMillis = 1_000
-const timeoutMillis = 2_000
-
-interface StreamInfo {
-  readonly config: { readonly max_bytes: number }
-  readonly state: { readonly bytes: number }
-}
+/** The sizes of the streams that refuse messages when they are full. */
+export const roomsOf = ({ streams }: Look): ReadonlyArray<Room> =>
+  refusing.flatMap((stream) => {
+    const info = streams.get(stream)
+    return info === undefined
+      ? []
+      : [{ stream, bytes: info.state.bytes, bytesMax: info.config.max_bytes }]
+  })
 
 export class Space extends Context.Service<
   Space,
@@ -69,35 +70,20 @@ export class Space extends Context.Service<
     readonly look: Effect.Effect<ReadonlyArray<Room>, NatsUnavailable>
   }
 >()("bellcast/nats/Space") {
-  /** Reads all sizes every second: eight requests, 1 ms of CPU. */
   static readonly layer = Layer.effect(
     Space,
     Effect.gen(function* () {
-      const { request } = yield* Nats
+      const watch = yield* StreamWatch
       let rooms: ReadonlyArray<Room> = []
       /** Streams that refused a write, and when, by the monotonic clock. */
       const refusals = new Map<string, number>()
       const warn = makeRateLimitedLog("a stream has no room for what it was given", Effect.logError)
-
-      const roomOf = (stream: string) =>
-        request<StreamInfo>(`$JS.API.STREAM.INFO.${stream}`, "", timeoutMillis).pipe(
-          Effect.map(({ config, state }): Room => {
-            return { stream, bytes: state.bytes, bytesMax: config.max_bytes }
-          }),
-          Effect.mapError(unavailable(`room of ${stream}`))
-        )
-      const look = Effect.gen(function* () {
-        const began = yield* monotonicMillis
-        rooms = yield* Effect.forEach(refusing, roomOf, { concurrency: "unbounded" })
-        for (const [stream, at] of refusals) if (at < began) refusals.delete(stream)
+      const see = (look: Look) => {
+        rooms = roomsOf(look)
+        for (const [stream, at] of refusals) if (at < look.began) refusals.delete(stream)
         return rooms
-      })
-      yield* look.pipe(
-        // Others log that the server is unavailable.
-        Effect.ignore,
-        Effect.repeat(Schedule.spaced(everyMillis)),
-        Effect.forkScoped
-      )
+      }
+      yield* watch.tell((look) => Effect.sync(() => void (look !== undefined && see(look))))
       return Space.of({
         rooms: () => rooms,
         isFull: (names, share) =>
@@ -107,7 +93,7 @@ export class Space extends Context.Service<
           refusals.set(stream, yield* monotonicMillis)
           yield* warn({ stream })
         }),
-        look
+        look: Effect.map(watch.look, see)
       })
     })
   )

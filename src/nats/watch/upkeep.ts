@@ -1,8 +1,8 @@
 // Looks every two seconds whether the streams, buckets and durable consumers are as declared, and
 // repairs what somebody deleted, paused or changed while the service runs. A stream or bucket that
 // held data is never made again: an empty one would look as if there had been no data.
-import { Context, Effect, Layer, Schedule } from "effect"
-import { bucketStream, projections } from "#streams/buckets.ts"
+import { Context, Effect, Layer } from "effect"
+import { bucketStream } from "#streams/buckets.ts"
 import { streams, topology } from "#streams/index.ts"
 import { showConsumers } from "#telemetry/nats-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
@@ -16,18 +16,14 @@ import {
   type ConsumerInCare,
   careFor,
   lookAt,
-  type StreamInfo,
-  streamInfo,
   type Tools,
   type Trouble
 } from "./consumer-repair.ts"
+import { type Look, StreamWatch, watched } from "./streams.ts"
 
-const everyMillis = 2_000
 const cache = bucketStream("cache")
-const watched: ReadonlyArray<string> = [
-  ...topology.streams.map(({ name }) => name),
-  ...[...projections, "cache" as const].map(bucketStream)
-]
+/** Consumers are looked at with every second look at the streams: every two seconds. */
+const looksEach = 2
 
 export interface ConsumerHealth {
   readonly stream: string
@@ -67,37 +63,43 @@ export class Upkeep extends Context.Service<
         followers: yield* Followers,
         watermark: yield* Watermark
       }
+      const watch = yield* StreamWatch
       const consumers = topology.streams.flatMap(careFor)
       let state: UpkeepState = { known: false, consumers: [], missing: [] }
-      const look = Effect.gen(function* () {
-        const found = yield* streamsThere(tools)
-        const missing = yield* missingOf(found)
-        yield* Effect.forEach(
-          consumers,
-          (each) => {
-            const stream = found.get(each.stream)
-            return stream === undefined ? Effect.void : lookAt(tools, each, stream)
-          },
-          { concurrency: "unbounded", discard: true }
-        )
-        state = {
-          known: true,
-          consumers: consumers.map((each) => healthOf(each, missing)),
-          missing
-        }
-        return state
-      }).pipe(Effect.mapError(unavailable("upkeep")))
+      const care = Effect.fnUntraced(
+        function* (look: Look) {
+          const missing = yield* missingOf(tools, look)
+          yield* Effect.forEach(
+            consumers,
+            (each) => {
+              const stream = look.streams.get(each.stream)
+              return stream === undefined ? Effect.void : lookAt(tools, each, stream)
+            },
+            { concurrency: "unbounded", discard: true }
+          )
+          state = {
+            known: true,
+            consumers: consumers.map((each) => healthOf(each, missing)),
+            missing
+          }
+          return state
+        },
+        Effect.mapError(unavailable("upkeep"))
+      )
       const unknown = Effect.sync(() => {
         state = { ...state, known: false }
       })
-      yield* look.pipe(
+      let looks = looksEach - 1
+      yield* watch.tell((look) => {
+        if (look !== undefined && ++looks % looksEach !== 0) return Effect.void
+        const told = look === undefined ? unknown : care(look)
         // Others log that the server is unavailable.
-        Effect.catch(() => unknown),
-        Effect.andThen(Effect.sync(() => showConsumers(state.consumers))),
-        Effect.repeat(Schedule.spaced(everyMillis)),
-        Effect.forkScoped
-      )
-      return Upkeep.of({ state: () => state, look })
+        return Effect.andThen(
+          Effect.catch(told, () => unknown),
+          Effect.sync(() => showConsumers(state.consumers))
+        )
+      })
+      return Upkeep.of({ state: () => state, look: Effect.flatMap(watch.look, care) })
     })
   )
 }
@@ -125,31 +127,18 @@ const bucketLost = makeRateLimitedLog(
   Effect.logError
 )
 
-/** The streams that are there. The bucket `cache` is made again: it holds nothing to lose. */
-const streamsThere = Effect.fnUntraced(function* ({ nats }: Tools) {
-  const found = new Map<string, StreamInfo>()
-  yield* Effect.forEach(
-    watched,
-    (name) =>
-      Effect.map(streamInfo({ nats }, name), (info) => {
-        if (info !== undefined) found.set(name, info)
-      }),
-    { concurrency: "unbounded" }
-  )
-  const log = found.get(streams.log.name)
-  if (!found.has(cache) && log !== undefined) {
+/** What is missing. The bucket `cache` is made again: it holds nothing to lose. */
+const missingOf = Effect.fnUntraced(function* ({ nats }: Tools, look: Look) {
+  const log = look.streams.get(streams.log.name)
+  if (!look.streams.has(cache) && log !== undefined) {
     yield* ensureCache(log.config.num_replicas).pipe(Effect.provideService(Nats, nats))
     yield* cacheLost({ bucket: cache })
   }
-  return found
-})
-
-const missingOf = Effect.fnUntraced(function* (found: ReadonlyMap<string, StreamInfo>) {
-  const missing = watched.filter((name) => !found.has(name) && name !== cache)
+  const missing = watched.filter((name) => !look.streams.has(name) && name !== cache)
   const own = topology.streams.map(({ name }) => name as string)
   const lost = missing.filter((name) => own.includes(name))
-  const buckets = missing.filter((name) => !own.includes(name))
+  const lostBuckets = missing.filter((name) => !own.includes(name))
   if (lost.length > 0) yield* streamLost({ streams: lost.join(",") })
-  if (buckets.length > 0) yield* bucketLost({ buckets: buckets.join(",") })
+  if (lostBuckets.length > 0) yield* bucketLost({ buckets: lostBuckets.join(",") })
   return missing
 })

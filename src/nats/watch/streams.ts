@@ -1,0 +1,84 @@
+// Asks the server once a second how all streams are, those behind buckets too, and tells those who
+// want to know: space, clock, consumers, and whether LOG or WORK was replaced.
+import { Context, Effect, Layer, Schedule } from "effect"
+import { monotonicMillis } from "#clock/monotonic.ts"
+import { type BucketName, bucketStream, buckets } from "#streams/buckets.ts"
+import { topology } from "#streams/index.ts"
+import { Nats } from "../connection/connection.ts"
+import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
+import { type StreamInfo, streamInfo } from "../stream/stream-info.ts"
+
+/** LOG, WORK, and the streams behind all buckets. */
+export const watched: ReadonlyArray<string> = [
+  ...topology.streams.map(({ name }) => name),
+  ...(Object.keys(buckets) as Array<BucketName>).map(bucketStream)
+]
+
+const everyMillis = 1_000
+const timeoutMillis = 2_000
+
+/** What the server said of all streams at one moment. */
+export interface Look {
+  /** When the requests began and ended, by the monotonic clock. */
+  readonly began: number
+  readonly ended: number
+  /** The streams that are there. */
+  readonly streams: ReadonlyMap<string, StreamInfo>
+}
+
+/** Told after each look; undefined: NATS could not be asked. */
+export type Told = (look: Look | undefined) => Effect.Effect<void>
+
+export class StreamWatch extends Context.Service<
+  StreamWatch,
+  {
+    /** Looks now, and tells nobody. */
+    readonly look: Effect.Effect<Look, NatsUnavailable>
+    /** Tells of the last look now, and of each look from now on. */
+    readonly tell: (told: Told) => Effect.Effect<void>
+  }
+>()("bellcast/nats/StreamWatch") {
+  /** Looks first before the layer is made: eight requests in one write, 1 ms of CPU. */
+  static readonly layer = Layer.effect(
+    StreamWatch,
+    Effect.gen(function* () {
+      const nats = yield* Nats
+      const tolds: Array<Told> = []
+      let latest: Look | undefined
+      const look = Effect.gen(function* () {
+        const began = yield* monotonicMillis
+        const found = yield* Effect.forEach(
+          watched,
+          (name) =>
+            Effect.map(streamInfo(nats, name, timeoutMillis), (info) => [name, info] as const),
+          { concurrency: "unbounded" }
+        )
+        const there = found.flatMap(([name, info]) =>
+          info === undefined ? [] : [[name, info] as const]
+        )
+        latest = { began, ended: yield* monotonicMillis, streams: new Map(there) }
+        return latest
+      }).pipe(Effect.mapError(unavailable("state of the streams")))
+      // Others log that the server is unavailable.
+      const lookAndTell = Effect.flatMap(
+        Effect.orElseSucceed(look, () => undefined),
+        (seen) =>
+          Effect.forEach(tolds, (told) => told(seen), { concurrency: "unbounded", discard: true })
+      )
+      yield* Effect.ignore(look)
+      yield* lookAndTell.pipe(
+        Effect.delay(everyMillis),
+        Effect.repeat(Schedule.forever),
+        Effect.forkScoped
+      )
+      return StreamWatch.of({
+        look,
+        tell: (told) =>
+          Effect.suspend(() => {
+            tolds.push(told)
+            return told(latest)
+          })
+      })
+    })
+  )
+}
