@@ -5,11 +5,15 @@ import { type ChannelToken, shardPath, type UserToken } from "./tokens.ts"
 
 const mebibyte = 1024 ** 2
 
+/**
+ * `maxBytes`: one hostile address, at the limits of the gateway, fills no bucket within 45 days
+ * (src/cli/README.md, what fills the disk).
+ */
 export const buckets = {
   /** One document a user: subscriptions, tombstones, timestamps. */
   subscriptions: {
     name: "bellcast_subscriptions",
-    maxBytes: 2048 * mebibyte,
+    maxBytes: 4096 * mebibyte,
     maxValueBytes: mebibyte - 4096,
     ttlMillis: 0,
     forgets: false
@@ -20,7 +24,7 @@ export const buckets = {
    */
   registrations: {
     name: "bellcast_registrations",
-    maxBytes: 1024 * mebibyte,
+    maxBytes: 2048 * mebibyte,
     // A count takes 30 bytes for a user. With 26 million users one key counts 100 of them.
     maxValueBytes: 65_536,
     ttlMillis: 0,

@@ -104,8 +104,8 @@ export const gatewaySettings = {
     10_000_000
   ).pipe(withDefault(3_600)),
   /**
-   * Registrations of one user, and of one address, that begin a channel, in an hour. At most 1.1 KB
-   * of the bucket `channels` (128 MiB) each: 100 fill it in 48 days. 0: no limit. Each process
+   * Registrations of one user, and of one address, that begin a channel, in an hour. At most 1 KB
+   * of the bucket `channels` (128 MiB) each: 100 fill it in 53 days. 0: no limit. Each process
    * counts for itself.
    */
   newChannelsPerHourMax: within("BELLCAST_NEW_CHANNELS_PER_HOUR_MAX", 0, 10_000_000).pipe(

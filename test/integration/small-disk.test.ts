@@ -66,7 +66,7 @@ it("starts on a disk with 2 GiB, keeps its limits, and names what to set where l
   const refused = await startService({
     env: { BELLCAST_DATA_DIR: join(disk.folder, "second") }
   }).catch(({ message }: Error) => message)
-  assert.include(String(refused), "which need 185 MiB or more")
+  assert.include(String(refused), "which need 233 MiB or more")
   assert.include(String(refused), "BELLCAST_DATA_DIR")
   assert.notInclude(String(refused), "BELLCAST_NATS_URL")
 })

@@ -19,7 +19,7 @@ const keysMax = 20_000
  */
 export const changeBytes = 900
 /** Of a put and of what ends it: headers, and the body of the end but for the user. Measured. */
-const overheadBytes = 560
+const overheadBytes = 590
 
 /**
  * Bytes that a put takes in LOG together with what ends it: a removal by its user or by a push, or

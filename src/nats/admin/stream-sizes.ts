@@ -4,7 +4,7 @@ import { topology } from "#streams/index.ts"
 
 /** Step between two shares that are tried: at most a quarter of the room stays unused. */
 const step = 3 / 4
-/** 185 MiB for all streams and buckets. */
+/** 233 MiB for all streams and buckets. */
 const shareMin = 1 / 64
 
 /** Shares of the declared sizes in which new streams are tried, from all down to the least. */
