@@ -20,7 +20,7 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import { keys } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import { parseBroadcast, subjects } from "#streams/subjects.ts"
-import { type ChannelToken, channelBytesMax, shardsAt } from "#streams/tokens.ts"
+import { type ChannelToken, channelBytesMax, decodeToken, shardsAt } from "#streams/tokens.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 
 /** Broadcasts at a time: enough that many plans are stored as one batch. */
@@ -173,6 +173,12 @@ const handle = Effect.fnUntraced(function* (planner: Planner, delivery: Delivery
   if (applied._tag === "Failure") return later(notAppliedAfterMillis)
   const plan = yield* planOf(planner, ref, channel, applied.success)
   yield* appendJobs(planner, ref, plan)
+  yield* Effect.logInfo("broadcast planned", {
+    broadcast: ref.broadcast,
+    channel: decodeToken(channel),
+    shards: plan.shards,
+    ...(ref.redrives === undefined ? {} : { redrives: ref.redrives })
+  })
   return done
 })
 

@@ -50,7 +50,7 @@ import { type Route, routeOf } from "./http/routing.ts"
 import { type Endpoint, operationOf } from "./operation.ts"
 import { RequestRates } from "./quotas/requests.ts"
 import { GatewaySettings } from "./settings.ts"
-import { summarize, type Trace } from "./summary.ts"
+import { isQuiet, summarize, type Trace } from "./summary.ts"
 
 /** A request with its route, and what the steps need to know about this server. */
 interface RequestContext {
@@ -210,7 +210,8 @@ export const handleRequest = (request: ApiRequest): Effect.Effect<ApiResponse, n
       random
     })
     const millis = (yield* monotonicMillis) - began
-    yield* summarize(request, complete, trace, millis)
+    const quiet = isQuiet(settings.logRequests, endpoint?.path, complete.status)
+    yield* summarize(request, complete, trace, millis, quiet)
     requestAnswered(request.method, endpoint?.path ?? "none", complete.status, millis)
     return complete
   })

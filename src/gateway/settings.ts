@@ -60,6 +60,11 @@ export const gatewaySettings = {
   paginationTokenValiditySeconds: within("BELLCAST_PAGINATION_TOKEN_VALIDITY_SECONDS", 1, day).pipe(
     withDefault(600)
   ),
+  /**
+   * Whether each request is a line of the log: 99 % of a busy gateway's log. The metrics count them
+   * all the same, and a proxy in front may log them.
+   */
+  logRequests: Config.Boolean("BELLCAST_LOG_REQUESTS").pipe(withDefault(true)),
   /** Most requests in a batch. 0: 1,000, with the bytes of 100 bodies. */
   batchMaxRequests: within("BELLCAST_BATCH_MAX_REQUESTS", 0, 1_000).pipe(withDefault(25)),
   /**

@@ -26,15 +26,25 @@ export interface Trace {
   caller: Caller | undefined
 }
 
+/** What load balancers and Prometheus ask for every few seconds, and who runs this knows about. */
+const probes: ReadonlySet<string> = new Set(["/__heartbeat__", "/__lbheartbeat__", "/__metrics__"])
+
+/** Whether a line is for debugging only: all with BELLCAST_LOG_REQUESTS=false, else probes. */
+export const isQuiet = (isLogged: boolean, endpoint: string | undefined, status: number): boolean =>
+  !isLogged || (status < 400 && endpoint !== undefined && probes.has(endpoint))
+
+/** Writes the line, at debug if it is quiet. */
 export const summarize = (
   request: ApiRequest,
   response: ApiResponse,
   { caller }: Trace,
-  millis: number
+  millis: number,
+  quiet: boolean
 ): Effect.Effect<void> => {
   const [path = "", ...query] = request.target.split("?")
   const { headers } = request
-  return Effect.logInfo(request.batched ? "subrequest.summary" : "request.summary", {
+  const write = quiet ? Effect.logDebug : Effect.logInfo
+  return write(request.batched ? "subrequest.summary" : "request.summary", {
     method: request.method,
     path: path.slice(0, 1024),
     querystring: redact(query.join("?")).slice(0, 1024),

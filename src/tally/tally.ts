@@ -19,6 +19,7 @@ import type { Stored } from "#nats/stream/stored.ts"
 import { type EntryKey, keys } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import { parseOfBroadcast, subjects } from "#streams/subjects.ts"
+import { type ChannelToken, decodeToken } from "#streams/tokens.ts"
 
 /** All broadcasts that a batch can finish: their facts are stored together. */
 const finishedAtOnce = 256
@@ -30,7 +31,7 @@ const changesMax = 4_096
 const memoryBytesMax = 16 * 1024 ** 2
 
 interface Finished {
-  readonly subject: string
+  readonly channel: ChannelToken
   readonly progress: Progress
   /** Sequence of the message that finished the broadcast. */
   readonly seq: number
@@ -102,7 +103,7 @@ const count = (
   }
   const progress = broadcasts.get(key)
   return progress?.finished === true && (before?.finished !== true || progress.seq === seq)
-    ? { subject: subjects.finished(place.channel, place.broadcast), progress, seq }
+    ? { channel: place.channel, progress, seq }
     : undefined
 }
 
@@ -112,12 +113,17 @@ const count = (
  */
 const record = Effect.fnUntraced(function* (
   { broadcasts, facts, recorded }: Tally,
-  { progress, seq, subject }: Finished
+  { channel, progress, seq }: Finished
 ) {
-  const key = keys.broadcast(progress.broadcast)
+  const { accepted, broadcast, dead, delivered, expired, gone } = progress
+  const key = keys.broadcast(broadcast)
+  const subject = subjects.finished(channel, broadcast)
   const message = { subject, type: "broadcast.finished/1", body: progress } as const
   const stored = () => void recorded.add(key)
   if (yield* facts.record({ message, seq, stored })) broadcasts.remove(key)
+  const counts = { accepted, delivered, gone, expired, dead }
+  const fields = { broadcast, channel: decodeToken(channel), ...counts }
+  yield* Effect.logInfo("broadcast finished", fields)
 })
 
 /** Stores the facts that wait, as far as there is room, and removes the progress of those. */

@@ -47,6 +47,30 @@ it("takes a broadcast from any NATS client, and a malformed one blocks nothing",
 
     const counts = await finished(service.url, "news", String(good.seq))
     assert.deepInclude(counts, { accepted: 1, delivered: 1 })
+    const lines = await until(
+      async () =>
+        service
+          .output()
+          .split("\n")
+          .flatMap((line) => (/"msg":"broadcast /.test(line) ? [JSON.parse(line)] : [])),
+      (all) => all.length >= 2
+    )
+    assert.deepEqual(
+      lines.map(({ level, time, ...line }) => line),
+      [
+        { broadcast: good.seq, channel: "news", shards: 1, msg: "broadcast planned" },
+        {
+          broadcast: good.seq,
+          channel: "news",
+          accepted: 1,
+          delivered: 1,
+          gone: 0,
+          expired: 0,
+          dead: 0,
+          msg: "broadcast finished"
+        }
+      ]
+    )
     assert.deepEqual(
       agent.received.map(({ text }) => text),
       ['{"invoice":7}']

@@ -1,0 +1,30 @@
+// Which requests are lines of the log.
+import { assert, it } from "vitest"
+import { call } from "#test/client.ts"
+import { temporaryFolder } from "#test/folder.ts"
+import { startService } from "#test/service.ts"
+
+/** The paths of the requests in the log, once the last one is there. */
+const logged = async (settings: Readonly<Record<string, string>>) => {
+  const env = { BELLCAST_DATA_DIR: await temporaryFolder(), ...settings }
+  await using service = await startService({ env })
+  for (const path of ["/__heartbeat__", "/__lbheartbeat__", "/__metrics__", "/"])
+    assert.strictEqual((await call(service.url, "GET", path)).status, 200, path)
+  await service.stop()
+  return service
+    .output()
+    .split("\n")
+    .flatMap((line) => (line.includes('"request.summary"') ? [JSON.parse(line)] : []))
+    .map(({ level, path }) => `${level} ${path}`)
+}
+
+it("logs requests but no probes, none where nobody wants them, and all at debug", async () => {
+  assert.deepEqual(await logged({}), ["30 /v1/"])
+  assert.deepEqual(await logged({ BELLCAST_LOG_REQUESTS: "false" }), [])
+  assert.deepEqual(await logged({ BELLCAST_LOG_REQUESTS: "false", BELLCAST_LOG_LEVEL: "debug" }), [
+    "20 /v1/__heartbeat__",
+    "20 /v1/__lbheartbeat__",
+    "20 /v1/__metrics__",
+    "20 /v1/"
+  ])
+})
