@@ -1,7 +1,7 @@
 // `bellcast rebuild`: builds the buckets from the streams, with the same values. LOG has
 // subscriptions, registrations and their counts. WORK has progress and pushes of the last weeks;
 // for older broadcasts LOG has the final counts.
-import { Console, Effect } from "effect"
+import { Console, Effect, References } from "effect"
 import { Command } from "effect/cli"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { type ChannelPushes, emptyPushes } from "#domain/outcome.ts"
@@ -116,7 +116,10 @@ const foldAll = Effect.fnUntraced(function* (facts: ReadonlyArray<Fact>, taken: 
   const wanted = ({ subject }: Stored) => !forgotten.has(parseOfBroadcast(subject)?.broadcast ?? 0)
   yield* Effect.gen(function* () {
     yield* replayInto("projector", yield* startProjector(0), () => true)
-    yield* replayInto("tally", yield* startTally(0), wanted)
+    yield* replayInto("tally", yield* startTally(0), wanted).pipe(
+      // These broadcasts finished before, and the service has logged it.
+      Effect.provideService(References.MinimumLogLevel, "Warn")
+    )
     yield* Effect.forEach(facts, restore, { discard: true })
     if (taken > 0) yield* noteTaken(taken)
   }).pipe(Effect.provideService(Buckets, memory.buckets), Effect.provideService(Watermark, silent))

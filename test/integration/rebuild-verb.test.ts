@@ -51,6 +51,7 @@ describe("rebuild", { timeout: 90_000 }, () => {
     inHand!.ack()
     await cli.printed(/^rebuilt in/m)
     assert.strictEqual(await cli.exit(), 0)
+    assert.notInclude(cli.output.stderr, "broadcast finished")
   })
 
   it("says what waits after it ended halfway, and so does the next start", async () => {
