@@ -58,6 +58,18 @@ describe("the keys of an issuer", () => {
     })
   )
 
+  it.effect("say at once that a former key is gone", () =>
+    Effect.gen(function* () {
+      const { send } = issuerWith()
+      const keySet = yield* makeKeySet("openid", issuer, send)
+      yield* keySet.current
+      yield* TestClock.adjust("1 second")
+      yield* keySet.refreshed("2")
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(kidOf(yield* keySet.refreshed("1")), "2")
+    })
+  )
+
   it.effect("are fetched for an unknown key at once, however often the heartbeat asks", () =>
     Effect.gen(function* () {
       const { asked, send } = issuerWith()

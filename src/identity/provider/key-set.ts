@@ -120,6 +120,14 @@ interface State {
   running: Deferred.Deferred<IssuerKeys, IdentityUnavailable> | undefined
 }
 
+/** Replaces the keys. Those that are gone are known to be gone: the issuer had them before. */
+const replace = (state: State, fetched: IssuerKeys): void => {
+  const { latest } = state
+  for (const { kid } of latest?.keys.keys ?? [])
+    state.unknown.set(String(kid), latest!.fetchedAt, fetched.fetchedAt + unknownMillis)
+  state.latest = fetched
+}
+
 /** Joins the running fetch or starts one, in a fiber of its own. */
 const fetching = Effect.fnUntraced(function* (state: State, now: number) {
   if (state.running !== undefined) return state.running
@@ -127,11 +135,7 @@ const fetching = Effect.fnUntraced(function* (state: State, now: number) {
   state.running = done
   state.triedAt = now
   yield* state.fetch.pipe(
-    Effect.tap((fetched) =>
-      Effect.sync(() => {
-        state.latest = fetched
-      })
-    ),
+    Effect.tap((fetched) => Effect.sync(() => replace(state, fetched))),
     Effect.tapError((error) => Effect.logError("the keys of an issuer cannot be fetched", error)),
     Effect.onExit((exit) =>
       Effect.sync(() => {
