@@ -95,7 +95,7 @@ fmt: install ## Format, sort imports, apply safe fixes.
 test: install ## Run the tests; with BASE_URL=http://... only the contract, against that server.
 	@$(VITEST) $(TESTS)
 
-e2e: install ## The whole service and a real Firefox (skipped where there is none).
+e2e: install ## The whole service and real browsers (each is skipped where there is none).
 	@$(VITEST) test/e2e
 
 # What test-identity runs: each has a rule that fetches it into .tools/. If a rule fails, the tests

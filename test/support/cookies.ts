@@ -1,10 +1,10 @@
 // A browser as far as its cookies go: it keeps those of responses, and sends them.
 
 /** A GET with these cookies, which follows no redirect. */
-export const get = (url: string, cookies: ReadonlyMap<string, string>) =>
+export const get = (url: string, cookies: ReadonlyMap<string, string>, accept = "*/*") =>
   fetch(url, {
     redirect: "manual",
-    headers: { cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join("; ") }
+    headers: { accept, cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join("; ") }
   })
 
 /** Keeps the cookies of a response. Returns where it leads. */

@@ -29,8 +29,12 @@ export interface PortierGateway {
   readonly begun: (email?: string) => Promise<Begun>
   /** The response of the broker to a browser that has proven its address. */
   readonly proof: (nonce: string, claims?: Members, header?: Members) => Promise<string>
-  /** The browser returns from the broker with a form. */
-  readonly verify: (cookie: string, fields: Readonly<Record<string, string>>) => Promise<Response>
+  /** The browser returns from the broker with a form. Errors are JSON unless `accept` is set. */
+  readonly verify: (
+    cookie: string,
+    fields: Readonly<Record<string, string>>,
+    accept?: string
+  ) => Promise<Response>
   /** The token of a session. */
   readonly loggedIn: (email?: string) => Promise<string>
 }
@@ -49,6 +53,9 @@ export const cookieIn = (response: Response) =>
   response.headers.get("set-cookie")?.split(";")[0] ?? ""
 
 export const tokenIn = (response: Response) => response.headers.get("location")!.slice(page.length)
+
+/** What browsers accept when they open a page. */
+export const acceptPage = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 /** Status, code and errno of an error. */
 export const errorOf = async (response: Response) => {
@@ -75,12 +82,12 @@ const gatewayOf = (service: Service, origin: string, broker: IdentityProvider): 
     const said = { sub: "anna@example.org", iat: seconds(), email_verified: true }
     return broker.token({ aud: origin, ...said, nonce, ...claims }, header)
   }
-  const verify: PortierGateway["verify"] = (cookie, fields) =>
+  const verify: PortierGateway["verify"] = (cookie, fields, accept = "application/json") =>
     fetch(`${url}/portier/verify`, {
       method: "POST",
       redirect: "manual",
       // The broker's pages are in a sandbox, so their origin is opaque.
-      headers: { cookie, origin: "null", "sec-fetch-site": "cross-site" },
+      headers: { accept, cookie, origin: "null", "sec-fetch-site": "cross-site" },
       body: new URLSearchParams(fields)
     })
   const loggedIn: PortierGateway["loggedIn"] = async (email = "anna@example.org") => {

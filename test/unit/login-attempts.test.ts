@@ -1,6 +1,8 @@
-// How often a client may make the login pages of an issuer ask its token endpoint in vain.
+// How often a client may make the login pages of an issuer ask its token endpoint in vain, and how
+// late a browser may come back.
 import { assert, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer, Option } from "effect"
+import { TestClock } from "effect/testing"
 import { Settings } from "#config"
 import { openidPages } from "#identity/login/openid-login.ts"
 import { invalidToken } from "#identity/policy.ts"
@@ -22,6 +24,7 @@ const keys = Effect.succeed({
 const login = {
   name: "openid",
   issuer,
+  audience: [],
   clientId: "pages",
   clientSecret: Option.none(),
   callbackHosts: ["app.example.org"],
@@ -69,6 +72,27 @@ const outcomesWith = Effect.fnUntraced(function* (status: number) {
   }
   return { outcomes, requests }
 })
+
+it.effect("a browser that comes back too late is sent to its page, for an hour", () =>
+  Effect.gen(function* () {
+    const keySet = { current: keys, refreshed: () => keys, isUp: Effect.succeed(true) }
+    const pages = yield* openidPages(login, keySet, () => Effect.never)
+    const fields = { callback: "https://app.example.org/#token=" }
+    const visit = { rootUrl: "https://push.example.org/v1", address: "192.0.2.1", page: "" }
+    const { location, setCookie } = yield* pages.begin({ ...visit, cookies: undefined, fields })
+    assert.include(setCookie, "; Max-Age=3600;")
+    const state = new URL(location).searchParams.get("state")!
+    const cookies = setCookie.split(";")[0]
+    yield* TestClock.adjust("15 minutes")
+    const error = yield* Effect.flip(
+      pages.finish({ ...visit, cookies, fields: { state, code: "?" } })
+    )
+    assert.deepInclude(error, { _tag: "LoginFailed", code: "expired" })
+    const back = pages.returnOf(cookies, error)
+    assert.match(back!, /^https:\/\/app\.example\.org\/#error=expired&error_description=This%20/)
+    assert.isUndefined(pages.returnOf(undefined, error))
+  }).pipe(Effect.provide(services))
+)
 
 const twice = ["TooManyFailures", "TooManyFailures"]
 

@@ -1,7 +1,7 @@
 // To which pages a login may return, and how mail addresses become one user.
 import { assert, describe, it } from "vitest"
 import { brokerUrl } from "#identity/login/portier-login.ts"
-import { hostPatternFault, redirectFault, withToken } from "#identity/login/redirect.ts"
+import { hostPatternFault, redirectFault, withError, withToken } from "#identity/login/redirect.ts"
 import { normalAddress } from "#identity/principals.ts"
 
 const hosts = ["app.example.org", "*.example.net", "localhost:3000"]
@@ -69,6 +69,22 @@ describe("a login", () => {
       ['https://a.example/"<>#a b'.replace(" ", "%20"), "https://a.example/%22%3C%3E#a%20bT%3D"]
     ] as const)
       assert.strictEqual(withToken(redirect, "T="), location)
+  })
+
+  it("puts an error where the token would stand, in place of the name before it", () => {
+    const error =
+      "error=expired&error_description=This%20login%20took%20longer%20than%2015%20minutes"
+    for (const [redirect, before] of [
+      ["https://a.example", "https://a.example/#"],
+      ["https://a.example/?token=", "https://a.example/?token=#"],
+      ["https://a.example/x?y=z#", "https://a.example/x?y=z#"],
+      ["https://a.example/#token=", "https://a.example/#"],
+      ["https://a.example/#tab=2&provider_token=", "https://a.example/#tab=2&"],
+      ["https://a.example/#/login/", "https://a.example/#/login/"],
+      ["https://a.example/#/login?token=", "https://a.example/#/login?"],
+      ["https://a.example/#a#token=", "https://a.example/#a#"]
+    ] as const)
+      assert.strictEqual(withError(redirect, "expired").split(".%20Please")[0], `${before}${error}`)
   })
 })
 

@@ -28,8 +28,7 @@ export const apiErrors = {
   invalidLogin: {
     code: 400,
     errno: 105,
-    error: "Invalid Auth Token",
-    message: "This login cannot be completed. Please begin it again, in the same browser."
+    error: "Invalid Auth Token"
   },
   undecodable: {
     code: 400,

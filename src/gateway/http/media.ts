@@ -56,6 +56,10 @@ export const unsupportedForm: ErrorDetail = {
   description: `Content-Type must be ${form} or ${json}`
 }
 
+/** Whether Accept names JSON and no HTML page, as that of a program. */
+export const prefersJson = (accept: string | undefined): boolean =>
+  accept?.toLowerCase().includes(json) === true && !accept.includes("text/html")
+
 /** Whether Accept prefers an HTML page to JSON. */
 export const prefersHtml = (accept: string | undefined): boolean =>
   accept?.includes("text/html") === true && !accept.toLowerCase().includes(json)

@@ -1,5 +1,11 @@
 // The HTML pages of logins, for people: the question before a mail goes out, and why a login ended.
-import type { Question } from "#identity/login/pages.ts"
+import { loginErrors } from "#identity/login/login-errors.ts"
+import {
+  type LoginError,
+  type LoginPages,
+  loginErrorCode,
+  type Question
+} from "#identity/login/pages.ts"
 import { html, pageHead, pagePolicy, pageStyle, pageType } from "../http/html.ts"
 import type { ApiResponse } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
@@ -7,6 +13,7 @@ import { noStore } from "../http/response-headers.ts"
 const style = [
   pageStyle,
   "body{max-width:34rem;margin-top:4rem}h1{font-size:1.5rem;line-height:1.3;margin:0 0 1rem}",
+  "p{margin:1rem 0}",
   "h1,b{overflow-wrap:anywhere}small{color:var(--dim);font-size:.85rem}form{margin:1.5rem 0}",
   [
     "button{font:inherit;padding:.6rem 1.4rem;border:0;border-radius:.4rem;cursor:pointer;",
@@ -58,4 +65,39 @@ export const questionPage = (
     // With the form comes our origin, which begins the login; never the address in the URL.
     "Referrer-Policy": "strict-origin"
   })
+}
+
+const openAgain = "Open the site again, and log in there."
+const otherBrowser = {
+  openid: openAgain,
+  portier:
+    "If a mail brought you here, it has a code, too: go back to the device and the browser where " +
+    "you began, and type the code there. Or open the site in this browser, and log in again."
+} as const
+
+/** What happened, and what the user can do. */
+const sentencesOf = (error: LoginError, at: LoginPages["at"]): ReadonlyArray<string> => {
+  const code = loginErrorCode(error)
+  if (error._tag === "LoginRefused" && code === "invalid_request") {
+    if (error.field === "email") return ["This is no mail address. Please go back and correct it."]
+    const wrong = [error.field, error.description].filter((part) => part !== undefined)
+    return [
+      "The page that sent you here made a mistake. Please tell its operator:",
+      wrong.join(": ")
+    ]
+  }
+  const sentence = loginErrors[code]
+  if (code === "temporarily_unavailable") return [sentence]
+  return [sentence, code === "other_browser" ? otherBrowser[at] : openAgain]
+}
+
+/** Tells a user why a login ended. `response`: what programs get. */
+export const failurePage = (
+  { errno, headers, status }: ApiResponse,
+  error: LoginError,
+  at: LoginPages["at"]
+): ApiResponse => {
+  const paragraphs = sentencesOf(error, at).map((each) => `<p>${html(each)}</p>`)
+  const all = { ...headers, ...pagePolicy(style), "Referrer-Policy": "no-referrer" }
+  return { ...page(status, "This login cannot go on", paragraphs, all), errno }
 }

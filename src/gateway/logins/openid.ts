@@ -1,7 +1,7 @@
 // GET /openid/{policy}/login: sends a browser to the policy's issuer. GET /openid/{policy}/token:
 // the browser returns, and gets an access token.
 import { Effect } from "effect"
-import type { LoginPages, Visit } from "#identity/login/pages.ts"
+import type { Visit } from "#identity/login/pages.ts"
 import type { Operation } from "../operation.ts"
 import { pagesOf, queryFields, visiting } from "./pages.ts"
 
@@ -14,8 +14,8 @@ const pageOf = (
   crossSite: "open",
   read: (call) => Effect.succeed(queryFields(call)),
   run: Effect.fnUntraced(function* (fields, call) {
-    const pages: LoginPages = yield* pagesOf("openid", call.params["policy"] ?? "")
-    return yield* visiting(pages[page], fields, call, 307)
+    const pages = yield* pagesOf("openid", call.params["policy"] ?? "")
+    return yield* visiting(pages, page, fields, call, 307)
   }),
   doc: { summary, parameters, responses: { 307: null }, errors: [404] }
 })

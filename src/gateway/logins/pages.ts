@@ -2,11 +2,15 @@
 // and the redirect or error that ends it.
 import { Effect } from "effect"
 import { Identity } from "#identity/identity.ts"
-import type { Departure, LoginError, LoginPages, Visit } from "#identity/login/pages.ts"
+import { loginErrors } from "#identity/login/login-errors.ts"
+import type { LoginError, LoginPages, Visit } from "#identity/login/pages.ts"
+import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { readForm } from "../http/body.ts"
-import { type ErrorDetail, refuse, refuseInvalid } from "../http/errors.ts"
-import { type ApiRequest, type ApiResponse, type Call, ok, type Refused } from "../http/request.ts"
+import { type ErrorDetail, errorResponse, refuse, refuseInvalid } from "../http/errors.ts"
+import { prefersHtml, prefersJson } from "../http/media.ts"
+import { type ApiRequest, type ApiResponse, type Call, ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
+import { failurePage } from "./html.ts"
 
 type Fields = Visit["fields"]
 
@@ -39,46 +43,76 @@ const retryAfter = (waitMillis: number) => ({
 })
 
 /** Sends the browser on with this status. Pages must not learn where it came from. */
-const departing =
-  (status: number) =>
-  ({ location, setCookie }: Departure): ApiResponse =>
-    ok(
-      undefined,
-      {
-        Location: location,
-        "Set-Cookie": setCookie,
-        "Referrer-Policy": "no-referrer",
-        ...noStore
-      },
-      status
-    )
+const departing = (status: number, location: string, more: ApiResponse["headers"] = {}) =>
+  ok(
+    undefined,
+    { Location: location, "Referrer-Policy": "no-referrer", ...noStore, ...more },
+    status
+  )
 
-/** Makes errors of a login those of its response. */
-export const answering = <A, R>(
-  login: Effect.Effect<A, LoginError, R>,
-  { request: { method } }: Call
-) =>
-  Effect.catchTags(login, {
-    LoginRefused: ({ description, field: name }): Refused => {
-      if (name === undefined) return refuse("invalidRequest", { message: description })
+/** The response to a program whose login failed. */
+const errorOf = (error: LoginError, { method }: ApiRequest): ApiResponse => {
+  switch (error._tag) {
+    case "LoginRefused": {
+      const { description, field: name } = error
       const location = method === "POST" ? "body" : "querystring"
-      return refuseInvalid([{ location, name, description }])
-    },
-    LoginFailed: () => refuse("invalidLogin"),
-    TooManyLogins: ({ waitMillis }) => refuse("tooManyLogins", retryAfter(waitMillis)),
-    TooManyFailures: ({ waitMillis }) => refuse("tooManyFailures", retryAfter(waitMillis))
-  })
+      return name === undefined
+        ? errorResponse("invalidRequest", { message: description })
+        : refuseInvalid([{ location, name, description }]).response
+    }
+    case "LoginFailed":
+      return errorResponse("invalidLogin", { message: loginErrors[error.code] })
+    case "TooManyLogins":
+      return errorResponse("tooManyLogins", retryAfter(error.waitMillis))
+    case "TooManyFailures":
+      return errorResponse("tooManyFailures", retryAfter(error.waitMillis))
+    case "IdentityUnavailable":
+      return errorResponse("unavailable")
+  }
+}
+
+/** Rate-limited, as during an outage every login fails. */
+const logUnavailable = makeRateLimitedLog("identity unavailable", Effect.logError)
+
+/**
+ * Ends a login that failed: for a program with JSON, for a browser that began it at the page to
+ * which it returns (`back`), and for any other browser with a page of ours.
+ */
+export const failing = Effect.fnUntraced(function* (
+  error: LoginError,
+  { request }: Call,
+  at: LoginPages["at"],
+  back?: ApiResponse
+) {
+  if (error._tag === "IdentityUnavailable") yield* logUnavailable({ err: error })
+  const response = errorOf(error, request)
+  const { accept } = request.headers
+  if (back !== undefined && !prefersJson(accept)) return { ...back, errno: response.errno }
+  return prefersHtml(accept) ? failurePage(response, error, at) : response
+})
 
 /** The visit of a browser to one of the pages. `fields`: its parameters. */
 export const visiting = (
-  page: (visit: Visit) => Effect.Effect<Departure, LoginError>,
+  pages: LoginPages,
+  page: "begin" | "finish",
   fields: Fields,
   call: Call,
   status: 302 | 307
-) => {
+): Effect.Effect<ApiResponse> => {
   const { request, rootUrl } = call
   const { address, headers } = request
   const from = { page: pageOf(request), cookies: headers["cookie"] }
-  const departure = page({ rootUrl, address, fields, ...from })
-  return Effect.map(answering(departure, call), departing(status))
+  return Effect.matchEffect(pages[page]({ rootUrl, address, fields, ...from }), {
+    onSuccess: ({ location, setCookie }) =>
+      Effect.succeed(departing(status, location, { "Set-Cookie": setCookie })),
+    onFailure: (error) => {
+      const back = page === "begin" ? undefined : pages.returnOf(from.cookies, error)
+      return failing(
+        error,
+        call,
+        pages.at,
+        back === undefined ? undefined : departing(status, back)
+      )
+    }
+  })
 }

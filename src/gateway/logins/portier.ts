@@ -4,7 +4,7 @@ import { Effect, Schema } from "effect"
 import type { Visit } from "#identity/login/pages.ts"
 import type { Operation } from "../operation.ts"
 import { questionPage } from "./html.ts"
-import { answering, bodyFields, pagesOf, queryFields, visiting } from "./pages.ts"
+import { bodyFields, failing, pagesOf, queryFields, visiting } from "./pages.ts"
 
 type Fields = Visit["fields"]
 
@@ -15,8 +15,11 @@ export const portierLoginGet: Operation<Fields> = {
   read: (call) => Effect.succeed(queryFields(call)),
   run: Effect.fnUntraced(function* (fields, call) {
     const { ask } = yield* pagesOf("portier", "portier")
-    const question = yield* answering(ask(fields), call)
-    return questionPage(question, `${call.rootUrl}/portier/login`)
+    return yield* Effect.matchEffect(ask(fields), {
+      onSuccess: (question) =>
+        Effect.succeed(questionPage(question, `${call.rootUrl}/portier/login`)),
+      onFailure: (error) => failing(error, call, "portier")
+    })
   }),
   doc: {
     summary: "Ask whether to begin a login by mail: a page with a form",
@@ -32,8 +35,7 @@ export const portierLoginPost: Operation<Fields> = {
   crossSite: "open",
   read: bodyFields,
   run: Effect.fnUntraced(function* (fields, call) {
-    const { begin } = yield* pagesOf("portier", "portier")
-    return yield* visiting(begin, fields, call, 302)
+    return yield* visiting(yield* pagesOf("portier", "portier"), "begin", fields, call, 302)
   }),
   doc: {
     summary: "Begin a login by mail: a redirect to the broker",
@@ -50,8 +52,7 @@ export const portierVerifyPost: Operation<Fields> = {
   crossSite: "open",
   read: bodyFields,
   run: Effect.fnUntraced(function* (fields, call) {
-    const { finish } = yield* pagesOf("portier", "portier")
-    return yield* visiting(finish, fields, call, 302)
+    return yield* visiting(yield* pagesOf("portier", "portier"), "finish", fields, call, 302)
   }),
   doc: {
     summary: "End a login by mail: a redirect to the page, with a session's token in the fragment",

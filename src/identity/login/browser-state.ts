@@ -8,13 +8,18 @@ import { Settings } from "#config"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { settingsFault } from "#settings/every-setting.ts"
 import { keys } from "#streams/buckets.ts"
+import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { IdentityUnavailable } from "../policy.ts"
 import { isLoopback } from "../provider/url.ts"
 import { useridSecret } from "../userid-secret.ts"
-import { LoginFailed } from "./pages.ts"
+import { codeOfProvider, type LoginErrorCode } from "./login-errors.ts"
+import { LoginFailed, type LoginPages, LoginRefused, loginErrorCode } from "./pages.ts"
+import { withError } from "./redirect.ts"
 
 /** A mail may take minutes. Brokers of Portier keep a login as long. */
 const lifeSeconds = 900
+/** A browser that returns too late, but within this time, still learns where to go on. */
+const cookieSeconds = 3_600
 const nonceBytes = 16
 
 export interface BrowserState {
@@ -30,15 +35,33 @@ export interface BrowserStates {
   readonly begin: (
     redirect: string
   ) => Effect.Effect<{ readonly nonce: string; readonly setCookie: string }>
+  /** The state in a Cookie header, even if its time is over; undefined without one. */
+  readonly find: (cookies: string | undefined) => BrowserState | undefined
   /** The state in a Cookie header. Fails without one, or when its time is over. */
   readonly read: (cookies: string | undefined) => Effect.Effect<BrowserState, LoginFailed>
   /** Ends a login. Fails when any gateway has seen its end before. */
   readonly spend: (state: BrowserState) => Effect.Effect<void, LoginFailed | IdentityUnavailable>
   /** Removes the cookie. */
   readonly cleared: string
+  /** Fails a login of the policy, and logs what is wrong. */
+  readonly failed: (
+    wrong: string,
+    code: LoginErrorCode,
+    fields?: Readonly<Record<string, unknown>>
+  ) => Effect.Effect<never, LoginFailed>
+  /** The same when the provider says so: by its code (RFC 6749 section 4.1.2.1), never its text. */
+  readonly refused: (error: string) => Effect.Effect<never, LoginRefused>
   /** Derives a secret of the login that never leaves the server. */
   readonly secretOf: (state: Pick<BrowserState, "nonce">) => string
 }
+
+/** See `LoginPages`. */
+export const returns =
+  ({ find }: BrowserStates): LoginPages["returnOf"] =>
+  (cookies, error) => {
+    const state = find(cookies)
+    return state === undefined ? undefined : withError(state.redirect, loginErrorCode(error))
+  }
 
 const cookieOf = (cookies: string | undefined, name: string): string | undefined =>
   cookies
@@ -50,6 +73,22 @@ const cookieOf = (cookies: string | undefined, name: string): string | undefined
 const isEqual = (a: string, b: string): boolean => {
   const [first, second] = [Buffer.from(a), Buffer.from(b)]
   return first.length === second.length && timingSafeEqual(first, second)
+}
+
+const makeFailures = (policy: string): Pick<BrowserStates, "failed" | "refused"> => {
+  const warn = makeRateLimitedLog(`a login of the policy ${policy} failed`)
+  return {
+    failed: Effect.fnUntraced(function* (wrong, code, fields = {}) {
+      yield* warn({ wrong, ...fields })
+      return yield* new LoginFailed({ code })
+    }),
+    refused: Effect.fnUntraced(function* (error) {
+      const shown = /^[a-z_]{1,64}$/.test(error) ? `: ${error}` : ""
+      const description = `The login was refused by its provider${shown}`
+      yield* warn({ wrong: description })
+      return yield* new LoginRefused({ code: codeOfProvider(error), description })
+    })
+  }
 }
 
 /** Fails if browsers do not reach this server by https, or on this machine. */
@@ -83,6 +122,7 @@ export const makeBrowserStates = Effect.fnUntraced(function* (
   // trust like https; Safari does not.
   const name = `__Host-bellcast-${policy}`
   const attributes = `Path=/; Secure; HttpOnly; SameSite=${sameSite}`
+  const failures = makeFailures(policy)
   const sealOf = (text: string) => secret(`cookie ${text}`, "base64url")
 
   const begin = (redirect: string) =>
@@ -90,16 +130,21 @@ export const makeBrowserStates = Effect.fnUntraced(function* (
       const nonce = randomBytes(nonceBytes).toString("hex")
       const state: BrowserState = { nonce, redirect, until: now + lifeSeconds * 1000 }
       const text = Buffer.from(JSON.stringify(state)).toString("base64url")
-      const setCookie = `${name}=${text}.${sealOf(text)}; Max-Age=${lifeSeconds}; ${attributes}`
+      const setCookie = `${name}=${text}.${sealOf(text)}; Max-Age=${cookieSeconds}; ${attributes}`
       return { nonce, setCookie }
     })
 
-  const read = Effect.fnUntraced(function* (cookies: string | undefined) {
+  const find = (cookies: string | undefined): BrowserState | undefined => {
     const [text = "", seal = ""] = (cookieOf(cookies, name) ?? "").split(".")
-    if (text === "" || !isEqual(seal, sealOf(text))) return yield* new LoginFailed()
-    const state: BrowserState = JSON.parse(Buffer.from(text, "base64url").toString("utf8"))
-    if ((yield* Clock.currentTimeMillis) >= state.until) return yield* new LoginFailed()
-    return state
+    if (text === "" || !isEqual(seal, sealOf(text))) return undefined
+    return JSON.parse(Buffer.from(text, "base64url").toString("utf8"))
+  }
+
+  const read = Effect.fnUntraced(function* (cookies: string | undefined) {
+    const state = find(cookies)
+    if (state === undefined) return yield* failures.failed("cookie", "other_browser")
+    const isOver = (yield* Clock.currentTimeMillis) >= state.until
+    return isOver ? yield* failures.failed("time", "expired") : state
   })
 
   const spend = ({ nonce }: BrowserState) =>
@@ -109,7 +154,7 @@ export const makeBrowserStates = Effect.fnUntraced(function* (
       })
       .pipe(
         Effect.catchTags({
-          AppendConflict: () => Effect.fail(new LoginFailed()),
+          AppendConflict: () => failures.failed("used before", "invalid_request"),
           NatsUnavailable: (cause) => Effect.fail(new IdentityUnavailable({ policy, cause }))
         }),
         Effect.asVoid
@@ -117,8 +162,10 @@ export const makeBrowserStates = Effect.fnUntraced(function* (
 
   const states: BrowserStates = {
     begin,
+    find,
     read,
     spend,
+    ...failures,
     cleared: `${name}=; Max-Age=0; ${attributes}`,
     secretOf: ({ nonce }) => secret(`secret ${nonce}`, "base64url")
   }

@@ -4,8 +4,8 @@ import { createHash } from "node:crypto"
 import { Effect, Option, type Redacted } from "effect"
 import { makeRate } from "#basics/rate.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
-import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
-import { isClaims } from "../policies/claims.ts"
+import { claimsOf } from "../credentials.ts"
+import { isClaims, partiesOf } from "../policies/claims.ts"
 import { makeClientLogin } from "../policies/client-login.ts"
 import {
   type Credentials,
@@ -18,20 +18,15 @@ import {
 import type { ProviderResponse, Send } from "../provider/client.ts"
 import type { Discovered, KeySet } from "../provider/key-set.ts"
 import { IdentitySettings, settingPrefix } from "../settings.ts"
-import { type BrowserState, makeBrowserStates } from "./browser-state.ts"
-import {
-  LoginFailed,
-  LoginRefused,
-  type OpenidPages,
-  refusedByProvider,
-  required,
-  type Visit
-} from "./pages.ts"
+import { makeBrowserStates, returns } from "./browser-state.ts"
+import { type OpenidPages, type Visit, wrongField } from "./pages.ts"
 import { redirectFault, withToken } from "./redirect.ts"
 
 export interface OpenidLogin {
   readonly name: string
   readonly issuer: string
+  /** The audiences of the tokens that the policy accepts. */
+  readonly audience: ReadonlyArray<string>
   readonly clientId: string
   /** None: a public client, which proves itself by PKCE alone. */
   readonly clientSecret: Option.Option<Redacted.Redacted<string>>
@@ -150,23 +145,16 @@ export const openidPages = Effect.fnUntraced(function* (
   keySet: KeySet,
   send: Send
 ) {
-  const { callbackHosts, issuer, name, verified } = login
+  const { audience, callbackHosts, issuer, name, verified } = login
   const states = yield* makeBrowserStates(name, "Lax")
   const exchange = yield* makeExchange(login, send)
   const { authFailuresPerAddressPerMinuteMax } = yield* IdentitySettings
   const attempts = makeAttempts(authFailuresPerAddressPerMinuteMax)
-  const warn = makeRateLimitedLog(`a login of the policy ${name} failed`)
-
-  const failed = Effect.fnUntraced(function* (wrong: string) {
-    yield* warn({ wrong })
-    return yield* new LoginFailed()
-  })
 
   const begin = Effect.fnUntraced(function* ({ fields, rootUrl }: Visit) {
     const { callback = "", prompt } = fields
     const description = redirectFault(callback, callbackHosts)
-    if (description !== undefined)
-      return yield* new LoginRefused({ field: "callback", description })
+    if (description !== undefined) return yield* wrongField("callback", description)
     const { authorization_endpoint: endpoint } = (yield* keySet.current).discovered
     if (endpoint === undefined)
       return yield* new IdentityUnavailable({ policy: name, cause: "no authorization endpoint" })
@@ -178,10 +166,10 @@ export const openidPages = Effect.fnUntraced(function* (
   /** The state of the browser's cookie, if the issuer returns to this login. */
   const stateOf = Effect.fnUntraced(function* ({ cookies, fields }: Visit) {
     const { iss, state } = fields
-    const begun: BrowserState = yield* Effect.catch(states.read(cookies), () => failed("cookie"))
-    if (state !== begun.nonce) return yield* failed("state")
+    const begun = yield* states.read(cookies)
+    if (state !== begun.nonce) return yield* states.failed("state", "invalid_request")
     // RFC 9207: the response of another issuer.
-    if (iss !== undefined && iss !== issuer) return yield* failed("iss")
+    if (iss !== undefined && iss !== issuer) return yield* states.failed("iss", "server_error")
     return begun
   })
 
@@ -189,20 +177,27 @@ export const openidPages = Effect.fnUntraced(function* (
     const { address, fields, rootUrl } = visit
     const state = yield* stateOf(visit)
     const { code, error } = fields
-    if (error !== undefined) return yield* refusedByProvider(error)
-    if (code === undefined) return yield* required("code")
+    if (error !== undefined) return yield* states.refused(error)
+    if (code === undefined) return yield* wrongField("code", "Required")
     yield* attempts.admit(address)
-    yield* Effect.catchTag(states.spend(state), "LoginFailed", () => failed("used before"))
+    yield* states.spend(state)
     const { discovered } = yield* keySet.current
     // A code can be such that the issuer's server fails: so that counts like a wrong one.
     const exchanged = exchange(discovered, code, states.secretOf(state), rootUrl)
     const token = yield* Effect.tapError(exchanged, () => attempts.failed(address))
-    const verdict = token === undefined ? undefined : yield* verified(token, askerAt(address))
-    if (token === undefined || verdict?._tag !== "Known") {
+    if (token === undefined) {
       yield* attempts.failed(address)
-      return yield* failed(verdict === undefined ? "code" : `access token: ${verdict._tag}`)
+      return yield* states.failed("code", "invalid_request")
     }
-    return { location: withToken(state.redirect, token), setCookie: states.cleared }
+    const verdict = yield* verified(token, askerAt(address))
+    if (verdict._tag === "Known")
+      return { location: withToken(state.redirect, token), setCookie: states.cleared }
+    yield* attempts.failed(address)
+    const fault = verdict.description ?? verdict.error
+    return yield* states.failed(`access token: ${fault}`, "server_error", {
+      expected: partiesOf({ iss: issuer, aud: audience }),
+      found: partiesOf(claimsOf(token) ?? {})
+    })
   })
-  return { at: "openid", begin, finish } satisfies OpenidPages
+  return { at: "openid", begin, finish, returnOf: returns(states) } satisfies OpenidPages
 })

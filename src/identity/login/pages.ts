@@ -2,6 +2,7 @@
 // back to the site's page, with a token in the fragment of the URL.
 import { Data, type Effect } from "effect"
 import type { IdentityUnavailable, TooManyFailures } from "../policy.ts"
+import type { LoginErrorCode } from "./login-errors.ts"
 
 /** A browser that wants to log in, or returns from the provider. */
 export interface Visit {
@@ -25,13 +26,16 @@ export interface Departure {
 
 /** A parameter that cannot be used, or the provider's refusal. */
 export class LoginRefused extends Data.TaggedError("LoginRefused")<{
+  readonly code: LoginErrorCode
   /** The parameter; undefined: the provider refused. */
   readonly field?: string
   readonly description: string
 }> {}
 
 /** The browser did not begin this login, or what it brings from the provider is not believed. */
-export class LoginFailed extends Data.TaggedError("LoginFailed") {}
+export class LoginFailed extends Data.TaggedError("LoginFailed")<{
+  readonly code: LoginErrorCode
+}> {}
 
 export class TooManyLogins extends Data.TaggedError("TooManyLogins")<{
   /** Milliseconds until the next is allowed. */
@@ -45,6 +49,10 @@ export type LoginError =
   | TooManyFailures
   | IdentityUnavailable
 
+/** The code of an error. What fails for another reason may work later. */
+export const loginErrorCode = (error: LoginError): LoginErrorCode =>
+  "code" in error ? error.code : "temporarily_unavailable"
+
 /** A login that somebody asks for. */
 export interface Question {
   readonly email: string
@@ -56,6 +64,11 @@ export interface Question {
 interface Pages {
   readonly begin: (visit: Visit) => Effect.Effect<Departure, LoginError>
   readonly finish: (visit: Visit) => Effect.Effect<Departure, LoginError>
+  /**
+   * The page to which a login returns that ended with an error; undefined if this browser, by its
+   * Cookie header, began none.
+   */
+  readonly returnOf: (cookies: string | undefined, error: LoginError) => string | undefined
 }
 
 export interface OpenidPages extends Pages {
@@ -71,10 +84,6 @@ export interface PortierPages extends Pages {
 
 export type LoginPages = OpenidPages | PortierPages
 
-export const required = (field: string) => new LoginRefused({ field, description: "Required" })
-
-/** The provider's refusal: its code (RFC 6749 section 4.1.2.1), never its free text. */
-export const refusedByProvider = (code: string) => {
-  const shown = /^[a-z_]{1,64}$/.test(code) ? `: ${code}` : ""
-  return new LoginRefused({ description: `The login was refused by its provider${shown}` })
-}
+/** A parameter of a request cannot be used. */
+export const wrongField = (field: string, description: string) =>
+  new LoginRefused({ code: "invalid_request", field, description })

@@ -3,21 +3,14 @@
 import { Clock, Effect } from "effect"
 import { makeRate } from "#basics/rate.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
-import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
-import { type Claims, timeFault } from "../policies/claims.ts"
+import { claimsOf } from "../credentials.ts"
+import { type Claims, lateFault, partiesOf, timeFault } from "../policies/claims.ts"
 import { claimsOfIssuer } from "../policies/jwt.ts"
 import { normalAddress } from "../principals.ts"
 import type { Discovered, KeySet } from "../provider/key-set.ts"
-import { type BrowserState, makeBrowserStates } from "./browser-state.ts"
-import {
-  LoginFailed,
-  LoginRefused,
-  type PortierPages,
-  refusedByProvider,
-  required,
-  TooManyLogins,
-  type Visit
-} from "./pages.ts"
+import { type BrowserState, makeBrowserStates, returns } from "./browser-state.ts"
+import type { LoginErrorCode } from "./login-errors.ts"
+import { LoginRefused, type PortierPages, TooManyLogins, type Visit, wrongField } from "./pages.ts"
 import { isPageAt, redirectFault, withToken } from "./redirect.ts"
 import type { Sessions } from "./sessions.ts"
 
@@ -101,6 +94,10 @@ const faultOf = (
   return isAddress(sub) && (verified === undefined || verified === true) ? undefined : "sub"
 }
 
+/** The error of a login whose identity token has this fault. */
+const codeOf = (fault: string): LoginErrorCode =>
+  fault === "nonce" ? "invalid_request" : fault === lateFault ? "expired" : "server_error"
+
 /**
  * Counts logins, as each sends a mail to whomever the client names. Those of different clients for
  * one mail address are not added up: anybody could keep its user from logging in, with a request
@@ -125,20 +122,17 @@ export const portierPages = Effect.fnUntraced(function* (
   const { issuer, name, redirectHosts } = login
   const states = yield* makeBrowserStates(name, "None")
   const waitMillisOf = makeLimits(login)
-  const warn = makeRateLimitedLog(`a login of the policy ${name} failed`)
 
   const ask = Effect.fnUntraced(function* ({ email = "", redirect = "" }: Visit["fields"]) {
     const description = redirectFault(redirect, redirectHosts)
-    if (!isAddress(email))
-      return yield* new LoginRefused({ field: "email", description: "Must be a mail address" })
-    if (description !== undefined)
-      return yield* new LoginRefused({ field: "redirect", description })
+    if (!isAddress(email)) return yield* wrongField("email", "Must be a mail address")
+    if (description !== undefined) return yield* wrongField("redirect", description)
     return { email, redirect, provider: issuer }
   })
 
   const begin = Effect.fnUntraced(function* ({ address, fields, page, rootUrl }: Visit) {
     if (URL.parse(page)?.origin !== new URL(rootUrl).origin && !isPageAt(page, redirectHosts))
-      return yield* new LoginRefused({ description: foreignPage })
+      return yield* new LoginRefused({ code: "invalid_request", description: foreignPage })
     const { email, redirect } = yield* ask(fields)
     const waitMillis = waitMillisOf(address, email, yield* monotonicMillis)
     if (waitMillis > 0) return yield* new TooManyLogins({ waitMillis })
@@ -147,25 +141,25 @@ export const portierPages = Effect.fnUntraced(function* (
     return { location: brokerUrl(issuer, discovered, rootUrl, email, nonce), setCookie }
   })
 
-  const failed = Effect.fnUntraced(function* (wrong: string) {
-    yield* warn({ wrong })
-    return yield* new LoginFailed()
-  })
-
   const finish = Effect.fnUntraced(function* ({ cookies, fields, rootUrl }: Visit) {
     const { error, id_token: token } = fields
-    if (error !== undefined) return yield* refusedByProvider(error)
-    if (token === undefined) return yield* required("id_token")
-    const state = yield* Effect.catch(states.read(cookies), () => failed("cookie"))
+    if (error !== undefined) return yield* states.refused(error)
+    if (token === undefined) return yield* wrongField("id_token", "Required")
+    const state = yield* states.read(cookies)
     const algorithms = algorithmsOf((yield* keySet.current).discovered)
     const claims = yield* claimsOfIssuer(token, keySet, algorithms)
-    if (typeof claims === "string") return yield* failed(claims)
+    const clientId = new URL(rootUrl).origin
     const now = yield* Clock.currentTimeMillis
-    const wrong = faultOf(claims, issuer, new URL(rootUrl).origin, state, now)
-    if (wrong !== undefined) return yield* failed(wrong)
-    yield* Effect.catchTag(states.spend(state), "LoginFailed", () => failed("used before"))
-    const session = yield* sessions.open(claims["sub"] as string)
+    const wrong =
+      typeof claims === "string" ? claims : faultOf(claims, issuer, clientId, state, now)
+    if (wrong !== undefined)
+      return yield* states.failed(wrong, codeOf(wrong), {
+        expected: partiesOf({ iss: issuer, aud: clientId }),
+        found: partiesOf(claimsOf(token) ?? {})
+      })
+    yield* states.spend(state)
+    const session = yield* sessions.open((claims as Claims)["sub"] as string)
     return { location: withToken(state.redirect, session), setCookie: states.cleared }
   })
-  return { at: "portier", ask, begin, finish } satisfies PortierPages
+  return { at: "portier", ask, begin, finish, returnOf: returns(states) } satisfies PortierPages
 })

@@ -1,6 +1,7 @@
 // To which pages a login may return: whoever gets the browser there gets the token. Pure.
 import { globOf } from "#basics/wildcard.ts"
 import { isLoopback } from "../provider/url.ts"
+import { type LoginErrorCode, loginErrors } from "./login-errors.ts"
 
 /** Browsers store cookies of at most 4,096 bytes; that of a login holds the redirect in base64. */
 const charsMax = 2_000
@@ -26,6 +27,18 @@ export const redirectFault = (text: string, hosts: ReadonlyArray<string>): strin
 /** Whether a page is on one of the hosts. `page`: its URL or origin. */
 export const isPageAt = (page: string, hosts: ReadonlyArray<string>): boolean =>
   redirectFault(URL.parse(page)?.origin ?? "", hosts) === undefined
+
+/**
+ * The URL with an error where `withToken` puts the token: of a fragment that ends in `token=`, that
+ * name goes.
+ */
+export const withError = (redirect: string, code: LoginErrorCode): string => {
+  const { href } = new URL(redirect)
+  const [page = "", ...fragment] = href.split("#")
+  const before = fragment.join("#").replace(/[^#/?&=]+=$/, "")
+  const description = encodeURIComponent(loginErrors[code])
+  return `${page}#${before}error=${code}&error_description=${description}`
+}
 
 /** The URL with the token behind its fragment, as the URL parser writes it. */
 export const withToken = (redirect: string, token: string): string => {

@@ -53,6 +53,8 @@ export const knownAt = (
     : invalidBecause(`the claim with the user's id ${userFault(user)}`)
 }
 
+export const lateFault = "exp is over"
+
 /** Seconds by which the clock of an issuer may be ahead of ours. */
 const nbfSkewSeconds = 5
 
@@ -60,11 +62,23 @@ const nbfSkewSeconds = 5
  * Why a token is not valid at `now` (milliseconds). Absent members pass (RFC 7662 section 2.2).
  */
 export const timeFault = ({ exp, nbf }: Claims, now: number): string | undefined => {
-  if (exp !== undefined && !(typeof exp === "number" && exp * 1000 > now)) return "exp is over"
+  if (exp !== undefined && !(typeof exp === "number" && exp * 1000 > now)) return lateFault
   const isEarly =
     nbf !== undefined && !(typeof nbf === "number" && (nbf - nbfSkewSeconds) * 1000 <= now)
   return isEarly ? "nbf is not reached" : undefined
 }
+
+const textCharsMax = 200
+
+/** The log cuts URLs to their hosts. Of issuers and audiences the rest counts, too. */
+const loggable = (value: unknown): string =>
+  [value ?? "none"].flat().join(" ").replaceAll("://", " ").slice(0, textCharsMax)
+
+/** Who issued a token and for whom, for the log. */
+export const partiesOf = ({ aud, iss }: Claims) => ({
+  issuer: loggable(iss),
+  audience: loggable(aud)
+})
 
 /** Whether one of the audiences is configured; `*`: any. */
 export const isForUs = (aud: unknown, audiences: ReadonlyArray<string>): boolean => {

@@ -10,7 +10,7 @@ import {
   jwtVerify
 } from "jose"
 import type { IssuerKeys, KeySet } from "../provider/key-set.ts"
-import type { Claims } from "./claims.ts"
+import { type Claims, lateFault } from "./claims.ts"
 
 /** Algorithms with a public key. HMAC and `none` are never among them. */
 export const asymmetricAlgorithms = [
@@ -42,7 +42,7 @@ export const wrongSignature = "the signature is wrong"
 /** Why a token is not believed, for the developer who sent it. */
 const faultOf = (error: unknown): string => {
   if (error instanceof errors.JWKSNoMatchingKey) return unknownKey
-  if (error instanceof errors.JWTExpired) return "exp is over"
+  if (error instanceof errors.JWTExpired) return lateFault
   if (error instanceof errors.JWTClaimValidationFailed) return "nbf or exp is wrong"
   if (error instanceof errors.JOSEAlgNotAllowed) return "the algorithm is not accepted"
   if (error instanceof errors.JWSSignatureVerificationFailed) return wrongSignature

@@ -174,12 +174,12 @@ const pagesOf = Effect.fnUntraced(function* (
   keySet: KeySet,
   send: Send
 ) {
-  const { callbackHosts, clientSecret, issuer, loginParameters, loginScopes } = settings
+  const { audience, callbackHosts, clientSecret, issuer, loginParameters, loginScopes } = settings
   const clientId = Option.getOrUndefined(settings.clientId)
   if (clientId === undefined) return undefined
   const scopes = loginScopes.length > 0 ? loginScopes : ["openid", ...settings.requiredScopes]
-  const login = { name, issuer, clientId, clientSecret, callbackHosts, scopes, verified }
-  return yield* openidPages({ ...login, parameters: loginParameters }, keySet, send)
+  const client = { clientId, clientSecret, callbackHosts, scopes, parameters: loginParameters }
+  return yield* openidPages({ name, issuer, audience, ...client, verified }, keySet, send)
 })
 
 export const openid = Effect.fnUntraced(function* (name: string, settings: OpenidSettings) {

@@ -56,7 +56,7 @@ describe("a login", () => {
       id_token_signing_alg: "EdDSA"
     })
     expect(response.headers.get("set-cookie")).toMatch(
-      /^__Host-bellcast-portier=[\w.-]+; Max-Age=900; Path=\/; Secure; HttpOnly; SameSite=None$/
+      /^__Host-bellcast-portier=[\w.-]+; Max-Age=3600; Path=\/; Secure; HttpOnly; SameSite=None$/
     )
     expect(response.headers.get("cache-control")).toMatch(/no-store/)
     const returned = await verify(`other=1; ${cookie}`, { id_token: await proof(nonce) })
