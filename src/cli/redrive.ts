@@ -5,10 +5,12 @@ import { Argument, Command, Flag } from "effect/cli"
 import { givenHeaders, redrivesHeader } from "#domain/broadcast.ts"
 import { isUndelivered } from "#domain/outcome.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
+import { streams } from "#streams/index.ts"
 import { parseBroadcast, subjects } from "#streams/subjects.ts"
 import { audit } from "./audit.ts"
 import { broadcastArgument, commandOf } from "./broadcast.ts"
 import { natsFlags, onNats, VerbFailed } from "./nats/nats.ts"
+import { demandRoom } from "./nats/room.ts"
 
 /**
  * Number of pushes to send again. Fails unless the broadcast is finished and its outcomes are
@@ -76,6 +78,7 @@ export const redriveCommand = Command.make("redrive", flags, ({ broadcast, dryRu
       return yield* Console.log(`broadcast ${broadcast} left nobody to send to again`)
     if (dryRun)
       return yield* Console.log(`${unreached} pushes of broadcast ${broadcast} would be sent again`)
+    yield* demandRoom("broadcasts", streams.work)
     const again = yield* append(broadcast)
     yield* Console.log(
       `${unreached} pushes of broadcast ${broadcast} are sent again as broadcast ${again}, ` +

@@ -1,6 +1,6 @@
 // Verbs that meet a full bucket or LOG say so before they store anything; revoking works.
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { call, until } from "../support/client.ts"
+import { call, finished, publish, until } from "../support/client.ts"
 import { becomes, type Room, startRoom } from "../support/room.ts"
 import { runCli } from "../support/run-cli.ts"
 
@@ -106,4 +106,19 @@ it("a rebuild frees a full bucket of what the streams do not hold, then writes w
   assert.equal(await room.countOf("lost"), 2)
   await room.restart()
   await grow()
+})
+
+it("full buckets and streams of broadcasts refuse a redrive in words", {
+  timeout: 60_000
+}, async () => {
+  await room.joinWith("again", "gerd", ["418", "201"])
+  const id = await publish(room.service.url, "again", { n: 1 })
+  assert.deepInclude(await finished(room.service.url, "again", id), { dead: 1 })
+  const growBucket = await room.fill("KV_bellcast_broadcasts", full)
+  await assertRefused("KV_bellcast_broadcasts", "--max-bytes", "redrive", id)
+  await growBucket()
+  const growWork = await room.fill("BELLCAST_WORK", full)
+  await assertRefused("BELLCAST_WORK", "BELLCAST_WORK_BYTES_MAX", "redrive", id)
+  await growWork()
+  assert.equal((await run("redrive", id)).code, 0)
 })
