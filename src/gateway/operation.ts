@@ -1,12 +1,38 @@
 // The types of an endpoint and its operations: who may use an operation, how it reads a request,
 // what it does, and how the API description presents it.
 import type { Effect, Schema } from "effect"
+import type { Settings } from "#config"
+import type { Identity } from "#identity/identity.ts"
 import type { IdentityUnavailable } from "#identity/policy.ts"
+import type { Health } from "#monitoring/health.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
+import type { Watermark } from "#nats/follower/watermark.ts"
+import type { Buckets } from "#nats/kv/bucket.ts"
+import type { EventLog } from "#nats/stream/event-log.ts"
+import type { Backlog } from "#nats/watch/backlog.ts"
+import type { Space } from "#nats/watch/space.ts"
+import type * as http from "./http/endpoint.ts"
 import type { ErrorDetail } from "./http/errors.ts"
-import type { ApiRequest, ApiResponse, Call, Refused, Services } from "./http/request.ts"
+import type { ApiRequest, ApiResponse, Call, Refused } from "./http/request.ts"
+import type { NewUsers } from "./quotas/new-users.ts"
+import type { RequestRates } from "./quotas/requests.ts"
+import type { GatewaySettings } from "./settings.ts"
+import type { VapidPublicKeys } from "./vapid-public-keys.ts"
 
-export type Method = "GET" | "POST" | "PUT" | "DELETE"
+/** The services that an operation may use. */
+export type Services =
+  | Settings
+  | GatewaySettings
+  | VapidPublicKeys
+  | Health
+  | NewUsers
+  | RequestRates
+  | Identity
+  | Backlog
+  | EventLog
+  | Buckets
+  | Watermark
+  | Space
 
 /** An operation in the API description; see openapi/openapi.ts. */
 export interface Description {
@@ -33,7 +59,7 @@ export interface Gateway {
   readonly endpoints: ReadonlyArray<Endpoint>
 }
 
-export interface Operation<I> {
+export interface Operation<I> extends http.OperationRules {
   /**
    * `anyone`: without identification. `guest`: with or without credentials. `caller`: with valid
    * credentials. `publisher`: a caller who may publish to the channel in the path, by the settings
@@ -44,14 +70,6 @@ export interface Operation<I> {
   readonly negotiates?: boolean
   /** When Content-Type must be JSON: always when it is given, or only with a body. */
   readonly takesJson?: "always" | "withBody"
-  /**
-   * `open`: pages of any origin may send this request. For logins that return as a form post or a
-   * redirect, and for scripts that other origins load. Unset: cross-site.ts checks requests that
-   * change data.
-   */
-  readonly crossSite?: "open"
-  /** Response headers that scripts may read, besides those of every response. */
-  readonly exposes?: ReadonlyArray<string>
   /**
    * Reads headers, query string and body, and adds every error to `errors`. The 400 lists all of
    * them.
@@ -68,18 +86,4 @@ export interface Operation<I> {
 // biome-ignore lint/suspicious/noExplicitAny: `run` only gets what `read` of its operation returns
 export type AnyOperation = Operation<any>
 
-export interface Endpoint {
-  readonly name: string
-  /** The path after the version; `:name` stands for one segment. */
-  readonly path: string
-  /** The methods in the order of the Allow header. */
-  readonly allow: ReadonlyArray<string>
-  readonly operations: Readonly<Partial<Record<Method, AnyOperation>>>
-}
-
-/** The operation of a method. HEAD runs the operation of GET. */
-export const operationOf = (endpoint: Endpoint, method: string): AnyOperation | undefined => {
-  const { operations } = endpoint
-  const name = method === "HEAD" ? "GET" : method
-  return Object.hasOwn(operations, name) ? operations[name as Method] : undefined
-}
+export type Endpoint = http.Endpoint<AnyOperation>

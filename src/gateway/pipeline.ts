@@ -35,19 +35,13 @@ import {
 } from "./checks.ts"
 import { endpoints } from "./endpoints.ts"
 import { preflightErrors, preflightHeaders } from "./http/cors.ts"
+import { operationOf } from "./http/endpoint.ts"
 import { type ErrorDetail, errorResponse, refuse, refuseInvalid } from "./http/errors.ts"
 import { docsUrl, originOf, versionOf } from "./http/links.ts"
-import {
-  type ApiRequest,
-  type ApiResponse,
-  type Call,
-  ok,
-  Refused,
-  type Services
-} from "./http/request.ts"
+import { type ApiRequest, type ApiResponse, type Call, ok, Refused } from "./http/request.ts"
 import { addCommonHeaders } from "./http/response-headers.ts"
 import { type Route, routeOf } from "./http/routing.ts"
-import { type Endpoint, operationOf } from "./operation.ts"
+import type { Endpoint, Services } from "./operation.ts"
 import { RequestRates } from "./quotas/requests.ts"
 import { GatewaySettings } from "./settings.ts"
 import { isQuiet, summarize, type Trace } from "./summary.ts"
@@ -55,13 +49,13 @@ import { isQuiet, summarize, type Trace } from "./summary.ts"
 /** A request with its route, and what the steps need to know about this server. */
 interface RequestContext {
   readonly request: ApiRequest
-  readonly route: Route
+  readonly route: Route<Endpoint>
   readonly settings: GatewaySettings["Service"]
   readonly origin: string
   readonly rootUrl: string
   readonly trace: Trace
 }
-type Matched = Extract<Route, { readonly kind: "endpoint" }>
+type Matched = Extract<Route<Endpoint>, { readonly kind: "endpoint" }>
 
 const contextOf = (
   request: ApiRequest,
@@ -126,7 +120,7 @@ const runOperation = Effect.fnUntraced(function* (
 })
 
 /** Load balancers ask often, and a refusal would take the gateway out of service. */
-const isProbe = (route: Route): boolean =>
+const isProbe = (route: Route<Endpoint>): boolean =>
   route.kind === "endpoint" && ["heartbeat", "lbheartbeat"].includes(route.endpoint.name)
 
 /** Steps 1 to 10. */

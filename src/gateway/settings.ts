@@ -4,7 +4,7 @@ import { everySetting, type Values } from "#settings/every-setting.ts"
 import { within } from "#settings/within.ts"
 import { words } from "#settings/words.ts"
 import packageJson from "../../package.json" with { type: "json" }
-import { rangeError } from "./server/address.ts"
+import { rangeError } from "./client-address.ts"
 
 const withDefault = Config.withDefault
 const day = 86_400

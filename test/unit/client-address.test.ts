@@ -1,6 +1,6 @@
 // The client's address for limits. A forged X-Forwarded-For must not change this address.
 import { assert, describe, it } from "vitest"
-import { accountOf, clientOf, makeTrust, rangeError } from "#gateway/server/address.ts"
+import { accountOf, clientOf, makeTrust, rangeError } from "#gateway/client-address.ts"
 
 const trusted = makeTrust(["10.0.0.0/8", "127.0.0.1", "fd00::/8"])
 

@@ -1,7 +1,8 @@
 // Rejects cross-site request forgery (CSRF): a page of another site makes a browser send a request,
 // and the browser adds its Basic credentials, or a cookie for a proxy in front. Pure.
-import type { AnyOperation } from "../operation.ts"
+
 import { allowedOrigin, anyOrigin, foreignOrigin } from "./cors.ts"
+import type { OperationRules } from "./endpoint.ts"
 import type { ErrorDetail } from "./errors.ts"
 import { declaresJson } from "./media.ts"
 import type { ApiRequest } from "./request.ts"
@@ -44,7 +45,7 @@ const needsJson: ErrorDetail = {
  */
 export const crossSiteError = (
   request: ApiRequest,
-  { crossSite }: AnyOperation,
+  { crossSite }: OperationRules,
   ownOrigin: string,
   allowed: ReadonlyArray<string>
 ): ErrorDetail | undefined => {

@@ -1,33 +1,7 @@
 // A request and a response of the API, independent of Node.js: the same types serve for a request
 // on a socket and for an entry of a batch.
 import { Data, type Effect } from "effect"
-import type { Settings } from "#config"
-import type { Caller, Identity } from "#identity/identity.ts"
-import type { Health } from "#monitoring/health.ts"
-import type { Watermark } from "#nats/follower/watermark.ts"
-import type { Buckets } from "#nats/kv/bucket.ts"
-import type { EventLog } from "#nats/stream/event-log.ts"
-import type { Backlog } from "#nats/watch/backlog.ts"
-import type { Space } from "#nats/watch/space.ts"
-import type { NewUsers } from "../quotas/new-users.ts"
-import type { RequestRates } from "../quotas/requests.ts"
-import type { GatewaySettings } from "../settings.ts"
-import type { VapidPublicKeys } from "../subscriptions/vapid-public-keys.ts"
-
-/** The services that an operation may use. */
-export type Services =
-  | Settings
-  | GatewaySettings
-  | VapidPublicKeys
-  | Health
-  | NewUsers
-  | RequestRates
-  | Identity
-  | Backlog
-  | EventLog
-  | Buckets
-  | Watermark
-  | Space
+import type { Caller } from "#identity/identity.ts"
 
 export interface ApiRequest {
   readonly method: string

@@ -1,9 +1,9 @@
 // The headers that every response may have: security, CORS, Backoff, Alert, Retry-After.
 import { Option } from "effect"
 import { asciiJson } from "#domain/json.ts"
-import type { Endpoint } from "../operation.ts"
 import type { GatewaySettings } from "../settings.ts"
 import { corsHeaders } from "./cors.ts"
+import type { Endpoint } from "./endpoint.ts"
 import { docsUrl } from "./links.ts"
 import type { ApiRequest, ApiResponse } from "./request.ts"
 

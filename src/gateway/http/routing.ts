@@ -1,10 +1,10 @@
 // Routing: a request target leads to an endpoint, a redirect or a 404. Pure.
-import type { Endpoint } from "../operation.ts"
+import type { Endpoint } from "./endpoint.ts"
 
-export type Route =
+export type Route<E extends Endpoint = Endpoint> =
   | {
       readonly kind: "endpoint"
-      readonly endpoint: Endpoint
+      readonly endpoint: E
       readonly params: Readonly<Record<string, string>>
       readonly query: string
     }
@@ -106,11 +106,11 @@ const maybeUnversioned = (path: string, segments: ReadonlyArray<string>): boolea
   !segments.some((segment) => /[\r\n]/.test(segment)) &&
   path.startsWith("/")
 
-export const routeOf = (
-  endpoints: ReadonlyArray<Endpoint>,
+export const routeOf = <E extends Endpoint>(
+  endpoints: ReadonlyArray<E>,
   target: string,
   { slashRedirect, version, versionRedirect }: RoutingRules
-): Route => {
+): Route<E> => {
   const mark = target.indexOf("?")
   const path = mark === -1 ? target : target.slice(0, mark)
   const query = mark === -1 ? "" : target.slice(mark + 1)

@@ -8,7 +8,7 @@ import { ok } from "../http/request.ts"
 import { expiringIn, noStore } from "../http/response-headers.ts"
 import type { Operation } from "../operation.ts"
 import { GatewaySettings } from "../settings.ts"
-import { VapidPublicKeys } from "../subscriptions/vapid-public-keys.ts"
+import { VapidPublicKeys } from "../vapid-public-keys.ts"
 
 const cacheSecondsWhenReadonly = 86_400
 

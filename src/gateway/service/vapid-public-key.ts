@@ -4,7 +4,7 @@ import { Clock, Effect, Schema } from "effect"
 import { type ApiResponse, ok } from "../http/request.ts"
 import { expiringIn } from "../http/response-headers.ts"
 import type { Operation } from "../operation.ts"
-import { VapidPublicKeys } from "../subscriptions/vapid-public-keys.ts"
+import { VapidPublicKeys } from "../vapid-public-keys.ts"
 
 /**
  * After a rotation, pages use the former key for at most this time. Bellcast still signs with it.

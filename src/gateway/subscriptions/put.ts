@@ -21,11 +21,11 @@ import { readBody } from "../http/body.ts"
 import { badId, type ErrorDetail, refuse } from "../http/errors.ts"
 import { type Preconditions, readPreconditions, stamp } from "../http/preconditions.ts"
 import { type Call, ok } from "../http/request.ts"
+import { VapidPublicKeys } from "../vapid-public-keys.ts"
 import type { Decision } from "../write.ts"
 import { isId, subscriptionId } from "./id.ts"
 import { queryPairs } from "./listing/query.ts"
 import { checkAuth, checkP256dh } from "./push-keys.ts"
-import { VapidPublicKeys } from "./vapid-public-keys.ts"
 import { SubscriptionBody, viewOf } from "./view.ts"
 
 export interface Posted {

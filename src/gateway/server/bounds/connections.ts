@@ -1,7 +1,7 @@
 // Bounds the number of connections: of all clients together, and of one address.
 import type { Server } from "node:http"
 import type { Socket } from "node:net"
-import { accountOf, plainAddress } from "../address.ts"
+import { accountOf, plainAddress } from "../../client-address.ts"
 import { closeIdle } from "./idle.ts"
 import { makeShares } from "./shares.ts"
 
