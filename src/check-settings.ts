@@ -2,7 +2,7 @@
 import { Effect, Layer, Option } from "effect"
 import { Settings, type SettingsShape, settings } from "#config"
 import { gatewaySettings } from "#gateway/settings.ts"
-import { kinds } from "#identity/kinds.ts"
+import { kinds, policyOfSetting } from "#identity/kinds.ts"
 import { identitySettings, kindOf, policyListFaults, settingPrefix } from "#identity/settings.ts"
 import { Secrets } from "#secrets/secrets.ts"
 import { namesOf, readEvery, settingsFault } from "#settings/every-setting.ts"
@@ -79,7 +79,7 @@ export const checkSettings = Effect.gen(function* () {
   const gateway = yield* readEvery(gatewaySettings)
   const identity = yield* identityFaults(own.values)
   const names = [...namesOf(settings), ...namesOf(gatewaySettings), ...identity.names]
-  const unknown = unknownSettings(source, names)
+  const unknown = unknownSettings(source, names, policyOfSetting)
   for (const warning of unknown.warnings) yield* Effect.logWarning(warning)
   const secrets = yield* secretsFaults(own.values)
   const args = process.argv.slice(2).filter((arg) => arg !== developmentFlag)

@@ -4,6 +4,7 @@ import type { Settings } from "#config"
 import type { Buckets } from "#nats/kv/bucket.ts"
 import {
   everySetting,
+  namesOf,
   readEvery,
   type SettingsError,
   type Table,
@@ -17,7 +18,7 @@ import { proxy, proxySettings } from "./policies/proxy.ts"
 import { signed, signedFaults, signedSettings } from "./policies/signed.ts"
 import { token } from "./policies/token.ts"
 import type { Policy } from "./policy.ts"
-import { type IdentitySettings, type PolicyKind, settingPrefix } from "./settings.ts"
+import { type IdentitySettings, type PolicyKind, policyKinds, settingPrefix } from "./settings.ts"
 import { useridSecret } from "./userid-secret.ts"
 import type { Failures } from "./verification/failures.ts"
 import type { Verifications } from "./verification/verifications.ts"
@@ -72,4 +73,17 @@ export const kinds: Readonly<Record<PolicyKind, Kind>> = {
   proxy: kind(proxySettings, proxy),
   token: kind(() => ({}), token),
   portier: kind(portierSettings, portier, portierFaults)
+}
+
+/** The policy that a setting of this name belongs to: `oauth-staff` for OAUTH_STAFF_AUDIENCE. */
+export const policyOfSetting = (name: string): string | undefined => {
+  for (const kind of policyKinds) {
+    const prefix = settingPrefix(kind)
+    for (const own of namesOf(kinds[kind].settings(prefix))) {
+      const form = new RegExp(`^${prefix}((?:_[A-Z0-9]+)*)${own.slice(prefix.length)}$`)
+      const [, suffix] = form.exec(name) ?? []
+      if (suffix !== undefined) return kind + suffix.toLowerCase().replaceAll("_", "-")
+    }
+  }
+  return undefined
 }

@@ -44,14 +44,27 @@ const spelled = (name: string, inFile: boolean): string =>
 
 /**
  * An unknown name is a fault in the file and a warning in the environment: Kubernetes sets
- * BELLCAST_SERVICE_HOST and similar names for a Service called bellcast.
+ * BELLCAST_SERVICE_HOST and similar names for a Service called bellcast. A setting of a policy that
+ * is off, which `policyOf` names, is always a warning.
  */
-export const unknownSettings = ({ found }: SourceShape, names: ReadonlyArray<string>) => {
+export const unknownSettings = (
+  { found }: SourceShape,
+  names: ReadonlyArray<string>,
+  policyOf: (name: string) => string | undefined
+) => {
   const known = [...names, ...elsewhere]
   const faults: Array<string> = []
   const warnings: Array<string> = []
   for (const [name, { inFile, place }] of found) {
     if (known.includes(name) || (!inFile && onlyInEnvironment.test(name))) continue
+    const policy = policyOf(name)
+    if (policy !== undefined) {
+      warnings.push(
+        `${place}: a setting of the policy ${policy}, which is off: ` +
+          "BELLCAST_AUTH_POLICIES does not name it"
+      )
+      continue
+    }
     const meant = closest(name, known)
     const hint = meant === undefined ? "" : `, perhaps ${spelled(meant, inFile)} is meant`
     if (inFile) faults.push(`${place}: No such setting${hint}`)

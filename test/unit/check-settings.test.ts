@@ -1,6 +1,6 @@
 // Which settings are wrong, and what is said of each. That a start with wrong ones ends, and prints
 // nothing else: test/integration/settings.test.ts.
-import { Effect } from "effect"
+import { Effect, Logger } from "effect"
 import { expect, it } from "vitest"
 import { policyKinds } from "#identity/settings.ts"
 import { layerOf, readSource } from "#settings/source.ts"
@@ -115,6 +115,30 @@ it("what each policy lacks, and what contradicts itself there, is named at once"
     "BELLCAST_AUTH_PROXY_SECRET: Expected at least 32 bytes",
     expect.stringMatching(/^BELLCAST_AUTH_POLICIES: portier-staff: there is one policy portier/),
     "BELLCAST_TRUSTED_PROXIES: Expected the address of the proxy of the policy proxy"
+  ])
+})
+
+it("settings of policies that are off are a warning, and say of which", async () => {
+  const isOff = "which is off: BELLCAST_AUTH_POLICIES does not name it"
+  const warnings: Array<string> = []
+  const logger = Logger.make<unknown, void>(({ message }) => void warnings.push(String(message)))
+  const source = readSource({
+    BELLCAST_CONFIG: "/dev/null",
+    BELLCAST_AUTH_POLICIES: "openid",
+    BELLCAST_AUTH_OPENID_ISSUER: "https://login.example.org",
+    BELLCAST_AUTH_OPENID_AUDIENCE: "bellcast",
+    BELLCAST_AUTH_OAUTH_CLIENT_SECRET: "hush",
+    BELLCAST_AUTH_OAUTH_STAFF_REQUIRED_SCOPES: "push",
+    BELLCAST_AUTH_OPENID_AUDIENC: "bellcast"
+  })
+  await Effect.runPromise(
+    checkSettings.pipe(Effect.provide([layerOf(source), Logger.layer([logger])]))
+  )
+  expect(warnings).toEqual([
+    `BELLCAST_AUTH_OAUTH_CLIENT_SECRET: a setting of the policy oauth, ${isOff}`,
+    `BELLCAST_AUTH_OAUTH_STAFF_REQUIRED_SCOPES: a setting of the policy oauth-staff, ${isOff}`,
+    "BELLCAST_AUTH_OPENID_AUDIENC: no such setting, " +
+      "perhaps BELLCAST_AUTH_OPENID_AUDIENCE is meant"
   ])
 })
 
