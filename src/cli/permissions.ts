@@ -26,7 +26,7 @@ import { untilApplied } from "./nats/applied.ts"
 import { natsFlags, onNats, VerbFailed } from "./nats/nats.ts"
 import { demandRoom } from "./nats/room.ts"
 import { table } from "./terminal/table.ts"
-import { storedPrincipal } from "./users/principal.ts"
+import { policyFault, storedPrincipal } from "./users/principal.ts"
 
 const isCommand = (message: { readonly type: string }): message is PublisherCommand =>
   message.type.startsWith("publisher.")
@@ -57,6 +57,16 @@ const publishersOf = Effect.fnUntraced(function* (filter: string, by: "scan" | "
   return channels
 })
 
+/** Why a grant is none. `*` is a pattern in settings and tokens, so it is no name here. */
+const grantFault = Effect.fnUntraced(function* (channel: string, principal: string) {
+  if (channel.includes("*"))
+    return (
+      `${channel} is a pattern, and a grant is for one channel; for all that match set ` +
+      `BELLCAST_CHANNEL_WRITE_PRINCIPALS="${channel}=${principal}"`
+    )
+  return nobodyFault(principal) ?? (yield* policyFault)(principal)
+})
+
 /**
  * Adds or removes a publisher. Fails if another operator writes at the same time. Returns whether
  * anything changed.
@@ -67,7 +77,7 @@ const setPublisher = Effect.fnUntraced(function* (channel: string, principal: st
     return yield* new VerbFailed({
       message: `a channel has 1 to ${channelBytesMax} bytes and no slash`
     })
-  const fault = on ? nobodyFault(principal) : undefined
+  const fault = on ? yield* grantFault(channel, principal) : undefined
   if (fault !== undefined) return yield* new VerbFailed({ message: fault })
   const subject = subjects.publisher(token)
   const publishers = (yield* publishersOf(subject, "replay")).get(token) ?? noPublishers

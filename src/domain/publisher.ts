@@ -32,8 +32,8 @@ const principalBytesMax = 300
 const principalFault = (principal: string): string | undefined => {
   if (Buffer.byteLength(principal) > principalBytesMax)
     return `a principal has at most ${principalBytesMax} bytes`
-  if (/^system\.(Authenticated|Everyone)$|^(?!system:)[a-z0-9_-]+:[^\s,"\\]+$/.test(principal))
-    return undefined
+  if (/^system\.(Authenticated|Everyone)$/.test(principal)) return undefined
+  if (/^(?:group:)?(?!(?:system|group):)[a-z0-9_-]+:[^\s,"\\]+$/.test(principal)) return undefined
   return (
     "a principal is <policy>:<id> as GET /v1/ shows it to its user, " +
     "group:<policy>:<name>, or system.Authenticated"
@@ -42,7 +42,9 @@ const principalFault = (principal: string): string | undefined => {
 
 /** Returns why a grant to this principal lets nobody publish; undefined: it may let somebody. */
 export const nobodyFault = (principal: string): string | undefined => {
-  if (/^basicauth:(?![0-9a-f]{64}$)/.test(principal))
+  const [, withoutGroups] = /^group:((?:basicauth|token|portier)[a-z0-9-]*):/.exec(principal) ?? []
+  if (withoutGroups !== undefined) return `the policy ${withoutGroups} has no groups`
+  if (/^basicauth(?:-[a-z0-9-]*)?:(?![0-9a-f]{64}$)/.test(principal))
     return "an id of basicauth has 64 digits, 0-9 and a-f, as GET /v1/ shows it to its user"
   return principal.startsWith("token:")
     ? "a token publishes on the channels of its creation (bellcast token create), and no others"

@@ -2,7 +2,9 @@
 // personal data and are never stored: the user id secret makes the id, as the gateway makes it.
 import { Effect, Option, Redacted } from "effect"
 import { settings } from "#config"
+import { policyOf } from "#domain/publisher.ts"
 import { principalNames } from "#identity/principals.ts"
+import { identitySettings, kindOf } from "#identity/settings.ts"
 import { loadSecrets } from "#secrets/file.ts"
 import { checkUseridSecret } from "#secrets/userid-secret.ts"
 import { everySetting } from "#settings/every-setting.ts"
@@ -27,6 +29,26 @@ const secretOf = Effect.gen(function* () {
     () => new VerbFailed({ message: missing })
   )
   return Redacted.make(file.useridHmacSecret)
+})
+
+/**
+ * Why nobody can have a principal: its policy is none of ours, nor one that the settings name. The
+ * settings may stand elsewhere; then only modules of an operator are unknown here.
+ */
+export const policyFault = Effect.gen(function* () {
+  const { authPolicies } = yield* Effect.mapError(everySetting(identitySettings), failed)
+  return (principal: string): string | undefined => {
+    const policy = policyOf(principal)
+    if (policy === undefined || authPolicies.some(({ name }) => name === policy)) return undefined
+    if (kindOf(policy) === undefined)
+      return (
+        `there is no policy ${policy}; if it is a module of yours, BELLCAST_AUTH_POLICIES must ` +
+        "be set here, too"
+      )
+    return authPolicies.length === 0
+      ? undefined
+      : `the policy ${policy} is off: BELLCAST_AUTH_POLICIES does not name it`
+  }
 })
 
 /** The principal as it is stored. Fails where the secret is missing or is not the service's. */
