@@ -24,10 +24,10 @@ export interface Departure {
   readonly setCookie: string
 }
 
-/** A parameter that cannot be used, or the provider's refusal. */
+/** A parameter or a page that cannot be used, or the provider's refusal. */
 export class LoginRefused extends Data.TaggedError("LoginRefused")<{
   readonly code: LoginErrorCode
-  /** The parameter; undefined: the provider refused. */
+  /** The parameter; undefined: another reason. */
   readonly field?: string
   readonly description: string
 }> {}

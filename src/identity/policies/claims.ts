@@ -71,8 +71,11 @@ export const timeFault = ({ exp, nbf }: Claims, now: number): string | undefined
 const textCharsMax = 200
 
 /** The log cuts URLs to their hosts. Of issuers and audiences the rest counts, too. */
-const loggable = (value: unknown): string =>
-  [value ?? "none"].flat().join(" ").replaceAll("://", " ").slice(0, textCharsMax)
+const loggable = (value: unknown): string => {
+  const texts = [value].flat().filter((each) => typeof each === "string")
+  const text = texts.join(" ").replaceAll("://", " ").slice(0, textCharsMax)
+  return text === "" ? "none" : text
+}
 
 /** Who issued a token and for whom, for the log. */
 export const partiesOf = ({ aud, iss }: Claims) => ({

@@ -196,9 +196,9 @@ const refreshedOf = Effect.fnUntraced(function* (state: State, kid: string) {
   const now = yield* monotonicMillis
   const askedAt = state.unknown.get(kid, now) ?? now
   state.unknown.set(kid, askedAt, now + unknownMillis)
-  const isCool = now - state.soughtAt >= cooldownMillis
-  if (state.running === undefined && isCool) state.soughtAt = now
-  if (state.running !== undefined || isCool) yield* awaitFetch(state, now)
+  const maySeek = now - state.soughtAt >= cooldownMillis
+  if (state.running === undefined && maySeek) state.soughtAt = now
+  if (state.running !== undefined || maySeek) yield* awaitFetch(state, now)
   if (state.failure !== undefined) return yield* state.failure
   const latest = usableAt(state, now)
   const isAnswer =

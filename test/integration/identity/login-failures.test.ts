@@ -36,6 +36,7 @@ describe("a browser that began a login comes back to its page with an error", ()
     "of another login": [{ nonce: "0".repeat(32) }, "invalid_request"],
     "that has expired": [{ exp: seconds() - 10 }, "expired"],
     "for another site": [{ aud: "https://other.example" }, "server_error"],
+    "for what is no text": [{ aud: [[["x"]], 7] }, "server_error"],
     "of an address that is not verified": [{ email_verified: false }, "server_error"]
   }
   for (const [name, [claims, error]] of Object.entries(wrong))
