@@ -2,6 +2,7 @@
 // probes.
 import type { Server } from "node:http"
 import type { AddressInfo } from "node:net"
+import { hostname } from "node:os"
 import { Context, Data, Effect, Layer, Option } from "effect"
 import { Settings } from "#config"
 import {
@@ -60,7 +61,9 @@ const serve = Effect.fnUntraced(function* (setting: Option.Option<string>) {
   const options = { retryAfterSeconds, processText: Effect.promise(watch.text) }
   const run = Effect.runForkWith(yield* Effect.context<Shown>())
   const warn = makeRateLimitedLog("the metrics port: a request or connection failed")
-  const server = makeServer((method, target, done) => {
+  const configured = Option.map(setting, (text) => listenAddressOf(text)?.host)
+  const names = [hostname(), ...Option.toArray(configured)].filter((name) => name !== undefined)
+  const server = makeServer(names, (method, target, done) => {
     const page = pageOf(method, target, options).pipe(
       Effect.catchCause((cause) => Effect.as(warn({ err: String(cause) }), broken))
     )

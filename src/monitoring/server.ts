@@ -2,6 +2,7 @@
 // connection gets one response and ends after a fixed time, and their number is bounded.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import type { Socket } from "node:net"
+import { isOwnHost } from "./host.ts"
 import type { Page } from "./pages.ts"
 
 /** Probes and Prometheus use one connection each. */
@@ -39,11 +40,23 @@ const send = (request: IncomingMessage, response: ServerResponse, page: Page): v
   response.end(request.method === "HEAD" ? undefined : text)
 }
 
+const foreignHost: Page = {
+  status: 403,
+  headers: { "Content-Type": "text/plain; charset=utf-8" },
+  text:
+    "This name may be that of a foreign site. Use the address, or set " +
+    "BELLCAST_METRICS_ADDRESS to this name and the port.\n"
+}
+
+/** Load balancers may name any Host, and it says nothing. */
+const isForEverybody = (target: string): boolean => target === "/__lbheartbeat__"
+
 /**
  * A server that does not listen yet. `respond` computes the page of a request and calls back; it
- * never fails.
+ * never fails. `names`: hosts by which it may be called, beside those of `isOwnHost`.
  */
 export const makeServer = (
+  names: ReadonlyArray<string>,
   respond: (method: string, target: string, done: (page: Page) => void) => void
 ): Server => {
   const served = new WeakSet<Socket>()
@@ -56,9 +69,11 @@ export const makeServer = (
       requireHostHeader: false
     },
     (request, response) => {
-      const { method = "", socket, url = "" } = request
+      const { headers, method = "", socket, url = "" } = request
       if (served.has(socket)) return void socket.pause()
       served.add(socket)
+      if (!isForEverybody(url) && !isOwnHost(headers.host, names))
+        return send(request, response, foreignHost)
       // The body, if any, is neither read nor kept: the connection ends with the response.
       respond(method, url, (page) => send(request, response, page))
     }

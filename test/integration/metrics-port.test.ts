@@ -1,7 +1,9 @@
 // The metrics port of a process: its address, its pages, and its bounds against clients that mean
 // harm. test/integration/metrics.test.ts scrapes the ports of processes with split roles.
 import { once } from "node:events"
+import { get } from "node:http"
 import { connect, createServer, type Socket } from "node:net"
+import { text } from "node:stream/consumers"
 import { ConfigProvider, Effect, Exit, Layer, Logger, Scope } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { Settings } from "#config"
@@ -118,6 +120,22 @@ describe("the metrics port", { timeout: 60_000 }, () => {
       assert.equal((await call(base, "GET", path)).status, 404, path)
     const post = await call(base, "POST", "/metrics", undefined, "x".repeat(100_000))
     assert.deepEqual([post.status, post.headers.get("allow")], [405, "GET, HEAD"])
+  })
+
+  it("shows nothing to a page of a foreign site that has a name for this machine", async () => {
+    const port = (await open(loopback))!.split(":")[1]
+    const read = async (host: string, path: string) => {
+      const options = { host: "127.0.0.1", port, path, headers: { host } }
+      const [response] = await once(get(options), "response")
+      return [response.statusCode, await text(response)] as const
+    }
+    for (const path of ["/metrics", "/__heartbeat__"]) {
+      const [status, body] = await read(`evil.example:${port}`, path)
+      assert.equal(status, 403)
+      assert.match(body, /^This name may be that of a foreign site\. .*BELLCAST_METRICS_ADDRESS/)
+    }
+    assert.equal((await read(`localhost:${port}`, "/metrics"))[0], 200)
+    assert.equal((await read("push.example.org", "/__lbheartbeat__"))[0], 200)
   })
 
   it("answers probes while others hold connections, send much or send nonsense", async () => {
