@@ -1,10 +1,29 @@
 #!/usr/bin/env node
-// The command `bellcast`, as package.json names it under `bin`. Plain JavaScript: Node 22.19 and
-// later run the .ts files beside it as they are; an older Node gets a message instead of a syntax
-// error.
+// The command `bellcast`, as package.json names it under `bin`. Plain JavaScript that Node 16 reads:
+// Node 22.19 and later run the .ts files beside it as they are. An older one starts the Node that
+// `make install` put into the checkout, or says what to do.
+import { spawn } from "node:child_process"
+import { existsSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+
+const main = new URL("./main.ts", import.meta.url)
+const newer = fileURLToPath(new URL("../../.tools/node_modules/node/bin/node", import.meta.url))
 const [major, minor] = process.versions.node.split(".").map(Number)
-if (major > 22 || (major === 22 && minor >= 19)) await import("./main.ts")
+
+const run = () => {
+  const child = spawn(newer, [fileURLToPath(main), ...process.argv.slice(2)], { stdio: "inherit" })
+  // A terminal sends Ctrl-C to both, and the child decides when to end.
+  process.on("SIGINT", () => {})
+  process.on("SIGTERM", () => child.kill("SIGTERM"))
+  child.once("exit", (code) => process.exit(code === null ? 1 : code))
+}
+
+if (major > 22 || (major === 22 && minor >= 19)) void import(main.href)
+else if (existsSync(newer)) run()
 else {
-  console.error(`bellcast: Node ${process.versions.node} is too old: 22.19 or later is needed`)
+  console.error(
+    `bellcast: Node ${process.versions.node} is too old: 22.19 or later is needed. ` +
+      "In a checkout, `make install` fetches it"
+  )
   process.exitCode = 1
 }
