@@ -15,69 +15,53 @@ export class NatsServerMissing extends Schema.TaggedError<NatsServerMissing>()(
   { message: Schema.String }
 ) {}
 
-const explicit = async (place: Place) => {
-  if (place.explicit === undefined) throw new Error("not set")
-  await usableVersion(place.explicit, place)
-  return place.explicit
-}
-
-const onPath = async (place: Place) => {
-  const file = place.path
-    .split(":")
-    .map((folder) => join(folder, "nats-server"))
-    .find(existsSync)
+/** The first of these files that is there, if it is new enough. */
+const first = async (files: ReadonlyArray<string>, place: Place): Promise<string> => {
+  const file = files.find(existsSync)
   if (file === undefined) throw new Error("none there")
   await usableVersion(file, place)
   return file
 }
 
-const fetchedEarlier = async (place: Place) => {
-  const file = join(place.toolsDir, "nats-server")
-  if (!existsSync(file)) throw new Error("none there")
-  await usableVersion(file, place)
-  return file
-}
-
-interface Step {
-  readonly name: string
-  readonly find: (place: Place) => Promise<string>
-}
-
 /** Tried in this order, from the fastest to the slowest. */
-const steps: ReadonlyArray<Step> = [
-  { name: "BELLCAST_NATS_SERVER", find: explicit },
-  { name: "PATH", find: onPath },
-  { name: ".tools/nats-server", find: fetchedEarlier },
-  { name: "official release", find: fromRelease },
-  { name: "Debian package (sid)", find: fromDebian }
-]
+const steps: Readonly<Record<string, (place: Place) => Promise<string>>> = {
+  PATH: (place) =>
+    first(
+      place.path.split(":").map((folder) => join(folder, "nats-server")),
+      place
+    ),
+  ".tools/nats-server": (place) => first([join(place.toolsDir, "nats-server")], place),
+  "official release": fromRelease,
+  "Debian package (sid)": fromDebian
+}
 
 const shortestWay =
   `Shortest way: download nats-server ${release.version} from ${natsServerReleases} and set ` +
   "BELLCAST_NATS_SERVER to its path, or set BELLCAST_NATS_URL to a server that runs already."
 
+const reasonOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
+
 /** The path of a usable nats-server. Rejects with one message that says what was tried. */
 export const locateIn = async (place: Place): Promise<string> => {
-  const tried: Array<string> = []
-  for (const { name, find } of steps) {
+  const { explicit } = place
+  // If the operator names a server, no other one is taken in its place.
+  if (explicit !== undefined) {
+    await usableVersion(explicit, place).catch((error) => {
+      throw new Error(`BELLCAST_NATS_SERVER: ${reasonOf(error)}`)
+    })
+    return explicit
+  }
+  const tried = ["  BELLCAST_NATS_SERVER: not set"]
+  for (const [name, find] of Object.entries(steps)) {
     try {
       return await find(place)
     } catch (error) {
       place.signal.throwIfAborted()
-      const reason = error instanceof Error ? error.message : String(error)
-      // If the operator names a server, no other one is taken in its place.
-      if (find === explicit && place.explicit !== undefined)
-        throw new Error(`${name}: ${reason} (${versionMin} or newer is needed)`)
-      tried.push(`  ${name}: ${reason}`)
+      tried.push(`  ${name}: ${reasonOf(error)}`)
     }
   }
-  throw new Error(
-    [
-      `No nats-server ${versionMin} or newer was found, and none could be fetched.`,
-      ...tried,
-      shortestWay
-    ].join("\n")
-  )
+  const none = `No nats-server ${versionMin} or newer was found, and none could be fetched.`
+  throw new Error([none, ...tried, shortestWay].join("\n"))
 }
 
 const toolsDir = fileURLToPath(new URL("../../../.tools", import.meta.url))
@@ -100,7 +84,6 @@ export const locateNatsServer = Effect.gen(function* () {
         signal
       })
     },
-    catch: (error) =>
-      new NatsServerMissing({ message: error instanceof Error ? error.message : String(error) })
+    catch: (error) => new NatsServerMissing({ message: reasonOf(error) })
   })
 })

@@ -13,13 +13,9 @@ export const parseVersion = (printed: string): string | undefined =>
 
 /** Whether a version is the same or newer. A preview (`2.14.0-RC.1`) is older than its release. */
 export const isAtLeast = (version: string, least: string): boolean => {
-  const parts = (text: string) => {
-    const [numbers = "", preview] = text.split(/-(.*)/s)
-    return [...numbers.split(".").map(Number), preview === undefined ? 1 : 0]
-  }
-  const [mine, theirs] = [parts(version), parts(least)]
-  const differs = mine.findIndex((part, index) => part !== theirs[index])
-  return differs === -1 || mine[differs]! > theirs[differs]!
+  const [numbers = "", preview] = version.split("-")
+  const order = numbers.localeCompare(least, "en", { numeric: true })
+  return order > 0 || (order === 0 && preview === undefined)
 }
 
 /** The version of this executable. Rejects with the reason if it does not run or is too old. */
