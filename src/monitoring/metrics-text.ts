@@ -1,16 +1,14 @@
 // The metrics of this process, the backlog and the space of the streams, as Prometheus reads them.
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Metric } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 import { Backlog, type Waiting } from "#nats/watch/backlog.ts"
 import { Space } from "#nats/watch/space.ts"
 import { topology } from "#streams/index.ts"
-import { type BacklogState, makeBacklogMetrics, makeRoomMetrics } from "#telemetry/nats-metrics.ts"
+import { type BacklogState, showBacklog, showRoom } from "#telemetry/nats-metrics.ts"
+import { isOfProcess } from "#telemetry/process-metrics.ts"
 
 /** The Content-Type of the text. */
 export const textFormat = "text/plain; version=0.0.4; charset=utf-8"
-
-const showState = makeBacklogMetrics()
-const showRooms = makeRoomMetrics()
 
 /**
  * When the broadcast of the oldest waiting message was accepted, in milliseconds since the epoch.
@@ -32,7 +30,7 @@ const nothing: BacklogState = {
 }
 let latest = nothing
 
-const showBacklog = Effect.gen(function* () {
+const readBacklog = Effect.gen(function* () {
   const known = yield* (yield* Backlog).snapshot.pipe(
     Effect.map(({ appended, waiting }) => {
       const oldestAt = Math.min(...waiting.map(acceptedAtOf))
@@ -45,13 +43,20 @@ const showBacklog = Effect.gen(function* () {
     }),
     Effect.orElseSucceed(() => false)
   )
-  showState(latest, known, yield* Clock.currentTimeMillis)
+  showBacklog(latest, known, yield* Clock.currentTimeMillis)
 })
 
-/** All metrics. What NATS does not say within 2 s is shown as it was last. */
-export const metricsText: Effect.Effect<string, never, Backlog | Space> = Effect.gen(function* () {
-  yield* showBacklog
+/**
+ * The metrics. What NATS does not say within 2 s is shown as it was last. `anybody`: without those
+ * of the process as a program.
+ */
+export const metricsText = Effect.fnUntraced(function* (reader: "operator" | "anybody") {
+  yield* readBacklog
   const { isFull, rooms } = yield* Space
-  showRooms(rooms().map((room) => ({ ...room, full: isFull([room.stream]) })))
-  return yield* PrometheusMetrics.format()
+  for (const room of rooms()) showRoom({ ...room, full: isFull([room.stream]) })
+  const shown = [...(yield* Metric.MetricRegistry)].filter(
+    ([, { id }]) => reader === "operator" || !isOfProcess(id)
+  )
+  const text = PrometheusMetrics.format()
+  return yield* Effect.provideService(text, Metric.MetricRegistry, new Map(shown))
 })

@@ -16,8 +16,6 @@ export type Shown = Backlog | Health | Space
 
 export interface PageOptions {
   readonly retryAfterSeconds: number
-  /** Metrics of this process that only the metrics port shows. */
-  readonly processText: Effect.Effect<string>
 }
 
 type Show = (options: PageOptions) => Effect.Effect<Page, never, Shown>
@@ -26,11 +24,11 @@ const json = { "Content-Type": "application/json; charset=UTF-8" }
 const plain = { "Content-Type": "text/plain; charset=utf-8" }
 
 const pages: Readonly<Record<string, Show>> = {
-  "/metrics": ({ processText }) =>
-    Effect.zipWith(metricsText, processText, (shared, own) => ({
+  "/metrics": () =>
+    Effect.map(metricsText("operator"), (text) => ({
       status: 200,
       headers: { "Content-Type": textFormat },
-      text: shared + own
+      text
     })),
   "/__heartbeat__": Effect.fnUntraced(function* ({ retryAfterSeconds }) {
     const view = yield* (yield* Health).view

@@ -54,17 +54,16 @@ const broken: Page = { status: 500, headers: {}, text: "" }
 /** Serves for as long as the scope is open. Succeeds with the address. */
 const serve = Effect.fnUntraced(function* (setting: Option.Option<string>) {
   const { retryAfterSeconds, roles } = yield* Settings
-  const watch = yield* Effect.acquireRelease(
+  yield* Effect.acquireRelease(
     Effect.sync(() => watchProcess(roles)),
     ({ stop }) => Effect.sync(stop)
   )
-  const options = { retryAfterSeconds, processText: Effect.promise(watch.text) }
   const run = Effect.runForkWith(yield* Effect.context<Shown>())
   const warn = makeRateLimitedLog("the metrics port: a request or connection failed")
   const configured = Option.map(setting, (text) => listenAddressOf(text)?.host)
   const names = [hostname(), ...Option.toArray(configured)].filter((name) => name !== undefined)
   const server = makeServer(names, (method, target, done) => {
-    const page = pageOf(method, target, options).pipe(
+    const page = pageOf(method, target, { retryAfterSeconds }).pipe(
       Effect.catchCause((cause) => Effect.as(warn({ err: String(cause) }), broken))
     )
     run(Effect.map(page, done))

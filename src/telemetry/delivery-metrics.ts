@@ -71,11 +71,10 @@ export const hostLabel = (hosts: ReadonlyArray<string>): ((host: string) => stri
 
 /** Counts attempts and outcomes. */
 export const makePushMetrics = Effect.gen(function* () {
-  const context = yield* Effect.context<never>()
   const labelOf = hostLabel((yield* Settings).pushHosts)
-  const countPush = series(pushes, context)
-  const countAttempt = series(attempts, context)
-  const observe = series(latency, context)
+  const countPush = series(pushes)
+  const countAttempt = series(attempts)
+  const observe = series(latency)
   return {
     attempted: (host: string): void => countAttempt({ host: labelOf(host) }, 1),
     recorded: (host: string, { at, fate }: PushResult, acceptedAt: number): void => {
@@ -97,11 +96,10 @@ const breakerStates = ["closed", "half-open", "open"]
 
 /** Shows the states of push services. If several share a label, the worst of each is shown. */
 export const makePushServiceMetrics = Effect.gen(function* () {
-  const context = yield* Effect.context<never>()
   const labelOf = hostLabel((yield* Settings).pushHosts)
-  const showCredentials = series(laneBreaker, context)
-  const showConnectivity = series(laneReach, context)
-  const [showHolding, showWindow] = [series(laneHolding, context), series(laneWindow, context)]
+  const showCredentials = series(laneBreaker)
+  const showConnectivity = series(laneReach)
+  const [showHolding, showWindow] = [series(laneHolding), series(laneWindow)]
   return {
     show: (lanes: Iterable<{ readonly host: string; readonly state: PushServiceState }>): void => {
       const worst = new Map<
@@ -135,10 +133,9 @@ export const makePushServiceMetrics = Effect.gen(function* () {
 
 /** Counts strikes and suspensions. */
 export const makeStrikeMetrics = Effect.gen(function* () {
-  const context = yield* Effect.context<never>()
   const labelOf = hostLabel((yield* Settings).pushHosts)
-  const countStruck = series(struck, context)
-  const countSuspended = series(suspended, context)
+  const countStruck = series(struck)
+  const countSuspended = series(suspended)
   return {
     struck: (host: string, cause: StrikeReason): void =>
       countStruck({ host: labelOf(host), cause }, 1),

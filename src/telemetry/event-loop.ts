@@ -52,26 +52,18 @@ const kinds: Readonly<Record<number, string>> = {
   [constants.NODE_PERFORMANCE_GC_WEAKCB]: "weakcb"
 }
 
+export const garbageKinds: ReadonlyArray<string> = Object.values(kinds)
+
 type GarbageEntry = PerformanceEntry & { readonly detail: { readonly kind: number } }
 
-export interface Collections {
-  count: number
-  seconds: number
-}
-
-/** Counts garbage collections by kind from now on. */
-export const watchGarbage = () => {
-  const byKind = new Map<string, Collections>(
-    Object.values(kinds).map((kind) => [kind, { count: 0, seconds: 0 }])
-  )
+/** Calls back after each garbage collection from now on. */
+export const watchGarbage = (collected: (kind: string, seconds: number) => void) => {
   const observer = new PerformanceObserver((list) => {
     for (const entry of list.getEntries()) {
       const { detail, duration } = entry as GarbageEntry
-      const known = byKind.get(kinds[detail.kind] ?? "minor")!
-      known.count += 1
-      known.seconds += duration / 1000
+      collected(kinds[detail.kind] ?? "minor", duration / 1000)
     }
   })
   observer.observe({ entryTypes: ["gc"] })
-  return { byKind, stop: (): void => observer.disconnect() }
+  return { stop: (): void => observer.disconnect() }
 }

@@ -1,5 +1,5 @@
 // Metrics of HTTP requests and of the limits on connections.
-import { Context, Metric } from "effect"
+import { Metric } from "effect"
 import { series } from "./series.ts"
 
 const requestSecondsBounds = [
@@ -25,10 +25,9 @@ const turnedAway = Metric.counter("bellcast_http_turned_away_total", {
 
 const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
 
-const noContext = Context.empty()
-const countRequest = series(requests, noContext)
-const observeRequest = series(requestDuration, noContext)
-const countTurnedAway = series(turnedAway, noContext)
+const countRequest = series(requests)
+const observeRequest = series(requestDuration)
+const countTurnedAway = series(turnedAway)
 
 /**
  * Limits that a client can meet: connections of the process, connections of one address, pipelined

@@ -1,5 +1,5 @@
 // Metrics of identification.
-import { Context, Metric } from "effect"
+import { Metric } from "effect"
 import { series } from "./series.ts"
 
 const authentications = Metric.counter("bellcast_authentications_total", {
@@ -8,7 +8,7 @@ const authentications = Metric.counter("bellcast_authentications_total", {
   incremental: true
 })
 
-const count = series(authentications, Context.empty())
+const count = series(authentications)
 
 /**
  * What a policy said of credentials. `unavailable`: it could not say, or the address had sent too

@@ -1,5 +1,5 @@
 // Metrics of the whole service, read from NATS: backlog, and space in streams and buckets.
-import { Context, Metric } from "effect"
+import { Metric } from "effect"
 import { series } from "./series.ts"
 
 const oldestPush = Metric.gauge("bellcast_oldest_push_age_seconds", {
@@ -37,7 +37,7 @@ const postponed = Metric.counter("bellcast_facts_postponed_total", {
     "broadcasts) that found no room or no server, by type; tried again until stored",
   incremental: true
 })
-const countPostponed = series(postponed, Context.empty())
+const countPostponed = series(postponed)
 
 /** Counts a fact that cannot be stored now. `type`: that of its message. */
 export const factPostponed = (type: string): void =>
@@ -60,51 +60,44 @@ export interface BacklogState {
   readonly appended: ReadonlyArray<{ readonly stream: string; readonly messages: number }>
 }
 
+const [showOldest, showKnown] = [series(oldestPush), series(backlogKnown)]
+const [showJobs, countAppended] = [series(pendingJobs), series(appended)]
+const counted = new Map<string, number>()
+
 /**
  * Shows the backlog, always as numbers: comparisons with NaN are false, so alerts would be silent.
  * `known`: NATS was read, and the state is that of `now` (milliseconds since 1970).
  */
-export const makeBacklogMetrics = () => {
-  const context = Context.empty()
-  const [showJobs, countAppended] = [series(pendingJobs, context), series(appended, context)]
-  const counted = new Map<string, number>()
-  return (state: BacklogState, known: boolean, now: number): void => {
-    const { oldestAt = now } = state
-    oldestPush.updateUnsafe(Math.max(0, now - oldestAt) / 1000, context)
-    backlogKnown.updateUnsafe(known ? 1 : 0, context)
-    for (const { consumer, messages } of state.jobs) showJobs({ consumer }, messages)
-    for (const { messages, stream } of state.appended) {
-      // If the stream was made anew, the count starts from 0 again.
-      countAppended({ stream }, Math.max(0, messages - (counted.get(stream) ?? 0)))
-      counted.set(stream, messages)
-    }
+export const showBacklog = (state: BacklogState, known: boolean, now: number): void => {
+  const { oldestAt = now } = state
+  showOldest({}, Math.max(0, now - oldestAt) / 1000)
+  showKnown({}, known ? 1 : 0)
+  for (const { consumer, messages } of state.jobs) showJobs({ consumer }, messages)
+  for (const { messages, stream } of state.appended) {
+    // If the stream was made anew, the count starts from 0 again.
+    countAppended({ stream }, Math.max(0, messages - (counted.get(stream) ?? 0)))
+    counted.set(stream, messages)
   }
 }
 
-/** Shows how full streams, and the streams behind buckets, are. */
-export const makeRoomMetrics = () => {
-  const context = Context.empty()
-  const [showBytes, showBytesMax] = [series(streamBytes, context), series(streamBytesMax, context)]
-  const showFull = series(streamFull, context)
-  return (
-    rooms: ReadonlyArray<{
-      readonly stream: string
-      readonly bytes: number
-      readonly bytesMax: number
-      readonly full: boolean
-    }>
-  ): void => {
-    for (const { bytes, bytesMax, full, stream } of rooms) {
-      showBytes({ stream }, bytes)
-      showBytesMax({ stream }, bytesMax)
-      showFull({ stream }, full ? 1 : 0)
-    }
-  }
+/** How full a stream, or the stream behind a bucket, is. */
+export interface Room {
+  readonly stream: string
+  readonly bytes: number
+  readonly bytesMax: number
+  readonly full: boolean
 }
 
-const consumers = Context.empty()
-const addRepair = series(consumerRepairs, consumers)
-const showWorking = series(consumerWorking, consumers)
+const [showBytes, showBytesMax] = [series(streamBytes), series(streamBytesMax)]
+const showFull = series(streamFull)
+
+export const showRoom = ({ bytes, bytesMax, full, stream }: Room): void => {
+  showBytes({ stream }, bytes)
+  showBytesMax({ stream }, bytesMax)
+  showFull({ stream }, full ? 1 : 0)
+}
+
+const [addRepair, showWorking] = [series(consumerRepairs), series(consumerWorking)]
 
 /** Counts the repair of a consumer that somebody deleted, paused or changed. */
 export const countRepair = (

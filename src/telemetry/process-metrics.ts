@@ -1,113 +1,126 @@
 // Metrics of this process as a program: CPU, memory, descriptors, event loop, garbage. Their names
-// are those of Prometheus clients, so that existing dashboards work. Not part of the registry of
-// the other metrics, as the API shows those to anybody.
-import { readdir, readFile } from "node:fs/promises"
+// are those of Prometheus clients, so that existing dashboards work.
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { Context, Metric } from "effect"
 import packageJson from "../../package.json" with { type: "json" }
-import { watchEventLoop, watchGarbage } from "./event-loop.ts"
+import { garbageKinds, type Lag, watchEventLoop, watchGarbage } from "./event-loop.ts"
 
-type Type = "counter" | "gauge" | "summary"
+/** Whether a metric is one of these: the API shows them to nobody. */
+export const isOfProcess = (name: string): boolean =>
+  /^(process|nodejs)_|^bellcast_build_info$/.test(name)
 
-export const described = {
-  bellcast_build_info: ["gauge", "1, with the version and the roles of this process"],
-  process_cpu_user_seconds_total: ["counter", "CPU time in user mode"],
-  process_cpu_system_seconds_total: ["counter", "CPU time in the kernel"],
-  process_cpu_seconds_total: ["counter", "CPU time in user mode and in the kernel"],
-  process_start_time_seconds: ["gauge", "Start of the process, in seconds since 1970"],
-  process_resident_memory_bytes: ["gauge", "Physical memory of the process"],
-  process_open_fds: ["gauge", "Open file descriptors, sockets included"],
-  process_max_fds: ["gauge", "Limit of open file descriptors"],
-  nodejs_version_info: ["gauge", "1, with the version of Node.js"],
-  nodejs_heap_size_total_bytes: ["gauge", "Heap that V8 has reserved"],
-  nodejs_heap_size_used_bytes: ["gauge", "Heap that V8 uses, garbage included"],
-  nodejs_external_memory_bytes: ["gauge", "Memory outside the heap that objects of V8 hold"],
-  nodejs_eventloop_lag_mean_seconds: ["gauge", "How late timers were since the last scrape: mean"],
-  nodejs_eventloop_lag_p99_seconds: ["gauge", "How late timers were since the last scrape: p99"],
-  nodejs_eventloop_lag_max_seconds: ["gauge", "How late timers were since the last scrape: most"],
-  nodejs_eventloop_time_seconds_total: ["counter", "Time of the event loop, active or idle"],
-  nodejs_gc_duration_seconds: ["summary", "Garbage collections and their time, by kind"]
-} as const satisfies Readonly<Record<string, readonly [Type, string]>>
+const context = Context.empty()
 
-type Name = keyof typeof described
-/** What follows the name on a line (a suffix, labels), and the value. */
-type Sample = readonly [rest: string, value: number]
-type Samples = Partial<Record<Name, ReadonlyArray<Sample>>>
+/** A series whose state is read whenever the metrics are. */
+const series = <Input, State>(metric: Metric.Metric<Input, State>, get: () => State) =>
+  Metric.registerUnsafe(metric, context, { get, update: () => {}, modify: () => {} })
 
-const only = (value: number): ReadonlyArray<Sample> => [["", value]]
+type Labels = Readonly<Record<string, string>>
 
-/** Undefined where the system has no such file: the metric is then left out. */
-const descriptors = async () => {
-  const open = await readdir("/proc/self/fd").then(
-    (names) => names.length,
-    () => undefined
+const gauge = (name: string, description: string, read: () => number, attributes: Labels = {}) =>
+  series(Metric.gauge(name, { description, attributes }), () => ({ value: read() }))
+
+const counter = (name: string, description: string, read: () => number, attributes: Labels = {}) =>
+  series(Metric.counter(name, { description, attributes }), () => ({
+    count: read(),
+    incremental: true
+  }))
+
+const garbage = Metric.summary("nodejs_gc_duration_seconds", {
+  description: "Garbage collections and their time, by kind",
+  maxAge: 0,
+  maxSize: 0,
+  quantiles: []
+})
+const garbageByKind = new Map(
+  garbageKinds.map((kind) => [kind, Metric.withAttributes(garbage, { kind })])
+)
+
+/** On Linux only. */
+const descriptors = () => {
+  if (!existsSync("/proc/self/limits")) return []
+  const max = Number(
+    /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1]
   )
-  const limits = await readFile("/proc/self/limits", "utf8").catch(() => "")
-  const [, max] = /^Max open files\s+(\d+)/m.exec(limits) ?? []
-  return {
-    ...(open === undefined ? {} : { process_open_fds: only(open) }),
-    ...(max === undefined ? {} : { process_max_fds: only(Number(max)) })
+  const open = () => {
+    try {
+      return readdirSync("/proc/self/fd").length
+    } catch {
+      // No descriptor is left to read the folder with.
+      return max
+    }
   }
+  return [
+    gauge("process_open_fds", "Open file descriptors, sockets included", open),
+    gauge("process_max_fds", "Limit of open file descriptors", () => max)
+  ]
 }
 
-const usage = (): Samples => {
-  const { system, user } = process.cpuUsage()
-  const { external, heapTotal, heapUsed, rss } = process.memoryUsage()
-  const { active, idle } = performance.eventLoopUtilization()
-  return {
-    process_cpu_user_seconds_total: only(user / 1e6),
-    process_cpu_system_seconds_total: only(system / 1e6),
-    process_cpu_seconds_total: only((user + system) / 1e6),
-    process_start_time_seconds: only(performance.timeOrigin / 1000),
-    process_resident_memory_bytes: only(rss),
-    nodejs_heap_size_total_bytes: only(heapTotal),
-    nodejs_heap_size_used_bytes: only(heapUsed),
-    nodejs_external_memory_bytes: only(external),
-    nodejs_eventloop_time_seconds_total: [
-      ['{state="active"}', active / 1000],
-      ['{state="idle"}', idle / 1000]
-    ]
-  }
-}
+const cpu = (name: string, description: string, ...modes: Array<keyof NodeJS.CpuUsage>) =>
+  counter(name, description, () => {
+    const usage = process.cpuUsage()
+    return modes.reduce((sum, mode) => sum + usage[mode], 0) / 1e6
+  })
 
-const textOf = (samples: Samples): string =>
-  (Object.keys(described) as ReadonlyArray<Name>)
-    .flatMap((name) => {
-      const [type, help] = described[name]
-      const lines = (samples[name] ?? []).map(([rest, value]) => `${name}${rest} ${value}\n`)
-      return lines.length === 0
-        ? []
-        : [`# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`, ...lines]
-    })
-    .join("")
+const memory = (name: string, description: string, part: keyof NodeJS.MemoryUsage) =>
+  gauge(name, description, () => process.memoryUsage()[part])
 
-/** Measures from now on, until `stop`. `text` is in the format of Prometheus. */
+const resources = () => [
+  cpu("process_cpu_user_seconds_total", "CPU time in user mode", "user"),
+  cpu("process_cpu_system_seconds_total", "CPU time in the kernel", "system"),
+  cpu("process_cpu_seconds_total", "CPU time in user mode and in the kernel", "user", "system"),
+  memory("process_resident_memory_bytes", "Physical memory of the process", "rss"),
+  memory("nodejs_heap_size_total_bytes", "Heap that V8 has reserved", "heapTotal"),
+  memory("nodejs_heap_size_used_bytes", "Heap that V8 uses, garbage included", "heapUsed"),
+  memory("nodejs_external_memory_bytes", "Memory outside the heap that objects hold", "external")
+]
+
+const late = "How late timers were since the last scrape"
+
+const loopTime = (state: "active" | "idle") =>
+  counter(
+    "nodejs_eventloop_time_seconds_total",
+    "Time of the event loop, active or idle",
+    () => performance.eventLoopUtilization()[state] / 1e3,
+    { state }
+  )
+
+const eventLoop = (read: () => Lag) => [
+  gauge("nodejs_eventloop_lag_mean_seconds", `${late}: mean`, () => read().mean),
+  gauge("nodejs_eventloop_lag_p99_seconds", `${late}: p99`, () => read().p99),
+  gauge("nodejs_eventloop_lag_max_seconds", `${late}: most`, () => read().max),
+  loopTime("active"),
+  loopTime("idle")
+]
+
+const info = (name: string, description: string, labels: Labels) =>
+  gauge(name, `1, with ${description}`, () => 1, labels)
+
+const start = performance.timeOrigin / 1e3
+
+const identity = (roles: ReadonlyArray<string>) => [
+  info("bellcast_build_info", "the version and the roles of this process", {
+    version: packageJson.version,
+    roles: roles.join(",")
+  }),
+  info("nodejs_version_info", "the version of Node.js", { version: process.version }),
+  gauge("process_start_time_seconds", "Start of the process, in seconds since 1970", () => start)
+]
+
+/** Adds the metrics to the registry, and measures, until `stop`. */
 export const watchProcess = (roles: ReadonlyArray<string>) => {
-  const eventLoop = watchEventLoop()
-  const garbage = watchGarbage()
-  const info = `{version="${packageJson.version}",roles="${roles.join(",")}"}`
-  const collections = () =>
-    [...garbage.byKind].flatMap(
-      ([kind, { count, seconds }]): ReadonlyArray<Sample> => [
-        [`_sum{kind="${kind}"}`, seconds],
-        [`_count{kind="${kind}"}`, count]
-      ]
-    )
+  const lag = watchEventLoop()
+  // Shown from the start, so that the first collection is an increase.
+  for (const metric of garbageByKind.values()) metric.valueUnsafe(context)
+  const collections = watchGarbage((kind, seconds) =>
+    garbageByKind.get(kind)?.updateUnsafe(seconds, context)
+  )
+  const shown = [...identity(roles), ...resources(), ...descriptors(), ...eventLoop(lag.read)]
   return {
-    text: async (): Promise<string> => {
-      const lag = eventLoop.read()
-      return textOf({
-        ...usage(),
-        ...(await descriptors()),
-        bellcast_build_info: [[info, 1]],
-        nodejs_version_info: [[`{version="${process.version}"}`, 1]],
-        nodejs_eventloop_lag_mean_seconds: only(lag.mean),
-        nodejs_eventloop_lag_p99_seconds: only(lag.p99),
-        nodejs_eventloop_lag_max_seconds: only(lag.max),
-        nodejs_gc_duration_seconds: collections()
-      })
-    },
     stop: (): void => {
-      eventLoop.stop()
-      garbage.stop()
+      lag.stop()
+      collections.stop()
+      for (const { remove } of shown) remove()
     }
   }
 }

@@ -1,14 +1,13 @@
 // Series of a metric: one for each combination of labels.
-import { type Context, Metric } from "effect"
+import { Context, Metric } from "effect"
+
+const context = Context.empty()
 
 /**
  * A function that updates the series of a metric for some labels. Each series is made once, as
  * there are few and updates are many. Labels must always come in the same order.
  */
-export const series = <Input, State>(
-  metric: Metric.Metric<Input, State>,
-  context: Context.Context<never>
-) => {
+export const series = <Input, State>(metric: Metric.Metric<Input, State>) => {
   const known = new Map<string, Metric.Metric<Input, State>>()
   return (labels: Readonly<Record<string, string>>, input: Input): void => {
     const key = Object.values(labels).join(" ")

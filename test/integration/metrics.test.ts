@@ -94,6 +94,7 @@ describe("the metrics", () => {
       vapid.privateKey
     ])
       assert.notInclude(text, secret)
+    assert.notMatch(text, /^(process_|nodejs_|bellcast_build_info)/m)
 
     assert.equal((await call(service.url, "HEAD", "/__metrics__")).status, 200)
     const preflight = { origin: "https://example.org", "access-control-request-method": "GET" }

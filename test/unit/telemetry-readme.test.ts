@@ -1,13 +1,13 @@
 // src/telemetry/README.md agrees with the code: every metric with its type and labels, and alert
 // rules that name only metrics and labels that exist.
 import { readFileSync } from "node:fs"
+import { Context, Metric } from "effect"
 import { assert, describe, it } from "vitest"
-import { described } from "#telemetry/process-metrics.ts"
+import { isOfProcess, watchProcess } from "#telemetry/process-metrics.ts"
 
 const text = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8")
-const processRows = Object.entries(described).map(([name, [type]]) => [name, type])
 const readme = text("src/telemetry/README.md")
-const code = ["delivery", "http", "identity", "nats", "process"]
+const code = ["delivery", "http", "identity", "nats"]
   .map((name) => text(`src/telemetry/${name}-metrics.ts`))
   .join("\n")
 
@@ -32,9 +32,27 @@ describe("the README of telemetry", () => {
     ])
     assert.isNotEmpty(defined)
     assert.sameDeepMembers(
-      rows.map(({ name, type }) => [name, type]),
-      [...defined, ...processRows]
+      rows.filter(({ name }) => !isOfProcess(name)).map(({ name, type }) => [name, type]),
+      defined
     )
+  })
+
+  // The other ones are series, read from the registry.
+  it.runIf(process.platform === "linux")("lists every metric of the process", () => {
+    const watch = watchProcess(["gateway"])
+    const series = Metric.snapshotUnsafe(Context.empty()).filter(({ id }) => isOfProcess(id))
+    watch.stop()
+    const shown = series.map(({ attributes = {}, id, type }) => ({
+      name: id,
+      type: type.toLowerCase(),
+      labels: Object.keys(attributes)
+    }))
+    for (const row of shown) assert.deepInclude(rows, row)
+    for (const { name } of rows.filter(({ name }) => isOfProcess(name)))
+      assert.include(
+        shown.map((row) => row.name),
+        name
+      )
   })
 
   it("uses base units, and names that Prometheus recommends", () => {
@@ -48,7 +66,8 @@ describe("the README of telemetry", () => {
   })
 
   it("names only labels that the code sets", () => {
-    for (const label of new Set(rows.flatMap(({ labels }) => labels)))
+    const ofService = rows.filter(({ name }) => !isOfProcess(name))
+    for (const label of new Set(ofService.flatMap(({ labels }) => labels)))
       assert.match(code, new RegExp(`\\b${label}\\b[ ,:}]`), label)
   })
 

@@ -14,7 +14,7 @@ export const metricsGet: Operation<void> = {
     return {
       status: 200,
       headers: { "Content-Type": textFormat },
-      html: yield* metricsText,
+      html: yield* metricsText("anybody"),
       errno: 0
     }
   }),
