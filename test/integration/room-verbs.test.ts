@@ -37,7 +37,7 @@ const grants = ["permissions", "grant", "verbs", "signed:ann"] as const
 const creates = (name: string) => ["token", "create", name, "--channel=news", "--expires=1h"]
 
 describe("a full bucket `permissions`", { timeout: 60_000 }, () => {
-  it("refuses grants and tokens in words; both can be revoked, and those in force work", async () => {
+  it("refuses grants and tokens in words; both can be revoked; those in force work", async () => {
     assert.equal((await run("permissions", "grant", "verbs", "signed:bob")).code, 0)
     const [kept, revoked] = [await createToken("kept"), await createToken("revoked")]
     const grow = await room.fill(permissions, full)
