@@ -7,6 +7,11 @@ MAKEFLAGS += --no-print-directory
 # Node runs the .ts files without a build, from 22.19 on. If the node on PATH is older or missing,
 # this version is fetched into .tools/. The same version as in src/Dockerfile.
 NODE_VERSION := 24.21.0
+# The hashes (SHA-512) of npm's packages of it: npm alone would trust what its registry says.
+NODE_HASH_linux-x64 := \
+  3nULszZ5X0fciYpG0t6TrdApJzAn8+FlINP6OiMX7V8HrvpATPN936U1LlReOJriLRa4e8yEqQBYCnLyPNAs7Q==
+NODE_HASH_linux-arm64 := \
+  FpJRPEz2OvvTLfjIOlNGFY9JLPMKgl5m+d4oGYBLg24kJ1mmvN1Zl/HPJgF4HDaJ51ISev1l1cRZ/DM+keXW5g==
 NODE_LOCAL := .tools/node_modules/node/bin/node
 # Succeeds when the node on PATH is older than 22.19 or missing.
 NODE_IS_OLD = ! node -e 'const [a, b] = process.versions.node.split("."); \
@@ -34,8 +39,7 @@ fetch() { \
       "proxy or another registry (npm config set proxy URL, npm config set registry URL)" >&2; \
     fi ) & \
   watch=$$!; \
-  npm install --no-audit --no-fund --loglevel=error --fetch-retry-mintimeout=2000 \
-    --fetch-retry-maxtimeout=5000 "$$@" >&2; \
+  npm "$$@" --loglevel=error --fetch-retry-mintimeout=2000 --fetch-retry-maxtimeout=5000 >&2; \
   code=$$?; \
   kill $$watch 2>/dev/null; \
   [ $$code -eq 0 ] || echo "npm could not fetch $$what from $$(npm config get registry)" >&2; \
@@ -50,24 +54,39 @@ BELLCAST := node src/cli/main.ts
 export TARGET_URL ?= $(filter http%,$(BASE_URL))
 TESTS := $(if $(TARGET_URL),test/conformance,test/unit test/integration test/conformance)
 
-.PHONY: help install run dev check fmt test test-identity e2e torture bench streams listen \
-  audit dead redrive restore rebuild permissions token sign-user keys
+.PHONY: help install run dev check fmt test test-identity e2e torture bench streams \
+  listen audit dead redrive restore rebuild permissions token sign-user keys
 
 help: ## List the targets.
 	@awk -F ': .*## ' '/^[a-z0-9-]+:.* ## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
 
 install: $(PACKAGES) ## Fetch what is missing: Node 24, npm packages.
 
+NODE_PLATFORM := $(shell uname -sm | sed 's/Linux /linux-/; s/x86_64/x64/; s/aarch64/arm64/')
+NODE_PACKAGE := node-$(NODE_PLATFORM)
+NODE_HASH := $(strip $(NODE_HASH_$(NODE_PLATFORM)))
+NODE_ARCHIVE := .tools/$(NODE_PACKAGE)-$(NODE_VERSION).tgz
+# Any Node that npm runs with can do this.
+NODE_HASH_OF := require("crypto").createHash("sha512") \
+  .update(require("fs").readFileSync(process.argv[1])).digest("base64")
+
 $(NODE_LOCAL):
 	@command -v npm >/dev/null || { echo "npm is missing, which fetches Node 24 and the packages:" \
 	  "install any version of Node that includes npm" >&2; exit 1; }
+	@[ -n "$(NODE_HASH)" ] || { echo "Node 22.19 or later is missing. It is fetched for Linux on x64" \
+	  "and arm64 only: install it (https://nodejs.org/en/download)" >&2; exit 1; }
 	@echo "fetching Node $(NODE_VERSION) ..." >&2
-	@$(FETCH); what="Node $(NODE_VERSION)"; fetch --prefix .tools node@$(NODE_VERSION)
+	@mkdir -p $(dir $(NODE_LOCAL)); $(FETCH); what="Node $(NODE_VERSION)"; \
+	  fetch pack --pack-destination .tools $(NODE_PACKAGE)@$(NODE_VERSION)
+	@hash=$$(node -p '$(NODE_HASH_OF)' $(NODE_ARCHIVE)) && [ "$$hash" = "$(NODE_HASH)" ] || \
+	  { echo "$(NODE_ARCHIVE) is not the Node that the Makefile names: its hash differs" >&2; \
+	    rm $(NODE_ARCHIVE); exit 1; }
+	@tar -xzf $(NODE_ARCHIVE) -C .tools/node_modules/node --strip-components=1 && rm $(NODE_ARCHIVE)
 
 # Not `npm ci`, which refuses a lock file that lacks optional binaries of other platforms.
 $(PACKAGES): package-lock.json | $(NODE_NEEDED)
 	@echo "installing npm packages ..." >&2
-	@$(FETCH); what="npm packages"; fetch --no-save
+	@$(FETCH); what="npm packages"; fetch install --no-save
 	@touch $@
 
 # In a terminal the service runs in a process group of its own (set -m). Ctrl-C then reaches only
