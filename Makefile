@@ -54,7 +54,7 @@ BELLCAST := node src/cli/main.ts
 export TARGET_URL ?= $(filter http%,$(BASE_URL))
 TESTS := $(if $(TARGET_URL),test/conformance,test/unit test/integration test/conformance)
 
-.PHONY: help install run dev check fmt test test-identity e2e torture bench streams \
+.PHONY: help install run dev check fmt test test-identity test-compose e2e torture bench streams \
   listen audit dead redrive restore rebuild permissions token sign-user keys
 
 help: ## List the targets.
@@ -170,6 +170,30 @@ $(OAUTH2_PROXY)/oauth2-proxy:
 
 test-identity: install $(IDENTITY_SERVERS) ## The policies beside real servers, which it fetches.
 	@$(VITEST) test/identity
+
+# The oldest version that src/cli/README.md names, and the newest. Building an image with the newest
+# needs buildx.
+COMPOSE_VERSIONS := 2.20.0 5.6.0
+BUILDX := .tools/buildx/0.38.2/docker-buildx
+COMPOSES := $(COMPOSE_VERSIONS:%=.tools/compose/%/docker-compose)
+
+# $(call BUILT_BY_GO,MODULE,PACKAGE,VARIABLE of its version): the version is the folder's name.
+define BUILT_BY_GO
+  @command -v go >/dev/null || { echo "$(@F) needs Go: https://go.dev/doc/install" >&2; exit 1; }
+  @echo "building $(@F) $* (minutes) ..." >&2; mkdir -p $(@D) && cd $(@D) && \
+    printf 'module built\n\ngo 1.23\n\nrequire %s v%s\n' $(1) $* >go.mod && \
+    go build -mod=mod -trimpath -ldflags '-X $(1)/$(3)=v$*' -o $(@F) $(1)/$(2) >&2
+endef
+$(COMPOSES) $(BUILDX): export PATH := $(PATH):/usr/local/go/bin
+$(COMPOSES): .tools/compose/%/docker-compose:
+	$(call BUILT_BY_GO,github.com/docker/compose/v$(firstword $(subst ., ,$*)),cmd,internal.Version)
+$(BUILDX): .tools/buildx/%/docker-buildx:
+	$(call BUILT_BY_GO,github.com/docker/buildx,cmd/buildx,version.Version)
+
+test-compose: install ## compose.yaml in a real Docker engine, by what the documents say.
+	@if docker version >/dev/null 2>&1; then \
+	  $(MAKE) --silent $(COMPOSES) $(BUILDX) && BELLCAST_TEST_NATS=binary $(VITEST) test/compose; \
+	else echo "no Docker engine answers (docker version): compose.yaml is not tested"; fi
 
 # Variables of the command line reach node as its environment.
 torture: export SEED := $(or $(SEED),1)

@@ -5,6 +5,7 @@ import { randomBytes } from "node:crypto"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import { createServer as createTlsServer } from "node:https"
 import type { AddressInfo } from "node:net"
+import type { Certificate } from "./certificates.ts"
 import { Condition } from "./condition.ts"
 import { startDistance } from "./distance.ts"
 import { readBody, refusalOf } from "./push-checks.ts"
@@ -12,6 +13,13 @@ import { type Answer, delivers, refuse } from "./push-script.ts"
 import { type Http2Options, http2Server } from "./push-service-http2.ts"
 import { testCertificate } from "./tls.ts"
 import { UserAgent, type UserAgentOptions } from "./user-agent.ts"
+
+export interface Site {
+  readonly name: string
+  readonly address: string
+  /** PEM texts. */
+  readonly certificate: Certificate
+}
 
 export interface PushServiceOptions extends Http2Options {
   /** Serve https with the certificate of tls.ts. */
@@ -24,6 +32,8 @@ export interface PushServiceOptions extends Http2Options {
   readonly port?: number
   /** The host in endpoints; `localhost` for senders that refuse IP literals. Default 127.0.0.1. */
   readonly host?: "127.0.0.1" | "localhost"
+  /** Serve https by this name at this address, port 443, for senders in other networks. */
+  readonly site?: Site
   /** False makes it a sink for benches: no checks, no decryption, only counts. */
   readonly decrypt?: boolean
 }
@@ -79,16 +89,17 @@ export interface PushService extends AsyncDisposable {
   readonly reset: () => void
 }
 
-const listen = (server: ReturnType<typeof createServer>, port: number) =>
+const listen = (server: ReturnType<typeof createServer>, port: number, address = "127.0.0.1") =>
   new Promise<number>((resolve, reject) => {
     server
       .once("error", reject)
-      .listen(port, "127.0.0.1", () => resolve((server.address() as AddressInfo).port))
+      .listen(port, address, () => resolve((server.address() as AddressInfo).port))
   })
 
 /** Starts a simulator; dispose of it with `await using`. Rejects when the port is taken. */
 export const startPushService = async (options: PushServiceOptions = {}): Promise<PushService> => {
-  const { tls = false, http2 = false, port = 0, host = "127.0.0.1", decrypt = true } = options
+  const { decrypt = true, http2 = false, site } = options
+  const { host = "127.0.0.1", port = site ? 443 : 0, tls = site !== undefined } = options
   const agents = new Map<string, UserAgent>()
   const condition = new Condition<PushService>(() => service)
   const faults: Array<Fault> = []
@@ -155,18 +166,20 @@ export const startPushService = async (options: PushServiceOptions = {}): Promis
   const server = http2
     ? http2Server(options, onRequest)
     : tls
-      ? createTlsServer(testCertificate(), onRequest)
+      ? createTlsServer(site?.certificate ?? testCertificate(), onRequest)
       : createServer(onRequest)
   // Longer than any pause of a test: an idle connection must not close as the sender uses it again.
   server.keepAliveTimeout = 10 * 60_000
 
-  const own = await listen(server, port)
+  const own = await listen(server, port, site?.address)
   const { roundTripMillis } = options
   const distance =
     roundTripMillis === undefined ? undefined : await startDistance(own, roundTripMillis)
 
   const service: PushService = {
-    origin: `${tls ? "https" : "http"}://${host}:${distance?.port ?? own}`,
+    origin: site
+      ? `https://${site.name}`
+      : `${tls ? "https" : "http"}://${host}:${distance?.port ?? own}`,
     faults,
     deliveredAt,
     get requests() {
