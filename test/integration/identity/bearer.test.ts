@@ -56,7 +56,7 @@ describe("introspection", () => {
   const wrong: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
     inactive: { active: false },
     expired: { exp: seconds() - 1 },
-    "not valid yet": { nbf: seconds() + 60 },
+    "not valid yet": { nbf: seconds() + 3_600 },
     "of another audience": { aud: "another" },
     "without an audience": { aud: undefined },
     "of another type": { token_type: "DPoP" },
@@ -136,7 +136,7 @@ describe("tokens of an issuer", () => {
     "with another audience": [{ aud: "another" }],
     expired: [{ exp: seconds() - 1 }],
     "without an end": [{ exp: undefined }],
-    "not valid yet": [{ nbf: seconds() + 60 }],
+    "not valid yet": [{ nbf: seconds() + 3_600 }],
     "an ID token by typ": [{ typ: "ID" }],
     "an ID token by at_hash": [{ at_hash: "x" }],
     "bound to a key": [{ cnf: { jkt: "x" } }],
