@@ -1,20 +1,17 @@
 // Bounds on the size of subscriptions and of their lists. Pure.
 import type { SubscriptionPut } from "./command.ts"
-import type { SubscriptionList } from "./subscription.ts"
 
 /**
  * Bytes of JSON of one subscription that the gateway stores: endpoint, keys and other attributes.
  * Browsers' subscriptions have 300 to 700 bytes, an endpoint at most 2,048 characters. Not a
  * setting: no browser needs more, and the projector holds the lists of many users in memory.
- * Larger subscriptions that were stored before this bound existed stay readable.
  */
 export const subscriptionBytesMax = 4_096
 
 /**
  * Bytes of JSON that a list may grow to; a bucket value takes 1,044,480 with its headers. The
  * gateway stores at most 50 subscriptions of 4 KiB and 1000 tombstones of 83 bytes, which is less.
- * Lists with subscriptions of 16 KiB from before that bound, and commands that were published
- * straight onto NATS, may come near.
+ * Commands that were published straight onto NATS may come near.
  */
 export const listBytesMax = 1_040_000
 /** Free space that puts of a user must leave for tombstones, strikes and matched keys. */
@@ -22,7 +19,9 @@ export const listMarginBytes = 100_000
 
 /** Whether storing `data` at `id` makes a list larger. */
 export const growsList = (
-  { subscriptions }: Pick<SubscriptionList, "subscriptions">,
+  {
+    subscriptions
+  }: { readonly subscriptions: Readonly<Record<string, { readonly data: object }>> },
   { data, id }: Pick<SubscriptionPut, "data" | "id">
 ): boolean =>
   !Object.hasOwn(subscriptions, id) ||

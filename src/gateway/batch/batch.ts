@@ -14,9 +14,9 @@ import type { Gateway, Operation } from "../operation.ts"
 import { bodyOf, type Entry, Partial, pathOf, readBatch } from "./body.ts"
 
 /**
- * Bytes of all responses in a batch. The largest single response is a list: 250 KB, or 1 MB where
- * an earlier version stored larger subscriptions. Without a limit, a batch of 246 bytes would get
- * 25 of them: 17 MB.
+ * Bytes of all responses in a batch. The largest single response is a list: 250 KB, or 1 MB where a
+ * client of NATS stored larger subscriptions. Without a limit, a batch of 246 bytes would get 25 of
+ * them: 17 MB.
  */
 export const responseBytesMax = 4 * 1024 * 1024
 
