@@ -2,8 +2,8 @@
 // what it does, and how the API description presents it.
 import type { Effect, Schema } from "effect"
 import type { Settings } from "#config"
+import type { IdentityUnavailable } from "#identity/errors.ts"
 import type { Identity } from "#identity/identity.ts"
-import type { IdentityUnavailable } from "#identity/policy.ts"
 import type { Health } from "#monitoring/health.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import type { Watermark } from "#nats/follower/watermark.ts"

@@ -17,7 +17,7 @@
 import { Cause, Clock, Effect, Random } from "effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { Settings } from "#config"
-import type { IdentityUnavailable, TooManyFailures } from "#identity/policy.ts"
+import type { IdentityUnavailable, TooManyFailures } from "#identity/errors.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { Space } from "#nats/watch/space.ts"
 import { requestAnswered } from "#telemetry/http-metrics.ts"

@@ -5,18 +5,17 @@ import type { UserToken } from "#streams/tokens.ts"
 import { authenticated } from "#telemetry/identity-metrics.ts"
 import { candidates } from "./bearer.ts"
 import { type Asking, claimsOf, credentialsOf } from "./credentials.ts"
+import type { IdentityUnavailable, TooManyFailures } from "./errors.ts"
 import { kinds } from "./kinds.ts"
 import { ownPolicy } from "./policies/own-module.ts"
 import {
   type Credentials,
-  type IdentityUnavailable,
   type Invalid,
   identificationMillis,
   invalidBecause,
   invalidToken,
   type Known,
   type Policy,
-  type TooManyFailures,
   type Verdict
 } from "./policy.ts"
 import { principalsOf, userNames } from "./principals.ts"

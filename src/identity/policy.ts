@@ -1,21 +1,7 @@
 // The interface of an authentication policy: one way to identify a caller by request headers.
-import { type Effect, Schema } from "effect"
+import type { Effect } from "effect"
+import type { IdentityUnavailable, TooManyFailures } from "./errors.ts"
 import type { LoginPages } from "./login/pages.ts"
-
-/** The identity provider did not respond: the credentials could not be checked. */
-export class IdentityUnavailable extends Schema.TaggedError<IdentityUnavailable>()(
-  "IdentityUnavailable",
-  {
-    policy: Schema.String,
-    cause: Schema.Defect()
-  }
-) {}
-
-/** The client's address has sent too many credentials that no policy accepts. */
-export class TooManyFailures extends Schema.TaggedError<TooManyFailures>()("TooManyFailures", {
-  /** Milliseconds until the address may try again. */
-  waitMillis: Schema.Finite
-}) {}
 
 /**
  * The longest time from a request to its caller, whatever the policies depend on: a request to a

@@ -13,4 +13,11 @@ export const documentPaths: ReadonlyArray<string> = folders.flatMap((folder) =>
     .map((file) => join(folder, file))
 )
 
+/** Paths of the TypeScript and JavaScript files of the service. */
+export const sourcePaths: ReadonlyArray<string> = ["streams", "src"].flatMap((folder) =>
+  readdirSync(join(projectRoot, folder), { encoding: "utf8", recursive: true })
+    .filter((file) => /\.[jt]s$/.test(file))
+    .map((file) => join(folder, file))
+)
+
 export const textOf = (path: string): string => readFileSync(join(projectRoot, path), "utf8")

@@ -2,7 +2,7 @@
 // of them.
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
-import type { ResponseResult } from "#delivery/push/attempt-result.ts"
+import type { ResponseResult } from "#delivery/attempt-result.ts"
 import { classify, type PushResponse } from "#delivery/push/classify.ts"
 
 const now = Date.UTC(2026, 10, 20, 12, 0, 0)

@@ -3,7 +3,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { IdentityUnavailable } from "#identity/policy.ts"
+import { IdentityUnavailable } from "#identity/errors.ts"
 import type { ProviderResponse } from "#identity/provider/client.ts"
 import { makeKeySet } from "#identity/provider/key-set.ts"
 

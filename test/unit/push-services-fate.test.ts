@@ -1,7 +1,7 @@
 // The outcome of a push that was tried or deferred: what counts as an attempt, and when it is
 // retried.
 import { assert, describe, it } from "@effect/vitest"
-import type { Attempt } from "#delivery/push/attempt-result.ts"
+import type { Attempt } from "#delivery/attempt-result.ts"
 import type { Target } from "#delivery/push/target.ts"
 import { attemptsMax, type BroadcastRef } from "#domain/job.ts"
 import type { UserToken } from "#streams/tokens.ts"

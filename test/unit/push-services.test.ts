@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
-import type { ResponseResult } from "#delivery/push/attempt-result.ts"
+import type { ResponseResult } from "#delivery/attempt-result.ts"
 import type { Push } from "#delivery/push-service/push.ts"
 import { PushService } from "#delivery/push-service/push-service.ts"
 

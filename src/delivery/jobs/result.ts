@@ -6,7 +6,7 @@ import {
   throttledBaseMillis
 } from "#domain/job.ts"
 import type { PushResult } from "#domain/outcome.ts"
-import type { Attempt, ResponseResult, Waits } from "../push/attempt-result.ts"
+import type { Attempt, ResponseResult, Waits } from "../attempt-result.ts"
 import type { Target } from "../push/target.ts"
 
 /** A result and the subscription it is for. */

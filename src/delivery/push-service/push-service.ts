@@ -2,7 +2,7 @@
 // and what a response means given those before it. Pure: callers give the time, by the monotonic
 // clock, send, log and publish.
 import { throttledBaseMillis } from "#domain/job.ts"
-import type { AttemptResult, Deferred, Refusal, ResponseResult } from "../push/attempt-result.ts"
+import type { AttemptResult, Deferred, Refusal, ResponseResult } from "../attempt-result.ts"
 import { ConnectivityBreaker } from "./breakers/connectivity-breaker.ts"
 import { CredentialsBreaker } from "./breakers/credentials-breaker.ts"
 import { type Gossip, Unpublished } from "./gossip.ts"

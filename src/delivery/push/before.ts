@@ -2,7 +2,7 @@
 
 import { type BroadcastRef, throttledBaseMillis } from "#domain/job.ts"
 import { checkEndpoint, type EndpointPolicy } from "#domain/subscription/endpoint.ts"
-import type { ResponseResult, Waits } from "./attempt-result.ts"
+import type { ResponseResult, Waits } from "../attempt-result.ts"
 import { classify } from "./classify.ts"
 import type { Sealed } from "./sealed.ts"
 import type { Target } from "./target.ts"

@@ -3,7 +3,7 @@
 // and keys that nothing can be encrypted for remove a subscription here. A mismatch removes one
 // only while our key is accepted from others (see ../push-service/push-service.ts).
 import type { DeadReason, RetryReason } from "#domain/reason.ts"
-import type { ResponseResult } from "./attempt-result.ts"
+import type { ResponseResult } from "../attempt-result.ts"
 import { parsedHttpDate } from "./http-date.ts"
 
 interface Received {

@@ -5,16 +5,10 @@ import { Effect, Option, type Redacted } from "effect"
 import { makeRate } from "#basics/rate.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { claimsOf } from "../credentials.ts"
+import { IdentityUnavailable, TooManyFailures } from "../errors.ts"
 import { isClaims, partiesOf } from "../policies/claims.ts"
 import { makeClientLogin } from "../policies/client-login.ts"
-import {
-  type Credentials,
-  IdentityUnavailable,
-  type Invalid,
-  identificationMillis,
-  type Known,
-  TooManyFailures
-} from "../policy.ts"
+import { type Credentials, type Invalid, identificationMillis, type Known } from "../policy.ts"
 import type { ProviderResponse, Send } from "../provider/client.ts"
 import type { Discovered, KeySet } from "../provider/key-set.ts"
 import { IdentitySettings, settingPrefix } from "../settings.ts"

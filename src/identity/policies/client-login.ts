@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs"
 import { Clock, Effect, Option, Redacted } from "effect"
 import { SignJWT } from "jose"
 import { type SettingsError, settingsFault } from "#settings/every-setting.ts"
-import { IdentityUnavailable } from "../policy.ts"
+import { IdentityUnavailable } from "../errors.ts"
 
 /** With what a request logs in. */
 export interface ClientLogin {

@@ -4,8 +4,8 @@ import { Clock, Config, Effect, Option } from "effect"
 import type { Values } from "#settings/every-setting.ts"
 import { checkedText, words } from "#settings/words.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
+import { IdentityUnavailable } from "../errors.ts"
 import {
-  IdentityUnavailable,
   type Invalid,
   insufficientScope,
   invalidBecause,

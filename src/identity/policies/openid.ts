@@ -4,10 +4,10 @@ import { Clock, Config, Effect, Option } from "effect"
 import type { Values } from "#settings/every-setting.ts"
 import { checkedText, someWords, words } from "#settings/words.ts"
 import { claimsOf } from "../credentials.ts"
+import { IdentityUnavailable } from "../errors.ts"
 import { type OpenidLogin, openidPages } from "../login/openid-login.ts"
 import { hostPatternFault } from "../login/redirect.ts"
 import {
-  IdentityUnavailable,
   type Invalid,
   insufficientScope,
   invalidBecause,

@@ -5,14 +5,9 @@ import { pathToFileURL } from "node:url"
 import { Effect, Semaphore } from "effect"
 import { type SettingsError, settingsFault } from "#settings/every-setting.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
+import { IdentityUnavailable } from "../errors.ts"
 import type { PolicyNeeds } from "../kinds.ts"
-import {
-  type Credentials,
-  IdentityUnavailable,
-  known,
-  type Policy,
-  type Verdict
-} from "../policy.ts"
+import { type Credentials, known, type Policy, type Verdict } from "../policy.ts"
 import { isUser, usableGroups, userTextOf } from "../principals.ts"
 import { credentialKeys } from "../verification/credential-key.ts"
 import { Failures } from "../verification/failures.ts"

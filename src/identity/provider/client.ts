@@ -5,7 +5,7 @@ import { Effect } from "effect"
 import { Agent, request } from "undici"
 import { anyLookup, checkedLookup } from "#basics/address-filter.ts"
 import { type Resolve, sharedLookup } from "#basics/shared-lookup.ts"
-import { IdentityUnavailable } from "../policy.ts"
+import { IdentityUnavailable } from "../errors.ts"
 
 const timeoutMillis = 3_000
 /** Key sets and token responses have a few kilobytes. */

@@ -3,7 +3,7 @@
 import { Deferred, Effect, type Scope } from "effect"
 import { type ExpiringMap, makeExpiringMap } from "#basics/expiring-map.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
-import { IdentityUnavailable } from "../policy.ts"
+import { IdentityUnavailable } from "../errors.ts"
 import type { ProviderResponse, Send } from "./client.ts"
 import { discoveredUrlFault } from "./url.ts"
 

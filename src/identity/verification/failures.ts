@@ -5,7 +5,7 @@ import { type ExpiringMap, makeExpiringMap } from "#basics/expiring-map.ts"
 import { makeRate, type Rate } from "#basics/rate.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
-import { TooManyFailures } from "../policy.ts"
+import { TooManyFailures } from "../errors.ts"
 import { IdentitySettings } from "../settings.ts"
 
 /** How long credentials that were good pass the limit on failures of their address. */

@@ -4,14 +4,8 @@ import { Clock, Context, Deferred, Effect, Exit, Layer, Option, Semaphore } from
 import { type ExpiringMap, makeExpiringMap } from "#basics/expiring-map.ts"
 import { makeRate, type Rate } from "#basics/rate.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
-import {
-  type Credentials,
-  IdentityUnavailable,
-  type Invalid,
-  identificationMillis,
-  type Known,
-  type TooManyFailures
-} from "../policy.ts"
+import { IdentityUnavailable, type TooManyFailures } from "../errors.ts"
+import { type Credentials, type Invalid, identificationMillis, type Known } from "../policy.ts"
 import { userNames } from "../principals.ts"
 import { IdentitySettings } from "../settings.ts"
 import { useridSecret } from "../userid-secret.ts"
