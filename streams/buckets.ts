@@ -95,6 +95,7 @@ export interface EntryBuckets {
   readonly registration: "registrations"
   readonly registrationCounts: "registrations"
   readonly channelRegistrations: "channels"
+  readonly channelBegin: "channels"
   readonly channelPushes: "channels"
   readonly broadcast: "broadcasts"
   readonly publishers: "permissions"
@@ -141,6 +142,8 @@ export const keys = {
   channelRegistrations: (channel: ChannelToken) =>
     entryKey<"channelRegistrations">(`${channel}.registrations`),
   channelPushes: (channel: ChannelToken) => entryKey<"channelPushes">(`${channel}.pushes`),
+  /** `hash`: that of a channel's token, which may be long. No channel token begins with `=begin`. */
+  channelBegin: (hash: string) => entryKey<"channelBegin">(`=begin.${hash}`),
   broadcast: (broadcast: number) => entryKey<"broadcast">(String(broadcast)),
   publishers: (channel: ChannelToken) => entryKey<"publishers">(`${channel}.publishers`),
   /** `hash`: that of a token. No channel token begins with `=token`. */
@@ -157,6 +160,16 @@ export const keys = {
   /** Written by a health check and read back. */
   probe: (id: string) => entryKey<"probe">(`probe.${id}`)
 } as const
+
+/** The channel of a key of its counts; undefined: another key of the bucket. */
+export const channelOfKey = (
+  key: string
+): { readonly channel: ChannelToken; readonly of: "registrations" | "pushes" } | undefined => {
+  const [channel, of] = key.split(".")
+  return channel !== "=begin" && (of === "registrations" || of === "pushes")
+    ? { channel: channel as ChannelToken, of }
+    : undefined
+}
 
 /** The user of a registration's key. */
 export const userOfKey = (key: string): UserToken =>

@@ -4,7 +4,7 @@
 import { Console, Effect, References } from "effect"
 import { Command } from "effect/cli"
 import { monotonicMillis } from "#clock/monotonic.ts"
-import { type ChannelPushes, emptyPushes } from "#domain/outcome.ts"
+import { type ChannelPushes, pushesSince } from "#domain/outcome.ts"
 import { refuseOtherStreams } from "#nats/admin/form.ts"
 import { bucketState, emptyBucket, streamState } from "#nats/admin/maintenance.ts"
 import { provision } from "#nats/admin/provision.ts"
@@ -58,7 +58,7 @@ const replayInto = Effect.fnUntraced(function* (
     return batch.length < batchMax ? Effect.void : flush
   })
   yield* flush
-  yield* follower.store
+  yield* follower.store(Number.POSITIVE_INFINITY)
   if (follower.unstoredSince() <= last.seq)
     return yield* new VerbFailed({
       message: "a bucket or LOG has no room for what the streams hold: make it larger, run it again"
@@ -75,12 +75,16 @@ const restore = Effect.fnUntraced(function* ({ channel, progress }: Fact) {
   const bucket = yield* Buckets
   // A broadcast without shards has no outcomes, and the bucket counts outcomes only.
   if (progress.shards === 0) return
+  const counted = yield* bucket.get("channels", keys.channelRegistrations(channel))
+  // The channel was forgotten since, or has begun anew.
+  if (counted === undefined || progress.broadcast < counted.value.since) return
   const key = keys.channelPushes(channel)
   const entry = yield* bucket.get("channels", key)
-  const before = entry?.value ?? emptyPushes
+  const before = pushesSince(entry?.value, counted.value.since)
   const next: ChannelPushes = {
     v: 1,
     seq: Math.max(before.seq, progress.seq),
+    since: before.since,
     pushes: before.pushes + progress.delivered,
     lastModified:
       progress.delivered === 0

@@ -149,24 +149,55 @@ export const evolveProgress = (
 export interface ChannelPushes {
   readonly v: 1
   readonly seq: number
+  /** As in `ChannelRegistrations`: earlier broadcasts do not count. */
+  readonly since: number
   /** Pushes of this channel that a push service accepted. */
   readonly pushes: number
   readonly lastModified: number
 }
 
-export const emptyPushes: ChannelPushes = { v: 1, seq: 0, pushes: 0, lastModified: 0 }
+/** The pushes of a channel that began at `since`. */
+export const emptyPushes = (since: number): ChannelPushes => ({
+  v: 1,
+  seq: 0,
+  since,
+  pushes: 0,
+  lastModified: 0
+})
+
+/** The pushes of a channel that began at `since`: those of an earlier begin are forgotten. */
+export const pushesSince = (pushes: ChannelPushes | undefined, since: number): ChannelPushes =>
+  pushes?.since === since ? pushes : emptyPushes(since)
+
+/** What one outcome, stored at `seq`, adds to the pushes of its channel. */
+export interface Delivered {
+  readonly broadcast: number
+  readonly seq: number
+  readonly delivered: number
+  readonly at: number
+}
+
+export const deliveredOf = (
+  { at, results }: Outcome,
+  broadcast: number,
+  seq: number
+): Delivered => ({
+  broadcast,
+  seq,
+  delivered: results.filter(({ fate }) => fate === "delivered").length,
+  at
+})
 
 export const evolvePushes = (
   pushes: ChannelPushes,
-  outcome: Outcome,
-  seq: number
+  { at, broadcast, delivered, seq }: Delivered
 ): ChannelPushes => {
-  if (seq <= pushes.seq) return pushes
-  const delivered = outcome.results.filter(({ fate }) => fate === "delivered").length
+  if (seq <= pushes.seq || broadcast < pushes.since) return pushes
   return {
     v: 1,
     seq,
+    since: pushes.since,
     pushes: pushes.pushes + delivered,
-    lastModified: delivered === 0 ? pushes.lastModified : Math.max(pushes.lastModified, outcome.at)
+    lastModified: delivered === 0 ? pushes.lastModified : Math.max(pushes.lastModified, at)
   }
 }

@@ -20,7 +20,8 @@ export type RegistrationCommand =
 
 /**
  * The value of a key in the bucket `registrations`. Ended registrations stay, with `on` false: the
- * next command expects their `seq`.
+ * next command expects their `seq`, and a killed nats-server would bring the value before back,
+ * with `on` true.
  */
 export interface Registration {
   readonly v: 1
@@ -36,6 +37,8 @@ export interface Registration {
 export interface ChannelRegistrations {
   readonly v: 1
   readonly seq: number
+  /** Sequence since which somebody is registered. What was counted before is forgotten. */
+  readonly since: number
   readonly registrations: number
   /** Milliseconds since the epoch of the last change of the count. */
   readonly lastModified: number
@@ -44,9 +47,30 @@ export interface ChannelRegistrations {
 export const emptyChannel: ChannelRegistrations = {
   v: 1,
   seq: 0,
+  since: 0,
   registrations: 0,
   lastModified: 0
 }
+
+/**
+ * Says that a channel exists, in the bucket `channels`. Written when the channel begins, removed
+ * when it is forgotten, and never replaced: see `isBegun`.
+ */
+export interface ChannelBegin {
+  readonly v: 1
+  /** As in {@link ChannelRegistrations}. */
+  readonly since: number
+}
+
+/**
+ * Whether the counts of a channel are those of its present begin. A nats-server 2.15 that is killed
+ * brings replaced entries back if their key was removed since; one that was never replaced stays
+ * removed. So counts without a begin are of a channel that was forgotten.
+ */
+export const isBegun = (
+  channel: ChannelRegistrations | undefined,
+  begin: ChannelBegin | undefined
+): channel is ChannelRegistrations => channel !== undefined && channel.since === begin?.since
 
 /**
  * Folds one command, stored at `seq`, into the registration of a user who has `count` others.
@@ -95,7 +119,8 @@ export const passOverInRegistration = (
 /**
  * Counts one registration change. `registration` is the state right after the command at `seq`. A
  * channel that has counted `seq` is returned unchanged, so that a redelivery after a crash between
- * the two writes counts right.
+ * the two writes counts right. The first registration begins the channel anew: nothing that was
+ * counted before shows, whether or not its entries are removed.
  */
 export const evolveChannel = (
   channel: ChannelRegistrations,
@@ -104,12 +129,17 @@ export const evolveChannel = (
   seq: number
 ): ChannelRegistrations => {
   if (seq <= channel.seq || registration.seq !== seq) return channel
-  // Rejected: do not create a channel without registrations.
-  if (command.type === "registration.put/1" && !registration.on) return channel
   const change = Number(registration.on) - Number(registration.was)
+  if (channel.registrations === 0) {
+    if (change <= 0) return channel
+    return { v: 1, seq, since: seq, registrations: 1, lastModified: Math.max(1, command.at) }
+  }
+  // Rejected.
+  if (command.type === "registration.put/1" && !registration.on) return channel
   return {
     v: 1,
     seq,
+    since: channel.since,
     registrations: channel.registrations + change,
     lastModified:
       change === 0 ? channel.lastModified : Math.max(channel.lastModified + 1, command.at)

@@ -109,12 +109,12 @@ export const gatewaySettings = {
     10_000_000
   ).pipe(withDefault(3_600)),
   /**
-   * Registrations of one user, and of one address, that begin a channel, in an hour. At most 1 KB
-   * of the bucket `channels` (128 MiB) each: 100 fill it in 53 days. 0: no limit. Each process
-   * counts for itself.
+   * Registrations of one user, and of one address, that begin a channel, in an hour. At most
+   * 1,250 bytes of the bucket `channels` (128 MiB) each: 80 fill it in 53 days. 0: no limit. Each
+   * process counts for itself.
    */
   newChannelsPerHourMax: within("BELLCAST_NEW_CHANNELS_PER_HOUR_MAX", 0, 10_000_000).pipe(
-    withDefault(100)
+    withDefault(80)
   ),
   heartbeatTimeoutSeconds: within("BELLCAST_HEARTBEAT_TIMEOUT_SECONDS", 1, 60).pipe(
     withDefault(10)

@@ -7,13 +7,19 @@ import {
   evolveChannel,
   evolveCounts,
   foldRegistration,
+  isBegun,
   noCounts,
-  passOverInRegistration
+  passOverInRegistration,
+  type Registration,
+  type RegistrationCommand
 } from "#domain/registration.ts"
 import { emptyList, foldList, passOverInList } from "#domain/subscription/subscription.ts"
 import type { WriteBackCache } from "#nats/kv/write-back-cache.ts"
 import { countedSince, type Sets } from "./sets.ts"
 import type { Step } from "./step.ts"
+
+/** Channels to forget in memory. Beyond this, the next run finds them. */
+const unusedMax = 20_000
 
 type Of<K extends Step["kind"]> = Extract<Step, { readonly kind: K }>
 
@@ -47,8 +53,8 @@ const foldIntoToken = ({ tokens }: Sets, { command, key, name, stored: { seq } }
 }
 
 const foldIntoRegistration = (sets: Sets, step: Of<"registration">) => {
-  const { channels, counts, held, refused, registrations } = sets
-  const { channel, command, key, user } = step
+  const { counts, held, refused, registrations } = sets
+  const { command, key, user } = step
   const { seq } = step.stored
   const before = registrations.get(key)
   const count = counts.get(step.counts) ?? noCounts
@@ -65,11 +71,24 @@ const foldIntoRegistration = (sets: Sets, step: Of<"registration">) => {
       : foldRegistration(before, command, seq, countAt(count, user, seq, refused.has(seq)))
   registrations.set(key, registration, seq)
   counts.set(step.counts, evolveCounts(count, user, registration, seq), seq)
-  if (command.type !== "malformed") {
-    const total = channels.get(channel) ?? emptyChannel
-    channels.set(channel, evolveChannel(total, registration, command, seq), seq)
-  }
+  if (command.type !== "malformed") foldIntoChannel(sets, step, command, registration)
   return reason
+}
+
+const foldIntoChannel = (
+  { begins, channels, unused }: Sets,
+  { begin: beginKey, channel, place, stored: { seq } }: Of<"registration">,
+  command: RegistrationCommand,
+  registration: Registration
+) => {
+  const begin = begins.get(beginKey)
+  const stored = channels.get(channel)
+  const before = isBegun(stored, begin) ? stored : emptyChannel
+  const next = evolveChannel(before, registration, command, seq)
+  if (next === before) return
+  channels.set(channel, next, seq)
+  if (next.since !== begin?.since) begins.replace(beginKey, { v: 1, since: next.since }, seq)
+  if (next.registrations === 0 && unused.size < unusedMax) unused.add(place)
 }
 
 /** Returns the reason if the command is rejected. */

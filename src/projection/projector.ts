@@ -1,16 +1,18 @@
 // LOG -> subscriptions, registrations, channels, permissions. The projector applies the commands of
 // LOG in order and announces the last sequence that it applied.
-import { Clock, Effect, Layer } from "effect"
+import { Clock, Effect, Layer, Schedule } from "effect"
 import { streamState } from "#nats/admin/maintenance.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { type Facts, makeFacts } from "#nats/follower/facts.ts"
-import { Followers } from "#nats/follower/follower.ts"
+import { type Follower, Followers } from "#nats/follower/follower.ts"
 import { Watermark } from "#nats/follower/watermark.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { streams } from "#streams/index.ts"
 import { subjects } from "#streams/subjects.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { fold, hold } from "./fold.ts"
+import { findUnused, forget } from "./forget.ts"
 import {
   floorOf,
   load,
@@ -49,6 +51,7 @@ const foldAll = Effect.fnUntraced(function* (sets: Sets, steps: ReadonlyArray<St
 interface Projector {
   readonly sets: Sets
   readonly facts: Facts
+  readonly buckets: Buckets["Service"]
   readonly watermark: Watermark["Service"]
   readonly warn: ReturnType<typeof makeRateLimitedLog>
   /** Sequence of the last message that was applied. */
@@ -57,25 +60,44 @@ interface Projector {
   short: ReadonlyArray<string>
 }
 
-export const start = Effect.fnUntraced(function* (from: number) {
+/** A killed nats-server brings entries back, and this process may not notice. */
+const lookAgain = Schedule.spaced("1 hour")
+
+const make = Effect.fnUntraced(function* (from: number) {
   const sets = yield* makeSets((yield* streamState(streams.log))?.lastSeq ?? 0)
   const facts = yield* makeFacts
   const projector: Projector = {
     sets,
     facts,
+    buckets: yield* Buckets,
     watermark: yield* Watermark,
     warn: makeRateLimitedLog("commands in LOG were rejected"),
     applied: from,
     short: []
   }
   yield* announce(projector)
-  return {
+  const follower: Follower = {
     from,
-    apply: (batch: ReadonlyArray<Stored>) => apply(projector, batch),
-    store: store(projector),
+    apply: (batch) => apply(projector, batch),
+    store: (saved) => store(projector, saved),
     unstoredSince: () => Math.min(unstoredSince(sets), facts.waitingSince()),
     revisions: () => revisionsOf(sets)
   }
+  return { follower, sets }
+})
+
+/** The projector of a rebuild, which has the buckets to itself. */
+export const start = (from: number) => Effect.map(make(from), ({ follower }) => follower)
+
+/** The projector of a service, which also forgets what earlier ones did not. */
+const startLive = Effect.fnUntraced(function* (from: number) {
+  const { follower, sets } = yield* make(from)
+  yield* findUnused(sets).pipe(
+    Effect.catch((err) => Effect.logWarning("unused channels were not looked for", err)),
+    Effect.repeat(lookAgain),
+    Effect.forkScoped
+  )
+  return follower
 })
 
 const announce = (projector: Projector) =>
@@ -125,7 +147,7 @@ const apply = Effect.fnUntraced(function* (
   yield* announce(projector)
 })
 
-const store = (projector: Projector) =>
+const storeRest = (projector: Projector) =>
   Effect.gen(function* () {
     const { facts, sets, short } = projector
     if (short.length === 0 && facts.waitingSince() === Number.POSITIVE_INFINITY) return
@@ -134,10 +156,13 @@ const store = (projector: Projector) =>
     yield* announce(projector)
   })
 
+const store = (projector: Projector, saved: number) =>
+  Effect.andThen(storeRest(projector), forget(projector.sets, projector.buckets, saved))
+
 /** Runs the projector until the scope of the layer closes. */
 export const projectionLayer = Layer.effectDiscard(
   Effect.gen(function* () {
     const followers = yield* Followers
-    yield* Effect.forkScoped(followers.follow("projector", start))
+    yield* Effect.forkScoped(followers.follow("projector", startLive))
   })
 )

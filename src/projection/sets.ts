@@ -8,6 +8,7 @@ import { makeWriteBackCache, type WriteBackCache } from "#nats/kv/write-back-cac
 import type { Stored } from "#nats/stream/stored.ts"
 import type { EntryKey, EntryKind } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
+import type { ChannelToken } from "#streams/tokens.ts"
 import type { Step } from "./step.ts"
 
 /** Bytes of JSON in all caches together. */
@@ -23,11 +24,14 @@ export interface Sets {
   readonly lists: Cache<"subscriptions">
   readonly registrations: Cache<"registration">
   readonly channels: Cache<"channelRegistrations">
+  readonly begins: Cache<"channelBegin">
   readonly counts: Cache<"registrationCounts">
   readonly publishers: Cache<"publishers">
   readonly tokens: Cache<"token">
   /** Registrations that must not be written before the counts that they change. */
   readonly held: Map<EntryKey<"registration">, Counted>
+  /** Channels that may have nobody registered: see forget.ts. */
+  readonly unused: Set<ChannelToken>
   /** Sequences of puts that an earlier run rejected, by a fact in LOG. */
   readonly refused: Set<number>
   /** Sequence of the last message of LOG when this run began: no run applied a later one. */
@@ -35,7 +39,10 @@ export interface Sets {
 }
 
 /** The keys of the counts of a registration. */
-type Counted = Pick<Extract<Step, { readonly kind: "registration" }>, "channel" | "counts">
+type Counted = Pick<
+  Extract<Step, { readonly kind: "registration" }>,
+  "begin" | "channel" | "counts"
+>
 
 export const makeSets = Effect.fnUntraced(function* (foldedUpTo: number) {
   const memory = makeMemory(memoryBytesMax)
@@ -43,19 +50,22 @@ export const makeSets = Effect.fnUntraced(function* (foldedUpTo: number) {
     lists: yield* makeWriteBackCache<EntryKey<"subscriptions">>("subscriptions", memory),
     registrations: yield* makeWriteBackCache<EntryKey<"registration">>("registrations", memory),
     channels: yield* makeWriteBackCache<EntryKey<"channelRegistrations">>("channels", memory),
+    begins: yield* makeWriteBackCache<EntryKey<"channelBegin">>("channels", memory),
     publishers: yield* makeWriteBackCache<EntryKey<"publishers">>("permissions", memory),
     tokens: yield* makeWriteBackCache<EntryKey<"token">>("permissions", memory),
     counts: yield* makeWriteBackCache<EntryKey<"registrationCounts">>("registrations", memory),
     held: new Map(),
+    unused: new Set(),
     refused: new Set(),
     foldedUpTo
   }
   return sets
 })
 
-const all = ({ channels, counts, lists, publishers, registrations, tokens }: Sets) => [
+const all = ({ begins, channels, counts, lists, publishers, registrations, tokens }: Sets) => [
   lists,
   registrations,
+  begins,
   channels,
   counts,
   publishers,
@@ -86,13 +96,14 @@ const loadOwn = <K extends string, V>(
 const loadRegistration = Effect.fnUntraced(function* (
   sets: Sets,
   facts: Facts,
-  { channel, command, counts, key, stored }: Extract<Step, { kind: "registration" }>
+  { begin, channel, command, counts, key, stored }: Extract<Step, { kind: "registration" }>
 ) {
   const { seq } = stored
   const sizes = yield* Effect.all(
     [
       loadOwn(sets.registrations, sets, key, stored),
       sets.channels.load([channel]),
+      sets.begins.load([begin]),
       sets.counts.load([counts])
     ],
     { concurrency: "unbounded" }
@@ -102,7 +113,7 @@ const loadRegistration = Effect.fnUntraced(function* (
   if (isCounted && isLimited && (sets.registrations.get(key)?.seq ?? 0) < seq) {
     if (yield* facts.isRecorded(subjects.rejected(seq))) sets.refused.add(seq)
   }
-  return sizes[0] + sizes[1] + sizes[2]
+  return sizes.reduce((sum, size) => sum + size, 0)
 })
 
 const loadStep = (sets: Sets, facts: Facts, step: Step) => {
@@ -142,13 +153,19 @@ export const load = Effect.fnUntraced(function* (
 })
 
 /** Sequence of the first change that the stored counts of a registration lack, or Infinity. */
-export const countedSince = ({ channels, counts }: Sets, counted: Counted): number =>
-  Math.min(channels.unstoredSince(counted.channel), counts.unstoredSince(counted.counts))
+export const countedSince = ({ begins, channels, counts }: Sets, counted: Counted): number =>
+  Math.min(
+    begins.unstoredSince(counted.begin),
+    channels.unstoredSince(counted.channel),
+    counts.unstoredSince(counted.counts)
+  )
 
 const each = (
   sets: Sets,
   what: "flush" | "retry",
-  which: ReadonlyArray<"lists" | "registrations" | "publishers" | "tokens" | "channels" | "counts">
+  which: ReadonlyArray<
+    "lists" | "registrations" | "publishers" | "tokens" | "begins" | "channels" | "counts"
+  >
 ) => Effect.forEach(which, (name) => sets[name][what], { concurrency: "unbounded", discard: true })
 
 /** Allows the write of registrations whose counts are stored. Returns whether there are any. */
@@ -165,10 +182,11 @@ const release = (sets: Sets): boolean => {
 
 /**
  * Writes the changes (`flush`), or those without room (`retry`). Registrations go before counts,
- * which are repaired from the last change of a registration: see `cut` in step.ts.
+ * which are repaired from the last change of a registration: see `cut` in step.ts. The begin of a
+ * channel goes before its count: without its begin, a count is not believed.
  */
 export const write = Effect.fnUntraced(function* (sets: Sets, what: "flush" | "retry") {
-  yield* each(sets, what, ["lists", "registrations", "publishers", "tokens"])
+  yield* each(sets, what, ["lists", "registrations", "publishers", "tokens", "begins"])
   yield* each(sets, what, ["channels", "counts"])
   sets.refused.clear()
   if (release(sets)) yield* sets.registrations.flush
@@ -183,9 +201,16 @@ export const shortOf = (sets: Sets) =>
   all(sets).flatMap((set) => (set.unstoredSince() === Number.POSITIVE_INFINITY ? [] : [set.bucket]))
 
 /** Revisions of the buckets beside that of the checkpoint. */
-export const revisionsOf = ({ channels, counts, publishers, registrations, tokens }: Sets) => ({
+export const revisionsOf = ({
+  begins,
+  channels,
+  counts,
+  publishers,
+  registrations,
+  tokens
+}: Sets) => ({
   registrations: Math.max(registrations.revision(), counts.revision()),
-  channels: channels.revision(),
+  channels: Math.max(begins.revision(), channels.revision()),
   permissions: Math.max(publishers.revision(), tokens.revision())
 })
 

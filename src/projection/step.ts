@@ -1,5 +1,6 @@
 // Parses a message of LOG into a step of the projector. NATS clients can publish any message, so a
 // step may also be a rejection with a reason.
+import { createHash } from "node:crypto"
 import type { AccessTokenCommand } from "#domain/access-token.ts"
 import type { Message } from "#domain/messages.ts"
 import type { PublisherCommand } from "#domain/publisher.ts"
@@ -14,7 +15,7 @@ import {
   parseSubscription,
   parseToken
 } from "#streams/subjects.ts"
-import type { UserToken } from "#streams/tokens.ts"
+import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 
 /**
  * A rejected command. The value of its subject takes over its sequence, which the next append must
@@ -36,6 +37,9 @@ export type Step = { readonly stored: Stored } & (
       readonly key: EntryKey<"registration">
       /** Key of the counts of the channel. */
       readonly channel: EntryKey<"channelRegistrations">
+      /** Key that says that the channel exists. */
+      readonly begin: EntryKey<"channelBegin">
+      readonly place: ChannelToken
       /** Key of the counts of the user. */
       readonly counts: EntryKey<"registrationCounts">
       readonly user: UserToken
@@ -57,6 +61,10 @@ export type Step = { readonly stored: Stored } & (
   /** Rejected, and the subject has no value. */
   | { readonly kind: "nowhere"; readonly reason: string }
 )
+
+/** With 128 bits of SHA-256: nobody finds two channels of one key. */
+export const beginKey = (channel: ChannelToken): EntryKey<"channelBegin"> =>
+  keys.channelBegin(createHash("sha256").update(channel).digest("base64url").slice(0, 22))
 
 const commandOf = <C extends Message>(message: Stored["message"], prefix: string): C | Refused =>
   message.type === "malformed" || message.type.startsWith(prefix)
@@ -100,6 +108,8 @@ export const stepOf = (stored: Stored): Step => {
         stored,
         key: keys.registration(channel, user),
         channel: keys.channelRegistrations(channel),
+        begin: beginKey(channel),
+        place: channel,
         counts: keys.registrationCounts(user),
         user,
         command

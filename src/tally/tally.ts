@@ -3,16 +3,19 @@
 import { Effect, Layer } from "effect"
 import {
   type ChannelPushes,
-  emptyPushes,
+  type Delivered,
+  deliveredOf,
   evolveProgress,
   evolvePushes,
   type Progress,
+  pushesSince,
   startProgress
 } from "#domain/outcome.ts"
 import { streamState } from "#nats/admin/maintenance.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { type Facts, makeFacts } from "#nats/follower/facts.ts"
 import { Followers } from "#nats/follower/follower.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
 import { makeMemory } from "#nats/kv/cached-entries.ts"
 import { makeWriteBackCache, type WriteBackCache } from "#nats/kv/write-back-cache.ts"
 import type { Stored } from "#nats/stream/stored.ts"
@@ -27,6 +30,9 @@ const finishedAtOnce = 256
 /** Changed entries are stored every second, or at once when there are more than this. */
 const changesMax = 4_096
 
+/** Channels that are read at once. */
+const countedAtOnce = 64
+
 /** Bytes of JSON in memory. An entry has a few hundred. */
 const memoryBytesMax = 16 * 1024 ** 2
 
@@ -38,8 +44,11 @@ interface Finished {
 }
 
 interface Tally {
+  readonly buckets: Buckets["Service"]
   readonly broadcasts: WriteBackCache<EntryKey<"broadcast">, Progress>
   readonly channels: WriteBackCache<EntryKey<"channelPushes">, ChannelPushes>
+  /** What outcomes add to the pushes of channels, until the next flush. */
+  readonly delivered: Map<ChannelToken, Array<Delivered>>
   readonly facts: Facts
   /** Broadcasts whose fact had to wait and is stored now: their progress can be removed. */
   readonly recorded: Set<EntryKey<"broadcast">>
@@ -53,29 +62,31 @@ export const start = Effect.fnUntraced(function* (from: number) {
   const channels = yield* makeWriteBackCache<EntryKey<"channelPushes">>("channels", memory)
   const facts = yield* makeFacts
   const countedUpTo = (yield* streamState(streams.work))?.lastSeq ?? 0
-  const tally: Tally = { broadcasts, channels, facts, recorded: new Set(), countedUpTo }
+  const tally: Tally = {
+    buckets: yield* Buckets,
+    broadcasts,
+    channels,
+    delivered: new Map(),
+    facts,
+    recorded: new Set(),
+    countedUpTo
+  }
   return {
     from,
     apply: (batch: ReadonlyArray<Stored>) => apply(tally, batch),
-    store: store(tally),
+    store: () => store(tally),
     unstoredSince: () =>
       Math.min(broadcasts.unstoredSince(), channels.unstoredSince(), facts.waitingSince()),
     revisions: () => ({ channels: channels.revision() })
   }
 })
 
-const load = ({ broadcasts, channels, countedUpTo }: Tally, batch: ReadonlyArray<Stored>) => {
+const load = ({ broadcasts, countedUpTo }: Tally, batch: ReadonlyArray<Stored>) => {
   for (const { message, seq } of batch)
     if (message.type === "plan/1" && seq > countedUpTo)
       broadcasts.loadAbsent(keys.broadcast(message.broadcast))
   const places = batch.flatMap(({ subject }) => parseOfBroadcast(subject) ?? [])
-  return Effect.all(
-    [
-      broadcasts.load(places.map(({ broadcast }) => keys.broadcast(broadcast))),
-      channels.load(places.map(({ channel }) => keys.channelPushes(channel)))
-    ],
-    { concurrency: "unbounded", discard: true }
-  )
+  return broadcasts.load(places.map(({ broadcast }) => keys.broadcast(broadcast)))
 }
 
 /**
@@ -83,7 +94,7 @@ const load = ({ broadcasts, channels, countedUpTo }: Tally, batch: ReadonlyArray
  * message that an earlier run counted, as that run may not have stored the fact.
  */
 const count = (
-  { broadcasts, channels }: Tally,
+  { broadcasts, delivered }: Tally,
   { message, seq, subject }: Stored
 ): Finished | undefined => {
   const place = parseOfBroadcast(subject)
@@ -95,8 +106,9 @@ const count = (
     broadcasts.set(key, before ?? startProgress(plan, seq), seq)
   }
   if (message.type === "outcome/1") {
-    const pushes = keys.channelPushes(place.channel)
-    channels.set(pushes, evolvePushes(channels.get(pushes) ?? emptyPushes, message, seq), seq)
+    const list = delivered.get(place.channel) ?? []
+    delivered.set(place.channel, list)
+    list.push(deliveredOf(message, place.broadcast, seq))
     // Without its plan, a broadcast has expired in the bucket. Its channel still counts.
     if (before !== undefined)
       broadcasts.set(key, evolveProgress(before, message, place.of, seq), seq)
@@ -134,8 +146,39 @@ const retryFacts = Effect.fnUntraced(function* ({ broadcasts, facts, recorded }:
   recorded.clear()
 })
 
-const flush = ({ broadcasts, channels }: Tally) =>
-  Effect.all([broadcasts.flush, channels.flush], { concurrency: "unbounded", discard: true })
+/**
+ * Counts the pushes of one channel as it is now: those of broadcasts before its present begin, or of
+ * a channel that nobody is registered on, are forgotten.
+ */
+const countPushes = Effect.fnUntraced(function* (
+  { buckets, channels }: Tally,
+  channel: ChannelToken,
+  delivered: ReadonlyArray<Delivered>
+) {
+  const key = keys.channelPushes(channel)
+  const count = yield* buckets.get("channels", keys.channelRegistrations(channel))
+  yield* channels.load([key])
+  if (count === undefined || count.value.registrations === 0) return channels.remove(key)
+  const stored = channels.get(key)
+  const before = pushesSince(stored, count.value.since)
+  const next = delivered.reduce(evolvePushes, before)
+  if (next === before) return
+  const seq = delivered[0]!.seq
+  if (before === stored) channels.set(key, next, seq)
+  else channels.replace(key, next, seq)
+})
+
+/** Pushes of channels are counted with the flush: a channel is read once a second. */
+const flush = Effect.fnUntraced(function* (tally: Tally) {
+  const { broadcasts, channels, delivered } = tally
+  const all = [...delivered]
+  delivered.clear()
+  yield* Effect.forEach(all, ([channel, list]) => countPushes(tally, channel, list), {
+    concurrency: countedAtOnce,
+    discard: true
+  })
+  yield* Effect.all([broadcasts.flush, channels.flush], { concurrency: "unbounded", discard: true })
+})
 
 const apply = Effect.fnUntraced(function* (
   tally: Tally,
@@ -149,7 +192,8 @@ const apply = Effect.fnUntraced(function* (
     concurrency: finishedAtOnce,
     discard: true
   })
-  if (tally.broadcasts.changes() + tally.channels.changes() > changesMax) yield* flush(tally)
+  if (tally.broadcasts.changes() + tally.channels.changes() + tally.delivered.size > changesMax)
+    yield* flush(tally)
 })
 
 const store = (tally: Tally) =>

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import {
+  deliveredOf,
   emptyPushes,
   evolveProgress,
   evolvePushes,
@@ -164,17 +165,21 @@ describe("any interleaving of the outcomes of shards and of retries", () => {
   it("adds to its channel the delivered pushes and no others, once", () => {
     fc.assert(
       fc.property(broadcasts, ({ events }) => {
-        let pushes = emptyPushes
+        let pushes = emptyPushes(5)
         let delivered = 0
         for (const { outcome, seq } of events) {
           const before = pushes
-          pushes = evolvePushes(pushes, outcome, seq)
+          const delta = deliveredOf(outcome, 9, seq)
+          pushes = evolvePushes(pushes, delta)
           const more = outcome.results.filter(({ fate }) => fate === "delivered").length
           delivered += more
           assert.strictEqual(pushes.pushes, delivered)
           assert.strictEqual(pushes.seq, seq)
           assert.strictEqual(pushes.lastModified, more === 0 ? before.lastModified : outcome.at)
-          assert.strictEqual(evolvePushes(pushes, outcome, seq), pushes)
+          assert.strictEqual(evolvePushes(pushes, delta), pushes)
+          // A broadcast before the begin of the channel.
+          const earlier = deliveredOf(outcome, 4, seq + 1)
+          assert.strictEqual(evolvePushes(pushes, earlier), pushes)
         }
       })
     )

@@ -62,6 +62,10 @@ const apply = (
   }
 }
 
+/** What is stored when a channel that nobody is registered on is forgotten. */
+const forgotten = (state: State): State =>
+  state.channel.registrations === 0 ? { ...state, channel: emptyChannel } : state
+
 const registered = ({ places }: State) => Object.values(places).filter(({ on }) => on).length
 
 describe("any order of register and unregister", () => {
@@ -130,14 +134,30 @@ describe("any order of register and unregister", () => {
     )
   })
 
-  it("keeps the timestamp of the channel strictly increasing with each change of the count", () => {
+  it("counts alike whether or not the channel is forgotten each time that everybody left", () => {
+    fc.assert(
+      fc.property(commands, fc.func(fc.boolean()), (list, isForgotten) => {
+        let [state, other] = [nothing, nothing]
+        for (const [i, each] of list.entries()) {
+          state = apply(state, each)
+          other = apply(other, each)
+          if (isForgotten(i)) other = forgotten(other)
+          assert.deepStrictEqual(forgotten(other), forgotten(state))
+        }
+      })
+    )
+  })
+
+  it("moves the timestamp of a channel forward with each change of the count", () => {
     fc.assert(
       fc.property(commands, (list) => {
         let state = nothing
         for (const each of list) {
           const { channel } = state
           state = apply(state, each)
-          if (state.channel.registrations === channel.registrations)
+          if (channel.registrations === 0 && state.channel.registrations === 1)
+            assert.strictEqual(state.channel.lastModified, Math.max(1, each.command.at))
+          else if (state.channel.registrations === channel.registrations)
             assert.strictEqual(state.channel.lastModified, channel.lastModified)
           else assert.isAbove(state.channel.lastModified, channel.lastModified)
         }

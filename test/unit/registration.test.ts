@@ -89,12 +89,24 @@ describe("a channel", () => {
 
   it("counts a registration once, and takes its time", () => {
     const counted = evolveChannel(emptyChannel, on, register(50), 7)
-    assert.deepStrictEqual(counted, { v: 1, seq: 7, registrations: 1, lastModified: 50 })
+    assert.deepStrictEqual(counted, {
+      v: 1,
+      seq: 7,
+      since: 7,
+      registrations: 1,
+      lastModified: 50
+    })
     assert.strictEqual(evolveChannel(counted, on, register(50), 7), counted)
   })
 
   it("moves its timestamp when the count changes and then always forward", () => {
-    const counted: ChannelRegistrations = { v: 1, seq: 6, registrations: 3, lastModified: 100 }
+    const counted: ChannelRegistrations = {
+      v: 1,
+      seq: 6,
+      since: 2,
+      registrations: 3,
+      lastModified: 100
+    }
     assert.strictEqual(evolveChannel(counted, on, register(50), 7).lastModified, 101)
     assert.deepStrictEqual(evolveChannel(counted, { ...on, was: true }, register(500), 7), {
       ...counted,

@@ -1,6 +1,6 @@
 // GET /channels/{id}: the number of registrations and of pushes. Only for registered users.
 import { Effect, Schema } from "effect"
-import { emptyPushes } from "#domain/outcome.ts"
+import { pushesSince } from "#domain/outcome.ts"
 import { emptyChannel } from "#domain/registration.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
@@ -32,7 +32,7 @@ export const channelGet: Operation<void> = {
     )
     if (!own?.value.on) return yield* refuse("forbidden")
     const counted = registrations?.value ?? emptyChannel
-    const sent = pushes?.value ?? emptyPushes
+    const sent = pushesSince(pushes?.value, counted.since)
     const data = { id, registrations: counted.registrations, push: sent.pushes }
     return ok({ data }, { ...stamp(Math.max(counted.lastModified, sent.lastModified)), ...noStore })
   }),

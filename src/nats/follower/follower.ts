@@ -23,9 +23,10 @@ export interface Follower {
   readonly apply: (batch: ReadonlyArray<Stored>) => Effect.Effect<void, NatsUnavailable>
   /**
    * Stores the changes of `apply` that are not stored, as far as there is room. Called every second
-   * before the checkpoint is saved.
+   * before the checkpoint is saved. `saved` is the sequence of the last checkpoint: no later run
+   * applies that message or an earlier one.
    */
-  readonly store: Effect.Effect<void, NatsUnavailable>
+  readonly store: (saved: number) => Effect.Effect<void, NatsUnavailable>
   /** Sequence of the first message with a change that is not stored, or Infinity. */
   readonly unstoredSince: () => number
   /** Revisions of the buckets that it writes, but for the bucket of its checkpoint. */
@@ -152,7 +153,7 @@ const applyAll = Effect.fnUntraced(function* (
     const now = yield* monotonicMillis
     if (now - savedAt < checkpointMillis) continue
     savedAt = now
-    yield* follower.store
+    yield* follower.store(checkpoint.seq)
     yield* saveCheckpoint(buckets, checkpoint, {
       // The next run applies again what is not stored.
       stored: Math.min(applied, follower.unstoredSince() - 1),

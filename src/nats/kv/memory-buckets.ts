@@ -22,6 +22,7 @@ const notHere = Effect.fail(unavailable("read a bucket in memory")(new Error("no
 
 export const makeMemoryBuckets = (): MemoryBuckets => {
   const all = new Map<BucketName, Map<string, Held>>()
+  const keyOf = new Map<number, string>()
   let last = 0
 
   const entries = (bucket: BucketName): Map<string, Held> => {
@@ -43,15 +44,16 @@ export const makeMemoryBuckets = (): MemoryBuckets => {
       const map = entries(bucket)
       if ((map.get(key)?.revision ?? 0) !== revision)
         return Effect.fail(new AppendConflict({ subject: key }))
+      keyOf.delete(revision)
       map.set(key, { text, revision: ++last })
+      keyOf.set(last, key)
       return Effect.succeed(last)
     })
 
-  // Only the tally removes: of the few broadcasts that are not finished.
   const remove = (bucket: BucketName, revision: number) =>
     Effect.sync(() => {
-      const map = entries(bucket)
-      for (const [key, held] of map) if (held.revision === revision) map.delete(key)
+      const key = keyOf.get(revision)
+      if (key !== undefined && keyOf.delete(revision)) entries(bucket).delete(key)
     })
 
   const buckets: Buckets["Service"] = {

@@ -7,6 +7,7 @@ import type { AccessToken } from "#domain/access-token.ts"
 import type { ChannelPushes, Progress } from "#domain/outcome.ts"
 import type { Publishers } from "#domain/publisher.ts"
 import type {
+  ChannelBegin,
   ChannelRegistrations,
   Registration,
   RegistrationCounts
@@ -69,6 +70,7 @@ interface EntryValues {
   readonly registration: Registration
   readonly registrationCounts: RegistrationCounts
   readonly channelRegistrations: ChannelRegistrations
+  readonly channelBegin: ChannelBegin
   readonly channelPushes: ChannelPushes
   readonly broadcast: Progress
   readonly publishers: Publishers

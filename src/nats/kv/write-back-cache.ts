@@ -5,6 +5,7 @@ import type { BucketName } from "#streams/buckets.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import { Buckets } from "./bucket.ts"
 import { CachedEntries, type Memory } from "./cached-entries.ts"
+import { textsOf } from "./texts.ts"
 import type { BucketOf, ValueOf } from "./values.ts"
 
 /** Limits of changes without room: entries, and bytes of JSON. Beyond either the follower stops. */
@@ -16,8 +17,6 @@ const readConcurrency = 32
 const writeConcurrency = 256
 /** Changes without room that are written together. If none is stored, there is still no room. */
 const retriedAtOnce = 64
-/** After this time of making JSON, other fibers run. */
-const turnMillis = 10
 
 export interface WriteBackCache<K extends string, V> {
   readonly bucket: BucketName
@@ -29,6 +28,11 @@ export interface WriteBackCache<K extends string, V> {
   readonly get: (key: K) => V | undefined
   /** `seq` is the sequence of the message that changes the value. */
   readonly set: (key: K, value: V, seq: number) => void
+  /**
+   * Like `set`, but the flush removes the stored entry before it writes the new one: of a key that
+   * is removed for good later, see `isBegun` in domain/registration.ts.
+   */
+  readonly replace: (key: K, value: V, seq: number) => void
   /** The key is not written until `release` is called as often as `hold`. */
   readonly hold: (key: K) => void
   readonly release: (key: K) => void
@@ -59,6 +63,8 @@ interface State<V> {
   readonly unstored: Map<string, number>
   /** By key: how often it is held. */
   readonly holds: Map<string, number>
+  /** Keys whose stored entry is removed before the new one is written. */
+  readonly replaced: Set<string>
   revision: number
 }
 
@@ -76,6 +82,7 @@ export const makeWriteBackCache = Effect.fnUntraced(function* <
     changed: new Set(),
     unstored: new Map(),
     holds: new Map(),
+    replaced: new Set(),
     revision
   }
   const { changed, entries, holds } = state
@@ -90,6 +97,10 @@ export const makeWriteBackCache = Effect.fnUntraced(function* <
     unstoredSince: (key) => unstoredSince(state, key),
     get: (key) => entries.find(key)?.value,
     set: (key, value, seq) => set(state, key, value, seq),
+    replace: (key, value, seq) => {
+      state.replaced.add(key)
+      set(state, key, value, seq)
+    },
     hold: (key) => void holds.set(key, (holds.get(key) ?? 0) + 1),
     release: (key) => release(state, key),
     remove: (key) => remove(state, key),
@@ -130,9 +141,10 @@ const release = <V>({ changed, holds, unstored }: State<V>, key: string) => {
   if (count === 0 && unstored.has(key)) changed.add(key)
 }
 
-const drop = <V>({ changed, entries, unstored }: State<V>, key: string) => {
+const drop = <V>({ changed, entries, replaced, unstored }: State<V>, key: string) => {
   entries.drop(key, entries.loaded(key))
   changed.delete(key)
+  replaced.delete(key)
   unstored.delete(key)
 }
 
@@ -160,7 +172,17 @@ const written = <V>(state: State<V>, key: string, text: string, revision: number
   state.unstored.delete(key)
 }
 
-const writeText = <V>(state: State<V>, key: string, text: string) => {
+/** Removes the stored entry of a key that is replaced. */
+const makeWay = <V>({ bucket, buckets, entries, replaced }: State<V>, key: string) =>
+  Effect.suspend(() => {
+    const entry = entries.loaded(key)
+    if (!replaced.delete(key) || entry.revision === 0) return Effect.void
+    return Effect.map(buckets.remove(bucket, entry.revision), () => {
+      entry.revision = 0
+    })
+  })
+
+const putText = <V>(state: State<V>, key: string, text: string) => {
   const { bucket, buckets, entries } = state
   return buckets.putText(bucket, key, text, entries.loaded(key).revision).pipe(
     Effect.map((revision) => written(state, key, text, revision)),
@@ -169,21 +191,11 @@ const writeText = <V>(state: State<V>, key: string, text: string) => {
   )
 }
 
-/** The JSON of the values of these keys; undefined: the key is removed. */
-const textsOf = Effect.fnUntraced(function* <V>(
-  entries: CachedEntries<V>,
-  keys: ReadonlyArray<string>
-) {
-  const texts: Array<readonly [string, string | undefined]> = []
-  let began = performance.now()
-  for (const key of keys) {
-    texts.push([key, JSON.stringify(entries.loaded(key).value)])
-    if (performance.now() - began < turnMillis) continue
-    yield* Effect.sleep(0)
-    began = performance.now()
-  }
-  return texts
-})
+const writeText = <V>(state: State<V>, key: string, text: string) =>
+  Effect.andThen(
+    makeWay(state, key),
+    Effect.suspend(() => putText(state, key, text))
+  )
 
 const checkUnstored = <V>({ bucket, entries, unstored }: State<V>) =>
   Effect.suspend(() => {

@@ -1,6 +1,8 @@
 // What the HTTP API says of broadcasts and channels is what WORK has and what the model knows.
+import { channelToken } from "#streams/tokens.ts"
 import { isIn, type Model } from "../model/model.ts"
 import type { RecordedBroadcast } from "../model/recorded.ts"
+import { readBucket } from "../nats/read.ts"
 import { broadcastsOf, type Check, few, type Look, patient } from "./check.ts"
 
 const fatesOf = ({ accepted, pushes }: RecordedBroadcast): Record<string, number> => {
@@ -32,13 +34,21 @@ const countsOfBroadcast = async (look: Look, recorded: RecordedBroadcast) => {
 const membersOf = (model: Model, channel: string) =>
   model.users.filter((user) => isIn(user, channel))
 
+/** Sequence since which somebody is registered, by the bucket. */
+const sinceOf = async ({ client }: Look, channel: string): Promise<number> => {
+  const entries = await readBucket(client, "bellcast_channels")
+  return JSON.parse(entries.get(`${channelToken(channel)}.registrations`) ?? "{}").since ?? 0
+}
+
 const countsOfChannel = async (look: Look, channel: string) => {
   const members = membersOf(look.model, channel)
   const [first] = members
   if (first === undefined) return []
+  // Pushes from before everybody left once are forgotten.
+  const since = await sinceOf(look, channel)
   let pushes = 0
   for (const one of look.recorded.broadcasts.values())
-    if (one.channel === channel) pushes += fatesOf(one)["delivered"] ?? 0
+    if (one.channel === channel && one.id > since) pushes += fatesOf(one)["delivered"] ?? 0
   const asked = {
     method: "GET",
     path: `/channels/${encodeURIComponent(channel)}`,

@@ -13,6 +13,23 @@ const buckets = [
 ] as const
 
 /**
+ * Channels that nobody is registered on. A rebuild has no entry of them; a service forgets them a
+ * second later, and a killed nats-server may bring their entries back until the next start.
+ */
+const unusedChannels = (entries: ReadonlyMap<string, string>): ReadonlySet<string> => {
+  const begins = new Set<number>()
+  for (const [key, value] of entries)
+    if (key.startsWith("=begin.")) begins.add(JSON.parse(value).since)
+  const used = new Set<string>()
+  for (const [key, value] of entries) {
+    const { registrations, since } = JSON.parse(value)
+    if (registrations > 0 && begins.has(since)) used.add(key.split(".")[0]!)
+  }
+  const all = [...entries.keys()].filter((key) => /\.(registrations|pushes)$/u.test(key))
+  return new Set(all.filter((key) => !used.has(key.split(".")[0]!)))
+}
+
+/**
  * Left out: checkpoints, which move with reading and say nothing about anybody; and the progress of
  * broadcasts whose final counts are in LOG, which win. The service deletes that progress, but a
  * nats-server that is killed brings deleted messages of the last block back (2.15.1).
@@ -22,9 +39,12 @@ const isLeftOut = ({ recorded }: Look, bucket: string, key: string): boolean =>
 
 const dump = async (look: Look): Promise<Map<string, string>> => {
   const all = new Map<string, string>()
-  for (const bucket of buckets)
-    for (const [key, value] of await readBucket(look.client, bucket))
-      if (!isLeftOut(look, bucket, key)) all.set(`${bucket} ${key}`, value)
+  for (const bucket of buckets) {
+    const entries = await readBucket(look.client, bucket)
+    const unused = bucket === "bellcast_channels" ? unusedChannels(entries) : new Set()
+    for (const [key, value] of entries)
+      if (!isLeftOut(look, bucket, key) && !unused.has(key)) all.set(`${bucket} ${key}`, value)
+  }
   return all
 }
 
