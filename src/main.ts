@@ -1,6 +1,6 @@
 // The composition root: reads settings and secrets, connects to NATS (starts an embedded server if
 // none is set), and runs the stages of this process.
-import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeRuntime from "@effect/platform-node-shared/NodeRuntime"
 import { Cause, Clock, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { ServiceClock } from "#clock/service-clock.ts"
 import { logLevel, type Role, Settings } from "#config"

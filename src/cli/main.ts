@@ -1,5 +1,5 @@
 // The command line: `bellcast VERB`.
-import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeRuntime from "@effect/platform-node-shared/NodeRuntime"
 import { Effect } from "effect"
 import { sourceLayer } from "#settings/source.ts"
 import { exitCodeOf, runVerb } from "./verbs.ts"

@@ -1,6 +1,10 @@
 // Every verb of `bellcast`, and how one is run. Each verb is a file or folder.
-import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Cause, Effect, Exit } from "effect"
+import * as NodeChildProcessSpawner from "@effect/platform-node-shared/NodeChildProcessSpawner"
+import * as NodeFileSystem from "@effect/platform-node-shared/NodeFileSystem"
+import * as NodePath from "@effect/platform-node-shared/NodePath"
+import * as NodeStdio from "@effect/platform-node-shared/NodeStdio"
+import * as NodeTerminal from "@effect/platform-node-shared/NodeTerminal"
+import { Cause, Effect, Exit, Layer } from "effect"
 import { Command } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
 import { settingsFault } from "#settings/every-setting.ts"
@@ -46,11 +50,18 @@ const readableFile = Effect.gen(function* () {
   if (faults.length > 0) return yield* settingsFault(faults)
 }).pipe(Effect.tapError(({ message }) => note(message)))
 
+/** What a command of `effect/cli` may use of Node.js. */
+const nodeServices = NodeChildProcessSpawner.layer.pipe(
+  Layer.provideMerge(
+    Layer.mergeAll(NodeFileSystem.layer, NodePath.layer, NodeStdio.layer, NodeTerminal.layer)
+  )
+)
+
 /** Runs the verb that these arguments name. Verbs print their own errors. */
 export const runVerb = (args: ReadonlyArray<string>) =>
   readableFile.pipe(
     Effect.andThen(Command.runWith(bellcast, { version: packageJson.version })(args)),
-    Effect.provide([NodeServices.layer, FetchHttpClient.layer, usageLayer])
+    Effect.provide([nodeServices, FetchHttpClient.layer, usageLayer])
   )
 
 /** Ctrl-C is the normal end of a listener, not a failure. */
