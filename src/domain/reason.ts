@@ -32,6 +32,7 @@ export const retryReasons = [
   "timeout",
   "tls",
   "network",
+  "excessive",
   "address-not-allowed"
 ] as const
 export type RetryReason = (typeof retryReasons)[number]

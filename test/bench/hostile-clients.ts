@@ -1,4 +1,4 @@
-// The hostile side of hostile.ts, in a process of its own: every kind of hostile client at once,
+// The hostile side of clients.ts, in a process of its own: every kind of hostile client at once,
 // from 127.0.0.2 to 127.0.0.9. Arguments: the port and how many milliseconds; sends its counts.
 import { endIn, endings, phases } from "../support/hostile/endings.ts"
 import {

@@ -1,140 +1,173 @@
-// `make bench ARGS=hostile`: every kind of hostile client at once (hostile-clients.ts) beside
-// honest traffic (lists, registrations, broadcasts to a push service), and what the honest client
-// notices. BENCH_MINUTES (default 1) says how long; the first half minute before the attack is for
-// comparison. Prints figures every 10 s and at the end, and whether memory and descriptors were
-// level.
-import { fork } from "node:child_process"
+// `make bench ARGS=hostile`: hostile push services (test/support/hostile/push-kinds.ts), one kind
+// after the other, in a process of their own. Each accepts pushes until it is sent as many at once
+// as are allowed, and then does what its kind does. Meanwhile an honest broadcast goes to an
+// honest push service every 50 ms, whether the last one has arrived or not. BENCH_SECONDS (default
+// 4) is how long each kind lasts, BENCH_KINDS names some of them, separated by commas.
+//
+// The hostile process needs CPU, too. So the first rows are quiet: without it, and beside it while
+// it uses a whole core for nothing. The bound is 250 ms, or three times the first row.
 import { mkdtempSync, rmSync } from "node:fs"
+import { createSecureServer } from "node:http2"
+import type { AddressInfo } from "node:net"
 import { cpus, tmpdir } from "node:os"
 import { join } from "node:path"
-import { fileURLToPath } from "node:url"
+import { setTimeout as pause } from "node:timers/promises"
 import { Effect } from "effect"
 import { makeReceiverKeys } from "#cli/listen/push-receiver.ts"
 import { launch } from "#embedded/launch.ts"
 import { locateNatsServer } from "#embedded/program/locate.ts"
-import { Honest, type Latencies, summaryOf } from "../support/hostile/honest.ts"
-import { descriptorsOf, mebibytesOf } from "../support/hostile/process.ts"
-import { pause } from "../support/hostile/socket.ts"
+import { fillChannels } from "../support/fill.ts"
+import { summaryOf } from "../support/hostile/honest.ts"
+import { pushKinds } from "../support/hostile/push-kinds.ts"
+import { spawnHostile } from "../support/hostile/spawn-push.ts"
 import { startService } from "../support/service.ts"
-import { spawnPushService } from "../support/spawn-push-service.ts"
+import { testCertificate, trustingEnvironment } from "../support/tls.ts"
 import { cpuSecondsOf } from "./cpu.ts"
 
-const minutes = Number(process.env["BENCH_MINUTES"] ?? 1)
-const everyMillis = 10_000
-const calmMillis = 30_000
-const users = 40
-/** Between two rounds of the honest client: it is one client, not a load. */
-const roundMillis = 100
-const say = (line: string) => process.stdout.write(`${line}\n`)
+const seconds = Number(process.env["BENCH_SECONDS"] ?? 4)
+const kinds = process.env["BENCH_KINDS"]?.split(",") ?? Object.keys(pushKinds)
+/** Between two honest broadcasts. */
+const everyMillis = 50
+/** Subscriptions at each hostile push service, and the time between two broadcasts to them. */
+const hostileSubscriptions = 600
+const hostileMillis = 1_000
+/** Pushes that a kind accepts first: the window grows to its widest meanwhile. */
+const accepts = 1_200
+const boundMillis = 250
+
+/** Takes pushes, and says when the one with a topic came. */
+const startHonest = async () => {
+  const arrived = new Map<string, number>()
+  const server = createSecureServer(
+    { ...testCertificate(), allowHTTP1: true },
+    (request, response) => {
+      request.resume().on("end", () => {
+        arrived.set(String(request.headers["topic"]), performance.now())
+        response.writeHead(201).end()
+      })
+    }
+  )
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  return { arrived, origin: `https://localhost:${(server.address() as AddressInfo).port}` }
+}
+
+const { auth, p256dh } = makeReceiverKeys()
+const subscriptionsAt = (origin: string, count: number) =>
+  Array.from({ length: count }, (_, i) => ({
+    endpoint: `${origin}/push/${i}`,
+    expirationTime: null,
+    keys: { auth, p256dh }
+  }))
 
 const folder = mkdtempSync(join(tmpdir(), "bellcast-bench-"))
 const nats = await launch({ binary: await Effect.runPromise(locateNatsServer), folder })
-await using push = await spawnPushService({ decrypt: false })
-await using service = await startService({ natsUrl: nats.url, forgets: true })
-const pid = service.process.pid!
-const endpoints = (await push.subscribe(users)).map(({ endpoint }) => endpoint)
-const honest = new Honest({ url: service.url, endpoints })
+const honest = await startHonest()
+await using hostile = spawnHostile()
+const origins = await Promise.all(kinds.map((kind) => hostile.ask("start", kind, { accepts })))
+await using service = await startService({
+  natsUrl: nats.url,
+  forgets: true,
+  env: { ...trustingEnvironment, BELLCAST_RETRY_BASE_MILLIS: "" }
+})
+await fillChannels(nats.url, [
+  { name: "honest", subscriptions: subscriptionsAt(honest.origin, 1) },
+  ...origins.map((origin, i) => ({
+    name: `hostile${i}`,
+    subscriptions: subscriptionsAt(origin, hostileSubscriptions)
+  }))
+])
 
-interface Sample extends Latencies {
-  readonly mebibytes: number
-  readonly descriptors: number
-  readonly failures: number
-}
-const samples: Array<Sample> = []
-const millis: Array<number> = []
-let made: Readonly<Record<string, number>> = {}
-
-/** As many and as large subscriptions as a user may have: what the hostile client lists. */
-const storeHostile = async () => {
-  const { auth, p256dh } = makeReceiverKeys()
-  for (let n = 0; n < 50; n++) {
-    const data = { endpoint: `http://127.0.0.1:1/${n}`, keys: { auth, p256dh } }
-    const body = { data: { ...data, m: Array.from({ length: 1_500 }, () => 1) } }
-    const ask = { method: "POST", path: "/subscriptions", user: "hostile", body }
-    const { status, text } = await honest.send(ask)
-    if (status !== 201) throw new Error(`not stored: ${status} ${text}`)
-  }
-  honest.take()
-}
-
-/** Honest rounds for so many milliseconds, with a line every 10 s. */
-const watch = async (title: string, forMillis: number) => {
-  say(`\n${title}`)
-  say("     s  requests  p50 ms  p99 ms  max ms  failed  RSS MiB  descriptors  CPU %  hostile")
+const authorization = `Basic ${Buffer.from("publisher:secret").toString("base64")}`
+/** Publishes; returns how long the 202 took. The push lives for some seconds only. */
+const publish = async (channel: string, topic: string): Promise<number> => {
   const start = performance.now()
-  let cpu = cpuSecondsOf(pid)
-  let next = everyMillis
-  while (performance.now() - start < forMillis) {
-    await honest.round()
-    await pause(roundMillis)
-    const now = performance.now() - start
-    if (now < next) continue
-    const taken = honest.takeMillis()
-    millis.push(...taken)
-    const latencies = summaryOf(taken)
-    const used = cpuSecondsOf(pid)
-    const figures = { mebibytes: mebibytesOf(pid), descriptors: descriptorsOf(pid) }
-    samples.push({ ...latencies, ...figures, failures: honest.failures.length })
-    const cells = [
-      (now / 1_000).toFixed(0).padStart(6),
-      String(latencies.requests).padStart(10),
-      ...[latencies.p50, latencies.p99, latencies.max].map((value) => value.toFixed(1).padStart(8)),
-      String(honest.failures.length).padStart(8),
-      figures.mebibytes.toFixed(0).padStart(9),
-      String(figures.descriptors).padStart(13),
-      (((used - cpu) / (now - next + everyMillis)) * 100_000).toFixed(0).padStart(7),
-      String(Object.values(made).reduce((sum, count) => sum + count, 0)).padStart(9)
-    ]
-    say(cells.join(""))
-    cpu = used
-    next += everyMillis
-  }
+  const response = await fetch(`${service.url}/channels/${channel}`, {
+    method: "POST",
+    headers: { authorization, "content-type": "application/json", ttl: "5", topic },
+    body: '{"data":{"n":1}}'
+  })
+  await response.text()
+  if (response.status !== 202) throw new Error(`${channel}: ${response.status}`)
+  return performance.now() - start
 }
 
-const average = (some: ReadonlyArray<Sample>, of: (sample: Sample) => number): number =>
-  some.reduce((sum, sample) => sum + of(sample), 0) / some.length
+let sequence = 0
+/** Honest broadcasts for so long. A push that has not come 10 s later counts as that late. */
+const measure = async (millis: number) => {
+  const end = performance.now() + millis
+  const posts: Array<Promise<number>> = []
+  const sentAt = new Map<string, number>()
+  const cpu = cpuSecondsOf(service.process.pid!)
+  const start = performance.now()
+  for (let next = start; next < end; next += everyMillis) {
+    await pause(Math.max(0, next - performance.now()))
+    const topic = `t${sequence++}`
+    sentAt.set(topic, performance.now())
+    posts.push(publish("honest", topic).catch(() => Number.POSITIVE_INFINITY))
+  }
+  const used = cpuSecondsOf(service.process.pid!) - cpu
+  const share = used / ((performance.now() - start) / 1_000)
+  const late = performance.now() + 10_000
+  const isMissing = () => [...sentAt.keys()].some((topic) => !honest.arrived.has(topic))
+  while (isMissing() && performance.now() < late) await pause(20)
+  const pushes = [...sentAt].map(([topic, at]) => (honest.arrived.get(topic) ?? late) - at)
+  return { push: summaryOf(pushes), post: summaryOf(await Promise.all(posts)), share }
+}
 
-/** The last minute against the first: level is at most a tenth more, and a little noise. */
-const level = (name: string, of: (sample: Sample) => number, noise: number) => {
-  const count = Math.min(6, Math.floor(samples.length / 2))
-  const [first, last] = [average(samples.slice(0, count), of), average(samples.slice(-count), of)]
-  const word = last <= first * 1.1 + noise ? "level" : "NOT level"
-  say(`${name}: ${first.toFixed(0)} at first, ${last.toFixed(0)} at last: ${word}`)
+type Measured = Awaited<ReturnType<typeof measure>>
+let bound = boundMillis
+const say = (line: string) => process.stdout.write(`${line}\n`)
+const row = (kind: string, { post, push, share }: Measured, connections: string) => {
+  const word = push.p99 <= bound && post.p99 < boundMillis ? "" : "  TOO SLOW"
+  const cells = [
+    kind.padEnd(30),
+    push.p50.toFixed(0).padStart(9),
+    push.p99.toFixed(0).padStart(9),
+    post.p99.toFixed(0).padStart(9),
+    `${(share * 100).toFixed(0)} %`.padStart(7),
+    connections.padStart(14)
+  ]
+  say(cells.join("") + word)
+}
+
+/** Broadcasts to a hostile channel until it is stopped. */
+const attackOf = (channel: string) => {
+  let isOver = false
+  const run = async () => {
+    while (!isOver) {
+      await publish(channel, "hostile").catch(() => {})
+      await pause(hostileMillis)
+    }
+  }
+  const ended = run()
+  return async () => {
+    isOver = true
+    await ended
+  }
 }
 
 say(`${cpus().length} cores (${cpus()[0]?.model.trim()}), Node ${process.versions.node}`)
-await storeHostile()
-await watch("Without hostile clients", calmMillis)
-const calm = { descriptors: descriptorsOf(pid) }
-samples.length = 0
-millis.length = 0
-const file = fileURLToPath(new URL("hostile-clients.ts", import.meta.url))
-const attackMillis = minutes * 60_000
-const hostile = fork(file, [String(service.port), String(attackMillis)], { execArgv: [] })
-const hostileEnded = new Promise<void>((resolve) => hostile.once("exit", () => resolve()))
-hostile.on("message", (counts) => {
-  made = counts as Record<string, number>
-})
-await watch(`With hostile clients, ${minutes} min`, attackMillis)
-// What came after the last line counts for the end.
-millis.push(...honest.takeMillis())
-await Promise.race([hostileEnded, pause(30_000)])
-hostile.kill()
-
-say(`\n${service.process.exitCode === null ? "The process lives." : "THE PROCESS HAS ENDED."}`)
-const all = summaryOf(millis)
-const [p50, p99, max] = [all.p50, all.p99, all.max].map((value) => value.toFixed(1))
-say(`honest: ${all.requests} requests, p50 ${p50} ms, p99 ${p99} ms, max ${max} ms`)
-say(`honest requests that failed: ${honest.failures.length}`)
-for (const failure of honest.failures.slice(0, 10)) say(`  ${failure}`)
-level("RSS in MiB", ({ mebibytes }) => mebibytes, 30)
-level("open descriptors", ({ descriptors }) => descriptors, 20)
-say(`open descriptors before ${calm.descriptors}, now ${descriptorsOf(pid)}`)
-const { counts } = await push.report()
-say(`pushes delivered: ${counts.total}`)
-say("hostile connections:")
-for (const [kind, count] of Object.entries(made)) say(`  ${kind.padEnd(28)}${count}`)
-honest.close()
+say("                                       push ms             POST ms            connections")
+say("                                    p50      p99      p99    CPU     at once/all")
+await measure(2_000)
+const quiet = await measure(seconds * 1_000)
+bound = Math.max(boundMillis, 3 * quiet.push.p99)
+row("quiet", quiet, "")
+await hostile.ask("burn", true)
+row("quiet, one core burnt", await measure(seconds * 1_000), "")
+await hostile.ask("burn", false)
+for (const [i, kind] of kinds.entries()) {
+  const stop = attackOf(`hostile${i}`)
+  // Until the first attack.
+  const warm = performance.now() + 5_000
+  while ((await hostile.ask("counts", kind)).attacked === 0 && performance.now() < warm)
+    await pause(20)
+  const measured = await measure(seconds * 1_000)
+  await stop()
+  const { connections, most } = await hostile.ask("counts", kind)
+  await hostile.ask("stop", kind)
+  row(kind, measured, `${most}/${connections}`)
+}
 await service.stop()
 await nats.stop()
 rmSync(folder, { recursive: true, force: true })

@@ -163,7 +163,7 @@ describe("a push service", () => {
     const answers = await Promise.all([hints, head, body].map(({ origin }) => post(origin)))
     assert.deepStrictEqual(
       answers.map(([answer]) => judged(answer).reason),
-      ["timeout", "timeout", "server-error"]
+      ["excessive", "timeout", "server-error"]
     )
   })
 

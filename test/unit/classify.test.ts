@@ -135,6 +135,7 @@ const failures: ReadonlyArray<
   ["EPIPE", "retry", "reset"],
   ["UND_ERR_SOCKET", "retry", "reset"],
   ["UND_ERR_INFO", "retry", "reset"],
+  ["BELLCAST_EXCESSIVE", "retry", "excessive"],
   ["EHOSTUNREACH", "retry", "unreachable"],
   ["ENETUNREACH", "retry", "unreachable"],
   ["ETIMEDOUT", "retry", "timeout"],

@@ -63,6 +63,7 @@ const responses: ReadonlyArray<PushResponse> = [
   received(400, "", { "x-wns-error-description": "bad TTL" }),
   ...[
     "ADDRESS_NOT_ALLOWED",
+    "BELLCAST_EXCESSIVE",
     "CERT_HAS_EXPIRED",
     "EAI_AGAIN",
     "ECONNREFUSED",

@@ -27,13 +27,12 @@ export const makeQueue = (max: number, windowNow: () => number, isSlowed: () => 
   /** Pushes that wait or are under way. */
   let inside = 0
 
-  const resized = (room: () => number) =>
-    Effect.suspend(() => {
-      const wanted = Math.max(1, Math.min(windowNow(), room()))
-      if (window === wanted) return Effect.void
-      window = wanted
-      return slots.resize(window)
-    })
+  const resized = Effect.suspend(() => {
+    const wanted = Math.max(1, windowNow())
+    if (window === wanted) return Effect.void
+    window = wanted
+    return slots.resize(window)
+  })
 
   return {
     isFull: (): boolean => isSlowed() && inside >= windowNow() + Math.min(queueMax, max),
@@ -41,15 +40,15 @@ export const makeQueue = (max: number, windowNow: () => number, isSlowed: () => 
     /** Whether pushes wait for others to end. */
     isWaiting: (): boolean => inside > window,
 
-    /** Runs `effect` when it is its turn. `room`: pushes that the connections carry. */
-    inTurn: <A, E, R>(room: () => number, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    /** Runs `effect` when it is its turn. */
+    inTurn: <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
       Effect.suspend(() => {
         inside += 1
         const leave = Effect.suspend(() => {
           inside -= 1
-          return resized(room)
+          return resized
         })
-        return Effect.andThen(resized(room), slots.withPermit(effect)).pipe(Effect.ensuring(leave))
+        return Effect.andThen(resized, slots.withPermit(effect)).pipe(Effect.ensuring(leave))
       })
   }
 }

@@ -62,6 +62,7 @@ const errorReasons: Readonly<Record<string, RetryReason>> = {
   UND_ERR_BODY_TIMEOUT: "timeout",
   UND_ERR_ABORTED: "timeout",
   UND_ERR_INFO: "reset",
+  BELLCAST_EXCESSIVE: "excessive",
   // Our own resolver may be at fault, or the subscription; strikes tell them apart.
   ADDRESS_NOT_ALLOWED: "address-not-allowed"
 }

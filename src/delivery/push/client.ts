@@ -10,15 +10,12 @@ import { Peer } from "./transport/peer.ts"
 
 /** Push services with connections; with the default allow-list there are a handful of hosts. */
 const originsMax = 1_000
-const checkMillis = 1_000
 
 export class PushClient extends Context.Service<
   PushClient,
   {
     /** Never fails: an error is a response too. */
     readonly post: (request: Request & { readonly origin: string }) => Effect.Effect<PushResponse>
-    /** Pushes that the connections to a push service carry at most. */
-    readonly roomOf: (origin: string) => number
   }
 >()("bellcast/delivery/PushClient") {
   static readonly layer = Layer.effect(
@@ -34,19 +31,14 @@ export class PushClient extends Context.Service<
         lookup: checkedLookup(allowLoopbackEndpoints)
       }
       const peerOf = (origin: string) => peers.of(origin, () => new Peer(origin, options))
-      const timer = setInterval(() => {
-        const now = performance.now()
-        for (const peer of peers.all()) peer.check(now)
-      }, checkMillis).unref()
-      yield* Effect.addFinalizer(() => {
-        clearInterval(timer)
-        return Effect.promise(() => Promise.all([...peers.all()].map((peer) => peer.destroy())))
-      })
+      yield* Effect.addFinalizer(() =>
+        Effect.promise(() => Promise.all([...peers.all()].map((peer) => peer.destroy())))
+      )
       const post = ({ origin, ...request }: Request & { readonly origin: string }) =>
         Effect.callback<PushResponse>((resume) =>
           peerOf(origin).post(request, (response) => resume(Effect.succeed(response)))
         )
-      return PushClient.of({ post, roomOf: (origin) => peerOf(origin).room })
+      return PushClient.of({ post })
     })
   )
 }

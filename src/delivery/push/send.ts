@@ -216,7 +216,6 @@ const makeSender = Effect.gen(function* () {
       const full = pushService.queueFull(monotonicOf(now, ref.acceptedAt), now.monotonic)
       if (full !== undefined) return Effect.as(turn, { ...waitsOf(full, now.monotonic), millis: 0 })
       return pushService.inTurn(
-        () => client.roomOf(pushService.origin),
         Effect.flatMap(turn, () =>
           attempt(tools, pushService, key, target, ref, bodyOf(), lastReason)
         )

@@ -1,15 +1,15 @@
-// One request and its response over HTTP/1.1 or HTTP/2, with bounds on time and size.
+// One request and its response, with bounds on time, size and parts. The handler of undici's
+// dispatcher, over HTTP/1.1 and HTTP/2.
+import { constants } from "node:http2"
+import type { Dispatcher } from "undici"
 import type { PushResponse } from "../classify.ts"
+import { type Connection, excessiveCode } from "./connection.ts"
 
 export interface Request {
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array | undefined
 }
-
-/** "unprocessed": the peer promises that it did not process the request. */
-export type Reply = PushResponse | "unprocessed"
-export type Done<R = PushResponse> = (reply: R) => void
 
 /** Milliseconds. */
 export interface Limits {
@@ -18,7 +18,7 @@ export interface Limits {
   readonly responseMillis: number
   /** Between two parts of the body of the response. */
   readonly silenceMillis: number
-  /** From the request to the end of the response. */
+  /** From the request, which may wait for a connection first, to the end of the response. */
   readonly totalMillis: number
 }
 
@@ -28,76 +28,141 @@ export const limitsOf = (pushTimeoutMillis: number): Limits => {
     connectMillis,
     responseMillis: pushTimeoutMillis,
     silenceMillis: pushTimeoutMillis / 2,
-    totalMillis: connectMillis + 2 * pushTimeoutMillis
+    totalMillis: connectMillis + pushTimeoutMillis
   }
 }
 
+const { NGHTTP2_HTTP_1_1_REQUIRED } = constants
+
 /** Characters of an error body that classify.ts searches for a few words. */
 const bodyCharsMax = 2_048
-/** A longer body is cut off: over HTTP/1.1 with its connection, over HTTP/2 with its stream. */
+/** A longer body ends its connection. */
 const bodyBytesMax = 65_536
+/** Parts of a body, each of which costs a call: 64 KiB in segments of 536 bytes are 122. */
+const partsMax = 256
+/** Interim responses (1xx). Push services send none. */
+const interimMax = 8
 
-export const isSuccess = (status: number): boolean => status >= 200 && status < 300
+/** Errors of what no push service sends: malformed frames, endless headers or trailers. */
+const violations = new Set([
+  "ERR_HTTP2_ERROR",
+  "ERR_HTTP2_TOO_MANY_INVALID_FRAMES",
+  "UND_ERR_HEADERS_OVERFLOW"
+])
 
-/** Collects one response; calls `done` once. `totalMillis` starts now. */
-export class Exchange {
-  status = 0
-  readonly #done: Done<Reply>
-  readonly #lateAt: number
+/** What the peer of an exchange wants to know. */
+export interface Events {
+  /** The connection has taken the request. */
+  readonly sent: () => void
+  /** Misdirected (RFC 9110 section 15.5.20): the next try must take another connection. */
+  readonly misdirected: () => void
+  /** It was not processed, and the push service wants HTTP/1.1 (RFC 9113 section 7). */
+  readonly wantsHttp1: () => void
+  /** Called once. */
+  readonly done: (response: PushResponse) => void
+}
+
+type Controller = Dispatcher.DispatchController
+
+/** Calls `done` once. The time starts with the constructor. */
+export class Exchange implements Dispatcher.DispatchHandler {
+  readonly request: Request
+  /** The connection that has it now. */
+  connection: Connection | undefined
+  readonly #events: Events
+  readonly #timer: NodeJS.Timeout
+  #controller: Controller | undefined
+  #status = 0
   #headers: Record<string, string> = {}
   #text = ""
   #bytes = 0
+  #parts = 0
+  #interims = 0
   #isDone = false
 
-  constructor(totalMillis: number, done: Done<Reply>) {
-    this.#done = done
-    this.#lateAt = performance.now() + totalMillis
+  constructor(request: Request, totalMillis: number, events: Events) {
+    this.request = request
+    this.#events = events
+    this.#timer = setTimeout(() => {
+      this.fail("UND_ERR_HEADERS_TIMEOUT")
+      this.#controller?.abort(new Error("too late"))
+    }, totalMillis)
   }
 
-  get isLate(): boolean {
-    return performance.now() > this.#lateAt
+  onRequestStart(controller: Controller): void {
+    this.#controller = controller
+    // It failed while it waited for a connection: it must not be sent any more.
+    if (this.#isDone) controller.abort(new Error("failed before"))
+    else this.#events.sent()
   }
 
-  /** Takes a final status (not 1xx). A header that came twice becomes a list. */
-  begin(status: number, headers: Readonly<Record<string, unknown>>): void {
-    this.status = status
+  onResponseStart(
+    _controller: Controller,
+    status: number,
+    headers: Readonly<Record<string, unknown>>
+  ): void {
+    if (status < 200) {
+      this.#interims += 1
+      if (this.#interims > interimMax) this.connection?.endAsExcessive()
+      return
+    }
+    this.#status = status
+    // A header that came twice becomes a list.
     this.#headers = Object.fromEntries(
       Object.entries(headers).map(([name, value]) => [name, String(value)])
     )
-    // The status of a success is enough; the caller drops the body.
-    if (isSuccess(status)) this.finish()
+    // The status of a success is enough. Its body is read and dropped.
+    if (status >= 200 && status < 300) this.#finish()
+    if (status === 421 && this.connection?.closed === false) this.#events.misdirected()
   }
 
-  /**
-   * Takes a part of the body. Returns false when the body is too long or too slow: read no more of
-   * it.
-   */
-  add(chunk: Buffer): boolean {
+  onResponseData(_controller: Controller, chunk: Buffer): void {
+    this.#parts += 1
     this.#bytes += chunk.length
+    this.connection?.receivedBody(chunk.length)
     if (this.#text.length < bodyCharsMax)
       this.#text += chunk.toString("latin1").slice(0, bodyCharsMax - this.#text.length)
-    return this.#bytes <= bodyBytesMax && !this.isLate
+    if (this.#parts > partsMax || this.#bytes > bodyBytesMax) this.connection?.endAsExcessive()
   }
 
-  finish(): void {
-    this.#settle({ status: this.status, headers: this.#headers, body: this.#text })
+  onResponseEnd(): void {
+    this.#finish()
+    clearTimeout(this.#timer)
+    this.#leave()
+  }
+
+  onResponseError(_controller: Controller | null, error: Error): void {
+    const { connection } = this
+    if (violations.has(codeOf(error))) connection?.endAsExcessive()
+    const { http2ErrorCode } = error as { readonly http2ErrorCode?: number }
+    this.#leave()
+    const isOver = this.#isDone || this.#status !== 0
+    if (!isOver && http2ErrorCode === NGHTTP2_HTTP_1_1_REQUIRED) this.#events.wantsHttp1()
+    else {
+      this.fail(connection?.isExcessive === true ? excessiveCode : codeOf(error))
+      clearTimeout(this.#timer)
+    }
   }
 
   /** A status that came before the error stays valid. */
   fail(error: string): void {
-    if (this.status !== 0) this.finish()
+    if (this.#status !== 0) this.#finish()
     else this.#settle({ error })
   }
 
-  /** The peer did not process the request. */
-  unprocessed(): void {
-    this.#settle("unprocessed")
+  #finish(): void {
+    this.#settle({ status: this.#status, headers: this.#headers, body: this.#text })
   }
 
-  #settle(reply: Reply): void {
+  #settle(response: PushResponse): void {
     if (this.#isDone) return
     this.#isDone = true
-    this.#done(reply)
+    this.#events.done(response)
+  }
+
+  #leave(): void {
+    this.connection?.ended()
+    this.connection = undefined
   }
 }
 

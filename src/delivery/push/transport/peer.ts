@@ -1,10 +1,13 @@
-// The connections to one push service: HTTP/2 sessions where ALPN chooses it, HTTP/1.1 elsewhere.
+// The connections to one push service: HTTP/2 where ALPN chooses it, HTTP/1.1 elsewhere. undici's
+// pools open them as they are needed, close idle and silent ones, and send again what the push
+// service says that it did not process (GOAWAY, REFUSED_STREAM).
 import type { Socket } from "node:net"
-import { buildConnector } from "undici"
-import { type Choice, choose, roomOf, sessionsMax } from "./choice.ts"
-import { codeOf, type Done, type Limits, type Reply, type Request } from "./exchange.ts"
-import { type Http1, makeHttp1 } from "./http1.ts"
-import { PushSession } from "./session.ts"
+import { buildConnector, Pool } from "undici"
+import type { PushResponse } from "../classify.ts"
+import { Connection, type ConnectionOptions, excessiveCode } from "./connection.ts"
+import { fewAtATime } from "./connector.ts"
+import { codeOf, Exchange, type Limits, type Request } from "./exchange.ts"
+import { Penalty } from "./penalty.ts"
 
 export interface PeerOptions {
   /** Offer HTTP/2. */
@@ -15,197 +18,155 @@ export interface PeerOptions {
   readonly lookup: unknown
 }
 
-/** Tries, one after the other at once, of a request that the peer did not process. */
-const triesMax = 5
-/** After this, HTTP/2 is offered again to a peer that chose HTTP/1.1. */
+/** Streams of one HTTP/2 connection: FCM ends a connection with more than 100. */
+export const streamsMax = 32
+/** HTTP/2 connections: where a push service takes one stream on each, so many pushes at once. */
+export const sessionsMax = 16
+/** HTTP/2: what a push service may send of a body before we have read it. */
+const bodyWindowBytes = 16_384
+const idleMillisMax = 60_000
+/** After this, HTTP/2 is offered again to a push service that chose HTTP/1.1. */
 const http1MillisMax = 10 * 60_000
-/** Wait after a session could not be opened, before the next one is. */
-const pauseMillis = 1_000
-
-interface Waiting {
-  readonly request: Request
-  readonly done: Done
-  readonly tries: number
-  readonly timer: NodeJS.Timeout
-}
+/**
+ * Between two counts of what connections receive. A flood is at most one read, 64 KiB, of each
+ * connection ahead.
+ */
+const checkMillis = 20
 
 export class Peer {
   readonly #origin: string
   readonly #options: PeerOptions
-  readonly #http1: Http1
-  readonly #connectHttp2: buildConnector.connector
-  /** Undefined: unknown until the next connection. */
-  #protocol: "http1" | "http2" | undefined
-  #http1Since = 0
-  /** The connection on which ALPN chose HTTP/1.1: the first that HTTP/1.1 uses. */
-  #spare: Socket | undefined
-  #sessions: Array<PushSession> = []
-  #opening = 0
-  #pausedUntil = 0
-  readonly #waiting: Array<Waiting> = []
-  #isClosed = false
+  readonly #penalty = new Penalty()
+  /** Exchanges that no connection has taken. */
+  readonly #waiting = new Set<Exchange>()
+  /** With a socket. */
+  readonly #open = new Set<Connection>()
+  #checks: NodeJS.Timeout | undefined
+  #pool: Pool | undefined
+  /** When HTTP/1.1 was chosen; undefined: HTTP/2 is offered. */
+  #http1Since: number | undefined
 
   constructor(origin: string, options: PeerOptions) {
-    const { connectionsMax, http2, limits, lookup } = options
-    const connectorOf = (allowH2: boolean) =>
-      buildConnector({
-        allowH2,
-        preferH2: true,
-        timeout: limits.connectMillis,
-        lookup
-      } as buildConnector.BuildOptions)
-    const connectHttp1 = connectorOf(false)
     this.#origin = origin
     this.#options = options
-    this.#connectHttp2 = connectorOf(true)
-    this.#http1 = makeHttp1(origin, connectionsMax, limits, (to, callback) => {
-      const spare = this.#spare
-      this.#spare = undefined
-      if (spare === undefined || spare.destroyed) return connectHttp1(to, callback)
-      queueMicrotask(() => callback(null, spare))
-    })
     // HTTP/2 without TLS has no negotiation.
-    if (!http2 || !origin.startsWith("https:")) this.#http1Since = Number.POSITIVE_INFINITY
-    if (this.#http1Since > 0) this.#protocol = "http1"
+    if (!options.http2 || !origin.startsWith("https:")) this.#http1Since = Number.POSITIVE_INFINITY
   }
 
-  /** Pushes that its connections carry at most. */
-  get room(): number {
-    const isHttp2 = this.#protocol === "http2"
-    return isHttp2 ? roomOf(this.#sessions) : this.#options.connectionsMax
-  }
-
-  post(request: Request, done: Done): void {
-    if (this.#speaksHttp1()) this.#http1.post(request, done)
-    else {
-      this.#wait(request, done, 1)
-      this.#pump()
+  /** `done` is called once, and never later than `totalMillis` after the call. */
+  post(request: Request, done: (response: PushResponse) => void): void {
+    if (this.#penalty.isBlocked(performance.now())) {
+      done({ error: excessiveCode })
+      return
     }
-  }
-
-  /** Closes idle sessions and silent ones. Called about once a second. */
-  check(now: number): void {
-    for (const session of this.#sessions) session.check(now)
-    // "close" may never come from a session that ended while its peer was silent.
-    this.#sessions = this.#sessions.filter(({ isClosed }) => !isClosed)
-    this.#pump()
+    const exchange: Exchange = new Exchange(request, this.#options.limits.totalMillis, {
+      sent: () => void this.#waiting.delete(exchange),
+      misdirected: () => this.#retire(),
+      wantsHttp1: () => this.#wantsHttp1(exchange),
+      done: (response) => {
+        this.#waiting.delete(exchange)
+        done(response)
+      }
+    })
+    this.#dispatch(exchange)
   }
 
   /** Ends once the pushes under way have their responses. */
   close(): void {
-    this.#isClosed = true
-    this.#spare?.destroy()
-    for (const session of this.#sessions) session.retire()
-    void this.#http1.close()
+    this.#retire()
   }
 
   async destroy(): Promise<void> {
-    this.#isClosed = true
-    this.#spare?.destroy()
     this.#failWaiting("UND_ERR_DESTROYED")
-    for (const session of this.#sessions) session.destroy()
-    await this.#http1.destroy()
+    // Connections of former pools, too.
+    await Promise.all([this.#pool, ...this.#open].map((each) => each?.destroy()))
   }
 
-  #speaksHttp1(): boolean {
-    if (this.#protocol !== "http1") return false
-    if (performance.now() - this.#http1Since < http1MillisMax) return true
-    this.#protocol = undefined
-    return false
+  #dispatch(exchange: Exchange): void {
+    const { body, headers, path } = exchange.request
+    this.#waiting.add(exchange)
+    this.#current().dispatch({ method: "POST", path, headers, body: body ?? null }, exchange)
   }
 
-  #useHttp1(): void {
-    this.#protocol = "http1"
-    this.#http1Since = Math.max(this.#http1Since, performance.now())
-    for (const session of this.#sessions) session.retire()
-    for (const { done, request, timer } of this.#waiting.splice(0)) {
-      clearTimeout(timer)
-      this.#http1.post(request, done)
+  #current(): Pool {
+    const since = this.#http1Since
+    if (since !== undefined && performance.now() - since > http1MillisMax) {
+      this.#http1Since = undefined
+      this.#retire()
     }
-    // No push took the connection.
-    this.#spare?.destroy()
-    this.#spare = undefined
+    this.#pool ??= this.#newPool()
+    return this.#pool
   }
 
-  #wait(request: Request, done: Done, tries: number): void {
-    const { responseMillis } = this.#options.limits
-    const timer = setTimeout(() => {
-      this.#waiting.splice(this.#waiting.indexOf(waiting), 1)
-      done({ error: "UND_ERR_CONNECT_TIMEOUT" })
-    }, responseMillis)
-    const waiting: Waiting = { request, done, tries, timer }
-    this.#waiting.push(waiting)
-  }
-
-  /** Hands waiting pushes to sessions, and opens sessions for them. */
-  #pump(): void {
-    while (this.#waiting.length > 0) {
-      const { opens, use } = this.#choice()
-      if (opens) this.#open()
-      if (use === undefined) return
-      this.#send(this.#sessions[use]!, this.#waiting.shift()!)
-    }
-  }
-
-  #choice(): Choice {
-    // The first connection negotiates the protocol.
-    const max = this.#protocol === undefined ? 1 : sessionsMax
-    const choice = choose(this.#sessions, this.#opening, this.#waiting.length, max)
-    const isPaused = performance.now() < this.#pausedUntil
-    return isPaused && this.#sessions.length > 0 ? { ...choice, opens: false } : choice
-  }
-
-  #send(session: PushSession, { done, request, timer, tries }: Waiting): void {
-    clearTimeout(timer)
-    session.post(request, (reply: Reply) => {
-      if (reply !== "unprocessed") return done(reply)
-      if (session.refusesHttp2 && this.#protocol !== "http1") this.#useHttp1()
-      if (this.#protocol === "http1") return this.#http1.post(request, done)
-      if (tries >= triesMax || this.#isClosed) return done({ error: "ERR_HTTP2_STREAM_ERROR" })
-      this.#wait(request, done, tries + 1)
-      // Not at once: a GOAWAY of the session may follow.
-      setImmediate(() => this.#pump())
+  #newPool(): Pool {
+    const { connectionsMax, limits, lookup } = this.#options
+    const allowH2 = this.#http1Since === undefined
+    const connector = { allowH2, preferH2: true, timeout: limits.connectMillis, lookup }
+    return new Pool(this.#origin, {
+      connections: allowH2 ? sessionsMax : connectionsMax,
+      allowH2,
+      connect: fewAtATime(buildConnector(connector as buildConnector.BuildOptions), (error) => {
+        if (this.#open.size === 0) this.#failWaiting(codeOf(error))
+      }),
+      keepAliveTimeout: idleMillisMax,
+      headersTimeout: limits.responseMillis,
+      bodyTimeout: limits.silenceMillis,
+      h2Options: {
+        maxConcurrentStreams: streamsMax,
+        pingInterval: 0,
+        // Not in the types of undici 8.12.
+        ...{ initialWindowSize: bodyWindowBytes }
+      },
+      factory: (origin, options) =>
+        new Connection(origin, options as ConnectionOptions, {
+          opened: (connection, socket) => this.#opened(connection, socket),
+          closed: (connection) => this.#closed(connection),
+          excessive: () => this.#excessive()
+        })
     })
   }
 
-  #open(): void {
-    const { host, hostname, port, protocol } = new URL(this.#origin)
-    this.#opening += 1
-    this.#connectHttp2({ host, hostname, port, protocol }, (error, socket) => {
-      this.#opening -= 1
-      if (error !== null) this.#failed(codeOf(error))
-      else if (this.#isClosed) socket?.destroy()
-      else if ((socket as unknown as { alpnProtocol?: string }).alpnProtocol === "h2")
-        this.#begin(socket!)
-      else {
-        this.#spare?.destroy()
-        this.#spare = socket!
-        this.#useHttp1()
-      }
-    })
+  #opened(connection: Connection, socket: Socket): void {
+    this.#open.add(connection)
+    this.#checks ??= setInterval(() => {
+      for (const each of this.#open) each.check()
+    }, checkMillis).unref()
+    const { alpnProtocol } = socket as { readonly alpnProtocol?: string | false }
+    if (this.#http1Since === undefined && alpnProtocol !== "h2") this.#useHttp1()
   }
 
-  #begin(socket: Socket): void {
-    this.#protocol = "http2"
-    const session = new PushSession(this.#origin, socket, this.#options.limits, () => {
-      if (session.isClosed) this.#sessions = this.#sessions.filter((each) => each !== session)
-      this.#pump()
-    })
-    this.#sessions.push(session)
-    this.#pump()
-  }
-
-  /** A connection failed. Waiting pushes fail with it, unless another session can take them. */
-  #failed(error: string): void {
-    this.#pausedUntil = performance.now() + pauseMillis
-    if (this.#opening > 0 || this.#sessions.some(({ isOpen }) => isOpen)) return
-    this.#failWaiting(error)
+  #closed(connection: Connection): void {
+    this.#open.delete(connection)
+    if (this.#open.size > 0) return
+    clearInterval(this.#checks)
+    this.#checks = undefined
   }
 
   #failWaiting(error: string): void {
-    for (const { done, timer } of this.#waiting.splice(0)) {
-      clearTimeout(timer)
-      done({ error })
-    }
+    for (const exchange of this.#waiting) exchange.fail(error)
+  }
+
+  #excessive(): void {
+    if (!this.#penalty.note(performance.now())) return
+    this.#failWaiting(excessiveCode)
+    for (const connection of this.#open) connection.endAsExcessive()
+    this.#retire()
+  }
+
+  #useHttp1(): void {
+    this.#http1Since = performance.now()
+    this.#retire()
+  }
+
+  /** The push service did not process the request, and wants it over HTTP/1.1. */
+  #wantsHttp1(exchange: Exchange): void {
+    if (this.#http1Since === undefined) this.#useHttp1()
+    this.#dispatch(exchange)
+  }
+
+  /** The next push opens new connections. Those that are open end after their responses. */
+  #retire(): void {
+    void this.#pool?.close()
+    this.#pool = undefined
   }
 }

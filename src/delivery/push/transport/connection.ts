@@ -1,0 +1,104 @@
+// One connection to a push service, and how much it may receive. Some bytes and frames never reach
+// a handler (chunk extensions, PING, GOAWAY, empty frames), so the bytes of the socket are counted.
+import type { Socket } from "node:net"
+import { type buildConnector, Client, type Dispatcher } from "undici"
+import type { Exchange } from "./exchange.ts"
+
+/** The code with which the exchanges of a connection fail that received too much. */
+export const excessiveCode = "BELLCAST_EXCESSIVE"
+
+/** Bytes beside those of bodies that a connection may receive for nothing. */
+const spareBytes = 65_536
+/**
+ * Bytes that each exchange adds, with its request and with its end. The head of a response has
+ * about 1 KiB.
+ */
+const openBytes = 2_048
+const endedBytes = 6_144
+/** TLS session tickets, which are no bytes of the connection. Servers send one to four. */
+const ticketsMax = 16
+
+export type ConnectionOptions = Client.Options & { readonly connect: buildConnector.connector }
+
+export interface ConnectionEvents {
+  readonly opened: (connection: Connection, socket: Socket) => void
+  /** It has no socket any more. */
+  readonly closed: (connection: Connection) => void
+  /** The connection received too much and has ended. */
+  readonly excessive: () => void
+}
+
+export class Connection extends Client {
+  /** True once it received too much. */
+  isExcessive = false
+  readonly #events: ConnectionEvents
+  /** Bytes counted, by socket. After GOAWAY the former socket stays until its streams end. */
+  readonly #sockets = new Map<Socket, number>()
+  #credit = spareBytes
+  #underWay = 0
+
+  constructor(origin: string | URL, options: ConnectionOptions, events: ConnectionEvents) {
+    const connect: buildConnector.connector = (to, callback) =>
+      options.connect(to, (...result) => {
+        if (result[0] === null) this.#watch(result[1])
+        callback(...result)
+      })
+    super(origin, { ...options, connect })
+    this.#events = events
+  }
+
+  override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler) {
+    ;(handler as Exchange).connection = this
+    this.#underWay += 1
+    this.#credit += openBytes
+    return super.dispatch(options, handler)
+  }
+
+  /** An exchange that was dispatched has ended. */
+  ended(): void {
+    this.#underWay -= 1
+    this.#credit += endedBytes
+  }
+
+  /** Part of a body was received: exchanges have a bound for these of their own. */
+  receivedBody(bytes: number): void {
+    this.#credit += bytes
+  }
+
+  /** Ends it, and with it all exchanges on it. */
+  endAsExcessive(): void {
+    if (this.isExcessive) return
+    this.isExcessive = true
+    const error = Object.assign(new Error("received too much"), { code: excessiveCode })
+    for (const socket of this.#sockets.keys()) socket.destroy(error)
+    this.#events.excessive()
+  }
+
+  /** Counts what was received since the last call. Call it often. */
+  check(): void {
+    for (const [socket, counted] of this.#sockets) {
+      const received = socket.bytesRead
+      this.#credit -= received - counted
+      this.#sockets.set(socket, received)
+    }
+    if (this.#credit < 0) this.endAsExcessive()
+    this.#credit = Math.min(this.#credit, spareBytes + openBytes * this.#underWay)
+  }
+
+  #watch(socket: Socket): void {
+    let tickets = 0
+    this.isExcessive = false
+    this.#credit = spareBytes + openBytes * this.#underWay
+    this.#sockets.set(socket, socket.bytesRead)
+    socket
+      .on("session", () => {
+        tickets += 1
+        if (tickets > ticketsMax) this.endAsExcessive()
+      })
+      .once("close", () => {
+        this.#sockets.delete(socket)
+        if (this.#sockets.size === 0) this.#events.closed(this)
+      })
+    this.#events.opened(this, socket)
+  }
+}
