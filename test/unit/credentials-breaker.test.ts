@@ -5,7 +5,12 @@ import { CredentialsBreaker } from "#delivery/push-service/breakers/credentials-
 const openMillis = 60_000
 const now = 1_800_000_000_000
 const hour = 60 * 60_000
-const of = (user: string, id = "id") => ({ user, subscription: `${user}.${id}` })
+/** A subscription that was stored an hour ago. */
+const of = (user: string, id = "id") => ({
+  user,
+  subscription: `${user}.${id}`,
+  storedAt: now - hour
+})
 
 const opened = () => {
   const breaker = new CredentialsBreaker(openMillis)
@@ -30,16 +35,6 @@ describe("the credentials breaker", () => {
       until: now + 5 + openMillis,
       opens: false
     })
-  })
-
-  it("stays open no longer, and holds a proof no longer, when the clock is set back", () => {
-    const breaker = opened()
-    assert.isAtMost(breaker.admit(of("b"), now - hour)!, now - hour + openMillis)
-    assert.isUndefined(breaker.admit(of("b"), now - hour + openMillis), "a probe")
-    assert.strictEqual(breaker.openMillis(now - 2 * hour), openMillis)
-    breaker.accepted(of("z"), now)
-    assert.isTrue(breaker.proven(now - hour))
-    assert.isFalse(breaker.proven(now - hour + 10 * 60_000))
   })
 
   it("closes with a 2xx", () => {
@@ -121,10 +116,13 @@ const play = (
   users: ReadonlyArray<string>,
   genuine: string | undefined,
   refusal: "mismatch" | "credentials",
-  endMillis: number
+  endMillis: number,
+  { breaker = new CredentialsBreaker(openMillis), genuineStoredAt = now - hour } = {}
 ) => {
-  const breaker = new CredentialsBreaker(openMillis)
-  const waiting = users.map((user, i) => ({ push: of(user, `id${i}`), at: now }))
+  const waiting = users.map((user, i) => ({
+    push: { ...of(user, `id${i}`), ...(user === genuine ? { storedAt: genuineStoredAt } : {}) },
+    at: now
+  }))
   const requests: Array<number> = []
   while (true) {
     const next = waiting.shift()!
@@ -176,6 +174,23 @@ describe("probes of an open credentials breaker", () => {
     const { minutes, requests } = ofUsers("credentials", 300)
     assert.isAtMost(minutes, 30, `${requests} requests`)
     assert.isAtMost(requests, 330)
+  })
+
+  it.each([120, 1_000, 10_000])("find it within minutes behind %i without a reason", (count) => {
+    const users = Array.from({ length: count }, (_, i) => `u${i}`)
+    const { millis, requests } = play([...users, "genuine"], "genuine", "credentials", 24 * hour)
+    assert.isAtMost(millis!, 6 * 60_000)
+    assert.isAtMost(requests.length, count + 1)
+  })
+
+  it("find one that was accepted before, or is a day old, within seconds behind 1,000", () => {
+    const proven = new CredentialsBreaker(openMillis)
+    proven.accepted(of("genuine"), now - hour)
+    for (const known of [{ breaker: proven }, { genuineStoredAt: now - 24 * hour }]) {
+      const users = [...others, "genuine"]
+      const { millis } = play(users, "genuine", "credentials", 24 * hour, known)
+      assert.isAtMost(millis!, 5_000)
+    }
   })
 
   it("find it at once behind 1,000 of one user", () => {

@@ -9,18 +9,17 @@ export type CircuitState = "closed" | "half-open" | "open"
 
 export class CircuitBreaker {
   #openUntil: number | undefined
-  #openMillis = 0
   #probeMillis = probeMillisMin
   #probedUntil = 0
 
   stateAt(now: number): CircuitState {
-    const end = this.openUntil(now)
+    const end = this.#openUntil
     return end === undefined ? "closed" : now < end ? "open" : "half-open"
   }
 
   /** Undefined: send the push (while half-open, as a probe). Else the time to come back. */
   admit(now: number): number | undefined {
-    const end = this.openUntil(now)
+    const end = this.#openUntil
     if (end === undefined) return undefined
     if (now < end) return end
     if (now < this.#probedUntil) return this.#probedUntil
@@ -30,7 +29,6 @@ export class CircuitBreaker {
 
   open(millis: number, now: number): void {
     this.#openUntil = now + millis
-    this.#openMillis = millis
     this.#probeMillis = Math.max(probeMillisMin, millis / 10)
     this.#probedUntil = 0
   }
@@ -43,11 +41,7 @@ export class CircuitBreaker {
   }
 
   /** Returns the time from which probes may pass; undefined while closed. */
-  openUntil(now: number): number | undefined {
-    // A clock set back must not make a wait longer than it was meant to be.
-    if (this.#openUntil !== undefined)
-      this.#openUntil = Math.min(this.#openUntil, now + this.#openMillis)
-    this.#probedUntil = Math.min(this.#probedUntil, now + this.#probeMillis)
+  get openUntil(): number | undefined {
     return this.#openUntil
   }
 }

@@ -17,10 +17,17 @@ const usersInRowMax = 20
 /** Subscriptions known to be refused alone; the oldest are dropped beyond this. */
 const loneMax = 1_000
 
+/** Users with an accepted push; the oldest are dropped beyond this. */
+const provenUsersMax = 10_000
+/** Whoever makes up users does it today: a subscription this old counts as genuine. */
+const trustedMillis = 24 * 60 * 60_000
+
 /** The push that is about to be sent, or got a response. */
 interface Push {
   readonly subscription: string
   readonly user: string
+  /** When its subscription was stored. */
+  readonly storedAt: number
 }
 
 export class CredentialsBreaker {
@@ -28,6 +35,7 @@ export class CredentialsBreaker {
   readonly #circuit = new CircuitBreaker()
   readonly #budget: ProbeBudget
   #acceptedAt = Number.NEGATIVE_INFINITY
+  readonly #provenUsers = new Set<string>()
   readonly #usersInRow = new Set<string>()
   readonly #inRow = new Set<string>()
   /**
@@ -47,7 +55,7 @@ export class CredentialsBreaker {
 
   /** For how many milliseconds it stays open; 0: it is closed, or any push may be a probe. */
   openMillis(now: number): number {
-    return Math.max(0, (this.#circuit.openUntil(now) ?? now) - now)
+    return Math.max(0, (this.#circuit.openUntil ?? now) - now)
   }
 
   /** Whether the credentials may be tried at all: not open. */
@@ -57,8 +65,6 @@ export class CredentialsBreaker {
 
   /** Whether there was a 2xx within the last ten minutes. */
   proven(now: number): boolean {
-    // With a clock set back an old proof would be good until the time comes again.
-    this.#acceptedAt = Math.min(this.#acceptedAt, now)
     return now - this.#acceptedAt < provenMillis
   }
 
@@ -66,12 +72,15 @@ export class CredentialsBreaker {
    * Undefined: send the push; while the breaker is not closed, as a probe. Else the time to come
    * back.
    */
-  admit({ user }: Push, now: number): number | undefined {
-    return this.#circuit.stateAt(now) === "closed" ? undefined : this.#budget.admit(user, now)
+  admit({ storedAt, user }: Push, now: number): number | undefined {
+    if (this.#circuit.stateAt(now) === "closed") return undefined
+    const isTrusted = this.#provenUsers.has(user) || now - storedAt >= trustedMillis
+    return this.#budget.admit(user, isTrusted, now)
   }
 
   /** Notes a 2xx. Returns whether it closes the breaker. */
-  accepted({ subscription }: Push, now: number): boolean {
+  accepted({ subscription, user }: Push, now: number): boolean {
+    addBounded(this.#provenUsers, user, provenUsersMax)
     if (this.#lone.size > 0) this.#lone.delete(subscription)
     return this.#close(now)
   }
@@ -107,7 +116,7 @@ export class CredentialsBreaker {
     if (millis === 0) return this.#close(now)
     const state = this.#circuit.stateAt(now)
     const wait = Math.min(millis, this.#openMillis)
-    if (state === "open" && this.#circuit.openUntil(now)! >= now + wait) return false
+    if (state === "open" && this.#circuit.openUntil! >= now + wait) return false
     this.#endRow()
     if (state === "closed") this.#budget.start(false, now)
     this.#circuit.open(wait, now)
