@@ -49,12 +49,6 @@ describe("the mass-gone guard", () => {
     assert.deepEqual(noted(guard, 9, false, start + 60 * minute), ["trusts"])
   })
 
-  it("goes on when the clock is set back", () => {
-    const guard = new Guard()
-    noted(guard, 30, true, start)
-    assert.deepEqual(noted(guard, 20, true, start - 60 * minute), ["holds"])
-  })
-
   it("adds the counts of other workers, and defers or trusts by the sum", () => {
     const guard = new Guard()
     noted(guard, 25, true, start)

@@ -162,13 +162,6 @@ describe("while the guard holds", () => {
     assert.isFalse(gone.holding)
     assert.isTrue(gone.mayProbe(to("s1"), now + hour + 20))
   })
-
-  it("the wait is no longer than 15 minutes when the clock is set back", () => {
-    const gone = holding()
-    probe(gone, now)
-    assert.isFalse(probe(gone, now - hour))
-    assert.isTrue(probe(gone, now - hour + 15 * minute))
-  })
 })
 
 /** Healthy are the multiples of 51. 7 and 510 have no common factor, so this order is mixed. */

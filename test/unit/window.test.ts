@@ -33,13 +33,6 @@ describe("the window of a push service", () => {
     })
   })
 
-  it("stops no longer than the longest when the clock is set back", () => {
-    const pacing = new SendWindow(64, minute)
-    throttle(pacing, start, 120_000)
-    assert.strictEqual(pacing.closedUntil(start - 60 * minute), start - 45 * minute)
-    assert.isUndefined(pacing.closedUntil(start - 45 * minute))
-  })
-
   it("only halves without a Retry-After, and stops for a while after one push at a time", () => {
     const pacing = new SendWindow(4, minute)
     assert.deepEqual(throttle(pacing, start), { window: 2, closedMillis: 0 })

@@ -74,7 +74,6 @@ export class Guard {
 
   #advance(now: number): void {
     const current = Math.floor(now / sliceMillis)
-    // A clock set back goes on counting where it was.
     const first = Math.max(this.#slice + 1, current - slices + 1)
     for (let next = first; next <= current; next++) {
       this.#answersSum -= this.#answers[next % slices]!
@@ -82,7 +81,7 @@ export class Guard {
       this.#answers[next % slices] = 0
       this.#gones[next % slices] = 0
     }
-    this.#slice = Math.max(this.#slice, current)
+    this.#slice = current
   }
 
   #count(answers: number, gone: number, now: number): void {

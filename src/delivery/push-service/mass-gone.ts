@@ -115,8 +115,6 @@ export class MassGone {
   /** Whether a push that was answered "gone" may be sent again now. */
   mayProbe(push: GonePush, now: number): boolean {
     if (!this.holding || (this.#isNew(push) && this.#takesOthers(now))) return true
-    // A clock set back must not make a wait longer than its longest.
-    this.#probeAt = Math.min(this.#probeAt, now + probeMillisMax)
     return now >= this.#probeAt
   }
 
@@ -152,8 +150,6 @@ export class MassGone {
   }
 
   #takesOthers(now: number): boolean {
-    // A clock set back must not make a 2xx newer than it is.
-    this.#acceptedAt = Math.min(this.#acceptedAt, now)
     return now - this.#acceptedAt < acceptedMillisMax && this.#inRow < inRowMax
   }
 

@@ -76,8 +76,6 @@ export class SendWindow {
 
   /** Returns when pushes may be sent again; undefined: now. */
   closedUntil(now: number): number | undefined {
-    // A clock set back must not make a wait longer than the longest.
-    this.#closedUntil = Math.min(this.#closedUntil, now + closedMillisMax)
     return now < this.#closedUntil ? this.#closedUntil : undefined
   }
 

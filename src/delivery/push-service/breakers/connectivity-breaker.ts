@@ -50,8 +50,6 @@ export class ConnectivityBreaker {
    */
   failed(subscription: string, sentAt: number, now: number): "opens" | "silent" | undefined {
     const state = this.#circuit.stateAt(now)
-    // A clock set back must not make the last response newer than it is.
-    this.#respondedAt = Math.min(this.#respondedAt, now)
     // Others got a response since then: one connection broke, with all the pushes on it.
     if (sentAt < this.#respondedAt) return undefined
     // The push was sent before the breaker opened, so its failure says nothing about now.
