@@ -74,6 +74,8 @@ const gzip = "Content-Encoding: gzip\r\n"
 const bomb = `\x1f\x8b\x08\0\0\0\0\0\0\x03\xec\xc1\x01\x01${"\0".repeat(1_000)}`
 
 export const pushKinds: Readonly<Record<string, PushKind>> = {
+  // For comparison.
+  "201": once1("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"),
   "103 again and again": flood1("", "HTTP/1.1 103 Early Hints\r\n\r\n"),
   "chunk extensions": flood1(`${chunked}1`, ";a=b"),
   "chunks of one byte": flood1(chunked, "1\r\nx\r\n"),
