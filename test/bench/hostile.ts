@@ -6,8 +6,8 @@
 //
 // The hostile process needs CPU, too. So it runs at the lowest priority, and the first rows are
 // quiet: without it, and beside it while it uses a whole core for nothing. The first kind accepts
-// all it is sent: what the broadcasts themselves cost. "waits" is the share of the time in which the
-// service waited for a core. The bound is 250 ms, or three times the first row.
+// all it is sent: what the broadcasts themselves cost. "waits" is the share of the time in which
+// the service waited for a core. The bound is 250 ms, or three times the first row.
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { createSecureServer } from "node:http2"
 import type { AddressInfo } from "node:net"

@@ -2,7 +2,6 @@
 // a handler (chunk extensions, PING, GOAWAY, empty frames), so the bytes of the socket are counted.
 import type { Socket } from "node:net"
 import { type buildConnector, Client, type Dispatcher } from "undici"
-import type { Exchange } from "./exchange.ts"
 
 /** The code with which the exchanges of a connection fail that received too much. */
 export const excessiveCode = "BELLCAST_EXCESSIVE"
@@ -28,6 +27,11 @@ export interface ConnectionEvents {
   readonly excessive: () => void
 }
 
+/** What is told which connection has it. */
+export interface Carried extends Dispatcher.DispatchHandler {
+  connection: Connection | undefined
+}
+
 export class Connection extends Client {
   /** True once it received too much. */
   isExcessive = false
@@ -48,7 +52,7 @@ export class Connection extends Client {
   }
 
   override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler) {
-    ;(handler as Exchange).connection = this
+    ;(handler as Carried).connection = this
     this.#underWay += 1
     this.#credit += openBytes
     return super.dispatch(options, handler)

@@ -3,7 +3,7 @@
 import { constants } from "node:http2"
 import type { Dispatcher } from "undici"
 import type { PushResponse } from "../classify.ts"
-import { type Connection, excessiveCode } from "./connection.ts"
+import { type Carried, type Connection, excessiveCode } from "./connection.ts"
 
 export interface Request {
   readonly path: string
@@ -65,7 +65,7 @@ export interface Events {
 type Controller = Dispatcher.DispatchController
 
 /** Calls `done` once. The time starts with the constructor. */
-export class Exchange implements Dispatcher.DispatchHandler {
+export class Exchange implements Carried {
   readonly request: Request
   /** The connection that has it now. */
   connection: Connection | undefined
