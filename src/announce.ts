@@ -67,7 +67,7 @@ export const openOf = (
   return [
     ...(allowLoopbackEndpoints ? ["endpoints on this machine"] : []),
     ...(gateway.publicMetrics ? ["metrics"] : []),
-    ...(limits.includes(0) ? ["any number of users, requests or changes"] : [])
+    ...(limits.includes(0) ? ["any number of users, channels, requests or changes"] : [])
   ]
 }
 

@@ -80,7 +80,7 @@ describe("make run", () => {
     })
     expect(service.output()).toMatch(/Publishers +every user$/m)
     expect(service.output()).toMatch(
-      /Open to everybody +endpoints on this machine, metrics, any number of users, requests/
+      /Open to everybody +endpoints on this machine, metrics, any number of users, channels/
     )
   })
 })
