@@ -15,14 +15,18 @@ const wrongMillisMin = 10_000
 
 const shown = (millis: number) => ({ seconds: Math.round(millis / 1000) })
 
+const failed = unavailable("time of the server")
+
 /** Reads the time of the server that leads LOG: that server gives broadcasts their time. */
 export const readServerTime = Effect.gen(function* () {
   const nats = yield* Nats
   const began = yield* monotonicMillis
-  const info = yield* streamInfo(nats, streams.log.name, timeoutMillis)
-  if (info === undefined) return yield* Effect.fail(new Error(`no stream ${streams.log.name}`))
+  const info = yield* streamInfo(nats, streams.log.name, timeoutMillis).pipe(
+    Effect.mapError(failed)
+  )
+  if (info === undefined) return yield* failed(new Error(`no stream ${streams.log.name}`))
   return { serverMillis: Date.parse(info.ts), began, ended: yield* monotonicMillis }
-}).pipe(Effect.mapError(unavailable("time of the server")))
+})
 
 /** The server's time in a look at all streams; undefined: LOG was not there. */
 const readingOf = ({ began, ended, streams: found }: Look): Reading | undefined => {
