@@ -38,8 +38,9 @@ export const missingFaults = (names: ReadonlyArray<string>): ReadonlyArray<strin
     ? []
     : [
         `${inWords.format(names)} must be set beside BELLCAST_NATS_URL, and beside other VAPID ` +
-          "keys: secrets made here would differ from those of the other processes. If one of " +
-          "these has an embedded server, `bellcast keys show` prints its secrets."
+          "keys: secrets made here would differ from those of the other processes. For a new " +
+          "service make them once: `bellcast keys new --env FILE`. If another process has an " +
+          "embedded server, `bellcast keys show` prints its secrets."
       ]
 
 /**

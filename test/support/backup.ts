@@ -1,4 +1,4 @@
-// Copies of streams as `nats account backup` and `nats account restore` make them: through the
+// Copies of streams as `nats backup` makes and restores them: through the
 // snapshot API of JetStream, with consumers.
 import type { StreamInfo } from "@nats-io/jetstream"
 import { createInbox } from "@nats-io/transport-node"

@@ -225,7 +225,7 @@ describe("beside an existing server", () => {
     ].entries()) {
       assert.isTrue(lines[i]?.startsWith(start), lines[i])
     }
-    assert.include(lines[2], "bellcast keys show")
+    assert.match(lines[2]!, /`bellcast keys new --env FILE`.*`bellcast keys show`/)
   })
 
   it("an environment in which http_ece prints keys stops the start", async () => {
