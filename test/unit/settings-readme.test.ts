@@ -1,5 +1,5 @@
-// The tables of settings in src/README.md agree with the code, and no document names a setting that
-// does not exist.
+// The tables of settings in src/settings/README.md agree with the code, and no document names a
+// setting that does not exist.
 import { ConfigProvider, Effect, Option, type Result } from "effect"
 import { assert, describe, it } from "vitest"
 import { roles, settings } from "#config"
@@ -22,7 +22,7 @@ const cellsOf = (row: string): Row =>
     .slice(1, -1)
     .map((cell) => cell.trim())
 
-const rows = textOf("src/README.md")
+const rows = textOf("src/settings/README.md")
   .split(/\n\n/)
   .filter((part) => part.startsWith("| Setting | Default |"))
   .flatMap((table) => table.trimEnd().split("\n").slice(2).map(cellsOf))
@@ -99,6 +99,8 @@ describe("the documents", () => {
       // Of `bellcast listen`.
       "BELLCAST_TOKEN",
       "BELLCAST_TEST_NATS",
+      // Of the shell, where streams/README.md makes the accounts of nats-server.
+      "BELLCAST_PASSWORD",
       // Names of the streams.
       "BELLCAST_LOG",
       "BELLCAST_WORK"
