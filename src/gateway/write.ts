@@ -114,7 +114,8 @@ const checkQuotas = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   const { id, user } = writer.caller!
   const by = [user, writer.request.address] as const
   if (growth === "channel") yield* rates.ofNewChannel(...by)
-  yield* rates.ofChange(...by, bytesOfChange(kind.subject, { ...command, user: id }))
+  const { type: _, ...body } = command
+  yield* rates.ofChange(...by, bytesOfChange(kind.subject, { ...body, user: id }))
 })
 
 /** Appends a command that expects `state`. The sequence, or undefined after a conflict. */
