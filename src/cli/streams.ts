@@ -176,8 +176,9 @@ const flags = {
 /** The verb. */
 export const streamsCommand = Command.make("streams", flags, ({ live, replicas, ...nats }) => {
   if (Option.isNone(replicas) && !live) return Console.log(declared)
-  const changed = Option.isSome(replicas) ? setReplicas(replicas.value) : Effect.void
-  return onNats(nats)(
-    Effect.andThen(changed, withLive).pipe(Effect.flatMap((text) => Console.log(text)))
-  )
+  // The state is not shown after a change: its leaders are elected anew then.
+  const changed = ({ value }: Option.Some<number>) =>
+    Effect.as(setReplicas(value), `copies of each stream and bucket: ${value}`)
+  const text = Option.isSome(replicas) ? changed(replicas) : withLive
+  return onNats(nats)(Effect.flatMap(text, (lines) => Console.log(lines)))
 }).pipe(Command.withDescription("Show streams, consumers, followers and buckets, or set copies"))
