@@ -1,4 +1,4 @@
-// Prints the table of "What it survives" in src/README.md from the lines of results:
+// Prints the table of "What was tried" in README.md from the lines of results:
 // `node test/torture/table.ts [FILE...]`. The line above it says how many cycles violated a
 // promise.
 import { type CycleResult, readResults, resultsFile } from "./results.ts"
