@@ -142,7 +142,7 @@ export const keys = {
   channelRegistrations: (channel: ChannelToken) =>
     entryKey<"channelRegistrations">(`${channel}.registrations`),
   channelPushes: (channel: ChannelToken) => entryKey<"channelPushes">(`${channel}.pushes`),
-  /** `hash`: that of a channel's token, which may be long. No channel token begins with `=begin`. */
+  /** `hash`: of a channel's token, which may be long. No channel token begins with `=begin`. */
   channelBegin: (hash: string) => entryKey<"channelBegin">(`=begin.${hash}`),
   broadcast: (broadcast: number) => entryKey<"broadcast">(String(broadcast)),
   publishers: (channel: ChannelToken) => entryKey<"publishers">(`${channel}.publishers`),

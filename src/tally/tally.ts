@@ -147,8 +147,8 @@ const retryFacts = Effect.fnUntraced(function* ({ broadcasts, facts, recorded }:
 })
 
 /**
- * Counts the pushes of one channel as it is now: those of broadcasts before its present begin, or of
- * a channel that nobody is registered on, are forgotten.
+ * Counts the pushes of one channel as it is now: those of broadcasts before its present begin, or
+ * of a channel that nobody is registered on, are forgotten.
  */
 const countPushes = Effect.fnUntraced(function* (
   { buckets, channels }: Tally,
