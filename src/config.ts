@@ -104,8 +104,6 @@ export const settings = {
   metricsAddress: Config.option(checkedText("BELLCAST_METRICS_ADDRESS", listenAddressFault)),
   /** Seconds in Retry-After. */
   retryAfterSeconds: within("BELLCAST_RETRY_AFTER_SECONDS", 1, 86_400).pipe(withDefault(3)),
-  /** Larger bodies get 413. With its envelope a body must fit into a message of LOG (32 KiB). */
-  bodyBytesMax: within("BELLCAST_BODY_BYTES_MAX", 256, 16_384).pipe(withDefault(16_384)),
   /** Subscriptions of one user. 50 of the largest still fit into one bucket value (1 MiB). */
   subscriptionsPerUserMax: within("BELLCAST_SUBSCRIPTIONS_PER_USER_MAX", 1, 50).pipe(
     withDefault(50)

@@ -8,7 +8,7 @@ import { deliveryLayer } from "#delivery/layer.ts"
 import { VapidKeys } from "#delivery/push/vapid.ts"
 import type { EmbeddedServer } from "#embedded/server.ts"
 import { fanoutLayer } from "#fanout/planner.ts"
-import { versionOf } from "#gateway/http/links.ts"
+import { versionPrefix } from "#gateway/http/version.ts"
 import { NewUsers } from "#gateway/quotas/new-users.ts"
 import { RequestRates } from "#gateway/quotas/requests.ts"
 import { ApiPort, gatewayLayer } from "#gateway/serve.ts"
@@ -197,7 +197,7 @@ const service = Layer.unwrap(
       : Option.some(yield* startEmbedded(settings.dataDir))
     const natsUrl = Option.getOrElse(settings.natsUrl, () => Option.getOrThrow(natsServer).url)
     const gateway = yield* GatewaySettings
-    const apiPath = `/${versionOf(gateway)}/`
+    const apiPath = `/${versionPrefix}/`
     const { heartbeatTimeoutSeconds: timeoutSeconds, readonly } = gateway
     return running({
       settings,

@@ -14,19 +14,20 @@ import type { Route } from "./http/routing.ts"
 import type { AnyOperation, Endpoint } from "./operation.ts"
 import type { GatewaySettings } from "./settings.ts"
 
+/** An hour, as in Kinto. What a path without its slash leads to changes with the code only. */
+const slashRedirectSeconds = 3_600
+
 type Settings = GatewaySettings["Service"]
 type Redirect = Extract<Route, { readonly kind: "redirect" }>
 
 const readMethods = ["GET", "HEAD", "OPTIONS"]
 
 /** Whether the endpoint has the method and the settings leave it on. */
-export const isOffered = (endpoint: Endpoint, method: string, { enabled }: Settings): boolean => {
-  const name = `${endpoint.name} ${method === "HEAD" ? "GET" : method}`
-  return (
-    endpoint.allow.includes(method) &&
-    ((enabled as Readonly<Record<string, boolean>>)[name] ?? true)
-  )
-}
+export const isOffered = (
+  { allow, name }: Endpoint,
+  method: string,
+  { batchEnabled }: Settings
+): boolean => allow.includes(method) && (batchEnabled || name !== "batch" || method !== "POST")
 
 export const methodsOf = (endpoint: Endpoint, settings: Settings): ReadonlyArray<string> =>
   endpoint.allow.filter((method) => isOffered(endpoint, method, settings))
@@ -48,23 +49,19 @@ export const redirect = (
   request: ApiRequest,
   { to, why }: Redirect,
   origin: string,
-  settings: Settings,
   now: number
 ): ApiResponse | Refused => {
-  if (isPreflight(request))
-    return ok(undefined, redirectPreflightHeaders(request, settings.corsMaxAgeSeconds))
+  if (isPreflight(request)) return ok(undefined, redirectPreflightHeaders(request))
   if (why === "version" && request.method === "OPTIONS") return ok(undefined)
   // `DELETE /subscriptions/` comes from a client whose id is empty. After a redirect it would
   // remove all subscriptions.
   if (why === "slash" && request.method === "DELETE") return refuse("unknownUrl")
-  const seconds =
-    why === "version"
-      ? settings.versionPrefixRedirectTtlSeconds
-      : settings.trailingSlashRedirectTtlSeconds
+  // That to the version is not cached: a later version will be another place.
+  const caching = why === "slash" ? expiringIn(slashRedirectSeconds, now) : {}
   const location = `${origin}${to}`
   return ok(
     { code: 307, message: "Temporary Redirect", location },
-    { Location: location, ...expiringIn(seconds, now) },
+    { Location: location, ...caching },
     307
   )
 }

@@ -14,7 +14,7 @@
 //   10  the operation ....................... 2xx, 304, 400, 403, 404, 409, 412, 413, 429, 507
 //
 // Every response then gets the headers of response-headers.ts and one line in the log.
-import { Cause, Clock, Effect, Random } from "effect"
+import { Cause, Clock, Effect } from "effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { Settings } from "#config"
 import type { IdentityUnavailable, TooManyFailures } from "#identity/errors.ts"
@@ -37,10 +37,11 @@ import { endpoints } from "./endpoints.ts"
 import { preflightErrors, preflightHeaders } from "./http/cors.ts"
 import { operationOf } from "./http/endpoint.ts"
 import { type ErrorDetail, errorResponse, refuse, refuseInvalid } from "./http/errors.ts"
-import { docsUrl, originOf, versionOf } from "./http/links.ts"
+import { docsUrl, originOf } from "./http/links.ts"
 import { type ApiRequest, type ApiResponse, type Call, ok, Refused } from "./http/request.ts"
 import { addCommonHeaders } from "./http/response-headers.ts"
 import { type Route, routeOf } from "./http/routing.ts"
+import { versionPrefix } from "./http/version.ts"
 import type { Endpoint, Services } from "./operation.ts"
 import { RequestRates } from "./quotas/requests.ts"
 import { GatewaySettings } from "./settings.ts"
@@ -62,29 +63,21 @@ const contextOf = (
   settings: GatewaySettings["Service"],
   origin: string,
   began: number
-): RequestContext => {
-  const version = versionOf(settings)
-  const rules = {
-    version,
-    versionRedirect: settings.versionPrefixRedirectEnabled,
-    slashRedirect: settings.trailingSlashRedirectEnabled
-  }
-  return {
-    request,
-    route: routeOf(endpoints, request.target, rules),
-    settings,
-    origin,
-    rootUrl: `${origin}/${version}`,
-    trace: { began, caller: undefined }
-  }
-}
+): RequestContext => ({
+  request,
+  route: routeOf(endpoints, request.target),
+  settings,
+  origin,
+  rootUrl: `${origin}/${versionPrefix}`,
+  trace: { began, caller: undefined }
+})
 
 /** Step 5: the response to OPTIONS. */
 const options = (request: ApiRequest, endpoint: Endpoint, settings: GatewaySettings["Service"]) => {
   const methods = methodsOf(endpoint, settings)
   const errors = preflightErrors(request, settings.corsOrigins, methods)
   if (errors.length > 0) return refuseInvalid(errors)
-  return ok(null, preflightHeaders(request, endpoint, methods, settings.corsMaxAgeSeconds))
+  return ok(null, preflightHeaders(request, endpoint, methods))
 }
 
 /** Steps 5 to 10, of a request to an endpoint. */
@@ -137,7 +130,7 @@ const runSteps = Effect.fnUntraced(function* (context: RequestContext) {
     case "unknown":
       return yield* refuse(route.version ? "unknownVersion" : "unknownUrl")
     case "redirect": {
-      const response = redirect(request, route, origin, settings, trace.began)
+      const response = redirect(request, route, origin, trace.began)
       return response instanceof Refused ? yield* response : response
     }
   }
@@ -169,7 +162,7 @@ const fromNatsUnavailable = Effect.fnUntraced(function* (error: NatsUnavailable)
 /** The 500 for a defect. An interrupted request stays interrupted. */
 const fromCause = (cause: Cause.Cause<never>, { rootUrl, settings }: RequestContext) => {
   if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
-  const info = settings.errorInfoLink === "" ? docsUrl(settings, rootUrl) : settings.errorInfoLink
+  const info = docsUrl(settings, rootUrl)
   const response = { ...errorResponse("internal", { info }), aborts: true as const }
   return Effect.as(Effect.logError("request failed", cause), response)
 }
@@ -194,14 +187,12 @@ export const handleRequest = (request: ApiRequest): Effect.Effect<ApiResponse, n
     )
     const endpoint = route.kind === "endpoint" ? route.endpoint : undefined
     const now = yield* Clock.currentTimeMillis
-    const random = settings.backoff > 0 ? yield* Random.next : 0
     const { retryAfterSeconds } = common
     const complete = addCommonHeaders(request, response, endpoint, {
       settings,
       retryAfterSeconds,
       rootUrl,
-      now,
-      random
+      now
     })
     const millis = (yield* monotonicMillis) - began
     const quiet = isQuiet(settings.logRequests, endpoint?.path, complete.status)

@@ -3,12 +3,10 @@ import { Config, Context, Layer, Schema } from "effect"
 import { everySetting, type Values } from "#settings/every-setting.ts"
 import { within } from "#settings/within.ts"
 import { words } from "#settings/words.ts"
-import packageJson from "../../package.json" with { type: "json" }
 import { rangeError } from "./client-address.ts"
 
 const withDefault = Config.withDefault
 const day = 86_400
-const year = 365 * day
 const optional = (name: string) => Config.String(name).pipe(withDefault(""))
 const flag = (name: string, value: boolean) => Config.Boolean(name).pipe(withDefault(value))
 
@@ -25,27 +23,13 @@ const isoDate = Schema.String.pipe(
 
 export const gatewaySettings = {
   projectName: Config.String("BELLCAST_PROJECT_NAME").pipe(withDefault("bellcast")),
-  projectVersion: Config.String("BELLCAST_PROJECT_VERSION").pipe(withDefault(packageJson.version)),
   /** URL of the documentation. Unset: the API description. */
   projectDocs: optional("BELLCAST_PROJECT_DOCS"),
-  /** MAJOR.MINOR. MAJOR is the version prefix of every path. */
-  httpApiVersion: Config.schema(
-    Schema.String.pipe(
-      Schema.check(Schema.isPattern(/^\d+\.\d+$/u, { message: "Expected a version such as 1.0" }))
-    ),
-    "BELLCAST_HTTP_API_VERSION"
-  ).pipe(withDefault("1.0")),
-  /** The file of GET /__version__. If missing, the file beside the code. */
-  versionJsonPath: Config.String("BELLCAST_VERSION_JSON_PATH").pipe(withDefault("version.json")),
-  /** URL in `info` of a 500. Unset: the URL of the documentation. */
-  errorInfoLink: optional("BELLCAST_ERROR_INFO_LINK"),
 
   /** Rejects all methods but GET, HEAD and OPTIONS with 405. */
   readonly: flag("BELLCAST_READONLY", false),
   /** Seconds in the Backoff header, which asks clients for fewer requests. 0: no header. */
   backoff: within("BELLCAST_BACKOFF", 0, day).pipe(withDefault(0)),
-  /** Percentage of responses with Backoff: not all clients should pause and return together. */
-  backoffPercentage: within("BELLCAST_BACKOFF_PERCENTAGE", 0, 100).pipe(withDefault(100)),
   /** End of service: responses have Alert before, and are 410 after. */
   eos: Config.option(Config.schema(isoDate, "BELLCAST_EOS")),
   eosMessage: optional("BELLCAST_EOS_MESSAGE"),
@@ -53,13 +37,6 @@ export const gatewaySettings = {
 
   /** Most objects in a page of a list. 0: no limit (a user has few subscriptions). */
   paginateBy: within("BELLCAST_PAGINATE_BY", 0, 10_000).pipe(withDefault(0)),
-  storageMaxFetchSize: within("BELLCAST_STORAGE_MAX_FETCH_SIZE", 1, 10_000).pipe(
-    withDefault(10_000)
-  ),
-  /** How long the Next-Page of a DELETE is valid. */
-  paginationTokenValiditySeconds: within("BELLCAST_PAGINATION_TOKEN_VALIDITY_SECONDS", 1, day).pipe(
-    withDefault(600)
-  ),
   /**
    * Whether each request is a line of the log: 99 % of a busy gateway's log. The metrics count them
    * all the same, and a proxy in front may log them.
@@ -142,34 +119,11 @@ export const gatewaySettings = {
     withDefault("*"),
     Config.map((text) => text.split(/[\s,]+/).filter((origin) => origin !== ""))
   ),
-  /** How long browsers may cache a preflight response. -1: no header. */
-  corsMaxAgeSeconds: within("BELLCAST_CORS_MAX_AGE_SECONDS", -1, year).pipe(withDefault(3_600)),
-
-  versionPrefixRedirectEnabled: flag("BELLCAST_VERSION_PREFIX_REDIRECT_ENABLED", true),
-  /** How long clients may cache a redirect. -1: no header. */
-  versionPrefixRedirectTtlSeconds: within(
-    "BELLCAST_VERSION_PREFIX_REDIRECT_TTL_SECONDS",
-    -1,
-    year
-  ).pipe(withDefault(-1)),
-  trailingSlashRedirectEnabled: flag("BELLCAST_TRAILING_SLASH_REDIRECT_ENABLED", true),
-  trailingSlashRedirectTtlSeconds: within(
-    "BELLCAST_TRAILING_SLASH_REDIRECT_TTL_SECONDS",
-    -1,
-    year
-  ).pipe(withDefault(3600)),
-
-  /** Methods that can be switched off: then they are a 405. HEAD follows GET. */
-  enabled: Config.all({
-    "subscription-list GET": flag("BELLCAST_PLURAL_SUBSCRIPTION_GET_ENABLED", true),
-    "subscription-list POST": flag("BELLCAST_PLURAL_SUBSCRIPTION_POST_ENABLED", true),
-    "subscription-list DELETE": flag("BELLCAST_PLURAL_SUBSCRIPTION_DELETE_ENABLED", true),
-    "subscription GET": flag("BELLCAST_OBJECT_SUBSCRIPTION_GET_ENABLED", true),
-    "subscription PUT": flag("BELLCAST_OBJECT_SUBSCRIPTION_PUT_ENABLED", true),
-    "subscription DELETE": flag("BELLCAST_OBJECT_SUBSCRIPTION_DELETE_ENABLED", true),
-    /** Switch off behind a proxy that checks paths or credentials: entries bypass the proxy. */
-    "batch POST": flag("BELLCAST_BATCH_ENABLED", true)
-  })
+  /**
+   * Whether /batch offers POST. Switch it off behind a proxy that checks paths or credentials:
+   * entries bypass the proxy.
+   */
+  batchEnabled: flag("BELLCAST_BATCH_ENABLED", true)
 }
 
 export class GatewaySettings extends Context.Service<

@@ -73,7 +73,7 @@ it("names the version of the API, the metrics port, and whom nobody can write to
   timeout: 60_000
 }, async () => {
   const folder = await temporaryFolder()
-  const env = { BELLCAST_DATA_DIR: join(folder, "data"), BELLCAST_HTTP_API_VERSION: "2.0" }
+  const env = { BELLCAST_DATA_DIR: join(folder, "data") }
   await using service = await startService({
     cwd: folder,
     env,
@@ -81,7 +81,7 @@ it("names the version of the API, the metrics port, and whom nobody can write to
     readyTimeoutMillis: 30_000
   })
   const root = /HTTP API +(\S+)/.exec(service.output())?.[1] ?? ""
-  assert.equal(root, `http://127.0.0.1:${service.port}/v2/`)
+  assert.equal(root, `http://127.0.0.1:${service.port}/v1/`)
   assert.equal((await fetch(root)).status, 200)
   const metrics = /Metrics, probes +(\S+)/.exec(service.output())?.[1] ?? ""
   assert.equal((await fetch(metrics)).status, 200)

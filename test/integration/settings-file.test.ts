@@ -21,11 +21,11 @@ describe("a file of settings", () => {
         "# ours",
         `bellcast.nats_url = ${nats.url}`,
         "bellcast.project_name=Rundfunk = Radio  ",
-        "  bellcast.version_json_path = deployed.json",
+        "  bellcast.eos_message = move on",
+        "bellcast.eos = 2999-01-01",
         "bellcast.backoff = 7",
-        "bellcast.backoff_percentage ="
-      ].join("\r\n"),
-      "deployed.json": '{"name":"bellcast","version":"1.2.3","commit":"abc","source":"here"}'
+        "bellcast.eos_url ="
+      ].join("\r\n")
     })
     const env = {
       ...secretEnvironment,
@@ -37,10 +37,8 @@ describe("a file of settings", () => {
     const root = await fetch(`${service.url}/`)
     expect(((await root.json()) as { project_name: string }).project_name).toBe("Rundfunk = Radio")
     expect(root.headers.get("backoff")).toBe("9")
-    const version = (await (await fetch(`${service.url}/__version__`)).json()) as {
-      version: string
-    }
-    expect(version.version).toBe("1.2.3")
+    const alert = { code: "soft-eol", message: "move on", url: `${service.url}/__api__` }
+    expect(JSON.parse(root.headers.get("alert") ?? "")).toEqual(alert)
     // The environment is shared with others: a stranger there is worth no more than a warning.
     expect(service.output()).toMatch(
       /BELLCAST_PUHS_HOSTS: no such setting, perhaps BELLCAST_PUSH_HOSTS is meant/

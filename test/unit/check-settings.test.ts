@@ -19,8 +19,8 @@ const messageOf = async (env: Readonly<Record<string, string>>): Promise<string>
 
 it("numbers out of their bounds, and what could not stand in a URL, are named", async () => {
   const out = {
-    BELLCAST_BACKOFF_PERCENTAGE: "101",
-    BELLCAST_CORS_MAX_AGE_SECONDS: "-2",
+    BELLCAST_BACKOFF: "-1",
+    BELLCAST_BATCH_MAX_REQUESTS: "1001",
     BELLCAST_HTTP_SCHEME: "gopher",
     BELLCAST_HTTP_HOST: "a b",
     // Without tls:// in BELLCAST_NATS_URL it has no use.
@@ -36,7 +36,7 @@ it("values that never match are named, and no part of a broken password is shown
     BELLCAST_NATS_URL: "nats://bell:p@hush/w%rd@127.0.0.1:4222",
     BELLCAST_PUSH_HOSTS: "push.example.org https://push.example.org/",
     BELLCAST_CHANNEL_WRITE_PRINCIPALS: "system.Authenticated,alice",
-    BELLCAST_HTTP_API_VERSION: "v1"
+    BELLCAST_EOS: "soon"
   })
   expect(message).not.toMatch(/hush|w%rd/)
   expect(message.split("\n").slice(1)).toEqual([
@@ -47,7 +47,7 @@ it("values that never match are named, and no part of a broken password is shown
     expect.stringMatching(
       /^BELLCAST_PUSH_HOSTS: "https:\/\/push\.example\.org.*": Expected a host, /
     ),
-    "BELLCAST_HTTP_API_VERSION: Expected a version such as 1.0"
+    "BELLCAST_EOS: Expected an ISO 8601 date"
   ])
 })
 

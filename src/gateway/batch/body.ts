@@ -5,9 +5,9 @@ import { Effect, Schema } from "effect"
 import { isObject, type JsonObject } from "#basics/json.ts"
 import { readBody } from "../http/body.ts"
 import type { ErrorDetail } from "../http/errors.ts"
-import { versionOf } from "../http/links.ts"
 import type { Call } from "../http/request.ts"
 import { decodePercent, withoutSlashes } from "../http/routing.ts"
+import { versionPrefix } from "../http/version.ts"
 import { GatewaySettings } from "../settings.ts"
 
 const methods = ["GET", "HEAD", "DELETE", "TRACE", "POST", "PUT", "PATCH"] as const
@@ -122,10 +122,12 @@ const encoded = (path: string): string =>
         Buffer.from(text).toString("hex").replace(/../g, "%$&")
       )
 
+const versioned = new RegExp(`^/${versionPrefix}(?=[/?]|$)`)
+
 /** The path with the version prefix. Compares the whole first segment. */
-const targetOf = (path: string, version: string): string => {
+const targetOf = (path: string): string => {
   const target = encoded(path)
-  return new RegExp(`^/${version}(?=[/?]|$)`).test(target) ? target : `/${version}${target}`
+  return versioned.test(target) ? target : `/${versionPrefix}${target}`
 }
 
 /** The decoded path of a target. */
@@ -153,14 +155,9 @@ const headError = ({ headers, method, target }: Entry): string | undefined => {
 
 type DecodedEntry = (typeof BatchBody.Type)["requests"][number]
 
-const entryOf = (
-  decoded: DecodedEntry,
-  raw: unknown,
-  defaults: unknown,
-  version: string
-): Entry => {
+const entryOf = (decoded: DecodedEntry, raw: unknown, defaults: unknown): Entry => {
   return {
-    target: targetOf(decoded.path, version),
+    target: targetOf(decoded.path),
     method: decoded.method ?? "GET",
     headers: decoded.headers ?? {},
     body: () => {
@@ -191,14 +188,13 @@ export const readBatch = Effect.fnUntraced(function* (
   if (value === undefined) return []
   if (given.length > requestsMax)
     addError("requests", `Number of requests is limited to ${requestsMax}`)
-  const version = versionOf(settings)
-  const entries = value.requests.map((decoded, i) => entryOf(decoded, given[i], defaults, version))
+  const entries = value.requests.map((decoded, i) => entryOf(decoded, given[i], defaults))
   let isNested = false
   for (const [i, entry] of entries.entries()) {
     const wrong = headError(entry)
     if (isCrowded(given[i])) addError(`requests.${i}.headers`, crowded)
     else if (wrong !== undefined) addError(`requests.${i}`, wrong)
-    else isNested ||= withoutSlashes(pathOf(entry.target)) === `/${version}/batch`
+    else isNested ||= withoutSlashes(pathOf(entry.target)) === `/${versionPrefix}/batch`
   }
   if (isNested) addError("requests", "A batch must not contain a batch")
   return entries

@@ -1,7 +1,6 @@
 // Reads a request body: bytes to JSON to the type of a schema. Collects all errors on the way.
 import { isUtf8 } from "node:buffer"
 import { Effect, Schema, SchemaIssue } from "effect"
-import { Settings } from "#config"
 import { depthMax, parseJson } from "#domain/json.ts"
 import { type ErrorDetail, refuse, refuseInvalid } from "./errors.ts"
 import { isForm, isJson, unsupportedForm } from "./media.ts"
@@ -29,9 +28,12 @@ const notMapping: ErrorDetail = {
   description: "Invalid JSON: must be an object or an array"
 }
 
-/** The bytes of a body of at most `times` the configured limit. */
-const bytesOf = (request: ApiRequest, times = 1): Effect.Effect<Uint8Array, Refused, Settings> =>
-  Effect.flatMap(Settings, ({ bodyBytesMax }) => request.body(bodyBytesMax * times)).pipe(
+/** Larger bodies get 413. With its envelope a body must fit into a message of LOG (32 KiB). */
+const bodyBytesMax = 16_384
+
+/** The bytes of a body of at most `times` the limit. */
+const bytesOf = (request: ApiRequest, times = 1): Effect.Effect<Uint8Array, Refused> =>
+  request.body(bodyBytesMax * times).pipe(
     Effect.catchTags({
       BodyTooLarge: () => refuse("bodyTooLarge"),
       BodyBroken: () => refuseInvalid([broken]),
@@ -138,7 +140,7 @@ export const readBody = <S extends Schema.Top & { readonly DecodingServices: nev
     request: ApiRequest,
     errors: Array<ErrorDetail>,
     { prepare = (json) => json, times = 1 }: Reading = {}
-  ): Effect.Effect<Body<S["Type"]>, Refused, Settings> =>
+  ): Effect.Effect<Body<S["Type"]>, Refused> =>
     Effect.map(bytesOf(request, times), (bytes) => {
       const parsed = bytes.length === 0 ? { json: {} } : parse(bytes)
       if ("location" in parsed) errors.push(parsed, required)
@@ -155,7 +157,7 @@ const readFields = readBody(Schema.Record(Schema.String, Schema.String))
 export const readForm = (
   request: ApiRequest,
   errors: Array<ErrorDetail>
-): Effect.Effect<Readonly<Record<string, string>>, Refused, Settings> => {
+): Effect.Effect<Readonly<Record<string, string>>, Refused> => {
   if (isForm(request))
     return Effect.map(bytesOf(request), (bytes) =>
       Object.fromEntries(new URLSearchParams(Buffer.from(bytes).toString("utf8")))
@@ -169,7 +171,7 @@ export const readForm = (
 export const checkNoBody = (
   request: ApiRequest,
   errors: Array<ErrorDetail>
-): Effect.Effect<void, Refused, Settings> => {
+): Effect.Effect<void, Refused> => {
   if (!request.hasBody || !isJson(request)) return Effect.void
   return Effect.map(bytesOf(request), (bytes) => {
     const parsed = bytes.length === 0 ? { json: {} } : parse(bytes)

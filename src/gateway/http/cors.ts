@@ -83,27 +83,23 @@ export const isPreflight = ({ headers, method }: ApiRequest): boolean =>
   headers["origin"] !== undefined &&
   headers["access-control-request-method"] !== undefined
 
-const maxAge = (seconds: number): Record<string, string> =>
-  seconds >= 0 ? { "Access-Control-Max-Age": String(seconds) } : {}
+/** How long browsers may cache a preflight: after an hour they see a change of the origins. */
+const maxAge = { "Access-Control-Max-Age": "3600" }
 
 /**
  * Headers for a preflight of a URL that redirects. Browsers do not follow redirects of a preflight,
  * so allow any method: the browser sends a second preflight to the redirect's target.
  */
-export const redirectPreflightHeaders = (
-  { headers }: ApiRequest,
-  maxAgeSeconds: number
-): Record<string, string> => ({
+export const redirectPreflightHeaders = ({ headers }: ApiRequest): Record<string, string> => ({
   "Access-Control-Allow-Methods": headers["access-control-request-method"] ?? "",
   "Access-Control-Allow-Headers": headers["access-control-request-headers"] ?? "",
-  ...maxAge(maxAgeSeconds)
+  ...maxAge
 })
 
 export const preflightHeaders = (
   { headers }: ApiRequest,
   endpoint: Endpoint,
-  methods: ReadonlyArray<string>,
-  maxAgeSeconds: number
+  methods: ReadonlyArray<string>
 ): Record<string, string> => {
   const exposed = Object.values(endpoint.operations).flatMap(
     (operation) => operation?.exposes ?? []
@@ -117,6 +113,6 @@ export const preflightHeaders = (
   return {
     "Access-Control-Allow-Methods": methods.join(","),
     "Access-Control-Allow-Headers": names.join(","),
-    ...maxAge(maxAgeSeconds)
+    ...maxAge
   }
 }

@@ -32,10 +32,6 @@ export const originOf = (
   return `${scheme}://${withoutDefaultPort(scheme, seen)}`
 }
 
-export const versionOf = ({
-  httpApiVersion
-}: Pick<GatewaySettings["Service"], "httpApiVersion">): string => `v${httpApiVersion.split(".")[0]}`
-
 /** The URL of the documentation: from the settings, else the API description. */
 export const docsUrl = (
   { projectDocs }: Pick<GatewaySettings["Service"], "projectDocs">,

@@ -7,14 +7,11 @@ import type { Endpoint } from "./endpoint.ts"
 import { docsUrl } from "./links.ts"
 import type { ApiRequest, ApiResponse } from "./request.ts"
 
-/** Lets clients cache a response for some seconds. Negative: no header. */
-export const expiringIn = (seconds: number, now: number): Record<string, string> =>
-  seconds < 0
-    ? {}
-    : {
-        "Cache-Control": `max-age=${seconds}`,
-        Expires: new Date(now + seconds * 1000).toUTCString()
-      }
+/** Lets clients cache a response for some seconds. */
+export const expiringIn = (seconds: number, now: number): Record<string, string> => ({
+  "Cache-Control": `max-age=${seconds}`,
+  Expires: new Date(now + seconds * 1000).toUTCString()
+})
 
 /**
  * For data that the user's next request may change. Without this header a cache may reuse a
@@ -42,8 +39,6 @@ interface HeaderContext {
   readonly retryAfterSeconds: number
   readonly rootUrl: string
   readonly now: number
-  /** A random number in [0, 1), for Backoff. */
-  readonly random: number
 }
 
 /** The response with its own headers and the common ones. */
@@ -53,16 +48,14 @@ export const addCommonHeaders = (
   endpoint: Endpoint | undefined,
   context: HeaderContext
 ): ApiResponse => {
-  const { now, random, retryAfterSeconds, rootUrl, settings } = context
+  const { now, retryAfterSeconds, rootUrl, settings } = context
   const headers: Record<string, string> = {
     ...constantHeaders,
     ...corsHeaders(request, settings.corsOrigins, endpoint, response.status)
   }
   // Headers that replace the response's own: the end of service outranks a deprecation.
   const overriding: Record<string, string> = {}
-  if (settings.backoff > 0 && random * 100 < settings.backoffPercentage) {
-    headers["Backoff"] = String(settings.backoff)
-  }
+  if (settings.backoff > 0) headers["Backoff"] = String(settings.backoff)
   if (isTryLater(response.status)) headers["Retry-After"] = String(retryAfterSeconds)
   if (Option.isSome(settings.eos)) {
     const over = now >= endOfService(settings.eos.value)

@@ -1,5 +1,6 @@
 // Routing: a request target leads to an endpoint, a redirect or a 404. Pure.
 import type { Endpoint } from "./endpoint.ts"
+import { versionPrefix } from "./version.ts"
 
 export type Route<E extends Endpoint = Endpoint> =
   | {
@@ -12,13 +13,6 @@ export type Route<E extends Endpoint = Endpoint> =
   | { readonly kind: "redirect"; readonly why: "version" | "slash"; readonly to: string }
   | { readonly kind: "unknown"; readonly version: boolean }
   | { readonly kind: "undecodable" }
-
-export interface RoutingRules {
-  /** `v1` */
-  readonly version: string
-  readonly versionRedirect: boolean
-  readonly slashRedirect: boolean
-}
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
@@ -108,8 +102,7 @@ const maybeUnversioned = (path: string, segments: ReadonlyArray<string>): boolea
 
 export const routeOf = <E extends Endpoint>(
   endpoints: ReadonlyArray<E>,
-  target: string,
-  { slashRedirect, version, versionRedirect }: RoutingRules
+  target: string
 ): Route<E> => {
   const mark = target.indexOf("?")
   const path = mark === -1 ? target : target.slice(0, mark)
@@ -117,9 +110,9 @@ export const routeOf = <E extends Endpoint>(
   const search = () => ascii(target.slice(path.length))
   const segments = segmentsOf(path)
   if (segments === undefined) return { kind: "undecodable" }
-  if (segments[0] !== version) {
-    return versionRedirect && maybeUnversioned(path, segments)
-      ? { kind: "redirect", why: "version", to: `/${version}${ascii(path)}${search()}` }
+  if (segments[0] !== versionPrefix) {
+    return maybeUnversioned(path, segments)
+      ? { kind: "redirect", why: "version", to: `/${versionPrefix}${ascii(path)}${search()}` }
       : { kind: "unknown", version: true }
   }
   const rest = segments.slice(1)
@@ -127,9 +120,9 @@ export const routeOf = <E extends Endpoint>(
     const params = match(partsOf(endpoint), rest)
     if (params !== undefined) return { kind: "endpoint", endpoint, params, query }
   }
-  if (slashRedirect && rest.length === 0)
-    return { kind: "redirect", why: "slash", to: `/${version}/${search()}` }
-  if (slashRedirect && path.endsWith("/"))
+  if (rest.length === 0)
+    return { kind: "redirect", why: "slash", to: `/${versionPrefix}/${search()}` }
+  if (path.endsWith("/"))
     return { kind: "redirect", why: "slash", to: `${withoutSlashes(ascii(path))}${search()}` }
   return { kind: "unknown", version: false }
 }

@@ -5,6 +5,7 @@ import { refuse } from "../http/errors.ts"
 import { pagePolicy, pageType } from "../http/html.ts"
 import { prefersHtml } from "../http/media.ts"
 import { ok } from "../http/request.ts"
+import { projectVersion } from "../http/version.ts"
 import type { Endpoint, Operation } from "../operation.ts"
 import { GatewaySettings } from "../settings.ts"
 import { openApiOf, type SecuritySchemes } from "./openapi.ts"
@@ -55,7 +56,7 @@ export const apiGet: Operation<void> = {
   access: "anyone",
   read: () => Effect.void,
   run: Effect.fnUntraced(function* (_, { request, rootUrl }, { endpoints }) {
-    const { projectName, projectVersion, publicApiDescription } = yield* GatewaySettings
+    const { projectName, publicApiDescription } = yield* GatewaySettings
     if (!publicApiDescription) return yield* refuse("forbidden")
     const { policies } = yield* Identity
     const schemes = schemesOf(policies)

@@ -6,6 +6,7 @@ import type { Policy } from "#identity/policy.ts"
 import { docsUrl } from "../http/links.ts"
 import { ok } from "../http/request.ts"
 import { expiringIn, noStore } from "../http/response-headers.ts"
+import { httpApiVersion, projectVersion } from "../http/version.ts"
 import type { Operation } from "../operation.ts"
 import { GatewaySettings } from "../settings.ts"
 import { VapidPublicKeys } from "../vapid-public-keys.ts"
@@ -64,13 +65,13 @@ export const rootGet: Operation<void> = {
     }
     const body = {
       project_name: settings.projectName,
-      project_version: settings.projectVersion,
-      http_api_version: settings.httpApiVersion,
+      project_version: projectVersion,
+      http_api_version: httpApiVersion,
       project_docs: docsUrl(settings, rootUrl),
       url: rootUrl,
       ...(Option.isSome(settings.eos) ? { eos: settings.eos.value } : {}),
       settings: {
-        batch_enabled: settings.enabled["batch POST"],
+        batch_enabled: settings.batchEnabled,
         batch_max_requests: settings.batchMaxRequests,
         readonly: settings.readonly
       },

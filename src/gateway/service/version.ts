@@ -2,39 +2,35 @@
 // 404.
 import { readFileSync } from "node:fs"
 import { Effect, Schema } from "effect"
-import { isObject } from "#basics/json.ts"
+import { isObject, type JsonObject } from "#basics/json.ts"
 import { refuse } from "../http/errors.ts"
 import { ok } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
-import { GatewaySettings } from "../settings.ts"
 
-const besideTheCode = new URL("../../../version.json", import.meta.url)
+/** In the working directory, then beside the code. */
+const places = ["version.json", new URL("../../../version.json", import.meta.url)]
 
-/** The file's content by path, read once: the file belongs to the code that runs. */
-const known = new Map<string, unknown>()
-
-const versionAt = (path: string): unknown => {
-  if (known.has(path)) return known.get(path)
-  for (const place of [path, besideTheCode]) {
+const readVersion = (): JsonObject | undefined => {
+  for (const place of places) {
     try {
       const json = JSON.parse(readFileSync(place, "utf8")) as unknown
-      if (!isObject(json)) continue
-      known.set(path, json)
-      return json
+      if (isObject(json)) return json
     } catch {
-      // Missing or invalid JSON: try the next path.
+      // Missing or invalid JSON: try the next place.
     }
   }
-  known.set(path, undefined)
   return undefined
 }
+
+/** Read once, at the first request: the file belongs to the code that runs. */
+let known: { readonly version: JsonObject | undefined } | undefined
 
 export const versionGet: Operation<void> = {
   access: "anyone",
   read: () => Effect.void,
   run: Effect.fnUntraced(function* () {
-    const { versionJsonPath } = yield* GatewaySettings
-    const version = versionAt(versionJsonPath)
+    known ??= { version: readVersion() }
+    const { version } = known
     if (version === undefined) return yield* refuse("unknownUrl")
     return ok(version)
   }),

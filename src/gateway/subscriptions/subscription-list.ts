@@ -77,9 +77,12 @@ const nextPage = Effect.fnUntraced(function* (
   return url.length > nextPageCharsMax ? yield* refuseInvalid([endless]) : url
 })
 
+/** The largest PAGINATE_BY. A list with its tombstones is one bucket value (1 MiB). */
+const limitMax = 10_000
+
 const limitOf = Effect.fnUntraced(function* ({ limit }: Listing) {
-  const { paginateBy, storageMaxFetchSize } = yield* GatewaySettings
-  return effectiveLimit(limit, paginateBy, storageMaxFetchSize)
+  const { paginateBy } = yield* GatewaySettings
+  return effectiveLimit(limit, paginateBy, limitMax)
 })
 
 const deprecation = ({ deprecated }: Listing, { rootUrl }: Call): Record<string, string> =>

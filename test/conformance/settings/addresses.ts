@@ -1,4 +1,4 @@
-// Contract 6: settings of origins, redirects and proxies.
+// Contract 6: settings of origins and proxies.
 import type { Api, Request } from "../api.ts"
 import { define, type Gateway } from "../table.ts"
 
@@ -56,7 +56,7 @@ export const addresses: ReadonlyArray<Gateway> = [
   ],
   [
     "of some origins",
-    { CORS_ORIGINS: "https://*.ok.example http://local?host", CORS_MAX_AGE_SECONDS: "-1" },
+    { CORS_ORIGINS: "https://*.ok.example http://local?host" },
     [
       define({
         name: "echoes an origin that fits",
@@ -160,52 +160,15 @@ export const addresses: ReadonlyArray<Gateway> = [
         expected: { status: 400, details: ["header:Origin"] }
       }),
       define({
-        name: "sends no lifetime of preflights when the setting is -1",
+        name: "lets a page that may call keep its preflight for an hour",
         request: {
           method: "OPTIONS",
           headers: { ...page, "access-control-request-method": "GET" }
         },
         expected: {
           status: 200,
-          headers: { "Access-Control-Max-Age": null, "Access-Control-Allow-Origin": page.origin }
+          headers: { "Access-Control-Max-Age": "3600", "Access-Control-Allow-Origin": page.origin }
         }
-      })
-    ]
-  ],
-  [
-    "that does not redirect",
-    { VERSION_PREFIX_REDIRECT_ENABLED: "false", TRAILING_SLASH_REDIRECT_ENABLED: "false" },
-    [
-      define({
-        name: "knows no unversioned path",
-        request: { method: "GET", target: "/subscriptions" },
-        expected: { status: 404, errno: 116 }
-      }),
-      define({
-        name: "knows no trailing slash",
-        request: { method: "GET", path: "/subscriptions/" },
-        expected: { status: 404, errno: 111 }
-      }),
-      define({
-        name: "knows no bare prefix",
-        request: { method: "GET", target: "/v1" },
-        expected: { status: 404, errno: 111 }
-      })
-    ]
-  ],
-  [
-    "whose redirects hold other times",
-    { VERSION_PREFIX_REDIRECT_TTL_SECONDS: "60", TRAILING_SLASH_REDIRECT_TTL_SECONDS: "-1" },
-    [
-      define({
-        name: "lets the version be cached",
-        request: { method: "GET", target: "/x" },
-        expected: { status: 307, headers: { "Cache-Control": "max-age=60", Expires: /GMT$/ } }
-      }),
-      define({
-        name: "says nothing of slashes",
-        request: { method: "GET", path: "/x/" },
-        expected: { status: 307, headers: { "Cache-Control": null, Expires: null } }
       })
     ]
   ]

@@ -96,17 +96,6 @@ export const lifecycle: ReadonlyArray<Gateway> = [
     )
   ],
   [
-    "asking nobody for patience",
-    { BACKOFF: "7", BACKOFF_PERCENTAGE: "0" },
-    [
-      define({
-        name: "does not",
-        request: { method: "GET" },
-        expected: { status: 200, headers: { Backoff: null } }
-      })
-    ]
-  ],
-  [
     "that will end",
     { EOS: day(30), EOS_MESSAGE: "move on", EOS_URL: "https://elsewhere.example/" },
     [

@@ -1,7 +1,9 @@
-// Contract 6: settings of pages, methods and sizes.
+// Contract 6: settings of pages, endpoints and numbers; the bounds of a batch that follow.
 import { expect } from "vitest"
 import { define, type Gateway } from "../table.ts"
 
+/** Contract 2.6. */
+const bodyBytesMax = 16_384
 const page = { origin: "https://page.ok.example" }
 
 export const limits: ReadonlyArray<Gateway> = [
@@ -40,22 +42,15 @@ export const limits: ReadonlyArray<Gateway> = [
     ]
   ],
   [
-    "with methods switched off",
+    "with endpoints switched off",
     {
       BATCH_ENABLED: "false",
       // An empty value is an unset one.
       PUBLIC_METRICS: "",
       PUBLIC_HEARTBEAT: "false",
-      PUBLIC_API_DESCRIPTION: "false",
-      PLURAL_SUBSCRIPTION_DELETE_ENABLED: "false",
-      OBJECT_SUBSCRIPTION_GET_ENABLED: "false"
+      PUBLIC_API_DESCRIPTION: "false"
     },
     [
-      define({
-        name: "refuses them and offers the others",
-        request: { method: "DELETE", path: "/subscriptions" },
-        expected: { status: 405, errno: 115, headers: { Allow: "HEAD, GET, POST, OPTIONS" } }
-      }),
       ...["/__metrics__", "/__heartbeat__", "/__api__"].flatMap((path) =>
         ["GET", "HEAD"].map((method) =>
           define({
@@ -69,20 +64,6 @@ export const limits: ReadonlyArray<Gateway> = [
         name: "still answers load balancers",
         request: { method: "GET", path: "/__lbheartbeat__", as: null },
         expected: { status: 200 }
-      }),
-      define({
-        name: "switches HEAD off with GET",
-        request: { method: "HEAD", path: "/subscriptions/abc" },
-        expected: { status: 405, headers: { Allow: "PUT, DELETE, OPTIONS" } }
-      }),
-      define({
-        name: "does not preflight them",
-        request: {
-          method: "OPTIONS",
-          path: "/subscriptions",
-          headers: { ...page, "access-control-request-method": "DELETE" }
-        },
-        expected: { status: 400, details: ["header:Access-Control-Request-Method"] }
       }),
       define({
         name: "runs no batch, whatever it holds",
@@ -114,35 +95,27 @@ export const limits: ReadonlyArray<Gateway> = [
     "of other limits",
     {
       BATCH_MAX_REQUESTS: "2",
-      BODY_BYTES_MAX: "600",
       SUBSCRIPTIONS_PER_USER_MAX: "1",
       RETRY_AFTER_SECONDS: "11",
-      HTTP_API_VERSION: "2.3",
       PROJECT_NAME: "Rundfunk"
     },
     [
       define({
-        name: "has its own version and says its limits",
-        request: { method: "GET", target: "/v2/" },
+        name: "says its name and its limits",
+        request: { method: "GET" },
         expected: {
           status: 200,
           body: {
-            http_api_version: "2.3",
             project_name: "Rundfunk",
             settings: { batch_max_requests: 2 }
           }
         }
       }),
       define({
-        name: "does not know the other version",
-        request: { method: "GET", target: "/v1/" },
-        expected: { status: 404, errno: 116 }
-      }),
-      define({
         name: "takes two requests in a batch",
         request: {
           method: "POST",
-          target: "/v2/batch",
+          path: "/batch",
           body: { requests: [{ path: "/" }, { path: "/" }] }
         },
         expected: { status: 200 }
@@ -151,7 +124,7 @@ export const limits: ReadonlyArray<Gateway> = [
         name: "does not take three",
         request: {
           method: "POST",
-          target: "/v2/batch",
+          path: "/batch",
           body: { requests: [{ path: "/" }, { path: "/" }, { path: "/" }] }
         },
         expected: { status: 400, details: ["body:requests"], message: /2/ }
@@ -160,13 +133,13 @@ export const limits: ReadonlyArray<Gateway> = [
         name: "does not take a larger body, not even within a batch",
         request: (api) => ({
           method: "POST",
-          target: "/v2/batch",
+          path: "/batch",
           body: {
             requests: [
               {
                 method: "POST",
                 path: "/subscriptions",
-                body: { data: api.subscription("a", { x: "x".repeat(600) }) }
+                body: { data: api.subscription("a", { x: "x".repeat(bodyBytesMax) }) }
               },
               { path: "/" }
             ]
@@ -180,8 +153,8 @@ export const limits: ReadonlyArray<Gateway> = [
         name: "does not take a batch larger than its requests may be",
         request: {
           method: "POST",
-          target: "/v2/batch",
-          body: { requests: [{ path: "/", body: { x: "x".repeat(1_200) } }] }
+          path: "/batch",
+          body: { requests: [{ path: "/", body: { x: "x".repeat(2 * bodyBytesMax) } }] }
         },
         expected: { status: 413, errno: 113 }
       }),
@@ -190,12 +163,12 @@ export const limits: ReadonlyArray<Gateway> = [
         given: (api) =>
           api.send({
             method: "POST",
-            target: "/v2/subscriptions",
+            path: "/subscriptions",
             body: { data: api.subscription("a") }
           }),
         request: (api) => ({
           method: "POST",
-          target: "/v2/subscriptions",
+          path: "/subscriptions",
           body: { data: api.subscription("b") }
         }),
         expected: { status: 429, errno: 117, headers: { "Retry-After": "11" } }
@@ -206,13 +179,13 @@ export const limits: ReadonlyArray<Gateway> = [
           (
             await api.send({
               method: "POST",
-              target: "/v2/subscriptions",
+              path: "/subscriptions",
               body: { data: api.subscription("a") }
             })
           ).json.data.id,
         request: (api, id) => ({
           method: "PUT",
-          target: `/v2/subscriptions/${id}`,
+          path: `/subscriptions/${id}`,
           body: { data: api.subscription("a") }
         }),
         expected: { status: 200 }

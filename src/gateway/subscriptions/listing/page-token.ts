@@ -9,7 +9,9 @@ import { parseJson } from "#domain/json.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import { refuseInvalid } from "../../http/errors.ts"
-import { GatewaySettings } from "../../settings.ts"
+
+/** How long a token is valid. A client follows a page at once; the rest is for one that retries. */
+const validitySeconds = 600
 
 export interface PageToken {
   /** The sort fields of the last object on the page before. */
@@ -63,8 +65,7 @@ export const issueToken = Effect.fnUntraced(function* (
   lastObject: JsonObject,
   offset: number
 ) {
-  const { paginationTokenValiditySeconds } = yield* GatewaySettings
-  const expires = (yield* Clock.currentTimeMillis) + paginationTokenValiditySeconds * 1000
+  const expires = (yield* Clock.currentTimeMillis) + validitySeconds * 1000
   const token = { last_object: lastObject, offset, nonce: randomUUID(), expires }
   const signed = Buffer.from(JSON.stringify(token)).toString("base64url")
   return `${signed}.${signatureOf(yield* secretOf, user, signed)}`
@@ -82,12 +83,11 @@ export const isGenuine = Effect.fnUntraced(function* (
 
 /** Uses a token up. Rejects a token that is too old, or that any gateway has seen before. */
 export const spendToken = Effect.fnUntraced(function* ({ expires, nonce }: PageToken) {
-  const { paginationTokenValiditySeconds } = yield* GatewaySettings
   if ((yield* Clock.currentTimeMillis) > expires) return yield* refuseInvalid([invalidToken])
   const buckets = yield* Buckets
   yield* buckets
     .put("cache", keys.usedPageToken(nonce), { v: 1 }, 0, {
-      ttlSeconds: paginationTokenValiditySeconds + 60
+      ttlSeconds: validitySeconds + 60
     })
     .pipe(Effect.catchTag("AppendConflict", () => refuseInvalid([invalidToken])))
 })
