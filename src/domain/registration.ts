@@ -19,12 +19,12 @@ export type RegistrationCommand =
   | ({ readonly type: "registration.delete/1" } & typeof RegistrationDelete.Type)
 
 /**
- * The value of a key in the bucket `registrations`. Ended registrations stay, with `on` false: the
- * next command expects their `seq`, and a killed nats-server would bring the value before back,
- * with `on` true.
+ * The value of a key in the bucket `registrations`. With `on` false, the registration ended: the
+ * entry tells workers so, and goes after an hour (src/projection/forget.ts).
  */
 export interface Registration {
   readonly v: 1
+  /** Of the last command that changed it; a put of a registered user changes nothing. */
   readonly seq: number
   /** Sequence since which the user is registered. Earlier broadcasts are not for the user. */
   readonly since: number
@@ -85,14 +85,14 @@ export const foldRegistration = (
   if (registration !== undefined && seq <= registration.seq) return { registration }
   const was = registration?.on ?? false
   const on = command.type === "registration.put/1"
-  if (on && !was && count >= (command.registrationsMax ?? Number.POSITIVE_INFINITY)) {
+  if (on && was) return { registration: registration! }
+  if (on && count >= (command.registrationsMax ?? Number.POSITIVE_INFINITY)) {
     return {
       registration: passOverInRegistration(registration, seq),
       reason: `the user holds as many registrations as may be: ${command.registrationsMax}`
     }
   }
-  const since = on && was ? (registration?.since ?? seq) : seq
-  return { registration: { v: 1, seq, since, on, was } }
+  return { registration: { v: 1, seq, since: seq, on, was } }
 }
 
 /** As {@link foldRegistration}, for a user without other registrations. */
@@ -111,9 +111,9 @@ export const passOverInRegistration = (
   registration: Registration | undefined,
   seq: number
 ): Registration => {
-  if (registration !== undefined && seq <= registration.seq) return registration
-  const on = registration?.on ?? false
-  return { v: 1, seq, since: registration?.since ?? seq, on, was: on }
+  if (registration !== undefined && (registration.on || seq <= registration.seq))
+    return registration
+  return { v: 1, seq, since: registration?.since ?? seq, on: false, was: false }
 }
 
 /**

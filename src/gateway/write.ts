@@ -4,14 +4,8 @@
 import { Clock, Effect } from "effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { Settings } from "#config"
-import {
-  evolveRegistration,
-  type Registration,
-  type RegistrationCommand
-} from "#domain/registration.ts"
+import type { RegistrationCommand } from "#domain/registration.ts"
 import type { SubscriptionCommand } from "#domain/subscription/command.ts"
-import { growsList } from "#domain/subscription/list-bounds.ts"
-import { emptyList, evolveList, type SubscriptionList } from "#domain/subscription/subscription.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
@@ -19,9 +13,7 @@ import type { BucketOf } from "#nats/kv/values.ts"
 import type { Append } from "#nats/stream/append.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { Space } from "#nats/watch/space.ts"
-import { bucketStream, type EntryKey, keys } from "#streams/buckets.ts"
-import { subjects } from "#streams/subjects.ts"
-import type { ChannelToken } from "#streams/tokens.ts"
+import { bucketStream, type EntryKey } from "#streams/buckets.ts"
 import { refuse } from "./http/errors.ts"
 import type { ApiResponse, Call, Refused } from "./http/request.ts"
 import { admitNewcomer } from "./quotas/holdings.ts"
@@ -47,7 +39,7 @@ export type Decision<S, C> =
   | Change<S, C>
 
 /** The caller who writes, and their request. */
-type Writer = Pick<Call, "request" | "caller">
+export type Writer = Pick<Call, "request" | "caller">
 
 /**
  * How long a write is tried again after conflicts. All writes of one user share a subject, and each
@@ -73,11 +65,16 @@ interface Kind<S, C extends Command> {
   readonly growthOf: (state: S, command: C) => Growth
   readonly subject: string
   readonly seqOf: (state: S) => number
+  /**
+   * Whether the sequence of a state may be behind that of the last command: entries are forgotten,
+   * or some commands change nothing.
+   */
+  readonly lags: boolean
   readonly read: Effect.Effect<S, NatsUnavailable, Buckets>
   readonly evolve: (state: S, command: C, seq: number) => S
 }
 
-const valueAt = Effect.fnUntraced(function* <K extends string>(bucket: BucketOf<K>, key: K) {
+export const valueAt = Effect.fnUntraced(function* <K extends string>(bucket: BucketOf<K>, key: K) {
   return (yield* (yield* Buckets).get(bucket, key))?.value
 })
 
@@ -86,8 +83,10 @@ interface Write<S, C extends Command, E, R> {
   readonly kind: Kind<S, C>
   readonly writer: Writer
   readonly decide: (state: S, now: number) => Effect.Effect<Decision<S, C>, E, R>
-  /** The sequence of the newest state that led to a conflict. Not worth another decision. */
+  /** The newest sequence that led to a conflict. Not worth another decision. */
   conflictSeq: number
+  /** The last command of LOG that the state which is read next includes; 0: unknown. */
+  includedSeq: number
   /** Whether the quotas were checked: each write counts once. */
   isAdmitted: boolean
 }
@@ -118,10 +117,10 @@ const checkQuotas = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   yield* rates.ofChange(...by, bytesOfChange(kind.subject, { ...body, user: id }))
 })
 
-/** Appends a command that expects `state`. The sequence, or undefined after a conflict. */
-const append = <S, C extends Command>({ seqOf, subject }: Kind<S, C>, command: C, state: S) => {
+/** Appends a command that expects a sequence. Its own sequence, or undefined after a conflict. */
+const append = <S, C extends Command>({ subject }: Kind<S, C>, command: C, expect: number) => {
   const { type, ...body } = command
-  const message = { subject, type, body, expect: seqOf(state) } as unknown as Append<C["type"]>
+  const message = { subject, type, body, expect } as unknown as Append<C["type"]>
   return Effect.flatMap(EventLog, (log) => log.append("log", message)).pipe(
     Effect.map(({ seq }) => seq),
     Effect.catchTag("AppendConflict", () => Effect.succeed(undefined))
@@ -151,7 +150,8 @@ const awaitApplied = Effect.fnUntraced(function* (
 const attempt = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   write: Write<S, C, E, R>,
   state: S,
-  now: number
+  now: number,
+  expect: number
 ) {
   const { decide, kind } = write
   const decision = yield* decide(state, now)
@@ -159,28 +159,50 @@ const attempt = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   const { command, confirm, response } = decision
   yield* checkQuotas(write, decision, state)
   write.isAdmitted = true
-  const seq = yield* append(kind, command, state)
+  const seq = yield* append(kind, command, expect)
   if (seq === undefined) return undefined
   yield* awaitApplied(kind.places, command, seq)
   if (confirm !== undefined) yield* confirm(seq)
   return response(kind.evolve(state, command, seq))
 })
 
+/**
+ * The sequence of the last command on the subject, once the bucket shows what it changed; 0: the
+ * bucket has no room for that.
+ */
+const lastApplied = Effect.fnUntraced(function* <S, C extends Command>({
+  places: [{ bucket }],
+  subject
+}: Kind<S, C>) {
+  const seq = (yield* (yield* EventLog).last("log", subject))?.seq ?? 0
+  const { appliedTimeoutMillis } = yield* Settings
+  const { short = [] } = yield* (yield* Watermark).reached(seq, appliedTimeoutMillis)
+  return short.includes(bucket) ? 0 : seq
+})
+
 /** The response to a write, or 409 when conflicts use up its time. */
-const change = Effect.fnUntraced(function* <S, C extends Command, E, R>(
+export const change = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   kind: Kind<S, C>,
   writer: Writer,
   decide: Write<S, C, E, R>["decide"]
 ) {
-  const write: Write<S, C, E, R> = { kind, writer, decide, conflictSeq: -1, isAdmitted: false }
+  const write: Write<S, C, E, R> = {
+    kind,
+    writer,
+    decide,
+    conflictSeq: -1,
+    includedSeq: 0,
+    isAdmitted: false
+  }
   const deadline = (yield* monotonicMillis) + conflictBudgetMillis
   while (true) {
     const state = yield* kind.read
     const now = yield* Clock.currentTimeMillis
-    if (kind.seqOf(state) > write.conflictSeq) {
-      const response = yield* attempt(write, state, now)
+    const expect = Math.max(kind.seqOf(state), write.includedSeq)
+    if (expect > write.conflictSeq) {
+      const response = yield* attempt(write, state, now, expect)
       if (response !== undefined) return response
-      write.conflictSeq = kind.seqOf(state)
+      write.conflictSeq = expect
     }
     if ((yield* monotonicMillis) >= deadline) {
       // While the bucket is full, the state never changes: then the error is 507.
@@ -188,61 +210,6 @@ const change = Effect.fnUntraced(function* <S, C extends Command, E, R>(
       return yield* refuse("conflict")
     }
     yield* Effect.sleep(conflictDelayMillis)
+    if (kind.lags) write.includedSeq = yield* lastApplied(kind)
   }
 })
-
-/** Changes a user's subscriptions. */
-export const changeList = <E = never, R = never>(
-  writer: Writer,
-  decide: (
-    list: SubscriptionList,
-    now: number
-  ) => Effect.Effect<Decision<SubscriptionList, SubscriptionCommand>, E | Refused, R>
-) => {
-  const { user } = writer.caller!
-  const key = keys.subscriptions(user)
-  return change<SubscriptionList, SubscriptionCommand, E | Refused, R>(
-    {
-      places: [{ bucket: "subscriptions", key }],
-      growthOf: (list, command) =>
-        command.type === "subscription.put/1" && !growsList(list, command)
-          ? "renewal"
-          : "subscription",
-      subject: subjects.subscription(user),
-      seqOf: ({ seq }) => seq,
-      read: Effect.map(valueAt("subscriptions", key), (list) => list ?? emptyList),
-      evolve: evolveList
-    },
-    writer,
-    decide
-  )
-}
-
-/** Changes a user's registration in a channel. */
-export const changeRegistration = <E, R>(
-  channel: ChannelToken,
-  writer: Writer,
-  decide: (
-    registration: Registration | undefined,
-    now: number
-  ) => Effect.Effect<Decision<Registration | undefined, RegistrationCommand>, E, R>
-) => {
-  const { user } = writer.caller!
-  const key = keys.registration(channel, user)
-  return change<Registration | undefined, RegistrationCommand, E, R>(
-    {
-      places: [
-        { bucket: "registrations", key },
-        { bucket: "channels", key: keys.channelRegistrations(channel) },
-        { bucket: "registrations", key: keys.registrationCounts(user) }
-      ],
-      growthOf: () => "registration",
-      subject: subjects.registration(channel, user),
-      seqOf: (registration) => registration?.seq ?? 0,
-      read: valueAt("registrations", key),
-      evolve: evolveRegistration
-    },
-    writer,
-    decide
-  )
-}

@@ -15,10 +15,11 @@ import {
 } from "#domain/registration.ts"
 import { emptyList, foldList, passOverInList } from "#domain/subscription/subscription.ts"
 import type { WriteBackCache } from "#nats/kv/write-back-cache.ts"
+import type { EntryKey } from "#streams/buckets.ts"
 import { countedSince, type Sets } from "./sets.ts"
 import type { Step } from "./step.ts"
 
-/** Channels to forget in memory. Beyond this, the next run finds them. */
+/** Channels, and registrations, to forget in memory. Beyond this, the next run finds them. */
 const unusedMax = 20_000
 
 type Of<K extends Step["kind"]> = Extract<Step, { readonly kind: K }>
@@ -52,6 +53,23 @@ const foldIntoToken = ({ tokens }: Sets, { command, key, name, stored: { seq } }
   return reason
 }
 
+/**
+ * An entry with `on` true is removed before another one takes its place: a killed nats-server 2.15
+ * brings back what was overwritten, once the key is removed for good.
+ */
+const store = (
+  { ended, registrations }: Sets,
+  key: EntryKey<"registration">,
+  registration: Registration,
+  seq: number
+) => {
+  if (registrations.get(key)?.on === true && !registration.on)
+    registrations.replace(key, registration, seq)
+  else registrations.set(key, registration, seq)
+  if (registration.on) ended.delete(key)
+  else if (ended.size < unusedMax) ended.set(key, performance.now())
+}
+
 const foldIntoRegistration = (sets: Sets, step: Of<"registration">) => {
   const { counts, held, refused, registrations } = sets
   const { command, key, user } = step
@@ -69,7 +87,7 @@ const foldIntoRegistration = (sets: Sets, step: Of<"registration">) => {
     command.type === "malformed"
       ? { registration: passOverInRegistration(before, seq), reason: command.reason }
       : foldRegistration(before, command, seq, countAt(count, user, seq, refused.has(seq)))
-  registrations.set(key, registration, seq)
+  store(sets, key, registration, seq)
   counts.set(step.counts, evolveCounts(count, user, registration, seq), seq)
   if (command.type !== "malformed") foldIntoChannel(sets, step, command, registration)
   return reason

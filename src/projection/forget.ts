@@ -1,9 +1,9 @@
-// Removes the entries of channels that nobody is registered on.
-import { Effect } from "effect"
+// Removes the entries of channels that nobody is registered on, and of registrations that ended.
+import { Context, Effect } from "effect"
 import { type ChannelBegin, type ChannelRegistrations, isBegun } from "#domain/registration.ts"
 import type { Buckets } from "#nats/kv/bucket.ts"
 import { eachEntry } from "#nats/kv/entries.ts"
-import { channelOfKey, keys } from "#streams/buckets.ts"
+import { channelOfKey, type EntryKey, keys } from "#streams/buckets.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
 import type { Sets } from "./sets.ts"
 import { beginKey } from "./step.ts"
@@ -42,6 +42,35 @@ const removePushes = Effect.fnUntraced(function* (
 })
 
 /**
+ * Milliseconds after which a registration that ended is forgotten. Until then its entry tells
+ * workers that it ended: a worker that is frozen for longer has lost its consumer, and reads the
+ * bucket anew.
+ */
+export const EndedMillis: Context.Reference<number> = Context.Reference<number>(
+  "bellcast/projection/EndedMillis",
+  { defaultValue: () => 3_600_000 }
+)
+
+/** Forgets registrations that ended long ago, which no later run applies again. */
+const forgetEnded = Effect.fnUntraced(function* ({ ended, registrations }: Sets, saved: number) {
+  const before = performance.now() - (yield* EndedMillis)
+  const due: Array<EntryKey<"registration">> = []
+  for (const [key, at] of ended) {
+    if (at > before || due.length === forgottenAtOnce) break
+    due.push(key)
+  }
+  if (due.length === 0) return
+  yield* registrations.load(due)
+  for (const key of due) {
+    const registration = registrations.get(key)
+    if (registration?.on === false && registration.seq > saved) continue
+    ended.delete(key)
+    if (registration?.on === false) registrations.remove(key)
+  }
+  yield* registrations.flush
+})
+
+/**
  * Forgets channels that nobody is registered on: a second after the last user left, when the
  * checkpoint says so (`saved`). A crash half-way leaves the count, by which the next run finds the
  * channel again.
@@ -51,6 +80,7 @@ export const forget = Effect.fnUntraced(function* (
   buckets: Buckets["Service"],
   saved: number
 ) {
+  yield* forgetEnded(sets, saved)
   const { begins, channels, unused } = sets
   if (unused.size === 0) return
   const gone = yield* takeSome(sets, saved)
@@ -66,6 +96,17 @@ export const forget = Effect.fnUntraced(function* (
   }
   yield* channels.flush
 })
+
+/** Registrations to forget in memory. Beyond this, the next look finds them. */
+const endedMax = 20_000
+
+/** Adds the registrations that ended and that an earlier run did not forget. Reads the bucket. */
+export const findEnded = ({ ended }: Sets) =>
+  eachEntry("registrations", (key, value) => {
+    if (!("on" in value) || value.on || ended.size >= endedMax) return
+    const found = key as EntryKey<"registration">
+    if (!ended.has(found)) ended.set(found, performance.now())
+  })
 
 /**
  * Adds the channels that an earlier run did not forget, and those that a killed nats-server brought

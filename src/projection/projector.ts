@@ -2,6 +2,7 @@
 // LOG in order and announces the last sequence that it applied.
 import { Clock, Effect, Layer, Schedule } from "effect"
 import { streamState } from "#nats/admin/maintenance.ts"
+import type { Nats } from "#nats/connection/connection.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { type Facts, makeFacts } from "#nats/follower/facts.ts"
 import { type Follower, Followers } from "#nats/follower/follower.ts"
@@ -12,17 +13,9 @@ import { streams } from "#streams/index.ts"
 import { subjects } from "#streams/subjects.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { fold, hold } from "./fold.ts"
-import { findUnused, forget } from "./forget.ts"
-import {
-  floorOf,
-  load,
-  makeSets,
-  revisionsOf,
-  type Sets,
-  shortOf,
-  unstoredSince,
-  write
-} from "./sets.ts"
+import { findEnded, findUnused, forget } from "./forget.ts"
+import { load } from "./load.ts"
+import { floorOf, makeSets, revisionsOf, type Sets, shortOf, unstoredSince, write } from "./sets.ts"
 import { cut, type Step, stepOf } from "./step.ts"
 
 /** Rejections recorded at once: one after the other, many of them would delay all other writes. */
@@ -64,7 +57,7 @@ interface Projector {
 const lookAgain = Schedule.spaced("1 hour")
 
 const make = Effect.fnUntraced(function* (from: number) {
-  const sets = yield* makeSets((yield* streamState(streams.log))?.lastSeq ?? 0)
+  const sets = yield* makeSets(from, (yield* streamState(streams.log))?.lastSeq ?? 0)
   const facts = yield* makeFacts
   const projector: Projector = {
     sets,
@@ -92,11 +85,14 @@ export const start = (from: number) => Effect.map(make(from), ({ follower }) => 
 /** The projector of a service, which also forgets what earlier ones did not. */
 const startLive = Effect.fnUntraced(function* (from: number) {
   const { follower, sets } = yield* make(from)
-  yield* findUnused(sets).pipe(
-    Effect.catch((err) => Effect.logWarning("unused channels were not looked for", err)),
-    Effect.repeat(lookAgain),
-    Effect.forkScoped
-  )
+  const lookFor = (what: string, look: Effect.Effect<void, NatsUnavailable, Nats>) =>
+    look.pipe(
+      Effect.catch((err) => Effect.logWarning(`${what} were not looked for`, err)),
+      Effect.repeat(lookAgain),
+      Effect.forkScoped
+    )
+  yield* lookFor("unused channels", findUnused(sets))
+  yield* lookFor("ended registrations", findEnded(sets))
   return follower
 })
 

@@ -37,17 +37,12 @@ describe("a registration", () => {
     })
   })
 
-  it("that is repeated began when it was first made, and is not counted again", () => {
-    assert.deepStrictEqual(given(register()).when(register()), {
-      v: 1,
-      seq: 2,
-      since: 1,
-      on: true,
-      was: true
-    })
+  it("that is repeated is the one that was made first, and is not counted again", () => {
+    const first = { v: 1, seq: 1, since: 1, on: true, was: false }
+    assert.deepStrictEqual(given(register()).when(register()), first)
   })
 
-  it("that ends stays, switched off, for the next command to expect its sequence", () => {
+  it("that ends says so", () => {
     assert.deepStrictEqual(given(register(), register()).when(unregister()), {
       v: 1,
       seq: 3,

@@ -6,11 +6,11 @@ import { emptyChannel, isRefused } from "#domain/registration.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import { type ChannelToken, channelToken, type UserToken } from "#streams/tokens.ts"
+import { changeRegistration } from "../changes.ts"
 import { refuse } from "../http/errors.ts"
 import { ok } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
 import { registrationsOf } from "../quotas/holdings.ts"
-import { changeRegistration } from "../write.ts"
 import { channelIdOf } from "./id.ts"
 
 export const Acknowledgement = Schema.Struct({

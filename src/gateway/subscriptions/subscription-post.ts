@@ -1,11 +1,11 @@
 // POST /subscriptions: stores a subscription of the caller. A stored one stays as it is, but is no
 // longer suspended.
 import { Effect, Schema } from "effect"
+import { changeList } from "../changes.ts"
 import type { ErrorDetail } from "../http/errors.ts"
 import { stamp, violated } from "../http/preconditions.ts"
 import { type Call, ok } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
-import { changeList } from "../write.ts"
 import { type PostInput, readPosted, store } from "./put.ts"
 import { SubscriptionBody, SubscriptionObject, subscriptionExample, viewOf } from "./view.ts"
 

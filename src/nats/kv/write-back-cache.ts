@@ -24,6 +24,8 @@ export interface WriteBackCache<K extends string, V> {
   readonly load: (keys: Iterable<K>) => Effect.Effect<number, NatsUnavailable>
   /** Assumes that the bucket has no such key, without reading. If it has, the flush fails. */
   readonly loadAbsent: (key: K) => void
+  /** Gives a value to a loaded key that the bucket lacks. The next flush does not write it. */
+  readonly assume: (key: K, value: V) => void
   /** The value of a loaded key. */
   readonly get: (key: K) => V | undefined
   /** `seq` is the sequence of the message that changes the value. */
@@ -92,6 +94,7 @@ export const makeWriteBackCache = Effect.fnUntraced(function* <
     loadAbsent: (key) => {
       if (!entries.has(key)) entries.add(key, undefined, 0, 0)
     },
+    assume: (key, value) => void Object.assign(entries.loaded(key), { value }),
     flush: flush(state),
     retry: retry(state),
     unstoredSince: (key) => unstoredSince(state, key),

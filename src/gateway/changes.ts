@@ -1,0 +1,73 @@
+// What requests change: a user's subscriptions, and a user's registration in a channel.
+import { Effect } from "effect"
+import {
+  evolveRegistration,
+  type Registration,
+  type RegistrationCommand
+} from "#domain/registration.ts"
+import type { SubscriptionCommand } from "#domain/subscription/command.ts"
+import { growsList } from "#domain/subscription/list-bounds.ts"
+import { emptyList, evolveList, type SubscriptionList } from "#domain/subscription/subscription.ts"
+import { keys } from "#streams/buckets.ts"
+import { subjects } from "#streams/subjects.ts"
+import type { ChannelToken } from "#streams/tokens.ts"
+import type { Refused } from "./http/request.ts"
+import { change, type Decision, valueAt, type Writer } from "./write.ts"
+
+/** Changes a user's subscriptions. */
+export const changeList = <E = never, R = never>(
+  writer: Writer,
+  decide: (
+    list: SubscriptionList,
+    now: number
+  ) => Effect.Effect<Decision<SubscriptionList, SubscriptionCommand>, E | Refused, R>
+) => {
+  const { user } = writer.caller!
+  const key = keys.subscriptions(user)
+  return change<SubscriptionList, SubscriptionCommand, E | Refused, R>(
+    {
+      places: [{ bucket: "subscriptions", key }],
+      growthOf: (list, command) =>
+        command.type === "subscription.put/1" && !growsList(list, command)
+          ? "renewal"
+          : "subscription",
+      subject: subjects.subscription(user),
+      seqOf: ({ seq }) => seq,
+      lags: false,
+      read: Effect.map(valueAt("subscriptions", key), (list) => list ?? emptyList),
+      evolve: evolveList
+    },
+    writer,
+    decide
+  )
+}
+
+/** Changes a user's registration in a channel. */
+export const changeRegistration = <E, R>(
+  channel: ChannelToken,
+  writer: Writer,
+  decide: (
+    registration: Registration | undefined,
+    now: number
+  ) => Effect.Effect<Decision<Registration | undefined, RegistrationCommand>, E, R>
+) => {
+  const { user } = writer.caller!
+  const key = keys.registration(channel, user)
+  return change<Registration | undefined, RegistrationCommand, E, R>(
+    {
+      places: [
+        { bucket: "registrations", key },
+        { bucket: "channels", key: keys.channelRegistrations(channel) },
+        { bucket: "registrations", key: keys.registrationCounts(user) }
+      ],
+      growthOf: () => "registration",
+      subject: subjects.registration(channel, user),
+      seqOf: (registration) => registration?.seq ?? 0,
+      lags: true,
+      read: valueAt("registrations", key),
+      evolve: evolveRegistration
+    },
+    writer,
+    decide
+  )
+}

@@ -1,0 +1,141 @@
+// Loads what the steps of a part change into the caches of the projector.
+import { Effect } from "effect"
+import {
+  evolveRegistration,
+  passOverInRegistration,
+  type Registration
+} from "#domain/registration.ts"
+import type { Facts } from "#nats/follower/facts.ts"
+import type { WriteBackCache } from "#nats/kv/write-back-cache.ts"
+import type { Stored } from "#nats/stream/stored.ts"
+import type { EntryKey } from "#streams/buckets.ts"
+import { subjects } from "#streams/subjects.ts"
+import type { Sets } from "./sets.ts"
+import type { Step } from "./step.ts"
+
+/** Bytes that the steps of one part may read. A list has up to 1 MiB. */
+const partBytesMax = 2 * 1024 ** 2
+/** Steps that read at once: at most 32 MiB of lists. */
+const loadConcurrency = 32
+
+/** Whether the message is the first of its subject. */
+const isFirst = ({ header }: Stored): boolean =>
+  header("Nats-Expected-Last-Subject-Sequence") === "0" &&
+  // With this header, the expected sequence is that of another subject.
+  header("Nats-Expected-Last-Subject-Sequence-Subject") === undefined
+
+/** Skips the read if the message is the first of its subject: the bucket cannot have the key. */
+const loadOwn = <K extends string, V>(
+  set: WriteBackCache<K, V>,
+  { foldedUpTo }: Sets,
+  key: K,
+  stored: Stored
+) => {
+  if (stored.seq <= foldedUpTo || !isFirst(stored)) return set.load([key])
+  set.loadAbsent(key)
+  return Effect.succeed(0)
+}
+
+/**
+ * Loads a registration. An earlier run that was killed may have removed the entry, and not yet
+ * written the next one: then folds what LOG has of it.
+ */
+const loadReplaced = Effect.fnUntraced(function* (
+  sets: Sets,
+  facts: Facts,
+  key: EntryKey<"registration">,
+  stored: Stored
+) {
+  const { registrations } = sets
+  const bytes = yield* loadOwn(registrations, sets, key, stored)
+  const mayBeMissing = sets.from > 0 && stored.seq <= sets.foldedUpTo && !isFirst(stored)
+  if (!mayBeMissing || registrations.get(key) !== undefined) return bytes
+  const before = yield* registrationBefore(sets, facts, stored)
+  if (before !== undefined) registrations.assume(key, before)
+  return bytes
+})
+
+/** The registration before a command, from LOG. */
+const registrationBefore = Effect.fnUntraced(function* (
+  { log }: Sets,
+  facts: Facts,
+  { seq, subject }: Stored
+) {
+  const earlier: Array<Stored> = []
+  yield* log.replay("log", [subject], (each) =>
+    Effect.sync(() => void (each.seq < seq && earlier.push(each)))
+  )
+  let registration: Registration | undefined
+  for (const { message, seq: at } of earlier) {
+    const isCommand =
+      message.type === "registration.put/1" || message.type === "registration.delete/1"
+    registration =
+      isCommand && !(yield* facts.isRecorded(subjects.rejected(at)))
+        ? evolveRegistration(registration, message, at)
+        : passOverInRegistration(registration, at)
+  }
+  return registration
+})
+
+/**
+ * Loads the registration and its counts. If an earlier run stored the counts and not the
+ * registration, loads also whether that run rejected the put.
+ */
+const loadRegistration = Effect.fnUntraced(function* (
+  sets: Sets,
+  facts: Facts,
+  { begin, channel, command, counts, key, stored }: Extract<Step, { kind: "registration" }>
+) {
+  const { seq } = stored
+  const sizes = yield* Effect.all(
+    [
+      loadReplaced(sets, facts, key, stored),
+      sets.channels.load([channel]),
+      sets.begins.load([begin]),
+      sets.counts.load([counts])
+    ],
+    { concurrency: "unbounded" }
+  )
+  const isCounted = (sets.counts.get(counts)?.seq ?? 0) >= seq
+  const isLimited = command.type === "registration.put/1" && command.registrationsMax !== undefined
+  if (isCounted && isLimited && (sets.registrations.get(key)?.seq ?? 0) < seq) {
+    if (yield* facts.isRecorded(subjects.rejected(seq))) sets.refused.add(seq)
+  }
+  return sizes.reduce((sum, size) => sum + size, 0)
+})
+
+const loadStep = (sets: Sets, facts: Facts, step: Step) => {
+  if (step.kind === "list") return loadOwn(sets.lists, sets, step.key, step.stored)
+  if (step.kind === "publishers") return sets.publishers.load([step.key])
+  if (step.kind === "token") return sets.tokens.load([step.key])
+  if (step.kind === "registration") return loadRegistration(sets, facts, step)
+  return Effect.succeed(0)
+}
+
+/**
+ * Loads the values of as many steps as one part may read, from the first on. Returns the number of
+ * these steps.
+ */
+export const load = Effect.fnUntraced(function* (
+  sets: Sets,
+  facts: Facts,
+  steps: ReadonlyArray<Step>
+) {
+  let read = 0
+  let loaded = steps.length
+  const seen = new Set<string>()
+  const one = (step: Step, n: number) => {
+    const key = "key" in step ? `${step.kind} ${step.key}` : ""
+    if (seen.has(key)) return Effect.void
+    if (read > partBytesMax) {
+      loaded = Math.min(loaded, n)
+      return Effect.void
+    }
+    seen.add(key)
+    return Effect.map(loadStep(sets, facts, step), (bytes) => {
+      read += bytes
+    })
+  }
+  yield* Effect.forEach(steps, one, { concurrency: loadConcurrency, discard: true })
+  return loaded
+})
