@@ -23,6 +23,7 @@ import { type FollowerName, followers } from "#streams/followers.ts"
 import { storedForm, streams } from "#streams/index.ts"
 import { parseOfBroadcast } from "#streams/subjects.ts"
 import { start as startTally } from "#tally/tally.ts"
+import { makeEnded } from "./nats/ended.ts"
 import { type Fact, readHistory } from "./nats/history.ts"
 import { holdLease } from "./nats/leases.ts"
 import { natsFlags, onNats, VerbFailed } from "./nats/nats.ts"
@@ -115,11 +116,16 @@ const silent = Watermark.of({
 /** Folds the streams into memory, up to their present ends. */
 const foldAll = Effect.fnUntraced(function* (facts: ReadonlyArray<Fact>, taken: number) {
   const memory = makeMemoryBuckets()
+  const ended = yield* makeEnded
   // Skip what WORK still has of a broadcast whose plan has expired: its final counts include it.
   const forgotten = new Set(facts.map(({ progress }) => progress.broadcast))
   const wanted = ({ subject }: Stored) => !forgotten.has(parseOfBroadcast(subject)?.broadcast ?? 0)
   yield* Effect.gen(function* () {
-    yield* replayInto("projector", yield* startProjector(0), () => true)
+    yield* replayInto("projector", yield* startProjector(0), (stored) => {
+      ended.see(stored)
+      return true
+    })
+    yield* ended.forget(memory)
     yield* replayInto("tally", yield* startTally(0), wanted).pipe(
       // These broadcasts finished before, and the service has logged it.
       Effect.provideService(References.MinimumLogLevel, "Warn")

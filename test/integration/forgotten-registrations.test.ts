@@ -63,9 +63,9 @@ const entries = async (channel: string): Promise<ReadonlyArray<boolean>> => {
   const { state } = await admin.jsm.streams.info(bucket, { subjects_filter: filter })
   const found = Object.keys(state.subjects ?? {}).map(async (last_by_subj) => {
     const message = await admin.jsm.streams.getMessage(bucket, { last_by_subj })
-    return message!.json<{ on: boolean }>().on
+    return message?.json<{ on: boolean }>().on
   })
-  return Promise.all(found)
+  return (await Promise.all(found)).filter((on) => on !== undefined)
 }
 const nothingIsLeft = (channel: string) =>
   until(
@@ -73,14 +73,15 @@ const nothingIsLeft = (channel: string) =>
     (left) => left.length === 0
   )
 /** A gateway responds when everything before its command is applied, too. */
-const allIsApplied = () => join("awake", `${Math.random()}`)
+const allIsApplied = () =>
+  until(
+    () => change("PUT", "awake", `${Math.random()}`),
+    ({ status }) => status === 202
+  )
 const restartNats = async () => {
   await nats.kill()
   await nats.restart()
-  await until(
-    () => change("PUT", "awake", "awake"),
-    ({ status }) => status === 202
-  )
+  await allIsApplied()
 }
 const publish = (channel: string, user: string, type: string) => {
   const typed = headers()
@@ -116,6 +117,7 @@ describe("a registration that ended", { timeout: 120_000 }, () => {
     await stopProjector()
     await Effect.runPromise(
       rebuild().pipe(
+        Effect.provideService(EndedMillis, 0),
         Effect.provide(Layer.merge(natsLayer({ url: nats.url, name: "rebuild" }), quiet))
       )
     )

@@ -29,10 +29,6 @@ interface Difference {
   readonly meta: { readonly text: string | undefined; readonly revision: number }
 }
 
-/** A registration that ended. The service forgets it after an hour; nobody needs it back. */
-const isEnded = (bucket: BucketName, text: string): boolean =>
-  bucket === "registrations" && (JSON.parse(text) as { readonly on?: boolean }).on === false
-
 const compare = Effect.fnUntraced(function* (bucket: BucketName, memory: MemoryBuckets) {
   const missing = new Map(memory.entries(bucket))
   missing.delete(metaKey)
@@ -46,8 +42,7 @@ const compare = Effect.fnUntraced(function* (bucket: BucketName, memory: MemoryB
     else if (wanted === undefined) removals.push(revision)
     else if (wanted.text !== text) puts.push({ key, text: wanted.text, revision })
   })
-  for (const [key, { text }] of missing)
-    if (!isEnded(bucket, text)) puts.push({ key, text, revision: 0 })
+  for (const [key, { text }] of missing) puts.push({ key, text, revision: 0 })
   return { bucket, puts, removals, meta } satisfies Difference
 })
 
