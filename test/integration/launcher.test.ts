@@ -20,9 +20,9 @@ const checkout = async () => {
   await writeFile(
     join(folder, "src/cli/main.ts"),
     `const words: ReadonlyArray<string> = process.argv.slice(2)
-    console.log(process.versions.node, words.join())
+    process.once("SIGTERM", () => process.exit(7))
     if (words[0] === "wait") setInterval(() => {}, 1000)
-    process.once("SIGTERM", () => process.exit(7))`
+    console.log(process.versions.node, words.join())`
   )
   return folder
 }

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url"
 export const thisProgram = fileURLToPath(new URL("../../..", import.meta.url)).replace(/\/$/, "")
 
 /** An earlier commit that stores in the present form (`storedForm`). */
-const formerCommit = "cefa5c96711bad3dfeca65a1eb8e606a94e62054"
+const formerCommit = "907677eff3dfbcbc9649ecc07f314c7c445f6bca"
 
 const git = (...args: ReadonlyArray<string>): Buffer =>
   execFileSync("git", ["-C", thisProgram, ...args], {
