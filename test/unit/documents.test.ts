@@ -1,5 +1,5 @@
 // What the documents point at exists: relative links, headings, and files and folders named in code
-// spans.
+// spans. And they can be read: the first two in ten minutes, cells of tables in two sentences.
 import { existsSync } from "node:fs"
 import { dirname, join, normalize } from "node:path"
 import { assert, describe, it } from "vitest"
@@ -49,6 +49,20 @@ const leadsSomewhere = (path: string, link: string): boolean => {
   return anchor === undefined || anchorsOf(target).includes(anchor)
 }
 
+const linesOf = (path: string): ReadonlyArray<string> => withoutBlocks(textOf(path)).split("\n")
+
+const cellsOf = (path: string): ReadonlyArray<string> =>
+  linesOf(path)
+    .filter((line) => line.startsWith("|"))
+    .flatMap((line) => line.split("|").slice(1, -1))
+
+/** A sentence ends where blanks follow its full stop. Code spans count as a word. */
+const sentencesOf = (cell: string): number =>
+  cell
+    .trim()
+    .replace(/`[^`]*`/g, "x")
+    .split(/[.!?]\)?(?:\*\*)?\s+(?=\S)/).length
+
 describe("the documents", () => {
   it("link only to what exists", () => {
     const broken = documentPaths.flatMap((path) =>
@@ -83,5 +97,28 @@ describe("the documents", () => {
   it("of a folder say in their first paragraph for whom they are", () => {
     for (const path of documentPaths.filter((each) => each.endsWith("/README.md")))
       assert.match(textOf(path), /^# .+\n\nFor /, path)
+  })
+
+  it("that everybody reads first are read in ten minutes: 3,500 words", () => {
+    const text = textOf("README.md") + textOf("src/README.md")
+    assert.isAtMost(text.split(/\s+/).length, 3_500)
+  })
+
+  it("have no line of more than 300 characters outside tables", () => {
+    const long = documentPaths.flatMap((path) =>
+      linesOf(path)
+        .filter((line) => line.length > 300 && !line.startsWith("|"))
+        .map((line) => `${path}: ${line}`)
+    )
+    assert.deepEqual(long, [])
+  })
+
+  it("have no cell of a table with more than two sentences", () => {
+    const long = documentPaths.flatMap((path) =>
+      cellsOf(path)
+        .filter((cell) => sentencesOf(cell) > 2)
+        .map((cell) => `${path}: ${cell}`)
+    )
+    assert.deepEqual(long, [])
   })
 })
