@@ -89,3 +89,21 @@ it("removes what it has stored, writes nothing of what it has not, and leaves wh
   })
   await Effect.runPromise(program.pipe(Effect.provide(natsLayer({ url: nats.url, name: "test" }))))
 })
+
+it("writes nothing over an entry that another process wrote since it was read", {
+  timeout: 60_000
+}, async () => {
+  await using nats = await startNats({ syncAlways: false })
+  const program = Effect.gen(function* () {
+    yield* provision(1)
+    const make = makeWriteBackCache<string, { n: number }>("registrations", makeMemory(memoryBytes))
+    const [former, next] = [yield* make, yield* make]
+    for (const cache of [former, next]) yield* cache.load(["1"])
+    next.set("1", { n: 2 }, 2)
+    yield* next.flush
+    former.set("1", { n: 1 }, 1)
+    assert.equal((yield* Effect.flip(former.flush))._tag, "NatsUnavailable")
+    assert.deepEqual((yield* (yield* Buckets).get("registrations", "1"))?.value, { n: 2 })
+  })
+  await Effect.runPromise(program.pipe(Effect.provide(natsLayer({ url: nats.url, name: "test" }))))
+})
