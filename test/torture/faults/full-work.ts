@@ -3,6 +3,7 @@
 // full WORK starts no new pushes, so those under way are the ones at risk.
 import { setTimeout as sleep } from "node:timers/promises"
 import type { RigClient } from "../nats/client.ts"
+import { patiently } from "../nats/patiently.ts"
 import { type Behaviour, well } from "../push/behaviour.ts"
 import type { Origin } from "../push/origin.ts"
 import type { Fault } from "./fault.ts"
@@ -39,10 +40,12 @@ export const fullWorkFaults = (
         // A process that starts sets the limit of its settings again: none may meanwhile.
         holds: ["nats", stream, ...who, ...members.map(({ name }) => name)],
         begin: async ({ fleet }) => {
-          const { config } = await client().jsm.streams.info(stream)
+          // A server that was restarted a moment ago may not respond at first.
+          const info = () => patiently(() => client().jsm.streams.info(stream))
+          const { config } = await info()
           for (const origin of failing) origin.behave(behaviour)
           await sleep(silentMillis)
-          const { state } = await client().jsm.streams.info(stream)
+          const { state } = await info()
           await limit(client(), stream, state.bytes + roomBytes)
           const member = fleet.find(({ name }) => name === killed)
           return {
