@@ -41,7 +41,7 @@ export const fullWorkFaults = (
         holds: ["nats", stream, ...who, ...members.map(({ name }) => name)],
         begin: async ({ fleet }) => {
           // A server that was restarted a moment ago may not respond at first.
-          const info = () => patiently(() => client().jsm.streams.info(stream))
+          const info = async () => (await patiently(() => client().jsm.streams.info(stream)))!
           const { config } = await info()
           for (const origin of failing) origin.behave(behaviour)
           await sleep(silentMillis)
