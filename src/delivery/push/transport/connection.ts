@@ -6,8 +6,11 @@ import { type buildConnector, Client, type Dispatcher } from "undici"
 /** The code with which the exchanges of a connection fail that received too much. */
 export const excessiveCode = "BELLCAST_EXCESSIVE"
 
-/** Bytes beside those of bodies that a connection may receive for nothing. */
-const spareBytes = 65_536
+/**
+ * Bytes beside those of bodies that a connection may receive for nothing. HTTP/1.1 has one exchange
+ * at a time.
+ */
+const spareBytes = { h2: 65_536, http1: 16_384 }
 /**
  * Bytes that each exchange adds, with its request and with its end. The head of a response has
  * about 1 KiB.
@@ -38,7 +41,8 @@ export class Connection extends Client {
   readonly #events: ConnectionEvents
   /** Bytes counted, by socket. After GOAWAY the former socket stays until its streams end. */
   readonly #sockets = new Map<Socket, number>()
-  #credit = spareBytes
+  #spare = spareBytes.h2
+  #credit = spareBytes.h2
   #underWay = 0
 
   constructor(origin: string | URL, options: ConnectionOptions, events: ConnectionEvents) {
@@ -86,13 +90,15 @@ export class Connection extends Client {
       this.#sockets.set(socket, received)
     }
     if (this.#credit < 0) this.endAsExcessive()
-    this.#credit = Math.min(this.#credit, spareBytes + openBytes * this.#underWay)
+    this.#credit = Math.min(this.#credit, this.#spare + openBytes * this.#underWay)
   }
 
   #watch(socket: Socket): void {
     let tickets = 0
     this.isExcessive = false
-    this.#credit = spareBytes + openBytes * this.#underWay
+    const { alpnProtocol } = socket as { readonly alpnProtocol?: string | false }
+    this.#spare = alpnProtocol === "h2" ? spareBytes.h2 : spareBytes.http1
+    this.#credit = this.#spare + openBytes * this.#underWay
     this.#sockets.set(socket, socket.bytesRead)
     socket
       .on("session", () => {

@@ -5,8 +5,13 @@ import type { buildConnector } from "undici"
 type Connector = buildConnector.connector
 type Arguments = Parameters<Connector>
 
-/** At 60 ms, 32 handshakes at a time are about 250 a second. */
-export const openingMax = 32
+/**
+ * At 60 ms, 8 handshakes at a time are about 66 a second. HTTP/2 needs 16 connections. With 32, 512
+ * of HTTP/1.1 at once delayed the pushes of others by 260 ms (p99).
+ */
+export const openingMax = 8
+/** So many failures in a row say that the push service cannot be reached. */
+const failuresMax = 32
 
 /**
  * `connect`: what opens one. `unreachable` is called when the only one under way fails, or 32 in a
@@ -22,7 +27,7 @@ export const fewAtATime = (
   const failed = (error: Error) => {
     failedInRow += 1
     const isLast = opening === 0 && waiting.length === 0
-    if (!isLast && failedInRow < openingMax) return
+    if (!isLast && failedInRow < failuresMax) return
     for (const [, callback] of waiting.splice(0)) callback(error, null)
     unreachable(error)
   }

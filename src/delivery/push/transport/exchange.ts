@@ -38,8 +38,8 @@ const { NGHTTP2_HTTP_1_1_REQUIRED } = constants
 const bodyCharsMax = 2_048
 /** A longer body ends its connection. */
 const bodyBytesMax = 65_536
-/** Parts of a body, each of which costs a call: 64 KiB in segments of 536 bytes are 122. */
-const partsMax = 256
+/** Parts of a body, each of which costs a call: 64 KiB in segments of 1,400 bytes are 47. */
+const partsMax = 64
 /** Interim responses (1xx). Push services send none. */
 const interimMax = 8
 
