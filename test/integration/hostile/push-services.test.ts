@@ -24,9 +24,9 @@ afterAll(() => hostile[Symbol.asyncDispose]())
 const peerOf = (origin: string, http2 = true) =>
   new Peer(origin, { http2, connectionsMax: 512, limits: limitsOf(10_000), lookup: undefined })
 
-const post = (peer: Peer): Promise<PushResponse> =>
+const post = (peer: Peer, path = "/push/1"): Promise<PushResponse> =>
   new Promise((resolve) =>
-    peer.post({ path: "/push/1", headers: { ttl: "60" }, body: Buffer.alloc(300) }, resolve)
+    peer.post({ path, headers: { ttl: "60" }, body: Buffer.alloc(300) }, resolve)
   )
 const reasonOf = (response: PushResponse) => classify(response, "localhost", 0).reason
 
@@ -101,4 +101,30 @@ describe("a push service", { timeout: 60_000 }, () => {
       server.close()
     }
   )
+
+  it("with a page too long at one endpoint loses no push to another one over HTTP/2", async () => {
+    let connections = 0
+    let accept = () => {}
+    const server = createSecureServer(certificate, (request, response) => {
+      // All pages together are less than the memory of a session of Node.js.
+      if (request.url === "/page") response.writeHead(404).end("x".repeat(100_000))
+      else accept = () => response.writeHead(201).end()
+    })
+    server.on("secureConnection", () => {
+      connections += 1
+    })
+    server.listen(0, "127.0.0.1")
+    await once(server, "listening")
+    const peer = peerOf(`https://localhost:${(server.address() as AddressInfo).port}`)
+    const push = post(peer)
+    for (let round = 0; round < 20; round++)
+      assert.strictEqual(reasonOf(await post(peer, "/page")), "gone")
+    const pages = await Promise.all(Array.from({ length: 20 }, () => post(peer, "/page")))
+    assert.deepEqual([...new Set(pages.map(reasonOf))], ["gone"])
+    accept()
+    assert.strictEqual(reasonOf(await push), "accepted")
+    assert.strictEqual(connections, 1)
+    await peer.destroy()
+    server.close()
+  })
 })

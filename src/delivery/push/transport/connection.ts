@@ -17,6 +17,8 @@ const spareBytes = { h2: 65_536, http1: 16_384 }
  */
 const openBytes = 2_048
 const endedBytes = 6_144
+/** HTTP/2: what a push service may send of a body before we have read it. */
+export const bodyWindowBytes = 16_384
 /** TLS session tickets, which are no bytes of the connection. Servers send one to four. */
 const ticketsMax = 16
 
@@ -43,7 +45,10 @@ export class Connection extends Client {
   readonly #sockets = new Map<Socket, number>()
   #spare = spareBytes.h2
   #credit = spareBytes.h2
+  /** Bytes that may still come of bodies that were cut off. */
+  #late = 0
   #underWay = 0
+  #isHttp2 = false
 
   constructor(origin: string | URL, options: ConnectionOptions, events: ConnectionEvents) {
     const connect: buildConnector.connector = (to, callback) =>
@@ -73,6 +78,17 @@ export class Connection extends Client {
     this.#credit += bytes
   }
 
+  /**
+   * Ends a body that is too long: over HTTP/2 with its stream alone, as a subscription may name any
+   * page of a push service, and pushes to others share the connection.
+   */
+  cutOff(controller: Dispatcher.DispatchController): void {
+    if (this.#isHttp2) {
+      this.#late += bodyWindowBytes
+      controller.abort(new Error("the body is too long"))
+    } else this.endAsExcessive()
+  }
+
   /** Ends it, and with it all exchanges on it. */
   endAsExcessive(): void {
     if (this.isExcessive) return
@@ -89,6 +105,9 @@ export class Connection extends Client {
       this.#credit -= received - counted
       this.#sockets.set(socket, received)
     }
+    const late = Math.min(this.#late, Math.max(0, -this.#credit))
+    this.#late -= late
+    this.#credit += late
     if (this.#credit < 0) this.endAsExcessive()
     this.#credit = Math.min(this.#credit, this.#spare + openBytes * this.#underWay)
   }
@@ -97,7 +116,8 @@ export class Connection extends Client {
     let tickets = 0
     this.isExcessive = false
     const { alpnProtocol } = socket as { readonly alpnProtocol?: string | false }
-    this.#spare = alpnProtocol === "h2" ? spareBytes.h2 : spareBytes.http1
+    this.#isHttp2 = alpnProtocol === "h2"
+    this.#spare = this.#isHttp2 ? spareBytes.h2 : spareBytes.http1
     this.#credit = this.#spare + openBytes * this.#underWay
     this.#sockets.set(socket, socket.bytesRead)
     socket

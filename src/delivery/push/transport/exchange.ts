@@ -36,7 +36,7 @@ const { NGHTTP2_HTTP_1_1_REQUIRED } = constants
 
 /** Characters of an error body that classify.ts searches for a few words. */
 const bodyCharsMax = 2_048
-/** A longer body ends its connection. */
+/** A longer body is cut off: over HTTP/1.1 with its connection, over HTTP/2 with its stream. */
 const bodyBytesMax = 65_536
 /** Parts of a body, each of which costs a call: 64 KiB in segments of 1,400 bytes are 47. */
 const partsMax = 64
@@ -116,13 +116,13 @@ export class Exchange implements Carried {
     if (status === 421 && this.connection?.closed === false) this.#events.misdirected()
   }
 
-  onResponseData(_controller: Controller, chunk: Buffer): void {
+  onResponseData(controller: Controller, chunk: Buffer): void {
     this.#parts += 1
     this.#bytes += chunk.length
     this.connection?.receivedBody(chunk.length)
     if (this.#text.length < bodyCharsMax)
       this.#text += chunk.toString("latin1").slice(0, bodyCharsMax - this.#text.length)
-    if (this.#parts > partsMax || this.#bytes > bodyBytesMax) this.connection?.endAsExcessive()
+    if (this.#parts > partsMax || this.#bytes > bodyBytesMax) this.connection?.cutOff(controller)
   }
 
   onResponseEnd(): void {

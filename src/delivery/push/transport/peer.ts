@@ -4,7 +4,7 @@
 import type { Socket } from "node:net"
 import { buildConnector, Pool } from "undici"
 import type { PushResponse } from "../classify.ts"
-import { Connection, type ConnectionOptions, excessiveCode } from "./connection.ts"
+import { bodyWindowBytes, Connection, type ConnectionOptions, excessiveCode } from "./connection.ts"
 import { fewAtATime } from "./connector.ts"
 import { codeOf, Exchange, type Limits, type Request } from "./exchange.ts"
 import { Penalty } from "./penalty.ts"
@@ -22,8 +22,6 @@ export interface PeerOptions {
 export const streamsMax = 32
 /** HTTP/2 connections: where a push service takes one stream on each, so many pushes at once. */
 export const sessionsMax = 16
-/** HTTP/2: what a push service may send of a body before we have read it. */
-const bodyWindowBytes = 16_384
 const idleMillisMax = 60_000
 /** After this, HTTP/2 is offered again to a push service that chose HTTP/1.1. */
 const http1MillisMax = 10 * 60_000
