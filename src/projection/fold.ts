@@ -54,8 +54,8 @@ const foldIntoToken = ({ tokens }: Sets, { command, key, name, stored: { seq } }
 }
 
 /**
- * An entry with `on` true is removed before another one takes its place: a killed nats-server 2.15
- * brings back what was overwritten, once the key is removed for good.
+ * The entry before is removed first: a killed nats-server 2.15 brings back what was overwritten,
+ * once the key is removed, be it for good or because the next entry is not yet written.
  */
 const store = (
   { ended, registrations }: Sets,
@@ -63,11 +63,10 @@ const store = (
   registration: Registration,
   seq: number
 ) => {
-  if (registrations.get(key)?.on === true && !registration.on)
-    registrations.replace(key, registration, seq)
-  else registrations.set(key, registration, seq)
-  if (registration.on) ended.delete(key)
-  else if (ended.size < unusedMax) ended.set(key, performance.now())
+  registrations.replace(key, registration, seq)
+  // The first of `ended` is the one that ended first.
+  ended.delete(key)
+  if (!registration.on && ended.size < unusedMax) ended.set(key, performance.now())
 }
 
 const foldIntoRegistration = (sets: Sets, step: Of<"registration">) => {

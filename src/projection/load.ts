@@ -38,7 +38,8 @@ const loadOwn = <K extends string, V>(
 
 /**
  * Loads a registration. An earlier run that was killed may have removed the entry, and not yet
- * written the next one: then folds what LOG has of it.
+ * written the next one; a run that has lost its lease may do so at any time. Then folds what LOG
+ * has of the registration: only the entry of one that ended may be missing otherwise.
  */
 const loadReplaced = Effect.fnUntraced(function* (
   sets: Sets,
@@ -48,7 +49,9 @@ const loadReplaced = Effect.fnUntraced(function* (
 ) {
   const { registrations } = sets
   const bytes = yield* loadOwn(registrations, sets, key, stored)
-  const mayBeMissing = sets.from > 0 && stored.seq <= sets.foldedUpTo && !isFirst(stored)
+  const isEarlier = stored.seq <= sets.foldedUpTo
+  const ends = stored.message.type === "registration.delete/1"
+  const mayBeMissing = sets.from > 0 && (isEarlier || ends) && !isFirst(stored)
   if (!mayBeMissing || registrations.get(key) !== undefined) return bytes
   const before = yield* registrationBefore(sets, facts, stored)
   if (before !== undefined) registrations.assume(key, before)

@@ -12,9 +12,8 @@ import { call, until } from "../support/client.ts"
 import { quiet } from "../support/history.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
 import { connectAdmin, type NatsAdmin } from "../support/nats-admin.ts"
+import { allIsSaved, areOn, bucket, entryOf, removeEntry } from "../support/registration-entries.ts"
 import { type Service, startService } from "../support/service.ts"
-
-const bucket = "KV_bellcast_registrations"
 
 let nats: TestNats
 let admin: NatsAdmin
@@ -57,16 +56,7 @@ const leave = (channel: string, user: string, by = one) => changed("DELETE", cha
 const seen = async (channel: string, user: string, by = other) =>
   (await call(by.url, "GET", `/channels/${channel}`, user)).body.data?.registrations
 
-/** The entries of users, by channel, and whether they are registered. */
-const entries = async (channel: string): Promise<ReadonlyArray<boolean>> => {
-  const filter = `$KV.bellcast_registrations.${channel}.>`
-  const { state } = await admin.jsm.streams.info(bucket, { subjects_filter: filter })
-  const found = Object.keys(state.subjects ?? {}).map(async (last_by_subj) => {
-    const message = await admin.jsm.streams.getMessage(bucket, { last_by_subj })
-    return message?.json<{ on: boolean }>().on
-  })
-  return (await Promise.all(found)).filter((on) => on !== undefined)
-}
+const entries = (channel: string) => areOn(admin, channel)
 const nothingIsLeft = (channel: string) =>
   until(
     () => entries(channel),
@@ -82,6 +72,17 @@ const restartNats = async () => {
   await nats.kill()
   await nats.restart()
   await allIsApplied()
+}
+/** Ends a registration, and stops the projector after the first of its two writes. */
+const dieBetweenWrites = async (channel: string, user: string) => {
+  await allIsSaved(admin)
+  await stopProjector()
+  // Stored, but nobody applies it.
+  assert.equal((await change("DELETE", channel, user)).status, 503)
+  const { subject } = (await admin.jsm.streams.getMessage("BELLCAST_LOG", {
+    last_by_subj: `bellcast.cmd.registration.${channel}.*`
+  }))!
+  await removeEntry(admin, channel, subject.split(".").at(-1)!)
 }
 const publish = (channel: string, user: string, type: string) => {
   const typed = headers()
@@ -167,31 +168,7 @@ describe("a registration that ended", { timeout: 120_000 }, () => {
       () => entries("half"),
       (left) => left.length === 2
     )
-    await until(
-      async () => {
-        const last = await admin.jsm.streams.getMessage("BELLCAST_LOG", {
-          last_by_subj: "bellcast.cmd.>"
-        })
-        const meta = await admin.jsm.streams.getMessage("KV_bellcast_subscriptions", {
-          last_by_subj: "$KV.bellcast_subscriptions.meta"
-        })
-        return (meta?.json<{ seq?: number }>().seq ?? 0) - last!.seq
-      },
-      (behind) => behind >= 0
-    )
-    await stopProjector()
-    // Stored, but nobody applies it.
-    assert.equal((await change("DELETE", "half", "hal")).status, 503)
-    const subject = (await admin.jsm.streams.getMessage("BELLCAST_LOG", {
-      last_by_subj: "bellcast.cmd.registration.half.*"
-    }))!.subject
-    const user = subject.split(".").at(-1)
-    const { state } = await admin.jsm.streams.info(bucket, {
-      subjects_filter: `$KV.bellcast_registrations.half.>`
-    })
-    const entry = Object.keys(state.subjects!).find((key) => key.endsWith(`.${user}`))!
-    const { seq } = (await admin.jsm.streams.getMessage(bucket, { last_by_subj: entry }))!
-    await admin.jsm.streams.deleteMessage(bucket, seq)
+    await dieBetweenWrites("half", "hal")
     stopProjector = startProjector()
     await until(
       () => seen("half", "ida"),
@@ -200,6 +177,63 @@ describe("a registration that ended", { timeout: 120_000 }, () => {
     assert.isUndefined(await seen("half", "hal"))
     await join("half", "hal")
     assert.equal(await seen("half", "hal"), 2)
+  })
+
+  it("is counted once where nats-server died between the two writes, too", async () => {
+    await stopProjector()
+    stopProjector = startProjector(60_000)
+    for (const user of ["jon", "kim"]) await join("torn", user)
+    await leave("torn", "jon")
+    await join("torn", "jon")
+    await dieBetweenWrites("torn", "jon")
+    await nats.kill()
+    await nats.restart()
+    stopProjector = startProjector()
+    await until(
+      () => seen("torn", "kim"),
+      (registrations) => registrations === 1
+    )
+    for (const user of ["jon", "kim"]) await leave("torn", user)
+  })
+
+  it("is counted once where a projector that has lost its lease removed the entry", async () => {
+    const user = "l".repeat(22)
+    await publish("late", user, "put")
+    await join("late", "mia")
+    await allIsSaved(admin)
+    await stopProjector()
+    stopProjector = startProjector()
+    await allIsApplied()
+    await removeEntry(admin, "late", user)
+    await publish("late", user, "delete")
+    await allIsApplied()
+    assert.equal(await seen("late", "mia"), 1)
+  })
+
+  it("does not come back where a rebuild ended it", async () => {
+    await stopProjector()
+    stopProjector = startProjector(60_000)
+    const user = "n".repeat(22)
+    for (const type of ["put", "delete"]) await publish("wrong", user, type)
+    await allIsApplied()
+    await allIsSaved(admin)
+    await stopProjector()
+    const entry = await entryOf(admin, "wrong", user)
+    const { seq } = (await admin.jsm.streams.getMessage(bucket, { last_by_subj: entry }))!
+    await jetstream(admin.nc).publish(
+      entry,
+      JSON.stringify({ v: 1, seq, since: seq, on: true, was: false })
+    )
+    await Effect.runPromise(
+      rebuild().pipe(
+        Effect.provide(Layer.merge(natsLayer({ url: nats.url, name: "rebuild" }), quiet))
+      )
+    )
+    assert.deepEqual(await entries("wrong"), [false])
+    stopProjector = startProjector()
+    await nothingIsLeft("wrong")
+    await restartNats()
+    assert.notInclude(await entries("wrong"), true)
   })
 
   it("takes no bytes, however many were made and ended", async () => {

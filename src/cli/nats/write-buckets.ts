@@ -71,6 +71,16 @@ const put = Effect.fnUntraced(function* (bucket: BucketName, { key, revision, te
   )
 })
 
+/**
+ * Removes the present entry first: a killed nats-server 2.15 brings back what was overwritten, once
+ * the key is removed for good. Nobody reads the bucket meanwhile, as its `meta` says.
+ */
+const replace = Effect.fnUntraced(function* (bucket: BucketName, each: Put) {
+  const { remove } = yield* Buckets
+  if (each.revision !== 0) yield* remove(bucket, each.revision)
+  yield* put(bucket, { ...each, revision: 0 })
+})
+
 /** Writes the difference. Returns the revision of `meta`. */
 const apply = Effect.fnUntraced(function* (difference: Difference) {
   const { bucket, meta, puts, removals } = difference
@@ -84,7 +94,7 @@ const apply = Effect.fnUntraced(function* (difference: Difference) {
   const former = meta.text === undefined ? { v: 1 } : (JSON.parse(meta.text) as Meta)
   const text = JSON.stringify({ ...former, unbuilt: true })
   const revision = yield* put(bucket, { key: metaKey, text, revision: meta.revision })
-  yield* Effect.forEach(puts, (each) => put(bucket, each), {
+  yield* Effect.forEach(puts, (each) => replace(bucket, each), {
     concurrency: putsAtOnce,
     discard: true
   })

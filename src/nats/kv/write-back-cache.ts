@@ -101,7 +101,7 @@ export const makeWriteBackCache = Effect.fnUntraced(function* <
     get: (key) => entries.find(key)?.value,
     set: (key, value, seq) => set(state, key, value, seq),
     replace: (key, value, seq) => {
-      state.replaced.add(key)
+      if (entries.find(key)?.value !== value) state.replaced.add(key)
       set(state, key, value, seq)
     },
     hold: (key) => void holds.set(key, (holds.get(key) ?? 0) + 1),
