@@ -26,7 +26,7 @@ describe("a broadcast to 300 subscriptions, some of them in trouble", () => {
     await using push = await startPushService()
     await using service = await startService({
       natsUrl: nats.url,
-      env: { BELLCAST_PUSH_TIMEOUT_MILLIS: "1000" }
+      env: { BELLCAST_PUSH_TIMEOUT_MILLIS: "3000" }
     })
     const scripts: Record<number, ReadonlyArray<string>> = { 7: ["hang", "201"] }
     for (let i = 10; i < 15; i++) scripts[i] = ["410"]
