@@ -2,7 +2,6 @@
 // settings of the HTTP contract are in gateway/settings.ts; settings/source.ts says where values
 // come from.
 import { Config, Context, Layer, Schema } from "effect"
-import { ttlSecondsMax } from "#domain/broadcast.ts"
 import { writeRuleFault, writeRuleOf } from "#domain/publisher.ts"
 import { pushHostFault } from "#domain/subscription/endpoint.ts"
 import { everySetting, type Values } from "#settings/every-setting.ts"
@@ -124,13 +123,6 @@ export const settings = {
   registrationsPerUserMax: within("BELLCAST_REGISTRATIONS_PER_USER_MAX", 1, 100_000).pipe(
     withDefault(200)
   ),
-  /**
-   * How long a write waits until the projection shows it. Longer than the projector's failover of 3
-   * s.
-   */
-  appliedTimeoutMillis: within("BELLCAST_APPLIED_TIMEOUT_MILLIS", 100, 60_000).pipe(
-    withDefault(5_000)
-  ),
 
   /**
    * Key of the pseudonyms of users in subjects and of the ids of basic authentication. Changing it
@@ -156,10 +148,6 @@ export const settings = {
   /** Contact for push services: mailto: or https: (RFC 8292 section 2.1). */
   vapidSubject: Config.option(Config.String("BELLCAST_VAPID_SUBJECT")),
 
-  /** Time to live of a push whose publisher sends no TTL. */
-  ttlSecondsDefault: within("BELLCAST_TTL_SECONDS_DEFAULT", 0, ttlSecondsMax).pipe(
-    withDefault(86_400)
-  ),
   /**
    * Delay of the first retry. Doubles with each attempt, up to 15 minutes. FCM asks for at least 10
    * s.

@@ -13,6 +13,12 @@ export const Topic = Schema.String.pipe(Schema.check(Schema.isPattern(/^[A-Za-z0
 export const ttlSecondsMax = 2_419_200
 
 /**
+ * The TTL of a broadcast without one: a day, in which most browsers are on again. LOG stores none,
+ * so each process that reads the broadcast must know the same.
+ */
+const ttlSecondsDefault = 86_400
+
+/**
  * RFC 8291 section 4: the plaintext that fits into the 4096-byte body that every push service must
  * accept.
  */
@@ -92,8 +98,7 @@ const isTopic = Schema.is(Topic)
  * Reads TTL (seconds), Urgency and Topic; a missing one has its default (normal urgency, no topic).
  */
 export const readHeaders = (
-  get: (name: HeaderName) => string | undefined,
-  ttlSecondsDefault: number
+  get: (name: HeaderName) => string | undefined
 ): { readonly headers: BroadcastHeaders; readonly errors: ReadonlyArray<HeaderError> } => {
   const errors: Array<HeaderError> = []
   const ttl = get("TTL")

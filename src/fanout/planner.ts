@@ -1,7 +1,6 @@
 // Broadcast -> plan -> shard jobs. The planner decides once into how many shards a broadcast is
 // cut, and rejects broadcasts that cannot be sent.
 import { Clock, Effect, Layer } from "effect"
-import { Settings } from "#config"
 import {
   fitsOnePush,
   payloadBytesMax,
@@ -13,7 +12,7 @@ import type { BroadcastRef, ShardJob } from "#domain/job.ts"
 import type { Plan } from "#domain/outcome.ts"
 import { unavailable } from "#nats/connection/errors.ts"
 import { isSameTime } from "#nats/follower/marks.ts"
-import { type Applied, Watermark } from "#nats/follower/watermark.ts"
+import { type Applied, appliedMillis, Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { Consumers, type Delivery, done, later, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
@@ -46,15 +45,14 @@ type ShardRef = Omit<ShardJob, "shard" | "floor">
 
 /** The jobs' common part and the channel, or the reason of a rejection. */
 const read = (
-  delivery: Delivery,
-  ttlSecondsDefault: number
+  delivery: Delivery
 ): { readonly ref: ShardRef; readonly channel: ChannelToken } | { readonly reason: string } => {
   const place = parseBroadcast(delivery.subject)
   if (place === undefined) return { reason: noChannel }
   if (delivery.message.type === "malformed") return { reason: delivery.message.reason }
   if (delivery.message.type !== "broadcast/1")
     return { reason: `${delivery.message.type} is no broadcast` }
-  const { errors, headers } = readHeaders((name) => delivery.header(name), ttlSecondsDefault)
+  const { errors, headers } = readHeaders((name) => delivery.header(name))
   if (errors.length > 0) return { reason: errors.map(({ description }) => description).join("; ") }
   if (!fitsOnePush(delivery.message))
     return { reason: `the payload is larger than ${payloadBytesMax} bytes` }
@@ -80,7 +78,6 @@ interface Planner {
   readonly log: EventLog["Service"]
   readonly buckets: Buckets["Service"]
   readonly watermark: Watermark["Service"]
-  readonly settings: Settings["Service"]
   readonly warn: ReturnType<typeof makeRateLimitedLog>
 }
 
@@ -156,8 +153,8 @@ const appendJobs = ({ log }: Planner, ref: ShardRef, { depth, floor, shards }: P
   )
 
 const handle = Effect.fnUntraced(function* (planner: Planner, delivery: Delivery) {
-  const { log, settings, watermark } = planner
-  const wanted = read(delivery, settings.ttlSecondsDefault)
+  const { log, watermark } = planner
+  const wanted = read(delivery)
   if ("reason" in wanted) return yield* reject(planner, delivery, wanted.reason)
   const { channel, ref } = wanted
   log.cache(delivery)
@@ -166,9 +163,7 @@ const handle = Effect.fnUntraced(function* (planner: Planner, delivery: Delivery
   const isOld = (yield* Clock.currentTimeMillis) >= ref.acceptedAt + lifeMillisMin
   if (isOld && (yield* log.last("log", subjects.finished(channel, ref.broadcast))) !== undefined)
     return done
-  const applied = yield* Effect.result(
-    watermark.reached(ref.broadcast, settings.appliedTimeoutMillis)
-  )
+  const applied = yield* Effect.result(watermark.reached(ref.broadcast, appliedMillis))
   // No projector runs at the moment: the broadcast waits.
   if (applied._tag === "Failure") return later(notAppliedAfterMillis)
   const plan = yield* planOf(planner, ref, channel, applied.success)
@@ -190,7 +185,6 @@ export const fanoutLayer = Layer.effectDiscard(
       log: yield* EventLog,
       buckets: yield* Buckets,
       watermark: yield* Watermark,
-      settings: yield* Settings,
       warn: makeRateLimitedLog("broadcasts were rejected")
     }
     yield* Effect.forkScoped(

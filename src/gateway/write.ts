@@ -3,11 +3,10 @@
 // another write in between (AppendConflict), read the state again and decide again.
 import { Clock, Effect } from "effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
-import { Settings } from "#config"
 import type { RegistrationCommand } from "#domain/registration.ts"
 import type { SubscriptionCommand } from "#domain/subscription/command.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
-import { Watermark } from "#nats/follower/watermark.ts"
+import { appliedMillis, Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import type { BucketOf } from "#nats/kv/values.ts"
 import type { Append } from "#nats/stream/append.ts"
@@ -140,8 +139,7 @@ const awaitApplied = Effect.fnUntraced(function* (
   command: Command,
   seq: number
 ) {
-  const { appliedTimeoutMillis } = yield* Settings
-  const { short = [] } = yield* (yield* Watermark).reached(seq, appliedTimeoutMillis)
+  const { short = [] } = yield* (yield* Watermark).reached(seq, appliedMillis)
   for (const place of isPut(command) ? places : places.slice(0, 1))
     if (short.includes(place.bucket)) yield* demandStored(place, seq)
 })
@@ -175,8 +173,7 @@ const lastApplied = Effect.fnUntraced(function* <S, C extends Command>({
   subject
 }: Kind<S, C>) {
   const seq = (yield* (yield* EventLog).last("log", subject))?.seq ?? 0
-  const { appliedTimeoutMillis } = yield* Settings
-  const { short = [] } = yield* (yield* Watermark).reached(seq, appliedTimeoutMillis)
+  const { short = [] } = yield* (yield* Watermark).reached(seq, appliedMillis)
   return short.includes(bucket) ? 0 : seq
 })
 

@@ -14,7 +14,7 @@ it("loses nothing when the disk is full, says so, and works by itself with space
   if (disk === undefined) return skip("mounting a small tmpfs needs root")
   await using push = await startPushService()
   const agent = push.subscribe()
-  const env = { BELLCAST_APPLIED_TIMEOUT_MILLIS: "1000", BELLCAST_HEARTBEAT_TIMEOUT_SECONDS: "1" }
+  const env = { BELLCAST_HEARTBEAT_TIMEOUT_SECONDS: "1" }
   await using own = await startService({
     env: { ...env, ...secretEnvironment, BELLCAST_DATA_DIR: disk.folder }
   })

@@ -74,10 +74,9 @@ it("warns about a full bucket; the size that an operator set lasts over a start 
 }, async () => {
   await using nats = await startNats({ syncAlways: false })
   await using push = await startPushService()
-  const env = { BELLCAST_APPLIED_TIMEOUT_MILLIS: "500" }
   const post = (url: string, user: string) =>
     call(url, "POST", "/subscriptions", user, { data: push.subscribe().subscription })
-  await using first = await startService({ natsUrl: nats.url, env })
+  await using first = await startService({ natsUrl: nats.url })
   assert.equal((await post(first.url, "ann")).status, 201)
   const nc = await connect({ servers: nats.url })
   const jsm = await jetstreamManager(nc)
@@ -125,7 +124,7 @@ it("warns about a full bucket; the size that an operator set lasts over a start 
       ({ status }) => status === 201
     )
     await first.stop()
-    await using second = await startService({ natsUrl: nats.url, env })
+    await using second = await startService({ natsUrl: nats.url })
     assert.equal((await jsm.streams.info(bucket)).config.max_bytes, 3_000_000_000)
     await second.stop()
     await Effect.runPromise(

@@ -14,16 +14,14 @@ it("keeps an accepted broadcast while there is no projector, and sends it when t
   const agent = push.subscribe()
   await using gateway = await startService({
     natsUrl: nats.url,
-    roles: "gateway",
-    env: { BELLCAST_APPLIED_TIMEOUT_MILLIS: "2000" }
+    roles: "gateway"
   })
   const projection = await startService({ natsUrl: nats.url, roles: "projection" })
   await join([gateway.url], "news", [agent.subscription])
   await projection.kill()
   await using _workers = await startService({
     natsUrl: nats.url,
-    roles: "fanout,delivery,tally",
-    env: { BELLCAST_APPLIED_TIMEOUT_MILLIS: "500" }
+    roles: "fanout,delivery,tally"
   })
   const broadcast = await publish(gateway.url, "news", { n: 1 })
   const writes = Array.from({ length: 10 }, (_, i) =>

@@ -13,7 +13,7 @@ import {
 } from "#domain/broadcast.ts"
 
 type Given = { readonly TTL?: string; readonly Urgency?: string; readonly Topic?: string }
-const read = (given: Given) => readHeaders((name) => given[name], 86_400)
+const read = (given: Given) => readHeaders((name) => given[name])
 const faultsOf = (given: Given) => read(given).errors.map(({ name }) => name)
 
 describe("the publisher of a broadcast", () => {

@@ -19,7 +19,6 @@ describe("the root of a read-only gateway", () => {
       userHeader: "x-forwarded-user",
       groupsHeader: "x-forwarded-groups",
       groupsSeparator: ",",
-      secretHeader: "x-proxy-secret",
       secret: Redacted.make("a secret of the proxy, of thirty-two bytes")
     }
     const named = await Effect.runPromise(proxy("proxy", settings))

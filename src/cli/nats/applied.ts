@@ -1,13 +1,10 @@
 // Waits until the projection has applied what a verb appended to LOG.
 import { Effect } from "effect"
-import { Watermark } from "#nats/follower/watermark.ts"
+import { appliedMillis, Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { remedyOf } from "#nats/watch/fullness.ts"
 import { bucketStream, type EntryKey } from "#streams/buckets.ts"
 import { VerbFailed } from "./nats.ts"
-
-/** How long the projection may take to apply a change. */
-const appliedMillis = 5_000
 
 const bucket = "permissions"
 const stream = bucketStream(bucket)

@@ -20,7 +20,7 @@ const consumers = topology.streams.flatMap((stream: StreamSpec) =>
 /**
  * Longest wait for messages without an acknowledgement. A worker reads the buckets when it gets a
  * message, within milliseconds; what it reads again after a failure, it reads within
- * `BELLCAST_APPLIED_TIMEOUT_MILLIS`. Retries that wait for their time count too, and may wait for
+ * `appliedMillis`. Retries that wait for their time count too, and may wait for
  * hours: they are not delivered before the pause ends.
  */
 const unacknowledgedMillis = 5_000

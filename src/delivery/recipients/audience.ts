@@ -7,7 +7,7 @@ import type { MinimumRevisions } from "#domain/minimum-revisions.ts"
 import type { Registration } from "#domain/registration.ts"
 import type { SubscriptionList } from "#domain/subscription/subscription.ts"
 import { type NatsUnavailable, unavailable } from "#nats/connection/errors.ts"
-import { Watermark } from "#nats/follower/watermark.ts"
+import { appliedMillis, Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { makeReadCache } from "#nats/kv/read-cache.ts"
 import type { Entry } from "#nats/kv/values.ts"
@@ -106,7 +106,7 @@ const targetsOf = Effect.fnUntraced(function* (
 export const makeAudience = Effect.gen(function* () {
   const buckets = yield* Buckets
   const watermark = yield* Watermark
-  const { appliedTimeoutMillis, rememberedSubscriptionsMax } = yield* Settings
+  const { rememberedSubscriptionsMax } = yield* Settings
   const registrations = yield* makeReadCache(
     "registrations",
     rememberedSubscriptionsMax,
@@ -141,7 +141,7 @@ export const makeAudience = Effect.gen(function* () {
       // restored or rebuilt. Then use the revisions that the projection reports for this broadcast.
       Effect.catchTag("NatsUnavailable", (error) =>
         watermark
-          .reached(job.broadcast, appliedTimeoutMillis)
+          .reached(job.broadcast, appliedMillis)
           .pipe(
             Effect.flatMap(({ floor }) =>
               isBelow(floor, job.floor) ? audience(job, floor) : Effect.fail(error)

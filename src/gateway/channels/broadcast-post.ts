@@ -2,7 +2,6 @@
 // message; other stages do the rest.
 import { hash, randomUUID } from "node:crypto"
 import { Effect } from "effect"
-import { Settings } from "#config"
 import {
   BroadcastBody,
   fitsOnePush,
@@ -34,10 +33,8 @@ interface Input {
 const decodeBody = readBody(BroadcastBody)
 
 const read = Effect.fnUntraced(function* ({ request }: Call, errors: Array<ErrorDetail>) {
-  const { ttlSecondsDefault } = yield* Settings
   const given = (name: string) => request.headers[name.toLowerCase()]
-  for (const error of readHeaders(given, ttlSecondsDefault).errors)
-    errors.push({ location: "header", ...error })
+  for (const error of readHeaders(given).errors) errors.push({ location: "header", ...error })
   const key = given("Idempotency-Key")
   if (key !== undefined && !/^[\x20-\x7e]{1,255}$/.test(key)) {
     errors.push({

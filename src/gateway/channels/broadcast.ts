@@ -1,7 +1,6 @@
 // GET /channels/{id}/broadcasts/{broadcast}: the progress of a broadcast, for publishers. Always:
 // accepted = delivered + waiting + retrying + expired + dead + gone.
 import { Effect, Schema } from "effect"
-import { Settings } from "#config"
 import { readHeaders } from "#domain/broadcast.ts"
 import { type Progress, waiting } from "#domain/outcome.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
@@ -63,12 +62,11 @@ const viewOf = (progress: Progress): View => ({
 /** The view of a broadcast without progress, from its message: not planned yet, or rejected. */
 const unplanned = Effect.fnUntraced(function* (broadcast: number) {
   const log = yield* EventLog
-  const { ttlSecondsDefault } = yield* Settings
   const stored = yield* log.at("log", broadcast)
   const subject = stored === undefined ? undefined : parseBroadcast(stored.subject)
   if (stored === undefined || subject === undefined) return undefined
   const rejection = (yield* log.last("log", subjects.rejected(broadcast)))?.message
-  const { headers } = readHeaders((name) => stored.header(name), ttlSecondsDefault)
+  const { headers } = readHeaders((name) => stored.header(name))
   const view: View = {
     id: String(broadcast),
     ...(Object.fromEntries(counts.map((count) => [count, 0])) as Record<

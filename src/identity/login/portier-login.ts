@@ -20,11 +20,15 @@ export interface PortierLogin {
   readonly issuer: string
   readonly redirectHosts: ReadonlyArray<string>
   readonly loginsPerClientPerHourMax: number
-  readonly loginsPerAddressPerHourMax: number
 }
 
 const hourMillis = 3_600_000
 const rateKeysMax = 20_000
+/**
+ * Logins that one client may begin in an hour for one mail address: several browsers whose sessions
+ * last 15 minutes.
+ */
+const perAddressPerHourMax = 20
 /** Seconds by which the broker's clock may be ahead of ours. */
 const skewSeconds = 180
 const addressBytesMax = 254
@@ -104,12 +108,12 @@ const codeOf = (fault: string): LoginErrorCode =>
  * every three minutes. The broker, whose page anybody may open, limits the mails to an address.
  */
 const makeLimits = (login: PortierLogin) => {
-  const { loginsPerAddressPerHourMax: perAddress, loginsPerClientPerHourMax: perClient } = login
+  const { loginsPerClientPerHourMax: perClient } = login
   const clients = makeRate(Math.max(perClient, 1), hourMillis, rateKeysMax)
-  const addresses = makeRate(Math.max(perAddress, 1), hourMillis, rateKeysMax)
+  const addresses = makeRate(perAddressPerHourMax, hourMillis, rateKeysMax)
   return (client: string, email: string, now: number) => {
     const waitMillis = perClient === 0 ? 0 : clients.take(client, now)
-    if (waitMillis > 0 || perAddress === 0) return waitMillis
+    if (waitMillis > 0) return waitMillis
     return addresses.take(`${client} ${normalAddress(email)}`, now)
   }
 }

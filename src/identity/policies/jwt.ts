@@ -128,11 +128,14 @@ export const verifyJwt = (
   return Effect.promise(() => verify().catch(faultOf))
 }
 
-/** The claims of a token by the issuer's keys, or what is wrong. */
+/**
+ * The claims of a token by the issuer's keys, or what is wrong. An issuer chooses its algorithms
+ * itself, and no key fits an algorithm of another kind, so all with a public key are accepted.
+ */
 export const claimsOfIssuer = Effect.fnUntraced(function* (
   token: string,
   keySet: KeySet,
-  algorithms: ReadonlyArray<string>
+  algorithms: ReadonlyArray<string> = asymmetricAlgorithms
 ) {
   const verify = ({ keys }: IssuerKeys) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) =>

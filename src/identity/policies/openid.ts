@@ -20,25 +20,18 @@ import { providerUrlFault } from "../provider/url.ts"
 import { IdentitySettings } from "../settings.ts"
 import { Verifications } from "../verification/verifications.ts"
 import { type Claims, claimPathFault, isClaims, isForUs, knownAt, timeFault } from "./claims.ts"
-import { asymmetricAlgorithms, claimsOfIssuer, headerOf } from "./jwt.ts"
+import { claimsOfIssuer, headerOf } from "./jwt.ts"
 import { coversAll, scopesOf } from "./scopes.ts"
 
 const anyText = () => undefined
 const parameterFault = (text: string) =>
   /^[A-Za-z_]+=./.test(text) ? undefined : "Expected a parameter such as audience=https://..."
-const algorithmFault = (text: string) =>
-  (asymmetricAlgorithms as ReadonlyArray<string>).includes(text)
-    ? undefined
-    : `Expected algorithms with a public key: ${asymmetricAlgorithms.join(" ")}`
 
 export const openidSettings = (prefix: string) => ({
   /** The issuer, as its tokens and its discovery document name it. */
   issuer: checkedText(`${prefix}_ISSUER`, providerUrlFault),
   /** Audiences of which a token must name one. `*`: no check. */
   audience: someWords(`${prefix}_AUDIENCE`, anyText),
-  algorithms: words(`${prefix}_ALGORITHMS`, algorithmFault).pipe(
-    Config.map((named) => (named.length === 0 ? [...asymmetricAlgorithms] : named))
-  ),
   /** Scopes that a token must have, all of them. */
   requiredScopes: words(`${prefix}_REQUIRED_SCOPES`, anyText),
   /** The claim that is the user's id. */
@@ -65,10 +58,9 @@ type OpenidSettings = Values<ReturnType<typeof openidSettings>>
 
 /** The settings on which a verdict depends. */
 const contextOf = (settings: OpenidSettings): string => {
-  const { algorithms, audience, groupFields, issuer, requiredScopes, useridField, userinfo } =
-    settings
+  const { audience, groupFields, issuer, requiredScopes, useridField, userinfo } = settings
   const groups = [groupFields, requiredScopes, useridField, userinfo]
-  return JSON.stringify([issuer, audience, algorithms, ...groups])
+  return JSON.stringify([issuer, audience, ...groups])
 }
 
 /** Marks of ID tokens (OpenID Connect Core sections 3.1.3.6 and 3.3.2.11). */
@@ -194,7 +186,7 @@ export const openid = Effect.fnUntraced(function* (name: string, settings: Openi
     // A verification costs no request, but for userinfo.
     isShared: settings.userinfo,
     verify: Effect.fnUntraced(function* (token: string) {
-      const signed = yield* claimsOfIssuer(token, keySet, settings.algorithms)
+      const signed = yield* claimsOfIssuer(token, keySet)
       if (typeof signed === "string") return invalidBecause(signed)
       if (hasNonceOfIdToken(signed, token)) return noAccessToken
       const now = yield* Clock.currentTimeMillis

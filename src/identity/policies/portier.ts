@@ -31,16 +31,7 @@ export const portierSettings = (prefix: string) => ({
    */
   loginsPerClientPerHourMax: within(`${prefix}_LOGINS_PER_CLIENT_PER_HOUR_MAX`, 0, 1_000_000).pipe(
     Config.withDefault(100)
-  ),
-  /**
-   * The same of one client for one mail address. 20 are several browsers whose sessions last 15
-   * minutes.
-   */
-  loginsPerAddressPerHourMax: within(
-    `${prefix}_LOGINS_PER_ADDRESS_PER_HOUR_MAX`,
-    0,
-    1_000_000
-  ).pipe(Config.withDefault(20))
+  )
 })
 
 type PortierSettings = Values<ReturnType<typeof portierSettings>>

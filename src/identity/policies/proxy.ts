@@ -21,8 +21,11 @@ const header = (name: string, value: string) =>
     Config.map((text) => text.toLowerCase())
   )
 
+/** The header with the secret: a proxy that can add one can give it this name. */
+const secretHeader = "x-proxy-secret"
+
 export const proxySettings = (prefix: string) => ({
-  /** The headers with the user, and with the secret that only the proxy knows. */
+  /** The header with the user. */
   userHeader: header(`${prefix}_USER_HEADER`, "X-Forwarded-User"),
   /**
    * The header with the user's groups. None unless it is named: of a proxy that does not overwrite
@@ -33,7 +36,7 @@ export const proxySettings = (prefix: string) => ({
   groupsSeparator: checkedText(`${prefix}_GROUPS_SEPARATOR`, separatorFault).pipe(
     Config.withDefault(",")
   ),
-  secretHeader: header(`${prefix}_SECRET_HEADER`, "X-Proxy-Secret"),
+  /** A secret that only the proxy knows. */
   secret: secret(`${prefix}_SECRET`)
 })
 
@@ -60,7 +63,7 @@ const groupsOf = (text: string, separator: string): ReadonlyArray<string> =>
   usableGroups(text.split(separator).map((group) => group.trim()))
 
 export const proxy = Effect.fnUntraced(function* (name: string, settings: ProxySettings) {
-  const { groupsHeader, groupsSeparator, secretHeader, userHeader } = settings
+  const { groupsHeader, groupsSeparator, userHeader } = settings
   const expected = Buffer.from(Redacted.value(settings.secret), "utf8")
   const warn = makeRateLimitedLog(
     `the policy ${name} refuses headers that did not come from the proxy ` +

@@ -24,6 +24,12 @@ export type Applied = typeof Applied.Type
 
 const decodeApplied = Schema.decodeUnknownExit(Applied)
 
+/**
+ * How long whoever stored a command waits until the buckets show it. Longer than the projector's
+ * failover of 3 s.
+ */
+export const appliedMillis = 5_000
+
 /** Announcements may be lost, so a waiter requests the watermark this often. */
 const requestMillis = 250
 

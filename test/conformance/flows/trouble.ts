@@ -99,8 +99,7 @@ const testLateProjector = (login: Login): void => {
     timeout: 60_000
   }, async () => {
     await using nats = await startNats()
-    const env = { BELLCAST_APPLIED_TIMEOUT_MILLIS: "300" }
-    await using own = await startFor(login, nats.url, 1, { roles: "gateway", env })
+    await using own = await startFor(login, nats.url, 1, { roles: "gateway" })
     const api = new Api(own.target)
     const put = { method: "PUT", path: `/channels/${api.channel}/registration` }
     check(await api.send(put), put, { status: 503, errno: 201 })

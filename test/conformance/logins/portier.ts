@@ -76,8 +76,7 @@ export const portier: Login = {
         BELLCAST_AUTH_PORTIER_BROKER_URL: broker.url,
         BELLCAST_AUTH_PORTIER_REDIRECT_HOSTS: "app.example.org",
         BELLCAST_AUTH_PORTIER_SESSION_TTL_SECONDS: String(lifeSeconds),
-        BELLCAST_AUTH_PORTIER_LOGINS_PER_CLIENT_PER_HOUR_MAX: "0",
-        BELLCAST_AUTH_PORTIER_LOGINS_PER_ADDRESS_PER_HOUR_MAX: "0"
+        BELLCAST_AUTH_PORTIER_LOGINS_PER_CLIENT_PER_HOUR_MAX: "0"
       },
       headersOf: oncePerUser((user) => login(`${origin}/v1`, user, proofOf(user))),
       idOf: idUnder(secret),
