@@ -17,6 +17,8 @@ export const testPolicyOutage = (login: Login, target: () => Target): void => {
     } finally {
       end()
     }
-    await expect.poll(async () => (await api.list()).status, { timeout: 15_000 }).toBe(200)
+    // Portier takes 20 logins an hour for one address.
+    const often = { timeout: 15_000, interval: 1_000 }
+    await expect.poll(async () => (await api.list()).status, often).toBe(200)
   })
 }
