@@ -40,7 +40,7 @@ export const isForTrying = (
 
 type Publishing = Pick<Settings["Service"], "channelWritePrincipals">
 
-/** Who may publish by the settings. Names nobody: an id may hold a mail address. */
+/** The publishers of the settings, as a kind. Without ids, which may hold a mail address. */
 export const publishersOf = ({ channelWritePrincipals }: Publishing): string => {
   const isEverybody = channelWritePrincipals.some(
     ({ channels, principal }) => channels === "*" && principal.startsWith("system.")
@@ -51,7 +51,7 @@ export const publishersOf = ({ channelWritePrincipals }: Publishing): string => 
     : "none by BELLCAST_CHANNEL_WRITE_PRINCIPALS; also see `make permissions` and `make token`"
 }
 
-/** What the settings open to everybody. */
+/** The parts of the service that the settings open to everybody. */
 export const openOf = (
   { allowLoopbackEndpoints }: Pick<Settings["Service"], "allowLoopbackEndpoints">,
   gateway: Values<typeof gatewaySettings>

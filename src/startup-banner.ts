@@ -44,7 +44,7 @@ export interface Start {
   /** The policies, and who may publish. */
   readonly logins: string
   readonly publishers: string
-  /** What anybody may use, or is not limited in. */
+  /** The parts of the service that anybody may use, or without limit. */
   readonly open: ReadonlyArray<string>
   /** Whether the service would accept the commands shown. */
   readonly isForTrying: boolean

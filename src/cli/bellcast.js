@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The command `bellcast`, as package.json names it under `bin`. Plain JavaScript that Node 16 reads:
+// The command `bellcast`, as `bin` of package.json names it. Plain JavaScript that Node 16 reads:
 // Node 22.19 and later run the .ts files beside it as they are. An older one starts the Node that
 // `make install` put into the checkout, or says what to do.
 import { spawn } from "node:child_process"

@@ -127,7 +127,7 @@ const foldAll = Effect.fnUntraced(function* (facts: ReadonlyArray<Fact>, taken: 
     })
     yield* ended.forget(memory)
     yield* replayInto("tally", yield* startTally(0), wanted).pipe(
-      // These broadcasts finished before, and the service has logged it.
+      // The service logged these broadcasts when they finished.
       Effect.provideService(References.MinimumLogLevel, "Warn")
     )
     yield* Effect.forEach(facts, restore, { discard: true })

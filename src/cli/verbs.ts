@@ -50,7 +50,7 @@ const readableFile = Effect.gen(function* () {
   if (faults.length > 0) return yield* settingsFault(faults)
 }).pipe(Effect.tapError(({ message }) => note(message)))
 
-/** What a command of `effect/cli` may use of Node.js. */
+/** The services of Node.js that a command of `effect/cli` may use. */
 const nodeServices = NodeChildProcessSpawner.layer.pipe(
   Layer.provideMerge(
     Layer.mergeAll(NodeFileSystem.layer, NodePath.layer, NodeStdio.layer, NodeTerminal.layer)

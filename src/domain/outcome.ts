@@ -169,7 +169,7 @@ export const emptyPushes = (since: number): ChannelPushes => ({
 export const pushesSince = (pushes: ChannelPushes | undefined, since: number): ChannelPushes =>
   pushes?.since === since ? pushes : emptyPushes(since)
 
-/** What one outcome, stored at `seq`, adds to the pushes of its channel. */
+/** The pushes that one outcome, stored at `seq`, adds to its channel. */
 export interface Delivered {
   readonly broadcast: number
   readonly seq: number

@@ -1,4 +1,4 @@
-// What requests change: a user's subscriptions, and a user's registration in a channel.
+// The two kinds of writes of requests: a user's subscriptions, and a registration in a channel.
 import { Effect } from "effect"
 import {
   evolveRegistration,

@@ -56,7 +56,7 @@ export const redirect = (
   // `DELETE /subscriptions/` comes from a client whose id is empty. After a redirect it would
   // remove all subscriptions.
   if (why === "slash" && request.method === "DELETE") return refuse("unknownUrl")
-  // That to the version is not cached: a later version will be another place.
+  // The redirect to the version is not cached: a later version will be another place.
   const caching = why === "slash" ? expiringIn(slashRedirectSeconds, now) : {}
   const location = `${origin}${to}`
   return ok(

@@ -26,7 +26,7 @@ export interface Trace {
   caller: Caller | undefined
 }
 
-/** What load balancers and Prometheus ask for every few seconds, and who runs this knows about. */
+/** Requests that load balancers and Prometheus make every few seconds. */
 const probes: ReadonlySet<string> = new Set(["/__heartbeat__", "/__lbheartbeat__", "/__metrics__"])
 
 /** Whether a line is for debugging only: all with BELLCAST_LOG_REQUESTS=false, else probes. */

@@ -60,7 +60,7 @@ interface Place {
 interface Kind<S, C extends Command> {
   /** The key of the state, then the other keys that a put changes. */
   readonly places: readonly [Place, ...Place[]]
-  /** What a put needs room for. */
+  /** The kind of room that a put needs. */
   readonly growthOf: (state: S, command: C) => Growth
   readonly subject: string
   readonly seqOf: (state: S) => number

@@ -47,7 +47,7 @@ interface Tally {
   readonly buckets: Buckets["Service"]
   readonly broadcasts: WriteBackCache<EntryKey<"broadcast">, Progress>
   readonly channels: WriteBackCache<EntryKey<"channelPushes">, ChannelPushes>
-  /** What outcomes add to the pushes of channels, until the next flush. */
+  /** The pushes that outcomes add to channels, until the next flush. */
   readonly delivered: Map<ChannelToken, Array<Delivered>>
   readonly facts: Facts
   /** Broadcasts whose fact had to wait and is stored now: their progress can be removed. */

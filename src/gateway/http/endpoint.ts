@@ -1,4 +1,4 @@
-// What routing, CORS and CSRF need to know of an endpoint. Its operations: operation.ts.
+// The part of an endpoint that routing, CORS and CSRF need. Operations are in operation.ts.
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE"
 

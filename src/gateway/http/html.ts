@@ -1,4 +1,4 @@
-// What all HTML pages have in common: they have no scripts and load nothing, follow light and dark
+// The common part of all HTML pages: they have no scripts and load nothing, follow light and dark
 // mode, and fit a phone.
 import { hash } from "node:crypto"
 

@@ -75,7 +75,7 @@ const otherBrowser = {
     "you began, and type the code there. Or open the site in this browser, and log in again."
 } as const
 
-/** What happened, and what the user can do. */
+/** A failure in words, and the next step of the user. */
 const sentencesOf = (error: LoginError, at: LoginPages["at"]): ReadonlyArray<string> => {
   const code = loginErrorCode(error)
   if (error._tag === "LoginRefused" && code === "invalid_request") {

@@ -16,7 +16,7 @@ interface Needs {
 const of = (...names: ReadonlyArray<BucketName>) => names.map(bucketStream)
 const log = streams.log.name
 
-/** What each kind of write needs room in. */
+/** The streams and buckets in which each kind of write needs room. */
 const needs = {
   // A broadcast needs WORK for its jobs. WORK keeps messages for up to 35 days: in a full one the
   // broadcast would wait until it expires.

@@ -78,7 +78,7 @@ export interface OpenidPages extends Pages {
 
 export interface PortierPages extends Pages {
   readonly at: "portier"
-  /** What to ask a user who comes by a link. */
+  /** The question to a user who comes by a link. */
   readonly ask: (fields: Visit["fields"]) => Effect.Effect<Question, LoginRefused>
 }
 

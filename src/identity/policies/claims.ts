@@ -77,7 +77,7 @@ const loggable = (value: unknown): string => {
   return text === "" ? "none" : text
 }
 
-/** Who issued a token and for whom, for the log. */
+/** Issuer and audience of a token, for the log. */
 export const partiesOf = ({ aud, iss }: Claims) => ({
   issuer: loggable(iss),
   audience: loggable(aud)

@@ -75,7 +75,7 @@ const isReached = ({ nc }: Nats["Service"]) =>
 const hasMajority = ({ cluster }: StreamInfo): boolean =>
   cluster === undefined || Boolean(cluster.leader)
 
-/** What the state of a stream that stores nothing, or the lack of a response, says. */
+/** The kind of trouble, by the state of a stream that stores nothing or the lack of a response. */
 const kindOf = (
   { nc }: Nats["Service"],
   info: Result.Result<StreamInfo | undefined, Failure>

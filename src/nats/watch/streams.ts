@@ -17,7 +17,7 @@ export const watched: ReadonlyArray<string> = [
 const everyMillis = 1_000
 const timeoutMillis = 2_000
 
-/** What the server said of all streams at one moment. */
+/** The state of all streams at one moment. */
 export interface Look {
   /** When the requests began and ended, by the monotonic clock. */
   readonly began: number

@@ -127,7 +127,7 @@ const bucketLost = makeRateLimitedLog(
   Effect.logError
 )
 
-/** What is missing. The bucket `cache` is made again: it holds nothing to lose. */
+/** The streams that are missing. The bucket `cache` is made again: it holds nothing to lose. */
 const missingOf = Effect.fnUntraced(function* ({ nats }: Tools, look: Look) {
   const log = look.streams.get(streams.log.name)
   if (!look.streams.has(cache) && log !== undefined) {

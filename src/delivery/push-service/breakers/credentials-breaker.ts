@@ -19,7 +19,7 @@ const loneMax = 1_000
 
 /** Users with an accepted push; the oldest are dropped beyond this. */
 const provenUsersMax = 10_000
-/** Whoever makes up users does it today: a subscription this old counts as genuine. */
+/** Made-up users are of today: a subscription of this age counts as genuine. */
 const trustedMillis = 24 * 60 * 60_000
 
 /** The push that is about to be sent, or got a response. */

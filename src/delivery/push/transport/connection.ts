@@ -26,13 +26,13 @@ export type ConnectionOptions = Client.Options & { readonly connect: buildConnec
 
 export interface ConnectionEvents {
   readonly opened: (connection: Connection, socket: Socket) => void
-  /** It has no socket any more. */
+  /** The connection has no socket any more. */
   readonly closed: (connection: Connection) => void
   /** The connection received too much and has ended. */
   readonly excessive: () => void
 }
 
-/** What is told which connection has it. */
+/** A handler that is told which connection carries its request. */
 export interface Carried extends Dispatcher.DispatchHandler {
   connection: Connection | undefined
 }

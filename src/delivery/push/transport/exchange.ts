@@ -50,13 +50,13 @@ const violations = new Set([
   "UND_ERR_HEADERS_OVERFLOW"
 ])
 
-/** What the peer of an exchange wants to know. */
+/** The events of an exchange that its peer handles. */
 export interface Events {
   /** The connection has taken the request. */
   readonly sent: () => void
   /** Misdirected (RFC 9110 section 15.5.20): the next try must take another connection. */
   readonly misdirected: () => void
-  /** It was not processed, and the push service wants HTTP/1.1 (RFC 9113 section 7). */
+  /** The push service did not process the request, and wants HTTP/1.1 (RFC 9113 section 7). */
   readonly wantsHttp1: () => void
   /** Called once. */
   readonly done: (response: PushResponse) => void
@@ -91,7 +91,7 @@ export class Exchange implements Carried {
 
   onRequestStart(controller: Controller): void {
     this.#controller = controller
-    // It failed while it waited for a connection: it must not be sent any more.
+    // The exchange failed while it waited for a connection: it must not be sent any more.
     if (this.#isDone) controller.abort(new Error("failed before"))
     else this.#events.sent()
   }
