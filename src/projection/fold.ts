@@ -16,11 +16,8 @@ import {
 import { emptyList, foldList, passOverInList } from "#domain/subscription/subscription.ts"
 import type { WriteBackCache } from "#nats/kv/write-back-cache.ts"
 import type { EntryKey } from "#streams/buckets.ts"
-import { countedSince, type Sets } from "./sets.ts"
+import { countedSince, forgetMax, type Sets } from "./sets.ts"
 import type { Step } from "./step.ts"
-
-/** Channels, and registrations, to forget in memory. Beyond this, the next run finds them. */
-const unusedMax = 20_000
 
 type Of<K extends Step["kind"]> = Extract<Step, { readonly kind: K }>
 
@@ -66,7 +63,7 @@ const store = (
   registrations.replace(key, registration, seq)
   // The first of `ended` is the one that ended first.
   ended.delete(key)
-  if (!registration.on && ended.size < unusedMax) ended.set(key, performance.now())
+  if (!registration.on && ended.size < forgetMax) ended.set(key, performance.now())
 }
 
 const foldIntoRegistration = (sets: Sets, step: Of<"registration">) => {
@@ -105,7 +102,7 @@ const foldIntoChannel = (
   if (next === before) return
   channels.set(channel, next, seq)
   if (next.since !== begin?.since) begins.replace(beginKey, { v: 1, since: next.since }, seq)
-  if (next.registrations === 0 && unused.size < unusedMax) unused.add(place)
+  if (next.registrations === 0 && unused.size < forgetMax) unused.add(place)
 }
 
 /** Returns the reason if the command is rejected. */

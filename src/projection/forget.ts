@@ -5,7 +5,7 @@ import type { Buckets } from "#nats/kv/bucket.ts"
 import { eachEntry } from "#nats/kv/entries.ts"
 import { channelOfKey, type EntryKey, keys } from "#streams/buckets.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
-import type { Sets } from "./sets.ts"
+import { forgetMax, type Sets } from "./sets.ts"
 import { beginKey } from "./step.ts"
 
 /** Channels that are forgotten in a second: at most 250 ms in which no command is applied. */
@@ -97,13 +97,10 @@ export const forget = Effect.fnUntraced(function* (
   yield* channels.flush
 })
 
-/** Registrations to forget in memory. Beyond this, the next look finds them. */
-const endedMax = 20_000
-
 /** Adds the registrations that ended and that an earlier run did not forget. Reads the bucket. */
 export const findEnded = ({ ended }: Sets) =>
   eachEntry("registrations", (key, value) => {
-    if (!("on" in value) || value.on || ended.size >= endedMax) return
+    if (!("on" in value) || value.on || ended.size >= forgetMax) return
     const found = key as EntryKey<"registration">
     if (!ended.has(found)) ended.set(found, performance.now())
   })

@@ -12,6 +12,9 @@ import type { Step } from "./step.ts"
 /** Bytes of JSON in all caches together. */
 const memoryBytesMax = 32 * 1024 ** 2
 
+/** Channels, and registrations, to forget in memory. Beyond each, the next look finds them. */
+export const forgetMax = 20_000
+
 type Cache<K extends EntryKind> = WriteBackCache<EntryKey<K>, ValueOf<EntryKey<K>>>
 
 export interface Sets {
