@@ -1,46 +1,49 @@
-// The result of one attempt at a push: judged from the response (classify.ts), then by the state of
-// the push service (../push-service/push-service.ts). jobs/result.ts makes the recorded outcome of
-// it.
-import type { DeadReason, DeferReason, GoneReason, RetryReason } from "#domain/reason.ts"
+// What an attempt at a push ends with: read from the response (push/classify.ts), then judged by
+// the state of the push service (push-service/push-service.ts), or decided before anything is sent.
+// jobs/result.ts makes the recorded outcome of it.
+import type {
+  DeadReason,
+  DeferReason,
+  GoneReason,
+  RefusalReason,
+  RetryReason
+} from "#domain/reason.ts"
 
-/**
- * Our VAPID key or token was refused: by the origin, or for one subscription made with another key.
- */
-export type Refusal =
-  | { readonly kind: "credentials"; readonly reason: "credentials" }
-  | { readonly kind: "mismatch"; readonly reason: "key-mismatch" }
+/** The attempt counts. Another one follows while some are left. */
+export interface Failed {
+  readonly kind: "failed"
+  readonly reason: RetryReason | RefusalReason
+  readonly retryAfterMillis?: number
+}
 
 /** The meaning of a response by itself. */
 export type ResponseResult =
-  | { readonly kind: "accepted"; readonly reason: "accepted" }
+  | { readonly kind: "delivered"; readonly reason: "accepted" }
   | { readonly kind: "gone"; readonly reason: GoneReason }
   | { readonly kind: "dead"; readonly reason: DeadReason }
-  | { readonly kind: "retry"; readonly reason: RetryReason; readonly retryAfterMillis?: number }
-  | Refusal
-
-/** The push waits until `until`, by the monotonic clock. The attempt does not count. */
-export interface Deferred {
-  readonly kind: "deferred"
-  readonly reason: DeferReason
-  readonly until: number
-}
-
-export type AttemptResult = ResponseResult | Deferred
+  | Failed
 
 /** The push waits for so long. The attempt does not count. */
-export interface Waits {
+export interface Deferred {
   readonly kind: "deferred"
   readonly reason: DeferReason
   readonly waitMillis: number
 }
 
-export const waitsOf = ({ kind, reason, until }: Deferred, now: number): Waits => ({
-  kind,
-  reason,
-  waitMillis: Math.max(0, until - now)
-})
+/** The life of the push was over while it waited for this. The attempt does not count. */
+export interface Expired {
+  readonly kind: "expired"
+  readonly reason: `expired:${DeferReason}`
+}
 
-export type Attempt = (ResponseResult | Waits) & {
+export type AttemptResult = ResponseResult | Deferred | Expired
+
+export type Attempt = AttemptResult & {
+  /**
+   * Whose decision it is: that of the push service by its response, that of a connection without
+   * one, or that of this process.
+   */
+  readonly decidedBy: "response" | "connection" | "process"
   /** HTTP status; absent without a response. */
   readonly status?: number
   /** From sending to the end of the last response; 0: nothing was sent. */

@@ -26,14 +26,15 @@ export const retryReasons = [
   "server-error",
   "unknown-host",
   "dns",
-  "refused",
+  "connection-refused",
   "reset",
   "unreachable",
   "timeout",
   "tls",
   "network",
   "excessive",
-  "address-not-allowed"
+  "address-not-allowed",
+  "encryption"
 ] as const
 export type RetryReason = (typeof retryReasons)[number]
 

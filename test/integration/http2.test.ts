@@ -128,7 +128,7 @@ const all = (pushes: number, judged: string) => Array.from({ length: pushes }, (
 describe("a push service that speaks HTTP/2", () => {
   it("takes many pushes at once over a few connections", async () => {
     await using server = await startServer(take)
-    assert.deepEqual(await posted(server.origin, 64), all(64, "accepted accepted"))
+    assert.deepEqual(await posted(server.origin, 64), all(64, "delivered accepted"))
     assert.equal(server.counts.streams, 64)
     // The second one may come too late to get any.
     assert.isAtMost(server.counts.sessions, 2)
@@ -140,7 +140,7 @@ describe("a push service that speaks HTTP/2", () => {
       asked.push(stream.session)
       stream.respond({ ":status": asked.length === 1 ? 421 : 201 }, { endStream: true })
     })
-    assert.deepEqual(await posted(server.origin, 1, 2), ["dead unexpected", "accepted accepted"])
+    assert.deepEqual(await posted(server.origin, 1, 2), ["dead unexpected", "delivered accepted"])
     assert.lengthOf(new Set(asked), 2)
   })
 
@@ -148,7 +148,7 @@ describe("a push service that speaks HTTP/2", () => {
     await using server = await startServer((stream) =>
       stream.close(constants.NGHTTP2_HTTP_1_1_REQUIRED)
     )
-    assert.deepEqual(await posted(server.origin, 3), all(3, "accepted accepted"))
+    assert.deepEqual(await posted(server.origin, 3), all(3, "delivered accepted"))
     assert.equal(server.counts.streams, 3)
   })
 
@@ -156,7 +156,7 @@ describe("a push service that speaks HTTP/2", () => {
     await using server = await startServer((stream, count) =>
       count === 2 ? stream.close(constants.NGHTTP2_REFUSED_STREAM) : take(stream)
     )
-    assert.deepEqual(await posted(server.origin, 3), all(3, "accepted accepted"))
+    assert.deepEqual(await posted(server.origin, 3), all(3, "delivered accepted"))
     assert.equal(server.counts.streams, 4)
   })
 
@@ -173,7 +173,7 @@ describe("a push service that speaks HTTP/2", () => {
       if (count === 11) return stream.session?.goaway(constants.NGHTTP2_NO_ERROR, 2 * 10 - 1)
       take(stream)
     })
-    assert.deepEqual(await posted(server.origin, 64), all(64, "accepted accepted"))
+    assert.deepEqual(await posted(server.origin, 64), all(64, "delivered accepted"))
     assert.isAtLeast(server.counts.sessions, 2)
   })
 
@@ -181,25 +181,25 @@ describe("a push service that speaks HTTP/2", () => {
     await using server = await startServer((stream) =>
       stream.close(constants.NGHTTP2_REFUSED_STREAM)
     )
-    assert.deepEqual(await posted(server.origin, 3), all(3, "retry reset"))
+    assert.deepEqual(await posted(server.origin, 3), all(3, "failed reset"))
   })
 
   it("and ends the connection with an error is tried again later", async () => {
     await using server = await startServer((stream) =>
       stream.session?.destroy(undefined, constants.NGHTTP2_INTERNAL_ERROR)
     )
-    assert.deepEqual(await posted(server.origin, 3), all(3, "retry reset"))
+    assert.deepEqual(await posted(server.origin, 3), all(3, "failed reset"))
   })
 
   it("and resets a stream is tried again later", async () => {
     await using server = await startServer((stream) =>
       stream.close(constants.NGHTTP2_INTERNAL_ERROR)
     )
-    assert.deepEqual(await posted(server.origin, 3), all(3, "retry reset"))
+    assert.deepEqual(await posted(server.origin, 3), all(3, "failed reset"))
   })
 
   it("and does not answer in time is tried again later", async () => {
     await using server = await startServer(() => {})
-    assert.deepEqual(await posted(server.origin, 3), all(3, "retry timeout"))
+    assert.deepEqual(await posted(server.origin, 3), all(3, "failed timeout"))
   })
 })

@@ -96,7 +96,7 @@ describe("a push service", () => {
       )
     )
     const [answer] = await post(server.origin)
-    assert.deepStrictEqual(judged(answer), { kind: "retry", reason: "server-error" })
+    assert.deepStrictEqual(judged(answer), { kind: "failed", reason: "server-error" })
   })
 
   it("that sends 1xx first is judged by the final response, or by the lack of one", async () => {
@@ -111,7 +111,7 @@ describe("a push service", () => {
       socket.end("HTTP/1.1 103 Early Hints\r\n\r\n")
     )
     assert.deepStrictEqual(judged((await post(silent.origin))[0]), {
-      kind: "retry",
+      kind: "failed",
       reason: "reset"
     })
   })
@@ -133,7 +133,7 @@ describe("a push service", () => {
       )
     )
     const [answer] = await post(server.origin)
-    assert.deepStrictEqual(judged(answer), { kind: "credentials", reason: "credentials" })
+    assert.deepStrictEqual(judged(answer), { kind: "failed", reason: "credentials" })
     assert.isAtMost(answer !== undefined && "body" in answer ? answer.body.length : 0, 4_096)
   })
 
@@ -141,7 +141,7 @@ describe("a push service", () => {
     await using server = await startServer(() => {})
     const startedAt = performance.now()
     assert.deepStrictEqual(judged((await post(server.origin))[0]), {
-      kind: "retry",
+      kind: "failed",
       reason: "timeout"
     })
     assert.isBelow(performance.now() - startedAt, 4_000)
@@ -202,7 +202,7 @@ describe("a push service", () => {
       socket.write("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n")
     )
     assert.deepStrictEqual(judged((await post(server.origin, 1, {}))[0]), {
-      kind: "retry",
+      kind: "failed",
       reason: "address-not-allowed"
     })
     assert.strictEqual(server.connections(), 0)

@@ -32,7 +32,7 @@ type Row = readonly [
 ]
 
 const rows: ReadonlyArray<Row> = [
-  ...[200, 201, 202, 203, 204, 226].map((status): Row => [status, "accepted", "accepted"]),
+  ...[200, 201, 202, 203, 204, 226].map((status): Row => [status, "delivered", "accepted"]),
 
   [404, "gone", "gone", { body: "the endpoint should look like https://fcm.googleapis.com/wp/" }],
   [404, "gone", "gone", { body: mozilla(404, 102, "Invalid token") }],
@@ -40,11 +40,11 @@ const rows: ReadonlyArray<Row> = [
   [410, "gone", "gone", { body: mozilla(410, 106, "No such subscription") }],
   [410, "gone", "gone", { body: apple("Unregistered") }],
 
-  [400, "mismatch", "key-mismatch", { body: apple("VapidPkHashMismatch") }],
-  [403, "mismatch", "key-mismatch", { body: apple("VapidPkHashMismatch") }],
+  [400, "failed", "key-mismatch", { body: apple("VapidPkHashMismatch") }],
+  [403, "failed", "key-mismatch", { body: apple("VapidPkHashMismatch") }],
   [
     403,
-    "mismatch",
+    "failed",
     "key-mismatch",
     {
       body:
@@ -52,31 +52,31 @@ const rows: ReadonlyArray<Row> = [
         "used to create the subscriptions."
     }
   ],
-  [403, "mismatch", "key-mismatch", { body: "MismatchSenderId" }],
+  [403, "failed", "key-mismatch", { body: "MismatchSenderId" }],
   [
     403,
-    "mismatch",
+    "failed",
     "key-mismatch",
     { body: "the key in the authorization header does not correspond to the sender ID" }
   ],
-  [401, "mismatch", "key-mismatch", { body: mozilla(401, 109, "VAPID public key mismatch") }],
+  [401, "failed", "key-mismatch", { body: mozilla(401, 109, "VAPID public key mismatch") }],
 
-  [401, "credentials", "credentials"],
+  [401, "failed", "credentials"],
   [
     401,
-    "credentials",
+    "failed",
     "credentials",
     { body: mozilla(401, 109, "Request did not validate missing authorization header") }
   ],
-  [401, "credentials", "credentials", { body: "invalid push subscription endpoint" }],
-  [401, "credentials", "credentials", { body: "do not correspond" }],
-  [403, "credentials", "credentials"],
-  [403, "credentials", "credentials", { body: "permission denied: invalid JWT provided" }],
-  [403, "credentials", "credentials", { body: apple("BadJwtToken") }],
-  [403, "credentials", "credentials", { body: apple("BadVapidPublicKey") }],
-  [403, "credentials", "credentials", { body: apple("ExpiredToken") }],
-  [400, "credentials", "credentials", { body: "<TITLE>UnauthorizedRegistration</TITLE>" }],
-  [400, "credentials", "credentials", { body: apple("BadAuthorizationHeader") }],
+  [401, "failed", "credentials", { body: "invalid push subscription endpoint" }],
+  [401, "failed", "credentials", { body: "do not correspond" }],
+  [403, "failed", "credentials"],
+  [403, "failed", "credentials", { body: "permission denied: invalid JWT provided" }],
+  [403, "failed", "credentials", { body: apple("BadJwtToken") }],
+  [403, "failed", "credentials", { body: apple("BadVapidPublicKey") }],
+  [403, "failed", "credentials", { body: apple("ExpiredToken") }],
+  [400, "failed", "credentials", { body: "<TITLE>UnauthorizedRegistration</TITLE>" }],
+  [400, "failed", "credentials", { body: apple("BadAuthorizationHeader") }],
 
   [
     413,
@@ -101,23 +101,23 @@ const rows: ReadonlyArray<Row> = [
   [400, "dead", "refused", { body: "do not correspond" }],
   ...[405, 411, 414, 415, 422, 431, 501, 505].map((status): Row => [status, "dead", "refused"]),
 
-  [429, "retry", "throttled"],
-  [429, "retry", "throttled", { body: apple("TooManyRequests") }],
-  [406, "retry", "throttled", { host: wns }],
+  [429, "failed", "throttled"],
+  [429, "failed", "throttled", { body: apple("TooManyRequests") }],
+  [406, "failed", "throttled", { host: wns }],
   [406, "dead", "refused", { host: fcm }],
   [406, "dead", "refused", { host: "notify.windows.com.example.org" }],
-  [200, "retry", "throttled", { host: wns, headers: { "x-wns-status": "appthrottled" } }],
+  [200, "failed", "throttled", { host: wns, headers: { "x-wns-status": "appthrottled" } }],
   [
     201,
-    "retry",
+    "failed",
     "throttled",
     { host: wns, headers: { "x-wns-notificationstatus": "channelThrottled" } }
   ],
-  [410, "retry", "throttled", { host: wns, headers: { "x-wns-status": "channelthrottled" } }],
-  [201, "accepted", "accepted", { host: wns, headers: { "x-wns-status": "received" } }],
+  [410, "failed", "throttled", { host: wns, headers: { "x-wns-status": "channelthrottled" } }],
+  [201, "delivered", "accepted", { host: wns, headers: { "x-wns-status": "received" } }],
 
   ...[408, 425, 500, 502, 503, 504, 506, 507, 511, 520, 521, 522, 523, 524, 525, 526, 527, 599].map(
-    (status): Row => [status, "retry", "server-error"]
+    (status): Row => [status, "failed", "server-error"]
   ),
 
   ...[300, 301, 302, 303, 304, 307, 308].map((status): Row => [status, "dead", "redirect"]),
@@ -128,33 +128,31 @@ const rows: ReadonlyArray<Row> = [
 const failures: ReadonlyArray<
   readonly [code: string, expected: ResponseResult["kind"], reason: ResponseResult["reason"]]
 > = [
-  ["ENOTFOUND", "retry", "unknown-host"],
-  ["EAI_AGAIN", "retry", "dns"],
-  ["ECONNREFUSED", "retry", "refused"],
-  ["ECONNRESET", "retry", "reset"],
-  ["EPIPE", "retry", "reset"],
-  ["UND_ERR_SOCKET", "retry", "reset"],
-  ["UND_ERR_INFO", "retry", "reset"],
-  ["BELLCAST_EXCESSIVE", "retry", "excessive"],
-  ["EHOSTUNREACH", "retry", "unreachable"],
-  ["ENETUNREACH", "retry", "unreachable"],
-  ["ETIMEDOUT", "retry", "timeout"],
-  ["UND_ERR_CONNECT_TIMEOUT", "retry", "timeout"],
-  ["UND_ERR_HEADERS_TIMEOUT", "retry", "timeout"],
-  ["UND_ERR_BODY_TIMEOUT", "retry", "timeout"],
-  ["UND_ERR_ABORTED", "retry", "timeout"],
-  ["CERT_HAS_EXPIRED", "retry", "tls"],
-  ["DEPTH_ZERO_SELF_SIGNED_CERT", "retry", "tls"],
-  ["SELF_SIGNED_CERT_IN_CHAIN", "retry", "tls"],
-  ["UNABLE_TO_VERIFY_LEAF_SIGNATURE", "retry", "tls"],
-  ["ERR_TLS_CERT_ALTNAME_INVALID", "retry", "tls"],
-  ["ERR_SSL_WRONG_VERSION_NUMBER", "retry", "tls"],
-  ["ERR_HTTP2_GOAWAY_SESSION", "retry", "reset"],
-  ["ERR_HTTP2_STREAM_ERROR", "retry", "reset"],
-  ["UNKNOWN", "retry", "network"],
-  ["ERR_CRYPTO_ECDH_INVALID_PUBLIC_KEY", "gone", "invalid-key"],
-  ["ENDPOINT_NOT_ALLOWED", "dead", "endpoint-not-allowed"],
-  ["ADDRESS_NOT_ALLOWED", "retry", "address-not-allowed"]
+  ["ENOTFOUND", "failed", "unknown-host"],
+  ["EAI_AGAIN", "failed", "dns"],
+  ["ECONNREFUSED", "failed", "connection-refused"],
+  ["ECONNRESET", "failed", "reset"],
+  ["EPIPE", "failed", "reset"],
+  ["UND_ERR_SOCKET", "failed", "reset"],
+  ["UND_ERR_INFO", "failed", "reset"],
+  ["BELLCAST_EXCESSIVE", "failed", "excessive"],
+  ["EHOSTUNREACH", "failed", "unreachable"],
+  ["ENETUNREACH", "failed", "unreachable"],
+  ["ETIMEDOUT", "failed", "timeout"],
+  ["UND_ERR_CONNECT_TIMEOUT", "failed", "timeout"],
+  ["UND_ERR_HEADERS_TIMEOUT", "failed", "timeout"],
+  ["UND_ERR_BODY_TIMEOUT", "failed", "timeout"],
+  ["UND_ERR_ABORTED", "failed", "timeout"],
+  ["CERT_HAS_EXPIRED", "failed", "tls"],
+  ["DEPTH_ZERO_SELF_SIGNED_CERT", "failed", "tls"],
+  ["SELF_SIGNED_CERT_IN_CHAIN", "failed", "tls"],
+  ["UNABLE_TO_VERIFY_LEAF_SIGNATURE", "failed", "tls"],
+  ["ERR_TLS_CERT_ALTNAME_INVALID", "failed", "tls"],
+  ["ERR_SSL_WRONG_VERSION_NUMBER", "failed", "tls"],
+  ["ERR_HTTP2_GOAWAY_SESSION", "failed", "reset"],
+  ["ERR_HTTP2_STREAM_ERROR", "failed", "reset"],
+  ["UNKNOWN", "failed", "network"],
+  ["ADDRESS_NOT_ALLOWED", "failed", "address-not-allowed"]
 ]
 
 describe("an answer of a push service", () => {
@@ -186,14 +184,11 @@ describe("an answer of a push service", () => {
         fc.constantFrom(fcm, wns),
         (status, body, headers, host) => {
           const judged = classify({ status, headers, body }, host, now)
-          assert.include(
-            ["accepted", "gone", "retry", "dead", "credentials", "mismatch"],
-            judged.kind
-          )
+          assert.include(["delivered", "gone", "failed", "dead"], judged.kind)
           assert.match(judged.reason, /^[a-z-]+$/)
           if (judged.kind === "gone") assert.include([404, 410], status)
-          if (judged.kind === "accepted") assert.isTrue(status >= 200 && status < 300)
-          if (judged.kind === "retry" && judged.retryAfterMillis !== undefined)
+          if (judged.kind === "delivered") assert.isTrue(status >= 200 && status < 300)
+          if (judged.kind === "failed" && judged.retryAfterMillis !== undefined)
             assert.isAtLeast(judged.retryAfterMillis, 0)
         }
       ),
@@ -201,11 +196,11 @@ describe("an answer of a push service", () => {
     )
   })
 
-  it("that never came leads to a retry, unless the push can never be sent", () => {
+  it("that never came leads to another attempt", () => {
     fc.assert(
       fc.property(fc.string(), (error) => {
         const answer: PushResponse = { error }
-        assert.strictEqual(classify(answer, fcm, now).kind, "retry")
+        assert.strictEqual(classify(answer, fcm, now).kind, "failed")
       })
     )
   })

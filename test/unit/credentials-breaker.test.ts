@@ -115,7 +115,7 @@ describe("the credentials breaker", () => {
 const play = (
   users: ReadonlyArray<string>,
   genuine: string | undefined,
-  refusal: "mismatch" | "credentials",
+  refusal: "key-mismatch" | "credentials",
   endMillis: number,
   { breaker = new CredentialsBreaker(openMillis), genuineStoredAt = now - hour } = {}
 ) => {
@@ -154,7 +154,7 @@ const within = (requests: ReadonlyArray<number>, from: number, to: number) =>
 describe("probes of an open credentials breaker", () => {
   const others = Array.from({ length: 1_000 }, (_, i) => `u${i}`)
 
-  const ofUsers = (refusal: "mismatch" | "credentials", count: number) => {
+  const ofUsers = (refusal: "key-mismatch" | "credentials", count: number) => {
     const { millis, requests } = play(
       [...others.slice(0, count), "genuine"],
       "genuine",
@@ -165,7 +165,7 @@ describe("probes of an open credentials breaker", () => {
   }
 
   it("find one healthy subscription behind 1,000 that were made with another key", () => {
-    const { minutes, requests } = ofUsers("mismatch", 1_000)
+    const { minutes, requests } = ofUsers("key-mismatch", 1_000)
     assert.isAtMost(minutes, 15, `${requests} requests`)
     assert.isAtMost(requests, 1_100)
   })

@@ -195,17 +195,17 @@ const playHour = (knownFrom: number, order: ReadonlyArray<number>) => {
       waiting.push({ push: { ...next.push, saidGone: true }, at: Math.ceil(until) })
     const held = lane.deferral(next.push, next.at)
     if (held !== undefined) {
-      again(held.until)
+      again(next.at + held.waitMillis)
       continue
     }
     requests += 1
     const isHealthy = Number(next.push.user.slice(1)) % 51 === 0
     const { judged } = isHealthy
-      ? lane.judge({ kind: "accepted", reason: "accepted" }, next.push, 201, next.at)
+      ? lane.judge({ kind: "delivered", reason: "accepted" }, next.push, 201, next.at)
       : lane.judge({ kind: "gone", reason: "gone" }, next.push, 410, next.at)
-    if (judged.kind === "deferred") again(judged.until)
+    if (judged.kind === "deferred") again(next.at + judged.waitMillis)
     if (judged.kind === "gone") removed += 1
-    if (judged.kind === "accepted") delivered += 1
+    if (judged.kind === "delivered") delivered += 1
   }
 }
 

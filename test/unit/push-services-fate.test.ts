@@ -2,10 +2,10 @@
 // retried.
 import { assert, describe, it } from "@effect/vitest"
 import type { Attempt } from "#delivery/attempt-result.ts"
+import { resultOf } from "#delivery/jobs/result.ts"
 import type { Target } from "#delivery/push/target.ts"
 import { attemptsMax, type BroadcastRef } from "#domain/job.ts"
 import type { UserToken } from "#streams/tokens.ts"
-import { resultOf } from "../../src/delivery/jobs/result.ts"
 
 const at = 1_800_000_000_000
 const minute = 60_000
@@ -29,13 +29,14 @@ const ref: BroadcastRef = {
 }
 const held = (until: number, status?: number): Attempt => ({
   kind: "deferred",
+  decidedBy: status === undefined ? "process" : "response",
   reason: "breaker-open",
   waitMillis: until - at,
   millis: 0,
   ...(status === undefined ? {} : { status })
 })
-const fateOf = (attempted: Attempt, attempt: number, random = 0) =>
-  resultOf(target, ref, attempted, attempt, at, baseMillis, random)
+const fateOf = (attempt: Attempt, number: number, random = 0) =>
+  resultOf({ target, ref, attempt, number, at, baseMillis, random })
 
 describe("a push held back", () => {
   it("counts no attempt, however often, sent or not", () => {
@@ -71,8 +72,9 @@ describe("a push held back", () => {
 
 describe("a push that was throttled", () => {
   const throttled = (retryAfterMillis?: number): Attempt => ({
-    kind: "retry",
+    kind: "failed",
     reason: "throttled",
+    decidedBy: "response",
     status: 429,
     millis: 5,
     ...(retryAfterMillis === undefined ? {} : { retryAfterMillis })

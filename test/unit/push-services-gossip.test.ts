@@ -17,7 +17,7 @@ const pushTo = (user: string, more: Partial<Push> = {}): Push => ({
 const someone = pushTo("someone")
 
 describe("a push service that does not respond", () => {
-  const failure = (reason: RetryReason): ResponseResult => ({ kind: "retry", reason })
+  const busy: ResponseResult = { kind: "failed", reason: "server-error" }
   const laneOf = () =>
     new PushService("https://push.example.com", "k1", {
       pushesUnderWayMax: 8,
@@ -25,21 +25,21 @@ describe("a push service that does not respond", () => {
       breakerOpenMillis: minute,
       retryBaseMillis: 10_000
     })
-  const failing = (lane: ReturnType<typeof laneOf>, classified: ResponseResult) =>
-    Array.from({ length: 8 }, (_, i) => lane.failed(classified, pushTo(`s${i}`), now)).flat()
+  const failing = (lane: ReturnType<typeof laneOf>, reason: RetryReason) =>
+    Array.from({ length: 8 }, (_, i) => lane.failed(reason, pushTo(`s${i}`), now)).flat()
 
   it("defers pushes without gossip, logs once, and goes on with the first response", () => {
     const lane = laneOf()
-    assert.deepEqual(failing(lane, failure("timeout")), [
+    assert.deepEqual(failing(lane, "timeout"), [
       { level: "warn", text: "push.example.com cannot be reached (timeout): pushes to it wait" }
     ])
     assert.deepEqual(lane.deferral(someone, now), {
       kind: "deferred",
       reason: "unreachable",
-      until: now + 10_000
+      waitMillis: 10_000
     })
     assert.isUndefined(lane.takeGossip("w", now))
-    const { notices } = lane.judge(failure("server-error"), pushTo("s"), 500, now + 10_000)
+    const { notices } = lane.judge(busy, pushTo("s"), 500, now + 10_000)
     assert.deepEqual(notices, [{ level: "info", text: "push.example.com is reached again" }])
     assert.isUndefined(lane.deferral(someone, now + 10_000))
   })
@@ -48,33 +48,37 @@ describe("a push service that does not respond", () => {
     const lane = laneOf()
     const push = pushTo("s")
     const notices = Array.from({ length: 8 }, () =>
-      lane.failed(failure("refused"), push, now)
+      lane.failed("connection-refused", push, now)
     ).flat()
     assert.deepEqual(notices, [
       {
         level: "warn",
-        text: "push.example.com cannot be reached (refused): its pushes are tried again"
+        text: "push.example.com cannot be reached (connection-refused): its pushes are tried again"
       }
     ])
     assert.isUndefined(lane.deferral(someone, now))
-    assert.deepEqual(lane.judge({ kind: "accepted", reason: "accepted" }, push, 201, now).notices, [
-      { level: "info", text: "push.example.com is reached again" }
-    ])
+    assert.deepEqual(
+      lane.judge({ kind: "delivered", reason: "accepted" }, push, 201, now).notices,
+      [{ level: "info", text: "push.example.com is reached again" }]
+    )
   })
 
-  it("goes on for names that do not exist, and for pushes that could never be sent", () => {
+  it("goes on for names that do not exist, and for addresses that may not be called", () => {
     const lane = laneOf()
-    assert.deepEqual(failing(lane, failure("unknown-host")), [])
-    assert.deepEqual(failing(lane, { kind: "dead", reason: "endpoint-not-allowed" }), [])
-    assert.deepEqual(failing(lane, failure("address-not-allowed")), [])
+    assert.deepEqual(failing(lane, "unknown-host"), [])
+    assert.deepEqual(failing(lane, "address-not-allowed"), [])
     assert.isUndefined(lane.deferral(someone, now))
-    assert.strictEqual(failing(lane, failure("tls"))[0]?.level, "error")
+    assert.strictEqual(failing(lane, "tls")[0]?.level, "error")
   })
 })
 
 describe("the gossip about a push service", () => {
-  const throttled: ResponseResult = { kind: "retry", reason: "throttled", retryAfterMillis: 30_000 }
-  const credentials: ResponseResult = { kind: "credentials", reason: "credentials" }
+  const throttled: ResponseResult = {
+    kind: "failed",
+    reason: "throttled",
+    retryAfterMillis: 30_000
+  }
+  const credentials: ResponseResult = { kind: "failed", reason: "credentials" }
   const laneOf = () =>
     new PushService("https://push.example.com", "k1", {
       pushesUnderWayMax: 8,
@@ -110,7 +114,7 @@ describe("the gossip about a push service", () => {
     assert.deepEqual(there.deferral(someone, now), {
       kind: "deferred",
       reason: "lane-throttled",
-      until: now + 30_000
+      waitMillis: 30_000
     })
     assert.strictEqual(there.stateAt(now).window, 4)
     there.merge(news, now)
@@ -128,7 +132,7 @@ describe("the gossip about a push service", () => {
     assert.strictEqual(there.stateAt(now).credentials, "open")
     assert.isUndefined(there.takeGossip("v", now))
     assert.deepEqual(here.takeGossip("w", now + 20_000), { ...nothing, openMillis: 40_000 })
-    there.judge({ kind: "accepted", reason: "accepted" }, push(2), 201, now + minute)
+    there.judge({ kind: "delivered", reason: "accepted" }, push(2), 201, now + minute)
     const better = there.takeGossip("v", now + minute)!
     assert.deepEqual(better, { ...nothing, worker: "v", answers: 1, openMillis: 0, reached: 2 })
     here.merge(better, now + minute)

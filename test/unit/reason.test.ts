@@ -2,8 +2,8 @@
 // each.
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
-import { Schema } from "effect"
-import type { Attempt } from "#delivery/attempt-result.ts"
+import { Effect, Schema } from "effect"
+import type { AttemptResult } from "#delivery/attempt-result.ts"
 import { resultOf } from "#delivery/jobs/result.ts"
 import { endOf } from "#delivery/jobs/retry.ts"
 import { unsendable } from "#delivery/push/before.ts"
@@ -69,19 +69,16 @@ const responses: ReadonlyArray<PushResponse> = [
     "ECONNREFUSED",
     "ECONNRESET",
     "EHOSTUNREACH",
-    "ENDPOINT_NOT_ALLOWED",
     "ENOTFOUND",
-    "ERR_CRYPTO_ECDH_INVALID_PUBLIC_KEY",
     "ETIMEDOUT",
-    "KEY_RETIRED",
     "UNKNOWN"
   ].map((error) => ({ error }))
 ]
 const classified = responses.map((each) => classify(each, "push.example.org", now))
 
-const newPushService = () =>
+const newPushService = (pushesUnderWayMax = 1) =>
   new PushService("https://push.example.org", "k1", {
-    pushesUnderWayMax: 1,
+    pushesUnderWayMax,
     hasHeadroom: () => true,
     breakerOpenMillis: 60_000,
     retryBaseMillis: 10_000
@@ -94,14 +91,14 @@ const newPushService = () =>
 const deferrals = () => {
   const refusing = [newPushService(), newPushService()] as const
   const refused = [
-    refusing[0].judge({ kind: "credentials", reason: "credentials" }, pushTo("a"), 401, now),
-    refusing[1].judge({ kind: "mismatch", reason: "key-mismatch" }, pushTo("a"), 403, now)
+    refusing[0].judge({ kind: "failed", reason: "credentials" }, pushTo("a"), 401, now),
+    refusing[1].judge({ kind: "failed", reason: "key-mismatch" }, pushTo("a"), 403, now)
   ].map(({ judged }) => judged)
   const throttling = newPushService()
   const silent = newPushService()
   for (const user of ["a", "b", "c", "d", "e"]) {
-    throttling.judge({ kind: "retry", reason: "throttled" }, pushTo(user), 429, now)
-    silent.failed({ kind: "retry", reason: "timeout" }, pushTo(user), now)
+    throttling.judge({ kind: "failed", reason: "throttled" }, pushTo(user), 429, now)
+    silent.failed("timeout", pushTo(user), now)
   }
   const gone = newPushService()
   for (let i = 0; i < 50; i++)
@@ -115,25 +112,54 @@ const deferrals = () => {
   ]
 }
 
-const checked = (keyFault: "unknown" | undefined, at: number) =>
-  unsendable(
-    { policy: { hosts: ["*"], allowLoopback: false }, retryBaseMillis: 10_000, keyFault },
-    target,
-    ref,
-    undefined,
-    at
-  )
+const checked = (
+  at: number,
+  given: {
+    readonly keyFault?: "unknown" | "retired"
+    readonly sealed?: "invalid-key" | "encryption"
+    readonly hosts?: ReadonlyArray<string>
+  } = {}
+) => {
+  const { hosts = ["*"], keyFault, sealed } = given
+  const policy = { hosts, allowLoopback: false }
+  return unsendable({ policy, retryBaseMillis: 10_000, keyFault }, target, ref, sealed, at)
+}
+
+/** What this process decides of pushes that are never sent. */
+const decidedHere = [
+  checked(now, { sealed: "invalid-key" }),
+  checked(now, { sealed: "encryption" }),
+  checked(now, { hosts: [] }),
+  checked(now, { keyFault: "retired" })
+].flatMap((each) => each ?? [])
 
 describe("the reasons", () => {
-  it("of responses are those that the classifier produces", () => {
+  it("of attempts are those that the classifier and the checks before sending produce", () => {
+    assert.deepEqual(
+      decidedHere.map(({ kind, reason }) => `${kind} ${reason}`),
+      ["gone invalid-key", "failed encryption", "dead endpoint-not-allowed", "dead key-retired"]
+    )
     assert.sameMembers(
-      [...new Set(classified.map(({ reason }) => reason))],
+      [...new Set([...classified, ...decidedHere].map(({ reason }) => reason))],
       [...new Set(["accepted", ...goneReasons, ...deadReasons, ...retryReasons, ...refusalReasons])]
     )
   })
 
+  it("of pushes given up at once are not those of pushes that are tried again", () => {
+    const triedAgain: ReadonlyArray<string> = [...retryReasons, ...deferReasons]
+    assert.deepEqual(
+      deadReasons.filter((reason) => triedAgain.includes(reason)),
+      []
+    )
+  })
+
   it("of deferrals are those that push services and checks before sending produce", () => {
-    const produced = [...deferrals(), checked("unknown", now), checked(undefined, ref.expiresAt)]
+    const slow = newPushService(2)
+    for (const user of ["a", "b", "c", "d", "e"])
+      slow.judge({ kind: "failed", reason: "throttled" }, pushTo(user), 429, now)
+    for (let i = 0; i < 4; i++) void Effect.runFork(slow.inTurn(Effect.never))
+    const unknown = checked(now, { keyFault: "unknown" })
+    const produced = [...deferrals(), unknown, slow.queueFull(now, now)]
     assert.sameMembers(
       [...new Set(produced.map((each) => each?.reason))],
       [...new Set(deferReasons)]
@@ -154,26 +180,24 @@ describe("the reasons", () => {
   })
 
   it("of the last attempt stand behind expired and attempts-used-up", () => {
-    const reasonOf = (attempted: Attempt, attempt: number, at: number) =>
-      resultOf(target, ref, attempted, attempt, at, 10_000, 0).reason
+    const reasonOf = (result: AttemptResult, number: number, at: number) => {
+      const attempt = { ...result, decidedBy: "process", millis: 0 } as const
+      return resultOf({ target, ref, attempt, number, at, baseMillis: 10_000, random: 0 }).reason
+    }
     for (const reason of deferReasons) {
-      const deferred = {
-        kind: "deferred",
-        reason,
-        waitMillis: ref.expiresAt - now,
-        millis: 0
-      } as const
+      const deferred = { kind: "deferred", reason, waitMillis: ref.expiresAt - now } as const
       assert.strictEqual(reasonOf(deferred, 1, now), `expired:${reason}`)
     }
-    for (const result of classified)
-      if (["retry", "credentials", "mismatch"].includes(result.kind)) {
-        const attempted = { ...result, millis: 1 }
-        assert.strictEqual(reasonOf(attempted, 1, ref.expiresAt), `expired:${result.reason}`)
-        assert.strictEqual(
-          reasonOf(attempted, attemptsMax, now),
-          `attempts-used-up:${result.reason}`
-        )
+    for (const result of [...classified, ...decidedHere])
+      if (result.kind === "failed") {
+        assert.strictEqual(reasonOf(result, 1, ref.expiresAt), `expired:${result.reason}`)
+        assert.strictEqual(reasonOf(result, attemptsMax, now), `attempts-used-up:${result.reason}`)
       }
+  })
+
+  it("of a push that expires in the queue name the queue", () => {
+    const expired = { kind: "expired", reason: "expired:lane-slow" } as const
+    assert.deepEqual(checked(ref.expiresAt), expired)
   })
 
   it("stand in the table of src/delivery/README.md, each of them and no other", () => {

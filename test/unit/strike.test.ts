@@ -32,7 +32,7 @@ describe("a strike", () => {
         "tls",
         "timeout",
         "reset",
-        "refused",
+        "connection-refused",
         "unreachable",
         "network",
         "server-error",

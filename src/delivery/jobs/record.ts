@@ -1,7 +1,7 @@
 // Records the results of pushes, in an order that survives a crash at any point: dead letters, then
 // the outcome, then removals, strikes and retries. A removal before the outcome would take the push
 // out of its audience: after a crash the push would never get a fate.
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Random } from "effect"
 import { Settings } from "#config"
 import type { BroadcastRef, RetryJob } from "#domain/job.ts"
 import type { PushResult } from "#domain/outcome.ts"
@@ -10,11 +10,10 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { type ChannelToken, originToken, type UserToken } from "#streams/tokens.ts"
 import { makePushMetrics } from "#telemetry/delivery-metrics.ts"
-import type { Attempt } from "../attempt-result.ts"
 import { originOf, type Target } from "../push/target.ts"
 import { allStored, makeStoredOrOwed, type StoredOrOwed } from "./owed.ts"
 import { untilWritten } from "./patience.ts"
-import { type Recorded, resultOf } from "./result.ts"
+import { type Attempted, type Recorded, resultOf } from "./result.ts"
 import { Strikes } from "./strikes.ts"
 
 const hostOf = (target: Target): string => URL.parse(originOf(target))?.hostname ?? ""
@@ -142,19 +141,12 @@ export const makeRecord = Effect.gen(function* () {
   return {
     before,
 
-    /** Returns the result of an attempt, and counts the attempt. */
-    resultOf: (
-      target: Target,
-      ref: BroadcastRef,
-      attempted: Attempt,
-      attempt: number,
-      at: number,
-      random: number
-    ) => {
-      const wasSent = attempted.status !== undefined || attempted.millis > 0
-      if (wasSent) metrics.attempted(hostOf(target))
-      return resultOf(target, ref, attempted, attempt, at, retryBaseMillis, random)
-    },
+    /** Returns the result of an attempt made now, and counts the attempt. */
+    resultOf: (made: Pick<Attempted, "target" | "ref" | "attempt" | "number">) =>
+      Effect.zipWith(Clock.currentTimeMillis, Random.next, (at, random) => {
+        if (made.attempt.millis > 0) metrics.attempted(hostOf(made.target))
+        return resultOf({ ...made, at, baseMillis: retryBaseMillis, random })
+      }),
 
     /** Counts the results of an outcome that is stored now. */
     counted: (ref: BroadcastRef, list: ReadonlyArray<Recorded>): void => {

@@ -6,7 +6,7 @@ import {
   throttledBaseMillis
 } from "#domain/job.ts"
 import type { PushResult } from "#domain/outcome.ts"
-import type { Attempt, ResponseResult, Waits } from "../attempt-result.ts"
+import type { Attempt, Deferred, Failed } from "../attempt-result.ts"
 import type { Target } from "../push/target.ts"
 
 /** A result and the subscription it is for. */
@@ -15,33 +15,41 @@ export interface Recorded {
   readonly result: PushResult
 }
 
+/** An attempt, and what its outcome depends on. */
+export interface Attempted {
+  readonly target: Target
+  readonly ref: BroadcastRef
+  readonly attempt: Attempt
+  /** Which attempt it is, from 1. */
+  readonly number: number
+  /** When it was made. */
+  readonly at: number
+  /** The first delay before another attempt. */
+  readonly baseMillis: number
+  /** In [0, 1): spreads the next attempt. */
+  readonly random: number
+}
+
 type Base = Omit<PushResult, "fate" | "reason" | "nextAt">
 
 /** The wait is spread by up to a tenth, so that deferred pushes do not all come back at once. */
 const deferredResult = (
   base: Base,
-  ref: BroadcastRef,
-  { reason, waitMillis }: Waits,
-  random: number
+  { reason, waitMillis }: Deferred,
+  { random, ref }: Attempted
 ): PushResult => {
   const nextAt = base.at + Math.round(Math.max(1, waitMillis) * (1 + random / 10))
   if (nextAt >= ref.expiresAt) return { ...base, fate: "expired", reason: `expired:${reason}` }
   return { ...base, fate: "retrying", reason, nextAt }
 }
 
-type Failed = Extract<ResponseResult, { readonly kind: "retry" | "credentials" | "mismatch" }>
-
 const failedResult = (
   base: Base,
-  ref: BroadcastRef,
-  failed: Failed,
-  baseMillis: number,
-  random: number
+  { reason, retryAfterMillis }: Failed,
+  { baseMillis, random, ref }: Attempted
 ): PushResult => {
-  const { reason } = failed
   if (base.attempt >= attemptsMax)
     return { ...base, fate: "dead", reason: `attempts-used-up:${reason}` }
-  const retryAfterMillis = failed.kind === "retry" ? failed.retryAfterMillis : undefined
   // Throttled without a Retry-After: wait longer than after other failures.
   const firstMillis =
     reason === "throttled" && retryAfterMillis === undefined
@@ -52,39 +60,22 @@ const failedResult = (
   return { ...base, fate: "retrying", reason, nextAt }
 }
 
-/**
- * Returns the outcome of a push after its `attempt`-th attempt (from 1), made at `at`. `random` in
- * [0, 1) spreads the next attempt. A deferral does not count as an attempt.
- */
-export const resultOf = (
-  target: Target,
-  ref: BroadcastRef,
-  attempted: Attempt,
-  attempt: number,
-  at: number,
-  baseMillis: number,
-  random: number
-): PushResult => {
-  const { millis, status } = attempted
+/** Returns the outcome of a push after an attempt. */
+export const resultOf = (attempted: Attempted): PushResult => {
+  const { at, attempt, number, target } = attempted
+  const { millis, status } = attempt
+  const counts = attempt.kind !== "deferred" && attempt.kind !== "expired"
   const base: Base = {
     user: target.user,
     subscription: target.id,
     ...(status === undefined ? {} : { status }),
-    attempt,
+    attempt: counts ? number : number - 1,
     millis,
     at
   }
-  switch (attempted.kind) {
-    case "accepted":
-      return { ...base, fate: "delivered", reason: attempted.reason }
-    case "gone":
-    case "dead":
-      return { ...base, fate: attempted.kind, reason: attempted.reason }
-    case "deferred":
-      return deferredResult({ ...base, attempt: attempt - 1 }, ref, attempted, random)
-    default:
-      return failedResult(base, ref, attempted, baseMillis, random)
-  }
+  if (attempt.kind === "deferred") return deferredResult(base, attempt, attempted)
+  if (attempt.kind === "failed") return failedResult(base, attempt, attempted)
+  return { ...base, fate: attempt.kind, reason: attempt.reason }
 }
 
 export type UnsentEnd =

@@ -1,7 +1,7 @@
 // Retry job -> another attempt -> outcome. JetStream redelivers the job after a delayed nak. The
 // push's last outcome has the number and time of its next attempt, so a crash at any point loses
 // nothing.
-import { Clock, Effect, Random, type Semaphore } from "effect"
+import { Clock, Effect, type Semaphore } from "effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import type { RetryJob } from "#domain/job.ts"
 import type { PushResult } from "#domain/outcome.ts"
@@ -64,7 +64,7 @@ export const endOf = (
   return now >= expiresAt ? { fate: "expired", reason: "expired" } : undefined
 }
 
-const attempt = Effect.fnUntraced(function* <E>(
+const makeAttempt = Effect.fnUntraced(function* <E>(
   tools: RetryTools,
   job: RetryJob,
   due: Due,
@@ -80,17 +80,11 @@ const attempt = Effect.fnUntraced(function* <E>(
     const result = unsentResult(of, due.attempt, now, end ?? { fate: "gone", reason: "left" })
     return { target, result, isDeferredUnsent: false }
   }
-  const attempted = yield* sender.send(
-    target,
-    job,
-    () => sealAll([target], padded)[0],
-    turn,
-    due.lastReason
-  )
-  const at = yield* Clock.currentTimeMillis
-  const random = yield* Random.next
-  const result = record.resultOf(target, job, attempted, due.attempt, at, random)
-  const isDeferredUnsent = attempted.kind === "deferred" && attempted.status === undefined
+  const bodyOf = () => sealAll([target], padded)[0]
+  const push = { target, ref: job, bodyOf, lastReason: due.lastReason }
+  const attempt = yield* sender.send(push, turn)
+  const result = yield* record.resultOf({ target, ref: job, attempt, number: due.attempt })
+  const isDeferredUnsent = attempt.kind === "deferred" && attempt.decidedBy === "process"
   return { target, result, isDeferredUnsent }
 })
 
@@ -142,7 +136,7 @@ const step = (
     yield* stillDue(log, job, due)
   })
   return Effect.gen(function* () {
-    const attempted = yield* attempt(tools, job, due, padded, turn)
+    const attempted = yield* makeAttempt(tools, job, due, padded, turn)
     const { isDeferredUnsent, result, target } = attempted
     const again = result.nextAt === undefined ? done : later(result.nextAt - result.at)
     // Nothing was sent, so nothing is recorded: with a push service closed for an hour, each of its

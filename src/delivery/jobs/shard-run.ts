@@ -3,7 +3,7 @@
 // pushes twice as there are permits. A push is sent only while a stored outcome proves that the
 // shard is still this worker's.
 
-import { type Cause, Clock, Effect, Fiber, Latch, Random, Semaphore } from "effect"
+import { type Cause, Clock, Effect, Fiber, Latch, Semaphore } from "effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import type { ShardJob } from "#domain/job.ts"
 import { pushKey } from "#domain/outcome.ts"
@@ -163,12 +163,11 @@ const resultOfPush = Effect.fnUntraced(function* (run: ShardRun, target: Target,
     return { target, result, permit: false }
   }
   const attempted = yield* Effect.result(
-    tools.sender.send(target, job, () => run.bodies.take(i), takePermit(run))
+    tools.sender.send({ target, ref: job, bodyOf: () => run.bodies.take(i) }, takePermit(run))
   )
   if (attempted._tag === "Failure") return undefined
-  const at = yield* Clock.currentTimeMillis
-  const random = yield* Random.next
-  const result = tools.record.resultOf(target, job, attempted.success, 1, at, random)
+  const attempt = attempted.success
+  const result = yield* tools.record.resultOf({ target, ref: job, attempt, number: 1 })
   return { target, result, permit: true }
 })
 

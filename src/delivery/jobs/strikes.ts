@@ -13,8 +13,8 @@ import type { Append } from "#nats/stream/append.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { makeStrikeMetrics } from "#telemetry/delivery-metrics.ts"
-import { originOf } from "../push/target.ts"
-import { Guard } from "../push-service/guard.ts"
+import { originOf, type Target } from "../push/target.ts"
+import { Majority } from "../push-service/majority.ts"
 import type { StoredOrOwed } from "./owed.ts"
 import type { Recorded } from "./result.ts"
 
@@ -24,9 +24,11 @@ const originsMax = 1_000
 
 type StrikeMessage = "subscription.struck/1" | "subscription.suspended/1" | "subscription.cleared/1"
 
-/** Knowledge of this process: a guard per push service, and its last delivered push. */
+/** Knowledge of this process: how most pushes to a push service end, and the last delivered one. */
 const makeEvidence = () => {
-  const guards = makeLruCache<Guard>(originsMax)
+  const majorities = makeLruCache<Majority>(originsMax)
+  /** Whether most ended pushes to the push service of a target are strikes. */
+  const mostStrike = (target: Target) => majorities.of(originOf(target), () => new Majority())
   const counted = new WeakSet<Recorded["result"]>()
   let deliveredAt = Number.NEGATIVE_INFINITY
 
@@ -36,7 +38,7 @@ const makeEvidence = () => {
       if (result.fate === "retrying" || counted.has(result)) return
       counted.add(result)
       if (result.fate === "delivered") deliveredAt = Math.max(deliveredAt, result.at)
-      guards.of(originOf(target), () => new Guard()).note(strikeOf(result) !== undefined, now)
+      mostStrike(target).add(1, strikeOf(result) === undefined ? 0 : 1, now)
     },
 
     /** Whether a result speaks against its subscription alone. */
@@ -47,7 +49,7 @@ const makeEvidence = () => {
     ): boolean => {
       // The settings forbid the endpoint: that needs no proof.
       if (cause === "endpoint-not-allowed") return true
-      if (guards.of(originOf(target), () => new Guard()).holding) return false
+      if (mostStrike(target).holds) return false
       // Without a response, our own network may be at fault, unless a push was delivered since.
       return (
         deliveredAt >= ref.acceptedAt ||

@@ -1,102 +1,53 @@
-// The mass-gone guard of one push service: when most responses say "gone", the service itself, or
-// what stands in front of it (a captive proxy, a wrong DNS entry), is in trouble, not the
-// subscriptions. Pure: callers give the time.
+// Whether most of the latest events are of one kind: responses that say "gone" (mass-gone.ts), or
+// pushes that end with a strike (../jobs/strikes.ts). Pure: callers give the time.
 
 const sliceMillis = 30_000
-/** Ten slices, five minutes. Older responses say nothing about the service as it is now. */
+/** Ten slices, five minutes. Older events say nothing about now. */
 const slices = 10
-/** Fewer responses prove nothing. A process removes about so many before the guard can hold. */
-const answersMin = 50
-/**
- * Trust returns on fewer, as removals wait for it; not on none, or a quiet hour would return it.
- */
-const answersToTrustMin = 10
-const goneShareMax = 0.5
-/**
- * "Gone" responses until the counts are urgent: the most that each worker removes before it is
- * told.
- */
-const urgentGonesMax = 10
+/** Fewer events prove no majority. */
+const eventsMin = 50
+/** A majority ends with fewer; not with none, or a quiet hour would end it. */
+const eventsToEndMin = 10
+const shareMax = 0.5
 
-/** What one worker counted. */
-export interface Counted {
-  readonly answers: number
-  readonly gone: number
-}
-
-export type GuardChange = "holds" | "trusts" | undefined
-
-export class Guard {
-  readonly #answers = new Array<number>(slices).fill(0)
-  readonly #gones = new Array<number>(slices).fill(0)
+export class Majority {
+  readonly #all = new Array<number>(slices).fill(0)
+  readonly #ofKind = new Array<number>(slices).fill(0)
   #slice = 0
-  #answersSum = 0
-  #gonesSum = 0
-  #holding = false
-  #unpublished = { answers: 0, gone: 0 }
+  #allSum = 0
+  #ofKindSum = 0
+  #holds = false
 
-  /** While true, "gone" is not believed. */
-  get holding(): boolean {
-    return this.#holding
+  /** Whether most of the events are of the kind. */
+  get holds(): boolean {
+    return this.#holds
   }
 
-  /** Whether other workers need the counts at once. */
-  get isUrgent(): boolean {
-    return this.#unpublished.gone >= urgentGonesMax
+  /** Adds events at `now`: `ofKind` of `all`. */
+  add(all: number, ofKind: number, now: number): void {
+    this.#advance(now)
+    this.#all[this.#slice % slices]! += all
+    this.#allSum += all
+    this.#ofKind[this.#slice % slices]! += ofKind
+    this.#ofKindSum += ofKind
+    const needed = this.#holds ? eventsToEndMin : eventsMin
+    if (this.#allSum >= needed) this.#holds = this.#ofKindSum > this.#allSum * shareMax
   }
 
-  /** Counts a response. Returns what changes with it. */
-  note(isGone: boolean, now: number): GuardChange {
-    const gone = isGone ? 1 : 0
-    this.#unpublished.answers += 1
-    this.#unpublished.gone += gone
-    this.#count(1, gone, now)
-    return this.#weigh()
-  }
-
-  /**
-   * Merges another worker's counts. `holds`, that its guard holds, is believed until this one has
-   * enough responses to know better.
-   */
-  merge(counted: Counted, holds: boolean, now: number): GuardChange {
-    this.#count(counted.answers, counted.gone, now)
-    if (!holds || this.#holding || this.#answersSum >= answersToTrustMin) return this.#weigh()
-    this.#holding = true
-    return "holds"
-  }
-
-  /** Returns what was counted here since the last call. */
-  takeCounts(): Counted {
-    const taken = this.#unpublished
-    this.#unpublished = { answers: 0, gone: 0 }
-    return taken
+  /** Takes over that it holds elsewhere, unless there are enough events to know better. */
+  believe(): void {
+    if (this.#allSum < eventsToEndMin) this.#holds = true
   }
 
   #advance(now: number): void {
     const current = Math.floor(now / sliceMillis)
     const first = Math.max(this.#slice + 1, current - slices + 1)
     for (let next = first; next <= current; next++) {
-      this.#answersSum -= this.#answers[next % slices]!
-      this.#gonesSum -= this.#gones[next % slices]!
-      this.#answers[next % slices] = 0
-      this.#gones[next % slices] = 0
+      this.#allSum -= this.#all[next % slices]!
+      this.#ofKindSum -= this.#ofKind[next % slices]!
+      this.#all[next % slices] = 0
+      this.#ofKind[next % slices] = 0
     }
     this.#slice = current
-  }
-
-  #count(answers: number, gone: number, now: number): void {
-    this.#advance(now)
-    this.#answers[this.#slice % slices]! += answers
-    this.#answersSum += answers
-    this.#gones[this.#slice % slices]! += gone
-    this.#gonesSum += gone
-  }
-
-  #weigh(): GuardChange {
-    const isSuspicious = this.#gonesSum > this.#answersSum * goneShareMax
-    const needed = this.#holding ? answersToTrustMin : answersMin
-    if (isSuspicious === this.#holding || this.#answersSum < needed) return undefined
-    this.#holding = isSuspicious
-    return isSuspicious ? "holds" : "trusts"
   }
 }

@@ -1,15 +1,16 @@
 // Which responses "gone" (404, 410) of one push service are believed. Believing a wrong one removes
 // a healthy subscription; believing none keeps sending to dead ones. Pure: callers give the time.
 //
-// - The mass-gone guard (guard.ts) holds when most responses say "gone". So does a long row of them
-//   without any 2xx: a captive proxy may begin in the middle of a broadcast.
+// - The mass-gone guard holds when most responses say "gone" (majority.ts): then the service, or a
+//   captive proxy or wrong DNS entry before it, is in trouble, not the subscriptions. So does a
+//   long row of them without any 2xx: a captive proxy may begin in the middle of a broadcast.
 // - A subscription that no push was ever accepted for loses nothing. While the push service takes
 //   other pushes, such a "gone" is believed at once and not counted: made-up subscriptions must not
 //   make the guard hold, nor profit from it.
 // - While the guard holds, pushes that were answered "gone" wait. One probe at a time is sent, at
 //   growing intervals, to find out whether the push service still says so.
 import { addBounded } from "#basics/bounded.ts"
-import { type Counted, Guard, type GuardChange } from "./guard.ts"
+import { Majority } from "./majority.ts"
 
 /** So many "gone" responses in a row, without a 2xx between them, are not believed any more. */
 const inRowMax = 50
@@ -23,6 +24,19 @@ const probeMillisMax = 15 * 60_000
  * this.
  */
 const neverReachedMax = 1_000
+/**
+ * "Gone" responses until the counts are urgent: the most that each worker removes before it is
+ * told.
+ */
+const urgentGonesMax = 10
+
+/** Responses that one worker counted, and those of them that say "gone". */
+interface Counted {
+  readonly answers: number
+  readonly gone: number
+}
+
+export type GuardChange = "holds" | "trusts" | undefined
 
 export interface GonePush {
   readonly subscription: string
@@ -36,7 +50,8 @@ const nameOf = ({ generation, subscription }: GonePush) => `${subscription} ${ge
 
 export class MassGone {
   readonly #knownFrom: () => number
-  readonly #guard = new Guard()
+  readonly #mostGone = new Majority()
+  #unpublished = { answers: 0, gone: 0 }
   #inRow = 0
   #acceptedAt = Number.NEGATIVE_INFINITY
   /** The two newest broadcasts of which a push was accepted. */
@@ -56,7 +71,7 @@ export class MassGone {
 
   /** While true, "gone" is believed of no subscription that may have been reached before. */
   get holding(): boolean {
-    return this.#guard.holding || this.#inRow >= inRowMax
+    return this.#mostGone.holds || this.#inRow >= inRowMax
   }
 
   /** The newest broadcast of which a push was accepted; 0: none. */
@@ -66,11 +81,14 @@ export class MassGone {
 
   /** Whether other workers need the counts at once. */
   get isUrgent(): boolean {
-    return this.#guard.isUrgent
+    return this.#unpublished.gone >= urgentGonesMax
   }
 
+  /** Returns what was counted here since the last call. */
   takeCounts(): Counted {
-    return this.#guard.takeCounts()
+    const taken = this.#unpublished
+    this.#unpublished = { answers: 0, gone: 0 }
+    return taken
   }
 
   /** Notes a 2xx. `saidGone`: an earlier response to this push was "gone", so that was wrong. */
@@ -84,14 +102,14 @@ export class MassGone {
       this.#probeMillis = probeMillisMin
       this.#probeAt = now
     }
-    this.#guard.note(false, now)
+    this.#count(0, now)
     return this.#changeSince(before)
   }
 
   /** Notes any other response but "gone". */
   other(now: number): GuardChange {
     const before = this.holding
-    this.#guard.note(false, now)
+    this.#count(0, now)
     return this.#changeSince(before)
   }
 
@@ -105,7 +123,7 @@ export class MassGone {
     const before = this.holding
     this.#inRow += 1
     const believed = isOfNew && this.#takesOthers(now)
-    if (!believed) this.#guard.note(true, now)
+    if (!believed) this.#count(1, now)
     const change = this.#changeSince(before)
     if (believed || !this.holding) return { believed: true, change }
     if (isOfNew) addBounded(this.#neverReached, nameOf(push), neverReachedMax)
@@ -131,8 +149,15 @@ export class MassGone {
   merge(counted: Counted, holds: boolean, broadcast: number, now: number): GuardChange {
     this.#reached(broadcast)
     const before = this.holding
-    this.#guard.merge(counted, holds, now)
+    this.#mostGone.add(counted.answers, counted.gone, now)
+    if (holds) this.#mostGone.believe()
     return this.#changeSince(before)
+  }
+
+  #count(gone: 0 | 1, now: number): void {
+    this.#unpublished.answers += 1
+    this.#unpublished.gone += gone
+    this.#mostGone.add(1, gone, now)
   }
 
   #changeSince(before: boolean): GuardChange {

@@ -1,7 +1,7 @@
 // The lines of the log about one push service: one when something begins or ends.
 // Lines name the host and the reason, never an endpoint.
 import type { RefusalReason, RetryReason } from "#domain/reason.ts"
-import type { GuardChange } from "./guard.ts"
+import type { GuardChange } from "./mass-gone.ts"
 import type { Narrowed } from "./window.ts"
 
 export interface Notice {

@@ -2,7 +2,8 @@
 // and what a response means given those before it. Pure: callers give the time, by the monotonic
 // clock, send, log and publish.
 import { throttledBaseMillis } from "#domain/job.ts"
-import type { AttemptResult, Deferred, Refusal, ResponseResult } from "../attempt-result.ts"
+import type { DeferReason, RefusalReason, RetryReason } from "#domain/reason.ts"
+import type { AttemptResult, Deferred, ResponseResult } from "../attempt-result.ts"
 import { ConnectivityBreaker } from "./breakers/connectivity-breaker.ts"
 import { CredentialsBreaker } from "./breakers/credentials-breaker.ts"
 import { type Gossip, Unpublished } from "./gossip.ts"
@@ -32,14 +33,20 @@ const rotationMillis = 24 * 60 * 60_000
 /** After this long, the breaker shows whether a refused push was refused alone. */
 const lookAgainMillis = 1_000
 
-const massGoneWait = ({ acceptedAt }: Push, now: number): Deferred => ({
+const deferred = (reason: DeferReason, waitMillis: number): Deferred => ({
   kind: "deferred",
-  reason: "mass-gone",
-  until: now + Math.min(Math.max(goneMillisMin, (now - acceptedAt) / 4), goneMillisMax)
+  reason,
+  waitMillis
 })
 
-const isRefusal = (result: AttemptResult): result is Refusal =>
-  result.kind === "credentials" || result.kind === "mismatch"
+const massGoneWait = ({ acceptedAt }: Push, now: number): Deferred =>
+  deferred("mass-gone", Math.min(Math.max(goneMillisMin, (now - acceptedAt) / 4), goneMillisMax))
+
+/** Our VAPID key or token was refused: by the origin, or for one subscription of another key. */
+const isRefusal = (
+  result: AttemptResult
+): result is { readonly kind: "failed"; readonly reason: RefusalReason } =>
+  result.kind === "failed" && (result.reason === "credentials" || result.reason === "key-mismatch")
 
 export class PushService {
   readonly origin: string
@@ -88,21 +95,19 @@ export class PushService {
   /** Returns why a push must not wait in the queue; undefined: let it. */
   queueFull(acceptedAt: number, now: number): Deferred | undefined {
     if (!this.#queue.isFull()) return undefined
-    return { kind: "deferred", reason: "lane-slow", until: now + fullMillis(now - acceptedAt) }
+    return deferred("lane-slow", fullMillis(now - acceptedAt))
   }
 
   /** Returns why a push must not be sent now; undefined: send it. */
   deferral(push: Push, now: number): Deferred | undefined {
     // First, because the breakers would take a push that is not sent for their probe.
     const closedUntil = this.#window.closedUntil(now)
-    if (closedUntil !== undefined)
-      return { kind: "deferred", reason: "lane-throttled", until: closedUntil }
+    if (closedUntil !== undefined) return deferred("lane-throttled", closedUntil - now)
     const unreachableUntil = this.#connectivity.admit(now)
-    if (unreachableUntil !== undefined)
-      return { kind: "deferred", reason: "unreachable", until: unreachableUntil }
+    if (unreachableUntil !== undefined) return deferred("unreachable", unreachableUntil - now)
     if (push.saidGone && !this.#massGone.mayProbe(push, now)) return massGoneWait(push, now)
     const until = this.#credentials.admit(push, now)
-    if (until !== undefined) return { kind: "deferred", reason: "breaker-open", until }
+    if (until !== undefined) return deferred("breaker-open", until - now)
     if (push.saidGone) this.#massGone.probes(now)
     return undefined
   }
@@ -111,18 +116,14 @@ export class PushService {
    * Whether a response may be due to a token gone bad: worth one try with a new one. A mismatch is
    * not: every token names the same key.
    */
-  doubtsToken({ kind }: ResponseResult, now: number): boolean {
-    return kind === "credentials" && this.#credentials.passes(now)
+  doubtsToken({ reason }: ResponseResult, now: number): boolean {
+    return reason === "credentials" && this.#credentials.passes(now)
   }
 
   /** Notes that no response came. The attempt counts; pushes wait if the breaker opens with it. */
-  failed(
-    { kind, reason }: ResponseResult,
-    { sentAt, subscription }: Push,
-    now: number
-  ): ReadonlyArray<Notice> {
+  failed(reason: RetryReason, { sentAt, subscription }: Push, now: number): ReadonlyArray<Notice> {
     // The name may be this subscription's own, with no address or a forbidden one: strikes decide.
-    if (kind === "retry" && reason !== "unknown-host" && reason !== "address-not-allowed") {
+    if (reason !== "unknown-host" && reason !== "address-not-allowed") {
       const change = this.#connectivity.failed(subscription, sentAt, now)
       if (change !== undefined) this.#notices.notReached(reason, change)
     }
@@ -138,12 +139,12 @@ export class PushService {
   ): { readonly judged: AttemptResult; readonly notices: ReadonlyArray<Notice> } {
     const result = this.#meant(response, push.storedAt, now)
     if (this.#connectivity.responded(now)) this.#notices.reached()
-    if (result.kind === "accepted") this.#accepted(push, now)
-    if (result.kind === "retry" && result.reason === "throttled")
+    if (result.kind === "delivered") this.#accepted(push, now)
+    if (result.kind === "failed" && result.reason === "throttled")
       this.#throttled(push, now, result.retryAfterMillis)
     const guarded = this.#guarded(response, result, push, now)
-    const judged = isRefusal(guarded) ? this.#refused(guarded, push, status, now) : guarded
-    return { judged, notices: this.#notices.take() }
+    const waits = isRefusal(guarded) ? this.#refused(guarded.reason, push, status, now) : undefined
+    return { judged: waits ?? guarded, notices: this.#notices.take() }
   }
 
   /** Whether other workers need the gossip at once. */
@@ -186,7 +187,7 @@ export class PushService {
    */
   #meant(response: ResponseResult, storedAt: number, now: number): ResponseResult {
     const isOld = now - storedAt >= rotationMillis
-    return response.kind === "mismatch" && this.#credentials.proven(now) && isOld
+    return response.reason === "key-mismatch" && this.#credentials.proven(now) && isOld
       ? { kind: "gone", reason: response.reason }
       : response
   }
@@ -224,26 +225,26 @@ export class PushService {
       return believed ? result : massGoneWait(push, now)
     }
     this.#notices.guardChanged(
-      result.kind === "accepted"
+      result.kind === "delivered"
         ? this.#massGone.accepted(push, push.saidGone, now)
         : this.#massGone.other(now)
     )
     return result
   }
 
-  #refused(refusal: Refusal, push: Push, status: number, now: number): AttemptResult {
+  /** Returns how long the push waits; undefined: the refusal concerns its subscription alone. */
+  #refused(reason: RefusalReason, push: Push, status: number, now: number): Deferred | undefined {
     // While our key is proven, a mismatch concerns one subscription, and one user may have many
     // such.
-    if (refusal.kind === "mismatch" && this.#credentials.proven(now)) return refusal
-    const refused = this.#credentials.refused(push, refusal.kind, now)
-    if (refused === "lone") return refusal
+    if (reason === "key-mismatch" && this.#credentials.proven(now)) return undefined
+    const refused = this.#credentials.refused(push, reason, now)
+    if (refused === "lone") return undefined
     if (refused.opens) {
       this.#unpublished.breakerOpened()
-      this.#notices.credentialsRefused(refusal.reason, status)
+      this.#notices.credentialsRefused(reason, status)
     }
     // Another push may be accepted within the second: then this one was refused alone. If none is,
     // the breaker defers this push without sending it.
-    const until = Math.min(refused.until, now + lookAgainMillis)
-    return { kind: "deferred", reason: refusal.reason, until }
+    return deferred(reason, Math.min(refused.until - now, lookAgainMillis))
   }
 }

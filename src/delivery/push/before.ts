@@ -2,8 +2,7 @@
 
 import { type BroadcastRef, throttledBaseMillis } from "#domain/job.ts"
 import { checkEndpoint, type EndpointPolicy } from "#domain/subscription/endpoint.ts"
-import type { ResponseResult, Waits } from "../attempt-result.ts"
-import { classify } from "./classify.ts"
+import type { AttemptResult } from "../attempt-result.ts"
 import type { Sealed } from "./sealed.ts"
 import type { Target } from "./target.ts"
 
@@ -21,14 +20,15 @@ export const unsendable = (
   ref: BroadcastRef,
   sealed: Sealed,
   now: number
-): ResponseResult | Waits | undefined => {
+): AttemptResult | undefined => {
   // The push may have expired while it waited in the send queue.
-  if (now >= ref.expiresAt) return { kind: "deferred", reason: "lane-slow", waitMillis: 0 }
-  if (sealed !== undefined && "error" in sealed) return classify(sealed, "", now)
+  if (now >= ref.expiresAt) return { kind: "expired", reason: "expired:lane-slow" }
+  if (sealed === "invalid-key") return { kind: "gone", reason: sealed }
+  if (sealed === "encryption") return { kind: "failed", reason: sealed }
   // The settings may have changed since registration, and sockets do not look up literal addresses.
   if (checkEndpoint(target.stored.data.endpoint, policy) !== undefined)
-    return classify({ error: "ENDPOINT_NOT_ALLOWED" }, "", now)
-  if (keyFault === "retired") return classify({ error: "KEY_RETIRED" }, "", now)
+    return { kind: "dead", reason: "endpoint-not-allowed" }
+  if (keyFault === "retired") return { kind: "dead", reason: "key-retired" }
   // A new key that other workers have already. One of them takes the push, or this one after its
   // restart.
   if (keyFault === "unknown")

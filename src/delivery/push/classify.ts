@@ -1,7 +1,7 @@
 // The meaning of a push service's response, or of its absence, for the push and its subscription.
-// Pure and total. Deleting a healthy subscription is worse than one push too many. So only 404, 410
-// and keys that nothing can be encrypted for remove a subscription here. A mismatch removes one
-// only while our key is accepted from others (see ../push-service/push-service.ts).
+// Pure and total. Deleting a healthy subscription is worse than one push too many. So only 404 and
+// 410 remove a subscription here. A mismatch removes one only while our key is accepted from others
+// (see ../push-service/push-service.ts).
 import type { DeadReason, RetryReason } from "#domain/reason.ts"
 import type { ResponseResult } from "../attempt-result.ts"
 import { parsedHttpDate } from "./http-date.ts"
@@ -50,7 +50,7 @@ const topicWords = /BadWebPushTopic|"errno"\s*:\s*113\b/i
 const errorReasons: Readonly<Record<string, RetryReason>> = {
   ENOTFOUND: "unknown-host",
   EAI_AGAIN: "dns",
-  ECONNREFUSED: "refused",
+  ECONNREFUSED: "connection-refused",
   ECONNRESET: "reset",
   EPIPE: "reset",
   EHOSTUNREACH: "unreachable",
@@ -67,20 +67,14 @@ const errorReasons: Readonly<Record<string, RetryReason>> = {
   ADDRESS_NOT_ALLOWED: "address-not-allowed"
 }
 
-const retryReasonOf = (code: string): RetryReason => {
+/** The reason of a push without a response. */
+export const reasonOfError = (code: string): RetryReason => {
   const known = errorReasons[code]
   if (known !== undefined) return known
   if (code.startsWith("ERR_HTTP2_")) return "reset"
   // A captive proxy causes these too, so they pass; never send without a valid certificate.
   if (/CERT|SELF_SIGNED|UNABLE_TO_|ERR_TLS|ERR_SSL|DEPTH_ZERO/.test(code)) return "tls"
   return "network"
-}
-
-const ofError = (code: string): ResponseResult => {
-  if (code === "ERR_CRYPTO_ECDH_INVALID_PUBLIC_KEY") return { kind: "gone", reason: "invalid-key" }
-  if (code === "ENDPOINT_NOT_ALLOWED") return { kind: "dead", reason: "endpoint-not-allowed" }
-  if (code === "KEY_RETIRED") return { kind: "dead", reason: "key-retired" }
-  return { kind: "retry", reason: retryReasonOf(code) }
 }
 
 const isThrottled = (status: number, headers: Received["headers"], host: string): boolean =>
@@ -108,18 +102,18 @@ const deadReasonOf = ({ body, headers, status }: Received): DeadReason => {
 
 const ofStatus = (response: Received, host: string, now: number): ResponseResult => {
   const { body, headers, status } = response
-  const retry = (reason: RetryReason): ResponseResult => ({
-    kind: "retry",
+  const failed = (reason: RetryReason): ResponseResult => ({
+    kind: "failed",
     reason,
     ...parsedRetryAfter(headers, now)
   })
-  if (isThrottled(status, headers, host)) return retry("throttled")
-  if (status >= 200 && status < 300) return { kind: "accepted", reason: "accepted" }
+  if (isThrottled(status, headers, host)) return failed("throttled")
+  if (status >= 200 && status < 300) return { kind: "delivered", reason: "accepted" }
   if (status === 404 || status === 410) return { kind: "gone", reason: "gone" }
-  if (mismatchWords[status]?.test(body)) return { kind: "mismatch", reason: "key-mismatch" }
+  if (mismatchWords[status]?.test(body)) return { kind: "failed", reason: "key-mismatch" }
   if (status === 401 || status === 403 || (status === 400 && credentialWords.test(body)))
-    return { kind: "credentials", reason: "credentials" }
-  if (isTransient(status)) return retry("server-error")
+    return { kind: "failed", reason: "credentials" }
+  if (isTransient(status)) return failed("server-error")
   return { kind: "dead", reason: deadReasonOf(response) }
 }
 
@@ -128,4 +122,6 @@ const ofStatus = (response: Received, host: string, now: number): ResponseResult
  * for a Retry-After that is a date, in a response without Date.
  */
 export const classify = (response: PushResponse, host: string, now: number): ResponseResult =>
-  "error" in response ? ofError(response.error) : ofStatus(response, host, now)
+  "error" in response
+    ? { kind: "failed", reason: reasonOfError(response.error) }
+    : ofStatus(response, host, now)

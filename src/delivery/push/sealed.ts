@@ -3,7 +3,7 @@ import { type KeyPair, makePairs, recipientOf, seal } from "./encrypt.ts"
 import type { Target } from "./target.ts"
 
 /** An encrypted body; undefined: a push without payload; or why a body cannot be made. */
-export type Sealed = Uint8Array | undefined | { readonly error: string }
+export type Sealed = Uint8Array | undefined | "invalid-key" | "encryption"
 
 const sealOne = (target: Target, padded: Uint8Array, pair: KeyPair): Sealed => {
   const { auth, p256dh } = target.stored.data.keys
@@ -11,13 +11,13 @@ const sealOne = (target: Target, padded: Uint8Array, pair: KeyPair): Sealed => {
     target.recipient ??= recipientOf(p256dh, auth)
   } catch {
     // Keys are checked at registration, so this list was not written by Bellcast.
-    return { error: "ERR_CRYPTO_ECDH_INVALID_PUBLIC_KEY" }
+    return "invalid-key"
   }
   try {
     return seal(padded, target.recipient, pair)
   } catch {
     // A fault of this process, so the push is retried and the subscription stays.
-    return { error: "ENCRYPTION_FAILED" }
+    return "encryption"
   }
 }
 

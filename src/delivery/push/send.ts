@@ -9,18 +9,28 @@ import type { EndpointPolicy } from "#domain/subscription/endpoint.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
-import { type Attempt, type ResponseResult, waitsOf } from "../attempt-result.ts"
-import type { Push } from "../push-service/push.ts"
+import type { Attempt, AttemptResult, ResponseResult } from "../attempt-result.ts"
+import type { Push as SeenPush } from "../push-service/push.ts"
 import type { PushService } from "../push-service/push-service.ts"
 import { PushServices } from "../push-service/push-services.ts"
 import { unsendable } from "./before.ts"
-import { classify, type PushResponse } from "./classify.ts"
+import { classify, type PushResponse, reasonOfError } from "./classify.ts"
 import { PushClient } from "./client.ts"
 import { clockAhead } from "./http-date.ts"
 import { headersOf, pushOf, ttlOf } from "./request.ts"
 import type { Sealed } from "./sealed.ts"
 import { originOf, type Target } from "./target.ts"
 import { Vapid } from "./vapid.ts"
+
+/** The push of which one attempt is made. */
+interface Push {
+  readonly target: Target
+  readonly ref: BroadcastRef
+  /** Called once, when the body is needed. */
+  readonly bodyOf: () => Sealed
+  /** The reason of its last outcome; absent: this is its first attempt. */
+  readonly lastReason?: StoredReason
+}
 
 /** The request of one attempt. Further tries of the attempt change its headers. */
 interface Request {
@@ -50,7 +60,7 @@ const secondTryOf = (
   pushService: PushService,
   { at, response, result }: Received
 ): "new-token" | "without-topic" | "other-connection" | undefined => {
-  if (result.kind === "accepted" || "error" in response) return undefined
+  if (result.kind === "delivered" || "error" in response) return undefined
   if (pushService.doubtsToken(result, at.monotonic)) return "new-token"
   if (result.reason === "bad-topic") return "without-topic"
   return response.status === 421 ? "other-connection" : undefined
@@ -92,7 +102,7 @@ const post = Effect.fnUntraced(function* (client: PushClient["Service"], request
   const at = yield* moment
   const result = classify(response, host, at.at)
   const ahead = "error" in response ? 0 : clockAhead(response.headers["date"], at.at)
-  if (result.kind === "credentials" && ahead !== 0)
+  if (result.reason === "credentials" && ahead !== 0)
     yield* warnOfClock({ host, aheadSeconds: Math.round(ahead / 1000) })
   const received: Received = { response, result, at, pushService }
   return received
@@ -114,8 +124,8 @@ const tryKeys = Effect.fnUntraced(function* (
     if (received.at.at >= request.expiresAt) return "expired" as const
     request.headers["authorization"] = yield* vapid.authorization(origin, key)
     received = yield* post(client, request)
-    if (received.result.kind === "mismatch") continue
-    if (received.result.kind === "accepted") yield* matched(log, request, key, received.at.at)
+    if (received.result.reason === "key-mismatch") continue
+    if (received.result.kind === "delivered") yield* matched(log, request, key, received.at.at)
     return { ...received, pushService: pushServices.of(origin, key) }
   }
   return received
@@ -139,45 +149,46 @@ const trySecond = Effect.fnUntraced(function* (
 })
 
 /** At least 1: 0 means that nothing was sent. */
-const millisSince = ({ sentAt }: Push, now: number): number => Math.max(1, now - sentAt)
+const millisSince = ({ sentAt }: SeenPush, now: number): number => Math.max(1, now - sentAt)
 
 const judge = Effect.fnUntraced(function* (
   pushServices: PushServices["Service"],
   received: Received,
-  push: Push
+  push: SeenPush
 ) {
   const { at, pushService, response, result } = received
   const now = at.monotonic
   const millis = millisSince(push, now)
   if ("error" in response) {
-    yield* pushServices.report(pushService, pushService.failed(result, push, now))
-    return { ...result, millis } satisfies Attempt
+    const reason = reasonOfError(response.error)
+    yield* pushServices.report(pushService, pushService.failed(reason, push, now))
+    return { kind: "failed", reason, decidedBy: "connection", millis } satisfies Attempt
   }
-  const { judged, notices } = pushService.judge(result, push, response.status, now)
+  const { status } = response
+  const { judged, notices } = pushService.judge(result, push, status, now)
   yield* pushServices.report(pushService, notices)
-  const meant = judged.kind === "deferred" ? waitsOf(judged, now) : judged
-  return { ...meant, status: response.status, millis } satisfies Attempt
+  return { ...judged, decidedBy: "response", status, millis } satisfies Attempt
 })
+
+const unsent = (result: AttemptResult): Attempt => ({ ...result, decidedBy: "process", millis: 0 })
 
 const attempt = Effect.fnUntraced(function* (
   tools: SendTools,
+  { bodyOf, lastReason, ref, target }: Push,
   pushService: PushService,
-  key: string,
-  target: Target,
-  ref: BroadcastRef,
-  sealed: Sealed,
-  lastReason: StoredReason | undefined
+  key: string
 ): Effect.fn.Return<Attempt> {
   const { client, policy, pushServices, retryBaseMillis, vapid } = tools
+  const sealed = bodyOf()
   const sentAt = yield* moment
   const conditions = { policy, retryBaseMillis, keyFault: vapid.fault(key) }
-  const unsent = unsendable(conditions, target, ref, sealed, sentAt.at)
-  if (unsent !== undefined) return { ...unsent, millis: 0 }
+  const result = unsendable(conditions, target, ref, sealed, sentAt.at)
+  if (result !== undefined) return unsent(result)
   const push = pushOf(target, ref, lastReason, sentAt)
   const deferred = pushService.deferral(push, sentAt.monotonic)
-  if (deferred !== undefined) return { ...waitsOf(deferred, sentAt.monotonic), millis: 0 }
+  if (deferred !== undefined) return unsent(deferred)
   const { origin } = pushService
-  const body = sealed !== undefined && "error" in sealed ? undefined : sealed
+  const body = typeof sealed === "string" ? undefined : sealed
   const authorization = yield* vapid.authorization(origin, key)
   const request: Request = {
     ...{ pushService, key, target, expiresAt: ref.expiresAt, body },
@@ -185,13 +196,13 @@ const attempt = Effect.fnUntraced(function* (
     headers: headersOf(ref, authorization, body !== undefined)
   }
   const first = yield* post(client, request)
-  const otherKeys = first.result.kind === "mismatch" ? vapid.othersThan(key) : []
+  const otherKeys = first.result.reason === "key-mismatch" ? vapid.othersThan(key) : []
   const last = yield* otherKeys.length > 0
     ? tryKeys(tools, request, otherKeys, first)
     : trySecond(tools, request, first)
   if (last !== "expired") return yield* judge(pushServices, last, push)
   const millis = millisSince(push, yield* monotonicMillis)
-  return { kind: "deferred", reason: "key-mismatch", waitMillis: 0, millis }
+  return { kind: "expired", reason: "expired:key-mismatch", decidedBy: "process", millis }
 })
 
 const makeSender = Effect.gen(function* () {
@@ -203,23 +214,14 @@ const makeSender = Effect.gen(function* () {
   const policy = { hosts: pushHosts, allowLoopback: allowLoopbackEndpoints }
   const tools: SendTools = { client, vapid, pushServices, log, policy, retryBaseMillis }
 
-  const send = <E>(
-    target: Target,
-    ref: BroadcastRef,
-    bodyOf: () => Sealed,
-    turn: Effect.Effect<unknown, E>,
-    lastReason?: StoredReason
-  ) =>
+  const send = <E>(push: Push, turn: Effect.Effect<unknown, E>) =>
     Effect.flatMap(moment, (now): Effect.Effect<Attempt, E> => {
+      const { ref, target } = push
       const key = vapid.keyOf(target.stored)
       const pushService = pushServices.of(originOf(target), key)
       const full = pushService.queueFull(monotonicOf(now, ref.acceptedAt), now.monotonic)
-      if (full !== undefined) return Effect.as(turn, { ...waitsOf(full, now.monotonic), millis: 0 })
-      return pushService.inTurn(
-        Effect.flatMap(turn, () =>
-          attempt(tools, pushService, key, target, ref, bodyOf(), lastReason)
-        )
-      )
+      if (full !== undefined) return Effect.as(turn, unsent(full))
+      return pushService.inTurn(Effect.flatMap(turn, () => attempt(tools, push, pushService, key)))
     })
 
   return { send }
@@ -231,16 +233,9 @@ export class Sender extends Context.Service<
     /**
      * Makes one attempt; never fails itself. At most the send window of pushes run for one push
      * service, so that a slow one does not hold up the others. `turn` runs when it is this push's
-     * turn, before anything is sent; if `turn` fails, nothing is sent. `lastReason`: the reason of
-     * the push's last outcome.
+     * turn, before anything is sent; if `turn` fails, nothing is sent.
      */
-    readonly send: <E>(
-      target: Target,
-      ref: BroadcastRef,
-      bodyOf: () => Sealed,
-      turn: Effect.Effect<unknown, E>,
-      lastReason?: StoredReason
-    ) => Effect.Effect<Attempt, E>
+    readonly send: <E>(push: Push, turn: Effect.Effect<unknown, E>) => Effect.Effect<Attempt, E>
   }
 >()("bellcast/delivery/Sender") {
   static readonly layer = Layer.effect(Sender, makeSender)

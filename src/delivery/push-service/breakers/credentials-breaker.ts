@@ -2,6 +2,7 @@
 // pushes wait, and only probes of different users pass until one is accepted. A fault of ours, or
 // of the push service, must never cost a subscriber. Pure: callers give the time.
 import { addBounded } from "#basics/bounded.ts"
+import type { RefusalReason } from "#domain/reason.ts"
 import { CircuitBreaker, type CircuitState } from "./circuit-breaker.ts"
 import { ProbeBudget } from "./probe-budget.ts"
 
@@ -86,13 +87,12 @@ export class CredentialsBreaker {
   }
 
   /**
-   * Notes a refusal. `kind` "mismatch": the subscription was made with another key. Returns "lone"
-   * when it concerns this subscription alone. Else the time to come back, and whether the breaker
-   * opens with it.
+   * Notes a refusal. Returns "lone" when it concerns this subscription alone. Else the time to come
+   * back, and whether the breaker opens with it.
    */
   refused(
     push: Push,
-    kind: "mismatch" | "credentials",
+    reason: RefusalReason,
     now: number
   ): "lone" | { readonly until: number; readonly opens: boolean } {
     const opens = this.#circuit.stateAt(now) === "closed"
@@ -101,8 +101,8 @@ export class CredentialsBreaker {
       return "lone"
     }
     this.#endRow()
-    if (opens) this.#budget.start(kind === "mismatch", now)
-    else if (kind === "credentials") this.#budget.slowDown()
+    if (opens) this.#budget.start(reason === "key-mismatch", now)
+    else if (reason === "credentials") this.#budget.slowDown()
     this.#budget.refused(push.user, now)
     this.#circuit.open(this.#openMillis, now)
     return { until: now + this.#openMillis, opens }
