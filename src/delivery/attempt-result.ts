@@ -1,6 +1,6 @@
 // What an attempt at a push ends with: read from the response (push/classify.ts), then judged by
 // the state of the push service (push-service/push-service.ts), or decided before anything is sent.
-// jobs/result.ts makes the recorded outcome of it.
+// jobs/record.ts makes the recorded outcome of it.
 import type {
   DeadReason,
   DeferReason,

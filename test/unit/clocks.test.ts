@@ -3,7 +3,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { ServiceClock } from "#clock/service-clock.ts"
-import { waitOf } from "#delivery/jobs/due.ts"
+import { waitOf } from "#delivery/jobs/next-attempt.ts"
 import { clockAhead } from "#delivery/push/http-date.ts"
 import type { RetryJob } from "#domain/job.ts"
 import type { Stored } from "#nats/stream/stored.ts"

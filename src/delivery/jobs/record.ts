@@ -1,37 +1,117 @@
-// Records the results of pushes, in an order that survives a crash at any point: dead letters, then
-// the outcome, then removals, strikes and retries. A removal before the outcome would take the push
-// out of its audience: after a crash the push would never get a fate.
+// Makes the outcome of each attempt: delivered, ended, or tried again and when. Records outcomes in
+// an order that survives a crash at any point: dead letters, then the outcome, then removals,
+// strikes and retries. A removal before the outcome would take the push out of its audience: after
+// a crash the push would never get a fate.
 import { Clock, Effect, Random } from "effect"
 import { Settings } from "#config"
-import type { BroadcastRef, RetryJob } from "#domain/job.ts"
+import {
+  attemptsMax,
+  type BroadcastRef,
+  retryDelayMillis,
+  throttledBaseMillis
+} from "#domain/job.ts"
 import type { PushResult } from "#domain/outcome.ts"
 import { freshId } from "#nats/stream/append.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
+import { streams } from "#streams/index.ts"
 import { subjects } from "#streams/subjects.ts"
-import { type ChannelToken, originToken, type UserToken } from "#streams/tokens.ts"
+import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import { makePushMetrics } from "#telemetry/delivery-metrics.ts"
+import type { Attempt, Deferred, Failed } from "../attempt-result.ts"
 import { originOf, type Target } from "../push/target.ts"
-import { allStored, makeStoredOrOwed, type StoredOrOwed } from "./owed.ts"
-import { untilWritten } from "./patience.ts"
-import { type Attempted, type Recorded, resultOf } from "./result.ts"
+import {
+  allStored,
+  makeStoreOrPostpone,
+  type Recorded,
+  removalsAndRetries,
+  withFate
+} from "./follow-ups.ts"
 import { Strikes } from "./strikes.ts"
+import { untilWritten } from "./until-written.ts"
+
+/**
+ * For so long after an outcome of a job no other worker can have the job: a worker reports progress
+ * at least every third of the ack wait, and JetStream waits all of it after a report.
+ */
+export const provenMillis = (2 / 3) * streams.work.consumers.deliver.ackWaitMillis
+
+/** An attempt, and what its outcome depends on. */
+interface Attempted {
+  readonly target: Target
+  readonly ref: BroadcastRef
+  readonly attempt: Attempt
+  /** Which attempt it is, from 1. */
+  readonly number: number
+  /** When it was made. */
+  readonly at: number
+  /** The first delay before another attempt. */
+  readonly baseMillis: number
+  /** In [0, 1): spreads the next attempt. */
+  readonly random: number
+}
+
+type Base = Omit<PushResult, "fate" | "reason" | "nextAt">
+
+/** The wait is spread by up to a tenth, so that deferred pushes do not all come back at once. */
+const deferredResult = (
+  base: Base,
+  { reason, waitMillis }: Deferred,
+  { random, ref }: Attempted
+): PushResult => {
+  const nextAt = base.at + Math.round(Math.max(1, waitMillis) * (1 + random / 10))
+  if (nextAt >= ref.expiresAt) return { ...base, fate: "expired", reason: `expired:${reason}` }
+  return { ...base, fate: "retrying", reason, nextAt }
+}
+
+const failedResult = (
+  base: Base,
+  { reason, retryAfterMillis }: Failed,
+  { baseMillis, random, ref }: Attempted
+): PushResult => {
+  if (base.attempt >= attemptsMax)
+    return { ...base, fate: "dead", reason: `attempts-used-up:${reason}` }
+  // Throttled without a Retry-After: wait longer than after other failures.
+  const firstMillis =
+    reason === "throttled" && retryAfterMillis === undefined
+      ? throttledBaseMillis(baseMillis)
+      : baseMillis
+  const nextAt = base.at + retryDelayMillis(base.attempt, firstMillis, random, retryAfterMillis)
+  if (nextAt >= ref.expiresAt) return { ...base, fate: "expired", reason: `expired:${reason}` }
+  return { ...base, fate: "retrying", reason, nextAt }
+}
+
+/** Returns the outcome of a push after an attempt. */
+export const resultOf = (attempted: Attempted): PushResult => {
+  const { at, attempt, number, target } = attempted
+  const { millis, status } = attempt
+  const counts = attempt.kind !== "deferred" && attempt.kind !== "expired"
+  const base: Base = {
+    user: target.user,
+    subscription: target.id,
+    ...(status === undefined ? {} : { status }),
+    attempt: counts ? number : number - 1,
+    millis,
+    at
+  }
+  if (attempt.kind === "deferred") return deferredResult(base, attempt, attempted)
+  if (attempt.kind === "failed") return failedResult(base, attempt, attempted)
+  return { ...base, fate: attempt.kind, reason: attempt.reason }
+}
+
+export type UnsentEnd =
+  | { readonly fate: "gone"; readonly reason: "left" }
+  | { readonly fate: "dead"; readonly reason: "suspended" }
+  | { readonly fate: "expired"; readonly reason: "expired" }
+
+/** Returns the outcome of a push that ends at `at` without another attempt. */
+export const unsentResult = (
+  { id, user }: Pick<Target, "id" | "user">,
+  attempt: number,
+  at: number,
+  end: UnsentEnd
+): PushResult => ({ user, subscription: id, attempt, millis: 0, at, ...end })
 
 const hostOf = (target: Target): string => URL.parse(originOf(target))?.hostname ?? ""
-
-const removal = (ref: BroadcastRef, { result, target }: Recorded) =>
-  ({
-    subject: subjects.subscription(target.user),
-    type: "subscription.gone/1",
-    body: {
-      id: target.id,
-      generation: target.stored.seq,
-      broadcast: ref.broadcast,
-      status: result.status ?? 0,
-      cause: result.reason,
-      at: result.at
-    },
-    messageId: `gone.${target.user}.${target.id}.${target.stored.seq}`
-  }) as const
 
 const deadLetter = (ref: BroadcastRef, { result, target }: Recorded) =>
   ({
@@ -53,28 +133,6 @@ const deadLetter = (ref: BroadcastRef, { result, target }: Recorded) =>
       at: result.at
     }
   }) as const
-
-const retryJob = (ref: BroadcastRef, { result, target }: Recorded) => {
-  const body: RetryJob = {
-    ...ref,
-    user: target.user,
-    subscription: target.id,
-    generation: target.stored.seq,
-    firstWaitMillis: (result.nextAt ?? result.at) - result.at,
-    attempts: result.attempt,
-    reason: result.reason
-  }
-  const subject = subjects.retry(
-    originToken(new URL(originOf(target)).hostname),
-    ref.broadcast,
-    target.user,
-    target.id
-  )
-  return { subject, type: "retry/1", body } as const
-}
-
-const withFate = (list: ReadonlyArray<Recorded>, fate: PushResult["fate"]) =>
-  list.filter(({ result }) => result.fate === fate)
 
 const concurrently = { concurrency: 32, discard: true } as const
 
@@ -98,21 +156,6 @@ const appendOutcome = Effect.fnUntraced(function* (
   return (yield* log.append("work", message).pipe(untilWritten)).seq
 })
 
-/** Each write stands alone: a LOG without room must not keep retries out of WORK. */
-const writeRemovalsAndRetries = (
-  log: EventLog["Service"],
-  storedOrOwed: StoredOrOwed,
-  ref: BroadcastRef,
-  list: ReadonlyArray<Recorded>
-) => {
-  // A subscription with the reason "left" was removed by its user.
-  const gone = withFate(list, "gone").filter(({ result }) => result.reason !== "left")
-  const remove = (each: Recorded) =>
-    storedOrOwed("subscription.gone/1", log.append("log", removal(ref, each)))
-  const retry = (each: Recorded) => storedOrOwed("retry/1", log.once("work", retryJob(ref, each)))
-  return allStored([...gone.map(remove), ...withFate(list, "retrying").map(retry)])
-}
-
 const bury = (log: EventLog["Service"], ref: BroadcastRef, dead: ReadonlyArray<Recorded>) =>
   Effect.forEach(dead, (each) => log.once("work", deadLetter(ref, each)), concurrently).pipe(
     untilWritten
@@ -123,23 +166,21 @@ export const makeRecord = Effect.gen(function* () {
   const { retryBaseMillis } = yield* Settings
   const metrics = yield* makePushMetrics
   const strikes = yield* Strikes
-  const storedOrOwed = yield* makeStoredOrOwed
+  const storeOrPostpone = yield* makeStoreOrPostpone
 
   const follow = (
     ref: BroadcastRef,
     list: ReadonlyArray<Recorded>,
     weigh: Strikes["Service"]["weigh"]
   ) => {
-    const others = writeRemovalsAndRetries(log, storedOrOwed, ref, list)
-    return allStored([others, weigh(ref, list, storedOrOwed)])
+    const others = removalsAndRetries(log, storeOrPostpone, ref, list)
+    return allStored([weigh(ref, list, storeOrPostpone), ...others])
   }
 
-  /** Writes dead letters, before the outcome. */
-  const before = (ref: BroadcastRef, list: ReadonlyArray<Recorded>) =>
-    bury(log, ref, withFate(list, "dead"))
-
   return {
-    before,
+    /** Writes dead letters, before the outcome. */
+    deadLetters: (ref: BroadcastRef, list: ReadonlyArray<Recorded>) =>
+      bury(log, ref, withFate(list, "dead")),
 
     /** Returns the result of an attempt made now, and counts the attempt. */
     resultOf: (made: Pick<Attempted, "target" | "ref" | "attempt" | "number">) =>
@@ -154,14 +195,15 @@ export const makeRecord = Effect.gen(function* () {
         metrics.recorded(hostOf(target), result, ref.acceptedAt)
     },
 
-    /** Writes removals, retry jobs and strikes, after the outcome. False: some are owed. */
-    after: (ref: BroadcastRef, list: ReadonlyArray<Recorded>) => follow(ref, list, strikes.weigh),
+    /** Writes removals, retry jobs and strikes, after the outcome. False: some are postponed. */
+    followUps: (ref: BroadcastRef, list: ReadonlyArray<Recorded>) =>
+      follow(ref, list, strikes.weigh),
 
     /**
-     * Writes what an earlier delivery, whose outcome this one finds, may owe. A second write
-     * changes nothing. False: some are owed still.
+     * Writes what an earlier delivery, whose outcome this one finds, may have postponed. A second
+     * write changes nothing. False: some are postponed still.
      */
-    ensured: (ref: BroadcastRef, list: ReadonlyArray<Recorded>) =>
+    followUpsAgain: (ref: BroadcastRef, list: ReadonlyArray<Recorded>) =>
       follow(ref, list, strikes.weighAgain),
 
     /**

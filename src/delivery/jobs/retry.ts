@@ -11,16 +11,21 @@ import { type Ack, type Delivery, done, later, never } from "#nats/stream/consum
 import { EventLog } from "#nats/stream/event-log.ts"
 import { keys } from "#streams/buckets.ts"
 import type { ChannelToken, UserToken } from "#streams/tokens.ts"
-import { sealAll } from "../push/sealed.ts"
+import { sealAll } from "../push/encrypt.ts"
 import { Sender } from "../push/send.ts"
 import type { Target } from "../push/target.ts"
-import { makePayloads } from "../recipients/payloads.ts"
-import { provenMillis } from "./claim.ts"
-import { type Due, dueOf, type Job, lastResult, waitOf } from "./due.ts"
-import { laterOwed } from "./owed.ts"
-import { conflictLeaves } from "./patience.ts"
-import { makeRecord, outcomeSubject, type Record } from "./record.ts"
-import { type Recorded, type UnsentEnd, unsentResult } from "./result.ts"
+import { laterPostponed, type Recorded } from "./follow-ups.ts"
+import { type Job, lastResult, type NextAttempt, nextAttemptOf, waitOf } from "./next-attempt.ts"
+import {
+  makeRecord,
+  outcomeSubject,
+  provenMillis,
+  type Record,
+  type UnsentEnd,
+  unsentResult
+} from "./record.ts"
+import { makePayloads } from "./shard.ts"
+import { conflictLeaves } from "./until-written.ts"
 
 const drainingAfterMillis = 1_000
 
@@ -67,7 +72,7 @@ export const endOf = (
 const makeAttempt = Effect.fnUntraced(function* <E>(
   tools: RetryTools,
   job: RetryJob,
-  due: Due,
+  next: NextAttempt,
   padded: Buffer | undefined,
   turn: Effect.Effect<void, E>
 ) {
@@ -77,18 +82,18 @@ const makeAttempt = Effect.fnUntraced(function* <E>(
   const end = endOf(target, job.expiresAt, now)
   if (target === undefined || end !== undefined) {
     const of = { user: job.user as UserToken, id: job.subscription }
-    const result = unsentResult(of, due.attempt, now, end ?? { fate: "gone", reason: "left" })
+    const result = unsentResult(of, next.number, now, end ?? { fate: "gone", reason: "left" })
     return { target, result, isDeferredUnsent: false }
   }
   const bodyOf = () => sealAll([target], padded)[0]
-  const push = { target, ref: job, bodyOf, lastReason: due.lastReason }
+  const push = { target, ref: job, bodyOf, lastReason: next.lastReason }
   const attempt = yield* sender.send(push, turn)
-  const result = yield* record.resultOf({ target, ref: job, attempt, number: due.attempt })
+  const result = yield* record.resultOf({ target, ref: job, attempt, number: next.number })
   const isDeferredUnsent = attempt.kind === "deferred" && attempt.decidedBy === "process"
   return { target, result, isDeferredUnsent }
 })
 
-/** False: removals or strikes that follow from the result are owed. */
+/** False: removals or strikes that follow from the result are postponed. */
 const recordResult = Effect.fnUntraced(function* (
   record: Record,
   job: RetryJob,
@@ -98,32 +103,36 @@ const recordResult = Effect.fnUntraced(function* (
 ) {
   const list: ReadonlyArray<Recorded> = target === undefined ? [] : [{ target, result }]
   const final = result.fate !== "retrying"
-  yield* record.before(job, list)
+  yield* record.deadLetters(job, list)
   const body = { broadcast: job.broadcast, pushes: 0, results: [result], final }
   yield* record.outcome(outcomeOf(job), seq, body)
   record.counted(job, list)
   // A retrying push needs no new retry job: this one is its job.
-  return final ? yield* record.after(job, list) : true
+  return final ? yield* record.followUps(job, list) : true
 })
 
 /**
  * Fails with AppendConflict if another worker has recorded the attempt that is due: this process
  * may have been frozen, or cut off from NATS, for so long that the job was delivered again.
  */
-const stillDue = Effect.fnUntraced(function* (log: EventLog["Service"], job: RetryJob, due: Due) {
-  if ((yield* monotonicMillis) - due.readAt < provenMillis) return
+const checkNext = Effect.fnUntraced(function* (
+  log: EventLog["Service"],
+  job: RetryJob,
+  next: NextAttempt
+) {
+  if ((yield* monotonicMillis) - next.readAt < provenMillis) return
   const subject = outcomeOf(job)
   const last = yield* log.last("work", subject)
-  if ((last?.seq ?? 0) !== due.seq) return yield* new AppendConflict({ subject })
+  if ((last?.seq ?? 0) !== next.seq) return yield* new AppendConflict({ subject })
 })
 
-/** Makes the attempt that is due, and records its result. `owed`: how to end when writes are. */
+/** Makes the next attempt, and records its result. `postponed`: how to end when writes are. */
 const step = (
   tools: RetryTools,
   job: RetryJob,
-  due: Due,
+  next: NextAttempt,
   padded: Buffer | undefined,
-  owed: Ack
+  postponed: Ack
 ) => {
   const { draining, log, permits, record } = tools
   let permitsTaken = 0
@@ -133,17 +142,17 @@ const step = (
     yield* permits.take(1)
     permitsTaken = 1
     if (draining()) return yield* Effect.fail("stop" as const)
-    yield* stillDue(log, job, due)
+    yield* checkNext(log, job, next)
   })
   return Effect.gen(function* () {
-    const attempted = yield* makeAttempt(tools, job, due, padded, turn)
+    const attempted = yield* makeAttempt(tools, job, next, padded, turn)
     const { isDeferredUnsent, result, target } = attempted
     const again = result.nextAt === undefined ? done : later(result.nextAt - result.at)
     // Nothing was sent, so nothing is recorded: with a push service closed for an hour, each of its
     // pushes would write an outcome a minute.
     if (isDeferredUnsent && result.nextAt !== undefined) return again
-    const isStored = yield* recordResult(record, job, due.seq, target, result)
-    return isStored ? again : owed
+    const isStored = yield* recordResult(record, job, next.seq, target, result)
+    return isStored ? again : postponed
   }).pipe(
     Effect.catch((error) =>
       error === "stop" ? Effect.succeed(later(drainingAfterMillis)) : Effect.fail(error)
@@ -163,25 +172,26 @@ export const makeRetry = Effect.fnUntraced(function* (
   const tools: RetryTools = { log, buckets, sender: yield* Sender, record, permits, draining }
 
   /** The push has ended. An earlier delivery may have died before it wrote what follows. */
-  const finish = Effect.fnUntraced(function* (job: RetryJob, result: PushResult, owed: Ack) {
+  const finish = Effect.fnUntraced(function* (job: RetryJob, result: PushResult, postponed: Ack) {
     const target = yield* targetOf(buckets, job)
     if (target === undefined) return done
-    return (yield* record.ensured(job, [{ target, result }])) ? done : owed
+    return (yield* record.followUpsAgain(job, [{ target, result }])) ? done : postponed
   })
 
-  const next = Effect.fnUntraced(function* (given: Job, now: number, owed: Ack) {
+  const handle = Effect.fnUntraced(function* (given: Job, now: number, postponed: Ack) {
     const { job } = given
     const readAt = yield* monotonicMillis
     const last = yield* log.last("work", outcomeOf(job))
     const previous = lastResult(last)
     if (previous !== undefined && previous.fate !== "retrying")
-      return yield* finish(job, previous, owed)
+      return yield* finish(job, previous, postponed)
     const waitMillis = waitOf(given, last, now)
     if (waitMillis > 0) return later(waitMillis)
-    const due = dueOf(job, last, readAt)
     const found = yield* payload(job.broadcast)
     if (found === undefined) return never("the broadcast is not in the log")
-    return yield* step(tools, job, due, found.padded, owed).pipe(conflictLeaves)
+    return yield* step(tools, job, nextAttemptOf(job, last, readAt), found.padded, postponed).pipe(
+      conflictLeaves
+    )
   })
 
   return Effect.fnUntraced(function* ({ at, deliveryCount, message: job }: Delivery) {
@@ -194,6 +204,6 @@ export const makeRetry = Effect.fnUntraced(function* (
       if (waitMillis > 0) return later(waitMillis)
     }
     if (draining()) return later(drainingAfterMillis)
-    return yield* next(given, now, laterOwed(deliveryCount))
+    return yield* handle(given, now, laterPostponed(deliveryCount))
   })
 })

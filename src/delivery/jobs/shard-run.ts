@@ -6,20 +6,39 @@
 import { type Cause, Clock, Effect, Fiber, Latch, Semaphore } from "effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import type { ShardJob } from "#domain/job.ts"
-import { pushKey } from "#domain/outcome.ts"
+import { type PushResult, pushKey } from "#domain/outcome.ts"
 import type { AppendConflict, NatsUnavailable } from "#nats/connection/errors.ts"
-import { Bodies } from "../push/sealed.ts"
+import { Bodies } from "../push/encrypt.ts"
 import type { Sender } from "../push/send.ts"
 import type { Target } from "../push/target.ts"
-import { type Claimed, provenMillis } from "./claim.ts"
-import { outcomeSubject, type Record } from "./record.ts"
-import { type Recorded, unsentResult } from "./result.ts"
-import type { Started } from "./starts.ts"
+import type { Recorded } from "./follow-ups.ts"
+import type { Begin } from "./push-batches.ts"
+import { outcomeSubject, provenMillis, type Record, unsentResult } from "./record.ts"
 
 /** Results in one outcome message: 64 of about 200 bytes are a third of what WORK takes. */
 const resultsMax = 64
 /** How long a result waits for others to be recorded with. */
 const flushMillis = 20
+
+/** The outcomes that earlier deliveries of a job recorded. */
+export interface Past {
+  /** Sequence of the last outcome; 0: none. */
+  readonly seq: number
+  /** Pushes that the outcomes say the shard holds. */
+  readonly declared: number
+  /** Nothing is left to send. */
+  readonly final: boolean
+  /** Removals, strikes or retries of these outcomes are not stored yet. */
+  readonly isPostponed: boolean
+  /** By {@link pushKey}. */
+  readonly results: ReadonlyMap<string, PushResult>
+}
+
+/** A shard that this worker has. */
+export interface Claimed extends Past {
+  /** When the append of the claim began, by the monotonic clock. */
+  readonly claimedAt: number
+}
 
 export interface ShardTools {
   readonly sender: Sender["Service"]
@@ -30,7 +49,7 @@ export interface ShardTools {
    * others.
    */
   readonly draining: () => boolean
-  readonly starts: (pushes: number) => Started
+  readonly batches: (pushes: number) => Begin
   /** Pushes under way at once. */
   readonly concurrency: number
 }
@@ -41,7 +60,7 @@ interface ShardRun {
   readonly job: ShardJob
   readonly subject: string
   readonly bodies: Bodies
-  readonly started: Started
+  readonly begin: Begin
   readonly flushing: Semaphore.Semaphore
   readonly results: Array<Recorded & { readonly permit: boolean }>
   /** Open while results wait to be recorded. */
@@ -55,7 +74,7 @@ interface ShardRun {
   /** Pushes left to the next delivery of the job. */
   left: number
   /** Removals, strikes or retries are not stored: the next delivery of the job stores them. */
-  owes: boolean
+  isPostponed: boolean
   /** Set when an outcome cannot be written: nothing more is sent, and later writes fail too. */
   failure: Cause.Cause<AppendConflict | NatsUnavailable> | undefined
 }
@@ -75,11 +94,11 @@ const write = Effect.fnUntraced(function* (run: ShardRun, final: boolean) {
   const list = run.results.splice(0, resultsMax)
   if (list.length === 0 && !final && (yield* isProven(run))) return
   const body = { broadcast: job.broadcast, pushes: 0 }
-  yield* record.before(job, list)
+  yield* record.deadLetters(job, list)
   // Before the append: the process may be frozen between the storage and the acknowledgement.
   const provenAt = yield* monotonicMillis
   // A broadcast is finished only after the removals that it caused: so they come before the final
-  // outcome, unless they are owed.
+  // outcome, unless they are postponed.
   const hasRemovals = list.some(({ result: { fate } }) => fate === "gone" || fate === "dead")
   run.seq = yield* record.outcome(subject, run.seq, {
     ...body,
@@ -88,7 +107,7 @@ const write = Effect.fnUntraced(function* (run: ShardRun, final: boolean) {
   })
   run.provenAt = provenAt
   record.counted(job, list)
-  if (!(yield* record.after(job, list))) run.owes = true
+  if (!(yield* record.followUps(job, list))) run.isPostponed = true
   if (final && hasRemovals)
     run.seq = yield* record.outcome(subject, run.seq, { ...body, results: [], final })
   yield* release(run, list.filter(({ permit }) => permit).length)
@@ -172,7 +191,7 @@ const resultOfPush = Effect.fnUntraced(function* (run: ShardRun, target: Target,
 })
 
 const push = Effect.fnUntraced(function* (run: ShardRun, target: Target, i: number) {
-  yield* run.started(i)
+  yield* run.begin(i)
   const recorded = yield* resultOfPush(run, target, i)
   if (recorded === undefined) {
     run.left += 1
@@ -185,7 +204,7 @@ const push = Effect.fnUntraced(function* (run: ShardRun, target: Target, i: numb
 
 /**
  * Sends and records the pushes of a shard that no earlier delivery recorded. Returns how many are
- * left, and whether writes that follow from outcomes are owed.
+ * left, and whether writes that follow from outcomes are postponed.
  */
 export const runShard = Effect.fnUntraced(function* (
   tools: ShardTools,
@@ -200,7 +219,7 @@ export const runShard = Effect.fnUntraced(function* (
     job,
     subject: outcomeSubject.shard(job, job.shard),
     bodies: new Bodies(todo, padded),
-    started: tools.starts(todo.length),
+    begin: tools.batches(todo.length),
     flushing: Semaphore.makeUnsafe(1),
     results: [],
     hasResults: Latch.makeUnsafe(),
@@ -208,7 +227,7 @@ export const runShard = Effect.fnUntraced(function* (
     provenAt: past.claimedAt,
     permits: 0,
     left: 0,
-    owes: past.owes,
+    isPostponed: past.isPostponed,
     failure: undefined
   }
   const flusher = yield* Effect.forkChild(flushWhenDue(run))
@@ -219,5 +238,5 @@ export const runShard = Effect.fnUntraced(function* (
     Effect.ensuring(Fiber.interrupt(flusher)),
     Effect.ensuring(Effect.suspend(() => release(run, run.permits)))
   )
-  return { left: run.left, owes: run.owes }
+  return { left: run.left, isPostponed: run.isPostponed }
 })

@@ -1,18 +1,150 @@
-// Shard job -> pushes -> outcomes: reads who the shard goes to, claims it, sends and records.
+// Shard job -> pushes -> outcomes: reads the payload and who the shard goes to, claims the shard
+// for this delivery of its job with what earlier deliveries recorded, and runs its pushes.
 import { Effect, Semaphore } from "effect"
+import { makeLruCache } from "#basics/lru-cache.ts"
+import { monotonicMillis } from "#clock/monotonic.ts"
 import { Settings } from "#config"
+import { payloadOf } from "#domain/broadcast.ts"
+import type { ShardJob } from "#domain/job.ts"
+import { type PushResult, pushKey } from "#domain/outcome.ts"
 import { type Delivery, done, later, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import { sealedAtOnce } from "../push/sealed.ts"
+import type { UserToken } from "#streams/tokens.ts"
+import { pad, sealedAtOnce } from "../push/encrypt.ts"
 import { Sender } from "../push/send.ts"
+import type { Target } from "../push/target.ts"
 import { makeAudience } from "../recipients/audience.ts"
-import { makePayloads } from "../recipients/payloads.ts"
-import { makeClaim } from "./claim.ts"
-import { laterOwed } from "./owed.ts"
-import { conflictLeaves } from "./patience.ts"
-import { makeRecord } from "./record.ts"
-import { runShard, type ShardTools } from "./shard-run.ts"
-import { makeStarts } from "./starts.ts"
+import { laterPostponed, type Recorded } from "./follow-ups.ts"
+import { makePushBatches } from "./push-batches.ts"
+import { makeRecord, outcomeSubject, type Record } from "./record.ts"
+import { type Claimed, type Past, runShard, type ShardTools } from "./shard-run.ts"
+import { conflictLeaves } from "./until-written.ts"
+
+/** Payloads in the LRU cache, of 4 KB each. */
+const payloadsMax = 256
+
+interface Payload {
+  /** Undefined: the broadcast has no payload. */
+  readonly padded: Buffer | undefined
+}
+
+/**
+ * Returns a function that reads the payload of a broadcast, once: the same bytes for every push,
+ * never copied into a job. Undefined: LOG does not have the broadcast.
+ */
+export const makePayloads = Effect.gen(function* () {
+  const log = yield* EventLog
+  const cache = makeLruCache<{ payload?: Payload }>(payloadsMax)
+  return Effect.fnUntraced(function* (broadcast: number) {
+    const cached = cache.of(String(broadcast), () => ({}))
+    if (cached.payload !== undefined) return cached.payload
+    const stored = yield* log.at("log", broadcast)
+    if (stored?.message.type !== "broadcast/1") return undefined
+    const payload = payloadOf(stored.message)
+    cached.payload = { padded: payload === undefined ? undefined : pad(payload) }
+    return cached.payload
+  })
+})
+
+const nothing: Past = { seq: 0, declared: 0, final: false, isPostponed: false, results: new Map() }
+
+/** A target in place of a subscription that was removed. */
+const removedTarget = ({ subscription, user }: PushResult): Target => ({
+  user: user as UserToken,
+  id: subscription,
+  stored: {
+    seq: 0,
+    lastModified: 0,
+    data: { endpoint: "https://gone.invalid/", keys: { auth: "", p256dh: "" } }
+  }
+})
+
+/** Returns the past results of which removals and retry jobs may be missing. */
+const unfinished = (past: Past, targets: ReadonlyArray<Target>): ReadonlyArray<Recorded> => {
+  const present = new Map(targets.map((target) => [pushKey(target.user, target.id), target]))
+  return [...past.results].flatMap(([key, result]): ReadonlyArray<Recorded> => {
+    const target = present.get(key)
+    if (target !== undefined) return [{ target, result }]
+    // A removed subscription still needs a last outcome. Its retry job finds it removed and records
+    // that.
+    return result.fate === "retrying" ? [{ target: removedTarget(result), result }] : []
+  })
+}
+
+const readPast = Effect.fnUntraced(function* (log: EventLog["Service"], subject: string) {
+  if ((yield* log.last("work", subject)) === undefined) return nothing
+  let past = nothing
+  const results = new Map<string, PushResult>()
+  yield* log.replay("work", [subject], ({ message, seq }) =>
+    Effect.sync(() => {
+      if (message.type !== "outcome/1") return
+      for (const result of message.results)
+        results.set(pushKey(result.user, result.subscription), result)
+      const declared = past.declared + message.pushes
+      past = { ...past, seq, declared, final: message.final, results }
+    })
+  )
+  return past
+})
+
+/** Returns functions that claim a shard, unless nothing of it is left to send. */
+const makeClaim = (log: EventLog["Service"], record: Record) => {
+  /**
+   * Writes the size of the shard before anything is sent: where that cannot be written, outcomes
+   * could not be either. Fails with AppendConflict when another worker has the shard.
+   */
+  const claim = Effect.fnUntraced(function* (
+    job: ShardJob,
+    past: Past,
+    targets: ReadonlyArray<Target>
+  ) {
+    const isNew = ({ id, user }: Target) => !past.results.has(pushKey(user, id))
+    const total = past.results.size + targets.filter(isNew).length
+    const claimedAt = yield* monotonicMillis
+    const seq = yield* record.outcome(outcomeSubject.shard(job, job.shard), past.seq, {
+      broadcast: job.broadcast,
+      pushes: total - past.declared,
+      results: [],
+      final: false
+    })
+    return { ...past, seq, claimedAt } satisfies Claimed
+  })
+
+  /** The past of a shard, after the writes that a killed delivery left out. */
+  const readAndEnsure = Effect.fnUntraced(function* (
+    job: ShardJob,
+    targets: ReadonlyArray<Target>
+  ) {
+    const past = yield* readPast(log, outcomeSubject.shard(job, job.shard))
+    // An earlier delivery may have died between the outcome and what follows from it.
+    const isStored = yield* record.followUpsAgain(job, unfinished(past, targets))
+    return { ...past, isPostponed: !isStored }
+  })
+
+  /** For a shard of which earlier deliveries may have recorded something. */
+  const again = Effect.fnUntraced(function* (job: ShardJob, targets: ReadonlyArray<Target>) {
+    const past = yield* readAndEnsure(job, targets)
+    return past.final ? past : yield* claim(job, past, targets)
+  })
+
+  /**
+   * Claims without reading; a conflict shows that another delivery began. Unless that one finished,
+   * this one leaves the shard: the other may be sending, and a claim over it would send twice what
+   * it has not recorded. If it died, the ack wait brings the job back.
+   */
+  const first = (job: ShardJob, targets: ReadonlyArray<Target>) =>
+    claim(job, nothing, targets).pipe(
+      Effect.catchTag("AppendConflict", (conflict) =>
+        Effect.flatMap(readAndEnsure(job, targets), (past) =>
+          past.final ? Effect.succeed(past) : Effect.fail(conflict)
+        )
+      )
+    )
+
+  return { again, first }
+}
+
+const isClaimed = (past: Past | Claimed): past is Claimed => "claimedAt" in past
 
 /**
  * `draining` returns true once the process shuts down: pushes under way are finished, the rest is
@@ -32,7 +164,7 @@ export const makeShard = Effect.fnUntraced(function* (
     record,
     permits,
     draining,
-    starts: yield* makeStarts(sealedAtOnce),
+    batches: yield* makePushBatches(sealedAtOnce),
     concurrency: unrecordedPushesMax
   }
   // Two large shards at a time, or many small ones. Many large ones would share the permits until
@@ -49,10 +181,11 @@ export const makeShard = Effect.fnUntraced(function* (
     const claimed = deliveryCount === 1 ? claim.first : claim.again
     return yield* Effect.gen(function* () {
       const past = yield* claimed(message, targets)
-      if (past.final) return past.owes ? laterOwed(deliveryCount) : done
-      const { left, owes } = yield* runShard(tools, message, past, targets, found.padded)
+      const { isPostponed, left } = isClaimed(past)
+        ? yield* runShard(tools, message, past, targets, found.padded)
+        : { ...past, left: 0 }
       if (left > 0) return later(0)
-      return owes ? laterOwed(deliveryCount) : done
+      return isPostponed ? laterPostponed(deliveryCount) : done
     }).pipe(conflictLeaves, admission.withPermits(weight))
   })
 })

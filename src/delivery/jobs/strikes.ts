@@ -15,8 +15,7 @@ import { subjects } from "#streams/subjects.ts"
 import { makeStrikeMetrics } from "#telemetry/delivery-metrics.ts"
 import { originOf, type Target } from "../push/target.ts"
 import { Majority } from "../push-service/majority.ts"
-import type { StoredOrOwed } from "./owed.ts"
-import type { Recorded } from "./result.ts"
+import type { Recorded, StoreOrPostpone } from "./follow-ups.ts"
 
 /** For this long, a delivered push proves that our network works. */
 const deliveredMillis = 10 * 60_000
@@ -112,7 +111,7 @@ const makeStrikes = Effect.gen(function* () {
     ref: BroadcastRef,
     each: Recorded,
     cause: StrikeReason,
-    storedOrOwed: StoredOrOwed
+    storeOrPostpone: StoreOrPostpone
   ) {
     const { result, target } = each
     if (target.stored.suspended !== undefined || !evidence.isConclusive(ref, each, cause))
@@ -129,21 +128,21 @@ const makeStrikes = Effect.gen(function* () {
       const count = metrics[isSuspended ? "suspended" : "struck"]
       if (!duplicate) count(new URL(originOf(target)).hostname, cause)
     })
-    return yield* storedOrOwed(type, counted)
+    return yield* storeOrPostpone(type, counted)
   })
 
-  /** The first write that is owed ends this: the next delivery of the job judges all again. */
+  /** The first write that is postponed ends this: the next delivery of the job judges all again. */
   const judge = Effect.fnUntraced(function* (
     ref: BroadcastRef,
     list: ReadonlyArray<Recorded>,
-    storedOrOwed: StoredOrOwed
+    storeOrPostpone: StoreOrPostpone
   ) {
     for (const each of list) {
       const cause = strikeOf(each.result)
-      if (cause !== undefined && !(yield* against(ref, each, cause, storedOrOwed))) return false
+      if (cause !== undefined && !(yield* against(ref, each, cause, storeOrPostpone))) return false
       if (each.result.fate === "delivered" && each.target.stored.strikes !== undefined) {
         const write = cleared(log, ref, each)
-        if (!(yield* storedOrOwed("subscription.cleared/1", write))) return false
+        if (!(yield* storeOrPostpone("subscription.cleared/1", write))) return false
       }
     }
     return true
@@ -156,16 +155,16 @@ const makeStrikes = Effect.gen(function* () {
 
   return Strikes.of({
     // Count all before judging the first: their order must not decide.
-    weigh: (ref, list, storedOrOwed) =>
-      Effect.andThen(countAll(list), judge(ref, list, storedOrOwed)),
-    weighAgain: (ref, list, storedOrOwed) => judge(ref, list.filter(isNewest), storedOrOwed)
+    weigh: (ref, list, storeOrPostpone) =>
+      Effect.andThen(countAll(list), judge(ref, list, storeOrPostpone)),
+    weighAgain: (ref, list, storeOrPostpone) => judge(ref, list.filter(isNewest), storeOrPostpone)
   })
 })
 
 type Weigh = (
   ref: BroadcastRef,
   list: ReadonlyArray<Recorded>,
-  storedOrOwed: StoredOrOwed
+  storeOrPostpone: StoreOrPostpone
 ) => Effect.Effect<boolean>
 
 export class Strikes extends Context.Service<
@@ -173,7 +172,7 @@ export class Strikes extends Context.Service<
   {
     /**
      * Counts results as evidence, and writes the strikes, suspensions and clearings that follow.
-     * May be given a result twice. False: some are owed.
+     * May be given a result twice. False: some are postponed.
      */
     readonly weigh: Weigh
     /** The same for results that an earlier delivery of their job recorded. Counts nothing. */

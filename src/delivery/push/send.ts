@@ -1,29 +1,29 @@
-// One attempt at one push: sign, send, judge the response.
+// One attempt at one push: finds why it must not be sent, or signs, posts and judges the response.
 import { Clock, Context, Effect, Layer } from "effect"
 import { type Moment, moment, monotonicOf } from "#clock/moment.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { Settings } from "#config"
-import type { BroadcastRef } from "#domain/job.ts"
+import { ttlSecondsMax } from "#domain/broadcast.ts"
+import { type BroadcastRef, throttledBaseMillis } from "#domain/job.ts"
+import { pushKey } from "#domain/outcome.ts"
 import type { StoredReason } from "#domain/reason.ts"
-import type { EndpointPolicy } from "#domain/subscription/endpoint.ts"
+import { checkEndpoint, type EndpointPolicy } from "#domain/subscription/endpoint.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import { subjects } from "#streams/subjects.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
-import type { Attempt, AttemptResult, ResponseResult } from "../attempt-result.ts"
-import type { Push as SeenPush } from "../push-service/push.ts"
+import type { Attempt, AttemptResult } from "../attempt-result.ts"
+import type { Push } from "../push-service/push.ts"
 import type { PushService } from "../push-service/push-service.ts"
 import { PushServices } from "../push-service/push-services.ts"
-import { unsendable } from "./before.ts"
-import { classify, type PushResponse, reasonOfError } from "./classify.ts"
+import { classify, reasonOfError } from "./classify.ts"
 import { PushClient } from "./client.ts"
+import type { Sealed } from "./encrypt.ts"
 import { clockAhead } from "./http-date.ts"
-import { headersOf, pushOf, ttlOf } from "./request.ts"
-import type { Sealed } from "./sealed.ts"
 import { originOf, type Target } from "./target.ts"
+import { type Received, type Request, tryFurther } from "./tries.ts"
 import { Vapid } from "./vapid.ts"
 
 /** The push of which one attempt is made. */
-interface Push {
+interface PushToSend {
   readonly target: Target
   readonly ref: BroadcastRef
   /** Called once, when the body is needed. */
@@ -32,42 +32,8 @@ interface Push {
   readonly lastReason?: StoredReason
 }
 
-/** The request of one attempt. Further tries of the attempt change its headers. */
-interface Request {
-  readonly pushService: PushService
-  /** VAPID public key. */
-  readonly key: string
-  readonly target: Target
-  readonly expiresAt: number
-  readonly path: string
-  readonly headers: Record<string, string>
-  readonly body: Uint8Array | undefined
-}
-
-interface Received {
-  readonly response: PushResponse
-  readonly result: ResponseResult
-  readonly at: Moment
-  /** Judges the response: the push service as used with the key that was tried last. */
-  readonly pushService: PushService
-}
-
-/**
- * Returns the change for the one second try, at once, that some responses deserve; undefined: none.
- * A 421 has closed its connection (see transport/).
- */
-const secondTryOf = (
-  pushService: PushService,
-  { at, response, result }: Received
-): "new-token" | "without-topic" | "other-connection" | undefined => {
-  if (result.kind === "delivered" || "error" in response) return undefined
-  if (pushService.doubtsToken(result, at.monotonic)) return "new-token"
-  if (result.reason === "bad-topic") return "without-topic"
-  return response.status === 421 ? "other-connection" : undefined
-}
-
 interface SendTools {
-  readonly client: PushClient["Service"]
+  readonly post: (request: Request) => Effect.Effect<Received>
   readonly vapid: Vapid["Service"]
   readonly pushServices: PushServices["Service"]
   readonly log: EventLog["Service"]
@@ -75,18 +41,73 @@ interface SendTools {
   readonly retryBaseMillis: number
 }
 
-/**
- * Records the key that a subscription was made with. Not retried: the next push finds it out again.
- */
-const matched = (log: EventLog["Service"], { target }: Request, vapidKey: string, at: number) =>
-  log
-    .append("log", {
-      subject: subjects.subscription(target.user),
-      type: "subscription.matched/1",
-      body: { id: target.id, generation: target.stored.seq, vapidKey, at },
-      messageId: `matched.${target.user}.${target.id}.${target.stored.seq}`
-    })
-    .pipe(Effect.ignore)
+interface Conditions {
+  readonly policy: EndpointPolicy
+  readonly retryBaseMillis: number
+  /** Why nothing can be signed with the push's VAPID key; undefined: it can. */
+  readonly keyFault: "retired" | "unknown" | undefined
+}
+
+/** Returns what a push comes to at `now` without being sent; undefined: send it. */
+export const unsendable = (
+  { keyFault, policy, retryBaseMillis }: Conditions,
+  target: Target,
+  ref: BroadcastRef,
+  sealed: Sealed,
+  now: number
+): AttemptResult | undefined => {
+  // The push may have expired while it waited in the send queue.
+  if (now >= ref.expiresAt) return { kind: "expired", reason: "expired:lane-slow" }
+  if (sealed === "invalid-key") return { kind: "gone", reason: sealed }
+  if (sealed === "encryption") return { kind: "failed", reason: sealed }
+  // The settings may have changed since registration, and sockets do not look up literal addresses.
+  if (checkEndpoint(target.stored.data.endpoint, policy) !== undefined)
+    return { kind: "dead", reason: "endpoint-not-allowed" }
+  if (keyFault === "retired") return { kind: "dead", reason: "key-retired" }
+  // A new key that other workers have already. One of them takes the push, or this one after its
+  // restart.
+  if (keyFault === "unknown")
+    return {
+      kind: "deferred",
+      reason: "key-unknown",
+      waitMillis: throttledBaseMillis(retryBaseMillis)
+    }
+  return undefined
+}
+
+/** The push as its push service sees it. */
+const pushOf = (
+  target: Target,
+  ref: BroadcastRef,
+  lastReason: StoredReason | undefined,
+  sentAt: Moment
+): Push => ({
+  subscription: pushKey(target.user, target.id),
+  user: target.user,
+  generation: target.stored.seq,
+  broadcast: ref.broadcast,
+  saidGone: lastReason === "mass-gone",
+  acceptedAt: monotonicOf(sentAt, ref.acceptedAt),
+  storedAt: monotonicOf(sentAt, target.stored.lastModified),
+  sentAt: sentAt.monotonic
+})
+
+const headersOf = (
+  ref: BroadcastRef,
+  authorization: string,
+  hasBody: boolean
+): Record<string, string> => ({
+  urgency: ref.urgency,
+  authorization,
+  ...(ref.topic === undefined ? {} : { topic: ref.topic }),
+  ...(hasBody
+    ? { "content-encoding": "aes128gcm", "content-type": "application/octet-stream" }
+    : {})
+})
+
+/** Seconds to live. At least 1: WNS refuses 0 (webpush-go #66). */
+const ttlOf = (expiresAt: number, now: number): string =>
+  String(Math.min(Math.max(1, Math.ceil((expiresAt - now) / 1000)), ttlSecondsMax))
 
 const warnOfClock = makeRateLimitedLog(
   "a push service refuses our credentials and its clock is not ours: a token that has ended, or " +
@@ -94,6 +115,7 @@ const warnOfClock = makeRateLimitedLog(
   Effect.logError
 )
 
+/** Sends one request of an attempt. */
 const post = Effect.fnUntraced(function* (client: PushClient["Service"], request: Request) {
   const { body, expiresAt, headers, path, pushService } = request
   const { host, origin } = pushService
@@ -108,53 +130,13 @@ const post = Effect.fnUntraced(function* (client: PushClient["Service"], request
   return received
 })
 
-/**
- * Tries other VAPID keys after a mismatch, until one gives another response. Returns "expired" when
- * the push expires with keys left to try: the mismatches then prove nothing.
- */
-const tryKeys = Effect.fnUntraced(function* (
-  { client, log, pushServices, vapid }: SendTools,
-  request: Request,
-  keys: ReadonlyArray<string>,
-  first: Received
-) {
-  const { origin } = request.pushService
-  let received = first
-  for (const key of keys) {
-    if (received.at.at >= request.expiresAt) return "expired" as const
-    request.headers["authorization"] = yield* vapid.authorization(origin, key)
-    received = yield* post(client, request)
-    if (received.result.reason === "key-mismatch") continue
-    if (received.result.kind === "delivered") yield* matched(log, request, key, received.at.at)
-    return { ...received, pushService: pushServices.of(origin, key) }
-  }
-  return received
-})
-
-const trySecond = Effect.fnUntraced(function* (
-  { client, vapid }: SendTools,
-  request: Request,
-  first: Received
-) {
-  const second = secondTryOf(request.pushService, first)
-  if (second === undefined || first.at.at >= request.expiresAt) return first
-  const { headers, key, pushService } = request
-  if (second === "without-topic") delete headers["topic"]
-  if (second === "new-token") {
-    const renewed = yield* vapid.renewed(pushService.origin, key, headers["authorization"]!)
-    if (renewed === undefined) return first
-    headers["authorization"] = renewed
-  }
-  return yield* post(client, request)
-})
-
 /** At least 1: 0 means that nothing was sent. */
-const millisSince = ({ sentAt }: SeenPush, now: number): number => Math.max(1, now - sentAt)
+const millisSince = ({ sentAt }: Push, now: number): number => Math.max(1, now - sentAt)
 
 const judge = Effect.fnUntraced(function* (
   pushServices: PushServices["Service"],
   received: Received,
-  push: SeenPush
+  push: Push
 ) {
   const { at, pushService, response, result } = received
   const now = at.monotonic
@@ -174,11 +156,11 @@ const unsent = (result: AttemptResult): Attempt => ({ ...result, decidedBy: "pro
 
 const attempt = Effect.fnUntraced(function* (
   tools: SendTools,
-  { bodyOf, lastReason, ref, target }: Push,
+  { bodyOf, lastReason, ref, target }: PushToSend,
   pushService: PushService,
   key: string
 ): Effect.fn.Return<Attempt> {
-  const { client, policy, pushServices, retryBaseMillis, vapid } = tools
+  const { policy, pushServices, retryBaseMillis, vapid } = tools
   const sealed = bodyOf()
   const sentAt = yield* moment
   const conditions = { policy, retryBaseMillis, keyFault: vapid.fault(key) }
@@ -195,11 +177,7 @@ const attempt = Effect.fnUntraced(function* (
     path: target.stored.data.endpoint.slice(origin.length),
     headers: headersOf(ref, authorization, body !== undefined)
   }
-  const first = yield* post(client, request)
-  const otherKeys = first.result.reason === "key-mismatch" ? vapid.othersThan(key) : []
-  const last = yield* otherKeys.length > 0
-    ? tryKeys(tools, request, otherKeys, first)
-    : trySecond(tools, request, first)
+  const last = yield* tryFurther(tools, request, yield* tools.post(request))
   if (last !== "expired") return yield* judge(pushServices, last, push)
   const millis = millisSince(push, yield* monotonicMillis)
   return { kind: "expired", reason: "expired:key-mismatch", decidedBy: "process", millis }
@@ -212,9 +190,12 @@ const makeSender = Effect.gen(function* () {
   const log = yield* EventLog
   const { allowLoopbackEndpoints, pushHosts, retryBaseMillis } = yield* Settings
   const policy = { hosts: pushHosts, allowLoopback: allowLoopbackEndpoints }
-  const tools: SendTools = { client, vapid, pushServices, log, policy, retryBaseMillis }
+  const tools: SendTools = {
+    post: (request) => post(client, request),
+    ...{ vapid, pushServices, log, policy, retryBaseMillis }
+  }
 
-  const send = <E>(push: Push, turn: Effect.Effect<unknown, E>) =>
+  const send = <E>(push: PushToSend, turn: Effect.Effect<unknown, E>) =>
     Effect.flatMap(moment, (now): Effect.Effect<Attempt, E> => {
       const { ref, target } = push
       const key = vapid.keyOf(target.stored)
@@ -235,7 +216,10 @@ export class Sender extends Context.Service<
      * service, so that a slow one does not hold up the others. `turn` runs when it is this push's
      * turn, before anything is sent; if `turn` fails, nothing is sent.
      */
-    readonly send: <E>(push: Push, turn: Effect.Effect<unknown, E>) => Effect.Effect<Attempt, E>
+    readonly send: <E>(
+      push: PushToSend,
+      turn: Effect.Effect<unknown, E>
+    ) => Effect.Effect<Attempt, E>
   }
 >()("bellcast/delivery/Sender") {
   static readonly layer = Layer.effect(Sender, makeSender)

@@ -1,7 +1,16 @@
 // The target of a push: one subscription of one user.
+import type { KeyObject } from "node:crypto"
 import type { StoredSubscription } from "#domain/subscription/subscription.ts"
 import type { UserToken } from "#streams/tokens.ts"
-import type { Recipient } from "./encrypt.ts"
+
+/** What a message is encrypted for: the keys of one subscription, decoded once. */
+export interface Recipient {
+  /** 65 bytes, an uncompressed P-256 point. */
+  readonly p256dh: Buffer
+  /** 16 bytes. */
+  readonly auth: Buffer
+  readonly key: KeyObject
+}
 
 export interface Target {
   readonly user: UserToken

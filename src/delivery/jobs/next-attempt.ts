@@ -1,14 +1,14 @@
-// When the next attempt of a retry job is due, and which one: what the job and the push's last
-// outcome say. Pure.
+// When the next attempt of a retry job is made, and which one it is: what the job and the push's
+// last outcome say. Pure.
 import { type RetryJob, remainingMillis } from "#domain/job.ts"
 import type { PushResult } from "#domain/outcome.ts"
 import type { StoredReason } from "#domain/reason.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 
-/** The attempt that is due, as the push's last outcome says. */
-export interface Due {
-  /** Attempts, with this one. */
-  readonly attempt: number
+/** The next attempt, as the push's last outcome says. */
+export interface NextAttempt {
+  /** Which attempt it is, from 1. */
+  readonly number: number
   readonly lastReason: StoredReason
   /** Sequence of the last outcome of the push alone; 0: none, it is in its shard's outcome. */
   readonly seq: number
@@ -43,10 +43,14 @@ export const waitOf = (
   return remainingMillis(job.firstWaitMillis, storedAt, now, isFirstDelivery)
 }
 
-export const dueOf = (job: RetryJob, last: Stored | undefined, readAt: number): Due => {
+export const nextAttemptOf = (
+  job: RetryJob,
+  last: Stored | undefined,
+  readAt: number
+): NextAttempt => {
   const previous = lastResult(last)
   return {
-    attempt: (previous?.attempt ?? job.attempts) + 1,
+    number: (previous?.attempt ?? job.attempts) + 1,
     lastReason: previous?.reason ?? job.reason,
     seq: last?.seq ?? 0,
     readAt

@@ -14,10 +14,10 @@ interface Batch {
 }
 
 /** Waits until the push with this index, counted within its shard, may begin. */
-export type Started = (index: number) => Effect.Effect<void>
+export type Begin = (index: number) => Effect.Effect<void>
 
 /** The pushes of a shard begin `batchSize` at a time; of several small ones, as many together. */
-export const makeStarts = Effect.fnUntraced(function* (batchSize: number) {
+export const makePushBatches = Effect.fnUntraced(function* (batchSize: number) {
   const waiting: Array<Batch> = []
   const hasWaiting = Latch.makeUnsafe()
   const startSome = Effect.suspend(() => {
@@ -30,7 +30,7 @@ export const makeStarts = Effect.fnUntraced(function* (batchSize: number) {
     return nextTurn
   })
   yield* Effect.forkScoped(Effect.forever(startSome))
-  return (pushes: number): Started => {
+  return (pushes: number): Begin => {
     const batches = Array.from(
       { length: Math.ceil(pushes / batchSize) },
       (_, i): Batch => ({
