@@ -1,4 +1,5 @@
-// JSON values.
+// JSON values, and JSON texts from outside with a bound on nesting: deeper ones would overflow the
+// stack of code that walks them recursively. Pure.
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
@@ -15,3 +16,64 @@ export const canonicalJson = (value: unknown): string => {
     .map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key])}`)
     .join()}}`
 }
+
+export const depthMax = 100
+
+const quote = 0x22
+const backslash = 0x5c
+const opening = new Set([0x5b, 0x7b])
+const closing = new Set([0x5d, 0x7d])
+
+/** Whether a text has at most `depthMax` opening brackets, so that it cannot be too deep. Fast. */
+const isShallow = (text: string): boolean => {
+  let count = 0
+  for (const bracket of "{[") {
+    for (let at = text.indexOf(bracket); at !== -1; at = text.indexOf(bracket, at + 1))
+      if (++count > depthMax) return false
+  }
+  return true
+}
+
+/** Returns the index of the quote that ends a string, or the length of a text that ends before. */
+const endOfString = (text: string, start: number): number => {
+  let i = start + 1
+  while (i < text.length && text.charCodeAt(i) !== quote)
+    i += text.charCodeAt(i) === backslash ? 2 : 1
+  return i
+}
+
+/**
+ * Whether objects and lists are nested deeper than `depthMax`. Brackets in strings do not count.
+ */
+const isTooDeep = (text: string): boolean => {
+  if (isShallow(text)) return false
+  let depth = 0
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i)
+    if (code === quote) i = endOfString(text, i)
+    else if (opening.has(code)) depth++
+    else if (closing.has(code)) depth--
+    if (depth > depthMax) return true
+  }
+  return false
+}
+
+/** Returns the value of a text, or why it has none. */
+export const parseJson = (text: string): { readonly json: unknown } | "malformed" | "deep" => {
+  if (isTooDeep(text)) return "deep"
+  try {
+    return { json: JSON.parse(text) as unknown }
+  } catch {
+    return "malformed"
+  }
+}
+
+/**
+ * JSON with all characters beyond printable ASCII escaped, unlike JSON.stringify. Ids are hashes of
+ * this form, and headers allow no other.
+ */
+export const asciiJson = (value: unknown): string =>
+  JSON.stringify(value).replace(
+    /[^ -~]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`
+  )

@@ -1,7 +1,6 @@
 // The jobs between a broadcast and its outcomes: shards, retries, dead letters, retry delays. Pure.
 import { Schema } from "effect"
 import { Urgency } from "./broadcast.ts"
-import { MinimumRevisions } from "./minimum-revisions.ts"
 import { StoredReason } from "./reason.ts"
 
 /** A part of the subjects made from a job. Any NATS client can write jobs, so check it. */
@@ -14,6 +13,13 @@ const Shard = Schema.String.pipe(
  * found".
  */
 const Sequence = Schema.Int.pipe(Schema.check(Schema.isGreaterThanOrEqualTo(1)))
+
+/** Revisions of the buckets that show everything appended up to some sequence of LOG. */
+export const MinimumRevisions = Schema.Struct({
+  subscriptions: Schema.Int,
+  registrations: Schema.Int
+})
+export type MinimumRevisions = typeof MinimumRevisions.Type
 
 /**
  * The parts of a broadcast that a push needs. Every job carries them, so workers do not read them

@@ -1,7 +1,7 @@
 // Outcomes of pushes: their fates, the messages that record them, and the counts they add up to.
 // Pure.
 import { Schema } from "effect"
-import { MinimumRevisions } from "./minimum-revisions.ts"
+import { MinimumRevisions } from "./job.ts"
 import { StoredReason } from "./reason.ts"
 
 /**

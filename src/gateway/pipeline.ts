@@ -44,8 +44,8 @@ import { type Route, routeOf } from "./http/routing.ts"
 import { versionPrefix } from "./http/version.ts"
 import type { Endpoint, Services } from "./operation.ts"
 import { RequestRates } from "./quotas/requests.ts"
+import { isQuiet, logRequest, type Trace } from "./request-log.ts"
 import { GatewaySettings } from "./settings.ts"
-import { isQuiet, summarize, type Trace } from "./summary.ts"
 
 /** A request with its route, and what the steps need to know about this server. */
 interface RequestContext {
@@ -196,7 +196,7 @@ export const handleRequest = (request: ApiRequest): Effect.Effect<ApiResponse, n
     })
     const millis = (yield* monotonicMillis) - began
     const quiet = isQuiet(settings.logRequests, endpoint?.path, complete.status)
-    yield* summarize(request, complete, trace, millis, quiet)
+    yield* logRequest(request, complete, trace, millis, quiet)
     requestAnswered(request.method, endpoint?.path ?? "none", complete.status, millis)
     return complete
   })

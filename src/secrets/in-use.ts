@@ -3,7 +3,7 @@
 // in use must not start: push services would refuse its pushes one by one, and the subscriptions be
 // removed.
 import { Clock, Effect } from "effect"
-import type { KeyAdopted } from "#domain/secrets/vapid-key.ts"
+import type { KeyAdopted } from "#domain/messages/facts.ts"
 import { eachEntry } from "#nats/kv/entries.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { filters, subjects } from "#streams/subjects.ts"

@@ -6,7 +6,7 @@ import { policyOf } from "#domain/publisher.ts"
 import { principalNames } from "#identity/principals.ts"
 import { identitySettings, kindOf } from "#identity/settings.ts"
 import { loadSecrets } from "#secrets/file.ts"
-import { checkUseridSecret } from "#secrets/userid-secret.ts"
+import { checkUseridSecret } from "#secrets/userid-adoption.ts"
 import { everySetting } from "#settings/every-setting.ts"
 import { VerbFailed } from "../nats/nats.ts"
 

@@ -5,7 +5,7 @@
 import { Effect, Schedule } from "effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import type { BroadcastRef, RetryJob } from "#domain/job.ts"
-import type { MessageType } from "#domain/messages.ts"
+import type { MessageType } from "#domain/messages/messages.ts"
 import type { PushResult } from "#domain/outcome.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { type Ack, later } from "#nats/stream/consumer.ts"

@@ -135,8 +135,10 @@ const makeClaim = (log: EventLog["Service"], record: Record) => {
   const first = (job: ShardJob, targets: ReadonlyArray<Target>) =>
     claim(job, nothing, targets).pipe(
       Effect.catchTag("AppendConflict", (conflict) =>
-        Effect.flatMap(readAndEnsure(job, targets), (past) =>
-          past.final ? Effect.succeed(past) : Effect.fail(conflict)
+        Effect.filterOrFail(
+          readAndEnsure(job, targets),
+          ({ final }) => final,
+          () => conflict
         )
       )
     )

@@ -2,8 +2,7 @@
 // broadcast was accepted.
 import { Effect } from "effect"
 import { Settings } from "#config"
-import type { ShardJob } from "#domain/job.ts"
-import type { MinimumRevisions } from "#domain/minimum-revisions.ts"
+import type { MinimumRevisions, ShardJob } from "#domain/job.ts"
 import type { Registration } from "#domain/registration.ts"
 import type { SubscriptionList } from "#domain/subscription/subscription.ts"
 import { type NatsUnavailable, unavailable } from "#nats/connection/errors.ts"

@@ -1,7 +1,7 @@
 // Reads a request body: bytes to JSON to the type of a schema. Collects all errors on the way.
 import { isUtf8 } from "node:buffer"
 import { Effect, Schema, SchemaIssue } from "effect"
-import { depthMax, parseJson } from "#domain/json.ts"
+import { depthMax, parseJson } from "#basics/json.ts"
 import { type ErrorDetail, refuse, refuseInvalid } from "./errors.ts"
 import { isForm, isJson, unsupportedForm } from "./media.ts"
 import type { ApiRequest, Refused } from "./request.ts"

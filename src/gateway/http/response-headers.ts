@@ -1,6 +1,6 @@
 // The headers that every response may have: security, CORS, Backoff, Alert, Retry-After.
 import { Option } from "effect"
-import { asciiJson } from "#domain/json.ts"
+import { asciiJson } from "#basics/json.ts"
 import type { GatewaySettings } from "../settings.ts"
 import { corsHeaders } from "./cors.ts"
 import type { Endpoint } from "./endpoint.ts"

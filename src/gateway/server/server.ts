@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from "node:net"
 import type { ApiResponse } from "../http/request.ts"
 import { wireErrorResponse } from "../http/wire-errors.ts"
-import { unansweredOn } from "./bounds/turns.ts"
+import { unansweredOn } from "./bounds/pipelining.ts"
 import { guardSocket, refuseOn } from "./refuse.ts"
 
 /** How long the head of a request may take to arrive, also when no byte arrives. */

@@ -1,6 +1,6 @@
 // The id of a subscription: the SHA-256 of the endpoint as a JSON text in ASCII, with its quotes.
 import { hash } from "node:crypto"
-import { asciiJson } from "#domain/json.ts"
+import { asciiJson } from "#basics/json.ts"
 
 export const subscriptionId = (endpoint: string): string =>
   hash("sha256", asciiJson(endpoint), "hex")

@@ -23,11 +23,11 @@ import type { Operation } from "../operation.ts"
 import { GatewaySettings } from "../settings.ts"
 import { nextPageCharsMax } from "./listing/bounds.ts"
 import { effectiveLimit, matching, pageOf } from "./listing/listing.ts"
+import { mapInTurns } from "./listing/map-in-turns.ts"
 import { invalidToken, isGenuine, issueToken, spendToken } from "./listing/page-token.ts"
 import { type Listing, queryPairs, readListing } from "./listing/query.ts"
 import { project, type Row, rowsOf, textOf, tombstoneRowsOf } from "./listing/row.ts"
 import { placeOf } from "./listing/sort.ts"
-import { mapInTurns } from "./listing/turns.ts"
 import { ListedObject, Tombstone, tombstone } from "./view.ts"
 
 interface ListInput {

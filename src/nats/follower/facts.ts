@@ -1,6 +1,6 @@
 // Records the facts of a follower in LOG. Facts without room wait in memory.
 import { Effect } from "effect"
-import type { MessageType } from "#domain/messages.ts"
+import type { MessageType } from "#domain/messages/messages.ts"
 import { factPostponed } from "#telemetry/nats-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"

@@ -3,7 +3,7 @@
 import type { NatsConnection } from "@nats-io/transport-node"
 import { Context, Deferred, Effect, Layer, Schema } from "effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
-import { MinimumRevisions } from "#domain/minimum-revisions.ts"
+import { MinimumRevisions } from "#domain/job.ts"
 import { subjects } from "#streams/subjects.ts"
 import { Nats } from "../connection/connection.ts"
 import { NatsUnavailable } from "../connection/errors.ts"

@@ -3,7 +3,7 @@
 
 import { Effect, Random } from "effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
-import type { MessageBody, MessageType } from "#domain/messages.ts"
+import type { MessageBody, MessageType } from "#domain/messages/messages.ts"
 import { streams } from "#streams/index.ts"
 import type { Nats } from "../connection/connection.ts"
 import { AppendConflict, type NatsUnavailable } from "../connection/errors.ts"

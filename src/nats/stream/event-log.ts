@@ -3,7 +3,7 @@
 import { DeliverPolicy } from "@nats-io/jetstream"
 import { Context, Effect, Layer } from "effect"
 import { makeRoom } from "#basics/bounded.ts"
-import type { MessageType } from "#domain/messages.ts"
+import type { MessageType } from "#domain/messages/messages.ts"
 import { streams } from "#streams/index.ts"
 import { Nats } from "../connection/connection.ts"
 import { type AppendConflict, type NatsUnavailable, unavailable } from "../connection/errors.ts"

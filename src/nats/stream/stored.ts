@@ -1,9 +1,9 @@
 // Decodes stored messages: those read by request and those that a consumer received.
 import type { JsMsg, StoredMsg } from "@nats-io/jetstream"
-import { decodeMessage, type Message } from "#domain/messages.ts"
+import { decodeMessage, type Message } from "#domain/messages/messages.ts"
 import type { StoredMessage } from "../connection/request.ts"
 
-/** The header with the type of the body (domain/messages.ts). */
+/** The header with the type of the body (domain/messages/messages.ts). */
 export const typeHeader = "Bellcast-Type"
 
 /** A stored message, decoded. */

@@ -2,7 +2,7 @@
 // closeIdleConnections of Node.js also destroys connections whose last response the client is still
 // reading.
 import type { Socket } from "node:net"
-import { unansweredOn } from "./turns.ts"
+import { unansweredOn } from "./pipelining.ts"
 
 /** The bytes that a connection had received when its last response ended. */
 const arrived = new WeakMap<Socket, number>()

@@ -1,10 +1,10 @@
 // Selects the objects of a list: those that match the filters, and one page of them in order.
 import { Effect } from "effect"
 import { matcherOf } from "./filter.ts"
+import { mapInTurns } from "./map-in-turns.ts"
 import type { Listing } from "./query.ts"
 import type { Row } from "./row.ts"
 import { comparePlaces, type Place, placeIn } from "./sort.ts"
-import { mapInTurns } from "./turns.ts"
 import type { Texts } from "./value.ts"
 
 /** The smallest limit. 0 means no limit. */

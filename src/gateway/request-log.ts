@@ -34,7 +34,7 @@ export const isQuiet = (isLogged: boolean, endpoint: string | undefined, status:
   !isLogged || (status < 400 && endpoint !== undefined && probes.has(endpoint))
 
 /** Writes the line, at debug if it is quiet. */
-export const summarize = (
+export const logRequest = (
   request: ApiRequest,
   response: ApiResponse,
   { caller }: Trace,

@@ -1,27 +1,25 @@
 // All message types, with the schemas of their bodies. The header Bellcast-Type names the type. The
 // meaning of a type never changes: new meanings get new types.
 import { type Exit, Schema } from "effect"
-import { AccessTokenDelete, AccessTokenPut } from "./access-token.ts"
-import { BroadcastBody, BroadcastRejected } from "./broadcast.ts"
-import { CommandRejected } from "./command.ts"
-import { DeadLetter, RetryJob, ShardJob } from "./job.ts"
-import { depthMax, parseJson } from "./json.ts"
-import { Outcome, Plan, Progress } from "./outcome.ts"
-import { PublisherDelete, PublisherPut } from "./publisher.ts"
-import { RegistrationDelete, RegistrationPut } from "./registration.ts"
-import { UseridSecretAdopted } from "./secrets/userid-secret.ts"
-import { KeyAdopted } from "./secrets/vapid-key.ts"
+import { depthMax, parseJson } from "#basics/json.ts"
+import { AccessTokenDelete, AccessTokenPut } from "../access-token.ts"
+import { BroadcastBody, BroadcastRejected } from "../broadcast.ts"
+import { DeadLetter, RetryJob, ShardJob } from "../job.ts"
+import { Outcome, Plan, Progress } from "../outcome.ts"
+import { PublisherDelete, PublisherPut } from "../publisher.ts"
+import { RegistrationDelete, RegistrationPut } from "../registration.ts"
 import {
   SubscriptionDelete,
   SubscriptionGone,
   SubscriptionMatched,
   SubscriptionPut
-} from "./subscription/command.ts"
+} from "../subscription/command.ts"
 import {
   SubscriptionCleared,
   SubscriptionStruck,
   SubscriptionSuspended
-} from "./subscription/strike.ts"
+} from "../subscription/strike.ts"
+import { CommandRejected, KeyAdopted, UseridSecretAdopted } from "./facts.ts"
 
 export const messages = {
   "subscription.put/1": SubscriptionPut,

@@ -1,0 +1,34 @@
+// Facts that change no state of users: rejected commands, and secrets that are in use. Pure.
+import { Schema } from "effect"
+
+/**
+ * The fact that the projector rejected a command on a subject of subscriptions, registrations or
+ * publishers. Rejected broadcasts have a message of their own.
+ */
+export const CommandRejected = Schema.Struct({
+  /** Sequence of the command in LOG. */
+  command: Schema.Int,
+  subject: Schema.String,
+  reason: Schema.String,
+  /** Milliseconds since the epoch. */
+  at: Schema.Int
+})
+
+/**
+ * From this message on, browsers were offered this VAPID key. Written once per key, so that a
+ * service whose keys were lost reports it at its start.
+ */
+export const KeyAdopted = Schema.Struct({
+  publicKey: Schema.String,
+  at: Schema.Int
+})
+export type KeyAdopted = typeof KeyAdopted.Type
+
+/**
+ * From this message on, user ids are made with the secret of this fingerprint, so that a service
+ * started with another secret reports it. Empty: with the secret that is adopted next.
+ */
+export const UseridSecretAdopted = Schema.Struct({
+  fingerprint: Schema.String,
+  at: Schema.Int
+})
