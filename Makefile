@@ -52,7 +52,8 @@ BELLCAST := node src/cli/main.ts
 # With BASE_URL=http://... the contract is tested against that server. Tests read TARGET_URL,
 # because Vite sets BASE_URL to "/".
 export TARGET_URL ?= $(filter http%,$(BASE_URL))
-TESTS := $(if $(TARGET_URL),test/conformance,test/unit test/integration test/conformance)
+TESTS := $(if $(TARGET_URL),test/conformance, \
+  test/unit test/integration test/conformance test/identity/unit test/identity/integration)
 
 .PHONY: help install run dev check fmt test test-identity test-compose e2e torture bench streams \
   listen audit dead redrive restore rebuild permissions token sign-user keys
@@ -169,7 +170,7 @@ $(OAUTH2_PROXY)/oauth2-proxy:
 	  echo "oauth2-proxy could not be built" >&2; fi
 
 test-identity: install $(IDENTITY_SERVERS) ## The policies beside real servers, which it fetches.
-	@$(VITEST) test/identity
+	@$(VITEST) test/identity/servers
 
 # The oldest version that src/cli/README.md names, and the newest. Building an image with the newest
 # needs buildx.

@@ -3,7 +3,7 @@
 import type { Browser, Page } from "puppeteer-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { until } from "#test/client.ts"
-import { type Portier, startPortier } from "#test/portier.ts"
+import { type Portier, startPortier } from "#test/identity/portier.ts"
 import { chromiumPath, firefoxPath, startChromium, startFirefox } from "./browser.ts"
 import { startSite } from "./site.ts"
 

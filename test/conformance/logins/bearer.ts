@@ -1,6 +1,6 @@
 // Users by bearer tokens: introspection, the verify call, JWTs of an issuer, and of the site.
 import { SignJWT } from "jose"
-import { startIdentityProvider } from "#test/identity-provider.ts"
+import { startIdentityProvider } from "#test/identity/provider.ts"
 import { basic } from "./basicauth.ts"
 import { type Login, oncePerUser, outageOf, seconds, type Users, type Wrong } from "./login.ts"
 

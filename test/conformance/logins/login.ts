@@ -1,5 +1,5 @@
 // How the users of the cases log in: by which policy, with which headers, under which ids.
-import type { IdentityProvider } from "#test/identity-provider.ts"
+import type { IdentityProvider } from "#test/identity/provider.ts"
 
 export type Headers = Readonly<Record<string, string>>
 

@@ -1,7 +1,7 @@
 // Users who logged in by mail: each goes once through the login pages. The tests play the broker
 // and the browser.
 import { createHmac } from "node:crypto"
-import { startIdentityProvider } from "#test/identity-provider.ts"
+import { startIdentityProvider } from "#test/identity/provider.ts"
 import { basic } from "./basicauth.ts"
 import { type Headers, type Login, oncePerUser, outageOf, seconds, type Users } from "./login.ts"
 

@@ -12,7 +12,7 @@ import {
   seconds,
   startPortier,
   tokenIn
-} from "#test/portier.ts"
+} from "#test/identity/portier.ts"
 
 let portier: Portier
 let { begin, begun, broker, loggedIn, origin, proof, service, verify } = {} as Portier

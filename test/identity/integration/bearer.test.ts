@@ -2,8 +2,8 @@
 // issuer, and users that a site signed. Each misbehaviour of a provider, each wrong token.
 import { type CryptoKey, SignJWT, UnsecuredJWT } from "jose"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
-import { type BearerGateway, oldSecret, secret, startBearerGateway } from "#test/bearer-gateway.ts"
-import type { Mood } from "#test/identity-provider.ts"
+import { type BearerGateway, oldSecret, secret, startBearerGateway } from "#test/identity/bearer.ts"
+import type { Mood } from "#test/identity/provider.ts"
 import { spawnCli } from "#test/spawn-cli.ts"
 
 let gateway: BearerGateway

@@ -3,7 +3,7 @@
 import { connect } from "@nats-io/transport-node"
 import { SignJWT } from "jose"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { follow, get, keep } from "#test/cookies.ts"
+import { follow, get, keep } from "#test/identity/cookies.ts"
 import {
   configured,
   type EveryPolicy,
@@ -11,8 +11,8 @@ import {
   proxySecret,
   siteSecret,
   startEveryPolicy
-} from "#test/every-policy.ts"
-import type { Mood } from "#test/identity-provider.ts"
+} from "#test/identity/every-policy.ts"
+import type { Mood } from "#test/identity/provider.ts"
 import { leaks, secretsIn } from "#test/leaks.ts"
 import { runCli } from "#test/run-cli.ts"
 import { secretEnvironment } from "#test/service.ts"

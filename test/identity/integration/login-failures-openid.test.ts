@@ -1,9 +1,9 @@
 // Logins by the pages of an OpenID provider that fail: where the browser goes on, and what the log
 // says.
 import { afterAll, beforeAll, expect, it } from "vitest"
-import { follow, get, keep } from "#test/cookies.ts"
+import { follow, get, keep } from "#test/identity/cookies.ts"
+import { clientSecret, type OidcProvider, startOidcProvider } from "#test/identity/oidc-provider.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
-import { clientSecret, type OidcProvider, startOidcProvider } from "#test/oidc-provider.ts"
 import { claimPort } from "#test/ports.ts"
 import { type Service, startService } from "#test/service.ts"
 

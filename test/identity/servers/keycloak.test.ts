@@ -3,7 +3,7 @@
 import { execFile } from "node:child_process"
 import { promisify } from "node:util"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { requestsIn } from "#test/identity-document.ts"
+import { requestsIn } from "#test/identity/document.ts"
 import { vapid } from "#test/service.ts"
 import { missingKeycloak } from "./keycloak.ts"
 import { defineKeys } from "./keycloak-keys.ts"

@@ -1,7 +1,7 @@
 // Many callers at once, in front of two gateways that share NATS: how often a token is verified and
 // how long a verdict holds, and what servers that do not respond cost their own callers and others.
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
-import { type IdentityProvider, startIdentityProvider } from "#test/identity-provider.ts"
+import { type IdentityProvider, startIdentityProvider } from "#test/identity/provider.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
 import { type Service, startService } from "#test/service.ts"
 

@@ -5,9 +5,9 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { basic } from "#test/client.ts"
+import { textOf } from "#test/documents.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
 import { type Service, startService } from "#test/service.ts"
-import { textOf } from "../../support/documents.ts"
 
 /** The example in the document, as a reader would copy it. */
 const [, example = ""] =

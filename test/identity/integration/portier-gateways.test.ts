@@ -1,6 +1,5 @@
 // Logins by mail through two gateways of one service: where they begin, and what they leave behind.
 import { afterAll, beforeAll, expect, it } from "vitest"
-import { secretsIn, tracesOf } from "#test/leaks.ts"
 import {
   errorOf,
   type Portier,
@@ -9,7 +8,8 @@ import {
   seconds,
   startPortier,
   tokenIn
-} from "#test/portier.ts"
+} from "#test/identity/portier.ts"
+import { secretsIn, tracesOf } from "#test/leaks.ts"
 
 const sessionSeconds = 2
 const loginsMax = 4

@@ -7,8 +7,8 @@ import { hasNonceOfIdToken, openidSettings, openidVerdict } from "#identity/poli
 import { settingPrefix } from "#identity/settings.ts"
 import { everySetting } from "#settings/every-setting.ts"
 import { layerOf, readSource } from "#settings/source.ts"
-import { requestsIn, sectionsOf, settingsIn } from "#test/identity-document.ts"
-import { checkSettings } from "../../src/check-settings.ts"
+import { requestsIn, sectionsOf, settingsIn } from "#test/identity/document.ts"
+import { checkSettings } from "../../../src/check-settings.ts"
 
 const policies = sectionsOf("src/identity/README.md")
 const examples = sectionsOf("src/identity/policies/README.md")

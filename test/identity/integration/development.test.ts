@@ -1,10 +1,10 @@
 // What `make run` leaves open for trying, and that a policy which verifies users ends it.
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
+import { temporaryFolder } from "#test/folder.ts"
 import { startPushService } from "#test/push-service.ts"
 import { runCli } from "#test/run-cli.ts"
 import { type Service, startService } from "#test/service.ts"
-import { temporaryFolder } from "../../support/folder.ts"
 
 const signing = {
   BELLCAST_AUTH_SIGNED_SECRETS: "the-secret-of-the-site-and-of-Bellcast",

@@ -24,7 +24,7 @@ const listen = async (server: Server): Promise<Listening> => {
   }
 }
 
-const readme = readFileSync(new URL("../../src/identity/README.md", import.meta.url), "utf8")
+const readme = readFileSync(new URL("../../../src/identity/README.md", import.meta.url), "utf8")
 const [, section = ""] = readme.split("### portier\n")
 const [, html = ""] = /```html\n(.*?)```/s.exec(section) ?? []
 

@@ -1,14 +1,14 @@
 // The whole contract with each policy as the only one of a service: by one gateway, and by two in
 // turn. What needs gateways of its own: flows.test.ts.
 import { afterAll, beforeAll, describe, it } from "vitest"
-import { testPolicyOutage } from "../conformance/flows/policy-outage.ts"
-import { sendAny } from "../conformance/fuzz.ts"
-import { logins } from "../conformance/logins/all.ts"
-import type { Login } from "../conformance/logins/login.ts"
-import { sections } from "../conformance/sections.ts"
-import { run } from "../conformance/table.ts"
-import { type Running, startFor } from "../conformance/target.ts"
-import { startNats } from "../support/nats.ts"
+import { startNats } from "#test/nats.ts"
+import { testPolicyOutage } from "../../conformance/flows/policy-outage.ts"
+import { sendAny } from "../../conformance/fuzz.ts"
+import { logins } from "../../conformance/logins/all.ts"
+import type { Login } from "../../conformance/logins/login.ts"
+import { sections } from "../../conformance/sections.ts"
+import { run } from "../../conformance/table.ts"
+import { type Running, startFor } from "../../conformance/target.ts"
 
 const testContract = (login: Login, count: 1 | 2) => {
   const stack = new AsyncDisposableStack()

@@ -9,7 +9,7 @@ import { claimPort } from "#test/ports.ts"
 import { startProgram } from "./program.ts"
 
 /** As in the Makefile. */
-const folder = fileURLToPath(new URL("../../.tools/portier/0.15.1", import.meta.url))
+const folder = fileURLToPath(new URL("../../../.tools/portier/0.15.1", import.meta.url))
 
 /** Why the tests with the broker cannot run here. */
 export const missingBroker: string | undefined = existsSync(`${folder}/built`)
@@ -21,7 +21,7 @@ export interface Broker extends AsyncDisposable {
   readonly port: number
 }
 
-const readme = readFileSync(new URL("../../src/identity/README.md", import.meta.url), "utf8")
+const readme = readFileSync(new URL("../../../src/identity/README.md", import.meta.url), "utf8")
 const [, documented = ""] = /```toml\n(.*?)```/s.exec(readme) ?? []
 
 /**

@@ -9,7 +9,7 @@ import {
   page,
   seconds,
   startPortier
-} from "#test/portier.ts"
+} from "#test/identity/portier.ts"
 
 let portier: Portier
 let { begun, proof, verify } = {} as Portier

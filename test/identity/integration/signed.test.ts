@@ -2,10 +2,10 @@
 import { spawnSync } from "node:child_process"
 import { SignJWT } from "jose"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
+import { textOf } from "#test/documents.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
 import { runCli } from "#test/run-cli.ts"
 import { type Service, startService } from "#test/service.ts"
-import { textOf } from "../../support/documents.ts"
 
 const siteSecret = "the-secret-of-the-site-and-of-Bellcast"
 const signing = {

@@ -4,7 +4,7 @@ import type { Browser, BrowserContext, Page } from "puppeteer-core"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { until } from "#test/client.ts"
 import { secretsIn, tracesOf } from "#test/leaks.ts"
-import { chromiumPath, firefoxPath, startChromium, startFirefox } from "../e2e/browser.ts"
+import { chromiumPath, firefoxPath, startChromium, startFirefox } from "../../e2e/browser.ts"
 import { missingBroker } from "./portier-broker.ts"
 import { type Front, origins, type Stage, startStage } from "./portier-stage.ts"
 

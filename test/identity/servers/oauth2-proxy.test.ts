@@ -6,16 +6,16 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { follow, get, keep } from "#test/cookies.ts"
-import { blocksOf, sectionsOf, settingsIn } from "#test/identity-document.ts"
+import { follow, get, keep } from "#test/identity/cookies.ts"
+import { blocksOf, sectionsOf, settingsIn } from "#test/identity/document.ts"
+import { clientSecret, type OidcProvider, startOidcProvider } from "#test/identity/oidc-provider.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
-import { clientSecret, type OidcProvider, startOidcProvider } from "#test/oidc-provider.ts"
 import { claimPort } from "#test/ports.ts"
 import { type Service, startService } from "#test/service.ts"
 import { type Program, startProgram } from "./program.ts"
 
 const program = fileURLToPath(
-  new URL("../../.tools/oauth2-proxy/7.8.1/oauth2-proxy", import.meta.url)
+  new URL("../../../.tools/oauth2-proxy/7.8.1/oauth2-proxy", import.meta.url)
 )
 const isMissing = !existsSync(program)
 if (isMissing)

@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { SignJWT } from "jose"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { basic } from "#test/client.ts"
-import { type IdentityProvider, startIdentityProvider } from "#test/identity-provider.ts"
+import { type IdentityProvider, startIdentityProvider } from "#test/identity/provider.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
 import { type Service, startService } from "#test/service.ts"
 

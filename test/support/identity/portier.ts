@@ -1,9 +1,9 @@
 // A Portier broker that the test plays, a service that believes it, and a browser between them.
 import { expect } from "vitest"
-import { type IdentityProvider, startIdentityProvider } from "./identity-provider.ts"
-import { startNats, type TestNats } from "./nats.ts"
-import { claimPort } from "./ports.ts"
-import { type Service, type ServiceOptions, startService } from "./service.ts"
+import { startNats, type TestNats } from "../nats.ts"
+import { claimPort } from "../ports.ts"
+import { type Service, type ServiceOptions, startService } from "../service.ts"
+import { type IdentityProvider, startIdentityProvider } from "./provider.ts"
 
 /** The page to which logins return. */
 export const page = "https://app.example.org/inbox#token="

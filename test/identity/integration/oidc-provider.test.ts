@@ -1,9 +1,9 @@
 // A certified OpenID provider beside the service: logins by its pages, its JWTs, introspection of
 // its opaque tokens, and new keys. And everything that must not end a login.
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { follow, get, keep } from "#test/cookies.ts"
+import { follow, get, keep } from "#test/identity/cookies.ts"
+import { clientSecret, type OidcProvider, startOidcProvider } from "#test/identity/oidc-provider.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
-import { clientSecret, type OidcProvider, startOidcProvider } from "#test/oidc-provider.ts"
 import { claimPort } from "#test/ports.ts"
 import { type Service, startService } from "#test/service.ts"
 

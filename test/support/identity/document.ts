@@ -1,6 +1,6 @@
 // The examples of the documents about identity: blocks of settings, and commands that send a
 // request.
-import { textOf } from "./documents.ts"
+import { textOf } from "../documents.ts"
 
 /** Each section of a document by its heading: the text up to the next heading. */
 export const sectionsOf = (path: string): ReadonlyMap<string, string> => {

@@ -1,7 +1,7 @@
 // Logins by the pages of the policy openid, with Keycloak's own form in a real Firefox.
 import type { Browser, BrowserContext, Page } from "puppeteer-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { firefoxPath, startFirefox } from "../e2e/browser.ts"
+import { firefoxPath, startFirefox } from "../../e2e/browser.ts"
 import { password } from "./keycloak.ts"
 import { claimsOf, type World } from "./keycloak-world.ts"
 

@@ -1,12 +1,12 @@
 // With each policy as the only one: the files of the conformance tests that start gateways of their
 // own, with settings, on the wire, in trouble, and for clients.
 import { describe } from "vitest"
-import { testGeneratedClient } from "../conformance/flows/generated-client.ts"
-import { testKintoClient } from "../conformance/flows/kinto-client.ts"
-import { testSettings } from "../conformance/flows/settings.ts"
-import { testTrouble } from "../conformance/flows/trouble.ts"
-import { testWire } from "../conformance/flows/wire.ts"
-import { logins } from "../conformance/logins/all.ts"
+import { testGeneratedClient } from "../../conformance/flows/generated-client.ts"
+import { testKintoClient } from "../../conformance/flows/kinto-client.ts"
+import { testSettings } from "../../conformance/flows/settings.ts"
+import { testTrouble } from "../../conformance/flows/trouble.ts"
+import { testWire } from "../../conformance/flows/wire.ts"
+import { logins } from "../../conformance/logins/all.ts"
 
 for (const login of logins) {
   describe(login.name, () => {

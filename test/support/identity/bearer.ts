@@ -4,9 +4,9 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { type CryptoKey, importPKCS8 } from "jose"
-import { startIdentityProvider } from "./identity-provider.ts"
-import { startNats } from "./nats.ts"
-import { startService } from "./service.ts"
+import { startNats } from "../nats.ts"
+import { startService } from "../service.ts"
+import { startIdentityProvider } from "./provider.ts"
 
 /** Secrets that the site shares with Bellcast: the second is about to be replaced. */
 export const secret = "the_shared_secret_of_the_site_and_of_Bellcast"

@@ -9,7 +9,7 @@ import { claimPort } from "#test/ports.ts"
 import { startProgram } from "./program.ts"
 
 /** As in the Makefile. */
-const folder = fileURLToPath(new URL("../../.tools/keycloak/keycloak-26.4.2", import.meta.url))
+const folder = fileURLToPath(new URL("../../../.tools/keycloak/keycloak-26.4.2", import.meta.url))
 
 /** Why the tests with Keycloak cannot run here. */
 export const missingKeycloak: string | undefined = existsSync(`${folder}/prepared`)
