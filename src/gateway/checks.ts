@@ -2,7 +2,8 @@
 // ends the request.
 import { Effect, Option } from "effect"
 import { type Identified, Identity } from "#identity/identity.ts"
-import type { Invalid, Policy } from "#identity/policy.ts"
+import type { Policy } from "#identity/policy.ts"
+import type { Invalid } from "#identity/verdict.ts"
 import { mayPublish } from "./channels/publishers.ts"
 import { allowedOrigin, foreignOrigin, isPreflight, redirectPreflightHeaders } from "./http/cors.ts"
 import { crossSiteError } from "./http/cross-site.ts"

@@ -1,6 +1,31 @@
 // Reads the credentials of a request.
-import { isObject } from "#basics/json.ts"
-import { type Credentials, identificationMillis } from "./policy.ts"
+
+/**
+ * The longest time from a request to its caller, whatever the policies depend on: a request to a
+ * provider, its retry, and what follows.
+ */
+export const identificationMillis = 7_000
+
+/** The part of a request that policies look at. */
+export interface Credentials {
+  /** Names are in lower case. */
+  readonly headers: Readonly<Record<string, string | undefined>>
+  /** The scheme of the Authorization header in lower case; "" without the header. */
+  readonly scheme: string
+  /** The rest of the Authorization header. */
+  readonly token: string
+  /** The key of limits per address. */
+  readonly address: string
+  /** How long a policy may take. Policies that wait share `identificationMillis`. */
+  readonly patienceMillis: number
+  /** Whether the peer of the connection is one of BELLCAST_TRUSTED_PROXIES. */
+  readonly fromTrustedProxy: boolean
+  /** Whether a header arrived more than once: its value above is then all of them, joined. */
+  readonly isRepeated: (header: string) => boolean
+}
+
+/** The client that sends a token. */
+export type Asker = Pick<Credentials, "address" | "patienceMillis">
 
 /** RFC 9110 section 11.4: a scheme, blanks, and what the scheme defines. */
 const authorization = /^([A-Za-z][A-Za-z0-9!#$%&'*+.^_`|~-]*)(?: +(.*))?$/s
@@ -24,16 +49,4 @@ export const credentialsOf = (asking: Asking): Credentials => {
   const said = { headers, scheme: scheme.toLowerCase(), token: token.trim() }
   const from = { address, fromTrustedProxy, isRepeated }
   return { ...said, ...from, patienceMillis: identificationMillis }
-}
-
-/** The members of a JWT's payload, without a check of its signature; undefined: no JWT. */
-export const claimsOf = (token: string): Readonly<Record<string, unknown>> | undefined => {
-  const parts = token.split(".")
-  if (parts.length !== 3) return undefined
-  try {
-    const claims: unknown = JSON.parse(Buffer.from(parts[1]!, "base64url").toString("utf8"))
-    return isObject(claims) ? claims : undefined
-  } catch {
-    return undefined
-  }
 }

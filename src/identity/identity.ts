@@ -3,25 +3,23 @@ import { Context, Effect, Layer } from "effect"
 import { makeLruCache } from "#basics/lru-cache.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { authenticated } from "#telemetry/identity-metrics.ts"
-import { candidates } from "./bearer.ts"
-import { type Asking, claimsOf, credentialsOf } from "./credentials.ts"
+import {
+  type Asking,
+  type Credentials,
+  credentialsOf,
+  identificationMillis
+} from "./credentials.ts"
 import type { IdentityUnavailable, TooManyFailures } from "./errors.ts"
 import { kinds } from "./kinds.ts"
 import { ownPolicy } from "./policies/own-module.ts"
-import {
-  type Credentials,
-  type Invalid,
-  identificationMillis,
-  invalidBecause,
-  invalidToken,
-  type Known,
-  type Policy,
-  type Verdict
-} from "./policy.ts"
+import type { Policy, Verdict } from "./policy.ts"
 import { principalsOf, userNames } from "./principals.ts"
 import { pseudonyms } from "./pseudonym.ts"
+import { useridSecret } from "./secret-hmacs.ts"
 import { IdentitySettings, kindOf, type NamedPolicy } from "./settings.ts"
-import { useridSecret } from "./userid-secret.ts"
+import { claimsOf } from "./tokens/jwt.ts"
+import { type Invalid, invalidBecause, invalidToken, type Known } from "./verdict.ts"
+import { candidates } from "./verification/bearer.ts"
 import { Failures } from "./verification/failures.ts"
 import { makeTokenOwners, type TokenOwners } from "./verification/token-owners.ts"
 import { Verifications } from "./verification/verifications.ts"
@@ -61,7 +59,7 @@ const makeCallers = (secret: string) => {
   const tokens = makeLruCache<UserToken>(cachedMax)
   return ({ name: policy, verifies: verified }: Policy, known: Known): Caller => {
     const id = `${policy}:${nameOf(known.user)}`
-    const user = tokens.of(id, () => pseudonymOf(id, verified))
+    const user = tokens.of(id, () => pseudonymOf(id))
     const { groups, publishesOn } = known
     const principals = principalsOf(id, policy, groups.map(nameOf))
     const caller = { id, policy, verified, user, principals }

@@ -1,12 +1,6 @@
 // The ids of users and the principals of callers, made from what policies say.
 import { domainToASCII } from "node:url"
-import { textHmac } from "#basics/hmac.ts"
-
-/**
- * Separates this use of the user id secret from others. No colon: ids of basic auth are HMACs with
- * the secret itself, of texts with a colon that the client chooses.
- */
-const purpose = "bellcast mail address"
+import { hmacFor } from "./secret-hmacs.ts"
 
 /** With A to Z in lower case, and no other letter. */
 const lowerAscii = (text: string): string =>
@@ -25,24 +19,24 @@ const normalDomain = (text: string): string => {
   return ascii === "" || /^[\d.]+$/.test(ascii) ? domain : ascii
 }
 
+const normalWith = (address: string, lower: (local: string) => string): string => {
+  const at = address.lastIndexOf("@") + 1
+  return lower(address.slice(0, at)) + normalDomain(address.slice(at))
+}
+
 /**
  * A mail address as Portier's brokers write it: in lower case, with the domain in ASCII. Then all
  * spellings of one address are one user.
  */
-export const normalAddress = (address: string): string => {
-  const at = address.lastIndexOf("@") + 1
-  return address.slice(0, at).toLowerCase() + normalDomain(address.slice(at))
-}
+export const normalAddress = (address: string): string =>
+  normalWith(address, (local) => local.toLowerCase())
 
 /**
  * The address as a user. Before the @ only A to Z become lower case: Unicode's lower case makes one
  * of mailboxes that differ, such as those with K and with the Kelvin sign. Portier's brokers write
  * to the address in lower case, so that their users have no other.
  */
-const addressOfUser = (address: string): string => {
-  const at = address.lastIndexOf("@") + 1
-  return lowerAscii(address.slice(0, at)) + normalDomain(address.slice(at))
-}
+const addressOfUser = (address: string): string => normalWith(address, lowerAscii)
 
 /**
  * Whether a name is the HMAC of an address. The @ marks it: every other name with an @ is replaced,
@@ -56,7 +50,7 @@ export const isAddressHmac = (name: string): boolean => /^@[0-9a-f]{64}$/.test(n
  * already stays.
  */
 export const userNames = (secret: string): ((user: string) => string) => {
-  const hmac = textHmac(textHmac(secret)(purpose, "hex"))
+  const hmac = hmacFor(secret, "bellcast mail address")
   return (user) =>
     user.includes("@") && !isAddressHmac(user) ? `@${hmac(addressOfUser(user), "hex")}` : user
 }

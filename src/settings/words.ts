@@ -19,14 +19,21 @@ export const secret = (name: string): Config.Config<Redacted.Redacted<string>> =
       : undefined
   ).pipe(Config.map((text) => Redacted.make(text)))
 
+const noFault: FaultOf = () => undefined
+
 const wordsOf = (text: string) => text.split(/[\s,]+/).filter((word) => word !== "")
 
 /** Words between blanks or commas, at least one. The first faulty word is named. */
-export const someWords = (name: string, faultOf: FaultOf): Config.Config<ReadonlyArray<string>> =>
-  listOf(name, faultOf, 1).pipe(Config.map(wordsOf))
+export const someWords = (
+  name: string,
+  faultOf: FaultOf = noFault
+): Config.Config<ReadonlyArray<string>> => listOf(name, faultOf, 1).pipe(Config.map(wordsOf))
 
 /** Words between blanks or commas, none by default. The first faulty word is named. */
-export const words = (name: string, faultOf: FaultOf): Config.Config<ReadonlyArray<string>> =>
+export const words = (
+  name: string,
+  faultOf: FaultOf = noFault
+): Config.Config<ReadonlyArray<string>> =>
   listOf(name, faultOf, 0).pipe(Config.withDefault(""), Config.map(wordsOf))
 
 const listOf = (name: string, faultOf: FaultOf, wordsMin: number): Config.Config<string> => {

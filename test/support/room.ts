@@ -75,7 +75,7 @@ export const startRoom = async (more: Readonly<Record<string, string>> = {}) => 
   const broadcast = (channel: string) =>
     call(room.service.url, "POST", `/channels/${channel}`, "publisher", { data: { n: 1 } })
   const token = (user: string) =>
-    pseudonyms(secret)(`basicauth:${basicIds(secret)(`${user}:secret`)}`, false)
+    pseudonyms(secret)(`basicauth:${basicIds(secret)(`${user}:secret`)}`)
   /** A user with a browser whose push service follows a script, on a channel. */
   const joinWith = async (channel: string, user: string, script: ReadonlyArray<string>) => {
     const agent = push.subscribe({ script })

@@ -102,7 +102,7 @@ describe("lookups of one name", () => {
       const sent = yield* Effect.forkChild(
         Effect.forEach(
           [shared, alone],
-          (send) => Effect.forEach(fifty, () => send({ method: "POST", url }), all),
+          (send) => Effect.forEach(fifty, () => send({ url, form: {} }), all),
           all
         )
       )

@@ -3,7 +3,7 @@
 import { Console, Effect } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { isCurrentToken, tokenChannelsFault } from "#domain/access-token.ts"
-import { freshToken, hashOfToken } from "#identity/own-token.ts"
+import { freshToken, hashOfToken } from "#identity/tokens/own-token.ts"
 import { readServerTime } from "#nats/watch/server-time.ts"
 import { keys } from "#streams/buckets.ts"
 import { untilApplied } from "../nats/applied.ts"

@@ -3,7 +3,6 @@
 // else's browser. Beginning a login stores nothing on the server, so it cannot fill the storage.
 import { randomBytes, timingSafeEqual } from "node:crypto"
 import { Clock, Effect, Option } from "effect"
-import { textHmac } from "#basics/hmac.ts"
 import { Settings } from "#config"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { settingsFault } from "#settings/every-setting.ts"
@@ -11,7 +10,7 @@ import { keys } from "#streams/buckets.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { IdentityUnavailable } from "../errors.ts"
 import { isLoopback } from "../provider/url.ts"
-import { useridSecret } from "../userid-secret.ts"
+import { hmacFor, useridSecret } from "../secret-hmacs.ts"
 import { codeOfProvider, type LoginErrorCode } from "./login-errors.ts"
 import { LoginFailed, type LoginPages, LoginRefused, loginErrorCode } from "./pages.ts"
 import { withError } from "./redirect.ts"
@@ -35,12 +34,12 @@ export interface BrowserStates {
   readonly begin: (
     redirect: string
   ) => Effect.Effect<{ readonly nonce: string; readonly setCookie: string }>
-  /** The state in a Cookie header, even if its time is over; undefined without one. */
-  readonly find: (cookies: string | undefined) => BrowserState | undefined
   /** The state in a Cookie header. Fails without one, or when its time is over. */
   readonly read: (cookies: string | undefined) => Effect.Effect<BrowserState, LoginFailed>
   /** Ends a login. Fails when any gateway has seen its end before. */
   readonly spend: (state: BrowserState) => Effect.Effect<void, LoginFailed | IdentityUnavailable>
+  /** See `LoginPages`. Counts even if the time of the login is over. */
+  readonly returnOf: LoginPages["returnOf"]
   /** Removes the cookie. */
   readonly cleared: string
   /** Fails a login of the policy, and logs what is wrong. */
@@ -55,14 +54,6 @@ export interface BrowserStates {
   readonly secretOf: (state: Pick<BrowserState, "nonce">) => string
 }
 
-/** See `LoginPages`. */
-export const returns =
-  ({ find }: BrowserStates): LoginPages["returnOf"] =>
-  (cookies, error) => {
-    const state = find(cookies)
-    return state === undefined ? undefined : withError(state.redirect, loginErrorCode(error))
-  }
-
 const cookieOf = (cookies: string | undefined, name: string): string | undefined =>
   cookies
     ?.split(";")
@@ -73,6 +64,22 @@ const cookieOf = (cookies: string | undefined, name: string): string | undefined
 const isEqual = (a: string, b: string): boolean => {
   const [first, second] = [Buffer.from(a), Buffer.from(b)]
   return first.length === second.length && timingSafeEqual(first, second)
+}
+
+/** A state as the text of a cookie, and the state of such a text; undefined of any other. */
+const sealing = (hmac: ReturnType<typeof hmacFor>) => {
+  const sealOf = (text: string) => hmac(`cookie ${text}`, "base64url")
+  return {
+    seal: (state: BrowserState): string => {
+      const text = Buffer.from(JSON.stringify(state)).toString("base64url")
+      return `${text}.${sealOf(text)}`
+    },
+    open: (sealed: string): BrowserState | undefined => {
+      const [text = "", seal = ""] = sealed.split(".")
+      if (text === "" || !isEqual(seal, sealOf(text))) return undefined
+      return JSON.parse(Buffer.from(text, "base64url").toString("utf8"))
+    }
+  }
 }
 
 const makeFailures = (policy: string): Pick<BrowserStates, "failed" | "refused"> => {
@@ -114,7 +121,7 @@ export const makeBrowserStates = Effect.fnUntraced(function* (
   policy: string,
   sameSite: "None" | "Lax"
 ) {
-  const secret = textHmac(textHmac(yield* useridSecret)(`bellcast login ${policy}`, "hex"))
+  const secret = hmacFor(yield* useridSecret, `bellcast login ${policy}`)
   const buckets = yield* Buckets
   yield* checkAddress(policy)
   // Only this server can set a cookie with this prefix (RFC 6265bis section 4.1.3.2), and only by
@@ -123,21 +130,21 @@ export const makeBrowserStates = Effect.fnUntraced(function* (
   const name = `__Host-bellcast-${policy}`
   const attributes = `Path=/; Secure; HttpOnly; SameSite=${sameSite}`
   const failures = makeFailures(policy)
-  const sealOf = (text: string) => secret(`cookie ${text}`, "base64url")
+  const { open, seal } = sealing(secret)
 
   const begin = (redirect: string) =>
     Effect.map(Clock.currentTimeMillis, (now) => {
       const nonce = randomBytes(nonceBytes).toString("hex")
       const state: BrowserState = { nonce, redirect, until: now + lifeSeconds * 1000 }
-      const text = Buffer.from(JSON.stringify(state)).toString("base64url")
-      const setCookie = `${name}=${text}.${sealOf(text)}; Max-Age=${cookieSeconds}; ${attributes}`
+      const setCookie = `${name}=${seal(state)}; Max-Age=${cookieSeconds}; ${attributes}`
       return { nonce, setCookie }
     })
 
-  const find = (cookies: string | undefined): BrowserState | undefined => {
-    const [text = "", seal = ""] = (cookieOf(cookies, name) ?? "").split(".")
-    if (text === "" || !isEqual(seal, sealOf(text))) return undefined
-    return JSON.parse(Buffer.from(text, "base64url").toString("utf8"))
+  const find = (cookies: string | undefined) => open(cookieOf(cookies, name) ?? "")
+
+  const returnOf: LoginPages["returnOf"] = (cookies, error) => {
+    const state = find(cookies)
+    return state && withError(state.redirect, loginErrorCode(error))
   }
 
   const read = Effect.fnUntraced(function* (cookies: string | undefined) {
@@ -160,14 +167,13 @@ export const makeBrowserStates = Effect.fnUntraced(function* (
         Effect.asVoid
       )
 
-  const states: BrowserStates = {
+  return {
     begin,
-    find,
     read,
     spend,
+    returnOf,
     ...failures,
     cleared: `${name}=; Max-Age=0; ${attributes}`,
     secretOf: ({ nonce }) => secret(`secret ${nonce}`, "base64url")
-  }
-  return states
+  } satisfies BrowserStates
 })

@@ -1,18 +1,20 @@
 // The login pages of an OpenID Connect issuer, for sites whose pages have no token of their own:
 // authorization code with PKCE (RFC 6749 section 4.1, RFC 7636).
 import { createHash } from "node:crypto"
-import { Effect, Option, type Redacted } from "effect"
+import { Effect, Option, Redacted } from "effect"
+import { isObject } from "#basics/json.ts"
 import { makeRate } from "#basics/rate.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
-import { claimsOf } from "../credentials.ts"
+import { identificationMillis } from "../credentials.ts"
 import { IdentityUnavailable, TooManyFailures } from "../errors.ts"
-import { isClaims, partiesOf } from "../policies/claims.ts"
-import { makeClientLogin } from "../policies/client-login.ts"
-import { type Credentials, type Invalid, identificationMillis, type Known } from "../policy.ts"
-import type { ProviderResponse, Send } from "../provider/client.ts"
-import type { Discovered, KeySet } from "../provider/key-set.ts"
-import { IdentitySettings, settingPrefix } from "../settings.ts"
-import { makeBrowserStates, returns } from "./browser-state.ts"
+import type { Send } from "../provider/client.ts"
+import { bySecret, type ClientLogin } from "../provider/client-login.ts"
+import type { KeySet } from "../provider/key-set.ts"
+import { IdentitySettings } from "../settings.ts"
+import { partiesOf } from "../tokens/claims.ts"
+import { claimsOf } from "../tokens/jwt.ts"
+import type { VerifyToken } from "../verdict.ts"
+import { makeBrowserStates } from "./browser-state.ts"
 import { type OpenidPages, type Visit, wrongField } from "./pages.ts"
 import { redirectFault, withToken } from "./redirect.ts"
 
@@ -29,26 +31,20 @@ export interface OpenidLogin {
   /** More parameters of the authorization request: `name=value`. */
   readonly parameters: ReadonlyArray<string>
   /** Whether the policy accepts a token. */
-  readonly verified: (
-    token: string,
-    asker: Pick<Credentials, "address" | "patienceMillis">
-  ) => Effect.Effect<Known | Invalid, IdentityUnavailable | TooManyFailures>
+  readonly verified: VerifyToken
 }
-
-const askerAt = (address: string) => ({ address, patienceMillis: identificationMillis })
 
 const addressesMax = 20_000
 
 const redirectUri = (rootUrl: string, name: string) => `${rootUrl}/openid/${name}/token`
 
-/** The issuer's page for a login. */
+/** The issuer's page for a login. `verifier`: of PKCE. */
 const issuerUrl = (
   { clientId, name, parameters, scopes }: OpenidLogin,
   endpoint: string,
-  rootUrl: string,
+  { fields, rootUrl }: Visit,
   state: string,
-  verifier: string,
-  prompt: string | undefined
+  verifier: string
 ): string => {
   const url = new URL(endpoint)
   const ours = {
@@ -59,7 +55,7 @@ const issuerUrl = (
     state,
     code_challenge: createHash("sha256").update(verifier).digest("base64url"),
     code_challenge_method: "S256",
-    ...(prompt === "none" ? { prompt } : {})
+    ...(fields["prompt"] === "none" && { prompt: "none" })
   }
   for (const parameter of parameters) {
     const [parameterName = "", ...value] = parameter.split("=")
@@ -71,54 +67,32 @@ const issuerUrl = (
 }
 
 /** How requests to the token endpoint name us. */
-const clientOf = ({ clientId, clientSecret, name }: OpenidLogin) =>
-  Option.isNone(clientSecret)
-    ? Effect.succeed({ headers: {}, fields: Effect.succeed({ client_id: clientId }) })
-    : makeClientLogin(name, settingPrefix(name), "", {
-        clientId: Option.some(clientId),
-        clientSecret,
-        clientKeyFile: Option.none()
-      })
+const clientOf = ({ clientId, clientSecret }: OpenidLogin): ClientLogin =>
+  Option.match(clientSecret, {
+    onNone: () => ({ headers: {}, fields: Effect.succeed({ client_id: clientId }) }),
+    onSome: (secret) => bySecret(clientId, Redacted.value(secret))
+  })
 
-/** The access token of a response; "refused": the code is not valid; else why there is none. */
-const tokenOf = ({ json, status }: ProviderResponse) => {
-  const members = isClaims(json) ? json : {}
-  const { access_token: token, error, token_type: type } = members
+/** Trades a code for an access token; undefined: the code is not valid. */
+const exchange = Effect.fnUntraced(function* (
+  login: OpenidLogin,
+  keySet: KeySet,
+  send: Send,
+  form: Readonly<Record<"code" | "redirect_uri" | "code_verifier", string>>
+) {
+  const unavailable = (cause: string) => new IdentityUnavailable({ policy: login.name, cause })
+  const { token_endpoint: url } = (yield* keySet.current).discovered
+  if (url === undefined) return yield* unavailable("no token endpoint")
+  const grant = { grant_type: "authorization_code", ...form }
+  const request = { url, login: clientOf(login), form: grant, isSingle: true } as const
+  const { json, status } = yield* send(request)
+  const { access_token: token, error, token_type: type } = isObject(json) ? json : {}
   if (status === 400 && error !== "invalid_client" && error !== "unauthorized_client")
-    return { refused: true as const }
+    return undefined
   const isBearer = typeof type === "string" && type.toLowerCase() === "bearer"
   return status === 200 && typeof token === "string" && isBearer
-    ? { token }
-    : { fault: `the token endpoint has status ${status}` }
-}
-
-/** Trades codes for access tokens. */
-const makeExchange = Effect.fnUntraced(function* (login: OpenidLogin, send: Send) {
-  const { name } = login
-  const client = yield* clientOf(login)
-  return Effect.fnUntraced(function* (
-    { token_endpoint: url }: Discovered,
-    code: string,
-    verifier: string,
-    rootUrl: string
-  ) {
-    if (url === undefined)
-      return yield* new IdentityUnavailable({ policy: name, cause: "no token endpoint" })
-    const { fields, headers } = client
-    const body = new URLSearchParams({
-      ...(yield* fields),
-      grant_type: "authorization_code",
-      code,
-      redirect_uri: redirectUri(rootUrl, name),
-      code_verifier: verifier
-    }).toString()
-    const type = { "content-type": "application/x-www-form-urlencoded" }
-    const found = tokenOf(
-      yield* send({ method: "POST", url, headers: { ...headers, ...type }, body, isSingle: true })
-    )
-    if (found.fault === undefined) return found.token
-    return yield* new IdentityUnavailable({ policy: name, cause: found.fault })
-  })
+    ? token
+    : yield* unavailable(`the token endpoint has status ${status}`)
 })
 
 /** Bounds requests to the token endpoint that bring nothing. */
@@ -141,12 +115,11 @@ export const openidPages = Effect.fnUntraced(function* (
 ) {
   const { audience, callbackHosts, issuer, name, verified } = login
   const states = yield* makeBrowserStates(name, "Lax")
-  const exchange = yield* makeExchange(login, send)
   const { authFailuresPerAddressPerMinuteMax } = yield* IdentitySettings
   const attempts = makeAttempts(authFailuresPerAddressPerMinuteMax)
 
-  const begin = Effect.fnUntraced(function* ({ fields, rootUrl }: Visit) {
-    const { callback = "", prompt } = fields
+  const begin = Effect.fnUntraced(function* (visit: Visit) {
+    const { callback = "" } = visit.fields
     const description = redirectFault(callback, callbackHosts)
     if (description !== undefined) return yield* wrongField("callback", description)
     const { authorization_endpoint: endpoint } = (yield* keySet.current).discovered
@@ -154,7 +127,7 @@ export const openidPages = Effect.fnUntraced(function* (
       return yield* new IdentityUnavailable({ policy: name, cause: "no authorization endpoint" })
     const { nonce, setCookie } = yield* states.begin(callback)
     const verifier = states.secretOf({ nonce })
-    return { location: issuerUrl(login, endpoint, rootUrl, nonce, verifier, prompt), setCookie }
+    return { location: issuerUrl(login, endpoint, visit, nonce, verifier), setCookie }
   })
 
   /** The state of the browser's cookie, if the issuer returns to this login. */
@@ -175,15 +148,17 @@ export const openidPages = Effect.fnUntraced(function* (
     if (code === undefined) return yield* wrongField("code", "Required")
     yield* attempts.admit(address)
     yield* states.spend(state)
-    const { discovered } = yield* keySet.current
     // A code can be such that the issuer's server fails: so that counts like a wrong one.
-    const exchanged = exchange(discovered, code, states.secretOf(state), rootUrl)
-    const token = yield* Effect.tapError(exchanged, () => attempts.failed(address))
+    const token = yield* exchange(login, keySet, send, {
+      code,
+      redirect_uri: redirectUri(rootUrl, name),
+      code_verifier: states.secretOf(state)
+    }).pipe(Effect.tapError(() => attempts.failed(address)))
     if (token === undefined) {
       yield* attempts.failed(address)
       return yield* states.failed("code", "invalid_request")
     }
-    const verdict = yield* verified(token, askerAt(address))
+    const verdict = yield* verified(token, { address, patienceMillis: identificationMillis })
     if (verdict._tag === "Known")
       return { location: withToken(state.redirect, token), setCookie: states.cleared }
     yield* attempts.failed(address)
@@ -193,5 +168,5 @@ export const openidPages = Effect.fnUntraced(function* (
       found: partiesOf(claimsOf(token) ?? {})
     })
   })
-  return { at: "openid", begin, finish, returnOf: returns(states) } satisfies OpenidPages
+  return { at: "openid", begin, finish, returnOf: states.returnOf } satisfies OpenidPages
 })

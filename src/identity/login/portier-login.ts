@@ -3,12 +3,11 @@
 import { Clock, Effect } from "effect"
 import { makeRate } from "#basics/rate.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
-import { claimsOf } from "../credentials.ts"
-import { type Claims, lateFault, partiesOf, timeFault } from "../policies/claims.ts"
-import { claimsOfIssuer } from "../policies/jwt.ts"
 import { normalAddress } from "../principals.ts"
 import type { Discovered, KeySet } from "../provider/key-set.ts"
-import { type BrowserState, makeBrowserStates, returns } from "./browser-state.ts"
+import { type Claims, lateFault, partiesOf, timeFault } from "../tokens/claims.ts"
+import { claimsOf, claimsOfIssuer } from "../tokens/jwt.ts"
+import { type BrowserState, makeBrowserStates } from "./browser-state.ts"
 import type { LoginErrorCode } from "./login-errors.ts"
 import { LoginRefused, type PortierPages, TooManyLogins, type Visit, wrongField } from "./pages.ts"
 import { isPageAt, redirectFault, withToken } from "./redirect.ts"
@@ -165,5 +164,5 @@ export const portierPages = Effect.fnUntraced(function* (
     const session = yield* sessions.open((claims as Claims)["sub"] as string)
     return { location: withToken(state.redirect, session), setCookie: states.cleared }
   })
-  return { at: "portier", ask, begin, finish, returnOf: returns(states) } satisfies PortierPages
+  return { at: "portier", ask, begin, finish, returnOf: states.returnOf } satisfies PortierPages
 })

@@ -1,13 +1,12 @@
 // Sessions of browsers that logged in: a random token, stored in the bucket `cache` under its HMAC.
 import { randomBytes } from "node:crypto"
 import { Clock, Effect } from "effect"
-import { textHmac } from "#basics/hmac.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import { IdentityUnavailable } from "../errors.ts"
-import { type Invalid, invalidToken, type Known } from "../policy.ts"
 import { userNames } from "../principals.ts"
-import { useridSecret } from "../userid-secret.ts"
+import { hmacFor, useridSecret } from "../secret-hmacs.ts"
+import { type Invalid, invalidToken, type Known } from "../verdict.ts"
 
 const tokenBytes = 32
 const timeout = "5 seconds"
@@ -24,7 +23,7 @@ export const makeSessions = Effect.fnUntraced(function* (policy: string, ttlSeco
   const buckets = yield* Buckets
   const secret = yield* useridSecret
   const nameOf = userNames(secret)
-  const hmac = textHmac(textHmac(secret)(`bellcast session ${policy}`, "hex"))
+  const hmac = hmacFor(secret, `bellcast session ${policy}`)
   const keyOf = (token: string) => keys.session(hmac(token, "base64url"))
   const unavailable = (cause: unknown) => new IdentityUnavailable({ policy, cause })
 

@@ -3,7 +3,8 @@
 import { isUtf8 } from "node:buffer"
 import { Effect } from "effect"
 import { textHmac } from "#basics/hmac.ts"
-import { known, type Policy } from "../policy.ts"
+import type { Policy } from "../policy.ts"
+import { known } from "../verdict.ts"
 
 /** RFC 7617 leaves the charset open: decode valid UTF-8 as UTF-8, other bytes as Latin-1. */
 const textOf = (bytes: Buffer): string => bytes.toString(isUtf8(bytes) ? "utf8" : "latin1")

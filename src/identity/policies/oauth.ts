@@ -1,26 +1,27 @@
 // OAuth 2.0 bearer tokens that a server verifies: by introspection (RFC 7662), or by the verify
 // call of an external-account provider (contract section 7.4).
 import { Clock, Config, Effect, Option } from "effect"
+import { isObject } from "#basics/json.ts"
 import type { Values } from "#settings/every-setting.ts"
 import { checkedText, words } from "#settings/words.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { IdentityUnavailable } from "../errors.ts"
-import {
-  type Invalid,
-  insufficientScope,
-  invalidBecause,
-  type Known,
-  type Policy
-} from "../policy.ts"
+import { bearerPolicy, type Policy } from "../policy.ts"
 import { hostOf, makeSend, type ProviderResponse, type Send } from "../provider/client.ts"
+import { type ClientLogin, makeClientLogin } from "../provider/client-login.ts"
 import { providerUrlFault } from "../provider/url.ts"
-import { IdentitySettings, settingPrefix } from "../settings.ts"
+import { settingPrefix } from "../settings.ts"
+import {
+  type Claims,
+  claimPathFault,
+  isForUs,
+  knownAt,
+  textsOf,
+  timeFault
+} from "../tokens/claims.ts"
+import { coversAll } from "../tokens/scopes.ts"
+import { type Invalid, insufficientScope, invalidBecause, type Known } from "../verdict.ts"
 import { Verifications } from "../verification/verifications.ts"
-import { type Claims, claimPathFault, isClaims, isForUs, knownAt, timeFault } from "./claims.ts"
-import { type ClientLogin, makeClientLogin } from "./client-login.ts"
-import { coversAll, scopesOf } from "./scopes.ts"
-
-const anyText = () => undefined
 
 export const oauthSettings = (prefix: string) => ({
   /** The introspection endpoint (RFC 7662) of the authorization server. */
@@ -32,9 +33,9 @@ export const oauthSettings = (prefix: string) => ({
   clientSecret: Config.option(Config.Redacted(`${prefix}_CLIENT_SECRET`)),
   clientKeyFile: Config.option(Config.String(`${prefix}_CLIENT_KEY_FILE`)),
   /** Audiences, or clients, whose tokens are accepted. */
-  audience: words(`${prefix}_AUDIENCE`, anyText),
+  audience: words(`${prefix}_AUDIENCE`),
   /** Scopes that a token must have, all of them. */
-  requiredScopes: words(`${prefix}_REQUIRED_SCOPES`, anyText),
+  requiredScopes: words(`${prefix}_REQUIRED_SCOPES`),
   /** The member of the response that is the user's id. */
   useridField: checkedText(`${prefix}_USERID_FIELD`, claimPathFault).pipe(
     Config.withDefault("sub")
@@ -73,27 +74,18 @@ interface Shape {
   readonly isUp: Effect.Effect<boolean, IdentityUnavailable>
 }
 
-const form = { "content-type": "application/x-www-form-urlencoded" }
-
 /** Introspection (RFC 7662) at a URL. */
 export const introspection = (url: string, send: Send, login: ClientLogin): Shape => {
   const ask = (token: string) =>
-    send({
-      method: "POST",
-      url,
-      headers: { ...form, ...login.headers },
-      body: Effect.map(login.fields, (fields) =>
-        new URLSearchParams({ token, token_type_hint: "access_token", ...fields }).toString()
-      )
-    })
+    send({ url, login, form: { token, token_type_hint: "access_token" } })
   return {
     url,
     ask,
     claimsOf: ({ json, status }) => {
       // 401 and 403 are about our own login, and 429 about our requests.
       if (status >= 400 && status < 500)
-        return [401, 403, 429].includes(status) || !isClaims(json) ? "unusable" : undefined
-      if (status !== 200 || !isClaims(json) || typeof json["active"] !== "boolean")
+        return [401, 403, 429].includes(status) || !isObject(json) ? "unusable" : undefined
+      if (status !== 200 || !isObject(json) || typeof json["active"] !== "boolean")
         return "unusable"
       return json["active"] ? json : undefined
     },
@@ -107,15 +99,9 @@ const verifyCall = (configured: string, send: Send): Shape => {
     : `${configured.replace(/\/$/, "")}/v1/verify`
   return {
     url,
-    ask: (token) =>
-      send({
-        method: "POST",
-        url,
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify({ token })
-      }),
+    ask: (token) => send({ url, json: { token } }),
     claimsOf: ({ json, status }) => {
-      if (!isClaims(json)) return "unusable"
+      if (!isObject(json)) return "unusable"
       if (status >= 400 && status < 500) return status === 429 ? "unusable" : undefined
       const { client_id, scope, user } = json
       const isComplete =
@@ -123,7 +109,7 @@ const verifyCall = (configured: string, send: Send): Shape => {
       return status === 200 && isComplete ? { ...json, sub: user, aud: client_id } : "unusable"
     },
     isUp: Effect.map(
-      send({ method: "GET", url: `${new URL(url).origin}/__heartbeat__` }),
+      send({ url: `${new URL(url).origin}/__heartbeat__` }),
       ({ status }) => status >= 200 && status < 300
     )
   }
@@ -142,18 +128,15 @@ const verdictOf = (
   { audience, groupFields, requiredScopes, useridField }: OauthSettings,
   now: number
 ): Known | Invalid => {
-  const { exp, scope, token_type } = claims
+  const { scope, token_type } = claims
   // A token with `cnf` is bound to a key that nobody proves here (RFC 8705 section 3.2).
   const isPlainBearer = isBearer(token_type) && !Object.hasOwn(claims, "cnf")
   const late = timeFault(claims, now)
   if (late !== undefined) return invalidBecause(late)
   if (!isPlainBearer) return invalidBecause("the token is no plain bearer access token")
   if (!isIssuedForUs(claims, audience)) return invalidBecause("aud does not name this service")
-  if (!coversAll(scopesOf(scope), requiredScopes)) return insufficientScope
-  const found = knownAt(claims, useridField, groupFields)
-  return found._tag === "Known" && typeof exp === "number"
-    ? { ...found, expiresAt: exp * 1000 }
-    : found
+  if (!coversAll(textsOf(scope), requiredScopes)) return insufficientScope
+  return knownAt(claims, useridField, groupFields)
 }
 
 const shapeOf = Effect.fnUntraced(function* (name: string, settings: OauthSettings) {
@@ -168,7 +151,6 @@ const shapeOf = Effect.fnUntraced(function* (name: string, settings: OauthSettin
 
 export const oauth = Effect.fnUntraced(function* (name: string, settings: OauthSettings) {
   const { ask, claimsOf, isUp, url } = yield* shapeOf(name, settings)
-  const { authVerificationTtlSeconds } = yield* IdentitySettings
   const { audience, groupFields, requiredScopes, useridField } = settings
   const warn = makeRateLimitedLog(
     `the policy ${name} cannot verify tokens (a 401 or 403 is about our own login)`,
@@ -177,7 +159,6 @@ export const oauth = Effect.fnUntraced(function* (name: string, settings: OauthS
   const verified = (yield* Verifications).make({
     policy: name,
     context: JSON.stringify([url, audience, groupFields, requiredScopes, useridField]),
-    lifetimeMillis: authVerificationTtlSeconds * 1000,
     isShared: true,
     verify: Effect.fnUntraced(function* (token: string) {
       const response = yield* ask(token)
@@ -189,20 +170,14 @@ export const oauth = Effect.fnUntraced(function* (name: string, settings: OauthS
     })
   })
   const policy: Policy = {
-    name,
-    verifies: true,
-    isInAuthorization: true,
-    challenge: 'Bearer realm="Realm"',
-    capability: {
-      description: "OAuth 2.0 bearer tokens, verified by the server that issued them.",
-      url: "https://www.rfc-editor.org/rfc/rfc7662"
-    },
+    ...bearerPolicy(
+      name,
+      "OAuth 2.0 bearer tokens, verified by the server that issued them.",
+      "https://www.rfc-editor.org/rfc/rfc7662",
+      verified
+    ),
     bearer: { kind: "remote" },
     waits: true,
-    identify: (credentials) =>
-      credentials.scheme === "bearer" && credentials.token !== ""
-        ? verified(credentials.token, credentials)
-        : Effect.succeed(undefined),
     isUp: Effect.orElseSucceed(isUp, () => false)
   }
   return policy

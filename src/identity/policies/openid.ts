@@ -1,29 +1,35 @@
 // Access tokens that are JWTs of an OpenID Connect issuer (RFC 9068), verified here with the keys
 // that the issuer publishes.
 import { Clock, Config, Effect, Option } from "effect"
+import { isObject } from "#basics/json.ts"
 import type { Values } from "#settings/every-setting.ts"
 import { checkedText, someWords, words } from "#settings/words.ts"
-import { claimsOf } from "../credentials.ts"
 import { IdentityUnavailable } from "../errors.ts"
-import { type OpenidLogin, openidPages } from "../login/openid-login.ts"
+import { openidPages } from "../login/openid-login.ts"
 import { hostPatternFault } from "../login/redirect.ts"
+import { bearerPolicy, type Policy } from "../policy.ts"
+import { hostOf, makeSend, type Send } from "../provider/client.ts"
+import { type KeySet, makeKeySet } from "../provider/key-set.ts"
+import { providerUrlFault } from "../provider/url.ts"
+import {
+  type Claims,
+  claimPathFault,
+  isForUs,
+  knownAt,
+  textsOf,
+  timeFault
+} from "../tokens/claims.ts"
+import { claimsOf, claimsOfIssuer, headerOf } from "../tokens/jwt.ts"
+import { coversAll } from "../tokens/scopes.ts"
 import {
   type Invalid,
   insufficientScope,
   invalidBecause,
   type Known,
-  type Policy
-} from "../policy.ts"
-import { hostOf, makeSend, type Send } from "../provider/client.ts"
-import { type KeySet, makeKeySet } from "../provider/key-set.ts"
-import { providerUrlFault } from "../provider/url.ts"
-import { IdentitySettings } from "../settings.ts"
+  type VerifyToken
+} from "../verdict.ts"
 import { Verifications } from "../verification/verifications.ts"
-import { type Claims, claimPathFault, isClaims, isForUs, knownAt, timeFault } from "./claims.ts"
-import { claimsOfIssuer, headerOf } from "./jwt.ts"
-import { coversAll, scopesOf } from "./scopes.ts"
 
-const anyText = () => undefined
 const parameterFault = (text: string) =>
   /^[A-Za-z_]+=./.test(text) ? undefined : "Expected a parameter such as audience=https://..."
 
@@ -31,9 +37,9 @@ export const openidSettings = (prefix: string) => ({
   /** The issuer, as its tokens and its discovery document name it. */
   issuer: checkedText(`${prefix}_ISSUER`, providerUrlFault),
   /** Audiences of which a token must name one. `*`: no check. */
-  audience: someWords(`${prefix}_AUDIENCE`, anyText),
+  audience: someWords(`${prefix}_AUDIENCE`),
   /** Scopes that a token must have, all of them. */
-  requiredScopes: words(`${prefix}_REQUIRED_SCOPES`, anyText),
+  requiredScopes: words(`${prefix}_REQUIRED_SCOPES`),
   /** The claim that is the user's id. */
   useridField: checkedText(`${prefix}_USERID_FIELD`, claimPathFault).pipe(
     Config.withDefault("sub")
@@ -49,7 +55,7 @@ export const openidSettings = (prefix: string) => ({
   /** Hosts of pages to which a login may return: shell patterns. */
   callbackHosts: words(`${prefix}_CALLBACK_HOSTS`, hostPatternFault),
   /** Scopes that a login asks for. None: `openid` and the required scopes. */
-  loginScopes: words(`${prefix}_LOGIN_SCOPES`, anyText),
+  loginScopes: words(`${prefix}_LOGIN_SCOPES`),
   /** More parameters of a login, as `name=value`. */
   loginParameters: words(`${prefix}_LOGIN_PARAMETERS`, parameterFault)
 })
@@ -97,27 +103,19 @@ const faultOf = (
   if (!isForUs(aud, audience)) return invalidBecause("aud does not name this service")
   if (!isAccessToken(claims)) return noAccessToken
   // Entra and Okta call the claim `scp`.
-  return coversAll(scopesOf(scope ?? scp), requiredScopes) ? undefined : insufficientScope
+  return coversAll(textsOf(scope ?? scp), requiredScopes) ? undefined : insufficientScope
 }
 
 /** The user whom the claims of a valid token name. */
-const userOf = (
-  claims: Claims,
-  { groupFields, useridField }: OpenidSettings,
-  exp: unknown
-): Known | Invalid => {
-  const found = knownAt(claims, useridField, groupFields)
-  return found._tag === "Known" && typeof exp === "number"
-    ? { ...found, expiresAt: exp * 1000 }
-    : found
-}
+const userOf = (claims: Claims, { groupFields, useridField }: OpenidSettings): Known | Invalid =>
+  knownAt(claims, useridField, groupFields)
 
 /** The verdict on the claims of a token whose signature is right, at a time in milliseconds. */
 export const openidVerdict = (
   claims: Claims,
   settings: OpenidSettings,
   now: number
-): Known | Invalid => faultOf(claims, settings, now) ?? userOf(claims, settings, claims["exp"])
+): Known | Invalid => faultOf(claims, settings, now) ?? userOf(claims, settings)
 
 /**
  * Whether a nonce shows that a token is an ID token. Some issuers copy it into access tokens, which
@@ -151,9 +149,9 @@ const withUserinfo = Effect.fnUntraced(function* (
   const { userinfo_endpoint: url } = (yield* keySet.current).discovered
   if (url === undefined) return yield* unavailable("the issuer has no userinfo endpoint")
   const headers = { authorization: `Bearer ${token}` }
-  const { json, status } = yield* send({ method: "GET", url, headers })
+  const { json, status } = yield* send({ url, headers })
   if (status === 401 || status === 403) return undefined
-  if (status !== 200 || !isClaims(json)) return yield* unavailable(`userinfo: status ${status}`)
+  if (status !== 200 || !isObject(json)) return yield* unavailable(`userinfo: status ${status}`)
   // OpenID Connect Core section 5.3.2: userinfo of another user must not be used.
   return json["sub"] === claims["sub"] ? merged(claims, json) : undefined
 })
@@ -162,7 +160,7 @@ const withUserinfo = Effect.fnUntraced(function* (
 const pagesOf = Effect.fnUntraced(function* (
   name: string,
   settings: OpenidSettings,
-  verified: OpenidLogin["verified"],
+  verified: VerifyToken,
   keySet: KeySet,
   send: Send
 ) {
@@ -178,47 +176,39 @@ export const openid = Effect.fnUntraced(function* (name: string, settings: Openi
   const { audience, issuer } = settings
   const send = yield* makeSend(name, [hostOf(issuer)])
   const keySet = yield* makeKeySet(name, issuer, send)
-  const { authVerificationTtlSeconds } = yield* IdentitySettings
   const verified = (yield* Verifications).make({
     policy: name,
     context: contextOf(settings),
-    lifetimeMillis: authVerificationTtlSeconds * 1000,
     // A verification costs no request, but for userinfo.
     isShared: settings.userinfo,
     verify: Effect.fnUntraced(function* (token: string) {
       const signed = yield* claimsOfIssuer(token, keySet)
       if (typeof signed === "string") return invalidBecause(signed)
       if (hasNonceOfIdToken(signed, token)) return noAccessToken
-      const now = yield* Clock.currentTimeMillis
-      if (!settings.userinfo) return openidVerdict(signed, settings, now)
-      const fault = faultOf(signed, settings, now)
+      const fault = faultOf(signed, settings, yield* Clock.currentTimeMillis)
       if (fault !== undefined) return fault
+      if (!settings.userinfo) return userOf(signed, settings)
       const claims = yield* withUserinfo(name, token, signed, keySet, send)
       if (claims === undefined) return invalidBecause("the issuer's userinfo refuses the token")
-      return userOf(claims, settings, signed["exp"])
+      return userOf(claims, settings)
     })
   })
   const isFor = (token: string): boolean => {
     const claims = claimsOf(token)
     return claims !== undefined && claims["iss"] === issuer && isForUs(claims["aud"], audience)
   }
+  const pages = yield* pagesOf(name, settings, verified, keySet, send)
   const policy: Policy = {
-    name,
-    verifies: true,
-    isInAuthorization: true,
-    challenge: 'Bearer realm="Realm"',
-    capability: {
-      description: "Access tokens of an OpenID Connect issuer.",
-      url: "https://www.rfc-editor.org/rfc/rfc9068"
-    },
+    ...bearerPolicy(
+      name,
+      "Access tokens of an OpenID Connect issuer.",
+      "https://www.rfc-editor.org/rfc/rfc9068",
+      verified
+    ),
     bearer: { kind: "local", isFor },
     waits: true,
-    identify: (credentials) =>
-      credentials.scheme === "bearer" && credentials.token !== ""
-        ? verified(credentials.token, credentials)
-        : Effect.succeed(undefined),
-    isUp: keySet.isUp
+    isUp: keySet.isUp,
+    ...(pages && { pages })
   }
-  const pages = yield* pagesOf(name, settings, verified, keySet, send)
-  return pages === undefined ? policy : { ...policy, pages }
+  return policy
 })

@@ -3,12 +3,13 @@
 import { resolve } from "node:path"
 import { pathToFileURL } from "node:url"
 import { Effect, Semaphore } from "effect"
-import { type SettingsError, settingsFault } from "#settings/every-setting.ts"
+import { settingsFault } from "#settings/every-setting.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
+import type { Credentials } from "../credentials.ts"
 import { IdentityUnavailable } from "../errors.ts"
-import type { PolicyNeeds } from "../kinds.ts"
-import { type Credentials, known, type Policy, type Verdict } from "../policy.ts"
+import type { Policy, Verdict } from "../policy.ts"
 import { isUser, usableGroups, userTextOf } from "../principals.ts"
+import { known } from "../verdict.ts"
 import { credentialKeys } from "../verification/credential-key.ts"
 import { Failures } from "../verification/failures.ts"
 
@@ -122,10 +123,7 @@ const calling = (name: string, own: OwnPolicy) => {
     )
 }
 
-export const ownPolicy = Effect.fnUntraced(function* (
-  name: string,
-  file: string
-): Effect.fn.Return<Policy, SettingsError, PolicyNeeds> {
+export const ownPolicy = Effect.fnUntraced(function* (name: string, file: string) {
   const own = yield* load(name, file)
   const call = calling(name, own)
   const keyOf = yield* credentialKeys
@@ -139,15 +137,16 @@ export const ownPolicy = Effect.fnUntraced(function* (
     if (verdict?._tag === "Known") yield* failures.good(key)
     return verdict
   })
-  return {
+  const policy: Policy = {
     name,
     verifies: true,
     challenge: own.challenge ?? `${name} realm="Realm"`,
     capability: { description: own.description ?? "A policy of this server.", url: own.url ?? "" },
     waits: true,
     identify,
-    ...(own.isUp === undefined ? {} : { isUp: isUpOf(own.isUp) })
+    ...(own.isUp && { isUp: isUpOf(own.isUp) })
   }
+  return policy
 })
 
 const isUpOf = (isUp: () => Promise<boolean>): Effect.Effect<boolean> =>

@@ -7,11 +7,11 @@ import { checkedText, words } from "#settings/words.ts"
 import { portierPages } from "../login/portier-login.ts"
 import { hostPatternFault } from "../login/redirect.ts"
 import { makeSessions } from "../login/sessions.ts"
-import { invalidToken, type Policy } from "../policy.ts"
+import type { Policy } from "../policy.ts"
 import { hostOf, makeSend } from "../provider/client.ts"
 import { makeKeySet } from "../provider/key-set.ts"
 import { providerUrlFault } from "../provider/url.ts"
-import { IdentitySettings } from "../settings.ts"
+import { invalidToken } from "../verdict.ts"
 import { Verifications } from "../verification/verifications.ts"
 
 export const portierSettings = (prefix: string) => ({
@@ -46,13 +46,8 @@ export const portier = Effect.fnUntraced(function* (name: string, settings: Port
   const { brokerUrl, sessionTtlSeconds } = settings
   const keySet = yield* makeKeySet(name, brokerUrl, yield* makeSend(name, [hostOf(brokerUrl)]))
   const sessions = yield* makeSessions(name, sessionTtlSeconds)
-  const { authVerificationTtlSeconds } = yield* IdentitySettings
   const verified = (yield* Verifications).make({
     policy: name,
-    context: "",
-    lifetimeMillis: authVerificationTtlSeconds * 1000,
-    // The sessions themselves are shared.
-    isShared: false,
     verify: sessions.find
   })
   const policy: Policy = {

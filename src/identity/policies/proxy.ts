@@ -6,8 +6,10 @@ import { Config, Effect, Redacted } from "effect"
 import type { Values } from "#settings/every-setting.ts"
 import { checkedText, secret } from "#settings/words.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
-import { type Credentials, invalidToken, known, type Policy } from "../policy.ts"
+import type { Credentials } from "../credentials.ts"
+import type { Policy } from "../policy.ts"
 import { usableGroups, userFault } from "../principals.ts"
+import { invalidToken, known } from "../verdict.ts"
 
 const headerFault = (name: string): string | undefined =>
   /^[A-Za-z0-9-]{1,64}$/.test(name) ? undefined : "Expected the name of a header"

@@ -5,19 +5,17 @@ import { readFileSync } from "node:fs"
 import { Clock, Config, Effect, Option, Redacted } from "effect"
 import { settingsFault, type Values } from "#settings/every-setting.ts"
 import { secretBytesMin, someWords, words } from "#settings/words.ts"
-import { claimsOf } from "../credentials.ts"
-import { type Invalid, invalidBecause, type Known, type Policy } from "../policy.ts"
-import { IdentitySettings, settingPrefix } from "../settings.ts"
+import { bearerPolicy, type Policy } from "../policy.ts"
+import { settingPrefix } from "../settings.ts"
+import { type Claims, isForUs, knownAt, timeFault } from "../tokens/claims.ts"
+import { claimsOf, verifyJwt, wrongSignature } from "../tokens/jwt.ts"
+import { type Invalid, invalidBecause, type Known } from "../verdict.ts"
 import { Verifications } from "../verification/verifications.ts"
-import { type Claims, isForUs, knownAt, timeFault } from "./claims.ts"
-import { verifyJwt, wrongSignature } from "./jwt.ts"
 
 /** A token is made for a page view. A longer life would outlast a logout by days. */
 export const lifeMillisMax = 24 * 3_600_000
 /** The clock of the site's backend may be ahead. */
 const skewMillis = 60_000
-
-const anyText = () => undefined
 
 export const signedSettings = (prefix: string) => ({
   /**
@@ -26,7 +24,7 @@ export const signedSettings = (prefix: string) => ({
    */
   secrets: Config.option(Config.Redacted(`${prefix}_SECRETS`)),
   /** Files with public keys (PEM): P-256 for ES256, Ed25519 for EdDSA. */
-  publicKeyFiles: words(`${prefix}_PUBLIC_KEY_FILES`, anyText),
+  publicKeyFiles: words(`${prefix}_PUBLIC_KEY_FILES`),
   /** The `aud` of tokens that are made for this service. */
   audience: someWords(`${prefix}_AUDIENCE`, (word) =>
     word === "*" ? "Expected a name for this service" : undefined
@@ -99,13 +97,11 @@ const verdictOf = (claims: Claims, { audience }: SignedSettings, now: number): K
   if (exp * 1000 > now + lifeMillisMax + skewMillis)
     return invalidBecause("exp is more than a day away")
   if (!isForUs(aud, audience)) return invalidBecause("aud does not name this service")
-  const found = knownAt(claims, "sub", ["groups"])
-  return found._tag === "Known" ? { ...found, expiresAt: exp * 1000 } : found
+  return knownAt(claims, "sub", ["groups"])
 }
 
 export const signed = Effect.fnUntraced(function* (name: string, settings: SignedSettings) {
   const keys = yield* keysOf(settingPrefix(name), settings)
-  const { authVerificationTtlSeconds } = yield* IdentitySettings
   const verify = Effect.fnUntraced(function* (token: string) {
     const now = yield* Clock.currentTimeMillis
     let fault = wrongSignature
@@ -119,8 +115,6 @@ export const signed = Effect.fnUntraced(function* (name: string, settings: Signe
   const verified = (yield* Verifications).make({
     policy: name,
     context: settings.audience.join(" "),
-    lifetimeMillis: authVerificationTtlSeconds * 1000,
-    isShared: false,
     verify
   })
   // Tokens of an OpenID Connect issuer name it.
@@ -133,19 +127,13 @@ export const signed = Effect.fnUntraced(function* (name: string, settings: Signe
     )
   }
   const policy: Policy = {
-    name,
-    verifies: true,
-    isInAuthorization: true,
-    challenge: 'Bearer realm="Realm"',
-    capability: {
-      description: "User ids that the site's backend signed.",
-      url: "https://www.rfc-editor.org/rfc/rfc7519"
-    },
-    bearer: { kind: "local", isFor },
-    identify: (credentials) =>
-      credentials.scheme === "bearer" && credentials.token !== ""
-        ? verified(credentials.token, credentials)
-        : Effect.succeed(undefined)
+    ...bearerPolicy(
+      name,
+      "User ids that the site's backend signed.",
+      "https://www.rfc-editor.org/rfc/rfc7519",
+      verified
+    ),
+    bearer: { kind: "local", isFor }
   }
   return policy
 })

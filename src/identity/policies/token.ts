@@ -4,10 +4,10 @@ import { Clock, Effect } from "effect"
 import { isCurrentToken } from "#domain/access-token.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
-import { ownTokenPrefix } from "../bearer.ts"
 import { IdentityUnavailable } from "../errors.ts"
-import { hashOfToken, isOwnToken } from "../own-token.ts"
-import { invalidToken, type Known, type Policy } from "../policy.ts"
+import { bearerPolicy, type Policy } from "../policy.ts"
+import { hashOfToken, isOwnToken, ownTokenPrefix } from "../tokens/own-token.ts"
+import { invalidToken, type Known } from "../verdict.ts"
 import { Verifications } from "../verification/verifications.ts"
 import { makeLastUse } from "./last-use.ts"
 
@@ -34,26 +34,18 @@ export const token = Effect.fnUntraced(function* (name: string) {
   })
   const verified = (yield* Verifications).make({
     policy: name,
-    context: "",
     lifetimeMillis,
-    isShared: false,
     verify
   })
   const policy: Policy = {
-    name,
-    verifies: true,
-    isInAuthorization: true,
-    challenge: 'Bearer realm="Realm"',
-    capability: {
-      description: "Servers that publish, with tokens that the operator made.",
-      url: "https://www.rfc-editor.org/rfc/rfc6750"
-    },
+    ...bearerPolicy(
+      name,
+      "Servers that publish, with tokens that the operator made.",
+      "https://www.rfc-editor.org/rfc/rfc6750",
+      verified
+    ),
     bearer: { kind: "local", isFor: (text) => text.startsWith(ownTokenPrefix) },
-    waits: true,
-    identify: (credentials) =>
-      credentials.scheme === "bearer" && credentials.token !== ""
-        ? verified(credentials.token, credentials)
-        : Effect.succeed(undefined)
+    waits: true
   }
   return policy
 })

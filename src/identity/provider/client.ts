@@ -6,18 +6,21 @@ import { Agent, request } from "undici"
 import { anyLookup, checkedLookup } from "#basics/address-filter.ts"
 import { type Resolve, sharedLookup } from "#basics/shared-lookup.ts"
 import { IdentityUnavailable } from "../errors.ts"
+import type { ClientLogin } from "./client-login.ts"
 
 const timeoutMillis = 3_000
 /** Key sets and token responses have a few kilobytes. */
 const bytesMax = 256 * 1024
 const connectionsMax = 16
 
+/** A GET; with `form` or `json` a POST. */
 export interface ProviderRequest {
-  readonly method: "GET" | "POST"
   readonly url: string
   readonly headers?: Readonly<Record<string, string>>
-  /** An effect is run for each attempt. */
-  readonly body?: string | Effect.Effect<string, IdentityUnavailable>
+  readonly form?: Readonly<Record<string, string>>
+  readonly json?: unknown
+  /** Our login, with the form. */
+  readonly login?: ClientLogin
   /** Not to be sent a second time, as a code is that only counts once. */
   readonly isSingle?: true
 }
@@ -26,7 +29,6 @@ export interface ProviderResponse {
   readonly status: number
   /** The body, if it is JSON. */
   readonly json: unknown
-  readonly retryAfter: string | undefined
 }
 
 export type Send = (
@@ -54,26 +56,32 @@ const textOf = async (body: AsyncIterable<Uint8Array>): Promise<string> => {
   return Buffer.concat(chunks).toString("utf8")
 }
 
+/** The headers and the body of a request, made anew for each attempt. */
+const contentOf = Effect.fnUntraced(function* (wanted: ProviderRequest) {
+  const { form, headers, json, login } = wanted
+  const typed = (type: string) => ({ "content-type": type, ...headers, ...login?.headers })
+  if (json !== undefined) return { headers: typed("application/json"), body: JSON.stringify(json) }
+  if (form === undefined) return { headers, body: null }
+  const fields = { ...form, ...(login === undefined ? {} : yield* login.fields) }
+  const body = new URLSearchParams(fields).toString()
+  return { headers: typed("application/x-www-form-urlencoded"), body }
+})
+
 /** Sends one request, without a retry. */
 const sendOnce = async (
-  { headers, method, url }: ProviderRequest,
-  body: string | undefined,
+  url: string,
+  { body, headers }: Effect.Success<ReturnType<typeof contentOf>>,
   dispatcher: Agent,
   signal: AbortSignal
 ): Promise<ProviderResponse> => {
   const response = await request(url, {
-    method,
+    method: body === null ? "GET" : "POST",
     dispatcher,
     signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMillis)]),
     headers: { accept: "application/json", ...headers },
-    ...(body === undefined ? {} : { body })
+    body
   })
-  const retryAfter = response.headers["retry-after"]
-  return {
-    status: response.statusCode,
-    json: jsonOf(await textOf(response.body)),
-    retryAfter: typeof retryAfter === "string" ? retryAfter : undefined
-  }
+  return { status: response.statusCode, json: jsonOf(await textOf(response.body)) }
 }
 
 /** The error for the log: its code or name, never its text, which may hold a URL with secrets. */
@@ -111,10 +119,9 @@ export const makeSend = Effect.fnUntraced(function* (
     // A socket asks `lookup` about names only.
     if (!isNamed && isIP(hostname.replace(/^\[|\]$/g, "")) !== 0)
       return Effect.fail(unavailable({ code: "ADDRESS_NOT_ALLOWED" }))
-    const { body } = wanted
-    const attempt = Effect.flatMap(Effect.isEffect(body) ? body : Effect.succeed(body), (text) =>
+    const attempt = Effect.flatMap(contentOf(wanted), (content) =>
       Effect.tryPromise({
-        try: (signal) => sendOnce(wanted, text, isNamed ? named : others, signal),
+        try: (signal) => sendOnce(wanted.url, content, isNamed ? named : others, signal),
         catch: unavailable
       })
     )

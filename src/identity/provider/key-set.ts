@@ -1,10 +1,12 @@
 // The public keys of an OpenID Connect issuer: found by its discovery document, fetched at most
 // once per cooldown, and used for a stated time while the issuer is away.
-import { Deferred, Effect, type Scope } from "effect"
+import { Effect, Exit, Fiber, Option, type Scope } from "effect"
+import type { JSONWebKeySet } from "jose"
 import { type ExpiringMap, makeExpiringMap } from "#basics/expiring-map.ts"
+import { isObject, type JsonObject } from "#basics/json.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { IdentityUnavailable } from "../errors.ts"
-import type { ProviderResponse, Send } from "./client.ts"
+import type { Send } from "./client.ts"
 import { discoveredUrlFault } from "./url.ts"
 
 /** Keys are fetched again after this time, and for a key id that they lack. */
@@ -27,10 +29,6 @@ const patienceMillis = 2_000
 /** How long keys are used while the issuer does not respond. */
 export const staleMillis = 24 * 3_600_000
 
-export interface JwkSet {
-  readonly keys: ReadonlyArray<Readonly<Record<string, unknown>>>
-}
-
 /** What an issuer says of itself (OpenID Connect Discovery section 3). */
 export interface Discovered {
   readonly issuer: string
@@ -45,7 +43,7 @@ export interface Discovered {
 
 export interface IssuerKeys {
   readonly discovered: Discovered
-  readonly keys: JwkSet
+  readonly keys: JSONWebKeySet
   /** When these keys were asked for, by the monotonic clock. */
   readonly fetchedAt: number
 }
@@ -63,42 +61,46 @@ export interface KeySet {
   readonly isUp: Effect.Effect<boolean>
 }
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null
+const endpoints = ["jwks_uri", "authorization_endpoint", "token_endpoint", "userinfo_endpoint"]
 
-const discoveredOf = ({ json, status }: ProviderResponse, issuer: string): Discovered | string => {
-  if (status !== 200 || !isObject(json)) return `the discovery document has status ${status}`
-  if (json["issuer"] !== issuer) return "the discovery document names another issuer"
-  const urls = ["jwks_uri", "authorization_endpoint", "token_endpoint", "userinfo_endpoint"]
-  for (const name of urls) {
-    if (json[name] === undefined && name !== "jwks_uri") continue
-    const fault = discoveredUrlFault(json[name], issuer)
+/** Why a discovery document cannot be used. */
+const discoveryFault = (found: JsonObject, issuer: string): string | undefined => {
+  if (found["issuer"] !== issuer) return "the discovery document names another issuer"
+  for (const name of endpoints) {
+    if (found[name] === undefined && name !== "jwks_uri") continue
+    const fault = discoveredUrlFault(found[name], issuer)
     if (fault !== undefined) return `${name} of the discovery document ${fault}`
   }
-  return json as unknown as Discovered
+  return undefined
 }
 
 /** An issuer in trouble may publish no keys: then the ones before serve on. */
 const areKeys = (keys: unknown): boolean =>
   Array.isArray(keys) && keys.length > 0 && keys.every(isObject)
 
-const jwksOf = ({ json, status }: ProviderResponse): JwkSet | string =>
-  status === 200 && isObject(json) && areKeys(json["keys"])
-    ? (json as unknown as JwkSet)
-    : `the key set has status ${status}, or no keys`
-
 const discoveryPath = "/.well-known/openid-configuration"
 
 /** Fetches the discovery document, then the keys. */
 const fetchKeys = Effect.fnUntraced(function* (policy: string, issuer: string, send: Send) {
-  const usable = <A>(read: A | string) =>
-    typeof read === "string"
-      ? Effect.fail(new IdentityUnavailable({ policy, cause: read }))
-      : Effect.succeed(read)
+  const fetched = Effect.fnUntraced(function* (
+    url: string,
+    what: string,
+    faultOf: (json: JsonObject) => string | undefined
+  ) {
+    const { json, status } = yield* send({ url })
+    const isUsable = status === 200 && isObject(json)
+    const cause = isUsable ? faultOf(json) : `${what} has status ${status}, or is no JSON`
+    if (!isUsable || cause !== undefined) return yield* new IdentityUnavailable({ policy, cause })
+    return json as unknown
+  })
   const url = `${issuer.replace(/\/$/, "")}${discoveryPath}`
-  const discovered = yield* usable(discoveredOf(yield* send({ method: "GET", url }), issuer))
+  const discovered = (yield* fetched(url, "the discovery document", (found) =>
+    discoveryFault(found, issuer)
+  )) as Discovered
   const fetchedAt = yield* monotonicMillis
-  const keys = yield* usable(jwksOf(yield* send({ method: "GET", url: discovered.jwks_uri })))
+  const keys = (yield* fetched(discovered.jwks_uri, "the key set", (found) =>
+    areKeys(found["keys"]) ? undefined : "the key set has no keys"
+  )) as JSONWebKeySet
   return { discovered, keys, fetchedAt }
 })
 
@@ -117,8 +119,11 @@ interface State {
   readonly unknown: ExpiringMap<number>
   /** Why the last fetch failed; undefined: it did not. */
   failure: IdentityUnavailable | undefined
-  running: Deferred.Deferred<IssuerKeys, IdentityUnavailable> | undefined
+  fiber: Fiber.Fiber<IssuerKeys, IdentityUnavailable> | undefined
 }
+
+/** The fetch that is under way. */
+const runningOf = ({ fiber }: State) => (fiber?.pollUnsafe() === undefined ? fiber : undefined)
 
 /** Replaces the keys. Those that are gone are known to be gone: the issuer had them before. */
 const replace = (state: State, fetched: IssuerKeys): void => {
@@ -128,32 +133,23 @@ const replace = (state: State, fetched: IssuerKeys): void => {
   state.latest = fetched
 }
 
-/** Joins the running fetch or starts one, in a fiber of its own. */
+/** The running fetch or a new one, in a fiber of its own. */
 const fetching = Effect.fnUntraced(function* (state: State, now: number) {
-  if (state.running !== undefined) return state.running
-  const done = Deferred.makeUnsafe<IssuerKeys, IdentityUnavailable>()
-  state.running = done
+  const running = runningOf(state)
+  if (running !== undefined) return running
   state.triedAt = now
-  yield* state.fetch.pipe(
+  state.fiber = yield* state.fetch.pipe(
     Effect.tap((fetched) => Effect.sync(() => replace(state, fetched))),
     Effect.tapError((error) => Effect.logError("the keys of an issuer cannot be fetched", error)),
     Effect.onExit((exit) =>
       Effect.sync(() => {
-        state.running = undefined
-        state.failure = exit._tag === "Success" ? undefined : failureOf(exit.cause)
-        Deferred.doneUnsafe(done, exit)
+        state.failure = Option.getOrUndefined(Exit.findErrorOption(exit))
       })
     ),
-    Effect.ignore,
     Effect.forkIn(state.scope)
   )
-  return done
+  return state.fiber
 })
-
-const failureOf = (cause: { readonly reasons: ReadonlyArray<unknown> }) => {
-  const [reason] = cause.reasons as ReadonlyArray<{ readonly error?: unknown }>
-  return reason?.error instanceof IdentityUnavailable ? reason.error : undefined
-}
 
 const usableAt = ({ latest }: State, now: number): IssuerKeys | undefined =>
   latest !== undefined && now - latest.fetchedAt < staleMillis ? latest : undefined
@@ -163,9 +159,9 @@ const unavailable = ({ failure, policy }: State, cause: string) =>
 
 /** Waits for the running fetch or a new one, for `patienceMillis` from its beginning. */
 const awaitFetch = Effect.fnUntraced(function* (state: State, now: number) {
-  const done = yield* fetching(state, now)
+  const fiber = yield* fetching(state, now)
   const leftMillis = Math.max(0, state.triedAt + patienceMillis - now)
-  yield* Effect.ignore(Effect.timeout(Deferred.await(done), leftMillis))
+  yield* Effect.ignore(Effect.timeout(Fiber.await(fiber), leftMillis))
 })
 
 /** Fetches unless a fetch began within the cooldown; then returns what there is. */
@@ -173,10 +169,10 @@ const refresh = Effect.fnUntraced(function* (state: State) {
   const now = yield* monotonicMillis
   const usable = usableAt(state, now)
   const cooldown = usable === undefined ? firstCooldownMillis : cooldownMillis
-  const mayFetch = state.running !== undefined || now - state.triedAt >= cooldown
+  const mayFetch = runningOf(state) !== undefined || now - state.triedAt >= cooldown
   if (usable === undefined)
     return mayFetch
-      ? yield* Effect.flatMap(fetching(state, now), Deferred.await)
+      ? yield* Effect.flatMap(fetching(state, now), Fiber.join)
       : yield* unavailable(state, "no keys")
   if (mayFetch) yield* awaitFetch(state, now)
   return state.latest ?? usable
@@ -196,9 +192,10 @@ const refreshedOf = Effect.fnUntraced(function* (state: State, kid: string) {
   const now = yield* monotonicMillis
   const askedAt = state.unknown.get(kid, now) ?? now
   state.unknown.set(kid, askedAt, now + unknownMillis)
+  const isRunning = runningOf(state) !== undefined
   const maySeek = now - state.soughtAt >= cooldownMillis
-  if (state.running === undefined && maySeek) state.soughtAt = now
-  if (state.running !== undefined || maySeek) yield* awaitFetch(state, now)
+  if (!isRunning && maySeek) state.soughtAt = now
+  if (isRunning || maySeek) yield* awaitFetch(state, now)
   if (state.failure !== undefined) return yield* state.failure
   const latest = usableAt(state, now)
   const isAnswer =
@@ -218,7 +215,7 @@ export const makeKeySet = Effect.fnUntraced(function* (policy: string, issuer: s
     soughtAt: Number.NEGATIVE_INFINITY,
     unknown: makeExpiringMap(unknownMax),
     failure: undefined,
-    running: undefined
+    fiber: undefined
   }
   const keySet: KeySet = {
     current: currentOf(state),

@@ -1,11 +1,10 @@
 // The keys under which verdicts on credentials are remembered: no token is in memory or in NATS
 // longer than its request.
 import { Effect } from "effect"
-import { textHmac } from "#basics/hmac.ts"
-import { useridSecret } from "../userid-secret.ts"
+import { hmacFor, useridSecret } from "../secret-hmacs.ts"
 
 /** A function from texts to one key, 43 characters. No text may hold a line feed but the last. */
 export const credentialKeys = Effect.map(useridSecret, (secret) => {
-  const hmac = textHmac(textHmac(secret)("bellcast verification", "hex"))
+  const hmac = hmacFor(secret, "bellcast verification")
   return (...texts: ReadonlyArray<string | number>): string => hmac(texts.join("\n"), "base64url")
 })

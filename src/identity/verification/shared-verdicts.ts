@@ -3,7 +3,7 @@
 import { Effect } from "effect"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
-import type { Known } from "../policy.ts"
+import type { Known } from "../verdict.ts"
 
 const readTimeout = "500 millis"
 const writeTimeout = "5 seconds"

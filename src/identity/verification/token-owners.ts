@@ -2,7 +2,8 @@
 // token of the last policy would be sent to all servers before it, every ten seconds.
 import { Clock, Effect } from "effect"
 import { makeExpiringMap } from "#basics/expiring-map.ts"
-import type { Credentials, Policy } from "../policy.ts"
+import type { Credentials } from "../credentials.ts"
+import type { Policy } from "../policy.ts"
 import { IdentitySettings } from "../settings.ts"
 import { credentialKeys } from "./credential-key.ts"
 

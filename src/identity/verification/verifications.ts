@@ -4,11 +4,12 @@ import { Clock, Context, Deferred, Effect, Exit, Layer, Option, Semaphore } from
 import { type ExpiringMap, makeExpiringMap } from "#basics/expiring-map.ts"
 import { makeRate, type Rate } from "#basics/rate.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
+import { type Asker, identificationMillis } from "../credentials.ts"
 import { IdentityUnavailable, type TooManyFailures } from "../errors.ts"
-import { type Credentials, type Invalid, identificationMillis, type Known } from "../policy.ts"
 import { userNames } from "../principals.ts"
+import { useridSecret } from "../secret-hmacs.ts"
 import { IdentitySettings } from "../settings.ts"
-import { useridSecret } from "../userid-secret.ts"
+import type { Invalid, Known, VerifyToken } from "../verdict.ts"
 import { credentialKeys } from "./credential-key.ts"
 import { Failures } from "./failures.ts"
 import { makeSharedVerdicts, type SharedVerdicts } from "./shared-verdicts.ts"
@@ -29,11 +30,14 @@ export interface Verifier {
   /**
    * The settings on which a verdict depends, such as the audience: other settings, other entries.
    */
-  readonly context: string
-  /** How long a verdict holds; the end of the token's validity may come earlier. */
-  readonly lifetimeMillis: number
+  readonly context?: string
+  /**
+   * How long a verdict holds, unless it is as long as the setting says; the end of the token's
+   * validity may come earlier.
+   */
+  readonly lifetimeMillis?: number
   /** Whether other gateways use the verdict: sensible where a verification costs a request. */
-  readonly isShared: boolean
+  readonly isShared?: boolean
   readonly verify: (token: string) => Effect.Effect<Known | Invalid, IdentityUnavailable>
 }
 
@@ -54,9 +58,6 @@ interface State {
 
 type Failure = IdentityUnavailable | TooManyFailures
 
-/** The client that sends a token. */
-type Asker = Pick<Credentials, "address" | "patienceMillis">
-
 /** A verification, and how many callers wait for it. */
 interface UnderWay {
   readonly done: Deferred.Deferred<Verdict, Failure>
@@ -65,7 +66,7 @@ interface UnderWay {
 
 /** What the verifications of one policy have in common. */
 interface Pending {
-  readonly verifier: Verifier
+  readonly verifier: Required<Verifier>
   readonly permits: Semaphore.Semaphore
   readonly underWay: Map<string, UnderWay>
   waiting: number
@@ -79,7 +80,7 @@ interface Pending {
  */
 const verifyOnce = Effect.fnUntraced(function* (
   { failures, invalid, known, nameOf, run, shared }: State,
-  { isShared, lifetimeMillis, verify }: Verifier,
+  { isShared, lifetimeMillis, verify }: Required<Verifier>,
   key: string,
   token: string
 ) {
@@ -207,16 +208,16 @@ export class Verifications extends Context.Service<
   Verifications,
   {
     /** The verdict on a token that a client of an address sends. */
-    readonly make: (
-      verifier: Verifier
-    ) => (token: string, asker: Asker) => Effect.Effect<Verdict, Failure>
+    readonly make: (verifier: Verifier) => VerifyToken
   }
 >()("bellcast/identity/Verifications") {
   static readonly layer = Layer.effect(
     Verifications,
     Effect.gen(function* () {
       const scope = yield* Effect.scope
-      const { authFailuresPerAddressPerMinuteMax: max } = yield* IdentitySettings
+      const { authFailuresPerAddressPerMinuteMax: max, authVerificationTtlSeconds } =
+        yield* IdentitySettings
+      const lifetimeMillis = authVerificationTtlSeconds * 1000
       const state: State = {
         failures: yield* Failures,
         known: makeExpiringMap(knownMax),
@@ -228,10 +229,9 @@ export class Verifications extends Context.Service<
         run: (effect) => Effect.forkIn(effect, scope)
       }
       const make = (verifier: Verifier) => {
-        const permits = Semaphore.makeUnsafe(underWayMax)
         const pending: Pending = {
-          verifier,
-          permits,
+          verifier: { context: "", lifetimeMillis, isShared: false, ...verifier },
+          permits: Semaphore.makeUnsafe(underWayMax),
           underWay: new Map(),
           waiting: 0,
           isAway: false

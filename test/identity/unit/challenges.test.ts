@@ -1,7 +1,7 @@
 // The challenges of a 401: each once, and with the reasons of those that refused.
 import { assert, describe, it } from "vitest"
 import { challengesOf } from "#gateway/checks.ts"
-import { invalidBecause, invalidToken } from "#identity/policy.ts"
+import { invalidBecause, invalidToken } from "#identity/verdict.ts"
 
 const bearer = 'Bearer realm="Realm"'
 const policies = [

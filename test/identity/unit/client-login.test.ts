@@ -9,9 +9,9 @@ import { text } from "node:stream/consumers"
 import { Effect, Option, Redacted } from "effect"
 import { jwtVerify } from "jose"
 import { expect, it, onTestFinished } from "vitest"
-import { makeClientLogin } from "#identity/policies/client-login.ts"
 import { introspection } from "#identity/policies/oauth.ts"
 import { makeSend } from "#identity/provider/client.ts"
+import { makeClientLogin } from "#identity/provider/client-login.ts"
 import { folderWith } from "#test/folder.ts"
 
 /** A server that is overloaded at each first request, and what it got. */

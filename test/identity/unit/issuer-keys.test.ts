@@ -18,7 +18,7 @@ const issuerWith = (documents: Readonly<Record<string, unknown>> = {}) => {
     const json = isKeys
       ? { keys: [{ kid: String(asked.fetches) }] }
       : { issuer, jwks_uri: `${issuer}/jwks`, ...documents }
-    return { status: 200, json, retryAfter: undefined }
+    return { status: 200, json }
   }
   const send = ({ url }: { readonly url: string }) =>
     asked.isAway
@@ -127,7 +127,7 @@ describe("the keys of an issuer", () => {
   it.effect("are kept when the issuer publishes none", () =>
     Effect.gen(function* () {
       const { send } = issuerWith()
-      const none = { status: 200, json: { keys: [] }, retryAfter: undefined }
+      const none = { status: 200, json: { keys: [] } }
       let isEmpty = false
       const keySet = yield* makeKeySet("openid", issuer, (request) =>
         isEmpty && request.url.endsWith("/jwks") ? Effect.succeed(none) : send(request)

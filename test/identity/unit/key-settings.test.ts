@@ -2,8 +2,8 @@
 import { generateKeyPairSync } from "node:crypto"
 import { Effect, Option } from "effect"
 import { expect, it } from "vitest"
-import { makeClientLogin } from "#identity/policies/client-login.ts"
 import { signed } from "#identity/policies/signed.ts"
+import { makeClientLogin } from "#identity/provider/client-login.ts"
 
 const pem = generateKeyPairSync("ed25519")
   .privateKey.export({ type: "pkcs8", format: "pem" })

@@ -5,8 +5,8 @@ import { ConfigProvider, Effect, Layer, Option } from "effect"
 import { TestClock } from "effect/testing"
 import { Settings } from "#config"
 import { openidPages } from "#identity/login/openid-login.ts"
-import { invalidToken } from "#identity/policy.ts"
 import { IdentitySettings } from "#identity/settings.ts"
+import { invalidToken } from "#identity/verdict.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { makeMemoryBuckets } from "#nats/kv/memory-buckets.ts"
 
@@ -53,7 +53,7 @@ const outcomesWith = Effect.fnUntraced(function* (status: number) {
   const send = () =>
     Effect.sync(() => {
       requests += 1
-      return { status, json: { error: "invalid_grant" }, retryAfter: undefined }
+      return { status, json: { error: "invalid_grant" } }
     })
   const keySet = { current: keys, refreshed: () => keys, isUp: Effect.succeed(true) }
   const pages = yield* openidPages(login, keySet, send)

@@ -25,7 +25,7 @@ const requested = async (host: string, more: Partial<ProviderRequest> = {}) => {
   const { port } = server.address() as AddressInfo
   return Effect.gen(function* () {
     const send = yield* makeSend("openid", ["login.example.org", "127.0.0.1"], resolve)
-    return yield* send({ method: "GET", url: `http://${host}:${port}/`, ...more })
+    return yield* send({ url: `http://${host}:${port}/`, ...more })
   }).pipe(
     Effect.map(({ status }) => status),
     Effect.catch(({ cause }) => Effect.succeed(cause)),

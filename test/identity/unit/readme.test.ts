@@ -2,9 +2,9 @@
 // and Entra as these vendors document them.
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
-import { claimsOf } from "#identity/credentials.ts"
 import { hasNonceOfIdToken, openidSettings, openidVerdict } from "#identity/policies/openid.ts"
 import { settingPrefix } from "#identity/settings.ts"
+import { claimsOf } from "#identity/tokens/jwt.ts"
 import { everySetting } from "#settings/every-setting.ts"
 import { layerOf, readSource } from "#settings/source.ts"
 import { requestsIn, sectionsOf, settingsIn } from "#test/identity/document.ts"

@@ -1,11 +1,9 @@
 // Reads the members of a token or of a provider's response. Pure.
-import { type Invalid, invalidBecause, type Known } from "../policy.ts"
+import { isObject, type JsonObject } from "#basics/json.ts"
 import { isUser, usableGroups, userFault, userTextOf } from "../principals.ts"
+import { type Invalid, invalidBecause, type Known } from "../verdict.ts"
 
-export type Claims = Readonly<Record<string, unknown>>
-
-export const isClaims = (value: unknown): value is Claims =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
+export type Claims = JsonObject
 
 /** A member. A mail address counts only if the issuer verified it: anybody can enter any. */
 const memberOf = (claims: Claims, name: string): unknown => {
@@ -17,40 +15,40 @@ const memberOf = (claims: Claims, name: string): unknown => {
  * The member at a path: `realm_access.roles` is a member of a member. A name may hold dots, too.
  * An `email` without `email_verified` beside it is undefined.
  */
-export const claimAt = (claims: Claims, path: string): unknown => {
+const claimAt = (claims: Claims, path: string): unknown => {
   if (Object.hasOwn(claims, path)) return memberOf(claims, path)
   let found: unknown = claims
   for (const name of path.split(".")) {
-    if (!isClaims(found)) return undefined
+    if (!isObject(found)) return undefined
     found = memberOf(found, name)
   }
   return found
 }
 
-/** The groups of members at these paths: lists, or texts separated by blanks. */
-const groupsAt = (claims: Claims, paths: ReadonlyArray<string>): ReadonlyArray<string> => {
-  const texts = paths.flatMap((path) => {
-    const found = claimAt(claims, path)
-    if (typeof found === "string") return found.split(" ").filter((each) => each !== "")
-    return Array.isArray(found) ? found.filter((each) => typeof each === "string") : []
-  })
-  return usableGroups(texts)
+/** The texts of a claim: a list, or one text with blanks between them (RFC 6749 section 3.3). */
+export const textsOf = (claim: unknown): ReadonlyArray<string> => {
+  if (typeof claim === "string") return claim.split(" ").filter((each) => each !== "")
+  return Array.isArray(claim) ? claim.filter((each) => typeof each === "string") : []
 }
 
 /** Why a text is no path of a claim. */
 export const claimPathFault = (path: string): string | undefined =>
   path.length <= 200 && /^[!-~]+$/.test(path) ? undefined : "Expected the name of a claim"
 
-/** The user whom claims name at a path, with the groups at others; or why there is none. */
+/**
+ * The user whom claims name at a path, with the groups at others, until `exp` if there is one; or
+ * why there is none.
+ */
 export const knownAt = (
   claims: Claims,
   userPath: string,
   groupPaths: ReadonlyArray<string>
 ): Known | Invalid => {
+  const { exp } = claims
   const user = userTextOf(claimAt(claims, userPath))
-  return isUser(user)
-    ? { _tag: "Known", user, groups: groupsAt(claims, groupPaths) }
-    : invalidBecause(`the claim with the user's id ${userFault(user)}`)
+  if (!isUser(user)) return invalidBecause(`the claim with the user's id ${userFault(user)}`)
+  const groups = usableGroups(groupPaths.flatMap((path) => textsOf(claimAt(claims, path))))
+  return { _tag: "Known", user, groups, ...(typeof exp === "number" && { expiresAt: exp * 1000 }) }
 }
 
 export const lateFault = "exp is over"
@@ -84,8 +82,6 @@ export const partiesOf = ({ aud, iss }: Claims) => ({
 })
 
 /** Whether one of the audiences is configured; `*`: any. */
-export const isForUs = (aud: unknown, audiences: ReadonlyArray<string>): boolean => {
-  if (audiences.includes("*")) return true
-  const named = Array.isArray(aud) ? aud : [aud]
-  return named.some((each) => typeof each === "string" && audiences.includes(each))
-}
+export const isForUs = (aud: unknown, audiences: ReadonlyArray<string>): boolean =>
+  audiences.includes("*") ||
+  [aud].flat().some((each) => typeof each === "string" && audiences.includes(each))

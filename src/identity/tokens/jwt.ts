@@ -1,14 +1,8 @@
 // Verifies JWTs with public keys: signature, algorithm and header. Says nothing about claims.
 import type { KeyObject } from "node:crypto"
 import { Clock, Effect } from "effect"
-import {
-  type CryptoKey,
-  createLocalJWKSet,
-  errors,
-  type JSONWebKeySet,
-  type JWTVerifyOptions,
-  jwtVerify
-} from "jose"
+import { type CryptoKey, createLocalJWKSet, errors, type JSONWebKeySet, jwtVerify } from "jose"
+import { isObject } from "#basics/json.ts"
 import type { IssuerKeys, KeySet } from "../provider/key-set.ts"
 import { type Claims, lateFault } from "./claims.ts"
 
@@ -51,14 +45,21 @@ const faultOf = (error: unknown): string => {
 
 const kidCharsMax = 200
 
-export const headerOf = (token: string): Readonly<Record<string, unknown>> | undefined => {
+/** The members of a part of a JWT, without a check of its signature; undefined: no JWT. */
+const partOf = (token: string, part: 0 | 1): Claims | undefined => {
+  const parts = token.split(".")
+  if (parts.length !== 3) return undefined
   try {
-    const header = JSON.parse(Buffer.from(token.split(".")[0]!, "base64url").toString("utf8"))
-    return typeof header === "object" && header !== null ? header : undefined
+    const members: unknown = JSON.parse(Buffer.from(parts[part]!, "base64url").toString("utf8"))
+    return isObject(members) ? members : undefined
   } catch {
     return undefined
   }
 }
+
+export const headerOf = (token: string): Claims | undefined => partOf(token, 0)
+/** What a token says, which nobody has verified. */
+export const claimsOf = (token: string): Claims | undefined => partOf(token, 1)
 
 /** The name of a token's key; "" without one. A longer one only counts by its beginning. */
 const kidOf = (token: string): string => {
@@ -74,7 +75,7 @@ const kidOf = (token: string): string => {
 const hasOneSpelling = (token: string): boolean =>
   token.split(".").every((part) => Buffer.from(part, "base64url").toString("base64url") === part)
 
-const isUsableHeader = (header: Readonly<Record<string, unknown>> | undefined): boolean => {
+const isUsableHeader = (header: Claims | undefined): boolean => {
   if (header === undefined || refusedInHeader.some((name) => Object.hasOwn(header, name)))
     return false
   const { typ } = header
@@ -88,25 +89,10 @@ export type VerifyingKey = CryptoKey | KeyObject | Uint8Array | { readonly keySe
 
 const toleranceSeconds = 5
 
-/** Verifies with the key of the token's `kid`; a token without one with each key that fits. */
-const verifyWithSet = async (
-  token: string,
-  keys: JSONWebKeySet,
-  options: JWTVerifyOptions
-): Promise<Claims> => {
-  try {
-    return (await jwtVerify(token, createLocalJWKSet(keys), options)).payload
-  } catch (error) {
-    if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error
-    for await (const key of error) {
-      const verified = await jwtVerify(token, key, options).catch(() => undefined)
-      if (verified !== undefined) return verified.payload
-    }
-    throw error
-  }
-}
-
-/** The claims of a token whose signature is right, at a time in milliseconds, or what is wrong. */
+/**
+ * The claims of a token whose signature is right, at a time in milliseconds, or what is wrong. Of a
+ * set, the key of the token's `kid` counts; for a token without one, each key that fits.
+ */
 export const verifyJwt = (
   token: string,
   key: VerifyingKey,
@@ -121,10 +107,19 @@ export const verifyJwt = (
     currentDate: new Date(now),
     clockTolerance: toleranceSeconds
   }
-  const verify = async (): Promise<Claims> =>
-    "keySet" in key
-      ? verifyWithSet(token, key.keySet, options)
-      : (await jwtVerify(token, key, options)).payload
+  const keyOf = "keySet" in key ? createLocalJWKSet(key.keySet) : async () => key
+  const verify = async (): Promise<Claims> => {
+    try {
+      return (await jwtVerify(token, keyOf, options)).payload
+    } catch (error) {
+      if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error
+      for await (const each of error) {
+        const verified = await jwtVerify(token, each, options).catch(() => undefined)
+        if (verified !== undefined) return verified.payload
+      }
+      throw error
+    }
+  }
   return Effect.promise(() => verify().catch(faultOf))
 }
 
@@ -139,7 +134,7 @@ export const claimsOfIssuer = Effect.fnUntraced(function* (
 ) {
   const verify = ({ keys }: IssuerKeys) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      verifyJwt(token, { keySet: keys as unknown as JSONWebKeySet }, algorithms, now)
+      verifyJwt(token, { keySet: keys }, algorithms, now)
     )
   const first = yield* verify(yield* keySet.current)
   // The issuer may have a new key.

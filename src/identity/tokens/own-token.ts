@@ -3,7 +3,9 @@
 // errors without a look-up. Tokens of GitHub and npm have the same form.
 import { createHash, randomBytes } from "node:crypto"
 import { crc32 } from "node:zlib"
-import { ownTokenPrefix } from "./bearer.ts"
+
+/** Tokens of the policy `token` begin so. They go to no other policy, even where it is off. */
+export const ownTokenPrefix = "bellcast_"
 
 const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 const base = BigInt(digits.length)

@@ -37,9 +37,3 @@ export const coversAll = (
   provided: ReadonlyArray<string>,
   required: ReadonlyArray<string>
 ): boolean => required.every((scope) => provided.some((each) => covers(each, scope)))
-
-/** The scopes of a token: texts separated by blanks, or a list (RFC 6749 section 3.3). */
-export const scopesOf = (scope: unknown): ReadonlyArray<string> => {
-  if (typeof scope === "string") return scope.split(" ").filter((each) => each !== "")
-  return Array.isArray(scope) ? scope.filter((each) => typeof each === "string") : []
-}

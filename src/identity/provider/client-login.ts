@@ -8,11 +8,13 @@ import { SignJWT } from "jose"
 import { type SettingsError, settingsFault } from "#settings/every-setting.ts"
 import { IdentityUnavailable } from "../errors.ts"
 
+type Texts = Readonly<Record<string, string>>
+
 /** With what a request logs in. */
 export interface ClientLogin {
-  readonly headers: Readonly<Record<string, string>>
+  readonly headers: Texts
   /** Form fields, made anew for each attempt: servers take an assertion once (RFC 7523). */
-  readonly fields: Effect.Effect<Readonly<Record<string, string>>, IdentityUnavailable>
+  readonly fields: Effect.Effect<Texts, IdentityUnavailable>
 }
 
 interface LoginSettings {
@@ -24,7 +26,7 @@ interface LoginSettings {
 /** RFC 6749 appendix B: form encoding of id and secret, before they are joined. */
 const formEncoded = (text: string): string => new URLSearchParams({ "": text }).toString().slice(1)
 
-const bySecret = (id: string, secret: string): ClientLogin => {
+export const bySecret = (id: string, secret: string): ClientLogin => {
   const pair = `${formEncoded(id)}:${formEncoded(secret)}`
   const headers = { authorization: `Basic ${Buffer.from(pair).toString("base64")}` }
   return { headers, fields: Effect.succeed({}) }

@@ -1,0 +1,41 @@
+// What a policy says of the credentials of a request.
+import type { Effect } from "effect"
+import type { Asker } from "./credentials.ts"
+import type { IdentityUnavailable, TooManyFailures } from "./errors.ts"
+
+/** A user whom a policy found. */
+export interface Known {
+  readonly _tag: "Known"
+  /** The user's id without the policy's prefix. */
+  readonly user: string
+  /** Names of groups, roles or scopes: each becomes a principal `group:<policy>:<name>`. */
+  readonly groups: ReadonlyArray<string>
+  /** The end of the credentials' validity, in milliseconds since the epoch. */
+  readonly expiresAt?: number
+  /** Patterns of channels. The caller may publish on these and do nothing else. */
+  readonly publishesOn?: ReadonlyArray<string>
+}
+
+/** Credentials that are meant for the policy and are not valid (RFC 6750 section 3.1). */
+export interface Invalid {
+  readonly _tag: "Invalid"
+  readonly error: "invalid_token" | "insufficient_scope"
+  /** The fault, for the developer who sent the token; never a part of it. */
+  readonly description?: string
+}
+
+export const known = (user: string, groups: ReadonlyArray<string> = []): Known => ({
+  _tag: "Known",
+  user,
+  groups
+})
+
+export const invalidToken: Invalid = { _tag: "Invalid", error: "invalid_token" }
+export const insufficientScope: Invalid = { _tag: "Invalid", error: "insufficient_scope" }
+export const invalidBecause = (description: string): Invalid => ({ ...invalidToken, description })
+
+/** The verdict on a token that a client sends. */
+export type VerifyToken = (
+  token: string,
+  asker: Asker
+) => Effect.Effect<Known | Invalid, IdentityUnavailable | TooManyFailures>
