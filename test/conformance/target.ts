@@ -5,6 +5,7 @@
 // (`user:password`) as a publisher, and hash user ids with USERID_HMAC_SECRET.
 import { once } from "node:events"
 import { Agent, createServer, request } from "node:http"
+import { until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { claimPort } from "../support/ports.ts"
 import { type Service, type ServiceOptions, startService } from "../support/service.ts"
@@ -46,14 +47,12 @@ export const targetOf = (origin: string): Target => ({
 })
 
 /** Waits until the heartbeat succeeds: writes need a running projector. */
-const healthy = async (origin: string): Promise<void> => {
-  for (let left = 200; left > 0; left--) {
-    if ((await exchange(origin, { method: "GET", target: "/v1/__heartbeat__" })).status === 200)
-      return
-    await new Promise((resolve) => setTimeout(resolve, 50))
-  }
-  throw new Error(`${origin} is not in good health`)
-}
+const healthy = (origin: string) =>
+  until(
+    () => exchange(origin, { method: "GET", target: "/v1/__heartbeat__" }),
+    ({ status }) => status === 200,
+    10_000
+  )
 
 export const startOwn = (
   natsUrl: string,

@@ -69,7 +69,10 @@ it("records every push of a worker that was killed while nothing could be record
     async () => dead.filter(({ attempts }) => attempts.length > 0).length,
     (count) => count === dead.length
   )
-  await new Promise((resolve) => setTimeout(resolve, 1_500))
+  await until(
+    async () => worker.output(),
+    (log) => log.includes("outcomes cannot be written: pushes wait")
+  )
   await worker.kill()
   assert.strictEqual(
     (await work()).state.last_seq,

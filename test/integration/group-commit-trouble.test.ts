@@ -1,7 +1,7 @@
 // Batches when the server is killed or silent, and writers that give up: each message is written
 // once, and no writer waits for the others.
 import { setImmediate } from "node:timers/promises"
-import { Effect, Fiber, Result } from "effect"
+import { Deferred, Effect, Fiber, Result } from "effect"
 import { assert, it } from "vitest"
 import { provision } from "#nats/admin/provision.ts"
 import { Nats } from "#nats/connection/connection.ts"
@@ -20,15 +20,19 @@ it(
       Effect.gen(function* () {
         const log = yield* EventLog
         const messages = upTo(3_000)
-        const kill = Effect.promise(async () => {
-          await nats.kill()
-          await nats.restart()
-        }).pipe(Effect.delay("60 millis"))
+        const begun = yield* Deferred.make<void>()
+        const kill = Effect.andThen(
+          Deferred.await(begun),
+          Effect.promise(async () => {
+            await nats.kill()
+            await nats.restart()
+          })
+        )
+        const append = (one: (typeof messages)[number]) =>
+          Effect.tap(log.append("log", one), () => Deferred.succeed(begun, undefined))
         const [answers] = yield* Effect.all(
-          [Effect.forEach(messages, (one) => log.append("log", one), { concurrency: 200 }), kill],
-          {
-            concurrency: 2
-          }
+          [Effect.forEach(messages, append, { concurrency: 200 }), kill],
+          { concurrency: 2 }
         )
         const found = yield* stored
         assert.deepEqual(subjectsOf(found), subjectsOf(messages))

@@ -10,6 +10,7 @@ import { connect } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { launch } from "#embedded/launch.ts"
 import { locateNatsServer } from "#embedded/program/locate.ts"
+import { until } from "#test/client.ts"
 import { temporaryFolder } from "#test/folder.ts"
 import { startNats } from "#test/nats.ts"
 
@@ -78,11 +79,15 @@ describe("the embedded server", () => {
       // end the server.
       process.kill(parent.pid!, "SIGSTOP")
       process.kill(-parent.pid!, "SIGINT")
+      // Time enough for a server that hears the signal: nothing else would show that it did not.
       await sleep(200)
       assert.isTrue(runs(pid))
       process.kill(parent.pid!, "SIGCONT")
       await once(parent, "exit")
-      while (runs(pid)) await sleep(10)
+      await until(
+        async () => runs(pid),
+        (isRunning) => !isRunning
+      )
     }))
 
   it("says how to start a second process beside the server that holds its folder", () =>

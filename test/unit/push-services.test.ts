@@ -1,5 +1,5 @@
 // The state of a push service in one process: how guard, breakers and pacing work together.
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe, it, vi } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ResponseResult } from "#delivery/attempt-result.ts"
 import type { Push } from "#delivery/push-service/push.ts"
@@ -151,13 +151,11 @@ describe("the state of a push service", () => {
       waitMillis: 10_000
     })
     for (let i = 0; i < 8; i++) open[i]!()
-    await Effect.runPromise(Effect.sleep(1))
     // Four more got in, eight stand in line: that is full; one less is not.
-    assert.strictEqual(open.length, 12)
+    await vi.waitFor(() => assert.strictEqual(open.length, 12))
     assert.isDefined(lane.queueFull(now, now))
     open[8]!()
-    await Effect.runPromise(Effect.sleep(1))
-    assert.strictEqual(open.length, 13)
+    await vi.waitFor(() => assert.strictEqual(open.length, 13))
     assert.isUndefined(lane.queueFull(now, now))
   })
 })

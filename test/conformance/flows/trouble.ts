@@ -222,7 +222,10 @@ const testShutdown = (login: Login): void => {
       (sent) => {
         began = performance.now()
         stopped = service.stop()
-        setTimeout(() => sent.end(body), 300)
+        void expect
+          .poll(service.output)
+          .toContain('"msg":"stopping"')
+          .then(() => sent.end(body))
       }
     )
     expect(await inHand).toBe(201)
