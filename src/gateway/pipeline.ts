@@ -20,8 +20,8 @@ import { Settings } from "#config"
 import type { IdentityUnavailable, TooManyFailures } from "#identity/errors.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { Space } from "#nats/watch/space.ts"
-import { requestAnswered } from "#telemetry/http-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
+import { requestAnswered } from "#telemetry/request-metrics.ts"
 import {
   authorise,
   checkMedia,

@@ -2,7 +2,7 @@
 import { Context, Effect, Layer } from "effect"
 import { makeLruCache } from "#basics/lru-cache.ts"
 import type { UserToken } from "#streams/tokens.ts"
-import { authenticated } from "#telemetry/identity-metrics.ts"
+import { authenticated } from "#telemetry/request-metrics.ts"
 import {
   type Asking,
   type Credentials,

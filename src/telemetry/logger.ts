@@ -1,8 +1,7 @@
 // The log: Effect's logger writes to pino. JSON lines on stdout, or short lines on a terminal.
 import { Cause, Layer, Logger, References } from "effect"
 import pino from "pino"
-import { prettyStream } from "./pretty.ts"
-import { printable } from "./printable.ts"
+import { printable, printableJson } from "./printable.ts"
 import { errorFields, fieldOf, withoutSecrets } from "./redaction.ts"
 
 const pinoLevels = {
@@ -39,6 +38,41 @@ const bufferedStdout = () => {
   // pino flushes at exit only when it writes asynchronously.
   process.on("exit", () => stdout.flush())
   return stdout
+}
+
+/** `name=value`; a value that could be read as several fields is quoted. */
+const pair = ([name, value]: readonly [string, unknown]): string => {
+  const isPlain = typeof value === "string" && /^[^\s"=]+$/.test(value)
+  return printable(`${name}=${isPlain ? value : printableJson(value)}`)
+}
+
+/** Lines after the first are indented, so that a message cannot forge a log line of its own. */
+const indented = (message: unknown): string =>
+  String(message).split("\n").map(printable).join("\n    ")
+
+const textOf = (error: unknown): string => {
+  const { cause, message, operation } = error as {
+    message?: string
+    operation?: string
+    cause?: unknown
+  }
+  return [operation, message, cause === undefined ? undefined : textOf(cause)]
+    .filter((part) => part !== undefined && part !== "")
+    .join(": ")
+}
+
+/** A destination for pino that rewrites each JSON line and writes it to stdout at once. */
+const prettyStream = {
+  write(line: string) {
+    const { err, level, msg, time, ...rest } = JSON.parse(line) as Record<string, unknown>
+    const name =
+      Object.keys(pino.levels.values).find((each) => pino.levels.values[each] === level) ?? ""
+    const fields = { ...rest, ...(err === undefined ? {} : { err: textOf(err) }) }
+    const at = new Date(Number(time)).toISOString().slice(11, 23)
+    const words = [at, name.padEnd(5), indented(msg), ...Object.entries(fields).map(pair)]
+    process.stdout.write(`${words.join(" ")}\n`)
+  },
+  flush: () => {}
 }
 
 interface Line {

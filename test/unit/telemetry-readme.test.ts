@@ -7,7 +7,7 @@ import { isOfProcess, watchProcess } from "#telemetry/process-metrics.ts"
 
 const text = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8")
 const readme = text("src/telemetry/README.md")
-const code = ["delivery", "http", "identity", "nats"]
+const code = ["delivery", "request", "nats"]
   .map((name) => text(`src/telemetry/${name}-metrics.ts`))
   .join("\n")
 

@@ -1,4 +1,4 @@
-// Metrics of HTTP requests and of the limits on connections.
+// Metrics of HTTP requests, of their credentials, and of the limits on connections.
 import { Metric } from "effect"
 import { series } from "./series.ts"
 
@@ -23,11 +23,18 @@ const turnedAway = Metric.counter("bellcast_http_turned_away_total", {
   incremental: true
 })
 
+const authentications = Metric.counter("bellcast_authentications_total", {
+  description:
+    "Credentials that a policy looked at, by policy and result: known, invalid, unavailable",
+  incremental: true
+})
+
 const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
 
 const countRequest = series(requests)
 const observeRequest = series(requestDuration)
 const countTurnedAway = series(turnedAway)
+const countAuthentication = series(authentications)
 
 /**
  * Limits that a client can meet: connections of the process, connections of one address, pipelined
@@ -49,3 +56,13 @@ export const requestAnswered = (
   countRequest({ method: named, endpoint, status: String(status) }, 1)
   observeRequest({ method: named, endpoint }, Math.max(0, millis) / 1000)
 }
+
+/**
+ * What a policy said of credentials. `unavailable`: it could not say, or the address had sent too
+ * many wrong ones.
+ */
+export type AuthenticationResult = "known" | "invalid" | "unavailable"
+
+/** Counts credentials that a policy looked at. `policy`: its name in the settings. */
+export const authenticated = (policy: string, result: AuthenticationResult): void =>
+  countAuthentication({ policy, result }, 1)
