@@ -16,7 +16,7 @@ import {
 import { emptyList, foldList, passOverInList } from "#domain/subscription/subscription.ts"
 import type { WriteBackCache } from "#nats/kv/write-back-cache.ts"
 import type { EntryKey } from "#streams/buckets.ts"
-import { countedSince, forgetMax, type Sets } from "./sets.ts"
+import { countedSince, type Sets } from "./sets.ts"
 import type { Step } from "./step.ts"
 
 type Of<K extends Step["kind"]> = Extract<Step, { readonly kind: K }>
@@ -55,13 +55,12 @@ const foldIntoToken = ({ tokens }: Sets, { command, key, name, stored: { seq } }
  * once the key is removed, be it for good or because the next entry is not yet written.
  */
 const store = (
-  { ended, registrations }: Sets,
+  { ended, forgetMax, registrations }: Sets,
   key: EntryKey<"registration">,
   registration: Registration,
   seq: number
 ) => {
   registrations.replace(key, registration, seq)
-  // The first of `ended` is the one that ended first.
   ended.delete(key)
   if (!registration.on && ended.size < forgetMax) ended.set(key, performance.now())
 }
@@ -83,14 +82,14 @@ const foldIntoRegistration = (sets: Sets, step: Of<"registration">) => {
     command.type === "malformed"
       ? { registration: passOverInRegistration(before, seq), reason: command.reason }
       : foldRegistration(before, command, seq, countAt(count, user, seq, refused.has(seq)))
-  store(sets, key, registration, seq)
+  if (registration !== before) store(sets, key, registration, seq)
   counts.set(step.counts, evolveCounts(count, user, registration, seq), seq)
   if (command.type !== "malformed") foldIntoChannel(sets, step, command, registration)
   return reason
 }
 
 const foldIntoChannel = (
-  { begins, channels, unused }: Sets,
+  { begins, channels, forgetMax, unused }: Sets,
   { begin: beginKey, channel, place, stored: { seq } }: Of<"registration">,
   command: RegistrationCommand,
   registration: Registration

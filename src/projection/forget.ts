@@ -1,11 +1,11 @@
 // Removes the entries of channels that nobody is registered on, and of registrations that ended.
-import { Context, Effect } from "effect"
+import { Clock, Context, Effect } from "effect"
 import { type ChannelBegin, type ChannelRegistrations, isBegun } from "#domain/registration.ts"
 import type { Buckets } from "#nats/kv/bucket.ts"
 import { eachEntry } from "#nats/kv/entries.ts"
 import { channelOfKey, type EntryKey, keys } from "#streams/buckets.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
-import { forgetMax, type Sets } from "./sets.ts"
+import type { Sets } from "./sets.ts"
 import { beginKey } from "./step.ts"
 
 /** Channels that are forgotten in a second: at most 250 ms in which no command is applied. */
@@ -56,8 +56,8 @@ const forgetEnded = Effect.fnUntraced(function* ({ ended, registrations }: Sets,
   const before = performance.now() - (yield* EndedMillis)
   const due: Array<EntryKey<"registration">> = []
   for (const [key, at] of ended) {
-    if (at > before || due.length === forgottenAtOnce) break
-    due.push(key)
+    if (due.length === forgottenAtOnce) break
+    if (at <= before) due.push(key)
   }
   if (due.length === 0) return
   yield* registrations.load(due)
@@ -97,13 +97,25 @@ export const forget = Effect.fnUntraced(function* (
   yield* channels.flush
 })
 
-/** Adds the registrations that ended and that an earlier run did not forget. Reads the bucket. */
-export const findEnded = ({ ended }: Sets) =>
-  eachEntry("registrations", (key, value) => {
-    if (!("on" in value) || value.on || ended.size >= forgetMax) return
+/**
+ * Adds the registrations that ended and that an earlier run did not forget. False: there are more
+ * to forget at once. Reads the bucket.
+ */
+export const findEnded = Effect.fnUntraced(function* ({ ended, forgetMax }: Sets) {
+  const endedMillis = yield* EndedMillis
+  const now = yield* Clock.currentTimeMillis
+  let foundAll = true
+  yield* eachEntry("registrations", (key, value, storedAt) => {
     const found = key as EntryKey<"registration">
-    if (!ended.has(found)) ended.set(found, performance.now())
+    if (!("on" in value) || value.on || ended.has(found)) return
+    const ageMillis = Math.max(0, now - storedAt)
+    // As many again as have not waited long enough, which must not keep others from being found.
+    const max = ageMillis < endedMillis ? forgetMax : 2 * forgetMax
+    if (ended.size < max) ended.set(found, performance.now() - ageMillis)
+    else if (ageMillis >= endedMillis) foundAll = false
   })
+  return foundAll
+})
 
 /**
  * Adds the channels that an earlier run did not forget, and those that a killed nats-server brought
@@ -120,4 +132,5 @@ export const findUnused = Effect.fnUntraced(function* ({ unused }: Sets) {
   })
   for (const [channel, count] of counts)
     if (isUnused(count, begins.get(beginKey(channel)))) unused.add(channel)
+  return true
 })

@@ -1,6 +1,6 @@
 // LOG -> subscriptions, registrations, channels, permissions. The projector applies the commands of
 // LOG in order and announces the last sequence that it applied.
-import { Clock, Effect, Layer, Schedule } from "effect"
+import { Clock, Effect, Layer } from "effect"
 import { streamState } from "#nats/admin/maintenance.ts"
 import type { Nats } from "#nats/connection/connection.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
@@ -15,7 +15,16 @@ import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { fold, hold } from "./fold.ts"
 import { findEnded, findUnused, forget } from "./forget.ts"
 import { load } from "./load.ts"
-import { floorOf, makeSets, revisionsOf, type Sets, shortOf, unstoredSince, write } from "./sets.ts"
+import {
+  floorOf,
+  forgetMax,
+  makeSets,
+  revisionsOf,
+  type Sets,
+  shortOf,
+  unstoredSince,
+  write
+} from "./sets.ts"
 import { cut, type Step, stepOf } from "./step.ts"
 
 /** Rejections recorded at once: one after the other, many of them would delay all other writes. */
@@ -53,11 +62,8 @@ interface Projector {
   short: ReadonlyArray<string>
 }
 
-/** A killed nats-server brings entries back, and this process may not notice. */
-const lookAgain = Schedule.spaced("1 hour")
-
-const make = Effect.fnUntraced(function* (from: number) {
-  const sets = yield* makeSets(from, (yield* streamState(streams.log))?.lastSeq ?? 0)
+const make = Effect.fnUntraced(function* (from: number, forgetMax: number) {
+  const sets = yield* makeSets(from, (yield* streamState(streams.log))?.lastSeq ?? 0, forgetMax)
   const facts = yield* makeFacts
   const projector: Projector = {
     sets,
@@ -79,16 +85,21 @@ const make = Effect.fnUntraced(function* (from: number) {
   return { follower, sets }
 })
 
-/** The projector of a rebuild, which has the buckets to itself. */
-export const start = (from: number) => Effect.map(make(from), ({ follower }) => follower)
+/** The projector of a rebuild, which has the buckets to itself, all of them in memory. */
+export const start = (from: number) =>
+  Effect.map(make(from, Number.POSITIVE_INFINITY), ({ follower }) => follower)
 
-/** The projector of a service, which also forgets what earlier ones did not. */
+/**
+ * The projector of a service, which also forgets what earlier ones did not. It looks again each
+ * hour: a killed nats-server brings entries back, and this process may not notice.
+ */
 const startLive = Effect.fnUntraced(function* (from: number) {
-  const { follower, sets } = yield* make(from)
-  const lookFor = (what: string, look: Effect.Effect<void, NatsUnavailable, Nats>) =>
+  const { follower, sets } = yield* make(from, forgetMax)
+  const lookFor = (what: string, look: Effect.Effect<boolean, NatsUnavailable, Nats>) =>
     look.pipe(
-      Effect.catch((err) => Effect.logWarning(`${what} were not looked for`, err)),
-      Effect.repeat(lookAgain),
+      Effect.catch((err) => Effect.as(Effect.logWarning(`${what} were not looked for`, err), true)),
+      Effect.flatMap((foundAll) => Effect.sleep(foundAll ? "1 hour" : "1 minute")),
+      Effect.forever,
       Effect.forkScoped
     )
   yield* lookFor("unused channels", findUnused(sets))

@@ -12,7 +12,10 @@ import type { Step } from "./step.ts"
 /** Bytes of JSON in all caches together. */
 const memoryBytesMax = 32 * 1024 ** 2
 
-/** Channels, and registrations, to forget in memory. Beyond each, the next look finds them. */
+/**
+ * Channels, and registrations, that a service has in memory to forget. Beyond each, the next look
+ * finds them.
+ */
 export const forgetMax = 20_000
 
 type Cache<K extends EntryKind> = WriteBackCache<EntryKey<K>, ValueOf<EntryKey<K>>>
@@ -29,8 +32,10 @@ export interface Sets {
   readonly held: Map<EntryKey<"registration">, Counted>
   /** Channels that may have nobody registered: see forget.ts. */
   readonly unused: Set<ChannelToken>
-  /** Registrations that ended, and when that was applied, by the monotonic clock. */
+  /** Registrations that ended, and when their entries were written, by the monotonic clock. */
   readonly ended: Map<EntryKey<"registration">, number>
+  /** At most so many in each of these. */
+  readonly forgetMax: number
   /** Sequences of puts that an earlier run rejected, by a fact in LOG. */
   readonly refused: Set<number>
   /** The checkpoint at which this run begins. */
@@ -46,7 +51,11 @@ type Counted = Pick<
   "begin" | "channel" | "counts"
 >
 
-export const makeSets = Effect.fnUntraced(function* (from: number, foldedUpTo: number) {
+export const makeSets = Effect.fnUntraced(function* (
+  from: number,
+  foldedUpTo: number,
+  forgetMax: number
+) {
   const memory = makeMemory(memoryBytesMax)
   const sets: Sets = {
     lists: yield* makeWriteBackCache<EntryKey<"subscriptions">>("subscriptions", memory),
@@ -59,6 +68,7 @@ export const makeSets = Effect.fnUntraced(function* (from: number, foldedUpTo: n
     held: new Map(),
     unused: new Set(),
     ended: new Map(),
+    forgetMax,
     refused: new Set(),
     from,
     foldedUpTo,

@@ -8,12 +8,13 @@ import { readAll } from "../stream/read-all.ts"
 import type { ValueIn } from "./values.ts"
 
 /**
- * Passes every entry of a bucket to `see`, with `meta`: the text and the revision. The text of an
- * entry that a client of NATS deleted is empty. Reads the whole bucket.
+ * Passes every entry of a bucket to `see`, with `meta`: the text, the revision, and when the server
+ * stored it, in milliseconds since the epoch. The text of an entry that a client of NATS deleted is
+ * empty. Reads the whole bucket.
  */
 export const eachStored = (
   bucket: BucketName,
-  see: (key: string, text: string, revision: number) => void
+  see: (key: string, text: string, revision: number, at: number) => void
 ) =>
   Effect.flatMap(Nats, ({ js }) =>
     Effect.tryPromise({
@@ -24,17 +25,21 @@ export const eachStored = (
           deliver_policy: DeliverPolicy.LastPerSubject
         }
         for await (const batch of readAll(js, bucketStream(bucket), options))
-          for (const msg of batch) see(msg.subject.slice(prefix.length), msg.string(), msg.seq)
+          for (const msg of batch)
+            see(msg.subject.slice(prefix.length), msg.string(), msg.seq, msg.time.getTime())
       },
       catch: unavailable(`read ${bucket}`)
     })
   )
 
-/** Passes every entry of a bucket but `meta` to `see`. Reads the whole bucket. */
+/**
+ * Passes every entry of a bucket but `meta` to `see`, with when the server stored it. Reads the
+ * whole bucket.
+ */
 export const eachEntry = <B extends BucketName>(
   bucket: B,
-  see: (key: string, value: ValueIn<B>) => void
+  see: (key: string, value: ValueIn<B>, at: number) => void
 ) =>
-  eachStored(bucket, (key, text) => {
-    if (key !== metaKey && text !== "") see(key, JSON.parse(text))
+  eachStored(bucket, (key, text, _, at) => {
+    if (key !== metaKey && text !== "") see(key, JSON.parse(text), at)
   })

@@ -1,0 +1,63 @@
+// A registration that ended is forgotten an hour later, whatever projectors began since.
+import { Clock, Effect, Fiber, Layer } from "effect"
+import { afterAll, assert, beforeAll, it } from "vitest"
+import { natsLayer } from "#nats/layer.ts"
+import { EndedMillis } from "#projection/forget.ts"
+import { projectionLayer } from "#projection/projector.ts"
+import { call, until } from "../support/client.ts"
+import { quiet } from "../support/history.ts"
+import { startNats, type TestNats } from "../support/nats.ts"
+import { connectAdmin, type NatsAdmin } from "../support/nats-admin.ts"
+import { areOn } from "../support/registration-entries.ts"
+import { type Service, startService } from "../support/service.ts"
+
+const hourMillis = 3_600_000
+
+let nats: TestNats
+let admin: NatsAdmin
+let gateway: Service
+
+beforeAll(async () => {
+  nats = await startNats()
+  gateway = await startService({ natsUrl: nats.url, roles: "gateway" })
+  admin = await connectAdmin(nats.url)
+}, 60_000)
+afterAll(async () => {
+  await admin?.[Symbol.asyncDispose]()
+  for (const each of [gateway, nats]) await each?.[Symbol.asyncDispose]()
+})
+
+/** The clock of a service, so much later. */
+const later = (aheadMillis: number): Clock.Clock => {
+  const clock = Clock.Clock.defaultValue()
+  const currentTimeMillis = Effect.map(clock.currentTimeMillis, (now) => now + aheadMillis)
+  return Object.assign(Object.create(clock) as Clock.Clock, { currentTimeMillis })
+}
+
+/** The projector of a service, so much later. */
+const startProjector = (aheadMillis: number) => {
+  const fiber = Effect.runFork(
+    Layer.launch(projectionLayer).pipe(
+      Effect.provide(natsLayer({ url: nats.url, name: "projector" })),
+      Effect.provideService(EndedMillis, hourMillis),
+      Effect.provideService(Clock.Clock, later(aheadMillis)),
+      Effect.provide(quiet)
+    )
+  )
+  return { [Symbol.asyncDispose]: () => Effect.runPromise(Fiber.interrupt(fiber)).then(() => {}) }
+}
+
+const entries = () => areOn(admin, "aged")
+const change = async (method: "PUT" | "DELETE") =>
+  assert.equal((await call(gateway.url, method, "/channels/aged/registration", "lea")).status, 202)
+
+it("a registration that ended is forgotten an hour later by the projector of then", async () => {
+  {
+    await using _ = startProjector(0)
+    await change("PUT")
+    await change("DELETE")
+    assert.deepEqual(await entries(), [false])
+  }
+  await using _ = startProjector(hourMillis)
+  await until(entries, (left) => left.length === 0)
+}, 60_000)
