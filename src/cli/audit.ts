@@ -2,7 +2,7 @@
 // WORK. Never shows an endpoint or a key.
 
 import { Console, Effect } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Argument, Command } from "effect/cli"
 import { publisherOf } from "#domain/broadcast.ts"
 import {
   evolveProgress,
@@ -19,6 +19,7 @@ import { decodeToken } from "#streams/tokens.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
 import { broadcastArgument, commandOf } from "./broadcast.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
+import { onOff } from "./terminal/flags.ts"
 import { table } from "./terminal/table.ts"
 
 /** The last outcome of one push. */
@@ -190,10 +191,7 @@ const flags = {
   broadcast: broadcastArgument.pipe(
     Argument.withDescription("Its id: the last part of Location, the sequence of the PubAck")
   ),
-  json: Flag.Boolean("json").pipe(
-    Flag.withDescription("Print one JSON object"),
-    Flag.withDefault(false)
-  ),
+  json: onOff("json", "Print one JSON object"),
   ...natsFlags
 }
 

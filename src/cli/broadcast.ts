@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { Argument } from "effect/cli"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { commandKind } from "#streams/subjects.ts"
-import { VerbFailed } from "./nats/nats.ts"
+import { failed } from "./terminal/failed.ts"
 
 /** The id of a broadcast. NATS would refuse a sequence below 1 with an unclear error. */
 export const broadcastArgument = Argument.Int("broadcast").pipe(
@@ -18,6 +18,6 @@ export const commandOf = Effect.fnUntraced(function* (broadcast: number) {
   const log = yield* EventLog
   const stored = yield* log.at("log", broadcast)
   if (stored === undefined || commandKind(stored.subject) !== "broadcast")
-    return yield* new VerbFailed({ message: `there is no broadcast ${broadcast}` })
+    return yield* failed(`there is no broadcast ${broadcast}`)
   return stored
 })

@@ -1,14 +1,14 @@
 // `bellcast dead [BROADCAST]`: lists dead letters, the pushes that were given up, and why.
-import { Console, Effect, Option } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Effect, Option } from "effect"
+import { Argument, Command } from "effect/cli"
 import type { DeadLetter } from "#domain/job.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { filters } from "#streams/subjects.ts"
 import { decodeToken } from "#streams/tokens.ts"
-import { printableJson } from "#telemetry/printable.ts"
 import { broadcastArgument, commandOf } from "./broadcast.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
-import { table } from "./terminal/table.ts"
+import { jsonFlag } from "./terminal/flags.ts"
+import { printRows } from "./terminal/table.ts"
 
 interface Letter {
   readonly broadcast: number
@@ -51,37 +51,28 @@ const letters = Effect.fnUntraced(function* (broadcast: Option.Option<number>) {
   return found
 })
 
-const text = (list: ReadonlyArray<Letter>) =>
-  list.length === 0
-    ? "no dead letters"
-    : table(
-        ["BROADCAST", "CHANNEL", "USER", "SUBSCRIPTION", "STATUS", "REASON", "ATTEMPTS", "AT"],
-        list.map(({ at, attempts, broadcast, channel, reason, status, subscription, user }) => [
-          ...[broadcast, channel, user, subscription.slice(0, 12)],
-          ...[status, reason, attempts, new Date(at).toISOString()]
-        ])
-      )
+const shown = {
+  heading: ["BROADCAST", "CHANNEL", "USER", "SUBSCRIPTION", "STATUS", "REASON", "ATTEMPTS", "AT"],
+  cellsOf: ({ at, attempts, broadcast, channel, reason, status, subscription, user }: Letter) => [
+    ...[broadcast, channel, user, subscription.slice(0, 12)],
+    ...[status, reason, attempts, new Date(at).toISOString()]
+  ],
+  none: "no dead letters"
+}
 
 const flags = {
   broadcast: broadcastArgument.pipe(
     Argument.withDescription("Only those of this broadcast"),
     Argument.optional
   ),
-  json: Flag.Boolean("json").pipe(
-    Flag.withDescription("Print JSON lines"),
-    Flag.withDefault(false)
-  ),
+  json: jsonFlag,
   ...natsFlags
 }
 
 /** The verb. */
 export const deadCommand = Command.make("dead", flags, ({ broadcast, json, ...nats }) =>
   letters(broadcast).pipe(
-    Effect.flatMap((list) =>
-      json
-        ? Effect.forEach(list, (letter) => Console.log(printableJson(letter)))
-        : Console.log(text(list))
-    ),
+    Effect.flatMap((list) => printRows(json, list, shown)),
     onNats(nats)
   )
 ).pipe(Command.withDescription("List the pushes that were given up, and why"))

@@ -1,7 +1,7 @@
 // `bellcast permissions list|grant|revoke`: sets who may publish on one channel. Those whom the
 // settings name may publish on all channels.
 import { Clock, Console, Effect, Option } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Argument, Command } from "effect/cli"
 import {
   foldPublishers,
   nobodyFault,
@@ -21,11 +21,13 @@ import {
   decodeToken,
   isChannelToken
 } from "#streams/tokens.ts"
-import { printable, printableJson } from "#telemetry/printable.ts"
+import { printable } from "#telemetry/printable.ts"
 import { untilApplied } from "./nats/applied.ts"
-import { natsFlags, onNats, VerbFailed } from "./nats/nats.ts"
+import { natsFlags, onNats } from "./nats/nats.ts"
 import { demandRoom } from "./nats/room.ts"
-import { table } from "./terminal/table.ts"
+import { failed } from "./terminal/failed.ts"
+import { jsonFlag } from "./terminal/flags.ts"
+import { printRows } from "./terminal/table.ts"
 import { policyFault, storedPrincipal } from "./users/principal.ts"
 
 const isCommand = (message: { readonly type: string }): message is PublisherCommand =>
@@ -39,9 +41,7 @@ const isCommand = (message: { readonly type: string }): message is PublisherComm
 const publishersOf = Effect.fnUntraced(function* (filter: string, by: "scan" | "replay") {
   const log = yield* EventLog
   if ((yield* streamState(streams.log)) === undefined)
-    return yield* new VerbFailed({
-      message: `this NATS has no stream ${streams.log.name}: start the service once`
-    })
+    return yield* failed(`this NATS has no stream ${streams.log.name}: start the service once`)
   const channels = new Map<ChannelToken, Publishers>()
   yield* log[by]("log", [filter], ({ message, seq, subject }) =>
     Effect.sync(() => {
@@ -74,11 +74,9 @@ const grantFault = Effect.fnUntraced(function* (channel: string, principal: stri
 const setPublisher = Effect.fnUntraced(function* (channel: string, principal: string, on: boolean) {
   const token = channelToken(channel)
   if (!isChannelToken(token))
-    return yield* new VerbFailed({
-      message: `a channel has 1 to ${channelBytesMax} bytes and no slash`
-    })
+    return yield* failed(`a channel has 1 to ${channelBytesMax} bytes and no slash`)
   const fault = on ? yield* grantFault(channel, principal) : undefined
-  if (fault !== undefined) return yield* new VerbFailed({ message: fault })
+  if (fault !== undefined) return yield* failed(fault)
   const subject = subjects.publisher(token)
   const publishers = (yield* publishersOf(subject, "replay")).get(token) ?? noPublishers
   if (publishers.principals.includes(principal) === on) return false
@@ -86,7 +84,7 @@ const setPublisher = Effect.fnUntraced(function* (channel: string, principal: st
   const body = { principal, at: yield* Clock.currentTimeMillis }
   if (on) yield* demandRoom("permissions")
   const { reason } = foldPublishers(publishers, { type, ...body }, publishers.seq + 1)
-  if (reason !== undefined) return yield* new VerbFailed({ message: reason })
+  if (reason !== undefined) return yield* failed(reason)
   const { seq } = yield* (yield* EventLog).append("log", {
     subject,
     type,
@@ -149,25 +147,16 @@ const list = Command.make(
   "list",
   {
     channel: channel.pipe(Argument.optional),
-    json: Flag.Boolean("json").pipe(
-      Flag.withDescription("Print JSON lines"),
-      Flag.withDefault(false)
-    ),
+    json: jsonFlag,
     ...natsFlags
   },
   ({ channel, json, ...nats }) =>
     Effect.gen(function* () {
-      const rows = yield* listed(channel)
-      if (json)
-        return yield* Effect.forEach(rows, (row) => Console.log(printableJson(row)), {
-          discard: true
-        })
-      const cells = rows.map((row) => [row.channel, row.principal])
-      yield* Console.log(
-        rows.length === 0
-          ? "no publisher is named for a channel"
-          : table(["CHANNEL", "PRINCIPAL"], cells)
-      )
+      yield* printRows(json, yield* listed(channel), {
+        heading: ["CHANNEL", "PRINCIPAL"],
+        cellsOf: ({ channel, principal }) => [channel, principal],
+        none: "no publisher is named for a channel"
+      })
     }).pipe(onNats(nats))
 ).pipe(Command.withDescription("List the publishers named for a channel, or for all"))
 

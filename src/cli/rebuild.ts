@@ -26,10 +26,11 @@ import { start as startTally } from "#tally/tally.ts"
 import { makeEnded } from "./nats/ended.ts"
 import { type Fact, readHistory } from "./nats/history.ts"
 import { holdLease } from "./nats/leases.ts"
-import { natsFlags, onNats, VerbFailed } from "./nats/nats.ts"
+import { natsFlags, onNats } from "./nats/nats.ts"
 import { pauseWork } from "./nats/pause.ts"
 import { fitWorkToLog } from "./nats/work-of-log.ts"
 import { writeBuckets } from "./nats/write-buckets.ts"
+import { failed, failedBy } from "./terminal/failed.ts"
 import { table } from "./terminal/table.ts"
 
 /** Messages that are applied together. */
@@ -61,9 +62,9 @@ const replayInto = Effect.fnUntraced(function* (
   yield* flush
   yield* follower.store(Number.POSITIVE_INFINITY)
   if (follower.unstoredSince() <= last.seq)
-    return yield* new VerbFailed({
-      message: "a bucket or LOG has no room for what the streams hold: make it larger, run it again"
-    })
+    return yield* failed(
+      "a bucket or LOG has no room for what the streams hold: make it larger, run it again"
+    )
   const buckets = yield* Buckets
   const meta = yield* buckets.get(checkpoint, metaKey)
   const mark = { ...last, revisions: follower.revisions() }
@@ -194,12 +195,10 @@ const foldAndWrite = Effect.fnUntraced(function* (replicas: number) {
 export const rebuild = Effect.fn("Cli.rebuild")(function* () {
   const log = yield* streamState(streams.log)
   if (log === undefined)
-    return yield* new VerbFailed({
-      message: `this NATS has no stream ${streams.log.name}: there is nothing to rebuild from`
-    })
-  yield* refuseOtherStreams.pipe(
-    Effect.catchTag("OtherForm", ({ message }) => new VerbFailed({ message }))
-  )
+    return yield* failed(
+      `this NATS has no stream ${streams.log.name}: there is nothing to rebuild from`
+    )
+  yield* refuseOtherStreams.pipe(Effect.catchTag("OtherForm", failedBy))
   // First make what else is missing, such as the bucket of leases.
   yield* provision(log.replicas, {}, ["cache"])
   const leases = yield* Effect.forEach(Object.keys(followers) as Array<FollowerName>, holdLease)

@@ -1,7 +1,7 @@
 // `bellcast redrive BROADCAST`: sends a finished broadcast again, as a new one, to the
 // subscriptions whose pushes ended as dead or expired.
 import { Console, Effect } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Argument, Command } from "effect/cli"
 import { givenHeaders, redrivesHeader } from "#domain/broadcast.ts"
 import { isUndelivered } from "#domain/outcome.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
@@ -9,8 +9,10 @@ import { streams } from "#streams/index.ts"
 import { parseBroadcast, subjects } from "#streams/subjects.ts"
 import { audit } from "./audit.ts"
 import { broadcastArgument, commandOf } from "./broadcast.ts"
-import { natsFlags, onNats, VerbFailed } from "./nats/nats.ts"
+import { natsFlags, onNats } from "./nats/nats.ts"
 import { demandRoom } from "./nats/room.ts"
+import { failed } from "./terminal/failed.ts"
+import { onOff } from "./terminal/flags.ts"
 
 /**
  * Number of pushes to send again. Fails unless the broadcast is finished and its outcomes are
@@ -19,18 +21,14 @@ import { demandRoom } from "./nats/room.ts"
 const unreachedOf = Effect.fnUntraced(function* (broadcast: number) {
   const { progress, pushes, rejected } = yield* audit(broadcast)
   if (rejected !== undefined)
-    return yield* new VerbFailed({
-      message: `broadcast ${broadcast} was rejected: there is nothing to send again`
-    })
+    return yield* failed(`broadcast ${broadcast} was rejected: there is nothing to send again`)
   if (progress?.finished !== true)
-    return yield* new VerbFailed({
-      message: `broadcast ${broadcast} is not finished: some of its pushes may still arrive`
-    })
+    return yield* failed(
+      `broadcast ${broadcast} is not finished: some of its pushes may still arrive`
+    )
   const unreached = pushes.filter(({ fate }) => isUndelivered(fate)).length
   if (unreached < progress.dead + progress.expired)
-    return yield* new VerbFailed({
-      message: `the outcomes of broadcast ${broadcast} are no longer stored`
-    })
+    return yield* failed(`the outcomes of broadcast ${broadcast} are no longer stored`)
   return unreached
 })
 
@@ -43,7 +41,7 @@ const append = Effect.fnUntraced(function* (broadcast: number) {
   const { header, message, subject: source } = yield* commandOf(broadcast)
   const channel = parseBroadcast(source)?.channel
   if (channel === undefined || message.type !== "broadcast/1")
-    return yield* new VerbFailed({ message: `broadcast ${broadcast} cannot be read` })
+    return yield* failed(`broadcast ${broadcast} cannot be read`)
   const subject = subjects.broadcast("redrive", channel)
   let [expect, former] = [0, 0]
   yield* log.replay("log", [subject], ({ header, seq }) =>
@@ -53,11 +51,10 @@ const append = Effect.fnUntraced(function* (broadcast: number) {
     })
   )
   if (former > 0)
-    return yield* new VerbFailed({
-      message:
-        `broadcast ${broadcast} was sent again as ${former}: redrive that one for those who are ` +
+    return yield* failed(
+      `broadcast ${broadcast} was sent again as ${former}: redrive that one for those who are ` +
         "left"
-    })
+    )
   // The time to live starts again.
   const headers = { ...givenHeaders(header), [redrivesHeader]: String(broadcast) }
   const { type: _, ...body } = message
@@ -66,7 +63,7 @@ const append = Effect.fnUntraced(function* (broadcast: number) {
 
 const flags = {
   broadcast: broadcastArgument.pipe(Argument.withDescription("The broadcast to send again")),
-  dryRun: Flag.Boolean("dry-run").pipe(Flag.withDescription("Only count"), Flag.withDefault(false)),
+  dryRun: onOff("dry-run", "Only count"),
   ...natsFlags
 }
 

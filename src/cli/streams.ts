@@ -12,6 +12,7 @@ import { type FollowerName, followers } from "#streams/followers.ts"
 import { streams, topology } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
+import { onOff } from "./terminal/flags.ts"
 import { type Cell, table } from "./terminal/table.ts"
 
 const dayMillis = 86_400_000
@@ -157,10 +158,7 @@ const withLive = Effect.forEach(sections, ({ heading, live, rows }) =>
 
 const flags = {
   ...natsFlags,
-  live: Flag.Boolean("live").pipe(
-    Flag.withDescription("Also show how full streams and buckets are, and who is behind"),
-    Flag.withDefault(false)
-  ),
+  live: onOff("live", "Also show how full streams and buckets are, and who is behind"),
   replicas: Flag.Int("replicas").pipe(
     Flag.withDescription(
       `Keep this many copies of every stream and bucket (1 to ${replicasMax}), more or fewer`

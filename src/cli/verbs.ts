@@ -19,7 +19,7 @@ import { rebuildCommand } from "./rebuild.ts"
 import { redriveCommand } from "./redrive.ts"
 import { restoreCommand } from "./restore/restore.ts"
 import { streamsCommand } from "./streams.ts"
-import { note } from "./terminal/note.ts"
+import { noted } from "./terminal/failed.ts"
 import { usageLayer } from "./terminal/usage.ts"
 import { tokenCommand } from "./tokens/command.ts"
 import { signUserCommand } from "./users/sign-user.ts"
@@ -48,7 +48,7 @@ const bellcast = Command.make("bellcast").pipe(
 const readableFile = Effect.gen(function* () {
   const { faults } = yield* Source
   if (faults.length > 0) return yield* settingsFault(faults)
-}).pipe(Effect.tapError(({ message }) => note(message)))
+}).pipe(noted)
 
 /** The services of Node.js that a command of `effect/cli` may use. */
 const nodeServices = NodeChildProcessSpawner.layer.pipe(

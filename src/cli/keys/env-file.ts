@@ -2,7 +2,7 @@
 import { chmod, open, readFile } from "node:fs/promises"
 import { Effect } from "effect"
 import { createOnce } from "#secrets/once.ts"
-import { VerbFailed } from "../nats/nats.ts"
+import { failed, VerbFailed } from "../terminal/failed.ts"
 import { type Part, textOf } from "./lines.ts"
 
 const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code
@@ -64,7 +64,7 @@ const add = async (file: string, parts: ReadonlyArray<Part>): Promise<ReadonlyAr
     return (await readFile(file, "utf8")) === fresh ? parts : []
   }
   const { fault, missing } = missingParts(found, parts)
-  if (fault !== undefined) throw new VerbFailed({ message: `${file}: ${fault}` })
+  if (fault !== undefined) throw failed(`${file}: ${fault}`)
   if (missing.length === 0) await chmod(file, 0o600)
   else await append(file, `${textOf(missing)}\n`, found)
   return missing
@@ -75,7 +75,5 @@ export const addToFile = (file: string, parts: ReadonlyArray<Part>) =>
   Effect.tryPromise({
     try: () => add(file, parts),
     catch: (error) =>
-      error instanceof VerbFailed
-        ? error
-        : new VerbFailed({ message: `${file} cannot be written (${codeOf(error)})` })
+      error instanceof VerbFailed ? error : failed(`${file} cannot be written (${codeOf(error)})`)
   }).pipe(Effect.map((added) => added.flatMap(({ values }) => Object.keys(values))))

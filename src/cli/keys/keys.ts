@@ -2,7 +2,7 @@
 // embedded server they are in the data folder and changed there. Beside an existing NATS they are
 // settings, and the new settings are printed. A change takes effect at the next start.
 import { Clock, Console, Effect } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Argument, Command } from "effect/cli"
 import { settings } from "#config"
 import { changeKeys, freshPair, loadSecrets } from "#secrets/file.ts"
 import { adoptedKeys, oldestOf, usesOf } from "#secrets/in-use.ts"
@@ -10,15 +10,13 @@ import { type KeySet, retired, rotated, usableKeys, usableKeysMax } from "#secre
 import { keysAreSet, keysOfSettings, missingFaults } from "#secrets/secrets.ts"
 import { forgetUseridSecret } from "#secrets/userid-adoption.ts"
 import { everySetting } from "#settings/every-setting.ts"
-import { printableJson } from "#telemetry/printable.ts"
-import { natsFlags, onNats, VerbFailed } from "../nats/nats.ts"
-import { note } from "../terminal/note.ts"
-import { table } from "../terminal/table.ts"
+import { natsFlags, onNats } from "../nats/nats.ts"
+import { failed, failedBy, noted } from "../terminal/failed.ts"
+import { jsonFlag, onOff } from "../terminal/flags.ts"
+import { printRows } from "../terminal/table.ts"
 import { changedLines } from "./lines.ts"
 import { newCommand, printNew } from "./new.ts"
 import { showCommand } from "./show.ts"
-
-const failed = ({ message }: { readonly message: string }) => new VerbFailed({ message })
 
 const { dataDir, natsUrl, vapidFormerKeys, vapidPrivateKey, vapidPublicKey } = settings
 const ownSettings = everySetting({
@@ -31,12 +29,12 @@ const ownSettings = everySetting({
 
 /** The keys, and a function that changes them. `change` returns what is left to do. */
 const home = Effect.gen(function* () {
-  const own = yield* Effect.mapError(ownSettings, failed)
+  const own = yield* Effect.mapError(ownSettings, failedBy)
   if (!keysAreSet(own)) {
-    const { vapidKeys } = yield* Effect.mapError(loadSecrets(own.dataDir), failed)
+    const { vapidKeys } = yield* Effect.mapError(loadSecrets(own.dataDir), failedBy)
     const change = (edit: (set: KeySet) => KeySet) =>
       changeKeys(own.dataDir, edit).pipe(
-        Effect.mapError(failed),
+        Effect.mapError(failedBy),
         Effect.as(
           `# ${own.dataDir}/secrets.json is changed. It takes effect at the service's next start.`
         )
@@ -46,9 +44,7 @@ const home = Effect.gen(function* () {
   const { faults: wrong, keys, missing } = keysOfSettings(own, true)
   const faults = [...wrong, ...missingFaults(missing)]
   if (faults.length > 0)
-    return yield* new VerbFailed({
-      message: `the settings of the service must be here, too:\n${faults.join("\n")}`
-    })
+    return yield* failed(`the settings of the service must be here, too:\n${faults.join("\n")}`)
   const change = (edit: (set: KeySet) => KeySet) => {
     const head =
       "# New settings of every process. Restart those that deliver first, then the gateways."
@@ -66,13 +62,11 @@ const inNats = Effect.fnUntraced(function* (set: KeySet) {
 const rotate = Effect.gen(function* () {
   const { change, set } = yield* home
   if (usableKeys(set).length >= usableKeysMax) {
-    return yield* new VerbFailed({
-      message: `there are ${usableKeysMax} keys: retire those that no subscription needs`
-    })
+    return yield* failed(`there are ${usableKeysMax} keys: retire those that no subscription needs`)
   }
   const now = yield* Clock.currentTimeMillis
   yield* Console.log(yield* change((set) => rotated(set, freshPair(), now)))
-}).pipe(Effect.tapError(({ message }) => note(message)))
+}).pipe(noted)
 
 const list = Effect.fnUntraced(function* (json: boolean) {
   const { set } = yield* home
@@ -95,15 +89,14 @@ const list = Effect.fnUntraced(function* (json: boolean) {
       subscriptions: uses.get(publicKey) ?? 0
     }
   })
-  if (json)
-    return yield* Effect.forEach(rows, (row) => Console.log(printableJson(row)), { discard: true })
-  const cells = rows.map(({ created, publicKey, state, subscriptions }) => [
-    publicKey,
-    state,
-    created,
-    subscriptions
-  ])
-  yield* Console.log(table(["PUBLIC KEY", "STATE", "CREATED", "SUBSCRIPTIONS"], cells))
+  yield* printRows(json, rows, {
+    heading: ["PUBLIC KEY", "STATE", "CREATED", "SUBSCRIPTIONS"],
+    cellsOf: ({ created, publicKey, state, subscriptions }) => [
+      ...[publicKey, state],
+      ...[created, subscriptions]
+    ],
+    none: "there is no key"
+  })
 })
 
 const retire = Effect.fnUntraced(function* (publicKey: string, force: boolean) {
@@ -113,22 +106,15 @@ const retire = Effect.fnUntraced(function* (publicKey: string, force: boolean) {
   const known =
     key !== undefined || uses.has(publicKey) || adopted.some((each) => each.publicKey === publicKey)
   const count = uses.get(publicKey) ?? 0
-  if (!known)
-    return yield* new VerbFailed({
-      message: "there is no such key; `bellcast keys list` shows them"
-    })
+  if (!known) return yield* failed("there is no such key; `bellcast keys list` shows them")
   if (key?.state === "current")
-    return yield* new VerbFailed({
-      message: "this key is the current one: `bellcast keys rotate` first"
-    })
-  if (key?.state === "retired")
-    return yield* new VerbFailed({ message: "this key is retired already" })
+    return yield* failed("this key is the current one: `bellcast keys rotate` first")
+  if (key?.state === "retired") return yield* failed("this key is retired already")
   if (count > 0 && !force) {
-    return yield* new VerbFailed({
-      message:
-        `${count} subscriptions were made with this key; with --force every push to them ends ` +
+    return yield* failed(
+      `${count} subscriptions were made with this key; with --force every push to them ends ` +
         "as dead, for the reason key-retired"
-    })
+    )
   }
   yield* Console.log(
     yield* change((now) => retired(now, publicKey, adopted[0]?.publicKey === publicKey))
@@ -137,30 +123,18 @@ const retire = Effect.fnUntraced(function* (publicKey: string, force: boolean) {
 
 const forgetUsers = Effect.fnUntraced(function* (force: boolean) {
   if (!force)
-    return yield* new VerbFailed({
-      message: "needs --force: no present user will find their subscriptions again"
-    })
+    return yield* failed("needs --force: no present user will find their subscriptions again")
   yield* forgetUseridSecret
   yield* Console.log("# The next start may come with another BELLCAST_USERID_HMAC_SECRET.")
 })
 
-const jsonFlag = Flag.Boolean("json").pipe(
-  Flag.withDescription("Print JSON lines"),
-  Flag.withDefault(false)
-)
 const forgetFlags = {
-  force: Flag.Boolean("force").pipe(
-    Flag.withDescription("Give up all users"),
-    Flag.withDefault(false)
-  ),
+  force: onOff("force", "Give up all users"),
   ...natsFlags
 }
 const retireFlags = {
   key: Argument.String("key").pipe(Argument.withDescription("The public key")),
-  force: Flag.Boolean("force").pipe(
-    Flag.withDescription("Give up the subscriptions made with it"),
-    Flag.withDefault(false)
-  ),
+  force: onOff("force", "Give up the subscriptions made with it"),
   ...natsFlags
 }
 

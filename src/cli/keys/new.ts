@@ -2,6 +2,7 @@
 import { fstatSync } from "node:fs"
 import { Console, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
+import { noted } from "../terminal/failed.ts"
 import { note } from "../terminal/note.ts"
 import { addToFile } from "./env-file.ts"
 import { newParts, textOf } from "./lines.ts"
@@ -19,17 +20,14 @@ export const printNew = Effect.gen(function* () {
     yield* note("others may read the file that these keys go to: chmod 600 it, or use --env FILE")
 })
 
-const writeNew = Effect.fnUntraced(
-  function* (file: string) {
-    const added = yield* addToFile(file, newParts())
-    yield* note(
-      added.length === 0
-        ? `${file} has every secret: nothing is changed`
-        : `${file} has now ${added.join(", ")}; fill in what is empty`
-    )
-  },
-  Effect.tapError(({ message }) => note(message))
-)
+const writeNew = Effect.fnUntraced(function* (file: string) {
+  const added = yield* addToFile(file, newParts())
+  yield* note(
+    added.length === 0
+      ? `${file} has every secret: nothing is changed`
+      : `${file} has now ${added.join(", ")}; fill in what is empty`
+  )
+}, noted)
 
 /** The verb. */
 export const newCommand = Command.make(

@@ -8,11 +8,8 @@ import { loadSecrets } from "#secrets/file.ts"
 import { keysAreSet } from "#secrets/secrets.ts"
 import { developmentSubject } from "#secrets/subject.ts"
 import { everySetting } from "#settings/every-setting.ts"
-import { VerbFailed } from "../nats/nats.ts"
-import { note } from "../terminal/note.ts"
+import { failed, failedBy, noted } from "../terminal/failed.ts"
 import { allLines } from "./lines.ts"
-
-const failed = ({ message }: { readonly message: string }) => new VerbFailed({ message })
 
 const {
   dataDir,
@@ -33,14 +30,13 @@ const ownSettings = everySetting({
 
 /** Ignores BELLCAST_NATS_URL, which an operator may have set already for the second process. */
 const show = Effect.gen(function* () {
-  const own = yield* Effect.mapError(ownSettings, failed)
+  const own = yield* Effect.mapError(ownSettings, failedBy)
   if (keysAreSet({ ...own, natsUrl: Option.none() })) {
-    return yield* new VerbFailed({
-      message:
-        "VAPID keys are set here (BELLCAST_VAPID_...), so those of the data folder are not used"
-    })
+    return yield* failed(
+      "VAPID keys are set here (BELLCAST_VAPID_...), so those of the data folder are not used"
+    )
   }
-  const file = yield* Effect.mapError(loadSecrets(own.dataDir), failed)
+  const file = yield* Effect.mapError(loadSecrets(own.dataDir), failedBy)
   const subject = Option.getOrElse(own.vapidSubject, () => developmentSubject)
   const secret = Option.match(own.useridHmacSecret, {
     onNone: () => file.useridHmacSecret,
@@ -53,7 +49,7 @@ const show = Effect.gen(function* () {
       : `BELLCAST_NATS_URL=${server.url}`
   const head = `# Secrets: those of ${own.dataDir}/secrets.json.`
   yield* Console.log([head, natsLine, allLines(file.vapidKeys, subject, secret)].join("\n"))
-}).pipe(Effect.tapError(({ message }) => note(message)))
+}).pipe(noted)
 
 /** The verb. */
 export const showCommand = Command.make("show", {}, () => show).pipe(

@@ -12,53 +12,35 @@ import { printable } from "#telemetry/printable.ts"
 /** Address of a service with default settings. */
 export const urlDefault = "http://127.0.0.1:9999/v1"
 
-/** No HTTP response came from this address. */
-export class ApiUnreachable extends Schema.TaggedError<ApiUnreachable>()("ApiUnreachable", {
-  url: Schema.String
-}) {
-  override get message() {
-    return (
-      `no answer from ${this.url}: is the service running (make run), and is --url or ` +
+/** The API did not do what it was asked. */
+export class ApiError extends Schema.TaggedError<ApiError>()("ApiError", {
+  message: Schema.String,
+  /** That of the response. Undefined: there was none. */
+  status: Schema.optionalKey(Schema.Int)
+}) {}
+
+const unreachable = (url: string) =>
+  new ApiError({
+    message:
+      `no answer from ${url}: is the service running (make run), and is --url or ` +
       "BELLCAST_URL right?"
-    )
-  }
-}
-
-/** The API responded with an error. `errno` and `reason` are from the body, if it has them. */
-export class ApiRefused extends Schema.TaggedError<ApiRefused>()("ApiRefused", {
-  call: Schema.String,
-  status: Schema.Int,
-  errno: Schema.optionalKey(Schema.Int),
-  reason: Schema.String
-}) {
-  override get message() {
-    const errno = this.errno === undefined ? "" : `, errno ${this.errno}`
-    return `${this.call} was answered ${this.status}${errno}: ${printable(this.reason)}`
-  }
-}
-
-/** The status is a success, but this version cannot decode the body. */
-export class ApiNotUnderstood extends Schema.TaggedError<ApiNotUnderstood>()("ApiNotUnderstood", {
-  call: Schema.String
-}) {
-  override get message() {
-    return `${this.call} was answered with an unexpected body: is this a Bellcast service?`
-  }
-}
+  })
 
 /** There is no root resource at this address: another server, or a wrong path. */
-export class ApiForeign extends Schema.TaggedError<ApiForeign>()("ApiForeign", {
-  url: Schema.String
-}) {
-  override get message() {
-    return (
-      `${this.url} does not look like Bellcast (GET / was answered 404): is --url or ` +
-      "BELLCAST_URL right?"
-    )
-  }
-}
+export const foreign = (url: string) =>
+  new ApiError({
+    message:
+      `${url} does not look like Bellcast (GET / was answered 404): is --url or ` +
+      "BELLCAST_URL right?",
+    status: 404
+  })
 
-export type ApiError = ApiUnreachable | ApiRefused | ApiNotUnderstood | ApiForeign
+/** The status is a success, but this version cannot decode the body. */
+const notUnderstood = (call: string, status: number) =>
+  new ApiError({
+    message: `${call} was answered with an unexpected body: is this a Bellcast service?`,
+    status
+  })
 
 export interface ApiOptions {
   /**
@@ -86,14 +68,11 @@ const refusal = (call: string, response: HttpClientResponse.HttpClientResponse) 
     Effect.flatMap(Schema.decodeUnknownEffect(ErrorBody)),
     Effect.orElseSucceed((): typeof ErrorBody.Type => ({})),
     Effect.flatMap(({ errno, error, message }) => {
-      const reason = message ?? error ?? "no reason given"
+      const { status } = response
+      const number = errno === undefined ? "" : `, errno ${errno}`
+      const reason = printable(message ?? error ?? "no reason given")
       return Effect.fail(
-        new ApiRefused({
-          call,
-          status: response.status,
-          reason,
-          ...(errno === undefined ? {} : { errno })
-        })
+        new ApiError({ message: `${call} was answered ${status}${number}: ${reason}`, status })
       )
     })
   )
@@ -115,18 +94,16 @@ export const makeApi = Effect.fnUntraced(function* ({ url, authorization }: ApiO
         headers: { authorization, accept: "application/json" }
       })
       const request = body === undefined ? bare : HttpClientRequest.bodyJsonUnsafe(bare, body)
-      const response = yield* client
-        .execute(request)
-        .pipe(Effect.mapError(() => new ApiUnreachable({ url: base })))
+      const response = yield* client.execute(request).pipe(Effect.mapError(() => unreachable(base)))
       if (response.status < 200 || response.status > 299) return yield* refusal(name, response)
       return yield* response.json.pipe(
         Effect.flatMap(Schema.decodeUnknownEffect(expected)),
-        Effect.mapError(() => new ApiNotUnderstood({ call: name }))
+        Effect.mapError(() => notUnderstood(name, response.status))
       )
     },
     Effect.timeoutOrElse({
       duration: responseTimeout,
-      orElse: () => Effect.fail(new ApiUnreachable({ url: base }))
+      orElse: () => Effect.fail(unreachable(base))
     })
   )
 
@@ -134,8 +111,7 @@ export const makeApi = Effect.fnUntraced(function* ({ url, authorization }: ApiO
   const whileStarting = <A>(effect: Effect.Effect<A, ApiError>): Effect.Effect<A, ApiError> =>
     Effect.retry(effect, {
       schedule: Schedule.spaced("250 millis").pipe(Schedule.upTo({ duration: startTimeout })),
-      while: (error) =>
-        error._tag === "ApiUnreachable" || (error._tag === "ApiRefused" && error.status === 503)
+      while: ({ status }) => status === undefined || status === 503
     })
 
   return { call, whileStarting }

@@ -8,8 +8,10 @@ import { settings } from "#config"
 import { apiAddressIn } from "#embedded/api-address.ts"
 import { folderAt } from "#embedded/folder.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
+import { noted } from "../terminal/failed.ts"
+import { onOff } from "../terminal/flags.ts"
 import { note } from "../terminal/note.ts"
-import { type ApiError, ApiForeign, makeApi, urlDefault } from "./api-client.ts"
+import { type ApiError, foreign, makeApi, urlDefault } from "./api-client.ts"
 import { type Arrived, openPushEndpoint } from "./push-endpoint.ts"
 
 /** Longest time for removing: Ctrl-C must not hang if the service has gone. */
@@ -91,9 +93,9 @@ export const listen = Effect.fn("Cli.listen")(function* ({
   json
 }: ListenOptions) {
   const { call, whileStarting } = yield* makeApi({ url, authorization })
-  const foreign = (error: ApiError) =>
-    error._tag === "ApiRefused" && error.status === 404 ? new ApiForeign({ url }) : error
-  const root = yield* Effect.mapError(whileStarting(call("GET", "/", Root)), foreign)
+  const root = yield* whileStarting(call("GET", "/", Root)).pipe(
+    Effect.mapError((error) => (error.status === 404 ? foreign(url) : error))
+  )
   const vapidKey = root.capabilities?.webpush?.vapid_public_key
   if (vapidKey === undefined)
     yield* note("the service does not name its VAPID key, so signatures are not verified")
@@ -134,10 +136,8 @@ const loopbackHint =
   "BELLCAST_ALLOW_LOOPBACK_ENDPOINTS=true"
 
 /** Says what to do about a service that refuses the listener's endpoint. */
-const explain = (error: ApiError): Effect.Effect<void> =>
-  error._tag === "ApiRefused" && error.status === 400 && error.reason.includes("data.endpoint")
-    ? note(loopbackHint)
-    : Effect.void
+const explain = ({ message, status }: ApiError): Effect.Effect<void> =>
+  status === 400 && message.includes("data.endpoint") ? note(loopbackHint) : Effect.void
 
 /** A user of its own for each listener: the end of a listener removes its user's registration. */
 const newUser = () => `listener-${randomBytes(4).toString("hex")}:secret`
@@ -168,7 +168,7 @@ const flags = {
     Flag.withDescription("Exit after this many pushes; unset: never"),
     Flag.optional
   ),
-  json: Flag.Boolean("json").pipe(Flag.withDescription("Print JSON lines"), Flag.withDefault(false))
+  json: onOff("json", "Print JSON lines")
 }
 
 /** The service that runs beside the embedded server of this data folder. */
@@ -187,7 +187,7 @@ export const listenCommand = Command.make("listen", flags, (options) =>
       onNone: () => `Basic ${Buffer.from(options.user).toString("base64")}`
     })
     yield* listen({ ...options, url, authorization })
-  }).pipe(Effect.tapError((error) => note(error.message)))
+  }).pipe(noted)
 ).pipe(
   Command.withDescription("Print every push of a channel, decrypted, as a browser would receive it")
 )

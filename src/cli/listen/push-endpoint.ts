@@ -36,16 +36,15 @@ const bodyBytesMax = 4096
 /** Pushes that wait to be printed. Further ones get 503 with Retry-After. */
 const waitingPushesMax = 1024
 
-const readBody = (request: IncomingMessage): Promise<Buffer> =>
-  new Promise((resolve, reject) => {
-    const chunks: Array<Buffer> = []
-    let bytes = 0
-    request.once("error", reject).once("end", () => resolve(Buffer.concat(chunks)))
-    request.on("data", (chunk: Buffer) => {
-      if (bytes <= bodyBytesMax) chunks.push(chunk)
-      bytes += chunk.length
-    })
-  })
+const readBody = async (request: IncomingMessage): Promise<Buffer> => {
+  const chunks: Array<Buffer> = []
+  let bytes = 0
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    if (bytes <= bodyBytesMax) chunks.push(chunk)
+    bytes += chunk.length
+  }
+  return Buffer.concat(chunks)
+}
 
 const listening = (server: ReturnType<typeof createServer>) =>
   Effect.callback<number, EndpointFailed>((resume) => {

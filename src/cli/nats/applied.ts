@@ -4,7 +4,7 @@ import { appliedMillis, Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { remedyOf } from "#nats/watch/fullness.ts"
 import { bucketStream, type EntryKey } from "#streams/buckets.ts"
-import { VerbFailed } from "./nats.ts"
+import { failed } from "../terminal/failed.ts"
 
 const bucket = "permissions"
 const stream = bucketStream(bucket)
@@ -23,10 +23,8 @@ export const untilApplied = Effect.fnUntraced(function* (
   yield* (yield* Watermark)
     .reached(seq, appliedMillis)
     .pipe(
-      Effect.catchReason("NatsUnavailable", "NotApplied", () =>
-        Effect.fail(new VerbFailed({ message: notApplied }))
-      )
+      Effect.catchReason("NatsUnavailable", "NotApplied", () => Effect.fail(failed(notApplied)))
     )
   const entry = yield* (yield* Buckets).get(bucket, key)
-  if ((entry?.value.seq ?? 0) < seq) return yield* new VerbFailed({ message: noRoom })
+  if ((entry?.value.seq ?? 0) < seq) return yield* failed(noRoom)
 })

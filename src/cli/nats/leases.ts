@@ -2,8 +2,8 @@
 import { Deferred, Effect } from "effect"
 import { Followers } from "#nats/follower/follower.ts"
 import { type FollowerName, leaseSeconds } from "#streams/followers.ts"
+import { failed, type VerbFailed } from "../terminal/failed.ts"
 import { note } from "../terminal/note.ts"
-import { VerbFailed } from "./nats.ts"
 
 /** A killed service keeps its leases for `leaseSeconds`; the server expires them once a second. */
 const waitMillis = leaseSeconds * 1000 + 1_500
@@ -18,10 +18,7 @@ export const holdLease = Effect.fnUntraced(function* (name: FollowerName) {
   const followers = yield* Followers
   const held = yield* Deferred.make<void>()
   const lost = yield* Deferred.make<never, VerbFailed>()
-  const loss = Deferred.fail(
-    lost,
-    new VerbFailed({ message: `the lease of the ${name} was lost: run this again` })
-  )
+  const loss = Deferred.fail(lost, failed(`the lease of the ${name} was lost: run this again`))
   const hold = Deferred.succeed(held, undefined).pipe(
     Effect.andThen(Effect.never),
     Effect.ensuring(loss)
@@ -36,11 +33,7 @@ export const holdLease = Effect.fnUntraced(function* (name: FollowerName) {
     Effect.timeoutOrElse({
       duration: waitMillis,
       orElse: () =>
-        Effect.fail(
-          new VerbFailed({
-            message: `a running service holds the lease of the ${name}: stop it first`
-          })
-        )
+        Effect.fail(failed(`a running service holds the lease of the ${name}: stop it first`))
     })
   )
   return { lost: Deferred.await(lost) }

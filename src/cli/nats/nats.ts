@@ -1,7 +1,7 @@
 // Runs a verb with a connection to NATS: the shared flags, the connection, and errors as one line.
 import { existsSync } from "node:fs"
 import { join } from "node:path"
-import { Config, Effect, Logger, Option, Schema } from "effect"
+import { Config, Effect, Logger, Option } from "effect"
 import { Flag } from "effect/cli"
 import { settings } from "#config"
 import { addressIn, folderAt, released } from "#embedded/folder.ts"
@@ -20,7 +20,7 @@ import {
 } from "#settings/nats-url.ts"
 import { printable } from "#telemetry/printable.ts"
 import { withoutSecrets } from "#telemetry/redaction.ts"
-import { note } from "../terminal/note.ts"
+import { failed, failedBy, noted, type VerbFailed } from "../terminal/failed.ts"
 
 /** `--tls-ca`, `--tls-cert`, `--tls-key`: PEM files. */
 const tlsFlag = (key: keyof NatsTlsFiles, description: string) =>
@@ -72,11 +72,6 @@ export interface NatsFlags {
 
 const urlDefault = "nats://127.0.0.1:4222"
 
-/** A verb cannot go on. The message is printed. */
-export class VerbFailed extends Schema.TaggedError<VerbFailed>()("VerbFailed", {
-  message: Schema.String
-}) {}
-
 const reasonOf = ({ cause }: NatsUnavailable) =>
   withoutSecrets(cause instanceof Error ? cause.message : String(cause))
 
@@ -105,7 +100,7 @@ const namesIn = Effect.fnUntraced(function* ({ inboxPrefix, jsDomain }: NatsFlag
     ["--js-domain", jsDomain]
   ] as const) {
     const fault = Option.isNone(flag) ? undefined : inboxPrefixFault(flag.value)
-    if (fault !== undefined) return yield* new VerbFailed({ message: `${name}: ${fault}` })
+    if (fault !== undefined) return yield* failed(`${name}: ${fault}`)
   }
   return {
     inboxPrefix: Option.getOrUndefined(inboxPrefix),
@@ -117,10 +112,9 @@ const namesIn = Effect.fnUntraced(function* ({ inboxPrefix, jsDomain }: NatsFlag
 const givenUrl = Effect.fnUntraced(function* (given: Option.Option<string>, tls: NatsTlsFiles) {
   const url = Option.getOrUndefined(given)
   const urlFault = url === undefined ? undefined : natsUrlFault(url)
-  if (urlFault !== undefined)
-    return yield* new VerbFailed({ message: `--nats or BELLCAST_NATS_URL: ${urlFault}` })
+  if (urlFault !== undefined) return yield* failed(`--nats or BELLCAST_NATS_URL: ${urlFault}`)
   const tlsFault = natsTlsFault(url, tls)
-  if (tlsFault !== undefined) return yield* new VerbFailed({ message: tlsFault })
+  if (tlsFault !== undefined) return yield* failed(tlsFault)
   return url
 })
 
@@ -131,9 +125,7 @@ const embeddedUrl = Effect.fnUntraced(function* (startIt: boolean) {
   const dataDir = yield* Effect.orDie(settings.dataDir)
   const folder = folderAt(join(dataDir, "nats"))
   if (startIt && existsSync(folder.store) && (yield* Effect.promise(() => released(folder, 0)))) {
-    const server = embeddedServer(dataDir).pipe(
-      Effect.mapError((error) => new VerbFailed({ message: error.message }))
-    )
+    const server = embeddedServer(dataDir).pipe(Effect.mapError(failedBy))
     return (yield* server).url
   }
   return (yield* Effect.promise(() => addressIn(folder)))?.url ?? urlDefault
@@ -153,10 +145,6 @@ export const onNats =
       const names = yield* namesIn(flags)
       return yield* verb.pipe(
         Effect.provide(natsLayer({ url, credsFile, tls, ...names, name: "bellcast cli" })),
-        Effect.mapError((error) => new VerbFailed({ message: inWords(url, error) }))
+        Effect.mapError((error) => failed(inWords(url, error)))
       )
-    }).pipe(
-      Effect.scoped,
-      Effect.tapError(({ message }) => note(message)),
-      Effect.provide(toStderr)
-    )
+    }).pipe(Effect.scoped, noted, Effect.provide(toStderr))

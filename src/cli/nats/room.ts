@@ -6,7 +6,7 @@ import { isFull } from "#nats/watch/space.ts"
 import { type BucketName, bucketStream } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import type { StreamSpec } from "#streams/spec.ts"
-import { VerbFailed } from "./nats.ts"
+import { failed } from "../terminal/failed.ts"
 
 /** Fails with VerbFailed if LOG, the bucket that shows what is stored there, or `more` is full. */
 export const demandRoom = Effect.fnUntraced(function* (
@@ -20,6 +20,6 @@ export const demandRoom = Effect.fnUntraced(function* (
     states.push([stream.name, yield* streamState(stream)])
   for (const [stream, state] of states) {
     if (state === undefined || !isFull(state)) continue
-    return yield* new VerbFailed({ message: `${stream} is full: ${remedyOf(stream)}` })
+    return yield* failed(`${stream} is full: ${remedyOf(stream)}`)
   }
 })

@@ -8,7 +8,7 @@ import { eachStored } from "#nats/kv/entries.ts"
 import type { MemoryBuckets } from "#nats/kv/memory-buckets.ts"
 import type { Meta } from "#nats/kv/values.ts"
 import { type BucketName, bucketStream, metaKey, projections } from "#streams/buckets.ts"
-import { VerbFailed } from "./nats.ts"
+import { failed, type VerbFailed } from "../terminal/failed.ts"
 
 /** A batch of the group commit has at most 500 messages. */
 const putsAtOnce = 1_000
@@ -49,22 +49,20 @@ const compare = Effect.fnUntraced(function* (bucket: BucketName, memory: MemoryB
 const changesOf = ({ puts, removals }: Difference): number => puts.length + removals.length
 
 const noRoom = (bucket: BucketName) =>
-  new VerbFailed({
-    message:
-      `${bucketStream(bucket)} has no room for what the streams hold: ` +
+  failed(
+    `${bucketStream(bucket)} has no room for what the streams hold: ` +
       "make it larger, run it again"
-  })
+  )
 
 const put = Effect.fnUntraced(function* (bucket: BucketName, { key, revision, text }: Put) {
   const { putText } = yield* Buckets
   return yield* putText(bucket, key, text, revision).pipe(
     Effect.catchTag("AppendConflict", () =>
       Effect.fail(
-        new VerbFailed({
-          message:
-            `somebody else writes ${bucketStream(bucket)}: ` +
+        failed(
+          `somebody else writes ${bucketStream(bucket)}: ` +
             "stop projection and tally, run it again"
-        })
+        )
       )
     ),
     Effect.catchReason("NatsUnavailable", "NoRoom", () => Effect.fail(noRoom(bucket)))

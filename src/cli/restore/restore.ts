@@ -20,8 +20,10 @@ import { keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { printable } from "#telemetry/printable.ts"
-import { natsFlags, onNats, VerbFailed } from "../nats/nats.ts"
+import { natsFlags, onNats } from "../nats/nats.ts"
 import { demandRoom } from "../nats/room.ts"
+import { failed, failedBy } from "../terminal/failed.ts"
+import { onOff } from "../terminal/flags.ts"
 import { findRemovals, type Range, type Removal, suspended, type UserRemovals } from "./removals.ts"
 
 export interface RestoreOptions extends Range, SubscriptionQuota {
@@ -62,9 +64,7 @@ const listAt = Effect.fnUntraced(function* (user: UserToken, seq: number) {
     const list = (yield* buckets.get("subscriptions", keys.subscriptions(user)))?.value ?? emptyList
     if (list.seq >= seq) return list
     if ((yield* monotonicMillis) >= deadline) {
-      return yield* new VerbFailed({
-        message: "the buckets do not follow LOG: restore needs a running service"
-      })
+      return yield* failed("the buckets do not follow LOG: restore needs a running service")
     }
     yield* Effect.sleep(lookAgainMillis)
   }
@@ -171,7 +171,7 @@ const flags = {
     Flag.withDescription("Only those at this push service; may be repeated"),
     Flag.atLeast(0)
   ),
-  dryRun: Flag.Boolean("dry-run").pipe(Flag.withDescription("Only count"), Flag.withDefault(false)),
+  dryRun: onOff("dry-run", "Only count"),
   ...natsFlags
 }
 
@@ -199,9 +199,7 @@ export const restoreCommand = Command.make(
   flags,
   ({ cause, dryRun, from, host, to, ...nats }) =>
     Effect.gen(function* () {
-      const quota = yield* everySetting(limits).pipe(
-        Effect.mapError(({ message }) => new VerbFailed({ message }))
-      )
+      const quota = yield* everySetting(limits).pipe(Effect.mapError(failedBy))
       const range = {
         from: from.getTime(),
         to: Option.match(to, {
@@ -211,9 +209,7 @@ export const restoreCommand = Command.make(
         causes: cause
       }
       if (range.to <= range.from)
-        return yield* new VerbFailed({
-          message: "--to must be later than --from: nothing lies between them"
-        })
+        return yield* failed("--to must be later than --from: nothing lies between them")
       const counts = yield* restore({ ...range, hosts: host, dryRun, ...quota })
       yield* Console.log(textOf(counts, dryRun))
     }).pipe(onNats(nats))

@@ -1,5 +1,6 @@
-// Tables for the terminal.
-import { printable } from "#telemetry/printable.ts"
+// Tables for the terminal, and JSON for programs.
+import { Console, Effect } from "effect"
+import { printable, printableJson } from "#telemetry/printable.ts"
 
 export type Cell = string | number | undefined
 
@@ -19,3 +20,20 @@ export const table = (
     right[column] ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0)
   return lines.map((line) => line.map(pad).join("  ").trimEnd()).join("\n")
 }
+
+interface Shown<R> {
+  readonly heading: ReadonlyArray<string>
+  readonly cellsOf: (row: R) => ReadonlyArray<Cell>
+  /** The line in the place of a table without rows. */
+  readonly none: string
+}
+
+/** Prints rows: a line of JSON for each, or a table. */
+export const printRows = <R>(
+  json: boolean,
+  rows: ReadonlyArray<R>,
+  { cellsOf, heading, none }: Shown<R>
+) =>
+  json
+    ? Effect.forEach(rows, (row) => Console.log(printableJson(row)), { discard: true })
+    : Console.log(rows.length === 0 ? none : table(heading, rows.map(cellsOf)))

@@ -7,13 +7,12 @@ import { freshToken, hashOfToken } from "#identity/tokens/own-token.ts"
 import { readServerTime } from "#nats/watch/server-time.ts"
 import { keys } from "#streams/buckets.ts"
 import { untilApplied } from "../nats/applied.ts"
-import { natsFlags, onNats, VerbFailed } from "../nats/nats.ts"
+import { natsFlags, onNats } from "../nats/nats.ts"
 import { demandRoom } from "../nats/room.ts"
+import { failed } from "../terminal/failed.ts"
 import { note } from "../terminal/note.ts"
 import { spanFault, spanMillisOf } from "../terminal/span.ts"
 import { appendToken, tokenNamed } from "./tokens.ts"
-
-const failed = (message: string) => new VerbFailed({ message })
 
 /** The end of a token's validity. Undefined: never. */
 const endOf = Effect.fnUntraced(function* (expires: string, now: number) {

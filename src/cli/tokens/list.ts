@@ -1,14 +1,15 @@
 // `bellcast token list`: which tokens there are, and when each was used last. Never shows a token
 // or its hash.
-import { Console, Effect } from "effect"
-import { Command, Flag } from "effect/cli"
+import { Effect } from "effect"
+import { Command } from "effect/cli"
 import { type AccessToken, isCurrentToken } from "#domain/access-token.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { readServerTime } from "#nats/watch/server-time.ts"
 import { keys } from "#streams/buckets.ts"
-import { printable, printableJson } from "#telemetry/printable.ts"
+import { printable } from "#telemetry/printable.ts"
 import { natsFlags, onNats } from "../nats/nats.ts"
-import { table } from "../terminal/table.ts"
+import { jsonFlag } from "../terminal/flags.ts"
+import { printRows } from "../terminal/table.ts"
 import { allTokens, type Named } from "./tokens.ts"
 
 const readsAtOnce = 16
@@ -80,21 +81,13 @@ const cellsOf = ({ channels, created, expires, lastUse, name, revoked, state }: 
 ]
 
 const flags = {
-  json: Flag.Boolean("json").pipe(
-    Flag.withDescription("Print JSON lines"),
-    Flag.withDefault(false)
-  ),
+  json: jsonFlag,
   ...natsFlags
 }
 
 /** The verb. */
 export const listCommand = Command.make("list", flags, ({ json, ...nats }) =>
   Effect.gen(function* () {
-    const all = yield* rows
-    if (json)
-      return yield* Effect.forEach(all, (row) => Console.log(printableJson(row)), {
-        discard: true
-      })
-    yield* Console.log(all.length === 0 ? "there is no token" : table(heading, all.map(cellsOf)))
+    yield* printRows(json, yield* rows, { heading, cellsOf, none: "there is no token" })
   }).pipe(onNats(nats))
 ).pipe(Command.withDescription("List the tokens, with the day of their last use"))

@@ -4,12 +4,13 @@ import { Argument, Command } from "effect/cli"
 import { readServerTime } from "#nats/watch/server-time.ts"
 import { keys } from "#streams/buckets.ts"
 import { untilApplied } from "../nats/applied.ts"
-import { natsFlags, onNats, VerbFailed } from "../nats/nats.ts"
+import { natsFlags, onNats } from "../nats/nats.ts"
+import { failed } from "../terminal/failed.ts"
 import { appendToken, tokenNamed } from "./tokens.ts"
 
 const revoke = Effect.fnUntraced(function* (name: string) {
   const { hash, seq: expect, token } = yield* tokenNamed(name)
-  if (token === undefined) return yield* new VerbFailed({ message: `there is no token ${name}` })
+  if (token === undefined) return yield* failed(`there is no token ${name}`)
   if (token.revokedAt !== undefined)
     return yield* Console.log(`the token ${name} is revoked: nothing to change`)
   const at = (yield* readServerTime).serverMillis

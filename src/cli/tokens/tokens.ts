@@ -10,7 +10,7 @@ import { streamState } from "#nats/admin/maintenance.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { streams } from "#streams/index.ts"
 import { filters, parseToken, subjects } from "#streams/subjects.ts"
-import { VerbFailed } from "../nats/nats.ts"
+import { failed } from "../terminal/failed.ts"
 
 /** The last token of a name. */
 export interface Named {
@@ -36,9 +36,7 @@ const nextOf = (before: Named, command: AccessTokenCommand, name: string, seq: n
 const tokensOf = Effect.fnUntraced(function* (filter: string) {
   const log = yield* EventLog
   if ((yield* streamState(streams.log)) === undefined)
-    return yield* new VerbFailed({
-      message: `this NATS has no stream ${streams.log.name}: start the service once`
-    })
+    return yield* failed(`this NATS has no stream ${streams.log.name}: start the service once`)
   const tokens = new Map<string, Named>()
   yield* log.replay("log", [filter], ({ message, seq, subject }) =>
     Effect.sync(() => {
@@ -56,7 +54,7 @@ export const allTokens = tokensOf(filters.tokens)
 /** The last token of a name. Fails if there can be no such name. */
 export const tokenNamed = Effect.fnUntraced(function* (name: string) {
   const fault = tokenNameFault(name)
-  if (fault !== undefined) return yield* new VerbFailed({ message: fault })
+  if (fault !== undefined) return yield* failed(fault)
   return (yield* tokensOf(subjects.token(name))).get(name) ?? noToken
 })
 

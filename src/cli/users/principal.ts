@@ -8,12 +8,10 @@ import { identitySettings, kindOf } from "#identity/settings.ts"
 import { loadSecrets } from "#secrets/file.ts"
 import { checkUseridSecret } from "#secrets/userid-adoption.ts"
 import { everySetting } from "#settings/every-setting.ts"
-import { VerbFailed } from "../nats/nats.ts"
+import { failed, failedBy } from "../terminal/failed.ts"
 
 const { dataDir, useridHmacSecret } = settings
 const ownSettings = everySetting({ dataDir, useridHmacSecret })
-
-const failed = ({ message }: { readonly message: string }) => new VerbFailed({ message })
 
 const missing =
   "a user with a mail address needs BELLCAST_USERID_HMAC_SECRET here, as the service has it " +
@@ -22,12 +20,9 @@ const missing =
 
 /** The secret from the settings, or from the file beside the embedded server. */
 const secretOf = Effect.gen(function* () {
-  const own = yield* Effect.mapError(ownSettings, failed)
+  const own = yield* Effect.mapError(ownSettings, failedBy)
   if (Option.isSome(own.useridHmacSecret)) return own.useridHmacSecret.value
-  const file = yield* Effect.mapError(
-    loadSecrets(own.dataDir),
-    () => new VerbFailed({ message: missing })
-  )
+  const file = yield* Effect.mapError(loadSecrets(own.dataDir), () => failed(missing))
   return Redacted.make(file.useridHmacSecret)
 })
 
@@ -36,7 +31,7 @@ const secretOf = Effect.gen(function* () {
  * settings may stand elsewhere; then only modules of an operator are unknown here.
  */
 export const policyFault = Effect.gen(function* () {
-  const { authPolicies } = yield* Effect.mapError(everySetting(identitySettings), failed)
+  const { authPolicies } = yield* Effect.mapError(everySetting(identitySettings), failedBy)
   return (principal: string): string | undefined => {
     const policy = policyOf(principal)
     if (policy === undefined || authPolicies.some(({ name }) => name === policy)) return undefined
@@ -56,7 +51,7 @@ export const storedPrincipal = Effect.fnUntraced(function* (principal: string) {
   if (!principal.includes("@") || /:@[0-9a-f]{64}$/.test(principal)) return principal
   const secret = yield* secretOf
   yield* Effect.catchTag(checkUseridSecret(secret), "SecretsFault", (fault) =>
-    Effect.fail(failed(fault))
+    Effect.fail(failedBy(fault))
   )
   return principalNames(Redacted.value(secret))(principal)
 })

@@ -8,11 +8,8 @@ import { userFault } from "#identity/principals.ts"
 import { kindOf, settingPrefix } from "#identity/settings.ts"
 import { everySetting } from "#settings/every-setting.ts"
 import { secretBytesMin } from "#settings/words.ts"
-import { VerbFailed } from "../nats/nats.ts"
-import { note } from "../terminal/note.ts"
+import { failed, failedBy, noted } from "../terminal/failed.ts"
 import { spanFault, spanMillisOf } from "../terminal/span.ts"
-
-const failed = (message: string) => new VerbFailed({ message })
 
 /** The first secret, and the first audience, of a policy. */
 const signerOf = Effect.fnUntraced(function* (policy: string) {
@@ -21,7 +18,7 @@ const signerOf = Effect.fnUntraced(function* (policy: string) {
   const prefix = settingPrefix(policy)
   const { audience, secrets } = yield* Effect.mapError(
     everySetting(signedSettings(prefix)),
-    ({ message }) => failed(message)
+    failedBy
   )
   const [secret] = secretsOf(secrets)
   if (secret === undefined)
@@ -63,5 +60,5 @@ const flags = {
 
 /** The verb. */
 export const signUserCommand = Command.make("sign-user", flags, ({ expires, id, policy }) =>
-  sign(id, expires, policy).pipe(Effect.tapError(({ message }) => note(message)))
+  sign(id, expires, policy).pipe(noted)
 ).pipe(Command.withDescription("Sign a user's id for the policy signed, by hand"))
