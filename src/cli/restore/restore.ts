@@ -34,11 +34,6 @@ export interface RestoreOptions extends Range, SubscriptionQuota {
 
 const causes = [...goneReasons, suspended] as const
 
-/** A removal with the put that stored the subscription. */
-interface Found extends Removal {
-  readonly put: SubscriptionPut
-}
-
 /** The result of a run, or of a dry run. */
 interface Counts {
   restored: number
@@ -78,19 +73,9 @@ const countRestored = (counts: Counts, { cause }: Removal): void => {
 const isAt = ({ data }: SubscriptionPut, hosts: ReadonlyArray<string>): boolean =>
   hosts.length === 0 || hosts.some((host) => URL.parse(data.endpoint)?.hostname === host)
 
-/** Adds the put to a removal. Empty: the subscription is at none of the hosts. */
-const withPut = Effect.fnUntraced(function* (removal: Removal, hosts: ReadonlyArray<string>) {
-  const log = yield* EventLog
-  const message = (yield* log.at("log", removal.putSeq))?.message
-  const found: Array<Found> = []
-  if (message?.type === "subscription.put/1" && isAt(message, hosts))
-    found.push({ ...removal, put: message })
-  return found
-})
-
 /** The message that undoes a removal. Undefined: the user has as many subscriptions as allowed. */
 const undoing = (
-  { cause, generation, id, put: { data, user: name, vapidKey } }: Found,
+  { cause, generation, id, put: { data, user: name, vapidKey } }: Removal,
   list: SubscriptionList,
   now: number,
   quota: SubscriptionQuota
@@ -111,7 +96,7 @@ const undoing = (
 /** Restores one after the other. If the user writes meanwhile, the rest is left as it is. */
 const restoreUser = Effect.fnUntraced(function* (
   user: UserToken,
-  all: ReadonlyArray<Found>,
+  all: ReadonlyArray<Removal>,
   lastSeq: number,
   counts: Counts,
   quota: SubscriptionQuota
@@ -144,8 +129,7 @@ const restoreUser = Effect.fnUntraced(function* (
 export const restore = Effect.fn("Cli.restore")(function* (options: RestoreOptions) {
   const counts: Counts = { restored: 0, users: 0, full: 0, changed: 0, causes: new Map() }
   const each = Effect.fnUntraced(function* ({ removals, seq, user }: UserRemovals) {
-    const found = yield* Effect.forEach(removals, (removal) => withPut(removal, options.hosts))
-    const all = found.flat()
+    const all = removals.filter(({ put }) => isAt(put, options.hosts))
     if (all.length === 0) return
     counts.users += 1
     if (options.dryRun) for (const one of all) countRestored(counts, one)
