@@ -9,7 +9,6 @@ import { VapidKeys } from "#delivery/push/vapid.ts"
 import type { EmbeddedServer } from "#embedded/server.ts"
 import { fanoutLayer } from "#fanout/planner.ts"
 import { versionPrefix } from "#gateway/http/version.ts"
-import { NewUsers } from "#gateway/quotas/new-users.ts"
 import { RequestRates } from "#gateway/quotas/requests.ts"
 import { ApiPort, gatewayLayer } from "#gateway/serve.ts"
 import { GatewaySettings } from "#gateway/settings.ts"
@@ -69,7 +68,6 @@ const stage = (role: Role, secrets: Secrets["Service"]) => {
     case "gateway":
       return gatewayLayer.pipe(
         Layer.provide(Identity.layer),
-        Layer.provide(NewUsers.layer),
         Layer.provide(RequestRates.layer),
         Layer.provide(
           Layer.succeed(VapidPublicKeys, {

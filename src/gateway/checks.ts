@@ -51,20 +51,17 @@ export const redirect = (
   { to, why }: Redirect,
   origin: string,
   now: number
-): ApiResponse | Refused => {
-  if (isPreflight(request)) return ok(undefined, redirectPreflightHeaders(request))
-  if (why === "version" && request.method === "OPTIONS") return ok(undefined)
+): Effect.Effect<ApiResponse, Refused> => {
+  if (isPreflight(request)) return Effect.succeed(ok(undefined, redirectPreflightHeaders(request)))
+  if (why === "version" && request.method === "OPTIONS") return Effect.succeed(ok(undefined))
   // `DELETE /subscriptions/` comes from a client whose id is empty. After a redirect it would
   // remove all subscriptions.
   if (why === "slash" && request.method === "DELETE") return refuse("unknownUrl")
   // The redirect to the version is not cached: a later version will be another place.
   const caching = why === "slash" ? expiringIn(slashRedirectSeconds, now) : {}
   const location = `${origin}${to}`
-  return ok(
-    { code: 307, message: "Temporary Redirect", location },
-    { Location: location, ...caching },
-    307
-  )
+  const body = { code: 307, message: "Temporary Redirect", location }
+  return Effect.succeed(ok(body, { Location: location, ...caching }, 307))
 }
 
 /** Step 6: Accept and Content-Type. */

@@ -14,7 +14,6 @@ import type { Space } from "#nats/watch/space.ts"
 import type * as http from "./http/endpoint.ts"
 import type { ErrorDetail } from "./http/errors.ts"
 import type { ApiRequest, ApiResponse, Call, Refused } from "./http/request.ts"
-import type { NewUsers } from "./quotas/new-users.ts"
 import type { RequestRates } from "./quotas/requests.ts"
 import type { GatewaySettings } from "./settings.ts"
 import type { VapidPublicKeys } from "./vapid-public-keys.ts"
@@ -25,7 +24,6 @@ export type Services =
   | GatewaySettings
   | VapidPublicKeys
   | Health
-  | NewUsers
   | RequestRates
   | Identity
   | Backlog
@@ -72,9 +70,9 @@ export interface Operation<I> extends http.OperationRules {
   readonly takesJson?: "always" | "withBody"
   /**
    * Reads headers, query string and body, and adds every error to `errors`. The 400 lists all of
-   * them.
+   * them. Unset: the operation needs none of these.
    */
-  readonly read: (call: Call, errors: Array<ErrorDetail>) => Effect.Effect<I, Refused, Services>
+  readonly read?: (call: Call, errors: Array<ErrorDetail>) => Effect.Effect<I, Refused, Services>
   readonly run: (
     input: I,
     call: Call,

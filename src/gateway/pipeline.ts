@@ -36,9 +36,16 @@ import {
 import { endpoints } from "./endpoints.ts"
 import { preflightErrors, preflightHeaders } from "./http/cors.ts"
 import { operationOf } from "./http/endpoint.ts"
-import { type ErrorDetail, errorResponse, refuse, refuseInvalid } from "./http/errors.ts"
+import {
+  checked,
+  type ErrorDetail,
+  errorResponse,
+  refuse,
+  refuseInvalid,
+  retryAfter
+} from "./http/errors.ts"
 import { docsUrl, originOf } from "./http/links.ts"
-import { type ApiRequest, type ApiResponse, type Call, ok, Refused } from "./http/request.ts"
+import { type ApiRequest, type ApiResponse, type Call, ok, type Refused } from "./http/request.ts"
 import { addCommonHeaders } from "./http/response-headers.ts"
 import { type Route, routeOf } from "./http/routing.ts"
 import { versionPrefix } from "./http/version.ts"
@@ -73,11 +80,16 @@ const contextOf = (
 })
 
 /** Step 5: the response to OPTIONS. */
-const options = (request: ApiRequest, endpoint: Endpoint, settings: GatewaySettings["Service"]) => {
+const options = (
+  request: ApiRequest,
+  endpoint: Endpoint,
+  settings: GatewaySettings["Service"]
+): Effect.Effect<ApiResponse, Refused> => {
   const methods = methodsOf(endpoint, settings)
   const errors = preflightErrors(request, settings.corsOrigins, methods)
-  if (errors.length > 0) return refuseInvalid(errors)
-  return ok(null, preflightHeaders(request, endpoint, methods))
+  return errors.length > 0
+    ? refuseInvalid(errors)
+    : Effect.succeed(ok(null, preflightHeaders(request, endpoint, methods)))
 }
 
 /** Steps 5 to 10, of a request to an endpoint. */
@@ -86,8 +98,7 @@ const runOperation = Effect.fnUntraced(function* (
   { endpoint, params, query }: Matched
 ) {
   if (request.method === "OPTIONS") {
-    const response = options(request, endpoint, settings)
-    return response instanceof Refused ? yield* response : response
+    return yield* options(request, endpoint, settings)
   }
   const operation = operationOf(endpoint, request.method)
   if (operation === undefined || !isOffered(endpoint, request.method, settings)) {
@@ -95,18 +106,16 @@ const runOperation = Effect.fnUntraced(function* (
       headers: { Allow: methodsOf(endpoint, settings).join(", ") }
     })
   }
-  const wrongMedia = checkMedia(request, operation)
-  if (wrongMedia !== undefined) return yield* wrongMedia
+  yield* checked(checkMedia(request, operation))
   const identified = yield* identify(request, operation)
   const { caller } = identified
   trace.caller = caller
   if (caller !== undefined) yield* (yield* RequestRates).ofUser(caller.user)
   yield* authorise(identified, operation, params["channel"] ?? "")
-  const wrongOrigin = checkOrigin(request, operation, origin, settings.corsOrigins)
-  if (wrongOrigin !== undefined) return yield* wrongOrigin
+  yield* checked(checkOrigin(request, operation, origin, settings.corsOrigins))
   const call: Call = { request, caller, params, query, rootUrl }
   const errors: Array<ErrorDetail> = []
-  const input = yield* operation.read(call, errors)
+  const input = operation.read && (yield* operation.read(call, errors))
   if (errors.length > 0) return yield* refuseInvalid(errors)
   const response = yield* operation.run(input, call, { handleRequest, endpoints })
   return yield* withChallenge(response, identified, operation)
@@ -119,8 +128,7 @@ const isProbe = (route: Route<Endpoint>): boolean =>
 /** Steps 1 to 10. */
 const runSteps = Effect.fnUntraced(function* (context: RequestContext) {
   const { origin, request, route, settings, trace } = context
-  const ended = checkService(request, route, settings, trace.began)
-  if (ended !== undefined) return yield* ended
+  yield* checked(checkService(request, route, settings, trace.began))
   if (!isProbe(route)) yield* (yield* RequestRates).ofAddress(request.address)
   switch (route.kind) {
     case "endpoint":
@@ -129,10 +137,8 @@ const runSteps = Effect.fnUntraced(function* (context: RequestContext) {
       return yield* refuse("undecodable")
     case "unknown":
       return yield* refuse(route.version ? "unknownVersion" : "unknownUrl")
-    case "redirect": {
-      const response = redirect(request, route, origin, trace.began)
-      return response instanceof Refused ? yield* response : response
-    }
+    case "redirect":
+      return yield* redirect(request, route, origin, trace.began)
   }
 })
 
@@ -144,11 +150,7 @@ const fromIdentityUnavailable = (err: IdentityUnavailable) =>
   Effect.as(logIdentityUnavailable({ err }), errorResponse("unavailable"))
 
 const fromTooManyFailures = ({ waitMillis }: TooManyFailures) =>
-  Effect.succeed(
-    errorResponse("tooManyFailures", {
-      headers: { "Retry-After": String(Math.ceil(waitMillis / 1000)) }
-    })
-  )
+  Effect.succeed(errorResponse("tooManyFailures", retryAfter(waitMillis)))
 
 const fromNatsUnavailable = Effect.fnUntraced(function* (error: NatsUnavailable) {
   if (error.reason._tag === "NoRoom") {

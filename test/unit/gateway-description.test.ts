@@ -2,9 +2,7 @@
 import { STATUS_CODES } from "node:http"
 import { assert, describe, it } from "vitest"
 import { endpoints } from "#gateway/endpoints.ts"
-import { apiErrors } from "#gateway/http/errors.ts"
-import { reasonPhrase } from "#gateway/http/reason-phrase.ts"
-import { wireErrors } from "#gateway/http/wire-errors.ts"
+import { apiErrors, phraseOf, reasonPhrase, wireErrors } from "#gateway/http/error-table.ts"
 import { openApiOf } from "#gateway/openapi/openapi.ts"
 
 const schemes = { basicauth: { type: "http", scheme: "basic" } } as const
@@ -61,7 +59,9 @@ describe("the description", () => {
 describe("the table of errors", () => {
   it("names each status as the status line does, or what is invalid", () => {
     const rows = [...Object.values(apiErrors), ...Object.values(wireErrors)]
-    for (const { code, error } of rows) {
+    for (const row of rows) {
+      const { code } = row
+      const error = phraseOf(row)
       if (error !== "Invalid parameters" && error !== "Invalid Auth Token")
         assert.strictEqual(error, reasonPhrase(code))
       // RFC 9110 section 15.5.14 renamed 413; Node knows the other names.

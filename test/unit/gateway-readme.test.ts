@@ -1,8 +1,7 @@
 // src/gateway/README.md agrees with the code: every operation, every error, and nothing else.
 import { assert, describe, it } from "vitest"
 import { endpoints } from "#gateway/endpoints.ts"
-import { apiErrors } from "#gateway/http/errors.ts"
-import { wireErrors } from "#gateway/http/wire-errors.ts"
+import { apiErrors, wireErrors } from "#gateway/http/error-table.ts"
 import { textOf } from "../support/documents.ts"
 
 const text = textOf("src/gateway/README.md")

@@ -5,6 +5,7 @@ import { Effect, Schema } from "effect"
 import { isObject, type JsonObject } from "#basics/json.ts"
 import { readBody } from "../http/body.ts"
 import type { ErrorDetail } from "../http/errors.ts"
+import { errorIn } from "../http/errors.ts"
 import type { Call } from "../http/request.ts"
 import { decodePercent, withoutSlashes } from "../http/routing.ts"
 import { versionPrefix } from "../http/version.ts"
@@ -180,7 +181,7 @@ export const readBatch = Effect.fnUntraced(function* (
     prepare: (json) => prepare(json, requestsMax)
   })
   const addError = (name: string, description: string) =>
-    errors.push({ location: "body", name, description })
+    errors.push(errorIn("body", name, description))
   const defaults = own(raw, "defaults")
   const given = (own(raw, "requests") ?? []) as ReadonlyArray<unknown>
   const crowded = `Must not have more than ${headersMax} headers`

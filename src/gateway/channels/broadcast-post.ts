@@ -16,7 +16,7 @@ import type { Stored } from "#nats/stream/stored.ts"
 import { subjects } from "#streams/subjects.ts"
 import { channelToken } from "#streams/tokens.ts"
 import { readBody } from "../http/body.ts"
-import { type ErrorDetail, refuse, refuseInvalid } from "../http/errors.ts"
+import { type ErrorDetail, errorIn, refuse, refuseInvalid } from "../http/errors.ts"
 import type { Call } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
 import { demandRoom } from "../quotas/room.ts"
@@ -37,11 +37,13 @@ const read = Effect.fnUntraced(function* ({ request }: Call, errors: Array<Error
   for (const error of readHeaders(given).errors) errors.push({ location: "header", ...error })
   const key = given("Idempotency-Key")
   if (key !== undefined && !/^[\x20-\x7e]{1,255}$/.test(key)) {
-    errors.push({
-      location: "header",
-      name: "Idempotency-Key",
-      description: "Idempotency-Key must be 1 to 255 printable ASCII characters"
-    })
+    errors.push(
+      errorIn(
+        "header",
+        "Idempotency-Key",
+        "Idempotency-Key must be 1 to 255 printable ASCII characters"
+      )
+    )
   }
   const body = (yield* decodeBody(request, errors)).value ?? {}
   return { body, headers: givenHeaders(given), key }
@@ -73,11 +75,11 @@ const isSame = (
   textOf(payloadOf(message)) === textOf(payloadOf(body)) &&
   headerNames.every((name) => header(name) === headers[name])
 
-const reused: ErrorDetail = {
-  location: "header",
-  name: "Idempotency-Key",
-  description: "Idempotency-Key was used for another broadcast"
-}
+const reused = errorIn(
+  "header",
+  "Idempotency-Key",
+  "Idempotency-Key was used for another broadcast"
+)
 
 export const broadcastPost: Operation<Input> = {
   access: "publisher",

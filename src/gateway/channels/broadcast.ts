@@ -2,7 +2,7 @@
 // accepted = delivered + waiting + retrying + expired + dead + gone.
 import { Effect, Schema } from "effect"
 import { readHeaders } from "#domain/broadcast.ts"
-import { type Progress, waiting } from "#domain/outcome.ts"
+import { type Progress, startProgress, waiting } from "#domain/outcome.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { keys } from "#streams/buckets.ts"
@@ -15,24 +15,17 @@ import { noStore } from "../http/response-headers.ts"
 import type { Operation } from "../operation.ts"
 import { channelIdOf } from "./id.ts"
 
-const counts = [
-  "accepted",
-  "delivered",
-  "waiting",
-  "retrying",
-  "expired",
-  "dead",
-  "gone",
-  "shards",
-  "shards_done"
-] as const
-
 const BroadcastObject = Schema.Struct({
   id: Schema.String,
-  ...(Object.fromEntries(counts.map((count) => [count, Schema.Int])) as Record<
-    (typeof counts)[number],
-    typeof Schema.Int
-  >),
+  accepted: Schema.Int,
+  delivered: Schema.Int,
+  waiting: Schema.Int,
+  retrying: Schema.Int,
+  expired: Schema.Int,
+  dead: Schema.Int,
+  gone: Schema.Int,
+  shards: Schema.Int,
+  shards_done: Schema.Int,
   finished: Schema.Boolean,
   last_modified: Schema.Int,
   accepted_at: Schema.Int,
@@ -67,16 +60,17 @@ const unplanned = Effect.fnUntraced(function* (broadcast: number) {
   if (stored === undefined || subject === undefined) return undefined
   const rejection = (yield* log.last("log", subjects.rejected(broadcast)))?.message
   const { headers } = readHeaders((name) => stored.header(name))
+  const plan = {
+    broadcast,
+    depth: 0,
+    shards: 0,
+    floor: { subscriptions: 0, registrations: 0 },
+    acceptedAt: stored.at,
+    expiresAt: stored.at + headers.ttlSeconds * 1000,
+    at: stored.at
+  }
   const view: View = {
-    id: String(broadcast),
-    ...(Object.fromEntries(counts.map((count) => [count, 0])) as Record<
-      (typeof counts)[number],
-      number
-    >),
-    finished: false,
-    last_modified: stored.at,
-    accepted_at: stored.at,
-    expires_at: stored.at + headers.ttlSeconds * 1000,
+    ...viewOf({ ...startProgress(plan, 0), finished: false }),
     ...(rejection?.type === "broadcast.rejected/1" ? { rejected: rejection.reason } : {})
   }
   return { channel: subject.channel, view }
@@ -103,7 +97,6 @@ const find = Effect.fnUntraced(function* (channel: ChannelToken, broadcast: numb
 export const broadcastGet: Operation<void> = {
   access: "publisher",
   exposes: ["Last-Modified", "ETag"],
-  read: () => Effect.void,
   run: Effect.fnUntraced(function* (_, { params }) {
     const channel = channelToken(yield* channelIdOf(params))
     const id = params["broadcast"] ?? ""

@@ -17,7 +17,6 @@ const Channel = Schema.Struct({ id: Schema.String, registrations: Schema.Int, pu
 export const channelGet: Operation<void> = {
   access: "caller",
   exposes: ["Last-Modified", "ETag"],
-  read: () => Effect.void,
   run: Effect.fnUntraced(function* (_, { caller, params }) {
     const id = yield* channelIdOf(params)
     const channel = channelToken(id)

@@ -1,7 +1,7 @@
 // Channel ids: any text of 1 to 255 bytes without a slash.
 import { Effect } from "effect"
 import { channelBytesMax } from "#streams/tokens.ts"
-import { refuseInvalid } from "../http/errors.ts"
+import { errorIn, refuseInvalid } from "../http/errors.ts"
 import type { Refused } from "../http/request.ts"
 
 export const isChannelId = (id: string): boolean =>
@@ -13,10 +13,6 @@ export const channelIdOf = (
   const id = params["channel"] ?? ""
   if (isChannelId(id)) return Effect.succeed(id)
   return refuseInvalid([
-    {
-      location: "path",
-      name: null,
-      description: `Invalid channel id: at most ${channelBytesMax} bytes`
-    }
+    errorIn("path", null, `Invalid channel id: at most ${channelBytesMax} bytes`)
   ])
 }

@@ -45,7 +45,6 @@ const isNewChannel = Effect.fnUntraced(function* (channel: ChannelToken) {
 
 export const registrationPut: Operation<void> = {
   access: "caller",
-  read: () => Effect.void,
   run: Effect.fnUntraced(function* (_, call) {
     const channel = channelToken(yield* channelIdOf(call.params))
     const { id, user } = call.caller!
@@ -85,7 +84,6 @@ export const registrationPut: Operation<void> = {
 
 export const registrationDelete: Operation<void> = {
   access: "caller",
-  read: () => Effect.void,
   run: Effect.fnUntraced(function* (_, call) {
     const channel = channelToken(yield* channelIdOf(call.params))
     const { id } = call.caller!

@@ -2,31 +2,16 @@
 import { isUtf8 } from "node:buffer"
 import { Effect, Schema, SchemaIssue } from "effect"
 import { depthMax, parseJson } from "#basics/json.ts"
-import { type ErrorDetail, refuse, refuseInvalid } from "./errors.ts"
+import { type ErrorDetail, errorIn, refuse, refuseInvalid } from "./errors.ts"
 import { isForm, isJson, unsupportedForm } from "./media.ts"
 import type { ApiRequest, Refused } from "./request.ts"
 
-const required: ErrorDetail = { location: "body", name: "", description: "Required" }
-const notJson: ErrorDetail = {
-  location: "body",
-  name: "",
-  description: "Invalid JSON: the body is not a JSON text"
-}
-const broken: ErrorDetail = {
-  location: "body",
-  name: "",
-  description: "The body ended before its length"
-}
-const tooDeep: ErrorDetail = {
-  location: "body",
-  name: "",
-  description: `Invalid JSON: nested more than ${depthMax} levels deep`
-}
-const notMapping: ErrorDetail = {
-  location: "body",
-  name: "",
-  description: "Invalid JSON: must be an object or an array"
-}
+const inBody = (description: string, name = "") => errorIn("body", name, description)
+const required = inBody("Required")
+const notJson = inBody("Invalid JSON: the body is not a JSON text")
+const broken = inBody("The body ended before its length")
+const tooDeep = inBody(`Invalid JSON: nested more than ${depthMax} levels deep`)
+const notMapping = inBody("Invalid JSON: must be an object or an array")
 
 /** Larger bodies get 413. With its envelope a body must fit into a message of LOG (32 KiB). */
 const bodyBytesMax = 16_384
@@ -41,8 +26,12 @@ const bytesOf = (request: ApiRequest, times = 1): Effect.Effect<Uint8Array, Refu
     })
   )
 
-/** The JSON value of a body, or the error. A byte order mark makes the JSON invalid. */
+/**
+ * The JSON value of a body, or the error; an empty object without a body. A byte order mark makes
+ * the JSON invalid.
+ */
 const parse = (bytes: Uint8Array): { readonly json: unknown } | ErrorDetail => {
+  if (bytes.length === 0) return { json: {} }
   if (!isUtf8(bytes)) return notJson
   const parsed = parseJson(
     Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8")
@@ -80,8 +69,7 @@ const errorsOf = (issue: SchemaIssue.Issue): ReadonlyArray<ErrorDetail> => {
   const unknownKeys = new Map<string, Array<string>>()
   for (const { message, path = [] } of format(issue).issues) {
     const names = path.map((part) => String(typeof part === "object" ? part.key : part))
-    if (message !== "Unrecognised key")
-      errors.push({ location: "body", name: names.join("."), description: message })
+    if (message !== "Unrecognised key") errors.push(inBody(message, names.join(".")))
     else {
       const holder = names.slice(0, -1).join(".")
       const known = unknownKeys.get(holder) ?? []
@@ -90,11 +78,8 @@ const errorsOf = (issue: SchemaIssue.Issue): ReadonlyArray<ErrorDetail> => {
     }
   }
   for (const [name, keys] of unknownKeys) {
-    errors.push({
-      location: "body",
-      name,
-      description: `Unrecognised keys: ${keys.map((key) => key.slice(0, 64)).join(", ")}`
-    })
+    const shown = keys.map((key) => key.slice(0, 64)).join(", ")
+    errors.push(inBody(`Unrecognised keys: ${shown}`, name))
   }
   return errors
 }
@@ -142,7 +127,7 @@ export const readBody = <S extends Schema.Top & { readonly DecodingServices: nev
     { prepare = (json) => json, times = 1 }: Reading = {}
   ): Effect.Effect<Body<S["Type"]>, Refused> =>
     Effect.map(bytesOf(request, times), (bytes) => {
-      const parsed = bytes.length === 0 ? { json: {} } : parse(bytes)
+      const parsed = parse(bytes)
       if ("location" in parsed) errors.push(parsed, required)
       else if (typeof parsed.json !== "object" || parsed.json === null)
         errors.push(notMapping, required)
@@ -174,7 +159,7 @@ export const checkNoBody = (
 ): Effect.Effect<void, Refused> => {
   if (!request.hasBody || !isJson(request)) return Effect.void
   return Effect.map(bytesOf(request), (bytes) => {
-    const parsed = bytes.length === 0 ? { json: {} } : parse(bytes)
+    const parsed = parse(bytes)
     if ("location" in parsed) errors.push(parsed)
   })
 }

@@ -2,6 +2,7 @@
 import { globOf } from "#basics/wildcard.ts"
 import { type Endpoint, operationOf } from "./endpoint.ts"
 import type { ErrorDetail } from "./errors.ts"
+import { errorIn } from "./errors.ts"
 import type { ApiRequest } from "./request.ts"
 
 const baseExposed = [
@@ -29,11 +30,7 @@ export const allowedOrigin = (
   return allowed.some((pattern) => globOf(pattern).test(origin)) ? origin : undefined
 }
 
-export const foreignOrigin: ErrorDetail = {
-  location: "header",
-  name: "Origin",
-  description: "This Origin is not allowed"
-}
+export const foreignOrigin = errorIn("header", "Origin", "This Origin is not allowed")
 
 /**
  * The CORS headers of any response. Errors and redirects need them too: without
@@ -68,7 +65,7 @@ export const preflightErrors = (
   const errors: Array<ErrorDetail> = []
   const method = headers["access-control-request-method"]
   const addError = (name: string, description: string) =>
-    errors.push({ location: "header", name, description })
+    errors.push(errorIn("header", name, description))
   if (headers["origin"] === undefined) addError("Origin", "Required")
   else if (allowedOrigin(headers["origin"], allowed) === undefined) errors.push(foreignOrigin)
   if (method === undefined) addError("Access-Control-Request-Method", "Required")

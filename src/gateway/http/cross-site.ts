@@ -4,6 +4,7 @@
 import { allowedOrigin, anyOrigin, foreignOrigin } from "./cors.ts"
 import type { OperationRules } from "./endpoint.ts"
 import type { ErrorDetail } from "./errors.ts"
+import { errorIn } from "./errors.ts"
 import { declaresJson } from "./media.ts"
 import type { ApiRequest } from "./request.ts"
 
@@ -27,11 +28,11 @@ const isCrossSite = ({ headers }: ApiRequest, ownOrigin: string): boolean => {
   return origin !== undefined && origin.toLowerCase() !== ownOrigin.toLowerCase()
 }
 
-const needsJson: ErrorDetail = {
-  location: "header",
-  name: "Content-Type",
-  description: "Content-Type must be application/json for a request from another site"
-}
+const needsJson = errorIn(
+  "header",
+  "Content-Type",
+  "Content-Type must be application/json for a request from another site"
+)
 
 /**
  * The error of a cross-site request that changes data; undefined when the request may go on.

@@ -1,5 +1,4 @@
-// Content negotiation: the headers Accept and Content-Type. Pure.
-import type { ErrorDetail } from "./errors.ts"
+import { errorIn } from "./errors.ts"
 import type { ApiRequest } from "./request.ts"
 
 const json = "application/json"
@@ -41,20 +40,10 @@ export const isForm = (request: ApiRequest): boolean => typeOf(request) === form
 /** Whether Content-Type is JSON, with or without a body. */
 export const declaresJson = (request: ApiRequest): boolean => typeOf(request) === json
 
-export const notAcceptable: ErrorDetail = {
-  location: "header",
-  name: "Accept",
-  description: `Accept must allow ${json}`
-}
-export const unsupported: ErrorDetail = {
-  location: "header",
-  name: "Content-Type",
-  description: `Content-Type must be ${json}`
-}
-export const unsupportedForm: ErrorDetail = {
-  ...unsupported,
-  description: `Content-Type must be ${form} or ${json}`
-}
+export const notAcceptable = errorIn("header", "Accept", `Accept must allow ${json}`)
+const contentType = (description: string) => errorIn("header", "Content-Type", description)
+export const unsupported = contentType(`Content-Type must be ${json}`)
+export const unsupportedForm = contentType(`Content-Type must be ${form} or ${json}`)
 
 /** Whether Accept names JSON and no HTML page, as that of a program. */
 export const prefersJson = (accept: string | undefined): boolean =>

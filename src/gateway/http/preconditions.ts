@@ -1,6 +1,6 @@
 // Conditional requests: If-Match, If-None-Match, ETag and Last-Modified. The API ignores
 // If-Modified-Since and If-Unmodified-Since.
-import { type ErrorDetail, refuse } from "./errors.ts"
+import { type ErrorDetail, errorIn, refuse } from "./errors.ts"
 import { type ApiRequest, type ApiResponse, Refused } from "./request.ts"
 
 /** The value of a precondition: a timestamp in milliseconds since the epoch, or `*`. */
@@ -26,11 +26,7 @@ export const readPreconditions = (
     if (header === undefined) return undefined
     const tag = tagOf(header)
     if (tag === undefined) {
-      errors.push({
-        location: "header",
-        name,
-        description: `${name} must be * or a timestamp between double quotes`
-      })
+      errors.push(errorIn("header", name, `${name} must be * or a timestamp between double quotes`))
     }
     return tag
   }

@@ -6,7 +6,13 @@ import { loginErrors } from "#identity/login/login-errors.ts"
 import type { LoginError, LoginPages, Visit } from "#identity/login/pages.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { readForm } from "../http/body.ts"
-import { type ErrorDetail, errorResponse, refuse, refuseInvalid } from "../http/errors.ts"
+import {
+  type ErrorDetail,
+  errorResponse,
+  refuse,
+  refuseInvalid,
+  retryAfter
+} from "../http/errors.ts"
 import { prefersHtml, prefersJson } from "../http/media.ts"
 import { type ApiRequest, type ApiResponse, type Call, ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
@@ -37,10 +43,6 @@ export const pagesOf = Effect.fnUntraced(function* <At extends LoginPages["at"]>
 /** See `Visit`. Pages in a sandbox, and those that send no Referer, have the origin "null". */
 const pageOf = ({ headers: { origin, referer = "" } }: ApiRequest): string =>
   origin === undefined || origin === "null" ? referer : origin
-
-const retryAfter = (waitMillis: number) => ({
-  headers: { "Retry-After": String(Math.ceil(waitMillis / 1000)) }
-})
 
 /** Sends the browser on with this status. Pages must not learn where it came from. */
 const departing = (status: number, location: string, more: ApiResponse["headers"] = {}) =>

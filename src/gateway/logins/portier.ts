@@ -30,36 +30,27 @@ export const portierLoginGet: Operation<Fields> = {
   }
 }
 
-export const portierLoginPost: Operation<Fields> = {
+const post = (
+  page: "begin" | "finish",
+  doc: Pick<Operation<Fields>["doc"], "summary" | "body" | "bodyExample">
+): Operation<Fields> => ({
   access: "anyone",
   crossSite: "open",
   read: bodyFields,
   run: Effect.fnUntraced(function* (fields, call) {
-    return yield* visiting(yield* pagesOf("portier", "portier"), "begin", fields, call, 302)
+    return yield* visiting(yield* pagesOf("portier", "portier"), page, fields, call, 302)
   }),
-  doc: {
-    summary: "Begin a login by mail: a redirect to the broker",
-    body: Schema.Struct({ email: Schema.String, redirect: Schema.String }),
-    bodyExample: { email: "anna@example.org", redirect: "https://app.example.org/#token=" },
-    bodyRequired: true,
-    responses: { 302: null },
-    errors: [404, 413, 415]
-  }
-}
+  doc: { ...doc, bodyRequired: true, responses: { 302: null }, errors: [404, 413, 415] }
+})
 
-export const portierVerifyPost: Operation<Fields> = {
-  access: "anyone",
-  crossSite: "open",
-  read: bodyFields,
-  run: Effect.fnUntraced(function* (fields, call) {
-    return yield* visiting(yield* pagesOf("portier", "portier"), "finish", fields, call, 302)
-  }),
-  doc: {
-    summary: "End a login by mail: a redirect to the page, with a session's token in the fragment",
-    body: Schema.Struct({ id_token: Schema.String }),
-    bodyExample: { id_token: "eyJ..." },
-    bodyRequired: true,
-    responses: { 302: null },
-    errors: [404, 413, 415]
-  }
-}
+export const portierLoginPost = post("begin", {
+  summary: "Begin a login by mail: a redirect to the broker",
+  body: Schema.Struct({ email: Schema.String, redirect: Schema.String }),
+  bodyExample: { email: "anna@example.org", redirect: "https://app.example.org/#token=" }
+})
+
+export const portierVerifyPost = post("finish", {
+  summary: "End a login by mail: a redirect to the page, with a session's token in the fragment",
+  body: Schema.Struct({ id_token: Schema.String }),
+  bodyExample: { id_token: "eyJ..." }
+})

@@ -54,7 +54,6 @@ const schemesOf = (policies: Identity["Service"]["policies"]): SecuritySchemes =
 
 export const apiGet: Operation<void> = {
   access: "anyone",
-  read: () => Effect.void,
   run: Effect.fnUntraced(function* (_, { request, rootUrl }, { endpoints }) {
     const { projectName, publicApiDescription } = yield* GatewaySettings
     if (!publicApiDescription) return yield* refuse("forbidden")

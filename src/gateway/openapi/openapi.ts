@@ -1,7 +1,7 @@
 // Makes the OpenAPI 3.1 description from the table of endpoints, the schemas of the validation, and
 // the table of errors. Pure.
 import { Schema } from "effect"
-import { apiErrors, type ErrorName } from "../http/errors.ts"
+import { apiErrors, type ErrorName, phraseOf } from "../http/error-table.ts"
 import type { AnyOperation, Endpoint } from "../operation.ts"
 import { headersOf } from "./headers.ts"
 import { parameterGroups, pathParameters } from "./parameters.ts"
@@ -80,7 +80,7 @@ const errorStatuses = (
 const describeError = (status: number): string =>
   (Object.keys(apiErrors) as Array<ErrorName>)
     .filter((name) => apiErrors[name].code === status)
-    .map((name) => `errno ${apiErrors[name].errno} ${apiErrors[name].error}`)
+    .map((name) => `errno ${apiErrors[name].errno} ${phraseOf(apiErrors[name])}`)
     .filter((text, i, all) => all.indexOf(text) === i)
     .join("; ")
 

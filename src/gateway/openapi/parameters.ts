@@ -15,26 +15,16 @@ interface Parameter {
 const text = { type: "string" }
 const timestamp = { type: "integer", minimum: 0 }
 const tag = { type: "string", pattern: '^(\\*|"[0-9]{1,19}")$' }
-const query = (
-  name: string,
-  description: string,
-  schema: Readonly<Record<string, unknown>>
-): Parameter => ({
-  in: "query",
-  name,
-  description,
-  schema
-})
-const header = (
-  name: string,
-  description: string,
-  schema: Readonly<Record<string, unknown>>
-): Parameter => ({
-  in: "header",
-  name,
-  description,
-  schema
-})
+const parameterIn =
+  (place: Parameter["in"]) =>
+  (name: string, description: string, schema: Parameter["schema"]): Parameter => ({
+    in: place,
+    name,
+    description,
+    schema
+  })
+const query = parameterIn("query")
+const header = parameterIn("header")
 
 const fields = query(
   "_fields",

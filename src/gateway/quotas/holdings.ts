@@ -5,7 +5,7 @@ import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import type { Call } from "../http/request.ts"
-import { NewUsers } from "./new-users.ts"
+import { RequestRates } from "./requests.ts"
 
 /** The number of a user's registrations, as of the newest projected event. */
 export const registrationsOf = Effect.fnUntraced(function* (user: UserToken) {
@@ -15,12 +15,12 @@ export const registrationsOf = Effect.fnUntraced(function* (user: UserToken) {
 
 /** Rejects the first write of a new user when their address has brought too many. */
 export const admitNewcomer = Effect.fnUntraced(function* (call: Pick<Call, "request" | "caller">) {
-  const newUsers = yield* NewUsers
-  if (!newUsers.counts(call.caller)) return
-  const { user } = call.caller!
+  const { ofNewUser } = yield* RequestRates
+  const { user, verified } = call.caller!
+  if (ofNewUser === undefined || verified === true) return
   const [list, registrations] = yield* Effect.all(
     [(yield* Buckets).get("subscriptions", keys.subscriptions(user)), registrationsOf(user)],
     { concurrency: "unbounded" }
   )
-  if (list === undefined && registrations === 0) yield* newUsers.admit(call)
+  if (list === undefined && registrations === 0) yield* ofNewUser(call.request.address)
 })

@@ -5,12 +5,10 @@ import { Context, Effect, Layer } from "effect"
 import { makeRate, type Rate } from "#basics/rate.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
-import { refuse } from "../http/errors.ts"
+import { refuse, retryAfter } from "../http/errors.ts"
 import type { Refused } from "../http/request.ts"
 import { GatewaySettings } from "../settings.ts"
 
-const minuteMillis = 60_000
-const hourMillis = 3_600_000
 /** The most addresses, and the most users, in memory: about 150 bytes each. */
 const keysMax = 20_000
 
@@ -34,9 +32,6 @@ export const bytesOfChange = (subject: string, body: { readonly user: string }):
 /** Counts one (or `cost`) of an address or of a user. Fails with 429 when there were too many. */
 type Admit = (key: string, cost?: number) => Effect.Effect<void, Refused>
 
-/** `cost`: that of the address. */
-type AdmitBoth = (user: string, address: string, cost?: number) => Effect.Effect<void, Refused>
-
 export class RequestRates extends Context.Service<
   RequestRates,
   {
@@ -52,7 +47,12 @@ export class RequestRates extends Context.Service<
       bytes: number
     ) => Effect.Effect<void, Refused>
     /** Counts a new channel in the same way, once. */
-    readonly ofNewChannel: AdmitBoth
+    readonly ofNewChannel: (user: string, address: string) => Effect.Effect<void, Refused>
+    /**
+     * Counts a new user of an address. With a policy that verifies nobody, any name is a new user,
+     * so quotas per user alone limit nothing. Undefined: any number may come.
+     */
+    readonly ofNewUser: Admit | undefined
   }
 >()("bellcast/gateway/RequestRates") {
   static readonly layer = Layer.effect(
@@ -60,80 +60,70 @@ export class RequestRates extends Context.Service<
     Effect.gen(function* () {
       const settings = yield* GatewaySettings
       const ofChange = bothOf(
-        limitOf({
-          max: settings.changesPerUserPerHourMax,
-          windowMillis: hourMillis,
-          error: "tooManyChanges",
-          refused:
-            "changes are refused: a user stores too many (BELLCAST_CHANGES_PER_USER_PER_HOUR_MAX)"
-        }),
-        limitOf({
-          max: settings.changesPerAddressPerHourMax,
-          windowMillis: hourMillis,
-          error: "tooManyChanges",
-          refused:
-            "changes are refused: an address stores too many " +
-            "(BELLCAST_CHANGES_PER_ADDRESS_PER_HOUR_MAX; " +
-            "behind a proxy BELLCAST_TRUSTED_PROXIES must name it)"
-        })
+        limitOf(
+          "tooManyChanges",
+          settings.changesPerUserPerHourMax,
+          "changes are refused: a user stores too many (BELLCAST_CHANGES_PER_USER_PER_HOUR_MAX)"
+        ),
+        limitOf(
+          "tooManyChanges",
+          settings.changesPerAddressPerHourMax,
+          "changes are refused: an address stores too many " +
+            byAddress("BELLCAST_CHANGES_PER_ADDRESS_PER_HOUR_MAX")
+        )
+      )
+      const newUsersMax = settings.newUsersPerAddressPerHourMax
+      const ofNewUser = limitOf(
+        "tooManyNewUsers",
+        newUsersMax,
+        "new users are refused: an address brings too many " +
+          byAddress("BELLCAST_NEW_USERS_PER_ADDRESS_PER_HOUR_MAX")
       )
       return RequestRates.of({
         ofChange: (user, address, bytes) =>
           ofChange(user, address, Math.max(1, bytes / changeBytes)),
         ofNewChannel: bothOf(newChannelsOf(settings), newChannelsOf(settings)),
-        ofAddress: limitOf({
-          max: settings.requestsPerAddressPerMinuteMax,
-          windowMillis: minuteMillis,
-          error: "tooManyRequests",
-          refused:
-            "requests are refused: an address sends too many " +
-            "(BELLCAST_REQUESTS_PER_ADDRESS_PER_MINUTE_MAX; " +
-            "behind a proxy BELLCAST_TRUSTED_PROXIES must name it)"
-        }).count,
-        ofUser: limitOf({
-          max: settings.requestsPerUserPerMinuteMax,
-          windowMillis: minuteMillis,
-          error: "tooManyRequests",
-          refused:
-            "requests are refused: a user sends too many " +
+        ofNewUser: newUsersMax === 0 ? undefined : ofNewUser.count,
+        ofAddress: limitOf(
+          "tooManyRequests",
+          settings.requestsPerAddressPerMinuteMax,
+          "requests are refused: an address sends too many " +
+            byAddress("BELLCAST_REQUESTS_PER_ADDRESS_PER_MINUTE_MAX")
+        ).count,
+        ofUser: limitOf(
+          "tooManyRequests",
+          settings.requestsPerUserPerMinuteMax,
+          "requests are refused: a user sends too many " +
             "(BELLCAST_REQUESTS_PER_USER_PER_MINUTE_MAX)"
-        }).count
+        ).count
       })
     })
   )
 }
 
+/** What an operator can do about a limit of addresses. */
+const byAddress = (setting: string) =>
+  `(${setting}; behind a proxy BELLCAST_TRUSTED_PROXIES must name it)`
+
 /** Of one user, or of one address. */
 const newChannelsOf = ({
   newChannelsPerHourMax
 }: Pick<GatewaySettings["Service"], "newChannelsPerHourMax">): Limit =>
-  limitOf({
-    max: newChannelsPerHourMax,
-    windowMillis: hourMillis,
-    error: "tooManyNewChannels",
-    refused:
-      "registrations are refused: a user or an address brings too many new channels " +
-      "(BELLCAST_NEW_CHANNELS_PER_HOUR_MAX; " +
-      "behind a proxy BELLCAST_TRUSTED_PROXIES must name it)"
-  })
+  limitOf(
+    "tooManyNewChannels",
+    newChannelsPerHourMax,
+    "registrations are refused: a user or an address brings too many new channels " +
+      byAddress("BELLCAST_NEW_CHANNELS_PER_HOUR_MAX")
+  )
 
-/** Counts for both or, if either has too many, for none. */
-const bothOf = (ofUser: Limit, ofAddress: Limit): AdmitBoth =>
-  Effect.fnUntraced(function* (user, address, cost) {
+/** Counts for both or, if either has too many, for none. `cost`: that of the address. */
+const bothOf = (ofUser: Limit, ofAddress: Limit) =>
+  Effect.fnUntraced(function* (user: string, address: string, cost?: number) {
     yield* ofUser.check(user)
     yield* ofAddress.check(address, cost)
     yield* ofUser.count(user)
     yield* ofAddress.count(address, cost)
   })
-
-interface LimitOptions {
-  /** Of each key in a window; 0: any number. */
-  readonly max: number
-  readonly windowMillis: number
-  readonly error: "tooManyRequests" | "tooManyChanges" | "tooManyNewChannels"
-  /** The line in the log. */
-  readonly refused: string
-}
 
 interface Limit {
   readonly count: Admit
@@ -141,17 +131,24 @@ interface Limit {
   readonly check: Admit
 }
 
-const limitOf = ({ error, max, refused, windowMillis }: LimitOptions): Limit => {
+const windowMillis = {
+  tooManyRequests: 60_000,
+  tooManyChanges: 3_600_000,
+  tooManyNewChannels: 3_600_000,
+  tooManyNewUsers: 3_600_000
+} as const
+
+/** `max`: of each key in a window; 0: any number. `refused`: the line in the log. */
+const limitOf = (error: keyof typeof windowMillis, max: number, refused: string): Limit => {
   if (max === 0) return { count: () => Effect.void, check: () => Effect.void }
-  const rate = makeRate(max, windowMillis, keysMax)
+  const rate = makeRate(max, windowMillis[error], keysMax)
   const warn = makeRateLimitedLog(refused)
   const by = (waitOf: Rate["take"]): Admit =>
     Effect.fnUntraced(function* (key, cost) {
       const waitMillis = waitOf(key, yield* monotonicMillis, cost)
       if (waitMillis === 0) return
       yield* warn({ max })
-      const headers = { "Retry-After": String(Math.ceil(waitMillis / 1000)) }
-      return yield* refuse(error, { headers })
+      return yield* refuse(error, retryAfter(waitMillis))
     })
   return { count: by(rate.take), check: by(rate.wait) }
 }

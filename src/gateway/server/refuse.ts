@@ -1,7 +1,7 @@
 // Writes responses to sockets without a request of Node.js: invalid HTTP, CONNECT, and connections
 // beyond the limits.
 import type { Duplex } from "node:stream"
-import { reasonPhrase } from "../http/reason-phrase.ts"
+import { reasonPhrase } from "../http/error-table.ts"
 import type { ApiResponse } from "../http/request.ts"
 import { constantHeaders } from "../http/response-headers.ts"
 

@@ -1,7 +1,7 @@
 // Sends an ApiResponse as an HTTP response, within the limits on responses that clients do not
 // read.
 import type { IncomingMessage, ServerResponse } from "node:http"
-import { reasonPhrase } from "../http/reason-phrase.ts"
+import { reasonPhrase } from "../http/error-table.ts"
 import type { ApiResponse } from "../http/request.ts"
 import { constantHeaders } from "../http/response-headers.ts"
 import type { UnreadResponses } from "./bounds/unread.ts"

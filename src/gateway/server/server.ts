@@ -2,8 +2,8 @@
 // errors, unknown methods, CONNECT.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import type { Socket } from "node:net"
+import { wireErrorResponse } from "../http/errors.ts"
 import type { ApiResponse } from "../http/request.ts"
-import { wireErrorResponse } from "../http/wire-errors.ts"
 import { unansweredOn } from "./bounds/pipelining.ts"
 import { guardSocket, refuseOn } from "./refuse.ts"
 

@@ -7,7 +7,6 @@ import { GatewaySettings } from "../settings.ts"
 
 export const contributeGet: Operation<void> = {
   access: "anyone",
-  read: () => Effect.void,
   run: Effect.fnUntraced(function* (_, { rootUrl }) {
     const settings = yield* GatewaySettings
     return ok({

@@ -20,7 +20,6 @@ const View = Schema.StructWithRest(
 
 export const heartbeatGet: Operation<void> = {
   access: "anyone",
-  read: () => Effect.void,
   run: Effect.fnUntraced(function* () {
     if (!(yield* GatewaySettings).publicHeartbeat) return yield* refuse("forbidden")
     const view = yield* (yield* Health).view
@@ -40,7 +39,6 @@ const Empty = Schema.Record(Schema.String, Schema.Unknown)
 
 export const lbheartbeatGet: Operation<void> = {
   access: "anyone",
-  read: () => Effect.void,
   run: () => Effect.map(Health, ({ isLeaving }) => ok({}, {}, isLeaving() ? 503 : 200)),
   doc: {
     summary:

@@ -8,7 +8,6 @@ import { GatewaySettings } from "../settings.ts"
 
 export const metricsGet: Operation<void> = {
   access: "anyone",
-  read: () => Effect.void,
   run: Effect.fnUntraced(function* () {
     if (!(yield* GatewaySettings).publicMetrics) return yield* refuse("forbidden")
     return {

@@ -50,7 +50,6 @@ const Root = Schema.Struct({
 
 export const rootGet: Operation<void> = {
   access: "guest",
-  read: () => Effect.void,
   run: Effect.fnUntraced(function* (_, { caller, rootUrl }) {
     const identity = yield* Identity
     const settings = yield* GatewaySettings

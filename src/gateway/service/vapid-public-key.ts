@@ -20,7 +20,6 @@ const holds = (ifNoneMatch: string, tag: string): boolean =>
 export const vapidPublicKeyGet: Operation<void> = {
   access: "anyone",
   exposes: ["ETag", "Cache-Control", "Expires"],
-  read: () => Effect.void,
   run: Effect.fnUntraced(function* (_, { request }) {
     const { current } = yield* VapidPublicKeys
     const tag = `"${current}"`

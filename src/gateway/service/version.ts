@@ -27,7 +27,6 @@ let known: { readonly version: JsonObject | undefined } | undefined
 
 export const versionGet: Operation<void> = {
   access: "anyone",
-  read: () => Effect.void,
   run: Effect.fnUntraced(function* () {
     known ??= { version: readVersion() }
     const { version } = known

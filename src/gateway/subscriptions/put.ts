@@ -18,7 +18,7 @@ import {
 } from "#domain/subscription/subscription.ts"
 import type { Caller } from "#identity/identity.ts"
 import { readBody } from "../http/body.ts"
-import { badId, type ErrorDetail, refuse } from "../http/errors.ts"
+import { badId, type ErrorDetail, errorIn, refuse } from "../http/errors.ts"
 import { type Preconditions, readPreconditions, stamp } from "../http/preconditions.ts"
 import { type Call, ok } from "../http/request.ts"
 import { VapidPublicKeys } from "../vapid-public-keys.ts"
@@ -74,7 +74,7 @@ const ruleErrors = (
   return Object.entries(rules).flatMap(([name, rule]) => {
     const value = memberOf(raw, name.split("."))
     const description = typeof value === "string" && value !== "" ? rule(value) : undefined
-    return description === undefined ? [] : [{ location: "body", name, description } as const]
+    return description === undefined ? [] : [errorIn("body", name, description)]
   })
 }
 

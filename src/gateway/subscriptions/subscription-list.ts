@@ -9,7 +9,7 @@ import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import { changeList } from "../changes.ts"
 import { checkNoBody } from "../http/body.ts"
-import { type ErrorDetail, refuse, refuseInvalid } from "../http/errors.ts"
+import { checked, type ErrorDetail, refuse, refuseInvalid } from "../http/errors.ts"
 import {
   notModified,
   type Preconditions,
@@ -150,8 +150,7 @@ export const listGet: Operation<ListInput> = {
     yield* Effect.yieldNow
     const list = entry?.value ?? emptyList
     const target = { timestamp: list.lastModified, exists: true }
-    const refused = notModified(preconditions, target) ?? violated(preconditions, target)
-    if (refused !== undefined) return yield* refused
+    yield* checked(notModified(preconditions, target) ?? violated(preconditions, target))
     return yield* responseOf(list, listing, call)
   }, listsAtOnce.withPermit),
   doc: {
@@ -174,8 +173,7 @@ export const listDelete: Operation<ListInput> = {
     return yield* changeList(
       call,
       Effect.fnUntraced(function* (list, now) {
-        const refused = violated(preconditions, { timestamp: list.lastModified, exists: true })
-        if (refused !== undefined) return yield* refused
+        yield* checked(violated(preconditions, { timestamp: list.lastModified, exists: true }))
         const selected = yield* matching(rowsOf(list), listing)
         const { more, shown } = yield* pageOf(selected, listing, limit)
         const first = nextTimestamp(list, now)

@@ -2,7 +2,7 @@
 // longer suspended.
 import { Effect, Schema } from "effect"
 import { changeList } from "../changes.ts"
-import type { ErrorDetail } from "../http/errors.ts"
+import { checked, type ErrorDetail, errorIn } from "../http/errors.ts"
 import { stamp, violated } from "../http/preconditions.ts"
 import { type Call, ok } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
@@ -13,11 +13,9 @@ const read = Effect.fnUntraced(function* (call: Call, errors: Array<ErrorDetail>
   const input = yield* readPosted(call, errors)
   const { claimed, id } = input.posted ?? {}
   if (errors.length === 0 && claimed !== undefined && claimed !== id) {
-    errors.push({
-      location: "body",
-      name: "data",
-      description: `The id ${claimed} differs from the one this data has: ${id}`
-    })
+    errors.push(
+      errorIn("body", "data", `The id ${claimed} differs from the one this data has: ${id}`)
+    )
   }
   return input
 })
@@ -37,13 +35,11 @@ export const subscriptionPost: Operation<PostInput> = {
           // A new subscription changes the list, so If-Match refers to the list. `If-None-Match: *`
           // is true.
           const { ifNoneMatch: _, ...ifMatch } = preconditions
-          const refused = violated(ifMatch, { timestamp: list.lastModified, exists: true })
-          if (refused !== undefined) return yield* refused
+          yield* checked(violated(ifMatch, { timestamp: list.lastModified, exists: true }))
           return yield* store(call.caller!, list, posted, now, 201)
         }
         const timestamp = existing["last_modified"] as number
-        const refused = violated(preconditions, { timestamp, exists: true, existing })
-        if (refused !== undefined) return yield* refused
+        yield* checked(violated(preconditions, { timestamp, exists: true, existing }))
         const response = ok({ data: existing }, stamp(timestamp))
         const stored = list.subscriptions[posted.id]
         if (stored?.suspended === undefined) return { _tag: "Unchanged" as const, response }

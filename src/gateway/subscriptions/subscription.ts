@@ -6,7 +6,7 @@ import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import { changeList } from "../changes.ts"
 import { checkNoBody } from "../http/body.ts"
-import { badId, type ErrorDetail, refuse, refuseInvalid } from "../http/errors.ts"
+import { badId, checked, type ErrorDetail, errorIn, refuse, refuseInvalid } from "../http/errors.ts"
 import {
   notModified,
   type Preconditions,
@@ -76,8 +76,7 @@ export const subscriptionGet: Operation<ReadInput> = {
     const existing = viewOf(entry?.value ?? emptyList, id)
     if (existing === undefined) return yield* unknown(id)
     const target = targetOf(existing)
-    const refused = notModified(preconditions, target) ?? violated(preconditions, target)
-    if (refused !== undefined) return yield* refused
+    yield* checked(notModified(preconditions, target) ?? violated(preconditions, target))
     const row: Row = { own: { id, last_modified: target.timestamp }, data: existing }
     return ok({ data: project(row, fields) }, { ...stamp(target.timestamp), ...noStore })
   }),
@@ -100,11 +99,7 @@ export const subscriptionPut: Operation<PostInput> = {
     const other = [posted.claimed, posted.id].find((each) => each !== undefined && each !== id)
     if (other !== undefined) {
       return yield* refuseInvalid([
-        {
-          location: "body",
-          name: "id",
-          description: `The id ${other} of the data differs from ${id} in the path`
-        }
+        errorIn("body", "id", `The id ${other} of the data differs from ${id} in the path`)
       ])
     }
     return yield* changeList(
@@ -115,8 +110,7 @@ export const subscriptionPut: Operation<PostInput> = {
           existing === undefined
             ? { timestamp: list.lastModified, exists: false }
             : targetOf(existing)
-        const refused = violated(preconditions, target)
-        if (refused !== undefined) return yield* refused
+        yield* checked(violated(preconditions, target))
         return yield* store(call.caller!, list, posted, now, existing === undefined ? 201 : 200)
       })
     )
@@ -148,8 +142,7 @@ export const subscriptionDelete: Operation<ReadInput> = {
       Effect.fnUntraced(function* (list, now) {
         const existing = viewOf(list, id)
         if (existing === undefined) return yield* unknown(id)
-        const refused = violated(preconditions, targetOf(existing))
-        if (refused !== undefined) return yield* refused
+        yield* checked(violated(preconditions, targetOf(existing)))
         const lastModified = nextTimestamp(list, now)
         return {
           _tag: "Change" as const,

@@ -5,8 +5,12 @@ export interface Shares {
   readonly take: (account: string, amount: number) => boolean
   /** Frees an amount that was taken. */
   readonly give: (account: string, amount: number) => void
+  /** The amount of one account. */
+  readonly of: (account: string) => number
   /** The amount of all accounts together. */
   readonly total: () => number
+  /** The account with the largest amount; "" without any. */
+  readonly largest: () => string
 }
 
 /** At most `max` per account, and `maxInAll` for all. Accounts without an amount take no memory. */
@@ -27,6 +31,12 @@ export const makeShares = (max: number, maxInAll = Number.POSITIVE_INFINITY): Sh
       if (left > 0) amounts.set(account, left)
       else amounts.delete(account)
     },
-    total: () => total
+    of: (account) => amounts.get(account) ?? 0,
+    total: () => total,
+    largest: () => {
+      let most = ""
+      for (const [account, amount] of amounts) if (amount > (amounts.get(most) ?? 0)) most = account
+      return most
+    }
   }
 }

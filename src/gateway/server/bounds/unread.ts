@@ -1,6 +1,7 @@
 // Bounds the responses that clients have not read: a client that never reads must not fill the
 // memory. Each response has a deadline; those of one account, and all together, have a limit.
 import type { Socket } from "node:net"
+import { makeShares } from "./shares.ts"
 
 /** Bytes of all unread responses: 16 of the largest. */
 const bytesMax = 64 * 1024 ** 2
@@ -23,10 +24,9 @@ interface Unread {
 /** Calls `onReset` for every connection that is reset because its client does not read. */
 export class UnreadResponses {
   readonly #unread = new Map<Socket, Unread>()
-  readonly #byAccount = new Map<string, number>()
+  readonly #shares = makeShares(bytesPerAccountMax, bytesMax)
   readonly #onReset: () => void
   readonly #timer: NodeJS.Timeout
-  #total = 0
 
   constructor(onReset: () => void) {
     this.#onReset = onReset
@@ -36,39 +36,24 @@ export class UnreadResponses {
   /** Counts a response until `remove`. False when the limits leave no memory for the response. */
   add(socket: Socket, account: string, bytes: number): boolean {
     const now = performance.now()
+    if (!this.#shares.take(account, bytes)) {
+      this.#makeRoom(account, bytes, now)
+      if (!this.#shares.take(account, bytes)) return false
+    }
     const until = now + readMillis + bytes / bytesPerMilli
-    this.#count(account, bytes)
     this.#unread.set(socket, { account, bytes, since: now, until })
-    if (this.#isOver(account)) this.#makeRoom(account, now)
-    if (!this.#isOver(account)) return true
-    this.remove(socket)
-    return false
+    return true
   }
 
   remove(socket: Socket): void {
     const response = this.#unread.get(socket)
     if (response === undefined) return
     this.#unread.delete(socket)
-    this.#count(response.account, -response.bytes)
+    this.#shares.give(response.account, response.bytes)
   }
 
   stop(): void {
     clearInterval(this.#timer)
-  }
-
-  #count(account: string, bytes: number): void {
-    this.#total += bytes
-    const sum = (this.#byAccount.get(account) ?? 0) + bytes
-    if (sum > 0) this.#byAccount.set(account, sum)
-    else this.#byAccount.delete(account)
-  }
-
-  #isCrowded(account: string): boolean {
-    return (this.#byAccount.get(account) ?? 0) > bytesPerAccountMax
-  }
-
-  #isOver(account: string): boolean {
-    return this.#isCrowded(account) || this.#total > bytesMax
   }
 
   #reset(socket: Socket): void {
@@ -92,16 +77,9 @@ export class UnreadResponses {
   }
 
   /** Frees memory: first that of this account, then that of the account with the most bytes. */
-  #makeRoom(account: string, now: number): void {
-    this.#resetOldest(account, () => this.#isCrowded(account), now)
-    if (this.#total > bytesMax)
-      this.#resetOldest(this.#largest(), () => this.#total > bytesMax, now)
-  }
-
-  #largest(): string {
-    let most = ""
-    for (const [account, bytes] of this.#byAccount)
-      if (bytes > (this.#byAccount.get(most) ?? 0)) most = account
-    return most
+  #makeRoom(account: string, bytes: number, now: number): void {
+    this.#resetOldest(account, () => this.#shares.of(account) + bytes > bytesPerAccountMax, now)
+    const isFull = () => this.#shares.total() + bytes > bytesMax
+    if (isFull()) this.#resetOldest(this.#shares.largest(), isFull, now)
   }
 }

@@ -3,6 +3,7 @@
 import { parseJson } from "#basics/json.ts"
 import { matchesWildcard } from "#basics/wildcard.ts"
 import type { ErrorDetail } from "../../http/errors.ts"
+import { errorIn } from "../../http/errors.ts"
 import { nameError, patternCharsMax, valuesMax } from "./bounds.ts"
 import { fieldOf, type Row } from "./row.ts"
 import { comparableOf, compareWith, type Texts, ValueSet } from "./value.ts"
@@ -98,11 +99,7 @@ const comparedValue = ({ field, operator, value }: Filter): unknown => {
 
 /** The filter of a query parameter, or its error. */
 export const readFilter = (name: string, text: string): Filter | ErrorDetail => {
-  const error = (description: string): ErrorDetail => ({
-    location: "querystring",
-    name,
-    description
-  })
+  const error = (description: string) => errorIn("querystring", name, description)
   if (name.includes("\0") || text.includes("\0")) return error("Must not contain null characters")
   const [, prefix, target] = prefixed.exec(name) ?? []
   const operator = (prefix as Operator | undefined) ?? "equal"

@@ -7,7 +7,7 @@ import { isObject, type JsonObject, parseJson } from "#basics/json.ts"
 import { Settings } from "#config"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
-import { refuseInvalid } from "../../http/errors.ts"
+import { errorIn, refuseInvalid } from "../../http/errors.ts"
 
 /** How long a token is valid. A client follows a page at once; the rest is for one that retries. */
 const validitySeconds = 600
@@ -26,11 +26,7 @@ export interface PageToken {
 }
 
 /** The error of a token that is malformed, forged, expired or used. */
-export const invalidToken = {
-  location: "querystring",
-  name: null,
-  description: "_token has invalid content"
-} as const
+export const invalidToken = errorIn("querystring", null, "_token has invalid content")
 
 /** The token of a text; undefined when malformed. Does not check the signature. */
 export const decodeToken = (text: string): PageToken | undefined => {

@@ -1,5 +1,6 @@
 // Reads the query string of a list: filters, order, fields, limit and page, or the errors. Pure.
 import type { ErrorDetail } from "../../http/errors.ts"
+import { errorIn } from "../../http/errors.ts"
 import { decodePercent } from "../../http/routing.ts"
 import { fieldsMax, nameCharsMax, nameError, parametersMax } from "./bounds.ts"
 import { type Filter, jsonOrText, numberOf, readFilter, timestampOf } from "./filter.ts"
@@ -195,7 +196,7 @@ export const readListing = (
     deprecated: false
   }
   const addError = (name: string | null, description: string) =>
-    errors.push({ location: "querystring", name, description })
+    errors.push(errorIn("querystring", name, description))
   if (pairs.length > parametersMax) {
     addError(null, `The query string must not have more than ${parametersMax} parameters`)
     return reading
