@@ -5,14 +5,7 @@ import { NatsServerMissing } from "#embedded/program/locate.ts"
 import { EmbeddedServerFailed } from "#embedded/server.ts"
 import { ServeError } from "#gateway/serve.ts"
 import { MetricsPortError } from "#monitoring/port.ts"
-import {
-  BucketsMissing,
-  CopiesDiffer,
-  FewerCopies,
-  NatsUnavailable,
-  NoStorage,
-  OtherForm
-} from "#nats/connection/errors.ts"
+import { NatsUnavailable, NoStorage, StartRefused } from "#nats/connection/errors.ts"
 import { SecretsFault } from "#secrets/file.ts"
 import { SettingsError } from "#settings/every-setting.ts"
 
@@ -27,11 +20,8 @@ const reasonOf = (error: unknown): string | undefined => {
     error instanceof SecretsFault ||
     error instanceof NatsServerMissing ||
     error instanceof EmbeddedServerFailed ||
-    error instanceof BucketsMissing ||
-    error instanceof CopiesDiffer ||
-    error instanceof FewerCopies ||
-    error instanceof NoStorage ||
-    error instanceof OtherForm
+    error instanceof StartRefused ||
+    error instanceof NoStorage
   )
     return error.message
   if (error instanceof ServeError)

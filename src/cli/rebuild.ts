@@ -198,7 +198,7 @@ export const rebuild = Effect.fn("Cli.rebuild")(function* () {
     return yield* failed(
       `this NATS has no stream ${streams.log.name}: there is nothing to rebuild from`
     )
-  yield* refuseOtherStreams.pipe(Effect.catchTag("OtherForm", failedBy))
+  yield* refuseOtherStreams.pipe(Effect.catchTag("StartRefused", failedBy))
   // First make what else is missing, such as the bucket of leases.
   yield* provision(log.replicas, {}, ["cache"])
   const leases = yield* Effect.forEach(Object.keys(followers) as Array<FollowerName>, holdLease)

@@ -73,7 +73,7 @@ const consumerRow = (stream: StreamSpec, spec: ConsumerSpec): Row => {
   return {
     cells,
     live: Effect.map(consumerState(stream, spec), (state) =>
-      state === undefined ? cells : [...cells, state.pending, state.unanswered]
+      state === undefined ? cells : [...cells, state.num_pending, state.num_ack_pending]
     )
   }
 }

@@ -107,7 +107,7 @@ const refusal = () =>
   on(
     refuseOtherCopies.pipe(
       Effect.as(""),
-      Effect.catchTag("CopiesDiffer", ({ message }) => Effect.succeed(message))
+      Effect.catchTag("StartRefused", ({ message }) => Effect.succeed(message))
     )
   )
 

@@ -3,7 +3,8 @@
 import { AckPolicy, type ConsumerConfig, DeliverPolicy } from "@nats-io/jetstream"
 import { assert, describe, it } from "vitest"
 import { consumerConfig } from "#nats/stream/consumer-config.ts"
-import { type ConsumerInfo, editOf, progressOf, startAgain } from "#nats/watch/consumer-state.ts"
+import type { ConsumerInfo } from "#nats/stream/info.ts"
+import { editOf, progressOf, startAgain } from "#nats/watch/consumer-state.ts"
 import { streams } from "#streams/index.ts"
 
 const spec = streams.work.consumers.deliver

@@ -46,7 +46,7 @@ const nothingUnacknowledged = Effect.gen(function* () {
     const states = yield* Effect.forEach(consumers, ({ consumer, stream }) =>
       consumerState(stream, consumer)
     )
-    const unacknowledged = states.reduce((sum, state) => sum + (state?.unanswered ?? 0), 0)
+    const unacknowledged = states.reduce((sum, state) => sum + (state?.num_ack_pending ?? 0), 0)
     if (unacknowledged === 0) return
     if (!announced)
       yield* note(

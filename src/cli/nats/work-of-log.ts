@@ -89,7 +89,7 @@ const purge = Effect.fnUntraced(function* (
 export const fitWorkToLog = Effect.gen(function* () {
   const planner = streams.log.consumers.planner
   // Before the plans are read: a planner that runs acknowledges what it has planned since.
-  const floor = (yield* consumerState(streams.log, planner))?.floor ?? 0
+  const floor = (yield* consumerState(streams.log, planner))?.ack_floor.stream_seq ?? 0
   const plans = yield* readWork
   const { broadcasts, ended } = yield* readLog
   const lastLog = (yield* streamState(streams.log))?.lastSeq ?? 0

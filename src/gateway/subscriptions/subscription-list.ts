@@ -1,5 +1,6 @@
 // GET and DELETE /subscriptions: the subscriptions of the caller, filtered, sorted and in pages.
 import { Clock, Effect, Schema, Semaphore } from "effect"
+import { mapInTurns } from "#clock/map-in-turns.ts"
 import {
   emptyList,
   nextTimestamp,
@@ -23,7 +24,7 @@ import type { Operation } from "../operation.ts"
 import { GatewaySettings } from "../settings.ts"
 import { nextPageCharsMax } from "./listing/bounds.ts"
 import { effectiveLimit, matching, pageOf } from "./listing/listing.ts"
-import { mapInTurns } from "./listing/map-in-turns.ts"
+import { mapInTurns } from "#clock/map-in-turns.ts"
 import { invalidToken, isGenuine, issueToken, spendToken } from "./listing/page-token.ts"
 import { type Listing, queryPairs, readListing } from "./listing/query.ts"
 import { project, type Row, rowsOf, textOf, tombstoneRowsOf } from "./listing/row.ts"

@@ -7,11 +7,12 @@ import { type FollowerName, followers } from "#streams/followers.ts"
 import { streams } from "#streams/index.ts"
 import { filters, parseBroadcast, subjects } from "#streams/subjects.ts"
 import { Nats } from "../connection/connection.ts"
-import { CopiesDiffer, unavailable } from "../connection/errors.ts"
-import { followerFaults, ifThere, infoOf } from "../follower/follower-check.ts"
+import { StartRefused, unavailable } from "../connection/errors.ts"
+import { followerFaults, ifThere } from "../follower/follower-check.ts"
 import { isSameTime } from "../follower/marks.ts"
 import { Buckets } from "../kv/bucket.ts"
 import { EventLog } from "../stream/event-log.ts"
+import { infoOf } from "../stream/info.ts"
 import { readAll } from "../stream/read-all.ts"
 import { storedOf } from "../stream/stored.ts"
 import { consumerState } from "./maintenance.ts"
@@ -128,7 +129,8 @@ const isPlanned = Effect.fnUntraced(function* (seq: number, subject: string) {
 const olderWork = Effect.gen(function* () {
   const eventLog = yield* EventLog
   const nats = yield* Nats
-  const floor = (yield* consumerState(streams.log, streams.log.consumers.planner))?.floor ?? 0
+  const floor =
+    (yield* consumerState(streams.log, streams.log.consumers.planner))?.ack_floor.stream_seq ?? 0
   const plan = (yield* ifThere(eventLog.last("work", filters.plans)))?.message
   const since = (yield* Clock.currentTimeMillis) - streams.work.maxAgeMillis + dayMillis
   let seq = plan?.type === "plan/1" ? plan.broadcast : Math.max(0, floor - plansMax)
@@ -169,14 +171,14 @@ const faultsAtLast = Effect.gen(function* () {
 })
 
 /**
- * Fails with CopiesDiffer if streams and buckets cannot be of the same moment. Reads the streams
+ * Fails with StartRefused if streams and buckets cannot be of the same moment. Reads the streams
  * last: a service that runs only makes them longer.
  */
 export const refuseOtherCopies = Effect.gen(function* () {
   const faults = yield* faultsAtLast
   if (faults.length === 0) return
   const isLogGone = ((yield* infoOf(yield* Nats, log))?.state.last_seq ?? 0) === 0
-  return yield* new CopiesDiffer({
+  return yield* new StartRefused({
     message:
       `the streams and buckets are copies of different moments: ${faults.join("; ")}. ` +
       `Stop all processes${isLogGone ? `, restore ${log} from its backup` : ""} ` +

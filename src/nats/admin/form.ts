@@ -2,14 +2,14 @@
 import { Effect } from "effect"
 import { bucketStream, projections } from "#streams/buckets.ts"
 import { storedForm, streams } from "#streams/index.ts"
-import { OtherForm } from "../connection/errors.ts"
+import { StartRefused } from "../connection/errors.ts"
 import { bucketState, streamState } from "./maintenance.ts"
 
 const formOf = (form: string | undefined) =>
   form === undefined ? "a form without a number" : `form ${form}`
 
 const refuse = (name: string, found: string | undefined, wanted: string, remedy: string) =>
-  new OtherForm({
+  new StartRefused({
     message: `${name} is stored in ${formOf(found)}; this version reads form ${wanted}. ${remedy}`
   })
 
@@ -17,7 +17,7 @@ const remedyOfStreams =
   "Nothing was changed. Start the version that stored it, or restore a backup that this version " +
   "made, or begin with an empty store: another NATS account, or another BELLCAST_DATA_DIR"
 
-/** Fails with OtherForm if LOG or WORK is stored in another form. */
+/** Fails with StartRefused if LOG or WORK is stored in another form. */
 export const refuseOtherStreams = Effect.gen(function* () {
   for (const stream of [streams.log, streams.work]) {
     const state = yield* streamState(stream)
@@ -26,7 +26,7 @@ export const refuseOtherStreams = Effect.gen(function* () {
   }
 })
 
-/** Fails with OtherForm if LOG, WORK or a bucket is stored in another form. */
+/** Fails with StartRefused if LOG, WORK or a bucket is stored in another form. */
 export const refuseOtherForm = Effect.gen(function* () {
   yield* refuseOtherStreams
   for (const bucket of projections) {

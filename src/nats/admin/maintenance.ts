@@ -1,18 +1,17 @@
 // Administration for the commands of operators and the start of the service: states of streams,
 // buckets and consumers, pauses, and emptying buckets.
-import { JetStreamApiError } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import { type BucketName, bucketStream, metaKey, projections } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { Nats } from "../connection/connection.ts"
-import { BucketsMissing, type NatsUnavailable, unavailable } from "../connection/errors.ts"
-import { codeOf } from "../connection/responses.ts"
+import { type NatsUnavailable, StartRefused, unavailable } from "../connection/errors.ts"
+import { codeOf, isNotFound } from "../connection/responses.ts"
 import { Buckets } from "../kv/bucket.ts"
+import { consumerInfo, infoOf } from "../stream/info.ts"
 import { countDirect } from "../stream/read-direct.ts"
 import { createConsumer, formKey, recreateBucket } from "./provision.ts"
 
-const notFound = 404
 const requestMillis = 5_000
 
 /** Undefined: the server has no such stream, consumer or message. */
@@ -24,7 +23,7 @@ const ask = <A>(
     Effect.tryPromise({
       try: () =>
         run(nats).catch((error: unknown) => {
-          if (error instanceof JetStreamApiError && error.status === notFound) return undefined
+          if (isNotFound(error)) return undefined
           throw error
         }),
       catch: unavailable(operation)
@@ -42,18 +41,20 @@ export interface StreamState {
   readonly form: string | undefined
 }
 
-const stateOf = (name: string) =>
-  ask(`state of ${name}`, async ({ jsm }): Promise<StreamState> => {
-    const { config, state } = await jsm.streams.info(name)
-    return {
-      messages: state.messages,
-      bytes: state.bytes,
-      bytesMax: config.max_bytes,
-      lastSeq: state.last_seq,
-      replicas: config.num_replicas,
-      form: config.metadata?.[formKey]
-    }
-  })
+const stateOf = Effect.fnUntraced(function* (name: string) {
+  const info = yield* infoOf(yield* Nats, name)
+  if (info === undefined) return undefined
+  const { config, state } = info
+  const found: StreamState = {
+    messages: state.messages,
+    bytes: state.bytes,
+    bytesMax: config.max_bytes,
+    lastSeq: state.last_seq,
+    replicas: config.num_replicas,
+    form: config.metadata?.[formKey]
+  }
+  return found
+})
 
 export const streamState = (stream: StreamSpec) => stateOf(stream.name)
 export const bucketState = (bucket: BucketName) => stateOf(bucketStream(bucket))
@@ -72,51 +73,27 @@ export const refuseMissingBuckets = Effect.gen(function* () {
     if (state === undefined || meta?.unbuilt === true) missing.push(bucketStream(bucket))
   }
   if (missing.length === 0) return
-  return yield* new BucketsMissing({
+  return yield* new StartRefused({
     message:
       `${streams.log.name} holds commands, but ${missing.join(", ")} is gone: ` +
       "run `bellcast rebuild`"
   })
 })
 
-export interface ConsumerState {
-  /** Messages that were not delivered to a worker yet. */
-  readonly pending: number
-  /** Messages without an acknowledgement: in hand, or waiting for a retry. */
-  readonly unanswered: number
-  /** Remaining time of the pause; 0: not paused. */
-  readonly pausedMillis: number
-  /** All messages up to this sequence of the stream are acknowledged. */
-  readonly floor: number
-}
-
 export const consumerState = (stream: StreamSpec, { name }: ConsumerSpec) =>
-  ask(`state of ${name}`, async ({ jsm }): Promise<ConsumerState> => {
-    const {
-      ack_floor,
-      num_ack_pending,
-      num_pending,
-      pause_remaining = 0
-    } = await jsm.consumers.info(stream.name, name)
-    return {
-      pending: num_pending,
-      unanswered: num_ack_pending,
-      pausedMillis: pause_remaining / 1e6,
-      floor: ack_floor.stream_seq
-    }
-  })
+  Effect.flatMap(Nats, (nats) =>
+    Effect.mapError(consumerInfo(nats, stream.name, name), unavailable(`state of ${name}`))
+  )
 
 /** Warns at start that planning and delivery are paused: a killed rebuild leaves them so. */
 export const warnOfPause = Effect.gen(function* () {
   const { deliver } = streams.work.consumers
-  const pausedMillis = (yield* consumerState(streams.work, deliver))?.pausedMillis ?? 0
-  if (pausedMillis > 0)
+  const { pause_remaining = 0 } = (yield* consumerState(streams.work, deliver)) ?? {}
+  if (pause_remaining > 0)
     yield* Effect.logWarning(
       "planning and delivery wait for a rebuild: if none is running, one ended half-way; " +
         "run `bellcast rebuild`",
-      {
-        minutes: Math.ceil(pausedMillis / 60_000)
-      }
+      { minutes: Math.ceil(pause_remaining / 60e9) }
     )
 })
 

@@ -2,8 +2,8 @@
 // asks for it lowers it, as the loss of one server then loses what was accepted.
 import { Effect, Option } from "effect"
 import { Nats } from "../connection/connection.ts"
-import { FewerCopies, unavailable } from "../connection/errors.ts"
-import { infoOf } from "./ensure-streams.ts"
+import { StartRefused, unavailable } from "../connection/errors.ts"
+import { infoOf } from "../stream/info.ts"
 import { declaredBytes } from "./stream-sizes.ts"
 
 /** Copies that nats-server keeps of a stream at most. */
@@ -12,18 +12,14 @@ export const replicasMax = 5
 /** Streams, and those of buckets. */
 const names = Object.keys(declaredBytes)
 
-/** Fails with FewerCopies if a stream has more copies than the operator set. */
+/** Fails with StartRefused if a stream has more copies than the operator set. */
 export const refuseFewerCopies = Effect.fnUntraced(function* (set: Option.Option<number>) {
   if (Option.isNone(set)) return
-  const { jsm } = yield* Nats
+  const nats = yield* Nats
   for (const name of names) {
-    const found = yield* Effect.tryPromise({
-      try: () => infoOf(jsm, name),
-      catch: unavailable(`copies of ${name}`)
-    })
-    const copies = found?.config.num_replicas ?? 1
+    const copies = (yield* infoOf(nats, name))?.config.num_replicas ?? 1
     if (copies > set.value)
-      return yield* new FewerCopies({
+      return yield* new StartRefused({
         message:
           `BELLCAST_REPLICAS=${set.value}, but ${name} has ${copies} copies. Leave it unset to ` +
           `keep them, or give copies up with \`bellcast streams --replicas ${set.value}\``

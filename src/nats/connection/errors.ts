@@ -38,27 +38,16 @@ export class AppendConflict extends Schema.TaggedError<AppendConflict>()("Append
   subject: Schema.String
 }) {}
 
-/** LOG has commands, and a bucket that shows them is gone. `message` says what to do. */
-export class BucketsMissing extends Schema.TaggedError<BucketsMissing>()("BucketsMissing", {
-  message: Schema.String
-}) {}
-
-/** Streams or buckets are stored in another form. `message` says which, and what to do. */
-export class OtherForm extends Schema.TaggedError<OtherForm>()("OtherForm", {
-  message: Schema.String
-}) {}
-
 /** JetStream has less storage than the streams and buckets need. `message` says what to do. */
 export class NoStorage extends Schema.TaggedError<NoStorage>()("NoStorage", {
   message: Schema.String
 }) {}
 
-/** A start would lower the number of copies of a stream. `message` says what to do. */
-export class FewerCopies extends Schema.TaggedError<FewerCopies>()("FewerCopies", {
-  message: Schema.String
-}) {}
-
-/** Streams and buckets are copies of different moments. `message` says which, and what to do. */
-export class CopiesDiffer extends Schema.TaggedError<CopiesDiffer>()("CopiesDiffer", {
+/**
+ * A start or a verb must not go on with the streams and buckets as they are: a bucket is gone, they
+ * are stored in another form, are copies of different moments, or have more copies than the
+ * settings say. `message` says which, and what to do.
+ */
+export class StartRefused extends Schema.TaggedError<StartRefused>()("StartRefused", {
   message: Schema.String
 }) {}

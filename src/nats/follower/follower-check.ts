@@ -10,19 +10,10 @@ import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import { codeOf, type Failure, nothing, streamNotFound } from "../connection/responses.ts"
 import type { Buckets } from "../kv/bucket.ts"
 import type { Mark } from "../kv/values.ts"
-import { type StreamInfo, streamInfo } from "../stream/stream-info.ts"
+import { infoOf } from "../stream/info.ts"
 import { streamFault } from "./marks.ts"
 
 type Door = Pick<Nats["Service"], "message" | "request">
-
-const infoMillis = 5_000
-
-/** How a stream is now; undefined: there is no such stream. */
-export const infoOf = (
-  door: Pick<Door, "request">,
-  stream: string
-): Effect.Effect<StreamInfo | undefined, NatsUnavailable> =>
-  Effect.mapError(streamInfo(door, stream, infoMillis), unavailable(`state of ${stream}`))
 
 /** The result of a read; undefined where the stream itself is missing. */
 export const ifThere = <A, R>(read: Effect.Effect<A, NatsUnavailable, R>) =>

@@ -11,6 +11,7 @@ import {
   wrongLastSequence,
   wrongLastSequenceInFlight
 } from "../connection/responses.ts"
+import { lastSeqOf } from "../stream/info.ts"
 import { changes } from "./changes.ts"
 import { isUnbuilt, multiGet, unbuilt } from "./multi-get.ts"
 import type { BucketOf, Entry, ValueOf } from "./values.ts"
@@ -91,7 +92,7 @@ export class Buckets extends Context.Service<
       const nats = yield* Nats
       const putText = putTextWith(nats)
       return Buckets.of({
-        revision: revisionWith(nats),
+        revision: (bucket) => lastSeqOf(nats, bucketStream(bucket)),
         // The types of keys and values hold at compile time only: see values.ts.
         get: getWith(nats) as Buckets["Service"]["get"],
         put: (bucket, key, value, revision, options) =>
@@ -106,14 +107,6 @@ export class Buckets extends Context.Service<
 }
 
 type Door = Nats["Service"]
-
-const revisionWith =
-  ({ jsm }: Door) =>
-  (bucket: BucketName) =>
-    Effect.tryPromise({
-      try: async () => (await jsm.streams.info(bucketStream(bucket))).state.last_seq,
-      catch: unavailable(`revision of ${bucket}`)
-    })
 
 const getWith = ({ message }: Door) => {
   const read = (bucket: BucketName, key: string) =>

@@ -1,11 +1,11 @@
 // A follower's write-back cache of a bucket. Entries are read once, changed in memory and written
 // back with their expected revision. Changes that the bucket has no room for stay in memory.
 import { Effect } from "effect"
+import { mapInTurns } from "#clock/map-in-turns.ts"
 import type { BucketName } from "#streams/buckets.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import { Buckets } from "./bucket.ts"
 import { CachedEntries, type Memory } from "./cached-entries.ts"
-import { textsOf } from "./texts.ts"
 import type { BucketOf, ValueOf } from "./values.ts"
 
 /** Limits of changes without room: entries, and bytes of JSON. Beyond either the follower stops. */
@@ -217,8 +217,8 @@ const flush = <V>(state: State<V>) =>
     const keys = [...changed].filter((key) => !holds.has(key))
     for (const key of keys) changed.delete(key)
     yield* Effect.forEach(
-      yield* textsOf(entries, keys),
-      ([key, text]) =>
+      yield* mapInTurns(keys, (key) => [key, JSON.stringify(entries.loaded(key).value)] as const),
+      ([key, text]: readonly [string, string | undefined]) =>
         text === undefined ? removeStored(state, key) : writeText(state, key, text),
       { concurrency: writeConcurrency, discard: true }
     )

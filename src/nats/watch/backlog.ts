@@ -5,7 +5,7 @@ import { streams } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { Nats } from "../connection/connection.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
-import { isNotFound } from "../connection/responses.ts"
+import { consumerInfo, lastSeqOf } from "../stream/info.ts"
 import { type Stored, storedOf } from "../stream/stored.ts"
 
 /** Anybody may request the metrics over HTTP, so the server is asked once in this time. */
@@ -66,7 +66,9 @@ const snapshotOf = (nats: Nats["Service"]) => {
   const consumers = specs.flatMap(({ consumers, name }) =>
     Object.values(consumers).map((spec) => waitingOf(nats, known, name, spec))
   )
-  const appended = specs.map(({ name }) => appendedTo(nats, name))
+  const appended = specs.map(({ name }) =>
+    Effect.map(lastSeqOf(nats, name), (messages) => ({ stream: name, messages }))
+  )
   const together = { concurrency: "unbounded" } as const
   return Effect.all(
     { waiting: Effect.all(consumers, together), appended: Effect.all(appended, together) },
@@ -75,19 +77,12 @@ const snapshotOf = (nats: Nats["Service"]) => {
 }
 
 const waitingOf = Effect.fnUntraced(function* (
-  { jsm, message }: Nats["Service"],
+  nats: Nats["Service"],
   known: Map<string, Known>,
   stream: string,
   { filters, name }: ConsumerSpec
 ) {
-  const info = yield* Effect.tryPromise({
-    try: () =>
-      jsm.consumers.info(stream, name).catch((error: unknown) => {
-        if (isNotFound(error)) return undefined
-        throw error
-      }),
-    catch: failed
-  })
+  const info = yield* consumerInfo(nats, stream, name)
   const now =
     info === undefined
       ? (known.get(name) ?? { floor: 0, messages: 0 })
@@ -97,7 +92,7 @@ const waitingOf = Effect.fnUntraced(function* (
     return { consumer: name, messages: 0, oldest: undefined }
   const seq = now.floor + 1
   const firsts = yield* Effect.forEach(filters, (filter) =>
-    message(stream, { seq, next_by_subj: filter })
+    nats.message(stream, { seq, next_by_subj: filter })
   )
   const [first] = firsts
     .filter((each) => each !== undefined)
@@ -107,9 +102,3 @@ const waitingOf = Effect.fnUntraced(function* (
   const messages = info === undefined ? guess : now.messages
   return { consumer: name, messages, oldest: first && storedOf(first) }
 })
-
-const appendedTo = ({ jsm }: Nats["Service"], stream: string) =>
-  Effect.map(
-    Effect.tryPromise({ try: () => jsm.streams.info(stream), catch: failed }),
-    ({ state }) => ({ stream, messages: state.last_seq })
-  )

@@ -13,14 +13,13 @@ import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { createConsumer } from "../admin/provision.ts"
 import type { Nats } from "../connection/connection.ts"
 import { unavailable } from "../connection/errors.ts"
-import { codeOf, consumerExists, consumerNotFound, nothing } from "../connection/responses.ts"
+import { consumerExists } from "../connection/responses.ts"
 import type { Followers } from "../follower/follower.ts"
 import type { Watermark } from "../follower/watermark.ts"
 import type { Buckets } from "../kv/bucket.ts"
-import type { StreamInfo } from "../stream/stream-info.ts"
+import { type ConsumerInfo, consumerInfo, type StreamInfo } from "../stream/info.ts"
 import {
   type Acknowledged,
-  type ConsumerInfo,
   type Edit,
   editOf,
   type Progress,
@@ -95,14 +94,6 @@ export const careFor = (stream: StreamSpec): ReadonlyArray<ConsumerInCare> =>
     trouble: undefined,
     changedBackAt: Number.NEGATIVE_INFINITY
   }))
-
-const infoOf = ({ nats }: Tools, { spec, stream }: ConsumerInCare) =>
-  nats.request<ConsumerInfo>(`CONSUMER.INFO.${stream}.${spec.name}`, "", timeoutMillis).pipe(
-    Effect.catchIf(
-      (failure) => codeOf(failure) === consumerNotFound,
-      () => nothing
-    )
-  )
 
 /** Remembers how far the consumer is, for the case that it is deleted before the next look. */
 const remember = (care: ConsumerInCare, info: ConsumerInfo, { created }: StreamInfo) => {
@@ -201,7 +192,7 @@ export const lookAt = Effect.fnUntraced(function* (
   found: StreamInfo
 ) {
   const { log, spec, stream } = care
-  const info = yield* infoOf(tools, care)
+  const info = yield* consumerInfo(tools.nats, stream, spec.name, timeoutMillis)
   if (info === undefined) {
     care.trouble = "missing"
     const { from, isMade } = yield* makeAgain(tools, care, found)

@@ -3,6 +3,7 @@
 import { type ConsumerConfig, DeliverPolicy } from "@nats-io/jetstream"
 import type { ConsumerSpec } from "#streams/spec.ts"
 import { consumerConfig } from "../stream/consumer-config.ts"
+import type { ConsumerInfo } from "../stream/info.ts"
 
 /**
  * What an update must clear: with these, pulls are refused, messages lack their bodies, delays of
@@ -19,16 +20,6 @@ const cleared = {
 
 /** Where the declared consumers start. The others skip messages. */
 const ownStarts: ReadonlyArray<unknown> = [DeliverPolicy.All, DeliverPolicy.StartSequence]
-
-/** The part of nats-server's answer to CONSUMER.INFO that is read here. */
-export interface ConsumerInfo {
-  readonly config: Partial<ConsumerConfig>
-  readonly delivered: { readonly stream_seq: number }
-  readonly ack_floor: { readonly stream_seq: number }
-  readonly num_ack_pending: number
-  readonly num_pending: number
-  readonly paused?: boolean
-}
 
 /** The fields that somebody changed, and how they can be changed back. */
 export interface Edit {

@@ -5,7 +5,7 @@ import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { Nats } from "../connection/connection.ts"
 import { isNotReady } from "../connection/ready.ts"
 import { codeOf, type Failure } from "../connection/responses.ts"
-import { type StreamInfo, streamInfo } from "../stream/stream-info.ts"
+import { type StreamInfo, streamInfo } from "../stream/info.ts"
 import { StreamWatch } from "./streams.ts"
 
 /** Longer than the election of a leader takes (5 to 7 s), and than slow disks wait. */

@@ -6,7 +6,7 @@ import type { Reading, ServiceClock } from "#clock/service-clock.ts"
 import { streams } from "#streams/index.ts"
 import { Nats } from "../connection/connection.ts"
 import { unavailable } from "../connection/errors.ts"
-import { streamInfo } from "../stream/stream-info.ts"
+import { streamInfo } from "../stream/info.ts"
 import { type Look, StreamWatch } from "./streams.ts"
 
 const timeoutMillis = 2_000

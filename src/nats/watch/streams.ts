@@ -6,7 +6,7 @@ import { type BucketName, bucketStream, buckets } from "#streams/buckets.ts"
 import { topology } from "#streams/index.ts"
 import { Nats } from "../connection/connection.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
-import { type StreamInfo, streamInfo } from "../stream/stream-info.ts"
+import { type StreamInfo, streamInfo } from "../stream/info.ts"
 
 /** LOG, WORK, and the streams behind all buckets. */
 export const watched: ReadonlyArray<string> = [

@@ -1,7 +1,8 @@
 // Selects the objects of a list: those that match the filters, and one page of them in order.
 import { Effect } from "effect"
+import { mapInTurns } from "#clock/map-in-turns.ts"
 import { matcherOf } from "./filter.ts"
-import { mapInTurns } from "./map-in-turns.ts"
+import { mapInTurns } from "#clock/map-in-turns.ts"
 import type { Listing } from "./query.ts"
 import type { Row } from "./row.ts"
 import { comparePlaces, type Place, placeIn } from "./sort.ts"

@@ -1,0 +1,91 @@
+// How a stream or a durable consumer is now, as the server says.
+import type { ConsumerConfig } from "@nats-io/jetstream"
+import { Effect } from "effect"
+import type { Nats } from "../connection/connection.ts"
+import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
+import {
+  codeOf,
+  consumerNotFound,
+  type Failure,
+  nothing,
+  streamNotFound
+} from "../connection/responses.ts"
+
+type Door = Pick<Nats["Service"], "request">
+
+/** For those who cannot go on without the answer. */
+const timeoutMillisMax = 5_000
+
+/** The part of the server's answer to STREAM.INFO that is read here. */
+export interface StreamInfo {
+  /** When the stream was created, as the server writes it. */
+  readonly created: string
+  /** The time of the server that leads the stream, as it writes it. */
+  readonly ts: string
+  readonly config: {
+    readonly max_bytes: number
+    readonly num_replicas: number
+    readonly metadata?: Readonly<Record<string, string>>
+  }
+  /** Absent: a server of its own. */
+  readonly cluster?: { readonly leader?: string }
+  readonly state: {
+    readonly messages: number
+    readonly bytes: number
+    readonly last_seq: number
+  }
+}
+
+/** The part of the server's answer to CONSUMER.INFO that is read here. */
+export interface ConsumerInfo {
+  readonly config: Partial<ConsumerConfig>
+  readonly delivered: { readonly stream_seq: number }
+  /** All messages up to this sequence of the stream are acknowledged. */
+  readonly ack_floor: { readonly stream_seq: number }
+  /** Messages without an acknowledgement: in hand, or waiting for a retry. */
+  readonly num_ack_pending: number
+  /** Messages that were not delivered to a worker yet. */
+  readonly num_pending: number
+  readonly paused?: boolean
+  /** Remaining nanoseconds of the pause. */
+  readonly pause_remaining?: number
+}
+
+const infoWith = <A>(
+  { request }: Door,
+  operation: string,
+  timeoutMillis: number
+): Effect.Effect<A | undefined, Failure> =>
+  request<A>(operation, "", timeoutMillis).pipe(
+    Effect.catchIf(
+      (failure) => [streamNotFound, consumerNotFound].includes(codeOf(failure) ?? 0),
+      () => nothing
+    )
+  )
+
+/** Undefined: the server has no such stream. */
+export const streamInfo = (door: Door, stream: string, timeoutMillis: number) =>
+  infoWith<StreamInfo>(door, `STREAM.INFO.${stream}`, timeoutMillis)
+
+/** Undefined: the server has no such stream, or the stream no such consumer. */
+export const consumerInfo = (
+  door: Door,
+  stream: string,
+  consumer: string,
+  timeoutMillis = timeoutMillisMax
+) => infoWith<ConsumerInfo>(door, `CONSUMER.INFO.${stream}.${consumer}`, timeoutMillis)
+
+/** As {@link streamInfo}, with an error that callers pass on. */
+export const infoOf = (
+  door: Door,
+  stream: string
+): Effect.Effect<StreamInfo | undefined, NatsUnavailable> =>
+  Effect.mapError(streamInfo(door, stream, timeoutMillisMax), unavailable(`state of ${stream}`))
+
+/** Sequence of the last message. Fails where there is no such stream. */
+export const lastSeqOf = (door: Door, stream: string): Effect.Effect<number, NatsUnavailable> =>
+  Effect.flatMap(infoOf(door, stream), (info) =>
+    info === undefined
+      ? unavailable(`state of ${stream}`)(new Error("there is no such stream"))
+      : Effect.succeed(info.state.last_seq)
+  )
