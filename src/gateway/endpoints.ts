@@ -8,7 +8,7 @@ import { registrationDelete, registrationPut } from "./channels/registration.ts"
 import { openidLoginGet, openidTokenGet } from "./logins/openid.ts"
 import { portierLoginGet, portierLoginPost, portierVerifyPost } from "./logins/portier.ts"
 import { apiGet } from "./openapi/api.ts"
-import type { Endpoint } from "./operation.ts"
+import type { AnyOperation, Endpoint } from "./operation.ts"
 import { contributeGet } from "./service/contribute.ts"
 import { heartbeatGet, lbheartbeatGet } from "./service/heartbeat.ts"
 import { metricsGet } from "./service/metrics.ts"
@@ -23,10 +23,15 @@ import {
 import { listDelete, listGet } from "./subscriptions/subscription-list.ts"
 import { subscriptionPost } from "./subscriptions/subscription-post.ts"
 
-const readOnly = ["GET", "HEAD", "OPTIONS"]
+const readOnly = (name: string, path: string, get: AnyOperation): Endpoint => ({
+  name,
+  path,
+  allow: ["GET", "HEAD", "OPTIONS"],
+  operations: { GET: get }
+})
 
 export const endpoints: ReadonlyArray<Endpoint> = [
-  { name: "root", path: "/", allow: readOnly, operations: { GET: rootGet } },
+  readOnly("root", "/", rootGet),
   {
     name: "subscription-list",
     path: "/subscriptions",
@@ -51,46 +56,16 @@ export const endpoints: ReadonlyArray<Endpoint> = [
     allow: ["PUT", "DELETE", "OPTIONS"],
     operations: { PUT: registrationPut, DELETE: registrationDelete }
   },
-  {
-    name: "broadcast",
-    path: "/channels/:channel/broadcasts/:broadcast",
-    allow: readOnly,
-    operations: { GET: broadcastGet }
-  },
-  {
-    name: "vapid-public-key",
-    path: "/vapid-public-key",
-    allow: readOnly,
-    operations: { GET: vapidPublicKeyGet }
-  },
-  { name: "heartbeat", path: "/__heartbeat__", allow: readOnly, operations: { GET: heartbeatGet } },
-  {
-    name: "lbheartbeat",
-    path: "/__lbheartbeat__",
-    allow: readOnly,
-    operations: { GET: lbheartbeatGet }
-  },
-  { name: "version", path: "/__version__", allow: readOnly, operations: { GET: versionGet } },
-  { name: "metrics", path: "/__metrics__", allow: readOnly, operations: { GET: metricsGet } },
-  {
-    name: "contribute",
-    path: "/contribute.json",
-    allow: readOnly,
-    operations: { GET: contributeGet }
-  },
-  { name: "api", path: "/__api__", allow: readOnly, operations: { GET: apiGet } },
-  {
-    name: "openid-login",
-    path: "/openid/:policy/login",
-    allow: readOnly,
-    operations: { GET: openidLoginGet }
-  },
-  {
-    name: "openid-token",
-    path: "/openid/:policy/token",
-    allow: readOnly,
-    operations: { GET: openidTokenGet }
-  },
+  readOnly("broadcast", "/channels/:channel/broadcasts/:broadcast", broadcastGet),
+  readOnly("vapid-public-key", "/vapid-public-key", vapidPublicKeyGet),
+  readOnly("heartbeat", "/__heartbeat__", heartbeatGet),
+  readOnly("lbheartbeat", "/__lbheartbeat__", lbheartbeatGet),
+  readOnly("version", "/__version__", versionGet),
+  readOnly("metrics", "/__metrics__", metricsGet),
+  readOnly("contribute", "/contribute.json", contributeGet),
+  readOnly("api", "/__api__", apiGet),
+  readOnly("openid-login", "/openid/:policy/login", openidLoginGet),
+  readOnly("openid-token", "/openid/:policy/token", openidTokenGet),
   {
     name: "portier-login",
     path: "/portier/login",

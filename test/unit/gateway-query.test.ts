@@ -5,7 +5,6 @@ import type { JsonObject } from "#basics/json.ts"
 import { mapInTurns } from "#clock/map-in-turns.ts"
 import type { ErrorDetail } from "#gateway/http/errors.ts"
 import { matching, pageOf } from "#gateway/subscriptions/listing/listing.ts"
-import { mapInTurns } from "#clock/map-in-turns.ts"
 import { queryPairs, readListing } from "#gateway/subscriptions/listing/query.ts"
 import { textOf } from "#gateway/subscriptions/listing/row.ts"
 

@@ -65,7 +65,7 @@ export interface ApiResponse {
   readonly aborts?: true
 }
 
-/** Ends a request with a response, mostly an error from the table in errors.ts. */
+/** Ends a request with a response, mostly an error from error-table.ts. */
 export class Refused extends Data.TaggedError("Refused")<{ readonly response: ApiResponse }> {}
 
 /** A request whose endpoint is known and whose caller is authorised. */

@@ -3,9 +3,9 @@ import { Option } from "effect"
 import { asciiJson } from "#basics/json.ts"
 import type { GatewaySettings } from "../settings.ts"
 import { corsHeaders } from "./cors.ts"
-import type { Endpoint } from "./endpoint.ts"
 import { docsUrl } from "./links.ts"
 import type { ApiRequest, ApiResponse } from "./request.ts"
+import type { Endpoint } from "./routing.ts"
 
 /** Lets clients cache a response for some seconds. */
 export const expiringIn = (seconds: number, now: number): Record<string, string> => ({

@@ -6,7 +6,7 @@ import {
   loginErrorCode,
   type Question
 } from "#identity/login/pages.ts"
-import { html, pageHead, pagePolicy, pageStyle, pageType } from "../http/html.ts"
+import { html, pageHead, pagePolicy, pageStyle, pageType } from "../html.ts"
 import type { ApiResponse } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 

@@ -1,8 +1,8 @@
 // GET /__api__: the API description, as OpenAPI 3.1 for programs and as an HTML page for people.
 import { Effect, Schema } from "effect"
 import { Identity } from "#identity/identity.ts"
+import { pagePolicy, pageType } from "../html.ts"
 import { refuse } from "../http/errors.ts"
-import { pagePolicy, pageType } from "../http/html.ts"
 import { prefersHtml } from "../http/media.ts"
 import { ok } from "../http/request.ts"
 import { projectVersion } from "../http/version.ts"

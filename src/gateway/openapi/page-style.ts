@@ -1,5 +1,5 @@
 // The style sheet of the API page.
-import { pageStyle } from "../http/html.ts"
+import { pageStyle } from "../html.ts"
 
 export const style = [
   pageStyle,

@@ -1,6 +1,6 @@
 // The API description as an HTML page: without scripts and external resources, for light and dark
 // mode, for desktop and phone.
-import { html, pageHead } from "../http/html.ts"
+import { html, pageHead } from "../html.ts"
 import { style } from "./page-style.ts"
 
 type Json = Readonly<Record<string, unknown>>

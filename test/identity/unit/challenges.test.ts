@@ -1,6 +1,6 @@
 // The challenges of a 401: each once, and with the reasons of those that refused.
 import { assert, describe, it } from "vitest"
-import { challengesOf } from "#gateway/checks.ts"
+import { challengesOf } from "#gateway/pipeline/checks.ts"
 import { invalidBecause, invalidToken } from "#identity/verdict.ts"
 
 const bearer = 'Bearer realm="Realm"'

@@ -2,7 +2,6 @@
 import { Effect } from "effect"
 import { mapInTurns } from "#clock/map-in-turns.ts"
 import { matcherOf } from "./filter.ts"
-import { mapInTurns } from "#clock/map-in-turns.ts"
 import type { Listing } from "./query.ts"
 import type { Row } from "./row.ts"
 import { comparePlaces, type Place, placeIn } from "./sort.ts"

@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto"
 import { Effect } from "effect"
 import type { Caller } from "#identity/identity.ts"
-import type { ApiRequest, ApiResponse } from "./http/request.ts"
+import type { ApiRequest, ApiResponse } from "../http/request.ts"
 
 /** Parameters of lists with values as the API reads them: numbers and names of fields. */
 const harmless =

@@ -1,12 +1,12 @@
 // Rejects cross-site request forgery (CSRF): a page of another site makes a browser send a request,
 // and the browser adds its Basic credentials, or a cookie for a proxy in front. Pure.
 
-import { allowedOrigin, anyOrigin, foreignOrigin } from "./cors.ts"
-import type { OperationRules } from "./endpoint.ts"
-import type { ErrorDetail } from "./errors.ts"
-import { errorIn } from "./errors.ts"
-import { declaresJson } from "./media.ts"
-import type { ApiRequest } from "./request.ts"
+import { allowedOrigin, anyOrigin, foreignOrigin } from "../http/cors.ts"
+import type { ErrorDetail } from "../http/errors.ts"
+import { errorIn } from "../http/errors.ts"
+import { declaresJson } from "../http/media.ts"
+import type { ApiRequest } from "../http/request.ts"
+import type { OperationRules } from "../http/routing.ts"
 
 const changing = ["POST", "PUT", "PATCH", "DELETE"]
 

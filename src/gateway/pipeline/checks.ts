@@ -4,16 +4,21 @@ import { Effect, Option } from "effect"
 import { type Identified, Identity } from "#identity/identity.ts"
 import type { Policy } from "#identity/policy.ts"
 import type { Invalid } from "#identity/verdict.ts"
-import { mayPublish } from "./channels/publishers.ts"
-import { allowedOrigin, foreignOrigin, isPreflight, redirectPreflightHeaders } from "./http/cors.ts"
-import { crossSiteError } from "./http/cross-site.ts"
-import { refuse, refuseInvalid } from "./http/errors.ts"
-import { acceptsJson, isJson, notAcceptable, unsupported } from "./http/media.ts"
-import { type ApiRequest, type ApiResponse, ok, type Refused } from "./http/request.ts"
-import { endOfService, expiringIn } from "./http/response-headers.ts"
-import type { Route } from "./http/routing.ts"
-import type { AnyOperation, Endpoint } from "./operation.ts"
-import type { GatewaySettings } from "./settings.ts"
+import { mayPublish } from "../channels/publishers.ts"
+import {
+  allowedOrigin,
+  foreignOrigin,
+  isPreflight,
+  redirectPreflightHeaders
+} from "../http/cors.ts"
+import { refuse, refuseInvalid } from "../http/errors.ts"
+import { acceptsJson, isJson, notAcceptable, unsupported } from "../http/media.ts"
+import { type ApiRequest, type ApiResponse, ok, type Refused } from "../http/request.ts"
+import { endOfService, expiringIn } from "../http/response-headers.ts"
+import type { Route } from "../http/routing.ts"
+import type { AnyOperation, Endpoint } from "../operation.ts"
+import type { GatewaySettings } from "../settings.ts"
+import { crossSiteError } from "./cross-site.ts"
 
 /** An hour, as in Kinto. What a path without its slash leads to changes with the code only. */
 const slashRedirectSeconds = 3_600

@@ -22,6 +22,24 @@ import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { Space } from "#nats/watch/space.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { requestAnswered } from "#telemetry/request-metrics.ts"
+import { endpoints } from "../endpoints.ts"
+import { preflightErrors, preflightHeaders } from "../http/cors.ts"
+import {
+  checked,
+  type ErrorDetail,
+  errorResponse,
+  refuse,
+  refuseInvalid,
+  retryAfter
+} from "../http/errors.ts"
+import { docsUrl, originOf } from "../http/links.ts"
+import { type ApiRequest, type ApiResponse, type Call, ok, type Refused } from "../http/request.ts"
+import { addCommonHeaders } from "../http/response-headers.ts"
+import { operationOf, type Route, routeOf } from "../http/routing.ts"
+import { versionPrefix } from "../http/version.ts"
+import type { Endpoint, Services } from "../operation.ts"
+import { RequestRates } from "../quotas/requests.ts"
+import { GatewaySettings } from "../settings.ts"
 import {
   authorise,
   checkMedia,
@@ -33,26 +51,7 @@ import {
   redirect,
   withChallenge
 } from "./checks.ts"
-import { endpoints } from "./endpoints.ts"
-import { preflightErrors, preflightHeaders } from "./http/cors.ts"
-import { operationOf } from "./http/endpoint.ts"
-import {
-  checked,
-  type ErrorDetail,
-  errorResponse,
-  refuse,
-  refuseInvalid,
-  retryAfter
-} from "./http/errors.ts"
-import { docsUrl, originOf } from "./http/links.ts"
-import { type ApiRequest, type ApiResponse, type Call, ok, type Refused } from "./http/request.ts"
-import { addCommonHeaders } from "./http/response-headers.ts"
-import { type Route, routeOf } from "./http/routing.ts"
-import { versionPrefix } from "./http/version.ts"
-import type { Endpoint, Services } from "./operation.ts"
-import { RequestRates } from "./quotas/requests.ts"
 import { isQuiet, logRequest, type Trace } from "./request-log.ts"
-import { GatewaySettings } from "./settings.ts"
 
 /** A request with its route, and what the steps need to know about this server. */
 interface RequestContext {
