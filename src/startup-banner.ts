@@ -51,25 +51,18 @@ export interface Start {
 }
 
 /** The text. It contains no secret, as the output may end up in a log. */
-export const startupBanner = ({
-  url,
-  metricsAddress,
-  natsHost,
-  natsUrlFile,
-  vapidPublicKey,
-  logins,
-  publishers,
-  open,
-  isForTrying
-}: Start): string => `
+export const startupBanner = (start: Start): string => {
+  const { isForTrying, metricsAddress, natsHost, natsUrlFile, open, url } = start
+  return `
   Bellcast is ready.
 
     HTTP API           ${url ?? "not in this process"}
     Metrics, probes    ${metricsAddress === undefined ? "off" : `http://${metricsAddress}/metrics`}
     NATS               ${natsHost}; for \`nats\`: export NATS_URL=${textOf(natsUrlFile)}
-    VAPID public key   ${vapidPublicKey}
-    Logins             ${logins}
-    Publishers         ${publishers}
+    VAPID public key   ${start.vapidPublicKey}
+    Logins             ${start.logins}
+    Publishers         ${start.publishers}
 ${openLine(open)}${isForTrying && url !== undefined ? trial(url) : ""}
   Ctrl-C stops the service; your data stays.
 `
+}

@@ -84,36 +84,34 @@ export const filters = {
   deadLettersOf: (broadcast: number) => `bellcast.dead.*.${broadcast}.>`
 } as const
 
+/** The tokens after the kind in the subject of a command; none where it has another form. */
+const tokensOf = (subject: string, kind: string, count: number): ReadonlyArray<string> => {
+  const [, , found, ...tokens] = subject.split(".")
+  return found === kind && tokens.length === count ? tokens : []
+}
+
 /** The user of a subscription command's subject. */
 export const parseSubscription = (subject: string): UserToken | undefined => {
-  const [, , kind, user, ...rest] = subject.split(".")
-  return kind === "subscription" && isUserToken(user) && rest.length === 0 ? user : undefined
+  const [user] = tokensOf(subject, "subscription", 1)
+  return isUserToken(user) ? user : undefined
 }
 
 /** Channel and user of a registration command's subject. */
 export const parseRegistration = (
   subject: string
 ): { readonly channel: ChannelToken; readonly user: UserToken } | undefined => {
-  const [, , kind, channel, user, ...rest] = subject.split(".")
-  return kind === "registration" &&
-    isChannelToken(channel) &&
-    isUserToken(user) &&
-    rest.length === 0
-    ? { channel, user }
-    : undefined
+  const [channel, user] = tokensOf(subject, "registration", 2)
+  return isChannelToken(channel) && isUserToken(user) ? { channel, user } : undefined
 }
 
 /** The channel of a publisher command's subject. */
 export const parsePublisher = (subject: string): ChannelToken | undefined => {
-  const [, , kind, channel, ...rest] = subject.split(".")
-  return kind === "publisher" && isChannelToken(channel) && rest.length === 0 ? channel : undefined
+  const [channel] = tokensOf(subject, "publisher", 1)
+  return isChannelToken(channel) ? channel : undefined
 }
 
 /** The name of the token of a token command's subject. */
-export const parseToken = (subject: string): string | undefined => {
-  const [, , kind, name, ...rest] = subject.split(".")
-  return kind === "token" && rest.length === 0 ? name : undefined
-}
+export const parseToken = (subject: string): string | undefined => tokensOf(subject, "token", 1)[0]
 
 /** The kind of a command, from a subject under `bellcast.cmd.`. */
 export const commandKind = (subject: string): string => subject.split(".")[2] ?? ""
@@ -122,13 +120,8 @@ export const commandKind = (subject: string): string => subject.split(".")[2] ??
 export const parseBroadcast = (
   subject: string
 ): { readonly source: string; readonly channel: ChannelToken } | undefined => {
-  const [, , kind, source, channel, ...rest] = subject.split(".")
-  return kind === "broadcast" &&
-    source !== undefined &&
-    isChannelToken(channel) &&
-    rest.length === 0
-    ? { source, channel }
-    : undefined
+  const [source, channel] = tokensOf(subject, "broadcast", 2)
+  return source !== undefined && isChannelToken(channel) ? { source, channel } : undefined
 }
 
 /**

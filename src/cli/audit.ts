@@ -23,12 +23,7 @@ import { onOff } from "./terminal/flags.ts"
 import { table } from "./terminal/table.ts"
 
 /** The last outcome of one push. */
-interface Push {
-  readonly user: string
-  readonly subscription: string
-  readonly fate: PushResult["fate"]
-  readonly status?: number
-  readonly reason: PushResult["reason"]
+type Push = Pick<PushResult, "user" | "subscription" | "fate" | "status" | "reason"> & {
   readonly attempts: number
   /** Milliseconds that the last attempt took. */
   readonly millis?: number
@@ -49,22 +44,9 @@ interface Audit {
   readonly pushes: ReadonlyArray<Push>
 }
 
-const pushOf = ({
-  attempt,
-  fate,
-  millis,
-  reason,
-  status,
-  subscription,
-  user
-}: PushResult): Push => ({
-  user,
-  subscription,
-  fate,
-  ...(status === undefined ? {} : { status }),
-  reason,
-  attempts: attempt,
-  millis
+const pushOf = ({ at: _, attempt: attempts, nextAt: __, ...rest }: PushResult): Push => ({
+  ...rest,
+  attempts
 })
 
 /** Reads the messages of a broadcast in WORK. The last outcome of a push wins. */
@@ -82,15 +64,10 @@ const readWork = Effect.fnUntraced(function* (broadcast: number) {
     }
     // The dead letter is written before the outcome, which may still be missing.
     if (message.type === "dead/1" && !pushes.has(pushKey(message.user, message.subscription))) {
-      const { attempts, reason, status, subscription, user } = message
-      pushes.set(pushKey(user, subscription), {
-        user,
-        subscription,
-        fate: "dead",
-        ...(status === undefined ? {} : { status }),
-        reason,
-        attempts
-      })
+      const { attempts, reason, subscription, user } = message
+      const status = message.status === undefined ? {} : { status: message.status }
+      const push: Push = { user, subscription, fate: "dead", ...status, reason, attempts }
+      pushes.set(pushKey(user, subscription), push)
     }
   }
   const wanted = [
@@ -140,15 +117,8 @@ const jsonOf = ({ progress, ...rest }: Audit) => {
   return { ...rest, expiresAt, finished, shards, shardsDone, ...countsOf(progress) }
 }
 
-const headerOf = ({
-  acceptedAt,
-  broadcast,
-  channel,
-  progress,
-  publisher,
-  rejected,
-  source
-}: Audit): ReadonlyArray<string> => {
+const headerOf = (result: Audit): ReadonlyArray<string> => {
+  const { acceptedAt, broadcast, channel, progress, publisher, rejected, source } = result
   const at = new Date(acceptedAt).toISOString()
   const by = source === "rest" && publisher !== undefined ? ` by ${printable(publisher)}` : ""
   const first =

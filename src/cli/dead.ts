@@ -10,17 +10,11 @@ import { natsFlags, onNats } from "./nats/nats.ts"
 import { jsonFlag } from "./terminal/flags.ts"
 import { printRows } from "./terminal/table.ts"
 
-interface Letter {
-  readonly broadcast: number
-  readonly channel: string
-  readonly user: string
-  readonly subscription: string
-  readonly reason: DeadLetter["reason"]
-  readonly status?: number
-  readonly attempts: number
-  /** Milliseconds since the epoch. */
-  readonly at: number
-}
+/** What of a dead letter is shown, with the name of its channel. */
+type Letter = Omit<
+  DeadLetter,
+  "generation" | "acceptedAt" | "expiresAt" | "urgency" | "topic" | "status"
+> & { readonly status: number | undefined }
 
 /** The dead letters of one broadcast or of all, the oldest first. */
 const letters = Effect.fnUntraced(function* (broadcast: Option.Option<number>) {
@@ -36,16 +30,7 @@ const letters = Effect.fnUntraced(function* (broadcast: Option.Option<number>) {
       if (message.type !== "dead/1") return
       const { at, attempts, broadcast, channel, reason, status, subscription, user } = message
       const name = decodeToken(channel) ?? channel
-      found.push({
-        broadcast,
-        channel: name,
-        user,
-        subscription,
-        reason,
-        ...(status === undefined ? {} : { status }),
-        attempts,
-        at
-      })
+      found.push({ broadcast, channel: name, user, subscription, reason, status, attempts, at })
     })
   )
   return found

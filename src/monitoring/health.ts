@@ -79,12 +79,13 @@ export interface Check {
   readonly isWell: Effect.Effect<boolean>
 }
 
-const logs: Record<string, ReturnType<typeof makeRateLimitedLog>> = {
-  storage: makeRateLimitedLog("heartbeat: storage fails"),
-  cache: makeRateLimitedLog("heartbeat: cache fails"),
-  permission: makeRateLimitedLog("heartbeat: permission fails"),
-  space: makeRateLimitedLog("heartbeat: space fails"),
-  delivery: makeRateLimitedLog("heartbeat: delivery fails")
+const logs = new Map<string, ReturnType<typeof makeRateLimitedLog>>()
+
+/** Writes that a check fails. */
+const logFailed = (name: string, fields: Readonly<Record<string, unknown>>) => {
+  const log = logs.get(name) ?? makeRateLimitedLog(`heartbeat: ${name} fails`)
+  logs.set(name, log)
+  return log(fields)
 }
 
 const delivery = Effect.gen(function* () {
@@ -94,7 +95,7 @@ const delivery = Effect.gen(function* () {
     ...consumers.flatMap((consumer) => troubleOf(consumer) ?? [])
   ]
   if (troubles.length === 0) return true
-  yield* logs["delivery"]!({ reason: troubles.join("; ") })
+  yield* logFailed("delivery", { reason: troubles.join("; ") })
   return false
 })
 
@@ -102,10 +103,7 @@ const delivery = Effect.gen(function* () {
 const within = <E, R>(seconds: number, name: string, check: Effect.Effect<boolean, E, R>) =>
   check.pipe(
     Effect.timeout(`${seconds} seconds`),
-    Effect.catchCause((cause) => {
-      logs[name] ??= makeRateLimitedLog(`heartbeat: ${name} fails`)
-      return Effect.as(logs[name]({ err: Cause.squash(cause) }), false)
-    })
+    Effect.catchCause((cause) => Effect.as(logFailed(name, { err: Cause.squash(cause) }), false))
   )
 
 const lookWith = ({ readonly, timeoutSeconds }: HealthOptions, added: ReadonlyArray<Check>) =>

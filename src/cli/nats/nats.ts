@@ -22,34 +22,30 @@ import { printable } from "#telemetry/printable.ts"
 import { withoutSecrets } from "#telemetry/redaction.ts"
 import { failed, failedBy, noted, type VerbFailed } from "../terminal/failed.ts"
 
-/** `--tls-ca`, `--tls-cert`, `--tls-key`: PEM files. */
-const tlsFlag = (key: keyof NatsTlsFiles, description: string) =>
-  Flag.String(`tls-${key}`).pipe(
-    Flag.withDescription(`${description}; a PEM file (${natsTlsSettings[key]})`),
-    Flag.withFallbackConfig(Config.String(natsTlsSettings[key])),
+/** A flag that a setting stands for where it is not given. */
+const flagOf = (name: string, setting: string, description: string) =>
+  Flag.String(name).pipe(
+    Flag.withDescription(description),
+    Flag.withFallbackConfig(Config.String(setting)),
     Flag.optional
   )
 
+/** `--tls-ca`, `--tls-cert`, `--tls-key`: PEM files. */
+const tlsFlag = (key: keyof NatsTlsFiles, description: string) =>
+  flagOf(`tls-${key}`, natsTlsSettings[key], `${description}; a PEM file (${natsTlsSettings[key]})`)
+
 export const natsFlags = {
-  nats: Flag.String("nats").pipe(
-    Flag.withDescription(
-      "NATS servers, comma-separated (BELLCAST_NATS_URL); " +
-        "unset: the embedded one, else port 4222 of this machine"
-    ),
-    Flag.withFallbackConfig(Config.String("BELLCAST_NATS_URL")),
-    Flag.optional
+  nats: flagOf(
+    "nats",
+    "BELLCAST_NATS_URL",
+    "NATS servers, comma-separated (BELLCAST_NATS_URL); " +
+      "unset: the embedded one, else port 4222 of this machine"
   ),
-  creds: Flag.String("creds").pipe(
-    Flag.withDescription("NATS credentials file (BELLCAST_NATS_CREDS)"),
-    Flag.withFallbackConfig(Config.String("BELLCAST_NATS_CREDS")),
-    Flag.optional
-  ),
-  inboxPrefix: Flag.String("inbox-prefix").pipe(
-    Flag.withDescription(
-      "First tokens of the subjects of responses (BELLCAST_NATS_INBOX_PREFIX); unset: _INBOX"
-    ),
-    Flag.withFallbackConfig(Config.String("BELLCAST_NATS_INBOX_PREFIX")),
-    Flag.optional
+  creds: flagOf("creds", "BELLCAST_NATS_CREDS", "NATS credentials file (BELLCAST_NATS_CREDS)"),
+  inboxPrefix: flagOf(
+    "inbox-prefix",
+    "BELLCAST_NATS_INBOX_PREFIX",
+    "First tokens of the subjects of responses (BELLCAST_NATS_INBOX_PREFIX); unset: _INBOX"
   ),
   jsDomain: Flag.String("js-domain").pipe(
     Flag.withDescription("JetStream domain of Bellcast, for a user of another NATS account"),
@@ -60,15 +56,7 @@ export const natsFlags = {
   tlsKey: tlsFlag("key", "Its private key")
 }
 
-export interface NatsFlags {
-  readonly nats: Option.Option<string>
-  readonly creds: Option.Option<string>
-  readonly inboxPrefix: Option.Option<string>
-  readonly jsDomain: Option.Option<string>
-  readonly tlsCa: Option.Option<string>
-  readonly tlsCert: Option.Option<string>
-  readonly tlsKey: Option.Option<string>
-}
+export type NatsFlags = { readonly [K in keyof typeof natsFlags]: Option.Option<string> }
 
 const urlDefault = "nats://127.0.0.1:4222"
 
