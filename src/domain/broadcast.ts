@@ -94,34 +94,27 @@ export interface HeaderError {
 const isUrgency = Schema.is(Urgency)
 const isTopic = Schema.is(Topic)
 
+/** What each header must be, and how that is said. */
+const rules: Readonly<Record<HeaderName, readonly [(value: string) => boolean, string]>> = {
+  TTL: [
+    (ttl) => /^\d{1,10}$/.test(ttl) && Number(ttl) <= ttlSecondsMax,
+    `TTL must be a whole number of seconds from 0 to ${ttlSecondsMax}`
+  ],
+  Urgency: [isUrgency, `Urgency must be one of ${Urgency.literals.join(", ")}`],
+  Topic: [isTopic, "Topic must be 1 to 32 characters of the URL-safe base64 alphabet"]
+}
+
 /**
  * Reads TTL (seconds), Urgency and Topic; a missing one has its default (normal urgency, no topic).
  */
 export const readHeaders = (
   get: (name: HeaderName) => string | undefined
 ): { readonly headers: BroadcastHeaders; readonly errors: ReadonlyArray<HeaderError> } => {
-  const errors: Array<HeaderError> = []
-  const ttl = get("TTL")
-  const urgency = get("Urgency")
-  const topic = get("Topic")
-  if (ttl !== undefined && !(/^\d{1,10}$/.test(ttl) && Number(ttl) <= ttlSecondsMax)) {
-    errors.push({
-      name: "TTL",
-      description: `TTL must be a whole number of seconds from 0 to ${ttlSecondsMax}`
-    })
-  }
-  if (urgency !== undefined && !isUrgency(urgency)) {
-    errors.push({
-      name: "Urgency",
-      description: `Urgency must be one of ${Urgency.literals.join(", ")}`
-    })
-  }
-  if (topic !== undefined && !isTopic(topic)) {
-    errors.push({
-      name: "Topic",
-      description: "Topic must be 1 to 32 characters of the URL-safe base64 alphabet"
-    })
-  }
+  const errors = headerNames.flatMap((name): ReadonlyArray<HeaderError> => {
+    const [value, [isValid, description]] = [get(name), rules[name]]
+    return value === undefined || isValid(value) ? [] : [{ name, description }]
+  })
+  const [ttl, urgency, topic] = [get("TTL"), get("Urgency"), get("Topic")]
   return {
     headers: {
       ttlSeconds: ttl === undefined ? ttlSecondsDefault : Number(ttl),

@@ -2,10 +2,10 @@
 // after a crash at any point, the next run can repair the buckets.
 import { Effect } from "effect"
 import { makeMemory } from "#nats/kv/cached-entries.ts"
-import type { ValueOf } from "#nats/kv/values.ts"
+import type { Revisions, ValueOf } from "#nats/kv/values.ts"
 import { makeWriteBackCache, type WriteBackCache } from "#nats/kv/write-back-cache.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import type { EntryKey, EntryKind } from "#streams/buckets.ts"
+import type { BucketName, EntryKey, EntryKind } from "#streams/buckets.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
 import type { Step } from "./step.ts"
 
@@ -77,15 +77,17 @@ export const makeSets = Effect.fnUntraced(function* (
   return sets
 })
 
-const all = ({ begins, channels, counts, lists, publishers, registrations, tokens }: Sets) => [
-  lists,
-  registrations,
-  begins,
-  channels,
-  counts,
-  publishers,
-  tokens
-]
+const names = [
+  "lists",
+  "registrations",
+  "begins",
+  "channels",
+  "counts",
+  "publishers",
+  "tokens"
+] as const satisfies ReadonlyArray<keyof Sets>
+
+const all = (sets: Sets) => names.map((name) => sets[name])
 
 /** Sequence of the first change that the stored counts of a registration lack, or Infinity. */
 export const countedSince = ({ begins, channels, counts }: Sets, counted: Counted): number =>
@@ -95,13 +97,8 @@ export const countedSince = ({ begins, channels, counts }: Sets, counted: Counte
     counts.unstoredSince(counted.counts)
   )
 
-const each = (
-  sets: Sets,
-  what: "flush" | "retry",
-  which: ReadonlyArray<
-    "lists" | "registrations" | "publishers" | "tokens" | "begins" | "channels" | "counts"
-  >
-) => Effect.forEach(which, (name) => sets[name][what], { concurrency: "unbounded", discard: true })
+const each = (sets: Sets, what: "flush" | "retry", which: ReadonlyArray<(typeof names)[number]>) =>
+  Effect.forEach(which, (name) => sets[name][what], { concurrency: "unbounded", discard: true })
 
 /** Allows the write of registrations whose counts are stored. Returns whether there are any. */
 const release = (sets: Sets): boolean => {
@@ -136,18 +133,12 @@ export const shortOf = (sets: Sets) =>
   all(sets).flatMap((set) => (set.unstoredSince() === Number.POSITIVE_INFINITY ? [] : [set.bucket]))
 
 /** Revisions of the buckets beside that of the checkpoint. */
-export const revisionsOf = ({
-  begins,
-  channels,
-  counts,
-  publishers,
-  registrations,
-  tokens
-}: Sets) => ({
-  registrations: Math.max(registrations.revision(), counts.revision()),
-  channels: Math.max(begins.revision(), channels.revision()),
-  permissions: Math.max(publishers.revision(), tokens.revision())
-})
+export const revisionsOf = (sets: Sets): Revisions => {
+  const revisions: Partial<Record<BucketName, number>> = {}
+  for (const { bucket, revision } of all(sets))
+    if (bucket !== "subscriptions") revisions[bucket] = Math.max(revisions[bucket] ?? 0, revision())
+  return revisions
+}
 
 export const floorOf = ({ lists, registrations }: Sets) => ({
   subscriptions: lists.revision(),

@@ -71,13 +71,15 @@ const commandOf = <C extends Message>(message: Stored["message"], prefix: string
     ? (message as C | Refused)
     : { type: "malformed", reason: "type and subject do not fit" }
 
+const nowhere = (stored: Stored, reason: string): Step => ({ kind: "nowhere", stored, reason })
+
 /** The hash in the body names the key, so a body without one has no value. */
 const tokenStepOf = (stored: Stored): Step => {
   const name = parseToken(stored.subject)
-  if (name === undefined) return { kind: "nowhere", stored, reason: "the subject names no token" }
+  if (name === undefined) return nowhere(stored, "the subject names no token")
   const command = commandOf<AccessTokenCommand>(stored.message, "token.")
   return command.type === "malformed"
-    ? { kind: "nowhere", stored, reason: command.reason }
+    ? nowhere(stored, command.reason)
     : { kind: "token", stored, key: keys.token(command.hash), name, command }
 }
 
@@ -88,8 +90,7 @@ export const stepOf = (stored: Stored): Step => {
       return { kind: "pass", stored }
     case "subscription": {
       const user = parseSubscription(subject)
-      if (user === undefined)
-        return { kind: "nowhere", stored, reason: "the subject names no user" }
+      if (user === undefined) return nowhere(stored, "the subject names no user")
       return {
         kind: "list",
         stored,
@@ -99,8 +100,7 @@ export const stepOf = (stored: Stored): Step => {
     }
     case "registration": {
       const place = parseRegistration(subject)
-      if (place === undefined)
-        return { kind: "nowhere", stored, reason: "the subject names no channel and user" }
+      if (place === undefined) return nowhere(stored, "the subject names no channel and user")
       const command = commandOf<RegistrationCommand>(stored.message, "registration.")
       const { channel, user } = place
       return {
@@ -117,8 +117,7 @@ export const stepOf = (stored: Stored): Step => {
     }
     case "publisher": {
       const channel = parsePublisher(subject)
-      if (channel === undefined)
-        return { kind: "nowhere", stored, reason: "the subject names no channel" }
+      if (channel === undefined) return nowhere(stored, "the subject names no channel")
       return {
         kind: "publishers",
         stored,
@@ -129,7 +128,7 @@ export const stepOf = (stored: Stored): Step => {
     case "token":
       return tokenStepOf(stored)
     default:
-      return { kind: "nowhere", stored, reason: "there is no such command" }
+      return nowhere(stored, "there is no such command")
   }
 }
 

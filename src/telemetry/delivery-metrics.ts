@@ -102,30 +102,22 @@ export const makePushServiceMetrics = Effect.gen(function* () {
   const [showHolding, showWindow] = [series(laneHolding), series(laneWindow)]
   return {
     show: (lanes: Iterable<{ readonly host: string; readonly state: PushServiceState }>): void => {
-      const worst = new Map<
-        string,
-        { credentials: number; connectivity: number; holding: number; window: number }
-      >()
-      for (const { host, state } of lanes) {
-        const label = labelOf(host)
-        const known = worst.get(label) ?? {
-          credentials: 0,
-          connectivity: 0,
-          holding: 0,
-          window: Number.POSITIVE_INFINITY
-        }
-        worst.set(label, {
-          credentials: Math.max(known.credentials, breakerStates.indexOf(state.credentials)),
-          connectivity: Math.max(known.connectivity, breakerStates.indexOf(state.connectivity)),
-          holding: Math.max(known.holding, state.holding ? 1 : 0),
-          window: Math.min(known.window, state.window)
-        })
-      }
-      for (const [host, { connectivity, credentials, holding, window }] of worst) {
-        showCredentials({ host }, credentials)
-        showConnectivity({ host }, connectivity)
-        showHolding({ host }, holding)
-        showWindow({ host }, window)
+      for (const [host, list] of Map.groupBy(lanes, (lane) => labelOf(lane.host))) {
+        const most = (read: (state: PushServiceState) => number): number =>
+          Math.max(...list.map(({ state }) => read(state)))
+        showCredentials(
+          { host },
+          most(({ credentials }) => breakerStates.indexOf(credentials))
+        )
+        showConnectivity(
+          { host },
+          most(({ connectivity }) => breakerStates.indexOf(connectivity))
+        )
+        showHolding(
+          { host },
+          most(({ holding }) => Number(holding))
+        )
+        showWindow({ host }, -most(({ window }) => -window))
       }
     }
   }

@@ -134,8 +134,6 @@ const deadLetter = (ref: BroadcastRef, { result, target }: Recorded) =>
     }
   }) as const
 
-const concurrently = { concurrency: 32, discard: true } as const
-
 /** The body of an outcome before it has its time. */
 interface OutcomeBody {
   readonly broadcast: number
@@ -143,23 +141,6 @@ interface OutcomeBody {
   readonly results: ReadonlyArray<PushResult>
   readonly final: boolean
 }
-
-const appendOutcome = Effect.fnUntraced(function* (
-  log: EventLog["Service"],
-  subject: string,
-  expect: number,
-  body: OutcomeBody
-) {
-  const at = yield* Clock.currentTimeMillis
-  const id = yield* freshId
-  const message = { subject, type: "outcome/1", body: { ...body, at }, expect, id } as const
-  return (yield* log.append("work", message).pipe(untilWritten)).seq
-})
-
-const bury = (log: EventLog["Service"], ref: BroadcastRef, dead: ReadonlyArray<Recorded>) =>
-  Effect.forEach(dead, (each) => log.once("work", deadLetter(ref, each)), concurrently).pipe(
-    untilWritten
-  )
 
 export const makeRecord = Effect.gen(function* () {
   const log = yield* EventLog
@@ -180,7 +161,10 @@ export const makeRecord = Effect.gen(function* () {
   return {
     /** Writes dead letters, before the outcome. */
     deadLetters: (ref: BroadcastRef, list: ReadonlyArray<Recorded>) =>
-      bury(log, ref, withFate(list, "dead")),
+      Effect.forEach(withFate(list, "dead"), (each) => log.once("work", deadLetter(ref, each)), {
+        concurrency: 32,
+        discard: true
+      }).pipe(untilWritten),
 
     /** Returns the result of an attempt made now, and counts the attempt. */
     resultOf: (made: Pick<Attempted, "target" | "ref" | "attempt" | "number">) =>
@@ -210,8 +194,12 @@ export const makeRecord = Effect.gen(function* () {
      * Appends an outcome behind the one at sequence `expect` (0: the first), however long NATS is
      * away. Fails with AppendConflict when another worker owns the job. Returns its sequence.
      */
-    outcome: (subject: string, expect: number, body: OutcomeBody) =>
-      appendOutcome(log, subject, expect, body)
+    outcome: Effect.fnUntraced(function* (subject: string, expect: number, body: OutcomeBody) {
+      const at = yield* Clock.currentTimeMillis
+      const id = yield* freshId
+      const message = { subject, type: "outcome/1", body: { ...body, at }, expect, id } as const
+      return (yield* log.append("work", message).pipe(untilWritten)).seq
+    })
   }
 })
 

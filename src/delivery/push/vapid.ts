@@ -47,29 +47,10 @@ export class VapidKeys extends Context.Service<
   }
 >()("bellcast/delivery/VapidKeys") {}
 
-/** The set of keys: which sign, and which to try for a subscription. */
-const makeKeySet = (keys: ReadonlyArray<SigningKey>) => {
-  const privateKeys = new Map(keys.map(({ privateKey, publicKey }) => [publicKey, privateKey]))
-  const signing = keys
-    .filter(({ privateKey }) => privateKey !== undefined)
-    .map(({ publicKey }) => publicKey)
-  const fault = (publicKey: string) => {
-    if (!privateKeys.has(publicKey)) return "unknown"
-    return privateKeys.get(publicKey) === undefined ? "retired" : undefined
-  }
-  return {
-    keyOf: ({ vapidKey }: { readonly vapidKey?: string }) => vapidKey ?? keys[0]!.publicKey,
-    fault,
-    othersThan: (publicKey: string) => {
-      const i = signing.indexOf(publicKey)
-      return [...signing.slice(0, i).reverse(), ...signing.slice(i + 1)]
-    }
-  }
-}
-
 const makeVapid = Effect.gen(function* () {
   const { keys, subject } = yield* VapidKeys
   const privateKeys = new Map(keys.map(({ privateKey, publicKey }) => [publicKey, privateKey]))
+  const signing = [...privateKeys].flatMap(([each, secret]) => (secret === undefined ? [] : [each]))
   const tokens = makeLruCache<{ token?: Token }>(tokensMax)
   const placeOf = (origin: string, publicKey: string) =>
     tokens.of(`${publicKey} ${origin}`, () => ({}))
@@ -106,7 +87,19 @@ const makeVapid = Effect.gen(function* () {
     return isYoung ? undefined : yield* signed(origin, publicKey, now)
   })
 
-  return { authorization, renewed, ...makeKeySet(keys) }
+  return {
+    authorization,
+    renewed,
+    keyOf: ({ vapidKey }: { readonly vapidKey?: string }) => vapidKey ?? keys[0]!.publicKey,
+    fault: (publicKey: string) => {
+      if (!privateKeys.has(publicKey)) return "unknown"
+      return privateKeys.get(publicKey) === undefined ? "retired" : undefined
+    },
+    othersThan: (publicKey: string) => {
+      const i = signing.indexOf(publicKey)
+      return [...signing.slice(0, i).reverse(), ...signing.slice(i + 1)]
+    }
+  }
 })
 
 export class Vapid extends Context.Service<

@@ -32,27 +32,28 @@ interface Place {
  * so many.
  */
 const entriesOf = (
+  buckets: Buckets["Service"],
   filter: EntryKey<"registration">,
   minRevision: number
-): Effect.Effect<ReadonlyArray<Entry<Registration>>, NatsUnavailable, Buckets> =>
+): Effect.Effect<ReadonlyArray<Entry<Registration>>, NatsUnavailable> =>
   Effect.gen(function* () {
-    const buckets = yield* Buckets
     const entries = yield* buckets.getMany("registrations", [filter], minRevision)
     if (entries !== undefined) return entries
     const below = yield* Effect.forEach(digits, (digit) =>
-      entriesOf(keys.sixteenthOf(filter, digit), minRevision)
+      entriesOf(buckets, keys.sixteenthOf(filter, digit), minRevision)
     )
     return below.flat()
   })
 
 /** The users registered under these wildcards. */
 const placesOf = Effect.fnUntraced(function* (
+  buckets: Buckets["Service"],
   filters: ReadonlyArray<EntryKey<"registration">>,
   minRevision: number
 ) {
   const places = new Map<string, ReadonlyArray<Place>>()
   for (const filter of filters) {
-    const entries = yield* entriesOf(filter, minRevision)
+    const entries = yield* entriesOf(buckets, filter, minRevision)
     const on = entries.flatMap(({ key, value }) => {
       const { on, since } = value
       return on ? [{ user: userOfKey(key), since }] : []
@@ -64,30 +65,32 @@ const placesOf = Effect.fnUntraced(function* (
 
 /** Reads the lists of these users; in halves where they do not fit into one response. */
 const listsOf = (
+  buckets: Buckets["Service"],
   users: ReadonlyArray<EntryKey<"subscriptions">>,
   minRevision: number
-): Effect.Effect<ReadonlyArray<Entry<SubscriptionList>>, NatsUnavailable, Buckets> =>
+): Effect.Effect<ReadonlyArray<Entry<SubscriptionList>>, NatsUnavailable> =>
   Effect.gen(function* () {
-    const buckets = yield* Buckets
     const entries = yield* buckets.getMany("subscriptions", users, minRevision)
     if (entries !== undefined) return entries
     if (users.length === 1)
       return yield* unavailable("read subscriptions")(new Error("one list is too large"))
     const half = Math.ceil(users.length / 2)
     const parts = yield* Effect.forEach([users.slice(0, half), users.slice(half)], (part) =>
-      listsOf(part, minRevision)
+      listsOf(buckets, part, minRevision)
     )
     return parts.flat()
   })
 
 /** Reads the subscriptions of these users, with only what a push needs of each. */
 const targetsOf = Effect.fnUntraced(function* (
+  buckets: Buckets["Service"],
   users: ReadonlyArray<EntryKey<"subscriptions">>,
   minRevision: number
 ) {
   const targets = new Map<string, ReadonlyArray<Target>>()
   for (let i = 0; i < users.length; i += listsAtOnce) {
-    for (const { key, value } of yield* listsOf(users.slice(i, i + listsAtOnce), minRevision)) {
+    const part = users.slice(i, i + listsAtOnce)
+    for (const { key, value } of yield* listsOf(buckets, part, minRevision)) {
       const user = userOfKey(key)
       const list = Object.entries(value.subscriptions).map(([id, stored]): Target => {
         const { endpoint, keys } = stored.data
@@ -109,14 +112,12 @@ export const makeAudience = Effect.gen(function* () {
   const registrations = yield* makeReadCache(
     "registrations",
     rememberedSubscriptionsMax,
-    (filters: ReadonlyArray<EntryKey<"registration">>, floor) =>
-      placesOf(filters, floor).pipe(Effect.provideService(Buckets, buckets))
+    (filters: ReadonlyArray<EntryKey<"registration">>, floor) => placesOf(buckets, filters, floor)
   )
   const subscriptions = yield* makeReadCache(
     "subscriptions",
     rememberedSubscriptionsMax,
-    (users: ReadonlyArray<EntryKey<"subscriptions">>, floor) =>
-      targetsOf(users, floor).pipe(Effect.provideService(Buckets, buckets))
+    (users: ReadonlyArray<EntryKey<"subscriptions">>, floor) => targetsOf(buckets, users, floor)
   )
   const redriven = yield* makeRedriveFilter
   const audience = Effect.fnUntraced(function* (job: ShardJob, floor: MinimumRevisions) {
