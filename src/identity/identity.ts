@@ -21,7 +21,7 @@ import { claimsOf } from "./tokens/jwt.ts"
 import { type Invalid, invalidBecause, invalidToken, type Known } from "./verdict.ts"
 import { candidates } from "./verification/bearer.ts"
 import { Failures } from "./verification/failures.ts"
-import { makeTokenOwners, type TokenOwners } from "./verification/token-owners.ts"
+import { makeTokenOwners } from "./verification/token-owners.ts"
 import { Verifications } from "./verification/verifications.ts"
 
 export interface Caller {
@@ -62,8 +62,7 @@ const makeCallers = (secret: string) => {
     const user = tokens.of(id, () => pseudonymOf(id))
     const { groups, publishesOn } = known
     const principals = principalsOf(id, policy, groups.map(nameOf))
-    const caller = { id, policy, verified, user, principals }
-    return publishesOn === undefined ? caller : { ...caller, publishesOn }
+    return { id, policy, verified, user, principals, ...(publishesOn && { publishesOn }) }
   }
 }
 
@@ -114,36 +113,6 @@ const invalidOf = (
 const patienceOf = (policies: ReadonlyArray<Policy>): number =>
   identificationMillis / Math.max(1, policies.filter(({ waits }) => waits === true).length)
 
-interface Parts {
-  readonly policies: ReadonlyArray<Policy>
-  readonly callerOf: (policy: Policy, known: Known) => Caller
-  readonly failures: Failures["Service"]
-  readonly owners: TokenOwners
-}
-
-/**
- * Asks the policies in order. Counts a failure of the address when none of them knows the caller:
- * users of a later policy are no failures of an earlier one.
- */
-const identifyWith = ({ callerOf, failures, owners, policies }: Parts) =>
-  Effect.fnUntraced(function* (asking: Asking) {
-    const given = credentialsOf(asking)
-    const asked: Asked = { invalid: new Map(), failure: undefined }
-    const chosen = candidates(policies, given)
-    const credentials = { ...given, patienceMillis: patienceOf(chosen) }
-    for (const policy of yield* owners.order(chosen, credentials)) {
-      const known = yield* ask(policy, credentials, asked)
-      if (known === undefined) continue
-      yield* owners.knew(chosen, credentials, policy)
-      return { caller: callerOf(policy, known), invalid: asked.invalid }
-    }
-    const isCounted = isFailure(credentials, asked)
-    const tooMany = isCounted ? yield* failures.count(credentials.address) : undefined
-    const failure = asked.failure ?? tooMany
-    if (failure !== undefined) return yield* failure
-    return { caller: undefined, invalid: invalidOf(policies, credentials, asked) }
-  })
-
 export class Identity extends Context.Service<
   Identity,
   {
@@ -160,7 +129,27 @@ export class Identity extends Context.Service<
       const callerOf = makeCallers(yield* useridSecret)
       const failures = yield* Failures
       const owners = yield* makeTokenOwners
-      const identify = identifyWith({ policies, callerOf, failures, owners })
+      /**
+       * Asks the policies in order. Counts a failure of the address when none of them knows the
+       * caller: users of a later policy are no failures of an earlier one.
+       */
+      const identify = Effect.fnUntraced(function* (asking: Asking) {
+        const given = credentialsOf(asking)
+        const asked: Asked = { invalid: new Map(), failure: undefined }
+        const chosen = candidates(policies, given)
+        const credentials = { ...given, patienceMillis: patienceOf(chosen) }
+        for (const policy of yield* owners.order(chosen, credentials)) {
+          const known = yield* ask(policy, credentials, asked)
+          if (known === undefined) continue
+          yield* owners.knew(chosen, credentials, policy)
+          return { caller: callerOf(policy, known), invalid: asked.invalid }
+        }
+        const isCounted = isFailure(credentials, asked)
+        const tooMany = isCounted ? yield* failures.count(credentials.address) : undefined
+        const failure = asked.failure ?? tooMany
+        if (failure !== undefined) return yield* failure
+        return { caller: undefined, invalid: invalidOf(policies, credentials, asked) }
+      })
       return Identity.of({ identify, policies })
     })
   ).pipe(

@@ -29,31 +29,6 @@ export interface BrowserState {
   readonly until: number
 }
 
-export interface BrowserStates {
-  /** Starts a login. `nonce` is for the provider, `setCookie` for the browser. */
-  readonly begin: (
-    redirect: string
-  ) => Effect.Effect<{ readonly nonce: string; readonly setCookie: string }>
-  /** The state in a Cookie header. Fails without one, or when its time is over. */
-  readonly read: (cookies: string | undefined) => Effect.Effect<BrowserState, LoginFailed>
-  /** Ends a login. Fails when any gateway has seen its end before. */
-  readonly spend: (state: BrowserState) => Effect.Effect<void, LoginFailed | IdentityUnavailable>
-  /** See `LoginPages`. Counts even if the time of the login is over. */
-  readonly returnOf: LoginPages["returnOf"]
-  /** Removes the cookie. */
-  readonly cleared: string
-  /** Fails a login of the policy, and logs what is wrong. */
-  readonly failed: (
-    wrong: string,
-    code: LoginErrorCode,
-    fields?: Readonly<Record<string, unknown>>
-  ) => Effect.Effect<never, LoginFailed>
-  /** The same when the provider says so: by its code (RFC 6749 section 4.1.2.1), never its text. */
-  readonly refused: (error: string) => Effect.Effect<never, LoginRefused>
-  /** Derives a secret of the login that never leaves the server. */
-  readonly secretOf: (state: Pick<BrowserState, "nonce">) => string
-}
-
 const cookieOf = (cookies: string | undefined, name: string): string | undefined =>
   cookies
     ?.split(";")
@@ -66,30 +41,43 @@ const isEqual = (a: string, b: string): boolean => {
   return first.length === second.length && timingSafeEqual(first, second)
 }
 
-/** A state as the text of a cookie, and the state of such a text; undefined of any other. */
-const sealing = (hmac: ReturnType<typeof hmacFor>) => {
+/** The cookie that holds a state, sealed. */
+const cookieWith = (hmac: ReturnType<typeof hmacFor>, policy: string, sameSite: "None" | "Lax") => {
+  // Only this server can set a cookie with this prefix (RFC 6265bis section 4.1.3.2), and only by
+  // https. Firefox and Chromium take it by http from 127.0.0.1 and localhost, too, which they
+  // trust like https; Safari does not.
+  const name = `__Host-bellcast-${policy}`
+  const attributes = `Path=/; Secure; HttpOnly; SameSite=${sameSite}`
   const sealOf = (text: string) => hmac(`cookie ${text}`, "base64url")
   return {
-    seal: (state: BrowserState): string => {
+    set: (state: BrowserState): string => {
       const text = Buffer.from(JSON.stringify(state)).toString("base64url")
-      return `${text}.${sealOf(text)}`
+      return `${name}=${text}.${sealOf(text)}; Max-Age=${cookieSeconds}; ${attributes}`
     },
-    open: (sealed: string): BrowserState | undefined => {
-      const [text = "", seal = ""] = sealed.split(".")
+    cleared: `${name}=; Max-Age=0; ${attributes}`,
+    /** The state in a Cookie header, even if its time is over. */
+    find: (cookies: string | undefined): BrowserState | undefined => {
+      const [text = "", seal = ""] = (cookieOf(cookies, name) ?? "").split(".")
       if (text === "" || !isEqual(seal, sealOf(text))) return undefined
       return JSON.parse(Buffer.from(text, "base64url").toString("utf8"))
     }
   }
 }
 
-const makeFailures = (policy: string): Pick<BrowserStates, "failed" | "refused"> => {
+const makeFailures = (policy: string) => {
   const warn = makeRateLimitedLog(`a login of the policy ${policy} failed`)
   return {
-    failed: Effect.fnUntraced(function* (wrong, code, fields = {}) {
+    /** Fails a login of the policy, and logs what is wrong. */
+    failed: Effect.fnUntraced(function* (
+      wrong: string,
+      code: LoginErrorCode,
+      fields: Readonly<Record<string, unknown>> = {}
+    ) {
       yield* warn({ wrong, ...fields })
       return yield* new LoginFailed({ code })
     }),
-    refused: Effect.fnUntraced(function* (error) {
+    /** The same when the provider says so: by its code (RFC 6749 section 4.1.2.1), never its text. */
+    refused: Effect.fnUntraced(function* (error: string) {
       const shown = /^[a-z_]{1,64}$/.test(error) ? `: ${error}` : ""
       const description = `The login was refused by its provider${shown}`
       yield* warn({ wrong: description })
@@ -124,29 +112,24 @@ export const makeBrowserStates = Effect.fnUntraced(function* (
   const secret = hmacFor(yield* useridSecret, `bellcast login ${policy}`)
   const buckets = yield* Buckets
   yield* checkAddress(policy)
-  // Only this server can set a cookie with this prefix (RFC 6265bis section 4.1.3.2), and only by
-  // https. Firefox and Chromium take it by http from 127.0.0.1 and localhost, too, which they
-  // trust like https; Safari does not.
-  const name = `__Host-bellcast-${policy}`
-  const attributes = `Path=/; Secure; HttpOnly; SameSite=${sameSite}`
+  const { cleared, find, set } = cookieWith(secret, policy, sameSite)
   const failures = makeFailures(policy)
-  const { open, seal } = sealing(secret)
 
+  /** Starts a login. `nonce` is for the provider, `setCookie` for the browser. */
   const begin = (redirect: string) =>
     Effect.map(Clock.currentTimeMillis, (now) => {
       const nonce = randomBytes(nonceBytes).toString("hex")
       const state: BrowserState = { nonce, redirect, until: now + lifeSeconds * 1000 }
-      const setCookie = `${name}=${seal(state)}; Max-Age=${cookieSeconds}; ${attributes}`
-      return { nonce, setCookie }
+      return { nonce, setCookie: set(state) }
     })
 
-  const find = (cookies: string | undefined) => open(cookieOf(cookies, name) ?? "")
-
+  /** See `LoginPages`. Counts even if the time of the login is over. */
   const returnOf: LoginPages["returnOf"] = (cookies, error) => {
     const state = find(cookies)
     return state && withError(state.redirect, loginErrorCode(error))
   }
 
+  /** The state in a Cookie header. Fails without one, or when its time is over. */
   const read = Effect.fnUntraced(function* (cookies: string | undefined) {
     const state = find(cookies)
     if (state === undefined) return yield* failures.failed("cookie", "other_browser")
@@ -154,6 +137,7 @@ export const makeBrowserStates = Effect.fnUntraced(function* (
     return isOver ? yield* failures.failed("time", "expired") : state
   })
 
+  /** Ends a login. Fails when any gateway has seen its end before. */
   const spend = ({ nonce }: BrowserState) =>
     buckets
       .put("cache", keys.usedLogin(secret(`used ${nonce}`, "base64url")), { v: 1 }, 0, {
@@ -167,13 +151,9 @@ export const makeBrowserStates = Effect.fnUntraced(function* (
         Effect.asVoid
       )
 
-  return {
-    begin,
-    read,
-    spend,
-    returnOf,
-    ...failures,
-    cleared: `${name}=; Max-Age=0; ${attributes}`,
-    secretOf: ({ nonce }) => secret(`secret ${nonce}`, "base64url")
-  } satisfies BrowserStates
+  /** Derives a secret of the login that never leaves the server. */
+  const secretOf = ({ nonce }: Pick<BrowserState, "nonce">) =>
+    secret(`secret ${nonce}`, "base64url")
+
+  return { begin, read, spend, returnOf, cleared, secretOf, ...failures }
 })

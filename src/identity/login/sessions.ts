@@ -11,12 +11,7 @@ import { type Invalid, invalidToken, type Known } from "../verdict.ts"
 const tokenBytes = 32
 const timeout = "5 seconds"
 
-export interface Sessions {
-  /** Opens a session of a user; returns its token, 64 hexadecimal digits. */
-  readonly open: (user: string) => Effect.Effect<string, IdentityUnavailable>
-  /** The user of a token. */
-  readonly find: (token: string) => Effect.Effect<Known | Invalid, IdentityUnavailable>
-}
+export type Sessions = Effect.Success<ReturnType<typeof makeSessions>>
 
 /** Sessions of a policy. They last `ttlSeconds`, however they are used. */
 export const makeSessions = Effect.fnUntraced(function* (policy: string, ttlSeconds: number) {
@@ -27,6 +22,7 @@ export const makeSessions = Effect.fnUntraced(function* (policy: string, ttlSeco
   const keyOf = (token: string) => keys.session(hmac(token, "base64url"))
   const unavailable = (cause: unknown) => new IdentityUnavailable({ policy, cause })
 
+  /** Opens a session of a user; returns its token, 64 hexadecimal digits. */
   const open = Effect.fnUntraced(function* (user: string) {
     const token = randomBytes(tokenBytes).toString("hex")
     const until = (yield* Clock.currentTimeMillis) + ttlSeconds * 1000
@@ -36,14 +32,17 @@ export const makeSessions = Effect.fnUntraced(function* (policy: string, ttlSeco
     return token
   })
 
-  const find = Effect.fnUntraced(function* (token: string) {
+  /** The user of a token. */
+  const find = Effect.fnUntraced(function* (
+    token: string
+  ): Effect.fn.Return<Known | Invalid, IdentityUnavailable> {
     const entry = yield* buckets
       .get("cache", keyOf(token))
       .pipe(Effect.timeout(timeout), Effect.mapError(unavailable))
     const session = entry?.value
     const isOver = session === undefined || session.until <= (yield* Clock.currentTimeMillis)
     if (isOver) return invalidToken
-    return { _tag: "Known" as const, user: session.user, groups: [], expiresAt: session.until }
+    return { _tag: "Known", user: session.user, groups: [], expiresAt: session.until }
   })
-  return { open, find } satisfies Sessions
+  return { open, find }
 })

@@ -67,37 +67,31 @@ const groupsOf = (text: string, separator: string): ReadonlyArray<string> =>
 export const proxy = Effect.fnUntraced(function* (name: string, settings: ProxySettings) {
   const { groupsHeader, groupsSeparator, userHeader } = settings
   const expected = Buffer.from(Redacted.value(settings.secret), "utf8")
-  const warn = makeRateLimitedLog(
-    `the policy ${name} refuses headers that did not come from the proxy ` +
+  const refusal = (what: string) => {
+    const warn = makeRateLimitedLog(`the policy ${name} refuses ${what}`)
+    return (fields: Readonly<Record<string, unknown>> = {}) => Effect.as(warn(fields), invalidToken)
+  }
+  const ofOthers = refusal(
+    "headers that did not come from the proxy " +
       `(BELLCAST_TRUSTED_PROXIES must name it, and it must send ${secretHeader})`
   )
-  const warnOfBytes = makeRateLimitedLog(`the policy ${name} refuses names that are not UTF-8`)
-  const warnOfName = makeRateLimitedLog(`the policy ${name} refuses names that can be no ids`)
-  const warnOfRepeated = makeRateLimitedLog(
-    `the policy ${name} refuses headers that arrive twice ` +
-      "(the proxy must overwrite those that clients send)"
+  const repeated = refusal(
+    "headers that arrive twice (the proxy must overwrite those that clients send)"
   )
-  const identify = Effect.fnUntraced(function* (credentials: Credentials) {
-    const { fromTrustedProxy, headers, isRepeated } = credentials
+  const otherBytes = refusal("names that are not UTF-8")
+  const unusable = refusal("names that can be no ids")
+  const identify = ({ fromTrustedProxy, headers, isRepeated }: Credentials) => {
     const [user, groups] = [textOf(headers[userHeader]), textOf(headers[groupsHeader])]
-    if (user === "") return undefined
-    if (!fromTrustedProxy || !isSecret(headers[secretHeader], expected)) {
-      yield* warn({ trusted: fromTrustedProxy })
-      return invalidToken
-    }
-    if (isRepeated(userHeader) || isRepeated(groupsHeader)) {
-      yield* warnOfRepeated({})
-      return invalidToken
-    }
-    if (user === undefined || groups === undefined) {
-      yield* warnOfBytes({})
-      return invalidToken
-    }
+    if (user === "") return Effect.succeed(undefined)
+    if (!fromTrustedProxy || !isSecret(headers[secretHeader], expected))
+      return ofOthers({ trusted: fromTrustedProxy })
+    if (isRepeated(userHeader) || isRepeated(groupsHeader)) return repeated()
+    if (user === undefined || groups === undefined) return otherBytes()
     const fault = userFault(user)
-    if (fault === undefined) return known(user, groupsOf(groups, groupsSeparator))
-    yield* warnOfName({ fault })
-    return invalidToken
-  })
+    return fault === undefined
+      ? Effect.succeed(known(user, groupsOf(groups, groupsSeparator)))
+      : unusable({ fault })
+  }
   const policy: Policy = {
     name,
     verifies: true,

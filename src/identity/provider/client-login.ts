@@ -35,12 +35,12 @@ export const bySecret = (id: string, secret: string): ClientLogin => {
 const assertionSeconds = 60
 const assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
-const algorithmOf = (key: ReturnType<typeof createPrivateKey>): string | undefined => {
-  const { asymmetricKeyDetails, asymmetricKeyType } = key
-  const curve = asymmetricKeyDetails?.namedCurve
-  if (asymmetricKeyType === "rsa") return "RS256"
-  if (asymmetricKeyType === "ed25519") return "EdDSA"
-  return curve === "prime256v1" ? "ES256" : curve === "secp384r1" ? "ES384" : undefined
+/** By the curve, or by the type of a key without one. */
+const algorithms: Readonly<Record<string, string>> = {
+  rsa: "RS256",
+  ed25519: "EdDSA",
+  prime256v1: "ES256",
+  secp384r1: "ES384"
 }
 
 const byKey = Effect.fnUntraced(function* (
@@ -55,30 +55,23 @@ const byKey = Effect.fnUntraced(function* (
     // The text may be the key itself: never quote it.
     catch: () => settingsFault([`${setting}: Expected the path of a file with a private key (PEM)`])
   })
-  const alg = algorithmOf(key)
+  const { asymmetricKeyDetails, asymmetricKeyType } = key
+  const alg = algorithms[asymmetricKeyDetails?.namedCurve ?? asymmetricKeyType ?? ""]
   if (alg === undefined)
     return yield* settingsFault([`${setting}: Expected a key for RS256, ES256, ES384 or EdDSA`])
-  const fields = Effect.flatMap(Clock.currentTimeMillis, (now) =>
-    Effect.tryPromise({
-      try: async () => {
-        const seconds = Math.floor(now / 1000)
-        const assertion = await new SignJWT({ jti: randomUUID() })
-          .setProtectedHeader({ alg })
-          .setIssuer(id)
-          .setSubject(id)
-          .setAudience(audience)
-          .setIssuedAt(seconds)
-          .setExpirationTime(seconds + assertionSeconds)
-          .sign(key)
-        return {
-          client_id: id,
-          client_assertion_type: assertionType,
-          client_assertion: assertion
-        }
-      },
+  const fields = Effect.flatMap(Clock.currentTimeMillis, (now) => {
+    const iat = Math.floor(now / 1000)
+    const times = { iat, exp: iat + assertionSeconds }
+    const claims = { jti: randomUUID(), iss: id, sub: id, aud: audience, ...times }
+    return Effect.tryPromise({
+      try: async () => ({
+        client_id: id,
+        client_assertion_type: assertionType,
+        client_assertion: await new SignJWT(claims).setProtectedHeader({ alg }).sign(key)
+      }),
       catch: () => new IdentityUnavailable({ policy, cause: "the assertion cannot be signed" })
     })
-  )
+  })
   return { headers: {}, fields }
 })
 

@@ -27,7 +27,7 @@ const firstCooldownMillis = 2_000
  */
 const patienceMillis = 2_000
 /** How long keys are used while the issuer does not respond. */
-export const staleMillis = 24 * 3_600_000
+const staleMillis = 24 * 3_600_000
 
 /** What an issuer says of itself (OpenID Connect Discovery section 3). */
 export interface Discovered {

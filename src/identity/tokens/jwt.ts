@@ -7,19 +7,8 @@ import type { IssuerKeys, KeySet } from "../provider/key-set.ts"
 import { type Claims, lateFault } from "./claims.ts"
 
 /** Algorithms with a public key. HMAC and `none` are never among them. */
-export const asymmetricAlgorithms = [
-  "RS256",
-  "RS384",
-  "RS512",
-  "PS256",
-  "PS384",
-  "PS512",
-  "ES256",
-  "ES384",
-  "ES512",
-  "EdDSA",
-  "Ed25519"
-] as const
+const asymmetricAlgorithms =
+  "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519".split(" ")
 
 /**
  * Types of access tokens (RFC 9068 section 2.1). Many issuers write the type of any JWT; tokens for
@@ -85,7 +74,7 @@ const isUsableHeader = (header: Claims | undefined): boolean => {
 }
 
 /** A key that verifies, or a set from which the token's `kid` chooses. */
-export type VerifyingKey = CryptoKey | KeyObject | Uint8Array | { readonly keySet: JSONWebKeySet }
+type VerifyingKey = CryptoKey | KeyObject | Uint8Array | { readonly keySet: JSONWebKeySet }
 
 const toleranceSeconds = 5
 

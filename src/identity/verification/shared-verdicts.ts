@@ -14,29 +14,20 @@ export interface SharedVerdict {
   readonly until: number
 }
 
-export interface SharedVerdicts {
-  /** A verdict that holds at `now`. */
-  readonly read: (key: string, now: number) => Effect.Effect<SharedVerdict | undefined>
-  readonly write: (key: string, verdict: SharedVerdict, now: number) => Effect.Effect<void>
-}
+export type SharedVerdicts = Effect.Success<typeof makeSharedVerdicts>
 
-export const makeSharedVerdicts = Effect.map(
-  Buckets,
-  (buckets): SharedVerdicts => ({
-    read: (key, now) =>
-      buckets.get("cache", keys.verification(key)).pipe(
-        Effect.timeout(readTimeout),
-        Effect.map((entry) => {
-          const verdict = entry?.value
-          return verdict !== undefined && verdict.until > now ? verdict : undefined
-        }),
-        Effect.orElseSucceed(() => undefined)
-      ),
-    write: (key, { known, until }, now) =>
-      buckets
-        .put("cache", keys.verification(key), { v: 1, known, until }, 0, {
-          ttlSeconds: Math.ceil((until - now) / 1000)
-        })
-        .pipe(Effect.timeout(writeTimeout), Effect.ignore)
-  })
-)
+export const makeSharedVerdicts = Effect.map(Buckets, (buckets) => ({
+  /** A verdict that holds at `now`. */
+  read: (key: string, now: number): Effect.Effect<SharedVerdict | undefined> =>
+    buckets.get("cache", keys.verification(key)).pipe(
+      Effect.timeout(readTimeout),
+      Effect.map((entry) => (entry && entry.value.until > now ? entry.value : undefined)),
+      Effect.orElseSucceed(() => undefined)
+    ),
+  write: (key: string, { known, until }: SharedVerdict, now: number) =>
+    buckets
+      .put("cache", keys.verification(key), { v: 1, known, until }, 0, {
+        ttlSeconds: Math.ceil((until - now) / 1000)
+      })
+      .pipe(Effect.timeout(writeTimeout), Effect.ignore)
+}))

@@ -12,27 +12,17 @@ const ownersMax = 20_000
 
 const isRemote = ({ bearer }: Policy): boolean => bearer?.kind === "remote"
 
-export interface TokenOwners {
-  /** The policies in the order in which they are asked about these credentials. */
-  readonly order: (
-    policies: ReadonlyArray<Policy>,
-    credentials: Credentials
-  ) => Effect.Effect<ReadonlyArray<Policy>>
-  /** Remembers the policy that knew the token, for as long as a verification holds. */
-  readonly knew: (
-    policies: ReadonlyArray<Policy>,
-    credentials: Credentials,
-    policy: Policy
-  ) => Effect.Effect<void>
-}
-
 export const makeTokenOwners = Effect.gen(function* () {
   const keyOf = yield* credentialKeys
   const { authVerificationTtlSeconds } = yield* IdentitySettings
   const owners = makeExpiringMap<string>(ownersMax)
   const ownerOf = (token: string, now: number) => owners.get(keyOf("owner", token), now)
 
-  const order: TokenOwners["order"] = Effect.fnUntraced(function* (policies, { token }) {
+  /** The policies in the order in which they are asked about these credentials. */
+  const order = Effect.fnUntraced(function* (
+    policies: ReadonlyArray<Policy>,
+    { token }: Credentials
+  ) {
     if (policies.filter(isRemote).length < 2) return policies
     const owner = ownerOf(token, yield* Clock.currentTimeMillis)
     if (owner === undefined) return policies
@@ -40,12 +30,17 @@ export const makeTokenOwners = Effect.gen(function* () {
     return [...policies.filter((each) => !isLater(each)), ...policies.filter(isLater)]
   })
 
-  const knew: TokenOwners["knew"] = Effect.fnUntraced(function* (policies, { token }, policy) {
+  /** Remembers the policy that knew the token, for as long as a verification holds. */
+  const knew = Effect.fnUntraced(function* (
+    policies: ReadonlyArray<Policy>,
+    { token }: Credentials,
+    policy: Policy
+  ) {
     if (!isRemote(policy) || policy === policies.find(isRemote)) return
     const now = yield* Clock.currentTimeMillis
     // Never extended by use: the order in the setting counts again after this time.
     if (ownerOf(token, now) === policy.name) return
     owners.set(keyOf("owner", token), policy.name, now + authVerificationTtlSeconds * 1000)
   })
-  return { order, knew } satisfies TokenOwners
+  return { order, knew }
 })
