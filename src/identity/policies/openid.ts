@@ -19,7 +19,7 @@ import {
   textsOf,
   timeFault
 } from "../tokens/claims.ts"
-import { claimsOf, claimsOfIssuer, headerOf } from "../tokens/jwt.ts"
+import { claimsOfIssuer, headerOf, isMeantFor } from "../tokens/jwt.ts"
 import { coversAll } from "../tokens/scopes.ts"
 import {
   type Invalid,
@@ -193,10 +193,6 @@ export const openid = Effect.fnUntraced(function* (name: string, settings: Openi
       return userOf(claims, settings)
     })
   })
-  const isFor = (token: string): boolean => {
-    const claims = claimsOf(token)
-    return claims !== undefined && claims["iss"] === issuer && isForUs(claims["aud"], audience)
-  }
   const pages = yield* pagesOf(name, settings, verified, keySet, send)
   const policy: Policy = {
     ...bearerPolicy(
@@ -205,7 +201,7 @@ export const openid = Effect.fnUntraced(function* (name: string, settings: Openi
       "https://www.rfc-editor.org/rfc/rfc9068",
       verified
     ),
-    bearer: { kind: "local", isFor },
+    bearer: { kind: "local", isFor: (token) => isMeantFor(token, issuer, audience) },
     waits: true,
     isUp: keySet.isUp,
     ...(pages && { pages })

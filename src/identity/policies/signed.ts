@@ -8,7 +8,7 @@ import { secretBytesMin, someWords, words } from "#settings/words.ts"
 import { bearerPolicy, type Policy } from "../policy.ts"
 import { settingPrefix } from "../settings.ts"
 import { type Claims, isForUs, knownAt, timeFault } from "../tokens/claims.ts"
-import { claimsOf, verifyJwt, wrongSignature } from "../tokens/jwt.ts"
+import { isMeantFor, verifyJwt, wrongSignature } from "../tokens/jwt.ts"
 import { type Invalid, invalidBecause, type Known } from "../verdict.ts"
 import { Verifications } from "../verification/verifications.ts"
 
@@ -72,21 +72,19 @@ export const signedFaults = (
 
 const keysOf = Effect.fnUntraced(function* (prefix: string, settings: SignedSettings) {
   const { publicKeyFiles, secrets } = settings
-  const shared = secretsOf(secrets).map((secret) => Buffer.from(secret, "utf8"))
-  const keys: Array<SigningKey> = shared.map((key) => ({ key, algorithms: ["HS256"] }))
-  const faults: Array<string> = []
-  for (const [i, file] of publicKeyFiles.entries()) {
-    const key = publicKeyOf(file)
-    if (key !== undefined) keys.push(key)
-    else
-      faults.push(
-        // The text may be a key itself: never quote it.
-        `${prefix}_PUBLIC_KEY_FILES (item ${i + 1}): ` +
-          "Expected the path of a file with a public key (PEM), P-256 or Ed25519"
-      )
-  }
+  const files = publicKeyFiles.map(publicKeyOf)
+  // The text may be a key itself: never quote it.
+  const faults = files.flatMap((key, i) =>
+    key === undefined
+      ? `${prefix}_PUBLIC_KEY_FILES (item ${i + 1}): ` +
+        "Expected the path of a file with a public key (PEM), P-256 or Ed25519"
+      : []
+  )
   if (faults.length > 0) return yield* settingsFault(faults)
-  return keys
+  const shared = secretsOf(secrets).map(
+    (secret): SigningKey => ({ key: Buffer.from(secret, "utf8"), algorithms: ["HS256"] })
+  )
+  return [...shared, ...files.filter((key) => key !== undefined)]
 })
 
 const verdictOf = (claims: Claims, { audience }: SignedSettings, now: number): Known | Invalid => {
@@ -117,15 +115,6 @@ export const signed = Effect.fnUntraced(function* (name: string, settings: Signe
     context: settings.audience.join(" "),
     verify
   })
-  // Tokens of an OpenID Connect issuer name it.
-  const isFor = (token: string): boolean => {
-    const claims = claimsOf(token)
-    return (
-      claims !== undefined &&
-      !Object.hasOwn(claims, "iss") &&
-      isForUs(claims["aud"], settings.audience)
-    )
-  }
   const policy: Policy = {
     ...bearerPolicy(
       name,
@@ -133,7 +122,8 @@ export const signed = Effect.fnUntraced(function* (name: string, settings: Signe
       "https://www.rfc-editor.org/rfc/rfc7519",
       verified
     ),
-    bearer: { kind: "local", isFor }
+    // Tokens of an OpenID Connect issuer name it.
+    bearer: { kind: "local", isFor: (token) => isMeantFor(token, undefined, settings.audience) }
   }
   return policy
 })

@@ -4,7 +4,7 @@ import { Clock, Effect } from "effect"
 import { type CryptoKey, createLocalJWKSet, errors, type JSONWebKeySet, jwtVerify } from "jose"
 import { isObject } from "#basics/json.ts"
 import type { IssuerKeys, KeySet } from "../provider/key-set.ts"
-import { type Claims, lateFault } from "./claims.ts"
+import { type Claims, isForUs, lateFault } from "./claims.ts"
 
 /** Algorithms with a public key. HMAC and `none` are never among them. */
 const asymmetricAlgorithms =
@@ -49,6 +49,16 @@ const partOf = (token: string, part: 0 | 1): Claims | undefined => {
 export const headerOf = (token: string): Claims | undefined => partOf(token, 0)
 /** What a token says, which nobody has verified. */
 export const claimsOf = (token: string): Claims | undefined => partOf(token, 1)
+
+/** Whether a token says that it is of this issuer (undefined: of none) and for one of these. */
+export const isMeantFor = (
+  token: string,
+  issuer: string | undefined,
+  audience: ReadonlyArray<string>
+): boolean => {
+  const claims = claimsOf(token)
+  return claims !== undefined && claims["iss"] === issuer && isForUs(claims["aud"], audience)
+}
 
 /** The name of a token's key; "" without one. A longer one only counts by its beginning. */
 const kidOf = (token: string): string => {
