@@ -4,6 +4,7 @@ import { type CryptoKey, SignJWT, UnsecuredJWT } from "jose"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { type BearerGateway, oldSecret, secret, startBearerGateway } from "#test/identity/bearer.ts"
 import type { Mood } from "#test/identity/provider.ts"
+import { userIn } from "#test/identity/requests.ts"
 import { spawnCli } from "#test/spawn-cli.ts"
 
 let gateway: BearerGateway
@@ -21,8 +22,7 @@ beforeEach(() => {
 const send = (token: string, path = "/subscriptions", method = "GET") =>
   fetch(`${gateway.service.url}${path}`, { method, headers: { authorization: `Bearer ${token}` } })
 const statusOf = async (token: string) => (await send(token)).status
-const userOf = async (token: string) =>
-  ((await (await send(token, "/")).json()) as { user?: { id: string; principals: string[] } }).user
+const userOf = async (token: string) => userIn(await send(token, "/"))
 const challengeOf = async (token: string) => (await send(token)).headers.get("www-authenticate")
 
 const introspected: BearerGateway["introspected"] = (members) => gateway.introspected(members)

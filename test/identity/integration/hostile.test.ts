@@ -5,6 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { type IdentityProvider, startIdentityProvider } from "#test/identity/provider.ts"
+import { userIn } from "#test/identity/requests.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
 import { type Service, startService } from "#test/service.ts"
 
@@ -84,8 +85,7 @@ const send = (authorization: string, path = "/subscriptions", init: RequestInit 
     headers: { authorization, "x-forwarded-for": address, ...init.headers }
   })
 const statusOf = async (token: string) => (await send(`Bearer ${token}`)).status
-const userOf = async (token: string) =>
-  ((await (await send(`Bearer ${token}`, "/")).json()) as { user?: { id: string } }).user?.id
+const userOf = async (token: string) => (await userIn(await send(`Bearer ${token}`, "/")))?.id
 
 describe("a mail address", () => {
   it("that nobody verified is no user, by introspection either", async () => {

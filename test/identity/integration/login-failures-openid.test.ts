@@ -1,7 +1,7 @@
 // Logins by the pages of an OpenID provider that fail: where the browser goes on, and what the log
 // says.
 import { afterAll, beforeAll, expect, it } from "vitest"
-import { follow, get, keep } from "#test/identity/cookies.ts"
+import { get, returnedFrom } from "#test/identity/cookies.ts"
 import { clientSecret, type OidcProvider, startOidcProvider } from "#test/identity/oidc-provider.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
 import { claimPort } from "#test/ports.ts"
@@ -49,11 +49,9 @@ afterAll(async () => {
 
 /** A browser that began a login and was sent back by the provider. */
 const returned = async (more = "", policy = "openid") => {
-  const ours = new Map<string, string>()
   const callback = encodeURIComponent(page)
   const url = `${service.url}/openid/${policy}/login?callback=${callback}${more}`
-  const first = keep(await get(url, ours), ours)
-  return { location: await follow(first, provider.issuer, new Map()), cookies: ours }
+  return returnedFrom(await get(url, new Map()), provider.issuer)
 }
 
 it("a failed login returns to the page of this browser, with an error for the token", async () => {

@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { type IdentityProvider, startIdentityProvider } from "#test/identity/provider.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
+import { connectAdmin } from "#test/nats-admin.ts"
 import { type Service, startService } from "#test/service.ts"
 
 const ttlMillis = 4_000
@@ -76,6 +77,20 @@ const opaqueToken = (members: Readonly<Record<string, unknown>> = {}): string =>
   return `token-${made}`
 }
 
+/** Whether the gateways share the verdict on such a token. */
+const isShared = async (token: string): Promise<boolean> => {
+  await using admin = await connectAdmin(nats.url)
+  const { streams } = admin.jsm
+  const filter = { subjects_filter: "$KV.bellcast_cache.verification.>" }
+  const { state } = await streams.info("KV_bellcast_cache", filter)
+  const entries = await Promise.all(
+    Object.keys(state.subjects ?? {}).map((subject) =>
+      streams.getMessage("KV_bellcast_cache", { last_by_subj: subject })
+    )
+  )
+  return entries.some((entry) => entry?.string().includes(`"${token.replace("token", "user")}"`))
+}
+
 /** Uses a token all the time until it is refused. Returns when the last good use was sent. */
 const lastGood = async (token: string, gateway: Service): Promise<number> => {
   let last = 0
@@ -126,7 +141,7 @@ describe.concurrent("a verdict", () => {
     const verifiedBy = Date.now()
     opaque.tokens.delete(token)
     const used = lastGood(token, one)
-    await new Promise((resolve) => setTimeout(resolve, 1_000))
+    await expect.poll(() => isShared(token), { timeout: ttlMillis / 2 }).toBe(true)
     // Only the verdict of the other gateway can be good.
     expect(await statusOf(token, two)).toBe(200)
     for (const last of [await lastGood(token, two), await used])

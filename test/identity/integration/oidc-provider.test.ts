@@ -1,8 +1,9 @@
 // A certified OpenID provider beside the service: logins by its pages, its JWTs, introspection of
 // its opaque tokens, and new keys. And everything that must not end a login.
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { follow, get, keep } from "#test/identity/cookies.ts"
+import { get, returnedFrom } from "#test/identity/cookies.ts"
 import { clientSecret, type OidcProvider, startOidcProvider } from "#test/identity/oidc-provider.ts"
+import { userIn } from "#test/identity/requests.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
 import { claimPort } from "#test/ports.ts"
 import { type Service, startService } from "#test/service.ts"
@@ -55,15 +56,7 @@ const login = (callback = page, more = "") =>
     redirect: "manual"
   })
 
-/** A browser that began a login and was sent back by the provider. */
-const returned = async (more = "") => {
-  const cookies = new Map<string, string>()
-  const begun = await login(page, more)
-  const first = keep(begun, cookies)
-  const ours = new Map(cookies)
-  const location = await follow(first, provider.issuer, cookies)
-  return { begun, first: new URL(first), location, cookies: ours }
-}
+const returned = async (more = "") => returnedFrom(await login(page, more), provider.issuer)
 
 const finish = (location: URL, cookies: ReadonlyMap<string, string>) =>
   get(location.href, cookies, "application/json")
@@ -73,16 +66,10 @@ const errorOf = async (response: Response) => {
 }
 const failure = [400, 105]
 
-const userOf = async (token: string) => {
-  const headers = { authorization: `Bearer ${token}` }
-  const { user } = (await (await fetch(`${service.url}/`, { headers })).json()) as {
-    user?: { id: string }
-  }
-  return user?.id
-}
-const statusOf = async (token: string) =>
-  (await fetch(`${service.url}/subscriptions`, { headers: { authorization: `Bearer ${token}` } }))
-    .status
+const send = (token: string, path: string) =>
+  fetch(`${service.url}${path}`, { headers: { authorization: `Bearer ${token}` } })
+const userOf = async (token: string) => (await userIn(await send(token, "/")))?.id
+const statusOf = async (token: string) => (await send(token, "/subscriptions")).status
 
 const loggedIn = async () => {
   const { cookies, location } = await returned()

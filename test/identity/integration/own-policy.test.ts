@@ -6,6 +6,7 @@ import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { basic } from "#test/client.ts"
 import { textOf } from "#test/documents.ts"
+import { userIn } from "#test/identity/requests.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
 import { type Service, startService } from "#test/service.ts"
 
@@ -63,8 +64,7 @@ describe("policies of an operator", () => {
       method,
       headers: authorization === undefined ? {} : { authorization }
     })
-  const userOf = async (authorization: string) =>
-    ((await (await send("/", authorization)).json()) as { user?: unknown }).user
+  const userOf = async (authorization: string) => userIn(await send("/", authorization))
 
   it("know the users of the module in the document, with their groups", async () => {
     expect(await userOf("Acme 5ecret")).toEqual({

@@ -2,6 +2,7 @@
 import { once } from "node:events"
 import { get } from "node:http"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { userIn } from "#test/identity/requests.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
 import { type Service, startService } from "#test/service.ts"
 
@@ -35,8 +36,7 @@ afterAll(async () => {
 
 const send = (headers: Readonly<Record<string, string>>, path = "/", init: RequestInit = {}) =>
   fetch(`${service.url}${path}`, { ...init, headers })
-const userOf = async (headers: Readonly<Record<string, string>>) =>
-  ((await (await send(headers)).json()) as { user?: { id: string; principals: string[] } }).user
+const userOf = async (headers: Readonly<Record<string, string>>) => userIn(await send(headers))
 
 describe("a user whom the proxy names", () => {
   it("is believed with the secret, and has the groups between commas", async () => {

@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process"
 import { SignJWT } from "jose"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { textOf } from "#test/documents.ts"
+import { userIn } from "#test/identity/requests.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
 import { runCli } from "#test/run-cli.ts"
 import { type Service, startService } from "#test/service.ts"
@@ -28,10 +29,8 @@ afterAll(async () => {
   await nats[Symbol.asyncDispose]()
 })
 
-const rootOf = async (token: string) => {
-  const response = await fetch(`${service.url}/`, { headers: { authorization: `Bearer ${token}` } })
-  return ((await response.json()) as { user?: { id: string; principals: string[] } }).user
-}
+const rootOf = async (token: string) =>
+  userIn(await fetch(`${service.url}/`, { headers: { authorization: `Bearer ${token}` } }))
 const userOf = async (token: string) => (await rootOf(token))?.id
 const principalsOf = async (token: string) => (await rootOf(token))?.principals
 

@@ -28,3 +28,14 @@ export const follow = async (
     location = new URL(keep(await get(location, cookies), cookies), origin).href
   return new URL(location)
 }
+
+/**
+ * A browser that was sent to a provider when it began a login, and is sent back by it. `cookies`:
+ * those of the beginning.
+ */
+export const returnedFrom = async (begun: Response, issuer: string) => {
+  const cookies = new Map<string, string>()
+  const first = keep(begun, cookies)
+  const location = await follow(first, issuer, new Map())
+  return { begun, first: new URL(first), location, cookies }
+}

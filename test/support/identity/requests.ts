@@ -1,0 +1,10 @@
+// What the service says of a caller.
+
+export interface User {
+  readonly id: string
+  readonly principals: ReadonlyArray<string>
+}
+
+/** The user whom a response to `GET /v1/` names; undefined: nobody. */
+export const userIn = async (response: Response): Promise<User | undefined> =>
+  ((await response.json()) as { user?: User }).user
