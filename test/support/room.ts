@@ -1,7 +1,7 @@
 // A service whose streams a test fills and enlarges while it runs.
 import { jetstream } from "@nats-io/jetstream"
 import { headers as natsHeaders } from "@nats-io/transport-node"
-import { assert } from "vitest"
+import { assert, onTestFinished } from "vitest"
 import { basicIds } from "#identity/policies/basicauth.ts"
 import { pseudonyms } from "#identity/pseudonym.ts"
 import { bucketSubject, projections } from "#streams/buckets.ts"
@@ -56,13 +56,18 @@ export const startRoom = async (more: Readonly<Record<string, string>> = {}) => 
 
   /**
    * Fills a stream to a share of its size. Returns a function that restores the size and waits
-   * until the service sees it.
+   * until the service sees it. The end of the test restores it, too: a test that failed must not
+   * fail the next ones.
    */
   const fill = async (stream: string, share = 1) => {
     const { config, state } = await admin.jsm.streams.info(stream)
+    const restore = () => admin.jsm.streams.update(stream, { max_bytes: config.max_bytes })
+    onTestFinished(async () => {
+      await restore()
+    })
     await admin.jsm.streams.update(stream, { max_bytes: Math.floor(state.bytes / share) })
     return async () => {
-      await admin.jsm.streams.update(stream, { max_bytes: config.max_bytes })
+      await restore()
       await becomes(heartbeat, 200)
     }
   }
