@@ -9,10 +9,8 @@ import {
   type PublisherCommand,
   type Publishers
 } from "#domain/publisher.ts"
-import { streamState } from "#nats/admin/maintenance.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { keys } from "#streams/buckets.ts"
-import { streams } from "#streams/index.ts"
 import { filters, parsePublisher, subjects } from "#streams/subjects.ts"
 import {
   type ChannelToken,
@@ -24,7 +22,7 @@ import {
 import { printable } from "#telemetry/printable.ts"
 import { untilApplied } from "./nats/applied.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
-import { demandRoom } from "./nats/room.ts"
+import { demandLog, demandRoom } from "./nats/room.ts"
 import { failed } from "./terminal/failed.ts"
 import { jsonFlag } from "./terminal/flags.ts"
 import { printRows } from "./terminal/table.ts"
@@ -40,8 +38,7 @@ const isCommand = (message: { readonly type: string }): message is PublisherComm
  */
 const publishersOf = Effect.fnUntraced(function* (filter: string, by: "scan" | "replay") {
   const log = yield* EventLog
-  if ((yield* streamState(streams.log)) === undefined)
-    return yield* failed(`this NATS has no stream ${streams.log.name}: start the service once`)
+  yield* demandLog
   const channels = new Map<ChannelToken, Publishers>()
   yield* log[by]("log", [filter], ({ message, seq, subject }) =>
     Effect.sync(() => {

@@ -14,19 +14,13 @@ export const html = (value: unknown): string =>
   String(value).replace(/[&<>"]/g, (char) => escapes[char]!)
 
 /** The style sheet of every page, which stands in the page itself. */
-export const pageStyle = [
-  [
-    ":root{color-scheme:light dark;--line:light-dark(#ddd,#3a3d42);",
-    "--box:light-dark(#f5f5f5,#22252a);--key:light-dark(#05b,#7bf);",
-    "--dim:light-dark(#666,#a0a4aa)}"
-  ].join(""),
-  [
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:56rem;margin:2rem auto;padding:0 1rem;",
-    "background:light-dark(#fff,#17191c);color:light-dark(#222,#ddd);",
-    "overflow-wrap:break-word}"
-  ].join(""),
-  "a{color:var(--key)}p{margin:.5rem 0}"
-].join("\n")
+export const pageStyle = `:root{color-scheme:light dark;--line:light-dark(#ddd,#3a3d42);
+--box:light-dark(#f5f5f5,#22252a);--key:light-dark(#05b,#7bf);
+--dim:light-dark(#666,#a0a4aa)}
+body{font:16px/1.5 system-ui,sans-serif;max-width:56rem;margin:2rem auto;padding:0 1rem;
+background:light-dark(#fff,#17191c);color:light-dark(#222,#ddd);
+overflow-wrap:break-word}
+a{color:var(--key)}p{margin:.5rem 0}`
 
 /**
  * The Content-Security-Policy of a page with this style sheet. `targets`: where its forms may lead,

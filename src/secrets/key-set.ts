@@ -30,7 +30,7 @@ export const usableKeysMax = 26
 export type KeySet = ReadonlyArray<VapidKey>
 
 /** Why a VAPID public key cannot be used. */
-export const publicKeyFault = (publicKey: string): string | undefined => {
+const publicKeyFault = (publicKey: string): string | undefined => {
   const point = Buffer.from(publicKey, "base64url")
   // Canonical base64url only, as keys are compared as text.
   if (point.length !== 65 || point[0] !== 4 || point.toString("base64url") !== publicKey) {
@@ -60,6 +60,15 @@ export const keyPairFault = (publicKey: string, privateKey: string): string | un
     ? undefined
     : "the public key does not belong to the private key"
 }
+
+/** Why a key cannot be used: a pair, or a public key alone. */
+export const keyFault = ({
+  privateKey,
+  publicKey
+}: Pick<VapidKey, "privateKey" | "publicKey">): string | undefined =>
+  privateKey === undefined
+    ? publicKeyFault(publicKey)
+    : keyPairFault(publicKey, Redacted.value(privateKey))
 
 export const currentKey = (set: KeySet): VapidKey => set.find(({ state }) => state === "current")!
 

@@ -4,14 +4,7 @@
 import { Context, Effect, Layer, Option, Redacted } from "effect"
 import { Settings, type SettingsShape } from "#config"
 import { loadOrCreateSecrets, SecretsFault, type StoredSecrets } from "./file.ts"
-import {
-  currentKey,
-  type KeySet,
-  keyPairFault,
-  parseFormer,
-  publicKeyFault,
-  repeatedKey
-} from "./key-set.ts"
+import { currentKey, type KeySet, keyFault, parseFormer, repeatedKey } from "./key-set.ts"
 import { developmentSubject, subjectFault } from "./subject.ts"
 
 type KeySettings = Pick<SettingsShape, "vapidFormerKeys" | "vapidPrivateKey" | "vapidPublicKey">
@@ -66,14 +59,9 @@ export const keysOfSettings = (
     return { keys: former.keys, faults, missing }
   const publicKey = vapidPublicKey.value
   const privateKey = needsPrivate ? Option.getOrUndefined(vapidPrivateKey) : undefined
-  const keys: KeySet = [
-    ...former.keys,
-    { publicKey, privateKey, state: "current", createdAt: undefined }
-  ]
-  const fault =
-    privateKey === undefined
-      ? publicKeyFault(publicKey)
-      : keyPairFault(publicKey, Redacted.value(privateKey))
+  const current = { publicKey, privateKey, state: "current", createdAt: undefined } as const
+  const keys: KeySet = [...former.keys, current]
+  const fault = keyFault(current)
   const names =
     privateKey === undefined
       ? "BELLCAST_VAPID_PUBLIC_KEY"
@@ -88,11 +76,8 @@ export const keysOfSettings = (
 }
 
 const keysOfFile = ({ vapidKeys }: StoredSecrets, needsPrivate: boolean, dataDir: string) => {
-  const faults = vapidKeys.flatMap(({ privateKey, publicKey }, i) => {
-    const fault =
-      privateKey === undefined
-        ? publicKeyFault(publicKey)
-        : keyPairFault(publicKey, Redacted.value(privateKey))
+  const faults = vapidKeys.flatMap((key, i) => {
+    const fault = keyFault(key)
     return fault === undefined ? [] : [`key ${i + 1} in ${dataDir}/secrets.json: ${fault}`]
   })
   return {

@@ -8,6 +8,12 @@ import { streams } from "#streams/index.ts"
 import type { StreamSpec } from "#streams/spec.ts"
 import { failed } from "../terminal/failed.ts"
 
+/** Fails with VerbFailed if there is no LOG. */
+export const demandLog = Effect.gen(function* () {
+  if ((yield* streamState(streams.log)) === undefined)
+    return yield* failed(`this NATS has no stream ${streams.log.name}: start the service once`)
+})
+
 /** Fails with VerbFailed if LOG, the bucket that shows what is stored there, or `more` is full. */
 export const demandRoom = Effect.fnUntraced(function* (
   bucket: BucketName,

@@ -6,10 +6,9 @@ import {
   foldAccessToken,
   tokenNameFault
 } from "#domain/access-token.ts"
-import { streamState } from "#nats/admin/maintenance.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import { streams } from "#streams/index.ts"
 import { filters, parseToken, subjects } from "#streams/subjects.ts"
+import { demandLog } from "../nats/room.ts"
 import { failed } from "../terminal/failed.ts"
 
 /** The last token of a name. */
@@ -35,8 +34,7 @@ const nextOf = (before: Named, command: AccessTokenCommand, name: string, seq: n
 /** The tokens whose commands a filter matches, by name. */
 const tokensOf = Effect.fnUntraced(function* (filter: string) {
   const log = yield* EventLog
-  if ((yield* streamState(streams.log)) === undefined)
-    return yield* failed(`this NATS has no stream ${streams.log.name}: start the service once`)
+  yield* demandLog
   const tokens = new Map<string, Named>()
   yield* log.replay("log", [filter], ({ message, seq, subject }) =>
     Effect.sync(() => {

@@ -1,5 +1,5 @@
 // The bodies of error responses, and how a request ends with one.
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import { apiErrors, type ErrorName, phraseOf, type Row, wireErrors } from "./error-table.ts"
 import { type ApiResponse, Refused } from "./request.ts"
 
@@ -44,11 +44,12 @@ export const refuse = (name: ErrorName, extra?: Extra): Refused =>
   new Refused({ response: errorResponse(name, extra) })
 
 /** One entry of an error's `details`. A null name means the whole location. */
-export interface ErrorDetail {
-  readonly location: "body" | "querystring" | "header" | "path"
-  readonly name: string | null
-  readonly description: string
-}
+export const ErrorDetail = Schema.Struct({
+  location: Schema.Literals(["body", "querystring", "header", "path"]),
+  name: Schema.NullOr(Schema.String),
+  description: Schema.String
+})
+export type ErrorDetail = typeof ErrorDetail.Type
 
 export const errorIn = (
   location: ErrorDetail["location"],

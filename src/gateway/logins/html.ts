@@ -10,16 +10,12 @@ import { html, pageHead, pagePolicy, pageStyle, pageType } from "../html.ts"
 import type { ApiResponse } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 
-const style = [
-  pageStyle,
-  "body{max-width:34rem;margin-top:4rem}h1{font-size:1.5rem;line-height:1.3;margin:0 0 1rem}",
-  "p{margin:1rem 0}",
-  "h1,b{overflow-wrap:anywhere}small{color:var(--dim);font-size:.85rem}form{margin:1.5rem 0}",
-  [
-    "button{font:inherit;padding:.6rem 1.4rem;border:0;border-radius:.4rem;cursor:pointer;",
-    "background:var(--key);color:light-dark(#fff,#17191c)}"
-  ].join("")
-].join("\n")
+const style = `${pageStyle}
+body{max-width:34rem;margin-top:4rem}h1{font-size:1.5rem;line-height:1.3;margin:0 0 1rem}
+p{margin:1rem 0}
+h1,b{overflow-wrap:anywhere}small{color:var(--dim);font-size:.85rem}form{margin:1.5rem 0}
+button{font:inherit;padding:.6rem 1.4rem;border:0;border-radius:.4rem;cursor:pointer;
+background:var(--key);color:light-dark(#fff,#17191c)}`
 
 const page = (
   status: number,

@@ -2,6 +2,7 @@
 // the table of errors. Pure.
 import { Schema } from "effect"
 import { apiErrors, type ErrorName, phraseOf } from "../http/error-table.ts"
+import { ErrorDetail } from "../http/errors.ts"
 import type { AnyOperation, Endpoint } from "../operation.ts"
 import { headersOf } from "./headers.ts"
 import { parameterGroups, pathParameters } from "./parameters.ts"
@@ -19,43 +20,22 @@ const reasons: Readonly<Record<number, string>> = {
 
 const errorRef = { $ref: "#/components/schemas/Error" }
 
-const errorSchema: Json = {
-  type: "object",
-  required: ["code", "errno", "error"],
-  properties: {
-    code: { type: "integer", description: "The HTTP status" },
-    errno: {
-      type: "integer",
-      enum: [...new Set(Object.values(apiErrors).map(({ errno }) => errno))]
-    },
-    error: { type: "string" },
-    message: { type: "string" },
-    info: { type: "string" },
-    details: {
-      oneOf: [
-        {
-          type: "array",
-          items: {
-            type: "object",
-            required: ["location", "name", "description"],
-            properties: {
-              location: { enum: ["body", "querystring", "header", "path"] },
-              name: { type: ["string", "null"] },
-              description: { type: "string" }
-            }
-          }
-        },
-        { type: "object" }
-      ]
-    }
-  }
-}
-
 /** The JSON Schema of a response, without references. */
 const jsonSchema = (schema: Schema.Top): Json => Schema.toJsonSchemaDocument(schema).schema as Json
 /** The JSON Schema of a request body: unknown keys are an error. */
 const strictSchema = (schema: Schema.Top): Json =>
   Schema.toJsonSchemaDocument(schema, { onExcessProperty: "error" }).schema as Json
+
+const ErrorBody = Schema.Struct({
+  code: Schema.Int.annotate({ description: "The HTTP status" }),
+  errno: Schema.Literals([...new Set(Object.values(apiErrors).map(({ errno }) => errno))]),
+  error: Schema.String,
+  message: Schema.optionalKey(Schema.String),
+  info: Schema.optionalKey(Schema.String),
+  details: Schema.optionalKey(
+    Schema.Union([Schema.Array(ErrorDetail), Schema.Record(Schema.String, Schema.Unknown)])
+  )
+})
 
 const errorStatuses = (
   endpoint: Endpoint,
@@ -188,7 +168,7 @@ export const openApiOf = (
     ])
   ),
   components: {
-    schemas: { Error: errorSchema },
+    schemas: { Error: jsonSchema(ErrorBody) },
     securitySchemes: about.schemes
   }
 })

@@ -7,7 +7,7 @@ import { type FollowerName, followers } from "#streams/followers.ts"
 import { streams } from "#streams/index.ts"
 import { filters, parseBroadcast, subjects } from "#streams/subjects.ts"
 import { Nats } from "../connection/connection.ts"
-import { StartRefused, unavailable } from "../connection/errors.ts"
+import { attempt, StartRefused, unavailable } from "../connection/errors.ts"
 import { followerFaults, ifThere } from "../follower/follower-check.ts"
 import { isSameTime } from "../follower/marks.ts"
 import { Buckets } from "../kv/bucket.ts"
@@ -45,16 +45,13 @@ const newestOf = Effect.fnUntraced(function* (
     deliver_policy: DeliverPolicy.StartSequence,
     opt_start_seq: Math.max(1, last - newestMax + 1)
   }
-  yield* Effect.tryPromise({
-    try: async () => {
-      for await (const batch of readAll(js, name, options))
-        for (const msg of batch) {
-          if (msg.data.length === 0 || msg.subject.endsWith(`.${metaKey}`)) continue
-          const stream = sourceOf(bucket, msg.subject)
-          newest[stream] = Math.max(newest[stream]!, Number(msg.json<{ seq?: number }>().seq ?? 0))
-        }
-    },
-    catch: unavailable(`read ${name}`)
+  yield* attempt(`read ${name}`, async () => {
+    for await (const batch of readAll(js, name, options))
+      for (const msg of batch) {
+        if (msg.data.length === 0 || msg.subject.endsWith(`.${metaKey}`)) continue
+        const stream = sourceOf(bucket, msg.subject)
+        newest[stream] = Math.max(newest[stream]!, Number(msg.json<{ seq?: number }>().seq ?? 0))
+      }
   })
   return newest
 })

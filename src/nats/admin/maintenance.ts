@@ -5,7 +5,7 @@ import { type BucketName, bucketStream, metaKey, projections } from "#streams/bu
 import { streams } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { Nats } from "../connection/connection.ts"
-import { type NatsUnavailable, StartRefused, unavailable } from "../connection/errors.ts"
+import { attempt, type NatsUnavailable, StartRefused, unavailable } from "../connection/errors.ts"
 import { codeOf, isNotFound } from "../connection/responses.ts"
 import { Buckets } from "../kv/bucket.ts"
 import { consumerInfo, infoOf } from "../stream/info.ts"
@@ -20,14 +20,12 @@ const ask = <A>(
   run: (nats: Nats["Service"]) => Promise<A>
 ): Effect.Effect<A | undefined, NatsUnavailable, Nats> =>
   Effect.flatMap(Nats, (nats) =>
-    Effect.tryPromise({
-      try: () =>
-        run(nats).catch((error: unknown) => {
-          if (isNotFound(error)) return undefined
-          throw error
-        }),
-      catch: unavailable(operation)
-    })
+    attempt(operation, () =>
+      run(nats).catch((error: unknown) => {
+        if (isNotFound(error)) return undefined
+        throw error
+      })
+    )
   )
 
 export interface StreamState {

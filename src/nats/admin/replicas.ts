@@ -2,7 +2,7 @@
 // asks for it lowers it, as the loss of one server then loses what was accepted.
 import { Effect, Option } from "effect"
 import { Nats } from "../connection/connection.ts"
-import { StartRefused, unavailable } from "../connection/errors.ts"
+import { attempt, StartRefused } from "../connection/errors.ts"
 import { infoOf } from "../stream/info.ts"
 import { declaredBytes } from "./stream-sizes.ts"
 
@@ -30,10 +30,6 @@ export const refuseFewerCopies = Effect.fnUntraced(function* (set: Option.Option
 /** Gives every stream and bucket so many copies, more or fewer. Fails if one is missing. */
 export const setReplicas = Effect.fnUntraced(function* (replicas: number) {
   const { jsm } = yield* Nats
-  yield* Effect.tryPromise({
-    try: async () => {
-      for (const name of names) await jsm.streams.update(name, { num_replicas: replicas })
-    },
-    catch: unavailable("set copies")
-  })
+  for (const name of names)
+    yield* attempt("set copies", () => jsm.streams.update(name, { num_replicas: replicas }))
 })

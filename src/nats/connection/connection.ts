@@ -17,7 +17,7 @@ import {
 import { Context, Effect, Layer, Stream } from "effect"
 import { type NatsTlsFiles, natsUrls } from "#settings/nats-url.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
-import { NatsUnavailable, unavailable } from "./errors.ts"
+import { attempt, NatsUnavailable } from "./errors.ts"
 import { groupCommitApiLevel, makeGroupCommit, type Store } from "./group-commit.ts"
 import { whenReady } from "./ready.ts"
 import { makeRequests, type Requests } from "./request.ts"
@@ -174,29 +174,26 @@ const waitedFor = (nc: NatsConnection, options: NatsOptions) => {
 }
 
 const checkServer = (nc: NatsConnection, nats: NatsOptions) =>
-  Effect.tryPromise({
-    try: async () => {
-      // The types of nats.js lack `sendRequiredApiLevel` and `api.level`.
-      const options = {
-        timeout: requestMillis,
-        sendRequiredApiLevel: true,
-        ...domainOf(nats)
-      }
-      const jsm = await jetstreamManager(nc, options as Parameters<typeof jetstreamManager>[1])
-      const { api } = await jsm.getAccountInfo()
-      const level = (api as { level?: number }).level ?? 0
-      if (level < apiLevelMin)
-        throw new Error(
-          `nats-server ${nc.info?.version} is too old: JetStream API level ${level}, ` +
-            `needed ${apiLevelMin} (2.14)`
-        )
-      const { max_payload: bytesMax = 0 } = nc.info ?? {}
-      if (bytesMax < payloadBytesMin)
-        throw new Error(
-          `nats-server takes ${bytesMax} bytes in a message: ` +
-            `max_payload must be ${payloadBytesMin} or more`
-        )
-      return { jsm, level }
-    },
-    catch: unavailable("JetStream")
+  attempt("JetStream", async () => {
+    // The types of nats.js lack `sendRequiredApiLevel` and `api.level`.
+    const options = {
+      timeout: requestMillis,
+      sendRequiredApiLevel: true,
+      ...domainOf(nats)
+    }
+    const jsm = await jetstreamManager(nc, options as Parameters<typeof jetstreamManager>[1])
+    const { api } = await jsm.getAccountInfo()
+    const level = (api as { level?: number }).level ?? 0
+    if (level < apiLevelMin)
+      throw new Error(
+        `nats-server ${nc.info?.version} is too old: JetStream API level ${level}, ` +
+          `needed ${apiLevelMin} (2.14)`
+      )
+    const { max_payload: bytesMax = 0 } = nc.info ?? {}
+    if (bytesMax < payloadBytesMin)
+      throw new Error(
+        `nats-server takes ${bytesMax} bytes in a message: ` +
+          `max_payload must be ${payloadBytesMin} or more`
+      )
+    return { jsm, level }
   })

@@ -1,5 +1,5 @@
 // The errors of src/nats/, in the detail that callers act on.
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
 
 const Reason = Schema.Union([
   /** No connection to a usable server could be opened. */
@@ -32,6 +32,13 @@ export const unavailable =
   (operation: string) =>
   (cause: unknown): NatsUnavailable =>
     new NatsUnavailable({ operation, reason: { _tag: "RequestFailed" }, cause })
+
+/** Runs what the client of NATS promises. Fails as {@link unavailable}. */
+export const attempt = <A>(
+  operation: string,
+  run: () => Promise<A>
+): Effect.Effect<A, NatsUnavailable> =>
+  Effect.tryPromise({ try: run, catch: unavailable(operation) })
 
 /** Another writer wrote to the subject or key first. */
 export class AppendConflict extends Schema.TaggedError<AppendConflict>()("AppendConflict", {

@@ -3,7 +3,7 @@ import { type ConsumerMessages, DeliverPolicy, type JetStreamClient } from "@nat
 import { Effect } from "effect"
 import { type FollowerName, followers } from "#streams/followers.ts"
 import { streams } from "#streams/index.ts"
-import { unavailable } from "../connection/errors.ts"
+import { attempt } from "../connection/errors.ts"
 import { type Stored, storedOfGiven } from "../stream/stored.ts"
 
 /** A batch is what has arrived, at most this many messages. */
@@ -52,7 +52,7 @@ export const openInbox = Effect.fnUntraced(function* (
   from: number
 ) {
   const messages = yield* Effect.acquireRelease(
-    Effect.tryPromise({ try: () => consume(js, name, from), catch: unavailable(`follow ${name}`) }),
+    attempt(`follow ${name}`, () => consume(js, name, from)),
     (messages) =>
       Effect.promise(() => messages.close()).pipe(Effect.timeoutOption("1 second"), Effect.ignore)
   )

@@ -3,7 +3,7 @@
 import { Context, Effect, Layer, Schedule } from "effect"
 import { type BucketName, bucketStream, bucketSubject, metaKey } from "#streams/buckets.ts"
 import { Nats } from "../connection/connection.ts"
-import { AppendConflict, type NatsUnavailable, unavailable } from "../connection/errors.ts"
+import { AppendConflict, attempt, type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import {
   codeOf,
   isMessageMissing,
@@ -163,15 +163,12 @@ const putTextWith =
 const removeWith =
   ({ jsm }: Door) =>
   (bucket: BucketName, revision: number) =>
-    Effect.tryPromise({
-      try: async () => {
-        try {
-          await jsm.streams.deleteMessage(bucketStream(bucket), revision, false)
-        } catch (error) {
-          if (!isMessageMissing(error)) throw error
-        }
-      },
-      catch: unavailable(`remove from ${bucket}`)
+    attempt(`remove from ${bucket}`, async () => {
+      try {
+        await jsm.streams.deleteMessage(bucketStream(bucket), revision, false)
+      } catch (error) {
+        if (!isMessageMissing(error)) throw error
+      }
     })
 
 const getManyWith = (nats: Door) =>

@@ -2,7 +2,7 @@
 import { type ConsumerMessages, DeliverPolicy, type JetStreamClient } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import { type BucketName, bucketStream, bucketSubject } from "#streams/buckets.ts"
-import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
+import { attempt, type NatsUnavailable } from "../connection/errors.ts"
 
 const changesInFlight = 1_024
 const expiresMillis = 5_000
@@ -46,14 +46,10 @@ export const changes = (
   after: number,
   changed: (key: string, revision: number) => void
 ): Effect.Effect<never, NatsUnavailable> => {
-  const failed = unavailable(`changes of ${bucket}`)
+  const operation = `changes of ${bucket}`
   return Effect.acquireUseRelease(
-    Effect.tryPromise({ try: () => open(js, bucket, after), catch: failed }),
-    (messages) =>
-      Effect.tryPromise({
-        try: () => readAll(messages, bucketSubject(bucket, ""), changed),
-        catch: failed
-      }),
+    attempt(operation, () => open(js, bucket, after)),
+    (messages) => attempt(operation, () => readAll(messages, bucketSubject(bucket, ""), changed)),
     (messages) =>
       Effect.promise(() => messages.close()).pipe(Effect.timeoutOption("1 second"), Effect.ignore)
   )

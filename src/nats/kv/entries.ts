@@ -3,7 +3,7 @@ import { DeliverPolicy } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import { type BucketName, bucketStream, bucketSubject, metaKey } from "#streams/buckets.ts"
 import { Nats } from "../connection/connection.ts"
-import { unavailable } from "../connection/errors.ts"
+import { attempt } from "../connection/errors.ts"
 import { readAll } from "../stream/read-all.ts"
 import type { ValueIn } from "./values.ts"
 
@@ -17,18 +17,15 @@ export const eachStored = (
   see: (key: string, text: string, revision: number, at: number) => void
 ) =>
   Effect.flatMap(Nats, ({ js }) =>
-    Effect.tryPromise({
-      try: async () => {
-        const prefix = bucketSubject(bucket, "")
-        const options = {
-          filter_subjects: [`${prefix}>`],
-          deliver_policy: DeliverPolicy.LastPerSubject
-        }
-        for await (const batch of readAll(js, bucketStream(bucket), options))
-          for (const msg of batch)
-            see(msg.subject.slice(prefix.length), msg.string(), msg.seq, msg.time.getTime())
-      },
-      catch: unavailable(`read ${bucket}`)
+    attempt(`read ${bucket}`, async () => {
+      const prefix = bucketSubject(bucket, "")
+      const options = {
+        filter_subjects: [`${prefix}>`],
+        deliver_policy: DeliverPolicy.LastPerSubject
+      }
+      for await (const batch of readAll(js, bucketStream(bucket), options))
+        for (const msg of batch)
+          see(msg.subject.slice(prefix.length), msg.string(), msg.seq, msg.time.getTime())
     })
   )
 

@@ -6,7 +6,7 @@ import { streams } from "#streams/index.ts"
 import type { ConsumerSpec } from "#streams/spec.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { Nats } from "../connection/connection.ts"
-import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
+import { attempt, type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import type { StreamKey } from "./append.ts"
 import { makePulling, type Pulling } from "./pull.ts"
 import { type Stored, storedOfGiven } from "./stored.ts"
@@ -119,10 +119,9 @@ const consume = Effect.fnUntraced(function* <E, R>(
 ) {
   const { name } = spec
   const failed = unavailable(`consume ${name}`)
-  const consumer = yield* Effect.tryPromise({
-    try: () => js.consumers.get(streams[stream].name, name),
-    catch: failed
-  })
+  const consumer = yield* attempt(`consume ${name}`, () =>
+    js.consumers.get(streams[stream].name, name)
+  )
   const pulling = yield* Effect.acquireRelease(
     Effect.sync(() => makePulling(consumer)),
     ({ stop }) => Effect.sync(stop)

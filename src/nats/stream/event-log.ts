@@ -6,7 +6,12 @@ import { makeRoom } from "#basics/bounded.ts"
 import type { MessageType } from "#domain/messages/messages.ts"
 import { streams } from "#streams/index.ts"
 import { Nats } from "../connection/connection.ts"
-import { type AppendConflict, type NatsUnavailable, unavailable } from "../connection/errors.ts"
+import {
+  type AppendConflict,
+  attempt,
+  type NatsUnavailable,
+  unavailable
+} from "../connection/errors.ts"
 import type { Query } from "../connection/request.ts"
 import { type Append, type Appended, makeAppend, type StreamKey } from "./append.ts"
 import { readAll } from "./read-all.ts"
@@ -115,10 +120,7 @@ const eachOf = Effect.fnUntraced(function* <M, E, R>(
   each: (msg: M) => Effect.Effect<void, E, R>
 ) {
   while (true) {
-    const next = yield* Effect.tryPromise({
-      try: () => batches.next(),
-      catch: unavailable("replay")
-    })
+    const next = yield* attempt("replay", () => batches.next())
     if (next.done === true) return
     for (const msg of next.value) yield* each(msg)
   }

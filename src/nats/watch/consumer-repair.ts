@@ -12,7 +12,7 @@ import { countRepair } from "#telemetry/nats-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { createConsumer } from "../admin/provision.ts"
 import type { Nats } from "../connection/connection.ts"
-import { unavailable } from "../connection/errors.ts"
+import { attempt } from "../connection/errors.ts"
 import { consumerExists } from "../connection/responses.ts"
 import type { Followers } from "../follower/follower.ts"
 import type { Watermark } from "../follower/watermark.ts"
@@ -109,17 +109,15 @@ const makeAgain = Effect.fnUntraced(function* (
   { created, state }: StreamInfo
 ) {
   const from = startAgain(care.acknowledged, { created, lastSeq: state.last_seq })
-  const isMade = yield* Effect.tryPromise({
-    try: () =>
-      createConsumer(tools.nats.jsm, care.stream, care.spec, from).then(
-        () => true,
-        (error: unknown) => {
-          if (error instanceof JetStreamApiError && error.code === consumerExists) return false
-          throw error
-        }
-      ),
-    catch: unavailable(`make ${care.spec.name} again`)
-  })
+  const isMade = yield* attempt(`make ${care.spec.name} again`, () =>
+    createConsumer(tools.nats.jsm, care.stream, care.spec, from).then(
+      () => true,
+      (error: unknown) => {
+        if (error instanceof JetStreamApiError && error.code === consumerExists) return false
+        throw error
+      }
+    )
+  )
   care.trouble = undefined
   if (isMade) countRepair(care.spec.name, "made again")
   return { isMade, from }
@@ -140,17 +138,14 @@ const changeBack = Effect.fnUntraced(function* (
     return yield* log.fought(fields)
   }
   care.changedBackAt = now
-  const failed = unavailable(`change ${spec.name} back`)
+  const operation = `change ${spec.name} back`
   if (edit.update === undefined) {
-    yield* Effect.tryPromise({ try: () => jsm.consumers.delete(stream, spec.name), catch: failed })
+    yield* attempt(operation, () => jsm.consumers.delete(stream, spec.name))
     const { from } = yield* makeAgain(tools, care, found)
     return yield* log.replaced({ ...fields, from })
   }
   const { update } = edit
-  yield* Effect.tryPromise({
-    try: () => jsm.consumers.update(stream, spec.name, update),
-    catch: failed
-  })
+  yield* attempt(operation, () => jsm.consumers.update(stream, spec.name, update))
   care.trouble = undefined
   countRepair(spec.name, "changed back")
   yield* log.changed(fields)
@@ -176,10 +171,7 @@ const resume = Effect.fnUntraced(function* (tools: Tools, care: ConsumerInCare) 
     care.trouble = "paused"
     return yield* log.paused(fields)
   }
-  yield* Effect.tryPromise({
-    try: () => tools.nats.jsm.consumers.resume(stream, spec.name),
-    catch: unavailable(`resume ${spec.name}`)
-  })
+  yield* attempt(`resume ${spec.name}`, () => tools.nats.jsm.consumers.resume(stream, spec.name))
   care.trouble = undefined
   countRepair(spec.name, "resumed")
   yield* log.resumed(fields)
