@@ -73,6 +73,7 @@ export const buckets = {
 } as const satisfies Record<string, BucketSpec>
 
 export type BucketName = keyof typeof buckets
+export const bucketNames = Object.keys(buckets) as ReadonlyArray<BucketName>
 
 /** The stream behind a bucket (ADR-8). */
 export const bucketStream = (bucket: BucketName): string => `KV_${buckets[bucket].name}`

@@ -30,6 +30,7 @@ export const followers = {
 } as const
 
 export type FollowerName = keyof typeof followers
+export const followerNames = Object.keys(followers) as ReadonlyArray<FollowerName>
 
 /**
  * A lease ends this long after its holder renewed it last. Writes wait so long when the projector

@@ -1,8 +1,8 @@
-// All streams, consumers, followers and buckets in the order of the data flow. `make streams`
-// prints them with their state.
-import { buckets } from "./buckets.ts"
-import { followers } from "./followers.ts"
+// All streams and consumers in the order of the data flow. `make streams` prints them with their
+// state, with followers and buckets.
+import { bucketNames, bucketStream } from "./buckets.ts"
 import { log } from "./log.ts"
+import type { StreamSpec } from "./spec.ts"
 import { work } from "./work.ts"
 
 export const streams = { log, work } as const
@@ -11,8 +11,14 @@ export const streams = { log, work } as const
  * earlier versions stored. A start refuses another form; `bellcast rebuild` makes buckets anew.
  */
 export const storedForm = { streams: "1", buckets: "2" } as const
-export const topology = {
-  streams: [log, work],
-  followers,
-  buckets: Object.values(buckets)
-} as const
+
+export const allStreams: ReadonlyArray<StreamSpec> = [log, work]
+/** All durable consumers, each with its stream. */
+export const consumers = allStreams.flatMap((stream) =>
+  Object.values(stream.consumers).map((consumer) => ({ stream, consumer }))
+)
+/** The names of all streams, those behind buckets too. */
+export const streamNames: ReadonlyArray<string> = [
+  ...allStreams.map(({ name }) => name),
+  ...bucketNames.map(bucketStream)
+]

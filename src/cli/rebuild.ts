@@ -19,7 +19,7 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { start as startProjector } from "#projection/projector.ts"
 import { type BucketName, buckets, keys, metaKey, projections } from "#streams/buckets.ts"
-import { type FollowerName, followers } from "#streams/followers.ts"
+import { type FollowerName, followerNames, followers } from "#streams/followers.ts"
 import { storedForm, streams } from "#streams/index.ts"
 import { parseOfBroadcast } from "#streams/subjects.ts"
 import { start as startTally } from "#tally/tally.ts"
@@ -201,7 +201,7 @@ export const rebuild = Effect.fn("Cli.rebuild")(function* () {
   yield* refuseOtherStreams.pipe(Effect.catchTag("StartRefused", failedBy))
   // First make what else is missing, such as the bucket of leases.
   yield* provision(log.replicas, {}, ["cache"])
-  const leases = yield* Effect.forEach(Object.keys(followers) as Array<FollowerName>, holdLease)
+  const leases = yield* Effect.forEach(followerNames, holdLease)
   const changes = yield* Effect.raceAllFirst([
     foldAndWrite(log.replicas),
     ...leases.map(({ lost }) => lost)

@@ -7,9 +7,9 @@ import { replicasMax, setReplicas } from "#nats/admin/replicas.ts"
 import type { Nats } from "#nats/connection/connection.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
-import { type BucketName, buckets, metaKey } from "#streams/buckets.ts"
-import { type FollowerName, followers } from "#streams/followers.ts"
-import { streams, topology } from "#streams/index.ts"
+import { type BucketName, bucketNames, buckets, metaKey } from "#streams/buckets.ts"
+import { type FollowerName, followerNames, followers } from "#streams/followers.ts"
+import { allStreams, consumers, streams } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
 import { onOff } from "./terminal/flags.ts"
@@ -113,25 +113,23 @@ const sections: ReadonlyArray<Section> = [
   {
     heading: ["STREAM", "SUBJECTS", "KEPT", "MAX", "MAX MESSAGE"],
     live: ["MESSAGES", "BYTES", "COPIES"],
-    rows: topology.streams.map(streamRow)
+    rows: allStreams.map(streamRow)
   },
   {
     heading: ["CONSUMER", "STREAM", "SUBJECTS", "ACK WAIT", "DELIVERIES", "IN HAND"],
     live: ["PENDING", "UNANSWERED"],
-    rows: topology.streams.flatMap((stream: StreamSpec) =>
-      Object.values(stream.consumers).map((spec) => consumerRow(stream, spec))
-    )
+    rows: consumers.map(({ consumer, stream }) => consumerRow(stream, consumer))
   },
   {
     heading: ["FOLLOWER", "STREAM", "SUBJECTS", "CHECKPOINT"],
     // By its checkpoint, which is written once a second.
     live: ["BEHIND"],
-    rows: (Object.keys(followers) as Array<FollowerName>).map(followerRow)
+    rows: followerNames.map(followerRow)
   },
   {
     heading: ["BUCKET", "KEPT", "MAX", "MAX VALUE"],
     live: ["ENTRIES", "BYTES"],
-    rows: (Object.keys(buckets) as Array<BucketName>).map(bucketRow)
+    rows: bucketNames.map(bucketRow)
   }
 ]
 

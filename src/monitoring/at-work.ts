@@ -1,15 +1,7 @@
 // Judges by the durable consumers whether broadcasts are planned and pushes delivered. Pure.
+import type { ConsumerHealth } from "#nats/watch/upkeep.ts"
 
-/** The state of a durable consumer. */
-export interface ConsumerState {
-  readonly consumer: string
-  /** Its faults that were not repaired. */
-  readonly trouble: "missing" | "paused" | "changed" | undefined
-  /** Messages that no worker has got yet. */
-  readonly pending: number
-  /** Milliseconds in which messages were pending and none was delivered or acknowledged. */
-  readonly idleMillis: number
-}
+type ConsumerState = Omit<ConsumerHealth, "stream">
 
 /**
  * How long messages may wait while no worker takes any. Longer than a restart of all workers, and

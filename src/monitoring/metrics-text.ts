@@ -3,7 +3,7 @@ import { Clock, Effect, Metric } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 import { Backlog, type Waiting } from "#nats/watch/backlog.ts"
 import { Space } from "#nats/watch/space.ts"
-import { topology } from "#streams/index.ts"
+import { consumers } from "#streams/index.ts"
 import { type BacklogState, showBacklog, showRoom } from "#telemetry/nats-metrics.ts"
 import { isOfProcess } from "#telemetry/process-metrics.ts"
 
@@ -23,9 +23,7 @@ const acceptedAtOf = ({ oldest }: Waiting): number => {
 /** Until NATS was read for the first time. */
 const nothing: BacklogState = {
   oldestAt: undefined,
-  jobs: topology.streams.flatMap(({ consumers }) =>
-    Object.values(consumers).map(({ name }) => ({ consumer: name, messages: 0 }))
-  ),
+  jobs: consumers.map(({ consumer: { name } }) => ({ consumer: name, messages: 0 })),
   appended: []
 }
 let latest = nothing

@@ -1,14 +1,14 @@
 // How many copies a stream has: a start changes them only upwards, and a verb lowers them.
 import { assert, it } from "vitest"
 import { type BucketName, bucketStream, buckets } from "#streams/buckets.ts"
-import { topology } from "#streams/index.ts"
+import { allStreams } from "#streams/index.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 import { startNatsCluster } from "../support/nats-cluster.ts"
 import { runCli } from "../support/run-cli.ts"
 import { startService } from "../support/service.ts"
 
 const names = [
-  ...topology.streams.map(({ name }) => name as string),
+  ...allStreams.map(({ name }) => name),
   ...(Object.keys(buckets) as Array<BucketName>).map(bucketStream)
 ]
 

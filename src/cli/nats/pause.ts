@@ -3,8 +3,7 @@
 import { Effect } from "effect"
 import { consumerState, pauseConsumer, resumeConsumer } from "#nats/admin/maintenance.ts"
 import { readServerTime } from "#nats/watch/server-time.ts"
-import { topology } from "#streams/index.ts"
-import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
+import { consumers } from "#streams/index.ts"
 import { note } from "../terminal/note.ts"
 
 /**
@@ -14,9 +13,6 @@ import { note } from "../terminal/note.ts"
 const pauseMillis = 60 * 60_000
 const lookMillis = 100
 
-const consumers = topology.streams.flatMap((stream: StreamSpec) =>
-  Object.values<ConsumerSpec>(stream.consumers).map((consumer) => ({ stream, consumer }))
-)
 /**
  * Longest wait for messages without an acknowledgement. A worker reads the buckets when it gets a
  * message, within milliseconds; what it reads again after a failure, it reads within

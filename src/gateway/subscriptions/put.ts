@@ -1,5 +1,5 @@
 // What POST and PUT of a subscription share: read the body, and make the command that stores it.
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import { isObject } from "#basics/json.ts"
 import { Settings } from "#config"
 import type { SubscriptionCommand, SubscriptionData } from "#domain/subscription/command.ts"
@@ -26,7 +26,7 @@ import type { Decision } from "../write.ts"
 import { isId, subscriptionId } from "./id.ts"
 import { queryPairs } from "./listing/query.ts"
 import { checkAuth, checkP256dh } from "./push-keys.ts"
-import { SubscriptionBody, viewOf } from "./view.ts"
+import { SubscriptionBody, SubscriptionObject, subscriptionExample, viewOf } from "./view.ts"
 
 export interface Posted {
   /** Computed from the endpoint. The client cannot choose the id. */
@@ -44,6 +44,19 @@ export interface PostInput {
 }
 
 const decodeBody = readBody(SubscriptionBody)
+
+/** The description of POST and PUT, but for the summary. */
+export const postDoc = {
+  parameters: ["preconditions"],
+  body: SubscriptionBody,
+  bodyExample: subscriptionExample,
+  bodyRequired: true,
+  responses: {
+    200: Schema.Struct({ data: SubscriptionObject }),
+    201: Schema.Struct({ data: SubscriptionObject })
+  },
+  errors: [400, 406, 409, 412, 413, 415, 429, 507]
+}
 
 /**
  * The value of a nested member. Not valueAt() of filters, which also finds a member "keys.auth": a

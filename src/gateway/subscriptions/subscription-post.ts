@@ -1,13 +1,13 @@
 // POST /subscriptions: stores a subscription of the caller. A stored one stays as it is, but is no
 // longer suspended.
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { changeList } from "../changes.ts"
 import { checked, type ErrorDetail, errorIn } from "../http/errors.ts"
 import { stamp, violated } from "../http/preconditions.ts"
 import { type Call, ok } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
-import { type PostInput, readPosted, store } from "./put.ts"
-import { SubscriptionBody, SubscriptionObject, subscriptionExample, viewOf } from "./view.ts"
+import { type PostInput, postDoc, readPosted, store } from "./put.ts"
+import { viewOf } from "./view.ts"
 
 const read = Effect.fnUntraced(function* (call: Call, errors: Array<ErrorDetail>) {
   const input = yield* readPosted(call, errors)
@@ -56,14 +56,6 @@ export const subscriptionPost: Operation<PostInput> = {
     ),
   doc: {
     summary: "Store a subscription of the caller; one that is stored already is returned as it is",
-    parameters: ["preconditions"],
-    body: SubscriptionBody,
-    bodyExample: subscriptionExample,
-    bodyRequired: true,
-    responses: {
-      200: Schema.Struct({ data: SubscriptionObject }),
-      201: Schema.Struct({ data: SubscriptionObject })
-    },
-    errors: [400, 406, 409, 412, 413, 415, 429, 507]
+    ...postDoc
   }
 }

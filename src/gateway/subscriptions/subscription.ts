@@ -20,16 +20,8 @@ import type { Operation } from "../operation.ts"
 import { isId } from "./id.ts"
 import { queryPairs, readListing } from "./listing/query.ts"
 import { project, type Row } from "./listing/row.ts"
-import { type PostInput, readPosted, store } from "./put.ts"
-import {
-  ListedObject,
-  SubscriptionBody,
-  SubscriptionObject,
-  subscriptionExample,
-  Tombstone,
-  tombstone,
-  viewOf
-} from "./view.ts"
+import { type PostInput, postDoc, readPosted, store } from "./put.ts"
+import { ListedObject, Tombstone, tombstone, viewOf } from "./view.ts"
 
 interface ReadInput {
   readonly preconditions: Preconditions
@@ -117,15 +109,7 @@ export const subscriptionPut: Operation<PostInput> = {
   }),
   doc: {
     summary: "Store or replace a subscription of the caller; the id is that of the endpoint",
-    parameters: ["preconditions"],
-    body: SubscriptionBody,
-    bodyExample: subscriptionExample,
-    bodyRequired: true,
-    responses: {
-      200: Schema.Struct({ data: SubscriptionObject }),
-      201: Schema.Struct({ data: SubscriptionObject })
-    },
-    errors: [400, 406, 409, 412, 413, 415, 429, 507]
+    ...postDoc
   }
 }
 

@@ -3,7 +3,7 @@
 import { DeliverPolicy } from "@nats-io/jetstream"
 import { Clock, Effect } from "effect"
 import { type BucketName, bucketStream, metaKey, projections } from "#streams/buckets.ts"
-import { type FollowerName, followers } from "#streams/followers.ts"
+import { followerNames } from "#streams/followers.ts"
 import { streams } from "#streams/index.ts"
 import { filters, parseBroadcast, subjects } from "#streams/subjects.ts"
 import { Nats } from "../connection/connection.ts"
@@ -146,9 +146,7 @@ const olderWork = Effect.gen(function* () {
 const faultsNow = Effect.gen(function* () {
   const nats = yield* Nats
   const buckets = yield* Buckets
-  const ofFollowers = (Object.keys(followers) as Array<FollowerName>).map((name) =>
-    followerFaults(nats, buckets, name)
-  )
+  const ofFollowers = followerNames.map((name) => followerFaults(nats, buckets, name))
   const faults = yield* Effect.all(
     [...ofFollowers, newerBuckets, newerWork, olderOutcomes, olderWork],
     { concurrency: "unbounded" }

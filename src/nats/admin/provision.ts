@@ -8,8 +8,15 @@ import {
 } from "@nats-io/jetstream"
 import { nanos, headers as natsHeaders } from "@nats-io/transport-node"
 import { Effect } from "effect"
-import { type BucketName, bucketStream, bucketSubject, buckets, metaKey } from "#streams/buckets.ts"
-import { storedForm, topology } from "#streams/index.ts"
+import {
+  type BucketName,
+  bucketNames,
+  bucketStream,
+  bucketSubject,
+  buckets,
+  metaKey
+} from "#streams/buckets.ts"
+import { allStreams, consumers, storedForm } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { Nats } from "../connection/connection.ts"
 import { NoStorage, unavailable } from "../connection/errors.ts"
@@ -112,11 +119,9 @@ const ensureMeta = async ({ js }: Nats["Service"], bucket: BucketName, unbuilt: 
     })
 }
 
-const bucketNames = Object.keys(buckets) as Array<BucketName>
-
 const declared = (which: ReadonlyArray<BucketName>): Readonly<Record<string, Sized>> =>
   Object.fromEntries([
-    ...topology.streams.map((spec) => [spec.name, streamConfig(spec)]),
+    ...allStreams.map((spec) => [spec.name, streamConfig(spec)]),
     ...which.map((bucket) => [bucketStream(bucket), bucketConfig(bucket)])
   ])
 
@@ -143,12 +148,9 @@ export const provision = Effect.fnUntraced(function* (
   const share = yield* Effect.tryPromise({
     try: async () => {
       const share = await ensureStreams(nats.jsm, declared(which), replicas, bytesMax)
-      for (const stream of topology.streams)
-        await Promise.all(
-          Object.values<ConsumerSpec>(stream.consumers).map((consumer) =>
-            ensureConsumer(nats.jsm, stream.name, consumer)
-          )
-        )
+      await Promise.all(
+        consumers.map(({ consumer, stream }) => ensureConsumer(nats.jsm, stream.name, consumer))
+      )
       await Promise.all(which.map((bucket) => ensureMeta(nats, bucket, false)))
       return share
     },

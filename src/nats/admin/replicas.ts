@@ -1,22 +1,19 @@
 // How many copies a cluster keeps of each stream. A start raises the number; only an operator who
 // asks for it lowers it, as the loss of one server then loses what was accepted.
 import { Effect, Option } from "effect"
+import { streamNames } from "#streams/index.ts"
 import { Nats } from "../connection/connection.ts"
 import { attempt, StartRefused } from "../connection/errors.ts"
 import { infoOf } from "../stream/info.ts"
-import { declaredBytes } from "./stream-sizes.ts"
 
 /** Copies that nats-server keeps of a stream at most. */
 export const replicasMax = 5
-
-/** Streams, and those of buckets. */
-const names = Object.keys(declaredBytes)
 
 /** Fails with StartRefused if a stream has more copies than the operator set. */
 export const refuseFewerCopies = Effect.fnUntraced(function* (set: Option.Option<number>) {
   if (Option.isNone(set)) return
   const nats = yield* Nats
-  for (const name of names) {
+  for (const name of streamNames) {
     const copies = (yield* infoOf(nats, name))?.config.num_replicas ?? 1
     if (copies > set.value)
       return yield* new StartRefused({
@@ -30,6 +27,6 @@ export const refuseFewerCopies = Effect.fnUntraced(function* (set: Option.Option
 /** Gives every stream and bucket so many copies, more or fewer. Fails if one is missing. */
 export const setReplicas = Effect.fnUntraced(function* (replicas: number) {
   const { jsm } = yield* Nats
-  for (const name of names)
+  for (const name of streamNames)
     yield* attempt("set copies", () => jsm.streams.update(name, { num_replicas: replicas }))
 })

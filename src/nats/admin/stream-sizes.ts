@@ -1,6 +1,6 @@
 // How many bytes each stream may hold: decides what a start asks of the server. Pure.
-import { type BucketName, bucketStream, buckets } from "#streams/buckets.ts"
-import { topology } from "#streams/index.ts"
+import { bucketNames, bucketStream, buckets } from "#streams/buckets.ts"
+import { allStreams } from "#streams/index.ts"
 
 /** Step between two shares that are tried: at most a quarter of the room stays unused. */
 const step = 3 / 4
@@ -15,10 +15,8 @@ export const shares: ReadonlyArray<number> = [
 
 /** Declared bytes of every stream and bucket, by the name of the stream. */
 export const declaredBytes: Readonly<Record<string, number>> = Object.fromEntries([
-  ...topology.streams.map(({ maxBytes, name }) => [name, maxBytes] as const),
-  ...(Object.keys(buckets) as Array<BucketName>).map(
-    (bucket) => [bucketStream(bucket), buckets[bucket].maxBytes] as const
-  )
+  ...allStreams.map(({ maxBytes, name }) => [name, maxBytes] as const),
+  ...bucketNames.map((bucket) => [bucketStream(bucket), buckets[bucket].maxBytes] as const)
 ])
 
 /**

@@ -5,8 +5,8 @@
 import { JetStreamApiError } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import { metaKey, projections } from "#streams/buckets.ts"
-import { streams } from "#streams/index.ts"
-import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
+import { type consumers, streams } from "#streams/index.ts"
+import type { ConsumerSpec } from "#streams/spec.ts"
 import { filters } from "#streams/subjects.ts"
 import { countRepair } from "#telemetry/nats-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
@@ -83,17 +83,16 @@ const makeLogs = (name: string) => ({
   )
 })
 
-export const careFor = (stream: StreamSpec): ReadonlyArray<ConsumerInCare> =>
-  Object.values<ConsumerSpec>(stream.consumers).map((spec) => ({
-    stream: stream.name,
-    spec,
-    log: makeLogs(spec.name),
-    acknowledged: undefined,
-    progress: undefined,
-    pending: 0,
-    trouble: undefined,
-    changedBackAt: Number.NEGATIVE_INFINITY
-  }))
+export const careFor = ({ consumer, stream }: (typeof consumers)[number]): ConsumerInCare => ({
+  stream: stream.name,
+  spec: consumer,
+  log: makeLogs(consumer.name),
+  acknowledged: undefined,
+  progress: undefined,
+  pending: 0,
+  trouble: undefined,
+  changedBackAt: Number.NEGATIVE_INFINITY
+})
 
 /** Remembers how far the consumer is, for the case that it is deleted before the next look. */
 const remember = (care: ConsumerInCare, info: ConsumerInfo, { created }: StreamInfo) => {

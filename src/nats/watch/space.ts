@@ -3,8 +3,8 @@
 // facts.
 import { Context, Effect, Layer } from "effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
-import { type BucketName, bucketStream, buckets } from "#streams/buckets.ts"
-import { streams } from "#streams/index.ts"
+import { bucketNames, bucketStream, buckets } from "#streams/buckets.ts"
+import { allStreams } from "#streams/index.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import type { NatsUnavailable } from "../connection/errors.ts"
 import { type Look, StreamWatch } from "./streams.ts"
@@ -42,10 +42,8 @@ export const isFull = (
 
 /** The streams that refuse messages when they are full. The bucket `cache` deletes instead. */
 export const refusing: ReadonlyArray<string> = [
-  ...Object.values(streams).map(({ name }) => name),
-  ...(Object.keys(buckets) as Array<BucketName>)
-    .filter((bucket) => !buckets[bucket].forgets)
-    .map(bucketStream)
+  ...allStreams.map(({ name }) => name),
+  ...bucketNames.filter((bucket) => !buckets[bucket].forgets).map(bucketStream)
 ]
 
 /** The sizes of the streams that refuse messages when they are full. */

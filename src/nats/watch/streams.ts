@@ -2,17 +2,10 @@
 // want to know: space, clock, consumers, and whether LOG or WORK was replaced.
 import { Context, Effect, Layer, Schedule } from "effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
-import { type BucketName, bucketStream, buckets } from "#streams/buckets.ts"
-import { topology } from "#streams/index.ts"
+import { streamNames } from "#streams/index.ts"
 import { Nats } from "../connection/connection.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import { type StreamInfo, streamInfo } from "../stream/info.ts"
-
-/** LOG, WORK, and the streams behind all buckets. */
-export const watched: ReadonlyArray<string> = [
-  ...topology.streams.map(({ name }) => name),
-  ...(Object.keys(buckets) as Array<BucketName>).map(bucketStream)
-]
 
 const everyMillis = 1_000
 const timeoutMillis = 2_000
@@ -48,7 +41,7 @@ export class StreamWatch extends Context.Service<
       const look = Effect.gen(function* () {
         const began = yield* monotonicMillis
         const found = yield* Effect.forEach(
-          watched,
+          streamNames,
           (name) =>
             Effect.map(streamInfo(nats, name, timeoutMillis), (info) => [name, info] as const),
           { concurrency: "unbounded" }

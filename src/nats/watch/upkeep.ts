@@ -3,7 +3,7 @@
 // held data is never made again: an empty one would look as if there had been no data.
 import { Context, Effect, Layer } from "effect"
 import { bucketStream } from "#streams/buckets.ts"
-import { streams, topology } from "#streams/index.ts"
+import { allStreams, consumers, streamNames, streams } from "#streams/index.ts"
 import { showConsumers } from "#telemetry/nats-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { ensureCache } from "../admin/provision.ts"
@@ -19,7 +19,7 @@ import {
   type Tools,
   type Trouble
 } from "./consumer-repair.ts"
-import { type Look, StreamWatch, watched } from "./streams.ts"
+import { type Look, StreamWatch } from "./streams.ts"
 
 const cache = bucketStream("cache")
 /** Consumers are looked at with every second look at the streams: every two seconds. */
@@ -64,13 +64,13 @@ export class Upkeep extends Context.Service<
         watermark: yield* Watermark
       }
       const watch = yield* StreamWatch
-      const consumers = topology.streams.flatMap(careFor)
+      const inCare = consumers.map(careFor)
       let state: UpkeepState = { known: false, consumers: [], missing: [] }
       const care = Effect.fnUntraced(
         function* (look: Look) {
           const missing = yield* missingOf(tools, look)
           yield* Effect.forEach(
-            consumers,
+            inCare,
             (each) => {
               const stream = look.streams.get(each.stream)
               return stream === undefined ? Effect.void : lookAt(tools, each, stream)
@@ -79,7 +79,7 @@ export class Upkeep extends Context.Service<
           )
           state = {
             known: true,
-            consumers: consumers.map((each) => healthOf(each, missing)),
+            consumers: inCare.map((each) => healthOf(each, missing)),
             missing
           }
           return state
@@ -134,8 +134,8 @@ const missingOf = Effect.fnUntraced(function* ({ nats }: Tools, look: Look) {
     yield* ensureCache(log.config.num_replicas).pipe(Effect.provideService(Nats, nats))
     yield* cacheLost({ bucket: cache })
   }
-  const missing = watched.filter((name) => !look.streams.has(name) && name !== cache)
-  const own = topology.streams.map(({ name }) => name as string)
+  const missing = streamNames.filter((name) => !look.streams.has(name) && name !== cache)
+  const own = allStreams.map(({ name }) => name)
   const lost = missing.filter((name) => own.includes(name))
   const lostBuckets = missing.filter((name) => !own.includes(name))
   if (lost.length > 0) yield* streamLost({ streams: lost.join(",") })

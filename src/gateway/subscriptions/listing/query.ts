@@ -68,15 +68,7 @@ interface Parameter {
 }
 
 /** The listing that the readers below fill in. */
-interface Reading {
-  readonly filters: Array<Filter>
-  sort: ReadonlyArray<SortKey>
-  fields: ReadonlyArray<string> | undefined
-  limit: number
-  token: PageToken | undefined
-  withTombstones: boolean
-  deprecated: boolean
-}
+type Reading = { -readonly [K in keyof Listing]: Listing[K] } & { readonly filters: Array<Filter> }
 
 interface Rules {
   readonly now: number
