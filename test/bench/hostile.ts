@@ -138,7 +138,7 @@ const row = (kind: string, { post, push, share, waits }: Measured, connections: 
     post.p99.toFixed(0).padStart(9),
     `${(share * 100).toFixed(0)} %`.padStart(7),
     `${(waits * 100).toFixed(0)} %`.padStart(7),
-    connections.padStart(14)
+    connections.padStart(13)
   ]
   say(cells.join("") + word)
 }
@@ -161,10 +161,10 @@ const attackOf = (channel: string) => {
 
 say(`${cpus().length} cores (${cpus()[0]?.model.trim()}), Node ${process.versions.node}`)
 say(
-  "                                                push ms  POST ms   CPU of service   connections"
+  "                                                push ms  POST ms  CPU of service  connections"
 )
 say(
-  "                                    p50      p99      max      p99    used  waits   at once/all"
+  "                                    p50      p99      max      p99    used  waits  at once/all"
 )
 await measure(2_000)
 const quiet = await measure(seconds * 1_000)
