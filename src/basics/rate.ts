@@ -19,7 +19,7 @@ const lookShare = 1 / 16
 
 /**
  * Allows `max` per key and window (generic cell rate algorithm): stores one number per key, and
- * knows when the next is allowed. Beyond `keysMax` keys the oldest is dropped.
+ * knows when the next is allowed. Beyond `keysMax` keys the oldest is dropped. 0: no limit.
  */
 export const makeRate = (max: number, windowMillis: number, keysMax: number): Rate => {
   const intervalMillis = windowMillis / max
@@ -42,6 +42,7 @@ export const makeRate = (max: number, windowMillis: number, keysMax: number): Ra
   const millisOf = (cost: number): number => Math.min(cost, max) * intervalMillis
 
   const wait = (key: string, now: number, cost = 1): number => {
+    if (max === 0) return 0
     const waitMillis = dueOf(key, now) - now - (windowMillis - millisOf(cost))
     // Tolerate the rounding of fractions.
     return waitMillis > 1e-6 ? Math.max(1, waitMillis) : 0
@@ -49,7 +50,7 @@ export const makeRate = (max: number, windowMillis: number, keysMax: number): Ra
 
   const take = (key: string, now: number, cost = 1): number => {
     const waitMillis = wait(key, now, cost)
-    if (waitMillis > 0) return waitMillis
+    if (waitMillis > 0 || max === 0) return waitMillis
     const due = dueOf(key, now)
     if (!dueAt.delete(key)) dropIdle(now)
     makeRoom(dueAt, keysMax)

@@ -52,6 +52,12 @@ describe("a rate", () => {
     assert.equal(rate.take("b", 0), hour / 4)
   })
 
+  it("of 0 is no limit, and stores nothing", () => {
+    const rate = makeRate(0, hour, 10)
+    for (let i = 0; i < 100; i += 1) assert.equal(rate.take("a", 0, i), 0)
+    assert.deepEqual([rate.wait("a", 0), rate.size()], [0, 0])
+  })
+
   it("stores no more keys than its maximum, and first drops those that are due", () => {
     const rate = makeRate(1, hour, 3)
     for (const key of ["a", "b", "c"]) assert.equal(rate.take(key, 0), 0)

@@ -107,11 +107,10 @@ const codeOf = (fault: string): LoginErrorCode =>
  * every three minutes. The broker, whose page anybody may open, limits the mails to an address.
  */
 const makeLimits = (login: PortierLogin) => {
-  const { loginsPerClientPerHourMax: perClient } = login
-  const clients = makeRate(Math.max(perClient, 1), hourMillis, rateKeysMax)
+  const clients = makeRate(login.loginsPerClientPerHourMax, hourMillis, rateKeysMax)
   const addresses = makeRate(perAddressPerHourMax, hourMillis, rateKeysMax)
   return (client: string, email: string, now: number) => {
-    const waitMillis = perClient === 0 ? 0 : clients.take(client, now)
+    const waitMillis = clients.take(client, now)
     if (waitMillis > 0) return waitMillis
     return addresses.take(`${client} ${normalAddress(email)}`, now)
   }

@@ -29,7 +29,7 @@ export class Failures extends Context.Service<
     Failures,
     Effect.gen(function* () {
       const { authFailuresPerAddressPerMinuteMax: max } = yield* IdentitySettings
-      const failures = makeRate(Math.max(max, 1), 60_000, addressesMax)
+      const failures = makeRate(max, 60_000, addressesMax)
       const known = makeExpiringMap<true>(goodMax)
       const warn = makeRateLimitedLog(
         "an address sends too many wrong credentials " +
@@ -41,12 +41,12 @@ export class Failures extends Context.Service<
       return Failures.of({
         admit: Effect.fnUntraced(function* (key, address) {
           const now = yield* monotonicMillis
-          const waitMillis = max === 0 ? 0 : failures.wait(address, now)
+          const waitMillis = failures.wait(address, now)
           if (waitMillis === 0 || known.get(key, now) !== undefined) return
           return yield* yield* tooMany(waitMillis)
         }),
         count: Effect.fnUntraced(function* (address) {
-          const waitMillis = max === 0 ? 0 : failures.take(address, yield* monotonicMillis)
+          const waitMillis = failures.take(address, yield* monotonicMillis)
           return waitMillis === 0 ? undefined : yield* tooMany(waitMillis)
         }),
         good: (key) => Effect.map(monotonicMillis, (now) => known.set(key, true, now + goodMillis))

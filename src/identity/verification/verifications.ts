@@ -49,8 +49,8 @@ interface State {
   readonly known: ExpiringMap<Known>
   readonly invalid: ExpiringMap<Invalid>
   readonly shared: SharedVerdicts
-  /** Verifications per address that ended without a verdict; undefined: no limit. */
-  readonly outages: Rate | undefined
+  /** Verifications per address that ended without a verdict. */
+  readonly outages: Rate
   readonly keyOf: (...texts: ReadonlyArray<string | number>) => string
   readonly nameOf: (user: string) => string
   readonly run: (effect: Effect.Effect<void>) => Effect.Effect<unknown>
@@ -119,7 +119,7 @@ const noteOutage = (
     : undefined
   if (failure?._tag === "TooManyFailures") return
   pending.isAway = failure !== undefined
-  if (pending.isAway) outages?.take(address, now)
+  if (pending.isAway) outages.take(address, now)
 }
 
 /** Starts a verification in a fiber of its own: the first request may end before it. */
@@ -184,7 +184,7 @@ const verdictOf = Effect.fnUntraced(function* (
   if (Math.max(pending.waiting, pending.underWay.size) >= waitingMax)
     return yield* unavailable("too many callers wait")
   // A server that is away is no failure of its users, but gets few tokens of each address.
-  if (pending.isAway && (state.outages?.wait(address, now) ?? 0) > 0)
+  if (pending.isAway && state.outages.wait(address, now) > 0)
     return yield* unavailable("the server does not respond, and was asked often enough")
   pending.waiting += 1
   const joined = pending.underWay.get(key)
@@ -223,7 +223,7 @@ export class Verifications extends Context.Service<
         known: makeExpiringMap(knownMax),
         invalid: makeExpiringMap(invalidMax),
         shared: yield* makeSharedVerdicts,
-        outages: max === 0 ? undefined : makeRate(max, 60_000, addressesMax),
+        outages: makeRate(max, 60_000, addressesMax),
         keyOf: yield* credentialKeys,
         nameOf: userNames(yield* useridSecret),
         run: (effect) => Effect.forkIn(effect, scope)
