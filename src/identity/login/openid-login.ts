@@ -97,10 +97,10 @@ const exchange = Effect.fnUntraced(function* (
 
 /** Bounds requests to the token endpoint that bring nothing. */
 export const makeAttempts = (max: number) => {
-  const failures = makeRate(Math.max(max, 1), 60_000, addressesMax)
+  const failures = makeRate(max, 60_000, addressesMax)
   return {
     admit: Effect.fnUntraced(function* (address: string) {
-      const waitMillis = max === 0 ? 0 : failures.wait(address, yield* monotonicMillis)
+      const waitMillis = failures.wait(address, yield* monotonicMillis)
       if (waitMillis > 0) return yield* new TooManyFailures({ waitMillis })
     }),
     failed: (address: string) =>
@@ -135,9 +135,11 @@ export const openidPages = Effect.fnUntraced(function* (
     const { iss, state } = fields
     const begun = yield* states.read(cookies)
     if (state !== begun.nonce) return yield* states.failed("state", "invalid_request")
-    // RFC 9207: the response of another issuer.
-    if (iss !== undefined && iss !== issuer) return yield* states.failed("iss", "server_error")
-    return begun
+    const { authorization_response_iss_parameter_supported: isNamed } = (yield* keySet.current)
+      .discovered
+    // RFC 9207 section 2.4: the response of another issuer.
+    const isOther = iss === undefined ? isNamed === true : iss !== issuer
+    return isOther ? yield* states.failed("iss", "server_error") : begun
   })
 
   const finish = Effect.fnUntraced(function* (visit: Visit) {

@@ -36,6 +36,8 @@ export interface Discovered {
   readonly authorization_endpoint?: string
   readonly token_endpoint?: string
   readonly userinfo_endpoint?: string
+  /** Whether its responses name it (RFC 9207 section 3). */
+  readonly authorization_response_iss_parameter_supported?: unknown
   readonly id_token_signing_alg_values_supported?: unknown
   /** Of Portier: a login may choose the algorithm. */
   readonly accepts_id_token_signing_alg_query_param?: unknown
