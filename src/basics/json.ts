@@ -68,6 +68,12 @@ export const parseJson = (text: string): { readonly json: unknown } | "malformed
   }
 }
 
+/** The object of a text; undefined for any other text. */
+export const jsonObjectOf = (text: string): JsonObject | undefined => {
+  const parsed = parseJson(text)
+  return typeof parsed === "object" && isObject(parsed.json) ? parsed.json : undefined
+}
+
 /**
  * JSON with all characters beyond printable ASCII escaped, unlike JSON.stringify. Ids are hashes of
  * this form, and headers allow no other.

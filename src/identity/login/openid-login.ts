@@ -2,14 +2,13 @@
 // authorization code with PKCE (RFC 6749 section 4.1, RFC 7636).
 import { createHash } from "node:crypto"
 import { Effect, Option, Redacted } from "effect"
-import { isObject } from "#basics/json.ts"
 import { makeRate } from "#basics/rate.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { identificationMillis } from "../credentials.ts"
 import { IdentityUnavailable, TooManyFailures } from "../errors.ts"
 import type { Send } from "../provider/client.ts"
 import { bySecret, type ClientLogin } from "../provider/client-login.ts"
-import type { KeySet } from "../provider/key-set.ts"
+import type { Discovered, KeySet } from "../provider/key-set.ts"
 import { IdentitySettings } from "../settings.ts"
 import { partiesOf } from "../tokens/claims.ts"
 import { claimsOf } from "../tokens/jwt.ts"
@@ -86,7 +85,7 @@ const exchange = Effect.fnUntraced(function* (
   const grant = { grant_type: "authorization_code", ...form }
   const request = { url, login: clientOf(login), form: grant, isSingle: true } as const
   const { json, status } = yield* send(request)
-  const { access_token: token, error, token_type: type } = isObject(json) ? json : {}
+  const { access_token: token, error, token_type: type } = json ?? {}
   if (status === 400 && error !== "invalid_client" && error !== "unauthorized_client")
     return undefined
   const isBearer = typeof type === "string" && type.toLowerCase() === "bearer"
@@ -94,6 +93,12 @@ const exchange = Effect.fnUntraced(function* (
     ? token
     : yield* unavailable(`the token endpoint has status ${status}`)
 })
+
+/** Whether a response with this `iss` is that of another issuer (RFC 9207 section 2.4). */
+const isOfOther = (
+  { authorization_response_iss_parameter_supported: isNamed, issuer }: Discovered,
+  iss: string | undefined
+): boolean => (iss === undefined ? isNamed === true : iss !== issuer)
 
 /** Bounds requests to the token endpoint that bring nothing. */
 export const makeAttempts = (max: number) => {
@@ -135,10 +140,7 @@ export const openidPages = Effect.fnUntraced(function* (
     const { iss, state } = fields
     const begun = yield* states.read(cookies)
     if (state !== begun.nonce) return yield* states.failed("state", "invalid_request")
-    const { authorization_response_iss_parameter_supported: isNamed } = (yield* keySet.current)
-      .discovered
-    // RFC 9207 section 2.4: the response of another issuer.
-    const isOther = iss === undefined ? isNamed === true : iss !== issuer
+    const isOther = isOfOther((yield* keySet.current).discovered, iss)
     return isOther ? yield* states.failed("iss", "server_error") : begun
   })
 

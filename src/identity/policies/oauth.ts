@@ -1,7 +1,6 @@
 // OAuth 2.0 bearer tokens that a server verifies: by introspection (RFC 7662), or by the verify
 // call of an external-account provider (contract section 7.4).
 import { Clock, Config, Effect, Option } from "effect"
-import { isObject } from "#basics/json.ts"
 import type { Values } from "#settings/every-setting.ts"
 import { checkedText, words } from "#settings/words.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
@@ -84,10 +83,9 @@ export const introspection = (url: string, send: Send, login: ClientLogin): Shap
     claimsOf: ({ json, status }) => {
       // 401 and 403 are about our own login, and 429 about our requests.
       if (status >= 400 && status < 500)
-        return [401, 403, 429].includes(status) || !isObject(json) ? "unusable" : undefined
-      if (status !== 200 || !isObject(json) || typeof json["active"] !== "boolean")
-        return "unusable"
-      return json["active"] ? json : undefined
+        return [401, 403, 429].includes(status) || json === undefined ? "unusable" : undefined
+      const active = status === 200 ? json?.["active"] : undefined
+      return active === true ? json : active === false ? undefined : "unusable"
     },
     isUp: Effect.map(ask("heartbeat"), ({ status }) => status === 200)
   }
@@ -101,7 +99,7 @@ const verifyCall = (configured: string, send: Send): Shape => {
     url,
     ask: (token) => send({ url, json: { token } }),
     claimsOf: ({ json, status }) => {
-      if (!isObject(json)) return "unusable"
+      if (json === undefined) return "unusable"
       if (status >= 400 && status < 500) return status === 429 ? "unusable" : undefined
       const { client_id, scope, user } = json
       const isComplete =

@@ -1,7 +1,6 @@
 // Access tokens that are JWTs of an OpenID Connect issuer (RFC 9068), verified here with the keys
 // that the issuer publishes.
 import { Clock, Config, Effect, Option } from "effect"
-import { isObject } from "#basics/json.ts"
 import type { Values } from "#settings/every-setting.ts"
 import { checkedText, someWords, words } from "#settings/words.ts"
 import { IdentityUnavailable } from "../errors.ts"
@@ -151,7 +150,7 @@ const withUserinfo = Effect.fnUntraced(function* (
   const headers = { authorization: `Bearer ${token}` }
   const { json, status } = yield* send({ url, headers })
   if (status === 401 || status === 403) return undefined
-  if (status !== 200 || !isObject(json)) return yield* unavailable(`userinfo: status ${status}`)
+  if (status !== 200 || json === undefined) return yield* unavailable(`userinfo: status ${status}`)
   // OpenID Connect Core section 5.3.2: userinfo of another user must not be used.
   return json["sub"] === claims["sub"] ? merged(claims, json) : undefined
 })

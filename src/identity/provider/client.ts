@@ -4,6 +4,7 @@ import { isIP, type LookupFunction } from "node:net"
 import { Effect } from "effect"
 import { Agent, request } from "undici"
 import { anyLookup, checkedLookup } from "#basics/address-filter.ts"
+import { type JsonObject, jsonObjectOf } from "#basics/json.ts"
 import { type Resolve, sharedLookup } from "#basics/shared-lookup.ts"
 import { IdentityUnavailable } from "../errors.ts"
 import type { ClientLogin } from "./client-login.ts"
@@ -27,22 +28,13 @@ export interface ProviderRequest {
 
 export interface ProviderResponse {
   readonly status: number
-  /** The body, if it is JSON. */
-  readonly json: unknown
+  /** The body, if it is an object of JSON. */
+  readonly json: JsonObject | undefined
 }
 
 export type Send = (
   request: ProviderRequest
 ) => Effect.Effect<ProviderResponse, IdentityUnavailable>
-
-/** The JSON of a text; undefined for any other text. */
-const jsonOf = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
 
 /** The text of a body of at most `bytesMax` bytes. */
 const textOf = async (body: AsyncIterable<Uint8Array>): Promise<string> => {
@@ -81,7 +73,7 @@ const sendOnce = async (
     headers: { accept: "application/json", ...headers },
     body
   })
-  return { status: response.statusCode, json: jsonOf(await textOf(response.body)) }
+  return { status: response.statusCode, json: jsonObjectOf(await textOf(response.body)) }
 }
 
 /** The error for the log: its code or name, never its text, which may hold a URL with secrets. */

@@ -67,11 +67,11 @@ const endpoints = ["jwks_uri", "authorization_endpoint", "token_endpoint", "user
 
 /** Why a discovery document cannot be used. */
 const discoveryFault = (found: JsonObject, issuer: string): string | undefined => {
-  if (found["issuer"] !== issuer) return "the discovery document names another issuer"
+  if (found["issuer"] !== issuer) return "another issuer"
   for (const name of endpoints) {
     if (found[name] === undefined && name !== "jwks_uri") continue
     const fault = discoveredUrlFault(found[name], issuer)
-    if (fault !== undefined) return `${name} of the discovery document ${fault}`
+    if (fault !== undefined) return `${name} ${fault}`
   }
   return undefined
 }
@@ -90,10 +90,10 @@ const fetchKeys = Effect.fnUntraced(function* (policy: string, issuer: string, s
     faultOf: (json: JsonObject) => string | undefined
   ) {
     const { json, status } = yield* send({ url })
-    const isUsable = status === 200 && isObject(json)
-    const cause = isUsable ? faultOf(json) : `${what} has status ${status}, or is no JSON`
-    if (!isUsable || cause !== undefined) return yield* new IdentityUnavailable({ policy, cause })
-    return json as unknown
+    const isUsable = status === 200 && json !== undefined
+    const fault = isUsable ? faultOf(json) : `status ${status}, or no JSON`
+    if (fault === undefined) return json as unknown
+    return yield* new IdentityUnavailable({ policy, cause: `${what}: ${fault}` })
   })
   const url = `${issuer.replace(/\/$/, "")}${discoveryPath}`
   const discovered = (yield* fetched(url, "the discovery document", (found) =>
@@ -101,7 +101,7 @@ const fetchKeys = Effect.fnUntraced(function* (policy: string, issuer: string, s
   )) as Discovered
   const fetchedAt = yield* monotonicMillis
   const keys = (yield* fetched(discovered.jwks_uri, "the key set", (found) =>
-    areKeys(found["keys"]) ? undefined : "the key set has no keys"
+    areKeys(found["keys"]) ? undefined : "no keys"
   )) as JSONWebKeySet
   return { discovered, keys, fetchedAt }
 })

@@ -2,7 +2,7 @@
 import type { KeyObject } from "node:crypto"
 import { Clock, Effect } from "effect"
 import { type CryptoKey, createLocalJWKSet, errors, type JSONWebKeySet, jwtVerify } from "jose"
-import { isObject } from "#basics/json.ts"
+import { jsonObjectOf } from "#basics/json.ts"
 import type { IssuerKeys, KeySet } from "../provider/key-set.ts"
 import { type Claims, isForUs, lateFault } from "./claims.ts"
 
@@ -37,13 +37,9 @@ const kidCharsMax = 200
 /** The members of a part of a JWT, without a check of its signature; undefined: no JWT. */
 const partOf = (token: string, part: 0 | 1): Claims | undefined => {
   const parts = token.split(".")
-  if (parts.length !== 3) return undefined
-  try {
-    const members: unknown = JSON.parse(Buffer.from(parts[part]!, "base64url").toString("utf8"))
-    return isObject(members) ? members : undefined
-  } catch {
-    return undefined
-  }
+  return parts.length === 3
+    ? jsonObjectOf(Buffer.from(parts[part]!, "base64url").toString("utf8"))
+    : undefined
 }
 
 export const headerOf = (token: string): Claims | undefined => partOf(token, 0)
