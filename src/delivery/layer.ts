@@ -2,13 +2,13 @@
 import { Effect, Layer, Semaphore } from "effect"
 import { Settings } from "#config"
 import { Consumers } from "#nats/stream/consumer.ts"
+import { makeRecord } from "./jobs/record.ts"
 import { makeRetry } from "./jobs/retry.ts"
-import { makeShard } from "./jobs/shard.ts"
-import { Strikes } from "./jobs/strikes.ts"
+import { makePayloads, makeShard } from "./jobs/shard.ts"
+import type { JobTools } from "./jobs/shard-run.ts"
 import { PushClient } from "./push/client.ts"
-import { Sender } from "./push/send.ts"
+import { makeSend } from "./push/send.ts"
 import { Vapid } from "./push/vapid.ts"
-import { PushServices } from "./push-service/push-services.ts"
 
 /** Retries under way at once; the permits bound what they send. */
 const retriesInFlight = 64
@@ -21,14 +21,19 @@ export const deliveryLayer = Layer.effectDiscard(
   Effect.gen(function* () {
     const consumers = yield* Consumers
     const { shardsInFlight, unrecordedPushesMax } = yield* Settings
-    const permits = yield* Semaphore.make(unrecordedPushesMax)
     let stopping = false
-    const draining = () => stopping
+    const tools: JobTools = {
+      send: yield* makeSend,
+      record: yield* makeRecord,
+      permits: yield* Semaphore.make(unrecordedPushesMax),
+      draining: () => stopping
+    }
+    const payload = yield* makePayloads
     yield* Effect.forkScoped(
-      consumers.each("work", "deliver", shardsInFlight, yield* makeShard(permits, draining))
+      consumers.each("work", "deliver", shardsInFlight, yield* makeShard(tools, payload))
     )
     yield* Effect.forkScoped(
-      consumers.each("work", "retry", retriesInFlight, yield* makeRetry(permits, draining))
+      consumers.each("work", "retry", retriesInFlight, yield* makeRetry(tools, payload))
     )
     // Finalizers run in reverse order: this one before those that wait for the fibers above.
     yield* Effect.addFinalizer(() =>
@@ -37,11 +42,4 @@ export const deliveryLayer = Layer.effectDiscard(
       })
     )
   })
-).pipe(
-  Layer.provide(Strikes.layer),
-  Layer.provide(
-    Sender.layer.pipe(
-      Layer.provide(Layer.mergeAll(PushClient.layer, Vapid.layer, PushServices.layer))
-    )
-  )
-)
+).pipe(Layer.provide(Layer.mergeAll(PushClient.layer, Vapid.layer)))

@@ -26,7 +26,7 @@ import {
   removalsAndRetries,
   withFate
 } from "./follow-ups.ts"
-import { Strikes } from "./strikes.ts"
+import { makeStrikes } from "./strikes.ts"
 import { untilWritten } from "./until-written.ts"
 
 /**
@@ -146,13 +146,13 @@ export const makeRecord = Effect.gen(function* () {
   const log = yield* EventLog
   const { retryBaseMillis } = yield* Settings
   const metrics = yield* makePushMetrics
-  const strikes = yield* Strikes
+  const strikes = yield* makeStrikes
   const storeOrPostpone = yield* makeStoreOrPostpone
 
   const follow = (
     ref: BroadcastRef,
     list: ReadonlyArray<Recorded>,
-    weigh: Strikes["Service"]["weigh"]
+    weigh: typeof strikes.weigh
   ) => {
     const others = removalsAndRetries(log, storeOrPostpone, ref, list)
     return allStored([weigh(ref, list, storeOrPostpone), ...others])

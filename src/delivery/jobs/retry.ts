@@ -1,7 +1,7 @@
 // Retry job -> another attempt -> outcome. JetStream redelivers the job after a delayed nak. The
 // push's last outcome has the number and time of its next attempt, so a crash at any point loses
 // nothing.
-import { Clock, Effect, type Semaphore } from "effect"
+import { Clock, Effect } from "effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import type { RetryJob } from "#domain/job.ts"
 import type { PushResult } from "#domain/outcome.ts"
@@ -12,30 +12,25 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import { keys } from "#streams/buckets.ts"
 import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import { sealAll } from "../push/encrypt.ts"
-import { Sender } from "../push/send.ts"
 import type { Target } from "../push/target.ts"
 import { laterPostponed, type Recorded } from "./follow-ups.ts"
 import { type Job, lastResult, type NextAttempt, nextAttemptOf, waitOf } from "./next-attempt.ts"
 import {
-  makeRecord,
   outcomeSubject,
   provenMillis,
   type Record,
   type UnsentEnd,
   unsentResult
 } from "./record.ts"
-import { makePayloads } from "./shard.ts"
+import type { Payloads } from "./shard.ts"
+import type { JobTools } from "./shard-run.ts"
 import { conflictLeaves } from "./until-written.ts"
 
 const drainingAfterMillis = 1_000
 
-interface RetryTools {
+interface RetryTools extends JobTools {
   readonly log: EventLog["Service"]
   readonly buckets: Buckets["Service"]
-  readonly sender: Sender["Service"]
-  readonly record: Record
-  readonly permits: Semaphore.Semaphore
-  readonly draining: () => boolean
 }
 
 const outcomeOf = (job: RetryJob) => outcomeSubject.push(job, job.user, job.subscription)
@@ -76,7 +71,7 @@ const makeAttempt = Effect.fnUntraced(function* <E>(
   padded: Buffer | undefined,
   turn: Effect.Effect<void, E>
 ) {
-  const { buckets, record, sender } = tools
+  const { buckets, record, send } = tools
   const target = yield* targetOf(buckets, job)
   const now = yield* Clock.currentTimeMillis
   const end = endOf(target, job.expiresAt, now)
@@ -87,7 +82,7 @@ const makeAttempt = Effect.fnUntraced(function* <E>(
   }
   const bodyOf = () => sealAll([target], padded)[0]
   const push = { target, ref: job, bodyOf, lastReason: next.lastReason }
-  const attempt = yield* sender.send(push, turn)
+  const attempt = yield* send(push, turn)
   const result = yield* record.resultOf({ target, ref: job, attempt, number: next.number })
   const isDeferredUnsent = attempt.kind === "deferred" && attempt.decidedBy === "process"
   return { target, result, isDeferredUnsent }
@@ -112,7 +107,7 @@ const recordResult = Effect.fnUntraced(function* (
 })
 
 /**
- * Fails with AppendConflict if another worker has recorded the attempt that is due: this process
+ * Fails with AppendConflict if another worker has recorded the next attempt already: this process
  * may have been frozen, or cut off from NATS, for so long that the job was delivered again.
  */
 const checkNext = Effect.fnUntraced(function* (
@@ -161,15 +156,12 @@ const step = (
   )
 }
 
-export const makeRetry = Effect.fnUntraced(function* (
-  permits: Semaphore.Semaphore,
-  draining: () => boolean
-) {
+/** Returns a function that handles retry jobs. */
+export const makeRetry = Effect.fnUntraced(function* (jobTools: JobTools, payload: Payloads) {
   const log = yield* EventLog
   const buckets = yield* Buckets
-  const record = yield* makeRecord
-  const payload = yield* makePayloads
-  const tools: RetryTools = { log, buckets, sender: yield* Sender, record, permits, draining }
+  const tools: RetryTools = { ...jobTools, log, buckets }
+  const { draining, record } = tools
 
   /** The push has ended. An earlier delivery may have died before it wrote what follows. */
   const finish = Effect.fnUntraced(function* (job: RetryJob, result: PushResult, postponed: Ack) {

@@ -9,7 +9,7 @@ import type { ShardJob } from "#domain/job.ts"
 import { type PushResult, pushKey } from "#domain/outcome.ts"
 import type { AppendConflict, NatsUnavailable } from "#nats/connection/errors.ts"
 import { Bodies } from "../push/encrypt.ts"
-import type { Sender } from "../push/send.ts"
+import type { Send } from "../push/send.ts"
 import type { Target } from "../push/target.ts"
 import type { Recorded } from "./follow-ups.ts"
 import type { Begin } from "./push-batches.ts"
@@ -40,8 +40,9 @@ export interface Claimed extends Past {
   readonly claimedAt: number
 }
 
-export interface ShardTools {
-  readonly sender: Sender["Service"]
+/** Shards and retries share these. */
+export interface JobTools {
+  readonly send: Send
   readonly record: Record
   readonly permits: Semaphore.Semaphore
   /**
@@ -49,6 +50,9 @@ export interface ShardTools {
    * others.
    */
   readonly draining: () => boolean
+}
+
+export interface ShardTools extends JobTools {
   readonly batches: (pushes: number) => Begin
   /** Pushes under way at once. */
   readonly concurrency: number
@@ -182,7 +186,7 @@ const resultOfPush = Effect.fnUntraced(function* (run: ShardRun, target: Target,
     return { target, result, permit: false }
   }
   const attempted = yield* Effect.result(
-    tools.sender.send({ target, ref: job, bodyOf: () => run.bodies.take(i) }, takePermit(run))
+    tools.send({ target, ref: job, bodyOf: () => run.bodies.take(i) }, takePermit(run))
   )
   if (attempted._tag === "Failure") return undefined
   const attempt = attempted.success

@@ -11,13 +11,12 @@ import { type Delivery, done, later, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { pad, sealedAtOnce } from "../push/encrypt.ts"
-import { Sender } from "../push/send.ts"
 import type { Target } from "../push/target.ts"
 import { makeAudience } from "../recipients/audience.ts"
 import { laterPostponed, type Recorded } from "./follow-ups.ts"
 import { makePushBatches } from "./push-batches.ts"
-import { makeRecord, outcomeSubject, type Record } from "./record.ts"
-import { type Claimed, type Past, runShard, type ShardTools } from "./shard-run.ts"
+import { outcomeSubject, type Record } from "./record.ts"
+import { type Claimed, type JobTools, type Past, runShard, type ShardTools } from "./shard-run.ts"
 import { conflictLeaves } from "./until-written.ts"
 
 /** Payloads in the LRU cache, of 4 KB each. */
@@ -45,6 +44,8 @@ export const makePayloads = Effect.gen(function* () {
     return cached.payload
   })
 })
+
+export type Payloads = Effect.Success<typeof makePayloads>
 
 const nothing: Past = { seq: 0, declared: 0, final: false, isPostponed: false, results: new Map() }
 
@@ -148,27 +149,13 @@ const makeClaim = (log: EventLog["Service"], record: Record) => {
 
 const isClaimed = (past: Past | Claimed): past is Claimed => "claimedAt" in past
 
-/**
- * `draining` returns true once the process shuts down: pushes under way are finished, the rest is
- * left.
- */
-export const makeShard = Effect.fnUntraced(function* (
-  permits: Semaphore.Semaphore,
-  draining: () => boolean
-) {
-  const record = yield* makeRecord
-  const payload = yield* makePayloads
+/** Returns a function that handles shard jobs. */
+export const makeShard = Effect.fnUntraced(function* (jobTools: JobTools, payload: Payloads) {
   const audience = yield* makeAudience
-  const claim = makeClaim(yield* EventLog, record)
+  const claim = makeClaim(yield* EventLog, jobTools.record)
   const { unrecordedPushesMax } = yield* Settings
-  const tools: ShardTools = {
-    sender: yield* Sender,
-    record,
-    permits,
-    draining,
-    batches: yield* makePushBatches(sealedAtOnce),
-    concurrency: unrecordedPushesMax
-  }
+  const batches = yield* makePushBatches(sealedAtOnce)
+  const tools: ShardTools = { ...jobTools, batches, concurrency: unrecordedPushesMax }
   // Two large shards at a time, or many small ones. Many large ones would share the permits until
   // each outcome had a handful of results.
   const admission = yield* Semaphore.make(2 * unrecordedPushesMax)

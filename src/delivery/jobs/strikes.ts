@@ -2,7 +2,7 @@
 // counts only while this process reaches other subscriptions, and not while most pushes to a push
 // service end this way: then the push service, or our network, is at fault.
 import { hostname } from "node:os"
-import { Context, Effect, Layer } from "effect"
+import { Effect } from "effect"
 import { makeLruCache } from "#basics/lru-cache.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { Settings } from "#config"
@@ -101,83 +101,81 @@ const bodyOf = (
   at: result.at
 })
 
-const makeStrikes = Effect.gen(function* () {
-  const log = yield* EventLog
-  const { strikeIntervalMillis } = yield* Settings
-  const metrics = yield* makeStrikeMetrics
-  const evidence = makeEvidence()
+interface Judge {
+  readonly log: EventLog["Service"]
+  readonly strikeIntervalMillis: number
+  readonly metrics: Effect.Success<typeof makeStrikeMetrics>
+  readonly evidence: ReturnType<typeof makeEvidence>
+}
 
-  const against = Effect.fnUntraced(function* (
-    ref: BroadcastRef,
-    each: Recorded,
-    cause: StrikeReason,
-    storeOrPostpone: StoreOrPostpone
-  ) {
-    const { result, target } = each
-    if (target.stored.suspended !== undefined || !evidence.isConclusive(ref, each, cause))
-      return true
-    const next = strike(target.stored.strikes, cause, result.at, strikeIntervalMillis)
-    if (next === undefined) return true
-    const body = bodyOf(ref, each, cause)
-    const isSuspended = next === "suspend"
-    const type = isSuspended ? "subscription.suspended/1" : "subscription.struck/1"
-    const write = isSuspended
-      ? append(log, ref, each, "subscription.suspended/1", body)
-      : append(log, ref, each, "subscription.struck/1", { ...body, strike: next })
-    const counted = Effect.map(write, ({ duplicate }) => {
-      const count = metrics[isSuspended ? "suspended" : "struck"]
-      if (!duplicate) count(new URL(originOf(target)).hostname, cause)
-    })
-    return yield* storeOrPostpone(type, counted)
+const against = Effect.fnUntraced(function* (
+  { evidence, log, metrics, strikeIntervalMillis }: Judge,
+  ref: BroadcastRef,
+  each: Recorded,
+  cause: StrikeReason,
+  storeOrPostpone: StoreOrPostpone
+) {
+  const { result, target } = each
+  if (target.stored.suspended !== undefined || !evidence.isConclusive(ref, each, cause)) return true
+  const next = strike(target.stored.strikes, cause, result.at, strikeIntervalMillis)
+  if (next === undefined) return true
+  const body = bodyOf(ref, each, cause)
+  const isSuspended = next === "suspend"
+  const type = isSuspended ? "subscription.suspended/1" : "subscription.struck/1"
+  const write = isSuspended
+    ? append(log, ref, each, "subscription.suspended/1", body)
+    : append(log, ref, each, "subscription.struck/1", { ...body, strike: next })
+  const counted = Effect.map(write, ({ duplicate }) => {
+    const count = metrics[isSuspended ? "suspended" : "struck"]
+    if (!duplicate) count(new URL(originOf(target)).hostname, cause)
   })
-
-  /** The first write that is postponed ends this: the next delivery of the job judges all again. */
-  const judge = Effect.fnUntraced(function* (
-    ref: BroadcastRef,
-    list: ReadonlyArray<Recorded>,
-    storeOrPostpone: StoreOrPostpone
-  ) {
-    for (const each of list) {
-      const cause = strikeOf(each.result)
-      if (cause !== undefined && !(yield* against(ref, each, cause, storeOrPostpone))) return false
-      if (each.result.fate === "delivered" && each.target.stored.strikes !== undefined) {
-        const write = cleared(log, ref, each)
-        if (!(yield* storeOrPostpone("subscription.cleared/1", write))) return false
-      }
-    }
-    return true
-  })
-
-  const countAll = (list: ReadonlyArray<Recorded>) =>
-    Effect.map(monotonicMillis, (now) => {
-      for (const each of list) evidence.count(each, now)
-    })
-
-  return Strikes.of({
-    // Count all before judging the first: their order must not decide.
-    weigh: (ref, list, storeOrPostpone) =>
-      Effect.andThen(countAll(list), judge(ref, list, storeOrPostpone)),
-    weighAgain: (ref, list, storeOrPostpone) => judge(ref, list.filter(isNewest), storeOrPostpone)
-  })
+  return yield* storeOrPostpone(type, counted)
 })
 
-type Weigh = (
+/** The first write that is postponed ends this: the next delivery of the job judges all again. */
+const judgeAll = Effect.fnUntraced(function* (
+  judge: Judge,
   ref: BroadcastRef,
   list: ReadonlyArray<Recorded>,
   storeOrPostpone: StoreOrPostpone
-) => Effect.Effect<boolean>
+) {
+  for (const each of list) {
+    const cause = strikeOf(each.result)
+    if (cause !== undefined && !(yield* against(judge, ref, each, cause, storeOrPostpone)))
+      return false
+    if (each.result.fate === "delivered" && each.target.stored.strikes !== undefined) {
+      const write = cleared(judge.log, ref, each)
+      if (!(yield* storeOrPostpone("subscription.cleared/1", write))) return false
+    }
+  }
+  return true
+})
 
-export class Strikes extends Context.Service<
-  Strikes,
-  {
+export const makeStrikes = Effect.gen(function* () {
+  const { strikeIntervalMillis } = yield* Settings
+  const evidence = makeEvidence()
+  const judge: Judge = {
+    log: yield* EventLog,
+    metrics: yield* makeStrikeMetrics,
+    ...{ strikeIntervalMillis, evidence }
+  }
+  return {
     /**
      * Counts results as evidence, and writes the strikes, suspensions and clearings that follow.
      * May be given a result twice. False: some are postponed.
      */
-    readonly weigh: Weigh
+    weigh: (ref: BroadcastRef, list: ReadonlyArray<Recorded>, storeOrPostpone: StoreOrPostpone) =>
+      Effect.flatMap(monotonicMillis, (now) => {
+        // Count all before judging the first: their order must not decide.
+        for (const each of list) evidence.count(each, now)
+        return judgeAll(judge, ref, list, storeOrPostpone)
+      }),
+
     /** The same for results that an earlier delivery of their job recorded. Counts nothing. */
-    readonly weighAgain: Weigh
+    weighAgain: (
+      ref: BroadcastRef,
+      list: ReadonlyArray<Recorded>,
+      storeOrPostpone: StoreOrPostpone
+    ) => judgeAll(judge, ref, list.filter(isNewest), storeOrPostpone)
   }
->()("bellcast/delivery/Strikes") {
-  static readonly layer = Layer.effect(Strikes, makeStrikes)
-}
+})

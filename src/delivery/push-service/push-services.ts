@@ -1,7 +1,7 @@
 // The push services of this process, one for each origin and VAPID key, and the gossip with other
 // workers about them.
 import { hash } from "node:crypto"
-import { Context, Effect, Layer, Schedule } from "effect"
+import { Effect, Schedule } from "effect"
 import { makeLruCache } from "#basics/lru-cache.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { Settings } from "#config"
@@ -95,7 +95,7 @@ const makeCache = (settings: Settings["Service"], knownFrom: KnownFrom) => {
   }
 }
 
-const makePushServices = Effect.gen(function* () {
+export const makePushServices = Effect.gen(function* () {
   const settings = yield* Settings
   const pubsub = yield* PubSub
   const metrics = yield* makePushServiceMetrics
@@ -135,6 +135,7 @@ const makePushServices = Effect.gen(function* () {
     Effect.repeat(Effect.andThen(readKnownFrom, publishAll), Schedule.spaced(publishMillis))
   )
 
+  /** Logs notices, and publishes urgent gossip. */
   const report = (pushService: PushService, notices: ReadonlyArray<Notice>) => {
     if (notices.length === 0 && !pushService.isUrgent) return Effect.void
     return Effect.flatMap(monotonicMillis, (now) => {
@@ -145,22 +146,10 @@ const makePushServices = Effect.gen(function* () {
   }
 
   return {
+    /** The push service at an origin, as used with this VAPID public key. */
     of: (origin: string, publicKey: string) => of(origin, keyName(publicKey)),
     report
   }
 })
 
-export class PushServices extends Context.Service<
-  PushServices,
-  {
-    /** The push service at an origin, as used with this VAPID public key. */
-    readonly of: (origin: string, publicKey: string) => PushService
-    /** Logs notices, and publishes urgent gossip. */
-    readonly report: (
-      pushService: PushService,
-      notices: ReadonlyArray<Notice>
-    ) => Effect.Effect<void>
-  }
->()("bellcast/delivery/PushServices") {
-  static readonly layer = Layer.effect(PushServices, makePushServices)
-}
+export type PushServices = Effect.Success<typeof makePushServices>

@@ -1,5 +1,5 @@
 // One attempt at one push: finds why it must not be sent, or signs, posts and judges the response.
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Effect } from "effect"
 import { type Moment, moment, monotonicOf } from "#clock/moment.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { Settings } from "#config"
@@ -13,7 +13,7 @@ import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import type { Attempt, AttemptResult } from "../attempt-result.ts"
 import type { Push } from "../push-service/push.ts"
 import type { PushService } from "../push-service/push-service.ts"
-import { PushServices } from "../push-service/push-services.ts"
+import { makePushServices, type PushServices } from "../push-service/push-services.ts"
 import { classify, reasonOfError } from "./classify.ts"
 import { PushClient } from "./client.ts"
 import type { Sealed } from "./encrypt.ts"
@@ -35,7 +35,7 @@ interface PushToSend {
 interface SendTools {
   readonly post: (request: Request) => Effect.Effect<Received>
   readonly vapid: Vapid["Service"]
-  readonly pushServices: PushServices["Service"]
+  readonly pushServices: PushServices
   readonly log: EventLog["Service"]
   readonly policy: EndpointPolicy
   readonly retryBaseMillis: number
@@ -134,7 +134,7 @@ const post = Effect.fnUntraced(function* (client: PushClient["Service"], request
 const millisSince = ({ sentAt }: Push, now: number): number => Math.max(1, now - sentAt)
 
 const judge = Effect.fnUntraced(function* (
-  pushServices: PushServices["Service"],
+  pushServices: PushServices,
   received: Received,
   push: Push
 ) {
@@ -183,10 +183,15 @@ const attempt = Effect.fnUntraced(function* (
   return { kind: "expired", reason: "expired:key-mismatch", decidedBy: "process", millis }
 })
 
-const makeSender = Effect.gen(function* () {
+/**
+ * Returns a function that makes one attempt; it never fails itself. At most the send window of
+ * pushes run for one push service, so that a slow one does not hold up the others. `turn` runs when
+ * it is this push's turn, before anything is sent; if `turn` fails, nothing is sent.
+ */
+export const makeSend = Effect.gen(function* () {
   const client = yield* PushClient
   const vapid = yield* Vapid
-  const pushServices = yield* PushServices
+  const pushServices = yield* makePushServices
   const log = yield* EventLog
   const { allowLoopbackEndpoints, pushHosts, retryBaseMillis } = yield* Settings
   const policy = { hosts: pushHosts, allowLoopback: allowLoopbackEndpoints }
@@ -195,8 +200,8 @@ const makeSender = Effect.gen(function* () {
     ...{ vapid, pushServices, log, policy, retryBaseMillis }
   }
 
-  const send = <E>(push: PushToSend, turn: Effect.Effect<unknown, E>) =>
-    Effect.flatMap(moment, (now): Effect.Effect<Attempt, E> => {
+  return <E>(push: PushToSend, turn: Effect.Effect<unknown, E>): Effect.Effect<Attempt, E> =>
+    Effect.flatMap(moment, (now) => {
       const { ref, target } = push
       const key = vapid.keyOf(target.stored)
       const pushService = pushServices.of(originOf(target), key)
@@ -204,23 +209,6 @@ const makeSender = Effect.gen(function* () {
       if (full !== undefined) return Effect.as(turn, unsent(full))
       return pushService.inTurn(Effect.flatMap(turn, () => attempt(tools, push, pushService, key)))
     })
-
-  return { send }
 })
 
-export class Sender extends Context.Service<
-  Sender,
-  {
-    /**
-     * Makes one attempt; never fails itself. At most the send window of pushes run for one push
-     * service, so that a slow one does not hold up the others. `turn` runs when it is this push's
-     * turn, before anything is sent; if `turn` fails, nothing is sent.
-     */
-    readonly send: <E>(
-      push: PushToSend,
-      turn: Effect.Effect<unknown, E>
-    ) => Effect.Effect<Attempt, E>
-  }
->()("bellcast/delivery/Sender") {
-  static readonly layer = Layer.effect(Sender, makeSender)
-}
+export type Send = Effect.Success<typeof makeSend>

@@ -34,7 +34,7 @@ export interface Received {
 interface TryTools {
   readonly post: (request: Request) => Effect.Effect<Received>
   readonly vapid: Vapid["Service"]
-  readonly pushServices: PushServices["Service"]
+  readonly pushServices: PushServices
   readonly log: EventLog["Service"]
 }
 
