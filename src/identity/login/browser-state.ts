@@ -76,7 +76,7 @@ const makeFailures = (policy: string) => {
       yield* warn({ wrong, ...fields })
       return yield* new LoginFailed({ code })
     }),
-    /** The same when the provider says so: by its code (RFC 6749 section 4.1.2.1), never its text. */
+    /** The same for the provider's own code (RFC 6749 section 4.1.2.1), never its text. */
     refused: Effect.fnUntraced(function* (error: string) {
       const shown = /^[a-z_]{1,64}$/.test(error) ? `: ${error}` : ""
       const description = `The login was refused by its provider${shown}`

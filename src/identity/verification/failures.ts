@@ -17,7 +17,7 @@ const addressesMax = 20_000
 export class Failures extends Context.Service<
   Failures,
   {
-    /** Fails for an address that has sent too many, unless the credentials of this key were good. */
+    /** Fails for an address that has sent too many, unless this key's credentials were good. */
     readonly admit: (key: string, address: string) => Effect.Effect<void, TooManyFailures>
     /** Counts one. Succeeds with the error if there were too many before. */
     readonly count: (address: string) => Effect.Effect<TooManyFailures | undefined>

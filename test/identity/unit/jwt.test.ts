@@ -12,8 +12,8 @@ it("fails nowhere but where somebody waits for it: else the process would end", 
   process.on("unhandledRejection", note)
   const header = Buffer.from('{"alg":"HS256"}').toString("base64url")
   const verify = () => verifyJwt(`${header}.e30.AAAA`, key, ["HS256"], Date.now())
-  // A fiber may rest, or be interrupted, before it runs the effect. When a later one has ended, this
-  // one would have failed, too.
+  // A fiber may rest, or be interrupted, before it runs the effect. When a later one has ended,
+  // this one would have failed, too.
   const verified = verify()
   expect(await Effect.runPromise(verify())).toBe("the signature is wrong")
   await setImmediate()
