@@ -87,13 +87,8 @@ export const settings = {
   /** Scheme and host (with port) of URLs in responses, behind a proxy. */
   httpScheme: Config.option(Config.Literals(["http", "https"], "BELLCAST_HTTP_SCHEME")),
   httpHost: Config.option(
-    Config.schema(
-      Schema.String.pipe(
-        Schema.check(
-          Schema.isPattern(plainHost, { message: "Expected a host, with or without a port" })
-        )
-      ),
-      "BELLCAST_HTTP_HOST"
+    checkedText("BELLCAST_HTTP_HOST", (text) =>
+      plainHost.test(text) ? undefined : "Expected a host, with or without a port"
     )
   ),
   /**

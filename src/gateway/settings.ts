@@ -1,8 +1,8 @@
 // The settings of the gateway, read once at start from the environment or the settings file.
-import { Config, Context, Layer, Schema } from "effect"
+import { Config, Context, Layer } from "effect"
 import { everySetting, type Values } from "#settings/every-setting.ts"
 import { within } from "#settings/within.ts"
-import { words } from "#settings/words.ts"
+import { checkedText, words } from "#settings/words.ts"
 import { rangeError } from "./client-address.ts"
 
 const withDefault = Config.withDefault
@@ -12,14 +12,8 @@ const flag = (name: string, value: boolean) => Config.Boolean(name).pipe(withDef
 
 const iso8601 = /^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})?)?$/
 /** A date means its midnight, local time. */
-const isoDate = Schema.String.pipe(
-  Schema.check(
-    Schema.makeFilter(
-      (text: string) =>
-        (iso8601.test(text) && !Number.isNaN(Date.parse(text))) || "Expected an ISO 8601 date"
-    )
-  )
-)
+const dateFault = (text: string) =>
+  iso8601.test(text) && !Number.isNaN(Date.parse(text)) ? undefined : "Expected an ISO 8601 date"
 
 export const gatewaySettings = {
   projectName: Config.String("BELLCAST_PROJECT_NAME").pipe(withDefault("bellcast")),
@@ -31,7 +25,7 @@ export const gatewaySettings = {
   /** Seconds in the Backoff header, which asks clients for fewer requests. 0: no header. */
   backoff: within("BELLCAST_BACKOFF", 0, day).pipe(withDefault(0)),
   /** End of service: responses have Alert before, and are 410 after. */
-  eos: Config.option(Config.schema(isoDate, "BELLCAST_EOS")),
+  eos: Config.option(checkedText("BELLCAST_EOS", dateFault)),
   eosMessage: optional("BELLCAST_EOS_MESSAGE"),
   eosUrl: optional("BELLCAST_EOS_URL"),
 

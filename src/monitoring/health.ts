@@ -1,6 +1,6 @@
 // Checks what the service depends on, at most once a second for all requests: a check writes, and
 // anybody may request one, also 25 times in a batch.
-import { Cause, Context, Deferred, Effect, Layer, Random } from "effect"
+import { Cause, Context, Deferred, Effect, Layer, Random, Schema } from "effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
@@ -19,15 +19,19 @@ export interface HealthOptions {
   readonly readonly: boolean
 }
 
-export interface HealthView extends Readonly<Record<string, boolean>> {
-  readonly storage: boolean
-  readonly cache: boolean
-  readonly permission: boolean
-  /** Whether no stream or bucket is full. */
-  readonly space: boolean
-  /** Whether broadcasts are planned and pushes delivered, if there are any. */
-  readonly delivery: boolean
-}
+export const HealthView = Schema.StructWithRest(
+  Schema.Struct({
+    storage: Schema.Boolean,
+    cache: Schema.Boolean,
+    permission: Schema.Boolean,
+    /** Whether no stream or bucket is full. */
+    space: Schema.Boolean,
+    /** Whether broadcasts are planned and pushes delivered, if there are any. */
+    delivery: Schema.Boolean
+  }),
+  [Schema.Record(Schema.String, Schema.Boolean)]
+)
+export type HealthView = typeof HealthView.Type
 
 /** The shortest time from the end of a check to the beginning of the next. */
 const restMillis = 1_000

@@ -23,6 +23,13 @@ type Show = (options: PageOptions) => Effect.Effect<Page, never, Shown>
 const json = { "Content-Type": "application/json; charset=UTF-8" }
 const plain = { "Content-Type": "text/plain; charset=utf-8" }
 
+/** A heartbeat: 200, or 503 where something is not well. */
+const answer = (isWell: boolean, view: object, { retryAfterSeconds }: PageOptions): Page => ({
+  status: isWell ? 200 : 503,
+  headers: isWell ? json : { ...json, "Retry-After": String(retryAfterSeconds) },
+  text: JSON.stringify(view)
+})
+
 const pages: Readonly<Record<string, Show>> = {
   "/metrics": () =>
     Effect.map(metricsText("operator"), (text) => ({
@@ -30,17 +37,12 @@ const pages: Readonly<Record<string, Show>> = {
       headers: { "Content-Type": textFormat },
       text
     })),
-  "/__heartbeat__": Effect.fnUntraced(function* ({ retryAfterSeconds }) {
+  "/__heartbeat__": Effect.fnUntraced(function* (options) {
     const view = yield* (yield* Health).view
-    const text = JSON.stringify(view)
-    if (Object.values(view).every(Boolean)) return { status: 200, headers: json, text }
-    const headers = { ...json, "Retry-After": String(retryAfterSeconds) }
-    return { status: 503, headers, text }
+    return answer(Object.values(view).every(Boolean), view, options)
   }),
-  "/__lbheartbeat__": Effect.fnUntraced(function* ({ retryAfterSeconds }) {
-    if (!(yield* Health).isLeaving()) return { status: 200, headers: json, text: "{}" }
-    const headers = { ...json, "Retry-After": String(retryAfterSeconds) }
-    return { status: 503, headers, text: "{}" }
+  "/__lbheartbeat__": Effect.fnUntraced(function* (options) {
+    return answer(!(yield* Health).isLeaving(), {}, options)
   })
 }
 

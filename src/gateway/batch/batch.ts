@@ -41,6 +41,7 @@ const requestOf = (
   const { "content-length": _, "transfer-encoding": __, ...inherited } = request.headers
   const bytes = new TextEncoder().encode(body === undefined ? "" : JSON.stringify(body))
   return {
+    ...request,
     method,
     target,
     headers: {
@@ -51,13 +52,7 @@ const requestOf = (
     hasBody: body !== undefined,
     body: (bytesMax) =>
       bytes.length > bytesMax ? Effect.fail(new BodyTooLarge()) : Effect.succeed(bytes),
-    reserveResponseBytes: request.reserveResponseBytes,
-    batched: true,
-    address: request.address,
-    received: request.received,
-    fromTrustedProxy: request.fromTrustedProxy,
-    port: request.port,
-    isRepeated: request.isRepeated
+    batched: true
   }
 }
 

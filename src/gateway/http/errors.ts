@@ -10,18 +10,11 @@ interface Extra {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-const responseOf = (row: Row, extra: Extra = {}): ApiResponse => {
-  const { code, errno } = row
-  const message = extra.message ?? row.message
-  const body = {
-    code,
-    errno,
-    error: phraseOf(row),
-    ...(message === undefined ? {} : { message }),
-    ...(extra.info === undefined ? {} : { info: extra.info }),
-    ...(extra.details === undefined ? {} : { details: extra.details })
-  }
-  return { status: code, headers: extra.headers ?? {}, body, errno }
+const responseOf = (row: Row, { headers = {}, ...extra }: Extra = {}): ApiResponse => {
+  const { code, errno, message } = row
+  // JSON leaves out a message that is not there.
+  const body = { code, errno, error: phraseOf(row), message, ...extra }
+  return { status: code, headers, body, errno }
 }
 
 export const errorResponse = (name: ErrorName, extra?: Extra): ApiResponse =>

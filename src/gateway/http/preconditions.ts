@@ -7,8 +7,8 @@ import { type ApiRequest, type ApiResponse, Refused } from "./request.ts"
 type Tag = number | "*"
 
 export interface Preconditions {
-  readonly ifMatch?: Tag
-  readonly ifNoneMatch?: Tag
+  readonly ifMatch: Tag | undefined
+  readonly ifNoneMatch: Tag | undefined
 }
 
 const tagOf = (header: string): Tag | undefined => {
@@ -30,12 +30,7 @@ export const readPreconditions = (
     }
     return tag
   }
-  const ifMatch = read("If-Match")
-  const ifNoneMatch = read("If-None-Match")
-  return {
-    ...(ifMatch === undefined ? {} : { ifMatch }),
-    ...(ifNoneMatch === undefined ? {} : { ifNoneMatch })
-  }
+  return { ifMatch: read("If-Match"), ifNoneMatch: read("If-None-Match") }
 }
 
 /** ETag and Last-Modified of a timestamp in milliseconds since the epoch. */

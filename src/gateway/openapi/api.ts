@@ -8,7 +8,7 @@ import { ok } from "../http/request.ts"
 import { projectVersion } from "../http/version.ts"
 import type { Endpoint, Operation } from "../operation.ts"
 import { GatewaySettings } from "../settings.ts"
-import { openApiOf, type SecuritySchemes } from "./openapi.ts"
+import { type About, openApiOf, type SecuritySchemes } from "./openapi.ts"
 import { apiPage } from "./page.ts"
 import { style } from "./page-style.ts"
 
@@ -23,15 +23,7 @@ interface Described {
 /** Computed once, in 17 ms. */
 let described: Described | undefined
 
-const describe = (
-  endpoints: ReadonlyArray<Endpoint>,
-  about: {
-    readonly title: string
-    readonly version: string
-    readonly rootUrl: string
-    readonly schemes: SecuritySchemes
-  }
-): Described => {
+const describe = (endpoints: ReadonlyArray<Endpoint>, about: About): Described => {
   if (described === undefined) {
     const document = openApiOf(endpoints, { ...about, rootUrl: anyRootUrl })
     described = { document, page: apiPage(document) }

@@ -143,10 +143,15 @@ const pathItem = (endpoint: Endpoint, schemes: SecuritySchemes): Json => {
   }
 }
 
-export const openApiOf = (
-  endpoints: ReadonlyArray<Endpoint>,
-  about: { title: string; version: string; rootUrl: string; schemes: SecuritySchemes }
-): Json => ({
+/** What the description says of this server. */
+export interface About {
+  readonly title: string
+  readonly version: string
+  readonly rootUrl: string
+  readonly schemes: SecuritySchemes
+}
+
+export const openApiOf = (endpoints: ReadonlyArray<Endpoint>, about: About): Json => ({
   openapi: "3.1.0",
   info: {
     title: about.title,

@@ -1,22 +1,11 @@
 // GET /__heartbeat__ and /__lbheartbeat__: whether the dependencies of this server work, and
 // whether the server responds at all.
 import { Effect, Schema } from "effect"
-import { Health } from "#monitoring/health.ts"
+import { Health, HealthView } from "#monitoring/health.ts"
 import { refuse } from "../http/errors.ts"
 import { ok } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
 import { GatewaySettings } from "../settings.ts"
-
-const View = Schema.StructWithRest(
-  Schema.Struct({
-    storage: Schema.Boolean,
-    cache: Schema.Boolean,
-    permission: Schema.Boolean,
-    space: Schema.Boolean,
-    delivery: Schema.Boolean
-  }),
-  [Schema.Record(Schema.String, Schema.Boolean)]
-)
 
 export const heartbeatGet: Operation<void> = {
   access: "anyone",
@@ -30,7 +19,7 @@ export const heartbeatGet: Operation<void> = {
       "Whether everything this server depends on works; space: whether there is room for more; " +
       "delivery: whether broadcasts that wait are planned and delivered; " +
       "by the name of a policy: whether the server that it depends on works",
-    responses: { 200: View, 503: View },
+    responses: { 200: HealthView, 503: HealthView },
     errors: [403]
   }
 }

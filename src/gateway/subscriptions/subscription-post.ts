@@ -34,7 +34,7 @@ export const subscriptionPost: Operation<PostInput> = {
         if (existing === undefined) {
           // A new subscription changes the list, so If-Match refers to the list. `If-None-Match: *`
           // is true.
-          const { ifNoneMatch: _, ...ifMatch } = preconditions
+          const ifMatch = { ...preconditions, ifNoneMatch: undefined }
           yield* checked(violated(ifMatch, { timestamp: list.lastModified, exists: true }))
           return yield* store(call.caller!, list, posted, now, 201)
         }

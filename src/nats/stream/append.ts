@@ -10,7 +10,6 @@ import { AppendConflict, type NatsUnavailable } from "../connection/errors.ts"
 import type { PubAck } from "../connection/request.ts"
 import {
   codeOf,
-  type Failure,
   nothing,
   notStored,
   wrongLastSequence,
@@ -69,33 +68,18 @@ const headersOf = <T extends MessageType>(stream: StreamKey, message: Append<T>,
     : { "Nats-Expected-Last-Subject-Sequence": String(message.expect) })
 })
 
-type FailureKind = "conflict" | "inFlight" | "refused" | "unknown"
-
-/** `inFlight`: the server still replicates another message on the subject, perhaps our own. */
-const kindOf = (failure: Failure): FailureKind => {
-  switch (codeOf(failure)) {
-    case undefined:
-      return "unknown"
-    case wrongLastSequence:
-      return "conflict"
-    case wrongLastSequenceInFlight:
-      return "inFlight"
-    default:
-      return "refused"
-  }
-}
-
-/** Delay before the next attempt. */
-const delayAfter = (kind: FailureKind) => (kind === "unknown" ? "100 millis" : "2 millis")
-
 /** Reads the last message on a subject. */
 export type ReadLast = (
   stream: StreamKey,
   subject: string
 ) => Effect.Effect<Stored | undefined, NatsUnavailable>
 
-const isLast = (kind: FailureKind, now: number, deadline: number): boolean =>
-  kind === "refused" || now >= deadline
+/**
+ * Whether the server will never store the message. While it replicates another one on the subject,
+ * perhaps our own, it may yet.
+ */
+const isRefused = (code: number | undefined): boolean =>
+  code !== undefined && code !== wrongLastSequenceInFlight
 
 const appendedOf = ({ duplicate = false, seq }: PubAck): Appended => ({ seq, duplicate })
 
@@ -130,12 +114,12 @@ const append = Effect.fnUntraced(function* <T extends MessageType>(
   while (true) {
     const result = yield* Effect.result(store(name, stored, attemptMillis))
     if (result._tag === "Success") return appendedOf(result.success)
-    const kind = kindOf(result.failure)
-    if (kind === "conflict")
+    const code = codeOf(result.failure)
+    if (code === wrongLastSequence)
       return yield* findOwn(isUncertain ? readLast(stream, subject) : nothing, subject, id)
-    if (isLast(kind, yield* monotonicMillis, deadline))
-      return yield* notStored(`append ${message.type}`, name, result.failure)
-    isUncertain ||= kind === "unknown"
-    yield* Effect.sleep(delayAfter(kind))
+    const isLast = (yield* monotonicMillis) >= deadline || isRefused(code)
+    if (isLast) return yield* notStored(`append ${message.type}`, name, result.failure)
+    isUncertain ||= code === undefined
+    yield* Effect.sleep(code === undefined ? "100 millis" : "2 millis")
   }
 })
