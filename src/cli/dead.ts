@@ -25,14 +25,12 @@ const letters = Effect.fnUntraced(function* (broadcast: Option.Option<number>) {
     onNone: () => filters.deadLetters,
     onSome: filters.deadLettersOf
   })
-  yield* log.scan("work", [filter], ({ message }) =>
-    Effect.sync(() => {
-      if (message.type !== "dead/1") return
-      const { at, attempts, broadcast, channel, reason, status, subscription, user } = message
-      const name = decodeToken(channel) ?? channel
-      found.push({ broadcast, channel: name, user, subscription, reason, status, attempts, at })
-    })
-  )
+  yield* log.scan("work", [filter], ({ message }) => {
+    if (message.type !== "dead/1") return
+    const { at, attempts, broadcast, channel, reason, status, subscription, user } = message
+    const name = decodeToken(channel) ?? channel
+    found.push({ broadcast, channel: name, user, subscription, reason, status, attempts, at })
+  })
   return found
 })
 

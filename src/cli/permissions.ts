@@ -40,17 +40,15 @@ const publishersOf = Effect.fnUntraced(function* (filter: string, by: "scan" | "
   const log = yield* EventLog
   yield* demandLog
   const channels = new Map<ChannelToken, Publishers>()
-  yield* log[by]("log", [filter], ({ message, seq, subject }) =>
-    Effect.sync(() => {
-      const channel = parsePublisher(subject)
-      if (channel === undefined) return
-      const before = channels.get(channel) ?? noPublishers
-      channels.set(
-        channel,
-        isCommand(message) ? foldPublishers(before, message, seq).publishers : { ...before, seq }
-      )
-    })
-  )
+  yield* log[by]("log", [filter], ({ message, seq, subject }) => {
+    const channel = parsePublisher(subject)
+    if (channel === undefined) return
+    const before = channels.get(channel) ?? noPublishers
+    channels.set(
+      channel,
+      isCommand(message) ? foldPublishers(before, message, seq).publishers : { ...before, seq }
+    )
+  })
   return channels
 })
 

@@ -44,12 +44,10 @@ const append = Effect.fnUntraced(function* (broadcast: number) {
     return yield* failed(`broadcast ${broadcast} cannot be read`)
   const subject = subjects.broadcast("redrive", channel)
   let [expect, former] = [0, 0]
-  yield* log.replay("log", [subject], ({ header, seq }) =>
-    Effect.sync(() => {
-      expect = seq
-      if (header(redrivesHeader) === String(broadcast)) former = seq
-    })
-  )
+  yield* log.replay("log", [subject], ({ header, seq }) => {
+    expect = seq
+    if (header(redrivesHeader) === String(broadcast)) former = seq
+  })
   if (former > 0)
     return yield* failed(
       `broadcast ${broadcast} was sent again as ${former}: redrive that one for those who are ` +

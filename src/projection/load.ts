@@ -65,9 +65,7 @@ const registrationBefore = Effect.fnUntraced(function* (
   { seq, subject }: Stored
 ) {
   const earlier: Array<Stored> = []
-  yield* log.replay("log", [subject], (each) =>
-    Effect.sync(() => void (each.seq < seq && earlier.push(each)))
-  )
+  yield* log.replay("log", [subject], (each) => void (each.seq < seq && earlier.push(each)))
   let registration: Registration | undefined
   for (const { message, seq: at } of earlier) {
     const isCommand =

@@ -14,11 +14,9 @@ import { type KeySet, usableKeys } from "./key-set.ts"
 export const adoptedKeys = Effect.gen(function* () {
   const log = yield* EventLog
   const adopted: Array<KeyAdopted> = []
-  yield* log.replay("log", [filters.adopted], ({ message }) =>
-    Effect.sync(() => {
-      if (message.type === "key.adopted/1") adopted.push(message)
-    })
-  )
+  yield* log.replay("log", [filters.adopted], ({ message }) => {
+    if (message.type === "key.adopted/1") adopted.push(message)
+  })
   return adopted
 })
 

@@ -21,24 +21,20 @@ export const readHistory = Effect.fnUntraced(function* (lastWork: number) {
   const facts: Array<Fact> = []
   /** The revisions that jobs in WORK wait for. */
   let [subscriptions, registrations] = [0, 0]
-  yield* log.replay("work", [filters.plans], ({ message }) =>
-    Effect.sync(() => {
-      if (message.type !== "plan/1") return
-      planned.add(message.broadcast)
-      subscriptions = Math.max(subscriptions, message.floor.subscriptions)
-      registrations = Math.max(registrations, message.floor.registrations)
-    })
-  )
-  yield* log.replay("log", [filters.finished], ({ message, subject, text }) =>
-    Effect.sync(() => {
-      if (message.type !== "broadcast.finished/1") return
-      // WORK counts it, unless it was copied before the broadcast was finished.
-      if (planned.has(message.broadcast) && message.seq <= lastWork) return
-      const channel = subject.split(".").at(-2) as ChannelToken
-      if (subjects.finished(channel, message.broadcast) !== subject) return
-      const progress = JSON.parse(text) as Progress
-      facts.push({ channel, progress: { ...progress, seq: Math.min(progress.seq, lastWork) } })
-    })
-  )
+  yield* log.replay("work", [filters.plans], ({ message }) => {
+    if (message.type !== "plan/1") return
+    planned.add(message.broadcast)
+    subscriptions = Math.max(subscriptions, message.floor.subscriptions)
+    registrations = Math.max(registrations, message.floor.registrations)
+  })
+  yield* log.replay("log", [filters.finished], ({ message, subject, text }) => {
+    if (message.type !== "broadcast.finished/1") return
+    // WORK counts it, unless it was copied before the broadcast was finished.
+    if (planned.has(message.broadcast) && message.seq <= lastWork) return
+    const channel = subject.split(".").at(-2) as ChannelToken
+    if (subjects.finished(channel, message.broadcast) !== subject) return
+    const progress = JSON.parse(text) as Progress
+    facts.push({ channel, progress: { ...progress, seq: Math.min(progress.seq, lastWork) } })
+  })
   return { facts, floors: { subscriptions, registrations } }
 })

@@ -23,11 +23,9 @@ interface InLog {
 
 const readWork = Effect.gen(function* () {
   const plans = new Map<number, number>()
-  yield* (yield* EventLog).replay("work", [filters.plans], ({ message }) =>
-    Effect.sync(() => {
-      if (message.type === "plan/1") plans.set(message.broadcast, message.acceptedAt)
-    })
-  )
+  yield* (yield* EventLog).replay("work", [filters.plans], ({ message }) => {
+    if (message.type === "plan/1") plans.set(message.broadcast, message.acceptedAt)
+  })
   return plans
 })
 
@@ -36,18 +34,16 @@ const readLog = Effect.gen(function* () {
   /** Broadcasts that need no plan, with the last message of WORK that was counted. */
   const ended = new Map<number, number>()
   const wanted = [filters.broadcasts, filters.finished, filters.rejected]
-  yield* (yield* EventLog).replay("log", wanted, (stored) =>
-    Effect.sync(() => {
-      const { at, seq, subject } = stored
-      if (subject.startsWith("bellcast.cmd.")) {
-        broadcasts.set(seq, { at, hasChannel: parseBroadcast(subject) !== undefined })
-        return
-      }
-      const { message } = stored
-      if (message.type === "broadcast.finished/1") ended.set(message.broadcast, message.seq)
-      if (message.type === "broadcast.rejected/1") ended.set(message.broadcast, 0)
-    })
-  )
+  yield* (yield* EventLog).replay("log", wanted, (stored) => {
+    const { at, seq, subject } = stored
+    if (subject.startsWith("bellcast.cmd.")) {
+      broadcasts.set(seq, { at, hasChannel: parseBroadcast(subject) !== undefined })
+      return
+    }
+    const { message } = stored
+    if (message.type === "broadcast.finished/1") ended.set(message.broadcast, message.seq)
+    if (message.type === "broadcast.rejected/1") ended.set(message.broadcast, 0)
+  })
   return { broadcasts, ended }
 })
 

@@ -94,20 +94,18 @@ const apply = (state: State, { at, message, seq }: Stored, range: Range): void =
 export const findRemovals = Effect.fnUntraced(function* (range: Range) {
   const log = yield* EventLog
   const users = new Map<UserToken, State>()
-  yield* log.replay("log", [filters.subscriptions], (stored) =>
-    Effect.sync(() => {
-      const user = parseSubscription(stored.subject)
-      if (user === undefined) return
-      const state = users.get(user) ?? {
-        list: emptyList,
-        puts: new Map(),
-        removed: new Map(),
-        seq: 0
-      }
-      users.set(user, state)
-      apply(state, stored, range)
-    })
-  )
+  yield* log.replay("log", [filters.subscriptions], (stored) => {
+    const user = parseSubscription(stored.subject)
+    if (user === undefined) return
+    const state = users.get(user) ?? {
+      list: emptyList,
+      puts: new Map(),
+      removed: new Map(),
+      seq: 0
+    }
+    users.set(user, state)
+    apply(state, stored, range)
+  })
   return [...users].map(
     ([user, { removed, seq }]): UserRemovals => ({ user, removals: [...removed.values()], seq })
   )

@@ -36,14 +36,12 @@ const tokensOf = Effect.fnUntraced(function* (filter: string) {
   const log = yield* EventLog
   yield* demandLog
   const tokens = new Map<string, Named>()
-  yield* log.replay("log", [filter], ({ message, seq, subject }) =>
-    Effect.sync(() => {
-      const name = parseToken(subject)
-      if (name === undefined) return
-      const before = tokens.get(name) ?? noToken
-      tokens.set(name, isCommand(message) ? nextOf(before, message, name, seq) : { ...before, seq })
-    })
-  )
+  yield* log.replay("log", [filter], ({ message, seq, subject }) => {
+    const name = parseToken(subject)
+    if (name === undefined) return
+    const before = tokens.get(name) ?? noToken
+    tokens.set(name, isCommand(message) ? nextOf(before, message, name, seq) : { ...before, seq })
+  })
   return tokens
 })
 

@@ -21,6 +21,12 @@ import { type Stored, storedOf, storedOfGiven, storedOfRead } from "./stored.ts"
 /** Messages of at most 32 KiB each. */
 const cachedMax = 256
 
+type Replay = <E = never, R = never>(
+  stream: StreamKey,
+  filters: ReadonlyArray<string>,
+  each: (stored: Stored) => Effect.Effect<void, E, R> | void
+) => Effect.Effect<void, E | NatsUnavailable, R>
+
 export class EventLog extends Context.Service<
   EventLog,
   {
@@ -57,22 +63,14 @@ export class EventLog extends Context.Service<
     readonly cache: (stored: Stored) => void
     /**
      * Passes to `each` every message that a filter matches, one by one and in order, up to the
-     * present end of the stream.
+     * present end of the stream. Runs what `each` returns before the next message.
      */
-    readonly replay: <E, R>(
-      stream: StreamKey,
-      filters: ReadonlyArray<string>,
-      each: (stored: Stored) => Effect.Effect<void, E, R>
-    ) => Effect.Effect<void, E | NatsUnavailable, R>
+    readonly replay: Replay
     /**
      * As `replay`, filter after filter and from any replica. Needs no permission to create a
      * consumer.
      */
-    readonly scan: <E, R>(
-      stream: StreamKey,
-      filters: ReadonlyArray<string>,
-      each: (stored: Stored) => Effect.Effect<void, E, R>
-    ) => Effect.Effect<void, E | NatsUnavailable, R>
+    readonly scan: Replay
   }
 >()("bellcast/nats/EventLog") {
   static readonly layer = Layer.effect(
@@ -117,17 +115,17 @@ const addTo = (cached: Map<number, Stored>, stored: Stored): void => {
 /** Passes each message of the batches to `each`. */
 const eachOf = Effect.fnUntraced(function* <M, E, R>(
   batches: AsyncGenerator<ReadonlyArray<M>, void>,
-  each: (msg: M) => Effect.Effect<void, E, R>
+  each: (msg: M) => Effect.Effect<void, E, R> | void
 ) {
   while (true) {
     const next = yield* attempt("replay", () => batches.next())
     if (next.done === true) return
-    for (const msg of next.value) yield* each(msg)
+    for (const msg of next.value) yield* each(msg) ?? Effect.void
   }
 })
 
 const replayWith =
-  ({ js }: Nats["Service"]): EventLog["Service"]["replay"] =>
+  ({ js }: Nats["Service"]): Replay =>
   (stream, filters, each) => {
     const options = { filter_subjects: [...filters], deliver_policy: DeliverPolicy.All }
     const batches = readAll(js, streams[stream].name, options)
@@ -135,7 +133,7 @@ const replayWith =
   }
 
 const scanWith =
-  ({ jsm }: Nats["Service"]): EventLog["Service"]["scan"] =>
+  ({ jsm }: Nats["Service"]): Replay =>
   (stream, filters, each) =>
     Effect.forEach(
       filters,

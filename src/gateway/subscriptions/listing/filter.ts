@@ -124,11 +124,6 @@ const likeOf = (pattern: string): ((found: unknown) => boolean) => {
   return (found) => typeof found === "string" && matches(found.toLowerCase())
 }
 
-const equalTo = (value: unknown, texts: Texts): ((found: unknown) => boolean) => {
-  const wanted = new ValueSet([value])
-  return (found) => found !== undefined && wanted.has(found, texts)
-}
-
 /** The test that a filter makes of a field's value. */
 const testOf = ({ operator, value }: Filter, texts: Texts): ((found: unknown) => boolean) => {
   const list = (): ValueSet => new ValueSet(Array.isArray(value) ? value : [value])
@@ -137,15 +132,12 @@ const testOf = ({ operator, value }: Filter, texts: Texts): ((found: unknown) =>
     return (found: unknown) => accepts(compareWith(found, bound, texts))
   }
   const negated = (holds: (found: unknown) => boolean) => (found: unknown) => !holds(found)
-  const within = () => {
-    const set = list()
-    return (found: unknown) => found !== undefined && set.has(found, texts)
-  }
+  const within = (set: ValueSet) => (found: unknown) => found !== undefined && set.has(found, texts)
   switch (operator) {
     case "equal":
-      return equalTo(value, texts)
+      return within(new ValueSet([value]))
     case "not":
-      return negated(equalTo(value, texts))
+      return negated(within(new ValueSet([value])))
     case "lt":
       return order((each) => each < 0)
     case "gt":
@@ -155,9 +147,9 @@ const testOf = ({ operator, value }: Filter, texts: Texts): ((found: unknown) =>
     case "max":
       return order((each) => each <= 0)
     case "in":
-      return within()
+      return within(list())
     case "exclude":
-      return negated(within())
+      return negated(within(list()))
     case "like":
       return likeOf(value as string)
     case "has":
