@@ -10,9 +10,13 @@ import { growsList } from "#domain/subscription/list-bounds.ts"
 import { emptyList, evolveList, type SubscriptionList } from "#domain/subscription/subscription.ts"
 import { keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
-import type { ChannelToken } from "#streams/tokens.ts"
+import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import type { Refused } from "./http/request.ts"
 import { change, type Decision, valueAt, type Writer } from "./write.ts"
+
+/** A user's subscriptions, as the leader of the bucket has them. */
+export const listOf = (user: UserToken) =>
+  Effect.map(valueAt("subscriptions", keys.subscriptions(user)), (list) => list ?? emptyList)
 
 /** Changes a user's subscriptions. */
 export const changeList = <E = never, R = never>(
@@ -34,7 +38,7 @@ export const changeList = <E = never, R = never>(
       subject: subjects.subscription(user),
       seqOf: ({ seq }) => seq,
       lags: false,
-      read: Effect.map(valueAt("subscriptions", key), (list) => list ?? emptyList),
+      read: listOf(user),
       evolve: evolveList
     },
     writer,

@@ -1,52 +1,22 @@
 // GET and DELETE /subscriptions: the subscriptions of the caller, filtered, sorted and in pages.
-import { Clock, Effect, Schema, Semaphore } from "effect"
+import { Effect, Schema, Semaphore } from "effect"
 import { mapInTurns } from "#clock/map-in-turns.ts"
-import {
-  emptyList,
-  nextTimestamp,
-  type SubscriptionList
-} from "#domain/subscription/subscription.ts"
-import { Buckets } from "#nats/kv/bucket.ts"
-import { keys } from "#streams/buckets.ts"
-import { changeList } from "../changes.ts"
-import { checkNoBody } from "../http/body.ts"
-import { checked, type ErrorDetail, refuse, refuseInvalid } from "../http/errors.ts"
-import {
-  notModified,
-  type Preconditions,
-  readPreconditions,
-  stamp,
-  violated
-} from "../http/preconditions.ts"
+import { nextTimestamp, type SubscriptionList } from "#domain/subscription/subscription.ts"
+import { changeList, listOf } from "../changes.ts"
+import { checked, type ErrorDetail, refuseInvalid } from "../http/errors.ts"
+import { notModified, stamp, violated } from "../http/preconditions.ts"
 import { type Call, jsonResponse, ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import type { Operation } from "../operation.ts"
 import { GatewaySettings } from "../settings.ts"
 import { nextPageCharsMax } from "./listing/bounds.ts"
 import { effectiveLimit, matching, pageOf } from "./listing/listing.ts"
-import { invalidToken, isGenuine, issueToken, spendToken } from "./listing/page-token.ts"
-import { type Listing, queryPairs, readListing } from "./listing/query.ts"
+import { issueToken, spendToken } from "./listing/page-token.ts"
+import type { Listing } from "./listing/query.ts"
 import { project, type Row, rowsOf, textOf, tombstoneRowsOf } from "./listing/row.ts"
 import { placeOf } from "./listing/sort.ts"
+import { type ListInput, readQuery } from "./read-query.ts"
 import { ListedObject, Tombstone, tombstone } from "./view.ts"
-
-interface ListInput {
-  readonly listing: Listing
-  readonly preconditions: Preconditions
-}
-
-const readList = (removes: boolean) =>
-  Effect.fnUntraced(function* ({ request, caller, query }: Call, errors: Array<ErrorDetail>) {
-    const preconditions = readPreconditions(request, errors)
-    const pairs = queryPairs(query)
-    if (pairs === undefined) return yield* refuse("undecodable")
-    const now = yield* Clock.currentTimeMillis
-    const listing = readListing(pairs, errors, { now, removes })
-    if (listing.token !== undefined && !(yield* isGenuine(listing.token, caller!.user)))
-      errors.push(invalidToken)
-    yield* checkNoBody(request, errors)
-    return { listing, preconditions }
-  })
 
 const endless: ErrorDetail = {
   location: "querystring",
@@ -142,13 +112,11 @@ export const listGet: Operation<ListInput> = {
     "Expires",
     "Pragma"
   ],
-  read: readList(false),
+  read: readQuery(false),
   run: Effect.fnUntraced(function* ({ listing, preconditions }: ListInput, call: Call) {
-    const buckets = yield* Buckets
-    const entry = yield* buckets.get("subscriptions", keys.subscriptions(call.caller!.user))
+    const list = yield* listOf(call.caller!.user)
     // Parsing the largest list takes half of the time that one turn of the event loop may take.
     yield* Effect.yieldNow
-    const list = entry?.value ?? emptyList
     const target = { timestamp: list.lastModified, exists: true }
     yield* checked(notModified(preconditions, target) ?? violated(preconditions, target))
     return yield* responseOf(list, listing, call)
@@ -165,7 +133,7 @@ export const listDelete: Operation<ListInput> = {
   access: "caller",
   negotiates: true,
   exposes: ["Last-Modified", "ETag", "Next-Page", "Total-Records"],
-  read: readList(true),
+  read: readQuery(true),
   run: Effect.fnUntraced(function* ({ listing, preconditions }, call) {
     if (listing.token !== undefined) yield* spendToken(listing.token)
     const limit = yield* limitOf(listing)

@@ -1,44 +1,21 @@
 // GET, PUT and DELETE /subscriptions/{id}: one subscription of the caller.
-import { Clock, Effect, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import type { JsonObject } from "#basics/json.ts"
-import { emptyList, nextTimestamp } from "#domain/subscription/subscription.ts"
-import { Buckets } from "#nats/kv/bucket.ts"
-import { keys } from "#streams/buckets.ts"
-import { changeList } from "../changes.ts"
-import { checkNoBody } from "../http/body.ts"
-import { badId, checked, type ErrorDetail, errorIn, refuse, refuseInvalid } from "../http/errors.ts"
-import {
-  notModified,
-  type Preconditions,
-  readPreconditions,
-  stamp,
-  violated
-} from "../http/preconditions.ts"
+import { nextTimestamp } from "#domain/subscription/subscription.ts"
+import { changeList, listOf } from "../changes.ts"
+import { badId, checked, errorIn, refuse, refuseInvalid } from "../http/errors.ts"
+import { notModified, stamp, violated } from "../http/preconditions.ts"
 import { type Call, ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import type { Operation } from "../operation.ts"
 import { isId } from "./id.ts"
-import { queryPairs, readListing } from "./listing/query.ts"
 import { project, type Row } from "./listing/row.ts"
 import { type PostInput, postDoc, readPosted, store } from "./put.ts"
+import { type ListInput, readQuery } from "./read-query.ts"
 import { ListedObject, Tombstone, tombstone, viewOf } from "./view.ts"
 
-interface ReadInput {
-  readonly preconditions: Preconditions
-  readonly fields: ReadonlyArray<string> | undefined
-}
-
-/** Reads `_fields`, and checks `last_modified` as on the list. Ignores other parameters. */
-const read = Effect.fnUntraced(function* ({ request, query }: Call, errors: Array<ErrorDetail>) {
-  const preconditions = readPreconditions(request, errors)
-  const pairs = queryPairs(query)
-  if (pairs === undefined) return yield* refuse("undecodable")
-  const typed = pairs.filter(([name]) => name === "_fields" || name === "last_modified")
-  const rules = { now: yield* Clock.currentTimeMillis, removes: false }
-  const { fields } = readListing(typed, errors, rules)
-  yield* checkNoBody(request, errors)
-  return { preconditions, fields }
-})
+/** Checks `last_modified` as on the list. */
+const read = readQuery(false, ["_fields", "last_modified"])
 
 const idOf = ({ params }: Call) => {
   const id = params["id"] ?? ""
@@ -54,18 +31,14 @@ const targetOf = (existing: JsonObject) => ({
   existing
 })
 
-export const subscriptionGet: Operation<ReadInput> = {
+export const subscriptionGet: Operation<ListInput> = {
   access: "caller",
   negotiates: true,
   exposes: ["Last-Modified", "ETag", "Cache-Control", "Expires", "Pragma"],
   read,
-  run: Effect.fnUntraced(function* ({ fields, preconditions }, call) {
+  run: Effect.fnUntraced(function* ({ listing: { fields }, preconditions }, call) {
     const id = yield* idOf(call)
-    const entry = yield* (yield* Buckets).get(
-      "subscriptions",
-      keys.subscriptions(call.caller!.user)
-    )
-    const existing = viewOf(entry?.value ?? emptyList, id)
+    const existing = viewOf(yield* listOf(call.caller!.user), id)
     if (existing === undefined) return yield* unknown(id)
     const target = targetOf(existing)
     yield* checked(notModified(preconditions, target) ?? violated(preconditions, target))
@@ -113,12 +86,12 @@ export const subscriptionPut: Operation<PostInput> = {
   }
 }
 
-export const subscriptionDelete: Operation<ReadInput> = {
+export const subscriptionDelete: Operation<ListInput> = {
   access: "caller",
   negotiates: true,
   exposes: ["Last-Modified", "ETag"],
   read,
-  run: Effect.fnUntraced(function* ({ fields, preconditions }, call) {
+  run: Effect.fnUntraced(function* ({ listing: { fields }, preconditions }, call) {
     const id = yield* idOf(call)
     const { id: user } = call.caller!
     return yield* changeList(

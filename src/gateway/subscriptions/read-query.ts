@@ -1,0 +1,29 @@
+// Reads the query string and the preconditions of a list, or of one subscription.
+import { Clock, Effect } from "effect"
+import { checkNoBody } from "../http/body.ts"
+import { type ErrorDetail, refuse } from "../http/errors.ts"
+import { type Preconditions, readPreconditions } from "../http/preconditions.ts"
+import type { Call } from "../http/request.ts"
+import { invalidToken, isGenuine } from "./listing/page-token.ts"
+import { type Listing, queryPairs, readListing } from "./listing/query.ts"
+
+export interface ListInput {
+  readonly listing: Listing
+  readonly preconditions: Preconditions
+}
+
+/** `removes`: see `Rules` in query.ts. `only`: the parameters that are read; others are ignored. */
+export const readQuery = (removes: boolean, only?: ReadonlyArray<string>) =>
+  Effect.fnUntraced(function* ({ request, caller, query }: Call, errors: Array<ErrorDetail>) {
+    const preconditions = readPreconditions(request, errors)
+    const pairs = queryPairs(query)
+    if (pairs === undefined) return yield* refuse("undecodable")
+    const read = pairs.filter(([name]) => only?.includes(name) ?? true)
+    const now = yield* Clock.currentTimeMillis
+    const listing = readListing(read, errors, { now, removes })
+    if (listing.token !== undefined && !(yield* isGenuine(listing.token, caller!.user)))
+      errors.push(invalidToken)
+    yield* checkNoBody(request, errors)
+    const input: ListInput = { listing, preconditions }
+    return input
+  })
