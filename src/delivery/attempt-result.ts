@@ -1,5 +1,5 @@
-// What an attempt at a push ends with: read from the response (push/classify.ts), then judged by
-// the state of the push service (push-service/push-service.ts), or decided before anything is sent.
+// The end of an attempt at a push: read from the response (push/classify.ts), then judged by the
+// state of the push service (push-service/push-service.ts), or decided before anything is sent.
 // jobs/record.ts makes the recorded outcome of it.
 import type {
   DeadReason,
@@ -40,8 +40,8 @@ export type AttemptResult = ResponseResult | Deferred | Expired
 
 export type Attempt = AttemptResult & {
   /**
-   * Whose decision it is: that of the push service by its response, that of a connection without
-   * one, or that of this process.
+   * "response": the push service decided by its response, given those before it. "connection": no
+   * response came. "process": this process decided, before it sent the next request.
    */
   readonly decidedBy: "response" | "connection" | "process"
   /** HTTP status; absent without a response. */

@@ -94,7 +94,7 @@ export interface HeaderError {
 const isUrgency = Schema.is(Urgency)
 const isTopic = Schema.is(Topic)
 
-/** What each header must be, and how that is said. */
+/** The rule of each header, and the text of its error. */
 const rules: Readonly<Record<HeaderName, readonly [(value: string) => boolean, string]>> = {
   TTL: [
     (ttl) => /^\d{1,10}$/.test(ttl) && Number(ttl) <= ttlSecondsMax,

@@ -160,9 +160,7 @@ const attackOf = (channel: string) => {
 }
 
 say(`${cpus().length} cores (${cpus()[0]?.model.trim()}), Node ${process.versions.node}`)
-say(
-  "                                                push ms  POST ms  CPU of service  connections"
-)
+say("                                                push ms  POST ms  CPU of service  connections")
 say(
   "                                    p50      p99      max      p99    used  waits  at once/all"
 )

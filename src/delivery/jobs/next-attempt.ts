@@ -7,7 +7,7 @@ import type { Stored } from "#nats/stream/stored.ts"
 
 /** The next attempt, as the push's last outcome says. */
 export interface NextAttempt {
-  /** Which attempt it is, from 1. */
+  /** Number of the attempt, from 1. */
   readonly number: number
   readonly lastReason: StoredReason
   /** Sequence of the last outcome of the push alone; 0: none, it is in its shard's outcome. */

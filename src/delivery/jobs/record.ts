@@ -40,7 +40,7 @@ interface Attempted {
   readonly target: Target
   readonly ref: BroadcastRef
   readonly attempt: Attempt
-  /** Which attempt it is, from 1. */
+  /** Number of the attempt, from 1. */
   readonly number: number
   /** When it was made. */
   readonly at: number

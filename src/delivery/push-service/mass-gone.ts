@@ -11,6 +11,7 @@
 //   growing intervals, to find out whether the push service still says so.
 import { addBounded } from "#basics/bounded.ts"
 import { Majority } from "./majority.ts"
+import type { Push } from "./push.ts"
 
 /** So many "gone" responses in a row, without a 2xx between them, are not believed any more. */
 const inRowMax = 50
@@ -38,13 +39,7 @@ interface Counted {
 
 export type GuardChange = "holds" | "trusts" | undefined
 
-export interface GonePush {
-  readonly subscription: string
-  /** Sequence in LOG of the command that stored the subscription. */
-  readonly generation: number
-  /** Sequence in LOG of the broadcast. */
-  readonly broadcast: number
-}
+export type GonePush = Pick<Push, "subscription" | "generation" | "broadcast">
 
 const nameOf = ({ generation, subscription }: GonePush) => `${subscription} ${generation}`
 

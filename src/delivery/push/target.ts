@@ -3,7 +3,7 @@ import type { KeyObject } from "node:crypto"
 import type { StoredSubscription } from "#domain/subscription/subscription.ts"
 import type { UserToken } from "#streams/tokens.ts"
 
-/** What a message is encrypted for: the keys of one subscription, decoded once. */
+/** The keys of one subscription, decoded once: a message is encrypted for them. */
 export interface Recipient {
   /** 65 bytes, an uncompressed P-256 point. */
   readonly p256dh: Buffer

@@ -3,6 +3,7 @@
 // of the push service, must never cost a subscriber. Pure: callers give the time.
 import { addBounded } from "#basics/bounded.ts"
 import type { RefusalReason } from "#domain/reason.ts"
+import type { Push } from "../push.ts"
 import { CircuitBreaker, type CircuitState } from "./circuit-breaker.ts"
 import { ProbeBudget } from "./probe-budget.ts"
 
@@ -23,13 +24,7 @@ const provenUsersMax = 10_000
 /** Made-up users are of today: a subscription of this age counts as genuine. */
 const trustedMillis = 24 * 60 * 60_000
 
-/** The push that is about to be sent, or got a response. */
-interface Push {
-  readonly subscription: string
-  readonly user: string
-  /** When its subscription was stored. */
-  readonly storedAt: number
-}
+type CheckedPush = Pick<Push, "subscription" | "user" | "storedAt">
 
 export class CredentialsBreaker {
   readonly #openMillis: number
@@ -73,14 +68,14 @@ export class CredentialsBreaker {
    * Undefined: send the push; while the breaker is not closed, as a probe. Else the time to come
    * back.
    */
-  admit({ storedAt, user }: Push, now: number): number | undefined {
+  admit({ storedAt, user }: CheckedPush, now: number): number | undefined {
     if (this.#circuit.stateAt(now) === "closed") return undefined
     const isTrusted = this.#provenUsers.has(user) || now - storedAt >= trustedMillis
     return this.#budget.admit(user, isTrusted, now)
   }
 
   /** Notes a 2xx. Returns whether it closes the breaker. */
-  accepted({ subscription, user }: Push, now: number): boolean {
+  accepted({ subscription, user }: CheckedPush, now: number): boolean {
     addBounded(this.#provenUsers, user, provenUsersMax)
     if (this.#lone.size > 0) this.#lone.delete(subscription)
     return this.#close(now)
@@ -91,7 +86,7 @@ export class CredentialsBreaker {
    * back, and whether the breaker opens with it.
    */
   refused(
-    push: Push,
+    push: CheckedPush,
     reason: RefusalReason,
     now: number
   ): "lone" | { readonly until: number; readonly opens: boolean } {
@@ -134,7 +129,7 @@ export class CredentialsBreaker {
     this.#inRow.clear()
   }
 
-  #isLone({ subscription, user }: Push, now: number): boolean {
+  #isLone({ subscription, user }: CheckedPush, now: number): boolean {
     if (this.#lone.has(subscription)) return true
     if (this.#circuit.stateAt(now) !== "closed" || !this.proven(now)) return false
     this.#inRow.add(subscription)
