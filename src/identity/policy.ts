@@ -5,7 +5,7 @@ import type { IdentityUnavailable, TooManyFailures } from "./errors.ts"
 import type { LoginPages } from "./login/pages.ts"
 import type { Invalid, Known, VerifyToken } from "./verdict.ts"
 
-/** What a policy says of credentials; undefined: there are none for it. */
+/** The verdict of a policy; undefined: there are no credentials for it. */
 export type Verdict = Known | Invalid | undefined
 
 export interface Policy {

@@ -1,4 +1,4 @@
-// What a policy says of the credentials of a request.
+// The verdict of a policy on the credentials of a request.
 import type { Effect } from "effect"
 import type { Asker } from "./credentials.ts"
 import type { IdentityUnavailable, TooManyFailures } from "./errors.ts"

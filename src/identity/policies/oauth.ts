@@ -64,7 +64,7 @@ export const oauthFaults = (name: string, settings: OauthSettings): ReadonlyArra
   return []
 }
 
-/** What one request shape needs. */
+/** One of the two shapes of requests. */
 interface Shape {
   readonly url: string
   readonly ask: (token: string) => Effect.Effect<ProviderResponse, IdentityUnavailable>

@@ -13,7 +13,7 @@ import { known } from "../verdict.ts"
 import { credentialKeys } from "../verification/credential-key.ts"
 import { Failures } from "../verification/failures.ts"
 
-/** What an operator's module exports as `default`. */
+/** The `default` export of an operator's module. */
 export interface OwnPolicy {
   /** For WWW-Authenticate, such as `Bearer realm="acme"`. */
   readonly challenge?: string

@@ -29,7 +29,7 @@ const patienceMillis = 2_000
 /** How long keys are used while the issuer does not respond. */
 const staleMillis = 24 * 3_600_000
 
-/** What an issuer says of itself (OpenID Connect Discovery section 3). */
+/** The discovery document of an issuer (OpenID Connect Discovery section 3). */
 export interface Discovered {
   readonly issuer: string
   readonly jwks_uri: string

@@ -42,11 +42,12 @@ const partOf = (token: string, part: 0 | 1): Claims | undefined => {
     : undefined
 }
 
+/** The header of a token. */
 export const headerOf = (token: string): Claims | undefined => partOf(token, 0)
-/** What a token says, which nobody has verified. */
+/** The claims of a token, which nobody has verified. */
 export const claimsOf = (token: string): Claims | undefined => partOf(token, 1)
 
-/** Whether a token says that it is of this issuer (undefined: of none) and for one of these. */
+/** Whether a token names this issuer (undefined: none) and one of these audiences. */
 export const isMeantFor = (
   token: string,
   issuer: string | undefined,

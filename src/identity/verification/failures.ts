@@ -1,5 +1,5 @@
-// Limits the credentials of an address by which no policy finds a user, whatever their kind. What
-// was good lately still passes, as many users may share an address.
+// Limits the credentials of an address by which no policy finds a user, whatever their kind.
+// Credentials that were good lately still pass, as many users may share an address.
 import { Context, Effect, Layer } from "effect"
 import { makeExpiringMap } from "#basics/expiring-map.ts"
 import { makeRate } from "#basics/rate.ts"

@@ -43,7 +43,7 @@ export interface Verifier {
 
 type Verdict = Known | Invalid
 
-/** What the verifications of all policies have in common. */
+/** The state that the verifications of all policies share. */
 interface State {
   readonly failures: Failures["Service"]
   readonly known: ExpiringMap<Known>
@@ -64,7 +64,7 @@ interface UnderWay {
   callers: number
 }
 
-/** What the verifications of one policy have in common. */
+/** The state that the verifications of one policy share. */
 interface Pending {
   readonly verifier: Required<Verifier>
   readonly permits: Semaphore.Semaphore
@@ -139,7 +139,7 @@ const start = Effect.fnUntraced(function* (
   underWay.set(key, started)
   const unavailable = (cause: unknown) => new IdentityUnavailable({ policy, cause })
   yield* state.run(
-    // Others of this address may have failed while this one waited.
+    // Other tokens of this address may have failed while this one waited.
     Effect.flatMap(state.failures.admit(key, address), () =>
       verifyOnce(state, verifier, key, token)
     ).pipe(

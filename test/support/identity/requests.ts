@@ -1,4 +1,4 @@
-// What the service says of a caller.
+// The user of a caller, as the service shows it.
 
 export interface User {
   readonly id: string
