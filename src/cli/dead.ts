@@ -10,7 +10,7 @@ import { natsFlags, onNats } from "./nats/nats.ts"
 import { jsonFlag } from "./terminal/flags.ts"
 import { printRows } from "./terminal/table.ts"
 
-/** What of a dead letter is shown, with the name of its channel. */
+/** A dead letter as it is shown, with the name of its channel. */
 type Letter = Omit<
   DeadLetter,
   "generation" | "acceptedAt" | "expiresAt" | "urgency" | "topic" | "status"

@@ -15,7 +15,7 @@ export const urlDefault = "http://127.0.0.1:9999/v1"
 /** The API did not do what it was asked. */
 export class ApiError extends Schema.TaggedError<ApiError>()("ApiError", {
   message: Schema.String,
-  /** That of the response. Undefined: there was none. */
+  /** Undefined: there was no response. */
   status: Schema.optionalKey(Schema.Int)
 }) {}
 

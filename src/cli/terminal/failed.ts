@@ -9,7 +9,7 @@ export class VerbFailed extends Schema.TaggedError<VerbFailed>()("VerbFailed", {
 
 export const failed = (message: string) => new VerbFailed({ message })
 
-/** The same, with the message of another error. */
+/** A failure with the message of another error. */
 export const failedBy = ({ message }: { readonly message: string }) => failed(message)
 
 /** Runs a verb, or a part of it, and prints its failure. */

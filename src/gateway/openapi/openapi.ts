@@ -143,7 +143,7 @@ const pathItem = (endpoint: Endpoint, schemes: SecuritySchemes): Json => {
   }
 }
 
-/** What the description says of this server. */
+/** The parts of the description that differ by server. */
 export interface About {
   readonly title: string
   readonly version: string

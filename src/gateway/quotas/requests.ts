@@ -101,7 +101,7 @@ export class RequestRates extends Context.Service<
   )
 }
 
-/** What an operator can do about a limit of addresses. */
+/** The remedy of an operator for a limit of addresses. */
 const byAddress = (setting: string) =>
   `(${setting}; behind a proxy BELLCAST_TRUSTED_PROXIES must name it)`
 

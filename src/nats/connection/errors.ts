@@ -33,7 +33,7 @@ export const unavailable =
   (cause: unknown): NatsUnavailable =>
     new NatsUnavailable({ operation, reason: { _tag: "RequestFailed" }, cause })
 
-/** Runs what the client of NATS promises. Fails as {@link unavailable}. */
+/** Runs a call of the client of NATS. Fails as {@link unavailable}. */
 export const attempt = <A>(
   operation: string,
   run: () => Promise<A>

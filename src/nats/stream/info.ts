@@ -13,7 +13,7 @@ import {
 
 type Door = Pick<Nats["Service"], "request">
 
-/** For those who cannot go on without the answer. */
+/** Time for an answer without which the caller cannot go on. */
 const timeoutMillisMax = 5_000
 
 /** The part of the server's answer to STREAM.INFO that is read here. */
