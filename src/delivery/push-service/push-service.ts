@@ -174,8 +174,7 @@ export class PushService {
       this.#unpublished.breakerMerged()
       this.#notices.credentialsMerged(openMillis)
     }
-    if (window !== undefined || closedMillis > 0)
-      this.#window.merge({ ...(window === undefined ? {} : { window }), closedMillis }, now)
+    this.#window.merge({ window, closedMillis }, now)
     if (window !== undefined) this.#notices.throttledMerged(window)
     return this.#notices.take()
   }

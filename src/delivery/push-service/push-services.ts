@@ -22,25 +22,14 @@ const pushServicesMax = 1_000
  */
 const publishMillis = 2_000
 
-/** Of the hash that names a VAPID key: there are a handful of keys. */
+/** Names of VAPID keys: the first digits of their hashes. There are a handful of keys. */
+const keysMax = 1_000
 const keyDigits = 12
 
 const logs = { info: Effect.logInfo, warn: Effect.logWarning, error: Effect.logError }
 
 const logAll = (notices: ReadonlyArray<Notice>) =>
   Effect.forEach(notices, ({ level, text }) => logs[level](text), { discard: true })
-
-/** Returns a function that names a VAPID key by the first digits of its hash. */
-const makeKeyNames = () => {
-  const names = new Map<string, string>()
-  return (publicKey: string): string => {
-    const known = names.get(publicKey)
-    if (known !== undefined) return known
-    const name = hash("sha256", publicKey, "hex").slice(0, keyDigits)
-    names.set(publicKey, name)
-    return name
-  }
-}
 
 /** The sequence in LOG from which on this process receives gossip of all accepted pushes. */
 class KnownFrom {
@@ -60,15 +49,12 @@ class KnownFrom {
     if (this.#seq !== undefined) return Effect.void
     // Set before the read: if `forget` is called meanwhile, it is read again.
     this.#seq = Number.POSITIVE_INFINITY
-    return log.last("log", filters.commands).pipe(
-      Effect.tap((last) =>
-        Effect.sync(() => {
-          if (this.#seq !== undefined) this.#seq = last?.seq ?? 0
-        })
-      ),
-      Effect.asVoid,
-      Effect.catch(() => Effect.sync(() => this.forget()))
-    )
+    return Effect.match(log.last("log", filters.commands), {
+      onSuccess: (last) => {
+        if (this.#seq !== undefined) this.#seq = last?.seq ?? 0
+      },
+      onFailure: () => this.forget()
+    })
   }
 }
 
@@ -102,7 +88,9 @@ export const makePushServices = Effect.gen(function* () {
   const worker = yield* freshId
   const context = yield* Effect.context<never>()
   const log = yield* EventLog
-  const keyName = makeKeyNames()
+  const keyNames = makeLruCache<string>(keysMax)
+  const keyName = (publicKey: string) =>
+    keyNames.of(publicKey, () => hash("sha256", publicKey, "hex").slice(0, keyDigits))
   const knownFrom = new KnownFrom()
   const { all, of } = makeCache(settings, knownFrom)
 

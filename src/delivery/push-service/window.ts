@@ -120,7 +120,10 @@ export class SendWindow {
   }
 
   /** Merges another worker's state: its narrowed window, if any, and how long to send nothing. */
-  merge(theirs: { readonly window?: number; readonly closedMillis: number }, now: number): void {
+  merge(
+    theirs: { readonly window?: number | undefined; readonly closedMillis: number },
+    now: number
+  ): void {
     if (theirs.window !== undefined) this.#narrow(Math.max(1, theirs.window), 0, now)
     if (theirs.closedMillis > 0)
       this.#closedUntil = Math.max(
