@@ -162,16 +162,10 @@ describe("a proof", () => {
       "__Host-bellcast-portier=a.b"
     ])
       expect(await errorOf(await verify(wrong, fields)), wrong).toEqual(failure)
-    expect((await verify(cookie, fields)).status).toBe(302)
-    expect(await errorOf(await verify(cookie, fields))).toEqual(failure)
-    expect(await errorOf(await verify(other.cookie, fields))).toEqual(failure)
-  })
-
-  it("counts once when it arrives many times at once", async () => {
-    const { cookie, nonce } = await begun()
-    const fields = { id_token: await proof(nonce) }
     const responses = await Promise.all(Array.from({ length: 8 }, () => verify(cookie, fields)))
     expect(responses.filter(({ status }) => status === 302).length).toBe(1)
+    expect(await errorOf(await verify(cookie, fields))).toEqual(failure)
+    expect(await errorOf(await verify(other.cookie, fields))).toEqual(failure)
   })
 
   const wrong: Readonly<Record<string, readonly [object, object?]>> = {
