@@ -140,7 +140,6 @@ const windowMillis = {
 
 /** `max`: of each key in a window; 0: any number. `refused`: the line in the log. */
 const limitOf = (error: keyof typeof windowMillis, max: number, refused: string): Limit => {
-  if (max === 0) return { count: () => Effect.void, check: () => Effect.void }
   const rate = makeRate(max, windowMillis[error], keysMax)
   const warn = makeRateLimitedLog(refused)
   const by = (waitOf: Rate["take"]): Admit =>
