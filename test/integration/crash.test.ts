@@ -45,8 +45,8 @@ it("records every push of a worker that was killed while nothing could be record
 }, async () => {
   await using nats = await startNats()
   await using push = await startPushService()
-  const dead = Array.from({ length: 8 }, () => push.subscribe({ script: ["410"] }))
-  const slow = Array.from({ length: 2 }, () => push.subscribe({ script: ["slow 3000", "201"] }))
+  const dead = Array.from({ length: 8 }, () => push.subscribe({ script: ["slow 1000 410"] }))
+  const slow = Array.from({ length: 2 }, () => push.subscribe({ script: ["slow 4000", "201"] }))
   await using rest = await startService({
     natsUrl: nats.url,
     roles: "gateway,projection,fanout,tally"
@@ -62,7 +62,7 @@ it("records every push of a worker that was killed while nothing could be record
   const work = () => jsm.streams.info("BELLCAST_WORK", { subjects_filter: "bellcast.outcome.>" })
   let { config, state } = await work()
   const broadcast = await publish(rest.url, "news", { n: 1 })
-  // The shard is claimed; what became of its first pushes is not written yet, and now cannot be.
+  // The shard is claimed; what became of its first pushes is not known yet, and cannot be written.
   while (state.subjects === undefined) state = (await work()).state
   await jsm.streams.update("BELLCAST_WORK", { ...config, max_bytes: state.bytes })
   await until(
