@@ -1,4 +1,4 @@
-// Logins by mail through two gateways of one service: where they begin, and what they leave behind.
+// Logins by mail through two gateways of one service: where they begin, and how long they count.
 import { afterAll, beforeAll, expect, it } from "vitest"
 import {
   errorOf,
