@@ -46,6 +46,8 @@ export interface ServiceOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly cwd?: string
   readonly args?: ReadonlyArray<string>
+  /** The folder of another commit of Bellcast, to run that instead. */
+  readonly program?: string
   /** Drops the output after "ready": benches print a line for each of many requests. */
   readonly forgets?: boolean
   readonly readyTimeoutMillis?: number
@@ -90,7 +92,8 @@ export const startService = async (options: ServiceOptions = {}): Promise<Servic
     ...(options.roles === undefined ? {} : { BELLCAST_ROLES: options.roles }),
     ...options.env
   }
-  const child = spawn(process.execPath, [...nodeFlags, mainFile, ...(options.args ?? [])], {
+  const main = options.program === undefined ? mainFile : `${options.program}/src/main.ts`
+  const child = spawn(process.execPath, [...nodeFlags, main, ...(options.args ?? [])], {
     env,
     cwd: options.cwd,
     stdio: ["ignore", "pipe", "pipe"]
