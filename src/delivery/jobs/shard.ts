@@ -147,6 +147,12 @@ const makeClaim = (log: EventLog["Service"], record: Record) => {
   return { again, first }
 }
 
+/**
+ * Shards that are read, or were read and wait for those before them. All at once, the first would
+ * be sent after the last is read.
+ */
+const readingMax = 8
+
 const isClaimed = (past: Past | Claimed): past is Claimed => "claimedAt" in past
 
 /** Returns a function that handles shard jobs. */
@@ -159,22 +165,34 @@ export const makeShard = Effect.fnUntraced(function* (jobTools: JobTools, payloa
   // Two large shards at a time, or many small ones. Many large ones would share the permits until
   // each outcome had a handful of results.
   const admission = yield* Semaphore.make(2 * unrecordedPushesMax)
+  const reading = yield* Semaphore.make(readingMax)
+
+  /** Reads a shard and waits until it may be sent. Returns its targets and their weight. */
+  const admitted = (job: ShardJob) =>
+    reading.withPermits(1)(
+      Effect.gen(function* () {
+        const targets = yield* audience(job)
+        const weight = Math.min(Math.max(1, targets.length), unrecordedPushesMax)
+        yield* admission.take(weight)
+        return { targets, weight }
+      })
+    )
 
   return Effect.fnUntraced(function* ({ deliveryCount, message }: Delivery) {
     if (message.type !== "shard/1")
       return never(message.type === "malformed" ? message.reason : "not a shard job")
     const found = yield* payload(message.broadcast)
     if (found === undefined) return never("the broadcast is not in the log")
-    const targets = yield* audience(message)
-    const weight = Math.min(Math.max(1, targets.length), unrecordedPushesMax)
     const claimed = deliveryCount === 1 ? claim.first : claim.again
-    return yield* Effect.gen(function* () {
+    const send = Effect.fnUntraced(function* (targets: ReadonlyArray<Target>) {
       const past = yield* claimed(message, targets)
       const { isPostponed, left } = isClaimed(past)
         ? yield* runShard(tools, message, past, targets, found.padded)
         : { ...past, left: 0 }
       if (left > 0) return later(0)
       return isPostponed ? laterPostponed(deliveryCount) : done
-    }).pipe(conflictLeaves, admission.withPermits(weight))
+    }, conflictLeaves)
+    const { targets, weight } = yield* admitted(message)
+    return yield* Effect.ensuring(send(targets), admission.release(weight))
   })
 })
