@@ -153,7 +153,7 @@ describe.each(versions)("With Compose %s", (version) => {
       () => stage.sh("docker compose logs bellcast"),
       (log) => log.includes("bellcast rebuild")
     )
-    assert.match(await stage.sh(documented.rebuild), /bellcast_channels +2 +2/)
+    assert.match(await stage.sh(documented.rebuild), /bellcast_channels +3 +3/)
     await healthy()
     await reachesAll()
   })
