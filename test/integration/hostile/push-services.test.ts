@@ -3,7 +3,8 @@
 import { once } from "node:events"
 import { createSecureServer } from "node:http2"
 import type { AddressInfo } from "node:net"
-import { setDefaultCACertificates } from "node:tls"
+import { setTimeout as pause } from "node:timers/promises"
+import { createServer as createTlsServer, setDefaultCACertificates } from "node:tls"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { classify, type PushResponse } from "#delivery/push/classify.ts"
 import { limitsOf } from "#delivery/push/transport/exchange.ts"
@@ -71,6 +72,28 @@ describe("a push service", { timeout: 60_000 }, () => {
     assert.strictEqual((await hostile.ask("counts", kind)).open, 0)
     await peer.destroy()
     await hostile.ask("stop", kind)
+  })
+
+  it("that sends its head line by line is heard", async () => {
+    const lines = Array.from({ length: 40 }, (_, i) => `X-${i}: x\r\n`)
+    const head = ["HTTP/1.1 201 Created\r\n", ...lines, "Content-Length: 0\r\n\r\n"]
+    const server = createTlsServer(certificate, (socket) => {
+      socket.setNoDelay(true).on("error", () => {})
+      socket.on("data", async (request) => {
+        if (!request.includes("POST ")) return
+        for (const line of head) {
+          socket.write(line)
+          await pause(1)
+        }
+      })
+    })
+    server.listen(0, "127.0.0.1")
+    await once(server, "listening")
+    const peer = peerOf(`https://localhost:${(server.address() as AddressInfo).port}`)
+    const responses = await Promise.all(Array.from({ length: 8 }, () => post(peer)))
+    assert.deepEqual([...new Set(responses.map(reasonOf))], ["accepted"])
+    await peer.destroy()
+    server.close()
   })
 
   it.for([true, false])(

@@ -27,8 +27,8 @@ const idleMillisMax = 60_000
 /** After this, HTTP/2 is offered again to a push service that chose HTTP/1.1. */
 const http1MillisMax = 10 * 60_000
 /**
- * Between two counts of what connections receive. A flood is at most one read, 64 KiB, of each
- * connection ahead.
+ * Between two counts of what connections receive. Over HTTP/2 a flood is at most one read, 64 KiB,
+ * of each connection ahead.
  */
 const checkMillis = 20
 
@@ -105,7 +105,7 @@ export class Peer {
       preferH2: true,
       timeout: limits.connectMillis,
       lookup,
-      // One for each connection takes a seventh of the CPU of a handshake.
+      // A context for each connection takes a seventh of the CPU of a handshake.
       secureContext: createSecureContext()
     }
     return new Pool(this.#origin, {
