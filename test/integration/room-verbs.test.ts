@@ -110,7 +110,11 @@ it("a rebuild frees a full bucket of what the streams do not hold, then writes w
   const filter = "$KV.bellcast_channels.lost.registrations"
   await room.admin.jsm.streams.purge(stream, { filter })
   const grow = await room.fill(stream)
-  const { code, stderr } = await run("rebuild")
+  // On a busy machine the verb may lose its lease, and then says so.
+  const { code, stderr } = await until(
+    () => run("rebuild"),
+    (done) => !done.stderr.includes("was lost: run this again")
+  )
   assert.equal(code, 0, stderr)
   assert.equal(await room.countOf("lost"), 2)
   await room.restart()

@@ -6,7 +6,11 @@ import { exitCodeOf, runVerb } from "#cli/verbs.ts"
 import { layerOf, readSource } from "#settings/source.ts"
 import { settingsFile } from "./service.ts"
 
-const runOnce = async (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}) => {
+/** Resolves with the exit code and all that the verb has printed. */
+export const runCli = async (
+  args: ReadonlyArray<string>,
+  env: Readonly<Record<string, string>> = {}
+) => {
   const output = { stdout: "", stderr: "" }
   const print =
     (stream: "stdout" | "stderr") =>
@@ -26,15 +30,4 @@ const runOnce = async (args: ReadonlyArray<string>, env: Readonly<Record<string,
     )
   )
   return { code: exitCodeOf(exit), ...output }
-}
-
-/**
- * Resolves with the exit code and all that the verb has printed. A verb that lost its lease, since
- * the machine was busy for a second, asks to be run again.
- */
-export const runCli = async (...verb: Parameters<typeof runOnce>) => {
-  for (let tries = 1; ; tries++) {
-    const done = await runOnce(...verb)
-    if (tries === 3 || !done.stderr.includes("was lost: run this again")) return done
-  }
 }
