@@ -30,7 +30,7 @@ export interface Deferred {
   readonly waitMillis: number
 }
 
-/** The life of the push was over while it waited for this. The attempt does not count. */
+/** The life of the push was over while it waited. The attempt does not count. */
 export interface Expired {
   readonly kind: "expired"
   readonly reason: `expired:${DeferReason}`

@@ -125,7 +125,7 @@ const checked = (
   return unsendable({ policy, retryBaseMillis: 10_000, keyFault }, target, ref, sealed, at)
 }
 
-/** What this process decides of pushes that are never sent. */
+/** Decisions of this process about pushes that are never sent. */
 const decidedHere = [
   checked(now, { sealed: "invalid-key" }),
   checked(now, { sealed: "encryption" }),

@@ -34,7 +34,7 @@ export class Majority {
     if (this.#allSum >= needed) this.#holds = this.#ofKindSum > this.#allSum * shareMax
   }
 
-  /** Takes over that it holds elsewhere, unless there are enough events to know better. */
+  /** Another process found that it holds. Ignored with enough events of this process to end it. */
   believe(): void {
     if (this.#allSum < eventsToEndMin) this.#holds = true
   }

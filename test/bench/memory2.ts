@@ -1,0 +1,103 @@
+// `make bench ARGS=memory`: the resident memory of a process with all roles at its start, at its
+// highest and two minutes after its largest broadcast; CPU and first receipt by the size of the
+// broadcast; and the CPU that it takes at rest. It prints and asserts nothing. BENCH_SIZES (default
+// 1000,20000,100000) are the sizes. BENCH_BEFORE: the folder of another commit of Bellcast with its
+// packages, which is measured first, in the same run.
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { cpus, tmpdir } from "node:os"
+import { join } from "node:path"
+import { setTimeout as pause } from "node:timers/promises"
+import { Effect } from "effect"
+import { launch } from "#embedded/launch.ts"
+import { locateNatsServer } from "#embedded/program/locate.ts"
+import { finished, publish } from "../support/client.ts"
+import { fillChannels } from "../support/fill.ts"
+import { startService } from "../support/service.ts"
+import { spawnPushService } from "../support/spawn-push-service.ts"
+import { trustingEnvironment } from "../support/tls.ts"
+import { cpuSecondsOf, idle } from "./cpu.ts"
+
+const sizes = (process.env["BENCH_SIZES"] ?? "1000,20000,100000").split(",").map(Number)
+const largest = Math.max(...sizes)
+/** Broadcasts of each size; medians are printed. */
+const rounds = 2
+const restMillis = 2_000
+const afterMillis = 15_000
+const data = { title: "Bellcast", body: "x".repeat(240) }
+
+const say = (line: string) => process.stdout.write(`${line}\n`)
+const median = (values: ReadonlyArray<number>): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!
+const mebibytesOf = (pid: number, field: "VmHWM" | "VmRSS"): string => {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8")
+  return (Number(new RegExp(`${field}:\\s+(\\d+)`).exec(status)?.[1]) / 1024).toFixed(0)
+}
+
+/** Share of a core that each process takes at rest. */
+const restOf = async (pids: ReadonlyArray<number>) => {
+  await idle(pids)
+  const before = pids.map(cpuSecondsOf)
+  await pause(restMillis)
+  return pids.map(
+    (pid, i) => `${(((cpuSecondsOf(pid) - before[i]!) * 1e5) / restMillis).toFixed(1)} %`
+  )
+}
+
+const measure = async (name: string, program: string | undefined) => {
+  const folder = mkdtempSync(join(tmpdir(), "bellcast-bench-"))
+  const nats = await launch({ binary: await Effect.runPromise(locateNatsServer), folder })
+  const sink = await spawnPushService({ tls: true, http2: true, decrypt: false, host: "localhost" })
+  const subscriptions = await sink.subscribe(largest)
+  await using service = await startService({
+    natsUrl: nats.url,
+    env: trustingEnvironment,
+    ...(program === undefined ? {} : { program })
+  })
+  const pids = [service.process.pid!, nats.pid]
+  const [servicePid, natsPid] = [service.process.pid!, nats.pid]
+  const start = mebibytesOf(servicePid, "VmRSS")
+  const rest = await restOf(pids)
+  await fillChannels(
+    nats.url,
+    sizes.map((size) => ({ name: `all${size}`, subscriptions: subscriptions.slice(0, size) }))
+  )
+  const broadcast = async (size: number) => {
+    await sink.reset()
+    await idle(pids)
+    const before = cpuSecondsOf(servicePid)
+    const begin = performance.now()
+    const id = await publish(service.url, `all${size}`, data)
+    const acceptedAt = performance.timeOrigin + performance.now()
+    await sink.waitForDistinct(size, 600_000)
+    const rate = (size * 1_000) / (performance.now() - begin)
+    await finished(service.url, `all${size}`, id, 300_000)
+    await idle(pids)
+    const cpu = ((cpuSecondsOf(servicePid) - before) * 1_000) / size
+    return { cpu, rate, first: (await sink.latencies(acceptedAt)).first }
+  }
+  say(`\n${name}: at the start ${start} MiB; at rest ${rest[0]}, nats-server ${rest[1]}`)
+  for (const size of sizes) {
+    await broadcast(size)
+    const all: Array<Awaited<ReturnType<typeof broadcast>>> = []
+    for (let round = 0; round < rounds; round++) all.push(await broadcast(size))
+    const of = (field: "cpu" | "first" | "rate") => median(all.map((each) => each[field]))
+    say(
+      `${String(size).padStart(7)}: first receipt ${of("first").toFixed(0)} ms after the 202, ` +
+        `${of("cpu").toFixed(3)} s of CPU per 1,000, ${of("rate").toFixed(0)} pushes/s; ` +
+        `at the highest ${mebibytesOf(servicePid, "VmHWM")} MiB, ` +
+        `nats-server ${mebibytesOf(natsPid, "VmHWM")}`
+    )
+  }
+  await pause(afterMillis)
+  say(`two minutes after: ${mebibytesOf(servicePid, "VmRSS")} MiB`)
+  await service.stop()
+  await nats.stop()
+  await sink[Symbol.asyncDispose]()
+  rmSync(folder, { recursive: true, force: true })
+}
+
+say(`${cpus().length} cores (${cpus()[0]?.model.trim()}), Node ${process.versions.node}`)
+const before = process.env["BENCH_BEFORE"]
+if (before !== undefined) await measure("before", before)
+await measure("now", undefined)
+process.exit(0)
