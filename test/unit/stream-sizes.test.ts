@@ -53,6 +53,7 @@ describe("a stream that exists", () => {
 it("tells too little storage from servers that are offline", () => {
   const refusal = (code: number, message: string) => isNoStorage({ code, message })
   assert.isTrue(refusal(10047, "insufficient storage resources available"))
+  assert.isTrue(refusal(10122, "stream max bytes exceeds account limit max stream bytes"))
   assert.isTrue(refusal(10005, "no suitable peers for placement, insufficient storage"))
   assert.isFalse(refusal(10005, "no suitable peers for placement, peer offline"))
   assert.isFalse(refusal(10058, "stream name already in use with a different configuration"))

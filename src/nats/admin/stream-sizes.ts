@@ -52,8 +52,10 @@ export const existingBytesMax = ({ bytes, bytesMax }: Existing, named?: number):
 export const loweredBytesMax = ({ bytes, bytesMax }: Existing, wanted: number): number =>
   bytesMax > 0 && bytesMax <= wanted ? bytesMax : Math.max(wanted, bytes)
 
+/** Code of nats-server: above the limit of the account for one stream. */
+export const streamTooLarge = 10122
 /** Codes of nats-server: the storage of the account or server, or its limit for one stream. */
-const noStorageCodes = [10002, 10028, 10047, 10121]
+const noStorageCodes = [10002, 10028, 10047, streamTooLarge]
 /** No server of the cluster takes a replica. The description says why. */
 const noPeers = 10005
 
