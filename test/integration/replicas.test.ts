@@ -1,4 +1,5 @@
-// How many copies a stream has: a start changes them only upwards, and a verb lowers them.
+// How many copies a stream has: a start changes them only upwards, and a verb lowers them. The
+// cluster has less storage than the streams are declared with.
 import { assert, it } from "vitest"
 import { type BucketName, bucketStream, buckets } from "#streams/buckets.ts"
 import { allStreams } from "#streams/index.ts"
@@ -12,10 +13,13 @@ const names = [
   ...(Object.keys(buckets) as Array<BucketName>).map(bucketStream)
 ]
 
+const gibibyte = 1024 ** 3
+const storageOfServer = 6
+
 it("keeps the copies of streams when unset, and lowers them by an explicit verb only", {
   timeout: 120_000
 }, async () => {
-  await using cluster = await startNatsCluster()
+  await using cluster = await startNatsCluster(`${storageOfServer}GB`)
   const natsUrl = cluster.urls.join(",")
   /** Starts a process with this setting, and stops it. */
   const start = async (replicas?: string) => {
@@ -25,7 +29,7 @@ it("keeps the copies of streams when unset, and lowers them by an explicit verb 
   }
   const refusal = (replicas: string) => start(replicas).catch(({ message }: Error) => message)
 
-  await start("3")
+  await Promise.all([start("3"), start("3")])
   await using admin = await connectAdmin(cluster.urls[0]!)
   const copies = async () =>
     new Set(
@@ -34,6 +38,11 @@ it("keeps the copies of streams when unset, and lowers them by an explicit verb 
       )
     )
   assert.deepStrictEqual(await copies(), new Set([3]))
+
+  const infos = await Promise.all(names.map((name) => admin.jsm.streams.info(name)))
+  const reserved = infos.reduce((sum, { config }) => sum + config.max_bytes, 0)
+  assert.isAtMost(reserved, storageOfServer * gibibyte)
+  assert.isAbove(reserved, (storageOfServer * gibibyte) / 2)
 
   await admin.jsm.streams.delete(bucketStream("cache"))
   await start()

@@ -71,15 +71,19 @@ it("starts on a disk with 2 GiB, keeps its limits, and names what to set where l
   assert.notInclude(String(refused), "BELLCAST_NATS_URL")
 })
 
-it("starts after a first start that was killed while it tried a larger share", async () => {
+it("starts after first starts that were killed while they looked for a share", async () => {
   const port = await claimPort()
   await using _server = await startConfiguredNats(port, "jetstream { max_file_store: 300MB }")
   const url = `nats://127.0.0.1:${port}`
   const left = { name: "BELLCAST_LOG", subjects: ["bellcast.cmd.>"], max_bytes: 230 * mebibyte }
-  await at(
-    url,
-    Effect.flatMap(Nats, ({ jsm }) => Effect.promise(() => jsm.streams.add(left)))
-  )
+  const probe = { name: "BELLCAST_PROBE", max_bytes: 40 * mebibyte }
+  for (const stream of [left, probe])
+    await at(
+      url,
+      Effect.flatMap(Nats, ({ jsm }) => Effect.promise(() => jsm.streams.add(stream)))
+    )
   await at(url, provision(1))
-  assert.isAtMost(sumOf(await limitsAt(url)), 300 * mebibyte)
+  const limits = await limitsAt(url)
+  assert.isAtMost(sumOf(limits), 300 * mebibyte)
+  assert.notProperty(limits, probe.name)
 })

@@ -4,8 +4,11 @@ import { claimPort } from "./ports.ts"
 
 const members = ["a", "b", "c"] as const
 
-/** Servers of a cluster that do not run yet. `start` begins one and returns before it has peers. */
-export const makeNatsCluster = async () => {
+/**
+ * Servers of a cluster that do not run yet. `start` begins one and returns before it has peers.
+ * `storage`: of each server.
+ */
+export const makeNatsCluster = async (storage = "20GB") => {
   const ports = await Promise.all(members.map(claimPort))
   const routes = await Promise.all(members.map(claimPort))
   const start = (n: number) =>
@@ -13,7 +16,7 @@ export const makeNatsCluster = async () => {
       ports[n]!,
       [
         `server_name: ${members[n]}`,
-        "jetstream { max_file_store: 20GB, sync_interval: 2m }",
+        `jetstream { max_file_store: ${storage}, sync_interval: 2m }`,
         `cluster { name: test, listen: "127.0.0.1:${routes[n]}"`,
         `  routes: [${routes.map((route) => `"nats-route://127.0.0.1:${route}"`).join(", ")}] }`
       ].join("\n")
@@ -22,8 +25,8 @@ export const makeNatsCluster = async () => {
 }
 
 /** Three servers that run. Their leaders are elected some seconds later. */
-export const startNatsCluster = async () => {
-  const { start, urls } = await makeNatsCluster()
+export const startNatsCluster = async (storage?: string) => {
+  const { start, urls } = await makeNatsCluster(storage)
   const servers = await Promise.all(urls.map((_, n) => start(n)))
   return {
     urls,

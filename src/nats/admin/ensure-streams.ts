@@ -1,4 +1,5 @@
 // Creates streams as large as the server has storage for, and updates those that differ.
+import { setTimeout } from "node:timers/promises"
 import { isDeepStrictEqual } from "node:util"
 import {
   JetStreamApiError,
@@ -7,7 +8,8 @@ import {
   type StreamInfo
 } from "@nats-io/jetstream"
 import { NoStorage } from "../connection/errors.ts"
-import { streamNotFound } from "../connection/responses.ts"
+import { streamNameInUse, streamNotFound } from "../connection/responses.ts"
+import { ProbeInUse, removeOldProbe, withProbe } from "./storage-probe.ts"
 import {
   type Existing,
   existingBytesMax,
@@ -17,8 +19,6 @@ import {
   newBytesMax,
   shares
 } from "./stream-sizes.ts"
-
-const nameInUse = 10058
 
 /** Limits of bytes that the operator set, by stream. */
 export type BytesMax = Readonly<Record<string, number>>
@@ -90,12 +90,54 @@ const create = async (jsm: JetStreamManager, config: Config) => {
   try {
     await jsm.streams.add(config)
   } catch (error) {
-    unlessCode(nameInUse)(error)
+    unlessCode(streamNameInUse)(error)
     const found = await jsm.streams.info(config.name)
     const bytesMax = loweredBytesMax(existingOf(found), config.max_bytes)
     const replicas = Math.max(found.config.num_replicas, config.num_replicas)
     await update(jsm, found, { ...config, max_bytes: bytesMax, num_replicas: replicas })
   }
+}
+
+/** Servers of a cluster tell each other once a second how much storage they have left. */
+const staleMillis = 2_000
+const retryMillis = 200
+
+const isRefused = (error: unknown): error is JetStreamApiError =>
+  error instanceof JetStreamApiError && isNoStorage(error)
+
+/** Creates streams. Tries again for a while: what was given back a moment ago is not free yet. */
+const createAll = async (jsm: JetStreamManager, configs: ReadonlyArray<Config>) => {
+  const deadline = performance.now() + staleMillis
+  for (const config of configs)
+    while (true)
+      try {
+        await create(jsm, config)
+        break
+      } catch (error) {
+        if (!isRefused(error) || performance.now() > deadline) throw error
+        await setTimeout(retryMillis)
+      }
+}
+
+/** Creates streams if there is storage for all of them together. */
+const createTogether = (jsm: JetStreamManager, configs: ReadonlyArray<Config>, replicas: number) =>
+  withProbe(
+    jsm,
+    configs.reduce((sum, config) => sum + config.max_bytes, 0),
+    replicas,
+    async () => {
+      const names = configs.map(({ name }) => name)
+      // Made by another process since: what is left is less.
+      if ((await existingStreams(jsm, names)).size > 0) throw new ProbeInUse()
+      await createAll(jsm, configs)
+    }
+  )
+
+/** Streams as they are created together. */
+interface Creation {
+  readonly missing: Readonly<Record<string, Sized>>
+  /** Empty streams that make room by the same share. */
+  readonly untouched?: Readonly<Record<string, Sized>>
 }
 
 /**
@@ -104,32 +146,32 @@ const create = async (jsm: JetStreamManager, config: Config) => {
  */
 export const createWithin = async (
   jsm: JetStreamManager,
-  missing: Readonly<Record<string, Sized>>,
+  { missing, untouched = {} }: Creation,
   replicas: number,
   named: BytesMax
 ): Promise<number> => {
   let refusal: JetStreamApiError | undefined
   for (const share of shares) {
+    const sizes = (streams: Readonly<Record<string, Sized>>) =>
+      Object.entries(streams).map(([stream, sized]) =>
+        sized(newBytesMax(stream, share, named[stream]), replicas)
+      )
+    const configs = sizes(missing)
     try {
-      for (const [stream, sized] of Object.entries(missing))
-        await create(jsm, sized(newBytesMax(stream, share, named[stream]), replicas))
+      for (const config of sizes(untouched)) await create(jsm, config)
+      if (configs.length > 1) await createTogether(jsm, configs, replicas)
+      else if (refusal === undefined) await createAll(jsm, configs)
+      else for (const config of configs) await create(jsm, config)
       return share
     } catch (error) {
-      if (!(error instanceof JetStreamApiError && isNoStorage(error))) throw error
+      if (!isRefused(error)) throw error
       refusal = error
     }
   }
   throw noStorage(named, refusal!)
 }
 
-/**
- * Creates and updates streams. Returns the share of the declared sizes that new ones got. A first
- * start that was killed may have left an empty stream in too large a share: it makes room.
- *
- * `replicas`: least copies of each stream. Existing ones keep theirs if they have more, and new
- * ones get as many as the others have.
- */
-export const ensureStreams = async (
+const ensureOnce = async (
   jsm: JetStreamManager,
   wanted: Readonly<Record<string, Sized>>,
   replicas: number,
@@ -146,9 +188,7 @@ export const ensureStreams = async (
       const bytesMax = existingBytesMax(existingOf(found), named[stream])
       const config = sized(bytesMax, Math.max(replicas, found.config.num_replicas))
       await update(jsm, found, config).catch((error: unknown) => {
-        throw error instanceof JetStreamApiError && isNoStorage(error)
-          ? noStorage(named, error)
-          : error
+        throw isRefused(error) ? noStorage(named, error) : error
       })
     }
   }
@@ -156,8 +196,35 @@ export const ensureStreams = async (
     replicas,
     ...[...existing.values()].map(({ config }) => config.num_replicas)
   )
-  return createWithin(jsm, missing, copies, named).catch((error: unknown) => {
+  return createWithin(jsm, { missing }, copies, named).catch((error: unknown) => {
     if (!(error instanceof NoStorage) || Object.keys(untouched).length === 0) throw error
-    return createWithin(jsm, { ...untouched, ...missing }, copies, named)
+    return createWithin(jsm, { missing, untouched }, copies, named)
   })
+}
+
+/** Longer than a probe that was left is kept, and than the start of another process takes. */
+const triesMax = 20
+const tryMillis = 1_000
+
+/**
+ * Creates and updates streams. Returns the share of the declared sizes that new ones got. A first
+ * start that was killed may have left an empty stream in too large a share: it makes room.
+ *
+ * `replicas`: least copies of each stream. Existing ones keep theirs if they have more, and new
+ * ones get as many as the others have.
+ */
+export const ensureStreams = async (
+  jsm: JetStreamManager,
+  wanted: Readonly<Record<string, Sized>>,
+  replicas: number,
+  named: BytesMax
+): Promise<number> => {
+  for (let tries = 1; ; tries++)
+    try {
+      return await ensureOnce(jsm, wanted, replicas, named)
+    } catch (error) {
+      if (!(error instanceof ProbeInUse) || tries === triesMax) throw error
+      await setTimeout(tryMillis)
+      await removeOldProbe(jsm)
+    }
 }

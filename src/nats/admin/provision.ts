@@ -169,7 +169,7 @@ export const ensureCache = Effect.fnUntraced(function* (replicas: number) {
   const name = bucketStream("cache")
   yield* Effect.tryPromise({
     try: async () => {
-      await createWithin(nats.jsm, { [name]: bucketConfig("cache") }, replicas, {})
+      await createWithin(nats.jsm, { missing: { [name]: bucketConfig("cache") } }, replicas, {})
       await ensureMeta(nats, "cache", false)
     },
     catch: failed("make cache")
@@ -188,7 +188,8 @@ export const recreateBucket = Effect.fnUntraced(function* (bucket: BucketName, r
       const former = await infoOf(nats.jsm, name)
       await nats.jsm.streams.delete(name).catch(unlessCode(streamNotFound))
       const named: BytesMax = former === undefined ? {} : { [name]: former.config.max_bytes }
-      await createWithin(nats.jsm, { [name]: bucketConfig(bucket) }, replicas, named)
+      const missing = { [name]: bucketConfig(bucket) }
+      await createWithin(nats.jsm, { missing }, replicas, named)
       await ensureMeta(nats, bucket, true)
     },
     catch: failed(`recreate ${bucket}`)

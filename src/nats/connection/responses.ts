@@ -18,6 +18,8 @@ const notEnabled = 10039
 const messageNotFound = 10037
 
 export const streamNotFound = 10059
+/** A stream of this name exists with another configuration. */
+export const streamNameInUse = 10058
 export const consumerNotFound = 10014
 /** A consumer of this name exists with another configuration. */
 export const consumerExists = 10148
