@@ -3,7 +3,8 @@
 import { assert, it } from "vitest"
 import { type BucketName, bucketStream, buckets } from "#streams/buckets.ts"
 import { allStreams } from "#streams/index.ts"
-import { connectAdmin } from "../support/nats-admin.ts"
+import { until } from "../support/client.ts"
+import { connectAdmin, type NatsAdmin } from "../support/nats-admin.ts"
 import { startNatsCluster } from "../support/nats-cluster.ts"
 import { runCli } from "../support/run-cli.ts"
 import { startService } from "../support/service.ts"
@@ -15,6 +16,24 @@ const names = [
 
 const gibibyte = 1024 ** 3
 const storageOfServer = 6
+
+/** Adds streams until the servers have reserved more than they have. Returns how many. */
+const reserveTooMuch = ({ jsm }: NatsAdmin) => {
+  let added = 0
+  return until(
+    async () => {
+      const others = Array.from({ length: 4 }, () =>
+        jsm.streams.add({ name: `OTHER_${added++}`, num_replicas: 3, max_bytes: gibibyte })
+      )
+      await Promise.allSettled(others)
+      return jsm.streams
+        .update("OTHER_0", { max_age: added * 1e12 })
+        .then(() => "accepted")
+        .catch(({ message }: Error) => message)
+    },
+    (answer) => answer.includes("insufficient storage")
+  ).then(() => added)
+}
 
 it("keeps the copies of streams when unset, and lowers them by an explicit verb only", {
   timeout: 120_000
@@ -54,6 +73,13 @@ it("keeps the copies of streams when unset, and lowers them by an explicit verb 
       "copies up with `bellcast streams --replicas 1`"
   )
   assert.deepStrictEqual(await copies(), new Set([3]), "refused")
+
+  const added = await reserveTooMuch(admin)
+  const full = await runCli(["streams", "--replicas", "1", "--nats", natsUrl])
+  assert.strictEqual(full.code, 1)
+  assert.include(full.stderr, "refuses every change, also to fewer copies. Raise max_file_store")
+  for (let n = 0; n < added; n++)
+    await admin.jsm.streams.delete(`OTHER_${n}`).catch(() => undefined)
 
   const lowered = await runCli(["streams", "--replicas", "1", "--nats", natsUrl])
   assert.strictEqual(lowered.code, 0, lowered.stderr)

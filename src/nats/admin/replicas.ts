@@ -1,10 +1,12 @@
 // How many copies a cluster keeps of each stream. A start raises the number; only an operator who
 // asks for it lowers it, as the loss of one server then loses what was accepted.
+import { JetStreamApiError } from "@nats-io/jetstream"
 import { Effect, Option } from "effect"
 import { streamNames } from "#streams/index.ts"
 import { Nats } from "../connection/connection.ts"
-import { attempt, StartRefused } from "../connection/errors.ts"
+import { attempt, NoStorage, StartRefused } from "../connection/errors.ts"
 import { infoOf } from "../stream/info.ts"
+import { isNoStorage } from "./stream-sizes.ts"
 
 /** Copies that nats-server keeps of a stream at most. */
 export const replicasMax = 5
@@ -24,9 +26,28 @@ export const refuseFewerCopies = Effect.fnUntraced(function* (set: Option.Option
   }
 })
 
-/** Gives every stream and bucket so many copies, more or fewer. Fails if one is missing. */
+/** Whatever the change: a server that has reserved too much refuses to lower a number, too. */
+const noStorage = (name: string, replicas: number, { message }: JetStreamApiError) =>
+  new NoStorage({
+    message:
+      `NATS refuses to keep ${name} ${replicas} times (nats-server: ${message}). A server that has ` +
+      "reserved more than it has storage refuses every change, also to fewer copies. Raise " +
+      "max_file_store of each server or the limit of the account, or delete streams of others, " +
+      "then repeat the command"
+  })
+
+/**
+ * Gives every stream and bucket so many copies, more or fewer. Fails if one is missing, and with
+ * NoStorage if a server has too little storage.
+ */
 export const setReplicas = Effect.fnUntraced(function* (replicas: number) {
   const { jsm } = yield* Nats
   for (const name of streamNames)
-    yield* attempt("set copies", () => jsm.streams.update(name, { num_replicas: replicas }))
+    yield* attempt("set copies", () => jsm.streams.update(name, { num_replicas: replicas })).pipe(
+      Effect.mapError((error) =>
+        error.cause instanceof JetStreamApiError && isNoStorage(error.cause)
+          ? noStorage(name, replicas, error.cause)
+          : error
+      )
+    )
 })
