@@ -16,6 +16,7 @@ const to = (subscription: string, generation = 1, broadcast = 100): GonePush => 
   broadcast
 })
 const many = (count: number) => Array.from({ length: count }, (_, i) => `s${i}`)
+const toMany = (count: number, broadcast = 100) => many(count).map((s) => to(s, 1, broadcast))
 const believed = (gone: MassGone, pushes: ReadonlyArray<GonePush>, at = now): number =>
   pushes.filter((push) => gone.gone(push, true, at).believed).length
 
@@ -39,24 +40,11 @@ describe("a subscription that no push was accepted for", () => {
   it("is not believed in a long row, nor a minute after the last 2xx: a proxy may answer", () => {
     const gone = knowing()
     gone.accepted(to("good"), false, now)
-    assert.isAtMost(
-      believed(
-        gone,
-        many(1_000).map((each) => to(each))
-      ),
-      50
-    )
+    assert.isAtMost(believed(gone, toMany(1_000)), 50)
     assert.isTrue(gone.holding)
     const later = knowing()
     later.accepted(to("good"), false, now)
-    assert.isAtMost(
-      believed(
-        later,
-        many(1_000).map((each) => to(each)),
-        now + minute
-      ),
-      50
-    )
+    assert.isAtMost(believed(later, toMany(1_000), now + minute), 50)
   })
 
   it("is one stored after the last broadcast that was taken, this one left out", () => {
@@ -65,11 +53,7 @@ describe("a subscription that no push was accepted for", () => {
       gone.merge({ answers: 0, gone: 0 }, false, told, now)
       gone.accepted(to("good", 1, 50), false, now)
       gone.accepted(to("good", 1, 100), false, now)
-      believed(
-        gone,
-        many(200).map((each) => to(each)),
-        now
-      )
+      believed(gone, toMany(200), now)
       assert.isTrue(gone.holding)
       gone.accepted(to("good", 1, 100), false, now)
       return !gone.gone(to("asked", generation), true, now).believed
@@ -84,10 +68,7 @@ describe("a subscription that no push was accepted for", () => {
   it("is known again in the next broadcast, until a push to it is accepted", () => {
     const gone = knowing()
     gone.accepted(to("good"), false, now)
-    believed(
-      gone,
-      many(100).map((each) => to(each))
-    )
+    believed(gone, toMany(100))
     assert.isTrue(gone.holding)
     const next = (subscription: string) => {
       gone.accepted(to("good", 1, 200), false, now + hour)
@@ -95,11 +76,7 @@ describe("a subscription that no push was accepted for", () => {
     }
     assert.isTrue(next("s90"))
     gone.accepted(to("s91", 1, 150), false, now + hour)
-    believed(
-      gone,
-      many(100).map((each) => to(each, 1, 190)),
-      now + hour
-    )
+    believed(gone, toMany(100, 190), now + hour)
     assert.isTrue(gone.holding)
     assert.isFalse(next("s91"))
   })
@@ -109,23 +86,41 @@ describe("a proxy that says gone to everybody in the middle of a broadcast", () 
   it("costs at most 50 of those who were reached before, however many were", () => {
     const gone = new MassGone(() => Number.POSITIVE_INFINITY)
     for (const each of many(10_000)) gone.accepted(to(each), false, now)
-    assert.isAtMost(
-      believed(
-        gone,
-        many(5_000).map((each) => to(each, 1, 101))
-      ),
-      50
+    assert.isAtMost(believed(gone, toMany(5_000, 101)), 50)
+  })
+})
+
+describe("the counts of a worker", () => {
+  it("make the guard hold from the 50th gone response, in a row or in the sum, said once", () => {
+    const gone = new MassGone(() => Number.POSITIVE_INFINITY)
+    const changes = many(500).map((each) => gone.gone(to(each), true, now).change)
+    assert.deepEqual(
+      changes.flatMap((each, i) => (each === undefined ? [] : [[i + 1, each]])),
+      [[50, "holds"]]
     )
+    const told = new MassGone(() => Number.POSITIVE_INFINITY)
+    assert.isUndefined(told.merge({ answers: 49, gone: 49 }, false, 0, now))
+    assert.strictEqual(told.gone(to("s1"), true, now).change, "holds")
+  })
+
+  it("are urgent from ten gone responses, without those that other workers counted", () => {
+    const gone = new MassGone(() => Number.POSITIVE_INFINITY)
+    gone.merge({ answers: 12, gone: 12 }, false, 0, now)
+    believed(gone, toMany(9))
+    for (let i = 0; i < 3; i++) gone.other(now)
+    assert.isFalse(gone.isUrgent)
+    gone.gone(to("s9"), true, now)
+    assert.isTrue(gone.isUrgent)
+    assert.deepEqual(gone.takeCounts(), { answers: 13, gone: 10 })
+    assert.deepEqual(gone.takeCounts(), { answers: 0, gone: 0 })
+    assert.isFalse(gone.isUrgent)
   })
 })
 
 describe("while the guard holds", () => {
   const holding = () => {
     const gone = new MassGone(() => Number.POSITIVE_INFINITY)
-    believed(
-      gone,
-      many(60).map((each) => to(each))
-    )
+    believed(gone, toMany(60))
     assert.isTrue(gone.holding)
     return gone
   }
