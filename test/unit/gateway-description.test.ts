@@ -51,6 +51,15 @@ describe("the description", () => {
     assert.strictEqual(new Set(ids).size, ids.length)
   })
 
+  it("says that the status and errno of an error are integers, and which errnos there are", () => {
+    const { code, errno } = document.components.schemas.Error.properties
+    assert.deepEqual(code, { type: "integer", description: "The HTTP status" })
+    assert.strictEqual(errno.type, "integer")
+    assert.sameMembers(errno.enum, [
+      ...new Set(Object.values(apiErrors).map((row): number => row.errno))
+    ])
+  })
+
   it("is JSON, with nothing left out by undefined", () => {
     assert.deepEqual(JSON.parse(JSON.stringify(document)), document)
   })

@@ -26,9 +26,13 @@ const jsonSchema = (schema: Schema.Top): Json => Schema.toJsonSchemaDocument(sch
 const strictSchema = (schema: Schema.Top): Json =>
   Schema.toJsonSchemaDocument(schema, { onExcessProperty: "error" }).schema as Json
 
+/** Integers, without the bounds that Schema.Int writes. */
+const isInteger = Schema.isInt({ toJsonSchema: () => ({ type: "integer" }) })
+const errnos = [...new Set(Object.values(apiErrors).map(({ errno }) => errno))]
+
 const ErrorBody = Schema.Struct({
-  code: Schema.Int.annotate({ description: "The HTTP status" }),
-  errno: Schema.Literals([...new Set(Object.values(apiErrors).map(({ errno }) => errno))]),
+  code: Schema.Number.check(isInteger).annotate({ description: "The HTTP status" }),
+  errno: Schema.Literals(errnos).check(isInteger),
   error: Schema.String,
   message: Schema.optionalKey(Schema.String),
   info: Schema.optionalKey(Schema.String),
