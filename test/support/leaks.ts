@@ -133,9 +133,3 @@ export const tracesOf = async ({
   if (folder !== undefined) places.set("files", await textsBelow(folder))
   return places
 }
-
-/** The secrets that services left behind somewhere; each with the place and the form. */
-export const leaks = async (
-  traces: Traces,
-  secrets: ReadonlyArray<string>
-): Promise<ReadonlyArray<string>> => secretsIn(await tracesOf(traces), secrets)

@@ -1,5 +1,5 @@
 // Tokens, mail addresses and authorization codes appear nowhere: each policy, when it works and
-// when it fails, in front of one service that logs all that it can.
+// when it fails, in front of two gateways that log all that they can.
 import { connect } from "@nats-io/transport-node"
 import { SignJWT } from "jose"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -13,7 +13,7 @@ import {
   startEveryPolicy
 } from "#test/identity/every-policy.ts"
 import type { Mood } from "#test/identity/provider.ts"
-import { leaks, secretsIn } from "#test/leaks.ts"
+import { secretsIn, tracesOf } from "#test/leaks.ts"
 import { runCli } from "#test/run-cli.ts"
 import { secretEnvironment } from "#test/service.ts"
 import { UserAgent } from "#test/user-agent.ts"
@@ -81,19 +81,13 @@ const signed = (sub: string, exp = seconds() + 60) =>
     .setProtectedHeader({ alg: "HS256" })
     .sign(Buffer.from(siteSecret))
 
-const found = (sought: ReadonlyArray<string>) =>
-  leaks(
-    {
-      services: [all.service],
-      natsUrl: all.nats.url,
-      folder: all.nats.folder,
-      broadcasts: broadcasts.slice(-1)
-    },
-    sought
-  )
+const places = () => tracesOf({ ...all.traces, broadcasts: broadcasts.slice(-1) })
+/** Returns the places in which it looked. */
 const nothingIsFound = async () => {
-  expect(await found([...secrets])).toEqual([])
+  const searched = await places()
+  expect(secretsIn(searched, [...secrets])).toEqual([])
   expect(secretsIn(new Map([["errors", errors.join("\n")]]), [...secrets])).toEqual([])
+  return searched
 }
 
 describe("nothing secret is left behind", () => {
@@ -200,7 +194,11 @@ describe("nothing secret is left behind", () => {
     const session = used(returned.headers.get("location")!.slice(page.length))
     expect(await act({ authorization: `Portier ${session}` })).toBe(202)
     expect(await act({ authorization: `Portier ${session}0` })).toBe(401)
-    await nothingIsFound()
+    const atSecond = { headers: { authorization: `Portier ${session}` } }
+    expect((await fetch(`${all.second.url}/subscriptions`, atSecond)).status).toBe(200)
+    const searched = await nothingIsFound()
+    expect(searched.get("audit")).toContain("portier:")
+    expect(searched.get("stream KV_bellcast_cache")).toContain("session.")
   })
 
   it("by query strings, wherever a client puts a secret into one", async () => {
@@ -233,16 +231,18 @@ it("would be found where the search looks", async () => {
   nc.publish("$KV.bellcast_cache.planted", JSON.stringify({ token: btoa(`:${planted}`) }))
   await nc.flush()
   await nc.close()
-  // No secrets: they show that the log, the metrics and the audit are searched.
+  // No secrets: they show that the logs, the metrics and the audit are searched.
   const shown = ["request.summary", "bellcast_authentications_total", "from rest by", planted]
   const files = all.nats.folder === undefined ? [] : ["files"]
-  const places = async () => (await found(shown)).map((each) => each.split(" as ")[0])
+  const found = async () => secretsIn(await places(), shown).map((each) => each.split(" as ")[0])
   await expect
-    .poll(places, { timeout: 10_000 })
+    .poll(found, { timeout: 10_000 })
     .toEqual([
       `stream KV_bellcast_cache: ${planted}`,
       "metrics 1: bellcast_authentications_total",
       "log 1: request.summary",
+      "metrics 2: bellcast_authentications_total",
+      "log 2: request.summary",
       "audit: from rest by",
       ...files.map((each) => `${each}: ${planted}`)
     ])

@@ -1,4 +1,4 @@
-// A service that believes every policy at once, at the most talkative level of the log, and the
+// Two gateways that believe every policy at once, at the most talkative level of the log, and the
 // providers that these policies ask.
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -80,21 +80,28 @@ export const startEveryPolicy = async () => {
   ])
   await writeFile(join(folder, "broken.mjs"), broken)
   await writeFile(join(folder, "acme.mjs"), acme)
-  const service = await startService({
+  const options = {
     natsUrl: nats.url,
     cwd: folder,
-    port,
-    roles: "gateway,projection,fanout,tally",
     env: environment(port, asked, issuer.issuer)
+  }
+  const service = await startService({
+    ...options,
+    port,
+    roles: "gateway,projection,fanout,tally"
   })
+  const second = await startService({ ...options, roles: "gateway" })
   return {
     nats,
     service,
+    /** Another gateway of the same service. */
+    second,
+    traces: { services: [service, second], natsUrl: nats.url, folder: nats.folder },
     asked,
     issuer,
     origin: `http://127.0.0.1:${port}`,
     [Symbol.asyncDispose]: async () => {
-      await service.stop()
+      await Promise.all([service.stop(), second.stop()])
       await Promise.all([asked, issuer, nats].map((each) => each[Symbol.asyncDispose]()))
       await rm(folder, { recursive: true, force: true })
     }
