@@ -75,12 +75,11 @@ const clientOf = ({ clientId, clientSecret }: OpenidLogin): ClientLogin =>
 /** Trades a code for an access token; undefined: the code is not valid. */
 const exchange = Effect.fnUntraced(function* (
   login: OpenidLogin,
-  keySet: KeySet,
   send: Send,
+  { token_endpoint: url }: Discovered,
   form: Readonly<Record<"code" | "redirect_uri" | "code_verifier", string>>
 ) {
   const unavailable = (cause: string) => new IdentityUnavailable({ policy: login.name, cause })
-  const { token_endpoint: url } = (yield* keySet.current).discovered
   if (url === undefined) return yield* unavailable("no token endpoint")
   const grant = { grant_type: "authorization_code", ...form }
   const request = { url, login: clientOf(login), form: grant, isSingle: true } as const
@@ -94,11 +93,14 @@ const exchange = Effect.fnUntraced(function* (
     : yield* unavailable(`the token endpoint has status ${status}`)
 })
 
-/** Whether a response with this `iss` is that of another issuer (RFC 9207 section 2.4). */
-const isOfOther = (
-  { authorization_response_iss_parameter_supported: isNamed, issuer }: Discovered,
+/**
+ * Whether a response lacks the `iss` that its issuer always sends (RFC 9207 section 2.4). An error
+ * needs no such check, so users learn why their login ended while the issuer is away, too.
+ */
+const lacksIss = (
+  { authorization_response_iss_parameter_supported: isNamed }: Discovered,
   iss: string | undefined
-): boolean => (iss === undefined ? isNamed === true : iss !== issuer)
+): boolean => iss === undefined && isNamed === true
 
 /** Bounds requests to the token endpoint that bring nothing. */
 export const makeAttempts = (max: number) => {
@@ -140,20 +142,21 @@ export const openidPages = Effect.fnUntraced(function* (
     const { iss, state } = fields
     const begun = yield* states.read(cookies)
     if (state !== begun.nonce) return yield* states.failed("state", "invalid_request")
-    const isOther = isOfOther((yield* keySet.current).discovered, iss)
-    return isOther ? yield* states.failed("iss", "server_error") : begun
+    return [undefined, issuer].includes(iss) ? begun : yield* states.failed("iss", "server_error")
   })
 
   const finish = Effect.fnUntraced(function* (visit: Visit) {
     const { address, fields, rootUrl } = visit
     const state = yield* stateOf(visit)
-    const { code, error } = fields
+    const { code, error, iss } = fields
     if (error !== undefined) return yield* states.refused(error)
     if (code === undefined) return yield* wrongField("code", "Required")
+    const { discovered } = yield* keySet.current
+    if (lacksIss(discovered, iss)) return yield* states.failed("iss", "server_error")
     yield* attempts.admit(address)
     yield* states.spend(state)
     // A code can be such that the issuer's server fails: so that counts like a wrong one.
-    const token = yield* exchange(login, keySet, send, {
+    const token = yield* exchange(login, send, discovered, {
       code,
       redirect_uri: redirectUri(rootUrl, name),
       code_verifier: states.secretOf(state)

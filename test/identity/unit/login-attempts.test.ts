@@ -4,6 +4,7 @@ import { assert, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer, Option } from "effect"
 import { TestClock } from "effect/testing"
 import { Settings } from "#config"
+import { IdentityUnavailable } from "#identity/errors.ts"
 import { openidPages } from "#identity/login/openid-login.ts"
 import { IdentitySettings } from "#identity/settings.ts"
 import { invalidToken } from "#identity/verdict.ts"
@@ -91,6 +92,40 @@ it.effect("a browser that comes back too late is sent to its page, for an hour",
     const back = pages.returnOf(cookies, error)
     assert.match(back!, /^https:\/\/app\.example\.org\/#error=expired&error_description=This%20/)
     assert.isUndefined(pages.returnOf(undefined, error))
+  }).pipe(Effect.provide(services))
+)
+
+it.effect("an outage of the issuer hides no error of its own, and costs no attempt", () =>
+  Effect.gen(function* () {
+    const asked = { isAway: false, requests: 0 }
+    const current = Effect.suspend(() =>
+      asked.isAway ? new IdentityUnavailable({ policy: "openid", cause: "ECONNREFUSED" }) : keys
+    )
+    const keySet = { current, refreshed: () => current, isUp: Effect.succeed(true) }
+    const pages = yield* openidPages(login, keySet, () =>
+      Effect.sync(() => {
+        asked.requests += 1
+        return { status: 400, json: { error: "invalid_grant" } }
+      })
+    )
+    const visit = { rootUrl: "https://push.example.org/v1", address: "192.0.2.1", page: "" }
+    const end = Effect.fnUntraced(function* (isAway: boolean, response: Record<string, string>) {
+      asked.isAway = false
+      const fields = { callback: "https://app.example.org/#token=" }
+      const { location, setCookie } = yield* pages.begin({ ...visit, cookies: undefined, fields })
+      const state = new URL(location).searchParams.get("state")!
+      asked.isAway = isAway
+      const cookies = setCookie.split(";")[0]
+      return yield* Effect.flip(pages.finish({ ...visit, cookies, fields: { state, ...response } }))
+    })
+    assert.deepInclude(yield* end(true, { error: "access_denied" }), {
+      _tag: "LoginRefused",
+      code: "access_denied"
+    })
+    for (let i = 0; i < 5; i += 1)
+      assert.strictEqual((yield* end(true, { code: "?" }))._tag, "IdentityUnavailable")
+    assert.strictEqual((yield* end(false, { code: "?" }))._tag, "LoginFailed")
+    assert.strictEqual(asked.requests, 1)
   }).pipe(Effect.provide(services))
 )
 
