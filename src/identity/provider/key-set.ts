@@ -1,6 +1,6 @@
 // The public keys of an OpenID Connect issuer: found by its discovery document, fetched at most
 // once per cooldown, and used for a stated time while the issuer is away.
-import { Effect, Exit, Fiber, Option, type Scope } from "effect"
+import { type Context, Effect, Exit, Fiber, Option, type Scope } from "effect"
 import type { JSONWebKeySet } from "jose"
 import { type ExpiringMap, makeExpiringMap } from "#basics/expiring-map.ts"
 import { isObject, type JsonObject } from "#basics/json.ts"
@@ -135,23 +135,27 @@ const replace = (state: State, fetched: IssuerKeys): void => {
   state.latest = fetched
 }
 
-/** The running fetch or a new one, in a fiber of its own. */
-const fetching = Effect.fnUntraced(function* (state: State, now: number) {
-  const running = runningOf(state)
-  if (running !== undefined) return running
+/** Starts a fetch in a fiber of its own. */
+const start = (state: State, now: number, context: Context.Context<never>) => {
   state.triedAt = now
-  state.fiber = yield* state.fetch.pipe(
+  const fetch = state.fetch.pipe(
     Effect.tap((fetched) => Effect.sync(() => replace(state, fetched))),
     Effect.tapError((error) => Effect.logError("the keys of an issuer cannot be fetched", error)),
     Effect.onExit((exit) =>
       Effect.sync(() => {
         state.failure = Option.getOrUndefined(Exit.findErrorOption(exit))
       })
-    ),
-    Effect.forkIn(state.scope)
+    )
   )
+  state.fiber = Fiber.runIn(Effect.runForkWith(context)(fetch), state.scope)
   return state.fiber
-})
+}
+
+/** The running fetch or a new one. One synchronous step: else two callers could both start one. */
+const fetching = (state: State, now: number) =>
+  Effect.contextWith((context: Context.Context<never>) =>
+    Effect.succeed(runningOf(state) ?? start(state, now, context))
+  )
 
 const usableAt = ({ latest }: State, now: number): IssuerKeys | undefined =>
   latest !== undefined && now - latest.fetchedAt < staleMillis ? latest : undefined

@@ -1,7 +1,7 @@
 // The keys of an issuer over time: fetched at most once per cooldown, used while the issuer is
 // away, and never from somewhere that its discovery document must not name.
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Effect, Fiber, References } from "effect"
 import { TestClock } from "effect/testing"
 import { IdentityUnavailable } from "#identity/errors.ts"
 import type { ProviderResponse } from "#identity/provider/client.ts"
@@ -42,6 +42,20 @@ describe("the keys of an issuer", () => {
       assert.strictEqual(kidOf(yield* keySet.refreshed("3")), "3")
       for (let i = 0; i < 100; i += 1) yield* keySet.refreshed("made-up-0")
       assert.strictEqual(asked.fetches, 3)
+    })
+  )
+
+  it.effect("are fetched once for callers that arrive together, wherever these are paused", () =>
+    Effect.gen(function* () {
+      for (const opsMax of [7, 8, 9, 10, 11, 12, 13]) {
+        const { asked, send } = issuerWith()
+        const { current } = yield* makeKeySet("openid", issuer, send)
+        const callers = Array.from({ length: 10 }, () => current)
+        yield* Effect.all(callers, { concurrency: "unbounded" }).pipe(
+          Effect.provideService(References.MaxOpsBeforeYield, opsMax)
+        )
+        assert.strictEqual(asked.fetches, 1, String(opsMax))
+      }
     })
   )
 
