@@ -9,8 +9,8 @@ export interface Shares {
   readonly of: (account: string) => number
   /** The amount of all accounts together. */
   readonly total: () => number
-  /** The account with the largest amount; "" without any. */
-  readonly largest: () => string
+  /** The account that would have the largest amount if `account` took `amount` more. */
+  readonly largest: (account: string, amount: number) => string
 }
 
 /** At most `max` per account, and `maxInAll` for all. Accounts without an amount take no memory. */
@@ -33,9 +33,10 @@ export const makeShares = (max: number, maxInAll = Number.POSITIVE_INFINITY): Sh
     },
     of: (account) => amounts.get(account) ?? 0,
     total: () => total,
-    largest: () => {
-      let most = ""
-      for (const [account, amount] of amounts) if (amount > (amounts.get(most) ?? 0)) most = account
+    largest: (account, amount) => {
+      let [most, mostAmount] = [account, (amounts.get(account) ?? 0) + amount]
+      for (const [other, taken] of amounts)
+        if (taken > mostAmount) [most, mostAmount] = [other, taken]
       return most
     }
   }

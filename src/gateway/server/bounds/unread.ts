@@ -80,6 +80,6 @@ export class UnreadResponses {
   #makeRoom(account: string, bytes: number, now: number): void {
     this.#resetOldest(account, () => this.#shares.of(account) + bytes > bytesPerAccountMax, now)
     const isFull = () => this.#shares.total() + bytes > bytesMax
-    if (isFull()) this.#resetOldest(this.#shares.largest(), isFull, now)
+    if (isFull()) this.#resetOldest(this.#shares.largest(account, bytes), isFull, now)
   }
 }
