@@ -31,7 +31,7 @@ export interface Removal {
 /** A user's subscriptions after the messages read so far. */
 interface State {
   list: SubscriptionList
-  /** The last put of each subscription. */
+  /** The last put of each subscription in the list. */
   readonly puts: Map<string, SubscriptionPut>
   /** Removals in the range that nothing has undone since. */
   readonly removed: Map<string, Removal>
@@ -71,7 +71,10 @@ const apply = (state: State, { at, message, seq }: Stored, range: Range): void =
   const { list: before, puts, removed } = state
   state.list = evolveList(before, message, seq)
   if (message.type === "subscription.delete/1") {
-    for (const { id } of message.removed) removed.delete(id)
+    for (const { id } of message.removed) {
+      removed.delete(id)
+      puts.delete(id)
+    }
     return
   }
   const { id } = message
@@ -86,6 +89,7 @@ const apply = (state: State, { at, message, seq }: Stored, range: Range): void =
     if (message.type === "subscription.gone/1") {
       removed.delete(id)
       note(state, message, message.cause, at, range)
+      puts.delete(id)
     }
   }
 }
