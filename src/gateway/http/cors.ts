@@ -1,7 +1,6 @@
 // CORS: which origins may call, which headers scripts may read, and preflights. Pure.
 import { globOf } from "#basics/wildcard.ts"
-import type { ErrorDetail } from "./errors.ts"
-import { errorIn } from "./errors.ts"
+import { type ErrorDetail, errorIn } from "./errors.ts"
 import type { ApiRequest } from "./request.ts"
 import { type Endpoint, operationOf } from "./routing.ts"
 

@@ -1,3 +1,4 @@
+// Media types: which ones Accept allows, and which one Content-Type declares. Pure.
 import { errorIn } from "./errors.ts"
 import type { ApiRequest } from "./request.ts"
 

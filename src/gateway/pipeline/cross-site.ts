@@ -2,8 +2,7 @@
 // and the browser adds its Basic credentials, or a cookie for a proxy in front. Pure.
 
 import { allowedOrigin, anyOrigin, foreignOrigin } from "../http/cors.ts"
-import type { ErrorDetail } from "../http/errors.ts"
-import { errorIn } from "../http/errors.ts"
+import { type ErrorDetail, errorIn } from "../http/errors.ts"
 import { declaresJson } from "../http/media.ts"
 import type { ApiRequest } from "../http/request.ts"
 import type { OperationRules } from "../http/routing.ts"
