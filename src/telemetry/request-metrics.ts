@@ -58,8 +58,8 @@ export const requestAnswered = (
 }
 
 /**
- * What a policy said of credentials. `unavailable`: it could not say, or the address had sent too
- * many wrong ones.
+ * The verdict of a policy on credentials. `unavailable`: the policy had no verdict, or refused one
+ * because the address had sent too many wrong credentials.
  */
 export type AuthenticationResult = "known" | "invalid" | "unavailable"
 

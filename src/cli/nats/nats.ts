@@ -22,7 +22,7 @@ import { printable } from "#telemetry/printable.ts"
 import { withoutSecrets } from "#telemetry/redaction.ts"
 import { failed, failedBy, noted, type VerbFailed } from "../terminal/failed.ts"
 
-/** A flag that a setting stands for where it is not given. */
+/** A flag whose default is the value of a setting. */
 const flagOf = (name: string, setting: string, description: string) =>
   Flag.String(name).pipe(
     Flag.withDescription(description),

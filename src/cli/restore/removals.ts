@@ -53,7 +53,7 @@ const isCommand = (message: { readonly type: string }): message is SubscriptionC
 const generationIn = ({ subscriptions }: SubscriptionList, id: string): number | undefined =>
   Object.hasOwn(subscriptions, id) ? subscriptions[id]!.seq : undefined
 
-/** Notes that a subscription was removed or suspended, if that is what is looked for. */
+/** Notes a removal or suspension, if the range includes its time and its cause. */
 const note = (
   { puts, removed }: State,
   { generation, id }: { readonly generation: number; readonly id: string },

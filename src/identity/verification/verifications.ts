@@ -32,8 +32,8 @@ export interface Verifier {
    */
   readonly context?: string
   /**
-   * How long a verdict holds, unless it is as long as the setting says; the end of the token's
-   * validity may come earlier.
+   * How long a verdict holds, but never longer than the token is valid. Without it, the setting
+   * says how long.
    */
   readonly lifetimeMillis?: number
   /** Whether other gateways use the verdict: sensible where a verification costs a request. */

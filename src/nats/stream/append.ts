@@ -75,8 +75,8 @@ export type ReadLast = (
 ) => Effect.Effect<Stored | undefined, NatsUnavailable>
 
 /**
- * Whether the server will never store the message. While it replicates another one on the subject,
- * perhaps our own, it may yet.
+ * Whether the server will never store the message. With the code for a message in flight, the
+ * server still replicates a message on the subject, and that message may be this one.
  */
 const isRefused = (code: number | undefined): boolean =>
   code !== undefined && code !== wrongLastSequenceInFlight

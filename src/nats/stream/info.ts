@@ -13,7 +13,7 @@ import {
 
 type Door = Pick<Nats["Service"], "request">
 
-/** Time for an answer without which the caller cannot go on. */
+/** The server has this long to answer, unless the caller gives another time. */
 const timeoutMillisMax = 5_000
 
 /** The part of the server's answer to STREAM.INFO that is read here. */
