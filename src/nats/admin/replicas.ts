@@ -30,8 +30,8 @@ export const refuseFewerCopies = Effect.fnUntraced(function* (set: Option.Option
 const noStorage = (name: string, replicas: number, { message }: JetStreamApiError) =>
   new NoStorage({
     message:
-      `NATS refuses to keep ${name} ${replicas} times (nats-server: ${message}). A server that has ` +
-      "reserved more than it has storage refuses every change, also to fewer copies. Raise " +
+      `NATS refuses to keep ${name} ${replicas} times (nats-server: ${message}). A server that ` +
+      "has reserved more than it has storage refuses every change, also to fewer copies. Raise " +
       "max_file_store of each server or the limit of the account, or delete streams of others, " +
       "then repeat the command"
   })
