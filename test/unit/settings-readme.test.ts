@@ -103,6 +103,7 @@ describe("the documents", () => {
       "BELLCAST_PASSWORD",
       // Names of the streams.
       "BELLCAST_LOG",
+      "BELLCAST_PROBE",
       "BELLCAST_WORK"
     ])
     // The changelog names settings of earlier versions.
