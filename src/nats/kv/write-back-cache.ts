@@ -185,26 +185,20 @@ const makeWay = <V>({ bucket, buckets, entries, replaced }: State<V>, key: strin
     })
   })
 
-const putText = <V>(state: State<V>, key: string, text: string) => {
+const writeText = Effect.fnUntraced(function* <V>(state: State<V>, key: string, text: string) {
   const { bucket, buckets, entries } = state
-  return buckets.putText(bucket, key, text, entries.loaded(key).revision).pipe(
+  yield* makeWay(state, key)
+  yield* buckets.putText(bucket, key, text, entries.loaded(key).revision).pipe(
     Effect.map((revision) => written(state, key, text, revision)),
     Effect.catchReason("NatsUnavailable", "NoRoom", () => Effect.void),
     Effect.catchTag("AppendConflict", (error) => Effect.fail(unavailable(`write ${bucket}`)(error)))
   )
-}
-
-const writeText = <V>(state: State<V>, key: string, text: string) =>
-  Effect.andThen(
-    makeWay(state, key),
-    Effect.suspend(() => putText(state, key, text))
-  )
+})
 
 const checkUnstored = <V>({ bucket, entries, unstored }: State<V>) =>
   Effect.suspend(() => {
     if (unstored.size === 0) return Effect.void
-    let bytes = 0
-    for (const key of unstored.keys()) bytes += entries.loaded(key).bytes
+    const bytes = [...unstored.keys()].reduce((sum, key) => sum + entries.loaded(key).bytes, 0)
     if (unstored.size <= unstoredMax && bytes <= unstoredBytesMax) return Effect.void
     return unavailable(`write ${bucket}`)(
       new Error(`${unstored.size} entries (${bytes} bytes) wait for room`)
@@ -216,9 +210,11 @@ const flush = <V>(state: State<V>) =>
     const { changed, entries, holds, unstored } = state
     const keys = [...changed].filter((key) => !holds.has(key))
     for (const key of keys) changed.delete(key)
+    // Undefined for a key that is removed, which the type of JSON.stringify does not say.
+    const textOf = (key: string): string | undefined => JSON.stringify(entries.loaded(key).value)
     yield* Effect.forEach(
-      yield* mapInTurns(keys, (key) => [key, JSON.stringify(entries.loaded(key).value)] as const),
-      ([key, text]: readonly [string, string | undefined]) =>
+      yield* mapInTurns(keys, (key) => [key, textOf(key)] as const),
+      ([key, text]) =>
         text === undefined ? removeStored(state, key) : writeText(state, key, text),
       { concurrency: writeConcurrency, discard: true }
     )
@@ -248,9 +244,7 @@ const retry = <V>(state: State<V>) =>
     }
   })
 
-const unstoredSince = <V>({ unstored }: State<V>, key?: string): number => {
-  if (key !== undefined) return unstored.get(key) ?? Number.POSITIVE_INFINITY
-  let first = Number.POSITIVE_INFINITY
-  for (const since of unstored.values()) first = Math.min(first, since)
-  return first
-}
+const unstoredSince = <V>({ unstored }: State<V>, key?: string): number =>
+  key === undefined
+    ? [...unstored.values()].reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY)
+    : (unstored.get(key) ?? Number.POSITIVE_INFINITY)
