@@ -55,8 +55,11 @@ type Config = Partial<StreamConfig> & {
 /** The config of a declared stream or bucket, with this limit of its bytes and as many copies. */
 export type Sized = (bytesMax: number, replicas: number) => Config
 
-export const infoOf = (jsm: JetStreamManager, stream: string): Promise<StreamInfo | undefined> =>
-  jsm.streams.info(stream).catch(unlessCode(streamNotFound))
+/** Undefined: the server has no such stream. */
+export const findStream = (
+  jsm: JetStreamManager,
+  stream: string
+): Promise<StreamInfo | undefined> => jsm.streams.info(stream).catch(unlessCode(streamNotFound))
 
 const existingOf = ({ config, state }: StreamInfo): Existing => ({
   bytesMax: config.max_bytes,
@@ -66,7 +69,7 @@ const existingOf = ({ config, state }: StreamInfo): Existing => ({
 const existingStreams = async (jsm: JetStreamManager, names: ReadonlyArray<string>) => {
   const found = new Map<string, StreamInfo>()
   for (const name of names) {
-    const info = await infoOf(jsm, name)
+    const info = await findStream(jsm, name)
     if (info !== undefined) found.set(name, info)
   }
   return found
@@ -105,16 +108,23 @@ const retryMillis = 200
 const isRefused = (error: unknown): error is JetStreamApiError =>
   error instanceof JetStreamApiError && isNoStorage(error)
 
-/** Creates streams. Tries again for a while: what was given back a moment ago is not free yet. */
-const createAll = async (jsm: JetStreamManager, configs: ReadonlyArray<Config>) => {
-  const deadline = performance.now() + staleMillis
+/**
+ * Creates streams. Repeats a refused one for so many milliseconds: storage that was given back a
+ * moment ago may not count as free yet.
+ */
+const createAll = async (
+  jsm: JetStreamManager,
+  configs: ReadonlyArray<Config>,
+  waitMillis: number
+) => {
+  const deadline = performance.now() + waitMillis
   for (const config of configs)
     while (true)
       try {
         await create(jsm, config)
         break
       } catch (error) {
-        if (!isRefused(error) || performance.now() > deadline) throw error
+        if (!isRefused(error) || performance.now() >= deadline) throw error
         await setTimeout(retryMillis)
       }
 }
@@ -127,9 +137,9 @@ const createTogether = (jsm: JetStreamManager, configs: ReadonlyArray<Config>, r
     replicas,
     async () => {
       const names = configs.map(({ name }) => name)
-      // Made by another process since: what is left is less.
+      // Another process has created streams since, and less storage is left.
       if ((await existingStreams(jsm, names)).size > 0) throw new ProbeInUse()
-      await createAll(jsm, configs)
+      await createAll(jsm, configs, staleMillis)
     }
   )
 
@@ -160,8 +170,7 @@ export const createWithin = async (
     try {
       for (const config of sizes(untouched)) await create(jsm, config)
       if (configs.length > 1) await createTogether(jsm, configs, replicas)
-      else if (refusal === undefined) await createAll(jsm, configs)
-      else for (const config of configs) await create(jsm, config)
+      else await createAll(jsm, configs, refusal === undefined ? staleMillis : 0)
       return share
     } catch (error) {
       if (!isRefused(error)) throw error
@@ -202,7 +211,7 @@ const ensureOnce = async (
   })
 }
 
-/** Longer than a probe that was left is kept, and than the start of another process takes. */
+/** A probe that a killed process left is deleted after 10 s, and a start takes less. */
 const triesMax = 20
 const tryMillis = 1_000
 

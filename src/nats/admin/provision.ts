@@ -27,7 +27,7 @@ import {
   type BytesMax,
   createWithin,
   ensureStreams,
-  infoOf,
+  findStream,
   type Sized,
   unlessCode
 } from "./ensure-streams.ts"
@@ -185,7 +185,7 @@ export const recreateBucket = Effect.fnUntraced(function* (bucket: BucketName, r
   yield* Effect.tryPromise({
     try: async () => {
       const name = bucketStream(bucket)
-      const former = await infoOf(nats.jsm, name)
+      const former = await findStream(nats.jsm, name)
       await nats.jsm.streams.delete(name).catch(unlessCode(streamNotFound))
       const named: BytesMax = former === undefined ? {} : { [name]: former.config.max_bytes }
       const missing = { [name]: bucketConfig(bucket) }
