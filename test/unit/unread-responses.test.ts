@@ -1,4 +1,4 @@
-// Who is reset when the responses that clients have not read fill the memory.
+// The account whose connections are reset when unread responses fill the memory.
 import { Socket } from "node:net"
 import { afterEach, beforeEach, expect, it, vi } from "vitest"
 import { UnreadResponses } from "#gateway/server/bounds/unread.ts"

@@ -26,7 +26,7 @@ export const refuseFewerCopies = Effect.fnUntraced(function* (set: Option.Option
   }
 })
 
-/** Whatever the change: a server that has reserved too much refuses to lower a number, too. */
+/** A server that has reserved too much refuses every update, also to fewer copies. */
 const noStorage = (name: string, replicas: number, { message }: JetStreamApiError) =>
   new NoStorage({
     message:

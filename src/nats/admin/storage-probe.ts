@@ -1,6 +1,6 @@
-// Asks whether there is storage for several streams together. Asked for one after the other, a
-// cluster reserves more than it has, as it places streams by figures of up to a second ago.
-// Afterwards it refuses every update.
+// Finds out whether NATS has storage for several streams together. A cluster places each stream by
+// figures of up to a second ago: streams that are created one after the other reserve more than its
+// servers have, and then the servers refuse every update.
 import { randomUUID } from "node:crypto"
 import { JetStreamApiError, type JetStreamManager } from "@nats-io/jetstream"
 import { isNotFound, streamNameInUse } from "../connection/responses.ts"
@@ -19,8 +19,9 @@ const remove = (jsm: JetStreamManager) =>
   })
 
 /**
- * Reserves the bytes in one request, gives them back, and runs the creation of the streams. One
- * process at a time does so, as each would take the bytes of the others for used.
+ * Reserves the bytes in one request, gives them back, and runs `run`, which creates the streams.
+ * Fails with ProbeInUse while another process does the same: each would take the bytes of the other
+ * for used.
  */
 export const withProbe = async <A>(
   jsm: JetStreamManager,
@@ -30,11 +31,11 @@ export const withProbe = async <A>(
 ): Promise<A> => {
   const config = { name: probe, max_bytes: bytes, num_replicas: replicas }
   try {
-    // Unlike any other: the server accepts the same config from several processes.
+    // With equal configs the server would accept the probes of two processes.
     await jsm.streams.add({ ...config, description: randomUUID() })
   } catch (error) {
     const code = error instanceof JetStreamApiError ? error.code : undefined
-    // A limit of the account for one stream says nothing about all together.
+    // The account limits the bytes of one stream. The streams together may still fit.
     if (code === streamTooLarge) return run()
     throw code === streamNameInUse ? new ProbeInUse() : error
   }
@@ -48,7 +49,7 @@ export const withProbe = async <A>(
 
 /** Deletes the probe of a process that was killed. */
 export const removeOldProbe = async (jsm: JetStreamManager) => {
-  // Without a leader, which it waits for, the stream is new.
+  // The request fails while the stream has no leader yet: then it is new.
   const info = await jsm.streams.info(probe).catch(() => undefined)
   if (info === undefined) return
   const millis = Date.parse(info.ts ?? info.created) - Date.parse(info.created)

@@ -25,7 +25,7 @@ export type Applied = typeof Applied.Type
 const decodeApplied = Schema.decodeUnknownExit(Applied)
 
 /**
- * How long whoever stored a command waits until the buckets show it. Longer than the projector's
+ * The longest wait for the buckets to show a stored command. Longer than the projector's
  * failover of 3 s.
  */
 export const appliedMillis = 5_000

@@ -75,7 +75,7 @@ export const consumerInfo = (
   timeoutMillis = timeoutMillisMax
 ) => infoWith<ConsumerInfo>(door, `CONSUMER.INFO.${stream}.${consumer}`, timeoutMillis)
 
-/** As {@link streamInfo}, with an error that callers pass on. */
+/** Undefined: the server has no such stream. Fails with NatsUnavailable after 5 s. */
 export const infoOf = (
   door: Door,
   stream: string
