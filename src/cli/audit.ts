@@ -75,7 +75,7 @@ const readWork = Effect.fnUntraced(function* (broadcast: number) {
     filters.outcomesOf(broadcast),
     filters.deadLettersOf(broadcast)
   ]
-  yield* log.scan("work", wanted, (stored) => fold(stored))
+  yield* log.scan("work", wanted, fold)
   return { progress, pushes: [...pushes.values()] }
 })
 

@@ -91,10 +91,7 @@ const list = Effect.fnUntraced(function* (json: boolean) {
   })
   yield* printRows(json, rows, {
     heading: ["PUBLIC KEY", "STATE", "CREATED", "SUBSCRIPTIONS"],
-    cellsOf: ({ created, publicKey, state, subscriptions }) => [
-      ...[publicKey, state],
-      ...[created, subscriptions]
-    ],
+    cellsOf: (row) => [row.publicKey, row.state, row.created, row.subscriptions],
     none: "there is no key"
   })
 })

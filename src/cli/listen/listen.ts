@@ -9,7 +9,7 @@ import { apiAddressIn } from "#embedded/api-address.ts"
 import { folderAt } from "#embedded/folder.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
 import { noted } from "../terminal/failed.ts"
-import { onOff } from "../terminal/flags.ts"
+import { jsonFlag } from "../terminal/flags.ts"
 import { note } from "../terminal/note.ts"
 import { type ApiError, foreign, makeApi, urlDefault } from "./api-client.ts"
 import { type Arrived, openPushEndpoint } from "./push-endpoint.ts"
@@ -168,7 +168,7 @@ const flags = {
     Flag.withDescription("Exit after this many pushes; unset: never"),
     Flag.optional
   ),
-  json: onOff("json", "Print JSON lines")
+  json: jsonFlag
 }
 
 /** The service that runs beside the embedded server of this data folder. */

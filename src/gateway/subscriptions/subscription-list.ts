@@ -3,7 +3,7 @@ import { Effect, Schema, Semaphore } from "effect"
 import { mapInTurns } from "#clock/map-in-turns.ts"
 import { nextTimestamp, type SubscriptionList } from "#domain/subscription/subscription.ts"
 import { changeList, listOf } from "../changes.ts"
-import { checked, type ErrorDetail, refuseInvalid } from "../http/errors.ts"
+import { checked, errorIn, refuseInvalid } from "../http/errors.ts"
 import { notModified, stamp, violated } from "../http/preconditions.ts"
 import { type Call, jsonResponse, ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
@@ -18,13 +18,12 @@ import { placeOf } from "./listing/sort.ts"
 import { type ListInput, readQuery } from "./read-query.ts"
 import { ListedObject, Tombstone, tombstone } from "./view.ts"
 
-const endless: ErrorDetail = {
-  location: "querystring",
-  name: null,
-  description:
-    `The URL of the next page would have more than ${nextPageCharsMax} characters: ` +
+const endless = errorIn(
+  "querystring",
+  null,
+  `The URL of the next page would have more than ${nextPageCharsMax} characters: ` +
     "shorten the query string, or sort by fields with shorter values"
-}
+)
 
 /** The absolute URL of the next page: the same query string with another limit and token. */
 const nextPage = Effect.fnUntraced(function* (
