@@ -40,7 +40,7 @@ export const isForTrying = (
 
 type Publishing = Pick<Settings["Service"], "channelWritePrincipals">
 
-/** The publishers of the settings, as a kind. Without ids, which may hold a mail address. */
+/** Describes the publishers of the settings, without their ids: one may hold a mail address. */
 export const publishersOf = ({ channelWritePrincipals }: Publishing): string => {
   const isEverybody = channelWritePrincipals.some(
     ({ channels, principal }) => channels === "*" && principal.startsWith("system.")

@@ -91,7 +91,7 @@ const stage = (role: Role, secrets: Secrets["Service"]) => {
   }
 }
 
-/** What the layers of this process are made from. */
+/** The values from which the layers of this process are made. */
 interface Start extends Ready {
   readonly secrets: Secrets["Service"]
   /** The nats-server of this process; none: BELLCAST_NATS_URL names another one. */

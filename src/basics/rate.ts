@@ -19,7 +19,7 @@ const lookShare = 1 / 16
 
 /**
  * Allows `max` per key and window (generic cell rate algorithm): stores one number per key, and
- * knows when the next is allowed. Beyond `keysMax` keys the oldest is dropped. 0: no limit.
+ * knows when the next is allowed. Beyond `keysMax` keys the oldest is dropped. `max` 0: no limit.
  */
 export const makeRate = (max: number, windowMillis: number, keysMax: number): Rate => {
   const intervalMillis = windowMillis / max

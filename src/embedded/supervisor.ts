@@ -38,7 +38,7 @@ exit $code
 export interface Supervisor {
   /** Resolves when nats-server has ended, with its exit code. */
   readonly exited: Promise<number>
-  /** What nats-server printed outside its log: errors in the configuration. */
+  /** The output of nats-server outside its log: errors in the configuration. */
   readonly printed: () => string
   readonly stop: () => Promise<void>
 }

@@ -11,7 +11,7 @@ const optional = (name: string) => Config.String(name).pipe(withDefault(""))
 const flag = (name: string, value: boolean) => Config.Boolean(name).pipe(withDefault(value))
 
 const iso8601 = /^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})?)?$/
-/** A date means its midnight, local time. */
+/** Why a text is no ISO 8601 date. A date without a time means its midnight, local time. */
 const dateFault = (text: string) =>
   iso8601.test(text) && !Number.isNaN(Date.parse(text)) ? undefined : "Expected an ISO 8601 date"
 

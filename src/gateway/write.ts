@@ -56,7 +56,7 @@ interface Place {
   readonly key: PlaceKey
 }
 
-/** What a kind of write changes, and how its state is read. */
+/** A kind of write: the places that it changes, and how its state is read. */
 interface Kind<S, C extends Command> {
   /** The key of the state, then the other keys that a put changes. */
   readonly places: readonly [Place, ...Place[]]

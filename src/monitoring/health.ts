@@ -85,7 +85,7 @@ export interface Check {
 
 const logs = new Map<string, ReturnType<typeof makeRateLimitedLog>>()
 
-/** Writes that a check fails. */
+/** Logs that a check fails. */
 const logFailed = (name: string, fields: Readonly<Record<string, unknown>>) => {
   const log = logs.get(name) ?? makeRateLimitedLog(`heartbeat: ${name} fails`)
   logs.set(name, log)

@@ -1,4 +1,4 @@
-// What the metrics port shows: metrics, and the two heartbeats of the API without its prefix.
+// The pages of the metrics port: metrics, and the two heartbeats of the API without its prefix.
 import { Effect } from "effect"
 import type { Backlog } from "#nats/watch/backlog.ts"
 import type { Space } from "#nats/watch/space.ts"
@@ -11,7 +11,7 @@ export interface Page {
   readonly text: string
 }
 
-/** What the pages read. */
+/** The services that the pages read. */
 export type Shown = Backlog | Health | Space
 
 export interface PageOptions {
@@ -23,8 +23,8 @@ type Show = (options: PageOptions) => Effect.Effect<Page, never, Shown>
 const json = { "Content-Type": "application/json; charset=UTF-8" }
 const plain = { "Content-Type": "text/plain; charset=utf-8" }
 
-/** A heartbeat: 200, or 503 where something is not well. */
-const answer = (isWell: boolean, view: object, { retryAfterSeconds }: PageOptions): Page => ({
+/** The page of a heartbeat: 200, or 503 when a check fails. */
+const heartbeatPage = (isWell: boolean, view: object, { retryAfterSeconds }: PageOptions): Page => ({
   status: isWell ? 200 : 503,
   headers: isWell ? json : { ...json, "Retry-After": String(retryAfterSeconds) },
   text: JSON.stringify(view)
@@ -39,10 +39,10 @@ const pages: Readonly<Record<string, Show>> = {
     })),
   "/__heartbeat__": Effect.fnUntraced(function* (options) {
     const view = yield* (yield* Health).view
-    return answer(Object.values(view).every(Boolean), view, options)
+    return heartbeatPage(Object.values(view).every(Boolean), view, options)
   }),
   "/__lbheartbeat__": Effect.fnUntraced(function* (options) {
-    return answer(!(yield* Health).isLeaving(), {}, options)
+    return heartbeatPage(!(yield* Health).isLeaving(), {}, options)
   })
 }
 

@@ -1,4 +1,4 @@
-// What cases use: requests as a user of their own, and the objects that most cases need.
+// The tools of cases: requests as a user of their own, and the objects that most cases need.
 import { createECDH, randomBytes } from "node:crypto"
 import { exchange, type HttpResponse } from "./http.ts"
 import type { Login, Users } from "./logins/login.ts"

@@ -15,7 +15,7 @@ afterAll(() => room[Symbol.asyncDispose]())
 
 const run = (...args: ReadonlyArray<string>) =>
   runCli(args, { BELLCAST_NATS_URL: room.natsUrl, BELLCAST_DATA_DIR: "/nowhere" })
-/** Of commands: facts about earlier broadcasts may still come. */
+/** The sequence of the last command. Facts about earlier broadcasts may still come after it. */
 const lastSeq = async () => {
   const query = { last_by_subj: "bellcast.cmd.>" }
   return (await room.admin.jsm.streams.getMessage("BELLCAST_LOG", query))!.seq

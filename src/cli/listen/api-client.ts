@@ -12,7 +12,7 @@ import { printable } from "#telemetry/printable.ts"
 /** Address of a service with default settings. */
 export const urlDefault = "http://127.0.0.1:9999/v1"
 
-/** The API did not do what it was asked. */
+/** A request to the API failed. The message is printed. */
 export class ApiError extends Schema.TaggedError<ApiError>()("ApiError", {
   message: Schema.String,
   /** Undefined: there was no response. */

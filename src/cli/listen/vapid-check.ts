@@ -5,7 +5,7 @@ import { errors, type JWTPayload, jwtVerify } from "jose"
 
 const tokenLifetimeMillisMax = 24 * 3600 * 1000
 
-/** What the receiver of the request knows. */
+/** The values that the receiver of the request expects. */
 export interface VapidExpectation {
   /** Origin of the push service that was called, e.g. `https://push.example.net`. */
   readonly audience: string

@@ -1,4 +1,4 @@
-// Every error response of the API, and those to what is not a complete HTTP request.
+// Every error of the API, and every error of a request that is not complete or not HTTP.
 import { STATUS_CODES } from "node:http"
 import { payloadBytesMax } from "#domain/broadcast.ts"
 import { subscriptionBytesMax } from "#domain/subscription/list-bounds.ts"

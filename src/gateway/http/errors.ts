@@ -12,7 +12,7 @@ interface Extra {
 
 const responseOf = (row: Row, { headers = {}, ...extra }: Extra = {}): ApiResponse => {
   const { code, errno, message } = row
-  // JSON leaves out a message that is not there.
+  // JSON leaves out a message that is undefined.
   const body = { code, errno, error: phraseOf(row), message, ...extra }
   return { status: code, headers, body, errno }
 }
@@ -28,7 +28,7 @@ export const wireErrorResponse = (code: string | undefined): ApiResponse =>
       : wireErrors.other
   )
 
-/** The header that says when to try again, where that is known. */
+/** The header Retry-After for a known wait, rounded up to seconds. */
 export const retryAfter = (waitMillis: number) => ({
   headers: { "Retry-After": String(Math.ceil(waitMillis / 1000)) }
 })

@@ -19,7 +19,7 @@ const redactPair = (pair: string): string => {
 
 const redact = (query: string): string => query.split("&").map(redactPair).join("&")
 
-/** What the pipeline notes about a request for its log line. */
+/** Notes of the pipeline about a request, for its log line. */
 export interface Trace {
   /** Milliseconds since the epoch. */
   readonly began: number

@@ -1,4 +1,4 @@
-// What a user already has, for quotas: the number of registrations, and whether there is anything.
+// For quotas: the number of a user's registrations, and the limit of new users.
 import { Effect } from "effect"
 import { countOf, noCounts } from "#domain/registration.ts"
 import { Buckets } from "#nats/kv/bucket.ts"

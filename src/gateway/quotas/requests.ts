@@ -1,6 +1,6 @@
-// Limits requests and stored changes per address and per user, so that one client leaves others
-// their share, of time and of LOG, which keeps every change for ever. An entry of a batch counts
-// like a request of its own.
+// Limits requests, stored changes, new channels and new users of an address and of a user, so that
+// one client leaves others their share, of time and of LOG, which keeps every change for ever. An
+// entry of a batch counts like a request of its own.
 import { Context, Effect, Layer } from "effect"
 import { makeRate, type Rate } from "#basics/rate.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
@@ -101,11 +101,11 @@ export class RequestRates extends Context.Service<
   )
 }
 
-/** The remedy of an operator for a limit of addresses. */
+/** The end of a log line: the setting of a limit of addresses, and the usual mistake. */
 const byAddress = (setting: string) =>
   `(${setting}; behind a proxy BELLCAST_TRUSTED_PROXIES must name it)`
 
-/** Of one user, or of one address. */
+/** The limit of new channels, for one user or for one address. */
 const newChannelsOf = ({
   newChannelsPerHourMax
 }: Pick<GatewaySettings["Service"], "newChannelsPerHourMax">): Limit =>

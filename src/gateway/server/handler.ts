@@ -30,7 +30,7 @@ const batchBytesMax = 64 * 1024 ** 2
 
 type Bound = "connections" | "address"
 
-/** What the handling of all requests shares. */
+/** The part of the handling that all requests share. */
 interface Handler {
   readonly run: ReturnType<typeof Effect.runForkWith<Services>>
   readonly isTrusted: (address: string) => boolean

@@ -1,4 +1,4 @@
-// What POST and PUT of a subscription share: read the body, and make the command that stores it.
+// The common part of POST and PUT of a subscription: the body, and the command that stores it.
 import { Effect, Schema } from "effect"
 import { isObject } from "#basics/json.ts"
 import { Settings } from "#config"
@@ -45,7 +45,7 @@ export interface PostInput {
 
 const decodeBody = readBody(SubscriptionBody)
 
-/** The description of POST and PUT, but for the summary. */
+/** The description of POST and PUT in the OpenAPI document, without the summary. */
 export const postDoc = {
   parameters: ["preconditions"],
   body: SubscriptionBody,

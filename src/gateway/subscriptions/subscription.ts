@@ -14,7 +14,7 @@ import { type PostInput, postDoc, readPosted, store } from "./put.ts"
 import { type ListInput, readQuery } from "./read-query.ts"
 import { ListedObject, Tombstone, tombstone, viewOf } from "./view.ts"
 
-/** Checks `last_modified` as on the list. */
+/** Reads `_fields`, and checks `last_modified` as on the list. */
 const read = readQuery(false, ["_fields", "last_modified"])
 
 const idOf = ({ params }: Call) => {

@@ -17,7 +17,7 @@ export const testPolicyOutage = (login: Login, target: () => Target): void => {
     } finally {
       end()
     }
-    // Portier takes 20 logins an hour for one address.
+    // Once a second: Portier takes 20 logins of one client for one mail address in an hour.
     const often = { timeout: 15_000, interval: 1_000 }
     await expect.poll(async () => (await api.list()).status, often).toBe(200)
   })

@@ -9,7 +9,7 @@ const challenge = 'Portier realm="Realm"'
 const invalid = `${challenge}, error="invalid_token"`
 const page = "https://app.example.org/#token="
 const lifeSeconds = 3_600
-/** What a browser sends with a form of that page. */
+/** The header that a browser sends with a form of that page. */
 const fromPage = { origin: new URL(page).origin }
 
 const portierOf = (token: string) => ({ authorization: `Portier ${token}` })
