@@ -12,13 +12,13 @@ import {
 import type { IdentityUnavailable, TooManyFailures } from "./errors.ts"
 import { kinds } from "./kinds.ts"
 import { ownPolicy } from "./policies/own-module.ts"
-import type { Policy, Verdict } from "./policy.ts"
+import type { Policy } from "./policy.ts"
 import { principalsOf, userNames } from "./principals.ts"
 import { pseudonyms } from "./pseudonym.ts"
 import { useridSecret } from "./secret-hmacs.ts"
 import { IdentitySettings, kindOf, type NamedPolicy } from "./settings.ts"
 import { claimsOf } from "./tokens/jwt.ts"
-import { type Invalid, invalidBecause, invalidToken, type Known } from "./verdict.ts"
+import { type Invalid, invalidBecause, invalidToken, type Known, type Verdict } from "./verdict.ts"
 import { candidates } from "./verification/bearer.ts"
 import { Failures } from "./verification/failures.ts"
 import { makeTokenOwners } from "./verification/token-owners.ts"
@@ -74,11 +74,14 @@ interface Asked {
 
 /** Asks one policy. One that is unavailable is passed over, unless nobody else knows the caller. */
 const ask = Effect.fnUntraced(function* (policy: Policy, credentials: Credentials, asked: Asked) {
-  const verdict: Verdict = yield* Effect.catch(policy.identify(credentials), (error) => {
-    asked.failure ??= error
-    authenticated(policy.name, "unavailable")
-    return Effect.succeed(undefined)
-  })
+  const verdict: Verdict | undefined = yield* Effect.catch(
+    policy.identify(credentials),
+    (error) => {
+      asked.failure ??= error
+      authenticated(policy.name, "unavailable")
+      return Effect.succeed(undefined)
+    }
+  )
   if (verdict === undefined) return undefined
   authenticated(policy.name, verdict._tag === "Known" ? "known" : "invalid")
   if (verdict._tag === "Known") return verdict

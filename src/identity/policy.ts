@@ -3,10 +3,7 @@ import type { Effect } from "effect"
 import type { Credentials } from "./credentials.ts"
 import type { IdentityUnavailable, TooManyFailures } from "./errors.ts"
 import type { LoginPages } from "./login/pages.ts"
-import type { Invalid, Known, VerifyToken } from "./verdict.ts"
-
-/** The verdict of a policy; undefined: there are no credentials for it. */
-export type Verdict = Known | Invalid | undefined
+import type { Verdict, VerifyToken } from "./verdict.ts"
 
 export interface Policy {
   /** In lower case. The prefix of the policy's user ids. */
@@ -33,9 +30,10 @@ export interface Policy {
   readonly isInAuthorization?: true
   /** Whether `identify` waits for a server, a bucket or a module; then for `patienceMillis`. */
   readonly waits?: true
+  /** Undefined: the request has no credentials for this policy. */
   readonly identify: (
     credentials: Credentials
-  ) => Effect.Effect<Verdict, IdentityUnavailable | TooManyFailures>
+  ) => Effect.Effect<Verdict | undefined, IdentityUnavailable | TooManyFailures>
   /** Whether the server on which the policy depends works; for the heartbeat. */
   readonly isUp?: Effect.Effect<boolean>
   /** Login pages for browsers that have no token. */

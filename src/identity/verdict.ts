@@ -24,6 +24,8 @@ export interface Invalid {
   readonly description?: string
 }
 
+export type Verdict = Known | Invalid
+
 export const known = (user: string, groups: ReadonlyArray<string> = []): Known => ({
   _tag: "Known",
   user,
@@ -38,4 +40,4 @@ export const invalidBecause = (description: string): Invalid => ({ ...invalidTok
 export type VerifyToken = (
   token: string,
   asker: Asker
-) => Effect.Effect<Known | Invalid, IdentityUnavailable | TooManyFailures>
+) => Effect.Effect<Verdict, IdentityUnavailable | TooManyFailures>

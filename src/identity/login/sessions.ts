@@ -6,7 +6,7 @@ import { keys } from "#streams/buckets.ts"
 import { IdentityUnavailable } from "../errors.ts"
 import { userNames } from "../principals.ts"
 import { hmacFor, useridSecret } from "../secret-hmacs.ts"
-import { type Invalid, invalidToken, type Known } from "../verdict.ts"
+import { invalidToken, type Verdict } from "../verdict.ts"
 
 const tokenBytes = 32
 const timeout = "5 seconds"
@@ -35,7 +35,7 @@ export const makeSessions = Effect.fnUntraced(function* (policy: string, ttlSeco
   /** The user of a token. */
   const find = Effect.fnUntraced(function* (
     token: string
-  ): Effect.fn.Return<Known | Invalid, IdentityUnavailable> {
+  ): Effect.fn.Return<Verdict, IdentityUnavailable> {
     const entry = yield* buckets
       .get("cache", keyOf(token))
       .pipe(Effect.timeout(timeout), Effect.mapError(unavailable))

@@ -19,7 +19,7 @@ import {
   timeFault
 } from "../tokens/claims.ts"
 import { coversAll } from "../tokens/scopes.ts"
-import { type Invalid, insufficientScope, invalidBecause, type Known } from "../verdict.ts"
+import { insufficientScope, invalidBecause, type Verdict } from "../verdict.ts"
 import { Verifications } from "../verification/verifications.ts"
 
 export const oauthSettings = (prefix: string) => ({
@@ -125,7 +125,7 @@ const verdictOf = (
   claims: Claims,
   { audience, groupFields, requiredScopes, useridField }: OauthSettings,
   now: number
-): Known | Invalid => {
+): Verdict => {
   const { scope, token_type } = claims
   // A token with `cnf` is bound to a key that nobody proves here (RFC 8705 section 3.2).
   const isPlainBearer = isBearer(token_type) && !Object.hasOwn(claims, "cnf")

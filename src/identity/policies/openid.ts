@@ -24,7 +24,7 @@ import {
   type Invalid,
   insufficientScope,
   invalidBecause,
-  type Known,
+  type Verdict,
   type VerifyToken
 } from "../verdict.ts"
 import { Verifications } from "../verification/verifications.ts"
@@ -106,15 +106,12 @@ const faultOf = (
 }
 
 /** The user whom the claims of a valid token name. */
-const userOf = (claims: Claims, { groupFields, useridField }: OpenidSettings): Known | Invalid =>
+const userOf = (claims: Claims, { groupFields, useridField }: OpenidSettings): Verdict =>
   knownAt(claims, useridField, groupFields)
 
 /** The verdict on the claims of a token whose signature is right, at a time in milliseconds. */
-export const openidVerdict = (
-  claims: Claims,
-  settings: OpenidSettings,
-  now: number
-): Known | Invalid => faultOf(claims, settings, now) ?? userOf(claims, settings)
+export const openidVerdict = (claims: Claims, settings: OpenidSettings, now: number): Verdict =>
+  faultOf(claims, settings, now) ?? userOf(claims, settings)
 
 /**
  * Whether a nonce shows that a token is an ID token. Some issuers copy it into access tokens, which

@@ -7,9 +7,9 @@ import { settingsFault } from "#settings/every-setting.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import type { Credentials } from "../credentials.ts"
 import { IdentityUnavailable } from "../errors.ts"
-import type { Policy, Verdict } from "../policy.ts"
+import type { Policy } from "../policy.ts"
 import { isUser, usableGroups, userTextOf } from "../principals.ts"
-import { known } from "../verdict.ts"
+import { known, type Verdict } from "../verdict.ts"
 import { credentialKeys } from "../verification/credential-key.ts"
 import { Failures } from "../verification/failures.ts"
 
@@ -70,7 +70,7 @@ const load = Effect.fnUntraced(function* (name: string, file: string) {
   return loaded.default as OwnPolicy
 })
 
-const verdictOf = (found: unknown): Verdict | "garbage" => {
+const verdictOf = (found: unknown): Verdict | undefined | "garbage" => {
   if (found === undefined || found === null) return undefined
   const { groups = [], user: given } = found as Partial<OwnUser>
   const user = userTextOf(given)
@@ -116,7 +116,7 @@ const calling = (name: string, own: OwnPolicy) => {
           : Effect.fail(unavailable(`has ${callsMax} calls under way`))
       ),
       Effect.filterOrFail(
-        (verdict): verdict is Verdict => verdict !== "garbage",
+        (verdict): verdict is Verdict | undefined => verdict !== "garbage",
         () => unavailable("returned something that is no user")
       ),
       Effect.tapError(({ cause }) => warn({ why: cause }))

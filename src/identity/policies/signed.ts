@@ -9,7 +9,7 @@ import { bearerPolicy, type Policy } from "../policy.ts"
 import { settingPrefix } from "../settings.ts"
 import { type Claims, isForUs, knownAt, timeFault } from "../tokens/claims.ts"
 import { isMeantFor, verifyJwt, wrongSignature } from "../tokens/jwt.ts"
-import { type Invalid, invalidBecause, type Known } from "../verdict.ts"
+import { invalidBecause, type Verdict } from "../verdict.ts"
 import { Verifications } from "../verification/verifications.ts"
 
 /** A token is made for a page view. A longer life would outlast a logout by days. */
@@ -87,7 +87,7 @@ const keysOf = Effect.fnUntraced(function* (prefix: string, settings: SignedSett
   return [...shared, ...files.filter((key) => key !== undefined)]
 })
 
-const verdictOf = (claims: Claims, { audience }: SignedSettings, now: number): Known | Invalid => {
+const verdictOf = (claims: Claims, { audience }: SignedSettings, now: number): Verdict => {
   const { aud, exp } = claims
   if (typeof exp !== "number") return invalidBecause("exp is missing")
   const late = timeFault(claims, now)

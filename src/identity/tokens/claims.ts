@@ -1,7 +1,7 @@
 // Reads the members of a token or of a provider's response. Pure.
 import { isObject, type JsonObject } from "#basics/json.ts"
 import { isUser, usableGroups, userFault, userTextOf } from "../principals.ts"
-import { type Invalid, invalidBecause, type Known } from "../verdict.ts"
+import { invalidBecause, type Verdict } from "../verdict.ts"
 
 export type Claims = JsonObject
 
@@ -43,7 +43,7 @@ export const knownAt = (
   claims: Claims,
   userPath: string,
   groupPaths: ReadonlyArray<string>
-): Known | Invalid => {
+): Verdict => {
   const { exp } = claims
   const user = userTextOf(claimAt(claims, userPath))
   if (!isUser(user)) return invalidBecause(`the claim with the user's id ${userFault(user)}`)

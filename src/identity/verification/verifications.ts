@@ -9,7 +9,7 @@ import { IdentityUnavailable, type TooManyFailures } from "../errors.ts"
 import { userNames } from "../principals.ts"
 import { useridSecret } from "../secret-hmacs.ts"
 import { IdentitySettings } from "../settings.ts"
-import type { Invalid, Known, VerifyToken } from "../verdict.ts"
+import type { Invalid, Known, Verdict, VerifyToken } from "../verdict.ts"
 import { credentialKeys } from "./credential-key.ts"
 import { Failures } from "./failures.ts"
 import { makeSharedVerdicts, type SharedVerdicts } from "./shared-verdicts.ts"
@@ -38,10 +38,8 @@ export interface Verifier {
   readonly lifetimeMillis?: number
   /** Whether other gateways use the verdict: sensible where a verification costs a request. */
   readonly isShared?: boolean
-  readonly verify: (token: string) => Effect.Effect<Known | Invalid, IdentityUnavailable>
+  readonly verify: (token: string) => Effect.Effect<Verdict, IdentityUnavailable>
 }
-
-type Verdict = Known | Invalid
 
 /** The state that the verifications of all policies share. */
 interface State {
