@@ -1,29 +1,39 @@
-// Folders that a test may fill, and that are gone when it is over.
+// Folders that tests may fill, and that are gone when these are over.
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { onTestFinished } from "vitest"
 
-/**
- * An empty folder, removed when the test has finished. A server that is just ending may still
- * write to the folder, so the removal is retried for a second.
- */
-export const temporaryFolder = async (): Promise<string> => {
-  const folder = await mkdtemp(join(tmpdir(), "bellcast-"))
-  onTestFinished(() =>
-    rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
-  )
-  return folder
+/** The texts of files by their names. */
+type Files = Readonly<Record<string, string>>
+
+export interface Folder extends AsyncDisposable {
+  readonly path: string
 }
 
-/** An empty folder with these files, removed when the test has finished. */
-export const folderWith = async (files: Readonly<Record<string, string>>): Promise<string> => {
-  const folder = await temporaryFolder()
-  await Promise.all(
-    Object.entries(files).map(([name, text]) => writeFile(join(folder, name), text))
-  )
-  return folder
+/**
+ * A folder with these files, for several tests: whoever made it removes it. A server that is just
+ * ending may still write to the folder, so the removal is retried for a second.
+ */
+export const makeFolder = async (files: Files = {}): Promise<Folder> => {
+  const path = await mkdtemp(join(tmpdir(), "bellcast-"))
+  await Promise.all(Object.entries(files).map(([name, text]) => writeFile(join(path, name), text)))
+  return {
+    path,
+    [Symbol.asyncDispose]: () =>
+      rm(path, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
+  }
 }
+
+/** A folder with these files, removed when the test has finished. */
+export const folderWith = async (files: Files): Promise<string> => {
+  const folder = await makeFolder(files)
+  onTestFinished(() => folder[Symbol.asyncDispose]())
+  return folder.path
+}
+
+/** An empty folder, removed when the test has finished. */
+export const temporaryFolder = (): Promise<string> => folderWith({})
 
 /** The bytes of a file as text; nothing if a server has just removed it. */
 const bytesOf = (path: string): Promise<string> =>

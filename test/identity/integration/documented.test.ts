@@ -1,12 +1,10 @@
 // The settings and the requests of the documents work: a service starts with the settings as they
 // stand there, in front of providers of the test, and each request as it stands there succeeds.
 import { execFile } from "node:child_process"
-import { mkdtemp, rm, writeFile } from "node:fs/promises"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { type Folder, makeFolder } from "#test/folder.ts"
 import { keep } from "#test/identity/cookies.ts"
 import { blocksOf, requestsIn, sectionsOf, settingsIn } from "#test/identity/document.ts"
 import { type IdentityProvider, startIdentityProvider } from "#test/identity/provider.ts"
@@ -24,7 +22,7 @@ let service: Service
 /** Introspection, the verify call, the broker. */
 let asked: IdentityProvider
 let issuer: IdentityProvider
-let folder: string
+let folder: Folder
 let settings: Readonly<Record<string, string>>
 
 /** The text with the addresses of the test. */
@@ -73,23 +71,20 @@ const merged = (port: number) => {
 
 beforeAll(async () => {
   const port = await claimPort()
+  const [module = ""] = blocksOf(sectionOf("A policy of your own"), "js")
   ;[nats, asked, issuer, folder] = await Promise.all([
     startNats(),
     startIdentityProvider(),
     startIdentityProvider(),
-    mkdtemp(join(tmpdir(), "bellcast-"))
+    makeFolder({ "acme-policy.js": module, "package.json": '{"type":"module"}' })
   ])
-  const [module = ""] = blocksOf(sectionOf("A policy of your own"), "js")
-  await writeFile(join(folder, "acme-policy.js"), module)
-  await writeFile(join(folder, "package.json"), '{"type":"module"}')
   settings = merged(port)
   const roles = "gateway,projection,fanout"
-  service = await startService({ natsUrl: nats.url, port, roles, cwd: folder, env: settings })
+  service = await startService({ natsUrl: nats.url, port, roles, cwd: folder.path, env: settings })
 })
 afterAll(async () => {
   await service.stop()
-  await Promise.all([asked, issuer, nats].map((each) => each[Symbol.asyncDispose]()))
-  await rm(folder, { recursive: true, force: true })
+  await Promise.all([asked, issuer, nats, folder].map((each) => each[Symbol.asyncDispose]()))
 })
 
 const page = "https://app.example.org/#token="
@@ -126,7 +121,7 @@ const statusOf = async (heading: string, variables: Readonly<Record<string, stri
     here(command, service.port)
   ].join("\n")
   const env = { ...process.env, ...settings, BELLCAST_NATS_URL: nats.url, ...variables }
-  const { stdout } = await promisify(execFile)("sh", ["-c", script], { env, cwd: folder })
+  const { stdout } = await promisify(execFile)("sh", ["-c", script], { env, cwd: folder.path })
   return stdout.trim()
 }
 

@@ -1,11 +1,9 @@
 // Wrong credentials of every policy, and new users: both are limited per address, in front of one
 // gateway with all policies. The tests play clients of addresses of their own.
-import { mkdtemp, rm, writeFile } from "node:fs/promises"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { SignJWT } from "jose"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { basic } from "#test/client.ts"
+import { type Folder, makeFolder } from "#test/folder.ts"
 import { type IdentityProvider, startIdentityProvider } from "#test/identity/provider.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
 import { type Service, startService } from "#test/service.ts"
@@ -28,17 +26,16 @@ const acme = `export default {
 let nats: TestNats
 let service: Service
 let provider: IdentityProvider
-let folder: string
+let folder: Folder
 beforeAll(async () => {
   ;[nats, provider, folder] = await Promise.all([
     startNats({ syncAlways: false }),
     startIdentityProvider(),
-    mkdtemp(join(tmpdir(), "bellcast-"))
+    makeFolder({ "acme.mjs": acme })
   ])
-  await writeFile(join(folder, "acme.mjs"), acme)
   service = await startService({
     natsUrl: nats.url,
-    cwd: folder,
+    cwd: folder.path,
     roles: "gateway,projection",
     env: {
       BELLCAST_TRUSTED_PROXIES: "127.0.0.1",
@@ -61,8 +58,7 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await service.stop()
-  await Promise.all([provider, nats].map((each) => each[Symbol.asyncDispose]()))
-  await rm(folder, { recursive: true, force: true })
+  await Promise.all([provider, nats, folder].map((each) => each[Symbol.asyncDispose]()))
 })
 
 let address = ""

@@ -1,9 +1,7 @@
 // Clients and providers that mean harm, in front of one gateway with several policies that share a
 // scheme and an issuer.
-import { mkdtemp, rm, writeFile } from "node:fs/promises"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { type Folder, makeFolder } from "#test/folder.ts"
 import { type IdentityProvider, startIdentityProvider } from "#test/identity/provider.ts"
 import { userIn } from "#test/identity/requests.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
@@ -22,7 +20,7 @@ let service: Service
 let first: IdentityProvider
 let second: IdentityProvider
 let issuer: IdentityProvider
-let folder: string
+let folder: Folder
 
 beforeAll(async () => {
   ;[nats, first, second, issuer, folder] = await Promise.all([
@@ -30,12 +28,11 @@ beforeAll(async () => {
     startIdentityProvider(),
     startIdentityProvider(),
     startIdentityProvider(),
-    mkdtemp(join(tmpdir(), "bellcast-"))
+    makeFolder({ "trap.mjs": trap })
   ])
-  await writeFile(join(folder, "trap.mjs"), trap)
   service = await startService({
     natsUrl: nats.url,
-    cwd: folder,
+    cwd: folder.path,
     roles: "gateway,projection",
     env: {
       // Each test plays clients of addresses of its own.
@@ -65,8 +62,8 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await service.stop()
-  await Promise.all([first, second, issuer, nats].map((each) => each[Symbol.asyncDispose]()))
-  await rm(folder, { recursive: true, force: true })
+  const others = [first, second, issuer, nats, folder]
+  await Promise.all(others.map((each) => each[Symbol.asyncDispose]()))
 })
 let address = ""
 let addresses = 0

@@ -1,11 +1,9 @@
 // Policies in front of a running gateway: which is asked, in which order, and what goes wrong in a
 // module of an operator.
-import { mkdtemp, rm, writeFile } from "node:fs/promises"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { basic } from "#test/client.ts"
 import { textOf } from "#test/documents.ts"
+import { type Folder, makeFolder } from "#test/folder.ts"
 import { userIn } from "#test/identity/requests.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
 import { type Service, startService } from "#test/service.ts"
@@ -37,15 +35,13 @@ const garbage = [
 describe("policies of an operator", () => {
   let nats: TestNats
   let service: Service
-  let folder: string
+  let folder: Folder
   beforeAll(async () => {
     nats = await startNats()
-    folder = await mkdtemp(join(tmpdir(), "bellcast-"))
-    await writeFile(join(folder, "acme-policy.mjs"), example)
-    await writeFile(join(folder, "broken.mjs"), broken)
+    folder = await makeFolder({ "acme-policy.mjs": example, "broken.mjs": broken })
     service = await startService({
       natsUrl: nats.url,
-      cwd: folder,
+      cwd: folder.path,
       roles: "gateway,projection,fanout",
       env: {
         BELLCAST_AUTH_POLICIES: "broken=./broken.mjs acme=./acme-policy.mjs basicauth-tests",
@@ -55,8 +51,7 @@ describe("policies of an operator", () => {
   })
   afterAll(async () => {
     await service.stop()
-    await rm(folder, { recursive: true, force: true })
-    await nats[Symbol.asyncDispose]()
+    await Promise.all([folder, nats].map((each) => each[Symbol.asyncDispose]()))
   })
 
   const send = (path: string, authorization?: string, method = "GET") =>

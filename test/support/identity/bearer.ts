@@ -1,9 +1,7 @@
 // A gateway with every policy for bearer tokens, and the providers that these ask.
 import { generateKeyPairSync } from "node:crypto"
-import { mkdtemp, rm, writeFile } from "node:fs/promises"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { type CryptoKey, importPKCS8 } from "jose"
+import { makeFolder } from "../folder.ts"
 import { startNats } from "../nats.ts"
 import { startService } from "../service.ts"
 import { startIdentityProvider } from "./provider.ts"
@@ -29,9 +27,7 @@ const environment = ({ external, issuer, opaque }: Providers, publicKeyFile: str
   BELLCAST_AUTH_OPENID_ISSUER: issuer.url,
   BELLCAST_AUTH_OPENID_AUDIENCE: "bellcast other",
   BELLCAST_AUTH_OPENID_GROUP_FIELDS: "realm_access.roles",
-  BELLCAST_AUTH_SIGNED_SECRETS: [secret, oldSecret]
-    .map((each) => each.replaceAll(" ", "_"))
-    .join(" "),
+  BELLCAST_AUTH_SIGNED_SECRETS: `${secret} ${oldSecret}`,
   BELLCAST_AUTH_SIGNED_PUBLIC_KEY_FILES: publicKeyFile,
   BELLCAST_AUTH_SIGNED_AUDIENCE: "bellcast",
   BELLCAST_AUTH_FAILURES_PER_ADDRESS_PER_MINUTE_MAX: "0",
@@ -39,21 +35,20 @@ const environment = ({ external, issuer, opaque }: Providers, publicKeyFile: str
 })
 
 export const startBearerGateway = async () => {
+  const { privateKey, publicKey } = generateKeyPairSync("ed25519")
+  const pem = privateKey.export({ type: "pkcs8", format: "pem" }).toString()
+  const publicPem = publicKey.export({ type: "spki", format: "pem" }).toString()
   const [nats, opaque, external, issuer, folder] = await Promise.all([
     startNats(),
     startIdentityProvider(),
     startIdentityProvider(),
     startIdentityProvider(),
-    mkdtemp(join(tmpdir(), "bellcast-"))
+    makeFolder({ "site.pem": publicPem })
   ])
-  const { privateKey, publicKey } = generateKeyPairSync("ed25519")
-  const pem = privateKey.export({ type: "pkcs8", format: "pem" }).toString()
-  const publicKeyFile = join(folder, "site.pem")
-  await writeFile(publicKeyFile, publicKey.export({ type: "spki", format: "pem" }))
   const service = await startService({
     natsUrl: nats.url,
     roles: "gateway,projection,fanout",
-    env: environment({ opaque, external, issuer }, publicKeyFile)
+    env: environment({ opaque, external, issuer }, `${folder.path}/site.pem`)
   })
   /** A token of the opaque provider, with these members in its introspection. */
   const introspected = (members: Readonly<Record<string, unknown>>): string => {
@@ -73,8 +68,8 @@ export const startBearerGateway = async () => {
     siteKey: (await importPKCS8(pem, "EdDSA")) as CryptoKey,
     [Symbol.asyncDispose]: async () => {
       await service.stop()
-      await Promise.all([opaque, external, issuer, nats].map((each) => each[Symbol.asyncDispose]()))
-      await rm(folder, { recursive: true, force: true })
+      const others = [opaque, external, issuer, nats, folder]
+      await Promise.all(others.map((each) => each[Symbol.asyncDispose]()))
     }
   }
 }

@@ -1,8 +1,6 @@
 // Two gateways that believe every policy at once, at the most talkative level of the log, and the
 // providers that these policies ask.
-import { mkdtemp, rm, writeFile } from "node:fs/promises"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { makeFolder } from "../folder.ts"
 import { startNats } from "../nats.ts"
 import { claimPort } from "../ports.ts"
 import { startService } from "../service.ts"
@@ -76,13 +74,11 @@ export const startEveryPolicy = async () => {
     startNats(),
     startIdentityProvider(),
     startOidcProvider([`http://127.0.0.1:${port}/v1/openid/openid/token`]),
-    mkdtemp(join(tmpdir(), "bellcast-"))
+    makeFolder({ "broken.mjs": broken, "acme.mjs": acme })
   ])
-  await writeFile(join(folder, "broken.mjs"), broken)
-  await writeFile(join(folder, "acme.mjs"), acme)
   const options = {
     natsUrl: nats.url,
-    cwd: folder,
+    cwd: folder.path,
     env: environment(port, asked, issuer.issuer)
   }
   const service = await startService({
@@ -102,8 +98,7 @@ export const startEveryPolicy = async () => {
     origin: `http://127.0.0.1:${port}`,
     [Symbol.asyncDispose]: async () => {
       await Promise.all([service.stop(), second.stop()])
-      await Promise.all([asked, issuer, nats].map((each) => each[Symbol.asyncDispose]()))
-      await rm(folder, { recursive: true, force: true })
+      await Promise.all([asked, issuer, nats, folder].map((each) => each[Symbol.asyncDispose]()))
     }
   }
 }
