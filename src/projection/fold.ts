@@ -51,8 +51,9 @@ const foldIntoToken = ({ tokens }: Sets, { command, key, name, stored: { seq } }
 }
 
 /**
- * The entry before is removed first: a killed nats-server 2.15 brings back what was overwritten,
- * once the key is removed, be it for good or because the next entry is not yet written.
+ * Removes the former entry before it writes the next one. A key may be removed later, or after a
+ * crash lack its next entry: a killed nats-server 2.15 then brings back an entry that was
+ * overwritten.
  */
 const store = (
   { ended, forgetMax, registrations }: Sets,

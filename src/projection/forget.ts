@@ -109,7 +109,7 @@ export const findEnded = Effect.fnUntraced(function* ({ ended, forgetMax }: Sets
     const found = key as EntryKey<"registration">
     if (!("on" in value) || value.on || ended.has(found)) return
     const ageMillis = Math.max(0, now - storedAt)
-    // Entries that have not waited long enough must not keep those from being found that have.
+    // Half of the room is for entries that may be forgotten at once, or they might not be found.
     const max = ageMillis < endedMillis ? forgetMax : 2 * forgetMax
     if (ended.size < max) ended.set(found, performance.now() - ageMillis)
     else if (ageMillis >= endedMillis) foundAll = false

@@ -34,7 +34,7 @@ export interface Sets {
   readonly unused: Set<ChannelToken>
   /** Registrations that ended, and when their entries were written, by the monotonic clock. */
   readonly ended: Map<EntryKey<"registration">, number>
-  /** At most so many in each of these. */
+  /** `unused` and `ended` take no more than this many each. */
   readonly forgetMax: number
   /** Sequences of puts that an earlier run rejected, by a fact in LOG. */
   readonly refused: Set<number>

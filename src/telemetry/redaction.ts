@@ -1,4 +1,4 @@
-// What a log line may show of a text or a value: no secret, and no more than a person can read.
+// Takes secrets out of the texts and values of a log line, and cuts what nobody would read.
 // Endpoints of subscriptions are bearer tokens (RFC 8030 section 8.3), and an error from deep below
 // may carry one in its text.
 

@@ -171,7 +171,10 @@ export const makeStrikes = Effect.gen(function* () {
         return judgeAll(judge, ref, list, storeOrPostpone)
       }),
 
-    /** The same for results that an earlier delivery of their job recorded. Counts nothing. */
+    /**
+     * Writes what an earlier delivery, which counted these results, may have postponed. False: some
+     * are postponed still.
+     */
     weighAgain: (
       ref: BroadcastRef,
       list: ReadonlyArray<Recorded>,

@@ -34,7 +34,10 @@ export class Majority {
     if (this.#allSum >= needed) this.#holds = this.#ofKindSum > this.#allSum * shareMax
   }
 
-  /** Another process found that it holds. Ignored with enough events of this process to end it. */
+  /**
+   * Takes over the majority that another process found. Does nothing if this process has counted
+   * enough events to end a majority.
+   */
   believe(): void {
     if (this.#allSum < eventsToEndMin) this.#holds = true
   }

@@ -123,8 +123,8 @@ export class Vapid extends Context.Service<
      */
     readonly authorization: (origin: string, publicKey: string) => Effect.Effect<string>
     /**
-     * Another header than `refused`: signed anew, unless that has been done since. Undefined when
-     * the refused token is the current one and less than an hour old.
+     * Returns a header to use in place of `refused`: signed anew, unless that has been done since.
+     * Undefined when the refused token is the current one and less than an hour old.
      */
     readonly renewed: (
       origin: string,

@@ -71,7 +71,7 @@ export class ProbeBudget {
   readonly #refused = new Map<string, { readonly waitMillis: number; readonly until: number }>()
   #trusted: Pace
   #others: Pace
-  /** When a push to a user without a refused probe was last told to wait. */
+  /** When a push to a user without a refused probe was last deferred. */
   #untriedAt = Number.NEGATIVE_INFINITY
 
   constructor(openMillis: number) {

@@ -38,7 +38,7 @@ export class Peer {
   readonly #penalty = new Penalty()
   /** Exchanges that no connection has taken. */
   readonly #waiting = new Set<Exchange>()
-  /** With a socket. */
+  /** Connections that have a socket. */
   readonly #open = new Set<Connection>()
   #checks: NodeJS.Timeout | undefined
   #pool: Pool | undefined

@@ -1,7 +1,7 @@
 // When a push service that sends too much is left alone, whatever it responds between. Pure:
 // callers give the time, by the monotonic clock.
 
-/** So many connections that received too much within a minute. */
+/** A block begins with this many connections that received too much within a minute. */
 const excessesMax = 5
 const excessesMillis = 60_000
 /** The first block; each further one is twice as long. */
@@ -13,7 +13,7 @@ const forgetMillis = 60 * 60_000
 export class Penalty {
   #excesses: ReadonlyArray<number> = []
   #lastAt = Number.NEGATIVE_INFINITY
-  /** Of the last block; 0: none. */
+  /** Length of the last block; 0: none. */
   #millis = 0
   #blockedUntil = Number.NEGATIVE_INFINITY
 
