@@ -24,7 +24,11 @@ const json = { "Content-Type": "application/json; charset=UTF-8" }
 const plain = { "Content-Type": "text/plain; charset=utf-8" }
 
 /** The page of a heartbeat: 200, or 503 when a check fails. */
-const heartbeatPage = (isWell: boolean, view: object, { retryAfterSeconds }: PageOptions): Page => ({
+const heartbeatPage = (
+  isWell: boolean,
+  view: object,
+  { retryAfterSeconds }: PageOptions
+): Page => ({
   status: isWell ? 200 : 503,
   headers: isWell ? json : { ...json, "Retry-After": String(retryAfterSeconds) },
   text: JSON.stringify(view)
