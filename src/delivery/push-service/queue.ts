@@ -18,8 +18,8 @@ export const fullMillis = (ageMillis: number): number =>
 const queueMax = 64
 
 /**
- * `max`: the widest window. `windowNow` returns how many pushes may be under way, `isSlowed` whether
- * the push service allows fewer than are needed.
+ * `max`: the widest window. `windowNow` returns how many pushes may be under way, `isSlowed`
+ * whether the push service allows fewer than are needed.
  */
 export const makeQueue = (max: number, windowNow: () => number, isSlowed: () => boolean) => {
   const slots = Semaphore.makeUnsafe(max)

@@ -1,5 +1,5 @@
-// Routing: a request target leads to an endpoint, a redirect or a 404. Pure. The types here have the
-// part of an endpoint that routing, CORS and CSRF need; operation.ts has the rest.
+// Routing: a request target leads to an endpoint, a redirect or a 404. Pure. The types here have
+// the part of an endpoint that routing, CORS and CSRF need; operation.ts has the rest.
 import { versionPrefix } from "./version.ts"
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE"
