@@ -1,6 +1,6 @@
-// The closed set of reasons: one word for why a push has its outcome. Logs, metrics, dead letters
-// and audits show these words, and some of them count as a strike against a subscription
-// (strike.ts). src/delivery/README.md explains each. Pure.
+// The closed set of reasons: one word for why a push has its outcome. Dead letters and audits show
+// these words, metrics only those that count as a strike against a subscription (strike.ts).
+// src/delivery/README.md explains each. Pure.
 import { Schema } from "effect"
 
 /** Reasons for which a subscription is removed. */
