@@ -8,7 +8,7 @@ import { Agent, createServer, request } from "node:http"
 import { until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { claimPort } from "../support/ports.ts"
-import { type Service, type ServiceOptions, startService } from "../support/service.ts"
+import { type Service, type ServiceOptions, sources, startService } from "../support/service.ts"
 import type { Target } from "./api.ts"
 import { exchange } from "./http.ts"
 import { basicauth, pairs } from "./logins/basicauth.ts"
@@ -92,7 +92,7 @@ export const startFor = async (
   login: Login,
   natsUrl: string,
   gateways: 1 | 2 = 1,
-  options: Pick<ServiceOptions, "roles" | "env"> = {}
+  options: Pick<ServiceOptions, "roles" | "env" | "program"> = {}
 ): Promise<Own> => {
   await using stack = new AsyncDisposableStack()
   const ports = await Promise.all(Array.from({ length: gateways }, claimPort))
@@ -108,7 +108,7 @@ export const startFor = async (
   const [port, ...others] = ports
   const service = stack.use(await startOwn(natsUrl, { ...options, port: port!, env }))
   for (const other of others)
-    stack.use(await startOwn(natsUrl, { port: other, env, roles: "gateway" }))
+    stack.use(await startOwn(natsUrl, { ...options, port: other, env, roles: "gateway" }))
   const all = stack.move()
   return {
     service,
@@ -123,7 +123,7 @@ export const start = async (gateways: 1 | 2, login: Login = basicauth): Promise<
     return { target: targetOf(new URL(targetUrl).origin), [Symbol.asyncDispose]: async () => {} }
   await using stack = new AsyncDisposableStack()
   const nats = stack.use(await startNats())
-  const { target } = stack.use(await startFor(login, nats.url, gateways))
+  const { target } = stack.use(await startFor(login, nats.url, gateways, { program: sources }))
   await healthy(target.origin)
   const all = stack.move()
   return { target, [Symbol.asyncDispose]: () => all.disposeAsync() }

@@ -6,7 +6,7 @@ import { promisify } from "node:util"
 import { assert, it } from "vitest"
 import { until } from "../support/client.ts"
 import { temporaryFolder } from "../support/folder.ts"
-import { startService } from "../support/service.ts"
+import { sources, startService } from "../support/service.ts"
 import { spawnCli } from "../support/spawn-cli.ts"
 
 const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8")
@@ -34,6 +34,7 @@ it("tells what really happens", { timeout: 90_000 }, async () => {
     cwd: folder,
     env,
     args: ["--development"],
+    program: sources,
     readyTimeoutMillis: 60_000
   })
   const typed = async (text: string) => {
@@ -43,7 +44,7 @@ it("tells what really happens", { timeout: 90_000 }, async () => {
   const [, channel] = /^make listen CHANNEL=(\S+)$/m.exec(lineWith("make listen"))!
   // Finds the service by its data folder, whatever its port.
   const dataDir = { BELLCAST_DATA_DIR: env.BELLCAST_DATA_DIR }
-  await using listener = spawnCli(["listen", channel!], dataDir, folder)
+  await using listener = await spawnCli(["listen", channel!], dataDir, folder)
   await listener.printed(/^listening on/m)
 
   const answer = await typed(lineWith("curl -i"))
@@ -60,7 +61,7 @@ it("tells what really happens", { timeout: 90_000 }, async () => {
     ({ finished }) => finished
   )
   assert.deepInclude(told, { accepted: 1, delivered: 1 })
-  await using cli = spawnCli(
+  await using cli = await spawnCli(
     ["audit", /^make audit BROADCAST=(\d+)$/.exec(audit!)![1]!],
     dataDir,
     folder
@@ -78,6 +79,7 @@ it("names the version of the API, the metrics port, and whom nobody can write to
     cwd: folder,
     env,
     args: ["--development"],
+    program: sources,
     readyTimeoutMillis: 30_000
   })
   const root = /HTTP API +(\S+)/.exec(service.output())?.[1] ?? ""

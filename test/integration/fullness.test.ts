@@ -37,7 +37,7 @@ it("tells that a stream fills up, and takes another limit at the next start", {
   const { config, state } = await jsm.streams.info("BELLCAST_LOG")
   await nc.close()
   assert.equal(config.max_bytes, 1_000_000)
-  await using verb = spawnCli(["streams", "--live", "--nats", nats.url])
+  await using verb = await spawnCli(["streams", "--live", "--nats", nats.url])
   assert.equal(await verb.exit(), 0)
   assert.match(verb.output.stdout, /^BELLCAST_LOG .* for ever +976\.6 KiB /mu)
   assert.notInclude(first.output(), "% full")

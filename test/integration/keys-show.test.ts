@@ -53,7 +53,7 @@ describe("the secrets of an embedded server's service", () => {
     const file = /export NATS_URL="\$\(cat (.*)\)"/.exec(service.output())?.[1] ?? ""
     assert.equal(await readFile(file, "utf8"), natsUrl)
     // The command line finds the login in the data folder.
-    await using cli = spawnCli(["streams", "--live"], data.env)
+    await using cli = await spawnCli(["streams", "--live"], data.env)
     assert.equal(await cli.exit(), 0)
     assert.match(cli.output.stdout, /^BELLCAST_LOG /m)
     await service.stop()

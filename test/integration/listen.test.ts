@@ -49,7 +49,7 @@ const push = async (
 describe("bellcast listen", () => {
   it("subscribes, registers, prints decrypted pushes, and cleans up on Ctrl-C", async () => {
     await using api = await startScriptedApi(answers)
-    await using cli = spawnCli(["listen", "news", "--url", baseOf(api), "--user", "ann:pw"])
+    await using cli = await spawnCli(["listen", "news", "--url", baseOf(api), "--user", "ann:pw"])
     await cli.printed(/^listening on channel news, subscription 0123456789ab$/m)
     const subscription = postedTo(api)
     assert.match(subscription.endpoint, /^http:\/\/127\.0\.0\.1:\d+\/push\/[\w-]{43}$/)
@@ -78,7 +78,7 @@ describe("bellcast listen", () => {
 
   it("refuses what a push service would, and says why", async () => {
     await using api = await startScriptedApi(answers)
-    await using cli = spawnCli(["listen", "news"], { BELLCAST_URL: `${baseOf(api)}/` })
+    await using cli = await spawnCli(["listen", "news"], { BELLCAST_URL: `${baseOf(api)}/` })
     await cli.printed(/^listening/m)
     const subscription = postedTo(api)
     const stranger = { ...vapidDetails, ...webPush.generateVAPIDKeys() }
@@ -106,7 +106,8 @@ describe("bellcast listen", () => {
 
   it("prints JSON lines until --count; without a key it takes any signature", async () => {
     await using api = await startScriptedApi({ ...answers, "GET /v1/": rootNaming({}) })
-    await using cli = spawnCli(["listen", "news", "--url", baseOf(api), "--json", "--count", "2"])
+    const flags = ["--url", baseOf(api), "--json", "--count", "2"]
+    await using cli = await spawnCli(["listen", "news", ...flags])
     await cli.printed(/"listening"/)
     const subscription = postedTo(api)
     for (const text of ["one", '{"last_modified":1}'])
@@ -135,7 +136,7 @@ describe("bellcast listen", () => {
       ...answers,
       "PUT /v1/channels/news/registration": { status: 403, body }
     })
-    await using cli = spawnCli(["listen", "news", "--url", baseOf(api)])
+    await using cli = await spawnCli(["listen", "news", "--url", baseOf(api)])
     assert.strictEqual(await cli.exit(), 1)
     const expected =
       "bellcast: PUT /channels/news/registration was answered 403, errno 121: not for you\n"
@@ -145,7 +146,7 @@ describe("bellcast listen", () => {
 
   it("says of a server without a root resource that it does not look like Bellcast", async () => {
     await using api = await startScriptedApi({})
-    await using cli = spawnCli(["listen", "news", "--url", baseOf(api)])
+    await using cli = await spawnCli(["listen", "news", "--url", baseOf(api)])
     assert.strictEqual(await cli.exit(), 1)
     assert.match(
       cli.output.stderr,
@@ -157,7 +158,7 @@ describe("bellcast listen", () => {
   })
 
   it("names the defaults of its flags", async () => {
-    await using cli = spawnCli(["listen", "--help"])
+    await using cli = await spawnCli(["listen", "--help"])
     assert.strictEqual(await cli.exit(), 0)
     assert.match(
       cli.output.stdout,
@@ -169,7 +170,7 @@ describe("bellcast listen", () => {
   it("is a user of its own unless it is told who: one that ends deafens no other", async () => {
     await using api = await startScriptedApi(answers)
     for (const env of [{}, {}, { BELLCAST_USER: "bob:pw" }, { BELLCAST_TOKEN: "t0ken" }]) {
-      await using cli = spawnCli(["listen", "news", "--url", baseOf(api)], env)
+      await using cli = await spawnCli(["listen", "news", "--url", baseOf(api)], env)
       await cli.printed(/^listening/m)
     }
     const sent = [...new Set(api.calls.map(({ authorization }) => authorization ?? ""))]
@@ -184,7 +185,7 @@ describe("bellcast listen", () => {
     const taken = await startScriptedApi({
       "GET /v1/": { status: 503, body: { code: 503, errno: 201, error: "Service Unavailable" } }
     })
-    await using cli = spawnCli(["listen", "news", "--url", baseOf(taken)])
+    await using cli = await spawnCli(["listen", "news", "--url", baseOf(taken)])
     await taken.asked
     await taken[Symbol.asyncDispose]()
     await using _api = await startScriptedApi(answers, taken.port)

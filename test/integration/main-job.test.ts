@@ -97,7 +97,9 @@ describe("a broadcast to 300 subscriptions, some of them in trouble", () => {
     )
     assert.deepInclude(channel.body.data, { id: "news", registrations: 300, push: 292 })
 
-    await using audit = spawnCli(["audit", broadcast, "--json"], { BELLCAST_NATS_URL: nats.url })
+    await using audit = await spawnCli(["audit", broadcast, "--json"], {
+      BELLCAST_NATS_URL: nats.url
+    })
     assert.equal(await audit.exit(), 0, audit.output.stderr)
     const { pushes } = JSON.parse(audit.output.stdout)
     const fates = Object.groupBy(

@@ -43,7 +43,7 @@ describe("a server without TLS", () => {
   it("is refused before it sees the login, by the service and by the command line", async () => {
     await using recorder = await startNatsRecorder()
     assert.match(await tried(urlOf(recorder.port)), /^the server offers no TLS, which tls:\/\/ dem/)
-    await using cli = spawnCli(["dead", "--nats", urlOf(recorder.port)])
+    await using cli = await spawnCli(["dead", "--nats", urlOf(recorder.port)])
     assert.equal(await cli.exit(), 1)
     assert.match(cli.output.stderr, /the server offers no TLS/)
     assert.deepEqual(recorder.seen, { connections: 2, said: "" })
@@ -102,7 +102,7 @@ describe("a server with TLS", () => {
       await using _nats = await startConfiguredNats(port, config)
       const service = await startService({ natsUrl: urlOf(port), env })
       assert.equal((await call(service.url, "GET", "/__heartbeat__")).status, 200)
-      await using cli = spawnCli(["streams", "--live"], env)
+      await using cli = await spawnCli(["streams", "--live"], env)
       assert.equal(await cli.exit(), 0)
       assert.match(cli.output.stdout, /^BELLCAST_LOG /m)
       return service

@@ -119,7 +119,7 @@ describe("a publisher named for a channel", () => {
     expect((await permissions("grant", "lost", idOf(bert))).stderr).toMatch(
       /no projection runs to apply it/
     )
-    await using rebuild = spawnCli(["rebuild", "--nats", nats.url])
+    await using rebuild = await spawnCli(["rebuild", "--nats", nats.url])
     expect(await rebuild.exit()).toBe(0)
     service = await start()
     expect(await publish(anna, "lost")).toBe(202)

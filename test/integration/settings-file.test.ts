@@ -45,7 +45,7 @@ describe("a file of settings", () => {
     )
     expect(service.output()).not.toMatch(/PAGINATE_BY|BELLCAST_TEST/)
 
-    await using cli = spawnCli(["dead"], {}, cwd)
+    await using cli = await spawnCli(["dead"], {}, cwd)
     await cli.printed(/no dead letters/)
     expect(await cli.exit()).toBe(0)
     expect(natsPort).not.toBe("4222")
@@ -80,7 +80,7 @@ describe("a file of settings", () => {
   })
 
   it("stops a verb when it cannot be read", async () => {
-    await using cli = spawnCli(
+    await using cli = await spawnCli(
       ["dead"],
       { BELLCAST_NATS_URL: nats.url },
       await folderWith({ "bellcast.ini": "nats = x" })
@@ -91,7 +91,7 @@ describe("a file of settings", () => {
 
   it("stops a verb that needs a setting which is wrong", async () => {
     const env = { BELLCAST_NATS_URL: nats.url, BELLCAST_SUBSCRIPTIONS_PER_USER_MAX: "51" }
-    await using cli = spawnCli(["restore", "--from", "2026-11-20T09:00:00Z"], env)
+    await using cli = await spawnCli(["restore", "--from", "2026-11-20T09:00:00Z"], env)
     await cli.printed(
       /BELLCAST_SUBSCRIPTIONS_PER_USER_MAX: Expected a whole number from 1 to 50, not "51"/
     )

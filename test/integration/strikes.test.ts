@@ -181,7 +181,7 @@ describe("subscriptions at a push service that is not allowed any more", () => {
     await strict.stop()
     await using service = await startService({ natsUrl: nats.url })
     const restore = async (...args: ReadonlyArray<string>) => {
-      await using cli = spawnCli(["restore", "--from", from, "--nats", nats.url, ...args])
+      await using cli = await spawnCli(["restore", "--from", from, "--nats", nats.url, ...args])
       assert.equal(await cli.exit(), 0, cli.output.stderr)
       return cli.output.stdout
     }

@@ -2,11 +2,12 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { openSync } from "node:fs"
+import { join } from "node:path"
 import { assert, it } from "vitest"
 import { call, until } from "../support/client.ts"
 import { temporaryFolder } from "../support/folder.ts"
 import { claimPort } from "../support/ports.ts"
-import { mainFile, settingsFile } from "../support/service.ts"
+import { settingsFile, sources } from "../support/service.ts"
 
 /** Starts a service that prints to `stdout`; it must start, serve and stop. */
 const serves = async (stdout: "pipe" | number) => {
@@ -19,7 +20,10 @@ const serves = async (stdout: "pipe" | number) => {
     BELLCAST_AUTH_POLICIES: "basicauth",
     BELLCAST_DATA_DIR: folder
   }
-  const child = spawn(process.execPath, [mainFile], { env, stdio: ["ignore", stdout, "inherit"] })
+  const child = spawn(process.execPath, [join(sources, "src/main.ts")], {
+    env,
+    stdio: ["ignore", stdout, "inherit"]
+  })
   const exited = once(child, "close")
   child.stdout?.destroy()
   const status = () =>

@@ -1,13 +1,17 @@
 // Runs the service as `make run` does: a process with the same flags of Node, its log and its URL.
+// In a run of vitest the process runs a bundle of the sources (bundle.ts).
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
 import { devNull } from "node:os"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import webpush from "web-push"
+import { fileOf } from "./bundle.ts"
 
 /** As in the Makefile. */
 const nodeFlags = ["--min-semi-space-size=16"]
-export const mainFile = fileURLToPath(new URL("../../src/main.ts", import.meta.url))
+/** The `program` that runs the sources as they are. */
+export const sources = fileURLToPath(new URL("../..", import.meta.url))
 
 /** Secrets shared by all processes of one test. */
 export const vapid = webpush.generateVAPIDKeys()
@@ -46,7 +50,7 @@ export interface ServiceOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly cwd?: string
   readonly args?: ReadonlyArray<string>
-  /** The folder of another commit of Bellcast, to run that instead. */
+  /** A folder of Bellcast, maybe of another commit, whose `src/main.ts` runs without a bundle. */
   readonly program?: string
   /** Drops the output after "ready": benches print a line for each of many requests. */
   readonly forgets?: boolean
@@ -92,7 +96,8 @@ export const startService = async (options: ServiceOptions = {}): Promise<Servic
     ...(options.roles === undefined ? {} : { BELLCAST_ROLES: options.roles }),
     ...options.env
   }
-  const main = options.program === undefined ? mainFile : `${options.program}/src/main.ts`
+  const { program } = options
+  const main = program === undefined ? await fileOf("service") : join(program, "src/main.ts")
   const child = spawn(process.execPath, [...nodeFlags, main, ...(options.args ?? [])], {
     env,
     cwd: options.cwd,

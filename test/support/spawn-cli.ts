@@ -1,20 +1,19 @@
-// Runs `bellcast VERB …` as its users do: a process whose lines can be waited for.
+// Runs `bellcast VERB …` as its users do: a process whose lines can be waited for. In a run of
+// vitest the process runs a bundle of the sources (bundle.ts).
 import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { fileURLToPath } from "node:url"
+import { fileOf } from "./bundle.ts"
 import { Condition } from "./condition.ts"
 import { settingsFile } from "./service.ts"
 
-const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url))
-
 /** Starts the command line with these arguments; it is killed on dispose if it still runs. */
-export const spawnCli = (
+export const spawnCli = async (
   args: ReadonlyArray<string>,
   env: Readonly<Record<string, string>> = {},
   cwd?: string
 ) => {
   const environment = { ...process.env, ...settingsFile(cwd), ...env }
-  const child = spawn(process.execPath, [main, ...args], {
+  const child = spawn(process.execPath, [await fileOf("cli"), ...args], {
     env: environment,
     cwd,
     stdio: ["ignore", "pipe", "pipe"]

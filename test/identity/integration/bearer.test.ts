@@ -124,7 +124,7 @@ describe("tokens of an issuer", () => {
     await expect
       .poll(gateway.service.output)
       .toMatch(new RegExp(`"uid":"openid:alice".*"broadcast":${broadcast}\\b`))
-    await using cli = spawnCli(["audit", String(broadcast)], {
+    await using cli = await spawnCli(["audit", String(broadcast)], {
       BELLCAST_NATS_URL: gateway.nats.url
     })
     expect(await cli.exit()).toBe(0)

@@ -6,7 +6,7 @@ import { Honest } from "../../support/hostile/honest.ts"
 import { mebibytesOf } from "../../support/hostile/process.ts"
 import { authorization, type Client, open, request, reset } from "../../support/hostile/socket.ts"
 import { startNats } from "../../support/nats.ts"
-import { type Service, startService } from "../../support/service.ts"
+import { type Service, sources, startService } from "../../support/service.ts"
 
 const from = "127.0.0.2"
 const subscriptions = 50
@@ -30,7 +30,8 @@ describe("many connections", () => {
   beforeAll(async () => {
     const nats = stack.use(await startNats())
     const env = { NODE_OPTIONS: `--max-old-space-size=${heapMebibytesMax}` }
-    const start = (roles: string) => startService({ natsUrl: nats.url, roles, env, forgets: true })
+    const options = { natsUrl: nats.url, env, forgets: true, program: sources }
+    const start = (roles: string) => startService({ ...options, roles })
     stack.use(await start("projection,fanout,tally"))
     service = stack.use(await start("gateway"))
     honest = new Honest({ url: service.url, endpoints: ["http://127.0.0.1:1/honest"] })
