@@ -91,18 +91,23 @@ it("costs nobody healthy a subscription", { timeout: 300_000 }, async () => {
     dns.say("")
     for (const push of services) push.breakTls(false)
   }
+  // Faults that kill pushes come first: pushes that wait after the others would die of them, too.
   const suffered = [
     ...(await suffer(() => dns.say("ENOTFOUND"), true)),
-    ...(await suffer(() => dns.say("EAI_AGAIN"))),
+    ...(await suffer(() => {
+      end()
+      fault = reply(500)
+    }, true)),
+    ...(await suffer(() => {
+      end()
+      dns.say("EAI_AGAIN")
+    })),
     ...(await suffer(() => {
       end()
       for (const push of services) push.breakTls(true)
     })),
     ...(await suffer(() => {
       end()
-      fault = reply(500)
-    }, true)),
-    ...(await suffer(() => {
       fault = reply(429, () => ({ "retry-after": "1" }))
     })),
     ...(await suffer(() => {
