@@ -35,6 +35,8 @@ const noticeMillis = 500
 const releaseTimeoutMillis = 7_000
 /** nats-server's value for any free port. */
 const anyPort = -1
+/** In the last line of nats-server's log when it could not listen. */
+const portTaken = "address already in use"
 
 const isFree = (port: number): Promise<boolean> =>
   new Promise((resolve) => {
@@ -118,9 +120,16 @@ export const launch = async (options: LaunchOptions): Promise<RunningServer> => 
   const password = login ? await ensurePassword(folder.password) : undefined
   const free = port === anyPort || (await isFree(port)) ? port : anyPort
   const storage = storageBytes(await diskOf(folder.store, folder.root))
-  await replace(folder.config, configOf(folder, free, syncInterval, password, storage))
-  const supervisor = supervise(binary, folder)
-  const address = await ready(supervisor, folder)
+  const start = async (at: number) => {
+    await replace(folder.config, configOf(folder, at, syncInterval, password, storage))
+    const supervisor = supervise(binary, folder)
+    return { supervisor, address: await ready(supervisor, folder) }
+  }
+  const { address, supervisor } = await start(free).catch(async (error: unknown) => {
+    // Another process may take the port after the check that it is free.
+    if (free === anyPort || !(await logTail(folder, 1)).includes(portTaken)) throw error
+    return start(anyPort)
+  })
   await replace(folder.url, address.url)
   return { ...address, exited: supervisor.exited, stop: supervisor.stop }
 }

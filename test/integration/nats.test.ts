@@ -13,6 +13,7 @@ import { locateNatsServer } from "#embedded/program/locate.ts"
 import { until } from "#test/client.ts"
 import { temporaryFolder } from "#test/folder.ts"
 import { startNats } from "#test/nats.ts"
+import { claimPort } from "#test/ports.ts"
 
 describe("startNats", () => {
   it("keeps what it acknowledged, and its address, over SIGKILL and restart", async () => {
@@ -109,6 +110,21 @@ describe("the embedded server", () => {
       const second = await launch({ folder: join(folder, "two"), binary, port: first.port })
       await Promise.all([first.stop(), second.stop()])
       assert.notStrictEqual(second.port, first.port)
+    }))
+
+  it("takes another port when a server that starts at the same time takes the wanted one", () =>
+    inFolder(async (folder, binary) => {
+      const port = await claimPort()
+      const launched = await Promise.allSettled(
+        ["one", "two", "three"].map((name) => launch({ folder: join(folder, name), binary, port }))
+      )
+      const servers = launched.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []))
+      for (const server of servers) await server.stop()
+      assert.deepEqual(
+        launched.filter(({ status }) => status === "rejected"),
+        []
+      )
+      assert.lengthOf(new Set(servers.map((server) => server.port)), 3)
     }))
 
   it("says what nats-server said when it does not start", () =>
