@@ -15,6 +15,9 @@ export type Role = (typeof roles)[number]
 
 const withDefault = Config.withDefault
 
+/** Default of BELLCAST_CACHE_BYTES_MAX. */
+export const cacheBytesMax: number = 128 * 1024 ** 2
+
 /** A host, with or without a port, that can stand in a URL and in a header. */
 export const plainHost = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d+)?$/u
 
@@ -157,12 +160,10 @@ export const settings = {
   /** Shards that a process works on at once. */
   shardsInFlight: within("BELLCAST_SHARDS_IN_FLIGHT", 1, 512).pipe(withDefault(128)),
   /**
-   * Subscriptions in the cache of a delivery process, with their keys decoded: 6 KB each. Others
-   * are read again for every broadcast, which doubles their cost.
+   * Most bytes in all caches of this process. More of it saves CPU: of 100,000 subscriptions the
+   * default keeps the keys of a fifth, ready for encryption.
    */
-  rememberedSubscriptionsMax: within("BELLCAST_REMEMBERED_SUBSCRIPTIONS_MAX", 0, 10_000_000).pipe(
-    withDefault(131_072)
-  ),
+  cacheBytesMax: within("BELLCAST_CACHE_BYTES_MAX", 0, 2 ** 40).pipe(withDefault(cacheBytesMax)),
   /**
    * Most pushes under way to one push service. The window starts at 64 and grows while pushes wait
    * and the process has time. At 60 ms a push, 512 are 8,500 a second: more than a process can

@@ -15,6 +15,7 @@ import { GatewaySettings } from "#gateway/settings.ts"
 import { VapidPublicKeys } from "#gateway/vapid-public-keys.ts"
 import { Identity } from "#identity/identity.ts"
 import { principalNames } from "#identity/principals.ts"
+import { cachesLayer } from "#memory/upkeep.ts"
 import { Health, type HealthOptions } from "#monitoring/health.ts"
 import { MetricsPort } from "#monitoring/port.ts"
 import { refuseOtherCopies } from "#nats/admin/copies-check.ts"
@@ -163,6 +164,7 @@ const running = (start: Start) => {
   }))
   return Layer.effectDiscard(announced(start)).pipe(
     Layer.provideMerge(Layer.mergeAll(stages[0]!, ...stages.slice(1))),
+    Layer.provide(cachesLayer),
     // Below the stages: the port opens first and shows metrics until the stages have drained.
     Layer.provideMerge(Layer.merge(MetricsPort.layer, ApiPort.layer)),
     Layer.provide(revivedLayer(natsServer)),

@@ -1,12 +1,14 @@
 // The delivery stage: shard jobs and retries, both through one sender and one set of permits.
 import { Effect, Layer, Semaphore } from "effect"
 import { Settings } from "#config"
+import { Caches } from "#memory/cache-memory.ts"
 import { Consumers } from "#nats/stream/consumer.ts"
 import { makeRecord } from "./jobs/record.ts"
 import { makeRetry } from "./jobs/retry.ts"
 import { makePayloads, makeShard } from "./jobs/shard.ts"
 import type { JobTools } from "./jobs/shard-run.ts"
 import { PushClient } from "./push/client.ts"
+import { PublicKeys } from "./push/public-keys.ts"
 import { makeSend } from "./push/send.ts"
 import { Vapid } from "./push/vapid.ts"
 
@@ -25,6 +27,7 @@ export const deliveryLayer = Layer.effectDiscard(
     const tools: JobTools = {
       send: yield* makeSend,
       record: yield* makeRecord,
+      publicKeys: new PublicKeys((yield* Caches).share("public-keys")),
       permits: yield* Semaphore.make(unrecordedPushesMax),
       draining: () => stopping
     }

@@ -1,16 +1,13 @@
 // The write-back caches of the buckets that the projector writes, and the order of the writes:
 // after a crash at any point, the next run can repair the buckets.
 import { Effect } from "effect"
-import { makeMemory } from "#nats/kv/cached-entries.ts"
+import { Caches } from "#memory/cache-memory.ts"
 import type { Revisions, ValueOf } from "#nats/kv/values.ts"
 import { makeWriteBackCache, type WriteBackCache } from "#nats/kv/write-back-cache.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { BucketName, EntryKey, EntryKind } from "#streams/buckets.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
 import type { Step } from "./step.ts"
-
-/** Bytes of JSON in all caches together. */
-const memoryBytesMax = 32 * 1024 ** 2
 
 /**
  * Channels, and registrations, that a service has in memory to forget. Beyond each, the next look
@@ -56,15 +53,15 @@ export const makeSets = Effect.fnUntraced(function* (
   foldedUpTo: number,
   forgetMax: number
 ) {
-  const memory = makeMemory(memoryBytesMax)
+  const share = (yield* Caches).share("projector")
   const sets: Sets = {
-    lists: yield* makeWriteBackCache<EntryKey<"subscriptions">>("subscriptions", memory),
-    registrations: yield* makeWriteBackCache<EntryKey<"registration">>("registrations", memory),
-    channels: yield* makeWriteBackCache<EntryKey<"channelRegistrations">>("channels", memory),
-    begins: yield* makeWriteBackCache<EntryKey<"channelBegin">>("channels", memory),
-    publishers: yield* makeWriteBackCache<EntryKey<"publishers">>("permissions", memory),
-    tokens: yield* makeWriteBackCache<EntryKey<"token">>("permissions", memory),
-    counts: yield* makeWriteBackCache<EntryKey<"registrationCounts">>("registrations", memory),
+    lists: yield* makeWriteBackCache<EntryKey<"subscriptions">>("subscriptions", share),
+    registrations: yield* makeWriteBackCache<EntryKey<"registration">>("registrations", share),
+    channels: yield* makeWriteBackCache<EntryKey<"channelRegistrations">>("channels", share),
+    begins: yield* makeWriteBackCache<EntryKey<"channelBegin">>("channels", share),
+    publishers: yield* makeWriteBackCache<EntryKey<"publishers">>("permissions", share),
+    tokens: yield* makeWriteBackCache<EntryKey<"token">>("permissions", share),
+    counts: yield* makeWriteBackCache<EntryKey<"registrationCounts">>("registrations", share),
     held: new Map(),
     unused: new Set(),
     ended: new Map(),

@@ -11,12 +11,12 @@ import {
   pushesSince,
   startProgress
 } from "#domain/outcome.ts"
+import { Caches } from "#memory/cache-memory.ts"
 import { streamState } from "#nats/admin/maintenance.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { type Facts, makeFacts } from "#nats/follower/facts.ts"
 import { Followers } from "#nats/follower/follower.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
-import { makeMemory } from "#nats/kv/cached-entries.ts"
 import { makeWriteBackCache, type WriteBackCache } from "#nats/kv/write-back-cache.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { type EntryKey, keys } from "#streams/buckets.ts"
@@ -32,9 +32,6 @@ const changesMax = 4_096
 
 /** Channels that are read at once. */
 const countedAtOnce = 64
-
-/** Bytes of JSON in memory. An entry has a few hundred. */
-const memoryBytesMax = 16 * 1024 ** 2
 
 interface Finished {
   readonly channel: ChannelToken
@@ -57,9 +54,9 @@ interface Tally {
 }
 
 export const start = Effect.fnUntraced(function* (from: number) {
-  const memory = makeMemory(memoryBytesMax)
-  const broadcasts = yield* makeWriteBackCache<EntryKey<"broadcast">>("broadcasts", memory)
-  const channels = yield* makeWriteBackCache<EntryKey<"channelPushes">>("channels", memory)
+  const share = (yield* Caches).share("tally")
+  const broadcasts = yield* makeWriteBackCache<EntryKey<"broadcast">>("broadcasts", share)
+  const channels = yield* makeWriteBackCache<EntryKey<"channelPushes">>("channels", share)
   const facts = yield* makeFacts
   const countedUpTo = (yield* streamState(streams.work))?.lastSeq ?? 0
   const tally: Tally = {

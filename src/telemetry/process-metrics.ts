@@ -7,7 +7,7 @@ import { garbageKinds, type Lag, watchEventLoop, watchGarbage } from "./event-lo
 
 /** Whether a metric is one of these: the API shows them to nobody. */
 export const isOfProcess = (name: string): boolean =>
-  /^(process|nodejs)_|^bellcast_build_info$/.test(name)
+  /^(process|nodejs|bellcast_cache)_|^bellcast_build_info$/.test(name)
 
 const context = Context.empty()
 
@@ -17,8 +17,13 @@ const series = <Input, State>(metric: Metric.Metric<Input, State>, get: () => St
 
 type Labels = Readonly<Record<string, string>>
 
-const gauge = (name: string, description: string, read: () => number, attributes: Labels = {}) =>
-  series(Metric.gauge(name, { description, attributes }), () => ({ value: read() }))
+/** A gauge that is read whenever the metrics are. */
+export const gauge = (
+  name: string,
+  description: string,
+  read: () => number,
+  attributes: Labels = {}
+) => series(Metric.gauge(name, { description, attributes }), () => ({ value: read() }))
 
 const counter = (name: string, description: string, read: () => number, attributes: Labels = {}) =>
   series(Metric.counter(name, { description, attributes }), () => ({

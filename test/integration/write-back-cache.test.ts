@@ -1,16 +1,16 @@
 // What a follower keeps of its buckets is bounded in bytes, and what it forgets is read again.
 import { Effect } from "effect"
 import { assert, it } from "vitest"
+import { Share } from "#memory/cache-memory.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
-import { makeMemory } from "#nats/kv/cached-entries.ts"
 import { makeWriteBackCache } from "#nats/kv/write-back-cache.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { startNats } from "../support/nats.ts"
 
 const kibibyte = 1024
 const valueBytes = 100 * kibibyte
-const memoryBytes = 1024 * kibibyte
+const memoryBytes = 3 * 1024 * kibibyte
 
 it("keeps as many bytes as several sets may together, however large values are", {
   timeout: 60_000
@@ -18,9 +18,9 @@ it("keeps as many bytes as several sets may together, however large values are",
   await using nats = await startNats({ syncAlways: false })
   const program = Effect.gen(function* () {
     yield* provision(1)
-    const memory = makeMemory(memoryBytes)
-    const large = yield* makeWriteBackCache<string, { text: string }>("subscriptions", memory)
-    const small = yield* makeWriteBackCache<string, { n: number }>("registrations", memory)
+    const share = new Share(memoryBytes)
+    const large = yield* makeWriteBackCache<string, { text: string }>("subscriptions", share)
+    const small = yield* makeWriteBackCache<string, { n: number }>("registrations", share)
     const keys = Array.from({ length: 60 }, (_, n) => `k${n}`)
     for (const [n, key] of keys.entries()) {
       yield* Effect.all([large.load([key]), small.load([key])])
@@ -29,7 +29,7 @@ it("keeps as many bytes as several sets may together, however large values are",
       assert.equal(large.unstoredSince(), n + 1)
       yield* Effect.all([large.flush, small.flush])
       assert.equal(large.unstoredSince(), Number.POSITIVE_INFINITY)
-      assert.isAtMost(memory.bytes, memoryBytes + 2 * valueBytes)
+      assert.isAtMost(share.bytes, memoryBytes + 6 * valueBytes)
     }
     // The small set keeps its share, whatever the other needs.
     assert.deepEqual(
@@ -57,7 +57,7 @@ it("removes what it has stored, writes nothing of what it has not, and leaves wh
     const buckets = yield* Buckets
     const set = yield* makeWriteBackCache<string, { n: number }>(
       "broadcasts",
-      makeMemory(memoryBytes)
+      new Share(memoryBytes)
     )
     yield* set.load(["1", "2"])
     set.set("1", { n: 1 }, 1)
@@ -96,7 +96,7 @@ it("writes nothing over an entry that another process wrote since it was read", 
   await using nats = await startNats({ syncAlways: false })
   const program = Effect.gen(function* () {
     yield* provision(1)
-    const make = makeWriteBackCache<string, { n: number }>("registrations", makeMemory(memoryBytes))
+    const make = makeWriteBackCache<string, { n: number }>("registrations", new Share(memoryBytes))
     const [former, next] = [yield* make, yield* make]
     for (const cache of [former, next]) yield* cache.load(["1"])
     next.set("1", { n: 2 }, 2)

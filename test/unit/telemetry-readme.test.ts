@@ -3,6 +3,8 @@
 import { readFileSync } from "node:fs"
 import { Context, Metric } from "effect"
 import { assert, describe, it } from "vitest"
+import { CacheMemory } from "#memory/cache-memory.ts"
+import { showCaches } from "#memory/upkeep.ts"
 import { isOfProcess, watchProcess } from "#telemetry/process-metrics.ts"
 
 const text = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8")
@@ -40,8 +42,10 @@ describe("the README of telemetry", () => {
   // The other ones are series, read from the registry.
   it.runIf(process.platform === "linux")("lists every metric of the process", () => {
     const watch = watchProcess(["gateway"])
+    const caches = showCaches(new CacheMemory(0))
     const series = Metric.snapshotUnsafe(Context.empty()).filter(({ id }) => isOfProcess(id))
     watch.stop()
+    for (const { remove } of caches) remove()
     const shown = series.map(({ attributes = {}, id, type }) => ({
       name: id,
       type: type.toLowerCase(),

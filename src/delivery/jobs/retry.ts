@@ -71,7 +71,7 @@ const makeAttempt = Effect.fnUntraced(function* <E>(
   padded: Buffer | undefined,
   turn: Effect.Effect<void, E>
 ) {
-  const { buckets, record, send } = tools
+  const { buckets, publicKeys, record, send } = tools
   const target = yield* targetOf(buckets, job)
   const now = yield* Clock.currentTimeMillis
   const end = endOf(target, job.expiresAt, now)
@@ -80,7 +80,7 @@ const makeAttempt = Effect.fnUntraced(function* <E>(
     const result = unsentResult(of, next.number, now, end ?? { fate: "gone", reason: "left" })
     return { target, result, isDeferredUnsent: false }
   }
-  const bodyOf = () => sealAll([target], padded)[0]
+  const bodyOf = () => sealAll([target], padded, publicKeys)[0]
   const push = { target, ref: job, bodyOf, lastReason: next.lastReason }
   const attempt = yield* send(push, turn)
   const result = yield* record.resultOf({ target, ref: job, attempt, number: next.number })

@@ -9,6 +9,7 @@ import type { ShardJob } from "#domain/job.ts"
 import { type PushResult, pushKey } from "#domain/outcome.ts"
 import type { AppendConflict, NatsUnavailable } from "#nats/connection/errors.ts"
 import { Bodies } from "../push/encrypt.ts"
+import type { PublicKeys } from "../push/public-keys.ts"
 import type { Send } from "../push/send.ts"
 import type { Target } from "../push/target.ts"
 import type { Recorded } from "./follow-ups.ts"
@@ -44,6 +45,7 @@ export interface Claimed extends Past {
 export interface JobTools {
   readonly send: Send
   readonly record: Record
+  readonly publicKeys: PublicKeys
   readonly permits: Semaphore.Semaphore
   /**
    * Whether the process is shutting down: pushes under way are finished, the rest is left to
@@ -222,7 +224,7 @@ export const runShard = Effect.fnUntraced(function* (
     tools,
     job,
     subject: outcomeSubject.shard(job, job.shard),
-    bodies: new Bodies(todo, padded),
+    bodies: new Bodies(todo, padded, tools.publicKeys),
     begin: tools.batches(todo.length),
     flushing: Semaphore.makeUnsafe(1),
     results: [],

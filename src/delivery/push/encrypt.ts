@@ -15,7 +15,6 @@
 // check the result against the RFC's vectors and with an independent decrypter.
 import {
   createCipheriv,
-  createPublicKey,
   createSecretKey,
   diffieHellman,
   generateKeyPairSync,
@@ -23,7 +22,8 @@ import {
   randomFillSync
 } from "node:crypto"
 import { hmac } from "#basics/hmac.ts"
-import type { Recipient, Target } from "./target.ts"
+import type { PublicKeys, Recipient } from "./public-keys.ts"
+import type { Target } from "./target.ts"
 
 const saltBytes = 16
 const keyBytes = 65
@@ -47,20 +47,6 @@ const freshSalt = (): Buffer => {
   }
   drawn += saltBytes
   return pool.subarray(drawn - saltBytes, drawn)
-}
-
-/** The DER of a P-256 public key up to its point (RFC 5480). */
-const pointPrefix = Buffer.from("3059301306072a8648ce3d020106082a8648ce3d030107034200", "hex")
-
-/** Decodes a subscription's keys (base64url). Throws when p256dh is no point on the curve. */
-export const recipientOf = (p256dh: string, auth: string): Recipient => {
-  const point = Buffer.from(p256dh, "base64url")
-  const key = createPublicKey({
-    format: "der",
-    type: "spki",
-    key: Buffer.concat([pointPrefix, point])
-  })
-  return { p256dh: point, auth: Buffer.from(auth, "base64url"), key }
 }
 
 export interface KeyPair {
@@ -137,16 +123,22 @@ export const pad = (plaintext: Uint8Array): Buffer => Buffer.concat([plaintext, 
 /** An encrypted body; undefined: a push without payload; or why a body cannot be made. */
 export type Sealed = Uint8Array | undefined | "invalid-key" | "encryption"
 
-const sealOne = (target: Target, padded: Uint8Array, pair: KeyPair): Sealed => {
-  const { auth, p256dh } = target.stored.data.keys
+const sealOne = (
+  { stored }: Target,
+  padded: Uint8Array,
+  pair: KeyPair,
+  publicKeys: PublicKeys
+): Sealed => {
+  const { auth, p256dh } = stored.data.keys
+  let recipient: Recipient
   try {
-    target.recipient ??= recipientOf(p256dh, auth)
+    recipient = publicKeys.recipientOf(p256dh, auth)
   } catch {
     // Keys are checked at registration, so this list was not written by Bellcast.
     return "invalid-key"
   }
   try {
-    return seal(padded, target.recipient, pair)
+    return seal(padded, recipient, pair)
   } catch {
     // A fault of this process, so the push is retried and the subscription stays.
     return "encryption"
@@ -159,11 +151,12 @@ const sealOne = (target: Target, padded: Uint8Array, pair: KeyPair): Sealed => {
  */
 export const sealAll = (
   targets: ReadonlyArray<Target>,
-  padded: Uint8Array | undefined
+  padded: Uint8Array | undefined,
+  publicKeys: PublicKeys
 ): ReadonlyArray<Sealed> => {
   if (padded === undefined) return targets.map(() => undefined)
   const pairOf = makePairs()
-  return targets.map((target) => sealOne(target, padded, pairOf(target.user)))
+  return targets.map((target) => sealOne(target, padded, pairOf(target.user), publicKeys))
 }
 
 /**
@@ -176,18 +169,24 @@ export const sealedAtOnce = 32
 export class Bodies {
   readonly #targets: ReadonlyArray<Target>
   readonly #padded: Uint8Array | undefined
+  readonly #publicKeys: PublicKeys
   readonly #batches: Array<Array<Sealed>> = []
 
-  constructor(targets: ReadonlyArray<Target>, padded: Uint8Array | undefined) {
+  constructor(
+    targets: ReadonlyArray<Target>,
+    padded: Uint8Array | undefined,
+    publicKeys: PublicKeys
+  ) {
     this.#targets = targets
     this.#padded = padded
+    this.#publicKeys = publicKeys
   }
 
   /** Returns the body for the target with this index, once. */
   take(index: number): Sealed {
     const start = index - (index % sealedAtOnce)
     this.#batches[start] ??= [
-      ...sealAll(this.#targets.slice(start, start + sealedAtOnce), this.#padded)
+      ...sealAll(this.#targets.slice(start, start + sealedAtOnce), this.#padded, this.#publicKeys)
     ]
     const batch = this.#batches[start]
     const body = batch[index - start]

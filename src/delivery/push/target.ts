@@ -1,24 +1,12 @@
 // The target of a push: one subscription of one user.
-import type { KeyObject } from "node:crypto"
 import type { StoredSubscription } from "#domain/subscription/subscription.ts"
 import type { UserToken } from "#streams/tokens.ts"
-
-/** The keys of one subscription, decoded once: a message is encrypted for them. */
-export interface Recipient {
-  /** 65 bytes, an uncompressed P-256 point. */
-  readonly p256dh: Buffer
-  /** 16 bytes. */
-  readonly auth: Buffer
-  readonly key: KeyObject
-}
 
 export interface Target {
   readonly user: UserToken
   /** Id of the subscription. */
   readonly id: string
   readonly stored: StoredSubscription
-  /** Its keys, decoded when first used: that costs 35 us, a third of encrypting. */
-  recipient?: Recipient
 }
 
 /**

@@ -1,10 +1,10 @@
 // The audience of a shard: the subscriptions of its registered users, as they were when the
 // broadcast was accepted.
 import { Effect } from "effect"
-import { Settings } from "#config"
 import type { MinimumRevisions, ShardJob } from "#domain/job.ts"
 import type { Registration } from "#domain/registration.ts"
 import type { SubscriptionList } from "#domain/subscription/subscription.ts"
+import { Caches } from "#memory/cache-memory.ts"
 import { type NatsUnavailable, unavailable } from "#nats/connection/errors.ts"
 import { appliedMillis, Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
@@ -22,10 +22,8 @@ const digits = [..."0123456789abcdef"]
 const isBelow = (a: MinimumRevisions, b: MinimumRevisions) =>
   a.subscriptions < b.subscriptions || a.registrations < b.registrations
 
-interface Place {
-  readonly user: UserToken
-  readonly since: number
-}
+/** A registered user, and since which sequence of LOG. */
+type Place = readonly [user: UserToken, since: number]
 
 /**
  * Reads the entries that a wildcard matches: with one request, or sixteen where the server refuses
@@ -45,22 +43,21 @@ const entriesOf = (
     return below.flat()
   })
 
-/** The users registered under these wildcards. */
+/** The users registered under these wildcards, as text. */
 const placesOf = Effect.fnUntraced(function* (
   buckets: Buckets["Service"],
   filters: ReadonlyArray<EntryKey<"registration">>,
   minRevision: number
 ) {
-  const places = new Map<string, ReadonlyArray<Place>>()
+  const texts = new Map<string, string>()
   for (const filter of filters) {
     const entries = yield* entriesOf(buckets, filter, minRevision)
-    const on = entries.flatMap(({ key, value }) => {
-      const { on, since } = value
-      return on ? [{ user: userOfKey(key), since }] : []
-    })
-    places.set(filter, on)
+    const places = entries.flatMap(
+      ({ key, value: { on, since } }): ReadonlyArray<Place> => (on ? [[userOfKey(key), since]] : [])
+    )
+    texts.set(filter, JSON.stringify(places))
   }
-  return places
+  return texts
 })
 
 /** Reads the lists of these users; in halves where they do not fit into one response. */
@@ -81,26 +78,30 @@ const listsOf = (
     return parts.flat()
   })
 
-/** Reads the subscriptions of these users, with only what a push needs of each. */
-const targetsOf = Effect.fnUntraced(function* (
+/** Reads the subscriptions of these users, with only what a push needs of each, as text. */
+const textsOf = Effect.fnUntraced(function* (
   buckets: Buckets["Service"],
   users: ReadonlyArray<EntryKey<"subscriptions">>,
   minRevision: number
 ) {
-  const targets = new Map<string, ReadonlyArray<Target>>()
+  const texts = new Map<string, string>()
   for (let i = 0; i < users.length; i += listsAtOnce) {
     const part = users.slice(i, i + listsAtOnce)
+    // Who has none is remembered, too.
+    for (const key of part) texts.set(key, "[]")
     for (const { key, value } of yield* listsOf(buckets, part, minRevision)) {
-      const user = userOfKey(key)
-      const list = Object.entries(value.subscriptions).map(([id, stored]): Target => {
+      const list = Object.entries(value.subscriptions).map(([id, stored]): Omit<Target, "user"> => {
         const { endpoint, keys } = stored.data
-        return { user, id, stored: { ...stored, data: { endpoint, keys } } }
+        return { id, stored: { ...stored, data: { endpoint, keys } } }
       })
-      targets.set(key, list)
+      texts.set(key, JSON.stringify(list))
     }
   }
-  return targets
+  return texts
 })
+
+const targetsOf = (user: UserToken, text: string): ReadonlyArray<Target> =>
+  (JSON.parse(text) as ReadonlyArray<Omit<Target, "user">>).map((each) => ({ user, ...each }))
 
 /**
  * Returns the targets of a shard, in a fixed order: those made before the broadcast was accepted.
@@ -108,28 +109,28 @@ const targetsOf = Effect.fnUntraced(function* (
 export const makeAudience = Effect.gen(function* () {
   const buckets = yield* Buckets
   const watermark = yield* Watermark
-  const { rememberedSubscriptionsMax } = yield* Settings
+  const caches = yield* Caches
   const registrations = yield* makeReadCache(
     "registrations",
-    rememberedSubscriptionsMax,
+    caches.share("registrations"),
     (filters: ReadonlyArray<EntryKey<"registration">>, floor) => placesOf(buckets, filters, floor)
   )
   const subscriptions = yield* makeReadCache(
     "subscriptions",
-    rememberedSubscriptionsMax,
-    (users: ReadonlyArray<EntryKey<"subscriptions">>, floor) => targetsOf(buckets, users, floor)
+    caches.share("subscriptions"),
+    (users: ReadonlyArray<EntryKey<"subscriptions">>, floor) => textsOf(buckets, users, floor)
   )
   const redriven = yield* makeRedriveFilter
   const audience = Effect.fnUntraced(function* (job: ShardJob, floor: MinimumRevisions) {
     const { broadcast, channel, shard } = job
     const filter = keys.registrationsOf(channel as ChannelToken, shard)
-    const places = (yield* registrations.lists([filter], floor.registrations)).get(filter) ?? []
-    const users = places
-      .filter(({ since }) => since <= broadcast)
-      .map(({ user }) => keys.subscriptions(user))
-    const lists = yield* subscriptions.lists(users, floor.subscriptions)
+    const text = (yield* registrations.texts([filter], floor.registrations)).get(filter)!
+    const users = (JSON.parse(text) as ReadonlyArray<Place>).flatMap(([user, since]) =>
+      since <= broadcast ? [user] : []
+    )
+    const lists = yield* subscriptions.texts(users.map(keys.subscriptions), floor.subscriptions)
     const targets = users.flatMap((user) =>
-      (lists.get(user) ?? []).filter(
+      targetsOf(user, lists.get(keys.subscriptions(user))!).filter(
         ({ stored }) => stored.seq <= broadcast && stored.suspended === undefined
       )
     )

@@ -1,40 +1,43 @@
 // The entries that a write-back cache has in memory, with their weight in bytes.
+import type { Share } from "#memory/cache-memory.ts"
 
-/**
- * Entries of one cache. Beyond this the oldest are dropped, and read again when they are needed.
- */
-const entriesMax = 20_000
-/** Added to the JSON of each entry: the key and its places in two maps. */
+/** Bytes of V8's heap for each character of JSON: measured, for lists and registrations. */
+const heapBytes = 3
+/** Added for each entry: the key and its places in two maps. */
 const entryBytes = 200
-
-/**
- * The memory that several caches share, in bytes of JSON (exact for each entry as it was read or
- * written last). V8's heap needs three times as much or more, depending on the JSON.
- */
-export interface Memory {
-  readonly bytesMax: number
-  bytes: number
-  caches: number
-}
-
-export const makeMemory = (bytesMax: number): Memory => ({ bytesMax, bytes: 0, caches: 0 })
 
 export interface CachedEntry<V> {
   /** Undefined: the bucket has no such key, or shall have none. */
   value: V | undefined
   /** 0: the bucket has no such key. */
   revision: number
-  bytes: number
+  /** Characters of the JSON, as it was read or written last. */
+  textBytes: number
 }
 
+const weightOf = (textBytes: number): number => heapBytes * textBytes + entryBytes
+
+/** Beyond their share of memory the oldest entries are dropped, and read again when needed. */
 export class CachedEntries<V> {
   readonly #entries = new Map<string, CachedEntry<V>>()
-  readonly #memory: Memory
+  readonly #share: Share
   #bytes = 0
+  /** Whether keys were loaded for changes that are not flushed yet. */
+  #isInUse = false
 
-  constructor(memory: Memory) {
-    this.#memory = memory
-    memory.caches += 1
+  /** `mustStay`: whether the entry of a key may not be dropped when the cache is unused. */
+  constructor(share: Share, mustStay: (key: string) => boolean) {
+    this.#share = share
+    share.join(() => {
+      if (this.#isInUse) return
+      for (const [key, entry] of this.#entries) if (!mustStay(key)) this.drop(key, entry)
+    })
+  }
+
+  /** From now to the next `evict`, no entry is dropped. */
+  begin(): void {
+    this.#isInUse = true
+    this.#share.touch()
   }
 
   has(key: string): boolean {
@@ -51,20 +54,19 @@ export class CachedEntries<V> {
   }
 
   add(key: string, value: V | undefined, revision: number, textBytes: number): CachedEntry<V> {
-    const entry: CachedEntry<V> = { value, revision, bytes: 0 }
+    const entry: CachedEntry<V> = { value, revision, textBytes }
     this.#entries.set(key, entry)
-    this.weigh(entry, textBytes)
+    this.#grow(weightOf(textBytes))
     return entry
   }
 
   weigh(entry: CachedEntry<V>, textBytes: number): void {
-    const weight = textBytes + entryBytes
-    this.#grow(weight - entry.bytes)
-    entry.bytes = weight
+    this.#grow(weightOf(textBytes) - weightOf(entry.textBytes))
+    entry.textBytes = textBytes
   }
 
   drop(key: string, entry: CachedEntry<V>): void {
-    if (this.#entries.delete(key)) this.#grow(-entry.bytes)
+    if (this.#entries.delete(key)) this.#grow(-weightOf(entry.textBytes))
   }
 
   /**
@@ -72,8 +74,9 @@ export class CachedEntries<V> {
    * basics/: the bound is in bytes, and entries that are not stored yet must stay.
    */
   evict(keep: (key: string) => boolean, dropped: (key: string) => void): void {
+    this.#isInUse = false
     for (const [key, entry] of this.#entries) {
-      if (this.#entries.size <= entriesMax && !this.#isOver()) break
+      if (!this.#isOver()) break
       if (keep(key)) continue
       this.drop(key, entry)
       dropped(key)
@@ -82,12 +85,12 @@ export class CachedEntries<V> {
 
   /** Whether the shared memory is used up, and this cache has more than its equal share. */
   #isOver(): boolean {
-    const { bytes, bytesMax, caches } = this.#memory
-    return bytes > bytesMax && this.#bytes > bytesMax / caches
+    const { bytes, bytesMax, holders } = this.#share
+    return bytes > bytesMax && this.#bytes > bytesMax / holders
   }
 
   #grow(bytes: number): void {
     this.#bytes += bytes
-    this.#memory.bytes += bytes
+    this.#share.bytes += bytes
   }
 }

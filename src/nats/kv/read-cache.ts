@@ -1,53 +1,54 @@
-// A worker's read cache of a bucket. Lists are read once and dropped as soon as the bucket
-// announces a change of one of their keys.
+// A worker's read cache of a bucket. What is made of its entries is read once, kept as text, and
+// dropped as soon as the bucket announces a change of one of the keys.
 import { Cause, Effect, Schedule } from "effect"
+import type { Share } from "#memory/cache-memory.ts"
 import type { BucketName } from "#streams/buckets.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import type { NatsUnavailable } from "../connection/errors.ts"
 import { Buckets } from "./bucket.ts"
-import { CachedLists, Loading } from "./cached-lists.ts"
+import { CachedTexts, Loading } from "./cached-texts.ts"
 
 /** A change is announced within a few milliseconds. After this time, read the bucket instead. */
 const announcedMillis = 100
 const again = Schedule.spaced("250 millis")
 
-/** Reads a list for each of these keys or wildcards, as of revision `minRevision` or later. */
-export type ReadLists<K extends string, A> = (
+/** Reads a text for each of these keys or wildcards, all as of `minRevision` or later. */
+export type ReadTexts<K extends string> = (
   filters: ReadonlyArray<K>,
   minRevision: number
-) => Effect.Effect<ReadonlyMap<string, ReadonlyArray<A>>, NatsUnavailable>
+) => Effect.Effect<ReadonlyMap<string, string>, NatsUnavailable>
 
-export interface ReadCache<K extends string, A> {
-  /** The lists of these keys or wildcards, as of revision `minRevision` or later. */
-  readonly lists: ReadLists<K, A>
+export interface ReadCache<K extends string> {
+  /** The texts of these keys or wildcards, all as of revision `minRevision` or later. */
+  readonly texts: ReadTexts<K>
 }
 
-interface State<K extends string, A> {
+interface State<K extends string> {
   readonly bucket: BucketName
   readonly buckets: Buckets["Service"]
-  readonly read: ReadLists<K, A>
-  readonly cached: CachedLists<A>
+  readonly read: ReadTexts<K>
+  readonly cached: CachedTexts
   /** All changes up to this revision were applied. -1: changes are not followed at the moment. */
   seen: number
   readonly warn: ReturnType<typeof makeRateLimitedLog>
 }
 
-/** Makes a cache of at most `itemsMax` items, which follows the bucket until the scope closes. */
-export const makeReadCache = Effect.fnUntraced(function* <K extends string, A>(
+/** Makes a cache within a share of memory. It follows the bucket until the scope closes. */
+export const makeReadCache = Effect.fnUntraced(function* <K extends string>(
   bucket: BucketName,
-  itemsMax: number,
-  read: ReadLists<K, A>
+  share: Share,
+  read: ReadTexts<K>
 ) {
   const buckets = yield* Buckets
-  const cached = new CachedLists<A>(itemsMax)
+  const cached = new CachedTexts(share)
   const warn = makeRateLimitedLog(`changes of ${bucket} cannot be followed: it is read each time`)
-  const state: State<K, A> = { bucket, buckets, read, cached, seen: -1, warn }
+  const state: State<K> = { bucket, buckets, read, cached, seen: -1, warn }
   yield* Effect.forkScoped(follow(state))
-  const cache: ReadCache<K, A> = { lists: listsOf(state) }
+  const cache: ReadCache<K> = { texts: textsOf(state) }
   return cache
 })
 
-const follow = <K extends string, A>(state: State<K, A>) => {
+const follow = <K extends string>(state: State<K>) => {
   const { bucket, buckets, cached } = state
   const run = Effect.gen(function* () {
     state.seen = yield* buckets.revision(bucket)
@@ -65,7 +66,7 @@ const follow = <K extends string, A>(state: State<K, A>) => {
   )
 }
 
-const stop = <K extends string, A>(state: State<K, A>, cause: Cause.Cause<unknown>) =>
+const stop = <K extends string>(state: State<K>, cause: Cause.Cause<unknown>) =>
   Effect.suspend(() => {
     const isSilent = state.seen === -1 || Cause.hasInterruptsOnly(cause)
     state.seen = -1
@@ -74,7 +75,7 @@ const stop = <K extends string, A>(state: State<K, A>, cause: Cause.Cause<unknow
   })
 
 /** Whether all changes up to a revision were applied, after a short wait for them. */
-const isCurrent = <K extends string, A>(state: State<K, A>, minRevision: number) =>
+const isCurrent = <K extends string>(state: State<K>, minRevision: number) =>
   Effect.suspend(() =>
     state.seen >= minRevision
       ? Effect.succeed(true)
@@ -85,28 +86,27 @@ const isCurrent = <K extends string, A>(state: State<K, A>, minRevision: number)
         )
   )
 
-const listsOf = <K extends string, A>(state: State<K, A>): ReadLists<K, A> =>
+const textsOf = <K extends string>(state: State<K>): ReadTexts<K> =>
   Effect.fnUntraced(function* (filters, minRevision) {
     const { cached, read } = state
     if (!(yield* isCurrent(state, minRevision))) return yield* read(filters, minRevision)
-    const found = new Map<string, ReadonlyArray<A>>()
+    const found = new Map<string, string>()
     const missing: Array<K> = []
     for (const filter of filters) {
-      const list = cached.find(filter)
-      if (list === undefined) missing.push(filter)
-      else found.set(filter, list)
+      const text = cached.find(filter)
+      if (text === undefined) missing.push(filter)
+      else found.set(filter, text)
     }
     if (missing.length === 0) return found
     const loading = new Loading()
     cached.begin(missing, loading)
     // Read at `seen` or later: changes up to `seen` are not announced again.
-    const lists = yield* read(missing, Math.max(minRevision, state.seen)).pipe(
+    const texts = yield* read(missing, Math.max(minRevision, state.seen)).pipe(
       Effect.onError(() => Effect.sync(() => cached.cancel(missing, loading)))
     )
-    for (const filter of missing) {
-      const list = lists.get(filter) ?? []
-      found.set(filter, list)
-      cached.place(filter, list, loading)
+    for (const [filter, text] of texts) {
+      found.set(filter, text)
+      cached.place(filter, text, loading)
     }
     return found
   })

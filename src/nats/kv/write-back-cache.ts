@@ -2,10 +2,11 @@
 // back with their expected revision. Changes that the bucket has no room for stay in memory.
 import { Effect } from "effect"
 import { mapInTurns } from "#clock/map-in-turns.ts"
+import type { Share } from "#memory/cache-memory.ts"
 import type { BucketName } from "#streams/buckets.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import { Buckets } from "./bucket.ts"
-import { CachedEntries, type Memory } from "./cached-entries.ts"
+import { CachedEntries } from "./cached-entries.ts"
 import type { BucketOf, ValueOf } from "./values.ts"
 
 /** Limits of changes without room: entries, and bytes of JSON. Beyond either the follower stops. */
@@ -70,28 +71,31 @@ interface State<V> {
   revision: number
 }
 
-/** Makes the cache of a bucket, within a memory that several caches share. */
+/** Makes the cache of a bucket, within a share of memory that several caches divide. */
 export const makeWriteBackCache = Effect.fnUntraced(function* <
   K extends string,
   V extends ValueOf<K> = ValueOf<K>
->(bucket: BucketOf<K>, memory: Memory) {
+>(bucket: BucketOf<K>, share: Share) {
   const buckets = yield* Buckets
   const revision = yield* buckets.revision(bucket)
+  const changed = new Set<string>()
+  const unstored = new Map<string, number>()
   const state: State<V> = {
     bucket,
     buckets,
-    entries: new CachedEntries(memory),
-    changed: new Set(),
-    unstored: new Map(),
+    entries: new CachedEntries(share, (key) => unstored.has(key) || changed.has(key)),
+    changed,
+    unstored,
     holds: new Map(),
     replaced: new Set(),
     revision
   }
-  const { changed, entries, holds } = state
+  const { entries, holds } = state
   const cache: WriteBackCache<K, V> = {
     bucket,
     load: (keys) => load(state, keys),
     loadAbsent: (key) => {
+      entries.begin()
       if (!entries.has(key)) entries.add(key, undefined, 0, 0)
     },
     assume: (key, value) => void Object.assign(entries.loaded(key), { value }),
@@ -119,15 +123,17 @@ const loadOne = <V>({ bucket, buckets, entries }: State<V>, key: string) =>
     if (entries.has(key)) return 0
     // Only writers of the same kind of keys write such an entry.
     const value = found?.value as V | undefined
-    return entries.add(key, value, found?.revision ?? 0, found?.bytes ?? 0).bytes
+    return entries.add(key, value, found?.revision ?? 0, found?.bytes ?? 0).textBytes
   })
 
-const load = <V>(state: State<V>, keys: Iterable<string>) =>
-  Effect.forEach(
-    [...new Set(keys)].filter((key) => !state.entries.has(key)),
-    (key) => loadOne(state, key),
-    { concurrency: readConcurrency }
-  ).pipe(Effect.map((sizes) => sizes.reduce((sum, size) => sum + size, 0)))
+const load = <V>(state: State<V>, keys: Iterable<string>) => {
+  state.entries.begin()
+  const missing = [...new Set(keys)].filter((key) => !state.entries.has(key))
+  return Effect.map(
+    Effect.forEach(missing, (key) => loadOne(state, key), { concurrency: readConcurrency }),
+    (sizes) => sizes.reduce((sum, size) => sum + size, 0)
+  )
+}
 
 const set = <V>({ changed, entries, unstored }: State<V>, key: string, value: V, seq: number) => {
   const entry = entries.loaded(key)
@@ -198,7 +204,7 @@ const writeText = Effect.fnUntraced(function* <V>(state: State<V>, key: string, 
 const checkUnstored = <V>({ bucket, entries, unstored }: State<V>) =>
   Effect.suspend(() => {
     if (unstored.size === 0) return Effect.void
-    const bytes = [...unstored.keys()].reduce((sum, key) => sum + entries.loaded(key).bytes, 0)
+    const bytes = [...unstored.keys()].reduce((sum, key) => sum + entries.loaded(key).textBytes, 0)
     if (unstored.size <= unstoredMax && bytes <= unstoredBytesMax) return Effect.void
     return unavailable(`write ${bucket}`)(
       new Error(`${unstored.size} entries (${bytes} bytes) wait for room`)

@@ -1,0 +1,85 @@
+// One budget of bytes for the caches of a process. Each cache has a fixed share of it.
+import { Context } from "effect"
+import { cacheBytesMax } from "#config"
+
+/** The share of each cache, in sixteenths of the budget. */
+const sixteenths = {
+  /** Public keys that are ready for encryption: most of the cost of a push without them. */
+  "public-keys": 8,
+  /** What delivery needs of subscriptions, as text. */
+  subscriptions: 4,
+  /** Who is registered, by shard, as text. */
+  registrations: 1,
+  /** What the projector has changed or may change next. */
+  projector: 2,
+  /** The same of the tally. */
+  tally: 1
+}
+
+export type CacheName = keyof typeof sixteenths
+
+/** The memory of one cache, or of several that divide it among themselves. */
+export class Share {
+  readonly bytesMax: number
+  bytes = 0
+  readonly #holders: Array<() => void> = []
+  #usedAt = performance.now()
+
+  constructor(bytesMax: number) {
+    this.bytesMax = bytesMax
+  }
+
+  /** Adds a cache. `clear` drops all of its entries that may be dropped. */
+  join(clear: () => void): void {
+    this.#holders.push(clear)
+  }
+
+  get holders(): number {
+    return this.#holders.length
+  }
+
+  /** Notes that a cache was used. */
+  touch(): void {
+    this.#usedAt = performance.now()
+  }
+
+  /** Empties the caches if none was used for this time. */
+  shrink(unusedMillis: number): void {
+    if (this.bytes === 0 || performance.now() - this.#usedAt < unusedMillis) return
+    for (const clear of this.#holders) clear()
+  }
+}
+
+export class CacheMemory {
+  readonly #bytesMax: number
+  readonly #shares = new Map<CacheName, Share>()
+
+  /** `bytesMax`: what all caches may hold together. */
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax
+  }
+
+  /** Returns an empty share. It replaces a former one of the name, whose caches are gone. */
+  share(name: CacheName): Share {
+    const share = new Share((this.#bytesMax * sixteenths[name]) / 16)
+    this.#shares.set(name, share)
+    return share
+  }
+
+  /** Empties the caches that were not used for this time. */
+  shrink(unusedMillis: number): void {
+    for (const share of this.#shares.values()) share.shrink(unusedMillis)
+  }
+
+  bytesOf(name: CacheName): number {
+    return this.#shares.get(name)?.bytes ?? 0
+  }
+}
+
+export const cacheNames = Object.keys(sixteenths) as ReadonlyArray<CacheName>
+
+/** The memory of the caches of this process. A verb of the command line has the default. */
+export const Caches: Context.Reference<CacheMemory> = Context.Reference<CacheMemory>(
+  "bellcast/memory/Caches",
+  { defaultValue: () => new CacheMemory(cacheBytesMax) }
+)
