@@ -1,7 +1,8 @@
 // Says that the service is ready, where it is, and at the end that it stops: in the log and, beside
 // an embedded server, as a text for whoever started it.
 import { join, relative } from "node:path"
-import { Effect, Option } from "effect"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type { Settings } from "#config"
 import { announceApi } from "#embedded/api-address.ts"
 import { folderAt } from "#embedded/folder.ts"

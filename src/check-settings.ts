@@ -1,5 +1,7 @@
 // Checks every setting of every stage before anything starts. One message names all that is wrong.
-import { Effect, Layer, Option } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import { Settings, type SettingsShape, settings } from "#config"
 import { gatewaySettings } from "#gateway/settings.ts"
 import { kinds, policyOfSetting } from "#identity/kinds.ts"

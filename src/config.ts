@@ -1,7 +1,10 @@
 // Every setting of the service: name, unit, bounds, default and reason. Read once, at start. The
 // settings of the HTTP contract are in gateway/settings.ts; settings/source.ts says where values
 // come from.
-import { Config, Context, Layer, Schema } from "effect"
+import * as Config from "effect/Config"
+import * as Context from "effect/Context"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
 import { writeRuleFault, writeRuleOf } from "#domain/publisher.ts"
 import { pushHostFault } from "#domain/subscription/endpoint.ts"
 import { everySetting, type Values } from "#settings/every-setting.ts"

@@ -1,7 +1,13 @@
 // The composition root: reads settings and secrets, connects to NATS (starts an embedded server if
 // none is set), and runs the stages of this process.
 import * as NodeRuntime from "@effect/platform-node-shared/NodeRuntime"
-import { Cause, Clock, Effect, Exit, Layer, Option, Redacted } from "effect"
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
 import { ServiceClock } from "#clock/service-clock.ts"
 import { logLevel, type Role, Settings } from "#config"
 import { deliveryLayer } from "#delivery/layer.ts"

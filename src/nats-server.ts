@@ -1,6 +1,8 @@
 // The embedded nats-server of this process: the process ends with it, and restarts it when it
 // stores nothing any more.
-import { Effect, Layer, Option } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import { revive } from "#embedded/revive.ts"
 import { type EmbeddedServer, embeddedServer } from "#embedded/server.ts"
 import { ServerHealth } from "#nats/watch/server-health.ts"

@@ -1,6 +1,6 @@
 // Ends the process when LOG or WORK is replaced under it: caches, leases and checkpoints belong to
 // the former stream, and outcomes must not enter the new one.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { untilReplaced } from "#nats/watch/replaced.ts"
 
 /** Watches until the scope closes. */

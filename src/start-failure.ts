@@ -1,6 +1,7 @@
 // Why the service cannot start, as a log line: words for what an operator can correct, the stack
 // for a bug.
-import { Cause, Effect } from "effect"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
 import { NatsServerMissing } from "#embedded/program/locate.ts"
 import { EmbeddedServerFailed } from "#embedded/server.ts"
 import { ServeError } from "#gateway/serve.ts"

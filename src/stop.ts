@@ -1,6 +1,6 @@
 // The end of a process that is told to stop: load balancers learn of it first, requests and pushes
 // under way finish, and the process ends in any case.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 
 /**
  * Bound on the drain, in milliseconds: requests take at most 10 s, then pushes and outcomes as

@@ -1,6 +1,7 @@
 // Handles errors that no code caught. The state of the process is then unknown: it logs the error,
 // finishes requests and pushes under way, and ends. Its supervisor starts it again.
-import { Effect, type Layer } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
 
 /** Lines at most: a repeated error must not fill the log while the process drains. */
 const loggedMax = 10

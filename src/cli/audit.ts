@@ -1,8 +1,10 @@
 // `bellcast audit BROADCAST`: shows what became of every push of a broadcast, from the messages in
 // WORK. Never shows an endpoint or a key.
 
-import { Console, Effect } from "effect"
-import { Argument, Command } from "effect/cli"
+import * as Console from "effect/Console"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
 import { publisherOf } from "#domain/broadcast.ts"
 import {
   evolveProgress,

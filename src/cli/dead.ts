@@ -1,6 +1,9 @@
 // `bellcast dead [BROADCAST]`: lists dead letters, the pushes that were given up, and why.
-import { Effect, Option } from "effect"
-import { Argument, Command } from "effect/cli"
+
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type { DeadLetter } from "#domain/job.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { filters } from "#streams/subjects.ts"

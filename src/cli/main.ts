@@ -1,6 +1,6 @@
 // The command line: `bellcast VERB`.
 import * as NodeRuntime from "@effect/platform-node-shared/NodeRuntime"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { sourceLayer } from "#settings/source.ts"
 import { exitCodeOf, runVerb } from "./verbs.ts"
 

@@ -1,7 +1,11 @@
 // `bellcast permissions list|grant|revoke`: sets who may publish on one channel. Those whom the
 // settings name may publish on all channels.
-import { Clock, Console, Effect, Option } from "effect"
-import { Argument, Command } from "effect/cli"
+import * as Clock from "effect/Clock"
+import * as Console from "effect/Console"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import {
   foldPublishers,
   nobodyFault,

@@ -1,8 +1,10 @@
 // `bellcast rebuild`: builds the buckets from the streams, with the same values. LOG has
 // subscriptions, registrations and their counts. WORK has progress and pushes of the last weeks;
 // for older broadcasts LOG has the final counts.
-import { Console, Effect, References } from "effect"
-import { Command } from "effect/cli"
+import * as Console from "effect/Console"
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
+import * as References from "effect/References"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { type ChannelPushes, pushesSince } from "#domain/outcome.ts"
 import { refuseOtherStreams } from "#nats/admin/form.ts"

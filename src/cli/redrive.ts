@@ -1,7 +1,9 @@
 // `bellcast redrive BROADCAST`: sends a finished broadcast again, as a new one, to the
 // subscriptions whose pushes ended as dead or expired.
-import { Console, Effect } from "effect"
-import { Argument, Command } from "effect/cli"
+import * as Console from "effect/Console"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
 import { givenHeaders, redrivesHeader } from "#domain/broadcast.ts"
 import { isUndelivered } from "#domain/outcome.ts"
 import { EventLog } from "#nats/stream/event-log.ts"

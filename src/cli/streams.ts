@@ -1,7 +1,10 @@
 // `bellcast streams`: shows streams, consumers, followers and buckets as declared in streams/; with
 // --live, also their state on the server.
-import { Console, Effect, Option } from "effect"
-import { Command, Flag } from "effect/cli"
+import * as Console from "effect/Console"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { bucketState, consumerState, countAfter, streamState } from "#nats/admin/maintenance.ts"
 import { replicasMax, setReplicas } from "#nats/admin/replicas.ts"
 import type { Nats } from "#nats/connection/connection.ts"

@@ -1,5 +1,5 @@
 // Splits long work into short turns of the event loop, so that other requests run in between.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 
 /**
  * How long one turn works. A turn must stay below 50 ms; one item takes a few milliseconds, and

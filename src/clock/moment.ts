@@ -1,5 +1,6 @@
 // One moment by both clocks of a process.
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import { monotonicMillis } from "./monotonic.ts"
 
 export interface Moment {

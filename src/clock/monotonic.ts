@@ -1,6 +1,7 @@
 // The monotonic clock of a process. Waits within the process are measured by it: the clock of a
 // machine may be wrong, and set forward or back at any moment.
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 
 const nanosPerMilli = 1_000_000n
 

@@ -1,7 +1,9 @@
 // The clock of the service: the time of the NATS server. Every process stores and compares times by
 // it, so one machine's wrong clock changes nothing. Between two readings of the server's time it
 // runs with the monotonic clock.
-import { Clock, type Duration, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
 
 const nanosPerMilli = 1_000_000n
 

@@ -1,5 +1,7 @@
 // The delivery stage: shard jobs and retries, both through one sender and one set of permits.
-import { Effect, Layer, Semaphore } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Semaphore from "effect/Semaphore"
 import { Settings } from "#config"
 import { Caches } from "#memory/cache-memory.ts"
 import { Consumers } from "#nats/stream/consumer.ts"

@@ -1,6 +1,6 @@
 // Tokens with which servers publish: on which channels, and until when. Only the hash of a token is
 // known here. Pure.
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { Timestamp } from "./timestamp.ts"
 
 /** SHA-256 of a token, in base64url. */

@@ -1,5 +1,5 @@
 // A broadcast: its body, its headers, its payload, and the number of shards of its channel. Pure.
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { canonicalJson } from "#basics/json.ts"
 
 /** RFC 8030 section 5.3. */

@@ -1,5 +1,5 @@
 // The jobs between a broadcast and its outcomes: shards, retries, dead letters, retry delays. Pure.
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { Urgency } from "./broadcast.ts"
 import { StoredReason } from "./reason.ts"
 

@@ -1,6 +1,6 @@
 // Outcomes of pushes: their fates, the messages that record them, and the counts they add up to.
 // Pure.
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { MinimumRevisions } from "./job.ts"
 import { StoredReason } from "./reason.ts"
 

@@ -1,5 +1,5 @@
 // The publishers of a channel: principals whom an operator permitted to publish on it. Pure.
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { Timestamp } from "./timestamp.ts"
 
 export const PublisherPut = Schema.Struct({ principal: Schema.String, at: Timestamp })

@@ -1,7 +1,7 @@
 // The closed set of reasons: one word for why a push has its outcome. Dead letters and audits show
 // these words, metrics only those that count as a strike against a subscription (strike.ts).
 // src/delivery/README.md explains each. Pure.
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 
 /** Reasons for which a subscription is removed. */
 export const goneReasons = ["gone", "key-mismatch", "invalid-key"] as const

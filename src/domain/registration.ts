@@ -1,5 +1,5 @@
 // Registrations: a user's place in a channel, and the counts per channel and per user. Pure.
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { Timestamp } from "./timestamp.ts"
 
 /** `user` is the full user id, which is in no subject. */

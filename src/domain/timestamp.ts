@@ -1,5 +1,5 @@
 // Points in time in messages: milliseconds since the epoch, until the end of the year 9999. Pure.
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 
 /**
  * Bounded, because the next timestamp of a user is at least one more than the last: after the

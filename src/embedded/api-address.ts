@@ -1,7 +1,7 @@
 // Where the HTTP API of the service beside an embedded server listens: a file that the service
 // writes and that `bellcast listen` reads.
 import { readFile, rm } from "node:fs/promises"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { replace } from "#secrets/once.ts"
 import { type Folder, runsWith } from "./folder.ts"
 

@@ -1,7 +1,8 @@
 // Restarts an embedded nats-server that stores nothing any more, once its disk has space again:
 // after an error of the disk, nats-server itself does not try again.
 import { statfs } from "node:fs/promises"
-import { Effect, Schedule } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import type { EmbeddedServer } from "./server.ts"

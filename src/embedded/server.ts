@@ -1,6 +1,7 @@
 // The embedded nats-server as a scoped resource: runs when BELLCAST_NATS_URL is unset.
 import { join } from "node:path"
-import { Effect, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { folderAt } from "./folder.ts"
 import { type LaunchOptions, launch } from "./launch.ts"
 import { locateNatsServer } from "./program/locate.ts"

@@ -1,6 +1,8 @@
 // Broadcast -> plan -> shard jobs. The planner decides once into how many shards a broadcast is
 // cut, and rejects broadcasts that cannot be sent.
-import { Clock, Effect, Layer } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import {
   fitsOnePush,
   payloadBytesMax,

@@ -1,5 +1,5 @@
 // The two kinds of writes of requests: a user's subscriptions, and a registration in a channel.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import {
   evolveRegistration,
   type Registration,

@@ -1,6 +1,7 @@
 // The types of an endpoint and its operations: who may use an operation, how it reads a request,
 // what it does, and how the API description presents it.
-import type { Effect, Schema } from "effect"
+import type * as Effect from "effect/Effect"
+import type * as Schema from "effect/Schema"
 import type { Settings } from "#config"
 import type { IdentityUnavailable } from "#identity/errors.ts"
 import type { Identity } from "#identity/identity.ts"

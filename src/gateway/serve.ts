@@ -1,7 +1,10 @@
 // Serves the API on a TCP port: listens, bounds the connections, and closes gracefully.
 import type { Server } from "node:http"
 import { type AddressInfo, Server as NetServer, type Socket } from "node:net"
-import { Context, Data, Effect, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { Settings } from "#config"
 import { policyOf, type WriteRule } from "#domain/publisher.ts"
 import { Identity } from "#identity/identity.ts"

@@ -1,5 +1,7 @@
 // The settings of the gateway, read once at start from the environment or the settings file.
-import { Config, Context, Layer } from "effect"
+import * as Config from "effect/Config"
+import * as Context from "effect/Context"
+import * as Layer from "effect/Layer"
 import { everySetting, type Values } from "#settings/every-setting.ts"
 import { within } from "#settings/within.ts"
 import { checkedText, words } from "#settings/words.ts"

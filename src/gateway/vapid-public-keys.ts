@@ -1,5 +1,5 @@
 // The VAPID public keys that browsers subscribe with. main.ts provides them.
-import { Context } from "effect"
+import * as Context from "effect/Context"
 
 export class VapidPublicKeys extends Context.Service<
   VapidPublicKeys,

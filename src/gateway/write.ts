@@ -1,7 +1,8 @@
 // How a request writes: decide on the current state, append a command that expects exactly this
 // state, wait until the projection has applied the command, and respond from the new state. After
 // another write in between (AppendConflict), read the state again and decide again.
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import type { RegistrationCommand } from "#domain/registration.ts"
 import type { SubscriptionCommand } from "#domain/subscription/command.ts"

@@ -1,5 +1,5 @@
 // Why a caller could not be identified, in the detail that others act on.
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 
 /** The identity provider did not respond: the credentials could not be checked. */
 export class IdentityUnavailable extends Schema.TaggedError<IdentityUnavailable>()(

@@ -1,5 +1,7 @@
 // Identifies callers: the first policy that knows the request's credentials decides.
-import { Context, Effect, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { makeLruCache } from "#basics/lru-cache.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { authenticated } from "#telemetry/request-metrics.ts"

@@ -1,5 +1,6 @@
 // The policies that come with Bellcast: the settings of each, and how it is made from them.
-import { Effect, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { Settings } from "#config"
 import type { Buckets } from "#nats/kv/bucket.ts"
 import {

@@ -1,5 +1,5 @@
 // The interface of an authentication policy: one way to identify a caller by request headers.
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import type { Credentials } from "./credentials.ts"
 import type { IdentityUnavailable, TooManyFailures } from "./errors.ts"
 import type { LoginPages } from "./login/pages.ts"

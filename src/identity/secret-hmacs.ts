@@ -1,5 +1,7 @@
 // The user id secret, and the HMACs that are made with it.
-import { Effect, Option, Redacted } from "effect"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
 import { textHmac } from "#basics/hmac.ts"
 import { Settings } from "#config"
 

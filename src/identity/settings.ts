@@ -1,6 +1,8 @@
 // The settings of identification. Each policy has settings of its own beside these, named after it:
 // the policy oauth-staff reads BELLCAST_AUTH_OAUTH_STAFF_<NAME>.
-import { Config, Context, Layer } from "effect"
+import * as Config from "effect/Config"
+import * as Context from "effect/Context"
+import * as Layer from "effect/Layer"
 import { everySetting, type Values } from "#settings/every-setting.ts"
 import { within } from "#settings/within.ts"
 import { words } from "#settings/words.ts"

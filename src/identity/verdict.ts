@@ -1,5 +1,5 @@
 // The verdict of a policy on the credentials of a request.
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import type { Asker } from "./credentials.ts"
 import type { IdentityUnavailable, TooManyFailures } from "./errors.ts"
 

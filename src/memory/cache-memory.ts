@@ -1,5 +1,5 @@
 // One budget of bytes for the caches of a process. Each cache has a fixed share of it.
-import { Context } from "effect"
+import * as Context from "effect/Context"
 import { cacheBytesMax } from "#config"
 
 /** The share of each cache, in sixteenths of the budget. */

@@ -3,7 +3,8 @@
 // it, so without this a process would stay as large as its largest broadcast has made it.
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
-import { Effect, Layer } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { Settings } from "#config"
 import { gauge } from "#telemetry/process-metrics.ts"
 import { CacheMemory, Caches, cacheNames } from "./cache-memory.ts"

@@ -1,6 +1,12 @@
 // Checks what the service depends on, at most once a second for all requests: a check writes, and
 // anybody may request one, also 25 times in a batch.
-import { Cause, Context, Deferred, Effect, Layer, Random, Schema } from "effect"
+import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Random from "effect/Random"
+import * as Schema from "effect/Schema"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { EventLog } from "#nats/stream/event-log.ts"

@@ -1,6 +1,7 @@
 // The metrics of this process, the backlog and the space of the streams, as Prometheus reads them.
-import { Clock, Effect, Metric } from "effect"
-import { PrometheusMetrics } from "effect/observability"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Metric from "effect/Metric"
 import { Backlog, type Waiting } from "#nats/watch/backlog.ts"
 import { Space } from "#nats/watch/space.ts"
 import { consumers } from "#streams/index.ts"
@@ -55,6 +56,7 @@ export const metricsText = Effect.fnUntraced(function* (reader: "operator" | "an
   const shown = [...(yield* Metric.MetricRegistry)].filter(
     ([, { id }]) => reader === "operator" || !isOfProcess(id)
   )
-  const text = PrometheusMetrics.format()
-  return yield* Effect.provideService(text, Metric.MetricRegistry, new Map(shown))
+  // Loaded with the first request: it brings a part of an HTTP server of its own, 7 MiB.
+  const { format } = yield* Effect.promise(() => import("effect/observability/PrometheusMetrics"))
+  return yield* Effect.provideService(format(), Metric.MetricRegistry, new Map(shown))
 })

@@ -1,5 +1,5 @@
 // The pages of the metrics port: metrics, and the two heartbeats of the API without its prefix.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Backlog } from "#nats/watch/backlog.ts"
 import type { Space } from "#nats/watch/space.ts"
 import { Health } from "./health.ts"

@@ -3,7 +3,11 @@
 import type { Server } from "node:http"
 import type { AddressInfo } from "node:net"
 import { hostname } from "node:os"
-import { Context, Data, Effect, Layer, Option } from "effect"
+import * as Context from "effect/Context"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import { Settings } from "#config"
 import {
   addressText,

@@ -1,5 +1,5 @@
 // The layer with all services of src/nats/, for main.ts, the CLI and tests.
-import { Layer } from "effect"
+import * as Layer from "effect/Layer"
 import { Nats, type NatsOptions } from "./connection/connection.ts"
 import { PubSub } from "./connection/pubsub.ts"
 import { Followers } from "./follower/follower.ts"

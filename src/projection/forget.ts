@@ -1,5 +1,7 @@
 // Removes the entries of channels that nobody is registered on, and of registrations that ended.
-import { Clock, Context, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
 import { type ChannelBegin, type ChannelRegistrations, isBegun } from "#domain/registration.ts"
 import type { Buckets } from "#nats/kv/bucket.ts"
 import { eachEntry } from "#nats/kv/entries.ts"

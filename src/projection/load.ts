@@ -1,5 +1,5 @@
 // Loads what the steps of a part change into the caches of the projector.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import {
   evolveRegistration,
   passOverInRegistration,

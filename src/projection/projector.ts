@@ -1,6 +1,8 @@
 // LOG -> subscriptions, registrations, channels, permissions. The projector applies the commands of
 // LOG in order and announces the last sequence that it applied.
-import { Clock, Effect, Layer } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { streamState } from "#nats/admin/maintenance.ts"
 import type { Nats } from "#nats/connection/connection.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"

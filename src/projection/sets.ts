@@ -1,6 +1,6 @@
 // The write-back caches of the buckets that the projector writes, and the order of the writes:
 // after a crash at any point, the next run can repair the buckets.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { Caches } from "#memory/cache-memory.ts"
 import type { Revisions, ValueOf } from "#nats/kv/values.ts"
 import { makeWriteBackCache, type WriteBackCache } from "#nats/kv/write-back-cache.ts"

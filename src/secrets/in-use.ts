@@ -2,7 +2,8 @@
 // browsers, the bucket `subscriptions` has the key of each subscription. A service that lacks a key
 // in use must not start: push services would refuse its pushes one by one, and the subscriptions be
 // removed.
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import type { KeyAdopted } from "#domain/messages/facts.ts"
 import { eachEntry } from "#nats/kv/entries.ts"
 import { EventLog } from "#nats/stream/event-log.ts"

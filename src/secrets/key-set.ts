@@ -2,7 +2,7 @@
 // are given up. A subscription accepts only pushes signed with the key that it was made with (RFC
 // 8292 section 4.2), so a former key stays until no subscription needs it. Pure.
 import { createECDH, ECDH } from "node:crypto"
-import { Redacted } from "effect"
+import * as Redacted from "effect/Redacted"
 
 /**
  * current: offered to browsers. former: signs for the subscriptions made with it. retired: given

@@ -1,7 +1,11 @@
 // The secrets of a process: from the settings or, beside the embedded server, created once in the
 // data folder. Losing or changing them loses every subscriber. So nothing is created beside an
 // existing NATS, and existing secrets are never replaced.
-import { Context, Effect, Layer, Option, Redacted } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
 import { Settings, type SettingsShape } from "#config"
 import { loadOrCreateSecrets, SecretsFault, type StoredSecrets } from "./file.ts"
 import { currentKey, type KeySet, keyFault, parseFormer, repeatedKey } from "./key-set.ts"

@@ -1,5 +1,5 @@
 // The VAPID subject: where push services may write to about our traffic (RFC 8292 section 2.1).
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 
 /** The subject beside the embedded server, if none is set. Nobody reads mail to it. */
 export const developmentSubject = "mailto:operator@example.com"

@@ -1,6 +1,8 @@
 // Checks that the user id secret is the one that this NATS was used with before. With another
 // secret every user gets a new id and finds none of their subscriptions.
-import { Clock, Effect, Redacted } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import { textHmac } from "#basics/hmac.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"

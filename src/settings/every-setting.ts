@@ -1,5 +1,9 @@
 // Reads a whole table of settings, so that a failed start names every wrong setting at once.
-import { type Config, ConfigProvider, Effect, Schema, SchemaIssue } from "effect"
+import type * as Config from "effect/Config"
+import * as ConfigProvider from "effect/ConfigProvider"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as SchemaIssue from "effect/SchemaIssue"
 import { Source, type SourceShape } from "./source.ts"
 
 /** The service cannot start with these settings. The message has one line for each wrong one. */

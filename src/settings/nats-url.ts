@@ -1,7 +1,7 @@
 // Checks BELLCAST_NATS_URL and the settings of its TLS. A password that is not escaped would be cut
 // into pieces by the URL parser, and one of them be taken for the host.
 
-import { Option } from "effect"
+import * as Option from "effect/Option"
 
 const schemes = ["nats:", "tls:"]
 /** For messages. Has no scheme before the example: the log would cut it like any URL. */

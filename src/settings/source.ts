@@ -2,7 +2,10 @@
 // `bellcast.<name> = <value>`; with `--development`, values that are convenient on a developer's
 // machine and unsafe on a server.
 import { readFileSync } from "node:fs"
-import { ConfigProvider, Context, Effect, Layer } from "effect"
+import * as ConfigProvider from "effect/ConfigProvider"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 
 /** Read if it exists and BELLCAST_CONFIG names no other file. */
 const fileDefault = "bellcast.ini"

@@ -1,5 +1,6 @@
 // Settings that are whole numbers within bounds.
-import { Config, Schema } from "effect"
+import * as Config from "effect/Config"
+import * as Schema from "effect/Schema"
 
 /** Characters of a wrong value that a message shows. Numbers are no secrets. */
 const shownCharsMax = 40

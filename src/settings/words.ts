@@ -1,5 +1,7 @@
 // Settings that are texts of a certain form, and lists of such texts.
-import { Config, Redacted, Schema } from "effect"
+import * as Config from "effect/Config"
+import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
 
 /** Why a text cannot be used. Undefined: it can. */
 type FaultOf = (text: string) => string | undefined

@@ -1,6 +1,7 @@
 // WORK -> broadcasts, channels. The tally counts the outcomes of pushes and records in LOG when a
 // broadcast is finished.
-import { Effect, Layer } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import {
   type ChannelPushes,
   type Delivered,

@@ -1,7 +1,8 @@
 // Metrics of delivery: pushes, push services, strikes. Labels have few values, and none that a
 // client chose: no endpoint, key, user or path. A process counts what it does itself; Prometheus
 // adds up.
-import { Effect, Metric } from "effect"
+import * as Effect from "effect/Effect"
+import * as Metric from "effect/Metric"
 import { Settings } from "#config"
 import type { PushResult } from "#domain/outcome.ts"
 import type { StrikeReason } from "#domain/reason.ts"

@@ -1,5 +1,8 @@
 // The log: Effect's logger writes to pino. JSON lines on stdout, or short lines on a terminal.
-import { Cause, Layer, Logger, References } from "effect"
+import * as Cause from "effect/Cause"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as References from "effect/References"
 import pino from "pino"
 import { printable, printableJson } from "./printable.ts"
 import { errorFields, fieldOf, withoutSecrets } from "./redaction.ts"

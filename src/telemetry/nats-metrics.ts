@@ -1,5 +1,5 @@
 // Metrics of the whole service, read from NATS: backlog, and space in streams and buckets.
-import { Metric } from "effect"
+import * as Metric from "effect/Metric"
 import { series } from "./series.ts"
 
 const oldestPush = Metric.gauge("bellcast_oldest_push_age_seconds", {

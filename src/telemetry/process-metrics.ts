@@ -1,7 +1,8 @@
 // Metrics of this process as a program: CPU, memory, descriptors, event loop, garbage. Their names
 // are those of Prometheus clients, so that existing dashboards work.
 import { existsSync, readdirSync, readFileSync } from "node:fs"
-import { Context, Metric } from "effect"
+import * as Context from "effect/Context"
+import * as Metric from "effect/Metric"
 import packageJson from "../../package.json" with { type: "json" }
 import { garbageKinds, type Lag, watchEventLoop, watchGarbage } from "./event-loop.ts"
 

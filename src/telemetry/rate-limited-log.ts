@@ -1,5 +1,5 @@
 // A log line about an event that others cause: at most one in ten seconds, however often they do.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
 
 const everyMillis = 10_000

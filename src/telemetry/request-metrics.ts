@@ -1,5 +1,5 @@
 // Metrics of HTTP requests, of their credentials, and of the limits on connections.
-import { Metric } from "effect"
+import * as Metric from "effect/Metric"
 import { series } from "./series.ts"
 
 const requestSecondsBounds = [

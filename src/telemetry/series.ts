@@ -1,5 +1,6 @@
 // Series of a metric: one for each combination of labels.
-import { Context, Metric } from "effect"
+import * as Context from "effect/Context"
+import * as Metric from "effect/Metric"
 
 const context = Context.empty()
 

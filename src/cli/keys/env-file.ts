@@ -1,6 +1,6 @@
 // Adds missing secrets to an environment file. Existing lines never change.
 import { chmod, open, readFile } from "node:fs/promises"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { createOnce } from "#secrets/once.ts"
 import { failed, VerbFailed } from "../terminal/failed.ts"
 import { type Part, textOf } from "./lines.ts"

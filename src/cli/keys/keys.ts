@@ -1,8 +1,11 @@
 // `bellcast keys new|show|list|rotate|retire|forget-users`: the VAPID keys of a service. Beside its
 // embedded server they are in the data folder and changed there. Beside an existing NATS they are
 // settings, and the new settings are printed. A change takes effect at the next start.
-import { Clock, Console, Effect } from "effect"
-import { Argument, Command } from "effect/cli"
+import * as Clock from "effect/Clock"
+import * as Console from "effect/Console"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
 import { settings } from "#config"
 import { changeKeys, freshPair, loadSecrets } from "#secrets/file.ts"
 import { adoptedKeys, oldestOf, usesOf } from "#secrets/in-use.ts"

@@ -1,7 +1,7 @@
 // Secrets as lines of an environment file: new ones, those that are kept, and what must be set
 // after a change of keys. The lines hold private keys.
 import { randomBytes } from "node:crypto"
-import { Redacted } from "effect"
+import * as Redacted from "effect/Redacted"
 import { freshPair, freshUseridSecret } from "#secrets/file.ts"
 import { currentKey, formatFormer, type KeySet } from "#secrets/key-set.ts"
 

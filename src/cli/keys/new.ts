@@ -1,7 +1,10 @@
 // `bellcast keys new`, and `keys` alone: fresh secrets, printed or written into a file.
 import { fstatSync } from "node:fs"
-import { Console, Effect, Option } from "effect"
-import { Command, Flag } from "effect/cli"
+import * as Console from "effect/Console"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { noted } from "../terminal/failed.ts"
 import { note } from "../terminal/note.ts"
 import { addToFile } from "./env-file.ts"

@@ -1,7 +1,10 @@
 // `bellcast keys show`: the secrets kept beside the embedded server, for a second process.
 import { join } from "node:path"
-import { Console, Effect, Option, Redacted } from "effect"
-import { Command } from "effect/cli"
+import * as Console from "effect/Console"
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
 import { settings } from "#config"
 import { addressIn, folderAt } from "#embedded/folder.ts"
 import { loadSecrets } from "#secrets/file.ts"

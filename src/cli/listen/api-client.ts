@@ -1,12 +1,12 @@
 // A client of the HTTP API: requests with credentials and a timeout, and errors that say what to
 // do.
-import { Effect, Schedule, Schema } from "effect"
-import {
-  HttpClient,
-  HttpClientRequest,
-  type HttpClientResponse,
-  type HttpMethod
-} from "effect/http"
+import * as Effect from "effect/Effect"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientRequest from "effect/http/HttpClientRequest"
+import type * as HttpClientResponse from "effect/http/HttpClientResponse"
+import type * as HttpMethod from "effect/http/HttpMethod"
+import * as Schedule from "effect/Schedule"
+import * as Schema from "effect/Schema"
 import { printable } from "#telemetry/printable.ts"
 
 /** Address of a service with default settings. */

@@ -2,7 +2,10 @@
 import { randomBytes } from "node:crypto"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
-import { Clock, Effect, Queue, Schema } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
+import * as Schema from "effect/Schema"
 import { makeReceiverKeys, openPush } from "./push-receiver.ts"
 import { checkVapid } from "./vapid-check.ts"
 

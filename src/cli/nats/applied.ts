@@ -1,5 +1,5 @@
 // Waits until the projection has applied what a verb appended to LOG.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { appliedMillis, Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { remedyOf } from "#nats/watch/fullness.ts"

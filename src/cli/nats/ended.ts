@@ -1,5 +1,5 @@
 // Leaves out of a rebuild the registrations that the service has forgotten.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { MemoryBuckets } from "#nats/kv/memory-buckets.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { readServerTime } from "#nats/watch/server-time.ts"

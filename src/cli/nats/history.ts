@@ -1,5 +1,5 @@
 // The parts of the streams that a rebuild reads beside the messages that the followers fold.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Progress } from "#domain/outcome.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { filters, subjects } from "#streams/subjects.ts"

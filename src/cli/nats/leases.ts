@@ -1,5 +1,6 @@
 // Holds the lease of a follower, so that no other process writes its buckets meanwhile.
-import { Deferred, Effect } from "effect"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
 import { Followers } from "#nats/follower/follower.ts"
 import { type FollowerName, leaseSeconds } from "#streams/followers.ts"
 import { failed, type VerbFailed } from "../terminal/failed.ts"

@@ -1,8 +1,11 @@
 // Runs a verb with a connection to NATS: the shared flags, the connection, and errors as one line.
 import { existsSync } from "node:fs"
 import { join } from "node:path"
-import { Config, Effect, Logger, Option } from "effect"
-import { Flag } from "effect/cli"
+import * as Config from "effect/Config"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
+import * as Option from "effect/Option"
 import { settings } from "#config"
 import { addressIn, folderAt, released } from "#embedded/folder.ts"
 import { embeddedServer } from "#embedded/server.ts"

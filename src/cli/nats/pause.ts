@@ -1,6 +1,6 @@
 // Pauses planning and delivery while lost buckets are rebuilt: a worker that reads half of a
 // channel would treat the other half as gone.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { consumerState, pauseConsumer, resumeConsumer } from "#nats/admin/maintenance.ts"
 import { readServerTime } from "#nats/watch/server-time.ts"
 import { consumers } from "#streams/index.ts"

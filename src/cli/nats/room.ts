@@ -1,5 +1,5 @@
 // Verbs store nothing that a full stream or bucket has no room for, and say how to make it larger.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { bucketState, type StreamState, streamState } from "#nats/admin/maintenance.ts"
 import { remedyOf } from "#nats/watch/fullness.ts"
 import { isFull } from "#nats/watch/space.ts"

@@ -1,6 +1,7 @@
 // Makes WORK and the planner fit LOG, where the streams are copies of different moments: a number
 // of LOG may stand for another broadcast in WORK, and WORK may lack what the planner has planned.
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import {
   consumerState,
   purgeSubjects,

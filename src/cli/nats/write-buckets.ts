@@ -1,7 +1,7 @@
 // Makes the buckets of the server equal to those in memory: reads them once and writes only what
 // differs. Meanwhile a bucket that must change is marked as unbuilt, so that no process starts if
 // this one dies half-way.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { eachStored } from "#nats/kv/entries.ts"

@@ -1,5 +1,5 @@
 // Finds in LOG which subscriptions push services removed, or strikes suspended, in a range of time.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { SubscriptionCommand, SubscriptionPut } from "#domain/subscription/command.ts"
 import { emptyList, evolveList, type SubscriptionList } from "#domain/subscription/subscription.ts"
 import { EventLog } from "#nats/stream/event-log.ts"

@@ -1,8 +1,12 @@
 // `bellcast restore --from TIME`: puts back subscriptions that push services wrongly called gone,
 // and resumes suspended ones. Subscriptions that their user removed or stored again since are left
 // alone. Never shows an endpoint or a key.
-import { Clock, Console, Effect, Option } from "effect"
-import { Command, Flag } from "effect/cli"
+import * as Clock from "effect/Clock"
+import * as Console from "effect/Console"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { settings } from "#config"
 import { goneReasons } from "#domain/reason.ts"

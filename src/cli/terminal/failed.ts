@@ -1,5 +1,6 @@
 // How a verb fails: with one line on standard error, and the exit code 1.
-import { Effect, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { note } from "./note.ts"
 
 /** A verb cannot go on. The message is printed. */

@@ -1,5 +1,5 @@
 // Flags that several verbs have.
-import { Flag } from "effect/cli"
+import * as Flag from "effect/cli/Flag"
 
 /** A flag that is off unless it is given. */
 export const onOff = (name: string, description: string) =>

@@ -1,5 +1,5 @@
 // Messages of a verb beside its output.
-import { Console } from "effect"
+import * as Console from "effect/Console"
 import { printable } from "#telemetry/printable.ts"
 
 /**

@@ -1,5 +1,6 @@
 // Tables for the terminal, and JSON for programs.
-import { Console, Effect } from "effect"
+import * as Console from "effect/Console"
+import * as Effect from "effect/Effect"
 import { printable, printableJson } from "#telemetry/printable.ts"
 
 export type Cell = string | number | undefined

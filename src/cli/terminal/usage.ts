@@ -1,6 +1,9 @@
 // Errors in a command line: two lines instead of a page of help.
-import { Layer } from "effect"
-import { CliConfig, CliOutput, GlobalFlag } from "effect/cli"
+
+import * as CliConfig from "effect/cli/CliConfig"
+import * as CliOutput from "effect/cli/CliOutput"
+import * as GlobalFlag from "effect/cli/GlobalFlag"
+import * as Layer from "effect/Layer"
 import { withoutSecrets } from "#telemetry/redaction.ts"
 import { note } from "./note.ts"
 

@@ -1,5 +1,5 @@
 // `bellcast token create|list|revoke`: tokens of servers that publish (the policy `token`).
-import { Command } from "effect/cli"
+import * as Command from "effect/cli/Command"
 import { createCommand } from "./create.ts"
 import { listCommand } from "./list.ts"
 import { revokeCommand } from "./revoke.ts"

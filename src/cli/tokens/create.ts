@@ -1,7 +1,10 @@
 // `bellcast token create NAME --channel PATTERN --expires TIME`: makes a token and prints it, this
 // once.
-import { Console, Effect } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import * as Console from "effect/Console"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
 import { isCurrentToken, tokenChannelsFault } from "#domain/access-token.ts"
 import { freshToken, hashOfToken } from "#identity/tokens/own-token.ts"
 import { readServerTime } from "#nats/watch/server-time.ts"

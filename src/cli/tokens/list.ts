@@ -1,7 +1,8 @@
 // `bellcast token list`: which tokens there are, and when each was used last. Never shows a token
 // or its hash.
-import { Effect } from "effect"
-import { Command } from "effect/cli"
+
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
 import { type AccessToken, isCurrentToken } from "#domain/access-token.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { readServerTime } from "#nats/watch/server-time.ts"

@@ -1,6 +1,8 @@
 // `bellcast token revoke NAME`: no gateway accepts the token a second later.
-import { Console, Effect } from "effect"
-import { Argument, Command } from "effect/cli"
+import * as Console from "effect/Console"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
 import { readServerTime } from "#nats/watch/server-time.ts"
 import { keys } from "#streams/buckets.ts"
 import { untilApplied } from "../nats/applied.ts"

@@ -1,5 +1,5 @@
 // The tokens of servers that publish, as LOG has them, and how a change is appended.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import {
   type AccessToken,
   type AccessTokenCommand,

@@ -1,6 +1,8 @@
 // The principal of a user or a group that an operator names by a mail address. Addresses are
 // personal data and are never stored: the user id secret makes the id, as the gateway makes it.
-import { Effect, Option, Redacted } from "effect"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
 import { settings } from "#config"
 import { policyOf } from "#domain/publisher.ts"
 import { principalNames } from "#identity/principals.ts"

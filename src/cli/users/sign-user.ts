@@ -1,8 +1,12 @@
 // `bellcast sign-user ID`: signs a user's id for the policy `signed`, as the backend of a site
 // does.
 import { createHmac } from "node:crypto"
-import { Clock, Console, Effect } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import * as Clock from "effect/Clock"
+import * as Console from "effect/Console"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
 import { lifeMillisMax, secretsOf, signedSettings } from "#identity/policies/signed.ts"
 import { userFault } from "#identity/principals.ts"
 import { kindOf, settingPrefix } from "#identity/settings.ts"

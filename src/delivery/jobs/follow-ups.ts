@@ -2,7 +2,8 @@
 // cannot be stored is postponed: its job is not acknowledged, and its next delivery finds the
 // outcome and makes the write. So a full stream holds neither permits nor memory, and a crash loses
 // nothing.
-import { Effect, Schedule } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import type { BroadcastRef, RetryJob } from "#domain/job.ts"
 import type { MessageType } from "#domain/messages/messages.ts"

@@ -1,6 +1,7 @@
 // Lets the pushes of all shards begin in small batches, one for each turn of the event loop. All at
 // once, the first would leave the process after the last is encrypted: 60 microseconds each.
-import { Effect, Latch } from "effect"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
 
 /** Waits for one turn of the event loop, in which it serves its sockets. */
 const nextTurn = Effect.callback<void>((resume) => {

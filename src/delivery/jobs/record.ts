@@ -2,7 +2,9 @@
 // an order that survives a crash at any point: dead letters, then the outcome, then removals,
 // strikes and retries. A removal before the outcome would take the push out of its audience: after
 // a crash the push would never get a fate.
-import { Clock, Effect, Random } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
 import { Settings } from "#config"
 import {
   attemptsMax,

@@ -1,7 +1,8 @@
 // Retry job -> another attempt -> outcome. JetStream redelivers the job after a delayed nak. The
 // push's last outcome has the number and time of its next attempt, so a crash at any point loses
 // nothing.
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import type { RetryJob } from "#domain/job.ts"
 import type { PushResult } from "#domain/outcome.ts"

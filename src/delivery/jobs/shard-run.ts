@@ -3,7 +3,12 @@
 // pushes twice as there are permits. A push is sent only while a stored outcome proves that the
 // shard is still this worker's.
 
-import { type Cause, Clock, Effect, Fiber, Latch, Semaphore } from "effect"
+import type * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Latch from "effect/Latch"
+import * as Semaphore from "effect/Semaphore"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import type { ShardJob } from "#domain/job.ts"
 import { type PushResult, pushKey } from "#domain/outcome.ts"

@@ -1,6 +1,7 @@
 // Shard job -> pushes -> outcomes: reads the payload and who the shard goes to, claims the shard
 // for this delivery of its job with what earlier deliveries recorded, and runs its pushes.
-import { Effect, Semaphore } from "effect"
+import * as Effect from "effect/Effect"
+import * as Semaphore from "effect/Semaphore"
 import { makeLruCache } from "#basics/lru-cache.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { Settings } from "#config"

@@ -2,7 +2,7 @@
 // counts only while this process reaches other subscriptions, and not while most pushes to a push
 // service end this way: then the push service, or our network, is at fault.
 import { hostname } from "node:os"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { makeLruCache } from "#basics/lru-cache.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { Settings } from "#config"

@@ -1,5 +1,6 @@
 // Writes that a sent push must not lose: tried again for as long as NATS is away or full.
-import { Effect, Schedule } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import { AppendConflict, NatsUnavailable } from "#nats/connection/errors.ts"
 import { type Ack, leave } from "#nats/stream/consumer.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"

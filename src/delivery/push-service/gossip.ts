@@ -1,7 +1,7 @@
 // Gossip: what workers publish to each other about push services, on core NATS. Every worker can
 // find it out by itself, so a lost message costs only time. It names a push service and a VAPID
 // key, never an endpoint. It has durations, not times: clocks differ.
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 
 const Count = Schema.Int.pipe(Schema.check(Schema.isGreaterThanOrEqualTo(0)))
 

@@ -1,7 +1,8 @@
 // The push services of this process, one for each origin and VAPID key, and the gossip with other
 // workers about them.
 import { hash } from "node:crypto"
-import { Effect, Schedule } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import { makeLruCache } from "#basics/lru-cache.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { Settings } from "#config"

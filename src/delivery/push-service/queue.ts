@@ -1,7 +1,8 @@
 // The send queue of one push service: at most its window of pushes is under way, the others wait
 // here. The queue of a slowed push service is short, so that pushes of the same shard to other push
 // services do not wait behind it. A push that does not fit waits in WORK.
-import { Effect, Semaphore } from "effect"
+import * as Effect from "effect/Effect"
+import * as Semaphore from "effect/Semaphore"
 
 /** Delay before a push that did not fit is tried again: at least 1 s, at most 60 s. */
 const fullMillisMin = 1_000

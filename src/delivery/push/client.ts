@@ -1,6 +1,8 @@
 // POST to push services: reused connections per origin, a bound on every wait, and responses read
 // no further than needed. Redirects are not followed.
-import { Context, Effect, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { checkedLookup } from "#basics/address-filter.ts"
 import { makeLruCache } from "#basics/lru-cache.ts"
 import { Settings } from "#config"

@@ -1,5 +1,6 @@
 // One attempt at one push: finds why it must not be sent, or signs, posts and judges the response.
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import { type Moment, moment, monotonicOf } from "#clock/moment.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { Settings } from "#config"

@@ -1,6 +1,6 @@
 // Further requests of one attempt, at once, which some responses deserve: with another VAPID key,
 // with a fresh token, without the topic, over another connection.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Moment } from "#clock/moment.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"

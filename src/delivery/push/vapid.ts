@@ -2,7 +2,11 @@
 // only pushes signed with the key it was made with (section 4.2), so there is a set of keys. Pushes
 // to one origin with one key share a token: section 5 asks for that, and Apple refuses a second one
 // within an hour.
-import { Context, Effect, Layer, Random, Redacted } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Random from "effect/Random"
+import * as Redacted from "effect/Redacted"
 import webpush from "web-push"
 import { makeLruCache } from "#basics/lru-cache.ts"
 import { type Moment, moment } from "#clock/moment.ts"

@@ -1,6 +1,6 @@
 // The audience of a shard: the subscriptions of its registered users, as they were when the
 // broadcast was accepted.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { MinimumRevisions, ShardJob } from "#domain/job.ts"
 import type { Registration } from "#domain/registration.ts"
 import type { SubscriptionList } from "#domain/subscription/subscription.ts"

@@ -1,7 +1,8 @@
 // The audience of a redrive: the targets whose push of the earlier broadcast ended as dead or
 // expired.
 
-import { Effect, Semaphore } from "effect"
+import * as Effect from "effect/Effect"
+import * as Semaphore from "effect/Semaphore"
 import type { ShardJob } from "#domain/job.ts"
 import { isUndelivered, pushKey } from "#domain/outcome.ts"
 import { EventLog } from "#nats/stream/event-log.ts"

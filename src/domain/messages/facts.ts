@@ -1,5 +1,5 @@
 // Facts that change no state of users: rejected commands, and secrets that are in use. Pure.
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 
 /**
  * The fact that the projector rejected a command on a subject of subscriptions, registrations or

@@ -1,6 +1,7 @@
 // All message types, with the schemas of their bodies. The header Bellcast-Type names the type. The
 // meaning of a type never changes: new meanings get new types.
-import { type Exit, Schema } from "effect"
+import type * as Exit from "effect/Exit"
+import * as Schema from "effect/Schema"
 import { depthMax, parseJson } from "#basics/json.ts"
 import { AccessTokenDelete, AccessTokenPut } from "../access-token.ts"
 import { BroadcastBody, BroadcastRejected } from "../broadcast.ts"

@@ -1,5 +1,5 @@
 // The commands and facts about subscriptions, as stored in LOG. Pure.
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { StoredReason } from "../reason.ts"
 import { Timestamp } from "../timestamp.ts"
 import type { SubscriptionCleared, SubscriptionStruck, SubscriptionSuspended } from "./strike.ts"

@@ -1,6 +1,6 @@
 // Strikes against a subscription that cannot be reached though no push service called it gone.
 // Three strikes over more than a day suspend it: it stays stored, and nothing is sent to it. Pure.
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { isUndelivered, type PushResult } from "../outcome.ts"
 import { StoredReason, type StrikeReason, strikeReasonOf } from "../reason.ts"
 import { Timestamp } from "../timestamp.ts"

@@ -2,7 +2,6 @@
 import { createHash } from "node:crypto"
 import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
-import { EnvHttpProxyAgent, fetch } from "undici"
 import { natsServerReleases } from "#telemetry/redaction.ts"
 import { install, type Place, type Release } from "./place.ts"
 import { run } from "./run.ts"
@@ -39,6 +38,8 @@ const reasonOf = (error: unknown): string => {
 /** Follows redirects, and uses the proxy that HTTPS_PROXY and NO_PROXY name. */
 const download = async (url: string, place: Place): Promise<Buffer> => {
   const { responseMillisMax } = place.release
+  // Not loaded where a nats-server is there already.
+  const { EnvHttpProxyAgent, fetch } = await import("undici")
   const agent = new EnvHttpProxyAgent({ bodyTimeout: silenceMillisMax, maxResponseSize: bytesMax })
   const unanswered = new AbortController()
   const timer = setTimeout(

@@ -1,7 +1,8 @@
 // POST /batch: runs several requests in order, each on its own. There is no rollback: after an
 // error of the server or the storage, that error is the response to the batch, and earlier writes
 // stay. The client may repeat every write.
-import { Effect, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { errorResponse } from "../http/errors.ts"
 import {
   type ApiRequest,

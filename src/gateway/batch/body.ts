@@ -1,7 +1,8 @@
 // Reads the body of a batch: entries merged with their defaults, within the limits of requests on a
 // socket.
 import { maxHeaderSize } from "node:http"
-import { Effect, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { isObject, type JsonObject } from "#basics/json.ts"
 import { readBody } from "../http/body.ts"
 import { type ErrorDetail, errorIn } from "../http/errors.ts"

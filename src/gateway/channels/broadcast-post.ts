@@ -1,7 +1,7 @@
 // POST /channels/{id}: accepts a broadcast. The response is 202 when JetStream has stored the
 // message; other stages do the rest.
 import { hash, randomUUID } from "node:crypto"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import {
   BroadcastBody,
   fitsOnePush,

@@ -1,6 +1,7 @@
 // GET /channels/{id}/broadcasts/{broadcast}: the progress of a broadcast, for publishers. Always:
 // accepted = delivered + waiting + retrying + expired + dead + gone.
-import { Effect, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { readHeaders } from "#domain/broadcast.ts"
 import { type Progress, startProgress, waiting } from "#domain/outcome.ts"
 import { Buckets } from "#nats/kv/bucket.ts"

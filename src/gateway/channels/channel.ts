@@ -1,5 +1,6 @@
 // GET /channels/{id}: the number of registrations and of pushes. Only for registered users.
-import { Effect, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { pushesSince } from "#domain/outcome.ts"
 import { emptyChannel } from "#domain/registration.ts"
 import { Buckets } from "#nats/kv/bucket.ts"

@@ -1,5 +1,5 @@
 // Channel ids: any text of 1 to 255 bytes without a slash.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { channelBytesMax } from "#streams/tokens.ts"
 import { errorIn, refuseInvalid } from "../http/errors.ts"
 import type { Refused } from "../http/request.ts"

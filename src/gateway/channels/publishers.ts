@@ -1,6 +1,6 @@
 // Who may publish: the principals in the settings, on every channel, and those in the permissions
 // of a channel.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { matchesWildcard } from "#basics/wildcard.ts"
 import { Settings } from "#config"
 import { noPublishers } from "#domain/publisher.ts"

@@ -1,6 +1,7 @@
 // PUT and DELETE /channels/{id}/registration: a user's place in a channel. Both respond 202 after
 // the change is visible.
-import { Effect, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { Settings } from "#config"
 import { emptyChannel, isRefused } from "#domain/registration.ts"
 import { Buckets } from "#nats/kv/bucket.ts"

@@ -1,6 +1,8 @@
 // Reads a request body: bytes to JSON to the type of a schema. Collects all errors on the way.
 import { isUtf8 } from "node:buffer"
-import { Effect, Schema, SchemaIssue } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as SchemaIssue from "effect/SchemaIssue"
 import { depthMax, parseJson } from "#basics/json.ts"
 import { type ErrorDetail, errorIn, refuse, refuseInvalid } from "./errors.ts"
 import { isForm, isJson, unsupportedForm } from "./media.ts"

@@ -1,5 +1,6 @@
 // The bodies of error responses, and how a request ends with one.
-import { Effect, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { apiErrors, type ErrorName, phraseOf, type Row, wireErrors } from "./error-table.ts"
 import { type ApiResponse, Refused } from "./request.ts"
 

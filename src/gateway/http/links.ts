@@ -1,5 +1,5 @@
 // Absolute URLs in responses: of the API and of its documentation. Pure.
-import { Option } from "effect"
+import * as Option from "effect/Option"
 import { plainHost, type SettingsShape } from "#config"
 import { addressText } from "#settings/listen-address.ts"
 import type { GatewaySettings } from "../settings.ts"

@@ -1,6 +1,7 @@
 // A request and a response of the API, independent of Node.js: the same types serve for a request
 // on a socket and for an entry of a batch.
-import { Data, type Effect } from "effect"
+import * as Data from "effect/Data"
+import type * as Effect from "effect/Effect"
 import type { Caller } from "#identity/identity.ts"
 
 export interface ApiRequest {

@@ -1,5 +1,5 @@
 // The headers that every response may have: security, CORS, Backoff, Alert, Retry-After.
-import { Option } from "effect"
+import * as Option from "effect/Option"
 import { asciiJson } from "#basics/json.ts"
 import type { GatewaySettings } from "../settings.ts"
 import { corsHeaders } from "./cors.ts"

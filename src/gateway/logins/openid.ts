@@ -1,6 +1,6 @@
 // GET /openid/{policy}/login: sends a browser to the policy's issuer. GET /openid/{policy}/token:
 // the browser returns, and gets an access token.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Visit } from "#identity/login/pages.ts"
 import type { Operation } from "../operation.ts"
 import { pagesOf, queryFields, visiting } from "./pages.ts"

@@ -1,6 +1,6 @@
 // Shared by the endpoints of login pages: which policy has the page, the parameters of a visit,
 // and the redirect or error that ends it.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { Identity } from "#identity/identity.ts"
 import { loginErrors } from "#identity/login/login-errors.ts"
 import type { LoginError, LoginPages, Visit } from "#identity/login/pages.ts"

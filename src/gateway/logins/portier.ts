@@ -1,6 +1,7 @@
 // GET /portier/login: asks the user. POST /portier/login: sends a browser to the broker, which
 // mails to the user. POST /portier/verify: the browser returns, and gets the token of a session.
-import { Effect, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import type { Visit } from "#identity/login/pages.ts"
 import type { Operation } from "../operation.ts"
 import { questionPage } from "./html.ts"

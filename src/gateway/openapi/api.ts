@@ -1,5 +1,6 @@
 // GET /__api__: the API description, as OpenAPI 3.1 for programs and as an HTML page for people.
-import { Effect, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { Identity } from "#identity/identity.ts"
 import { pagePolicy, pageType } from "../html.ts"
 import { refuse } from "../http/errors.ts"

@@ -1,6 +1,6 @@
 // Makes the OpenAPI 3.1 description from the table of endpoints, the schemas of the validation, and
 // the table of errors. Pure.
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { apiErrors, type ErrorName, phraseOf } from "../http/error-table.ts"
 import { ErrorDetail } from "../http/errors.ts"
 import type { AnyOperation, Endpoint } from "../operation.ts"

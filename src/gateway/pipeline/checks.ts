@@ -1,6 +1,7 @@
 // The steps of pipeline.ts before the operation. Each returns, or fails with, the response that
 // ends the request.
-import { Effect, Option } from "effect"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { type Identified, Identity } from "#identity/identity.ts"
 import type { Policy } from "#identity/policy.ts"
 import type { Invalid } from "#identity/verdict.ts"

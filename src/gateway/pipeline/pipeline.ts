@@ -14,7 +14,9 @@
 //   10  the operation ....................... 2xx, 304, 400, 403, 404, 409, 412, 413, 429, 507
 //
 // Every response then gets the headers of response-headers.ts and one line in the log.
-import { Cause, Clock, Effect } from "effect"
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { Settings } from "#config"
 import type { IdentityUnavailable, TooManyFailures } from "#identity/errors.ts"

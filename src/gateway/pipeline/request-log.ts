@@ -1,7 +1,7 @@
 // Writes one log line per request. Query strings may contain endpoints, tokens and mail addresses:
 // the line shows only the values of harmless parameters.
 import { randomUUID } from "node:crypto"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Caller } from "#identity/identity.ts"
 import type { ApiRequest, ApiResponse } from "../http/request.ts"
 

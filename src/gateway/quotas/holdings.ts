@@ -1,5 +1,5 @@
 // For quotas: the number of a user's registrations, and the limit of new users.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { countOf, noCounts } from "#domain/registration.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"

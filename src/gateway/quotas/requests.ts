@@ -1,7 +1,9 @@
 // Limits requests, stored changes, new channels and new users of an address and of a user, so that
 // one client leaves others their share, of time and of LOG, which keeps every change for ever. An
 // entry of a batch counts like a request of its own.
-import { Context, Effect, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { makeRate, type Rate } from "#basics/rate.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"

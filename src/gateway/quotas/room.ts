@@ -1,6 +1,6 @@
 // Rejects writes for which the streams have no storage, and no others. Users may fill 90 % of LOG;
 // the rest is for broadcasts, so that no flood of users stops those.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { lastShare, Space, usersShare } from "#nats/watch/space.ts"
 import { type BucketName, bucketStream } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"

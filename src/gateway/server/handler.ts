@@ -1,7 +1,7 @@
 // Handles HTTP requests: makes each an ApiRequest, runs the pipeline, and sends the ApiResponse,
 // all within the limits per address.
 import type { IncomingMessage, ServerResponse } from "node:http"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { Settings } from "#config"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { httpTurnedAway } from "#telemetry/request-metrics.ts"

@@ -1,6 +1,6 @@
 // Reads the body of a request from its socket, completely or not at all.
 import type { IncomingMessage, ServerResponse } from "node:http"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { BodyBroken, BodyCrowded, BodyTooLarge } from "../http/request.ts"
 import type { Shares } from "./bounds/shares.ts"
 

@@ -1,5 +1,6 @@
 // GET /contribute.json: how to contribute to the project.
-import { Effect, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { docsUrl } from "../http/links.ts"
 import { ok } from "../http/request.ts"
 import type { Operation } from "../operation.ts"

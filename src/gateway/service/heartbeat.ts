@@ -1,6 +1,7 @@
 // GET /__heartbeat__ and /__lbheartbeat__: whether the dependencies of this server work, and
 // whether the server responds at all.
-import { Effect, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { Health, HealthView } from "#monitoring/health.ts"
 import { refuse } from "../http/errors.ts"
 import { ok } from "../http/request.ts"

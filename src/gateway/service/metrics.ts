@@ -1,6 +1,6 @@
 // GET /__metrics__: the metrics of this process and the backlog of the streams, for Prometheus. The
 // metrics port of the process has the same for operators.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { metricsText, textFormat } from "#monitoring/metrics-text.ts"
 import { refuse } from "../http/errors.ts"
 import type { Operation } from "../operation.ts"

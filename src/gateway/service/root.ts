@@ -1,6 +1,9 @@
 // GET /: what this server is, what it can do, and who the caller is. With wrong credentials the
 // response has no `user`.
-import { Clock, Effect, Option, Schema } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
 import { Identity } from "#identity/identity.ts"
 import type { Policy } from "#identity/policy.ts"
 import { docsUrl } from "../http/links.ts"

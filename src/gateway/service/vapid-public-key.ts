@@ -1,6 +1,8 @@
 // GET /vapid-public-key: the applicationServerKey for pushManager.subscribe(). The root resource
 // has the key, too; this response is small and cacheable.
-import { Clock, Effect, Schema } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { type ApiResponse, ok } from "../http/request.ts"
 import { expiringIn } from "../http/response-headers.ts"
 import type { Operation } from "../operation.ts"

@@ -1,7 +1,8 @@
 // GET /__version__: what is deployed, from a file that the deployment writes. Without the file:
 // 404.
 import { readFileSync } from "node:fs"
-import { Effect, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { isObject, type JsonObject } from "#basics/json.ts"
 import { refuse } from "../http/errors.ts"
 import { ok } from "../http/request.ts"

@@ -1,5 +1,6 @@
 // The common part of POST and PUT of a subscription: the body, and the command that stores it.
-import { Effect, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { isObject } from "#basics/json.ts"
 import { Settings } from "#config"
 import type { SubscriptionCommand, SubscriptionData } from "#domain/subscription/command.ts"

@@ -1,5 +1,6 @@
 // Reads the query string and the preconditions of a list, or of one subscription.
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import { checkNoBody } from "../http/body.ts"
 import { type ErrorDetail, refuse } from "../http/errors.ts"
 import { type Preconditions, readPreconditions } from "../http/preconditions.ts"

@@ -1,5 +1,7 @@
 // GET and DELETE /subscriptions: the subscriptions of the caller, filtered, sorted and in pages.
-import { Effect, Schema, Semaphore } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Semaphore from "effect/Semaphore"
 import { mapInTurns } from "#clock/map-in-turns.ts"
 import { nextTimestamp, type SubscriptionList } from "#domain/subscription/subscription.ts"
 import { changeList, listOf } from "../changes.ts"

@@ -1,6 +1,6 @@
 // POST /subscriptions: stores a subscription of the caller. A stored one stays as it is, but is no
 // longer suspended.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { changeList } from "../changes.ts"
 import { checked, type ErrorDetail, errorIn } from "../http/errors.ts"
 import { stamp, violated } from "../http/preconditions.ts"

@@ -1,5 +1,6 @@
 // GET, PUT and DELETE /subscriptions/{id}: one subscription of the caller.
-import { Effect, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import type { JsonObject } from "#basics/json.ts"
 import { nextTimestamp } from "#domain/subscription/subscription.ts"
 import { changeList, listOf } from "../changes.ts"

@@ -1,5 +1,5 @@
 // Subscriptions and tombstones as clients see them, and their schemas.
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import type { JsonObject } from "#basics/json.ts"
 import type { SubscriptionList } from "#domain/subscription/subscription.ts"
 

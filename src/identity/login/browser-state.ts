@@ -2,7 +2,9 @@
 // returns a number that only this cookie has, so nobody can end a login of his own in somebody
 // else's browser. Beginning a login stores nothing on the server, so it cannot fill the storage.
 import { randomBytes, timingSafeEqual } from "node:crypto"
-import { Clock, Effect, Option } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { Settings } from "#config"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { settingsFault } from "#settings/every-setting.ts"

@@ -1,7 +1,9 @@
 // The login pages of an OpenID Connect issuer, for sites whose pages have no token of their own:
 // authorization code with PKCE (RFC 6749 section 4.1, RFC 7636).
 import { createHash } from "node:crypto"
-import { Effect, Option, Redacted } from "effect"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
 import { makeRate } from "#basics/rate.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { identificationMillis } from "../credentials.ts"

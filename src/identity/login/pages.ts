@@ -1,6 +1,7 @@
 // The interface of login pages: a browser without a token is sent to the provider, and from there
 // back to the site's page, with a token in the fragment of the URL.
-import { Data, type Effect } from "effect"
+import * as Data from "effect/Data"
+import type * as Effect from "effect/Effect"
 import type { IdentityUnavailable, TooManyFailures } from "../errors.ts"
 import type { LoginErrorCode } from "./login-errors.ts"
 

@@ -1,6 +1,7 @@
 // The login pages of Portier (OpenID Connect's implicit flow with form_post): a broker proves that
 // the user receives mail at an address, and the browser returns with an identity token.
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import { makeRate } from "#basics/rate.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { normalAddress } from "../principals.ts"

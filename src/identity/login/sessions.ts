@@ -1,6 +1,7 @@
 // Sessions of browsers that logged in: a random token, stored in the bucket `cache` under its HMAC.
 import { randomBytes } from "node:crypto"
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import { IdentityUnavailable } from "../errors.ts"

@@ -1,7 +1,7 @@
 // Basic authentication without accounts: every pair of name and password is a user. For
 // development, and behind a proxy that checks the pair.
 import { isUtf8 } from "node:buffer"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { textHmac } from "#basics/hmac.ts"
 import type { Policy } from "../policy.ts"
 import { known } from "../verdict.ts"

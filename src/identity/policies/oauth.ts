@@ -1,6 +1,9 @@
 // OAuth 2.0 bearer tokens that a server verifies: by introspection (RFC 7662), or by the verify
 // call of an external-account provider (contract section 7.4).
-import { Clock, Config, Effect, Option } from "effect"
+import * as Clock from "effect/Clock"
+import * as Config from "effect/Config"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type { Values } from "#settings/every-setting.ts"
 import { checkedText, words } from "#settings/words.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"

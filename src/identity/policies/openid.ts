@@ -1,6 +1,9 @@
 // Access tokens that are JWTs of an OpenID Connect issuer (RFC 9068), verified here with the keys
 // that the issuer publishes.
-import { Clock, Config, Effect, Option } from "effect"
+import * as Clock from "effect/Clock"
+import * as Config from "effect/Config"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type { Values } from "#settings/every-setting.ts"
 import { checkedText, someWords, words } from "#settings/words.ts"
 import { IdentityUnavailable } from "../errors.ts"

@@ -2,7 +2,8 @@
 // bounded and reported: it may throw, hang, or return anything.
 import { resolve } from "node:path"
 import { pathToFileURL } from "node:url"
-import { Effect, Semaphore } from "effect"
+import * as Effect from "effect/Effect"
+import * as Semaphore from "effect/Semaphore"
 import { settingsFault } from "#settings/every-setting.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import type { Credentials } from "../credentials.ts"

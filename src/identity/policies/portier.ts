@@ -1,6 +1,7 @@
 // Users who prove that they receive mail at an address, by a Portier broker. The login pages give
 // their browser the token of a session, which it sends with each request.
-import { Config, Effect } from "effect"
+import * as Config from "effect/Config"
+import * as Effect from "effect/Effect"
 import type { Values } from "#settings/every-setting.ts"
 import { within } from "#settings/within.ts"
 import { checkedText, words } from "#settings/words.ts"

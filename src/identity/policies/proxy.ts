@@ -2,7 +2,9 @@
 // Anybody can send such headers, so they count only from a trusted address and with a secret.
 import { isUtf8 } from "node:buffer"
 import { timingSafeEqual } from "node:crypto"
-import { Config, Effect, Redacted } from "effect"
+import * as Config from "effect/Config"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import type { Values } from "#settings/every-setting.ts"
 import { checkedText, secret } from "#settings/words.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"

@@ -2,7 +2,11 @@
 // with a shared secret (HS256) or a private key (ES256, EdDSA), and its page sends the JWT.
 import { createPublicKey, type KeyObject } from "node:crypto"
 import { readFileSync } from "node:fs"
-import { Clock, Config, Effect, Option, Redacted } from "effect"
+import * as Clock from "effect/Clock"
+import * as Config from "effect/Config"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
 import { settingsFault, type Values } from "#settings/every-setting.ts"
 import { secretBytesMin, someWords, words } from "#settings/words.ts"
 import { bearerPolicy, type Policy } from "../policy.ts"

@@ -1,6 +1,7 @@
 // Tokens of servers that publish. An operator makes them with `bellcast token`; the bucket
 // `permissions` has the hash of each.
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import { isCurrentToken } from "#domain/access-token.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"

@@ -3,7 +3,10 @@
 
 import { createPrivateKey, randomUUID } from "node:crypto"
 import { readFileSync } from "node:fs"
-import { Clock, Effect, Option, Redacted } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
 import { SignJWT } from "jose"
 import { type SettingsError, settingsFault } from "#settings/every-setting.ts"
 import { IdentityUnavailable } from "../errors.ts"

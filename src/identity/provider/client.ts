@@ -1,8 +1,8 @@
 // Requests to identity providers: https only, no redirects, no private addresses but those of hosts
 // that the operator named, a bound on time and bytes, and one retry.
 import { isIP, type LookupFunction } from "node:net"
-import { Effect } from "effect"
-import { Agent, request } from "undici"
+import * as Effect from "effect/Effect"
+import type { Agent } from "undici"
 import { anyLookup, checkedLookup } from "#basics/address-filter.ts"
 import { type JsonObject, jsonObjectOf } from "#basics/json.ts"
 import { type Resolve, sharedLookup } from "#basics/shared-lookup.ts"
@@ -59,8 +59,11 @@ const contentOf = Effect.fnUntraced(function* (wanted: ProviderRequest) {
   return { headers: typed("application/x-www-form-urlencoded"), body }
 })
 
+type Undici = typeof import("undici")
+
 /** Sends one request, without a retry. */
 const sendOnce = async (
+  { request }: Undici,
   url: string,
   { body, headers }: Effect.Success<ReturnType<typeof contentOf>>,
   dispatcher: Agent,
@@ -94,8 +97,10 @@ export const makeSend = Effect.fnUntraced(function* (
   namedHosts: ReadonlyArray<string>,
   resolve: Resolve = sharedLookup
 ) {
+  // A service without a provider does not load it: 9 MiB.
+  const undici = yield* Effect.promise(() => import("undici"))
   const agentWith = (lookup: unknown) =>
-    new Agent({
+    new undici.Agent({
       connections: connectionsMax,
       connect: { timeout: timeoutMillis, lookup: lookup as LookupFunction }
     })
@@ -113,7 +118,7 @@ export const makeSend = Effect.fnUntraced(function* (
       return Effect.fail(unavailable({ code: "ADDRESS_NOT_ALLOWED" }))
     const attempt = Effect.flatMap(contentOf(wanted), (content) =>
       Effect.tryPromise({
-        try: (signal) => sendOnce(wanted.url, content, isNamed ? named : others, signal),
+        try: (signal) => sendOnce(undici, wanted.url, content, isNamed ? named : others, signal),
         catch: unavailable
       })
     )

@@ -1,6 +1,11 @@
 // The public keys of an OpenID Connect issuer: found by its discovery document, fetched at most
 // once per cooldown, and used for a stated time while the issuer is away.
-import { type Context, Effect, Exit, Fiber, Option, type Scope } from "effect"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
 import type { JSONWebKeySet } from "jose"
 import { type ExpiringMap, makeExpiringMap } from "#basics/expiring-map.ts"
 import { isObject, type JsonObject } from "#basics/json.ts"

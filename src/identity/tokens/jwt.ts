@@ -1,6 +1,7 @@
 // Verifies JWTs with public keys: signature, algorithm and header. Says nothing about claims.
 import type { KeyObject } from "node:crypto"
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import { type CryptoKey, createLocalJWKSet, errors, type JSONWebKeySet, jwtVerify } from "jose"
 import { jsonObjectOf } from "#basics/json.ts"
 import type { IssuerKeys, KeySet } from "../provider/key-set.ts"

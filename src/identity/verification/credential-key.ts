@@ -1,6 +1,6 @@
 // The keys under which verdicts on credentials are remembered: no token is in memory or in NATS
 // longer than its request.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { hmacFor, useridSecret } from "../secret-hmacs.ts"
 
 /** A function from texts to one key, 43 characters. No text may hold a line feed but the last. */

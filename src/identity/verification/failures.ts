@@ -1,6 +1,8 @@
 // Limits the credentials of an address by which no policy finds a user, whatever their kind.
 // Credentials that were good lately still pass, as many users may share an address.
-import { Context, Effect, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { makeExpiringMap } from "#basics/expiring-map.ts"
 import { makeRate } from "#basics/rate.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"

@@ -1,6 +1,6 @@
 // Verdicts in the bucket `cache`, which all gateways share. A failure of the bucket never fails a
 // request: the token is verified instead.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import type { Known } from "../verdict.ts"

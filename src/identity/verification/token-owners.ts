@@ -1,6 +1,7 @@
 // Remembers which of several remote policies knows a token, and asks that one first. Else each
 // token of the last policy would be sent to all servers before it, every ten seconds.
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import { makeExpiringMap } from "#basics/expiring-map.ts"
 import type { Credentials } from "../credentials.ts"
 import type { Policy } from "../policy.ts"

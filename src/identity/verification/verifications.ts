@@ -1,6 +1,13 @@
 // Verifies tokens and remembers the verdicts: one verification at a time for each token.
 // failures.ts limits them per address, shared-verdicts.ts shares them between gateways.
-import { Clock, Context, Deferred, Effect, Exit, Layer, Option, Semaphore } from "effect"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Semaphore from "effect/Semaphore"
 import { type ExpiringMap, makeExpiringMap } from "#basics/expiring-map.ts"
 import { makeRate, type Rate } from "#basics/rate.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"

@@ -1,7 +1,8 @@
 // Refuses a start on streams and buckets that were copied at different moments: everything would
 // look right, and new writes would be taken for old ones.
 import { DeliverPolicy } from "@nats-io/jetstream"
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import { type BucketName, bucketStream, metaKey, projections } from "#streams/buckets.ts"
 import { followerNames } from "#streams/followers.ts"
 import { streams } from "#streams/index.ts"

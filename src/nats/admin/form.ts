@@ -1,5 +1,5 @@
 // Refuses a start on streams and buckets that another version of Bellcast stored in another form.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { bucketStream, projections } from "#streams/buckets.ts"
 import { storedForm, streams } from "#streams/index.ts"
 import { StartRefused } from "../connection/errors.ts"

@@ -1,6 +1,6 @@
 // Administration for the commands of operators and the start of the service: states of streams,
 // buckets and consumers, pauses, and emptying buckets.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { type BucketName, bucketStream, metaKey, projections } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"

@@ -7,7 +7,7 @@ import {
   type JetStreamManager
 } from "@nats-io/jetstream"
 import { nanos, headers as natsHeaders } from "@nats-io/transport-node"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import {
   type BucketName,
   bucketNames,

@@ -1,7 +1,8 @@
 // How many copies a cluster keeps of each stream. A start raises the number; only an operator who
 // asks for it lowers it, as the loss of one server then loses what was accepted.
 import { JetStreamApiError } from "@nats-io/jetstream"
-import { Effect, Option } from "effect"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { streamNames } from "#streams/index.ts"
 import { Nats } from "../connection/connection.ts"
 import { attempt, NoStorage, StartRefused } from "../connection/errors.ts"

@@ -14,7 +14,10 @@ import {
   nuid,
   type Status
 } from "@nats-io/transport-node"
-import { Context, Effect, Layer, Stream } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
 import { type NatsTlsFiles, natsUrls } from "#settings/nats-url.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { attempt, NatsUnavailable } from "./errors.ts"

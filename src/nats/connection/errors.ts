@@ -1,5 +1,6 @@
 // The errors of src/nats/, in the detail that callers act on.
-import { Effect, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 
 const Reason = Schema.Union([
   /** No connection to a usable server could be opened. */

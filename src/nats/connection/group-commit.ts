@@ -4,7 +4,8 @@
 // 0.4 KB, single and in batches: 5,200/s and 13,000/s with 50 at once, 5,300/s and 30,000/s with
 // 200 at once. Batches take half the CPU.
 import { headers as natsHeaders } from "@nats-io/transport-node"
-import { Effect, Result } from "effect"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import type { PubAck, Requests } from "./request.ts"
 import { codeOf, type Failure } from "./responses.ts"
 import type { Silences } from "./silence.ts"

@@ -1,6 +1,9 @@
 // Messages to all running processes over core NATS. They are not stored and may be lost, so use
 // them only for what a process can learn in another way too.
-import { Context, Effect, Layer, type Scope } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
 import { Nats } from "./connection.ts"
 
 export class PubSub extends Context.Service<

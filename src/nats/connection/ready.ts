@@ -1,7 +1,7 @@
 // Waits while a cluster elects its leaders: after a cold start JetStream answers nothing, or that
 // it is unavailable, until a majority of the servers runs.
 import { JetStreamApiError } from "@nats-io/jetstream"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { NatsUnavailable } from "./errors.ts"
 

@@ -3,7 +3,8 @@
 // and four promises, which is more than half of the cost of a publish.
 
 import { createInbox, type Msg, type MsgHdrs, type NatsConnection } from "@nats-io/transport-node"
-import { Effect, Result } from "effect"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import { type Failure, isMessageNotFound, nothing, parseResponse, Unanswered } from "./responses.ts"
 
 /** JetStream's acknowledgement of a stored message. */

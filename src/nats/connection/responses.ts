@@ -1,7 +1,9 @@
 // Responses of JetStream: what one says, which error it is, and what that error means.
 import { JetStreamApiError } from "@nats-io/jetstream"
 import type { Msg } from "@nats-io/transport-node"
-import { Data, Effect, Result } from "effect"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import { NatsUnavailable } from "./errors.ts"
 
 /** There was no response in time, no server or no connection: the server may have obeyed. */

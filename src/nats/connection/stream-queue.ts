@@ -1,7 +1,7 @@
 // The queue of one stream: decides which waiting messages go out one by one and which as an atomic
 // batch, and sends them.
 import type { MsgHdrs } from "@nats-io/transport-node"
-import { Result } from "effect"
+import * as Result from "effect/Result"
 import type { PubAck, Received, Requests } from "./request.ts"
 import { codeOf, type Failure } from "./responses.ts"
 

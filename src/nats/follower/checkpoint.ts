@@ -1,5 +1,5 @@
 // The checkpoint of a follower: how far the stored state of its buckets goes.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { metaKey } from "#streams/buckets.ts"
 import { type FollowerName, followers } from "#streams/followers.ts"
 import { unavailable } from "../connection/errors.ts"

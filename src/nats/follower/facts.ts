@@ -1,5 +1,5 @@
 // Records the facts of a follower in LOG. Facts without room wait in memory.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { MessageType } from "#domain/messages/messages.ts"
 import { factPostponed } from "#telemetry/nats-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"

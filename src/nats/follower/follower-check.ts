@@ -1,7 +1,7 @@
 // Compares a follower's checkpoint with its stream and its buckets: a backup may have copied them
 // at different moments.
 
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { type BucketName, bucketStream, metaKey } from "#streams/buckets.ts"
 import { type FollowerName, followers } from "#streams/followers.ts"
 import { streams } from "#streams/index.ts"

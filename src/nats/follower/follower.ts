@@ -1,6 +1,11 @@
 // Followers: apply a stream in order from a checkpoint, in one process at a time. The header of
 // streams/followers.ts says why a durable consumer cannot do this.
-import { Cause, Context, Effect, Layer, Random, Schedule } from "effect"
+import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Random from "effect/Random"
+import * as Schedule from "effect/Schedule"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { type FollowerName, followers } from "#streams/followers.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"

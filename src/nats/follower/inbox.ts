@@ -1,6 +1,6 @@
 // The messages of a stream that arrived for a follower and wait for the next batch.
 import { type ConsumerMessages, DeliverPolicy, type JetStreamClient } from "@nats-io/jetstream"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { type FollowerName, followers } from "#streams/followers.ts"
 import { streams } from "#streams/index.ts"
 import { attempt } from "../connection/errors.ts"

@@ -1,6 +1,7 @@
 // The lease of a follower: an entry of the bucket `cache` that its holder must renew, so that one
 // process at a time runs the follower.
-import { Effect, Schedule } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import { keys } from "#streams/buckets.ts"
 import { type FollowerName, leaseSeconds } from "#streams/followers.ts"
 import { NatsUnavailable } from "../connection/errors.ts"

@@ -1,7 +1,11 @@
 // How far the projector has applied LOG. Gateways wait for it before they respond to a write
 // (read-your-writes), the planner before it cuts a broadcast into shards.
 import type { NatsConnection } from "@nats-io/transport-node"
-import { Context, Deferred, Effect, Layer, Schema } from "effect"
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { MinimumRevisions } from "#domain/job.ts"
 import { subjects } from "#streams/subjects.ts"

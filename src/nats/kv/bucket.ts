@@ -1,6 +1,9 @@
 // The KV buckets: reads from the leader, writes that expect a revision, and reads of many keys from
 // a replica that has a given revision.
-import { Context, Effect, Layer, Schedule } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
 import { type BucketName, bucketStream, bucketSubject, metaKey } from "#streams/buckets.ts"
 import { Nats } from "../connection/connection.ts"
 import { AppendConflict, attempt, type NatsUnavailable, unavailable } from "../connection/errors.ts"

@@ -1,6 +1,6 @@
 // Follows the changes of a bucket: their keys and revisions, in order and without a gap.
 import { type ConsumerMessages, DeliverPolicy, type JetStreamClient } from "@nats-io/jetstream"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { type BucketName, bucketStream, bucketSubject } from "#streams/buckets.ts"
 import { attempt, type NatsUnavailable } from "../connection/errors.ts"
 

@@ -1,6 +1,6 @@
 // Reads all entries of a bucket: for rebuilds and for counts that are made once.
 import { DeliverPolicy } from "@nats-io/jetstream"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { type BucketName, bucketStream, bucketSubject, metaKey } from "#streams/buckets.ts"
 import { Nats } from "../connection/connection.ts"
 import { attempt } from "../connection/errors.ts"

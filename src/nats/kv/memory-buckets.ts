@@ -1,6 +1,6 @@
 // Buckets in the memory of a process, with the same operations: what a rebuild folds the streams
 // into before it compares the result with the server. They hold as much as the streams.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { BucketName } from "#streams/buckets.ts"
 import { AppendConflict, unavailable } from "../connection/errors.ts"
 import type { Buckets } from "./bucket.ts"

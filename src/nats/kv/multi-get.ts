@@ -1,6 +1,6 @@
 // Multi-get: reads many entries of a bucket with one request, from any replica (ADR-31).
 import type { Msg } from "@nats-io/transport-node"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { type BucketName, bucketStream, bucketSubject, metaKey } from "#streams/buckets.ts"
 import type { Nats } from "../connection/connection.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"

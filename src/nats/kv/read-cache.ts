@@ -1,6 +1,8 @@
 // A worker's read cache of a bucket. What is made of its entries is read once, kept as text, and
 // dropped as soon as the bucket announces a change of one of the keys.
-import { Cause, Effect, Schedule } from "effect"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import type { Share } from "#memory/cache-memory.ts"
 import type { BucketName } from "#streams/buckets.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"

@@ -1,6 +1,6 @@
 // A follower's write-back cache of a bucket. Entries are read once, changed in memory and written
 // back with their expected revision. Changes that the bucket has no room for stay in memory.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { mapInTurns } from "#clock/map-in-turns.ts"
 import type { Share } from "#memory/cache-memory.ts"
 import type { BucketName } from "#streams/buckets.ts"

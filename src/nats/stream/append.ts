@@ -1,7 +1,8 @@
 // Appends a message to a stream: tries again until the message is stored or refused, and tells its
 // own message from that of another writer.
 
-import { Effect, Random } from "effect"
+import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import type { MessageBody, MessageType } from "#domain/messages/messages.ts"
 import { streams } from "#streams/index.ts"

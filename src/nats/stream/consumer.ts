@@ -1,7 +1,11 @@
 // Durable consumers: JetStream gives each message to one worker, and again after a delay if the
 // worker asks for that or dies. Each process handles a bounded number of messages at a time.
 import type { JsMsg } from "@nats-io/jetstream"
-import { Cause, Context, Effect, Layer, Schedule } from "effect"
+import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
 import { streams } from "#streams/index.ts"
 import type { ConsumerSpec } from "#streams/spec.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"

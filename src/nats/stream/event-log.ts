@@ -1,7 +1,9 @@
 // The streams LOG and WORK: append with an expected sequence, read one message, replay. Bellcast
 // writes everything here that must not be lost.
 import { DeliverPolicy } from "@nats-io/jetstream"
-import { Context, Effect, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { makeRoom } from "#basics/bounded.ts"
 import type { MessageType } from "#domain/messages/messages.ts"
 import { streams } from "#streams/index.ts"

@@ -1,6 +1,6 @@
 // How a stream or a durable consumer is now, as the server says.
 import type { ConsumerConfig } from "@nats-io/jetstream"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Nats } from "../connection/connection.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import {

@@ -1,6 +1,8 @@
 // The backlog of the streams, for metrics. The server is asked only when somebody reads the
 // metrics, so that the counting costs the messages nothing.
-import { Context, Effect, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { streams } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { Nats } from "../connection/connection.ts"

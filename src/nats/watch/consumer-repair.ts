@@ -3,7 +3,7 @@
 // nothing.
 
 import { JetStreamApiError } from "@nats-io/jetstream"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { metaKey, projections } from "#streams/buckets.ts"
 import { type consumers, streams } from "#streams/index.ts"
 import type { ConsumerSpec } from "#streams/spec.ts"

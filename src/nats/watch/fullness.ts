@@ -1,5 +1,6 @@
 // Logs that a stream fills up, is full, and has room again.
-import { Effect, Layer } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { streams } from "#streams/index.ts"
 import { fullShare, type Room, roomsOf, usersShare } from "./space.ts"
 import { type Look, StreamWatch } from "./streams.ts"

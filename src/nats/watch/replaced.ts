@@ -1,6 +1,7 @@
 // Notices that LOG or WORK was replaced while processes run: their caches, leases and checkpoints
 // belong to the former stream.
-import { Deferred, Effect } from "effect"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
 import { streams } from "#streams/index.ts"
 import { type DatedSight, replacedFault } from "../follower/marks.ts"
 import { type Look, StreamWatch } from "./streams.ts"

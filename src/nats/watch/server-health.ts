@@ -1,6 +1,9 @@
 // Whether nats-server still stores what it is given. A server whose disk was full goes on to answer
 // reads, and needs a restart: nothing else would say why each write fails.
-import { Context, Effect, Layer, Result } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { Nats } from "../connection/connection.ts"
 import { isNotReady } from "../connection/ready.ts"

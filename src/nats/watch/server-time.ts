@@ -1,6 +1,7 @@
 // Reads the time of the NATS server, for the clock of the service and for waits that the server is
 // told as a time.
-import { Effect, Layer } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import type { Reading, ServiceClock } from "#clock/service-clock.ts"
 import { streams } from "#streams/index.ts"

@@ -1,7 +1,9 @@
 // The space that streams and buckets have left. Before a stream is full and refuses all messages,
 // the service refuses requests that make it grow, and so keeps space for deletions and recorded
 // facts.
-import { Context, Effect, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { bucketNames, bucketStream, buckets } from "#streams/buckets.ts"
 import { allStreams } from "#streams/index.ts"

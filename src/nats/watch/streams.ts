@@ -1,6 +1,9 @@
 // Asks the server once a second how all streams are, those behind buckets too, and tells those who
 // want to know: space, clock, consumers, and whether LOG or WORK was replaced.
-import { Context, Effect, Layer, Schedule } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { streamNames } from "#streams/index.ts"
 import { Nats } from "../connection/connection.ts"

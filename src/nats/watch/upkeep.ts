@@ -1,7 +1,9 @@
 // Looks every two seconds whether the streams, buckets and durable consumers are as declared, and
 // repairs what somebody deleted, paused or changed while the service runs. A stream or bucket that
 // held data is never made again: an empty one would look as if there had been no data.
-import { Context, Effect, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { bucketStream } from "#streams/buckets.ts"
 import { allStreams, consumers, streamNames, streams } from "#streams/index.ts"
 import { showConsumers } from "#telemetry/nats-metrics.ts"

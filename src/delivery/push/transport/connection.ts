@@ -1,7 +1,8 @@
 // One connection to a push service, and how much it may receive. Some bytes and frames never reach
 // a handler (chunk extensions, PING, GOAWAY, empty frames), so the bytes of the socket are counted.
 import type { Socket } from "node:net"
-import { type buildConnector, Client, type Dispatcher } from "undici"
+import type { buildConnector, Dispatcher } from "undici"
+import Client from "undici/lib/dispatcher/client.js"
 
 /** The code with which the exchanges of a connection fail that received too much. */
 export const excessiveCode = "BELLCAST_EXCESSIVE"

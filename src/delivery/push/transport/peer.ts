@@ -3,7 +3,8 @@
 // service says that it did not process (GOAWAY, REFUSED_STREAM).
 import type { Socket } from "node:net"
 import { createSecureContext } from "node:tls"
-import { buildConnector, Pool } from "undici"
+import buildConnector from "undici/lib/core/connect.js"
+import Pool from "undici/lib/dispatcher/pool.js"
 import type { PushResponse } from "../classify.ts"
 import { bodyWindowBytes, Connection, type ConnectionOptions, excessiveCode } from "./connection.ts"
 import { fewAtATime } from "./connector.ts"

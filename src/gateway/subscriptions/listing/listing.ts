@@ -1,5 +1,5 @@
 // Selects the objects of a list: those that match the filters, and one page of them in order.
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { mapInTurns } from "#clock/map-in-turns.ts"
 import { matcherOf } from "./filter.ts"
 import type { Listing } from "./query.ts"

@@ -1,7 +1,10 @@
 // Page tokens: the place where the next page begins, opaque to clients and signed for one user. A
 // DELETE may use a token only once, and notes that in the bucket `cache` for all gateways.
 import { randomUUID, timingSafeEqual } from "node:crypto"
-import { Clock, Effect, Option, Redacted } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
 import { textHmac } from "#basics/hmac.ts"
 import { isObject, type JsonObject, parseJson } from "#basics/json.ts"
 import { Settings } from "#config"
