@@ -12,3 +12,16 @@ export const monotonicMillis: Effect.Effect<number> = Effect.map(
   Clock.monotonicTimeNanos,
   (nanos) => Number(nanos / nanosPerMilli)
 )
+
+/** After a long turn of the event loop, timers fire early. */
+const earlyMillisMax = 50
+
+/**
+ * Waits until a whole multiple of `everyMillis`, for 50 ms at least. So the periodic work of a
+ * process runs together: each time that an idle process wakes costs 0.2 ms of CPU.
+ */
+export const nextMultiple = (everyMillis: number): Effect.Effect<void> =>
+  Effect.flatMap(monotonicMillis, (now) => {
+    const left = everyMillis - (now % everyMillis)
+    return Effect.sleep(left < earlyMillisMax ? left + everyMillis : left)
+  })

@@ -33,14 +33,27 @@ const bufferedStdout = () => {
     dest: 1,
     sync: true,
     minLength: flushChars,
-    periodicFlush: flushMillis,
     maxLength: unwrittenBytesMax
   })
   // If the disk is full or the reader has gone, lines are lost, but the service goes on.
   stdout.on("error", () => {})
   // pino flushes at exit only when it writes asynchronously.
   process.on("exit", () => stdout.flush())
-  return stdout
+  let isWaiting = false
+  const flushLate = () => {
+    isWaiting = false
+    stdout.flush()
+  }
+  return {
+    write: (line: string) => void stdout.write(line),
+    flush: () => stdout.flush(),
+    // Not pino's periodicFlush, which wakes an idle process 20 times a second.
+    flushSoon: () => {
+      if (isWaiting) return
+      isWaiting = true
+      setTimeout(flushLate, flushMillis).unref()
+    }
+  }
 }
 
 /** `name=value`; a value that could be read as several fields is quoted. */
@@ -75,7 +88,8 @@ const prettyStream = {
     const words = [at, name.padEnd(5), indented(msg), ...Object.entries(fields).map(pair)]
     process.stdout.write(`${words.join(" ")}\n`)
   },
-  flush: () => {}
+  flush: () => {},
+  flushSoon: () => {}
 }
 
 interface Line {
@@ -115,7 +129,8 @@ export const loggerLayer = (minimum: pino.Level, pretty: boolean) => {
     if (logLevel === "None" || logLevel === "All") return
     const { fields, words } = lineOf(options)
     root[pinoLevels[logLevel]](fields, withoutSecrets(words.join(" ")))
-    if (!bufferedLevels.has(logLevel)) output.flush()
+    if (bufferedLevels.has(logLevel)) output.flushSoon()
+    else output.flush()
   })
   return Layer.merge(
     Logger.layer([logger]),

@@ -2,9 +2,8 @@
 // workers about them.
 import { hash } from "node:crypto"
 import * as Effect from "effect/Effect"
-import * as Schedule from "effect/Schedule"
 import { makeLruCache } from "#basics/lru-cache.ts"
-import { monotonicMillis } from "#clock/monotonic.ts"
+import { monotonicMillis, nextMultiple } from "#clock/monotonic.ts"
 import { Settings } from "#config"
 import { PubSub } from "#nats/connection/pubsub.ts"
 import { freshId } from "#nats/stream/append.ts"
@@ -120,9 +119,8 @@ export const makePushServices = Effect.gen(function* () {
     showMetrics(now)
   })
   const readKnownFrom = Effect.suspend(() => knownFrom.read(log))
-  yield* Effect.forkScoped(
-    Effect.repeat(Effect.andThen(readKnownFrom, publishAll), Schedule.spaced(publishMillis))
-  )
+  const publishNext = Effect.andThen(publishAll, nextMultiple(publishMillis))
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(readKnownFrom, publishNext)))
 
   /** Logs notices, and publishes urgent gossip. */
   const report = (pushService: PushService, notices: ReadonlyArray<Notice>) => {

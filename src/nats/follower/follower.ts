@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
 import * as Schedule from "effect/Schedule"
-import { monotonicMillis } from "#clock/monotonic.ts"
+import { monotonicMillis, nextMultiple } from "#clock/monotonic.ts"
 import { type FollowerName, followers } from "#streams/followers.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { Nats } from "../connection/connection.ts"
@@ -142,10 +142,11 @@ const applyAll = Effect.fnUntraced(function* (
   const inbox = yield* openInbox(nats.js, name, follower.from)
   let applied = follower.from
   let last: Last = checkpoint.mark
-  let savedAt = Number.NEGATIVE_INFINITY
+  /** The second of the last checkpoint, by the monotonic clock. */
+  let saved = -1
   while (true) {
-    // The time-out saves the checkpoint of a stream without new messages.
-    yield* arrival(inbox).pipe(Effect.timeoutOption(checkpointMillis))
+    // Without new messages the checkpoint is saved, too.
+    yield* Effect.raceFirst(arrival(inbox), nextMultiple(checkpointMillis))
     if (inbox.waiting.length > 0) {
       const batch = takeBatch(inbox)
       yield* follower.apply(batch)
@@ -155,9 +156,9 @@ const applyAll = Effect.fnUntraced(function* (
     } else if (inbox.ended) {
       return yield* unavailable(`follow ${name}`)(new Error("the stream ended"))
     }
-    const now = yield* monotonicMillis
-    if (now - savedAt < checkpointMillis) continue
-    savedAt = now
+    const second = Math.floor((yield* monotonicMillis) / checkpointMillis)
+    if (second === saved) continue
+    saved = second
     yield* follower.store(checkpoint.seq)
     yield* saveCheckpoint(buckets, checkpoint, {
       // The next run applies again what is not stored.

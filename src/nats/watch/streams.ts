@@ -3,8 +3,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Schedule from "effect/Schedule"
-import { monotonicMillis } from "#clock/monotonic.ts"
+import { monotonicMillis, nextMultiple } from "#clock/monotonic.ts"
 import { streamNames } from "#streams/index.ts"
 import { Nats } from "../connection/connection.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
@@ -62,9 +61,9 @@ export class StreamWatch extends Context.Service<
           Effect.forEach(tolds, (told) => told(seen), { concurrency: "unbounded", discard: true })
       )
       yield* Effect.ignore(look)
-      yield* lookAndTell.pipe(
-        Effect.delay(everyMillis),
-        Effect.repeat(Schedule.forever),
+      yield* nextMultiple(everyMillis).pipe(
+        Effect.andThen(lookAndTell),
+        Effect.forever,
         Effect.forkScoped
       )
       return StreamWatch.of({

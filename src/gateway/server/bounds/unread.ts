@@ -26,11 +26,11 @@ export class UnreadResponses {
   readonly #unread = new Map<Socket, Unread>()
   readonly #shares = makeShares(bytesPerAccountMax, bytesMax)
   readonly #onReset: () => void
-  readonly #timer: NodeJS.Timeout
+  /** Runs while there are unread responses. */
+  #timer: NodeJS.Timeout | undefined
 
   constructor(onReset: () => void) {
     this.#onReset = onReset
-    this.#timer = setInterval(() => this.#sweep(), sweepMillis).unref()
   }
 
   /** Counts a response until `remove`. False when the limits leave no memory for the response. */
@@ -42,6 +42,7 @@ export class UnreadResponses {
     }
     const until = now + readMillis + bytes / bytesPerMilli
     this.#unread.set(socket, { account, bytes, since: now, until })
+    this.#timer ??= setInterval(() => this.#sweep(), sweepMillis).unref()
     return true
   }
 
@@ -66,6 +67,9 @@ export class UnreadResponses {
   #sweep(): void {
     const now = performance.now()
     for (const [socket, { until }] of this.#unread) if (now > until) this.#reset(socket)
+    if (this.#unread.size > 0) return
+    this.stop()
+    this.#timer = undefined
   }
 
   /** Resets the oldest connections of an account while `isNeeded`. */

@@ -1,0 +1,26 @@
+// A process that has nothing to do.
+import { readFile } from "node:fs/promises"
+import { setTimeout as pause } from "node:timers/promises"
+import { assert, it } from "vitest"
+import { startNats } from "../support/nats.ts"
+import { startService } from "../support/service.ts"
+
+const seconds = 6
+
+it.skipIf(process.platform !== "linux")(
+  "writes to its log and to NATS at most 12 times a second at rest",
+  { timeout: 60_000 },
+  async () => {
+    await using nats = await startNats()
+    await using service = await startService({ natsUrl: nats.url })
+    const writes = async () => {
+      const io = await readFile(`/proc/${service.process.pid}/io`, "utf8")
+      return Number(/syscw: (\d+)/.exec(io)?.[1])
+    }
+    // The first second still has what a start leaves to do.
+    await pause(1_000)
+    const before = await writes()
+    await pause(seconds * 1_000)
+    assert.isAtMost(((await writes()) - before) / seconds, 12)
+  }
+)
