@@ -4,6 +4,7 @@ import { assert, it } from "vitest"
 import { addressIn, folderAt } from "#embedded/folder.ts"
 import { call, finished, publish, until } from "../support/client.ts"
 import { smallDisk } from "../support/disk.ts"
+import { keepBusy } from "../support/ports.ts"
 import { startPushService } from "../support/push-service.ts"
 import { type Service, secretEnvironment, startService } from "../support/service.ts"
 
@@ -16,6 +17,8 @@ it("loses nothing when the disk is full, says so, and works by itself with space
   // The push of the first broadcast is tried again when the disk is full.
   const agent = push.subscribe({ script: ["503 retry-after 10", "201"] })
   const env = { BELLCAST_HEARTBEAT_TIMEOUT_SECONDS: "1" }
+  // While nats-server is restarted, a service of another test could take the default port.
+  using _default = await keepBusy(4222)
   await using own = await startService({
     env: { ...env, ...secretEnvironment, BELLCAST_DATA_DIR: disk.folder }
   })

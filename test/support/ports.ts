@@ -19,6 +19,13 @@ const isFree = async (port: number): Promise<boolean> => {
   return bound
 }
 
+/** Listens at the port, if nobody does, until it is disposed: a service takes another port. */
+export const keepBusy = async (port: number): Promise<Disposable> => {
+  const server = createServer().listen(port, "127.0.0.1")
+  await isBound(server)
+  return { [Symbol.dispose]: () => void server.close() }
+}
+
 /**
  * A free TCP port of loopback that no other caller gets, in any process of the tests, while this
  * process lives: a UDP socket on the same port marks it. It is below the ports of outgoing
