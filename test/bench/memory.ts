@@ -22,6 +22,8 @@ const largest = Math.max(...sizes)
 /** Broadcasts of each size; medians are printed. */
 const rounds = 5
 const restMillis = 30_000
+/** Until V8 has compiled what runs at rest, and the garbage of the start was collected. */
+const settleMillis = 20_000
 const afterMillis = 120_000
 const data = { title: "Bellcast", body: "x".repeat(240) }
 
@@ -56,7 +58,9 @@ const measure = async (name: string, program: string | undefined) => {
   const pids = [service.process.pid!, nats.pid]
   const [servicePid, natsPid] = [service.process.pid!, nats.pid]
   const start = mebibytesOf(servicePid, "VmRSS")
+  await pause(settleMillis)
   const rest = await restOf(pids)
+  const rested = mebibytesOf(servicePid, "VmRSS")
   await fillChannels(
     nats.url,
     sizes.map((size) => ({ name: `all${size}`, subscriptions: subscriptions.slice(0, size) }))
@@ -75,7 +79,8 @@ const measure = async (name: string, program: string | undefined) => {
     const cpu = ((cpuSecondsOf(servicePid) - before) * 1_000) / size
     return { cpu, rate, first: (await sink.latencies(acceptedAt)).first }
   }
-  say(`\n${name}: at the start ${start} MiB; at rest ${rest[0]}, nats-server ${rest[1]}`)
+  say(`\n${name}: at the start ${start} MiB, at rest ${rested} MiB`)
+  say(`CPU at rest: ${rest[0]} of a core, nats-server ${rest[1]}`)
   for (const size of sizes) {
     await broadcast(size)
     const all: Array<Awaited<ReturnType<typeof broadcast>>> = []

@@ -2,10 +2,12 @@
 import { readFile } from "node:fs/promises"
 import { setTimeout as pause } from "node:timers/promises"
 import { assert, it } from "vitest"
+import { until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
-import { startService } from "../support/service.ts"
+import { sources, startService } from "../support/service.ts"
 
 const seconds = 6
+const mebibyte = 1024 ** 2
 
 it.skipIf(process.platform !== "linux")(
   "writes to its log and to NATS at most 12 times a second at rest",
@@ -22,5 +24,19 @@ it.skipIf(process.platform !== "linux")(
     const before = await writes()
     await pause(seconds * 1_000)
     assert.isAtMost(((await writes()) - before) / seconds, 12)
+  }
+)
+
+it.skipIf(process.platform !== "linux")(
+  "gives the memory back that its start needed",
+  { timeout: 90_000 },
+  async () => {
+    await using nats = await startNats()
+    await using service = await startService({ natsUrl: nats.url, program: sources })
+    const resident = async () => {
+      const status = await readFile(`/proc/${service.process.pid}/status`, "utf8")
+      return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) * 1_024
+    }
+    await until(resident, (bytes) => bytes <= 150 * mebibyte, 60_000)
   }
 )
