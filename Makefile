@@ -94,9 +94,9 @@ $(PACKAGES): package-lock.json | $(NODE_NEEDED)
 # the service, and make ends with the exit code of the service.
 FOREGROUND := if [ -t 0 ]; then set -m; else exec="exec"; fi; $$exec
 
-# V8 shrinks its young generation while the service is idle. Without a minimum, pushes of the next
-# broadcast cost 6 % more CPU time.
-SERVICE := --min-semi-space-size=16 src/main.ts --development
+SERVICE := src/main.ts --development
+# Compiled code of the last start: a start takes 18 MiB and 0.4 s of CPU less with it.
+export NODE_COMPILE_CACHE ?= $(CURDIR)/node_modules/.cache/node
 
 run: install ## Run the service with an embedded nats-server, on http://127.0.0.1:9999/v1/.
 	@$(FOREGROUND) node $(SERVICE)

@@ -1,4 +1,4 @@
-// Runs the service as `make run` does: a process with the same flags of Node, its log and its URL.
+// Runs the service as `make run` does: a process, its log and its URL.
 // In a run of vitest the process runs a bundle of the sources (bundle.ts).
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
@@ -8,8 +8,6 @@ import { fileURLToPath } from "node:url"
 import webpush from "web-push"
 import { fileOf } from "./bundle.ts"
 
-/** As in the Makefile. */
-const nodeFlags = ["--min-semi-space-size=16"]
 /** The `program` that runs the sources as they are. */
 export const sources = fileURLToPath(new URL("../..", import.meta.url))
 
@@ -98,7 +96,7 @@ export const startService = async (options: ServiceOptions = {}): Promise<Servic
   }
   const { program } = options
   const main = program === undefined ? await fileOf("service") : join(program, "src/main.ts")
-  const child = spawn(process.execPath, [...nodeFlags, main, ...(options.args ?? [])], {
+  const child = spawn(process.execPath, [main, ...(options.args ?? [])], {
     env,
     cwd: options.cwd,
     stdio: ["ignore", "pipe", "pipe"]

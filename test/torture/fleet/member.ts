@@ -32,8 +32,6 @@ export interface MemberOptions {
   readonly env: Readonly<Record<string, string>>
 }
 
-/** As `make run` starts it. */
-const nodeFlags = ["--min-semi-space-size=16"]
 /** Longer than the 21 s within which a process ends. */
 const stopMillis = 30_000
 /** A supervisor starts a process again that has ended by itself. */
@@ -65,7 +63,7 @@ export const makeMember = (options: MemberOptions): FleetMember => {
   const run = (more: Readonly<Record<string, string>>) => {
     const log = openSync(logFile, "a")
     logFrom = existsSync(logFile) ? statSync(logFile).size : 0
-    const started = spawn(process.execPath, [...nodeFlags, join(member.program, "src/main.ts")], {
+    const started = spawn(process.execPath, [join(member.program, "src/main.ts")], {
       cwd: folder,
       env: {
         ...process.env,
