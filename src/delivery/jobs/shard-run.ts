@@ -2,7 +2,6 @@
 // permit from before it is sent until its outcome is stored. So a crash sends at most as many
 // pushes twice as there are permits. A push is sent only while a stored outcome proves that the
 // shard is still this worker's.
-
 import type * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -153,15 +152,10 @@ const flushWhenDue = (run: ShardRun) =>
     Effect.forever
   )
 
-const flushRest = (run: ShardRun) =>
-  Effect.andThen(
-    Effect.whileLoop({
-      while: () => run.results.length > resultsMax,
-      body: () => flush(run, false),
-      step: () => {}
-    }),
-    Effect.suspend(() => flush(run, run.left === 0))
-  )
+const flushRest = Effect.fnUntraced(function* (run: ShardRun) {
+  while (run.results.length > resultsMax) yield* flush(run, false)
+  yield* flush(run, run.left === 0)
+})
 
 /**
  * Proves anew that the shard is this worker's, where that is due: the process may have been frozen,

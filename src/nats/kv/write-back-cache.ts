@@ -7,11 +7,9 @@ import type { BucketName } from "#streams/buckets.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import { Buckets } from "./bucket.ts"
 import { CachedEntries } from "./cached-entries.ts"
+import { checkUnstored } from "./unstored.ts"
 import type { BucketOf, ValueOf } from "./values.ts"
 
-/** Limits of changes without room: entries, and bytes of JSON. Beyond either the follower stops. */
-const unstoredMax = 20_000
-const unstoredBytesMax = 64 * 1024 ** 2
 /** Reads at once. A value has up to 1 MiB, and its size is unknown before the read. */
 const readConcurrency = 32
 /** All messages of one batch of a follower, so that the server stores their changes together. */
@@ -200,16 +198,6 @@ const writeText = Effect.fnUntraced(function* <V>(state: State<V>, key: string, 
     Effect.catchTag("AppendConflict", (error) => Effect.fail(unavailable(`write ${bucket}`)(error)))
   )
 })
-
-const checkUnstored = <V>({ bucket, entries, unstored }: State<V>) =>
-  Effect.suspend(() => {
-    if (unstored.size === 0) return Effect.void
-    const bytes = [...unstored.keys()].reduce((sum, key) => sum + entries.loaded(key).textBytes, 0)
-    if (unstored.size <= unstoredMax && bytes <= unstoredBytesMax) return Effect.void
-    return unavailable(`write ${bucket}`)(
-      new Error(`${unstored.size} entries (${bytes} bytes) wait for room`)
-    )
-  })
 
 const flush = <V>(state: State<V>) =>
   Effect.gen(function* () {
