@@ -2,7 +2,7 @@
 // process at a time runs the follower.
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
-import { nextMultiple } from "#clock/monotonic.ts"
+import { monotonicMillis, nextMultiple } from "#clock/monotonic.ts"
 import { keys } from "#streams/buckets.ts"
 import { type FollowerName, leaseSeconds } from "#streams/followers.ts"
 import { NatsUnavailable } from "../connection/errors.ts"
@@ -14,8 +14,10 @@ import type { Buckets } from "../kv/bucket.ts"
  */
 const renewMillis = 1_000
 const acquireMillis = 250
-/** A renewal that takes longer has failed: before the lease ends. */
+/** A renewal that takes longer has failed. */
 const renewalMillisMax = 750
+/** A renewal has failed this long before the lease ends. */
+const marginMillis = 100
 const ttl = { ttlSeconds: leaseSeconds }
 
 export interface Lease {
@@ -23,6 +25,8 @@ export interface Lease {
   /** Identifies this process. */
   readonly holder: string
   revision: number
+  /** When its last write began, by the monotonic clock: the lease ends 2 s after it or later. */
+  sentAt: number
 }
 
 type Kv = Buckets["Service"]
@@ -37,8 +41,9 @@ export const acquire = (buckets: Kv, follower: FollowerName, holder: string) =>
     const former = yield* buckets.get("cache", key)
     if (former !== undefined && former.value.holder !== "")
       return yield* noLease("lease")(new Error("held"))
+    const sentAt = yield* monotonicMillis
     const revision = yield* buckets.put("cache", key, { holder }, former?.revision ?? 0, ttl)
-    const lease: Lease = { follower, holder, revision }
+    const lease: Lease = { follower, holder, revision, sentAt }
     return lease
   }).pipe(
     Effect.tapError(() => nextMultiple(acquireMillis)),
@@ -52,9 +57,13 @@ export const renew = (buckets: Kv, lease: Lease) =>
     const { follower, holder } = lease
     while (true) {
       yield* nextMultiple(renewMillis)
+      const sentAt = yield* monotonicMillis
+      const leftMillis = lease.sentAt + leaseSeconds * 1_000 - marginMillis - sentAt
+      const timeoutMillis = Math.max(0, Math.min(renewalMillisMax, leftMillis))
       lease.revision = yield* buckets
         .put("cache", keys.lease(follower), { holder }, lease.revision, ttl)
-        .pipe(Effect.timeout(renewalMillisMax), Effect.mapError(noLease("lease lost")))
+        .pipe(Effect.timeout(timeoutMillis), Effect.mapError(noLease("lease lost")))
+      lease.sentAt = sentAt
     }
   })
 
