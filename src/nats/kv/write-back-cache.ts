@@ -125,8 +125,9 @@ const loadOne = <V>({ bucket, buckets, entries }: State<V>, key: string) =>
   })
 
 const load = <V>(state: State<V>, keys: Iterable<string>) => {
-  state.entries.begin()
-  const missing = [...new Set(keys)].filter((key) => !state.entries.has(key))
+  const wanted = [...new Set(keys)]
+  if (wanted.length > 0) state.entries.begin()
+  const missing = wanted.filter((key) => !state.entries.has(key))
   return Effect.map(
     Effect.forEach(missing, (key) => loadOne(state, key), { concurrency: readConcurrency }),
     (sizes) => sizes.reduce((sum, size) => sum + size, 0)
@@ -171,10 +172,9 @@ const removeStored = <V>(state: State<V>, key: string) =>
       .pipe(Effect.map(() => drop(state, key)))
   )
 
-const written = <V>(state: State<V>, key: string, text: string, revision: number): void => {
+const written = <V>(state: State<V>, key: string, revision: number): void => {
   const entry = state.entries.loaded(key)
   entry.revision = revision
-  state.entries.weigh(entry, text.length)
   state.revision = Math.max(state.revision, revision)
   state.unstored.delete(key)
 }
@@ -192,8 +192,10 @@ const makeWay = <V>({ bucket, buckets, entries, replaced }: State<V>, key: strin
 const writeText = Effect.fnUntraced(function* <V>(state: State<V>, key: string, text: string) {
   const { bucket, buckets, entries } = state
   yield* makeWay(state, key)
+  // Before the write: a change without room counts, too.
+  entries.weigh(entries.loaded(key), text.length)
   yield* buckets.putText(bucket, key, text, entries.loaded(key).revision).pipe(
-    Effect.map((revision) => written(state, key, text, revision)),
+    Effect.map((revision) => written(state, key, revision)),
     Effect.catchReason("NatsUnavailable", "NoRoom", () => Effect.void),
     Effect.catchTag("AppendConflict", (error) => Effect.fail(unavailable(`write ${bucket}`)(error)))
   )
