@@ -4,15 +4,15 @@ import { cacheBytesMax } from "#config"
 
 /** The share of each cache, in sixteenths of the budget. */
 const sixteenths = {
-  /** Public keys that are ready for encryption: most of the cost of a push without them. */
+  /** Public keys that are ready for encryption: making one ready is a sixth of a push's cost. */
   "public-keys": 8,
-  /** What delivery needs of subscriptions, as text. */
+  /** The lists of subscriptions that delivery reads, as text. */
   subscriptions: 4,
-  /** Who is registered, by shard, as text. */
+  /** The registered users of shards, as text. */
   registrations: 1,
-  /** What the projector has changed or may change next. */
+  /** Entries that the projector has changed or may change next. */
   projector: 2,
-  /** The same of the tally. */
+  /** Entries that the tally has changed or may change next. */
   tally: 1
 }
 
@@ -43,10 +43,12 @@ export class Share {
     this.#usedAt = performance.now()
   }
 
-  /** Empties the caches if none was used for this time. */
-  shrink(unusedMillis: number): void {
-    if (this.bytes === 0 || performance.now() - this.#usedAt < unusedMillis) return
+  /** Empties the caches if none was used for this time. Returns whether anything was dropped. */
+  shrink(unusedMillis: number): boolean {
+    const before = this.bytes
+    if (before === 0 || performance.now() - this.#usedAt < unusedMillis) return false
     for (const clear of this.#holders) clear()
+    return this.bytes < before
   }
 }
 
@@ -54,7 +56,7 @@ export class CacheMemory {
   readonly #bytesMax: number
   readonly #shares = new Map<CacheName, Share>()
 
-  /** `bytesMax`: what all caches may hold together. */
+  /** `bytesMax`: the most that all caches may hold together. */
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax
   }
@@ -66,9 +68,15 @@ export class CacheMemory {
     return share
   }
 
-  /** Empties the caches that were not used for this time. */
-  shrink(unusedMillis: number): void {
-    for (const share of this.#shares.values()) share.shrink(unusedMillis)
+  /**
+   * Empties the caches that were not used for this time. Returns whether anything was dropped.
+   */
+  shrink(unusedMillis: number): boolean {
+    return [...this.#shares.values()].filter((share) => share.shrink(unusedMillis)).length > 0
+  }
+
+  get bytes(): number {
+    return cacheNames.reduce((sum, name) => sum + this.bytesOf(name), 0)
   }
 
   bytesOf(name: CacheName): number {

@@ -33,12 +33,12 @@ export class ReadMemory<V> {
   place(key: string, value: V, bytes: number): void {
     this.#share.touch()
     this.drop(key)
+    if (bytes > this.#share.bytesMax) return
     if (!this.#fits(bytes) && ++this.#unplaced % replacedOneIn !== 0) return
     for (const oldest of this.#kept.keys()) {
       if (this.#fits(bytes)) break
       this.drop(oldest)
     }
-    if (!this.#fits(bytes)) return
     this.#kept.set(key, { value, bytes })
     this.#share.bytes += bytes
   }

@@ -12,8 +12,8 @@ export interface Folder extends AsyncDisposable {
 }
 
 /**
- * A folder with these files, for several tests: whoever made it removes it. A server that is just
- * ending may still write to the folder, so the removal is retried for a second.
+ * A folder with these files, for several tests: the test that made it removes it. A server that
+ * is just ending may still write to the folder, so the removal is retried for a second.
  */
 export const makeFolder = async (files: Files = {}): Promise<Folder> => {
   const path = await mkdtemp(join(tmpdir(), "bellcast-"))

@@ -34,9 +34,10 @@ describe("the memory of all caches", () => {
     const caches = new CacheMemory(16_000)
     const memory = new ReadMemory<number>(caches.share("subscriptions"))
     memory.place("a", 1, 100)
-    caches.shrink(60_000)
+    assert.isFalse(caches.shrink(60_000))
     assert.equal(memory.find("a"), 1)
-    caches.shrink(0)
+    assert.isTrue(caches.shrink(0))
+    assert.isFalse(caches.shrink(0))
     assert.isUndefined(memory.find("a"))
     assert.equal(caches.bytesOf("subscriptions"), 0)
   })
@@ -65,8 +66,14 @@ describe("what is read in the same order again and again", () => {
     memory.drop("a")
     memory.drop("a")
     assert.equal(share.bytes, 0)
-    memory.place("too large", 1, 1_001)
+  })
+
+  it("is not driven out by what can never fit", () => {
+    const memory = new ReadMemory<number>(new Share(1_000))
+    for (let i = 0; i < 9; i++) memory.place(String(i), i, 100)
+    for (let i = 0; i < 64; i++) memory.place("too large", 1, 1_001)
     assert.isUndefined(memory.find("too large"))
+    for (let i = 0; i < 9; i++) assert.equal(memory.find(String(i)), i)
   })
 })
 

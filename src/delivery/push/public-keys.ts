@@ -36,7 +36,7 @@ export class PublicKeys {
     this.#kept = new ReadMemory(share)
   }
 
-  /** Like the function of this name, with the imported key if it was kept. */
+  /** Like the function `recipientOf`, with the imported key if it was kept. */
   recipientOf(p256dh: string, auth: string): Recipient {
     return recipientOf(
       p256dh,

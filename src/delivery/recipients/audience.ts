@@ -87,7 +87,7 @@ const textsOf = Effect.fnUntraced(function* (
   const texts = new Map<string, string>()
   for (let i = 0; i < users.length; i += listsAtOnce) {
     const part = users.slice(i, i + listsAtOnce)
-    // Who has none is remembered, too.
+    // A user without subscriptions has an empty list, so that it is not read each time.
     for (const key of part) texts.set(key, "[]")
     for (const { key, value } of yield* listsOf(buckets, part, minRevision)) {
       const list = Object.entries(value.subscriptions).map(([id, stored]): Omit<Target, "user"> => {

@@ -54,7 +54,7 @@ const follow = <K extends string>(state: State<K>) => {
   const { bucket, buckets, cached } = state
   const run = Effect.gen(function* () {
     state.seen = yield* buckets.revision(bucket)
-    // A read that began before the last run failed may have placed a list since.
+    // A read that began before the last run failed may have placed a text since.
     cached.clear()
     return yield* buckets.changes(bucket, state.seen, (key, revision) => {
       if (revision <= state.seen) throw new Error("revisions go back: the bucket was made anew")
