@@ -26,8 +26,8 @@ const measure = (pid: number, cycle: number): Sample | undefined => {
  */
 const rssMibMax = 900
 /**
- * A push over HTTP/1.1 takes a connection, and each push service may have 512 under way: two of them
- * at once, when a healed process sends what has waited (622 seen). Growth finds a leak.
+ * A push over HTTP/1.1 takes a connection, and each push service may have 512 under way: two of
+ * them at once, when a healed process sends what has waited (622 seen). Growth finds a leak.
  */
 const descriptorsMax = 1_200
 /** Caches and V8's heap grow until they are warm. */
