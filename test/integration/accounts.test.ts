@@ -178,7 +178,7 @@ it("holds a publisher to its source and to its own replies", { timeout: 60_000 }
   )
   for (const each of violations) assert.match(each, /Permissions Violation for Subscription/)
 
-  const before = await stored()
+  const before = await settled()
   const forged = [
     "bellcast.cmd.broadcast.rest.news",
     "bellcast.cmd.broadcast.billing.news.more",
