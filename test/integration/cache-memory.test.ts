@@ -36,7 +36,7 @@ it.each([
     return new Map([...lines].map(([, cache = "", value]) => [cache, Number(value)]))
   }
   assert.sameMembers([...(await bytesByCache()).keys()], [...cacheNames])
-  // What is being changed stays until it is stored.
+  // Changes stay in memory until they are stored.
   await until(
     async () => [...(await bytesByCache()).values()].reduce((a, b) => a + b, 0),
     (sum) => sum <= bytesMax
