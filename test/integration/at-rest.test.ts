@@ -37,6 +37,7 @@ it.skipIf(process.platform !== "linux")(
       const status = await readFile(`/proc/${service.process.pid}/status`, "utf8")
       return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) * 1_024
     }
-    await until(resident, (bytes) => bytes <= 150 * mebibyte, 60_000)
+    const atStart = await resident()
+    await until(resident, (bytes) => bytes <= atStart - 15 * mebibyte, 60_000)
   }
 )
