@@ -68,11 +68,11 @@ export class CacheMemory {
     return share
   }
 
-  /**
-   * Empties the caches that were not used for this time. Returns whether anything was dropped.
-   */
+  /** Empties the caches that were not used for this time. Returns whether any had something. */
   shrink(unusedMillis: number): boolean {
-    return [...this.#shares.values()].filter((share) => share.shrink(unusedMillis)).length > 0
+    let isDropped = false
+    for (const share of this.#shares.values()) if (share.shrink(unusedMillis)) isDropped = true
+    return isDropped
   }
 
   get bytes(): number {

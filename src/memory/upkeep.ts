@@ -14,11 +14,11 @@ const lookMillis = 15_000
 /** A process at rest takes less of a core than this. */
 const restShareMax = 0.05
 /**
- * Caches with less are empty. A collection halts the process for 0.1 s with 40 MiB in use, and for
- * 0.6 s with 300, as long as a lease may wait: so it begins when the caches are empty.
+ * Caches that hold less count as empty. A collection waits for that: it halts the process for 0.1 s
+ * with 40 MiB in use and for 0.6 s with 300, almost as long as the renewal of a lease may take.
  */
 const emptyBytes = 4 * 1024 ** 2
-/** The heap has this more than after the last collection: less is not worth the halt. */
+/** A heap that has grown by less since the last collection is not worth the halt. */
 const grownBytesMin = 24 * 1024 ** 2
 
 /**
@@ -52,7 +52,7 @@ const upkeep = Effect.fnUntraced(function* (caches: CacheMemory) {
   let before = cpuMillis()
   while (true) {
     yield* Effect.sleep(lookMillis)
-    // The memory of keys is none of V8's heap, whose growth does not show it.
+    // V8's heap does not show the memory of public keys, which a collection gives back.
     if (caches.shrink(unusedMillis)) collectedBytes = 0
     const now = cpuMillis()
     const isAtRest = now - before < restShareMax * lookMillis

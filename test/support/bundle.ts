@@ -1,6 +1,6 @@
 // Bundles the service and the command line for the tests, which start hundreds of them: a bundle
 // starts in 0.3 s of CPU time, and 1,000 modules of src/ and its packages in 1.0 s.
-import { access, mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises"
+import { access, mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
@@ -37,7 +37,7 @@ const exists = (path: string): Promise<boolean> =>
     () => false
   )
 
-/** Bundles, or waits for the worker of vitest that does so already. */
+/** Bundles, or waits for the worker of vitest that does so already. Both fail with its error. */
 const bundleOnce = async (run: string): Promise<void> => {
   const done = join(run, "done")
   const isFirst = await mkdir(join(run, "begun")).then(
@@ -45,14 +45,17 @@ const bundleOnce = async (run: string): Promise<void> => {
     () => false
   )
   if (isFirst) {
-    await bundle()
-    return writeFile(done, "")
+    const failure = await bundle().then(() => "", String)
+    await writeFile(`${done}.part`, failure)
+    await rename(`${done}.part`, done)
   }
   const deadline = performance.now() + waitMillis
   while (!(await exists(done))) {
     if (performance.now() > deadline) throw new Error("another worker did not finish the bundle")
     await sleep(50)
   }
+  const failure = await readFile(done, "utf8")
+  if (failure !== "") throw new Error(failure)
 }
 
 let bundled: Promise<void> | undefined
