@@ -1,15 +1,19 @@
-// Asks the server once a second how all streams are, those behind buckets too, and tells those who
-// want to know: space, clock, consumers, and whether LOG or WORK was replaced.
+// Asks the server how all streams are, those behind buckets too: once a second while they change,
+// at rest every two seconds. Tells those who want to know: space, clock, consumers, and whether LOG
+// or WORK was replaced.
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { monotonicMillis, nextMultiple } from "#clock/monotonic.ts"
+import { bucketStream } from "#streams/buckets.ts"
 import { streamNames } from "#streams/index.ts"
 import { Nats } from "../connection/connection.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import { type StreamInfo, streamInfo } from "../stream/info.ts"
 
+/** Each look costs a process and its server about 1 ms of CPU. */
 const everyMillis = 1_000
+const restMillis = 2_000
 const timeoutMillis = 2_000
 
 /** The state of all streams at one moment. */
@@ -23,6 +27,18 @@ export interface Look {
 
 /** Told after each look; undefined: NATS could not be asked. */
 export type Told = (look: Look | undefined) => Effect.Effect<void>
+
+/** Leases are written every second, also at rest. */
+const cache = bucketStream("cache")
+
+/** Whether nothing was stored or removed between two looks. */
+const isAtRest = (before: Look | undefined, after: Look | undefined): boolean =>
+  before !== undefined &&
+  after !== undefined &&
+  [...after.streams].every(([name, { state }]) => {
+    const former = before.streams.get(name)?.state
+    return name === cache || (former?.last_seq === state.last_seq && former.bytes === state.bytes)
+  })
 
 export class StreamWatch extends Context.Service<
   StreamWatch,
@@ -55,15 +71,18 @@ export class StreamWatch extends Context.Service<
         return latest
       }).pipe(Effect.mapError(unavailable("state of the streams")))
       // Others log that the server is unavailable.
-      const lookAndTell = Effect.flatMap(
-        Effect.orElseSucceed(look, () => undefined),
-        (seen) =>
-          Effect.forEach(tolds, (told) => told(seen), { concurrency: "unbounded", discard: true })
-      )
+      const lookAndTell = Effect.gen(function* () {
+        const before = latest
+        const seen = yield* Effect.orElseSucceed(look, () => undefined)
+        yield* Effect.forEach(tolds, (told) => told(seen), {
+          concurrency: "unbounded",
+          discard: true
+        })
+        yield* nextMultiple(isAtRest(before, seen) ? restMillis : everyMillis)
+      })
       yield* Effect.ignore(look)
       yield* nextMultiple(everyMillis).pipe(
-        Effect.andThen(lookAndTell),
-        Effect.forever,
+        Effect.andThen(Effect.forever(lookAndTell)),
         Effect.forkScoped
       )
       return StreamWatch.of({

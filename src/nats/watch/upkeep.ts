@@ -24,8 +24,10 @@ import {
 import { type Look, StreamWatch } from "./streams.ts"
 
 const cache = bucketStream("cache")
-/** Consumers are looked at with every second look at the streams: every two seconds. */
-const looksEach = 2
+/** Consumers are looked at every two seconds, with a look at the streams. */
+const everyMillis = 2_000
+/** A timer may be early by as much. */
+const earlyMillisMax = 500
 
 export interface ConsumerHealth {
   readonly stream: string
@@ -91,9 +93,11 @@ export class Upkeep extends Context.Service<
       const unknown = Effect.sync(() => {
         state = { ...state, known: false }
       })
-      let looks = looksEach - 1
+      let lookedAt = Number.NEGATIVE_INFINITY
       yield* watch.tell((look) => {
-        if (look !== undefined && ++looks % looksEach !== 0) return Effect.void
+        const isEarly = look !== undefined && look.began - lookedAt < everyMillis - earlyMillisMax
+        if (isEarly) return Effect.void
+        if (look !== undefined) lookedAt = look.began
         const told = look === undefined ? unknown : care(look)
         // Others log that the server is unavailable.
         return Effect.andThen(
