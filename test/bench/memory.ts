@@ -23,7 +23,7 @@ const largest = Math.max(...sizes)
 const rounds = 5
 const restMillis = 30_000
 /** Until V8 has compiled what runs at rest, and the garbage of the start was collected. */
-const settleMillis = 20_000
+const settleMillis = 60_000
 const afterMillis = 120_000
 const data = { title: "Bellcast", body: "x".repeat(240) }
 
