@@ -5,7 +5,7 @@ import * as Config from "effect/Config"
 import * as Context from "effect/Context"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
-import { writeRuleFault, writeRuleOf } from "#domain/publisher.ts"
+import { userWriteFault, writeRuleFault, writeRuleOf } from "#domain/publisher.ts"
 import { pushHostFault } from "#domain/subscription/endpoint.ts"
 import { everySetting, type Values } from "#settings/every-setting.ts"
 import { listenAddressFault } from "#settings/listen-address.ts"
@@ -138,6 +138,8 @@ export const settings = {
   channelWritePrincipals: words("BELLCAST_CHANNEL_WRITE_PRINCIPALS", writeRuleFault).pipe(
     Config.map((rules) => rules.map(writeRuleOf))
   ),
+  /** Who may name users in requests: `policy:id` or `group:policy:name`, never everybody. */
+  userWritePrincipals: words("BELLCAST_USER_WRITE_PRINCIPALS", userWriteFault),
 
   vapidPublicKey: Config.option(Config.String("BELLCAST_VAPID_PUBLIC_KEY")),
   vapidPrivateKey: Config.option(Config.Redacted("BELLCAST_VAPID_PRIVATE_KEY")),

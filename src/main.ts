@@ -168,6 +168,10 @@ const running = (start: Start) => {
     ...rule,
     principal: nameOf(rule.principal)
   }))
+  const named = {
+    channelWritePrincipals,
+    userWritePrincipals: settings.userWritePrincipals.map(nameOf)
+  }
   return Layer.effectDiscard(announced(start)).pipe(
     Layer.provideMerge(Layer.mergeAll(stages[0]!, ...stages.slice(1))),
     Layer.provide(cachesLayer),
@@ -188,7 +192,7 @@ const running = (start: Start) => {
     Layer.provide(Layer.effectDiscard(provisioned(start))),
     Layer.provide(nats),
     Layer.provide(
-      Layer.succeed(Settings, { ...settings, useridHmacSecret, channelWritePrincipals })
+      Layer.succeed(Settings, { ...settings, useridHmacSecret, ...named })
     )
   )
 }

@@ -1,5 +1,5 @@
-// Tokens with which servers publish: on which channels, and until when. Only the hash of a token is
-// known here. Pure.
+// Tokens with which servers publish: on which channels, whether with the right `users`, and until
+// when. Only the hash of a token is known here. Pure.
 import * as Schema from "effect/Schema"
 import { Timestamp } from "./timestamp.ts"
 
@@ -10,6 +10,8 @@ export const AccessTokenPut = Schema.Struct({
   hash: Hash,
   /** Patterns of channels, in which `*` stands for any text. */
   channels: Schema.Array(Schema.String),
+  /** Whether the token has the right `users`. */
+  users: Schema.optionalKey(Schema.Literal(true)),
   /** Absent: never. */
   expiresAt: Schema.optionalKey(Timestamp),
   at: Timestamp
@@ -26,6 +28,7 @@ export interface AccessToken {
   readonly seq: number
   readonly name: string
   readonly channels: ReadonlyArray<string>
+  readonly users?: true
   /** Milliseconds since the epoch, as the other times. */
   readonly createdAt: number
   readonly expiresAt?: number
@@ -48,9 +51,12 @@ const isPattern = (pattern: string): boolean =>
   !pattern.includes("/") &&
   new TextEncoder().encode(pattern).length <= patternBytesMax
 
-/** Returns why these are not the channels of a token. */
-export const tokenChannelsFault = (patterns: ReadonlyArray<string>): string | undefined => {
-  if (patterns.length === 0 || patterns.length > patternsMax)
+/** Returns why these are not the channels of a token. One with the right `users` needs none. */
+export const tokenChannelsFault = (
+  patterns: ReadonlyArray<string>,
+  users = false
+): string | undefined => {
+  if ((patterns.length === 0 && !users) || patterns.length > patternsMax)
     return `a token has 1 to ${patternsMax} channels or patterns of channels`
   return patterns.every(isPattern)
     ? undefined
@@ -82,10 +88,11 @@ export const foldAccessToken = (
     if (token?.name !== name) return { token, reason: "there is no such token" }
     return { token: { ...token, seq, revokedAt: token.revokedAt ?? command.at } }
   }
-  const { at: createdAt, channels, expiresAt } = command
+  const { at: createdAt, channels, expiresAt, users } = command
   const isMade = token === undefined ? undefined : "the token was made before"
-  const reason = isMade ?? tokenNameFault(name) ?? tokenChannelsFault(channels)
+  const reason = isMade ?? tokenNameFault(name) ?? tokenChannelsFault(channels, users)
   if (reason !== undefined) return { token, reason }
-  const made: AccessToken = { v: 1, seq, name, channels, createdAt }
+  const rights = { channels, ...(users && { users }) }
+  const made: AccessToken = { v: 1, seq, name, ...rights, createdAt }
   return { token: expiresAt === undefined ? made : { ...made, expiresAt } }
 }

@@ -1,4 +1,5 @@
-// The publishers of a channel: principals whom an operator permitted to publish on it. Pure.
+// The publishers of a channel: principals whom an operator permitted to publish on it; and which
+// principals may have the right to name users. Pure.
 import * as Schema from "effect/Schema"
 import { Timestamp } from "./timestamp.ts"
 
@@ -40,16 +41,27 @@ const principalFault = (principal: string): string | undefined => {
   )
 }
 
+/** Returns why no user who subscribes can have an id; undefined: somebody may. */
+export const nobodyIdFault = (id: string): string | undefined => {
+  if (/^basicauth(?:-[a-z0-9-]*)?:(?![0-9a-f]{64}$)/.test(id))
+    return "an id of basicauth has 64 digits, 0-9 and a-f, as GET /v1/ shows it to its user"
+  return id.startsWith("token:")
+    ? "a token has the rights of its creation (bellcast token create), and no others"
+    : undefined
+}
+
 /** Returns why a grant to this principal lets nobody publish; undefined: it may let somebody. */
 export const nobodyFault = (principal: string): string | undefined => {
   const [, withoutGroups] = /^group:((?:basicauth|token|portier)[a-z0-9-]*):/.exec(principal) ?? []
   if (withoutGroups !== undefined) return `the policy ${withoutGroups} has no groups`
-  if (/^basicauth(?:-[a-z0-9-]*)?:(?![0-9a-f]{64}$)/.test(principal))
-    return "an id of basicauth has 64 digits, 0-9 and a-f, as GET /v1/ shows it to its user"
-  return principal.startsWith("token:")
-    ? "a token publishes on the channels of its creation (bellcast token create), and no others"
-    : principalFault(principal)
+  return nobodyIdFault(principal) ?? principalFault(principal)
 }
+
+/** Returns why a principal cannot have the right to name users: everybody must never have it. */
+export const userWriteFault = (principal: string): string | undefined =>
+  principal.startsWith("system.")
+    ? "name users or groups: whoever has this right reaches every user, and logs them out"
+    : nobodyFault(principal)
 
 /** The policy whose users have a principal; undefined: those of all policies. */
 export const policyOf = (principal: string): string | undefined =>

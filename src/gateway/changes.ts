@@ -26,7 +26,7 @@ export const changeList = <E = never, R = never>(
     now: number
   ) => Effect.Effect<Decision<SubscriptionList, SubscriptionCommand>, E | Refused, R>
 ) => {
-  const { user } = writer.caller!
+  const { user } = writer.user!
   const key = keys.subscriptions(user)
   return change<SubscriptionList, SubscriptionCommand, E | Refused, R>(
     {
@@ -55,7 +55,7 @@ export const changeRegistration = <E, R>(
     now: number
   ) => Effect.Effect<Decision<Registration | undefined, RegistrationCommand>, E, R>
 ) => {
-  const { user } = writer.caller!
+  const { user } = writer.user!
   const key = keys.registration(channel, user)
   return change<Registration | undefined, RegistrationCommand, E, R>(
     {

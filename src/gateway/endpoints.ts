@@ -20,7 +20,7 @@ import {
   subscriptionGet,
   subscriptionPut
 } from "./subscriptions/subscription.ts"
-import { listDelete, listGet } from "./subscriptions/subscription-list.ts"
+import { listDelete, listGet, userListDelete } from "./subscriptions/subscription-list.ts"
 import { subscriptionPost } from "./subscriptions/subscription-post.ts"
 
 const readOnly = (name: string, path: string, get: AnyOperation): Endpoint => ({
@@ -43,6 +43,12 @@ export const endpoints: ReadonlyArray<Endpoint> = [
     path: "/subscriptions/:id",
     allow: ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"],
     operations: { GET: subscriptionGet, PUT: subscriptionPut, DELETE: subscriptionDelete }
+  },
+  {
+    name: "user-subscription-list",
+    path: "/users/:user/subscriptions",
+    allow: ["DELETE", "OPTIONS"],
+    operations: { DELETE: userListDelete }
   },
   {
     name: "channel",

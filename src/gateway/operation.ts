@@ -62,9 +62,10 @@ export interface Operation<I> extends http.OperationRules {
   /**
    * `anyone`: without identification. `guest`: with or without credentials. `caller`: with valid
    * credentials. `publisher`: a caller who may publish to the channel in the path, by the settings
-   * or by an operator's permission.
+   * or by an operator's permission. `users`: a caller with the right to name users, who must be a
+   * publisher, too, where the path has a channel.
    */
-  readonly access: "anyone" | "guest" | "caller" | "publisher"
+  readonly access: "anyone" | "guest" | "caller" | "publisher" | "users"
   /** Whether Accept must allow JSON. */
   readonly negotiates?: boolean
   /** When Content-Type must be JSON: always when it is given, or only with a body. */

@@ -38,8 +38,8 @@ export type Decision<S, C> =
   | { readonly _tag: "Unchanged"; readonly response: ApiResponse }
   | Change<S, C>
 
-/** The caller who writes, and their request. */
-export type Writer = Pick<Call, "request" | "caller">
+/** The caller who writes, the user whose state changes, and the request. */
+export type Writer = Pick<Call, "request" | "caller" | "user">
 
 /**
  * How long a write is tried again after conflicts. All writes of one user share a subject, and each

@@ -3,6 +3,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { makeLruCache } from "#basics/lru-cache.ts"
+import { nobodyIdFault } from "#domain/publisher.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { authenticated } from "#telemetry/request-metrics.ts"
 import {
@@ -15,28 +16,38 @@ import type { IdentityUnavailable, TooManyFailures } from "./errors.ts"
 import { kinds } from "./kinds.ts"
 import { ownPolicy } from "./policies/own-module.ts"
 import type { Policy } from "./policy.ts"
-import { principalsOf, userNames } from "./principals.ts"
+import { isAddressHmac, isUser, principalsOf, userNames } from "./principals.ts"
 import { pseudonyms } from "./pseudonym.ts"
 import { useridSecret } from "./secret-hmacs.ts"
 import { IdentitySettings, kindOf, type NamedPolicy } from "./settings.ts"
 import { claimsOf } from "./tokens/jwt.ts"
-import { type Invalid, invalidBecause, invalidToken, type Known, type Verdict } from "./verdict.ts"
+import {
+  type Invalid,
+  invalidBecause,
+  invalidToken,
+  type Known,
+  type TokenRights,
+  type Verdict
+} from "./verdict.ts"
 import { candidates } from "./verification/bearer.ts"
 import { Failures } from "./verification/failures.ts"
 import { makeTokenOwners } from "./verification/token-owners.ts"
 import { Verifications } from "./verification/verifications.ts"
 
-export interface Caller {
+export interface User {
   /** `<policy>:<id>` */
   readonly id: string
+  /** The pseudonym of the user in subjects and keys. */
+  readonly user: UserToken
+}
+
+export interface Caller extends User {
   readonly policy: string
   /** Whether the policy verified the caller. */
   readonly verified: boolean
-  /** The pseudonym of the caller in subjects and keys. */
-  readonly user: UserToken
   readonly principals: ReadonlyArray<string>
-  /** Patterns of channels. The caller may publish on these and do nothing else. */
-  readonly publishesOn?: ReadonlyArray<string>
+  /** The rights of a token, which may do nothing else. */
+  readonly rights?: TokenRights
 }
 
 /** The outcome for a request: a caller, or why the policies did not accept its credentials. */
@@ -62,9 +73,26 @@ const makeCallers = (secret: string) => {
   return ({ name: policy, verifies: verified }: Policy, known: Known): Caller => {
     const id = `${policy}:${nameOf(known.user)}`
     const user = tokens.of(id, () => pseudonymOf(id))
-    const { groups, publishesOn } = known
+    const { groups, rights } = known
     const principals = principalsOf(id, policy, groups.map(nameOf))
-    return { id, policy, verified, user, principals, ...(publishesOn && { publishesOn }) }
+    return { id, policy, verified, user, principals, ...(rights && { rights }) }
+  }
+}
+
+/**
+ * A function from the id of a user, or one with a mail address in it, to the user. Undefined: none
+ * of the policies has such users.
+ */
+const makeUsers = (secret: string, policies: ReadonlyArray<NamedPolicy>) => {
+  const pseudonymOf = pseudonyms(secret)
+  const nameOf = userNames(secret)
+  return (given: string): User | undefined => {
+    const [, policy, name] = /^([^:]*):(.*)$/s.exec(given) ?? []
+    const isOurs = policies.some((each) => each.name === policy)
+    if (!isOurs || nobodyIdFault(given) !== undefined) return undefined
+    if (!isAddressHmac(name!) && !isUser(name)) return undefined
+    const id = `${policy}:${nameOf(name!)}`
+    return { id, user: pseudonymOf(id) }
   }
 }
 
@@ -124,6 +152,8 @@ export class Identity extends Context.Service<
     /** Fails when no policy knows the caller and one could not say. */
     readonly identify: (asking: Asking) => Effect.Effect<Identified, Failure>
     readonly policies: ReadonlyArray<Policy>
+    /** The user of an id, in which a mail address may stand; undefined: there is none. */
+    readonly userOf: (id: string) => User | undefined
   }
 >()("bellcast/identity/Identity") {
   static readonly layer = Layer.effect(
@@ -131,7 +161,8 @@ export class Identity extends Context.Service<
     Effect.gen(function* () {
       const { authPolicies } = yield* IdentitySettings
       const policies = yield* Effect.forEach(authPolicies, makePolicy)
-      const callerOf = makeCallers(yield* useridSecret)
+      const secret = yield* useridSecret
+      const callerOf = makeCallers(secret)
       const failures = yield* Failures
       const owners = yield* makeTokenOwners
       /**
@@ -155,7 +186,7 @@ export class Identity extends Context.Service<
         if (failure !== undefined) return yield* failure
         return { caller: undefined, invalid: invalidOf(policies, credentials, asked) }
       })
-      return Identity.of({ identify, policies })
+      return Identity.of({ identify, policies, userOf: makeUsers(secret, authPolicies) })
     })
   ).pipe(
     Layer.provide(Verifications.layer),

@@ -3,6 +3,14 @@ import type * as Effect from "effect/Effect"
 import type { Asker } from "./credentials.ts"
 import type { IdentityUnavailable, TooManyFailures } from "./errors.ts"
 
+/** What a token of a server may do. */
+export interface TokenRights {
+  /** Patterns of channels on which it publishes. */
+  readonly channels: ReadonlyArray<string>
+  /** Whether requests may name users. */
+  readonly users: boolean
+}
+
 /** A user whom a policy found. */
 export interface Known {
   readonly _tag: "Known"
@@ -12,8 +20,8 @@ export interface Known {
   readonly groups: ReadonlyArray<string>
   /** The end of the credentials' validity, in milliseconds since the epoch. */
   readonly expiresAt?: number
-  /** Patterns of channels. The caller may publish on these and do nothing else. */
-  readonly publishesOn?: ReadonlyArray<string>
+  /** The rights of a token, which may do nothing else. Unset: as the settings and grants say. */
+  readonly rights?: TokenRights
 }
 
 /** Credentials that are meant for the policy and are not valid (RFC 6750 section 3.1). */

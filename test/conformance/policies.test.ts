@@ -9,6 +9,7 @@ import { verifyCall } from "./logins/bearer.ts"
 import type { Login } from "./logins/login.ts"
 import { proxy } from "./logins/proxy.ts"
 import { callers } from "./sections/callers.ts"
+import { users } from "./sections/users.ts"
 import { sections } from "./sections.ts"
 import { type Case, run } from "./table.ts"
 import { type Running, startFor, startOwn, targetUrl } from "./target.ts"
@@ -51,7 +52,7 @@ const named = (name: string): Case => {
   return found
 }
 
-const subset = [...chosen.map(named), ...callers]
+const subset = [...chosen.map(named), ...callers, ...users]
 
 /** Without the second shape of oauth: a process costs more than its cases. */
 const logins = shapes.filter((login) => login !== verifyCall)

@@ -23,6 +23,7 @@ import { subscriptionChanges } from "./sections/subscription-changes.ts"
 import { subscriptionMembers } from "./sections/subscription-members.ts"
 import { subscriptions } from "./sections/subscriptions.ts"
 import { urls } from "./sections/urls.ts"
+import { users } from "./sections/users.ts"
 import type { Case } from "./table.ts"
 
 export const sections: ReadonlyArray<readonly [name: string, cases: ReadonlyArray<Case>]> = [
@@ -40,5 +41,5 @@ export const sections: ReadonlyArray<readonly [name: string, cases: ReadonlyArra
   ["5.1-5.4 the server", operational],
   ["5.5 the description", description],
   ["5.6 batches", [...batches, ...batchEntries, ...batchLimits]],
-  ["7 callers", [...callers, ...basicUsers]]
+  ["7 callers", [...callers, ...basicUsers, ...users]]
 ]

@@ -2,7 +2,7 @@
 //
 // `make test BASE_URL=...` sets TARGET_URL, because Vite overwrites BASE_URL. That server must
 // accept subscriptions at PUSH_ORIGIN (default: the one below) and its subdomains, accept PUBLISHER
-// (`user:password`) as a publisher, and hash user ids with USERID_HMAC_SECRET.
+// (`user:password`) as a publisher with the right `users`, and hash user ids with USERID_HMAC_SECRET.
 import { once } from "node:events"
 import { Agent, createServer, request } from "node:http"
 import { until } from "../support/client.ts"
@@ -26,6 +26,7 @@ const basicUsers = pairs(secret)
 const env = {
   BELLCAST_USERID_HMAC_SECRET: secret,
   BELLCAST_CHANNEL_WRITE_PRINCIPALS: basicUsers.idOf(publisher),
+  BELLCAST_USER_WRITE_PRINCIPALS: basicUsers.idOf(publisher),
   BELLCAST_PUSH_HOSTS: "push.example.com, *.example.org",
   BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "false"
 }
@@ -102,6 +103,7 @@ export const startFor = async (
   const users = stack.use(await login.start({ origin, secret }))
   const env = {
     BELLCAST_CHANNEL_WRITE_PRINCIPALS: users.idOf(publisher),
+    BELLCAST_USER_WRITE_PRINCIPALS: users.idOf(publisher),
     ...users.env,
     ...options.env
   }

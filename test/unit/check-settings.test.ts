@@ -8,9 +8,12 @@ import { secretEnvironment } from "#test/service.ts"
 import { checkSettings } from "../../src/check-settings.ts"
 
 /** The message of a start with these settings. */
-const messageOf = async (env: Readonly<Record<string, string>>): Promise<string> => {
+const messageOf = async (
+  env: Readonly<Record<string, string>>,
+  args: ReadonlyArray<string> = []
+): Promise<string> => {
   const right = { BELLCAST_CONFIG: "/dev/null", BELLCAST_AUTH_POLICIES: "basicauth" }
-  const source = readSource({ ...right, ...env })
+  const source = readSource({ ...right, ...env }, args)
   const failure = await Effect.runPromise(
     Effect.flip(checkSettings).pipe(Effect.provide(layerOf(source)))
   )
@@ -49,6 +52,14 @@ it("values that never match are named, and no part of a broken password is shown
     ),
     "BELLCAST_EOS: Expected an ISO 8601 date"
   ])
+})
+
+it("the right to name users is never everybody's, in development neither", async () => {
+  for (const args of [[], ["--development"]])
+    for (const principal of ["system.Authenticated", "system.Everyone", "system.x"])
+      expect(await messageOf({ BELLCAST_USER_WRITE_PRINCIPALS: principal }, args)).toMatch(
+        new RegExp(`^BELLCAST_USER_WRITE_PRINCIPALS: "${principal}": name users or groups: `, "m")
+      )
 })
 
 it("a secret that could be guessed is named, and not shown", async () => {

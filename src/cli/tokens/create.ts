@@ -1,5 +1,5 @@
-// `bellcast token create NAME --channel PATTERN --expires TIME`: makes a token and prints it, this
-// once.
+// `bellcast token create NAME --channel PATTERN --users --expires TIME`: makes a token and prints
+// it, this once.
 import * as Console from "effect/Console"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
@@ -13,6 +13,7 @@ import { untilApplied } from "../nats/applied.ts"
 import { natsFlags, onNats } from "../nats/nats.ts"
 import { demandRoom } from "../nats/room.ts"
 import { failed } from "../terminal/failed.ts"
+import { onOff } from "../terminal/flags.ts"
 import { note } from "../terminal/note.ts"
 import { spanFault, spanMillisOf } from "../terminal/span.ts"
 import { appendToken, tokenNamed } from "./tokens.ts"
@@ -27,9 +28,10 @@ const endOf = Effect.fnUntraced(function* (expires: string, now: number) {
 const create = Effect.fnUntraced(function* (
   name: string,
   channels: ReadonlyArray<string>,
+  users: boolean,
   expires: string
 ) {
-  const fault = tokenChannelsFault(channels)
+  const fault = tokenChannelsFault(channels, users)
   if (fault !== undefined) return yield* failed(`--channel: ${fault}`)
   const now = (yield* readServerTime).serverMillis
   const expiresAt = yield* endOf(expires, now)
@@ -42,14 +44,17 @@ const create = Effect.fnUntraced(function* (
   yield* demandRoom("permissions")
   const token = freshToken()
   const hash = hashOfToken(token)
-  const body = { hash, channels, at: now, ...(expiresAt === undefined ? {} : { expiresAt }) }
+  const rights = { channels, ...(users ? { users } : {}) } as const
+  const body = { hash, ...rights, at: now, ...(expiresAt === undefined ? {} : { expiresAt }) }
   const seq = yield* appendToken(name, { type: "token.put/1", ...body }, expect)
   // The token is stored from here on: print it, also if it takes effect later.
   yield* Console.log(token)
   const until = expiresAt === undefined ? "" : ` until ${new Date(expiresAt).toISOString()}`
-  yield* note(
-    `whoever has this token may publish on ${channels.join(", ")}${until}; it is not shown again`
-  )
+  const may = [
+    ...(channels.length > 0 ? [`publish on ${channels.join(", ")}`] : []),
+    ...(users ? ["name any user"] : [])
+  ].join(" and ")
+  yield* note(`whoever has this token may ${may}${until}; it is not shown again`)
   yield* Effect.catchTag(untilApplied(keys.token(hash), seq), "VerbFailed", ({ message }) =>
     note(message)
   )
@@ -61,8 +66,9 @@ const flags = {
   ),
   channels: Flag.String("channel").pipe(
     Flag.withDescription("A channel, or a pattern in which * stands for any text; repeatable"),
-    Flag.atLeast(1)
+    Flag.atLeast(0)
   ),
+  users: onOff("users", "Let its requests name users, such as to log one out everywhere"),
   expires: Flag.String("expires").pipe(
     Flag.withDescription("How long it is valid: 90d, 12h, 30m; or never")
   ),
@@ -70,6 +76,9 @@ const flags = {
 }
 
 /** The verb. */
-export const createCommand = Command.make("create", flags, ({ channels, expires, name, ...nats }) =>
-  create(name, channels, expires).pipe(onNats(nats))
+export const createCommand = Command.make(
+  "create",
+  flags,
+  ({ channels, expires, name, users, ...nats }) =>
+  create(name, channels, users, expires).pipe(onNats(nats))
 ).pipe(Command.withDescription("Make a token with which a server publishes, and print it once"))

@@ -26,6 +26,8 @@ const stateOf = (token: AccessToken, now: number): State => {
 interface Row {
   readonly name: string
   readonly channels: ReadonlyArray<string>
+  /** Whether its requests may name users. */
+  readonly users: boolean
   readonly state: State
   readonly created: string
   readonly expires: string | null
@@ -47,10 +49,11 @@ const rowOf = Effect.fnUntraced(function* (
     (yield* Buckets).get("cache", keys.tokenUse(hash)),
     () => undefined
   )
-  const { channels, createdAt, expiresAt, name, revokedAt } = token
+  const { channels, createdAt, expiresAt, name, revokedAt, users = false } = token
   return {
     name,
     channels,
+    users,
     state: stateOf(token, now),
     created: iso(createdAt)!,
     expires: iso(expiresAt),
@@ -69,11 +72,12 @@ const rows = Effect.gen(function* () {
   return read.sort((a, b) => (a.name < b.name ? -1 : 1))
 })
 
-const heading = ["NAME", "CHANNELS", "STATE", "CREATED", "EXPIRES", "LAST USE", "REVOKED"]
+const heading = ["NAME", "CHANNELS", "USERS", "STATE", "CREATED", "EXPIRES", "LAST USE", "REVOKED"]
 
-const cellsOf = ({ channels, created, expires, lastUse, name, revoked, state }: Row) => [
+const cellsOf = ({ channels, created, expires, lastUse, name, revoked, state, users }: Row) => [
   name,
-  printable(channels.join(" ")),
+  printable(channels.join(" ")) || "-",
+  users ? "any" : "-",
   state,
   created.slice(0, 10),
   expires?.slice(0, 10) ?? "never",

@@ -1,5 +1,5 @@
 // Who may publish: the principals in the settings, on every channel, and those in the permissions
-// of a channel.
+// of a channel. And who may name users in a request.
 import * as Effect from "effect/Effect"
 import { matchesWildcard } from "#basics/wildcard.ts"
 import { Settings } from "#config"
@@ -12,10 +12,10 @@ import { isChannelId } from "./id.ts"
 
 /** Reads the permission at every request, so that a removal takes effect at once. */
 export const mayPublish = Effect.fnUntraced(function* (
-  { principals, publishesOn }: Caller,
+  { principals, rights }: Caller,
   channel: string
 ) {
-  if (publishesOn !== undefined) return publishesOn.some((each) => matchesWildcard(each, channel))
+  if (rights !== undefined) return rights.channels.some((each) => matchesWildcard(each, channel))
   const { channelWritePrincipals } = yield* Settings
   const isNamed = channelWritePrincipals.some(
     ({ channels, principal }) =>
@@ -26,4 +26,11 @@ export const mayPublish = Effect.fnUntraced(function* (
   const entry = yield* (yield* Buckets).get("permissions", keys.publishers(channelToken(channel)))
   const named = entry?.value ?? noPublishers
   return principals.some((principal) => named.principals.includes(principal))
+})
+
+/** Whether the caller has the right `users`: to name users in a request, and to act for them. */
+export const mayUseUsers = Effect.fnUntraced(function* ({ principals, rights }: Caller) {
+  if (rights !== undefined) return rights.users
+  const { userWritePrincipals } = yield* Settings
+  return principals.some((principal) => userWritePrincipals.includes(principal))
 })

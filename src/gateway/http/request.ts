@@ -2,7 +2,7 @@
 // on a socket and for an entry of a batch.
 import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
-import type { Caller } from "#identity/identity.ts"
+import type { Caller, User } from "#identity/identity.ts"
 
 export interface ApiRequest {
   readonly method: string
@@ -73,6 +73,8 @@ export class Refused extends Data.TaggedError("Refused")<{ readonly response: Ap
 export interface Call {
   readonly request: ApiRequest
   readonly caller: Caller | undefined
+  /** Whose subscriptions and registrations the request is about: the caller, or whom it names. */
+  readonly user: User | undefined
   /** The decoded segments of the path that its pattern names. */
   readonly params: Readonly<Record<string, string>>
   /** The part of the target after `?`. */

@@ -18,7 +18,10 @@ export interface OperationRules {
 
 export interface Endpoint<O extends OperationRules = OperationRules> {
   readonly name: string
-  /** The path after the version; `:name` stands for one segment. */
+  /**
+   * The path after the version; `:name` stands for one segment, in which only `:user` may have a
+   * slash.
+   */
   readonly path: string
   /** The methods in the order of the Allow header. */
   readonly allow: ReadonlyArray<string>
@@ -108,7 +111,7 @@ const match = (
     const segment = segments[i]!
     if (!part.startsWith(":")) {
       if (part !== segment) return undefined
-    } else if (segment === "" || segment.includes("/")) return undefined
+    } else if (segment === "" || (segment.includes("/") && part !== ":user")) return undefined
     else params[part.slice(1)] = segment
   }
   return params

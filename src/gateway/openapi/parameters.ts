@@ -128,6 +128,13 @@ export const pathParameters: Readonly<Record<string, Readonly<Record<string, unk
     description: `1 to ${channelBytesMax} bytes of UTF-8 without a slash`,
     examples: ["news"]
   },
+  user: {
+    type: "string",
+    description:
+      "<policy>:<id> as GET /v1/ shows it to the user, or <policy>:<mail address>; " +
+      "percent-encoded, slashes too",
+    examples: ["openid:42"]
+  },
   policy: { type: "string", pattern: "^openid(-[a-z0-9-]+)?$", examples: ["openid"] },
   broadcast: { type: "string", pattern: "^[1-9][0-9]{0,14}$", examples: ["3"] }
 }

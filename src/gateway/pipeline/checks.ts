@@ -5,7 +5,7 @@ import * as Option from "effect/Option"
 import { type Identified, Identity } from "#identity/identity.ts"
 import type { Policy } from "#identity/policy.ts"
 import type { Invalid } from "#identity/verdict.ts"
-import { mayPublish } from "../channels/publishers.ts"
+import { mayPublish, mayUseUsers } from "../channels/publishers.ts"
 import {
   allowedOrigin,
   foreignOrigin,
@@ -146,7 +146,7 @@ export const identify = Effect.fnUntraced(function* (
 export const authorise = Effect.fnUntraced(function* (
   identified: Identified,
   { access }: AnyOperation,
-  channel: string
+  channel: string | undefined
 ) {
   const { caller } = identified
   if (access === "anyone" || access === "guest") return
@@ -154,9 +154,12 @@ export const authorise = Effect.fnUntraced(function* (
     return yield* refuse("unauthenticated", {
       headers: challengeHeader(yield* Identity, identified)
     })
-  if (access === "caller" && caller.publishesOn !== undefined) return yield* refuse("forbidden")
-  if (access === "publisher" && !(yield* mayPublish(caller, channel)))
-    return yield* refuse("forbidden")
+  const isAllowed =
+    access === "caller"
+      ? caller.rights === undefined
+      : (access === "publisher" || (yield* mayUseUsers(caller))) &&
+        (channel === undefined || (yield* mayPublish(caller, channel)))
+  if (!isAllowed) return yield* refuse("forbidden")
 })
 
 /** Step 8: an Origin that may not call, and cross-site requests. */

@@ -8,7 +8,7 @@
 //    4  route ............................... 307 to the version or without slashes, 404
 //    5  method .............................. 405 with Allow; the response to OPTIONS
 //    6  Accept .............................. 406, then Content-Type 415
-//    7  caller .............................. 429 for too many requests, 401, publisher 403
+//    7  caller .............................. 429 for too many requests, 401, 403
 //    8  Origin, then cross-site requests .... 400
 //    9  header, query string, body together . 400 with all errors; 413
 //   10  the operation ....................... 2xx, 304, 400, 403, 404, 409, 412, 413, 429, 507
@@ -112,9 +112,9 @@ const runOperation = Effect.fnUntraced(function* (
   const { caller } = identified
   trace.caller = caller
   if (caller !== undefined) yield* (yield* RequestRates).ofUser(caller.user)
-  yield* authorise(identified, operation, params["channel"] ?? "")
+  yield* authorise(identified, operation, params["channel"])
   yield* checked(checkOrigin(request, operation, origin, settings.corsOrigins))
-  const call: Call = { request, caller, params, query, rootUrl }
+  const call: Call = { request, caller, user: caller, params, query, rootUrl }
   const errors: Array<ErrorDetail> = []
   const input = operation.read && (yield* operation.read(call, errors))
   if (errors.length > 0) return yield* refuseInvalid(errors)

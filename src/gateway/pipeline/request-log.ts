@@ -19,6 +19,9 @@ const redactPair = (pair: string): string => {
 
 const redact = (query: string): string => query.split("&").map(redactPair).join("&")
 
+/** A segment of a path with a mail address. The HMAC of one may be shown. */
+const addressed = /[^/]*(?:@|%40)(?![0-9a-f]{64}(?:\/|$))[^/]*/gi
+
 /** Notes of the pipeline about a request, for its log line. */
 export interface Trace {
   /** Milliseconds since the epoch. */
@@ -46,7 +49,7 @@ export const logRequest = (
   const write = quiet ? Effect.logDebug : Effect.logInfo
   return write(request.batched ? "subrequest.summary" : "request.summary", {
     method: request.method,
-    path: path.slice(0, 1024),
+    path: path.slice(0, 1024).replace(addressed, "…"),
     querystring: redact(query.join("?")).slice(0, 1024),
     agent: headers["user-agent"],
     lang: headers["accept-language"],

@@ -9,6 +9,7 @@ import { checked, errorIn, refuseInvalid } from "../http/errors.ts"
 import { notModified, stamp, violated } from "../http/preconditions.ts"
 import { type Call, jsonResponse, ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
+import { forUserInPath, ownerPath } from "../named-user.ts"
 import type { Operation } from "../operation.ts"
 import { GatewaySettings } from "../settings.ts"
 import { nextPageCharsMax } from "./listing/bounds.ts"
@@ -44,7 +45,7 @@ const nextPage = Effect.fnUntraced(function* (
     .split("&")
     .filter((pair) => pair !== "" && !/^(_limit|_token)(=|$)/.test(pair))
   const query = [...others, `_limit=${limit}`, `_token=${token}`].join("&")
-  const url = `${call.rootUrl}/subscriptions?${query}`
+  const url = `${call.rootUrl}${ownerPath(call)}/subscriptions?${query}`
   return url.length > nextPageCharsMax ? yield* refuseInvalid([endless]) : url
 })
 
@@ -138,7 +139,7 @@ export const listDelete: Operation<ListInput> = {
   run: Effect.fnUntraced(function* ({ listing, preconditions }, call) {
     if (listing.token !== undefined) yield* spendToken(listing.token)
     const limit = yield* limitOf(listing)
-    const { id: user } = call.caller!
+    const { id: user } = call.user!
     return yield* changeList(
       call,
       Effect.fnUntraced(function* (list, now) {
@@ -179,3 +180,8 @@ export const listDelete: Operation<ListInput> = {
     errors: [400, 406, 409, 412, 413, 507]
   }
 }
+
+export const userListDelete: Operation<ListInput> = forUserInPath(
+  listDelete,
+  "Remove the subscriptions of a user, as when they log out everywhere"
+)

@@ -28,9 +28,9 @@ export const token = Effect.fnUntraced(function* (name: string) {
     const entry = yield* Effect.mapError(buckets.get("permissions", keys.token(hash)), unavailable)
     const now = yield* Clock.currentTimeMillis
     if (entry === undefined || !isCurrentToken(entry.value, now)) return invalidToken
-    const { channels: publishesOn, expiresAt, name: user } = entry.value
+    const { channels, expiresAt, name: user, users = false } = entry.value
     yield* used(hash, now)
-    const found: Known = { _tag: "Known", user, groups: [], publishesOn }
+    const found: Known = { _tag: "Known", user, groups: [], rights: { channels, users } }
     return expiresAt === undefined ? found : { ...found, expiresAt }
   })
   const verified = (yield* Verifications).make({

@@ -53,7 +53,6 @@ export interface VerificationEntry {
     readonly user: string
     readonly groups: ReadonlyArray<string>
     readonly expiresAt?: number
-    readonly publishesOn?: ReadonlyArray<string>
   }
 }
 

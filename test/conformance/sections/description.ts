@@ -65,6 +65,7 @@ export const description: ReadonlyArray<Case> = [
           "/portier/verify",
           "/subscriptions",
           "/subscriptions/{id}",
+          "/users/{user}/subscriptions",
           "/vapid-public-key"
         ].sort()
       )

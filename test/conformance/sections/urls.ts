@@ -54,6 +54,7 @@ const allowed: ReadonlyArray<
   ["/batch", "POST, OPTIONS", ["GET", "HEAD", "PUT"]],
   ["/subscriptions", "HEAD, GET, POST, DELETE, OPTIONS", ["PUT", "PATCH", "PROPFIND"]],
   ["/subscriptions/abc", "GET, HEAD, PUT, DELETE, OPTIONS", ["POST", "PATCH"]],
+  ["/users/a:b/subscriptions", "DELETE, OPTIONS", ["GET", "HEAD", "POST", "PUT"]],
   ["/channels/abc", "POST, GET, HEAD, OPTIONS", ["PUT", "DELETE", "PATCH"]],
   ["/channels/abc/registration", "PUT, DELETE, OPTIONS", ["GET", "HEAD", "POST"]],
   ["/channels/abc/broadcasts/1", "GET, HEAD, OPTIONS", ["DELETE"]],

@@ -62,10 +62,11 @@ describe("a token", () => {
   })
 })
 
-const put = (channels: ReadonlyArray<string> = ["news*"]): AccessTokenCommand => ({
+const put = (channels: ReadonlyArray<string> = ["news*"], users?: true): AccessTokenCommand => ({
   type: "token.put/1",
   hash: "h",
   channels,
+  ...(users && { users }),
   expiresAt: 100,
   at: 10
 })
@@ -108,6 +109,8 @@ describe("the commands of a token", () => {
     for (const wrong of ["", "a/b", "x".repeat(256), "\ud800"])
       assert.isString(tokenChannelsFault(["news", wrong]), wrong)
     assert.isUndefined(tokenChannelsFault(["*", "ü".repeat(127)]))
+    const { token } = foldAccessToken(undefined, put([], true), "billing", 5)
+    assert.deepInclude(token, { channels: [], users: true })
     for (const wrong of ["", "a.b", "a@example.org", "x".repeat(65), "*"])
       assert.isString(tokenNameFault(wrong), wrong)
   })

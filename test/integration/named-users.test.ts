@@ -1,0 +1,142 @@
+// Requests that name a user, with ids of any characters and with mail addresses: the right user is
+// found, and no address is logged or stored.
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
+import { call } from "../support/client.ts"
+import { startNats, type TestNats } from "../support/nats.ts"
+import { acmeModule } from "../support/no-right.ts"
+import { type PushService, startPushService } from "../support/push-service.ts"
+import { runCli } from "../support/run-cli.ts"
+import { type Service, startService } from "../support/service.ts"
+import { storedText } from "../support/stored-text.ts"
+
+let nats: TestNats
+let push: PushService
+let service: Service
+let cwd = ""
+
+beforeAll(async () => {
+  cwd = await mkdtemp(join(tmpdir(), "bellcast-"))
+  await writeFile(join(cwd, "acme.mjs"), acmeModule)
+  nats = await startNats({ syncAlways: false })
+  push = await startPushService()
+  service = await startService({
+    natsUrl: nats.url,
+    cwd,
+    roles: "gateway,projection",
+    env: {
+      BELLCAST_AUTH_POLICIES: "acme=./acme.mjs token",
+      BELLCAST_USER_WRITE_PRINCIPALS: "acme:site@example.org group:acme:servers"
+    }
+  })
+})
+afterAll(async () => {
+  for (const each of [service, push, nats]) await each?.[Symbol.asyncDispose]()
+  await rm(cwd, { recursive: true, force: true })
+})
+
+/** Credentials of the policy `acme` travel in a header: users in ASCII only. */
+const send = (method: string, path: string, authorization: string, body?: unknown) =>
+  call(service.url, method, path, undefined, body, { authorization })
+const logout = (userId: string, by: string) =>
+  send("DELETE", `/users/${encodeURIComponent(userId)}/subscriptions`, by)
+const site = "acme site@example.org"
+
+const logged = (text: string) =>
+  vi.waitFor(() => expect(service.output()).toContain(text), { timeout: 5_000 })
+
+const subscribed = async (user: string) => {
+  const data = push.subscribe().subscription
+  const { status } = await send("POST", "/subscriptions", `acme ${user}`, { data })
+  expect(status).toBe(201)
+}
+
+describe("a user whom a request names", () => {
+  it.for([
+    "a/b",
+    "auth0/5f/../7",
+    "..",
+    "https://acme.example/users?id=1#x",
+    "100%25",
+    "a+b;c,d*e>f.g",
+    "x:y",
+    '"quoted"\\'
+  ])("is found by the id %s", async (user) => {
+    await subscribed(user)
+    const { body, status } = await logout(`acme:${user}`, site)
+    expect([status, body.data?.length]).toEqual([200, 1])
+    const own = await send("GET", "/subscriptions", `acme ${user}`)
+    expect(own.body.data).toEqual([])
+  })
+
+  it("is found by a mail address in any case of letters, which is nowhere stored", async () => {
+    await subscribed("Anna@Example.org")
+    const answer = await logout("acme:anna@EXAMPLE.org", site)
+    expect([answer.status, answer.body.data.length]).toEqual([200, 1])
+    await subscribed("Anna@Example.org")
+    const raw = await send("DELETE", "/users/acme:anna@example.org/subscriptions?_limit=9", site)
+    expect(raw.body.data).toHaveLength(1)
+    await logged('/v1/users/…/subscriptions","querystring":"_limit=9"')
+    for (const text of [service.output(), await storedText(nats.url)])
+      expect(text).not.toMatch(/anna(@|%40)example/i)
+  })
+
+  it("is found by the id that the user sees", async () => {
+    await subscribed("eve@example.org")
+    const { body } = await send("GET", "/", "acme eve@example.org")
+    expect(body.user.id).toMatch(/^acme:@[0-9a-f]{64}$/)
+    expect((await logout(body.user.id, site)).body.data).toHaveLength(1)
+    await logged(`/v1/users/${encodeURIComponent(body.user.id)}/`)
+  })
+
+  it.for([
+    "acme:",
+    `acme:${"x".repeat(201)}`,
+    "acme:a\u0000b",
+    "acmee:x",
+    "basicauth:x",
+    "token:x"
+  ])("is none with the id %j", async (userId) => {
+    const { body, status } = await logout(userId, site)
+    expect([status, body.details[0].location]).toEqual([400, "path"])
+  })
+})
+
+describe("the right to name users", () => {
+  it("is that of the principals in the setting alone", async () => {
+    for (const [by, status] of [
+      [site, 200],
+      ["acme bob|servers", 200],
+      ["acme bob|readers", 403],
+      ["acme bob", 403],
+      ["acme servers", 403]
+    ] as const)
+      expect((await logout("acme:x", by)).status, by).toBe(status)
+  })
+
+  it("is that of tokens which were made with it, and gives them nothing else", async () => {
+    const make = async (name: string, ...args: ReadonlyArray<string>) => {
+      const all = ["token", "create", name, "--expires", "1h", ...args, "--nats", nats.url]
+      const { stderr, stdout } = await runCli(all)
+      return { said: stderr, by: `Bearer ${stdout.trim()}` }
+    }
+    const users = await make("logout", "--users")
+    const both = await make("shop", "--users", "--channel", "news")
+    const channels = await make("news", "--channel", "news")
+    expect(users.said).toMatch(/whoever has this token may name any user until /)
+    expect(both.said).toMatch(/may publish on news and name any user until /)
+    const statuses = async (by: string) => [
+      (await logout("acme:x", by)).status,
+      (await send("POST", "/channels/news", by, {})).status,
+      (await send("GET", "/subscriptions", by)).status,
+      (await send("PUT", "/channels/news/registration", by)).status
+    ]
+    expect(await statuses(users.by)).toEqual([200, 403, 403, 403])
+    expect(await statuses(both.by)).toEqual([200, 202, 403, 403])
+    expect(await statuses(channels.by)).toEqual([403, 202, 403, 403])
+    const { stdout } = await runCli(["token", "list", "--json", "--nats", nats.url])
+    expect(stdout).toMatch(/"name":"shop","channels":\["news"\],"users":true/)
+  })
+})
