@@ -5,7 +5,13 @@ import * as Config from "effect/Config"
 import * as Context from "effect/Context"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
-import { userWriteFault, writeRuleFault, writeRuleOf } from "#domain/publisher.ts"
+import {
+  registerRuleFault,
+  registerRuleOf,
+  userWriteFault,
+  writeRuleFault,
+  writeRuleOf
+} from "#domain/publisher.ts"
 import { pushHostFault } from "#domain/subscription/endpoint.ts"
 import { everySetting, type Values } from "#settings/every-setting.ts"
 import { listenAddressFault } from "#settings/listen-address.ts"
@@ -137,6 +143,13 @@ export const settings = {
    */
   channelWritePrincipals: words("BELLCAST_CHANNEL_WRITE_PRINCIPALS", writeRuleFault).pipe(
     Config.map((rules) => rules.map(writeRuleOf))
+  ),
+  /**
+   * Closes channels: `pattern=principal` for all but those with the principal, `pattern=` for
+   * everybody. The rules of all matching patterns add up.
+   */
+  channelRegisterPrincipals: words("BELLCAST_CHANNEL_REGISTER_PRINCIPALS", registerRuleFault).pipe(
+    Config.map((rules) => rules.map(registerRuleOf))
   ),
   /** Who may name users in requests: `policy:id` or `group:policy:name`, never everybody. */
   userWritePrincipals: words("BELLCAST_USER_WRITE_PRINCIPALS", userWriteFault),

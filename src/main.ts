@@ -12,6 +12,7 @@ import { ServiceClock } from "#clock/service-clock.ts"
 import { logLevel, type Role, Settings } from "#config"
 import { deliveryLayer } from "#delivery/layer.ts"
 import { VapidKeys } from "#delivery/push/vapid.ts"
+import type { WriteRule } from "#domain/publisher.ts"
 import type { EmbeddedServer } from "#embedded/server.ts"
 import { fanoutLayer } from "#fanout/planner.ts"
 import { versionPrefix } from "#gateway/http/version.ts"
@@ -164,12 +165,10 @@ const running = (start: Start) => {
   const useridHmacSecret = Option.some(secrets.useridHmacSecret)
   // Settings may name users by their mail addresses, whose ids are HMACs.
   const nameOf = principalNames(Redacted.value(secrets.useridHmacSecret))
-  const channelWritePrincipals = settings.channelWritePrincipals.map((rule) => ({
-    ...rule,
-    principal: nameOf(rule.principal)
-  }))
+  const withName = (rule: WriteRule) => ({ ...rule, principal: nameOf(rule.principal) })
   const named = {
-    channelWritePrincipals,
+    channelWritePrincipals: settings.channelWritePrincipals.map(withName),
+    channelRegisterPrincipals: settings.channelRegisterPrincipals.map(withName),
     userWritePrincipals: settings.userWritePrincipals.map(nameOf)
   }
   return Layer.effectDiscard(announced(start)).pipe(
@@ -191,9 +190,7 @@ const running = (start: Start) => {
     Layer.provide(StreamWatch.layer),
     Layer.provide(Layer.effectDiscard(provisioned(start))),
     Layer.provide(nats),
-    Layer.provide(
-      Layer.succeed(Settings, { ...settings, useridHmacSecret, ...named })
-    )
+    Layer.provide(Layer.succeed(Settings, { ...settings, useridHmacSecret, ...named }))
   )
 }
 

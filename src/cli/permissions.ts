@@ -1,19 +1,22 @@
-// `bellcast permissions list|grant|revoke`: sets who may publish on one channel. Those whom the
-// settings name may publish on all channels.
+// `bellcast permissions list|grant|revoke`: sets who may publish on one channel, or register on one
+// that the settings close. Those whom the settings name may so, too.
 import * as Clock from "effect/Clock"
 import * as Console from "effect/Console"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import { settings } from "#config"
 import {
   foldPublishers,
+  isOpen,
+  isPublisherCommand,
   nobodyFault,
   noPublishers,
-  type PublisherCommand,
   type Publishers
 } from "#domain/publisher.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
+import { everySetting } from "#settings/every-setting.ts"
 import { keys } from "#streams/buckets.ts"
 import { filters, parsePublisher, subjects } from "#streams/subjects.ts"
 import {
@@ -27,13 +30,32 @@ import { printable } from "#telemetry/printable.ts"
 import { untilApplied } from "./nats/applied.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
 import { demandLog, demandRoom } from "./nats/room.ts"
-import { failed } from "./terminal/failed.ts"
-import { jsonFlag } from "./terminal/flags.ts"
+import { failed, failedBy } from "./terminal/failed.ts"
+import { jsonFlag, onOff } from "./terminal/flags.ts"
 import { printRows } from "./terminal/table.ts"
 import { policyFault, storedPrincipal } from "./users/principal.ts"
+import { removeRegistration, userToRemove } from "./users/remove-registration.ts"
 
-const isCommand = (message: { readonly type: string }): message is PublisherCommand =>
-  message.type.startsWith("publisher.")
+/** Each right on a channel: the setting that also gives it, and the types of its commands. */
+const rights = {
+  publish: {
+    setting: "BELLCAST_CHANNEL_WRITE_PRINCIPALS",
+    list: "principals",
+    type: "publisher",
+    stays: "whom the settings name may still publish"
+  },
+  register: {
+    setting: "BELLCAST_CHANNEL_REGISTER_PRINCIPALS",
+    list: "registrars",
+    type: "registrar",
+    stays:
+      "whom the settings name may still register, and whoever is registered stays so until " +
+      "removed (--remove)"
+  }
+} as const
+type Right = keyof typeof rights
+
+const ownSettings = everySetting({ closed: settings.channelRegisterPrincipals })
 
 /**
  * The publishers of each channel that a filter matches, from LOG. `seq` is that of the last
@@ -50,36 +72,50 @@ const publishersOf = Effect.fnUntraced(function* (filter: string, by: "scan" | "
     const before = channels.get(channel) ?? noPublishers
     channels.set(
       channel,
-      isCommand(message) ? foldPublishers(before, message, seq).publishers : { ...before, seq }
+      isPublisherCommand(message)
+        ? foldPublishers(before, message, seq).publishers
+        : { ...before, seq }
     )
   })
   return channels
 })
 
 /** Why a grant is none. `*` is a pattern in settings and tokens, so it is no name here. */
-const grantFault = Effect.fnUntraced(function* (channel: string, principal: string) {
+const grantFault = Effect.fnUntraced(function* (channel: string, principal: string, right: Right) {
+  const { setting } = rights[right]
   if (channel.includes("*"))
     return (
       `${channel} is a pattern, and a grant is for one channel; for all that match set ` +
-      `BELLCAST_CHANNEL_WRITE_PRINCIPALS="${channel}=${principal}"`
+      `${setting}="${channel}=${principal}"`
+    )
+  const { closed } = yield* Effect.mapError(ownSettings, failedBy)
+  if (right === "register" && isOpen(closed, channel))
+    return (
+      `${channel} is open: every user may register there. Close it with ` +
+      `${setting}="${channel}=", in the settings of the service and here`
     )
   return nobodyFault(principal) ?? (yield* policyFault)(principal)
 })
 
 /**
- * Adds or removes a publisher. Fails if another operator writes at the same time. Returns whether
+ * Adds or removes a right. Fails if another operator writes at the same time. Returns whether
  * anything changed.
  */
-const setPublisher = Effect.fnUntraced(function* (channel: string, principal: string, on: boolean) {
+const setRight = Effect.fnUntraced(function* (
+  channel: string,
+  principal: string,
+  right: Right,
+  on: boolean
+) {
   const token = channelToken(channel)
   if (!isChannelToken(token))
     return yield* failed(`a channel has 1 to ${channelBytesMax} bytes and no slash`)
-  const fault = on ? yield* grantFault(channel, principal) : undefined
+  const fault = on ? yield* grantFault(channel, principal, right) : undefined
   if (fault !== undefined) return yield* failed(fault)
   const subject = subjects.publisher(token)
   const publishers = (yield* publishersOf(subject, "replay")).get(token) ?? noPublishers
-  if (publishers.principals.includes(principal) === on) return false
-  const type = on ? "publisher.put/1" : "publisher.delete/1"
+  if (publishers[rights[right].list].includes(principal) === on) return false
+  const type = `${rights[right].type}.${on ? "put" : "delete"}/1` as const
   const body = { principal, at: yield* Clock.currentTimeMillis }
   if (on) yield* demandRoom("permissions")
   const { reason } = foldPublishers(publishers, { type, ...body }, publishers.seq + 1)
@@ -90,7 +126,7 @@ const setPublisher = Effect.fnUntraced(function* (channel: string, principal: st
     body,
     expect: publishers.seq
   })
-  yield* untilApplied(keys.publishers(token), seq)
+  yield* untilApplied("permissions", keys.publishers(token), seq)
   return true
 })
 
@@ -100,8 +136,14 @@ const listed = Effect.fnUntraced(function* (channel: Option.Option<string>) {
     onSome: (name) => subjects.publisher(channelToken(name))
   })
   return [...(yield* publishersOf(filter, "scan"))]
-    .flatMap(([token, { principals }]) =>
-      principals.map((principal) => ({ channel: decodeToken(token) ?? token, principal }))
+    .flatMap(([token, publishers]) =>
+      (["publish", "register"] as const).flatMap((right) =>
+        publishers[rights[right].list].map((principal) => ({
+          channel: decodeToken(token) ?? token,
+          principal,
+          right
+        }))
+      )
     )
     .sort((a, b) =>
       a.channel === b.channel
@@ -121,26 +163,47 @@ const principal = Argument.String("principal").pipe(
   )
 )
 
-const changing = (verb: "grant" | "revoke", on: boolean, description: string) =>
-  Command.make(
-    verb,
-    { channel, principal, ...natsFlags },
-    ({ channel, principal: named, ...nats }) =>
-      Effect.gen(function* () {
-        const principal = yield* storedPrincipal(named)
-        const changed = yield* setPublisher(channel, principal, on)
-        const done = on
-          ? `may publish on ${channel}`
-          : `is ${changed ? "no longer" : "not"} named for ${channel}`
-        // The settings are those of the service and may stand elsewhere.
-        const more = changed
-          ? on
-            ? ""
-            : "; whom the settings name may still publish"
-          : ": nothing to change"
-        yield* Console.log(printable(`${principal} ${done}${more}`))
-      }).pipe(onNats(nats))
-  ).pipe(Command.withDescription(description))
+const register = onOff("register", "The right to register, on a channel that the settings close")
+const remove = onOff("remove", "With --register: end the registration of this user, too")
+
+/** What is printed after a change. The settings are those of the service, maybe set elsewhere. */
+const told = (channel: string, right: Right, on: boolean, changed: boolean) => {
+  const done = on
+    ? `may ${right} on ${channel}`
+    : `is ${changed ? "no longer" : "not"} named for ${channel}`
+  if (!changed) return `${done}: nothing to change`
+  return on ? done : `${done}; ${rights[right].stays}`
+}
+
+const grant = Command.make(
+  "grant",
+  { channel, principal, register, ...natsFlags },
+  ({ channel, principal: named, register, ...nats }) =>
+    Effect.gen(function* () {
+      const principal = yield* storedPrincipal(named)
+      const right = register ? "register" : "publish"
+      const changed = yield* setRight(channel, principal, right, true)
+      yield* Console.log(printable(`${principal} ${told(channel, right, true, changed)}`))
+    }).pipe(onNats(nats))
+).pipe(Command.withDescription("Let a user publish on a channel, or register on a closed one"))
+
+const revoke = Command.make(
+  "revoke",
+  { channel, principal, register, remove, ...natsFlags },
+  ({ channel, principal: named, register, remove, ...nats }) =>
+    Effect.gen(function* () {
+      const principal = yield* storedPrincipal(named)
+      const right = register ? "register" : "publish"
+      if (remove && !register) return yield* failed("--remove goes with --register")
+      // Before anything is changed: the principal may be none that can be removed.
+      if (remove) yield* userToRemove(principal)
+      const changed = yield* setRight(channel, principal, right, false)
+      yield* Console.log(printable(`${principal} ${told(channel, right, false, changed)}`))
+      if (!remove) return
+      const was = (yield* removeRegistration(channel, principal)) ? "no longer" : "not"
+      yield* Console.log(printable(`${principal} is ${was} registered on ${channel}`))
+    }).pipe(onNats(nats))
+).pipe(Command.withDescription("Undo a grant; whom the settings name keep the right"))
 
 const list = Command.make(
   "list",
@@ -152,21 +215,17 @@ const list = Command.make(
   ({ channel, json, ...nats }) =>
     Effect.gen(function* () {
       yield* printRows(json, yield* listed(channel), {
-        heading: ["CHANNEL", "PRINCIPAL"],
-        cellsOf: ({ channel, principal }) => [channel, principal],
-        none: "no publisher is named for a channel"
+        heading: ["CHANNEL", "PRINCIPAL", "MAY"],
+        cellsOf: ({ channel, principal, right }) => [channel, principal, right],
+        none: "nobody is named for a channel"
       })
     }).pipe(onNats(nats))
-).pipe(Command.withDescription("List the publishers named for a channel, or for all"))
+).pipe(Command.withDescription("List who is named for a channel, or for all"))
 
 /** The verb. */
 export const permissionsCommand = Command.make("permissions").pipe(
   Command.withDescription(
-    "Name users who may publish on a channel, beside those whom the settings name for all"
+    "Name users who may publish or register on a channel, beside those whom the settings name"
   ),
-  Command.withSubcommands([
-    list,
-    changing("grant", true, "Let a user publish on a channel"),
-    changing("revoke", false, "Undo a grant; whom the settings name may still publish")
-  ])
+  Command.withSubcommands([list, grant, revoke])
 )

@@ -1,29 +1,38 @@
-// The publishers of a channel: principals whom an operator permitted to publish on it; and which
-// principals may have the right to name users. Pure.
+// The rights on a channel that an operator granted: which principals may publish on it, and which
+// may register on it if the settings close it. And the forms of rights in the settings. Pure.
 import * as Schema from "effect/Schema"
+import { matchesWildcard } from "#basics/wildcard.ts"
 import { Timestamp } from "./timestamp.ts"
 
 export const PublisherPut = Schema.Struct({ principal: Schema.String, at: Timestamp })
 export const PublisherDelete = Schema.Struct({ principal: Schema.String, at: Timestamp })
 
+/** A registrar may register on a channel that is closed to others. */
 export type PublisherCommand =
-  | ({ readonly type: "publisher.put/1" } & typeof PublisherPut.Type)
-  | ({ readonly type: "publisher.delete/1" } & typeof PublisherDelete.Type)
+  | ({ readonly type: "publisher.put/1" | "registrar.put/1" } & typeof PublisherPut.Type)
+  | ({ readonly type: "publisher.delete/1" | "registrar.delete/1" } & typeof PublisherDelete.Type)
+
+/** Whether a message is a command that grants or revokes a right on a channel. */
+export const isPublisherCommand = (message: {
+  readonly type: string
+}): message is PublisherCommand => /^(publisher|registrar)\./.test(message.type)
 
 /** The value of a key in the bucket `permissions`. */
 export interface Publishers {
   readonly v: 1
   readonly seq: number
-  /** Sorted. */
+  /** Those who may publish, sorted. */
   readonly principals: ReadonlyArray<string>
+  /** Those who may register, sorted. */
+  readonly registrars: ReadonlyArray<string>
 }
 
-export const noPublishers: Publishers = { v: 1, seq: 0, principals: [] }
+export const noPublishers: Publishers = { v: 1, seq: 0, principals: [], registrars: [] }
 
-/** So many principals, each of the longest, fit into one bucket value (64 KiB). */
+/** So many principals in both lists, each of the longest, fit into one bucket value (64 KiB). */
 const publishersMax = 200
 const fullFault =
-  `a channel has at most ${publishersMax} publishers: ` +
+  `a channel has at most ${publishersMax} publishers and registrars: ` +
   "let them share a principal, or use the settings"
 const principalBytesMax = 300
 
@@ -80,6 +89,27 @@ export const writeRuleOf = (text: string): WriteRule => {
   return { principal, channels }
 }
 
+/**
+ * The rule of `pattern=principal` in the setting that closes channels, or of `pattern=`, which
+ * nobody has. The pattern ends at the first `=`.
+ */
+export const registerRuleOf = (text: string): WriteRule => {
+  const [, channels = "", principal = ""] = /^([^=]*)=(.*)$/s.exec(text) ?? []
+  return { principal, channels }
+}
+
+/** Returns why a text closes no channel. */
+export const registerRuleFault = (text: string): string | undefined => {
+  const { channels, principal } = registerRuleOf(text)
+  if (channels === "")
+    return "Expected <pattern of channels>=<principal>, or <pattern>= to close it to everybody"
+  return principal === "" ? undefined : nobodyFault(principal)
+}
+
+/** Whether everybody may register on a channel: no rule of the settings closes it. */
+export const isOpen = (rules: ReadonlyArray<WriteRule>, channel: string): boolean =>
+  !rules.some(({ channels }) => matchesWildcard(channels, channel))
+
 /** Returns why a text is not a rule that somebody can have. */
 export const writeRuleFault = (text: string): string | undefined =>
   nobodyFault(writeRuleOf(text).principal)
@@ -99,10 +129,12 @@ export const foldPublishers = (
 ): { readonly publishers: Publishers; readonly reason?: string } => {
   if (seq <= publishers.seq) return { publishers }
   const { principal, type } = command
-  const others = publishers.principals.filter((each) => each !== principal)
-  if (type === "publisher.delete/1") return { publishers: { v: 1, seq, principals: others } }
-  const isFull = others.length >= publishersMax
+  const list = type.startsWith("registrar.") ? "registrars" : "principals"
+  const others = publishers[list].filter((each) => each !== principal)
+  const without = { ...publishers, seq, [list]: others }
+  if (type.endsWith(".delete/1")) return { publishers: without }
+  const isFull = without.principals.length + without.registrars.length >= publishersMax
   const reason = principalFault(principal) ?? (isFull ? fullFault : undefined)
   if (reason !== undefined) return { publishers: passOverInPublishers(publishers, seq), reason }
-  return { publishers: { v: 1, seq, principals: [...others, principal].sort() } }
+  return { publishers: { ...without, [list]: [...others, principal].sort() } }
 }

@@ -6,7 +6,7 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { Settings } from "#config"
-import { policyOf, type WriteRule } from "#domain/publisher.ts"
+import { policyOf } from "#domain/publisher.ts"
 import { Identity } from "#identity/identity.ts"
 import { Health } from "#monitoring/health.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
@@ -83,34 +83,42 @@ const close = (server: Server, sockets: ReadonlySet<Socket>): Effect.Effect<void
     check()
   })
 
-/** Warns of settings by which fewer people may publish than an operator may have meant. */
-const warnOfRights = (
-  rules: ReadonlyArray<WriteRule>,
+/** Warns of settings by which fewer people have rights than an operator may have meant. */
+const warnOfRights = Effect.fnUntraced(function* (
   policies: ReadonlyArray<{ readonly name: string }>
-) => {
-  if (rules.length === 0)
-    return Effect.logWarning(
+) {
+  const settings = yield* Settings
+  if (settings.channelWritePrincipals.length === 0)
+    yield* Effect.logWarning(
       "BELLCAST_CHANNEL_WRITE_PRINCIPALS is empty: over HTTP only those may publish whom " +
         "`bellcast permissions` names for a channel, and tokens of `bellcast token`"
     )
-  const named = new Set(rules.flatMap(({ principal }) => policyOf(principal) ?? []))
-  for (const { name } of policies) named.delete(name)
-  return named.size === 0
-    ? Effect.void
-    : Effect.logWarning(
-        "BELLCAST_CHANNEL_WRITE_PRINCIPALS names users of policies that are off " +
+  const principalsOf = {
+    CHANNEL_WRITE_PRINCIPALS: settings.channelWritePrincipals.map(({ principal }) => principal),
+    CHANNEL_REGISTER_PRINCIPALS: settings.channelRegisterPrincipals.map(
+      ({ principal }) => principal
+    ),
+    USER_WRITE_PRINCIPALS: settings.userWritePrincipals
+  }
+  for (const [setting, principals] of Object.entries(principalsOf)) {
+    const named = new Set(principals.flatMap((principal) => policyOf(principal) ?? []))
+    for (const { name } of policies) named.delete(name)
+    if (named.size > 0)
+      yield* Effect.logWarning(
+        `BELLCAST_${setting} names users of policies that are off ` +
           `(${[...named].join(", ")}): BELLCAST_AUTH_POLICIES does not name these`
       )
-}
+  }
+})
 
 /** Serves HTTP for as long as the layer lives. */
 export const gatewayLayer = Layer.effectDiscard(
   Effect.gen(function* () {
-    const { channelWritePrincipals, host, port } = yield* Settings
+    const { host, port } = yield* Settings
     const { connectionsMax, connectionsPerAddressMax } = yield* GatewaySettings
     const { policies } = yield* Identity
     const apiPort = yield* ApiPort
-    yield* warnOfRights(channelWritePrincipals, policies)
+    yield* warnOfRights(policies)
     const { add } = yield* Health
     add(policies.flatMap(({ isUp, name }) => (isUp === undefined ? [] : [{ name, isWell: isUp }])))
     const services = yield* Effect.context<Services>()

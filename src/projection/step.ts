@@ -66,8 +66,11 @@ export type Step = { readonly stored: Stored } & (
 export const beginKey = (channel: ChannelToken): EntryKey<"channelBegin"> =>
   keys.channelBegin(createHash("sha256").update(channel).digest("base64url").slice(0, 22))
 
-const commandOf = <C extends Message>(message: Stored["message"], prefix: string): C | Refused =>
-  message.type === "malformed" || message.type.startsWith(prefix)
+const commandOf = <C extends Message>(
+  message: Stored["message"],
+  ...prefixes: ReadonlyArray<string>
+): C | Refused =>
+  message.type === "malformed" || prefixes.some((prefix) => message.type.startsWith(prefix))
     ? (message as C | Refused)
     : { type: "malformed", reason: "type and subject do not fit" }
 
@@ -122,7 +125,7 @@ export const stepOf = (stored: Stored): Step => {
         kind: "publishers",
         stored,
         key: keys.publishers(channel),
-        command: commandOf<PublisherCommand>(stored.message, "publisher.")
+        command: commandOf<PublisherCommand>(stored.message, "publisher.", "registrar.")
       }
     }
     case "token":

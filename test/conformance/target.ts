@@ -2,7 +2,8 @@
 //
 // `make test BASE_URL=...` sets TARGET_URL, because Vite overwrites BASE_URL. That server must
 // accept subscriptions at PUSH_ORIGIN (default: the one below) and its subdomains, accept PUBLISHER
-// (`user:password`) as a publisher with the right `users`, and hash user ids with USERID_HMAC_SECRET.
+// (`user:password`) as a publisher with the right `users`, hash user ids with USERID_HMAC_SECRET,
+// and close the channels that are closed below.
 import { once } from "node:events"
 import { Agent, createServer, request } from "node:http"
 import { until } from "../support/client.ts"
@@ -23,10 +24,14 @@ export const targetUrl = process.env["TARGET_URL"] || undefined
 
 const basicUsers = pairs(secret)
 
+/** Closes the channels `closed-*` to everybody, and `closed-club-*` to all but one principal. */
+const closedTo = (principal: string) => `closed-*= closed-club-*=${principal}`
+
 const env = {
   BELLCAST_USERID_HMAC_SECRET: secret,
   BELLCAST_CHANNEL_WRITE_PRINCIPALS: basicUsers.idOf(publisher),
   BELLCAST_USER_WRITE_PRINCIPALS: basicUsers.idOf(publisher),
+  BELLCAST_CHANNEL_REGISTER_PRINCIPALS: closedTo(basicUsers.idOf(publisher)),
   BELLCAST_PUSH_HOSTS: "push.example.com, *.example.org",
   BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "false"
 }
@@ -104,6 +109,7 @@ export const startFor = async (
   const env = {
     BELLCAST_CHANNEL_WRITE_PRINCIPALS: users.idOf(publisher),
     BELLCAST_USER_WRITE_PRINCIPALS: users.idOf(publisher),
+    BELLCAST_CHANNEL_REGISTER_PRINCIPALS: closedTo(users.idOf(publisher)),
     ...users.env,
     ...options.env
   }

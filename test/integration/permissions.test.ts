@@ -68,7 +68,11 @@ describe("a publisher named for a channel", () => {
           .trimEnd()
           .split("\n")
           .map((line) => JSON.parse(line))
-      ).toEqual([idOf(anna), idOf(bert)].sort().map((principal) => ({ channel, principal })))
+      ).toEqual(
+        [idOf(anna), idOf(bert)]
+          .sort()
+          .map((principal) => ({ channel, principal, right: "publish" }))
+      )
       expect(await permissions("revoke", channel, idOf(anna))).toMatchObject({
         code: 0,
         stdout:

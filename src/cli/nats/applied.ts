@@ -2,29 +2,27 @@
 import * as Effect from "effect/Effect"
 import { appliedMillis, Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
+import type { BucketOf } from "#nats/kv/values.ts"
 import { remedyOf } from "#nats/watch/fullness.ts"
 import { bucketStream, type EntryKey } from "#streams/buckets.ts"
 import { failed } from "../terminal/failed.ts"
 
-const bucket = "permissions"
-const stream = bucketStream(bucket)
-
 const notApplied =
   "this is in LOG, but no projection runs to apply it: it takes effect once a service runs"
-const noRoom =
+const noRoom = (stream: string) =>
   `this is in LOG, but ${stream} has no room for it: it takes effect once there is room; ` +
   remedyOf(stream)
 
 /** Fails with VerbFailed if the message at `seq` is not applied to `key` in time. */
-export const untilApplied = Effect.fnUntraced(function* (
-  key: EntryKey<"publishers" | "token">,
-  seq: number
-) {
+export const untilApplied = Effect.fnUntraced(function* <
+  K extends EntryKey<"publishers" | "token"> | EntryKey<"registration">
+>(bucket: BucketOf<K>, key: K, seq: number) {
   yield* (yield* Watermark)
     .reached(seq, appliedMillis)
     .pipe(
       Effect.catchReason("NatsUnavailable", "NotApplied", () => Effect.fail(failed(notApplied)))
     )
   const entry = yield* (yield* Buckets).get(bucket, key)
-  if ((entry?.value.seq ?? 0) < seq) return yield* failed(noRoom)
+  const value = entry?.value as { readonly seq: number } | undefined
+  if ((value?.seq ?? 0) < seq) return yield* failed(noRoom(bucketStream(bucket)))
 })

@@ -55,8 +55,10 @@ const create = Effect.fnUntraced(function* (
     ...(users ? ["name any user"] : [])
   ].join(" and ")
   yield* note(`whoever has this token may ${may}${until}; it is not shown again`)
-  yield* Effect.catchTag(untilApplied(keys.token(hash), seq), "VerbFailed", ({ message }) =>
-    note(message)
+  yield* Effect.catchTag(
+    untilApplied("permissions", keys.token(hash), seq),
+    "VerbFailed",
+    ({ message }) => note(message)
   )
 })
 
@@ -80,5 +82,5 @@ export const createCommand = Command.make(
   "create",
   flags,
   ({ channels, expires, name, users, ...nats }) =>
-  create(name, channels, users, expires).pipe(onNats(nats))
+    create(name, channels, users, expires).pipe(onNats(nats))
 ).pipe(Command.withDescription("Make a token with which a server publishes, and print it once"))

@@ -17,7 +17,7 @@ const revoke = Effect.fnUntraced(function* (name: string) {
     return yield* Console.log(`the token ${name} is revoked: nothing to change`)
   const at = (yield* readServerTime).serverMillis
   const seq = yield* appendToken(name, { type: "token.delete/1", hash, at }, expect)
-  yield* untilApplied(keys.token(hash), seq)
+  yield* untilApplied("permissions", keys.token(hash), seq)
   yield* Console.log(`the token ${name} is revoked: within a second no gateway accepts it`)
 })
 

@@ -6,6 +6,7 @@ import * as Redacted from "effect/Redacted"
 import { settings } from "#config"
 import { policyOf } from "#domain/publisher.ts"
 import { principalNames } from "#identity/principals.ts"
+import { pseudonyms } from "#identity/pseudonym.ts"
 import { identitySettings, kindOf } from "#identity/settings.ts"
 import { loadSecrets } from "#secrets/file.ts"
 import { checkUseridSecret } from "#secrets/userid-adoption.ts"
@@ -16,16 +17,27 @@ const { dataDir, useridHmacSecret } = settings
 const ownSettings = everySetting({ dataDir, useridHmacSecret })
 
 const missing =
-  "a user with a mail address needs BELLCAST_USERID_HMAC_SECRET here, as the service has it " +
-  "(or secrets.json of the embedded server, in BELLCAST_DATA_DIR): only an HMAC of the address " +
-  "is stored"
+  "this user needs BELLCAST_USERID_HMAC_SECRET here, as the service has it (or secrets.json of " +
+  "the embedded server, in BELLCAST_DATA_DIR): an HMAC stands for a user, and for a mail address"
 
-/** The secret from the settings, or from the file beside the embedded server. */
+/**
+ * The secret from the settings, or from the file beside the embedded server. Fails where there is
+ * none, or another one than the service's.
+ */
 const secretOf = Effect.gen(function* () {
   const own = yield* Effect.mapError(ownSettings, failedBy)
-  if (Option.isSome(own.useridHmacSecret)) return own.useridHmacSecret.value
-  const file = yield* Effect.mapError(loadSecrets(own.dataDir), () => failed(missing))
-  return Redacted.make(file.useridHmacSecret)
+  const secret = yield* Option.match(own.useridHmacSecret, {
+    onSome: Effect.succeed,
+    onNone: () =>
+      Effect.mapBoth(loadSecrets(own.dataDir), {
+        onFailure: () => failed(missing),
+        onSuccess: (file) => Redacted.make(file.useridHmacSecret)
+      })
+  })
+  yield* Effect.catchTag(checkUseridSecret(secret), "SecretsFault", (fault) =>
+    Effect.fail(failedBy(fault))
+  )
+  return Redacted.value(secret)
 })
 
 /**
@@ -51,9 +63,8 @@ export const policyFault = Effect.gen(function* () {
 /** The principal as it is stored. Fails where the secret is missing or is not the service's. */
 export const storedPrincipal = Effect.fnUntraced(function* (principal: string) {
   if (!principal.includes("@") || /:@[0-9a-f]{64}$/.test(principal)) return principal
-  const secret = yield* secretOf
-  yield* Effect.catchTag(checkUseridSecret(secret), "SecretsFault", (fault) =>
-    Effect.fail(failedBy(fault))
-  )
-  return principalNames(Redacted.value(secret))(principal)
+  return principalNames(yield* secretOf)(principal)
 })
+
+/** The pseudonym of a user. Fails where the secret is missing or is not the service's. */
+export const pseudonymOf = (id: string) => Effect.map(secretOf, (secret) => pseudonyms(secret)(id))

@@ -34,6 +34,8 @@ export const messages = {
   "registration.delete/1": RegistrationDelete,
   "publisher.put/1": PublisherPut,
   "publisher.delete/1": PublisherDelete,
+  "registrar.put/1": PublisherPut,
+  "registrar.delete/1": PublisherDelete,
   "token.put/1": AccessTokenPut,
   "token.delete/1": AccessTokenDelete,
   "key.adopted/1": KeyAdopted,

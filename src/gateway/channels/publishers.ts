@@ -1,31 +1,50 @@
 // Who may publish: the principals in the settings, on every channel, and those in the permissions
-// of a channel. And who may name users in a request.
+// of a channel; likewise who may register. And who may name users in a request.
 import * as Effect from "effect/Effect"
 import { matchesWildcard } from "#basics/wildcard.ts"
 import { Settings } from "#config"
-import { noPublishers } from "#domain/publisher.ts"
+import { isOpen, noPublishers, type WriteRule } from "#domain/publisher.ts"
 import type { Caller } from "#identity/identity.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import { channelToken } from "#streams/tokens.ts"
 import { isChannelId } from "./id.ts"
 
-/** Reads the permission at every request, so that a removal takes effect at once. */
-export const mayPublish = Effect.fnUntraced(function* (
-  { principals, rights }: Caller,
+const isNamedBy = (
+  rules: ReadonlyArray<WriteRule>,
+  { principals }: Caller,
   channel: string
-) {
-  if (rights !== undefined) return rights.channels.some((each) => matchesWildcard(each, channel))
-  const { channelWritePrincipals } = yield* Settings
-  const isNamed = channelWritePrincipals.some(
+): boolean =>
+  rules.some(
     ({ channels, principal }) =>
       principals.includes(principal) && matchesWildcard(channels, channel)
   )
-  if (isNamed) return true
+
+/** Reads the grants at every request, so that a removal takes effect at once. */
+const isGranted = Effect.fnUntraced(function* (
+  list: "principals" | "registrars",
+  { principals }: Caller,
+  channel: string
+) {
   if (!isChannelId(channel)) return false
   const entry = yield* (yield* Buckets).get("permissions", keys.publishers(channelToken(channel)))
-  const named = entry?.value ?? noPublishers
-  return principals.some((principal) => named.principals.includes(principal))
+  const granted = (entry?.value ?? noPublishers)[list]
+  return principals.some((principal) => granted.includes(principal))
+})
+
+export const mayPublish = Effect.fnUntraced(function* (caller: Caller, channel: string) {
+  const { rights } = caller
+  if (rights !== undefined) return rights.channels.some((each) => matchesWildcard(each, channel))
+  const { channelWritePrincipals } = yield* Settings
+  if (isNamedBy(channelWritePrincipals, caller, channel)) return true
+  return yield* isGranted("principals", caller, channel)
+})
+
+/** A channel is open to everybody unless a rule of the settings closes it. */
+export const mayRegister = Effect.fnUntraced(function* (caller: Caller, channel: string) {
+  const { channelRegisterPrincipals: rules } = yield* Settings
+  if (isOpen(rules, channel) || isNamedBy(rules, caller, channel)) return true
+  return yield* isGranted("registrars", caller, channel)
 })
 
 /** Whether the caller has the right `users`: to name users in a request, and to act for them. */

@@ -13,6 +13,7 @@ import { ok } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
 import { registrationsOf } from "../quotas/holdings.ts"
 import { channelIdOf } from "./id.ts"
+import { mayRegister } from "./publishers.ts"
 
 export const Acknowledgement = Schema.Struct({
   code: Schema.Literal(202),
@@ -47,8 +48,10 @@ const isNewChannel = Effect.fnUntraced(function* (channel: ChannelToken) {
 export const registrationPut: Operation<void> = {
   access: "caller",
   run: Effect.fnUntraced(function* (_, call) {
-    const channel = channelToken(yield* channelIdOf(call.params))
-    const { id, user } = call.caller!
+    const name = yield* channelIdOf(call.params)
+    if (!(yield* mayRegister(call.caller!, name))) return yield* refuse("forbidden")
+    const channel = channelToken(name)
+    const { id, user } = call.user!
     const { registrationsPerUserMax } = yield* Settings
     return yield* changeRegistration(
       channel,
@@ -77,9 +80,9 @@ export const registrationPut: Operation<void> = {
     )
   }),
   doc: {
-    summary: "Register the caller to a channel",
+    summary: "Register the caller to a channel, which may be closed to them",
     responses: { 202: Acknowledgement },
-    errors: [400, 409, 429, 507]
+    errors: [400, 403, 409, 429, 507]
   }
 }
 
@@ -87,7 +90,7 @@ export const registrationDelete: Operation<void> = {
   access: "caller",
   run: Effect.fnUntraced(function* (_, call) {
     const channel = channelToken(yield* channelIdOf(call.params))
-    const { id } = call.caller!
+    const { id } = call.user!
     return yield* changeRegistration(channel, call, (registration, now) =>
       Effect.succeed(
         registration?.on

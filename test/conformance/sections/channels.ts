@@ -67,6 +67,22 @@ export const channels: ReadonlyArray<Case> = [
     })
   ]),
   define({
+    name: "lets nobody register on a closed channel but by a principal that is named",
+    request: (api) => ({ method: "PUT", path: `/channels/closed-${api.channel}/registration` }),
+    expected: { status: 403, errno: 121 },
+    also: async (_, api) => {
+      const club = `/channels/closed-club-${api.channel}`
+      const statuses = async (as: string) => {
+        const put = await api.send({ method: "PUT", path: `${club}/registration`, as })
+        const get = await api.send({ method: "GET", path: club, as })
+        const gone = await api.send({ method: "DELETE", path: `${club}/registration`, as })
+        return [put.status, get.status, gone.status]
+      }
+      expect(await statuses(api.me)).toEqual([403, 403, 202])
+      expect(await statuses(api.target.publisher)).toEqual([202, 200, 202])
+    }
+  }),
+  define({
     name: "shows the channel to who just registered",
     given: (api) => api.registered(),
     request: (api) => ({ method: "GET", path: `/channels/${api.channel}` }),
