@@ -63,7 +63,8 @@ export const openOf = (
     gateway.requestsPerUserPerMinuteMax,
     gateway.changesPerAddressPerHourMax,
     gateway.changesPerUserPerHourMax,
-    gateway.newChannelsPerHourMax
+    gateway.newChannelsPerHourMax,
+    gateway.membersPerCallerPerHourMax
   ]
   return [
     ...(allowLoopbackEndpoints ? ["endpoints on this machine"] : []),

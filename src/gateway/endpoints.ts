@@ -4,6 +4,7 @@ import { batchPost } from "./batch/batch.ts"
 import { broadcastGet } from "./channels/broadcast.ts"
 import { broadcastPost } from "./channels/broadcast-post.ts"
 import { channelGet } from "./channels/channel.ts"
+import { memberDelete, memberPut, membersGet } from "./channels/members.ts"
 import { registrationDelete, registrationPut } from "./channels/registration.ts"
 import { openidLoginGet, openidTokenGet } from "./logins/openid.ts"
 import { portierLoginGet, portierLoginPost, portierVerifyPost } from "./logins/portier.ts"
@@ -61,6 +62,13 @@ export const endpoints: ReadonlyArray<Endpoint> = [
     path: "/channels/:channel/registration",
     allow: ["PUT", "DELETE", "OPTIONS"],
     operations: { PUT: registrationPut, DELETE: registrationDelete }
+  },
+  readOnly("members", "/channels/:channel/members", membersGet),
+  {
+    name: "member",
+    path: "/channels/:channel/members/:user",
+    allow: ["PUT", "DELETE", "OPTIONS"],
+    operations: { PUT: memberPut, DELETE: memberDelete }
   },
   readOnly("broadcast", "/channels/:channel/broadcasts/:broadcast", broadcastGet),
   readOnly("vapid-public-key", "/vapid-public-key", vapidPublicKeyGet),

@@ -89,6 +89,15 @@ export const gatewaySettings = {
   newChannelsPerHourMax: within("BELLCAST_NEW_CHANNELS_PER_HOUR_MAX", 0, 10_000_000).pipe(
     withDefault(80)
   ),
+  /**
+   * Members that one caller with the right `users` registers in an hour: the users of a small site
+   * at once. At most 9 MB of LOG in an hour. 0: no limit. Each process counts for itself.
+   */
+  membersPerCallerPerHourMax: within(
+    "BELLCAST_MEMBERS_PER_CALLER_PER_HOUR_MAX",
+    0,
+    10_000_000
+  ).pipe(withDefault(10_000)),
   heartbeatTimeoutSeconds: within("BELLCAST_HEARTBEAT_TIMEOUT_SECONDS", 1, 60).pipe(
     withDefault(10)
   ),

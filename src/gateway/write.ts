@@ -95,7 +95,8 @@ const isPut = ({ type }: Command): boolean => type.endsWith(".put/1")
 
 /**
  * Rejects a put for which there is no storage, one of too many of its user or address, the first
- * put of one new user too many, and one new channel too many. Deletes end what a put began, so
+ * put of one new user too many, and one new channel too many; one for another user counts for the
+ * caller alone. Deletes end what a put began, so
  * they are never more.
  */
 const checkQuotas = Effect.fnUntraced(function* <S, C extends Command, E, R>(
@@ -108,9 +109,10 @@ const checkQuotas = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   const growth = given ?? kind.growthOf(state, command)
   yield* demandRoom(growth)
   if (write.isAdmitted) return
-  if (kind.seqOf(state) === 0) yield* admitNewcomer(writer)
   const rates = yield* RequestRates
   const { id, user } = writer.caller!
+  if (user !== writer.user!.user) return yield* rates.ofMember(user)
+  if (kind.seqOf(state) === 0) yield* admitNewcomer(writer)
   const by = [user, writer.request.address] as const
   if (growth === "channel") yield* rates.ofNewChannel(...by)
   const { type: _, ...body } = command

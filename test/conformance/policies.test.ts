@@ -9,6 +9,7 @@ import { verifyCall } from "./logins/bearer.ts"
 import type { Login } from "./logins/login.ts"
 import { proxy } from "./logins/proxy.ts"
 import { callers } from "./sections/callers.ts"
+import { members } from "./sections/members.ts"
 import { users } from "./sections/users.ts"
 import { sections } from "./sections.ts"
 import { type Case, run } from "./table.ts"
@@ -53,7 +54,7 @@ const named = (name: string): Case => {
   return found
 }
 
-const subset = [...chosen.map(named), ...callers, ...users]
+const subset = [...chosen.map(named), ...callers, ...users, ...members]
 
 /** Without the second shape of oauth: a process costs more than its cases. */
 const logins = shapes.filter((login) => login !== verifyCall)

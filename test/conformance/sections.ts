@@ -15,6 +15,7 @@ import { errors } from "./sections/errors.ts"
 import { filtering } from "./sections/filtering.ts"
 import { listing } from "./sections/listing.ts"
 import { mediaTypes } from "./sections/media-types.ts"
+import { members } from "./sections/members.ts"
 import { operational } from "./sections/operational.ts"
 import { pages } from "./sections/pages.ts"
 import { preconditions } from "./sections/preconditions.ts"
@@ -37,6 +38,7 @@ export const sections: ReadonlyArray<readonly [name: string, cases: ReadonlyArra
   ["3.9 filters", filtering],
   ["3.7-3.10 lists", [...listing, ...pages]],
   ["4.1-4.3 channels", channels],
+  ["4.5 members", members],
   ["4.4 broadcasts", [...broadcasts, ...broadcastProgress]],
   ["5.1-5.4 the server", operational],
   ["5.5 the description", description],

@@ -2,12 +2,12 @@
 // broadcast was accepted.
 import * as Effect from "effect/Effect"
 import type { MinimumRevisions, ShardJob } from "#domain/job.ts"
-import type { Registration } from "#domain/registration.ts"
 import type { SubscriptionList } from "#domain/subscription/subscription.ts"
 import { Caches } from "#memory/cache-memory.ts"
 import { type NatsUnavailable, unavailable } from "#nats/connection/errors.ts"
 import { appliedMillis, Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
+import { registrationsUnder } from "#nats/kv/entries.ts"
 import { makeReadCache } from "#nats/kv/read-cache.ts"
 import type { Entry } from "#nats/kv/values.ts"
 import { type EntryKey, keys, userOfKey } from "#streams/buckets.ts"
@@ -17,31 +17,12 @@ import { makeRedriveFilter } from "./redrive-filter.ts"
 
 /** Lists read in one request. A typical one has 1 KB. */
 const listsAtOnce = 250
-const digits = [..."0123456789abcdef"]
 
 const isBelow = (a: MinimumRevisions, b: MinimumRevisions) =>
   a.subscriptions < b.subscriptions || a.registrations < b.registrations
 
 /** A registered user, and since which sequence of LOG. */
 type Place = readonly [user: UserToken, since: number]
-
-/**
- * Reads the entries that a wildcard matches: with one request, or sixteen where the server refuses
- * so many.
- */
-const entriesOf = (
-  buckets: Buckets["Service"],
-  filter: EntryKey<"registration">,
-  minRevision: number
-): Effect.Effect<ReadonlyArray<Entry<Registration>>, NatsUnavailable> =>
-  Effect.gen(function* () {
-    const entries = yield* buckets.getMany("registrations", [filter], minRevision)
-    if (entries !== undefined) return entries
-    const below = yield* Effect.forEach(digits, (digit) =>
-      entriesOf(buckets, keys.sixteenthOf(filter, digit), minRevision)
-    )
-    return below.flat()
-  })
 
 /** The users registered under these wildcards, as text. */
 const placesOf = Effect.fnUntraced(function* (
@@ -51,7 +32,7 @@ const placesOf = Effect.fnUntraced(function* (
 ) {
   const texts = new Map<string, string>()
   for (const filter of filters) {
-    const entries = yield* entriesOf(buckets, filter, minRevision)
+    const entries = yield* registrationsUnder(buckets, filter, minRevision)
     const places = entries.flatMap(
       ({ key, value: { on, since } }): ReadonlyArray<Place> => (on ? [[userOfKey(key), since]] : [])
     )

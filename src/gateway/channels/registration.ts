@@ -45,12 +45,10 @@ const isNewChannel = Effect.fnUntraced(function* (channel: ChannelToken) {
   return (entry?.value ?? emptyChannel).registrations === 0
 })
 
-export const registrationPut: Operation<void> = {
-  access: "caller",
+/** Registers the user of a request, whether or not the channel is closed. */
+export const register: Pick<Operation<void>, "run" | "doc"> = {
   run: Effect.fnUntraced(function* (_, call) {
-    const name = yield* channelIdOf(call.params)
-    if (!(yield* mayRegister(call.caller!, name))) return yield* refuse("forbidden")
-    const channel = channelToken(name)
+    const channel = channelToken(yield* channelIdOf(call.params))
     const { id, user } = call.user!
     const { registrationsPerUserMax } = yield* Settings
     return yield* changeRegistration(
@@ -84,6 +82,15 @@ export const registrationPut: Operation<void> = {
     responses: { 202: Acknowledgement },
     errors: [400, 403, 409, 429, 507]
   }
+}
+
+export const registrationPut: Operation<void> = {
+  ...register,
+  access: "caller",
+  run: Effect.fnUntraced(function* (input, call, whole) {
+    const isAllowed = yield* mayRegister(call.caller!, yield* channelIdOf(call.params))
+    return yield* isAllowed ? register.run(input, call, whole) : refuse("forbidden")
+  })
 }
 
 export const registrationDelete: Operation<void> = {

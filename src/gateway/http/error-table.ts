@@ -131,6 +131,7 @@ export const apiErrors = {
   tooManyNewChannels: tooMany(
     "This user or address brings too many new channels, please retry later."
   ),
+  tooManyMembers: tooMany("This caller registers too many members, please retry later."),
   tooManyRequests: tooMany("This user or address sends too many requests, please retry later."),
   tooManyChanges: tooMany("This user or address stores too many changes, please retry later."),
   tooManyRegistrations: tooMany(

@@ -32,6 +32,12 @@ const fields = query(
   text
 )
 
+const limit = query("_limit", "At most so many objects; Next-Page leads to the rest.", {
+  type: "integer",
+  minimum: 0
+})
+const token = query("_token", "Where a page begins; only ever taken from Next-Page.", text)
+
 export const parameterGroups: Readonly<Record<string, ReadonlyArray<Parameter>>> = {
   fields: [fields],
   listing: [
@@ -43,11 +49,8 @@ export const parameterGroups: Readonly<Record<string, ReadonlyArray<Parameter>>>
     query("_before", "Changed before this timestamp.", timestamp),
     query("_sort", "Comma-separated fields; a minus sign before one turns its order.", text),
     fields,
-    query("_limit", "At most so many objects; Next-Page leads to the rest.", {
-      type: "integer",
-      minimum: 0
-    }),
-    query("_token", "Where a page begins; only ever taken from Next-Page.", text),
+    limit,
+    token,
     query(
       "id",
       "Only the object of this id. Every other field may be filtered the same way, with the " +
@@ -57,6 +60,7 @@ export const parameterGroups: Readonly<Record<string, ReadonlyArray<Parameter>>>
     ),
     query("last_modified", "Only what was last changed at this timestamp.", timestamp)
   ],
+  pages: [limit, token],
   openidLogin: [
     query(
       "callback",

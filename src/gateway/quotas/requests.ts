@@ -50,6 +50,8 @@ export class RequestRates extends Context.Service<
     ) => Effect.Effect<void, Refused>
     /** Counts a new channel in the same way, once. */
     readonly ofNewChannel: (user: string, address: string) => Effect.Effect<void, Refused>
+    /** Counts a registration of another user, of the caller who makes it. */
+    readonly ofMember: Admit
     /**
      * Counts a new user of an address. With a policy that verifies nobody, any name is a new user,
      * so quotas per user alone limit nothing. Undefined: any number may come.
@@ -85,6 +87,12 @@ export class RequestRates extends Context.Service<
         ofChange: (user, address, bytes) =>
           ofChange(user, address, Math.max(1, bytes / changeBytes)),
         ofNewChannel: bothOf(newChannelsOf(settings), newChannelsOf(settings)),
+        ofMember: limitOf(
+          "tooManyMembers",
+          settings.membersPerCallerPerHourMax,
+          "members are refused: a caller registers too many " +
+            "(BELLCAST_MEMBERS_PER_CALLER_PER_HOUR_MAX)"
+        ).count,
         ofNewUser: newUsersMax === 0 ? undefined : ofNewUser.count,
         ofAddress: limitOf(
           "tooManyRequests",
@@ -137,7 +145,8 @@ const windowMillis = {
   tooManyRequests: 60_000,
   tooManyChanges: 3_600_000,
   tooManyNewChannels: 3_600_000,
-  tooManyNewUsers: 3_600_000
+  tooManyNewUsers: 3_600_000,
+  tooManyMembers: 3_600_000
 } as const
 
 /** `max`: of each key in a window; 0: any number. `refused`: the line in the log. */

@@ -5,57 +5,33 @@ import * as Semaphore from "effect/Semaphore"
 import { mapInTurns } from "#clock/map-in-turns.ts"
 import { nextTimestamp, type SubscriptionList } from "#domain/subscription/subscription.ts"
 import { changeList, listOf } from "../changes.ts"
-import { checked, errorIn, refuseInvalid } from "../http/errors.ts"
+import { checked } from "../http/errors.ts"
 import { notModified, stamp, violated } from "../http/preconditions.ts"
 import { type Call, jsonResponse, ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import { forUserInPath, ownerPath } from "../named-user.ts"
 import type { Operation } from "../operation.ts"
-import { GatewaySettings } from "../settings.ts"
-import { nextPageCharsMax } from "./listing/bounds.ts"
-import { effectiveLimit, matching, pageOf } from "./listing/listing.ts"
-import { issueToken, spendToken } from "./listing/page-token.ts"
+import { matching, type Page, pageOf } from "./listing/listing.ts"
+import { limitOf, nextPage } from "./listing/next-page.ts"
+import { spendToken } from "./listing/page-token.ts"
 import type { Listing } from "./listing/query.ts"
-import { project, type Row, rowsOf, textOf, tombstoneRowsOf } from "./listing/row.ts"
+import { project, rowsOf, textOf, tombstoneRowsOf } from "./listing/row.ts"
 import { placeOf } from "./listing/sort.ts"
 import { type ListInput, readQuery } from "./read-query.ts"
 import { ListedObject, Tombstone, tombstone } from "./view.ts"
 
-const endless = errorIn(
-  "querystring",
-  null,
-  `The URL of the next page would have more than ${nextPageCharsMax} characters: ` +
-    "shorten the query string, or sort by fields with shorter values"
-)
-
-/** The absolute URL of the next page: the same query string with another limit and token. */
-const nextPage = Effect.fnUntraced(function* (
-  call: Call,
-  listing: Listing,
-  shown: ReadonlyArray<Row>,
-  limit: number
-) {
-  const offset = (listing.token?.offset ?? 0) + shown.length
-  const last = shown.at(-1) ?? { own: {}, data: {} }
-  const place = placeOf(last, listing.sort)
-  // Check before signing: a field may have 16 KiB, and the token is the longest part of the URL.
-  if (JSON.stringify(place).length > nextPageCharsMax) return yield* refuseInvalid([endless])
-  const token = yield* issueToken(call.caller!.user, place, offset)
-  const others = call.query
-    .split("&")
-    .filter((pair) => pair !== "" && !/^(_limit|_token)(=|$)/.test(pair))
-  const query = [...others, `_limit=${limit}`, `_token=${token}`].join("&")
-  const url = `${call.rootUrl}${ownerPath(call)}/subscriptions?${query}`
-  return url.length > nextPageCharsMax ? yield* refuseInvalid([endless]) : url
-})
+/** The headers of a page that is not the last one. */
+const nextHeader = (call: Call, { sort, token }: Listing, { more, shown }: Page, limit: number) => {
+  const place = placeOf(shown.at(-1) ?? { own: {}, data: {} }, sort)
+  const offset = (token?.offset ?? 0) + shown.length
+  const path = `${ownerPath(call)}/subscriptions`
+  return more
+    ? Effect.map(nextPage(call, { path, place, offset, limit }), (url) => ({ "Next-Page": url }))
+    : Effect.succeed({})
+}
 
 /** The largest PAGINATE_BY. A list with its tombstones is one bucket value (1 MiB). */
 const limitMax = 10_000
-
-const limitOf = Effect.fnUntraced(function* ({ limit }: Listing) {
-  const { paginateBy } = yield* GatewaySettings
-  return effectiveLimit(limit, paginateBy, limitMax)
-})
 
 const deprecation = ({ deprecated }: Listing, { rootUrl }: Call): Record<string, string> =>
   deprecated
@@ -79,22 +55,20 @@ const responseOf = Effect.fnUntraced(function* (
   const live = yield* matching(rowsOf(list), listing)
   const removed = listing.withTombstones ? yield* matching(tombstoneRowsOf(list), listing) : []
   const rows = [...live, ...removed]
-  const limit = yield* limitOf(listing)
+  const limit = yield* limitOf(listing, limitMax)
   const isHead = call.request.method === "HEAD"
   const isCounted = isHead && listing.token === undefined && rows.length <= limit
-  const { more, shown } = isCounted
-    ? { more: false, shown: rows }
-    : yield* pageOf(rows, listing, limit)
+  const page = isCounted ? { more: false, shown: rows } : yield* pageOf(rows, listing, limit)
   const headers = {
     ...stamp(list.lastModified),
     "Total-Records": String(live.length),
     "Total-Objects": String(live.length),
     ...noStore,
-    ...(more ? { "Next-Page": yield* nextPage(call, listing, shown, limit) } : {}),
+    ...(yield* nextHeader(call, listing, page, limit)),
     ...deprecation(listing, call)
   }
   if (isHead) return jsonResponse(undefined, headers)
-  const texts = yield* mapInTurns(shown, (row) => textOf(row, listing.fields))
+  const texts = yield* mapInTurns(page.shown, (row) => textOf(row, listing.fields))
   return jsonResponse(`{"data":[${texts.join()}]}`, headers)
 })
 
@@ -138,16 +112,16 @@ export const listDelete: Operation<ListInput> = {
   read: readQuery(true),
   run: Effect.fnUntraced(function* ({ listing, preconditions }, call) {
     if (listing.token !== undefined) yield* spendToken(listing.token)
-    const limit = yield* limitOf(listing)
+    const limit = yield* limitOf(listing, limitMax)
     const { id: user } = call.user!
     return yield* changeList(
       call,
       Effect.fnUntraced(function* (list, now) {
         yield* checked(violated(preconditions, { timestamp: list.lastModified, exists: true }))
         const selected = yield* matching(rowsOf(list), listing)
-        const { more, shown } = yield* pageOf(selected, listing, limit)
+        const page = yield* pageOf(selected, listing, limit)
         const first = nextTimestamp(list, now)
-        const removed = shown.map(({ own }, i) => ({
+        const removed = page.shown.map(({ own }, i) => ({
           id: own["id"] as string,
           lastModified: first + i
         }))
@@ -160,7 +134,7 @@ export const listDelete: Operation<ListInput> = {
           {
             ...stamp(removed.at(-1)?.lastModified ?? list.lastModified),
             "Total-Records": String(selected.length),
-            ...(more ? { "Next-Page": yield* nextPage(call, listing, shown, limit) } : {}),
+            ...(yield* nextHeader(call, listing, page, limit)),
             ...deprecation(listing, call)
           }
         )

@@ -1,11 +1,41 @@
-// Reads all entries of a bucket: for rebuilds and for counts that are made once.
+// Reads many entries of a bucket: all of them, for rebuilds and for counts that are made once, or
+// those of a part of a channel.
 import { DeliverPolicy } from "@nats-io/jetstream"
 import * as Effect from "effect/Effect"
-import { type BucketName, bucketStream, bucketSubject, metaKey } from "#streams/buckets.ts"
+import type { Registration } from "#domain/registration.ts"
+import {
+  type BucketName,
+  bucketStream,
+  bucketSubject,
+  type EntryKey,
+  keys,
+  metaKey
+} from "#streams/buckets.ts"
 import { Nats } from "../connection/connection.ts"
-import { attempt } from "../connection/errors.ts"
+import { attempt, type NatsUnavailable } from "../connection/errors.ts"
 import { readAll } from "../stream/read-all.ts"
-import type { ValueIn } from "./values.ts"
+import type { Buckets } from "./bucket.ts"
+import type { Entry, ValueIn } from "./values.ts"
+
+const digits = [..."0123456789abcdef"]
+
+/**
+ * Reads the registrations that a wildcard matches, those that ended within the last hour, too: with
+ * one request, or sixteen where the server refuses so many.
+ */
+export const registrationsUnder = (
+  buckets: Buckets["Service"],
+  filter: EntryKey<"registration">,
+  minRevision: number
+): Effect.Effect<ReadonlyArray<Entry<Registration>>, NatsUnavailable> =>
+  Effect.gen(function* () {
+    const entries = yield* buckets.getMany("registrations", [filter], minRevision)
+    if (entries !== undefined) return entries
+    const below = yield* Effect.forEach(digits, (digit) =>
+      registrationsUnder(buckets, keys.sixteenthOf(filter, digit), minRevision)
+    )
+    return below.flat()
+  })
 
 /**
  * Passes every entry of a bucket to `see`, with `meta`: the text, the revision, and when the server

@@ -57,6 +57,8 @@ export const description: ReadonlyArray<Case> = [
           "/batch",
           "/channels/{channel}",
           "/channels/{channel}/broadcasts/{broadcast}",
+          "/channels/{channel}/members",
+          "/channels/{channel}/members/{user}",
           "/channels/{channel}/registration",
           "/contribute.json",
           "/openid/{policy}/login",

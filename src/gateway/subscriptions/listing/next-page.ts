@@ -1,0 +1,48 @@
+// The URL of the next page of a list.
+import * as Effect from "effect/Effect"
+import type { JsonObject } from "#basics/json.ts"
+import { errorIn, refuseInvalid } from "../../http/errors.ts"
+import type { Call } from "../../http/request.ts"
+import { GatewaySettings } from "../../settings.ts"
+import { nextPageCharsMax } from "./bounds.ts"
+import { effectiveLimit } from "./listing.ts"
+import { issueToken } from "./page-token.ts"
+import type { Listing } from "./query.ts"
+
+const endless = errorIn(
+  "querystring",
+  null,
+  `The URL of the next page would have more than ${nextPageCharsMax} characters: ` +
+    "shorten the query string, or sort by fields with shorter values"
+)
+
+/** The most objects in a page, of which the server shows no more than `max`. */
+export const limitOf = ({ limit }: Listing, max: number) =>
+  Effect.map(GatewaySettings, ({ paginateBy }) => effectiveLimit(limit, paginateBy, max))
+
+/** A page that is not the last one. */
+interface Shown {
+  /** The path of the list. */
+  readonly path: string
+  /** The place of the last object on the page. */
+  readonly place: JsonObject
+  /** The number of objects on this page and all before. */
+  readonly offset: number
+  readonly limit: number
+}
+
+/** The absolute URL of the next page: the same query string with another limit and token. */
+export const nextPage = Effect.fnUntraced(function* (
+  call: Call,
+  { limit, offset, path, place }: Shown
+) {
+  // Check before signing: a field may have 16 KiB, and the token is the longest part of the URL.
+  if (JSON.stringify(place).length > nextPageCharsMax) return yield* refuseInvalid([endless])
+  const token = yield* issueToken(call.caller!.user, place, offset)
+  const others = call.query
+    .split("&")
+    .filter((pair) => pair !== "" && !/^(_limit|_token)(=|$)/.test(pair))
+  const query = [...others, `_limit=${limit}`, `_token=${token}`].join("&")
+  const url = `${call.rootUrl}${path}?${query}`
+  return url.length > nextPageCharsMax ? yield* refuseInvalid([endless]) : url
+})

@@ -1,0 +1,147 @@
+// Members: users whom a site's server registers. Which rights that takes, what it counts for, and
+// that pages list each of very many once.
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call } from "../support/client.ts"
+import { startNats, type TestNats } from "../support/nats.ts"
+import { acmeModule } from "../support/no-right.ts"
+import { runCli } from "../support/run-cli.ts"
+import { type Service, startService } from "../support/service.ts"
+
+let nats: TestNats
+let service: Service
+/** With limits so low that a few changes reach them. */
+let narrow: Service
+let cwd = ""
+
+beforeAll(async () => {
+  cwd = await mkdtemp(join(tmpdir(), "bellcast-"))
+  await writeFile(join(cwd, "acme.mjs"), acmeModule)
+  nats = await startNats({ syncAlways: false })
+  const start = (roles: string, limits: Readonly<Record<string, string>>) =>
+    startService({
+      natsUrl: nats.url,
+      cwd,
+      roles,
+      env: {
+        BELLCAST_AUTH_POLICIES: "acme=./acme.mjs token",
+        BELLCAST_CHANNEL_WRITE_PRINCIPALS:
+          "news*=acme:site other=acme:site all=group:acme:all acme:writer",
+        BELLCAST_USER_WRITE_PRINCIPALS: "acme:site group:acme:all acme:users",
+        BELLCAST_REQUESTS_PER_USER_PER_MINUTE_MAX: "0",
+        ...limits
+      }
+    })
+  service = await start("gateway,projection", {})
+  narrow = await start("gateway", {
+    BELLCAST_MEMBERS_PER_CALLER_PER_HOUR_MAX: "3",
+    BELLCAST_CHANGES_PER_USER_PER_HOUR_MAX: "1",
+    BELLCAST_CHANGES_PER_ADDRESS_PER_HOUR_MAX: "1",
+    BELLCAST_NEW_CHANNELS_PER_HOUR_MAX: "1",
+    BELLCAST_REGISTRATIONS_PER_USER_MAX: "2"
+  })
+})
+afterAll(async () => {
+  for (const each of [service, narrow, nats]) await each?.[Symbol.asyncDispose]()
+  await rm(cwd, { recursive: true, force: true })
+})
+
+const send = (method: string, path: string, authorization: string, at = service) =>
+  call(at.url, method, path, undefined, undefined, { authorization })
+const member = (method: string, channel: string, user: string, by = "acme site", at = service) =>
+  send(method, `/channels/${channel}/members/${encodeURIComponent(`acme:${user}`)}`, by, at)
+const isRegistered = async (channel: string, user: string) =>
+  (await send("GET", `/channels/${channel}`, `acme ${user}`)).status === 200
+
+describe("members", () => {
+  it("need the right to publish on the channel and the right to name users, both", async () => {
+    const tokens = await Promise.all(
+      [
+        ["both", "--users", "--channel", "news"],
+        ["users", "--users"],
+        ["elsewhere", "--users", "--channel", "other"],
+        ["channel", "--channel", "news"]
+      ].map(async (args) => {
+        const all = ["token", "create", ...args, "--expires", "1h", "--nats", nats.url]
+        return `Bearer ${(await runCli(all)).stdout.trim()}`
+      })
+    )
+    const [both, users, elsewhere, channel] = tokens as [string, string, string, string]
+    for (const [by, status] of [
+      ["acme site", 202],
+      ["acme ann|all", 403],
+      ["acme users", 403],
+      ["acme writer", 403],
+      ["acme ann", 403],
+      [both, 202],
+      [users, 403],
+      [elsewhere, 403],
+      [channel, 403],
+      ["Nobody x", 401]
+    ] as const) {
+      expect((await member("PUT", "news", "ann", by)).status, by).toBe(status)
+      expect(await isRegistered("news", "ann"), by).toBe(status === 202)
+      const list = await send("GET", "/channels/news/members", by)
+      expect(list.status, by).toBe(status === 202 ? 200 : status)
+      await member("DELETE", "news", "ann")
+      expect((await member("DELETE", "news", "ann", by)).status, by).toBe(status)
+    }
+    expect((await member("PUT", "all", "ann", "acme ann|all")).status).toBe(202)
+  })
+
+  it.for(["a/b", "a.b>c*d", "ann@example.org", "100%25", "..", "x".repeat(200)])(
+    "may have the id %s",
+    async (user) => {
+      expect((await member("PUT", "news-ids", user)).status).toBe(202)
+      expect(await isRegistered("news-ids", user)).toBe(true)
+      const { body } = await send("GET", "/", `acme ${user}`)
+      const listed = await send("GET", "/channels/news-ids/members", "acme site")
+      expect(listed.body).toEqual({ data: [{ id: body.user.id }] })
+      expect((await member("DELETE", "news-ids", user)).status).toBe(202)
+    }
+  )
+
+  it("count for the caller who registers them, and for nobody else", async () => {
+    const put = (channel: string, user: string) => member("PUT", channel, user, "acme site", narrow)
+    expect((await put("news-1", "ivy")).status).toBe(202)
+    expect((await put("news-2", "ivy")).status).toBe(202)
+    // A registration that is there already counts as none.
+    expect((await put("news-2", "ivy")).status).toBe(202)
+    // The user's own limit of registrations holds.
+    expect((await put("news-3", "ivy")).status).toBe(429)
+    expect((await put("news-3", "ida")).status).toBe(202)
+    const last = await put("news-3", "ina")
+    expect([last.status, last.body.errno]).toEqual([429, 117])
+    expect(Number(last.headers.get("retry-after"))).toBeGreaterThan(60)
+    expect((await member("DELETE", "news-3", "ida", "acme site", narrow)).status).toBe(202)
+    // Neither the user nor the address has spent anything.
+    const own = await send("PUT", "/channels/own/registration", "acme ina", narrow)
+    expect(own.status).toBe(202)
+  })
+
+  it("are listed once each, also 1,300 of them, in pages of 250", {
+    timeout: 120_000
+  }, async () => {
+    const users = Array.from({ length: 1_300 }, (_, i) => `user-${i}`)
+    const rest = [...users]
+    const work = async () => {
+      for (let user = rest.pop(); user !== undefined; user = rest.pop()) {
+        const { status } = await member("PUT", "other", user)
+        if (status !== 202) throw new Error(`${user}: ${status}`)
+      }
+    }
+    await Promise.all(Array.from({ length: 24 }, work))
+    const ids: Array<string> = []
+    let path = "/channels/other/members?_limit=0"
+    for (let pages = 1; path !== ""; pages++) {
+      const { body, headers, status } = await send("GET", path, "acme site")
+      expect([status, headers.get("total-records")]).toEqual([200, "1300"])
+      expect(body.data.length).toBe(pages < 6 ? 250 : 50)
+      ids.push(...body.data.map(({ id }: { readonly id: string }) => id))
+      path = (headers.get("next-page") ?? "").slice(service.url.length)
+    }
+    expect(ids.sort()).toEqual(users.map((user) => `acme:${user}`).sort())
+  })
+})
