@@ -124,7 +124,7 @@ const foldAll = Effect.fnUntraced(function* (facts: ReadonlyArray<Fact>, taken: 
   const forgotten = new Set(facts.map(({ progress }) => progress.broadcast))
   const wanted = ({ subject }: Stored) => !forgotten.has(parseOfBroadcast(subject)?.broadcast ?? 0)
   yield* Effect.gen(function* () {
-    yield* replayInto("projector", yield* startProjector(0), (stored) => {
+    yield* replayInto("projector", yield* startProjector, (stored) => {
       ended.see(stored)
       return true
     })

@@ -102,10 +102,6 @@ export const evolveRegistration = (
   seq: number
 ): Registration => foldRegistration(registration, command, seq, 0).registration
 
-/** Whether a put at `seq` was rejected. If it was made and ended since, `was` is true. */
-export const isRefused = (registration: Registration | undefined, seq: number): boolean =>
-  registration !== undefined && registration.seq >= seq && !registration.on && !registration.was
-
 /** A rejected command changes only the sequence, which the next command expects. */
 export const passOverInRegistration = (
   registration: Registration | undefined,

@@ -7,6 +7,7 @@ import {
 } from "#domain/registration.ts"
 import type { SubscriptionCommand } from "#domain/subscription/command.ts"
 import { growsList } from "#domain/subscription/list-bounds.ts"
+import { withoutMoved } from "#domain/subscription/owners.ts"
 import { emptyList, evolveList, type SubscriptionList } from "#domain/subscription/subscription.ts"
 import { keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
@@ -16,7 +17,9 @@ import { change, type Decision, valueAt, type Writer } from "./write.ts"
 
 /** A user's subscriptions, as the leader of the bucket has them. */
 export const listOf = (user: UserToken) =>
-  Effect.map(valueAt("subscriptions", keys.subscriptions(user)), (list) => list ?? emptyList)
+  Effect.map(valueAt("subscriptions", keys.subscriptions(user)), (list) =>
+    withoutMoved(list ?? emptyList)
+  )
 
 /** Changes a user's subscriptions. */
 export const changeList = <E = never, R = never>(
@@ -39,7 +42,8 @@ export const changeList = <E = never, R = never>(
       seqOf: ({ seq }) => seq,
       lags: false,
       read: listOf(user),
-      evolve: evolveList
+      evolve: evolveList,
+      refusal: "heldByAnother"
     },
     writer,
     decide
@@ -69,7 +73,8 @@ export const changeRegistration = <E, R>(
       seqOf: (registration) => registration?.seq ?? 0,
       lags: true,
       read: valueAt("registrations", key),
-      evolve: evolveRegistration
+      evolve: evolveRegistration,
+      refusal: "tooManyRegistrations"
     },
     writer,
     decide

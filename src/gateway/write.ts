@@ -14,8 +14,10 @@ import type { Append } from "#nats/stream/append.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { Space } from "#nats/watch/space.ts"
 import { bucketStream, type EntryKey } from "#streams/buckets.ts"
+import { subjects } from "#streams/subjects.ts"
+import type { ErrorName } from "./http/error-table.ts"
 import { refuse } from "./http/errors.ts"
-import type { ApiResponse, Call, Refused } from "./http/request.ts"
+import type { ApiResponse, Call } from "./http/request.ts"
 import { admitNewcomer } from "./quotas/holdings.ts"
 import { bytesOfChange, RequestRates } from "./quotas/requests.ts"
 import { demandRoom, demandRoomIn, type Growth } from "./quotas/room.ts"
@@ -28,9 +30,9 @@ interface Change<S, C> {
   readonly command: C
   /** The streams that grow by the command, if not those of its kind. */
   readonly growth?: Growth
+  /** Whether a subscription of another user moves to the caller. */
+  readonly moves?: boolean
   readonly response: (state: S) => ApiResponse
-  /** Checks that the projection did not reject the command that was stored at `seq`. */
-  readonly confirm?: (seq: number) => Effect.Effect<void, Refused | NatsUnavailable, Buckets>
 }
 
 /** A response without a write, or a change. */
@@ -72,6 +74,8 @@ interface Kind<S, C extends Command> {
   readonly lags: boolean
   readonly read: Effect.Effect<S, NatsUnavailable, Buckets>
   readonly evolve: (state: S, command: C, seq: number) => S
+  /** The error of a put that the projection rejects, as another command came before it. */
+  readonly refusal: ErrorName
 }
 
 export const valueAt = Effect.fnUntraced(function* <K extends string>(bucket: BucketOf<K>, key: K) {
@@ -101,7 +105,7 @@ const isPut = ({ type }: Command): boolean => type.endsWith(".put/1")
  */
 const checkQuotas = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   write: Write<S, C, E, R>,
-  { command, growth: given }: Change<S, C>,
+  { command, growth: given, moves }: Change<S, C>,
   state: S
 ) {
   const { kind, writer } = write
@@ -115,6 +119,7 @@ const checkQuotas = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   if (kind.seqOf(state) === 0) yield* admitNewcomer(writer)
   const by = [user, writer.request.address] as const
   if (growth === "channel") yield* rates.ofNewChannel(...by)
+  if (moves === true) yield* rates.ofMove(user)
   const { type: _, ...body } = command
   yield* rates.ofChange(...by, bytesOfChange(kind.subject, { ...body, user: id }))
 })
@@ -136,15 +141,22 @@ const demandStored = Effect.fnUntraced(function* ({ bucket, key }: Place, seq: n
   return yield* refuse("noRoom")
 })
 
-/** Waits until the projection has applied the command that was stored at `seq`. */
+/**
+ * Waits until the projection has applied the command that was stored at `seq`, and fails if it
+ * rejected a put.
+ */
 const awaitApplied = Effect.fnUntraced(function* (
   places: readonly [Place, ...Place[]],
   command: Command,
-  seq: number
+  seq: number,
+  refusal: ErrorName
 ) {
-  const { short = [] } = yield* (yield* Watermark).reached(seq, appliedMillis)
+  const { refused = seq, short = [] } = yield* (yield* Watermark).reached(seq, appliedMillis)
   for (const place of isPut(command) ? places : places.slice(0, 1))
     if (short.includes(place.bucket)) yield* demandStored(place, seq)
+  if (!isPut(command) || refused < seq) return
+  if ((yield* (yield* EventLog).last("log", subjects.rejected(seq))) !== undefined)
+    return yield* refuse(refusal)
 })
 
 /** Decides on a state and stores the command. Undefined after a conflict: try again. */
@@ -157,13 +169,12 @@ const attempt = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   const { decide, kind } = write
   const decision = yield* decide(state, now)
   if (decision._tag === "Unchanged") return decision.response
-  const { command, confirm, response } = decision
+  const { command, response } = decision
   yield* checkQuotas(write, decision, state)
   write.isAdmitted = true
   const seq = yield* append(kind, command, expect)
   if (seq === undefined) return undefined
-  yield* awaitApplied(kind.places, command, seq)
-  if (confirm !== undefined) yield* confirm(seq)
+  yield* awaitApplied(kind.places, command, seq, kind.refusal)
   return response(kind.evolve(state, command, seq))
 })
 

@@ -16,19 +16,29 @@ import {
 import { emptyList, foldList, passOverInList } from "#domain/subscription/subscription.ts"
 import type { WriteBackCache } from "#nats/kv/write-back-cache.ts"
 import type { EntryKey } from "#streams/buckets.ts"
+import { hashesOf, heldByAnother, noteOwners, take, takenBy } from "./owners.ts"
 import { countedSince, type Sets } from "./sets.ts"
 import type { Step } from "./step.ts"
 
 type Of<K extends Step["kind"]> = Extract<Step, { readonly kind: K }>
 
-const foldIntoList = ({ lists }: Sets, { command, key, stored: { seq } }: Of<"list">) => {
+const foldIntoList = (sets: Sets, step: Of<"list">) => {
+  const { lists, refused } = sets
+  const { command, key } = step
+  const { seq } = step.stored
   const before = lists.get(key) ?? emptyList
+  const hashes = hashesOf(sets, step)
+  const taken = takenBy(sets, step)
+  const isHeld = refused.has(seq) || taken?.hasSameKeys === false
+  const refusal = command.type === "malformed" ? command.reason : isHeld ? heldByAnother : undefined
   const { list, reason } =
-    command.type === "malformed"
-      ? { list: passOverInList(before, seq), reason: command.reason }
+    command.type === "malformed" || refusal !== undefined
+      ? { list: passOverInList(before, seq), reason: refusal }
       : foldList(before, command, seq)
   lists.set(key, list, seq)
-  return reason
+  if (reason !== undefined) return reason
+  if (taken !== undefined) take(sets, taken)
+  noteOwners(sets, step, hashes, list)
 }
 
 const foldIntoPublishers = (

@@ -8,8 +8,9 @@ import {
 import type { Facts } from "#nats/follower/facts.ts"
 import type { WriteBackCache } from "#nats/kv/write-back-cache.ts"
 import type { Stored } from "#nats/stream/stored.ts"
-import type { EntryKey } from "#streams/buckets.ts"
+import { type EntryKey, keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
+import { formerOwner, hashesOf } from "./owners.ts"
 import type { Sets } from "./sets.ts"
 import type { Step } from "./step.ts"
 
@@ -105,8 +106,28 @@ const loadRegistration = Effect.fnUntraced(function* (
   return sizes.reduce((sum, size) => sum + size, 0)
 })
 
+/**
+ * Loads a list and the owners of the endpoints that its command is about; for a put also the list
+ * of an earlier owner, and whether an earlier run rejected it.
+ */
+const loadList = Effect.fnUntraced(function* (
+  sets: Sets,
+  facts: Facts,
+  step: Extract<Step, { kind: "list" }>
+) {
+  const { lists, owners, refused } = sets
+  const { hash, key, stored } = step
+  const own = yield* loadOwn(lists, sets, key, stored)
+  const pages = yield* owners.load(hashesOf(sets, step).map(keys.endpointOwners))
+  const former = formerOwner(sets, step)
+  const others = former === undefined ? 0 : yield* lists.load([keys.subscriptions(former)])
+  const isEarlier = hash !== undefined && stored.seq <= sets.foldedUpTo
+  if (isEarlier && (yield* facts.isRecorded(subjects.rejected(stored.seq)))) refused.add(stored.seq)
+  return own + pages + others
+})
+
 const loadStep = (sets: Sets, facts: Facts, step: Step) => {
-  if (step.kind === "list") return loadOwn(sets.lists, sets, step.key, step.stored)
+  if (step.kind === "list") return loadList(sets, facts, step)
   if (step.kind === "publishers") return sets.publishers.load([step.key])
   if (step.kind === "token") return sets.tokens.load([step.key])
   if (step.kind === "registration") return loadRegistration(sets, facts, step)
@@ -127,7 +148,8 @@ export const load = Effect.fnUntraced(function* (
   const seen = new Set<string>()
   const one = (step: Step, n: number) => {
     const key = "key" in step ? `${step.kind} ${step.key}` : ""
-    if (seen.has(key)) return Effect.void
+    // The endpoints of each command of a list differ.
+    if (step.kind !== "list" && seen.has(key)) return Effect.void
     if (read > partBytesMax) {
       loaded = Math.min(loaded, n)
       return Effect.void

@@ -17,6 +17,7 @@ import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { fold, hold } from "./fold.ts"
 import { findEnded, findUnused, forget } from "./forget.ts"
 import { load } from "./load.ts"
+import { completeMoves } from "./owners.ts"
 import {
   floorOf,
   forgetMax,
@@ -60,12 +61,14 @@ interface Projector {
   readonly warn: ReturnType<typeof makeRateLimitedLog>
   /** Sequence of the last message that was applied. */
   applied: number
+  /** Sequence of the last command that was rejected, or a later one. */
+  refused: number
   /** Buckets that have no room for some change, as announced last. */
   short: ReadonlyArray<string>
 }
 
-const make = Effect.fnUntraced(function* (from: number, forgetMax: number) {
-  const sets = yield* makeSets(from, (yield* streamState(streams.log))?.lastSeq ?? 0, forgetMax)
+const make = Effect.fnUntraced(function* (from: number, foldedUpTo: number, forgetMax: number) {
+  const sets = yield* makeSets(from, foldedUpTo, forgetMax)
   const facts = yield* makeFacts
   const projector: Projector = {
     sets,
@@ -74,6 +77,7 @@ const make = Effect.fnUntraced(function* (from: number, forgetMax: number) {
     watermark: yield* Watermark,
     warn: makeRateLimitedLog("commands in LOG were rejected"),
     applied: from,
+    refused: foldedUpTo,
     short: []
   }
   yield* announce(projector)
@@ -87,16 +91,16 @@ const make = Effect.fnUntraced(function* (from: number, forgetMax: number) {
   return { follower, sets }
 })
 
-/** The projector of a rebuild, which has the buckets to itself, all of them in memory. */
-export const start = (from: number) =>
-  Effect.map(make(from, Number.POSITIVE_INFINITY), ({ follower }) => follower)
+/** The projector of a rebuild, which has the buckets to itself, all of them empty and in memory. */
+export const start = Effect.map(make(0, 0, Number.POSITIVE_INFINITY), ({ follower }) => follower)
 
 /**
  * The projector of a service, which also forgets what earlier ones did not. It looks again each
  * hour: a killed nats-server brings entries back, and this process may not notice.
  */
 const startLive = Effect.fnUntraced(function* (from: number) {
-  const { follower, sets } = yield* make(from, forgetMax)
+  const foldedUpTo = (yield* streamState(streams.log))?.lastSeq ?? 0
+  const { follower, sets } = yield* make(from, foldedUpTo, forgetMax)
   const lookFor = (what: string, look: Effect.Effect<boolean, NatsUnavailable, Nats>) =>
     look.pipe(
       Effect.catch((err) => Effect.as(Effect.logWarning(`${what} were not looked for`, err), true)),
@@ -111,17 +115,17 @@ const startLive = Effect.fnUntraced(function* (from: number) {
 
 const announce = (projector: Projector) =>
   Effect.suspend(() => {
-    const { applied, sets, watermark } = projector
+    const { applied, refused, sets, watermark } = projector
     projector.short = shortOf(sets)
-    return watermark.announce({ log: applied, floor: floorOf(sets), short: projector.short })
+    const { short } = projector
+    return watermark.announce({ log: applied, floor: floorOf(sets), short, refused })
   })
 
 /** Records why a command was rejected. The value is not written before LOG has room for that. */
-const reject = Effect.fnUntraced(function* (
-  { facts, sets, warn }: Projector,
-  { reason, step }: Rejected
-) {
+const reject = Effect.fnUntraced(function* (projector: Projector, { reason, step }: Rejected) {
+  const { facts, sets, warn } = projector
   const { seq, subject } = step.stored
+  projector.refused = Math.max(projector.refused, seq)
   const body = { command: seq, subject, reason, at: yield* Clock.currentTimeMillis }
   const message = { subject: subjects.rejected(seq), type: "command.rejected/1", body } as const
   const stored = hold(sets, step)
@@ -138,6 +142,7 @@ const applyPart = Effect.fnUntraced(function* (projector: Projector, steps: Read
     discard: true
   })
   yield* write(sets, "flush")
+  yield* completeMoves(sets)
 })
 
 const apply = Effect.fnUntraced(function* (
@@ -159,9 +164,11 @@ const apply = Effect.fnUntraced(function* (
 const storeRest = (projector: Projector) =>
   Effect.gen(function* () {
     const { facts, sets, short } = projector
-    if (short.length === 0 && facts.waitingSince() === Number.POSITIVE_INFINITY) return
+    const isWaiting = sets.moves.size > 0 || facts.waitingSince() < Number.POSITIVE_INFINITY
+    if (short.length === 0 && !isWaiting) return
     yield* facts.retry
     yield* write(sets, "retry")
+    yield* completeMoves(sets)
     yield* announce(projector)
   })
 

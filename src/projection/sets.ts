@@ -6,7 +6,7 @@ import type { Revisions, ValueOf } from "#nats/kv/values.ts"
 import { makeWriteBackCache, type WriteBackCache } from "#nats/kv/write-back-cache.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { BucketName, EntryKey, EntryKind } from "#streams/buckets.ts"
-import type { ChannelToken } from "#streams/tokens.ts"
+import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import type { Step } from "./step.ts"
 
 /**
@@ -17,6 +17,17 @@ export const forgetMax = 20_000
 
 type Cache<K extends EntryKind> = WriteBackCache<EntryKey<K>, ValueOf<EntryKey<K>>>
 
+/** A subscription that is another user's, until `subscription.moved/1` is stored. */
+export interface Move {
+  /** The earlier owner. */
+  readonly user: UserToken
+  readonly id: string
+  /** Sequence of the put of the new owner. */
+  readonly seq: number
+  /** The page, which is not written before: it names the new owner only. */
+  readonly page: EntryKey<"endpointOwners">
+}
+
 export interface Sets {
   readonly lists: Cache<"subscriptions">
   readonly registrations: Cache<"registration">
@@ -25,6 +36,10 @@ export interface Sets {
   readonly counts: Cache<"registrationCounts">
   readonly publishers: Cache<"publishers">
   readonly tokens: Cache<"token">
+  /** Whose an endpoint is. */
+  readonly owners: Cache<"endpointOwners">
+  /** Subscriptions that another user took, and that the earlier owner's list is to lose. */
+  readonly moves: Set<Move>
   /** Registrations that must not be written before the counts that they change. */
   readonly held: Map<EntryKey<"registration">, Counted>
   /** Channels that may have nobody registered: see forget.ts. */
@@ -33,7 +48,7 @@ export interface Sets {
   readonly ended: Map<EntryKey<"registration">, number>
   /** `unused` and `ended` take no more than this many each. */
   readonly forgetMax: number
-  /** Sequences of puts that an earlier run rejected, by a fact in LOG. */
+  /** Sequences of puts that an earlier run rejected, by a fact in LOG, which decided with more. */
   readonly refused: Set<number>
   /** The checkpoint at which this run begins. */
   readonly from: number
@@ -61,6 +76,8 @@ export const makeSets = Effect.fnUntraced(function* (
     begins: yield* makeWriteBackCache<EntryKey<"channelBegin">>("channels", share),
     publishers: yield* makeWriteBackCache<EntryKey<"publishers">>("permissions", share),
     tokens: yield* makeWriteBackCache<EntryKey<"token">>("permissions", share),
+    owners: yield* makeWriteBackCache<EntryKey<"endpointOwners">>("subscriptions", share),
+    moves: new Set(),
     counts: yield* makeWriteBackCache<EntryKey<"registrationCounts">>("registrations", share),
     held: new Map(),
     unused: new Set(),
@@ -81,7 +98,8 @@ const names = [
   "channels",
   "counts",
   "publishers",
-  "tokens"
+  "tokens",
+  "owners"
 ] as const satisfies ReadonlyArray<keyof Sets>
 
 const all = (sets: Sets) => names.map((name) => sets[name])
@@ -112,18 +130,22 @@ const release = (sets: Sets): boolean => {
 /**
  * Writes the changes (`flush`), or those without room (`retry`). Registrations go before counts,
  * which are repaired from the last change of a registration: see `cut` in step.ts. The begin of a
- * channel goes before its count: without its begin, a count is not believed.
+ * channel goes before its count: without its begin, a count is not believed. Lists go before the
+ * owners of endpoints: a page names the later owner only.
  */
 export const write = Effect.fnUntraced(function* (sets: Sets, what: "flush" | "retry") {
   yield* each(sets, what, ["lists", "registrations", "publishers", "tokens", "begins"])
-  yield* each(sets, what, ["channels", "counts"])
+  yield* each(sets, what, ["channels", "counts", "owners"])
   sets.refused.clear()
   if (release(sets)) yield* sets.registrations.flush
 })
 
 /** Sequence of the first message with a change that is not stored, or Infinity. */
 export const unstoredSince = (sets: Sets): number =>
-  Math.min(...all(sets).map((set) => set.unstoredSince()))
+  [...sets.moves].reduce(
+    (since, { seq }) => Math.min(since, seq),
+    Math.min(...all(sets).map((set) => set.unstoredSince()))
+  )
 
 /** The buckets that have no room for some change. */
 export const shortOf = (sets: Sets) =>

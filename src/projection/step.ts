@@ -6,6 +6,7 @@ import type { Message } from "#domain/messages/messages.ts"
 import type { PublisherCommand } from "#domain/publisher.ts"
 import type { RegistrationCommand } from "#domain/registration.ts"
 import type { SubscriptionCommand } from "#domain/subscription/command.ts"
+import { endpointHash } from "#domain/subscription/owners.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { type EntryKey, keys } from "#streams/buckets.ts"
 import {
@@ -30,6 +31,9 @@ export type Step = { readonly stored: Stored } & (
   | {
       readonly kind: "list"
       readonly key: EntryKey<"subscriptions">
+      readonly user: UserToken
+      /** The hash of the endpoint that a put stores. */
+      readonly hash: string | undefined
       readonly command: SubscriptionCommand | Refused
     }
   | {
@@ -94,12 +98,10 @@ export const stepOf = (stored: Stored): Step => {
     case "subscription": {
       const user = parseSubscription(subject)
       if (user === undefined) return nowhere(stored, "the subject names no user")
-      return {
-        kind: "list",
-        stored,
-        key: keys.subscriptions(user),
-        command: commandOf<SubscriptionCommand>(stored.message, "subscription.")
-      }
+      const command = commandOf<SubscriptionCommand>(stored.message, "subscription.")
+      const hash =
+        command.type === "subscription.put/1" ? endpointHash(command.data.endpoint) : undefined
+      return { kind: "list", stored, key: keys.subscriptions(user), user, hash, command }
     }
     case "registration": {
       const place = parseRegistration(subject)

@@ -25,6 +25,7 @@ export const adoptedKeys = Effect.gen(function* () {
 export const usesOf = Effect.fnUntraced(function* (oldest: string) {
   const uses = new Map<string, number>()
   yield* eachEntry("subscriptions", (_, value) => {
+    if (!("subscriptions" in value)) return
     for (const { vapidKey = oldest } of Object.values(value.subscriptions)) {
       uses.set(vapidKey, (uses.get(vapidKey) ?? 0) + 1)
     }

@@ -1,5 +1,6 @@
 // The tools of cases: requests as a user of their own, and the objects that most cases need.
 import { createECDH, randomBytes } from "node:crypto"
+import { subscriptionExample } from "#gateway/subscriptions/view.ts"
 import { exchange, type HttpResponse } from "./http.ts"
 import type { Login, Users } from "./logins/login.ts"
 
@@ -41,8 +42,11 @@ const point = () => {
   ecdh.generateKeys()
   return ecdh.getPublicKey("base64url")
 }
-/** All cases share a key pair: to make one takes longer than a case. */
-export const keys = { auth: randomBytes(16).toString("base64url"), p256dh: point() }
+/**
+ * All cases share a key pair: to make one takes longer than a case. The one of RFC 8291 section 5:
+ * another run against the same server may store the same endpoints.
+ */
+export const { keys } = subscriptionExample.data
 export const otherKeys = { auth: randomBytes(16).toString("base64url"), p256dh: point() }
 
 export class Api {
@@ -78,7 +82,7 @@ export class Api {
   }
 
   subscription(name = "a", extra: Readonly<Record<string, unknown>> = {}): Subscription {
-    return { endpoint: `${this.target.pushOrigin}/${name}`, keys, ...extra }
+    return { endpoint: `${this.target.pushOrigin}/${this.channel}/${name}`, keys, ...extra }
   }
 
   /** Stores a subscription, and returns the stored object. */

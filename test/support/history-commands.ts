@@ -98,9 +98,11 @@ const appendSubscription = (log: Log, { subscription, user, what }: Wish, i: num
   const type = "subscription.put/1"
   if (what === "malformed")
     return log.append("log", { subject, type, body: { user: name } as never })
+  // Some endpoints are stored by several users, not always with the same keys.
+  const path = i % 3 === 0 ? `shared/${subscription}` : `${user}/${i}?ü=${subscription}`
   const data = {
-    endpoint: `https://push.example.com/${user}/${i}?ü=${subscription}`,
-    keys: { auth: "a", p256dh: "p" },
+    endpoint: `https://push.example.com/${path}`,
+    keys: { auth: i % 9 === 0 ? "auth" : "a", p256dh: "p" },
     z: { "2": [], "10": null }
   }
   return log.append("log", {

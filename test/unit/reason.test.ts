@@ -166,10 +166,11 @@ describe("the reasons", () => {
     )
   })
 
-  it("of pushes that end unsent are left, suspended and expired", () => {
+  it("of pushes that end unsent are left, moved, suspended and expired", () => {
     const suspended = { cause: "redirect", at: now } as const
     const ends = [
-      endOf(undefined, ref.expiresAt, now),
+      endOf("left", ref.expiresAt, now),
+      endOf("moved", ref.expiresAt, now),
       endOf({ ...target, stored: { ...target.stored, suspended } }, ref.expiresAt, now),
       endOf(target, ref.expiresAt, ref.expiresAt)
     ]

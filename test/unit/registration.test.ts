@@ -10,7 +10,6 @@ import {
   evolveCounts,
   evolveRegistration,
   foldRegistration,
-  isRefused,
   noCounts,
   type Registration,
   type RegistrationCommand,
@@ -121,7 +120,6 @@ describe("a limited put", () => {
     const { reason, registration } = foldRegistration(undefined, limited, 7, 2)
     assert.strictEqual(reason, "the user holds as many registrations as may be: 2")
     assert.deepStrictEqual(registration, { v: 1, seq: 7, since: 7, on: false, was: false })
-    assert.isTrue(isRefused(registration, 7))
     assert.strictEqual(evolveChannel(emptyChannel, registration, limited, 7), emptyChannel)
   })
 
@@ -130,12 +128,6 @@ describe("a limited put", () => {
     const { reason, registration } = foldRegistration(held, limited, 2, 2)
     assert.isUndefined(reason)
     assert.isTrue(registration.on)
-    assert.isFalse(isRefused(registration, 2))
-  })
-
-  it("is not called refused when it was taken and ended since", () => {
-    const held = evolveRegistration(undefined, limited, 1)
-    assert.isFalse(isRefused(evolveRegistration(held, unregister(), 2), 1))
   })
 })
 

@@ -6,6 +6,7 @@ import {
   emptyList,
   evolveList,
   nextTimestamp,
+  removedAt,
   type SubscriptionList
 } from "#domain/subscription/subscription.ts"
 import { cleared, del, gone, matched, put, struck, suspended } from "#test/subscription-commands.ts"
@@ -78,7 +79,7 @@ const fold = (list: SubscriptionList, steps: ReadonlyArray<Step>) =>
   steps.reduce((state, { command, seq }) => evolveList(state, command, seq), list)
 const stamps = (list: SubscriptionList) => [
   ...Object.values(list.subscriptions).map(({ lastModified }) => lastModified),
-  ...Object.values(list.tombstones)
+  ...Object.values(list.tombstones).map(removedAt)
 ]
 
 describe("any order of commands", () => {

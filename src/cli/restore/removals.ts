@@ -65,18 +65,22 @@ const note = (
   if (isWanted) removed.set(id, { id, generation, cause, put: puts.get(id)! })
 }
 
+/** The subscriptions that their user, or another one, took away: they are not given back. */
+const endedBy = (message: SubscriptionCommand): ReadonlyArray<{ readonly id: string }> => {
+  if (message.type === "subscription.delete/1") return message.removed
+  return message.type === "subscription.moved/1" ? [message] : []
+}
+
 const apply = (state: State, { at, message, seq }: Stored, range: Range): void => {
   state.seq = seq
   if (!isCommand(message)) return
   const { list: before, puts, removed } = state
   state.list = evolveList(before, message, seq)
-  if (message.type === "subscription.delete/1") {
-    for (const { id } of message.removed) {
-      removed.delete(id)
-      puts.delete(id)
-    }
-    return
+  for (const { id } of endedBy(message)) {
+    removed.delete(id)
+    puts.delete(id)
   }
+  if (message.type === "subscription.delete/1") return
   const { id } = message
   if (message.type === "subscription.put/1") {
     if (generationIn(state.list, id) === undefined) return

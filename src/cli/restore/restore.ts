@@ -11,6 +11,7 @@ import { monotonicMillis } from "#clock/monotonic.ts"
 import { settings } from "#config"
 import { goneReasons } from "#domain/reason.ts"
 import type { SubscriptionPut } from "#domain/subscription/command.ts"
+import { endpointHash, noOwners, ownerOf } from "#domain/subscription/owners.ts"
 import { exhausted, type SubscriptionQuota } from "#domain/subscription/quota.ts"
 import {
   emptyList,
@@ -46,6 +47,8 @@ interface Counts {
   full: number
   /** Not restored: the user changed their subscriptions meanwhile. */
   changed: number
+  /** Not restored: another user has stored the subscription since. */
+  moved: number
   readonly causes: Map<string, number>
 }
 
@@ -76,6 +79,13 @@ const countRestored = (counts: Counts, { cause }: Removal): void => {
 
 const isAt = ({ data }: SubscriptionPut, hosts: ReadonlyArray<string>): boolean =>
   hosts.length === 0 || hosts.some((host) => URL.parse(data.endpoint)?.hostname === host)
+
+/** Whether an endpoint belongs to another user now. */
+const isMoved = Effect.fnUntraced(function* (user: UserToken, { data }: SubscriptionPut) {
+  const hash = endpointHash(data.endpoint)
+  const page = yield* (yield* Buckets).get("subscriptions", keys.endpointOwners(hash))
+  return (ownerOf(page?.value ?? noOwners, hash) ?? user) !== user
+})
 
 /** The message that undoes a removal. Undefined: the user has as many subscriptions as allowed. */
 const undoing = (
@@ -108,7 +118,13 @@ const restoreUser = Effect.fnUntraced(function* (
   const log = yield* EventLog
   let expect = lastSeq
   for (const [i, found] of all.entries()) {
-    if (found.cause !== suspended) yield* demandRoom("subscriptions")
+    if (found.cause !== suspended) {
+      yield* demandRoom("subscriptions")
+      if (yield* isMoved(user, found.put)) {
+        counts.moved += 1
+        continue
+      }
+    }
     const list = yield* listAt(user, expect)
     const now = yield* Clock.currentTimeMillis
     const message = undoing(found, list, now, quota)
@@ -131,7 +147,7 @@ const restoreUser = Effect.fnUntraced(function* (
 
 /** Appends to LOG what undoes every removal found, and returns how many there were. */
 export const restore = Effect.fn("Cli.restore")(function* (options: RestoreOptions) {
-  const counts: Counts = { restored: 0, users: 0, full: 0, changed: 0, causes: new Map() }
+  const counts: Counts = { restored: 0, users: 0, full: 0, changed: 0, moved: 0, causes: new Map() }
   const each = Effect.fnUntraced(function* ({ removals, seq, user }: UserRemovals) {
     const all = removals.filter(({ put }) => isAt(put, options.hosts))
     if (all.length === 0) return
@@ -167,12 +183,14 @@ const { subscriptionsPerUserMax, subscriptionsPerUserPerHostMax } = settings
 const limits = { subscriptionsPerUserMax, subscriptionsPerUserPerHostMax }
 
 /** The report: a line for each kind of change. */
-const textOf = ({ causes, changed, full, restored, users }: Counts, dryRun: boolean): string => {
+const textOf = (counts: Counts, dryRun: boolean): string => {
+  const { causes, changed, full, moved, restored, users } = counts
   const byCause = [...causes].sort().map(([each, count]) => `${count} ${printable(each)}`)
   const detail = byCause.length === 0 ? "" : `: ${byCause.join(", ")}`
   const lines = [
     `${restored} subscriptions of ${users} users ${dryRun ? "would be" : "were"} restored${detail}`
   ]
+  if (moved > 0) lines.push(`${moved} were not: other users have stored them since`)
   if (full > 0) lines.push(`${full} were not: their users have as many as they may`)
   if (changed > 0)
     lines.push(

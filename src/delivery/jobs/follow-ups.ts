@@ -125,8 +125,10 @@ export const removalsAndRetries = (
   ref: BroadcastRef,
   list: ReadonlyArray<Recorded>
 ): ReadonlyArray<Effect.Effect<boolean>> => {
-  // A subscription with the reason "left" was removed by its user.
-  const gone = withFate(list, "gone").filter(({ result }) => result.reason !== "left")
+  // Its user removed the subscription, or another user stored it.
+  const gone = withFate(list, "gone").filter(
+    ({ result }) => result.reason !== "left" && result.reason !== "moved"
+  )
   return [
     ...gone.map((each) =>
       storeOrPostpone("subscription.gone/1", log.append("log", removal(ref, each)))

@@ -101,7 +101,7 @@ export const resultOf = (attempted: Attempted): PushResult => {
 }
 
 export type UnsentEnd =
-  | { readonly fate: "gone"; readonly reason: "left" }
+  | { readonly fate: "gone"; readonly reason: "left" | "moved" }
   | { readonly fate: "dead"; readonly reason: "suspended" }
   | { readonly fate: "expired"; readonly reason: "expired" }
 

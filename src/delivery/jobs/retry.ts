@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import type { RetryJob } from "#domain/job.ts"
 import type { PushResult } from "#domain/outcome.ts"
+import { isMoved, storedIn } from "#domain/subscription/subscription.ts"
 import { AppendConflict } from "#nats/connection/errors.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { type Ack, type Delivery, done, later, never } from "#nats/stream/consumer.ts"
@@ -37,8 +38,8 @@ interface RetryTools extends JobTools {
 const outcomeOf = (job: RetryJob) => outcomeSubject.push(job, job.user, job.subscription)
 
 /**
- * Returns the present subscription; undefined when it was removed or replaced, or its user left the
- * channel.
+ * Returns the present subscription, or why the push ends: the subscription was removed or replaced,
+ * its user left the channel, or another user stored it.
  */
 const targetOf = Effect.fnUntraced(function* (buckets: Buckets["Service"], job: RetryJob) {
   const user = job.user as UserToken
@@ -49,18 +50,19 @@ const targetOf = Effect.fnUntraced(function* (buckets: Buckets["Service"], job: 
     ],
     { concurrency: "unbounded" }
   )
-  const stored = list?.value.subscriptions[job.subscription]
+  const id = job.subscription
+  const stored = list && storedIn(list.value, id)
+  if (list !== undefined && isMoved(list.value, id)) return "moved"
   const isCurrent = stored?.seq === job.generation && place?.value.on === true
-  return isCurrent ? ({ user, id: job.subscription, stored } satisfies Target) : undefined
+  return isCurrent ? ({ user, id, stored } satisfies Target) : "left"
 })
 
+/** The present subscription of a push, or the reason why there is none. */
+type Present = Effect.Success<ReturnType<typeof targetOf>>
+
 /** Returns how a push ends without another attempt; undefined: it gets one. */
-export const endOf = (
-  target: Target | undefined,
-  expiresAt: number,
-  now: number
-): UnsentEnd | undefined => {
-  if (target === undefined) return { fate: "gone", reason: "left" }
+export const endOf = (target: Present, expiresAt: number, now: number): UnsentEnd | undefined => {
+  if (typeof target === "string") return { fate: "gone", reason: target }
   if (target.stored.suspended !== undefined) return { fate: "dead", reason: "suspended" }
   return now >= expiresAt ? { fate: "expired", reason: "expired" } : undefined
 }
@@ -73,9 +75,10 @@ const makeAttempt = Effect.fnUntraced(function* <E>(
   turn: Effect.Effect<void, E>
 ) {
   const { buckets, publicKeys, record, send } = tools
-  const target = yield* targetOf(buckets, job)
+  const present = yield* targetOf(buckets, job)
+  const target = typeof present === "string" ? undefined : present
   const now = yield* Clock.currentTimeMillis
-  const end = endOf(target, job.expiresAt, now)
+  const end = endOf(present, job.expiresAt, now)
   if (target === undefined || end !== undefined) {
     const of = { user: job.user as UserToken, id: job.subscription }
     const result = unsentResult(of, next.number, now, end ?? { fate: "gone", reason: "left" })
@@ -167,7 +170,7 @@ export const makeRetry = Effect.fnUntraced(function* (jobTools: JobTools, payloa
   /** The push has ended. An earlier delivery may have died before it wrote what follows. */
   const finish = Effect.fnUntraced(function* (job: RetryJob, result: PushResult, postponed: Ack) {
     const target = yield* targetOf(buckets, job)
-    if (target === undefined) return done
+    if (typeof target === "string") return done
     return (yield* record.followUpsAgain(job, [{ target, result }])) ? done : postponed
   })
 

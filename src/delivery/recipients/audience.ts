@@ -2,6 +2,7 @@
 // broadcast was accepted.
 import * as Effect from "effect/Effect"
 import type { MinimumRevisions, ShardJob } from "#domain/job.ts"
+import { withoutMoved } from "#domain/subscription/owners.ts"
 import type { SubscriptionList } from "#domain/subscription/subscription.ts"
 import { Caches } from "#memory/cache-memory.ts"
 import { type NatsUnavailable, unavailable } from "#nats/connection/errors.ts"
@@ -71,7 +72,8 @@ const textsOf = Effect.fnUntraced(function* (
     // A user without subscriptions has an empty list, so that it is not read each time.
     for (const key of part) texts.set(key, "[]")
     for (const { key, value } of yield* listsOf(buckets, part, minRevision)) {
-      const list = Object.entries(value.subscriptions).map(([id, stored]): Omit<Target, "user"> => {
+      const own = Object.entries(withoutMoved(value).subscriptions)
+      const list = own.map(([id, stored]): Omit<Target, "user"> => {
         const { endpoint, keys } = stored.data
         return { id, stored: { ...stored, data: { endpoint, keys } } }
       })

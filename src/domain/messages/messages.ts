@@ -13,6 +13,7 @@ import {
   SubscriptionDelete,
   SubscriptionGone,
   SubscriptionMatched,
+  SubscriptionMoved,
   SubscriptionPut
 } from "../subscription/command.ts"
 import {
@@ -26,6 +27,7 @@ export const messages = {
   "subscription.put/1": SubscriptionPut,
   "subscription.delete/1": SubscriptionDelete,
   "subscription.gone/1": SubscriptionGone,
+  "subscription.moved/1": SubscriptionMoved,
   "subscription.matched/1": SubscriptionMatched,
   "subscription.struck/1": SubscriptionStruck,
   "subscription.suspended/1": SubscriptionSuspended,

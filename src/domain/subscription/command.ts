@@ -53,6 +53,17 @@ export const SubscriptionGone = Schema.Struct({
 export type SubscriptionGone = typeof SubscriptionGone.Type
 
 /**
+ * Another user stored the subscription, with the same keys: it is theirs from then on.
+ * `generation` as above.
+ */
+export const SubscriptionMoved = Schema.Struct({
+  id: Schema.String,
+  generation: Schema.Int,
+  at: Timestamp
+})
+export type SubscriptionMoved = typeof SubscriptionMoved.Type
+
+/**
  * The push service refused the stored key and accepted this one: the browser subscribed with it.
  * `generation` as above.
  */
@@ -68,6 +79,7 @@ export type SubscriptionCommand =
   | ({ readonly type: "subscription.put/1" } & SubscriptionPut)
   | ({ readonly type: "subscription.delete/1" } & SubscriptionDelete)
   | ({ readonly type: "subscription.gone/1" } & SubscriptionGone)
+  | ({ readonly type: "subscription.moved/1" } & SubscriptionMoved)
   | ({ readonly type: "subscription.matched/1" } & SubscriptionMatched)
   | ({ readonly type: "subscription.struck/1" } & SubscriptionStruck)
   | ({ readonly type: "subscription.suspended/1" } & SubscriptionSuspended)

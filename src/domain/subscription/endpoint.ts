@@ -106,7 +106,7 @@ export const checkEndpoint = (endpoint: string, policy: EndpointPolicy): string 
     policy.allowLoopback && loopbackHosts.has(url.hostname) && /^https?:$/.test(url.protocol)
   const fault = isLoopback ? undefined : faultOfHost(url, policy.hosts)
   if (fault !== undefined) return fault
-  return endpoint.startsWith(`${url.origin}/`)
-    ? undefined
-    : `Must be written in its plain form, which begins with ${url.origin}/`
+  if (!endpoint.startsWith(`${url.origin}/`))
+    return `Must be written in its plain form, which begins with ${url.origin}/`
+  return endpoint === url.href ? undefined : "Must be written as a URL parser writes it"
 }

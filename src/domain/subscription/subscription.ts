@@ -14,7 +14,15 @@ export interface StoredSubscription {
   readonly strikes?: Strikes
   /** Pushes to it stop. Clients do not see it. */
   readonly suspended?: Suspension
+  /**
+   * Sequence of the put of another user, whose it is since. Nobody sees it any more, and
+   * `subscription.moved/1` removes it.
+   */
+  readonly moved?: number
 }
+
+/** What remains of a removed subscription. Most have a timestamp only: it is the number. */
+export type Tombstone = number | { readonly lastModified: number; readonly isMoved: true }
 
 /** The value of a key in the bucket `subscriptions`. */
 export interface SubscriptionList {
@@ -27,7 +35,7 @@ export interface SubscriptionList {
    */
   readonly lastModified: number
   readonly subscriptions: Readonly<Record<string, StoredSubscription>>
-  readonly tombstones: Readonly<Record<string, number>>
+  readonly tombstones: Readonly<Record<string, Tombstone>>
 }
 
 /** The list of a user without commands. Its timestamp is lower than every later one. */
@@ -51,21 +59,27 @@ const without = <A>(record: Readonly<Record<string, A>>, id: string): Record<str
   return rest
 }
 
-const remove = (list: SubscriptionList, id: string, lastModified: number): SubscriptionList => ({
+/** The timestamp of a tombstone. */
+export const removedAt = (tombstone: Tombstone): number =>
+  typeof tombstone === "number" ? tombstone : tombstone.lastModified
+
+const remove = (list: SubscriptionList, id: string, tombstone: Tombstone): SubscriptionList => ({
   ...list,
-  lastModified: Math.max(list.lastModified, lastModified),
+  lastModified: Math.max(list.lastModified, removedAt(tombstone)),
   subscriptions: without(list.subscriptions, id),
-  tombstones: boundTombstones({ ...list.tombstones, [id]: lastModified })
+  tombstones: boundTombstones({ ...list.tombstones, [id]: tombstone })
 })
 
-const boundTombstones = (tombstones: Record<string, number>): Record<string, number> => {
+const boundTombstones = (tombstones: Record<string, Tombstone>): Record<string, Tombstone> => {
   const entries = Object.entries(tombstones)
   if (entries.length <= tombstonesMax) return tombstones
-  return Object.fromEntries(entries.sort(([, a], [, b]) => a - b).slice(-tombstonesMax))
+  return Object.fromEntries(
+    entries.sort(([, a], [, b]) => removedAt(a) - removedAt(b)).slice(-tombstonesMax)
+  )
 }
 
 /** A NATS client may choose the id `constructor`, a property of every object. */
-const storedIn = (
+export const storedIn = (
   { subscriptions }: SubscriptionList,
   id: string
 ): StoredSubscription | undefined =>
@@ -86,6 +100,13 @@ const replace = (
     : list
 }
 
+/** Whether another user stored a subscription of this list, and its user nothing since. */
+export const isMoved = (list: SubscriptionList, id: string): boolean => {
+  const stored = storedIn(list, id)
+  const tombstone = Object.hasOwn(list.tombstones, id) ? list.tombstones[id] : undefined
+  return stored === undefined ? typeof tombstone === "object" : stored.moved !== undefined
+}
+
 /** A rejected command changes only the sequence, which the next command expects. */
 export const passOverInList = (list: SubscriptionList, seq: number): SubscriptionList =>
   seq <= list.seq ? list : { ...list, seq }
@@ -100,9 +121,12 @@ export const foldList = (
   // These commands only make a list smaller.
   if (
     next === list ||
-    ["subscription.delete/1", "subscription.gone/1", "subscription.cleared/1"].includes(
-      command.type
-    )
+    [
+      "subscription.delete/1",
+      "subscription.gone/1",
+      "subscription.moved/1",
+      "subscription.cleared/1"
+    ].includes(command.type)
   )
     return { list: next }
   if (listFits(next, listBytesMax)) return { list: next }
@@ -135,6 +159,27 @@ export const isSameBrowser = (
   former.data.keys.p256dh === data.keys.p256dh &&
   former.vapidKey === vapidKey
 
+const put = (list: SubscriptionList, command: SubscriptionPut, seq: number): SubscriptionList => {
+  const { data, id, lastModified, vapidKey } = command
+  const former = storedIn(list, id)
+  const isSame =
+    former !== undefined && former.moved === undefined && isSameBrowser(former, command)
+  const stored: StoredSubscription = {
+    data,
+    ...(vapidKey === undefined ? {} : { vapidKey }),
+    // The same generation: pushes that wait for it are sent.
+    seq: isSame ? former.seq : seq,
+    lastModified
+  }
+  return {
+    ...list,
+    seq,
+    lastModified: Math.max(list.lastModified, lastModified),
+    subscriptions: { ...list.subscriptions, [id]: stored },
+    tombstones: without(list.tombstones, id)
+  }
+}
+
 const evolve = (
   list: SubscriptionList,
   command: SubscriptionCommand,
@@ -143,24 +188,8 @@ const evolve = (
   if (seq <= list.seq) return list
   const next = { ...list, seq }
   switch (command.type) {
-    case "subscription.put/1": {
-      const { data, id, lastModified, vapidKey } = command
-      const former = storedIn(list, id)
-      // The same generation: pushes that wait for it are sent.
-      const since = former !== undefined && isSameBrowser(former, command) ? former.seq : seq
-      const stored: StoredSubscription = {
-        data,
-        ...(vapidKey === undefined ? {} : { vapidKey }),
-        seq: since,
-        lastModified
-      }
-      return {
-        ...next,
-        lastModified: Math.max(list.lastModified, lastModified),
-        subscriptions: { ...list.subscriptions, [id]: stored },
-        tombstones: without(list.tombstones, id)
-      }
-    }
+    case "subscription.put/1":
+      return put(list, command, seq)
     case "subscription.delete/1":
       return command.removed.reduce(
         (acc, { id, lastModified }) =>
@@ -168,10 +197,13 @@ const evolve = (
         next
       )
     case "subscription.gone/1":
+    case "subscription.moved/1": {
       // A browser that subscribed again since keeps its new subscription.
-      return storedIn(list, command.id)?.seq === command.generation
-        ? remove(next, command.id, nextTimestamp(list, command.at))
-        : next
+      if (storedIn(list, command.id)?.seq !== command.generation) return next
+      const lastModified = nextTimestamp(list, command.at)
+      const isMoved = command.type === "subscription.moved/1"
+      return remove(next, command.id, isMoved ? { lastModified, isMoved } : lastModified)
+    }
     case "subscription.matched/1":
       return replace(next, command, (stored) => ({ ...stored, vapidKey: command.vapidKey }))
     case "subscription.struck/1":

@@ -3,10 +3,10 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { Settings } from "#config"
-import { emptyChannel, isRefused } from "#domain/registration.ts"
+import { emptyChannel } from "#domain/registration.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
-import { type ChannelToken, channelToken, type UserToken } from "#streams/tokens.ts"
+import { type ChannelToken, channelToken } from "#streams/tokens.ts"
 import { changeRegistration } from "../changes.ts"
 import { refuse } from "../http/errors.ts"
 import { ok } from "../http/request.ts"
@@ -21,23 +21,7 @@ export const Acknowledgement = Schema.Struct({
 })
 export const accepted = ok({ code: 202, message: "Accepted" }, {}, 202)
 
-/**
- * The most requests of one user that may run at the same time. While the user has more places left,
- * all of them fit, and none needs to be confirmed.
- */
-const concurrentMax = 64
-
 const unchanged = { _tag: "Unchanged", response: accepted } as const
-
-/** Rejects the put at `seq` when concurrent puts of the same user took the last places. */
-const demandPlace = Effect.fnUntraced(function* (
-  channel: ChannelToken,
-  user: UserToken,
-  seq: number
-) {
-  const entry = yield* (yield* Buckets).get("registrations", keys.registration(channel, user))
-  if (isRefused(entry?.value, seq)) return yield* refuse("tooManyRegistrations")
-})
 
 /** Whether a registration begins the channel. */
 const isNewChannel = Effect.fnUntraced(function* (channel: ChannelToken) {
@@ -69,10 +53,7 @@ export const register: Pick<Operation<void>, "run" | "doc"> = {
             at: now,
             registrationsMax: registrationsPerUserMax
           },
-          response: () => accepted,
-          ...(registrationsPerUserMax - count > concurrentMax
-            ? {}
-            : { confirm: (seq: number) => demandPlace(channel, user, seq) })
+          response: () => accepted
         }
       })
     )

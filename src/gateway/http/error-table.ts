@@ -77,6 +77,13 @@ export const apiErrors = {
     errno: 122,
     message: "Too many writes at once to the same resource, please retry later."
   },
+  heldByAnother: {
+    code: 409,
+    errno: 123,
+    message:
+      "This endpoint is held by another user with other keys: " +
+      "unsubscribe in the browser and subscribe anew."
+  },
   endOfLife: {
     code: 410,
     errno: 202,
@@ -132,6 +139,9 @@ export const apiErrors = {
     "This user or address brings too many new channels, please retry later."
   ),
   tooManyMembers: tooMany("This caller registers too many members, please retry later."),
+  tooManyMoves: tooMany(
+    "This user takes over too many subscriptions of other users, please retry later."
+  ),
   tooManyRequests: tooMany("This user or address sends too many requests, please retry later."),
   tooManyChanges: tooMany("This user or address stores too many changes, please retry later."),
   tooManyRegistrations: tooMany(

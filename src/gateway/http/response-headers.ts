@@ -3,6 +3,7 @@ import * as Option from "effect/Option"
 import { asciiJson } from "#basics/json.ts"
 import type { GatewaySettings } from "../settings.ts"
 import { corsHeaders } from "./cors.ts"
+import { apiErrors } from "./error-table.ts"
 import { docsUrl } from "./links.ts"
 import type { ApiRequest, ApiResponse } from "./request.ts"
 import type { Endpoint } from "./routing.ts"
@@ -25,7 +26,7 @@ export const constantHeaders = {
   "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'"
 }
 
-/** Whether a response with this status has Retry-After. */
+/** Whether a response with this status has Retry-After; of those with 409 not all. */
 export const isTryLater = (status: number): boolean =>
   status >= 500 || status === 409 || status === 429
 
@@ -56,7 +57,8 @@ export const addCommonHeaders = (
   // Headers that replace the response's own: the end of service outranks a deprecation.
   const overriding: Record<string, string> = {}
   if (settings.backoff > 0) headers["Backoff"] = String(settings.backoff)
-  if (isTryLater(response.status)) headers["Retry-After"] = String(retryAfterSeconds)
+  if (isTryLater(response.status) && response.errno !== apiErrors.heldByAnother.errno)
+    headers["Retry-After"] = String(retryAfterSeconds)
   if (Option.isSome(settings.eos)) {
     const over = now >= endOfService(settings.eos.value)
     overriding["Alert"] = asciiJson({

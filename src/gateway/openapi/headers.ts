@@ -37,7 +37,13 @@ const ofError = (status: number): Json => {
     return { "WWW-Authenticate": header("Schemes that are understood (RFC 9110 section 11.6.1).") }
   if (status === 412) return pick(ofState)
   return isTryLater(status)
-    ? { "Retry-After": header("Seconds until it is worth another try.", "integer") }
+    ? {
+        "Retry-After": header(
+          "Seconds until it is worth another try; on 409 with errno 122 alone.",
+          "integer",
+          status !== 409
+        )
+      }
     : {}
 }
 

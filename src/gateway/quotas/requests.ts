@@ -11,6 +11,12 @@ import { refuse, retryAfter } from "../http/errors.ts"
 import type { Refused } from "../http/request.ts"
 import { GatewaySettings } from "../settings.ts"
 
+/**
+ * Subscriptions that one user may take from others in an hour. Somebody logs in on a few shared
+ * browsers; each move makes LOG larger by two commands.
+ */
+const movesPerHourMax = 30
+
 /** The most addresses, and the most users, in memory: about 150 bytes each. */
 const keysMax = 20_000
 
@@ -52,6 +58,8 @@ export class RequestRates extends Context.Service<
     readonly ofNewChannel: (user: string, address: string) => Effect.Effect<void, Refused>
     /** Counts a registration of another user, of the caller who makes it. */
     readonly ofMember: Admit
+    /** Counts a subscription that moves to a user. */
+    readonly ofMove: Admit
     /**
      * Counts a new user of an address. With a policy that verifies nobody, any name is a new user,
      * so quotas per user alone limit nothing. Undefined: any number may come.
@@ -92,6 +100,11 @@ export class RequestRates extends Context.Service<
           settings.membersPerCallerPerHourMax,
           "members are refused: a caller registers too many " +
             "(BELLCAST_MEMBERS_PER_CALLER_PER_HOUR_MAX)"
+        ).count,
+        ofMove: limitOf(
+          "tooManyMoves",
+          movesPerHourMax,
+          "moves are refused: a user stores too many subscriptions of other users"
         ).count,
         ofNewUser: newUsersMax === 0 ? undefined : ofNewUser.count,
         ofAddress: limitOf(
@@ -145,6 +158,7 @@ const windowMillis = {
   tooManyRequests: 60_000,
   tooManyChanges: 3_600_000,
   tooManyNewChannels: 3_600_000,
+  tooManyMoves: 3_600_000,
   tooManyNewUsers: 3_600_000,
   tooManyMembers: 3_600_000
 } as const

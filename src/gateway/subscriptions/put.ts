@@ -11,6 +11,7 @@ import {
   listMarginBytes,
   subscriptionBytesMax
 } from "#domain/subscription/list-bounds.ts"
+import { atEndpoint, hasSameKeys, ownerOf } from "#domain/subscription/owners.ts"
 import { exhausted } from "#domain/subscription/quota.ts"
 import {
   evolveList,
@@ -18,12 +19,15 @@ import {
   type SubscriptionList
 } from "#domain/subscription/subscription.ts"
 import type { Caller } from "#identity/identity.ts"
+import { keys } from "#streams/buckets.ts"
+import type { UserToken } from "#streams/tokens.ts"
+import { listOf } from "../changes.ts"
 import { readBody } from "../http/body.ts"
 import { badId, type ErrorDetail, errorIn, refuse } from "../http/errors.ts"
 import { type Preconditions, readPreconditions, stamp } from "../http/preconditions.ts"
 import { type Call, ok } from "../http/request.ts"
 import { VapidPublicKeys } from "../vapid-public-keys.ts"
-import type { Decision } from "../write.ts"
+import { type Decision, valueAt } from "../write.ts"
 import { isId, subscriptionId } from "./id.ts"
 import { queryPairs } from "./listing/query.ts"
 import { checkAuth, checkP256dh } from "./push-keys.ts"
@@ -124,15 +128,26 @@ export const readPosted = Effect.fnUntraced(function* (
   } as PostInput
 })
 
+/** What another user has at this endpoint; undefined: nothing. */
+const heldAt = Effect.fnUntraced(function* (user: UserToken, { data, id }: Posted) {
+  const page = yield* valueAt("subscriptions", keys.endpointOwners(id))
+  const owner = page && ownerOf(page, id)
+  if (owner === undefined || owner === user) return undefined
+  return atEndpoint(yield* listOf(owner as UserToken), data.endpoint)?.[1]
+})
+
 /** Decides to store or replace a subscription, within the quotas of the user. */
 export const store = Effect.fnUntraced(function* (
   caller: Caller,
   list: SubscriptionList,
-  { data, id, vapidKey: named }: Posted,
+  posted: Posted,
   now: number,
   status: number
 ) {
+  const { data, id, vapidKey: named } = posted
   const isNew = !Object.hasOwn(list.subscriptions, id)
+  const held = isNew ? yield* heldAt(caller.user, posted) : undefined
+  if (held !== undefined && !hasSameKeys(held.data, data)) return yield* refuse("heldByAnother")
   const full = isNew ? exhausted(list, data.endpoint, yield* Settings) : undefined
   if (full !== undefined)
     return yield* refuse(full === "host" ? "tooManyAtHost" : "tooManySubscriptions")
@@ -156,6 +171,7 @@ export const store = Effect.fnUntraced(function* (
   const decision: Decision<SubscriptionList, SubscriptionCommand> = {
     _tag: "Change",
     command,
+    moves: held !== undefined,
     response: (after) => ok({ data: viewOf(after, id) }, stamp(lastModified), status)
   }
   return decision

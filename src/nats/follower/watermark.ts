@@ -22,7 +22,9 @@ const Applied = Schema.Struct({
   /** Minimum revisions of the buckets. */
   floor: MinimumRevisions,
   /** Buckets that have no room for something up to `log`. */
-  short: Schema.optionalKey(Schema.Array(Schema.String))
+  short: Schema.optionalKey(Schema.Array(Schema.String)),
+  /** No command after this one, up to `log`, was rejected. Unset: maybe any. */
+  refused: Schema.optionalKey(Schema.Int)
 })
 export type Applied = typeof Applied.Type
 

@@ -4,7 +4,13 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
-import { type BucketName, bucketStream, bucketSubject, metaKey } from "#streams/buckets.ts"
+import {
+  type BucketName,
+  bucketStream,
+  bucketSubject,
+  isEndpointOwners,
+  metaKey
+} from "#streams/buckets.ts"
 import { Nats } from "../connection/connection.ts"
 import { AppendConflict, attempt, type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import {
@@ -124,6 +130,8 @@ const getWith = ({ message }: Door) => {
   return Effect.fnUntraced(function* (bucket: BucketName, key: string) {
     const found = yield* read(bucket, key)
     if (found !== undefined || key === metaKey || bucket === "cache") return found
+    // Whoever reads an owner reads a list, too.
+    if (isEndpointOwners(key)) return undefined
     // A bucket that was lost and is being rebuilt lacks entries that there are.
     const meta = yield* read(bucket, metaKey)
     return meta === undefined || isUnbuilt(meta.value) ? yield* unbuilt(bucket) : undefined

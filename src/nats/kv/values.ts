@@ -12,6 +12,7 @@ import type {
   Registration,
   RegistrationCounts
 } from "#domain/registration.ts"
+import type { EndpointOwners } from "#domain/subscription/owners.ts"
 import type { SubscriptionList } from "#domain/subscription/subscription.ts"
 import type { BucketName, EntryBuckets, EntryKind, metaKey } from "#streams/buckets.ts"
 
@@ -66,6 +67,7 @@ export interface SessionEntry {
 
 interface EntryValues {
   readonly subscriptions: SubscriptionList
+  readonly endpointOwners: EndpointOwners
   readonly registration: Registration
   readonly registrationCounts: RegistrationCounts
   readonly channelRegistrations: ChannelRegistrations

@@ -37,10 +37,43 @@ export const subscriptions: ReadonlyArray<Case> = [
   define({
     name: "keeps the lists of two users apart",
     given: (api) => api.stored("a", {}, `${api.me}2`),
-    request: (api) => post(api.subscription()),
+    request: (api) => post(api.subscription("b")),
     expected: { status: 201 },
     also: async (_, api) => expect((await api.list()).json.data).toHaveLength(1)
   }),
+  ...["POST", "PUT"].flatMap((method) => [
+    define<StoredObject>({
+      name: `moves another user's subscription with the same keys by ${method}`,
+      given: (api) => api.stored("a", {}, `${api.me}2`),
+      request: (api, { id }) => ({
+        ...(method === "PUT" ? put(id, api.subscription("a", { by: "me" })) : {}),
+        ...(method === "POST" ? post(api.subscription("a", { by: "me" })) : {}),
+        method
+      }),
+      expected: { status: 201, body: { data: { by: "me" } } },
+      also: async (_, api, { id, last_modified }) => {
+        const path = `/subscriptions?_since=${last_modified}`
+        const rest = async () => (await api.send({ method: "GET", path, as: `${api.me}2` })).json
+        await expect.poll(async () => (await rest()).data).toMatchObject([{ id, deleted: true }])
+        expect((await api.list()).json.data).toHaveLength(1)
+      }
+    }),
+    define<StoredObject>({
+      name: `refuses ${method} of another user's endpoint with other keys, and changes nothing`,
+      given: (api) => api.stored("a", {}, `${api.me}2`),
+      request: (api, { id }) => ({
+        ...(method === "PUT" ? put(id, { ...api.subscription(), keys: otherKeys }) : {}),
+        ...(method === "POST" ? post({ ...api.subscription(), keys: otherKeys }) : {}),
+        method
+      }),
+      expected: { status: 409, errno: 123, message: /unsubscribe in the browser/ },
+      also: async (_, api, { id, ...stored }) => {
+        const other = { method: "GET", path: `/subscriptions/${id}`, as: `${api.me}2` }
+        expect((await api.send(other)).json.data).toEqual({ id, ...stored })
+        expect((await api.list()).json.data).toEqual([])
+      }
+    })
+  ]),
   define<StoredObject>({
     name: "shows one subscription",
     given: (api) => api.stored("a", { more: { deep: [1] } }),

@@ -2,7 +2,7 @@
 // the server. The two stay apart because copying 50 objects of 1,700 fields takes 50 ms.
 
 import { isObject, type JsonObject } from "#basics/json.ts"
-import type { SubscriptionList } from "#domain/subscription/subscription.ts"
+import { removedAt, type SubscriptionList } from "#domain/subscription/subscription.ts"
 import { valueAt } from "./value.ts"
 
 export interface Row {
@@ -18,8 +18,8 @@ export const rowsOf = (list: SubscriptionList): ReadonlyArray<Row> =>
   }))
 
 export const tombstoneRowsOf = (list: SubscriptionList): ReadonlyArray<Row> =>
-  Object.entries(list.tombstones).map(([id, lastModified]) => ({
-    own: { id, last_modified: lastModified, deleted: true },
+  Object.entries(list.tombstones).map(([id, tombstone]) => ({
+    own: { id, last_modified: removedAt(tombstone), deleted: true },
     data: {}
   }))
 

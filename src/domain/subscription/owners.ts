@@ -1,0 +1,90 @@
+// Whose an endpoint is: an index of all users' subscriptions, in pages by the hash of the endpoint.
+// Pure.
+import { jsonHash } from "#basics/json-hash.ts"
+import type { SubscriptionCommand, SubscriptionData } from "./command.ts"
+import { type StoredSubscription, type SubscriptionList, storedIn } from "./subscription.ts"
+
+/** The value of a page, in the bucket `subscriptions`. */
+export interface EndpointOwners {
+  readonly v: 1
+  /** Of the last command that may have changed it. */
+  readonly seq: number
+  /** Tokens of users by the hash of the endpoint, in the order of the hashes. */
+  readonly owners: Readonly<Record<string, string>>
+}
+
+export const noOwners: EndpointOwners = { v: 1, seq: 0, owners: {} }
+
+/** The hash of an endpoint: the id of its subscription, unless a NATS client chose another id. */
+export const endpointHash = (endpoint: string): string => jsonHash(endpoint)
+
+/** The token of the user who owns an endpoint; undefined: nobody. */
+export const ownerOf = ({ owners }: EndpointOwners, hash: string): string | undefined =>
+  Object.hasOwn(owners, hash) ? owners[hash] : undefined
+
+/** Notes the owner of an endpoint at `seq`; undefined: nobody. Noted before: changes nothing. */
+export const withOwner = (
+  page: EndpointOwners,
+  hash: string,
+  owner: string | undefined,
+  seq: number
+): EndpointOwners => {
+  if (seq <= page.seq) return page
+  const { [hash]: former, ...others } = page.owners
+  if (former === owner) return { ...page, seq }
+  const entries = Object.entries(others)
+  if (owner !== undefined) entries.push([hash, owner])
+  return {
+    v: 1,
+    seq,
+    owners: Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)))
+  }
+}
+
+/** The hashes of endpoints that may have no owner after a command. `list`: that of its user. */
+export const hashesLeft = (
+  list: SubscriptionList,
+  command: SubscriptionCommand
+): ReadonlyArray<string> => {
+  const ids =
+    command.type === "subscription.delete/1"
+      ? command.removed.map(({ id }) => id)
+      : command.type === "subscription.gone/1"
+        ? [command.id]
+        : []
+  const hashes = ids.flatMap((id) => {
+    const stored = storedIn(list, id)
+    const own = /^[0-9a-f]{64}$/.test(id) ? [id] : []
+    return stored === undefined ? own : [...own, endpointHash(stored.data.endpoint)]
+  })
+  return [...new Set(hashes)]
+}
+
+/** A list without the subscriptions that are another user's now. */
+export const withoutMoved = (list: SubscriptionList): SubscriptionList => {
+  const entries = Object.entries(list.subscriptions)
+  const own = entries.filter(([, { moved }]) => moved === undefined)
+  return own.length === entries.length ? list : { ...list, subscriptions: Object.fromEntries(own) }
+}
+
+/** The subscription of an endpoint in a list, with its id, unless it is another user's now. */
+export const atEndpoint = (
+  list: SubscriptionList,
+  endpoint: string
+): readonly [id: string, stored: StoredSubscription] | undefined =>
+  Object.entries(list.subscriptions).find(
+    ([, { data, moved }]) => moved === undefined && data.endpoint === endpoint
+  )
+
+const sameBytes = (a: string, b: string): boolean =>
+  a === b || Buffer.from(a, "base64").equals(Buffer.from(b, "base64"))
+
+/** Whether two users stored the same subscription: then the browser is the later one's. */
+export const hasSameKeys = (a: SubscriptionData, b: SubscriptionData): boolean =>
+  sameBytes(a.keys.auth, b.keys.auth) && sameBytes(a.keys.p256dh, b.keys.p256dh)
+
+/** Marks a subscription as another user's by the put at `seq`. */
+export const markMoved = (list: SubscriptionList, id: string, seq: number): SubscriptionList => ({
+  ...list,
+  subscriptions: { ...list.subscriptions, [id]: { ...list.subscriptions[id]!, moved: seq } }
+})

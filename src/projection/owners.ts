@@ -1,0 +1,140 @@
+// Whose an endpoint is. A put of another user moves it: the list of the earlier owner says so with
+// the write that gives it to the new one, and `subscription.moved/1` then removes it there.
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import {
+  atEndpoint,
+  hashesLeft,
+  hasSameKeys,
+  markMoved,
+  noOwners,
+  ownerOf,
+  withOwner
+} from "#domain/subscription/owners.ts"
+import { emptyList, type SubscriptionList, storedIn } from "#domain/subscription/subscription.ts"
+import { keys } from "#streams/buckets.ts"
+import { subjects } from "#streams/subjects.ts"
+import type { UserToken } from "#streams/tokens.ts"
+import type { Move, Sets } from "./sets.ts"
+import type { Step } from "./step.ts"
+
+/** Appends at once. */
+const concurrency = 64
+
+type ListStep = Extract<Step, { readonly kind: "list" }>
+
+/** Why the projector rejects the put of an endpoint that another user has with other keys. */
+export const heldByAnother = "another user has this endpoint with other keys"
+
+const pageOf = ({ owners }: Sets, hash: string) => owners.get(keys.endpointOwners(hash)) ?? noOwners
+
+/** The hashes of the endpoints whose owner a step may change. Its list is loaded. */
+export const hashesOf = (
+  { lists }: Sets,
+  { command, hash, key }: ListStep
+): ReadonlyArray<string> => {
+  if (hash !== undefined) return [hash]
+  return command.type === "malformed" ? [] : hashesLeft(lists.get(key) ?? emptyList, command)
+}
+
+/**
+ * The user whose the endpoint of a put was before; undefined: nobody, or its own user. An earlier
+ * run may have written the page after it applied the put: then that is done.
+ */
+export const formerOwner = (
+  sets: Sets,
+  { hash, stored: { seq }, user }: ListStep
+): UserToken | undefined => {
+  if (hash === undefined) return undefined
+  const page = pageOf(sets, hash)
+  const owner = page.seq < seq ? ownerOf(page, hash) : undefined
+  return owner === user ? undefined : (owner as UserToken | undefined)
+}
+
+/** What a put takes from another user. */
+interface Taken extends Move {
+  readonly hasSameKeys: boolean
+}
+
+/**
+ * What another user has at the endpoint of a put; undefined: nothing. An earlier run may have
+ * written the list of that user after it applied the put: then the list shows what came of it.
+ */
+export const takenBy = (sets: Sets, step: ListStep): Taken | undefined => {
+  const { command, hash, stored } = step
+  const user = formerOwner(sets, step)
+  if (hash === undefined || user === undefined || command.type !== "subscription.put/1")
+    return undefined
+  const list = sets.lists.get(keys.subscriptions(user)) ?? emptyList
+  const [id, found] = list.seq < stored.seq ? (atEndpoint(list, command.data.endpoint) ?? []) : []
+  if (id === undefined || found === undefined) return undefined
+  const page = keys.endpointOwners(hash)
+  return { user, id, seq: stored.seq, page, hasSameKeys: hasSameKeys(found.data, command.data) }
+}
+
+/** Takes a subscription from the earlier owner. */
+export const take = (sets: Sets, move: Move): void => {
+  const key = keys.subscriptions(move.user)
+  sets.lists.set(key, markMoved(sets.lists.get(key)!, move.id, move.seq), move.seq)
+  sets.owners.hold(move.page)
+  sets.moves.add(move)
+}
+
+/** Notes whose the endpoints of a command are, with the user's list after it. */
+export const noteOwners = (
+  sets: Sets,
+  { command, hash, stored: { seq }, user }: ListStep,
+  hashes: ReadonlyArray<string>,
+  list: SubscriptionList
+): void => {
+  const left = "id" in command ? storedIn(list, command.id) : undefined
+  // Storing the same subscription again changes no owner.
+  if (hash !== undefined && left?.seq !== seq) return
+  // Another subscription may have replaced one that is gone.
+  const isKept = left !== undefined && left.moved === undefined
+  for (const each of hashes) {
+    const page = pageOf(sets, each)
+    const owner = ownerOf(page, each)
+    const next = isKept ? user : owner === user ? undefined : owner
+    sets.owners.set(keys.endpointOwners(each), withOwner(page, each, next, seq), seq)
+  }
+}
+
+/** Removes one from the earlier owner's list, once that list says whose it is. */
+const complete = Effect.fnUntraced(function* (sets: Sets, move: Move) {
+  const { id, page, seq, user } = move
+  const key = keys.subscriptions(user)
+  if (sets.lists.unstoredSince(key) !== Number.POSITIVE_INFINITY) return
+  const list = sets.lists.get(key)
+  const stored = list && storedIn(list, id)
+  if (list !== undefined && stored?.moved === seq) {
+    const at = yield* Clock.currentTimeMillis
+    const isStored = yield* sets.log
+      .append("log", {
+        subject: subjects.subscription(user),
+        type: "subscription.moved/1",
+        body: { id, generation: stored.seq, at },
+        // After another message of the user, which may be this one, this is tried again.
+        expect: list.seq
+      })
+      .pipe(
+        Effect.as(true),
+        Effect.catchTag("AppendConflict", () => Effect.succeed(false)),
+        Effect.catchReason("NatsUnavailable", "NoRoom", () => Effect.succeed(false))
+      )
+    if (!isStored) return
+  }
+  sets.moves.delete(move)
+  sets.owners.release(page)
+})
+
+/** Completes the moves that were folded, as far as there is room. */
+export const completeMoves = Effect.fnUntraced(function* (sets: Sets) {
+  if (sets.moves.size === 0) return
+  const moves = [...sets.moves]
+  yield* sets.lists.load(moves.map(({ user }) => keys.subscriptions(user)))
+  yield* Effect.forEach(moves, (move) => complete(sets, move), { concurrency, discard: true })
+  yield* sets.owners.flush
+  // Allows the cache to drop what was loaded.
+  yield* sets.lists.flush
+})

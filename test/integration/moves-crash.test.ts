@@ -1,0 +1,112 @@
+// Whose a browser is does not depend on where a projector dies: its next run decides the same, and
+// so does a rebuild.
+import { Effect, Fiber, Layer } from "effect"
+import { assert, describe, it } from "vitest"
+import { rebuild } from "#cli/rebuild.ts"
+import { endpointHash } from "#domain/subscription/owners.ts"
+import { natsLayer } from "#nats/layer.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import { subjects } from "#streams/subjects.ts"
+import { until } from "../support/client.ts"
+import { administer, folded, foldingLayer, quiet } from "../support/history.ts"
+import { userOf } from "../support/history-commands.ts"
+import { startNats } from "../support/nats.ts"
+
+const data = (endpoint: number, keys: string) => ({
+  endpoint: `https://push.example.com/${endpoint}`,
+  keys: { auth: keys, p256dh: keys }
+})
+
+/** One of a few users stores or removes one of a few endpoints. */
+const appendOne = (log: EventLog["Service"], random: (below: number) => number, i: number) => {
+  const [user, endpoint] = [random(4), random(3)]
+  const subject = subjects.subscription(userOf(user))
+  const { endpoint: url } = data(endpoint, "")
+  const id = endpointHash(url)
+  const by = { user: `user ${user}` }
+  const what = random(8)
+  if (what === 0)
+    return log.append("log", {
+      subject,
+      type: "subscription.delete/1",
+      body: { ...by, removed: [{ id, lastModified: i }] }
+    })
+  if (what === 1)
+    return log.append("log", {
+      subject,
+      type: "subscription.gone/1",
+      body: { id, generation: random(i), broadcast: 1, status: 410, cause: "gone", at: i }
+    })
+  const body = { ...by, id, data: data(endpoint, what === 2 ? "bbbb" : "aaaa"), lastModified: i }
+  return log.append("log", { subject, type: "subscription.put/1", body })
+}
+
+/** Numbers that are the same on every run. */
+const randomFrom = (seed: number) => {
+  let state = seed
+  return (below: number) => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0
+    return (state >>> 8) % below
+  }
+}
+
+/** The owners that lists name, and those that the index names, by the hash of the endpoint. */
+const ownersIn = (entries: Readonly<Record<string, string>>) => {
+  const lists: Array<readonly [string, string]> = []
+  const pages: Array<readonly [string, string]> = []
+  for (const [subject, text] of Object.entries(entries)) {
+    const key = subject.replace("$KV.bellcast_subscriptions.", "")
+    if (key === subject) continue
+    const value = JSON.parse(text)
+    if (key.startsWith("=endpoints.")) pages.push(...(Object.entries(value.owners) as typeof pages))
+    else
+      for (const [id, { moved }] of Object.entries<{ moved?: number }>(value.subscriptions))
+        if (moved === undefined) lists.push([id, key])
+  }
+  return { lists: lists.sort(), pages: pages.sort() }
+}
+
+describe("moves", { timeout: 90_000 }, () => {
+  it("are decided alike wherever the projector dies, and by a rebuild, byte for byte", async () => {
+    await using server = await startNats({ syncAlways: false })
+    await using admin = await administer(server.url)
+    const random = randomFrom(7)
+    let i = 1
+    await Effect.gen(function* () {
+      const log = yield* EventLog
+      for (let run = 0; run < 40; run++) {
+        const layer = foldingLayer(server.url)
+        const projector = yield* Effect.forkDetach(Layer.launch(layer))
+        yield* Effect.forEach(Array.from({ length: 12 }), () => appendOne(log, random, i++), {
+          concurrency: 4,
+          discard: true
+        })
+        yield* Effect.sleep(random(60))
+        yield* Fiber.interrupt(projector)
+      }
+    }).pipe(
+      Effect.provide(Layer.merge(natsLayer({ url: server.url, name: "test" }), quiet)),
+      Effect.runPromise
+    )
+    const agreed = () =>
+      until(
+        async () => ownersIn(await admin.entries()),
+        ({ lists, pages }) => JSON.stringify(lists) === JSON.stringify(pages),
+        10_000
+      )
+    const { lists } = await Effect.runPromise(
+      Effect.andThen(folded(0), Effect.promise(agreed)).pipe(
+        Effect.provide(foldingLayer(server.url))
+      )
+    )
+    assert.isAbove(lists.length, 0)
+    assert.lengthOf(new Set(lists.map(([id]) => id)), lists.length)
+    const before = await admin.entries()
+    await Effect.runPromise(
+      rebuild().pipe(
+        Effect.provide(Layer.merge(natsLayer({ url: server.url, name: "test" }), quiet))
+      )
+    )
+    assert.deepEqual(await admin.entries(), before)
+  })
+})
