@@ -42,6 +42,7 @@ const smallDebian = async (folder: string): Promise<string> => {
       if (applet !== "busybox") symlinkSync(busybox, join(root, each, applet))
   const users = ["root:x:0:0::/root:/bin/sh", "node:x:1000:1000::/home/node:/bin/sh", ""]
   writeFileSync(join(root, "etc/passwd"), users.join("\n"))
+  writeFileSync(join(root, "etc/group"), ["root:x:0:", "node:x:1000:node", ""].join("\n"))
   return root
 }
 
