@@ -127,7 +127,7 @@ export const settings = {
    * Channels that a user may be registered to; people follow dozens. 200 with the longest names
    * take 0.2 MB of LOG, 0.2 MB of buckets, and 0.25 MB of the NATS server's memory.
    */
-  registrationsPerUserMax: within("BELLCAST_REGISTRATIONS_PER_USER_MAX", 1, 100_000).pipe(
+  registrationsPerUserMax: within("BELLCAST_REGISTRATIONS_PER_USER_MAX", 1, 10_000).pipe(
     withDefault(200)
   ),
 

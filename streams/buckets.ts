@@ -19,14 +19,15 @@ export const buckets = {
     forgets: false
   },
   /**
-   * One key for each user of a channel, spread by hash; and the number of registrations of each
-   * user.
+   * One key for each user of a channel, spread by hash; and the registrations of each user, a few
+   * users in one value.
    */
   registrations: {
     name: "bellcast_registrations",
     maxBytes: 2048 * mebibyte,
-    // A count takes 30 bytes for a user. With 26 million users one key counts 100 of them.
-    maxValueBytes: 65_536,
+    // A user takes 30 bytes, and 10 for each registration. With 26 million users one key has 100 of
+    // them; one user may hold 10,000 registrations.
+    maxValueBytes: mebibyte - 4096,
     ttlMillis: 0,
     forgets: false
   },
@@ -141,7 +142,7 @@ export const keys = {
   sixteenthOf: (registrations: EntryKey<"registration">, digit: string) =>
     entryKey<"registration">(registrations.replace(/>$/, `${digit}.>`)),
   /**
-   * Number of registrations of each user whose token begins with the same three characters: at
+   * The registrations of each user whose token begins with the same three characters: at
    * most 262,144 keys. No channel token begins with `=users`, so no registration has such a key.
    */
   registrationCounts: (user: UserToken) =>

@@ -29,8 +29,11 @@ export interface Registration {
   /** Sequence since which the user is registered. Earlier broadcasts are not for the user. */
   readonly since: number
   readonly on: boolean
-  /** `on` before the last command: after a crash, the change of the count follows from both. */
-  readonly was: boolean
+  /**
+   * `since` before the last command, if the user was registered, else 0: after a crash, what the
+   * user holds follows from both.
+   */
+  readonly was: number
 }
 
 /** The value of `<channel>.registrations` in the bucket `channels`. */
@@ -83,9 +86,9 @@ export const foldRegistration = (
   count: number
 ): { readonly registration: Registration; readonly reason?: string } => {
   if (registration !== undefined && seq <= registration.seq) return { registration }
-  const was = registration?.on ?? false
+  const was = registration?.on ? registration.since : 0
   const on = command.type === "registration.put/1"
-  if (on && was) return { registration: registration! }
+  if (on && was > 0) return { registration: registration! }
   if (on && count >= (command.registrationsMax ?? Number.POSITIVE_INFINITY)) {
     return {
       registration: passOverInRegistration(registration, seq),
@@ -109,7 +112,7 @@ export const passOverInRegistration = (
 ): Registration => {
   if (registration !== undefined && (registration.on || seq <= registration.seq))
     return registration
-  return { v: 1, seq, since: registration?.since ?? seq, on: false, was: false }
+  return { v: 1, seq, since: registration?.since ?? seq, on: false, was: 0 }
 }
 
 /**
@@ -125,7 +128,7 @@ export const evolveChannel = (
   seq: number
 ): ChannelRegistrations => {
   if (seq <= channel.seq || registration.seq !== seq) return channel
-  const change = Number(registration.on) - Number(registration.was)
+  const change = Number(registration.on) - Number(registration.was > 0)
   if (channel.registrations === 0) {
     if (change <= 0) return channel
     return { v: 1, seq, since: seq, registrations: 1, lastModified: Math.max(1, command.at) }
@@ -143,30 +146,28 @@ export const evolveChannel = (
 }
 
 /**
- * How many registrations users hold: the value of a key that a few users share, in the bucket
+ * The registrations that users hold: the value of a key that a few users share, in the bucket
  * `registrations`. A key for each user would cost the server 0.4 KB of memory for each user.
  */
 export interface RegistrationCounts {
   readonly v: 1
   /** Of the last command of any of these users. */
   readonly seq: number
-  /** By user, in the order of their tokens. Users without a registration are not in it. */
-  readonly users: Readonly<Record<string, number>>
+  /**
+   * By user, in the order of their tokens, the sequences since which they are registered, of all
+   * channels, ascending. LOG has the channel of each. Users without a registration are not in it.
+   */
+  readonly users: Readonly<Record<string, ReadonlyArray<number>>>
 }
 
 export const noCounts: RegistrationCounts = { v: 1, seq: 0, users: {} }
 
-export const countOf = ({ users }: RegistrationCounts, user: string): number =>
-  Object.hasOwn(users, user) ? users[user]! : 0
+/** The sequences since which a user is registered, of all channels, ascending. */
+export const heldBy = ({ users }: RegistrationCounts, user: string): ReadonlyArray<number> =>
+  Object.hasOwn(users, user) ? users[user]! : []
 
-/** Returns the counts of these users, without those that have none. */
-export const countsOf = (
-  seq: number,
-  users: Iterable<readonly [user: string, count: number]>
-): RegistrationCounts => {
-  const some = [...users].filter(([, count]) => count > 0)
-  return { v: 1, seq, users: Object.fromEntries(some.sort(([a], [b]) => (a < b ? -1 : 1))) }
-}
+export const countOf = (counts: RegistrationCounts, user: string): number =>
+  heldBy(counts, user).length
 
 /**
  * Counts the last change of a user's registration, as {@link evolveChannel} does for a channel.
@@ -175,14 +176,15 @@ export const countsOf = (
 export const evolveCounts = (
   counts: RegistrationCounts,
   user: string,
-  registration: Registration,
+  { on, seq: changed, since, was }: Registration,
   seq: number
 ): RegistrationCounts => {
-  if (seq <= counts.seq || registration.seq !== seq) return counts
-  const change = Number(registration.on) - Number(registration.was)
-  if (change === 0) return { ...counts, seq }
-  const { [user]: count = 0, ...others } = counts.users
-  return countsOf(seq, [...Object.entries(others), [user, count + change]])
+  if (seq <= counts.seq || changed !== seq) return counts
+  if (!on && was === 0) return { ...counts, seq }
+  const left = heldBy(counts, user).filter((each) => each !== was)
+  const users = { ...counts.users, [user]: on ? [...left, since] : left }
+  const some = Object.entries(users).filter(([, held]) => held.length > 0)
+  return { v: 1, seq, users: Object.fromEntries(some.sort(([a], [b]) => (a < b ? -1 : 1))) }
 }
 
 /**

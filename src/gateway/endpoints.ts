@@ -6,6 +6,7 @@ import { broadcastPost } from "./channels/broadcast-post.ts"
 import { channelGet } from "./channels/channel.ts"
 import { memberDelete, memberPut, membersGet } from "./channels/members.ts"
 import { registrationDelete, registrationPut } from "./channels/registration.ts"
+import { registrationsGet } from "./channels/registrations.ts"
 import { openidLoginGet, openidTokenGet } from "./logins/openid.ts"
 import { portierLoginGet, portierLoginPost, portierVerifyPost } from "./logins/portier.ts"
 import { apiGet } from "./openapi/api.ts"
@@ -63,6 +64,7 @@ export const endpoints: ReadonlyArray<Endpoint> = [
     allow: ["PUT", "DELETE", "OPTIONS"],
     operations: { PUT: registrationPut, DELETE: registrationDelete }
   },
+  readOnly("registrations", "/registrations", registrationsGet),
   readOnly("members", "/channels/:channel/members", membersGet),
   {
     name: "member",

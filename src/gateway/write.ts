@@ -100,8 +100,7 @@ const isPut = ({ type }: Command): boolean => type.endsWith(".put/1")
 /**
  * Rejects a put for which there is no storage, one of too many of its user or address, the first
  * put of one new user too many, and one new channel too many; one for another user counts for the
- * caller alone. Deletes end what a put began, so
- * they are never more.
+ * caller alone. Deletes end what a put began, so they are never more.
  */
 const checkQuotas = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   write: Write<S, C, E, R>,

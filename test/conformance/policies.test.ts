@@ -31,6 +31,7 @@ const chosen: ReadonlyArray<string> = [
   "takes a page token of GET as often as it comes",
   "shows the channel to who just registered",
   "counts every user once",
+  "lists registrations in pages, each on one of them",
   "lets nobody register on a closed channel but by a principal that is named",
   "does not show a channel to who left",
   "does not show a channel to nobody",

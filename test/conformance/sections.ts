@@ -19,6 +19,7 @@ import { members } from "./sections/members.ts"
 import { operational } from "./sections/operational.ts"
 import { pages } from "./sections/pages.ts"
 import { preconditions } from "./sections/preconditions.ts"
+import { registrations } from "./sections/registrations.ts"
 import { subscriptionBodies } from "./sections/subscription-bodies.ts"
 import { subscriptionChanges } from "./sections/subscription-changes.ts"
 import { subscriptionMembers } from "./sections/subscription-members.ts"
@@ -37,7 +38,7 @@ export const sections: ReadonlyArray<readonly [name: string, cases: ReadonlyArra
   ["3.6 preconditions", preconditions],
   ["3.9 filters", filtering],
   ["3.7-3.10 lists", [...listing, ...pages]],
-  ["4.1-4.3 channels", channels],
+  ["4.1-4.3 channels", [...channels, ...registrations]],
   ["4.5 members", members],
   ["4.4 broadcasts", [...broadcasts, ...broadcastProgress]],
   ["5.1-5.4 the server", operational],

@@ -222,7 +222,7 @@ describe("a registration that ended", { timeout: 120_000 }, () => {
     const { seq } = (await admin.jsm.streams.getMessage(bucket, { last_by_subj: entry }))!
     await jetstream(admin.nc).publish(
       entry,
-      JSON.stringify({ v: 1, seq, since: seq, on: true, was: false })
+      JSON.stringify({ v: 1, seq, since: seq, on: true, was: 0 })
     )
     await Effect.runPromise(
       rebuild().pipe(

@@ -4,12 +4,12 @@ import fc from "fast-check"
 import {
   type ChannelRegistrations,
   countAt,
-  countOf,
   emptyChannel,
   evolveChannel,
   evolveCounts,
   evolveRegistration,
   foldRegistration,
+  heldBy,
   noCounts,
   type Registration,
   type RegistrationCommand,
@@ -32,12 +32,12 @@ describe("a registration", () => {
       seq: 1,
       since: 1,
       on: true,
-      was: false
+      was: 0
     })
   })
 
   it("that is repeated is the one that was made first, and is not counted again", () => {
-    const first = { v: 1, seq: 1, since: 1, on: true, was: false }
+    const first = { v: 1, seq: 1, since: 1, on: true, was: 0 }
     assert.deepStrictEqual(given(register()).when(register()), first)
   })
 
@@ -47,7 +47,7 @@ describe("a registration", () => {
       seq: 3,
       since: 3,
       on: false,
-      was: true
+      was: 1
     })
   })
 
@@ -57,7 +57,7 @@ describe("a registration", () => {
       seq: 3,
       since: 3,
       on: true,
-      was: false
+      was: 0
     })
   })
 
@@ -67,7 +67,7 @@ describe("a registration", () => {
       seq: 1,
       since: 1,
       on: false,
-      was: false
+      was: 0
     })
   })
 
@@ -79,7 +79,7 @@ describe("a registration", () => {
 })
 
 describe("a channel", () => {
-  const on: Registration = { v: 1, seq: 7, since: 7, on: true, was: false }
+  const on: Registration = { v: 1, seq: 7, since: 7, on: true, was: 0 }
 
   it("counts a registration once, and takes its time", () => {
     const counted = evolveChannel(emptyChannel, on, register(50), 7)
@@ -102,7 +102,7 @@ describe("a channel", () => {
       lastModified: 100
     }
     assert.strictEqual(evolveChannel(counted, on, register(50), 7).lastModified, 101)
-    assert.deepStrictEqual(evolveChannel(counted, { ...on, was: true }, register(500), 7), {
+    assert.deepStrictEqual(evolveChannel(counted, { ...on, was: 3 }, register(500), 7), {
       ...counted,
       seq: 7
     })
@@ -119,7 +119,7 @@ describe("a limited put", () => {
   it("is rejected when the user holds the maximum, and changes only the expected sequence", () => {
     const { reason, registration } = foldRegistration(undefined, limited, 7, 2)
     assert.strictEqual(reason, "the user holds as many registrations as may be: 2")
-    assert.deepStrictEqual(registration, { v: 1, seq: 7, since: 7, on: false, was: false })
+    assert.deepStrictEqual(registration, { v: 1, seq: 7, since: 7, on: false, was: 0 })
     assert.strictEqual(evolveChannel(emptyChannel, registration, limited, 7), emptyChannel)
   })
 
@@ -172,18 +172,21 @@ const foldChange = (
 const emptyStore: Store = { places: {}, counts: noCounts }
 
 describe("any order of limited puts and deletes", () => {
-  it("leaves no user more than the limit, and counts what each holds", () => {
+  it("leaves no user more than the limit, and knows since when each is registered", () => {
     fc.assert(
       fc.property(changes, (list) => {
         let store = emptyStore
         for (const [i, change] of changesOf(list).entries()) {
           store = foldChange(store, change, i + 1, new Set())
           for (const user of ["a", "b"]) {
-            const on = Object.entries(store.places).filter(
-              ([place, registration]) => place.startsWith(user) && registration.on
-            ).length
-            assert.strictEqual(countOf(store.counts, user), on)
-            assert.isAtMost(on, max)
+            const since = Object.entries(store.places).flatMap(([place, registration]) =>
+              place.startsWith(user) && registration.on ? [registration.since] : []
+            )
+            assert.deepStrictEqual(
+              heldBy(store.counts, user),
+              since.sort((a, b) => a - b)
+            )
+            assert.isAtMost(since.length, max)
           }
         }
       })

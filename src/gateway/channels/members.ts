@@ -76,7 +76,7 @@ export const membersGet: Operation<ListInput> = {
   run: Effect.fnUntraced(function* ({ listing }: ListInput, call) {
     const id = yield* channelIdOf(call.params)
     const channel = channelToken(id)
-    const limit = yield* limitOf(listing, membersMax)
+    const limit = yield* limitOf(listing.limit, membersMax)
     const entry = yield* (yield* Buckets).get("channels", keys.channelRegistrations(channel))
     const { registrations } = entry?.value ?? emptyChannel
     const behind = `${channel}.${listing.token?.last_object["key"] ?? ""}`

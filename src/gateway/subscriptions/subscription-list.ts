@@ -55,7 +55,7 @@ const responseOf = Effect.fnUntraced(function* (
   const live = yield* matching(rowsOf(list), listing)
   const removed = listing.withTombstones ? yield* matching(tombstoneRowsOf(list), listing) : []
   const rows = [...live, ...removed]
-  const limit = yield* limitOf(listing, limitMax)
+  const limit = yield* limitOf(listing.limit, limitMax)
   const isHead = call.request.method === "HEAD"
   const isCounted = isHead && listing.token === undefined && rows.length <= limit
   const page = isCounted ? { more: false, shown: rows } : yield* pageOf(rows, listing, limit)
@@ -112,7 +112,7 @@ export const listDelete: Operation<ListInput> = {
   read: readQuery(true),
   run: Effect.fnUntraced(function* ({ listing, preconditions }, call) {
     if (listing.token !== undefined) yield* spendToken(listing.token)
-    const limit = yield* limitOf(listing, limitMax)
+    const limit = yield* limitOf(listing.limit, limitMax)
     const { id: user } = call.user!
     return yield* changeList(
       call,

@@ -4,7 +4,7 @@ import { type Case, define } from "../table.ts"
 
 const accepted = { code: 202, message: "Accepted" }
 
-const names: ReadonlyArray<readonly [what: string, path: string, id: string]> = [
+export const names: ReadonlyArray<readonly [what: string, path: string, id: string]> = [
   ["a dot", "a.b", "a.b"],
   ["only dots", "%2E%2E%2E", "..."],
   ["a space", "a%20b", "a b"],

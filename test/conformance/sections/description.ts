@@ -65,6 +65,7 @@ export const description: ReadonlyArray<Case> = [
           "/openid/{policy}/token",
           "/portier/login",
           "/portier/verify",
+          "/registrations",
           "/subscriptions",
           "/subscriptions/{id}",
           "/users/{user}/subscriptions",

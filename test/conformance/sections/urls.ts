@@ -57,6 +57,7 @@ const allowed: ReadonlyArray<
   ["/users/a:b/subscriptions", "DELETE, OPTIONS", ["GET", "HEAD", "POST", "PUT"]],
   ["/channels/abc", "POST, GET, HEAD, OPTIONS", ["PUT", "DELETE", "PATCH"]],
   ["/channels/abc/registration", "PUT, DELETE, OPTIONS", ["GET", "HEAD", "POST"]],
+  ["/registrations", "GET, HEAD, OPTIONS", ["PUT", "POST", "DELETE"]],
   ["/channels/abc/members", "GET, HEAD, OPTIONS", ["PUT", "POST", "DELETE"]],
   ["/channels/abc/members/a:b", "PUT, DELETE, OPTIONS", ["GET", "HEAD", "POST"]],
   ["/channels/abc/broadcasts/1", "GET, HEAD, OPTIONS", ["DELETE"]],

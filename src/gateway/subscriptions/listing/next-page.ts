@@ -7,7 +7,6 @@ import { GatewaySettings } from "../../settings.ts"
 import { nextPageCharsMax } from "./bounds.ts"
 import { effectiveLimit } from "./listing.ts"
 import { issueToken } from "./page-token.ts"
-import type { Listing } from "./query.ts"
 
 const endless = errorIn(
   "querystring",
@@ -16,8 +15,8 @@ const endless = errorIn(
     "shorten the query string, or sort by fields with shorter values"
 )
 
-/** The most objects in a page, of which the server shows no more than `max`. */
-export const limitOf = ({ limit }: Listing, max: number) =>
+/** The most objects in a page: those that the client wants, and at most `max`. 0: no limit. */
+export const limitOf = (limit: number, max: number) =>
   Effect.map(GatewaySettings, ({ paginateBy }) => effectiveLimit(limit, paginateBy, max))
 
 /** A page that is not the last one. */

@@ -1,0 +1,53 @@
+// GET /registrations: the channels that the caller is registered to, in pages.
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { EventLog } from "#nats/stream/event-log.ts"
+import { parseRegistration } from "#streams/subjects.ts"
+import { decodeToken } from "#streams/tokens.ts"
+import { ok } from "../http/request.ts"
+import { noStore } from "../http/response-headers.ts"
+import type { Operation } from "../operation.ts"
+import { heldOf } from "../quotas/holdings.ts"
+import { limitOf, nextPage } from "../subscriptions/listing/next-page.ts"
+import { type ListInput, readQuery } from "../subscriptions/read-query.ts"
+
+/** Most channels of a page. Each is read from LOG, by the sequence of its registration. */
+const channelsMax = 100
+const readsAtOnce = 16
+
+/** The channel of the registration that a message of LOG began. */
+const channelAt = Effect.fnUntraced(function* (seq: number) {
+  const stored = yield* (yield* EventLog).at("log", seq)
+  const place = stored === undefined ? undefined : parseRegistration(stored.subject)
+  const id = place === undefined ? undefined : decodeToken(place.channel)
+  return id === undefined ? [] : [{ id }]
+})
+
+const Registrations = Schema.Struct({ data: Schema.Array(Schema.Struct({ id: Schema.String })) })
+
+export const registrationsGet: Operation<ListInput> = {
+  access: "caller",
+  exposes: ["Next-Page", "Total-Records"],
+  read: readQuery(false, ["_limit", "_token"]),
+  run: Effect.fnUntraced(function* ({ listing: { limit: given, token } }: ListInput, call) {
+    const limit = yield* limitOf(given, channelsMax)
+    const held = yield* heldOf(call.caller!.user)
+    const behind = Number(token?.last_object["since"] ?? 0)
+    const rest = held.filter((since) => since > behind)
+    const shown = rest.slice(0, limit)
+    const data = yield* Effect.forEach(shown, channelAt, { concurrency: readsAtOnce })
+    const place = { since: shown.at(-1) ?? 0 }
+    const offset = (token?.offset ?? 0) + shown.length
+    const next =
+      rest.length > limit
+        ? { "Next-Page": yield* nextPage(call, { path: "/registrations", place, offset, limit }) }
+        : {}
+    return ok({ data: data.flat() }, { "Total-Records": String(held.length), ...noStore, ...next })
+  }),
+  doc: {
+    summary: "List the channels that the caller is registered to, the first one first",
+    parameters: ["pages"],
+    responses: { 200: Registrations },
+    errors: [400, 413]
+  }
+}
