@@ -3,6 +3,7 @@
 import {
   type ChannelToken,
   isChannelToken,
+  isPlace,
   isUserToken,
   type OriginToken,
   type UserToken
@@ -20,10 +21,13 @@ export const subjects = {
   token: (name: string) => `bellcast.cmd.token.${name}`,
   /**
    * A broadcast. `source` is the publisher: `rest` is the gateway, `redrive` the command, anything
-   * else a NATS client. NATS permissions can bind a client to its source.
+   * else a NATS client. NATS permissions can bind a client to its source. `channel`: that of a
+   * broadcast to one channel, else `directToken`, which only `rest` and `redrive` may use.
    */
   broadcast: (source: string, channel: ChannelToken) =>
     `bellcast.cmd.broadcast.${source}.${channel}`,
+  /** Some of those to whom a later broadcast of this source goes. */
+  part: (source: string) => `bellcast.cmd.part.${source}`,
   /** Why a message of LOG was rejected: a broadcast or another command. */
   rejected: (seq: number) => `bellcast.evt.rejected.${seq}`,
   /** The final counts of a broadcast. */
@@ -121,7 +125,7 @@ export const parseBroadcast = (
   subject: string
 ): { readonly source: string; readonly channel: ChannelToken } | undefined => {
   const [source, channel] = tokensOf(subject, "broadcast", 2)
-  return source !== undefined && isChannelToken(channel) ? { source, channel } : undefined
+  return source !== undefined && isPlace(channel) ? { source, channel } : undefined
 }
 
 /**
@@ -136,7 +140,7 @@ export const parseOfBroadcast = (
   const [, , channel, broadcast, of] = subject.split(".")
   const sequence = Number(broadcast)
   if (
-    !isChannelToken(channel) ||
+    !isPlace(channel) ||
     !Number.isSafeInteger(sequence) ||
     sequence < 1 ||
     String(sequence) !== broadcast

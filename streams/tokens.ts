@@ -57,6 +57,16 @@ export const isChannelToken = (token: string | undefined): token is ChannelToken
   )
 }
 
+/**
+ * Stands in subjects for the channel of a broadcast to several channels or to users. No channel has
+ * this token.
+ */
+export const directToken = "=direct" as ChannelToken
+
+/** Whether a token names a channel, or stands for several. */
+export const isPlace = (token: string | undefined): token is ChannelToken =>
+  token === directToken || isChannelToken(token)
+
 /** Whether a token is that of a user. The bucket key `meta`, for example, is not. */
 export const isUserToken = (token: string | undefined): token is UserToken =>
   token !== undefined && /^[A-Za-z0-9_-]{22}$/.test(token)
@@ -73,6 +83,10 @@ export const shardPath = (user: UserToken): string => {
   for (let i = 0; i < 3; i++) bits = bits * 64 + Math.max(0, base64url.indexOf(user[i] ?? "A"))
   return [...(bits >> 2).toString(16).padStart(4, "0")].join(".")
 }
+
+/** Whether a user is in a shard, which is a prefix of {@link shardPath} or `all`. */
+export const isInShard = (user: UserToken, shard: string): boolean =>
+  shard === "all" || `${shardPath(user)}.`.startsWith(`${shard}.`)
 
 /**
  * The shards of a channel at a depth, as prefixes of {@link shardPath}: `all` at depth 0, `0`..`f`

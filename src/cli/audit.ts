@@ -15,9 +15,10 @@ import {
   waiting
 } from "#domain/outcome.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
+import { recipientsOf } from "#nats/stream/recipients.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { filters, parseBroadcast, parseOfBroadcast, subjects } from "#streams/subjects.ts"
-import { decodeToken } from "#streams/tokens.ts"
+import { type ChannelToken, decodeToken, directToken } from "#streams/tokens.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
 import { broadcastArgument, commandOf } from "./broadcast.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
@@ -33,7 +34,12 @@ type Push = Pick<PushResult, "user" | "subscription" | "fate" | "status" | "reas
 
 interface Audit {
   readonly broadcast: number
-  readonly channel: string
+  /** Absent: it goes to several channels, or to users. */
+  readonly channel?: string
+  readonly channels?: ReadonlyArray<string>
+  /** How many users it names, and how many it excepts. */
+  readonly users?: number
+  readonly except?: number
   /** Milliseconds since the epoch. */
   readonly acceptedAt: number
   readonly source: string
@@ -81,6 +87,19 @@ const readWork = Effect.fnUntraced(function* (broadcast: number) {
   return { progress, pushes: [...pushes.values()] }
 })
 
+const nameOf = (channel: ChannelToken): string => decodeToken(channel) ?? channel
+
+/** To whom a broadcast goes. */
+const addressOf = Effect.fnUntraced(function* (stored: Stored) {
+  const channel = parseBroadcast(stored.subject)?.channel
+  if (channel !== directToken)
+    return { channel: channel === undefined ? stored.subject : nameOf(channel) }
+  const to = yield* recipientsOf(yield* EventLog, stored)
+  if (to === undefined) return {}
+  const { channels, except, users } = to
+  return { channels: channels.map(nameOf), users: users.length, except: except.length }
+})
+
 export const audit = Effect.fn("Cli.audit")(function* (broadcast: number) {
   const log = yield* EventLog
   const stored = yield* commandOf(broadcast)
@@ -97,7 +116,7 @@ export const audit = Effect.fn("Cli.audit")(function* (broadcast: number) {
   const publisher = place === undefined ? undefined : publisherOf(place.source, stored.header)
   const result: Audit = {
     broadcast,
-    channel: (place && decodeToken(place.channel)) ?? stored.subject,
+    ...(yield* addressOf(stored)),
     acceptedAt: stored.at,
     source: place?.source ?? "",
     ...(publisher === undefined ? {} : { publisher }),
@@ -115,17 +134,24 @@ const countsOf = (progress: Progress) => {
 
 const jsonOf = ({ progress, ...rest }: Audit) => {
   if (progress === undefined) return { ...rest }
-  const { expiresAt, finished, shards, shardsDone } = progress
-  return { ...rest, expiresAt, finished, shards, shardsDone, ...countsOf(progress) }
+  const { expiresAt, finished, shards, shardsDone, withoutSubscription } = progress
+  const state = { expiresAt, finished, shards, shardsDone, ...countsOf(progress) }
+  return { ...rest, ...state, ...(withoutSubscription !== undefined && { withoutSubscription }) }
+}
+
+const placeOf = ({ channel, channels = [], except = 0, users = 0 }: Audit): string => {
+  if (channel !== undefined) return `on channel ${printable(channel)}`
+  const named = channels.length === 0 ? "" : ` (${channels.map(printable).join(", ")})`
+  const excepted = except === 0 ? "" : `, except ${except}`
+  return `to ${channels.length} channels${named} and ${users} users${excepted}`
 }
 
 const headerOf = (result: Audit): ReadonlyArray<string> => {
-  const { acceptedAt, broadcast, channel, progress, publisher, rejected, source } = result
+  const { acceptedAt, broadcast, progress, publisher, rejected, source } = result
   const at = new Date(acceptedAt).toISOString()
   const by = source === "rest" && publisher !== undefined ? ` by ${printable(publisher)}` : ""
   const first =
-    `broadcast ${broadcast} on channel ${printable(channel)}, ` +
-    `accepted ${at} from ${printable(source)}${by}`
+    `broadcast ${broadcast} ${placeOf(result)}, ` + `accepted ${at} from ${printable(source)}${by}`
   if (rejected !== undefined) return [first, `rejected: ${printable(rejected)}`]
   if (progress === undefined) return [first, "not planned yet"]
   const { accepted, ...fates } = countsOf(progress)

@@ -42,7 +42,7 @@ const append = Effect.fnUntraced(function* (broadcast: number) {
   const log = yield* EventLog
   const { header, message, subject: source } = yield* commandOf(broadcast)
   const channel = parseBroadcast(source)?.channel
-  if (channel === undefined || message.type !== "broadcast/1")
+  if (channel === undefined || (message.type !== "broadcast/1" && message.type !== "direct/1"))
     return yield* failed(`broadcast ${broadcast} cannot be read`)
   const subject = subjects.broadcast("redrive", channel)
   let [expect, former] = [0, 0]
@@ -57,8 +57,8 @@ const append = Effect.fnUntraced(function* (broadcast: number) {
     )
   // The time to live starts again.
   const headers = { ...givenHeaders(header), [redrivesHeader]: String(broadcast) }
-  const { type: _, ...body } = message
-  return (yield* log.append("log", { subject, type: "broadcast/1", body, headers, expect })).seq
+  const { type, ...body } = message
+  return (yield* log.append("log", { subject, type, body, headers, expect })).seq
 })
 
 const flags = {

@@ -54,7 +54,9 @@ export const Plan = Schema.Struct({
   floor: MinimumRevisions,
   acceptedAt: Schema.Int,
   expiresAt: Schema.Int,
-  at: Schema.Int
+  at: Schema.Int,
+  /** How many of the named users had no subscription. Absent: the broadcast names no users. */
+  withoutSubscription: Schema.optionalKey(Schema.Int)
 })
 export type Plan = typeof Plan.Type
 
@@ -92,7 +94,8 @@ export const Progress = Schema.Struct({
   /** Sequence in WORK of the last message counted. */
   seq: Schema.Int,
   lastModified: Schema.Int,
-  finished: Schema.Boolean
+  finished: Schema.Boolean,
+  withoutSubscription: Schema.optionalKey(Schema.Int)
 })
 export type Progress = typeof Progress.Type
 
@@ -121,7 +124,10 @@ export const startProgress = (plan: Plan, seq: number): Progress =>
     expiresAt: plan.expiresAt,
     seq,
     lastModified: plan.at,
-    finished: false
+    finished: false,
+    ...(plan.withoutSubscription === undefined
+      ? {}
+      : { withoutSubscription: plan.withoutSubscription })
   })
 
 /**

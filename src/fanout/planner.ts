@@ -12,16 +12,24 @@ import {
 } from "#domain/broadcast.ts"
 import type { BroadcastRef, ShardJob } from "#domain/job.ts"
 import type { Plan } from "#domain/outcome.ts"
+import type { Recipients } from "#domain/recipients.ts"
 import { unavailable } from "#nats/connection/errors.ts"
 import { isSameTime } from "#nats/follower/marks.ts"
 import { type Applied, appliedMillis, Watermark } from "#nats/follower/watermark.ts"
+import { countRegistrations, countUnsubscribed } from "#nats/kv/audience.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { Consumers, type Delivery, done, later, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import { keys } from "#streams/buckets.ts"
+import { recipientsOf } from "#nats/stream/recipients.ts"
 import { streams } from "#streams/index.ts"
 import { parseBroadcast, subjects } from "#streams/subjects.ts"
-import { type ChannelToken, channelBytesMax, decodeToken, shardsAt } from "#streams/tokens.ts"
+import {
+  type ChannelToken,
+  channelBytesMax,
+  decodeToken,
+  directToken,
+  shardsAt
+} from "#streams/tokens.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 
 /** Broadcasts at a time: enough that many plans are stored as one batch. */
@@ -42,18 +50,24 @@ const otherPlan =
   `${streams.work.name} has another broadcast of this number: stop all processes, ` +
   "run `bellcast rebuild`"
 
+/** Sources that are Bellcast itself: the gateway checks who may send to whom. */
+const ownSources = ["rest", "redrive"]
+const notOwn = "only Bellcast itself publishes broadcasts to users or to several channels"
+
+const noParts = `${streams.log.name} lacks a part of the broadcast before it`
+
 /** The part that all jobs of a broadcast share. */
 type ShardRef = Omit<ShardJob, "shard" | "floor">
 
-/** The jobs' common part and the channel, or the reason of a rejection. */
-const read = (
-  delivery: Delivery
-): { readonly ref: ShardRef; readonly channel: ChannelToken } | { readonly reason: string } => {
+/** The jobs' common part, or the reason of a rejection. */
+const read = (delivery: Delivery): { readonly ref: ShardRef } | { readonly reason: string } => {
   const place = parseBroadcast(delivery.subject)
   if (place === undefined) return { reason: noChannel }
   if (delivery.message.type === "malformed") return { reason: delivery.message.reason }
-  if (delivery.message.type !== "broadcast/1")
-    return { reason: `${delivery.message.type} is no broadcast` }
+  const isDirect = place.channel === directToken
+  if (delivery.message.type !== (isDirect ? "direct/1" : "broadcast/1"))
+    return { reason: `${delivery.message.type} is no broadcast on this subject` }
+  if (isDirect && !ownSources.includes(place.source)) return { reason: notOwn }
   const { errors, headers } = readHeaders((name) => delivery.header(name))
   if (errors.length > 0) return { reason: errors.map(({ description }) => description).join("; ") }
   if (!fitsOnePush(delivery.message))
@@ -63,7 +77,6 @@ const read = (
   if (redrives !== undefined && !/^[1-9]\d{0,14}$/.test(redrives))
     return { reason: `${redrivesHeader} must be the id of a broadcast` }
   return {
-    channel: place.channel,
     ref: {
       broadcast: delivery.seq,
       channel: place.channel,
@@ -97,15 +110,14 @@ const reject = Effect.fnUntraced(function* (
 const newPlan = Effect.fnUntraced(function* (
   { buckets }: Planner,
   { acceptedAt, broadcast, expiresAt }: BroadcastRef,
-  channel: ChannelToken,
+  { channels, users }: Recipients,
   { floor, short = [] }: Applied
 ) {
-  const entry = yield* buckets.get("channels", keys.channelRegistrations(channel))
-  const registrations = entry?.value.registrations ?? 0
-  const depth = shardDepth(registrations)
+  const people = (yield* countRegistrations(buckets, channels)) + users.length
+  const depth = shardDepth(people)
   // A bucket without room may show a count of 0 for a channel with registrations. The count only
   // determines the number of jobs; the registrations determine who gets the broadcast.
-  const isNobody = registrations === 0 && !short.includes("channels")
+  const isNobody = people === 0 && !short.includes("channels")
   const plan: Plan = {
     broadcast,
     depth,
@@ -113,7 +125,17 @@ const newPlan = Effect.fnUntraced(function* (
     floor,
     acceptedAt,
     expiresAt,
-    at: yield* Clock.currentTimeMillis
+    at: yield* Clock.currentTimeMillis,
+    ...(users.length === 0
+      ? {}
+      : {
+          withoutSubscription: yield* countUnsubscribed(
+            buckets,
+            users,
+            broadcast,
+            floor.subscriptions
+          )
+        })
   }
   return plan
 })
@@ -122,12 +144,12 @@ const newPlan = Effect.fnUntraced(function* (
 const planOf = Effect.fnUntraced(function* (
   planner: Planner,
   ref: BroadcastRef,
-  channel: ChannelToken,
+  to: Recipients,
   applied: Applied
 ) {
   const { log } = planner
-  const subject = subjects.plan(channel, ref.broadcast)
-  const body = yield* newPlan(planner, ref, channel, applied)
+  const subject = subjects.plan(ref.channel as ChannelToken, ref.broadcast)
+  const body = yield* newPlan(planner, ref, to, applied)
   return yield* log.append("work", { subject, type: "plan/1", body, expect: 0 }).pipe(
     Effect.as(body),
     Effect.catchTag("AppendConflict", () =>
@@ -158,8 +180,11 @@ const handle = Effect.fnUntraced(function* (planner: Planner, delivery: Delivery
   const { log, watermark } = planner
   const wanted = read(delivery)
   if ("reason" in wanted) return yield* reject(planner, delivery, wanted.reason)
-  const { channel, ref } = wanted
+  const { ref } = wanted
+  const channel = ref.channel as ChannelToken
   log.cache(delivery)
+  const to = yield* recipientsOf(log, delivery)
+  if (to === undefined) return yield* reject(planner, delivery, noParts)
   // A recreated consumer reads LOG from its beginning. WORK has lost the old plans by then, but
   // LOG has the end of every finished broadcast.
   const isOld = (yield* Clock.currentTimeMillis) >= ref.acceptedAt + lifeMillisMin
@@ -168,11 +193,12 @@ const handle = Effect.fnUntraced(function* (planner: Planner, delivery: Delivery
   const applied = yield* Effect.result(watermark.reached(ref.broadcast, appliedMillis))
   // No projector runs at the moment: the broadcast waits.
   if (applied._tag === "Failure") return later(notAppliedAfterMillis)
-  const plan = yield* planOf(planner, ref, channel, applied.success)
+  const plan = yield* planOf(planner, ref, to, applied.success)
   yield* appendJobs(planner, ref, plan)
   yield* Effect.logInfo("broadcast planned", {
     broadcast: ref.broadcast,
     channel: decodeToken(channel),
+    ...(to.users.length === 0 ? {} : { users: to.users.length }),
     shards: plan.shards,
     ...(ref.redrives === undefined ? {} : { redrives: ref.redrives })
   })

@@ -1,9 +1,10 @@
 // All endpoints. A path that is not in this table is a 404, a method that its endpoint does not
 // allow a 405.
 import { batchPost } from "./batch/batch.ts"
-import { broadcastGet } from "./channels/broadcast.ts"
+import { anyBroadcastGet, broadcastGet } from "./channels/broadcast.ts"
 import { broadcastPost } from "./channels/broadcast-post.ts"
 import { channelGet } from "./channels/channel.ts"
+import { directPost } from "./channels/direct-post.ts"
 import { memberDelete, memberPut, membersGet } from "./channels/members.ts"
 import { registrationDelete, registrationPut } from "./channels/registration.ts"
 import { registrationsGet } from "./channels/registrations.ts"
@@ -73,6 +74,13 @@ export const endpoints: ReadonlyArray<Endpoint> = [
     operations: { PUT: memberPut, DELETE: memberDelete }
   },
   readOnly("broadcast", "/channels/:channel/broadcasts/:broadcast", broadcastGet),
+  {
+    name: "broadcasts",
+    path: "/broadcasts",
+    allow: ["POST", "OPTIONS"],
+    operations: { POST: directPost }
+  },
+  readOnly("any-broadcast", "/broadcasts/:broadcast", anyBroadcastGet),
   readOnly("vapid-public-key", "/vapid-public-key", vapidPublicKeyGet),
   readOnly("heartbeat", "/__heartbeat__", heartbeatGet),
   readOnly("lbheartbeat", "/__lbheartbeat__", lbheartbeatGet),

@@ -60,7 +60,7 @@ export type Step = { readonly stored: Stored } & (
       readonly name: string
       readonly command: AccessTokenCommand
     }
-  /** Nothing to do: the planner handles broadcasts. */
+  /** Nothing to do: the planner handles broadcasts and their parts. */
   | { readonly kind: "pass" }
   /** Rejected, and the subject has no value. */
   | { readonly kind: "nowhere"; readonly reason: string }
@@ -94,6 +94,7 @@ export const stepOf = (stored: Stored): Step => {
   const { subject } = stored
   switch (commandKind(subject)) {
     case "broadcast":
+    case "part":
       return { kind: "pass", stored }
     case "subscription": {
       const user = parseSubscription(subject)

@@ -23,7 +23,7 @@ import type { Stored } from "#nats/stream/stored.ts"
 import { type EntryKey, keys } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import { parseOfBroadcast, subjects } from "#streams/subjects.ts"
-import { type ChannelToken, decodeToken } from "#streams/tokens.ts"
+import { type ChannelToken, decodeToken, directToken } from "#streams/tokens.ts"
 
 /** All broadcasts that a batch can finish: their facts are stored together. */
 const finishedAtOnce = 256
@@ -104,9 +104,12 @@ const count = (
     broadcasts.set(key, before ?? startProgress(plan, seq), seq)
   }
   if (message.type === "outcome/1") {
-    const list = delivered.get(place.channel) ?? []
-    delivered.set(place.channel, list)
-    list.push(deliveredOf(message, place.broadcast, seq))
+    // The pushes of a broadcast to several channels count for none of them.
+    if (place.channel !== directToken) {
+      const list = delivered.get(place.channel) ?? []
+      delivered.set(place.channel, list)
+      list.push(deliveredOf(message, place.broadcast, seq))
+    }
     // Without its plan, a broadcast has expired in the bucket. Its channel still counts.
     if (before !== undefined)
       broadcasts.set(key, evolveProgress(before, message, place.of, seq), seq)

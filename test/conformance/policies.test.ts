@@ -9,6 +9,8 @@ import { verifyCall } from "./logins/bearer.ts"
 import type { Login } from "./logins/login.ts"
 import { proxy } from "./logins/proxy.ts"
 import { callers } from "./sections/callers.ts"
+import { direct } from "./sections/direct.ts"
+import { directProgress } from "./sections/direct-progress.ts"
 import { members } from "./sections/members.ts"
 import { users } from "./sections/users.ts"
 import { sections } from "./sections.ts"
@@ -55,7 +57,7 @@ const named = (name: string): Case => {
   return found
 }
 
-const subset = [...chosen.map(named), ...callers, ...users, ...members]
+const subset = [...chosen.map(named), ...callers, ...users, ...members, ...direct, ...directProgress]
 
 /** Without the second shape of oauth: a process costs more than its cases. */
 const logins = shapes.filter((login) => login !== verifyCall)

@@ -11,6 +11,8 @@ import { channels } from "./sections/channels.ts"
 import { cors } from "./sections/cors.ts"
 import { crossSite } from "./sections/cross-site.ts"
 import { description } from "./sections/description.ts"
+import { direct } from "./sections/direct.ts"
+import { directProgress } from "./sections/direct-progress.ts"
 import { errors } from "./sections/errors.ts"
 import { filtering } from "./sections/filtering.ts"
 import { listing } from "./sections/listing.ts"
@@ -41,6 +43,7 @@ export const sections: ReadonlyArray<readonly [name: string, cases: ReadonlyArra
   ["4.1-4.3 channels", [...channels, ...registrations]],
   ["4.5 members", members],
   ["4.4 broadcasts", [...broadcasts, ...broadcastProgress]],
+  ["4.6 broadcasts to channels and users", [...direct, ...directProgress]],
   ["5.1-5.4 the server", operational],
   ["5.5 the description", description],
   ["5.6 batches", [...batches, ...batchEntries, ...batchLimits]],

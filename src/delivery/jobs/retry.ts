@@ -6,13 +6,14 @@ import * as Effect from "effect/Effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import type { RetryJob } from "#domain/job.ts"
 import type { PushResult } from "#domain/outcome.ts"
+import type { Recipients } from "#domain/recipients.ts"
 import { isMoved, storedIn } from "#domain/subscription/subscription.ts"
 import { AppendConflict } from "#nats/connection/errors.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { type Ack, type Delivery, done, later, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { keys } from "#streams/buckets.ts"
-import type { ChannelToken, UserToken } from "#streams/tokens.ts"
+import type { UserToken } from "#streams/tokens.ts"
 import { sealAll } from "../push/encrypt.ts"
 import type { Target } from "../push/target.ts"
 import { laterPostponed, type Recorded } from "./follow-ups.ts"
@@ -24,11 +25,12 @@ import {
   type UnsentEnd,
   unsentResult
 } from "./record.ts"
-import type { Payloads } from "./shard.ts"
+import type { Payload, Payloads } from "./shard.ts"
 import type { JobTools } from "./shard-run.ts"
 import { conflictLeaves } from "./until-written.ts"
 
 const drainingAfterMillis = 1_000
+const readsAtOnce = 16
 
 interface RetryTools extends JobTools {
   readonly log: EventLog["Service"]
@@ -39,21 +41,29 @@ const outcomeOf = (job: RetryJob) => outcomeSubject.push(job, job.user, job.subs
 
 /**
  * Returns the present subscription, or why the push ends: the subscription was removed or replaced,
- * its user left the channel, or another user stored it.
+ * another user stored it, or its user left all channels of the broadcast and is not named in it.
  */
-const targetOf = Effect.fnUntraced(function* (buckets: Buckets["Service"], job: RetryJob) {
+const targetOf = Effect.fnUntraced(function* (
+  buckets: Buckets["Service"],
+  job: RetryJob,
+  { channels, users }: Recipients
+) {
   const user = job.user as UserToken
-  const [list, place] = yield* Effect.all(
+  const isNamed = users.includes(user)
+  const [list, ...places] = yield* Effect.all(
     [
       buckets.get("subscriptions", keys.subscriptions(user)),
-      buckets.get("registrations", keys.registration(job.channel as ChannelToken, user))
+      ...(isNamed ? [] : channels).map((channel) =>
+        buckets.get("registrations", keys.registration(channel, user))
+      )
     ],
-    { concurrency: "unbounded" }
+    { concurrency: readsAtOnce }
   )
   const id = job.subscription
   const stored = list && storedIn(list.value, id)
   if (list !== undefined && isMoved(list.value, id)) return "moved"
-  const isCurrent = stored?.seq === job.generation && place?.value.on === true
+  const isMeant = isNamed || places.some((place) => place?.value.on === true)
+  const isCurrent = stored?.seq === job.generation && isMeant
   return isCurrent ? ({ user, id, stored } satisfies Target) : "left"
 })
 
@@ -71,11 +81,11 @@ const makeAttempt = Effect.fnUntraced(function* <E>(
   tools: RetryTools,
   job: RetryJob,
   next: NextAttempt,
-  padded: Buffer | undefined,
+  { padded, to }: Payload,
   turn: Effect.Effect<void, E>
 ) {
   const { buckets, publicKeys, record, send } = tools
-  const present = yield* targetOf(buckets, job)
+  const present = yield* targetOf(buckets, job, to)
   const target = typeof present === "string" ? undefined : present
   const now = yield* Clock.currentTimeMillis
   const end = endOf(present, job.expiresAt, now)
@@ -130,7 +140,7 @@ const step = (
   tools: RetryTools,
   job: RetryJob,
   next: NextAttempt,
-  padded: Buffer | undefined,
+  payload: Payload,
   postponed: Ack
 ) => {
   const { draining, log, permits, record } = tools
@@ -144,7 +154,7 @@ const step = (
     yield* checkNext(log, job, next)
   })
   return Effect.gen(function* () {
-    const attempted = yield* makeAttempt(tools, job, next, padded, turn)
+    const attempted = yield* makeAttempt(tools, job, next, payload, turn)
     const { isDeferredUnsent, result, target } = attempted
     const again = result.nextAt === undefined ? done : later(result.nextAt - result.at)
     // Nothing was sent, so nothing is recorded: with a push service closed for an hour, each of its
@@ -168,8 +178,13 @@ export const makeRetry = Effect.fnUntraced(function* (jobTools: JobTools, payloa
   const { draining, record } = tools
 
   /** The push has ended. An earlier delivery may have died before it wrote what follows. */
-  const finish = Effect.fnUntraced(function* (job: RetryJob, result: PushResult, postponed: Ack) {
-    const target = yield* targetOf(buckets, job)
+  const finish = Effect.fnUntraced(function* (
+    job: RetryJob,
+    to: Recipients,
+    result: PushResult,
+    postponed: Ack
+  ) {
+    const target = yield* targetOf(buckets, job, to)
     if (typeof target === "string") return done
     return (yield* record.followUpsAgain(job, [{ target, result }])) ? done : postponed
   })
@@ -179,13 +194,13 @@ export const makeRetry = Effect.fnUntraced(function* (jobTools: JobTools, payloa
     const readAt = yield* monotonicMillis
     const last = yield* log.last("work", outcomeOf(job))
     const previous = lastResult(last)
-    if (previous !== undefined && previous.fate !== "retrying")
-      return yield* finish(job, previous, postponed)
-    const waitMillis = waitOf(given, last, now)
+    const hasEnded = previous !== undefined && previous.fate !== "retrying"
+    const waitMillis = hasEnded ? 0 : waitOf(given, last, now)
     if (waitMillis > 0) return later(waitMillis)
     const found = yield* payload(job.broadcast)
     if (found === undefined) return never("the broadcast is not in the log")
-    return yield* step(tools, job, nextAttemptOf(job, last, readAt), found.padded, postponed).pipe(
+    if (hasEnded) return yield* finish(job, found.to, previous, postponed)
+    return yield* step(tools, job, nextAttemptOf(job, last, readAt), found, postponed).pipe(
       conflictLeaves
     )
   })

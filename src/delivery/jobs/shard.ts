@@ -5,11 +5,13 @@ import * as Semaphore from "effect/Semaphore"
 import { makeLruCache } from "#basics/lru-cache.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { Settings } from "#config"
-import { payloadOf } from "#domain/broadcast.ts"
+import { type BroadcastBody, payloadOf } from "#domain/broadcast.ts"
 import type { ShardJob } from "#domain/job.ts"
 import { type PushResult, pushKey } from "#domain/outcome.ts"
+import type { Recipients } from "#domain/recipients.ts"
 import { type Delivery, done, later, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
+import { recipientsOf } from "#nats/stream/recipients.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { pad, sealedAtOnce } from "../push/encrypt.ts"
 import type { Target } from "../push/target.ts"
@@ -23,14 +25,15 @@ import { conflictLeaves } from "./until-written.ts"
 /** Payloads in the LRU cache, of 4 KB each. */
 const payloadsMax = 256
 
-interface Payload {
+export interface Payload {
   /** Undefined: the broadcast has no payload. */
   readonly padded: Buffer | undefined
+  readonly to: Recipients
 }
 
 /**
- * Returns a function that reads the payload of a broadcast, once: the same bytes for every push,
- * never copied into a job. Undefined: LOG does not have the broadcast.
+ * Returns a function that reads the payload of a broadcast and to whom it goes, once: the same
+ * bytes for every push, never copied into a job. Undefined: LOG does not have the broadcast.
  */
 export const makePayloads = Effect.gen(function* () {
   const log = yield* EventLog
@@ -39,9 +42,10 @@ export const makePayloads = Effect.gen(function* () {
     const cached = cache.of(String(broadcast), () => ({}))
     if (cached.payload !== undefined) return cached.payload
     const stored = yield* log.at("log", broadcast)
-    if (stored?.message.type !== "broadcast/1") return undefined
-    const payload = payloadOf(stored.message)
-    cached.payload = { padded: payload === undefined ? undefined : pad(payload) }
+    const to = stored === undefined ? undefined : yield* recipientsOf(log, stored)
+    if (stored === undefined || to === undefined) return undefined
+    const payload = payloadOf(stored.message as BroadcastBody)
+    cached.payload = { padded: payload === undefined ? undefined : pad(payload), to }
     return cached.payload
   })
 })
@@ -169,10 +173,10 @@ export const makeShard = Effect.fnUntraced(function* (jobTools: JobTools, payloa
   const reading = yield* Semaphore.make(readingMax)
 
   /** Reads a shard and waits until it may be sent. Returns its targets and their weight. */
-  const admitted = (job: ShardJob) =>
+  const admitted = (job: ShardJob, to: Recipients) =>
     reading.withPermits(1)(
       Effect.gen(function* () {
-        const targets = yield* audience(job)
+        const targets = yield* audience(job, to)
         const weight = Math.min(Math.max(1, targets.length), unrecordedPushesMax)
         yield* admission.take(weight)
         return { targets, weight }
@@ -193,7 +197,7 @@ export const makeShard = Effect.fnUntraced(function* (jobTools: JobTools, payloa
       if (left > 0) return later(0)
       return isPostponed ? laterPostponed(deliveryCount) : done
     }, conflictLeaves)
-    const { targets, weight } = yield* admitted(message)
+    const { targets, weight } = yield* admitted(message, found.to)
     return yield* Effect.ensuring(send(targets), admission.release(weight))
   })
 })

@@ -1,23 +1,19 @@
-// The audience of a shard: the subscriptions of its registered users, as they were when the
-// broadcast was accepted.
+// The audience of a shard: the subscriptions of its users, as they were when the broadcast was
+// accepted. A user is registered on one of the channels, or named.
 import * as Effect from "effect/Effect"
 import type { MinimumRevisions, ShardJob } from "#domain/job.ts"
-import { withoutMoved } from "#domain/subscription/owners.ts"
-import type { SubscriptionList } from "#domain/subscription/subscription.ts"
+import { type Recipients, usersIn } from "#domain/recipients.ts"
+import { takes } from "#domain/subscription/subscription.ts"
 import { Caches } from "#memory/cache-memory.ts"
-import { type NatsUnavailable, unavailable } from "#nats/connection/errors.ts"
 import { appliedMillis, Watermark } from "#nats/follower/watermark.ts"
+import { eachList } from "#nats/kv/audience.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { registrationsUnder } from "#nats/kv/entries.ts"
-import { makeReadCache } from "#nats/kv/read-cache.ts"
-import type { Entry } from "#nats/kv/values.ts"
+import { makeReadCache, type ReadCache } from "#nats/kv/read-cache.ts"
 import { type EntryKey, keys, userOfKey } from "#streams/buckets.ts"
-import type { ChannelToken, UserToken } from "#streams/tokens.ts"
+import type { UserToken } from "#streams/tokens.ts"
 import type { Target } from "../push/target.ts"
 import { makeRedriveFilter } from "./redrive-filter.ts"
-
-/** Lists read in one request. A typical one has 1 KB. */
-const listsAtOnce = 250
 
 const isBelow = (a: MinimumRevisions, b: MinimumRevisions) =>
   a.subscriptions < b.subscriptions || a.registrations < b.registrations
@@ -42,49 +38,40 @@ const placesOf = Effect.fnUntraced(function* (
   return texts
 })
 
-/** Reads the lists of these users; in halves where they do not fit into one response. */
-const listsOf = (
-  buckets: Buckets["Service"],
-  users: ReadonlyArray<EntryKey<"subscriptions">>,
-  minRevision: number
-): Effect.Effect<ReadonlyArray<Entry<SubscriptionList>>, NatsUnavailable> =>
-  Effect.gen(function* () {
-    const entries = yield* buckets.getMany("subscriptions", users, minRevision)
-    if (entries !== undefined) return entries
-    if (users.length === 1)
-      return yield* unavailable("read subscriptions")(new Error("one list is too large"))
-    const half = Math.ceil(users.length / 2)
-    const parts = yield* Effect.forEach([users.slice(0, half), users.slice(half)], (part) =>
-      listsOf(buckets, part, minRevision)
-    )
-    return parts.flat()
-  })
-
 /** Reads the subscriptions of these users, with only what a push needs of each, as text. */
 const textsOf = Effect.fnUntraced(function* (
   buckets: Buckets["Service"],
   users: ReadonlyArray<EntryKey<"subscriptions">>,
   minRevision: number
 ) {
-  const texts = new Map<string, string>()
-  for (let i = 0; i < users.length; i += listsAtOnce) {
-    const part = users.slice(i, i + listsAtOnce)
-    // A user without subscriptions has an empty list, so that it is not read each time.
-    for (const key of part) texts.set(key, "[]")
-    for (const { key, value } of yield* listsOf(buckets, part, minRevision)) {
-      const own = Object.entries(withoutMoved(value).subscriptions)
-      const list = own.map(([id, stored]): Omit<Target, "user"> => {
-        const { endpoint, keys } = stored.data
-        return { id, stored: { ...stored, data: { endpoint, keys } } }
-      })
-      texts.set(key, JSON.stringify(list))
-    }
-  }
+  // A user without subscriptions has an empty list, so that it is not read each time.
+  const texts = new Map(users.map((key) => [key as string, "[]"]))
+  yield* eachList(buckets, users, minRevision, ({ key, value }) => {
+    const list = Object.entries(value.subscriptions).map(([id, stored]): Omit<Target, "user"> => {
+      const { endpoint, keys } = stored.data
+      return { id, stored: { ...stored, data: { endpoint, keys } } }
+    })
+    texts.set(key, JSON.stringify(list))
+  })
   return texts
 })
 
 const targetsOf = (user: UserToken, text: string): ReadonlyArray<Target> =>
   (JSON.parse(text) as ReadonlyArray<Omit<Target, "user">>).map((each) => ({ user, ...each }))
+
+/** The users of a shard: registered when the broadcast was accepted, or named. */
+const usersOf = Effect.fnUntraced(function* (
+  registrations: ReadCache<EntryKey<"registration">>,
+  { broadcast, shard }: ShardJob,
+  to: Recipients,
+  minRevision: number
+) {
+  const filters = to.channels.map((channel) => keys.registrationsOf(channel, shard))
+  const texts = yield* registrations.texts(filters, minRevision)
+  const places = filters.flatMap((key) => JSON.parse(texts.get(key)!) as ReadonlyArray<Place>)
+  const registered = places.flatMap(([user, since]) => (since <= broadcast ? [user] : []))
+  return usersIn(to, shard, registered)
+})
 
 /**
  * Returns the targets of a shard, in a fixed order: those made before the broadcast was accepted.
@@ -104,23 +91,22 @@ export const makeAudience = Effect.gen(function* () {
     (users: ReadonlyArray<EntryKey<"subscriptions">>, floor) => textsOf(buckets, users, floor)
   )
   const redriven = yield* makeRedriveFilter
-  const audience = Effect.fnUntraced(function* (job: ShardJob, floor: MinimumRevisions) {
-    const { broadcast, channel, shard } = job
-    const filter = keys.registrationsOf(channel as ChannelToken, shard)
-    const text = (yield* registrations.texts([filter], floor.registrations)).get(filter)!
-    const users = (JSON.parse(text) as ReadonlyArray<Place>).flatMap(([user, since]) =>
-      since <= broadcast ? [user] : []
-    )
+  const audience = Effect.fnUntraced(function* (
+    job: ShardJob,
+    to: Recipients,
+    floor: MinimumRevisions
+  ) {
+    const users = yield* usersOf(registrations, job, to, floor.registrations)
     const lists = yield* subscriptions.texts(users.map(keys.subscriptions), floor.subscriptions)
     const targets = users.flatMap((user) =>
-      targetsOf(user, lists.get(keys.subscriptions(user))!).filter(
-        ({ stored }) => stored.seq <= broadcast && stored.suspended === undefined
+      targetsOf(user, lists.get(keys.subscriptions(user))!).filter(({ stored }) =>
+        takes(stored, job.broadcast)
       )
     )
     return yield* redriven(job, targets)
   })
-  return (job: ShardJob) =>
-    audience(job, job.floor).pipe(
+  return (job: ShardJob, to: Recipients) =>
+    audience(job, to, job.floor).pipe(
       // No replica has the job's minimum revisions, and none may ever have them: the bucket was
       // restored or rebuilt. Then use the revisions that the projection reports for this broadcast.
       Effect.catchTag("NatsUnavailable", (error) =>
@@ -128,7 +114,7 @@ export const makeAudience = Effect.gen(function* () {
           .reached(job.broadcast, appliedMillis)
           .pipe(
             Effect.flatMap(({ floor }) =>
-              isBelow(floor, job.floor) ? audience(job, floor) : Effect.fail(error)
+              isBelow(floor, job.floor) ? audience(job, to, floor) : Effect.fail(error)
             )
           )
       )

@@ -8,6 +8,7 @@ import { BroadcastBody, BroadcastRejected } from "../broadcast.ts"
 import { DeadLetter, RetryJob, ShardJob } from "../job.ts"
 import { Outcome, Plan, Progress } from "../outcome.ts"
 import { PublisherDelete, PublisherPut } from "../publisher.ts"
+import { Direct, DirectPart } from "../recipients.ts"
 import { RegistrationDelete, RegistrationPut } from "../registration.ts"
 import {
   SubscriptionDelete,
@@ -44,6 +45,8 @@ export const messages = {
   "userid-secret.adopted/1": UseridSecretAdopted,
   "command.rejected/1": CommandRejected,
   "broadcast/1": BroadcastBody,
+  "direct/1": Direct,
+  "direct.part/1": DirectPart,
   "broadcast.rejected/1": BroadcastRejected,
   "broadcast.finished/1": Progress,
   "plan/1": Plan,

@@ -24,6 +24,12 @@ export interface StoredSubscription {
 /** What remains of a removed subscription. Most have a timestamp only: it is the number. */
 export type Tombstone = number | { readonly lastModified: number; readonly isMoved: true }
 
+/** Whether a broadcast goes to a subscription of one of its users. */
+export const takes = (
+  { moved, seq, suspended }: StoredSubscription,
+  broadcast: number
+): boolean => seq <= broadcast && suspended === undefined && moved === undefined
+
 /** The value of a key in the bucket `subscriptions`. */
 export interface SubscriptionList {
   readonly v: 1

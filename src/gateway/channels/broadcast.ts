@@ -1,19 +1,23 @@
-// GET /channels/{id}/broadcasts/{broadcast}: the progress of a broadcast, for publishers. Always:
+// GET of a broadcast, below its channel or by its id alone: its progress, for publishers. Always:
 // accepted = delivered + waiting + retrying + expired + dead + gone.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { readHeaders } from "#domain/broadcast.ts"
+import { publisherOf, readHeaders } from "#domain/broadcast.ts"
 import { type Progress, startProgress, waiting } from "#domain/outcome.ts"
+import type { Caller } from "#identity/identity.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
+import { recipientsOf } from "#nats/stream/recipients.ts"
+import type { Stored } from "#nats/stream/stored.ts"
 import { keys } from "#streams/buckets.ts"
 import { parseBroadcast, subjects } from "#streams/subjects.ts"
-import { type ChannelToken, channelToken } from "#streams/tokens.ts"
+import { type ChannelToken, channelToken, decodeToken } from "#streams/tokens.ts"
 import { refuse } from "../http/errors.ts"
 import { stamp } from "../http/preconditions.ts"
 import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import type { Operation } from "../operation.ts"
+import { maySend } from "./direct-post.ts"
 import { channelIdOf } from "./id.ts"
 
 const BroadcastObject = Schema.Struct({
@@ -31,6 +35,8 @@ const BroadcastObject = Schema.Struct({
   last_modified: Schema.Int,
   accepted_at: Schema.Int,
   expires_at: Schema.Int,
+  /** Of the named users; absent where none are named. */
+  without_subscription: Schema.optionalKey(Schema.Int),
   /** The reason why nothing is sent. */
   rejected: Schema.optionalKey(Schema.String)
 })
@@ -50,16 +56,31 @@ const viewOf = (progress: Progress): View => ({
   finished: progress.finished,
   last_modified: progress.lastModified,
   accepted_at: progress.acceptedAt,
-  expires_at: progress.expiresAt
+  expires_at: progress.expiresAt,
+  ...(progress.withoutSubscription === undefined
+    ? {}
+    : { without_subscription: progress.withoutSubscription })
+})
+
+/** A broadcast as LOG has it. */
+interface Origin {
+  readonly stored: Stored
+  readonly source: string
+  /** Or `directToken`. */
+  readonly channel: ChannelToken
+}
+
+const originOf = Effect.fnUntraced(function* (broadcast: number) {
+  const stored = yield* (yield* EventLog).at("log", broadcast)
+  const place = stored === undefined ? undefined : parseBroadcast(stored.subject)
+  if (stored === undefined || place === undefined) return undefined
+  return { stored, ...place } satisfies Origin
 })
 
 /** The view of a broadcast without progress, from its message: not planned yet, or rejected. */
-const unplanned = Effect.fnUntraced(function* (broadcast: number) {
-  const log = yield* EventLog
-  const stored = yield* log.at("log", broadcast)
-  const subject = stored === undefined ? undefined : parseBroadcast(stored.subject)
-  if (stored === undefined || subject === undefined) return undefined
-  const rejection = (yield* log.last("log", subjects.rejected(broadcast)))?.message
+const unplanned = Effect.fnUntraced(function* ({ stored }: Origin) {
+  const broadcast = stored.seq
+  const rejection = (yield* (yield* EventLog).last("log", subjects.rejected(broadcast)))?.message
   const { headers } = readHeaders((name) => stored.header(name))
   const plan = {
     broadcast,
@@ -74,41 +95,64 @@ const unplanned = Effect.fnUntraced(function* (broadcast: number) {
     ...viewOf({ ...startProgress(plan, 0), finished: false }),
     ...(rejection?.type === "broadcast.rejected/1" ? { rejected: rejection.reason } : {})
   }
-  return { channel: subject.channel, view }
+  return view
 })
 
-const find = Effect.fnUntraced(function* (channel: ChannelToken, broadcast: number) {
-  const [entry, origin] = yield* Effect.all(
-    [(yield* Buckets).get("broadcasts", keys.broadcast(broadcast)), unplanned(broadcast)],
-    {
-      concurrency: 2
-    }
-  )
-  // Progress has no channel. The message in LOG has one, and LOG keeps broadcasts for ever.
-  if (origin?.channel !== channel) return undefined
+/** The bucket is up to a second late, and drops finished broadcasts. */
+const progressOf = Effect.fnUntraced(function* (origin: Origin) {
+  const { channel, stored } = origin
+  const entry = yield* (yield* Buckets).get("broadcasts", keys.broadcast(stored.seq))
   const progress = entry?.value
   if (progress?.finished === true) return viewOf(progress)
-  // The bucket is up to a second late, and drops finished broadcasts.
-  const final = (yield* (yield* EventLog).last("log", subjects.finished(channel, broadcast)))
-    ?.message
+  const log = yield* EventLog
+  const final = (yield* log.last("log", subjects.finished(channel, stored.seq)))?.message
   if (final?.type === "broadcast.finished/1") return viewOf(final)
-  return progress === undefined ? origin.view : viewOf(progress)
+  return progress === undefined ? yield* unplanned(origin) : viewOf(progress)
 })
+
+/** Whether a caller published a broadcast, or may send to all whom it names. */
+const maySee = Effect.fnUntraced(function* (caller: Caller, { source, stored }: Origin) {
+  if (publisherOf(source, stored.header) === caller.id) return true
+  const to = yield* recipientsOf(yield* EventLog, stored)
+  if (to === undefined) return false
+  const channels = to.channels.flatMap((token) => decodeToken(token) ?? [])
+  return yield* maySend(caller, channels, to.users.length + to.except.length > 0)
+})
+
+/** The response to a caller who may see a broadcast for which `isShown` is true. */
+const respond = Effect.fnUntraced(function* <E, R>(
+  id: string,
+  isShown: (origin: Origin) => Effect.Effect<boolean, E, R>
+) {
+  const origin = /^[1-9]\d{0,14}$/.test(id) ? yield* originOf(Number(id)) : undefined
+  if (origin === undefined || !(yield* isShown(origin)))
+    return yield* refuse("unknownObject", { details: { id, resource_name: "broadcast" } })
+  const data = yield* progressOf(origin)
+  return ok({ data }, { ...stamp(data.last_modified), ...noStore })
+})
+
+const doc = {
+  summary: "What became of a broadcast so far",
+  responses: { 200: Schema.Struct({ data: BroadcastObject }) }
+}
 
 export const broadcastGet: Operation<void> = {
   access: "publisher",
   exposes: ["Last-Modified", "ETag"],
   run: Effect.fnUntraced(function* (_, { params }) {
     const channel = channelToken(yield* channelIdOf(params))
-    const id = params["broadcast"] ?? ""
-    const data = /^[1-9]\d{0,14}$/.test(id) ? yield* find(channel, Number(id)) : undefined
-    if (data === undefined)
-      return yield* refuse("unknownObject", { details: { id, resource_name: "broadcast" } })
-    return ok({ data }, { ...stamp(data.last_modified), ...noStore })
+    return yield* respond(params["broadcast"] ?? "", (origin) =>
+      Effect.succeed(origin.channel === channel)
+    )
   }),
-  doc: {
-    summary: "What became of a broadcast so far",
-    responses: { 200: Schema.Struct({ data: BroadcastObject }) },
-    errors: [400, 403, 404]
-  }
+  doc: { ...doc, errors: [400, 403, 404] }
+}
+
+/** Of whatever kind. Who may not see a broadcast does not learn that there is one. */
+export const anyBroadcastGet: Operation<void> = {
+  access: "publisher",
+  exposes: ["Last-Modified", "ETag"],
+  run: (_, { caller, params }) =>
+    respond(params["broadcast"] ?? "", (origin) => maySee(caller!, origin)),
+  doc: { ...doc, summary: `${doc.summary}, by its id alone`, errors: [404] }
 }

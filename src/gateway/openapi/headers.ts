@@ -23,7 +23,11 @@ const known: Readonly<Record<string, Json>> = {
   "Total-Records": header("How many objects match, on all pages together.", "integer"),
   "Total-Objects": header("The same as Total-Records.", "integer"),
   "Next-Page": header("Absolute URL of the next page; the last page has none.", "string", false),
-  Location: header("Absolute URL of the broadcast, where its progress is told.")
+  Location: header(
+    "Absolute URL of the broadcast, where its progress is told; a dry run has none.",
+    "string",
+    false
+  )
 }
 
 /** The headers of 304 and 412: they identify the current state. */

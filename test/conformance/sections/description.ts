@@ -55,6 +55,8 @@ export const description: ReadonlyArray<Case> = [
           "/__metrics__",
           "/__version__",
           "/batch",
+          "/broadcasts",
+          "/broadcasts/{broadcast}",
           "/channels/{channel}",
           "/channels/{channel}/broadcasts/{broadcast}",
           "/channels/{channel}/members",
@@ -155,6 +157,7 @@ export const description: ReadonlyArray<Case> = [
       )
       expect(withBody.map(([id]) => id).sort()).toEqual([
         "post-batch",
+        "post-broadcasts",
         "post-channel",
         "post-subscription-list",
         "put-subscription"
@@ -164,7 +167,7 @@ export const description: ReadonlyArray<Case> = [
           method,
           path,
           body,
-          ...(id === "post-channel" ? { as: api.target.publisher } : {})
+          ...(["post-broadcasts", "post-channel"].includes(id) ? { as: api.target.publisher } : {})
         })
         expect(response.status, `${id}: ${response.text}`).toBeLessThan(300)
         for (const { status } of response.json.responses ?? [])

@@ -56,6 +56,8 @@ const allowed: ReadonlyArray<
   ["/subscriptions/abc", "GET, HEAD, PUT, DELETE, OPTIONS", ["POST", "PATCH"]],
   ["/users/a:b/subscriptions", "DELETE, OPTIONS", ["GET", "HEAD", "POST", "PUT"]],
   ["/channels/abc", "POST, GET, HEAD, OPTIONS", ["PUT", "DELETE", "PATCH"]],
+  ["/broadcasts", "POST, OPTIONS", ["GET", "HEAD", "PUT", "DELETE"]],
+  ["/broadcasts/1", "GET, HEAD, OPTIONS", ["POST", "PUT", "DELETE"]],
   ["/channels/abc/registration", "PUT, DELETE, OPTIONS", ["GET", "HEAD", "POST"]],
   ["/registrations", "GET, HEAD, OPTIONS", ["PUT", "POST", "DELETE"]],
   ["/channels/abc/members", "GET, HEAD, OPTIONS", ["PUT", "POST", "DELETE"]],

@@ -1,0 +1,130 @@
+// POST /broadcasts: accepts a broadcast to several channels and to users. Each browser gets it
+// once.
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { channelsMax, type Recipients, usersMax } from "#domain/recipients.ts"
+import type { Caller } from "#identity/identity.ts"
+import { Identity } from "#identity/identity.ts"
+import { channelToken, type UserToken } from "#streams/tokens.ts"
+import { readBody } from "../http/body.ts"
+import { type ErrorDetail, errorIn, refuse } from "../http/errors.ts"
+import type { Call } from "../http/request.ts"
+import { userIdFault } from "../named-user.ts"
+import type { Operation } from "../operation.ts"
+import { published } from "./broadcast-post.ts"
+import { dryRun, Reach } from "./dry-run.ts"
+import { invalidChannel, isChannelId } from "./id.ts"
+import { type Given, publish, readGiven } from "./publish.ts"
+import { mayPublish, mayUseUsers } from "./publishers.ts"
+import { Acknowledgement, accepted } from "./registration.ts"
+
+/** 256 KiB: users, channels and variants together are at most so many bytes. */
+const bodiesMax = 16
+
+const texts = (max: number) =>
+  Schema.optionalKey(Schema.Array(Schema.String).pipe(Schema.check(Schema.isMaxLength(max))))
+
+const To = Schema.Struct({
+  channels: texts(channelsMax),
+  users: texts(usersMax),
+  except_users: texts(usersMax)
+})
+const Body = Schema.Struct({ ...published, to: To })
+
+interface Input extends Given {
+  readonly body: typeof Body.Type
+  readonly to: Recipients
+}
+
+const decodeBody = readBody(Body)
+const inBody = (name: string, description: string) => errorIn("body", name, description)
+const nobody = inBody("to", "Expected channels or users")
+
+/** Sorted and without duplicates: the same recipients are the same broadcast. */
+const sorted = <T extends string>(tokens: Iterable<T>): ReadonlyArray<T> =>
+  [...new Set(tokens)].sort()
+
+/** The pseudonyms of users, by the names that the request has for them. */
+const readUsers = Effect.fnUntraced(function* (
+  ids: ReadonlyArray<string>,
+  name: string,
+  errors: Array<ErrorDetail>
+) {
+  const { userOf } = yield* Identity
+  return new Set(
+    ids.flatMap((id, i): ReadonlyArray<UserToken> => {
+      const user = userOf(id)?.user
+      if (user === undefined) errors.push(inBody(`to.${name}.${i}`, userIdFault))
+      return user === undefined ? [] : [user]
+    })
+  )
+})
+
+const readRecipients = Effect.fnUntraced(function* (
+  { channels = [], except_users = [], users = [] }: typeof To.Type,
+  errors: Array<ErrorDetail>
+) {
+  if (channels.length + users.length === 0) errors.push(nobody)
+  for (const [i, id] of channels.entries())
+    if (!isChannelId(id)) errors.push(inBody(`to.channels.${i}`, invalidChannel))
+  const except = yield* readUsers(except_users, "except_users", errors)
+  const named = yield* readUsers(users, "users", errors)
+  return {
+    channels: sorted(channels.map(channelToken)),
+    users: sorted([...named].filter((user) => !except.has(user))),
+    // Of a broadcast to users alone, nobody else is left to except.
+    except: channels.length === 0 ? [] : sorted(except)
+  }
+})
+
+const noRecipients: Recipients = { channels: [], users: [], except: [] }
+
+const read = Effect.fnUntraced(function* ({ request }: Call, errors: Array<ErrorDetail>) {
+  const given = readGiven(request, errors)
+  const { value } = yield* decodeBody(request, errors, { times: bodiesMax })
+  // With another error, nothing of the body is used.
+  const body = value ?? { to: {} }
+  const to = value === undefined ? noRecipients : yield* readRecipients(value.to, errors)
+  return { ...given, body, to }
+})
+
+/** Whether a caller may send to these channels, and may name users if any are named. */
+export const maySend = Effect.fnUntraced(function* (
+  caller: Caller,
+  channels: ReadonlyArray<string>,
+  namesUsers: boolean
+) {
+  if (namesUsers && !(yield* mayUseUsers(caller))) return false
+  for (const channel of channels) if (!(yield* mayPublish(caller, channel))) return false
+  return true
+})
+
+export const directPost: Operation<Input> = {
+  access: "publisher",
+  takesJson: "always",
+  exposes: ["Location"],
+  read,
+  run: Effect.fnUntraced(function* (
+    { body: { dry_run, to: named, ...body }, to, ...given },
+    { caller, rootUrl }
+  ) {
+    const { channels = [], except_users = [], users = [] } = named
+    const namesUsers = users.length + except_users.length > 0
+    if (!(yield* maySend(caller!, channels, namesUsers))) return yield* refuse("forbidden")
+    if (dry_run === true) return yield* dryRun(to)
+    const broadcast = yield* publish({ ...given, body, to, isPlain: false }, caller!)
+    return { ...accepted, broadcast, headers: { Location: `${rootUrl}/broadcasts/${broadcast}` } }
+  }),
+  doc: {
+    summary: "Broadcast to several channels and to users, each browser once",
+    parameters: ["broadcast"],
+    body: Body,
+    bodyExample: {
+      data: { title: "Hello", body: "from Bellcast" },
+      to: { channels: ["news"] }
+    },
+    bodyRequired: true,
+    responses: { 200: Schema.Struct({ data: Reach }), 202: Acknowledgement },
+    errors: [400, 403, 413, 415, 507]
+  }
+}

@@ -1,0 +1,92 @@
+// Contract 4.6: dry runs, and the progress of broadcasts by their id alone.
+import { expect } from "vitest"
+import { type Case, define } from "../table.ts"
+import { acceptedAt, publish } from "./direct.ts"
+
+export const directProgress: ReadonlyArray<Case> = [
+  define({
+    name: "says in a dry run how many people and browsers a broadcast would reach",
+    given: async (api) => {
+      await api.registered()
+      await api.stored("one")
+      await api.stored("two")
+      await api.registered(api.channel, `${api.me}2`)
+    },
+    request: (api) => {
+      const users = [api.userId(), api.userId(`${api.me}3`)]
+      return publish(api, { data: {}, to: { channels: [api.channel], users }, dry_run: true })
+    },
+    expected: {
+      status: 200,
+      exactly: { data: { people: 1, browsers: 2, estimated: false, without_subscription: 1 } },
+      headers: { Location: null, "Cache-Control": "no-cache, no-store" }
+    },
+    also: async (_, api) => {
+      const { channel, target } = api
+      const body = { data: {}, dry_run: true }
+      const sent = { method: "POST", path: `/channels/${channel}`, as: target.publisher, body }
+      const { json, status } = await api.send(sent)
+      expect([status, json]).toEqual([200, { data: { people: 1, browsers: 2, estimated: false } }])
+    }
+  }),
+  define<string>({
+    name: "shows the progress of a broadcast to recipients",
+    given: async (api) => acceptedAt(api),
+    request: (api, target) => ({ method: "GET", target, as: api.target.publisher }),
+    expected: {
+      status: 200,
+      headers: { ETag: /^"\d+"$/, "Last-Modified": /GMT$/, "Cache-Control": "no-cache, no-store" }
+    },
+    also: ({ json: { data } }, _, path) => {
+      expect(data.id).toBe(path.split("/").at(-1))
+      expect(data.accepted).toBe(
+        data.delivered + data.waiting + data.retrying + data.expired + data.dead + data.gone
+      )
+      expect(data.expires_at - data.accepted_at).toBe(86_400_000)
+    }
+  }),
+  define<string>({
+    name: "shows the progress of a broadcast to a channel by its id alone",
+    given: async (api) => {
+      const { channel, target } = api
+      const sent = { method: "POST", path: `/channels/${channel}`, as: target.publisher }
+      return String((await api.send(sent)).headers["location"])
+    },
+    request: (api, location) => ({
+      method: "GET",
+      path: `/broadcasts/${location.split("/").at(-1)}`,
+      as: api.target.publisher
+    }),
+    expected: { status: 200 },
+    also: ({ json }, _, location) => expect(json.data.id).toBe(location.split("/").at(-1))
+  }),
+  define<string>({
+    name: "does not show a broadcast to who might not have sent it",
+    given: (api) => acceptedAt(api),
+    request: (_, target) => ({ method: "GET", target }),
+    expected: { status: 404, errno: 110, body: { details: { resource_name: "broadcast" } } }
+  }),
+  define<string>({
+    name: "does not show a broadcast to recipients to nobody",
+    given: (api) => acceptedAt(api),
+    request: (_, target) => ({ method: "GET", target, as: null }),
+    expected: { status: 401 }
+  }),
+  define<string>({
+    name: "does not know a broadcast to recipients below a channel",
+    given: (api) => acceptedAt(api),
+    request: (api, target) => ({
+      method: "GET",
+      target: target.replace("/broadcasts", `/channels/${api.channel}/broadcasts`),
+      as: api.target.publisher
+    }),
+    expected: { status: 404, errno: 110 }
+  }),
+  ...["0", "999999999", "-1", "1x", "99999999999999999999"].map((id) =>
+    define({
+      name: `does not know the broadcast ${id} by its id alone`,
+      request: (api) => ({ method: "GET", path: `/broadcasts/${id}`, as: api.target.publisher }),
+      expected: { status: 404, errno: 110, body: { details: { id, resource_name: "broadcast" } } }
+    })
+  )
+]

@@ -1,0 +1,245 @@
+// Broadcasts to several channels and to users: each browser gets one push, whatever the overlap.
+import { Effect } from "effect"
+import { assert, describe, it } from "vitest"
+import { basicIds } from "#identity/policies/basicauth.ts"
+import { pseudonyms } from "#identity/pseudonym.ts"
+import { natsLayer } from "#nats/layer.ts"
+import type { Append } from "#nats/stream/append.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import { subjects } from "#streams/subjects.ts"
+import { channelToken, directToken } from "#streams/tokens.ts"
+import { auditsOf } from "../support/audit.ts"
+import { call, join, until } from "../support/client.ts"
+import { startNats } from "../support/nats.ts"
+import { startPushService } from "../support/push-service.ts"
+import { runCli } from "../support/run-cli.ts"
+import { secretEnvironment, startService } from "../support/service.ts"
+import type { UserAgent } from "../support/user-agent.ts"
+
+const secret = secretEnvironment.BELLCAST_USERID_HMAC_SECRET
+const idOf = (user: string) => `basicauth:${basicIds(secret)(`${user}:secret`)}`
+const tokenOf = (user: string) => pseudonyms(secret)(idOf(user))
+
+const start = async (env: Readonly<Record<string, string>> = {}) => {
+  const nats = await startNats()
+  const push = await startPushService()
+  const service = await startService({
+    natsUrl: nats.url,
+    env: { BELLCAST_USER_WRITE_PRINCIPALS: idOf("publisher"), ...env }
+  })
+  const { url } = service
+  const register = async (method: "PUT" | "DELETE", user: string, ...channels: Array<string>) => {
+    for (const channel of channels)
+      assert.equal((await call(url, method, `/channels/${channel}/registration`, user)).status, 202)
+  }
+  return {
+    nats,
+    push,
+    url,
+    /** A user with these browsers on these channels. */
+    user: async (user: string, agents: ReadonlyArray<UserAgent>, ...channels: Array<string>) => {
+      for (const { subscription: data } of agents)
+        assert.equal((await call(url, "POST", "/subscriptions", user, { data })).status, 201)
+      await register("PUT", user, ...channels)
+    },
+    leave: (user: string, ...channels: Array<string>) => register("DELETE", user, ...channels),
+    send: (body: unknown, headers: Record<string, string> = {}) =>
+      call(url, "POST", "/broadcasts", "publisher", body, headers),
+    state: (id: string) => call(url, "GET", `/broadcasts/${id}`, "publisher"),
+    log: <A>(effect: (log: EventLog["Service"]) => Effect.Effect<A, unknown>) =>
+      Effect.flatMap(EventLog, effect).pipe(
+        Effect.provide(natsLayer({ url: nats.url, name: "test" })),
+        Effect.runPromise
+      ),
+    [Symbol.asyncDispose]: async () => {
+      for (const each of [service, push, nats]) await each[Symbol.asyncDispose]()
+    }
+  }
+}
+type World = Awaited<ReturnType<typeof start>>
+
+const published = async ({ send }: World, body: unknown, headers?: Record<string, string>) => {
+  const { body: answer, headers: given, status } = await send(body, headers)
+  assert.equal(status, 202, JSON.stringify(answer))
+  return given.get("location")!.split("/").at(-1)!
+}
+
+const finished = async ({ state }: World, id: string) =>
+  (
+    await until(
+      () => state(id),
+      ({ body }) => body.data?.finished === true
+    )
+  ).body.data
+
+const textsOf = (agents: ReadonlyArray<UserAgent>) =>
+  agents.map(({ received }) => received.map(({ text }) => text))
+
+/** All messages of LOG, by the kind of their command. */
+const kindsOf = ({ log }: World) =>
+  log((door) => {
+    const found: Array<string> = []
+    return door
+      .replay("log", ["bellcast.cmd.>"], ({ subject }) => void found.push(subject.split(".")[2]!))
+      .pipe(Effect.as(found))
+  })
+
+const append = <T extends "direct/1" | "direct.part/1" | "broadcast/1">(
+  { log }: World,
+  message: Append<T> & { readonly expect?: never }
+) => log((door) => Effect.map(door.append("log", message), ({ seq }) => seq))
+
+describe("a broadcast to several channels and to users", { timeout: 90_000 }, () => {
+  it("reaches each browser once, whatever the overlap, and nobody who is excepted", async () => {
+    await using world = await start()
+    const { nats, push, send, url, user } = world
+    const agents = Array.from({ length: 6 }, () => push.subscribe())
+    const [a, b, c, d, e, f] = agents as [UserAgent, ...Array<UserAgent>] & Array<UserAgent>
+    await user("anna", [a, b!], "news", "sport")
+    await user("bert", [c!], "news", "sport")
+    await user("cleo", [d!])
+    await user("dora", [e!], "news")
+    await user("frank", [f!], "other")
+    const to = {
+      channels: ["news", "sport", "news", "nobody's"],
+      users: ["anna", "cleo", "emil", "anna"].map(idOf),
+      except_users: [idOf("dora"), idOf("frank")]
+    }
+    const kinds = await kindsOf(world)
+    const dry = await send({ data: { n: 1 }, to, dry_run: true })
+    assert.deepEqual(
+      [dry.status, dry.body],
+      [200, { data: { people: 3, browsers: 4, estimated: false, without_subscription: 1 } }]
+    )
+    assert.deepEqual(await kindsOf(world), kinds)
+
+    const id = await published(world, { data: { n: 1 }, to }, { TTL: "60", Urgency: "high" })
+    const counts = { accepted: 4, delivered: 4, gone: 0, without_subscription: 1, shards: 1 }
+    assert.deepInclude(await finished(world, id), counts)
+    const text = '{"n":1}'
+    assert.deepEqual(textsOf(agents), [[text], [text], [text], [text], [], []])
+    assert.equal(d!.received[0]!.headers["urgency"], "high")
+    const [audit] = await auditsOf(nats.url, [id])
+    assert.deepInclude(audit, {
+      channels: ["news", "nobody's", "sport"],
+      users: 3,
+      except: 2,
+      publisher: idOf("publisher")
+    })
+    assert.lengthOf(audit!.pushes, 4)
+    const { stdout } = await runCli(["audit", id, "--nats", nats.url])
+    assert.match(stdout, /to 3 channels \(news, nobody's, sport\) and 3 users, except 2, accepted/)
+    // It counts for no channel.
+    const { body } = await call(url, "GET", "/channels/news", "anna")
+    assert.deepInclude(body.data, { registrations: 3, push: 0 })
+  })
+
+  it("goes on to those who are named, or still registered on one of its channels", async () => {
+    await using world = await start()
+    const { leave, nats, push, state, user } = world
+    const again = ["503 retry-after 2", "201"]
+    const agents = [again, again, again, ["400", "201"]].map((script) => push.subscribe({ script }))
+    const [named, one, both, dead] = agents as [UserAgent, UserAgent, UserAgent, UserAgent]
+    await user("named", [named])
+    await user("one", [one], "news", "sport")
+    await user("both", [both], "news", "sport")
+    await user("dead", [dead], "news")
+    const to = { channels: ["news", "sport"], users: [idOf("named")] }
+    const id = await published(world, { data: { n: 1 }, to })
+    await until(
+      () => state(id),
+      ({ body }) => body.data.retrying === 3
+    )
+    await leave("one", "sport")
+    await leave("both", "news", "sport")
+    const counts = { accepted: 4, delivered: 2, gone: 1, dead: 1 }
+    assert.deepInclude(await finished(world, id), counts)
+    assert.deepEqual(textsOf([named, one, both]), [['{"n":1}'], ['{"n":1}'], []])
+
+    const redrive = await runCli(["redrive", id, "--nats", nats.url])
+    assert.equal(redrive.code, 0, redrive.stderr)
+    const next = / as broadcast (\d+)/.exec(redrive.stdout)![1]!
+    assert.deepInclude(await finished(world, next), { accepted: 1, delivered: 1 })
+    assert.lengthOf(named.received, 1)
+    assert.lengthOf(dead.received, 1)
+  })
+
+  it("goes to as many as there may be, cut into messages that stand before it", async () => {
+    await using world = await start()
+    const { push, send, url } = world
+    const agents = Array.from({ length: 40 }, () => push.subscribe())
+    await join(
+      [url],
+      "news",
+      agents.map(({ subscription }) => subscription)
+    )
+    const people = (from: number, count: number) =>
+      Array.from({ length: count }, (_, i) => idOf(`user${from + i}`))
+    const channels = Array.from({ length: 99 }, (_, i) => `${"ü".repeat(120)}${i}`)
+    const to = {
+      channels: [...channels, "news"],
+      users: people(20, 1_000),
+      except_users: people(-990, 1_000)
+    }
+    const headers = { "Idempotency-Key": "once" }
+    const [id, same] = [
+      await published(world, { data: { n: 1 }, to }, headers),
+      await published(
+        world,
+        { to: { ...to, users: to.users.toReversed() }, data: { n: 1 } },
+        headers
+      )
+    ]
+    assert.equal(same, id)
+    const state = await finished(world, id)
+    assert.deepInclude(state, { accepted: 30, delivered: 30, without_subscription: 980 })
+    assert.equal(push.counts.duplicates, 0)
+    const commands = (await kindsOf(world)).filter((kind) => ["part", "broadcast"].includes(kind))
+    assert.equal(commands.lastIndexOf("part"), commands.length - 2)
+    assert.isAbove(commands.length, 5)
+    const other = { ...to, users: to.users.slice(1) }
+    const refused = await send({ data: { n: 1 }, to: other }, headers)
+    assert.deepEqual([refused.status, refused.body.details[0].name], [400, "Idempotency-Key"])
+  })
+
+  it("is rejected when a part of it is missing, or when Bellcast did not publish it", async () => {
+    await using world = await start()
+    const { push, state, user } = world
+    const agent = push.subscribe()
+    await user("anna", [agent], "news")
+    const users = [tokenOf("anna")]
+    const direct = (source: string, body: Append<"direct/1">["body"], channel = directToken) =>
+      append(world, { subject: subjects.broadcast(source, channel), type: "direct/1", body })
+    // A gateway that is killed before the broadcast leaves parts alone.
+    const part = await append(world, {
+      subject: subjects.part("rest"),
+      type: "direct.part/1",
+      body: { users }
+    })
+    const lacks = "BELLCAST_LOG lacks a part of the broadcast before it"
+    const news = channelToken("news")
+    const rejected: ReadonlyArray<readonly [seq: number, reason: RegExp | string]> = [
+      [await direct("rest", { parts: [part, part + 2] }), lacks],
+      [await direct("rest", { parts: [part - 1] }), lacks],
+      [await direct("rest", { parts: [1_000_000] }), lacks],
+      [await direct("billing", { users }), /only Bellcast itself/],
+      [await direct("billing", { users }, news), /direct\/1 is no broadcast on this subject/],
+      [
+        await append(world, {
+          subject: subjects.broadcast("rest", directToken),
+          type: "broadcast/1",
+          body: {}
+        }),
+        /broadcast\/1 is no broadcast on this subject/
+      ]
+    ]
+    const good = await direct("rest", { parts: [part], data: { good: 1 } })
+    assert.deepInclude(await finished(world, String(good)), { accepted: 1, delivered: 1 })
+    for (const [seq, reason] of rejected) {
+      const [audit] = await auditsOf(world.nats.url, [String(seq)])
+      assert.match(audit!.rejected ?? "", new RegExp(reason))
+    }
+    assert.equal((await state(String(part))).status, 404)
+    assert.deepEqual(textsOf([agent]), [['{"good":1}']])
+  })
+})

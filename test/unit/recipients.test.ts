@@ -1,0 +1,58 @@
+// Recipients of a broadcast are cut into messages that LOG takes, and joined again without a
+// change.
+
+import * as Schema from "effect/Schema"
+import fc from "fast-check"
+import { assert, describe, it } from "vitest"
+import { Direct, joined, partsOf, type Recipients, usersIn } from "#domain/recipients.ts"
+import { channelToken, isInShard, shardPath, shardsAt, type UserToken } from "#streams/tokens.ts"
+
+const userOf = (n: number) => String(n).padStart(22, "u") as UserToken
+const many = (from: number, count: number) =>
+  Array.from({ length: count }, (_, i) => userOf(from + i))
+
+describe("recipients", () => {
+  it("are the same after they were cut into parts, each of which fits into a message", () => {
+    const list = (max: number) => fc.nat(max)
+    fc.assert(
+      fc.property(list(1_000), list(1_000), list(100), (users, except, channels) => {
+        const to: Recipients = {
+          channels: Array.from({ length: channels }, (_, i) =>
+            channelToken(`${"ü".repeat(120)}${i}`)
+          ),
+          users: many(0, users),
+          except: many(5_000, except)
+        }
+        const parts = partsOf(to)
+        assert.deepEqual(joined(parts), to)
+        for (const part of parts) {
+          assert.isBelow(JSON.stringify(part).length, 24.1 * 1024)
+          assert.isTrue(Schema.is(Direct)(part))
+        }
+      }),
+      { numRuns: 30 }
+    )
+  })
+
+  it("name each user of a shard once, but those who are excepted", () => {
+    const [a, b, c, d] = many(0, 4) as [UserToken, UserToken, UserToken, UserToken]
+    const to = { channels: [], users: [a, b], except: [b, c] }
+    assert.deepEqual(usersIn(to, "all", [a, c, d, d]), [a, d])
+    const other = shardPath(a).startsWith("0") ? "1" : "0"
+    assert.deepEqual(usersIn(to, other, [d]), [d])
+  })
+
+  it("are in one shard of each depth", () => {
+    const alphabet = [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"]
+    const user = fc.string({ unit: fc.constantFrom(...alphabet), minLength: 22, maxLength: 22 })
+    fc.assert(
+      fc.property(user, (token) => {
+        for (const depth of [0, 1, 2])
+          assert.lengthOf(
+            shardsAt(depth).filter((shard) => isInShard(token as UserToken, shard)),
+            1
+          )
+      })
+    )
+  })
+})
