@@ -15,8 +15,8 @@ import {
   waiting
 } from "#domain/outcome.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import { recipientsOf } from "#nats/stream/recipients.ts"
 import type { Stored } from "#nats/stream/stored.ts"
+import { wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
 import { filters, parseBroadcast, parseOfBroadcast, subjects } from "#streams/subjects.ts"
 import { type ChannelToken, decodeToken, directToken } from "#streams/tokens.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
@@ -26,7 +26,7 @@ import { onOff } from "./terminal/flags.ts"
 import { table } from "./terminal/table.ts"
 
 /** The last outcome of one push. */
-type Push = Pick<PushResult, "user" | "subscription" | "fate" | "status" | "reason"> & {
+type Push = Pick<PushResult, "user" | "subscription" | "fate" | "status" | "reason" | "locale"> & {
   readonly attempts: number
   /** Milliseconds that the last attempt took. */
   readonly millis?: number
@@ -94,7 +94,7 @@ const addressOf = Effect.fnUntraced(function* (stored: Stored) {
   const channel = parseBroadcast(stored.subject)?.channel
   if (channel !== directToken)
     return { channel: channel === undefined ? stored.subject : nameOf(channel) }
-  const to = yield* recipientsOf(yield* EventLog, stored)
+  const to = (yield* wholeBroadcast(yield* EventLog, stored))?.to
   if (to === undefined) return {}
   const { channels, except, users } = to
   return { channels: channels.map(nameOf), users: users.length, except: except.length }
@@ -171,16 +171,18 @@ const footerOf = ({ progress, pushes }: Audit): ReadonlyArray<string> => {
 }
 
 const text = (result: Audit): string => {
+  // The last column is for broadcasts with variants.
+  const columns = result.pushes.some(({ locale }) => locale !== undefined) ? 8 : 7
   const rows = result.pushes.map(
-    ({ attempts, fate, millis, reason, status, subscription, user }) => [
+    ({ attempts, fate, locale, millis, reason, status, subscription, user }) => [
       ...[user, subscription.slice(0, 12)],
-      ...[fate, status, reason, attempts, millis]
+      ...[fate, status, reason, attempts, millis, locale].slice(0, columns - 2)
     ]
   )
-  const heading = ["USER", "SUBSCRIPTION", "FATE", "STATUS", "REASON", "ATTEMPTS", "MS"]
+  const heading = ["USER", "SUBSCRIPTION", "FATE", "STATUS", "REASON", "ATTEMPTS", "MS", "LOCALE"]
   return [
     ...headerOf(result),
-    ...(rows.length === 0 ? [] : [table(heading, rows)]),
+    ...(rows.length === 0 ? [] : [table(heading.slice(0, columns), rows)]),
     ...footerOf(result)
   ].join("\n")
 }

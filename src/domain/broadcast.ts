@@ -1,6 +1,7 @@
 // A broadcast: its body, its headers, its payload, and the number of shards of its channel. Pure.
 import * as Schema from "effect/Schema"
 import { canonicalJson } from "#basics/json.ts"
+import { isLocale } from "./locale.ts"
 
 /** RFC 8030 section 5.3. */
 export const Urgency = Schema.Literals(["very-low", "low", "normal", "high"])
@@ -24,11 +25,30 @@ const ttlSecondsDefault = 86_400
  */
 export const payloadBytesMax = 3_993
 
+const Data = Schema.Record(Schema.String, Schema.Unknown)
+const variantsMax = 20
+const isDistinct = (locales: ReadonlyArray<string>): boolean =>
+  new Set(locales.map((each) => each.toLowerCase())).size === locales.length
+/** The language of a reader or of a variant. */
+export const Locale = Schema.String.pipe(
+  Schema.check(Schema.makeFilter((text) => isLocale(text) || "Must be a language tag (BCP 47)"))
+)
+
 /**
  * The body of a broadcast, over HTTP and over NATS alike. Without `data`, pushes carry no payload.
  */
 export const BroadcastBody = Schema.Struct({
-  data: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown))
+  data: Schema.optionalKey(Data),
+  /** For readers of these languages, instead of `data`. */
+  data_by_locale: Schema.optionalKey(
+    Schema.Record(Schema.String, Data).pipe(
+      Schema.check(
+        Schema.isMaxProperties(variantsMax),
+        Schema.isPropertyNames(Locale),
+        Schema.makeFilter((variants) => isDistinct(Object.keys(variants)) || "Same language twice")
+      )
+    )
+  )
 })
 export type BroadcastBody = typeof BroadcastBody.Type
 
@@ -126,25 +146,29 @@ export const readHeaders = (
 }
 
 /**
- * Returns the payload of all pushes: JSON in UTF-8 with sorted keys and no white space; undefined
- * without data.
+ * Returns the payload of pushes with this data: JSON in UTF-8 with sorted keys and no white space;
+ * undefined without data.
  */
-export const payloadOf = (body: BroadcastBody): Uint8Array | undefined =>
-  body.data === undefined || Object.keys(body.data).length === 0
+export const payloadOf = (data: BroadcastBody["data"]): Uint8Array | undefined =>
+  data === undefined || Object.keys(data).length === 0
     ? undefined
-    : new TextEncoder().encode(canonicalJson(body.data))
+    : new TextEncoder().encode(canonicalJson(data))
 
 /**
- * Whether the payload fits into one push. Sorted keys have the same length, and a UTF-16 unit takes
- * at most three bytes.
+ * Whether data fits into one push. Sorted keys have the same length, and a UTF-16 unit takes at
+ * most three bytes.
  */
-export const fitsOnePush = ({ data }: BroadcastBody): boolean => {
+const fits = (data: BroadcastBody["data"]): boolean => {
   if (data === undefined) return true
   const text = JSON.stringify(data)
   return (
     text.length * 3 <= payloadBytesMax || new TextEncoder().encode(text).length <= payloadBytesMax
   )
 }
+
+/** Whether each variant of the payload fits into one push. */
+export const fitsOnePush = ({ data, data_by_locale = {} }: BroadcastBody): boolean =>
+  [data, ...Object.values(data_by_locale)].every(fits)
 
 /** The fact that the planner rejected a broadcast. */
 export const BroadcastRejected = Schema.Struct({

@@ -37,6 +37,8 @@ export const PushResult = Schema.Struct({
   millis: Schema.Int,
   /** Milliseconds since the epoch. */
   at: Schema.Int,
+  /** The language of the variant that was tried; absent: `data`, which is for all others. */
+  locale: Schema.optionalKey(Schema.String),
   /** When a retrying push is tried again. */
   nextAt: Schema.optionalKey(Schema.Int)
 })

@@ -24,8 +24,9 @@ export interface Recipients {
   readonly except: ReadonlyArray<UserToken>
 }
 
-/** Some of the recipients: those that fit into one message. */
+/** Some of the recipients and variants: those that fit into one message. */
 export const DirectPart = Schema.Struct({
+  data_by_locale: BroadcastBody.fields.data_by_locale,
   channels: Schema.optionalKey(Channels),
   users: Schema.optionalKey(Users),
   except: Schema.optionalKey(Users)
@@ -36,40 +37,57 @@ type DirectPart = typeof DirectPart.Type
 export const Direct = Schema.Struct({
   ...BroadcastBody.fields,
   ...DirectPart.fields,
-  /** Sequences of the messages with the recipients, where these do not fit into this message. */
+  /** Sequences of the messages with the rest, where this does not fit into one message. */
   parts: Schema.optionalKey(Schema.Array(Schema.Int))
 })
 
 /**
- * Bytes of the recipients in one message. With a payload and its headers it fits into a message of
- * LOG (32 KiB).
+ * Bytes of recipients and variants in one message. With `data` and its headers it fits into a
+ * message of LOG (32 KiB).
  */
 const partBytesMax = 24 * 1024
 
-/** Cuts recipients into parts of messages. */
-export const partsOf = (recipients: Recipients): ReadonlyArray<DirectPart> => {
-  const parts: Array<Record<string, Array<string>>> = [{}]
+/** Cuts recipients and variants into parts of messages. */
+export const partsOf = (
+  recipients: Recipients,
+  data_by_locale: BroadcastBody["data_by_locale"] = {}
+): ReadonlyArray<DirectPart> => {
+  type Part = Record<string, Array<unknown> | Record<string, unknown>>
+  const parts: Array<Part> = [{}]
   let bytes = 0
-  for (const [name, tokens] of Object.entries<ReadonlyArray<string>>({ ...recipients }))
-    for (const token of tokens) {
-      bytes += `"${token}",`.length
-      if (bytes > partBytesMax) {
+  for (const [name, whole] of Object.entries({ ...recipients, data_by_locale }))
+    for (const [key, item] of Object.entries<unknown>(whole)) {
+      const size = Buffer.byteLength(JSON.stringify({ [key]: item }))
+      if (bytes + size > partBytesMax) {
         parts.push({})
-        bytes = token.length
+        bytes = 0
       }
+      bytes += size
       const part = parts.at(-1)!
-      const list = part[name] ?? []
-      list.push(token)
-      part[name] = list
+      const held = part[name] ?? (Array.isArray(whole) ? [] : {})
+      part[name] = held
+      if (Array.isArray(held)) held.push(item)
+      else held[key] = item
     }
   return parts as ReadonlyArray<DirectPart>
 }
 
-/** Recipients of the parts together. */
-export const joined = (parts: ReadonlyArray<DirectPart>): Recipients => ({
-  channels: parts.flatMap(({ channels = [] }) => channels),
-  users: parts.flatMap(({ users = [] }) => users),
-  except: parts.flatMap(({ except = [] }) => except)
+/** The parts of a broadcast together. `data`: that of its message. */
+export const joined = (
+  { data }: BroadcastBody,
+  parts: ReadonlyArray<DirectPart>
+): { readonly body: BroadcastBody; readonly to: Recipients } => ({
+  body: {
+    ...(data === undefined ? {} : { data }),
+    data_by_locale: Object.fromEntries(
+      parts.flatMap(({ data_by_locale = {} }) => Object.entries(data_by_locale))
+    )
+  },
+  to: {
+    channels: parts.flatMap(({ channels = [] }) => channels),
+    users: parts.flatMap(({ users = [] }) => users),
+    except: parts.flatMap(({ except = [] }) => except)
+  }
 })
 
 /** The users of a shard, each once. `registered`: those on its channels. */

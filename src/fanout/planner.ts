@@ -20,7 +20,7 @@ import { countRegistrations, countUnsubscribed } from "#nats/kv/audience.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { Consumers, type Delivery, done, later, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import { recipientsOf } from "#nats/stream/recipients.ts"
+import { wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
 import { streams } from "#streams/index.ts"
 import { parseBroadcast, subjects } from "#streams/subjects.ts"
 import {
@@ -56,6 +56,8 @@ const notOwn = "only Bellcast itself publishes broadcasts to users or to several
 
 const noParts = `${streams.log.name} lacks a part of the broadcast before it`
 
+const tooLarge = `the payload is larger than ${payloadBytesMax} bytes`
+
 /** The part that all jobs of a broadcast share. */
 type ShardRef = Omit<ShardJob, "shard" | "floor">
 
@@ -70,8 +72,6 @@ const read = (delivery: Delivery): { readonly ref: ShardRef } | { readonly reaso
   if (isDirect && !ownSources.includes(place.source)) return { reason: notOwn }
   const { errors, headers } = readHeaders((name) => delivery.header(name))
   if (errors.length > 0) return { reason: errors.map(({ description }) => description).join("; ") }
-  if (!fitsOnePush(delivery.message))
-    return { reason: `the payload is larger than ${payloadBytesMax} bytes` }
   const { topic, ttlSeconds, urgency } = headers
   const redrives = delivery.header(redrivesHeader)
   if (redrives !== undefined && !/^[1-9]\d{0,14}$/.test(redrives))
@@ -183,8 +183,10 @@ const handle = Effect.fnUntraced(function* (planner: Planner, delivery: Delivery
   const { ref } = wanted
   const channel = ref.channel as ChannelToken
   log.cache(delivery)
-  const to = yield* recipientsOf(log, delivery)
-  if (to === undefined) return yield* reject(planner, delivery, noParts)
+  const whole = yield* wholeBroadcast(log, delivery)
+  if (whole === undefined) return yield* reject(planner, delivery, noParts)
+  const { body, to } = whole
+  if (!fitsOnePush(body)) return yield* reject(planner, delivery, tooLarge)
   // A recreated consumer reads LOG from its beginning. WORK has lost the old plans by then, but
   // LOG has the end of every finished broadcast.
   const isOld = (yield* Clock.currentTimeMillis) >= ref.acceptedAt + lifeMillisMin

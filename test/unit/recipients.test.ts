@@ -11,6 +11,10 @@ const userOf = (n: number) => String(n).padStart(22, "u") as UserToken
 const many = (from: number, count: number) =>
   Array.from({ length: count }, (_, i) => userOf(from + i))
 
+const data = { text: "x".repeat(3_900) }
+const locales = ["de", "fr", "pt-BR", "zh-Hant", "es-419", "it"]
+const variants = Object.fromEntries(locales.map((locale) => [locale, data]))
+
 describe("recipients", () => {
   it("are the same after they were cut into parts, each of which fits into a message", () => {
     const list = (max: number) => fc.nat(max)
@@ -23,8 +27,8 @@ describe("recipients", () => {
           users: many(0, users),
           except: many(5_000, except)
         }
-        const parts = partsOf(to)
-        assert.deepEqual(joined(parts), to)
+        const parts = partsOf(to, variants)
+        assert.deepEqual(joined({ data }, parts), { body: { data, data_by_locale: variants }, to })
         for (const part of parts) {
           assert.isBelow(JSON.stringify(part).length, 24.1 * 1024)
           assert.isTrue(Schema.is(Direct)(part))

@@ -50,6 +50,8 @@ interface Attempted {
   readonly baseMillis: number
   /** In [0, 1): spreads the next attempt. */
   readonly random: number
+  /** The language of the variant that was sent. */
+  readonly locale?: string | undefined
 }
 
 type Base = Omit<PushResult, "fate" | "reason" | "nextAt">
@@ -84,7 +86,7 @@ const failedResult = (
 
 /** Returns the outcome of a push after an attempt. */
 export const resultOf = (attempted: Attempted): PushResult => {
-  const { at, attempt, number, target } = attempted
+  const { at, attempt, locale, number, target } = attempted
   const { millis, status } = attempt
   const counts = attempt.kind !== "deferred" && attempt.kind !== "expired"
   const base: Base = {
@@ -93,7 +95,8 @@ export const resultOf = (attempted: Attempted): PushResult => {
     ...(status === undefined ? {} : { status }),
     attempt: counts ? number : number - 1,
     millis,
-    at
+    at,
+    ...(locale === undefined ? {} : { locale })
   }
   if (attempt.kind === "deferred") return deferredResult(base, attempt, attempted)
   if (attempt.kind === "failed") return failedResult(base, attempt, attempted)
@@ -169,7 +172,7 @@ export const makeRecord = Effect.gen(function* () {
       }).pipe(untilWritten),
 
     /** Returns the result of an attempt made now, and counts the attempt. */
-    resultOf: (made: Pick<Attempted, "target" | "ref" | "attempt" | "number">) =>
+    resultOf: (made: Pick<Attempted, "target" | "ref" | "attempt" | "number" | "locale">) =>
       Effect.zipWith(Clock.currentTimeMillis, Random.next, (at, random) => {
         if (made.attempt.millis > 0) metrics.attempted(hostOf(made.target))
         return resultOf({ ...made, at, baseMillis: retryBaseMillis, random })

@@ -18,6 +18,7 @@ import { sealAll } from "../push/encrypt.ts"
 import type { Target } from "../push/target.ts"
 import { laterPostponed, type Recorded } from "./follow-ups.ts"
 import { type Job, lastResult, type NextAttempt, nextAttemptOf, waitOf } from "./next-attempt.ts"
+import type { Payload, Payloads } from "./payloads.ts"
 import {
   outcomeSubject,
   provenMillis,
@@ -25,7 +26,6 @@ import {
   type UnsentEnd,
   unsentResult
 } from "./record.ts"
-import type { Payload, Payloads } from "./shard.ts"
 import type { JobTools } from "./shard-run.ts"
 import { conflictLeaves } from "./until-written.ts"
 
@@ -81,7 +81,7 @@ const makeAttempt = Effect.fnUntraced(function* <E>(
   tools: RetryTools,
   job: RetryJob,
   next: NextAttempt,
-  { padded, to }: Payload,
+  { to, variantOf }: Payload,
   turn: Effect.Effect<void, E>
 ) {
   const { buckets, publicKeys, record, send } = tools
@@ -94,10 +94,11 @@ const makeAttempt = Effect.fnUntraced(function* <E>(
     const result = unsentResult(of, next.number, now, end ?? { fate: "gone", reason: "left" })
     return { target, result, isDeferredUnsent: false }
   }
-  const bodyOf = () => sealAll([target], padded, publicKeys)[0]
+  const { locale, padded } = variantOf(target)
+  const bodyOf = () => sealAll([target], () => padded, publicKeys)[0]
   const push = { target, ref: job, bodyOf, lastReason: next.lastReason }
   const attempt = yield* send(push, turn)
-  const result = yield* record.resultOf({ target, ref: job, attempt, number: next.number })
+  const result = yield* record.resultOf({ target, ref: job, attempt, number: next.number, locale })
   const isDeferredUnsent = attempt.kind === "deferred" && attempt.decidedBy === "process"
   return { target, result, isDeferredUnsent }
 })

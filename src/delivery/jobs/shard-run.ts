@@ -17,6 +17,7 @@ import type { PublicKeys } from "../push/public-keys.ts"
 import type { Send } from "../push/send.ts"
 import type { Target } from "../push/target.ts"
 import type { Recorded } from "./follow-ups.ts"
+import type { Payload } from "./payloads.ts"
 import type { Begin } from "./push-batches.ts"
 import { outcomeSubject, provenMillis, type Record, unsentResult } from "./record.ts"
 
@@ -70,6 +71,7 @@ interface ShardRun {
   readonly job: ShardJob
   readonly subject: string
   readonly bodies: Bodies
+  readonly variantOf: Payload["variantOf"]
   readonly begin: Begin
   readonly flushing: Semaphore.Semaphore
   readonly results: Array<Recorded & { readonly permit: boolean }>
@@ -191,7 +193,8 @@ const resultOfPush = Effect.fnUntraced(function* (run: ShardRun, target: Target,
   )
   if (attempted._tag === "Failure") return undefined
   const attempt = attempted.success
-  const result = yield* tools.record.resultOf({ target, ref: job, attempt, number: 1 })
+  const { locale } = run.variantOf(target)
+  const result = yield* tools.record.resultOf({ target, ref: job, attempt, number: 1, locale })
   return { target, result, permit: true }
 })
 
@@ -216,14 +219,15 @@ export const runShard = Effect.fnUntraced(function* (
   job: ShardJob,
   past: Claimed,
   targets: ReadonlyArray<Target>,
-  padded: Uint8Array | undefined
+  { variantOf }: Payload
 ) {
   const todo = targets.filter(({ id, user }) => !past.results.has(pushKey(user, id)))
   const run: ShardRun = {
     tools,
     job,
     subject: outcomeSubject.shard(job, job.shard),
-    bodies: new Bodies(todo, padded, tools.publicKeys),
+    bodies: new Bodies(todo, (target) => variantOf(target).padded, tools.publicKeys),
+    variantOf,
     begin: tools.batches(todo.length),
     flushing: Semaphore.makeUnsafe(1),
     results: [],

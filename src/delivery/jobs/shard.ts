@@ -2,55 +2,23 @@
 // for this delivery of its job with what earlier deliveries recorded, and runs its pushes.
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
-import { makeLruCache } from "#basics/lru-cache.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { Settings } from "#config"
-import { type BroadcastBody, payloadOf } from "#domain/broadcast.ts"
 import type { ShardJob } from "#domain/job.ts"
 import { type PushResult, pushKey } from "#domain/outcome.ts"
 import type { Recipients } from "#domain/recipients.ts"
 import { type Delivery, done, later, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import { recipientsOf } from "#nats/stream/recipients.ts"
 import type { UserToken } from "#streams/tokens.ts"
-import { pad, sealedAtOnce } from "../push/encrypt.ts"
+import { sealedAtOnce } from "../push/encrypt.ts"
 import type { Target } from "../push/target.ts"
 import { makeAudience } from "../recipients/audience.ts"
 import { laterPostponed, type Recorded } from "./follow-ups.ts"
+import type { Payloads } from "./payloads.ts"
 import { makePushBatches } from "./push-batches.ts"
 import { outcomeSubject, type Record } from "./record.ts"
 import { type Claimed, type JobTools, type Past, runShard, type ShardTools } from "./shard-run.ts"
 import { conflictLeaves } from "./until-written.ts"
-
-/** Payloads in the LRU cache, of 4 KB each. */
-const payloadsMax = 256
-
-export interface Payload {
-  /** Undefined: the broadcast has no payload. */
-  readonly padded: Buffer | undefined
-  readonly to: Recipients
-}
-
-/**
- * Returns a function that reads the payload of a broadcast and to whom it goes, once: the same
- * bytes for every push, never copied into a job. Undefined: LOG does not have the broadcast.
- */
-export const makePayloads = Effect.gen(function* () {
-  const log = yield* EventLog
-  const cache = makeLruCache<{ payload?: Payload }>(payloadsMax)
-  return Effect.fnUntraced(function* (broadcast: number) {
-    const cached = cache.of(String(broadcast), () => ({}))
-    if (cached.payload !== undefined) return cached.payload
-    const stored = yield* log.at("log", broadcast)
-    const to = stored === undefined ? undefined : yield* recipientsOf(log, stored)
-    if (stored === undefined || to === undefined) return undefined
-    const payload = payloadOf(stored.message as BroadcastBody)
-    cached.payload = { padded: payload === undefined ? undefined : pad(payload), to }
-    return cached.payload
-  })
-})
-
-export type Payloads = Effect.Success<typeof makePayloads>
 
 const nothing: Past = { seq: 0, declared: 0, final: false, isPostponed: false, results: new Map() }
 
@@ -192,7 +160,7 @@ export const makeShard = Effect.fnUntraced(function* (jobTools: JobTools, payloa
     const send = Effect.fnUntraced(function* (targets: ReadonlyArray<Target>) {
       const past = yield* claimed(message, targets)
       const { isPostponed, left } = isClaimed(past)
-        ? yield* runShard(tools, message, past, targets, found.padded)
+        ? yield* runShard(tools, message, past, targets, found)
         : { ...past, left: 0 }
       if (left > 0) return later(0)
       return isPostponed ? laterPostponed(deliveryCount) : done

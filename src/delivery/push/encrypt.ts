@@ -145,18 +145,23 @@ const sealOne = (
   }
 }
 
+/** The payload of a broadcast for a target; undefined: no payload. */
+type PaddedOf = (target: Target) => Uint8Array | undefined
+
 /**
- * Encrypts `padded`, the payload of one broadcast (undefined: no payload), for each target of one
- * batch. Two targets of one user never share a key pair.
+ * Encrypts the payload of one broadcast for each target of one batch. Two targets of one user never
+ * share a key pair.
  */
 export const sealAll = (
   targets: ReadonlyArray<Target>,
-  padded: Uint8Array | undefined,
+  paddedOf: PaddedOf,
   publicKeys: PublicKeys
 ): ReadonlyArray<Sealed> => {
-  if (padded === undefined) return targets.map(() => undefined)
   const pairOf = makePairs()
-  return targets.map((target) => sealOne(target, padded, pairOf(target.user), publicKeys))
+  return targets.map((target) => {
+    const padded = paddedOf(target)
+    return padded && sealOne(target, padded, pairOf(target.user), publicKeys)
+  })
 }
 
 /**
@@ -168,17 +173,13 @@ export const sealedAtOnce = 32
 /** Encrypts the bodies for `targets` in batches, each when its first body is needed. */
 export class Bodies {
   readonly #targets: ReadonlyArray<Target>
-  readonly #padded: Uint8Array | undefined
+  readonly #paddedOf: PaddedOf
   readonly #publicKeys: PublicKeys
   readonly #batches: Array<Array<Sealed>> = []
 
-  constructor(
-    targets: ReadonlyArray<Target>,
-    padded: Uint8Array | undefined,
-    publicKeys: PublicKeys
-  ) {
+  constructor(targets: ReadonlyArray<Target>, paddedOf: PaddedOf, publicKeys: PublicKeys) {
     this.#targets = targets
-    this.#padded = padded
+    this.#paddedOf = paddedOf
     this.#publicKeys = publicKeys
   }
 
@@ -186,7 +187,7 @@ export class Bodies {
   take(index: number): Sealed {
     const start = index - (index % sealedAtOnce)
     this.#batches[start] ??= [
-      ...sealAll(this.#targets.slice(start, start + sealedAtOnce), this.#padded, this.#publicKeys)
+      ...sealAll(this.#targets.slice(start, start + sealedAtOnce), this.#paddedOf, this.#publicKeys)
     ]
     const batch = this.#batches[start]
     const body = batch[index - start]

@@ -48,8 +48,9 @@ const textsOf = Effect.fnUntraced(function* (
   const texts = new Map(users.map((key) => [key as string, "[]"]))
   yield* eachList(buckets, users, minRevision, ({ key, value }) => {
     const list = Object.entries(value.subscriptions).map(([id, stored]): Omit<Target, "user"> => {
-      const { endpoint, keys } = stored.data
-      return { id, stored: { ...stored, data: { endpoint, keys } } }
+      const { endpoint, keys, locale } = stored.data
+      const data = { endpoint, keys, ...(locale === undefined ? {} : { locale }) }
+      return { id, stored: { ...stored, data } }
     })
     texts.set(key, JSON.stringify(list))
   })

@@ -8,7 +8,9 @@ import type { SubscriptionCleared, SubscriptionStruck, SubscriptionSuspended } f
 export const SubscriptionData = Schema.StructWithRest(
   Schema.Struct({
     endpoint: Schema.String,
-    keys: Schema.Struct({ auth: Schema.String, p256dh: Schema.String })
+    keys: Schema.Struct({ auth: Schema.String, p256dh: Schema.String }),
+    /** The language of its reader. */
+    locale: Schema.optionalKey(Schema.String)
   }),
   [Schema.Record(Schema.String, Schema.Unknown)]
 )

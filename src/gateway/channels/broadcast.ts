@@ -7,8 +7,8 @@ import { type Progress, startProgress, waiting } from "#domain/outcome.ts"
 import type { Caller } from "#identity/identity.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import { recipientsOf } from "#nats/stream/recipients.ts"
 import type { Stored } from "#nats/stream/stored.ts"
+import { wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
 import { keys } from "#streams/buckets.ts"
 import { parseBroadcast, subjects } from "#streams/subjects.ts"
 import { type ChannelToken, channelToken, decodeToken } from "#streams/tokens.ts"
@@ -113,7 +113,7 @@ const progressOf = Effect.fnUntraced(function* (origin: Origin) {
 /** Whether a caller published a broadcast, or may send to all whom it names. */
 const maySee = Effect.fnUntraced(function* (caller: Caller, { source, stored }: Origin) {
   if (publisherOf(source, stored.header) === caller.id) return true
-  const to = yield* recipientsOf(yield* EventLog, stored)
+  const to = (yield* wholeBroadcast(yield* EventLog, stored))?.to
   if (to === undefined) return false
   const channels = to.channels.flatMap((token) => decodeToken(token) ?? [])
   return yield* maySend(caller, channels, to.users.length + to.except.length > 0)

@@ -8,17 +8,16 @@ import {
   fitsOnePush,
   givenHeaders,
   headerNames,
-  payloadOf,
   publisherHeaders,
   readHeaders
 } from "#domain/broadcast.ts"
 import { partsOf, type Recipients } from "#domain/recipients.ts"
 import type { Caller } from "#identity/identity.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import { recipientsOf } from "#nats/stream/recipients.ts"
 import type { Stored } from "#nats/stream/stored.ts"
+import { type WholeBroadcast, wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
 import { subjects } from "#streams/subjects.ts"
-import { directToken } from "#streams/tokens.ts"
+import { decodeToken, directToken } from "#streams/tokens.ts"
 import { type ErrorDetail, errorIn, refuse, refuseInvalid } from "../http/errors.ts"
 import type { ApiRequest } from "../http/request.ts"
 import { demandRoom } from "../quotas/room.ts"
@@ -57,32 +56,34 @@ interface Broadcast extends Given {
 }
 
 /**
- * The message id. A key names one broadcast per caller and subject, within the duplicate window of
- * LOG.
+ * The message id. A key names one broadcast per caller and channel, or per caller and all else,
+ * within the duplicate window of LOG.
  */
-const messageIdOf = (key: string | undefined, caller: string, subject: string): string =>
-  key === undefined
+const messageIdOf = ({ isPlain, key, to }: Broadcast, caller: string): string => {
+  const channel = isPlain ? [decodeToken(to.channels[0]!)] : []
+  return key === undefined
     ? randomUUID()
-    : hash("sha256", JSON.stringify([caller, subject, key]), "base64url")
+    : hash("sha256", JSON.stringify([caller, ...channel, key]), "base64url")
+}
 
-const textOf = (payload: Uint8Array | undefined): string =>
-  payload === undefined ? "" : Buffer.from(payload).toString("utf8")
+/** The same text for the same broadcast: no data is empty data. */
+const textOf = ({ body: { data = {}, data_by_locale = {} }, to }: WholeBroadcast): string =>
+  canonicalJson({ data, data_by_locale, to })
 
 /**
  * Whether a stored message is this broadcast. A NATS client may have used the message id for one of
  * its own, on another subject: then this one is not stored.
  */
 const isSame = (
-  { header, message, subject: stored }: Stored,
-  recipients: Recipients | undefined,
-  { body, headers, to }: Broadcast,
+  { header, subject: stored }: Stored,
+  whole: WholeBroadcast | undefined,
+  broadcast: Broadcast,
   subject: string
 ): boolean =>
   stored === subject &&
-  recipients !== undefined &&
-  canonicalJson(recipients) === canonicalJson(to) &&
-  textOf(payloadOf(message as BroadcastBody)) === textOf(payloadOf(body)) &&
-  headerNames.every((name) => header(name) === headers[name])
+  whole !== undefined &&
+  textOf(whole) === textOf(broadcast) &&
+  headerNames.every((name) => header(name) === broadcast.headers[name])
 
 const reused = errorIn(
   "header",
@@ -90,10 +91,17 @@ const reused = errorIn(
   "Idempotency-Key was used for another broadcast"
 )
 
-/** Stores recipients that do not fit into the message. Returns what the message says of them. */
-const storeParts = Effect.fnUntraced(function* (to: Recipients, messageId: string) {
-  const [first = {}, ...others] = partsOf(to)
-  if (others.length === 0) return first
+/**
+ * Returns the message of a broadcast to several channels or to users, after it stored what does not
+ * fit into the message.
+ */
+const directOf = Effect.fnUntraced(function* (
+  { body: { data, data_by_locale }, to }: Broadcast,
+  messageId: string
+) {
+  const [first = {}, ...others] = partsOf(to, data_by_locale)
+  const given = data === undefined ? {} : { data }
+  if (others.length === 0) return { ...given, ...first }
   const log = yield* EventLog
   const parts = yield* Effect.forEach([first, ...others], (body) =>
     log.append("log", {
@@ -104,7 +112,7 @@ const storeParts = Effect.fnUntraced(function* (to: Recipients, messageId: strin
       messageId: hash("sha256", JSON.stringify([messageId, body]), "base64url")
     })
   )
-  return { parts: parts.map(({ seq }) => seq) }
+  return { ...given, parts: parts.map(({ seq }) => seq) }
 })
 
 /** Stores a broadcast, unless its key names one. Returns its id. */
@@ -114,20 +122,20 @@ export const publish = Effect.fnUntraced(function* (broadcast: Broadcast, caller
   yield* demandRoom("broadcast")
   const log = yield* EventLog
   const subject = subjects.broadcast("rest", isPlain ? to.channels[0]! : directToken)
-  const messageId = messageIdOf(key, caller.id, subject)
+  const messageId = messageIdOf(broadcast, caller.id)
   const message = { subject, headers: { ...headers, ...publisherHeaders(caller.id) }, messageId }
   const { duplicate, seq } = yield* isPlain
     ? log.append("log", { ...message, type: "broadcast/1", body })
     : log.append("log", {
         ...message,
         type: "direct/1",
-        body: { ...body, ...(yield* storeParts(to, messageId)) }
+        body: yield* directOf(broadcast, messageId)
       })
   if (duplicate && key !== undefined) {
     const stored = yield* log.at("log", seq)
     if (
       stored !== undefined &&
-      !isSame(stored, yield* recipientsOf(log, stored), broadcast, subject)
+      !isSame(stored, yield* wholeBroadcast(log, stored), broadcast, subject)
     )
       return yield* refuseInvalid([reused])
   }

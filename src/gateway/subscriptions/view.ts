@@ -1,9 +1,13 @@
 // Subscriptions and tombstones as clients see them, and their schemas.
 import * as Schema from "effect/Schema"
 import type { JsonObject } from "#basics/json.ts"
+import { Locale } from "#domain/broadcast.ts"
 import type { SubscriptionList } from "#domain/subscription/subscription.ts"
 
 const text = Schema.String.pipe(Schema.check(Schema.isNonEmpty({ message: "Required" })))
+/** In characters. */
+const labelMax = 100
+const Label = Schema.String.pipe(Schema.check(Schema.isMaxLength(labelMax)))
 const anything = Schema.Record(Schema.String, Schema.Unknown)
 
 /** The body of POST and PUT. Clients may store other members; of `keys` only the two are stored. */
@@ -14,7 +18,10 @@ export const SubscriptionBody = Schema.Struct({
       keys: Schema.StructWithRest(Schema.Struct({ auth: text, p256dh: text }), [anything]),
       id: Schema.optionalKey(Schema.String),
       /** The application server key of the subscription. Default: the current one. */
-      vapid_public_key: Schema.optionalKey(text)
+      vapid_public_key: Schema.optionalKey(text),
+      locale: Schema.optionalKey(Locale),
+      /** What its user calls the browser. */
+      label: Schema.optionalKey(Label)
     }),
     [anything]
   )

@@ -29,7 +29,9 @@ const bodies: ReadonlyArray<readonly [name: string, body: unknown]> = [
   ["an empty object", {}],
   ["empty data", { data: {} }],
   ["data", { data: { title: "Grüße", n: 1.5, deep: { list: [null, true] } } }],
-  ["data with a timestamp", { data: { last_modified: 123 } }]
+  ["data with a timestamp", { data: { last_modified: 123 } }],
+  ["variants", { data: { a: 1 }, data_by_locale: { de: { a: 2 }, "zh-Hant-TW": {} } }],
+  ["variants alone", { data_by_locale: { de: { a: 2 } } }]
 ]
 
 const badBodies: ReadonlyArray<
@@ -38,6 +40,14 @@ const badBodies: ReadonlyArray<
   ["data that is null", { data: null }, ["body:data"]],
   ["data that is a list", { data: [1] }, ["body:data"]],
   ["data that is a text", { data: "x" }, ["body:data"]],
+  ["a variant that is a text", { data_by_locale: { de: "x" } }, ["body:data_by_locale.de"]],
+  ["a variant of no language", { data_by_locale: { "d e": {} } }, ["body:data_by_locale.d e"]],
+  ["two variants of a language", { data_by_locale: { de: {}, DE: {} } }, ["body:data_by_locale"]],
+  [
+    "21 variants",
+    { data_by_locale: Object.fromEntries([..."abcdefghijklmnopqrstu"].map((c) => [`d${c}`, {}])) },
+    ["body:data_by_locale"]
+  ],
   ["another key", { other: 1 }, ["body:"]],
   ["a list", [], ["body:"]],
   ["nonsense", "{nonsense", ["body:", "body:"]]
@@ -109,6 +119,11 @@ export const broadcasts: ReadonlyArray<Case> = [
     expected: { status: 413, errno: 113 }
   }),
   define({
+    name: "refuses a broadcast with a variant that fits into no push",
+    request: (api) => publish(api, { data_by_locale: { de: { text: "x".repeat(3_990) } } }),
+    expected: { status: 413, errno: 113 }
+  }),
+  define({
     name: "accepts the largest broadcast that fits",
     request: (api) => publish(api, { data: { t: "x".repeat(3_993 - '{"t":""}'.length) } }),
     expected: located
@@ -163,6 +178,7 @@ export const broadcasts: ReadonlyArray<Case> = [
   }),
   ...[
     ["another payload", { data: { a: 2 } }, { TTL: "60" }],
+    ["another variant", { data: { a: 1 }, data_by_locale: { de: {} } }, { TTL: "60" }],
     ["another TTL", { data: { a: 1 } }, { TTL: "61" }],
     ["no TTL", { data: { a: 1 } }, {}]
   ].map(([name, body, headers]) =>

@@ -44,6 +44,30 @@ export const subscriptionMembers: ReadonlyArray<Case> = [
     also: ({ json }) => expect(json.data.last_modified).toBeTypeOf("number")
   }),
   define({
+    name: "stores a language and a label, and shows both",
+    request: (api) => post(api.subscription("a", { locale: "pt-BR", label: "Handy 📱" })),
+    expected: { status: 201, body: { data: { locale: "pt-BR", label: "Handy 📱" } } },
+    also: async (_, api) =>
+      expect((await api.list("?label=Handy%20%F0%9F%93%B1&_fields=locale")).json.data).toMatchObject([
+        { locale: "pt-BR" }
+      ])
+  }),
+  ...[
+    ["locale", "de_DE"],
+    ["locale", ""],
+    ["locale", `de-x-${"a".repeat(40)}`],
+    ["locale", 5],
+    ["locale", null],
+    ["label", "x".repeat(101)],
+    ["label", ["x"]]
+  ].map(([name, value]) =>
+    define({
+      name: `refuses ${JSON.stringify(value).slice(0, 20)} as the ${name} of a subscription`,
+      request: (api) => post(api.subscription("a", { [String(name)]: value })),
+      expected: { status: 400, errno: 109, details: [`body:data.${name}`] }
+    })
+  ),
+  define({
     name: "takes the id that belongs to the endpoint",
     request: { ...post({ endpoint: vectors[0]![0], keys, id: vectors[0]![1] }) },
     expected: { status: 201, body: { data: { id: vectors[0]![1] } } }

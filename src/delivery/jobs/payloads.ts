@@ -1,0 +1,64 @@
+// What the pushes of a broadcast carry, and to whom it goes: read once for all its jobs.
+import * as Effect from "effect/Effect"
+import { makeLruCache } from "#basics/lru-cache.ts"
+import { type BroadcastBody, payloadOf } from "#domain/broadcast.ts"
+import { lookup } from "#domain/locale.ts"
+import type { Recipients } from "#domain/recipients.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import { type WholeBroadcast, wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
+import { pad } from "../push/encrypt.ts"
+import type { Target } from "../push/target.ts"
+
+/** Payloads in the LRU cache: of 4 KB each, with all variants and recipients of 0.2 MB. */
+const payloadsMax = 128
+
+/** What a reader gets. */
+interface Variant {
+  /** Undefined: no payload. */
+  readonly padded: Buffer | undefined
+  /** The language of the variant; absent: that for all others. */
+  readonly locale?: string
+}
+
+export interface Payload {
+  readonly variantOf: (target: Target) => Variant
+  readonly to: Recipients
+}
+
+const paddedOf = (data: BroadcastBody["data"]): Buffer | undefined => {
+  const payload = payloadOf(data)
+  return payload === undefined ? undefined : pad(payload)
+}
+
+const readPayload = ({ body, to }: WholeBroadcast): Payload => {
+  const others: Variant = { padded: paddedOf(body.data) }
+  const variants = new Map(
+    Object.entries(body.data_by_locale ?? {}).map(([locale, data]): [string, Variant] => [
+      locale.toLowerCase(),
+      { padded: paddedOf(data), locale }
+    ])
+  )
+  const variantOf = ({ stored }: Target) =>
+    lookup(stored.data.locale ?? "", (tag) => variants.get(tag)) ?? others
+  return { variantOf: variants.size === 0 ? () => others : variantOf, to }
+}
+
+/**
+ * Returns a function that reads the payload of a broadcast and to whom it goes, once: the same
+ * bytes for every push, never copied into a job. Undefined: LOG does not have the broadcast.
+ */
+export const makePayloads = Effect.gen(function* () {
+  const log = yield* EventLog
+  const cache = makeLruCache<{ payload?: Payload }>(payloadsMax)
+  return Effect.fnUntraced(function* (broadcast: number) {
+    const cached = cache.of(String(broadcast), () => ({}))
+    if (cached.payload !== undefined) return cached.payload
+    const stored = yield* log.at("log", broadcast)
+    const whole = stored === undefined ? undefined : yield* wholeBroadcast(log, stored)
+    if (whole === undefined) return undefined
+    cached.payload = readPayload(whole)
+    return cached.payload
+  })
+})
+
+export type Payloads = Effect.Success<typeof makePayloads>
