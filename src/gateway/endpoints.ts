@@ -1,10 +1,10 @@
 // All endpoints. A path that is not in this table is a 404, a method that its endpoint does not
 // allow a 405.
 import { batchPost } from "./batch/batch.ts"
-import { anyBroadcastGet, broadcastGet } from "./channels/broadcast.ts"
-import { broadcastPost } from "./channels/broadcast-post.ts"
+import { anyBroadcastGet, broadcastGet } from "./broadcasts/broadcast.ts"
+import { broadcastPost } from "./broadcasts/channel-post.ts"
+import { directPost } from "./broadcasts/direct-post.ts"
 import { channelGet } from "./channels/channel.ts"
-import { directPost } from "./channels/direct-post.ts"
 import { memberDelete, memberPut, membersGet } from "./channels/members.ts"
 import { registrationDelete, registrationPut } from "./channels/registration.ts"
 import { registrationsGet } from "./channels/registrations.ts"

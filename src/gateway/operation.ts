@@ -62,9 +62,9 @@ export interface Operation<I> extends http.OperationRules {
   /**
    * `anyone`: without identification. `guest`: with or without credentials. `caller`: with valid
    * credentials. `publisher`: a caller who may publish to the channel in the path, by the settings
-   * or by an operator's permission; without a channel in the path any caller, tokens of
-   * servers included: the operation checks what the caller may. `users`: a caller with the right to name users, who must be a
-   * publisher, too, where the path has a channel.
+   * or by an operator's permission; without a channel in the path any caller, tokens of servers
+   * included: the operation checks what the caller may. `users`: a caller with the right to name
+   * users, who must be a publisher, too, where the path has a channel.
    */
   readonly access: "anyone" | "guest" | "caller" | "publisher" | "users"
   /** Whether Accept must allow JSON. */

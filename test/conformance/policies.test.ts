@@ -57,7 +57,14 @@ const named = (name: string): Case => {
   return found
 }
 
-const subset = [...chosen.map(named), ...callers, ...users, ...members, ...direct, ...directProgress]
+const subset = [
+  ...chosen.map(named),
+  ...callers,
+  ...users,
+  ...members,
+  ...direct,
+  ...directProgress
+]
 
 /** Without the second shape of oauth: a process costs more than its cases. */
 const logins = shapes.filter((login) => login !== verifyCall)

@@ -25,10 +25,8 @@ export interface StoredSubscription {
 export type Tombstone = number | { readonly lastModified: number; readonly isMoved: true }
 
 /** Whether a broadcast goes to a subscription of one of its users. */
-export const takes = (
-  { moved, seq, suspended }: StoredSubscription,
-  broadcast: number
-): boolean => seq <= broadcast && suspended === undefined && moved === undefined
+export const takes = ({ moved, seq, suspended }: StoredSubscription, broadcast: number): boolean =>
+  seq <= broadcast && suspended === undefined && moved === undefined
 
 /** The value of a key in the bucket `subscriptions`. */
 export interface SubscriptionList {

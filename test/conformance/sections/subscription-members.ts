@@ -48,9 +48,9 @@ export const subscriptionMembers: ReadonlyArray<Case> = [
     request: (api) => post(api.subscription("a", { locale: "pt-BR", label: "Handy 📱" })),
     expected: { status: 201, body: { data: { locale: "pt-BR", label: "Handy 📱" } } },
     also: async (_, api) =>
-      expect((await api.list("?label=Handy%20%F0%9F%93%B1&_fields=locale")).json.data).toMatchObject([
-        { locale: "pt-BR" }
-      ])
+      expect(
+        (await api.list("?label=Handy%20%F0%9F%93%B1&_fields=locale")).json.data
+      ).toMatchObject([{ locale: "pt-BR" }])
   }),
   ...[
     ["locale", "de_DE"],

@@ -4,14 +4,14 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { BroadcastBody } from "#domain/broadcast.ts"
 import { channelToken } from "#streams/tokens.ts"
+import { channelIdOf } from "../channels/id.ts"
+import { Acknowledgement, accepted } from "../channels/registration.ts"
 import { readBody } from "../http/body.ts"
 import type { ErrorDetail } from "../http/errors.ts"
 import type { Call } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
 import { dryRun, Reach } from "./dry-run.ts"
-import { channelIdOf } from "./id.ts"
 import { type Given, publish, readGiven } from "./publish.ts"
-import { Acknowledgement, accepted } from "./registration.ts"
 
 /** The fields of a body that publishes. */
 export const published = {
