@@ -54,7 +54,7 @@ const principalFault = (principal: string): string | undefined => {
 export const nobodyIdFault = (id: string): string | undefined => {
   if (/^basicauth(?:-[a-z0-9-]*)?:(?![0-9a-f]{64}$)/.test(id))
     return "an id of basicauth has 64 digits, 0-9 and a-f, as GET /v1/ shows it to its user"
-  return id.startsWith("token:")
+  return /^token(?:-[a-z0-9-]*)?:/.test(id)
     ? "a token has the rights of its creation (bellcast token create), and no others"
     : undefined
 }

@@ -1,5 +1,5 @@
 // Members: users whom a site's server registers. Which rights that takes, what it counts for, and
-// that pages list each of very many once.
+// that pages list each of very many once. And the channels of one user, in pages.
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -31,6 +31,7 @@ beforeAll(async () => {
           "news*=acme:site other=acme:site all=group:acme:all acme:writer",
         BELLCAST_USER_WRITE_PRINCIPALS: "acme:site group:acme:all acme:users",
         BELLCAST_REQUESTS_PER_USER_PER_MINUTE_MAX: "0",
+        BELLCAST_NEW_CHANNELS_PER_HOUR_MAX: "0",
         ...limits
       }
     })
@@ -144,4 +145,23 @@ describe("members", () => {
     }
     expect(ids.sort()).toEqual(users.map((user) => `acme:${user}`).sort())
   })
+})
+
+it("the channels of a user are listed in order of registration, 100 on a page", async () => {
+  const registration = (method: string, channel: string) =>
+    send(method, `/channels/${channel}/registration`, "acme zoe")
+  const channels = Array.from({ length: 130 }, (_, i) => `room-${i}`)
+  for (const channel of channels) expect((await registration("PUT", channel)).status).toBe(202)
+  // Who leaves and comes back is registered anew; who only repeats it is not.
+  await registration("DELETE", "room-5")
+  await registration("PUT", "room-5")
+  await registration("PUT", "room-6")
+  await registration("DELETE", "room-7")
+  const wanted = [...channels.filter((each) => !/^room-[57]$/.test(each)), "room-5"]
+  const first = await send("GET", "/registrations?_limit=0", "acme zoe")
+  const next = first.headers.get("next-page")!.slice(service.url.length)
+  const second = await send("GET", next, "acme zoe")
+  expect([first.body.data.length, first.headers.get("total-records")]).toEqual([100, "129"])
+  expect([...first.body.data, ...second.body.data]).toEqual(wanted.map((id) => ({ id })))
+  expect(second.headers.get("next-page")).toBeNull()
 })

@@ -71,6 +71,14 @@ describe("a user whom a request names", () => {
     expect(own.body.data).toEqual([])
   })
 
+  it("is found in an entry of a batch, too", async () => {
+    await subscribed("a/b c")
+    const path = `/users/${encodeURIComponent("acme:a/b c")}/subscriptions`
+    const requests = [{ method: "DELETE", path }]
+    const { body } = await send("POST", "/batch", site, { requests })
+    expect(body.responses[0]).toMatchObject({ status: 200, body: { data: [{ deleted: true }] } })
+  })
+
   it("is found by a mail address in any case of letters, which is nowhere stored", async () => {
     await subscribed("Anna@Example.org")
     const answer = await logout("acme:anna@EXAMPLE.org", site)

@@ -19,8 +19,15 @@ const redactPair = (pair: string): string => {
 
 const redact = (query: string): string => query.split("&").map(redactPair).join("&")
 
-/** A segment of a path with a mail address. The HMAC of one may be shown. */
-const addressed = /[^/]*(?:@|%40)(?![0-9a-f]{64}(?:\/|$))[^/]*/gi
+/** The HMAC of a mail address at the end of a user's id, which may be shown. */
+const hmac = /(?:@|%40)[0-9a-f]{64}$/
+
+/** A path without the segments that may hold a mail address. */
+const withoutAddresses = (path: string): string =>
+  path
+    .split("/")
+    .map((segment) => (/@|%40/.test(segment.replace(hmac, "")) ? "…" : segment))
+    .join("/")
 
 /** Notes of the pipeline about a request, for its log line. */
 export interface Trace {
@@ -49,7 +56,7 @@ export const logRequest = (
   const write = quiet ? Effect.logDebug : Effect.logInfo
   return write(request.batched ? "subrequest.summary" : "request.summary", {
     method: request.method,
-    path: path.slice(0, 1024).replace(addressed, "…"),
+    path: withoutAddresses(path).slice(0, 1024),
     querystring: redact(query.join("?")).slice(0, 1024),
     agent: headers["user-agent"],
     lang: headers["accept-language"],
