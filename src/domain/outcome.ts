@@ -56,9 +56,7 @@ export const Plan = Schema.Struct({
   floor: MinimumRevisions,
   acceptedAt: Schema.Int,
   expiresAt: Schema.Int,
-  at: Schema.Int,
-  /** How many of the named users had no subscription. Absent: the broadcast names no users. */
-  withoutSubscription: Schema.optionalKey(Schema.Int)
+  at: Schema.Int
 })
 export type Plan = typeof Plan.Type
 
@@ -70,6 +68,11 @@ export const Outcome = Schema.Struct({
   results: Schema.Array(PushResult),
   /** Every push of the shard has a fate. */
   final: Schema.Boolean,
+  /**
+   * How many of the named users in the shard had no subscription: in its first outcome. Absent: the
+   * broadcast names no users.
+   */
+  withoutSubscription: Schema.optionalKey(Schema.Int),
   at: Schema.Int
 })
 export type Outcome = typeof Outcome.Type
@@ -97,6 +100,7 @@ export const Progress = Schema.Struct({
   seq: Schema.Int,
   lastModified: Schema.Int,
   finished: Schema.Boolean,
+  /** As in outcomes, of all shards so far. */
   withoutSubscription: Schema.optionalKey(Schema.Int)
 })
 export type Progress = typeof Progress.Type
@@ -126,10 +130,7 @@ export const startProgress = (plan: Plan, seq: number): Progress =>
     expiresAt: plan.expiresAt,
     seq,
     lastModified: plan.at,
-    finished: false,
-    ...(plan.withoutSubscription === undefined
-      ? {}
-      : { withoutSubscription: plan.withoutSubscription })
+    finished: false
   })
 
 /**
@@ -143,7 +144,15 @@ export const evolveProgress = (
   seq: number
 ): Progress => {
   if (seq <= progress.seq) return progress
-  const next = { ...progress, seq, lastModified: Math.max(progress.lastModified, outcome.at) }
+  const { withoutSubscription: without } = outcome
+  const next = {
+    ...progress,
+    seq,
+    lastModified: Math.max(progress.lastModified, outcome.at),
+    ...(without === undefined
+      ? {}
+      : { withoutSubscription: (progress.withoutSubscription ?? 0) + without })
+  }
   next.accepted += outcome.pushes
   for (const { fate } of outcome.results) {
     if (of === "push") next.retrying -= 1

@@ -16,7 +16,7 @@ import type { Recipients } from "#domain/recipients.ts"
 import { unavailable } from "#nats/connection/errors.ts"
 import { isSameTime } from "#nats/follower/marks.ts"
 import { type Applied, appliedMillis, Watermark } from "#nats/follower/watermark.ts"
-import { countRegistrations, countUnsubscribed } from "#nats/kv/audience.ts"
+import { countRegistrations } from "#nats/kv/audience.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { Consumers, type Delivery, done, later, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
@@ -125,17 +125,7 @@ const newPlan = Effect.fnUntraced(function* (
     floor,
     acceptedAt,
     expiresAt,
-    at: yield* Clock.currentTimeMillis,
-    ...(users.length === 0
-      ? {}
-      : {
-          withoutSubscription: yield* countUnsubscribed(
-            buckets,
-            users,
-            broadcast,
-            floor.subscriptions
-          )
-        })
+    at: yield* Clock.currentTimeMillis
   }
   return plan
 })

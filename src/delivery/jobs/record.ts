@@ -145,6 +145,7 @@ interface OutcomeBody {
   readonly pushes: number
   readonly results: ReadonlyArray<PushResult>
   readonly final: boolean
+  readonly withoutSubscription?: number
 }
 
 export const makeRecord = Effect.gen(function* () {

@@ -12,7 +12,7 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { sealedAtOnce } from "../push/encrypt.ts"
 import type { Target } from "../push/target.ts"
-import { makeAudience } from "../recipients/audience.ts"
+import { type Audience, makeAudience } from "../recipients/audience.ts"
 import { laterPostponed, type Recorded } from "./follow-ups.ts"
 import type { Payloads } from "./payloads.ts"
 import { makePushBatches } from "./push-batches.ts"
@@ -70,7 +70,7 @@ const makeClaim = (log: EventLog["Service"], record: Record) => {
   const claim = Effect.fnUntraced(function* (
     job: ShardJob,
     past: Past,
-    targets: ReadonlyArray<Target>
+    { targets, withoutSubscription }: Audience
   ) {
     const isNew = ({ id, user }: Target) => !past.results.has(pushKey(user, id))
     const total = past.results.size + targets.filter(isNew).length
@@ -79,7 +79,8 @@ const makeClaim = (log: EventLog["Service"], record: Record) => {
       broadcast: job.broadcast,
       pushes: total - past.declared,
       results: [],
-      final: false
+      final: false,
+      ...(past.seq > 0 || withoutSubscription === undefined ? {} : { withoutSubscription })
     })
     return { ...past, seq, claimedAt } satisfies Claimed
   })
@@ -96,9 +97,9 @@ const makeClaim = (log: EventLog["Service"], record: Record) => {
   })
 
   /** For a shard of which earlier deliveries may have recorded something. */
-  const again = Effect.fnUntraced(function* (job: ShardJob, targets: ReadonlyArray<Target>) {
-    const past = yield* readAndEnsure(job, targets)
-    return past.final ? past : yield* claim(job, past, targets)
+  const again = Effect.fnUntraced(function* (job: ShardJob, audience: Audience) {
+    const past = yield* readAndEnsure(job, audience.targets)
+    return past.final ? past : yield* claim(job, past, audience)
   })
 
   /**
@@ -106,11 +107,11 @@ const makeClaim = (log: EventLog["Service"], record: Record) => {
    * this one leaves the shard: the other may be sending, and a claim over it would send twice what
    * it has not recorded. If it died, the ack wait brings the job back.
    */
-  const first = (job: ShardJob, targets: ReadonlyArray<Target>) =>
-    claim(job, nothing, targets).pipe(
+  const first = (job: ShardJob, audience: Audience) =>
+    claim(job, nothing, audience).pipe(
       Effect.catchTag("AppendConflict", (conflict) =>
         Effect.filterOrFail(
-          readAndEnsure(job, targets),
+          readAndEnsure(job, audience.targets),
           ({ final }) => final,
           () => conflict
         )
@@ -140,32 +141,32 @@ export const makeShard = Effect.fnUntraced(function* (jobTools: JobTools, payloa
   const admission = yield* Semaphore.make(2 * unrecordedPushesMax)
   const reading = yield* Semaphore.make(readingMax)
 
-  /** Reads a shard and waits until it may be sent. Returns its targets and their weight. */
+  /** Reads a shard and waits until it may be sent. Returns its audience and the weight of that. */
   const admitted = (job: ShardJob, to: Recipients) =>
     reading.withPermits(1)(
       Effect.gen(function* () {
-        const targets = yield* audience(job, to)
-        const weight = Math.min(Math.max(1, targets.length), unrecordedPushesMax)
+        const found = yield* audience(job, to)
+        const weight = Math.min(Math.max(1, found.targets.length), unrecordedPushesMax)
         yield* admission.take(weight)
-        return { targets, weight }
+        return { found, weight }
       })
     )
 
   return Effect.fnUntraced(function* ({ deliveryCount, message }: Delivery) {
     if (message.type !== "shard/1")
       return never(message.type === "malformed" ? message.reason : "not a shard job")
-    const found = yield* payload(message.broadcast)
-    if (found === undefined) return never("the broadcast is not in the log")
+    const pushed = yield* payload(message.broadcast)
+    if (pushed === undefined) return never("the broadcast is not in the log")
     const claimed = deliveryCount === 1 ? claim.first : claim.again
-    const send = Effect.fnUntraced(function* (targets: ReadonlyArray<Target>) {
-      const past = yield* claimed(message, targets)
+    const send = Effect.fnUntraced(function* (found: Audience) {
+      const past = yield* claimed(message, found)
       const { isPostponed, left } = isClaimed(past)
-        ? yield* runShard(tools, message, past, targets, found)
+        ? yield* runShard(tools, message, past, found.targets, pushed)
         : { ...past, left: 0 }
       if (left > 0) return later(0)
       return isPostponed ? laterPostponed(deliveryCount) : done
     }, conflictLeaves)
-    const { targets, weight } = yield* admitted(message, found.to)
-    return yield* Effect.ensuring(send(targets), admission.release(weight))
+    const { found, weight } = yield* admitted(message, pushed.to)
+    return yield* Effect.ensuring(send(found), admission.release(weight))
   })
 })

@@ -11,12 +11,18 @@ import { Buckets } from "#nats/kv/bucket.ts"
 import { registrationsUnder } from "#nats/kv/entries.ts"
 import { makeReadCache, type ReadCache } from "#nats/kv/read-cache.ts"
 import { type EntryKey, keys, userOfKey } from "#streams/buckets.ts"
-import type { UserToken } from "#streams/tokens.ts"
+import { isInShard, type UserToken } from "#streams/tokens.ts"
 import type { Target } from "../push/target.ts"
 import { makeRedriveFilter } from "./redrive-filter.ts"
 
 const isBelow = (a: MinimumRevisions, b: MinimumRevisions) =>
   a.subscriptions < b.subscriptions || a.registrations < b.registrations
+
+export interface Audience {
+  readonly targets: ReadonlyArray<Target>
+  /** How many users whom the broadcast names have none here. Absent: it names no users. */
+  readonly withoutSubscription?: number
+}
 
 /** A registered user, and since which sequence of LOG. */
 type Place = readonly [user: UserToken, since: number]
@@ -104,7 +110,11 @@ export const makeAudience = Effect.gen(function* () {
         takes(stored, job.broadcast)
       )
     )
-    return yield* redriven(job, targets)
+    const found: Audience = { targets: yield* redriven(job, targets) }
+    if (to.users.length === 0) return found
+    const reached = new Set(targets.map(({ user }) => user))
+    const named = to.users.filter((user) => isInShard(user, job.shard))
+    return { ...found, withoutSubscription: named.filter((user) => !reached.has(user)).length }
   })
   return (job: ShardJob, to: Recipients) =>
     audience(job, to, job.floor).pipe(

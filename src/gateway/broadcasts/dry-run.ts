@@ -5,11 +5,11 @@ import { shardDepth } from "#domain/broadcast.ts"
 import { type Recipients, usersIn } from "#domain/recipients.ts"
 import { takes } from "#domain/subscription/subscription.ts"
 import { Watermark } from "#nats/follower/watermark.ts"
-import { countRegistrations, countUnsubscribed, eachList } from "#nats/kv/audience.ts"
+import { countRegistrations, eachList } from "#nats/kv/audience.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { registrationsUnder } from "#nats/kv/entries.ts"
 import { keys, userOfKey } from "#streams/buckets.ts"
-import { shardsAt } from "#streams/tokens.ts"
+import { shardsAt, type UserToken } from "#streams/tokens.ts"
 import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 
@@ -29,44 +29,41 @@ export const Reach = Schema.Struct({
   without_subscription: Schema.optionalKey(Schema.Int)
 })
 
+/** How many of these users have a subscription, and how many subscriptions they have. */
+const reachOf = Effect.fnUntraced(function* (
+  buckets: Buckets["Service"],
+  users: ReadonlyArray<UserToken>,
+  minRevision: number
+) {
+  let [people, browsers] = [0, 0]
+  yield* eachList(buckets, users.map(keys.subscriptions), minRevision, ({ value }) => {
+    const stored = Object.values(value.subscriptions).filter((each) => takes(each, later))
+    browsers += stored.length
+    if (stored.length > 0) people += 1
+  })
+  return { people, browsers }
+})
+
 /** The response to a broadcast with `dry_run`. */
 export const dryRun = Effect.fnUntraced(function* (to: Recipients) {
   const buckets = yield* Buckets
   const { floor } = yield* (yield* Watermark).reached(0, 0)
   const registrations = yield* countRegistrations(buckets, to.channels)
   const shards = shardsAt(shardDepth(registrations + to.users.length))
-  let [people, browsers] = [0, 0]
+  const factor = Math.max(1, shards.length / shardsMax)
+  const reach = { people: 0, browsers: 0 }
   for (const shard of shards.slice(0, shardsMax)) {
     const entries = yield* Effect.forEach(to.channels, (channel) =>
       registrationsUnder(buckets, keys.registrationsOf(channel, shard), floor.registrations)
     )
-    const registered = entries.flat().filter(({ value }) => value.on)
-    const users = usersIn(
-      to,
-      shard,
-      registered.map(({ key }) => userOfKey(key))
-    )
-    yield* eachList(buckets, users.map(keys.subscriptions), floor.subscriptions, ({ value }) => {
-      const stored = Object.values(value.subscriptions).filter((each) => takes(each, later))
-      browsers += stored.length
-      if (stored.length > 0) people += 1
-    })
+    const registered = entries.flat().flatMap(({ key, value }) => (value.on ? userOfKey(key) : []))
+    const users = usersIn(to, shard, registered)
+    const { browsers, people } = yield* reachOf(buckets, users, floor.subscriptions)
+    reach.people += people * factor
+    reach.browsers += browsers * factor
   }
-  const factor = Math.max(1, shards.length / shardsMax)
-  const data: typeof Reach.Type = {
-    people: people * factor,
-    browsers: browsers * factor,
-    estimated: factor > 1,
-    ...(to.users.length === 0
-      ? {}
-      : {
-          without_subscription: yield* countUnsubscribed(
-            buckets,
-            to.users,
-            later,
-            floor.subscriptions
-          )
-        })
-  }
-  return ok({ data }, noStore)
+  const data: typeof Reach.Type = { ...reach, estimated: factor > 1 }
+  if (to.users.length === 0) return ok({ data }, noStore)
+  const { people } = yield* reachOf(buckets, to.users, floor.subscriptions)
+  return ok({ data: { ...data, without_subscription: to.users.length - people } }, noStore)
 })

@@ -1,7 +1,7 @@
 // Reads to whom a broadcast may go: the subscriptions of many users, and how many there are.
 import * as Effect from "effect/Effect"
 import type { Recipients } from "#domain/recipients.ts"
-import { type SubscriptionList, takes } from "#domain/subscription/subscription.ts"
+import type { SubscriptionList } from "#domain/subscription/subscription.ts"
 import { type EntryKey, keys } from "#streams/buckets.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import type { Buckets } from "./bucket.ts"
@@ -52,18 +52,4 @@ export const countRegistrations = Effect.fnUntraced(function* (
     { concurrency: countsAtOnce }
   )
   return entries.reduce((sum, entry) => sum + (entry?.value.registrations ?? 0), 0)
-})
-
-/** How many of these users have no subscription that a broadcast goes to. */
-export const countUnsubscribed = Effect.fnUntraced(function* (
-  buckets: Buckets["Service"],
-  users: Recipients["users"],
-  broadcast: number,
-  minRevision: number
-) {
-  let count = users.length
-  yield* eachList(buckets, users.map(keys.subscriptions), minRevision, ({ value }) => {
-    if (Object.values(value.subscriptions).some((stored) => takes(stored, broadcast))) count -= 1
-  })
-  return count
 })
