@@ -1,7 +1,8 @@
 // `make bench ARGS=small`: broadcasts to channels with one subscriber each, 20 and 100 under way,
-// and 100 a second; beside web-push with 100 in flight, which stores nothing. It asserts nothing:
-// machines are noisy. BENCH_CHANNELS (default 200) are the channels, BENCH_SMALL (default 2000) the
-// broadcasts of a row, BENCH_ROUNDS (default 3) the repetitions.
+// and 100 a second; and broadcasts to one user each; beside web-push with 100 in flight, which
+// stores nothing. It asserts nothing: machines are noisy. BENCH_CHANNELS (default 200) are the
+// channels, BENCH_SMALL (default 2000) the broadcasts of a row, BENCH_ROUNDS (default 3) the
+// repetitions.
 import { mkdtempSync, rmSync } from "node:fs"
 import { cpus, tmpdir } from "node:os"
 import { join as path } from "node:path"
@@ -9,11 +10,12 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { Effect } from "effect"
 import { launch } from "#embedded/launch.ts"
 import { locateNatsServer } from "#embedded/program/locate.ts"
-import { publish } from "../support/client.ts"
+import { publish, publishAt } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
 import { startPushService } from "../support/push-service.ts"
 import { startService, vapid } from "../support/service.ts"
 import { trustingEnvironment } from "../support/tls.ts"
+import { idOf } from "../support/users.ts"
 import { cpuSecondsOf, idle } from "./cpu.ts"
 import { fsyncOf } from "./fsync.ts"
 import { type Figures, runNode } from "./peers.ts"
@@ -32,6 +34,12 @@ interface Small extends Figures {
   readonly natsCpuSeconds: number
 }
 
+interface Row {
+  readonly name: string
+  readonly run: () => Promise<ReadonlyArray<number>>
+  readonly figures: Array<Small>
+}
+
 const say = (line: string) => process.stdout.write(`${line}\n`)
 const percentile = (values: ReadonlyArray<number>, share: number): number =>
   values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) * share)]!
@@ -40,13 +48,16 @@ const median = (values: ReadonlyArray<number>) => percentile(values, 0.5)
 const folder = mkdtempSync(path(tmpdir(), "bellcast-bench-"))
 const nats = await launch({ binary: await Effect.runPromise(locateNatsServer), folder })
 await using sink = await startPushService({ tls: true, decrypt: false, host: "localhost" })
-await using service = await startService({ natsUrl: nats.url, env: trustingEnvironment })
+await using service = await startService({
+  natsUrl: nats.url,
+  env: { ...trustingEnvironment, BELLCAST_USER_WRITE_PRINCIPALS: idOf("publisher") }
+})
 const pids = [service.process.pid!, nats.pid]
 
 /** One browser per channel; `arrived` is called with each push. */
 const browsers = Array.from({ length: channels }, (_, i) => {
   const agent = sink.subscribe()
-  const browser = { name: `small-${i}`, agent, arrived: () => {} }
+  const browser = { name: `small-${i}`, user: idOf(`user${i}`), agent, arrived: () => {} }
   const { nextAnswer } = agent
   Object.assign(agent, {
     nextAnswer: () => {
@@ -62,8 +73,13 @@ await fillChannels(
   browsers.map(({ agent, name }) => ({ name, subscriptions: [agent.subscription] }))
 )
 
+type Send = (browser: Browser) => Promise<unknown>
+const toChannel: Send = ({ name }) => publish(service.url, name, data)
+const toUser: Send = ({ user }) =>
+  publishAt(service.url, "/broadcasts", { data, to: { users: [user] } })
+
 /** Publishes and waits for the receipt; one at a time for each browser. */
-const one = async (browser: Browser): Promise<number> => {
+const one = async (browser: Browser, send: Send): Promise<number> => {
   const start = performance.now()
   const arrival = new Promise<number>((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error("not delivered")), deliveredMillis)
@@ -72,7 +88,7 @@ const one = async (browser: Browser): Promise<number> => {
       resolve(performance.now() - start)
     }
   })
-  await publish(service.url, browser.name, data)
+  await send(browser)
   return arrival
 }
 
@@ -88,13 +104,13 @@ const measured = async (run: () => Promise<ReadonlyArray<number>>): Promise<Smal
 }
 
 /** So many broadcasts are under way all the time. */
-const closed = (underWay: number) => async () => {
+const closed = (underWay: number, send: Send) => async () => {
   const latencies: Array<number> = []
   let left = count
   const worker = async (_: unknown, n: number) => {
     for (let i = n; left > 0; i += underWay) {
       left -= 1
-      latencies.push(await one(browsers[i % channels]!))
+      latencies.push(await one(browsers[i % channels]!, send))
     }
   }
   await Promise.all(Array.from({ length: Math.min(underWay, channels) }, worker))
@@ -102,21 +118,23 @@ const closed = (underWay: number) => async () => {
 }
 
 /** A broadcast every 10 ms, whatever became of the last. */
-const open = async () => {
+const open = (send: Send) => async () => {
   const start = performance.now()
   const all: Array<Promise<number>> = []
   for (let i = 0; i < count / 4; i++) {
     await sleep(Math.max(0, start + (i * 1_000) / perSecond - performance.now()))
-    all.push(one(browsers[i % channels]!))
+    all.push(one(browsers[i % channels]!, send))
   }
   return Promise.all(all)
 }
 
 const rows = [
-  { name: "20 under way", run: closed(20), figures: [] as Array<Small> },
-  { name: "100 under way", run: closed(100), figures: [] as Array<Small> },
-  { name: `${perSecond} a second`, run: open, figures: [] as Array<Small> }
-]
+  ["20 under way", closed(20, toChannel)],
+  ["100 under way", closed(100, toChannel)],
+  [`${perSecond} a second`, open(toChannel)],
+  ["to a user, 20 under way", closed(20, toUser)],
+  [`to a user, ${perSecond} a second`, open(toUser)]
+].map(([name, run]) => ({ name, run, figures: [] as Array<Small> })) as ReadonlyArray<Row>
 const peer: Array<Figures> = []
 say(
   `${channels} channels with one subscriber, ${cpus().length} cores, ` +

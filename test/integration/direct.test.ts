@@ -1,24 +1,19 @@
 // Broadcasts to several channels and to users: each browser gets one push, whatever the overlap.
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
-import { basicIds } from "#identity/policies/basicauth.ts"
-import { pseudonyms } from "#identity/pseudonym.ts"
 import { natsLayer } from "#nats/layer.ts"
 import type { Append } from "#nats/stream/append.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { channelToken, directToken } from "#streams/tokens.ts"
 import { auditsOf } from "../support/audit.ts"
-import { call, join, until } from "../support/client.ts"
+import { call, join, publishAt, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
-import { secretEnvironment, startService } from "../support/service.ts"
+import { startService } from "../support/service.ts"
 import type { UserAgent } from "../support/user-agent.ts"
-
-const secret = secretEnvironment.BELLCAST_USERID_HMAC_SECRET
-const idOf = (user: string) => `basicauth:${basicIds(secret)(`${user}:secret`)}`
-const tokenOf = (user: string) => pseudonyms(secret)(idOf(user))
+import { idOf, tokenOf } from "../support/users.ts"
 
 const start = async (env: Readonly<Record<string, string>> = {}) => {
   const nats = await startNats()
@@ -58,11 +53,8 @@ const start = async (env: Readonly<Record<string, string>> = {}) => {
 }
 type World = Awaited<ReturnType<typeof start>>
 
-const published = async ({ send }: World, body: unknown, headers?: Record<string, string>) => {
-  const { body: answer, headers: given, status } = await send(body, headers)
-  assert.equal(status, 202, JSON.stringify(answer))
-  return given.get("location")!.split("/").at(-1)!
-}
+const published = ({ url }: World, body: unknown, headers?: Record<string, string>) =>
+  publishAt(url, "/broadcasts", body, headers)
 
 const finished = async ({ state }: World, id: string) =>
   (

@@ -75,19 +75,24 @@ export const join = async (
   await Promise.all(Array.from({ length: concurrency }, one))
 }
 
-/** Publishes and returns the broadcast's id. */
-export const publish = async (
+/** Posts a broadcast and returns its id. */
+export const publishAt = async (
+  base: string,
+  path: string,
+  body: unknown,
+  headers: Record<string, string> = {}
+): Promise<string> => {
+  const answer = expectStatus(await call(base, "POST", path, "publisher", body, headers), 202)
+  return answer.headers.get("location")!.split("/").at(-1)!
+}
+
+/** Publishes on a channel and returns the broadcast's id. */
+export const publish = (
   base: string,
   channel: string,
   data: unknown,
   headers: Record<string, string> = {}
-): Promise<string> => {
-  const answer = expectStatus(
-    await call(base, "POST", `/channels/${channel}`, "publisher", { data }, headers),
-    202
-  )
-  return answer.headers.get("location")!.split("/").at(-1)!
-}
+): Promise<string> => publishAt(base, `/channels/${channel}`, { data }, headers)
 
 /** Tests may run on a busy machine: wait 50 s before a condition counts as missed. */
 const patienceMillis = 50_000

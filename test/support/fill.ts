@@ -6,8 +6,9 @@ import { Watermark } from "#nats/follower/watermark.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
-import { channelToken, type UserToken } from "#streams/tokens.ts"
+import { channelToken } from "#streams/tokens.ts"
 import type { SubscriptionJson } from "./user-agent.ts"
+import { tokenOf } from "./users.ts"
 
 const appendsInFlight = 256
 const appliedMillis = 600_000
@@ -18,8 +19,8 @@ export interface Channel {
 }
 
 /**
- * Users of `browsersEach` subscriptions, registered to their channel; a subscription may be in
- * several. Returns when all is projected.
+ * Users of `browsersEach` subscriptions, called `user0` and so on, registered to their channel; a
+ * subscription may be in several. Returns when all is projected.
  */
 export const fillChannels = (
   natsUrl: string,
@@ -32,7 +33,7 @@ export const fillChannels = (
     const all = [...new Set(channels.flatMap(({ subscriptions }) => subscriptions))]
     const named = Array.from({ length: Math.ceil(all.length / browsersEach) }, (_, i) => ({
       name: `user${i}`,
-      token: randomBytes(16).toString("base64url") as UserToken
+      token: tokenOf(`user${i}`)
     }))
     const users = new Map(
       all.map((subscription, i) => [subscription, named[Math.floor(i / browsersEach)]!])
