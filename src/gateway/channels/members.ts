@@ -76,20 +76,20 @@ export const membersGet: Operation<ListInput> = {
   run: Effect.fnUntraced(function* ({ listing }: ListInput, call) {
     const id = yield* channelIdOf(call.params)
     const channel = channelToken(id)
-    const limit = yield* limitOf(listing.limit, membersMax)
+    const limit = yield* limitOf(listing, membersMax)
     const entry = yield* (yield* Buckets).get("channels", keys.channelRegistrations(channel))
     const { registrations } = entry?.value ?? emptyChannel
     const behind = `${channel}.${listing.token?.last_object["key"] ?? ""}`
     const found = yield* membersBehind(shardsOf(channel, registrations), behind, limit)
     const shown = found.slice(0, limit)
     const data = yield* Effect.forEach(shown, idOf, { concurrency: readsAtOnce })
-    const last = shown.at(-1)?.key.slice(channel.length + 1) ?? ""
-    const path = `/channels/${encodeURIComponent(id)}/members`
-    const offset = (listing.token?.offset ?? 0) + shown.length
-    const next =
-      found.length > limit
-        ? { "Next-Page": yield* nextPage(call, { path, place: { key: last }, offset, limit }) }
-        : {}
+    const next = yield* nextPage(call, listing, {
+      path: `/channels/${encodeURIComponent(id)}/members`,
+      place: { key: shown.at(-1)?.key.slice(channel.length + 1) ?? "" },
+      count: shown.length,
+      limit,
+      more: found.length > limit
+    })
     const headers = { "Total-Records": String(registrations), ...noStore, ...next }
     return ok({ data: data.flat() }, headers)
   }),

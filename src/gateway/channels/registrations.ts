@@ -29,19 +29,20 @@ export const registrationsGet: Operation<ListInput> = {
   access: "caller",
   exposes: ["Next-Page", "Total-Records"],
   read: readQuery(false, ["_limit", "_token"]),
-  run: Effect.fnUntraced(function* ({ listing: { limit: given, token } }: ListInput, call) {
-    const limit = yield* limitOf(given, channelsMax)
+  run: Effect.fnUntraced(function* ({ listing }: ListInput, call) {
+    const limit = yield* limitOf(listing, channelsMax)
     const held = yield* heldOf(call.caller!.user)
-    const behind = Number(token?.last_object["since"] ?? 0)
+    const behind = Number(listing.token?.last_object["since"] ?? 0)
     const rest = held.filter((since) => since > behind)
     const shown = rest.slice(0, limit)
     const data = yield* Effect.forEach(shown, channelAt, { concurrency: readsAtOnce })
-    const place = { since: shown.at(-1) ?? 0 }
-    const offset = (token?.offset ?? 0) + shown.length
-    const next =
-      rest.length > limit
-        ? { "Next-Page": yield* nextPage(call, { path: "/registrations", place, offset, limit }) }
-        : {}
+    const next = yield* nextPage(call, listing, {
+      path: "/registrations",
+      place: { since: shown.at(-1) ?? 0 },
+      count: shown.length,
+      limit,
+      more: rest.length > limit
+    })
     return ok({ data: data.flat() }, { "Total-Records": String(held.length), ...noStore, ...next })
   }),
   doc: {

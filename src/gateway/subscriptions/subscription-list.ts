@@ -20,15 +20,15 @@ import { placeOf } from "./listing/sort.ts"
 import { type ListInput, readQuery } from "./read-query.ts"
 import { ListedObject, Tombstone, tombstone } from "./view.ts"
 
-/** The headers of a page that is not the last one. */
-const nextHeader = (call: Call, { sort, token }: Listing, { more, shown }: Page, limit: number) => {
-  const place = placeOf(shown.at(-1) ?? { own: {}, data: {} }, sort)
-  const offset = (token?.offset ?? 0) + shown.length
-  const path = `${ownerPath(call)}/subscriptions`
-  return more
-    ? Effect.map(nextPage(call, { path, place, offset, limit }), (url) => ({ "Next-Page": url }))
-    : Effect.succeed({})
-}
+/** The header that leads to the next page. */
+const nextHeader = (call: Call, listing: Listing, { more, shown }: Page, limit: number) =>
+  nextPage(call, listing, {
+    path: `${ownerPath(call)}/subscriptions`,
+    place: placeOf(shown.at(-1) ?? { own: {}, data: {} }, listing.sort),
+    count: shown.length,
+    limit,
+    more
+  })
 
 /** The largest PAGINATE_BY. A list with its tombstones is one bucket value (1 MiB). */
 const limitMax = 10_000
@@ -55,7 +55,7 @@ const responseOf = Effect.fnUntraced(function* (
   const live = yield* matching(rowsOf(list), listing)
   const removed = listing.withTombstones ? yield* matching(tombstoneRowsOf(list), listing) : []
   const rows = [...live, ...removed]
-  const limit = yield* limitOf(listing.limit, limitMax)
+  const limit = yield* limitOf(listing, limitMax)
   const isHead = call.request.method === "HEAD"
   const isCounted = isHead && listing.token === undefined && rows.length <= limit
   const page = isCounted ? { more: false, shown: rows } : yield* pageOf(rows, listing, limit)
@@ -112,7 +112,7 @@ export const listDelete: Operation<ListInput> = {
   read: readQuery(true),
   run: Effect.fnUntraced(function* ({ listing, preconditions }, call) {
     if (listing.token !== undefined) yield* spendToken(listing.token)
-    const limit = yield* limitOf(listing.limit, limitMax)
+    const limit = yield* limitOf(listing, limitMax)
     const { id: user } = call.user!
     return yield* changeList(
       call,

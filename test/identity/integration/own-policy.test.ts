@@ -45,7 +45,9 @@ describe("policies of an operator", () => {
       roles: "gateway,projection,fanout",
       env: {
         BELLCAST_AUTH_POLICIES: "broken=./broken.mjs acme=./acme-policy.mjs basicauth-tests",
-        BELLCAST_CHANNEL_WRITE_PRINCIPALS: "news*=group:acme:editor group:acmee:editor openid:7"
+        BELLCAST_CHANNEL_WRITE_PRINCIPALS: "news*=group:acme:editor group:acmee:editor openid:7",
+        BELLCAST_CHANNEL_REGISTER_PRINCIPALS: "vip=oauth:7 board=",
+        BELLCAST_USER_WRITE_PRINCIPALS: "acme:alice proxy:shop"
       }
     })
   })
@@ -82,7 +84,14 @@ describe("policies of an operator", () => {
   })
 
   it("let a group publish on the channels of its pattern, and nobody else", async () => {
-    expect(service.output()).toMatch(/names users of policies that are off \(acmee, openid\)/)
+    for (const [setting, policies] of [
+      ["CHANNEL_WRITE", "acmee, openid"],
+      ["CHANNEL_REGISTER", "oauth"],
+      ["USER_WRITE", "proxy"]
+    ])
+      expect(service.output()).toContain(
+        `BELLCAST_${setting}_PRINCIPALS names users of policies that are off (${policies})`
+      )
     expect((await send("/channels/news-of-today", "Acme 5ecret", "POST")).status).toBe(202)
     expect((await send("/channels/sport", "Acme 5ecret", "POST")).status).toBe(403)
     expect((await send("/channels/news-of-today", basic("anna"), "POST")).status).toBe(403)

@@ -1,12 +1,14 @@
 // The URL of the next page of a list.
 import * as Effect from "effect/Effect"
 import type { JsonObject } from "#basics/json.ts"
+import type { Settings } from "#config"
 import { errorIn, refuseInvalid } from "../../http/errors.ts"
-import type { Call } from "../../http/request.ts"
+import type { Call, Refused } from "../../http/request.ts"
 import { GatewaySettings } from "../../settings.ts"
 import { nextPageCharsMax } from "./bounds.ts"
 import { effectiveLimit } from "./listing.ts"
 import { issueToken } from "./page-token.ts"
+import type { Listing } from "./query.ts"
 
 const endless = errorIn(
   "querystring",
@@ -16,32 +18,39 @@ const endless = errorIn(
 )
 
 /** The most objects in a page: those that the client wants, and at most `max`. 0: no limit. */
-export const limitOf = (limit: number, max: number) =>
+export const limitOf = ({ limit }: Listing, max: number) =>
   Effect.map(GatewaySettings, ({ paginateBy }) => effectiveLimit(limit, paginateBy, max))
 
-/** A page that is not the last one. */
+/** A page of a list. */
 interface Shown {
   /** The path of the list. */
   readonly path: string
   /** The place of the last object on the page. */
   readonly place: JsonObject
-  /** The number of objects on this page and all before. */
-  readonly offset: number
+  /** The number of objects on the page. */
+  readonly count: number
   readonly limit: number
+  readonly more: boolean
 }
 
-/** The absolute URL of the next page: the same query string with another limit and token. */
+/**
+ * The header with the absolute URL of the next page: the same query string with another limit and
+ * token. The last page has none.
+ */
 export const nextPage = Effect.fnUntraced(function* (
   call: Call,
-  { limit, offset, path, place }: Shown
-) {
+  { token: former }: Listing,
+  { count, limit, more, path, place }: Shown
+): Effect.fn.Return<Record<string, string>, Refused, GatewaySettings | Settings> {
+  if (!more) return {}
   // Check before signing: a field may have 16 KiB, and the token is the longest part of the URL.
   if (JSON.stringify(place).length > nextPageCharsMax) return yield* refuseInvalid([endless])
-  const token = yield* issueToken(call.caller!.user, place, offset)
+  const token = yield* issueToken(call.caller!.user, place, (former?.offset ?? 0) + count)
   const others = call.query
     .split("&")
     .filter((pair) => pair !== "" && !/^(_limit|_token)(=|$)/.test(pair))
   const query = [...others, `_limit=${limit}`, `_token=${token}`].join("&")
   const url = `${call.rootUrl}${path}?${query}`
-  return url.length > nextPageCharsMax ? yield* refuseInvalid([endless]) : url
+  if (url.length > nextPageCharsMax) return yield* refuseInvalid([endless])
+  return { "Next-Page": url }
 })
