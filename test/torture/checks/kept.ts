@@ -1,4 +1,5 @@
 // The buckets hold every healthy subscription and every registration, and nothing that was removed.
+import { isEndpointOwners, metaKey } from "#streams/buckets.ts"
 import { channelToken } from "#streams/tokens.ts"
 import { eachSubscription } from "../model/audience.ts"
 import { isIn } from "../model/model.ts"
@@ -9,10 +10,10 @@ import { type Check, few, type Look, patient } from "./check.ts"
 const liveIds = async ({ client }: Look): Promise<Set<string>> => {
   const ids = new Set<string>()
   for (const [key, value] of await readBucket(client, "bellcast_subscriptions")) {
-    if (key === "meta") continue
-    const subscriptions: Record<string, { suspended?: object }> = JSON.parse(value).subscriptions
+    if (key === metaKey || isEndpointOwners(key)) continue
+    const subscriptions: Record<string, { suspended?: object; moved?: number }> = JSON.parse(value).subscriptions
     for (const [id, one] of Object.entries(subscriptions))
-      if (one.suspended === undefined) ids.add(id)
+      if (one.suspended === undefined && one.moved === undefined) ids.add(id)
   }
   return ids
 }
