@@ -11,7 +11,8 @@ const liveIds = async ({ client }: Look): Promise<Set<string>> => {
   const ids = new Set<string>()
   for (const [key, value] of await readBucket(client, "bellcast_subscriptions")) {
     if (key === metaKey || isEndpointOwners(key)) continue
-    const subscriptions: Record<string, { suspended?: object; moved?: number }> = JSON.parse(value).subscriptions
+    const subscriptions: Record<string, { suspended?: object; moved?: number }> =
+      JSON.parse(value).subscriptions
     for (const [id, one] of Object.entries(subscriptions))
       if (one.suspended === undefined && one.moved === undefined) ids.add(id)
   }
