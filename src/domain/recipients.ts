@@ -12,6 +12,8 @@ import { BroadcastBody } from "./broadcast.ts"
 const Channels = Schema.Array(Schema.String.pipe(Schema.refine(isChannelToken)))
 const Users = Schema.Array(Schema.String.pipe(Schema.refine(isUserToken)))
 
+const SubscriptionId = Schema.String.pipe(Schema.check(Schema.isPattern(/^[A-Za-z0-9_-]{1,64}$/u)))
+
 export const channelsMax = 100
 /** Of those to whom a broadcast goes, and of those excepted. */
 export const usersMax = 1_000
@@ -22,6 +24,8 @@ export interface Recipients {
   readonly users: ReadonlyArray<UserToken>
   /** Get nothing, although they are registered on a channel. */
   readonly except: ReadonlyArray<UserToken>
+  /** Of the users only this subscription: a test of it. */
+  readonly subscription?: string
 }
 
 /** Some of the recipients and variants: those that fit into one message. */
@@ -37,6 +41,7 @@ type DirectPart = typeof DirectPart.Type
 export const Direct = Schema.Struct({
   ...BroadcastBody.fields,
   ...DirectPart.fields,
+  subscription: Schema.optionalKey(SubscriptionId),
   /** Sequences of the messages with the rest, where this does not fit into one message. */
   parts: Schema.optionalKey(Schema.Array(Schema.Int))
 })
@@ -49,13 +54,13 @@ const partBytesMax = 24 * 1024
 
 /** Cuts recipients and variants into parts of messages. */
 export const partsOf = (
-  recipients: Recipients,
+  { channels, except, users }: Recipients,
   data_by_locale: BroadcastBody["data_by_locale"] = {}
 ): ReadonlyArray<DirectPart> => {
   type Part = Record<string, Array<unknown> | Record<string, unknown>>
   const parts: Array<Part> = [{}]
   let bytes = 0
-  for (const [name, whole] of Object.entries({ ...recipients, data_by_locale }))
+  for (const [name, whole] of Object.entries({ channels, users, except, data_by_locale }))
     for (const [key, item] of Object.entries<unknown>(whole)) {
       const size = Buffer.byteLength(JSON.stringify({ [key]: item }))
       if (bytes + size > partBytesMax) {
@@ -72,9 +77,9 @@ export const partsOf = (
   return parts as ReadonlyArray<DirectPart>
 }
 
-/** The parts of a broadcast together. `data`: that of its message. */
+/** The parts of a broadcast together. `data` and `subscription`: those of its message. */
 export const joined = (
-  { data }: BroadcastBody,
+  { data, subscription }: Pick<typeof Direct.Type, "data" | "subscription">,
   parts: ReadonlyArray<DirectPart>
 ): { readonly body: BroadcastBody; readonly to: Recipients } => ({
   body: {
@@ -86,7 +91,8 @@ export const joined = (
   to: {
     channels: parts.flatMap(({ channels = [] }) => channels),
     users: parts.flatMap(({ users = [] }) => users),
-    except: parts.flatMap(({ except = [] }) => except)
+    except: parts.flatMap(({ except = [] }) => except),
+    ...(subscription === undefined ? {} : { subscription })
   }
 })
 

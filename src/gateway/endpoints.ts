@@ -4,6 +4,7 @@ import { batchPost } from "./batch/batch.ts"
 import { anyBroadcastGet, broadcastGet } from "./broadcasts/broadcast.ts"
 import { broadcastPost } from "./broadcasts/channel-post.ts"
 import { directPost } from "./broadcasts/direct-post.ts"
+import { testPost } from "./broadcasts/test-post.ts"
 import { channelGet } from "./channels/channel.ts"
 import { memberDelete, memberPut, membersGet } from "./channels/members.ts"
 import { registrationDelete, registrationPut } from "./channels/registration.ts"
@@ -52,6 +53,12 @@ export const endpoints: ReadonlyArray<Endpoint> = [
     path: "/users/:user/subscriptions",
     allow: ["DELETE", "OPTIONS"],
     operations: { DELETE: userListDelete }
+  },
+  {
+    name: "test",
+    path: "/subscriptions/:id/test",
+    allow: ["POST", "OPTIONS"],
+    operations: { POST: testPost }
   },
   {
     name: "channel",

@@ -25,6 +25,7 @@ import { registrations } from "./sections/registrations.ts"
 import { subscriptionBodies } from "./sections/subscription-bodies.ts"
 import { subscriptionChanges } from "./sections/subscription-changes.ts"
 import { subscriptionMembers } from "./sections/subscription-members.ts"
+import { subscriptionTests } from "./sections/subscription-tests.ts"
 import { subscriptions } from "./sections/subscriptions.ts"
 import { urls } from "./sections/urls.ts"
 import { users } from "./sections/users.ts"
@@ -40,6 +41,7 @@ export const sections: ReadonlyArray<readonly [name: string, cases: ReadonlyArra
   ["3.6 preconditions", preconditions],
   ["3.9 filters", filtering],
   ["3.7-3.10 lists", [...listing, ...pages]],
+  ["3.11 tests of subscriptions", subscriptionTests],
   ["4.1-4.3 channels", [...channels, ...registrations]],
   ["4.5 members", members],
   ["4.4 broadcasts", [...broadcasts, ...broadcastProgress]],

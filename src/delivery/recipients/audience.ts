@@ -106,8 +106,9 @@ export const makeAudience = Effect.gen(function* () {
     const users = yield* usersOf(registrations, job, to, floor.registrations)
     const lists = yield* subscriptions.texts(users.map(keys.subscriptions), floor.subscriptions)
     const targets = users.flatMap((user) =>
-      targetsOf(user, lists.get(keys.subscriptions(user))!).filter(({ stored }) =>
-        takes(stored, job.broadcast)
+      targetsOf(user, lists.get(keys.subscriptions(user))!).filter(
+        ({ id, stored }) =>
+          takes(stored, job.broadcast) && (to.subscription === undefined || id === to.subscription)
       )
     )
     const found: Audience = { targets: yield* redriven(job, targets) }

@@ -100,7 +100,11 @@ const directOf = Effect.fnUntraced(function* (
   messageId: string
 ) {
   const [first = {}, ...others] = partsOf(to, data_by_locale)
-  const given = data === undefined ? {} : { data }
+  const { subscription } = to
+  const given = {
+    ...(data === undefined ? {} : { data }),
+    ...(subscription === undefined ? {} : { subscription })
+  }
   if (others.length === 0) return { ...given, ...first }
   const log = yield* EventLog
   const parts = yield* Effect.forEach([first, ...others], (body) =>

@@ -21,6 +21,8 @@ const needs = {
   // A broadcast needs WORK for its jobs. WORK keeps messages for up to 35 days: in a full one the
   // broadcast would wait until it expires.
   broadcast: { grows: [log, streams.work.name, ...of("broadcasts")] },
+  /** A broadcast of a user, who must leave its share of LOG to publishers. */
+  test: { grows: [log, streams.work.name, ...of("broadcasts")] },
   registration: { grows: [log, ...of("registrations")], rewrites: of("channels") },
   /** The first registration in a channel. */
   channel: { grows: [log, ...of("registrations", "channels")] },

@@ -70,6 +70,7 @@ export const description: ReadonlyArray<Case> = [
           "/registrations",
           "/subscriptions",
           "/subscriptions/{id}",
+          "/subscriptions/{id}/test",
           "/users/{user}/subscriptions",
           "/vapid-public-key"
         ].sort()
@@ -160,6 +161,7 @@ export const description: ReadonlyArray<Case> = [
         "post-broadcasts",
         "post-channel",
         "post-subscription-list",
+        "post-test",
         "put-subscription"
       ])
       for (const [id, method, path, body] of withBody) {

@@ -54,6 +54,7 @@ const allowed: ReadonlyArray<
   ["/batch", "POST, OPTIONS", ["GET", "HEAD", "PUT"]],
   ["/subscriptions", "HEAD, GET, POST, DELETE, OPTIONS", ["PUT", "PATCH", "PROPFIND"]],
   ["/subscriptions/abc", "GET, HEAD, PUT, DELETE, OPTIONS", ["POST", "PATCH"]],
+  ["/subscriptions/abc/test", "POST, OPTIONS", ["GET", "HEAD", "PUT", "DELETE"]],
   ["/users/a:b/subscriptions", "DELETE, OPTIONS", ["GET", "HEAD", "POST", "PUT"]],
   ["/channels/abc", "POST, GET, HEAD, OPTIONS", ["PUT", "DELETE", "PATCH"]],
   ["/broadcasts", "POST, OPTIONS", ["GET", "HEAD", "PUT", "DELETE"]],

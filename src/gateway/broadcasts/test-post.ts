@@ -1,0 +1,108 @@
+// POST /subscriptions/{id}/test: sends one push to a browser of the caller, on the way of all
+// pushes, and responds with what the push service said.
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { monotonicMillis } from "#clock/monotonic.ts"
+import { BroadcastBody } from "#domain/broadcast.ts"
+import { Fate, type PushResult } from "#domain/outcome.ts"
+import { storedIn } from "#domain/subscription/subscription.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import { subjects } from "#streams/subjects.ts"
+import { directToken } from "#streams/tokens.ts"
+import { listOf } from "../changes.ts"
+import { Acknowledgement, accepted } from "../channels/registration.ts"
+import { readBody } from "../http/body.ts"
+import { badId, refuse, refuseInvalid } from "../http/errors.ts"
+import { ok } from "../http/request.ts"
+import { noStore } from "../http/response-headers.ts"
+import type { Operation } from "../operation.ts"
+import { RequestRates } from "../quotas/requests.ts"
+import { demandRoom } from "../quotas/room.ts"
+import { isId } from "../subscriptions/id.ts"
+import { publish } from "./publish.ts"
+
+/** Somebody looks at a page and waits. */
+const waitMillis = 10_000
+/** A test that comes later helps nobody. */
+const ttlSeconds = "60"
+const lookMillisMin = 20
+const lookMillisMax = 500
+/** Of a test and of its end in LOG. Measured: 1.9 KB. */
+const testBytes = 2_000
+
+const Body = Schema.Struct({ data: BroadcastBody.fields.data })
+const decodeBody = readBody(Body)
+
+const Result = Schema.Struct({
+  fate: Fate,
+  /** Of the push service; absent without a response. */
+  status: Schema.optionalKey(Schema.Int),
+  reason: Schema.String
+})
+
+const gone: typeof Result.Type = { fate: "gone", reason: "left" }
+
+const viewOf = ({ fate, reason, status }: PushResult): typeof Result.Type => ({
+  fate,
+  ...(status === undefined ? {} : { status }),
+  reason
+})
+
+/** What became of the only push of a broadcast; undefined: nothing yet. */
+const resultOf = Effect.fnUntraced(function* (broadcast: number) {
+  const log = yield* EventLog
+  const subject = subjects.shardOutcome(directToken, broadcast, "all")
+  const last = (yield* log.last("work", subject))?.message
+  if (last?.type !== "outcome/1") return undefined
+  if (last.results[0] !== undefined || !last.final)
+    return last.results[0] && viewOf(last.results[0])
+  // The result is in an earlier outcome, or the subscription was removed meanwhile.
+  let found: typeof Result.Type = gone
+  yield* log.replay("work", [subject], ({ message }) => {
+    if (message.type === "outcome/1") found = message.results.map(viewOf)[0] ?? found
+  })
+  return found
+})
+
+const awaitResult = Effect.fnUntraced(function* (broadcast: number) {
+  const deadline = (yield* monotonicMillis) + waitMillis
+  for (let millis = lookMillisMin; ; millis = Math.min(millis * 1.5, lookMillisMax)) {
+    const result = yield* resultOf(broadcast)
+    if (result !== undefined || (yield* monotonicMillis) >= deadline) return result
+    yield* Effect.sleep(millis)
+  }
+})
+
+export const testPost: Operation<typeof Body.Type> = {
+  access: "caller",
+  negotiates: true,
+  takesJson: "withBody",
+  exposes: ["Location"],
+  read: ({ request }, errors) => Effect.map(decodeBody(request, errors), ({ value = {} }) => value),
+  run: Effect.fnUntraced(function* (body, { caller, params, request, rootUrl }) {
+    const id = params["id"] ?? ""
+    if (!isId(id)) return yield* refuseInvalid([badId])
+    const { user } = caller!
+    const stored = storedIn(yield* listOf(user), id)
+    if (stored === undefined)
+      return yield* refuse("unknownObject", { details: { id, resource_name: "subscription" } })
+    if (stored.suspended !== undefined)
+      return ok({ data: { fate: "dead", reason: "suspended" } }, noStore)
+    yield* demandRoom("test")
+    yield* (yield* RequestRates).ofChange(user, request.address, testBytes)
+    const to = { channels: [], users: [user], except: [], subscription: id }
+    const given = { headers: { TTL: ttlSeconds, Urgency: "high" }, key: undefined }
+    const broadcast = yield* publish({ ...given, body, to, isPlain: false }, caller!)
+    const result = yield* awaitResult(broadcast)
+    const headers = { Location: `${rootUrl}/broadcasts/${broadcast}` }
+    if (result === undefined) return { ...accepted, broadcast, headers }
+    return { ...ok({ data: result }, { ...headers, ...noStore }), broadcast }
+  }),
+  doc: {
+    summary: "Send a push to a browser of the caller, and say what the push service answered",
+    body: Body,
+    bodyExample: { data: { title: "Test", body: "This browser gets pushes." } },
+    responses: { 200: Schema.Struct({ data: Result }), 202: Acknowledgement },
+    errors: [400, 404, 413, 415, 507]
+  }
+}
