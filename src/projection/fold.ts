@@ -16,7 +16,7 @@ import {
 import { emptyList, foldList, passOverInList } from "#domain/subscription/subscription.ts"
 import type { WriteBackCache } from "#nats/kv/write-back-cache.ts"
 import type { EntryKey } from "#streams/buckets.ts"
-import { hashesOf, heldByAnother, noteOwners, take, takenBy } from "./owners.ts"
+import { heldByAnother, leftBy, noteOwners, take, takenBy } from "./owners.ts"
 import { countedSince, type Sets } from "./sets.ts"
 import type { Step } from "./step.ts"
 
@@ -27,7 +27,7 @@ const foldIntoList = (sets: Sets, step: Of<"list">) => {
   const { command, key } = step
   const { seq } = step.stored
   const before = lists.get(key) ?? emptyList
-  const hashes = hashesOf(sets, step)
+  const left = leftBy(sets, step)
   const taken = takenBy(sets, step)
   const isHeld = refused.has(seq) || taken?.hasSameKeys === false
   const refusal = command.type === "malformed" ? command.reason : isHeld ? heldByAnother : undefined
@@ -38,7 +38,7 @@ const foldIntoList = (sets: Sets, step: Of<"list">) => {
   lists.set(key, list, seq)
   if (reason !== undefined) return reason
   if (taken !== undefined) take(sets, taken)
-  noteOwners(sets, step, hashes, list)
+  noteOwners(sets, step, left, list)
 }
 
 const foldIntoPublishers = (

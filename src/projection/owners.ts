@@ -4,6 +4,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import {
   atEndpoint,
+  type EndpointOwners,
   hashesLeft,
   hasSameKeys,
   markMoved,
@@ -12,7 +13,7 @@ import {
   withOwner
 } from "#domain/subscription/owners.ts"
 import { emptyList, type SubscriptionList, storedIn } from "#domain/subscription/subscription.ts"
-import { keys } from "#streams/buckets.ts"
+import { type EntryKey, keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import type { Move, Sets } from "./sets.ts"
@@ -28,14 +29,9 @@ export const heldByAnother = "another user has this endpoint with other keys"
 
 const pageOf = ({ owners }: Sets, hash: string) => owners.get(keys.endpointOwners(hash)) ?? noOwners
 
-/** The hashes of the endpoints whose owner a step may change. Its list is loaded. */
-export const hashesOf = (
-  { lists }: Sets,
-  { command, hash, key }: ListStep
-): ReadonlyArray<string> => {
-  if (hash !== undefined) return [hash]
-  return command.type === "malformed" ? [] : hashesLeft(lists.get(key) ?? emptyList, command)
-}
+/** The hashes of the endpoints that may have no owner after a step. Its list is loaded. */
+export const leftBy = ({ lists }: Sets, { command, key }: ListStep): ReadonlyArray<string> =>
+  command.type === "malformed" ? [] : hashesLeft(lists.get(key) ?? emptyList, command)
 
 /**
  * The user whose the endpoint of a put was before; undefined: nobody, or its own user. An earlier
@@ -80,24 +76,29 @@ export const take = (sets: Sets, move: Move): void => {
   sets.moves.add(move)
 }
 
-/** Notes whose the endpoints of a command are, with the user's list after it. */
+/** Notes whose the endpoints of a command are. `left`: see `leftBy`. `list`: that after it. */
 export const noteOwners = (
   sets: Sets,
   { command, hash, stored: { seq }, user }: ListStep,
-  hashes: ReadonlyArray<string>,
+  left: ReadonlyArray<string>,
   list: SubscriptionList
 ): void => {
-  const left = "id" in command ? storedIn(list, command.id) : undefined
-  // Storing the same subscription again changes no owner.
-  if (hash !== undefined && left?.seq !== seq) return
-  // Another subscription may have replaced one that is gone.
-  const isKept = left !== undefined && left.moved === undefined
-  for (const each of hashes) {
-    const page = pageOf(sets, each)
-    const owner = ownerOf(page, each)
-    const next = isKept ? user : owner === user ? undefined : owner
-    sets.owners.set(keys.endpointOwners(each), withOwner(page, each, next, seq), seq)
+  const pages = new Map<EntryKey<"endpointOwners">, EndpointOwners>()
+  const note = (each: string, ownerAfter: (owner: string | undefined) => string | undefined) => {
+    const key = keys.endpointOwners(each)
+    const page = pages.get(key) ?? pageOf(sets, each)
+    // Noted by an earlier run, or two endpoints of this command share a page.
+    if (page.seq >= seq && !pages.has(key)) return
+    pages.set(key, withOwner(page, each, ownerAfter(ownerOf(page, each)), seq))
   }
+  const named = "id" in command ? storedIn(list, command.id) : undefined
+  const isPresent = named !== undefined && named.moved === undefined
+  // Another subscription may have replaced one that is gone.
+  if (!(isPresent && command.type === "subscription.gone/1"))
+    for (const each of left) note(each, (owner) => (owner === user ? undefined : owner))
+  // Storing the same subscription again changes no owner.
+  if (hash !== undefined && isPresent && named.seq === seq) note(hash, () => user)
+  for (const [key, page] of pages) sets.owners.set(key, page, seq)
 }
 
 /** Removes one from the earlier owner's list, once that list says whose it is. */

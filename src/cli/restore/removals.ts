@@ -1,6 +1,7 @@
 // Finds in LOG which subscriptions push services removed, or strikes suspended, in a range of time.
 import * as Effect from "effect/Effect"
 import type { SubscriptionCommand, SubscriptionPut } from "#domain/subscription/command.ts"
+import { removedBy } from "#domain/subscription/owners.ts"
 import { emptyList, evolveList, type SubscriptionList } from "#domain/subscription/subscription.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
@@ -67,8 +68,8 @@ const note = (
 
 /** The subscriptions that their user, or another one, took away: they are not given back. */
 const endedBy = (message: SubscriptionCommand): ReadonlyArray<{ readonly id: string }> => {
-  if (message.type === "subscription.delete/1") return message.removed
-  return message.type === "subscription.moved/1" ? [message] : []
+  if (message.type === "subscription.moved/1") return [message]
+  return message.type === "subscription.gone/1" ? [] : removedBy(message)
 }
 
 const apply = (state: State, { at, message, seq }: Stored, range: Range): void => {

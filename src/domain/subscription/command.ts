@@ -19,23 +19,27 @@ export type SubscriptionData = typeof SubscriptionData.Type
 /** A part of subjects, so its characters are limited. Those of the gateway are SHA-256 in hex. */
 const SubscriptionId = Schema.String.pipe(Schema.check(Schema.isPattern(/^[A-Za-z0-9_-]{1,64}$/u)))
 
+/** A removal. Each has its own timestamp. */
+const Removed = Schema.Struct({ id: Schema.String, lastModified: Timestamp })
+
 /**
  * Stored or replaced. `vapidKey` is the application server key the browser subscribed with (RFC
- * 8292 section 4.2), when known.
+ * 8292 section 4.2), when known. `replaces`: another subscription of the user, which is removed.
  */
 export const SubscriptionPut = Schema.Struct({
   user: Schema.String,
   id: SubscriptionId,
   data: SubscriptionData,
   vapidKey: Schema.optionalKey(Schema.String),
+  replaces: Schema.optionalKey(Removed),
   lastModified: Timestamp
 })
 export type SubscriptionPut = typeof SubscriptionPut.Type
 
-/** Removed by the user, one or many at once. Each removal has its own timestamp. */
+/** Removed by the user, one or many at once. */
 export const SubscriptionDelete = Schema.Struct({
   user: Schema.String,
-  removed: Schema.Array(Schema.Struct({ id: Schema.String, lastModified: Timestamp }))
+  removed: Schema.Array(Removed)
 })
 export type SubscriptionDelete = typeof SubscriptionDelete.Type
 

@@ -22,14 +22,13 @@ export const endpointHash = (endpoint: string): string => jsonHash(endpoint)
 export const ownerOf = ({ owners }: EndpointOwners, hash: string): string | undefined =>
   Object.hasOwn(owners, hash) ? owners[hash] : undefined
 
-/** Notes the owner of an endpoint at `seq`; undefined: nobody. Noted before: changes nothing. */
+/** Notes the owner of an endpoint at `seq`; undefined: nobody. */
 export const withOwner = (
   page: EndpointOwners,
   hash: string,
   owner: string | undefined,
   seq: number
 ): EndpointOwners => {
-  if (seq <= page.seq) return page
   const { [hash]: former, ...others } = page.owners
   if (former === owner) return { ...page, seq }
   const entries = Object.entries(others)
@@ -41,18 +40,19 @@ export const withOwner = (
   }
 }
 
+/** The subscriptions that a command of their user, or a push, removes. */
+export const removedBy = (command: SubscriptionCommand): ReadonlyArray<{ readonly id: string }> => {
+  if (command.type === "subscription.delete/1") return command.removed
+  if (command.type === "subscription.gone/1") return [command]
+  return command.type === "subscription.put/1" && command.replaces ? [command.replaces] : []
+}
+
 /** The hashes of endpoints that may have no owner after a command. `list`: that of its user. */
 export const hashesLeft = (
   list: SubscriptionList,
   command: SubscriptionCommand
 ): ReadonlyArray<string> => {
-  const ids =
-    command.type === "subscription.delete/1"
-      ? command.removed.map(({ id }) => id)
-      : command.type === "subscription.gone/1"
-        ? [command.id]
-        : []
-  const hashes = ids.flatMap((id) => {
+  const hashes = removedBy(command).flatMap(({ id }) => {
     const stored = storedIn(list, id)
     const own = /^[0-9a-f]{64}$/.test(id) ? [id] : []
     return stored === undefined ? own : [...own, endpointHash(stored.data.endpoint)]

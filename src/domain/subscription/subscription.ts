@@ -1,6 +1,11 @@
 // A user's list of subscriptions, folded from the commands in LOG. Pure.
 
-import type { SubscriptionCommand, SubscriptionData, SubscriptionPut } from "./command.ts"
+import type {
+  SubscriptionCommand,
+  SubscriptionData,
+  SubscriptionDelete,
+  SubscriptionPut
+} from "./command.ts"
 import { listBytesMax, listFits } from "./list-bounds.ts"
 import { type Strikes, type Suspension, strikesMax, suspendsAtOnce } from "./strike.ts"
 
@@ -62,6 +67,12 @@ const without = <A>(record: Readonly<Record<string, A>>, id: string): Record<str
   const { [id]: _, ...rest } = record
   return rest
 }
+
+/** A list without one of its subscriptions, for quotas. */
+export const withoutSubscription = (list: SubscriptionList, id: string): SubscriptionList => ({
+  ...list,
+  subscriptions: without(list.subscriptions, id)
+})
 
 /** The timestamp of a tombstone. */
 export const removedAt = (tombstone: Tombstone): number =>
@@ -163,9 +174,15 @@ export const isSameBrowser = (
   former.data.keys.p256dh === data.keys.p256dh &&
   former.vapidKey === vapidKey
 
-const put = (list: SubscriptionList, command: SubscriptionPut, seq: number): SubscriptionList => {
-  const { data, id, lastModified, vapidKey } = command
-  const former = storedIn(list, id)
+const removeIfStored = (
+  list: SubscriptionList,
+  { id, lastModified }: SubscriptionDelete["removed"][number]
+): SubscriptionList => (storedIn(list, id) === undefined ? list : remove(list, id, lastModified))
+
+const put = (given: SubscriptionList, command: SubscriptionPut, seq: number): SubscriptionList => {
+  const { data, id, lastModified, replaces, vapidKey } = command
+  const former = storedIn(given, id)
+  const list = replaces === undefined ? given : removeIfStored(given, replaces)
   const isSame =
     former !== undefined && former.moved === undefined && isSameBrowser(former, command)
   const stored: StoredSubscription = {
@@ -195,11 +212,7 @@ const evolve = (
     case "subscription.put/1":
       return put(list, command, seq)
     case "subscription.delete/1":
-      return command.removed.reduce(
-        (acc, { id, lastModified }) =>
-          storedIn(acc, id) === undefined ? acc : remove(acc, id, lastModified),
-        next
-      )
+      return command.removed.reduce(removeIfStored, next)
     case "subscription.gone/1":
     case "subscription.moved/1": {
       // A browser that subscribed again since keeps its new subscription.

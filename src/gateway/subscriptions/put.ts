@@ -16,7 +16,8 @@ import { exhausted } from "#domain/subscription/quota.ts"
 import {
   evolveList,
   nextTimestamp,
-  type SubscriptionList
+  type SubscriptionList,
+  withoutSubscription
 } from "#domain/subscription/subscription.ts"
 import type { Caller } from "#identity/identity.ts"
 import { keys } from "#streams/buckets.ts"
@@ -31,7 +32,13 @@ import { type Decision, valueAt } from "../write.ts"
 import { isId, subscriptionId } from "./id.ts"
 import { queryPairs } from "./listing/query.ts"
 import { checkAuth, checkP256dh } from "./push-keys.ts"
-import { SubscriptionBody, SubscriptionObject, subscriptionExample, viewOf } from "./view.ts"
+import {
+  PostBody,
+  SubscriptionBody,
+  SubscriptionObject,
+  subscriptionExample,
+  viewOf
+} from "./view.ts"
 
 export interface Posted {
   /** Computed from the endpoint. The client cannot choose the id. */
@@ -41,6 +48,8 @@ export interface Posted {
   readonly data: SubscriptionData
   /** The application server key of the subscription, when the client names one. */
   readonly vapidKey: string | undefined
+  /** The id of a subscription that is removed. */
+  readonly replaces: string | undefined
 }
 
 export interface PostInput {
@@ -48,7 +57,8 @@ export interface PostInput {
   readonly preconditions: Preconditions
 }
 
-const decodeBody = readBody(SubscriptionBody)
+const decodePut = readBody(SubscriptionBody)
+const decodePost = readBody(PostBody)
 
 /** The description of POST and PUT in the OpenAPI document, without the summary. */
 export const postDoc = {
@@ -98,13 +108,14 @@ const ruleErrors = (
 
 /** Reads a POST or PUT. */
 export const readPosted = Effect.fnUntraced(function* (
-  { request, query }: Call,
+  { query, request }: Call,
   errors: Array<ErrorDetail>
 ) {
   if (queryPairs(query) === undefined) return yield* refuse("undecodable")
   const { allowLoopbackEndpoints, pushHosts } = yield* Settings
   const preconditions = readPreconditions(request, errors)
-  const { raw, value } = yield* decodeBody(request, errors)
+  const decode = request.method === "POST" ? decodePost : decodePut
+  const { raw, value } = yield* decode(request, errors)
   const { usable } = yield* VapidPublicKeys
   errors.push(
     ...ruleErrors(raw, { hosts: pushHosts, allowLoopback: allowLoopbackEndpoints }, usable)
@@ -112,7 +123,10 @@ export const readPosted = Effect.fnUntraced(function* (
   // Without a value there are errors, and the pipeline then ignores the input.
   if (value === undefined) return { preconditions } as PostInput
   const { endpoint, id: claimed, keys, last_modified: _, ...rest } = value.data
+  const replaces = "replaces" in value ? (value.replaces as string) : undefined
   if (claimed !== undefined && !isId(claimed)) errors.push(badId)
+  if (replaces !== undefined && !isId(replaces))
+    errors.push(errorIn("body", "replaces", "Must be the id of a subscription"))
   const data = { ...rest, endpoint, keys: { auth: keys.auth, p256dh: keys.p256dh } }
   // Measure the stored text: 1e20 has 4 bytes in the body, but 21 as JavaScript writes it.
   if (Buffer.byteLength(JSON.stringify(data)) > subscriptionBytesMax)
@@ -122,11 +136,16 @@ export const readPosted = Effect.fnUntraced(function* (
       id: subscriptionId(endpoint),
       claimed,
       data,
-      vapidKey: data["vapid_public_key"] as string | undefined
+      vapidKey: data["vapid_public_key"] as string | undefined,
+      replaces
     },
     preconditions
   } as PostInput
 })
+
+/** The error of an id that the user has no subscription of. */
+export const unknown = (id: string) =>
+  refuse("unknownObject", { details: { id, resource_name: "subscription" } })
 
 /** What another user has at this endpoint; undefined: nothing. */
 const heldAt = Effect.fnUntraced(function* (user: UserToken, { data, id }: Posted) {
@@ -134,6 +153,24 @@ const heldAt = Effect.fnUntraced(function* (user: UserToken, { data, id }: Poste
   const owner = page && ownerOf(page, id)
   if (owner === undefined || owner === user) return undefined
   return atEndpoint(yield* listOf(owner as UserToken), data.endpoint)?.[1]
+})
+
+/**
+ * Checks owner and quotas of a subscription that is new to the user. Returns whether another user
+ * has it.
+ */
+const admit = Effect.fnUntraced(function* (
+  user: UserToken,
+  list: SubscriptionList,
+  posted: Posted
+) {
+  const { data, replaces = "" } = posted
+  const held = yield* heldAt(user, posted)
+  if (held !== undefined && !hasSameKeys(held.data, data)) return yield* refuse("heldByAnother")
+  const full = exhausted(withoutSubscription(list, replaces), data.endpoint, yield* Settings)
+  if (full !== undefined)
+    return yield* refuse(full === "host" ? "tooManyAtHost" : "tooManySubscriptions")
+  return held !== undefined
 })
 
 /** Decides to store or replace a subscription, within the quotas of the user. */
@@ -144,14 +181,13 @@ export const store = Effect.fnUntraced(function* (
   now: number,
   status: number
 ) {
-  const { data, id, vapidKey: named } = posted
+  const { data, id, replaces, vapidKey: named } = posted
+  const isReplacing = replaces !== undefined && replaces !== id
+  if (isReplacing && !Object.hasOwn(list.subscriptions, replaces)) return yield* unknown(replaces)
   const isNew = !Object.hasOwn(list.subscriptions, id)
-  const held = isNew ? yield* heldAt(caller.user, posted) : undefined
-  if (held !== undefined && !hasSameKeys(held.data, data)) return yield* refuse("heldByAnother")
-  const full = isNew ? exhausted(list, data.endpoint, yield* Settings) : undefined
-  if (full !== undefined)
-    return yield* refuse(full === "host" ? "tooManyAtHost" : "tooManySubscriptions")
-  const lastModified = nextTimestamp(list, now)
+  const moves = isNew && (yield* admit(caller.user, list, posted))
+  const first = nextTimestamp(list, now)
+  const lastModified = isReplacing ? first + 1 : first
   // An endpoint belongs to one subscription of the browser, so its application server key never
   // changes.
   const vapidKey =
@@ -163,6 +199,7 @@ export const store = Effect.fnUntraced(function* (
     id,
     data,
     ...noted,
+    ...(isReplacing ? { replaces: { id: replaces, lastModified: first } } : {}),
     lastModified
   } as const
   // The real sequence is unknown yet. The largest one has the most digits.
@@ -171,7 +208,7 @@ export const store = Effect.fnUntraced(function* (
   const decision: Decision<SubscriptionList, SubscriptionCommand> = {
     _tag: "Change",
     command,
-    moves: held !== undefined,
+    moves,
     response: (after) => ok({ data: viewOf(after, id) }, stamp(lastModified), status)
   }
   return decision

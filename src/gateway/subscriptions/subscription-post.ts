@@ -1,13 +1,17 @@
 // POST /subscriptions: stores a subscription of the caller. A stored one stays as it is, but is no
 // longer suspended.
 import * as Effect from "effect/Effect"
+import type { StoredSubscription } from "#domain/subscription/subscription.ts"
 import { changeList } from "../changes.ts"
 import { checked, type ErrorDetail, errorIn } from "../http/errors.ts"
 import { stamp, violated } from "../http/preconditions.ts"
 import { type Call, ok } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
 import { type PostInput, postDoc, readPosted, store } from "./put.ts"
-import { viewOf } from "./view.ts"
+import { PostBody, viewOf } from "./view.ts"
+
+/** What a stored subscription has: the posted keys are ignored. */
+const asStored = ({ data, vapidKey }: StoredSubscription) => ({ data, vapidKey })
 
 const read = Effect.fnUntraced(function* (call: Call, errors: Array<ErrorDetail>) {
   const input = yield* readPosted(call, errors)
@@ -41,8 +45,12 @@ export const subscriptionPost: Operation<PostInput> = {
         const timestamp = existing["last_modified"] as number
         yield* checked(violated(preconditions, { timestamp, exists: true, existing }))
         const response = ok({ data: existing }, stamp(timestamp))
-        const stored = list.subscriptions[posted.id]
-        if (stored?.suspended === undefined) return { _tag: "Unchanged" as const, response }
+        const stored = list.subscriptions[posted.id]!
+        const { replaces = posted.id } = posted
+        // The former one may be removed already: then this repeats a request.
+        if (replaces !== posted.id && Object.hasOwn(list.subscriptions, replaces))
+          return yield* store(call.caller!, list, { ...posted, ...asStored(stored) }, now, 200)
+        if (stored.suspended === undefined) return { _tag: "Unchanged" as const, response }
         // The browser is active: send to the subscription again. The response stays the same.
         const command = {
           type: "subscription.cleared/1",
@@ -56,6 +64,8 @@ export const subscriptionPost: Operation<PostInput> = {
     ),
   doc: {
     summary: "Store a subscription of the caller; one that is stored already is returned as it is",
-    ...postDoc
+    ...postDoc,
+    body: PostBody,
+    errors: [...postDoc.errors, 404]
   }
 }

@@ -4,14 +4,14 @@ import * as Schema from "effect/Schema"
 import type { JsonObject } from "#basics/json.ts"
 import { nextTimestamp } from "#domain/subscription/subscription.ts"
 import { changeList, listOf } from "../changes.ts"
-import { badId, checked, errorIn, refuse, refuseInvalid } from "../http/errors.ts"
+import { badId, checked, errorIn, refuseInvalid } from "../http/errors.ts"
 import { notModified, stamp, violated } from "../http/preconditions.ts"
 import { type Call, ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import type { Operation } from "../operation.ts"
 import { isId } from "./id.ts"
 import { project, type Row } from "./listing/row.ts"
-import { type PostInput, postDoc, readPosted, store } from "./put.ts"
+import { type PostInput, postDoc, readPosted, store, unknown } from "./put.ts"
 import { type ListInput, readQuery } from "./read-query.ts"
 import { ListedObject, Tombstone, tombstone, viewOf } from "./view.ts"
 
@@ -22,9 +22,6 @@ const idOf = ({ params }: Call) => {
   const id = params["id"] ?? ""
   return isId(id) ? Effect.succeed(id) : refuseInvalid([badId])
 }
-
-const unknown = (id: string) =>
-  refuse("unknownObject", { details: { id, resource_name: "subscription" } })
 
 const targetOf = (existing: JsonObject) => ({
   timestamp: existing["last_modified"] as number,

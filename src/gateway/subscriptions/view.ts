@@ -27,6 +27,12 @@ export const SubscriptionBody = Schema.Struct({
   )
 })
 
+/** The body of POST. `replaces`: the id of another subscription of the caller, which is removed. */
+export const PostBody = Schema.Struct({
+  ...SubscriptionBody.fields,
+  replaces: Schema.optionalKey(text)
+})
+
 /**
  * The example of the API description, with the keys of RFC 8291 section 5. The server rejects every
  * endpoint below .example with 400: a tool that sends examples must not cause pushes to a real

@@ -16,6 +16,10 @@ export const put = (id: string, data: unknown, headers = {}) => ({
   headers
 })
 export const post = (data: unknown) => ({ method: "POST", path: "/subscriptions", body: { data } })
+const replacing = (data: unknown, replaces: string) => ({
+  ...post(data),
+  body: { data, replaces }
+})
 export const stamped = (timestamp: number) => ({
   ETag: `"${timestamp}"`,
   "Last-Modified": new Date(timestamp).toUTCString()
@@ -74,6 +78,61 @@ export const subscriptions: ReadonlyArray<Case> = [
       }
     })
   ]),
+  define<StoredObject>({
+    name: "stores a subscription in place of another one, whose tombstone comes before it",
+    given: (api) => api.stored(),
+    request: (api, { id }) => replacing(api.subscription("b"), id),
+    expected: { status: 201 },
+    also: async ({ json }, api, { id, last_modified }) => {
+      const { data } = (await api.list(`?_since=${last_modified}`)).json
+      expect(data).toEqual([json.data, { id, last_modified: expect.any(Number), deleted: true }])
+      expect(data[0].last_modified).toBe(data[1].last_modified + 1)
+      const again = await api.send(replacing(api.subscription("b"), id))
+      expect([again.status, again.json.data]).toEqual([200, json.data])
+    }
+  }),
+  define<StoredObject>({
+    name: "removes what a stored subscription replaces",
+    given: async (api) => {
+      await api.stored("b")
+      return api.stored("a")
+    },
+    request: (api, { id }) => replacing({ ...api.subscription("b"), keys: otherKeys }, id),
+    expected: (api) => ({ status: 200, body: { data: api.subscription("b") } }),
+    also: async ({ json }, api) => expect((await api.list()).json.data).toEqual([json.data])
+  }),
+  define({
+    name: "does not replace what the user does not have, and stores nothing",
+    request: (api) => replacing(api.subscription(), "abc"),
+    expected: { status: 404, errno: 110, body: { details: { id: "abc" } } },
+    also: async (_, api) => expect((await api.list()).json.data).toEqual([])
+  }),
+  define<StoredObject>({
+    name: "does not replace a subscription of another user",
+    given: (api) => api.stored("a", {}, `${api.me}2`),
+    request: (api, { id }) => replacing(api.subscription("b"), id),
+    expected: { status: 404, errno: 110 }
+  }),
+  define<StoredObject>({
+    name: "stores a subscription again that is to replace itself",
+    given: (api) => api.stored(),
+    request: (api, { id }) => replacing(api.subscription(), id),
+    expected: (_, stored) => ({ status: 200, exactly: { data: stored } })
+  }),
+  define({
+    name: "refuses to replace what could be no id",
+    request: (api) => replacing(api.subscription(), "_a"),
+    expected: { status: 400, errno: 109, details: ["body:replaces"] }
+  }),
+  define<StoredObject>({
+    name: "knows no replaces on PUT",
+    given: (api) => api.stored(),
+    request: (api, { id }) => ({
+      ...put(id, undefined),
+      body: { data: api.subscription(), replaces: id }
+    }),
+    expected: { status: 400, errno: 109, details: ["body:"] }
+  }),
   define<StoredObject>({
     name: "shows one subscription",
     given: (api) => api.stored("a", { more: { deep: [1] } }),
