@@ -21,6 +21,8 @@ import type { Step } from "./step.ts"
 
 /** Appends at once. */
 const concurrency = 64
+/** Removals in one message, of 100 bytes each: a message has at most 32 KiB. */
+const atOnceMax = 200
 
 type ListStep = Extract<Step, { readonly kind: "list" }>
 
@@ -101,40 +103,44 @@ export const noteOwners = (
   for (const [key, page] of pages) sets.owners.set(key, page, seq)
 }
 
-/** Removes one from the earlier owner's list, once that list says whose it is. */
-const complete = Effect.fnUntraced(function* (sets: Sets, move: Move) {
-  const { id, page, seq, user } = move
+/**
+ * Removes subscriptions that other users took from the list of a user, once that list says so. The
+ * message expects the last one that the list includes: a later one may be this message already.
+ */
+const complete = Effect.fnUntraced(function* (sets: Sets, moves: ReadonlyArray<Move>) {
+  const { user } = moves[0]!
   const key = keys.subscriptions(user)
   if (sets.lists.unstoredSince(key) !== Number.POSITIVE_INFINITY) return
-  const list = sets.lists.get(key)
-  const stored = list && storedIn(list, id)
-  if (list !== undefined && stored?.moved === seq) {
-    const at = yield* Clock.currentTimeMillis
-    const isStored = yield* sets.log
-      .append("log", {
-        subject: subjects.subscription(user),
-        type: "subscription.moved/1",
-        body: { id, generation: stored.seq, at },
-        // After another message of the user, which may be this one, this is tried again.
-        expect: list.seq
-      })
-      .pipe(
-        Effect.as(true),
-        Effect.catchTag("AppendConflict", () => Effect.succeed(false)),
-        Effect.catchReason("NatsUnavailable", "NoRoom", () => Effect.succeed(false))
-      )
+  const list = sets.lists.get(key) ?? emptyList
+  const moved = moves.flatMap(({ id, seq }) => {
+    const stored = storedIn(list, id)
+    return stored?.moved === seq ? [{ id, generation: stored.seq }] : []
+  })
+  if (moved.length > 0) {
+    const body = { moved, at: yield* Clock.currentTimeMillis }
+    const message = { subject: subjects.subscription(user), type: "subscription.moved/1" } as const
+    const isStored = yield* sets.log.append("log", { ...message, body, expect: list.seq }).pipe(
+      Effect.as(true),
+      Effect.catchTag("AppendConflict", () => Effect.succeed(false)),
+      Effect.catchReason("NatsUnavailable", "NoRoom", () => Effect.succeed(false))
+    )
     if (!isStored) return
   }
-  sets.moves.delete(move)
-  sets.owners.release(page)
+  for (const move of moves) {
+    sets.moves.delete(move)
+    sets.owners.release(move.page)
+  }
 })
 
 /** Completes the moves that were folded, as far as there is room. */
 export const completeMoves = Effect.fnUntraced(function* (sets: Sets) {
   if (sets.moves.size === 0) return
-  const moves = [...sets.moves]
-  yield* sets.lists.load(moves.map(({ user }) => keys.subscriptions(user)))
-  yield* Effect.forEach(moves, (move) => complete(sets, move), { concurrency, discard: true })
+  const users = Map.groupBy(sets.moves, ({ user }) => user)
+  yield* sets.lists.load([...users.keys()].map(keys.subscriptions))
+  yield* Effect.forEach(users.values(), (moves) => complete(sets, moves.slice(0, atOnceMax)), {
+    concurrency,
+    discard: true
+  })
   yield* sets.owners.flush
   // Allows the cache to drop what was loaded.
   yield* sets.lists.flush

@@ -1,11 +1,15 @@
 // Whose a browser is does not depend on where a projector dies: its next run decides the same, and
 // so does a rebuild.
-import { Effect, Fiber, Layer } from "effect"
+import { Effect, Fiber, Layer, References } from "effect"
 import { assert, describe, it } from "vitest"
 import { rebuild } from "#cli/rebuild.ts"
 import { endpointHash } from "#domain/subscription/owners.ts"
+import { provision } from "#nats/admin/provision.ts"
+import { unavailable } from "#nats/connection/errors.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
+import { projectionLayer } from "#projection/projector.ts"
 import { subjects } from "#streams/subjects.ts"
 import { until } from "../support/client.ts"
 import { administer, folded, foldingLayer, quiet } from "../support/history.ts"
@@ -51,7 +55,7 @@ const appendOne = (
         at: i
       }
     })
-  const key = what === 2 ? "bbbb" : "aaaa"
+  const key = random(3) === 0 ? "bbbb" : "aaaa"
   const data = { endpoint, keys: { auth: key, p256dh: key } }
   const replaces = what === 3 && other !== n ? { replaces: removed } : {}
   const body = { ...by, id, data, ...replaces, lastModified: i + 1 }
@@ -59,6 +63,27 @@ const appendOne = (
     Effect.sync(() => puts.set(place, seq))
   )
 }
+
+/** The buckets of a server, which fails at some writes, before or after it stores them. */
+const failing = (random: Random) =>
+  Layer.effect(
+    Buckets,
+    Effect.map(Buckets, (buckets) =>
+      Buckets.of({
+        ...buckets,
+        putText: (...what) => {
+          const fate = random(30)
+          const lost = unavailable("put")(new Error("no answer"))
+          if (fate === 0) return lost
+          const put = buckets.putText(...what)
+          return fate === 1 ? Effect.andThen(put, lost) : put
+        }
+      })
+    )
+  )
+
+/** The projector logs each end. */
+const silent = Layer.succeed(References.MinimumLogLevel, "None")
 
 /** Numbers that are the same on every run. */
 const randomFrom = (seed: number): Random => {
@@ -85,7 +110,7 @@ const ownersIn = (entries: Readonly<Record<string, string>>) => {
   return { lists: lists.sort(), pages: pages.sort() }
 }
 
-describe("moves", { timeout: 90_000 }, () => {
+describe("moves", { timeout: 120_000 }, () => {
   it("are decided alike wherever the projector dies, and by a rebuild, byte for byte", async () => {
     await using server = await startNats({ syncAlways: false })
     await using admin = await administer(server.url)
@@ -93,19 +118,21 @@ describe("moves", { timeout: 90_000 }, () => {
     const puts = new Map<string, number>()
     let i = 1
     await Effect.gen(function* () {
+      yield* provision(1)
       const log = yield* EventLog
-      for (let run = 0; run < 40; run++) {
-        const layer = foldingLayer(server.url)
-        const projector = yield* Effect.forkDetach(Layer.launch(layer))
+      const projector = yield* Effect.forkDetach(
+        Layer.launch(projectionLayer).pipe(Effect.provide(Layer.fresh(failing(randomFrom(11)))))
+      )
+      for (let run = 0; run < 120; run++) {
         yield* Effect.forEach(Array.from({ length: 12 }), () => appendOne(log, random, puts, i++), {
           concurrency: 4,
           discard: true
         })
-        yield* Effect.sleep(random(150))
-        yield* Fiber.interrupt(projector)
+        yield* Effect.sleep(random(200))
       }
+      yield* Fiber.interrupt(projector)
     }).pipe(
-      Effect.provide(Layer.merge(natsLayer({ url: server.url, name: "test" }), quiet)),
+      Effect.provide(Layer.merge(natsLayer({ url: server.url, name: "test" }), silent)),
       Effect.runPromise
     )
     const agreed = () =>

@@ -68,7 +68,7 @@ const note = (
 
 /** The subscriptions that their user, or another one, took away: they are not given back. */
 const endedBy = (message: SubscriptionCommand): ReadonlyArray<{ readonly id: string }> => {
-  if (message.type === "subscription.moved/1") return [message]
+  if (message.type === "subscription.moved/1") return message.moved
   return message.type === "subscription.gone/1" ? [] : removedBy(message)
 }
 
@@ -81,7 +81,7 @@ const apply = (state: State, { at, message, seq }: Stored, range: Range): void =
     removed.delete(id)
     puts.delete(id)
   }
-  if (message.type === "subscription.delete/1") return
+  if (!("id" in message)) return
   const { id } = message
   if (message.type === "subscription.put/1") {
     if (generationIn(state.list, id) === undefined) return

@@ -59,12 +59,11 @@ export const SubscriptionGone = Schema.Struct({
 export type SubscriptionGone = typeof SubscriptionGone.Type
 
 /**
- * Another user stored the subscription, with the same keys: it is theirs from then on.
+ * Other users stored these subscriptions, with the same keys: they are theirs from then on.
  * `generation` as above.
  */
 export const SubscriptionMoved = Schema.Struct({
-  id: Schema.String,
-  generation: Schema.Int,
+  moved: Schema.Array(Schema.Struct({ id: Schema.String, generation: Schema.Int })),
   at: Timestamp
 })
 export type SubscriptionMoved = typeof SubscriptionMoved.Type

@@ -214,13 +214,17 @@ const evolve = (
     case "subscription.delete/1":
       return command.removed.reduce(removeIfStored, next)
     case "subscription.gone/1":
-    case "subscription.moved/1": {
       // A browser that subscribed again since keeps its new subscription.
-      if (storedIn(list, command.id)?.seq !== command.generation) return next
-      const lastModified = nextTimestamp(list, command.at)
-      const isMoved = command.type === "subscription.moved/1"
-      return remove(next, command.id, isMoved ? { lastModified, isMoved } : lastModified)
-    }
+      return storedIn(list, command.id)?.seq === command.generation
+        ? remove(next, command.id, nextTimestamp(list, command.at))
+        : next
+    case "subscription.moved/1":
+      return command.moved.reduce((acc, { generation, id }) => {
+        const lastModified = nextTimestamp(acc, command.at)
+        return storedIn(acc, id)?.seq === generation
+          ? remove(acc, id, { lastModified, isMoved: true })
+          : acc
+      }, next)
     case "subscription.matched/1":
       return replace(next, command, (stored) => ({ ...stored, vapidKey: command.vapidKey }))
     case "subscription.struck/1":
