@@ -53,6 +53,8 @@ export const subjects = {
   /** A push that delivery gave up, with the reason. */
   deadLetter: (channel: ChannelToken, broadcast: number, user: UserToken, subscription: string) =>
     `bellcast.dead.${channel}.${broadcast}.${user}.${subscription}`,
+  /** Core NATS request of an internal service to the API: gateways respond. */
+  api: (source: string, operation: string) => `bellcast.api.${source}.${operation}`,
   /** Core NATS, not stored: the projector publishes the last sequence that it applied. */
   applied: "bellcast.sys.applied",
   /** Core NATS request: the projector responds with the last sequence that it applied. */

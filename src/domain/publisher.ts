@@ -61,7 +61,8 @@ export const nobodyIdFault = (id: string): string | undefined => {
 
 /** Returns why a grant to this principal lets nobody publish; undefined: it may let somebody. */
 export const nobodyFault = (principal: string): string | undefined => {
-  const [, withoutGroups] = /^group:((?:basicauth|token|portier)[a-z0-9-]*):/.exec(principal) ?? []
+  const [, withoutGroups] =
+    /^group:((?:basicauth|token|portier)[a-z0-9-]*|nats):/.exec(principal) ?? []
   if (withoutGroups !== undefined) return `the policy ${withoutGroups} has no groups`
   return nobodyIdFault(principal) ?? principalFault(principal)
 }
@@ -71,6 +72,9 @@ export const userWriteFault = (principal: string): string | undefined =>
   principal.startsWith("system.")
     ? "name users or groups: whoever has this right reaches every user, and logs them out"
     : nobodyFault(principal)
+
+/** The policy in the ids of publishers on NATS, `nats:<source>`: NATS knows who they are. */
+export const natsPolicy = "nats"
 
 /** The policy whose users have a principal; undefined: those of all policies. */
 export const policyOf = (principal: string): string | undefined =>

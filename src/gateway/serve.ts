@@ -1,4 +1,4 @@
-// Serves the API on a TCP port: listens, bounds the connections, and closes gracefully.
+// Serves the API on a TCP port and on NATS: listens, bounds the connections, and closes gracefully.
 import type { Server } from "node:http"
 import { type AddressInfo, Server as NetServer, type Socket } from "node:net"
 import * as Context from "effect/Context"
@@ -6,7 +6,7 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { Settings } from "#config"
-import { policyOf } from "#domain/publisher.ts"
+import { natsPolicy, policyOf } from "#domain/publisher.ts"
 import { Identity } from "#identity/identity.ts"
 import { Health } from "#monitoring/health.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
@@ -16,6 +16,7 @@ import { handleRequest } from "./pipeline/pipeline.ts"
 import { boundConnections } from "./server/bounds/connections.ts"
 import { closeIdle, isSilent } from "./server/bounds/idle.ts"
 import { makeHandler } from "./server/handler.ts"
+import { serveNats } from "./server/nats-requests.ts"
 import { refuseOn } from "./server/refuse.ts"
 import { makeServer } from "./server/server.ts"
 import { GatewaySettings } from "./settings.ts"
@@ -102,7 +103,7 @@ const warnOfRights = Effect.fnUntraced(function* (
   }
   for (const [setting, principals] of Object.entries(principalsOf)) {
     const named = new Set(principals.flatMap((principal) => policyOf(principal) ?? []))
-    for (const { name } of policies) named.delete(name)
+    for (const name of [natsPolicy, ...policies.map(({ name }) => name)]) named.delete(name)
     if (named.size > 0)
       yield* Effect.logWarning(
         `BELLCAST_${setting} names users of policies that are off ` +
@@ -111,7 +112,7 @@ const warnOfRights = Effect.fnUntraced(function* (
   }
 })
 
-/** Serves HTTP for as long as the layer lives. */
+/** Serves HTTP and requests on NATS for as long as the layer lives. */
 export const gatewayLayer = Layer.effectDiscard(
   Effect.gen(function* () {
     const { host, port } = yield* Settings
@@ -142,5 +143,6 @@ export const gatewayLayer = Layer.effectDiscard(
     const runLog = Effect.runForkWith(services)
     // Without a listener an error such as EMFILE would end the process.
     server.on("error", (cause) => runLog(warn({ err: cause })))
+    yield* serveNats
   })
 ).pipe(Layer.provide(GatewaySettings.layer))

@@ -35,6 +35,8 @@ export interface Asking
   extends Pick<Credentials, "headers" | "address" | "fromTrustedProxy" | "isRepeated"> {
   /** The headers that arrived on the connection. */
   readonly received: Credentials["headers"]
+  /** The source that sends the request on NATS; unset over HTTP. */
+  readonly source?: string
 }
 
 /**

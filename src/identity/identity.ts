@@ -3,7 +3,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { makeLruCache } from "#basics/lru-cache.ts"
-import { nobodyIdFault } from "#domain/publisher.ts"
+import { natsPolicy, nobodyIdFault } from "#domain/publisher.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { authenticated } from "#telemetry/request-metrics.ts"
 import {
@@ -26,6 +26,7 @@ import {
   invalidBecause,
   invalidToken,
   type Known,
+  known,
   type TokenRights,
   type Verdict
 } from "./verdict.ts"
@@ -70,7 +71,8 @@ const makeCallers = (secret: string) => {
   const pseudonymOf = pseudonyms(secret)
   const nameOf = userNames(secret)
   const tokens = makeLruCache<UserToken>(cachedMax)
-  return ({ name: policy, verifies: verified }: Policy, known: Known): Caller => {
+  type From = Pick<Policy, "name" | "verifies">
+  return ({ name: policy, verifies: verified }: From, known: Known): Caller => {
     const id = `${policy}:${nameOf(known.user)}`
     const user = tokens.of(id, () => pseudonymOf(id))
     const { groups, rights } = known
@@ -95,6 +97,9 @@ const makeUsers = (secret: string, policies: ReadonlyArray<NamedPolicy>) => {
     return { id, user: pseudonymOf(id) }
   }
 }
+
+/** The policy of callers on NATS, which checked who they are. */
+const sources = { name: natsPolicy, verifies: true }
 
 /** The verdicts of the policies on one request so far. */
 interface Asked {
@@ -170,6 +175,11 @@ export class Identity extends Context.Service<
        * caller: users of a later policy are no failures of an earlier one.
        */
       const identify = Effect.fnUntraced(function* (asking: Asking) {
+        const { source } = asking
+        if (source !== undefined) {
+          const caller = isUser(source) ? callerOf(sources, known(source)) : undefined
+          return { caller, invalid: new Map() }
+        }
         const given = credentialsOf(asking)
         const asked: Asked = { invalid: new Map(), failure: undefined }
         const chosen = candidates(policies, given)

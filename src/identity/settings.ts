@@ -3,6 +3,7 @@
 import * as Config from "effect/Config"
 import * as Context from "effect/Context"
 import * as Layer from "effect/Layer"
+import { natsPolicy } from "#domain/publisher.ts"
 import { everySetting, type Values } from "#settings/every-setting.ts"
 import { within } from "#settings/within.ts"
 import { words } from "#settings/words.ts"
@@ -27,7 +28,7 @@ export type PolicyKind = (typeof policyKinds)[number]
 const namePattern = /^[a-z][a-z0-9-]{0,30}$/
 /** Principals, members of the heartbeat and other capabilities have these names. */
 const reserved = [
-  ...["system", "group", "webpush"],
+  ...["system", "group", "webpush", natsPolicy],
   ...["storage", "cache", "permission", "space", "delivery"]
 ]
 

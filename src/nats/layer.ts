@@ -1,6 +1,7 @@
 // The layer with all services of src/nats/, for main.ts, the CLI and tests.
 import * as Layer from "effect/Layer"
 import { Nats, type NatsOptions } from "./connection/connection.ts"
+import { Micro } from "./connection/micro.ts"
 import { PubSub } from "./connection/pubsub.ts"
 import { Followers } from "./follower/follower.ts"
 import { Watermark } from "./follower/watermark.ts"
@@ -13,6 +14,7 @@ export const natsLayer = (options: NatsOptions) =>
   Layer.mergeAll(
     EventLog.layer,
     Backlog.layer,
+    Micro.layer,
     Consumers.layer,
     Watermark.layer.pipe(Layer.provideMerge(PubSub.layer)),
     Followers.layer.pipe(Layer.provideMerge(Buckets.layer))

@@ -4,8 +4,8 @@ import { isDeepStrictEqual } from "node:util"
 import { jetstreamManager } from "@nats-io/jetstream"
 import { connect, type NatsConnection } from "@nats-io/transport-node"
 import { afterAll, assert, beforeAll, it } from "vitest"
-import { accounts, clientOf, passwords } from "../support/accounts.ts"
-import { finished, join, publish, until } from "../support/client.ts"
+import { accounts, clientOf, passwords, storedIn } from "../support/accounts.ts"
+import { call, finished, join, publish, until } from "../support/client.ts"
 import { startConfiguredNats } from "../support/nats-configured.ts"
 import { claimPort } from "../support/ports.ts"
 import { startPushService } from "../support/push-service.ts"
@@ -22,24 +22,12 @@ let service: Service
 let broadcast = ""
 
 const urlOf = (user: string) => `nats://${user}:word@127.0.0.1:${port}`
-const env = { BELLCAST_NATS_INBOX_PREFIX: "_INBOX_bellcast" }
-
-/** The content of the streams; changes with every message that is stored, and every purge. */
-const stored = async () => {
-  await using admin = await clientOf(port, "bellcast-admin", "_INBOX")
-  const jsm = await jetstreamManager(admin.nc)
-  const states: Record<string, unknown> = {}
-  for await (const { config, state } of jsm.streams.list()) {
-    // Leases are renewed all the time, and checkpoints are saved.
-    if (config.name === "KV_bellcast_cache") continue
-    const { state: detailed } = await jsm.streams.info(config.name, { subjects_filter: ">" })
-    states[config.name] = [state.first_seq, detailed.subjects]
-    for await (const { config: consumer, paused } of jsm.consumers.list(config.name))
-      if (consumer.durable_name !== undefined)
-        states[`${config.name} ${consumer.durable_name}`] = [consumer, paused]
-  }
-  return states
+const env = {
+  BELLCAST_NATS_INBOX_PREFIX: "_INBOX_bellcast",
+  BELLCAST_USER_WRITE_PRINCIPALS: "nats:billing"
 }
+
+const stored = () => storedIn(port)
 
 const refused = (request: Promise<unknown>, what: string) =>
   request.then(
@@ -158,6 +146,10 @@ it("lets an auditor read and nothing else", { timeout: 60_000 }, async () => {
 it("holds a publisher to its source and to its own replies", { timeout: 60_000 }, async () => {
   await using client = await clientOf(port, "billing", "_INBOX_billing")
   const { nc, violations } = client
+  const { id: user } = (await call(service.url, "GET", "/", "user0")).body.user as { id: string }
+  const member = JSON.stringify({ channel: "guests", user })
+  const added = (await nc.request("bellcast.api.billing.member-put", member)).json()
+  assert.deepEqual(added, { code: 202, message: "Accepted" })
   const { seq } = (await nc.request(subject, body)).json<{ seq: number }>()
   const counts = await finished(service.url, "news", String(seq))
   assert.deepInclude(counts, { accepted: 1, delivered: 1 })
@@ -182,6 +174,10 @@ it("holds a publisher to its source and to its own replies", { timeout: 60_000 }
   const forged = [
     "bellcast.cmd.broadcast.rest.news",
     "bellcast.cmd.broadcast.billing.news.more",
+    "bellcast.api.rest.member-put",
+    "bellcast.api.other.member-put",
+    "bellcast.api.billing.member-put.more",
+    "$SRV.PING",
     "bellcast.cmd.publisher.news",
     "bellcast.cmd.subscription.somebody",
     "bellcast.evt.rejected.1",
@@ -191,21 +187,31 @@ it("holds a publisher to its source and to its own replies", { timeout: 60_000 }
     "$JS.API.STREAM.PURGE.BELLCAST_LOG",
     "$JS.API.INFO"
   ]
-  for (const each of forged) await refused(nc.request(each, body, { timeout: 500 }), each)
+  for (const each of forged) await refused(nc.request(each, member, { timeout: 500 }), each)
   assert.deepEqual(await stored(), before)
 
   // Replies of the service to its own requests, with the user's subscriptions in them.
   await join([service.url], "other", [push.subscribe().subscription])
   // An acknowledgement goes to no subject of the service, whatever reply subject is asked for.
   const replies = ["$KV.bellcast_permissions.news.publishers", "bellcast.evt.rejected.1"]
-  for (const reply of replies) nc.publish(subject, body, { reply })
+  for (const reply of replies) {
+    nc.publish(subject, body, { reply })
+    nc.publish("bellcast.api.billing.members", JSON.stringify({ channel: "guests" }), { reply })
+  }
   await nc.flush()
   const last = (await nc.request(subject, body)).json<{ seq: number }>().seq
   await finished(service.url, "news", String(last))
+  await nc.request("bellcast.api.billing.members", JSON.stringify({ channel: "guests" }))
   const { BELLCAST_LOG: log, KV_bellcast_permissions: permissions } = await stored()
   assert.notInclude(JSON.stringify(log), "bellcast.evt.rejected.1")
   assert.deepEqual(permissions, before["KV_bellcast_permissions"])
   assert.deepEqual(seen, [])
+})
+
+it("shows the service to `nats micro list` of an operator", async () => {
+  await using admin = await clientOf(port, "bellcast-admin", "_INBOX_bellcast")
+  const { name } = (await admin.nc.request("$SRV.PING")).json<{ name: string }>()
+  assert.equal(name, "bellcast")
 })
 
 it("admits no stranger", async () => {

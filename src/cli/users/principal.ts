@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { settings } from "#config"
-import { policyOf } from "#domain/publisher.ts"
+import { natsPolicy, policyOf } from "#domain/publisher.ts"
 import { principalNames } from "#identity/principals.ts"
 import { pseudonyms } from "#identity/pseudonym.ts"
 import { identitySettings, kindOf } from "#identity/settings.ts"
@@ -48,7 +48,8 @@ export const policyFault = Effect.gen(function* () {
   const { authPolicies } = yield* Effect.mapError(everySetting(identitySettings), failedBy)
   return (principal: string): string | undefined => {
     const policy = policyOf(principal)
-    if (policy === undefined || authPolicies.some(({ name }) => name === policy)) return undefined
+    if (policy === undefined || policy === natsPolicy) return undefined
+    if (authPolicies.some(({ name }) => name === policy)) return undefined
     if (kindOf(policy) === undefined)
       return (
         `there is no policy ${policy}; if it is a module of yours, BELLCAST_AUTH_POLICIES must ` +

@@ -30,6 +30,8 @@ export interface ApiRequest {
   readonly fromTrustedProxy: boolean
   /** The port of this machine at which the connection arrived. */
   readonly port: number
+  /** The source that sends the request on NATS, which binds it to its name; unset over HTTP. */
+  readonly source?: string
   /** Whether a header arrived more than once on the connection. */
   readonly isRepeated: (header: string) => boolean
 }

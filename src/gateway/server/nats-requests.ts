@@ -1,0 +1,143 @@
+// Answers requests of internal services on NATS (streams/README.md): makes each an ApiRequest, runs
+// the pipeline, and responds with what a client of HTTP gets.
+import { maxHeaderSize } from "node:http"
+import * as Effect from "effect/Effect"
+import { Settings } from "#config"
+import { Micro, type MicroRequest, type MicroResponse } from "#nats/connection/micro.ts"
+import { subjects } from "#streams/subjects.ts"
+import { readForm } from "../http/body.ts"
+import { reasonPhrase } from "../http/error-table.ts"
+import {
+  type ErrorDetail,
+  errorIn,
+  errorResponse,
+  refuseInvalid,
+  wireErrorResponse
+} from "../http/errors.ts"
+import { type ApiRequest, type ApiResponse, BodyTooLarge } from "../http/request.ts"
+import { projectVersion, versionPrefix } from "../http/version.ts"
+import type { Services } from "../operation.ts"
+import { handleRequest } from "../pipeline/pipeline.ts"
+import { makeShares } from "./bounds/shares.ts"
+
+/** How long a request may take. As over HTTP, a write may be stored all the same. */
+const requestMillis = 10_000
+/** Bytes of a body: the largest of the API. NATS bounds the whole message (`max_payload`). */
+const bodyBytesMax = 256 * 1024
+/** Requests under way at once, of one source and of all: 32 MiB of bodies. */
+const atOnceMax = { ofSource: 32, ofAll: 128 }
+
+interface NatsOperation {
+  readonly name: string
+  readonly method: string
+  /** Without the version. `:name` stands for a member of the body. */
+  readonly path: string
+}
+
+const operations: ReadonlyArray<NatsOperation> = [
+  { name: "publish", method: "POST", path: "/broadcasts" },
+  { name: "broadcast", method: "GET", path: "/broadcasts/:broadcast" },
+  { name: "member-put", method: "PUT", path: "/channels/:channel/members/:user" },
+  { name: "member-delete", method: "DELETE", path: "/channels/:channel/members/:user" },
+  { name: "members", method: "GET", path: "/channels/:channel/members" },
+  { name: "logout", method: "DELETE", path: "/users/:user/subscriptions" }
+]
+
+/** The request with its body, before the body gives the parts of the target. */
+const arrived = (
+  { method, path }: NatsOperation,
+  { body, headers }: MicroRequest,
+  source: string
+): ApiRequest => ({
+  method,
+  target: `/${versionPrefix}${path}`,
+  headers,
+  received: headers,
+  source,
+  hasBody: body.length > 0,
+  body: (max) => (body.length > max ? Effect.fail(new BodyTooLarge()) : Effect.succeed(body)),
+  reserveResponseBytes: () => true,
+  batched: false,
+  // Limits per address hold for each source.
+  address: `nats:${source}`,
+  fromTrustedProxy: false,
+  port: 0,
+  isRepeated: () => false
+})
+
+/** Puts members of the body that the path names into the path, the others into the query string. */
+const withTarget = Effect.fnUntraced(function* (request: ApiRequest) {
+  const errors: Array<ErrorDetail> = []
+  const query = new URLSearchParams(yield* readForm(request, errors))
+  const path = request.target.replace(/:(\w+)/g, (_, name: string) => {
+    const value = query.get(name) ?? ""
+    if (value === "") errors.push(errorIn("body", name, "Required"))
+    query.delete(name)
+    return encodeURIComponent(value)
+  })
+  if (errors.length > 0) return yield* refuseInvalid(errors)
+  return { ...request, target: query.size > 0 ? `${path}?${query}` : path, hasBody: false }
+})
+
+/** The headers of a response that mean something without HTTP. */
+const carried = ["Alert", "Backoff", "ETag", "Last-Modified", "Retry-After", "Total-Records"]
+
+const responseOf = ({ body, broadcast, headers, jsonText, status }: ApiResponse): MicroResponse => {
+  const kept = Object.entries(headers).filter(([name]) => carried.includes(name))
+  const token = URL.parse(headers["Next-Page"] ?? "")?.searchParams.get("_token")
+  return {
+    headers: {
+      ...Object.fromEntries(kept),
+      ...(broadcast === undefined ? {} : { "Bellcast-Broadcast": String(broadcast) }),
+      ...(token && { "Next-Page": token })
+    },
+    body: jsonText ?? (body === undefined ? "" : JSON.stringify(body)),
+    ...(status >= 400 && { error: { code: status, text: reasonPhrase(status) } })
+  }
+}
+
+/** The error of a request that is too large; undefined: it is not. */
+const sizeError = ({ body, headers }: MicroRequest): ApiResponse | undefined => {
+  if (JSON.stringify(headers).length > maxHeaderSize)
+    return wireErrorResponse("HPE_HEADER_OVERFLOW")
+  return body.length > bodyBytesMax ? errorResponse("bodyTooLarge") : undefined
+}
+
+/** Responds to requests within the bounds on their size, their time and their number at once. */
+const makeAnswer = Effect.map(Settings, ({ retryAfterSeconds }) => {
+  const running = makeShares(atOnceMax.ofSource, atOnceMax.ofAll)
+  const later = { headers: { "Retry-After": String(retryAfterSeconds) } }
+  const answer = (operation: NatsOperation, request: MicroRequest) => {
+    const [, , source = ""] = request.subject.split(".")
+    const error = sizeError(request)
+    if (error !== undefined) return Effect.succeed(error)
+    if (!running.take(source, 1)) return Effect.succeed(errorResponse("tooManyAtOnce", later))
+    const whole = arrived(operation, request, source)
+    const made = operation.method === "POST" ? Effect.succeed(whole) : withTarget(whole)
+    return Effect.flatMap(made, handleRequest).pipe(
+      Effect.catchTag("Refused", ({ response }) => Effect.succeed(response)),
+      Effect.timeoutOrElse({
+        duration: requestMillis,
+        orElse: () => Effect.succeed(errorResponse("unavailable", later))
+      }),
+      Effect.ensuring(Effect.sync(() => running.give(source, 1)))
+    )
+  }
+  return (operation: NatsOperation) => (request: MicroRequest) =>
+    Effect.map(answer(operation, request), responseOf)
+})
+
+/** Answers requests until the scope closes. */
+export const serveNats = Effect.gen(function* () {
+  const answer = yield* makeAnswer
+  yield* (yield* Micro).serve<Services>({
+    name: "bellcast",
+    version: projectVersion,
+    description: "Broadcasts, members of channels and logouts, for internal services",
+    endpoints: operations.map((operation) => ({
+      name: operation.name,
+      subject: subjects.api("*", operation.name),
+      handle: answer(operation)
+    }))
+  })
+})

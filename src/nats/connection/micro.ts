@@ -1,0 +1,170 @@
+// Answers requests of NATS clients, and describes the service in the form of NATS micro (ADR-32),
+// so that `nats micro list` finds it.
+import { type Msg, headers as newHeaders, nuid, type Subscription } from "@nats-io/transport-node"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import { Nats } from "./connection.ts"
+
+export interface MicroRequest {
+  readonly subject: string
+  /** Names are in lower case. Several values of one name are joined by commas. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Uint8Array
+}
+
+export interface MicroResponse {
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+  readonly error?: { readonly code: number; readonly text: string }
+}
+
+export interface MicroEndpoint<R> {
+  readonly name: string
+  /** May have wildcards. */
+  readonly subject: string
+  readonly handle: (request: MicroRequest) => Effect.Effect<MicroResponse, never, R>
+}
+
+export interface MicroService<R> {
+  readonly name: string
+  /** A semantic version. */
+  readonly version: string
+  readonly description: string
+  readonly endpoints: ReadonlyArray<MicroEndpoint<R>>
+}
+
+/** How long the end waits for the server to confirm that it sends no more requests. */
+const drainMillis = 2_000
+
+export class Micro extends Context.Service<
+  Micro,
+  {
+    /**
+     * Answers requests until the scope closes; each request goes to one of all processes that serve
+     * the same service. At the end it takes no more, and finishes those that it has.
+     */
+    readonly serve: <R>(service: MicroService<R>) => Effect.Effect<void, never, R | Scope.Scope>
+  }
+>()("bellcast/nats/Micro") {
+  static readonly layer = Layer.effect(
+    Micro,
+    Effect.gen(function* () {
+      const { nc } = yield* Nats
+      const serve = Effect.fnUntraced(function* <R>(service: MicroService<R>) {
+        const run = Effect.runForkWith(yield* Effect.context<R>())
+        const running = new Set<Fiber.Fiber<void>>()
+        const counted = service.endpoints.map(countedOf)
+        const listen = (subject: string, queue: string | undefined, take: (msg: Msg) => void) =>
+          nc.subscribe(subject, {
+            ...(queue === undefined ? {} : { queue }),
+            callback: (error, msg) => {
+              if (error === null && !isStored(msg.reply)) take(msg)
+            }
+          })
+        const answer = ({ handle }: MicroEndpoint<R>, counts: Counted, msg: Msg) => {
+          const fiber = run(Effect.map(handle(requestOf(msg)), respond(msg, counts)))
+          running.add(fiber)
+          fiber.addObserver(() => running.delete(fiber))
+        }
+        yield* Effect.acquireRelease(
+          Effect.sync(() => [
+            ...service.endpoints.map((endpoint, i) =>
+              listen(endpoint.subject, queueGroup, (msg) => answer(endpoint, counted[i]!, msg))
+            ),
+            ...describe(service, counted, listen)
+          ]),
+          (subscriptions) => Effect.andThen(drain(subscriptions), () => Fiber.awaitAll(running))
+        )
+      })
+      return Micro.of({ serve })
+    })
+  )
+}
+
+const queueGroup = "q"
+
+/**
+ * Whether a response would be stored: NATS lets a client name any reply subject, also those that
+ * only the service may publish.
+ */
+const isStored = (reply = ""): boolean => /^(\$|bellcast\.)/.test(reply)
+
+/** An endpoint in responses to STATS. Times are in nanoseconds. */
+const countedOf = ({ name, subject }: Pick<MicroEndpoint<never>, "name" | "subject">) => ({
+  name,
+  subject,
+  queue_group: queueGroup,
+  num_requests: 0,
+  num_errors: 0,
+  last_error: "",
+  processing_time: 0,
+  average_processing_time: 0
+})
+type Counted = ReturnType<typeof countedOf>
+
+const requestOf = ({ data, headers, subject }: Msg): MicroRequest => ({
+  subject,
+  headers: Object.fromEntries(
+    (headers?.keys() ?? []).map((name) => [name.toLowerCase(), headers!.values(name).join(", ")])
+  ),
+  body: data
+})
+
+/** Counts and sends a response. Without a connection nobody receives it. */
+const respond = (msg: Msg, counts: Counted) => {
+  const began = performance.now()
+  return ({ body, error, headers: given }: MicroResponse): void => {
+    counts.num_requests++
+    counts.processing_time += Math.round((performance.now() - began) * 1e6)
+    counts.average_processing_time = Math.round(counts.processing_time / counts.num_requests)
+    const headers = newHeaders()
+    for (const [name, value] of Object.entries(given)) headers.set(name, value)
+    if (error !== undefined) {
+      counts.num_errors++
+      counts.last_error = `${error.code}:${error.text}`
+      headers.set("Nats-Service-Error-Code", String(error.code))
+      headers.set("Nats-Service-Error", error.text)
+    }
+    try {
+      msg.respond(body, { headers })
+    } catch {}
+  }
+}
+
+/** Responds to PING, INFO and STATS of all services, of those of this name, and of this process. */
+const describe = <R>(
+  { description, name, version }: MicroService<R>,
+  counted: ReadonlyArray<Counted>,
+  listen: (subject: string, queue: undefined, take: (msg: Msg) => void) => Subscription
+): ReadonlyArray<Subscription> => {
+  const identity = { name, id: nuid.next(), version, metadata: {} }
+  const started = new Date().toISOString()
+  const about: Readonly<Record<string, () => object>> = {
+    PING: () => ({}),
+    INFO: () => ({
+      description,
+      endpoints: counted.map(({ name, queue_group, subject }) => ({ name, subject, queue_group }))
+    }),
+    STATS: () => ({ started, endpoints: counted })
+  }
+  const tell = (msg: Msg) => {
+    const [, verb = ""] = msg.subject.split(".")
+    const type = `io.nats.micro.v1.${verb.toLowerCase()}_response`
+    try {
+      if (Object.hasOwn(about, verb))
+        msg.respond(JSON.stringify({ type, ...identity, ...about[verb]!() }))
+    } catch {}
+  }
+  const places = ["$SRV.*", `$SRV.*.${name}`, `$SRV.*.${name}.${identity.id}`]
+  return places.map((place) => listen(place, undefined, tell))
+}
+
+/** Requests that arrived already are taken. */
+const drain = (subscriptions: ReadonlyArray<Subscription>) =>
+  Effect.tryPromise(() => Promise.all(subscriptions.map((each) => each.drain()))).pipe(
+    Effect.timeout(drainMillis),
+    Effect.ignore
+  )
