@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { call } from "../support/client.ts"
+import { call, until } from "../support/client.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
 import { acmeModule } from "../support/no-right.ts"
 import { runCli } from "../support/run-cli.ts"
@@ -129,11 +129,14 @@ describe("members", () => {
     const rest = [...users]
     const work = async () => {
       for (let user = rest.pop(); user !== undefined; user = rest.pop()) {
-        const { status } = await member("PUT", "other", user)
-        if (status !== 202) throw new Error(`${user}: ${status}`)
+        // 503: on a busy machine the projection may take longer than a request waits.
+        await until(
+          () => member("PUT", "other", user!),
+          ({ status }) => status === 202
+        )
       }
     }
-    await Promise.all(Array.from({ length: 24 }, work))
+    await Promise.all(Array.from({ length: 8 }, work))
     const ids: Array<string> = []
     let path = "/channels/other/members?_limit=0"
     for (let pages = 1; path !== ""; pages++) {
