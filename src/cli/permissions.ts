@@ -166,7 +166,7 @@ const principal = Argument.String("principal").pipe(
 const register = onOff("register", "The right to register, on a channel that the settings close")
 const remove = onOff("remove", "With --register: end the registration of this user, too")
 
-/** What is printed after a change. The settings are those of the service, maybe set elsewhere. */
+/** The line after a change. The settings of the service may be set elsewhere. */
 const told = (channel: string, right: Right, on: boolean, changed: boolean) => {
   const done = on
     ? `may ${right} on ${channel}`

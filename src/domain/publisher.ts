@@ -21,9 +21,9 @@ export const isPublisherCommand = (message: {
 export interface Publishers {
   readonly v: 1
   readonly seq: number
-  /** Those who may publish, sorted. */
+  /** Principals that may publish, sorted. */
   readonly principals: ReadonlyArray<string>
-  /** Those who may register, sorted. */
+  /** Principals that may register, sorted. */
   readonly registrars: ReadonlyArray<string>
 }
 

@@ -1,5 +1,5 @@
-// Who may publish: the principals in the settings, on every channel, and those in the permissions
-// of a channel; likewise who may register. And who may name users in a request.
+// Rights of callers: to publish and to register, by the principals in the settings and those in the
+// grants of a channel; and to name users in a request, by the settings.
 import * as Effect from "effect/Effect"
 import { matchesWildcard } from "#basics/wildcard.ts"
 import { Settings } from "#config"
