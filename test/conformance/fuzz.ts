@@ -180,7 +180,8 @@ const successes = [
   "PUT /subscriptions/{id} 201",
   "GET /channels/{channel} 200",
   "POST /batch 200",
-  "POST /channels/{channel} 202"
+  "POST /channels/{channel} 202",
+  "POST /broadcasts 202"
 ]
 
 /** Sends so many random requests, and checks their responses. */
@@ -190,8 +191,10 @@ export const sendAny = async (target: Target, requests: number): Promise<void> =
     (await api.send({ method: "GET", path: "/__api__" })).json,
     target
   )
+  // The server delivers nothing, so each test of a subscription would wait for 10 s.
+  const operations = operationsOf(document).filter(({ path }) => !path.endsWith("/test"))
   const cases = fc
-    .constantFrom(...operationsOf(document))
+    .constantFrom(...operations)
     .chain((operation) => requestOf(operation, api).map((request) => ({ operation, request })))
   const seen = new Set<string>()
   const property = fc.asyncProperty(
