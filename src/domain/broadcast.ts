@@ -48,7 +48,9 @@ export const BroadcastBody = Schema.Struct({
         Schema.makeFilter((variants) => isDistinct(Object.keys(variants)) || "Same language twice")
       )
     )
-  )
+  ),
+  /** Gateways make dry runs and store none. One that a NATS client publishes must not be sent. */
+  dry_run: Schema.optionalKey(Schema.Never)
 })
 export type BroadcastBody = typeof BroadcastBody.Type
 

@@ -32,6 +32,13 @@ it("takes a broadcast from any NATS client, and a malformed one blocks nothing",
       await js.publish(subject, JSON.stringify({ data: { text: "x".repeat(4_000) } })),
       await js.publish(subject, JSON.stringify({ data: {} }), { headers: withTtl }),
       await js.publish(subject, ""),
+      // Only a gateway makes dry runs.
+      await js.publish(subject, JSON.stringify({ data: {}, dry_run: true })),
+      await js.publish(subject, JSON.stringify({ data_by_locale: { "d e": {} } })),
+      await js.publish(
+        subject,
+        JSON.stringify({ data_by_locale: { de: { text: "x".repeat(4_000) } } })
+      ),
       await js.publish("bellcast.cmd.broadcast.billing.=ZZ", JSON.stringify({ data: {} })),
       // No path of the API can name it, so nobody could have joined.
       await js.publish("bellcast.cmd.broadcast.billing.news=2Feu", JSON.stringify({ data: {} }))
