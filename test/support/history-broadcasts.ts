@@ -4,7 +4,7 @@ import type { Fate, PushResult } from "#domain/outcome.ts"
 import type { StoredReason } from "#domain/reason.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
-import type { ChannelToken } from "#streams/tokens.ts"
+import { type ChannelToken, directToken } from "#streams/tokens.ts"
 import { subscriptionOf, userOf } from "./history-commands.ts"
 
 /** The minimum revisions in plans: buckets that were rebuilt must not begin below it. */
@@ -28,11 +28,11 @@ const result = (n: number, fate: Fate, attempt = 1): PushResult => ({
 /** Appends the messages of one broadcast, in steps that a test can interleave. */
 export const broadcastOn = Effect.fnUntraced(function* (channel: ChannelToken, shards: number) {
   const log = yield* EventLog
-  const { seq: broadcast } = yield* log.append("log", {
-    subject: subjects.broadcast("rest", channel),
-    type: "broadcast/1",
-    body: { data: { a: 1 } }
-  })
+  const subject = subjects.broadcast("rest", channel)
+  const data = { a: 1 }
+  const { seq: broadcast } = yield* channel === directToken
+    ? log.append("log", { subject, type: "direct/1", body: { data, users: [userOf(1)] } })
+    : log.append("log", { subject, type: "broadcast/1", body: { data } })
   const floor = { subscriptions: planFloor, registrations: planFloor }
   const acceptedAt = (yield* log.at("log", broadcast))!.at
   const plan = {
@@ -56,13 +56,16 @@ export const broadcastOn = Effect.fnUntraced(function* (channel: ChannelToken, s
       pushes: number,
       fates: ReadonlyArray<readonly [number, Fate]>,
       final: boolean,
-      at: number
-    ) =>
-      log.append("work", {
+      at: number,
+      counts: { readonly withoutSubscription?: number } = {}
+    ) => {
+      const results = fates.map(([n, fate]) => result(n, fate))
+      return log.append("work", {
         subject: subjects.shardOutcome(channel, broadcast, shard),
         type: "outcome/1",
-        body: { broadcast, pushes, results: fates.map(([n, fate]) => result(n, fate)), final, at }
-      }),
+        body: { broadcast, pushes, results, final, at, ...counts }
+      })
+    },
     again: (n: number, fate: Fate, attempt: number, at: number) =>
       log.append("work", {
         subject: subjects.pushOutcome(channel, broadcast, userOf(n), subscriptionOf(n)),
