@@ -161,8 +161,8 @@ describe("the verbs of an operator", { timeout: 90_000 }, () => {
     assert.notInclude(stdout, "PENDING")
     const live = (await run("streams", "--live", "--nats", past.url)).stdout
     assert.match(live, /^CONSUMER .* PENDING +UNANSWERED$/m)
-    // Six broadcasts, which no planner has taken.
-    assert.match(live, /^planner .* 6 +0$/m)
+    // Seven broadcasts, which no planner has taken.
+    assert.match(live, /^planner .* 7 +0$/m)
     // The last message of WORK is a dead letter, which the tally does not count.
     assert.match(live, /^tally .* bellcast_broadcasts\/meta +0$/m)
     // The refused broadcast came when nobody projected any more.

@@ -85,7 +85,7 @@ describe("rebuild", { timeout: 90_000 }, () => {
     assert.notInclude(stderr, "waiting until")
     // 12 lists, and 19 pages of the index of endpoints.
     assert.match(stdout, /^bellcast_subscriptions +31 +\d+$/m)
-    assert.match(stdout, /^bellcast_broadcasts +2 +\d+$/m)
+    assert.match(stdout, /^bellcast_broadcasts +1 +\d+$/m)
     assert.match(stdout, /^rebuilt in \d+ ms$/m)
     await using empty = await startNats({ syncAlways: false })
     const nothing = await runCli(["rebuild", "--nats", empty.url])

@@ -42,7 +42,7 @@ export const makeHistory = Effect.gen(function* () {
   const empty = yield* broadcastOn(weather, 0)
   const lost = yield* broadcastOn(bell, 1)
   const mixed = yield* broadcastOn(weather, 1)
-  const direct = yield* broadcastOn(directToken, 2)
+  const direct = yield* broadcastOn(directToken, 1)
   const first = [
     [1, "delivered"],
     [2, "retrying"],
@@ -64,7 +64,7 @@ export const makeHistory = Effect.gen(function* () {
   yield* done.again(2, "retrying", 2, 5_005)
   yield* open.shard("0", 0, [[2, "retrying"]], false, 5_006)
   yield* done.shard("1", 0, [], true, 5_007)
-  yield* direct.shard("0", 1, [[1, "delivered"]], true, 5_007, { withoutSubscription: 1 })
+  yield* direct.shard("all", 1, [[1, "delivered"]], true, 5_007, { withoutSubscription: 1 })
   yield* mixed.shard("all", 2, [[5, "delivered"]], false, 5_008)
   yield* mixed.shard("all", 0, [[6, "dead"]], true, 5_009)
   yield* done.again(2, "delivered", 3, 5_010)
