@@ -35,9 +35,9 @@ export const changeList = <E = never, R = never>(
     {
       places: [{ bucket: "subscriptions", key }],
       growthOf: (list, command) =>
-        command.type === "subscription.put/1" && !growsList(list, command)
-          ? "renewal"
-          : "subscription",
+        command.type === "subscription.put/1" && growsList(list, command)
+          ? "subscription"
+          : "renewal",
       subject: subjects.subscription(user),
       seqOf: ({ seq }) => seq,
       lags: false,

@@ -26,6 +26,7 @@ import {
 } from "./subscriptions/subscription.ts"
 import { listDelete, listGet, userListDelete } from "./subscriptions/subscription-list.ts"
 import { subscriptionPost } from "./subscriptions/subscription-post.ts"
+import { subscriptionReplace } from "./subscriptions/subscription-replace.ts"
 
 const readOnly = (name: string, path: string, get: AnyOperation): Endpoint => ({
   name,
@@ -41,6 +42,12 @@ export const endpoints: ReadonlyArray<Endpoint> = [
     path: "/subscriptions",
     allow: ["HEAD", "GET", "POST", "DELETE", "OPTIONS"],
     operations: { GET: listGet, POST: subscriptionPost, DELETE: listDelete }
+  },
+  {
+    name: "subscription-replace",
+    path: "/subscriptions/replace",
+    allow: ["POST", "OPTIONS"],
+    operations: { POST: subscriptionReplace }
   },
   {
     name: "subscription",

@@ -95,7 +95,8 @@ interface Write<S, C extends Command, E, R> {
   isAdmitted: boolean
 }
 
-const isPut = ({ type }: Command): boolean => type.endsWith(".put/1")
+const isPut = ({ type }: Command): boolean =>
+  type.endsWith(".put/1") || type === "subscription.renewable/1"
 
 /**
  * Rejects a put for which there is no storage, one of too many of its user or address, the first

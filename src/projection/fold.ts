@@ -29,7 +29,7 @@ const foldIntoList = (sets: Sets, step: Of<"list">) => {
   const before = lists.get(key) ?? emptyList
   const left = leftBy(sets, step)
   const taken = takenBy(sets, step)
-  const isHeld = refused.has(seq) || taken?.hasSameKeys === false
+  const isHeld = refused.has(seq) || taken?.isAllowed === false
   const refusal = command.type === "malformed" ? command.reason : isHeld ? heldByAnother : undefined
   const { list, reason } =
     command.type === "malformed" || refusal !== undefined

@@ -51,7 +51,7 @@ export const formerOwner = (
 
 /** What a put takes from another user. */
 interface Taken extends Move {
-  readonly hasSameKeys: boolean
+  readonly isAllowed: boolean
 }
 
 /**
@@ -67,7 +67,10 @@ export const takenBy = (sets: Sets, step: ListStep): Taken | undefined => {
   const [id, found] = list.seq < stored.seq ? (atEndpoint(list, command.data.endpoint) ?? []) : []
   if (id === undefined || found === undefined) return undefined
   const page = keys.endpointOwners(hash)
-  return { user, id, seq: stored.seq, page, hasSameKeys: hasSameKeys(found.data, command.data) }
+  // A renewal without a login takes nothing from another user.
+  const isRenewal = command.replaces?.renewal !== undefined
+  const isAllowed = !isRenewal && hasSameKeys(found.data, command.data)
+  return { user, id, seq: stored.seq, page, isAllowed }
 }
 
 /** Takes a subscription from the earlier owner. */

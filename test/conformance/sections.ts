@@ -22,6 +22,7 @@ import { operational } from "./sections/operational.ts"
 import { pages } from "./sections/pages.ts"
 import { preconditions } from "./sections/preconditions.ts"
 import { registrations } from "./sections/registrations.ts"
+import { renewal } from "./sections/renewal.ts"
 import { subscriptionBodies } from "./sections/subscription-bodies.ts"
 import { subscriptionChanges } from "./sections/subscription-changes.ts"
 import { subscriptionMembers } from "./sections/subscription-members.ts"
@@ -42,6 +43,7 @@ export const sections: ReadonlyArray<readonly [name: string, cases: ReadonlyArra
   ["3.9 filters", filtering],
   ["3.7-3.10 lists", [...listing, ...pages]],
   ["3.11 tests of subscriptions", subscriptionTests],
+  ["3.12 renewal", renewal],
   ["4.1-4.3 channels", [...channels, ...registrations]],
   ["4.5 members", members],
   ["4.4 broadcasts", [...broadcasts, ...broadcastProgress]],

@@ -54,9 +54,10 @@ const textsOf = Effect.fnUntraced(function* (
   const texts = new Map(users.map((key) => [key as string, "[]"]))
   yield* eachList(buckets, users, minRevision, ({ key, value }) => {
     const list = Object.entries(value.subscriptions).map(([id, stored]): Omit<Target, "user"> => {
+      const { renewal: _, renewed: __, ...rest } = stored
       const { endpoint, keys, locale } = stored.data
       const data = { endpoint, keys, ...(locale === undefined ? {} : { locale }) }
-      return { id, stored: { ...stored, data } }
+      return { id, stored: { ...rest, data } }
     })
     texts.set(key, JSON.stringify(list))
   })

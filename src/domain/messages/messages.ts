@@ -15,7 +15,8 @@ import {
   SubscriptionGone,
   SubscriptionMatched,
   SubscriptionMoved,
-  SubscriptionPut
+  SubscriptionPut,
+  SubscriptionRenewable
 } from "../subscription/command.ts"
 import {
   SubscriptionCleared,
@@ -28,6 +29,7 @@ export const messages = {
   "subscription.put/1": SubscriptionPut,
   "subscription.delete/1": SubscriptionDelete,
   "subscription.gone/1": SubscriptionGone,
+  "subscription.renewable/1": SubscriptionRenewable,
   "subscription.moved/1": SubscriptionMoved,
   "subscription.matched/1": SubscriptionMatched,
   "subscription.struck/1": SubscriptionStruck,

@@ -21,17 +21,24 @@ const SubscriptionId = Schema.String.pipe(Schema.check(Schema.isPattern(/^[A-Za-
 
 /** A removal. Each has its own timestamp. */
 const Removed = Schema.Struct({ id: Schema.String, lastModified: Timestamp })
+/** SHA-256 of a secret, in base64url. */
+const RenewalHash = Schema.String.pipe(Schema.check(Schema.isMaxLength(64)))
 
 /**
  * Stored or replaced. `vapidKey` is the application server key the browser subscribed with (RFC
- * 8292 section 4.2), when known. `replaces`: another subscription of the user, which is removed.
+ * 8292 section 4.2), when known. `replaces`: another subscription of the user, which is removed;
+ * with `renewal`, that secret proved that the browser is the same one, and is spent. `renewal`: of
+ * the secret that was made with this put.
  */
 export const SubscriptionPut = Schema.Struct({
   user: Schema.String,
   id: SubscriptionId,
   data: SubscriptionData,
   vapidKey: Schema.optionalKey(Schema.String),
-  replaces: Schema.optionalKey(Removed),
+  replaces: Schema.optionalKey(
+    Schema.Struct({ ...Removed.fields, renewal: Schema.optionalKey(RenewalHash) })
+  ),
+  renewal: Schema.optionalKey(RenewalHash),
   lastModified: Timestamp
 })
 export type SubscriptionPut = typeof SubscriptionPut.Type
@@ -42,6 +49,19 @@ export const SubscriptionDelete = Schema.Struct({
   removed: Schema.Array(Removed)
 })
 export type SubscriptionDelete = typeof SubscriptionDelete.Type
+
+/**
+ * A new secret for renewing, of a user who stored the subscription again as it is: pushes go to it
+ * again. `isRepeated`: of a renewal that was repeated.
+ */
+export const SubscriptionRenewable = Schema.Struct({
+  user: Schema.String,
+  id: Schema.String,
+  generation: Schema.Int,
+  renewal: RenewalHash,
+  isRepeated: Schema.Boolean,
+  at: Timestamp
+})
 
 /**
  * A push found the subscription dead: status 404 or 410, made with another VAPID key, or with keys
@@ -84,6 +104,7 @@ export type SubscriptionCommand =
   | ({ readonly type: "subscription.put/1" } & SubscriptionPut)
   | ({ readonly type: "subscription.delete/1" } & SubscriptionDelete)
   | ({ readonly type: "subscription.gone/1" } & SubscriptionGone)
+  | ({ readonly type: "subscription.renewable/1" } & typeof SubscriptionRenewable.Type)
   | ({ readonly type: "subscription.moved/1" } & SubscriptionMoved)
   | ({ readonly type: "subscription.matched/1" } & SubscriptionMatched)
   | ({ readonly type: "subscription.struck/1" } & SubscriptionStruck)

@@ -44,7 +44,8 @@ export const withOwner = (
 export const removedBy = (command: SubscriptionCommand): ReadonlyArray<{ readonly id: string }> => {
   if (command.type === "subscription.delete/1") return command.removed
   if (command.type === "subscription.gone/1") return [command]
-  return command.type === "subscription.put/1" && command.replaces ? [command.replaces] : []
+  if (command.type !== "subscription.put/1" || command.replaces === undefined) return []
+  return command.replaces.id === command.id ? [] : [command.replaces]
 }
 
 /** The hashes of endpoints that may have no owner after a command. `list`: that of its user. */
@@ -65,6 +66,15 @@ export const withoutMoved = (list: SubscriptionList): SubscriptionList => {
   const entries = Object.entries(list.subscriptions)
   const own = entries.filter(([, { moved }]) => moved === undefined)
   return own.length === entries.length ? list : { ...list, subscriptions: Object.fromEntries(own) }
+}
+
+/** Whether another user stored a subscription of this list, and its user nothing since. */
+export const isMoved = (list: SubscriptionList, id: string): boolean => {
+  const stored = storedIn(list, id)
+  const tombstone = Object.hasOwn(list.tombstones, id) ? list.tombstones[id] : undefined
+  return stored === undefined
+    ? typeof tombstone === "object" && "isMoved" in tombstone
+    : stored.moved !== undefined
 }
 
 /** The subscription of an endpoint in a list, with its id, unless it is another user's now. */

@@ -84,3 +84,31 @@ export const strike = (
     strikes.count + 1 >= strikesMax && now - strikes.firstAt > strikesMax * intervalMillis
   return isLast ? "suspend" : strikes.count + 1
 }
+
+/** What strikes made of a subscription. Clients do not see it. */
+export interface Judged {
+  /** A delivered push or a put clears them. */
+  readonly strikes?: Strikes
+  /** Pushes to it stop. */
+  readonly suspended?: Suspension
+}
+
+export const withStrike = <A extends Judged>(
+  stored: A,
+  { at, cause, strike }: SubscriptionStruck
+): A => {
+  // Two workers may record the same strike, or one may have read an older list.
+  if (stored.suspended !== undefined || strike !== (stored.strikes?.count ?? 0) + 1) return stored
+  const firstAt = stored.strikes?.firstAt ?? at
+  return { ...stored, strikes: { count: strike, cause, firstAt, lastAt: at } }
+}
+
+export const withSuspension = <A extends Judged>(
+  { strikes, ...stored }: A,
+  { at, cause }: SubscriptionSuspended
+): Omit<A, "strikes"> => {
+  // A push was delivered after this evidence, and cleared the strikes.
+  if (!suspendsAtOnce(cause) && (strikes?.count ?? 0) < strikesMax - 1)
+    return { ...stored, ...(strikes === undefined ? {} : { strikes }) }
+  return { suspended: { cause, at }, ...stored }
+}

@@ -4,30 +4,37 @@ import type {
   SubscriptionCommand,
   SubscriptionData,
   SubscriptionDelete,
+  SubscriptionGone,
   SubscriptionPut
 } from "./command.ts"
 import { listBytesMax, listFits } from "./list-bounds.ts"
-import { type Strikes, type Suspension, strikesMax, suspendsAtOnce } from "./strike.ts"
+import { type Judged, withStrike, withSuspension } from "./strike.ts"
 
-export interface StoredSubscription {
+export interface StoredSubscription extends Judged {
   readonly data: SubscriptionData
   readonly vapidKey?: string
   /** Sequence of the command that stored it: the first one with these keys. */
   readonly seq: number
   readonly lastModified: number
-  /** A delivered push or a put clears them. Clients do not see them. */
-  readonly strikes?: Strikes
-  /** Pushes to it stop. Clients do not see it. */
-  readonly suspended?: Suspension
   /**
    * Sequence of the put of another user, whose it is since. Nobody sees it any more, and
    * `subscription.moved/1` removes it.
    */
   readonly moved?: number
+  /** SHA-256 of the secret that renews it. Nobody sees it. */
+  readonly renewal?: string
+  /** The hash of the secret that was spent for it, and when. */
+  readonly renewed?: { readonly by: string; readonly at: number }
 }
 
-/** What remains of a removed subscription. Most have a timestamp only: it is the number. */
-export type Tombstone = number | { readonly lastModified: number; readonly isMoved: true }
+/**
+ * What remains of a removed subscription. Most have a timestamp only: it is the number. One that a
+ * push service ended can be renewed.
+ */
+export type Tombstone =
+  | number
+  | { readonly lastModified: number; readonly isMoved: true }
+  | { readonly lastModified: number; readonly renewal: string; readonly generation: number }
 
 /** Whether a broadcast goes to a subscription of one of its users. */
 export const takes = ({ moved, seq, suspended }: StoredSubscription, broadcast: number): boolean =>
@@ -115,13 +122,6 @@ const replace = (
     : list
 }
 
-/** Whether another user stored a subscription of this list, and its user nothing since. */
-export const isMoved = (list: SubscriptionList, id: string): boolean => {
-  const stored = storedIn(list, id)
-  const tombstone = Object.hasOwn(list.tombstones, id) ? list.tombstones[id] : undefined
-  return stored === undefined ? typeof tombstone === "object" : stored.moved !== undefined
-}
-
 /** A rejected command changes only the sequence, which the next command expects. */
 export const passOverInList = (list: SubscriptionList, seq: number): SubscriptionList =>
   seq <= list.seq ? list : { ...list, seq }
@@ -179,18 +179,31 @@ const removeIfStored = (
   { id, lastModified }: SubscriptionDelete["removed"][number]
 ): SubscriptionList => (storedIn(list, id) === undefined ? list : remove(list, id, lastModified))
 
+/** What remains of one that a push service ended, without its secret, which is spent. */
+const spend = (list: SubscriptionList, id: string): SubscriptionList =>
+  Object.hasOwn(list.tombstones, id)
+    ? { ...list, tombstones: { ...list.tombstones, [id]: removedAt(list.tombstones[id]!) } }
+    : list
+
 const put = (given: SubscriptionList, command: SubscriptionPut, seq: number): SubscriptionList => {
   const { data, id, lastModified, replaces, vapidKey } = command
-  const former = storedIn(given, id)
-  const list = replaces === undefined ? given : removeIfStored(given, replaces)
-  const isSame =
-    former !== undefined && former.moved === undefined && isSameBrowser(former, command)
+  const present = storedIn(given, id)
+  const former = present?.moved === undefined ? present : undefined
+  const list =
+    replaces === undefined || replaces.id === id
+      ? given
+      : removeIfStored(spend(given, replaces.id), replaces)
+  const isSame = former !== undefined && isSameBrowser(former, command)
+  const renewal = command.renewal ?? former?.renewal
+  const by = replaces?.renewal
   const stored: StoredSubscription = {
     data,
     ...(vapidKey === undefined ? {} : { vapidKey }),
     // The same generation: pushes that wait for it are sent.
     seq: isSame ? former.seq : seq,
-    lastModified
+    lastModified,
+    ...(renewal === undefined ? {} : { renewal }),
+    ...(by === undefined ? {} : { renewed: { by, at: lastModified } })
   }
   return {
     ...list,
@@ -199,6 +212,19 @@ const put = (given: SubscriptionList, command: SubscriptionPut, seq: number): Su
     subscriptions: { ...list.subscriptions, [id]: stored },
     tombstones: without(list.tombstones, id)
   }
+}
+
+/** A browser that subscribed again since keeps its new subscription. */
+const removeGone = (
+  list: SubscriptionList,
+  { at, generation, id }: SubscriptionGone
+): SubscriptionList => {
+  const stored = storedIn(list, id)
+  if (stored?.seq !== generation) return list
+  const lastModified = nextTimestamp(list, at)
+  const { renewal } = stored
+  const isRenewable = renewal !== undefined && stored.moved === undefined
+  return remove(list, id, isRenewable ? { lastModified, renewal, generation } : lastModified)
 }
 
 const evolve = (
@@ -214,10 +240,13 @@ const evolve = (
     case "subscription.delete/1":
       return command.removed.reduce(removeIfStored, next)
     case "subscription.gone/1":
-      // A browser that subscribed again since keeps its new subscription.
-      return storedIn(list, command.id)?.seq === command.generation
-        ? remove(next, command.id, nextTimestamp(list, command.at))
-        : next
+      return removeGone(next, command)
+    case "subscription.renewable/1":
+      return replace(next, command, ({ renewed, strikes: _, suspended: __, ...stored }) => ({
+        ...stored,
+        renewal: command.renewal,
+        ...(command.isRepeated && renewed !== undefined ? { renewed } : {})
+      }))
     case "subscription.moved/1":
       return command.moved.reduce((acc, { generation, id }) => {
         const lastModified = nextTimestamp(acc, command.at)
@@ -228,23 +257,9 @@ const evolve = (
     case "subscription.matched/1":
       return replace(next, command, (stored) => ({ ...stored, vapidKey: command.vapidKey }))
     case "subscription.struck/1":
-      return replace(next, command, (stored) => {
-        const { at, cause, strike } = command
-        // Two workers may record the same strike, or one may have read an older list.
-        if (stored.suspended !== undefined || strike !== (stored.strikes?.count ?? 0) + 1)
-          return stored
-        return {
-          ...stored,
-          strikes: { count: strike, cause, firstAt: stored.strikes?.firstAt ?? at, lastAt: at }
-        }
-      })
+      return replace(next, command, (stored) => withStrike(stored, command))
     case "subscription.suspended/1":
-      return replace(next, command, ({ strikes, ...stored }) => {
-        // A push was delivered after this evidence, and cleared the strikes.
-        if (!suspendsAtOnce(command.cause) && (strikes?.count ?? 0) < strikesMax - 1)
-          return { ...stored, ...(strikes === undefined ? {} : { strikes }) }
-        return { suspended: { cause: command.cause, at: command.at }, ...stored }
-      })
+      return replace(next, command, (stored) => withSuspension(stored, command))
     case "subscription.cleared/1":
       return replace(next, command, ({ strikes: _, suspended: __, ...stored }) => stored)
   }

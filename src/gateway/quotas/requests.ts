@@ -17,6 +17,12 @@ import { GatewaySettings } from "../settings.ts"
  */
 const movesPerHourMax = 30
 
+/**
+ * Renewals without a login of one address in a minute. A browser renews once in weeks; many may
+ * share an address.
+ */
+const renewalsPerMinuteMax = 60
+
 /** The most addresses, and the most users, in memory: about 150 bytes each. */
 const keysMax = 20_000
 
@@ -60,6 +66,8 @@ export class RequestRates extends Context.Service<
     readonly ofMember: Admit
     /** Counts a subscription that moves to a user. */
     readonly ofMove: Admit
+    /** Counts a renewal without a login, of an address. */
+    readonly ofRenewal: Admit
     /**
      * Counts a new user of an address. With a policy that verifies nobody, any name is a new user,
      * so quotas per user alone limit nothing. Undefined: any number may come.
@@ -101,11 +109,8 @@ export class RequestRates extends Context.Service<
           "members are refused: a caller registers too many " +
             "(BELLCAST_MEMBERS_PER_CALLER_PER_HOUR_MAX)"
         ).count,
-        ofMove: limitOf(
-          "tooManyMoves",
-          movesPerHourMax,
-          "moves are refused: a user stores too many subscriptions of other users"
-        ).count,
+        ofMove: moves().count,
+        ofRenewal: renewals().count,
         ofNewUser: newUsersMax === 0 ? undefined : ofNewUser.count,
         ofAddress: limitOf(
           "tooManyRequests",
@@ -127,6 +132,21 @@ export class RequestRates extends Context.Service<
 /** The end of a log line: the setting of a limit of addresses, and the usual mistake. */
 const byAddress = (setting: string) =>
   `(${setting}; behind a proxy BELLCAST_TRUSTED_PROXIES must name it)`
+
+const moves = (): Limit =>
+  limitOf(
+    "tooManyMoves",
+    movesPerHourMax,
+    "moves are refused: a user stores too many subscriptions of other users"
+  )
+
+const renewals = (): Limit =>
+  limitOf(
+    "tooManyRequests",
+    renewalsPerMinuteMax,
+    "renewals are refused: an address sends too many " +
+      "(behind a proxy BELLCAST_TRUSTED_PROXIES must name it)"
+  )
 
 /** The limit of new channels, for one user or for one address. */
 const newChannelsOf = ({

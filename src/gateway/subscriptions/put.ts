@@ -32,6 +32,7 @@ import { type Decision, valueAt } from "../write.ts"
 import { isId, subscriptionId } from "./id.ts"
 import { queryPairs } from "./listing/query.ts"
 import { checkAuth, checkP256dh } from "./push-keys.ts"
+import { asksForRenewal, newRenewal, renewalHash } from "./renewal.ts"
 import {
   PostBody,
   SubscriptionBody,
@@ -49,7 +50,13 @@ export interface Posted {
   /** The application server key of the subscription, when the client names one. */
   readonly vapidKey: string | undefined
   /** The id of a subscription that is removed. */
-  readonly replaces: string | undefined
+  readonly replaces?: string
+  /** Whether the response has a secret that renews the subscription. */
+  readonly renews: boolean
+  /** The secret in the body. */
+  readonly secret?: string
+  /** The hash of the secret that proves a renewal. */
+  readonly renewedBy?: string
 }
 
 export interface PostInput {
@@ -67,8 +74,8 @@ export const postDoc = {
   bodyExample: subscriptionExample,
   bodyRequired: true,
   responses: {
-    200: Schema.Struct({ data: SubscriptionObject }),
-    201: Schema.Struct({ data: SubscriptionObject })
+    200: Schema.Struct({ data: SubscriptionObject, renewal: Schema.optionalKey(Schema.String) }),
+    201: Schema.Struct({ data: SubscriptionObject, renewal: Schema.optionalKey(Schema.String) })
   },
   errors: [400, 406, 409, 412, 413, 415, 429, 507]
 }
@@ -106,42 +113,43 @@ const ruleErrors = (
   })
 }
 
-/** Reads a POST or PUT. */
-export const readPosted = Effect.fnUntraced(function* (
-  { query, request }: Call,
-  errors: Array<ErrorDetail>
-) {
-  if (queryPairs(query) === undefined) return yield* refuse("undecodable")
-  const { allowLoopbackEndpoints, pushHosts } = yield* Settings
-  const preconditions = readPreconditions(request, errors)
-  const decode = request.method === "POST" ? decodePost : decodePut
-  const { raw, value } = yield* decode(request, errors)
-  const { usable } = yield* VapidPublicKeys
-  errors.push(
-    ...ruleErrors(raw, { hosts: pushHosts, allowLoopback: allowLoopbackEndpoints }, usable)
-  )
-  // Without a value there are errors, and the pipeline then ignores the input.
-  if (value === undefined) return { preconditions } as PostInput
-  const { endpoint, id: claimed, keys, last_modified: _, ...rest } = value.data
-  const replaces = "replaces" in value ? (value.replaces as string) : undefined
-  if (claimed !== undefined && !isId(claimed)) errors.push(badId)
-  if (replaces !== undefined && !isId(replaces))
-    errors.push(errorIn("body", "replaces", "Must be the id of a subscription"))
-  const data = { ...rest, endpoint, keys: { auth: keys.auth, p256dh: keys.p256dh } }
-  // Measure the stored text: 1e20 has 4 bytes in the body, but 21 as JavaScript writes it.
-  if (Buffer.byteLength(JSON.stringify(data)) > subscriptionBytesMax)
-    return yield* refuse("subscriptionTooLarge")
-  return {
-    posted: {
-      id: subscriptionId(endpoint),
-      claimed,
-      data,
-      vapidKey: data["vapid_public_key"] as string | undefined,
-      replaces
-    },
-    preconditions
-  } as PostInput
-})
+type Decode = typeof decodePut | typeof decodePost
+
+/** Reads a body with `data` of a subscription. */
+export const readWith = (decode: Decode) =>
+  Effect.fnUntraced(function* ({ query, request }: Call, errors: Array<ErrorDetail>) {
+    if (queryPairs(query) === undefined) return yield* refuse("undecodable")
+    const { allowLoopbackEndpoints, pushHosts } = yield* Settings
+    const preconditions = readPreconditions(request, errors)
+    const { raw, value } = yield* decode(request, errors)
+    const { usable } = yield* VapidPublicKeys
+    errors.push(
+      ...ruleErrors(raw, { hosts: pushHosts, allowLoopback: allowLoopbackEndpoints }, usable)
+    )
+    // Without a value there are errors, and the pipeline then ignores the input.
+    if (value === undefined) return { preconditions } as PostInput
+    const { endpoint, id: claimed, keys, last_modified: _, ...rest } = value.data
+    if (claimed !== undefined && !isId(claimed)) errors.push(badId)
+    const data = { ...rest, endpoint, keys: { auth: keys.auth, p256dh: keys.p256dh } }
+    // Measure the stored text: 1e20 has 4 bytes in the body, but 21 as JavaScript writes it.
+    if (Buffer.byteLength(JSON.stringify(data)) > subscriptionBytesMax)
+      return yield* refuse("subscriptionTooLarge")
+    return {
+      posted: {
+        id: subscriptionId(endpoint),
+        claimed,
+        data,
+        vapidKey: data["vapid_public_key"] as string | undefined,
+        ...("replaces" in value ? { replaces: value.replaces as string } : {}),
+        renews: asksForRenewal(request),
+        ...("renewal" in value ? { secret: value.renewal as string } : {})
+      },
+      preconditions
+    } as PostInput
+  })
+
+export const readPut = readWith(decodePut)
+export const readPost = readWith(decodePost)
 
 /** The error of an id that the user has no subscription of. */
 export const unknown = (id: string) =>
@@ -166,7 +174,8 @@ const admit = Effect.fnUntraced(function* (
 ) {
   const { data, replaces = "" } = posted
   const held = yield* heldAt(user, posted)
-  if (held !== undefined && !hasSameKeys(held.data, data)) return yield* refuse("heldByAnother")
+  const isRefused = posted.renewedBy !== undefined || (held && !hasSameKeys(held.data, data))
+  if (held !== undefined && isRefused) return yield* refuse("heldByAnother")
   const full = exhausted(withoutSubscription(list, replaces), data.endpoint, yield* Settings)
   if (full !== undefined)
     return yield* refuse(full === "host" ? "tooManyAtHost" : "tooManySubscriptions")
@@ -182,8 +191,10 @@ export const store = Effect.fnUntraced(function* (
   status: number
 ) {
   const { data, id, replaces, vapidKey: named } = posted
-  const isReplacing = replaces !== undefined && replaces !== id
-  if (isReplacing && !Object.hasOwn(list.subscriptions, replaces)) return yield* unknown(replaces)
+  const by = posted.renewedBy
+  const isReplacing = replaces !== undefined && (replaces !== id || by !== undefined)
+  if (isReplacing && by === undefined && !Object.hasOwn(list.subscriptions, replaces))
+    return yield* unknown(replaces)
   const isNew = !Object.hasOwn(list.subscriptions, id)
   const moves = isNew && (yield* admit(caller.user, list, posted))
   const first = nextTimestamp(list, now)
@@ -192,6 +203,7 @@ export const store = Effect.fnUntraced(function* (
   // changes.
   const vapidKey =
     named ?? (isNew ? (yield* VapidPublicKeys).current : list.subscriptions[id]!.vapidKey)
+  const secret = posted.renews ? newRenewal(caller.user, id) : undefined
   const noted = vapidKey === undefined ? {} : { vapidKey }
   const command = {
     type: "subscription.put/1",
@@ -199,7 +211,10 @@ export const store = Effect.fnUntraced(function* (
     id,
     data,
     ...noted,
-    ...(isReplacing ? { replaces: { id: replaces, lastModified: first } } : {}),
+    ...(isReplacing
+      ? { replaces: { id: replaces, lastModified: first, ...(by && { renewal: by }) } }
+      : {}),
+    ...(secret && { renewal: renewalHash(secret) }),
     lastModified
   } as const
   // The real sequence is unknown yet. The largest one has the most digits.
@@ -209,7 +224,12 @@ export const store = Effect.fnUntraced(function* (
     _tag: "Change",
     command,
     moves,
-    response: (after) => ok({ data: viewOf(after, id) }, stamp(lastModified), status)
+    response: (after) =>
+      ok(
+        { data: viewOf(after, id), ...(secret && { renewal: secret }) },
+        stamp(lastModified),
+        status
+      )
   }
   return decision
 })

@@ -7,15 +7,19 @@ import { checked, type ErrorDetail, errorIn } from "../http/errors.ts"
 import { stamp, violated } from "../http/preconditions.ts"
 import { type Call, ok } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
-import { type PostInput, postDoc, readPosted, store } from "./put.ts"
+import { isId } from "./id.ts"
+import { type PostInput, postDoc, readPost, store } from "./put.ts"
+import { refreshed } from "./renewal.ts"
 import { PostBody, viewOf } from "./view.ts"
 
 /** What a stored subscription has: the posted keys are ignored. */
 const asStored = ({ data, vapidKey }: StoredSubscription) => ({ data, vapidKey })
 
 const read = Effect.fnUntraced(function* (call: Call, errors: Array<ErrorDetail>) {
-  const input = yield* readPosted(call, errors)
-  const { claimed, id } = input.posted ?? {}
+  const input = yield* readPost(call, errors)
+  const { claimed, id, replaces } = input.posted ?? {}
+  if (replaces !== undefined && !isId(replaces))
+    errors.push(errorIn("body", "replaces", "Must be the id of a subscription"))
   if (errors.length === 0 && claimed !== undefined && claimed !== id) {
     errors.push(
       errorIn("body", "data", `The id ${claimed} differs from the one this data has: ${id}`)
@@ -50,6 +54,7 @@ export const subscriptionPost: Operation<PostInput> = {
         // The former one may be removed already: then this repeats a request.
         if (replaces !== posted.id && Object.hasOwn(list.subscriptions, replaces))
           return yield* store(call.caller!, list, { ...posted, ...asStored(stored) }, now, 200)
+        if (posted.renews) return refreshed(call.caller!, list, posted.id, now, false)
         if (stored.suspended === undefined) return { _tag: "Unchanged" as const, response }
         // The browser is active: send to the subscription again. The response stays the same.
         const command = {

@@ -11,7 +11,7 @@ import { noStore } from "../http/response-headers.ts"
 import type { Operation } from "../operation.ts"
 import { isId } from "./id.ts"
 import { project, type Row } from "./listing/row.ts"
-import { type PostInput, postDoc, readPosted, store, unknown } from "./put.ts"
+import { type PostInput, postDoc, readPut, store, unknown } from "./put.ts"
 import { type ListInput, readQuery } from "./read-query.ts"
 import { ListedObject, Tombstone, tombstone, viewOf } from "./view.ts"
 
@@ -56,7 +56,7 @@ export const subscriptionPut: Operation<PostInput> = {
   negotiates: true,
   takesJson: "always",
   exposes: ["Last-Modified", "ETag"],
-  read: readPosted,
+  read: readPut,
   run: Effect.fnUntraced(function* ({ posted, preconditions }, call) {
     const id = yield* idOf(call)
     const other = [posted.claimed, posted.id].find((each) => each !== undefined && each !== id)

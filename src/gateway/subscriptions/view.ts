@@ -33,6 +33,9 @@ export const PostBody = Schema.Struct({
   replaces: Schema.optionalKey(text)
 })
 
+/** The body of POST .../replace. `renewal`: the secret of the former subscription. */
+export const RenewalBody = Schema.Struct({ ...SubscriptionBody.fields, renewal: text })
+
 /**
  * The example of the API description, with the keys of RFC 8291 section 5. The server rejects every
  * endpoint below .example with 400: a tool that sends examples must not cause pushes to a real

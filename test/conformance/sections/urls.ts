@@ -53,6 +53,7 @@ const allowed: ReadonlyArray<
   ["/__api__", "GET, HEAD, OPTIONS", ["POST"]],
   ["/batch", "POST, OPTIONS", ["GET", "HEAD", "PUT"]],
   ["/subscriptions", "HEAD, GET, POST, DELETE, OPTIONS", ["PUT", "PATCH", "PROPFIND"]],
+  ["/subscriptions/replace", "POST, OPTIONS", ["GET", "HEAD", "PUT", "DELETE"]],
   ["/subscriptions/abc", "GET, HEAD, PUT, DELETE, OPTIONS", ["POST", "PATCH"]],
   ["/subscriptions/abc/test", "POST, OPTIONS", ["GET", "HEAD", "PUT", "DELETE"]],
   ["/users/a:b/subscriptions", "DELETE, OPTIONS", ["GET", "HEAD", "POST", "PUT"]],

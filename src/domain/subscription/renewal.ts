@@ -1,0 +1,48 @@
+// Renewing a subscription by a secret, without a login. LOG and bucket hold the hash of a secret.
+// Pure.
+
+import type { SubscriptionData } from "./command.ts"
+import { hasSameKeys } from "./owners.ts"
+import { type SubscriptionList, storedIn } from "./subscription.ts"
+
+/** How long a subscription that a push service ended can be renewed. */
+const endedMillisMax = 30 * 24 * 60 * 60_000
+/** How long a renewal may be repeated whose answer was lost. */
+const repeatedMillisMax = 60 * 60_000
+
+/** What a secret proves: the subscription that is renewed, or was by the same request before. */
+export interface Renewable {
+  /** Sequence of the put that began the subscription. */
+  readonly generation: number
+  /** Undefined: a push service ended it. */
+  readonly data?: SubscriptionData
+  readonly isRepeated: boolean
+}
+
+/**
+ * What the secret of a hash proves about the subscription `id`, for a request that stores `data` as
+ * `newId`. Undefined: nothing, as it is unknown, spent or void.
+ */
+export const renewableBy = (
+  list: SubscriptionList,
+  hash: string,
+  id: string,
+  { data, id: newId }: { readonly data: SubscriptionData; readonly id: string },
+  now: number
+): Renewable | undefined => {
+  const stored = storedIn(list, id)
+  if (stored?.renewal === hash)
+    return { generation: stored.seq, data: stored.data, isRepeated: false }
+  const ended = Object.hasOwn(list.tombstones, id) ? list.tombstones[id] : undefined
+  if (typeof ended === "object" && "renewal" in ended && ended.renewal === hash)
+    return now - ended.lastModified < endedMillisMax
+      ? { generation: ended.generation, isRepeated: false }
+      : undefined
+  const renewed = storedIn(list, newId)
+  const isRepeated =
+    renewed?.renewed?.by === hash &&
+    now - renewed.renewed.at < repeatedMillisMax &&
+    renewed.data.endpoint === data.endpoint &&
+    hasSameKeys(renewed.data, data)
+  return isRepeated ? { generation: renewed.seq, data: renewed.data, isRepeated } : undefined
+}

@@ -1,0 +1,82 @@
+// POST /subscriptions/replace: a browser's service worker, which has no login, stores its new
+// subscription in place of the former one. The secret that it got with that one is the proof.
+
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { renewableBy } from "#domain/subscription/renewal.ts"
+import type { Caller } from "#identity/identity.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import { changeList, listOf } from "../changes.ts"
+import { readBody } from "../http/body.ts"
+import { type ErrorDetail, refuse } from "../http/errors.ts"
+import type { Call } from "../http/request.ts"
+import type { Operation } from "../operation.ts"
+import { RequestRates } from "../quotas/requests.ts"
+import { type Posted, type PostInput, postDoc, readWith, store } from "./put.ts"
+import { partsOf, refreshed, renewalHash } from "./renewal.ts"
+import { RenewalBody, SubscriptionObject, subscriptionExample } from "./view.ts"
+
+/** What of a subscription a browser makes. Everything else stays as it was stored. */
+const ofBrowser = ({ data: { endpoint, keys, vapid_public_key: key } }: Posted) => ({
+  endpoint,
+  keys,
+  ...(key === undefined ? {} : { vapid_public_key: key })
+})
+
+const attributesOf = ({ endpoint: _, keys: __, vapid_public_key: ___, ...rest }: Posted["data"]) =>
+  rest
+
+/** The put that began a subscription: it names the user. */
+const putAt = Effect.fnUntraced(function* (generation: number) {
+  const stored = yield* (yield* EventLog).at("log", generation)
+  return stored?.message.type === "subscription.put/1" ? stored.message : yield* refuse("forbidden")
+})
+
+const read = readWith(readBody(RenewalBody))
+
+export const subscriptionReplace: Operation<PostInput> = {
+  access: "anyone",
+  negotiates: true,
+  takesJson: "always",
+  exposes: ["Last-Modified", "ETag"],
+  read: (call: Call, errors: Array<ErrorDetail>) => read(call, errors),
+  run: Effect.fnUntraced(function* ({ posted }, call) {
+    yield* (yield* RequestRates).ofRenewal(call.request.address)
+    const secret = posted.secret ?? ""
+    const of = partsOf(secret)
+    if (of === undefined) return yield* refuse("forbidden")
+    const hash = renewalHash(secret)
+    const now = yield* Clock.currentTimeMillis
+    const found = renewableBy(yield* listOf(of.user), hash, of.id, posted, now)
+    if (found === undefined) return yield* refuse("forbidden")
+    const begun = yield* putAt(found.generation)
+    const caller: Caller = {
+      id: begun.user,
+      user: of.user,
+      policy: "renewal",
+      verified: true,
+      principals: []
+    }
+    const decide = Effect.fnUntraced(function* (list: Parameters<typeof store>[1], at: number) {
+      const proven = renewableBy(list, hash, of.id, posted, at)
+      if (proven === undefined) return yield* refuse("forbidden")
+      if (proven.isRepeated) return refreshed(caller, list, posted.id, at, true)
+      const data = { ...attributesOf(proven.data ?? begun.data), ...ofBrowser(posted) }
+      const renewed = { ...posted, data, replaces: of.id, renews: true, renewedBy: hash }
+      return yield* store(caller, list, renewed, at, 201)
+    })
+    return yield* changeList({ ...call, caller, user: caller }, decide)
+  }),
+  doc: {
+    summary: "Store a subscription in place of one that it has the secret of, without a login",
+    body: RenewalBody,
+    bodyExample: { renewal: "the secret of the former subscription", ...subscriptionExample },
+    bodyRequired: true,
+    responses: {
+      200: Schema.Struct({ data: SubscriptionObject, renewal: Schema.String }),
+      201: Schema.Struct({ data: SubscriptionObject, renewal: Schema.String })
+    },
+    errors: [...postDoc.errors, 403]
+  }
+}

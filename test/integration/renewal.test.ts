@@ -1,0 +1,63 @@
+// A service worker without a login renews a subscription that the push service ended, once, and no
+// process keeps the secret.
+import { Effect, Layer } from "effect"
+import { assert, describe, it } from "vitest"
+import { rebuild } from "#cli/rebuild.ts"
+import { natsLayer } from "#nats/layer.ts"
+import { call, finished, publish, until } from "../support/client.ts"
+import { administer, quiet } from "../support/history.ts"
+import { startNats } from "../support/nats.ts"
+import { startPushService } from "../support/push-service.ts"
+import { startService } from "../support/service.ts"
+
+describe("a renewal without a login", { timeout: 60_000 }, () => {
+  it("continues what a push service ended, once, also of two at the same moment", async () => {
+    await using nats = await startNats({ syncAlways: false })
+    await using push = await startPushService()
+    const service = await startService({ natsUrl: nats.url })
+    const list = async () => (await call(service.url, "GET", "/subscriptions", "ann")).body.data
+    const { subscription } = push.subscribe({ script: ["410"] })
+    const data = { ...subscription, label: "phone" }
+    const prefer = { prefer: "renewal" }
+    const { body } = await call(service.url, "POST", "/subscriptions", "ann", { data }, prefer)
+    assert.equal((await call(service.url, "PUT", "/channels/news/registration", "ann")).status, 202)
+    await finished(service.url, "news", await publish(service.url, "news", { n: 1 }))
+    await until(list, (all) => all.length === 0)
+
+    const browsers = [push.subscribe(), push.subscribe()]
+    const replace = ({ subscription: data }: (typeof browsers)[number]) =>
+      call(service.url, "POST", "/subscriptions/replace", undefined, {
+        renewal: body.renewal,
+        data
+      })
+    const answers = await Promise.all(browsers.map(replace))
+    assert.sameMembers(
+      answers.map(({ status }) => status),
+      [201, 403]
+    )
+    const [stored] = await list()
+    assert.deepInclude(stored, { label: "phone" })
+    const second = await publish(service.url, "news", { n: 2 })
+    assert.deepInclude(await finished(service.url, "news", second), { accepted: 1, delivered: 1 })
+
+    await service.stop()
+    await using admin = await administer(nats.url)
+    const lists = async () =>
+      Object.entries(await admin.entries()).filter(([key]) => key.includes("_subscriptions."))
+    const before = await lists()
+    const secrets = [body.renewal, ...answers.flatMap((each) => each.body.renewal ?? [])]
+    const { state } = await admin.jsm.streams.info("BELLCAST_LOG")
+    for (let seq = 1; seq <= state.last_seq; seq++) {
+      const text = (await admin.jsm.streams.getMessage("BELLCAST_LOG", { seq }))?.string() ?? ""
+      for (const secret of secrets) assert.notInclude(text, secret.split(".")[2])
+    }
+    for (const secret of secrets) {
+      assert.notInclude(JSON.stringify(before), secret.split(".")[2])
+      assert.notInclude(service.output(), secret)
+    }
+    await Effect.runPromise(
+      rebuild().pipe(Effect.provide(Layer.merge(natsLayer({ url: nats.url, name: "test" }), quiet)))
+    )
+    assert.deepEqual(await lists(), before)
+  })
+})
