@@ -59,14 +59,17 @@ const messageOf = ({ description, location, name }: ErrorDetail): string => {
   return description.includes(name) ? description : `${name} in ${location}: ${description}`
 }
 
-/** One error response for all errors of a request, sorted by name. */
+/** Errors that a response lists: the names of 3,000 users may each be one. */
+const detailsMax = 100
+
+/** One error response for the errors of a request, sorted by name. */
 export const refuseInvalid = (
   list: ReadonlyArray<ErrorDetail>,
   as?: "notAcceptable" | "unsupportedMediaType"
 ): Refused => {
-  const details = [...list].sort((a, b) =>
-    sortKey(a) < sortKey(b) ? -1 : sortKey(a) > sortKey(b) ? 1 : 0
-  )
+  const details = [...list]
+    .sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : sortKey(a) > sortKey(b) ? 1 : 0))
+    .slice(0, detailsMax)
   const first = details[0]!
   return refuse(as ?? (first.location === "body" ? "invalidBody" : "invalidRequest"), {
     message: messageOf(first),

@@ -76,6 +76,18 @@ const badBodies: ReadonlyArray<
       "body:to.users.2",
       "body:to.users.3"
     ]
+  ],
+  [
+    "100,000 channels that are no texts, and names one error",
+    () => ({ to: { channels: Array.from({ length: 100_000 }, () => 1) } }),
+    ["body:to.channels.0"]
+  ],
+  [
+    "1,000 impossible ids, and names 100",
+    () => ({ to: { users: lengthOf(1_000, "x") } }),
+    Array.from({ length: 1_000 }, (_, i) => `body:to.users.${i}`)
+      .sort()
+      .slice(0, 100)
   ]
 ]
 
