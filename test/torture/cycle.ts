@@ -7,7 +7,7 @@ import { kept, registrations } from "./checks/kept.ts"
 import { answers, logs } from "./checks/logs.ts"
 import { rebuild } from "./checks/rebuild.ts"
 import { resources } from "./checks/resources.ts"
-import { duplicates, sent } from "./checks/sent.ts"
+import { duplicates, once, sent } from "./checks/sent.ts"
 import { stored } from "./checks/stored.ts"
 import { perform } from "./faults/perform.ts"
 import { type HealBounds, heal } from "./heal.ts"
@@ -19,6 +19,7 @@ import type { World } from "./world.ts"
 const checks: ReadonlyArray<Check> = [
   stored,
   sent,
+  once,
   duplicates,
   counts,
   kept,

@@ -107,7 +107,7 @@ export const startWorld = async (options: WorldOptions): Promise<World> => {
     const bases = fleet
       .filter(({ roles }) => roles.includes("gateway"))
       .map(({ port }) => `http://127.0.0.1:${port}/v1`)
-    const gateways = makeGateways(bases, model)
+    const gateways = makeGateways(bases, client, model)
     const recorded = makeRecorded(() => client)
     const changes = makeChanges(model, gateways, push, random.fork("changes"), "t")
     const audience = random.fork("audience")

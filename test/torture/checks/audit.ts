@@ -1,8 +1,10 @@
 // `bellcast audit` shows of a broadcast what the rig reads in WORK.
+import { directToken } from "#streams/tokens.ts"
 import { broadcastsOf, type Check, few } from "./check.ts"
 import { bellcast } from "./cli.ts"
 
 interface Row {
+  readonly user: string
   readonly subscription: string
   readonly fate: string
 }
@@ -19,11 +21,12 @@ export const audit: Check = {
     const result = JSON.parse(await bellcast(look.natsUrl, "audit", String(id), "--json"))
     const rows: ReadonlyArray<Row> = result.pushes
     const violations: Array<string> = []
-    if (result.channel !== channel) violations.push(`audit ${id}: channel ${result.channel}`)
+    if (result.channel !== (channel === directToken ? undefined : channel))
+      violations.push(`audit ${id}: channel ${result.channel}`)
     if (rows.length !== pushes.size)
       violations.push(`audit ${id}: ${rows.length} pushes, not ${pushes.size}`)
-    for (const { fate, subscription } of rows) {
-      const recorded = pushes.get(subscription)?.last.fate
+    for (const { fate, subscription, user } of rows) {
+      const recorded = pushes.get(`${user}.${subscription}`)?.last.fate
       if (recorded !== fate)
         violations.push(`audit ${id}: ${subscription.slice(0, 8)} is ${fate}, not ${recorded}`)
     }

@@ -1,6 +1,7 @@
 // What the HTTP API says of broadcasts and channels is what WORK has and what the model knows.
-import { channelToken } from "#streams/tokens.ts"
-import { isIn, type Model } from "../model/model.ts"
+import { channelToken, directToken } from "#streams/tokens.ts"
+import { claimOf } from "../model/audience.ts"
+import { type Broadcast, isIn, type Model, type User } from "../model/model.ts"
 import type { RecordedBroadcast } from "../model/recorded.ts"
 import { readBucket } from "../nats/read.ts"
 import { broadcastsOf, type Check, few, type Look, patient } from "./check.ts"
@@ -12,13 +13,23 @@ const fatesOf = ({ accepted, pushes }: RecordedBroadcast): Record<string, number
   return result
 }
 
+/** How many of the named users had no subscription: at least, and at most. */
+const withoutOf = (broadcast: Broadcast): readonly [number, number] => {
+  const claimsOf = (user: User) => user.subscriptions.map((one) => claimOf(one, broadcast))
+  const claims = [...broadcast.users].map(claimsOf)
+  const sure = claims.filter((all) => all.every((claim) => claim === "must not")).length
+  const possible = claims.filter((all) => all.every((claim) => claim !== "must")).length
+  return [broadcast.strangers + sure, broadcast.strangers + possible]
+}
+
 const countsOfBroadcast = async (look: Look, recorded: RecordedBroadcast) => {
+  const broadcast = look.model.broadcasts.get(recorded.marker ?? "")!
   const path = `/channels/${encodeURIComponent(recorded.channel)}/broadcasts/${recorded.id}`
-  const response = await look.gateways.until(
-    { method: "GET", path, user: "publisher" },
-    [200],
-    AbortSignal.timeout(20_000)
-  )
+  const asked =
+    recorded.channel === directToken
+      ? { method: "NATS", path: "broadcast", body: { broadcast: String(recorded.id) } }
+      : { method: "GET", path, user: "publisher" }
+  const response = await look.gateways.until(asked, [200], AbortSignal.timeout(20_000))
   const data = response?.body?.data
   if (data === undefined) return [`GET broadcast ${recorded.id}: no response in 20 s`]
   const wrong = Object.entries(fatesOf(recorded)).filter(([fate, count]) => data[fate] !== count)
@@ -26,6 +37,13 @@ const countsOfBroadcast = async (look: Look, recorded: RecordedBroadcast) => {
   if (recorded.accepted !== recorded.pushes.size)
     parts.push(
       `the shards stated ${recorded.accepted} pushes, ${recorded.pushes.size} are recorded`
+    )
+  const without = data.without_subscription ?? 0
+  const [least, most] = withoutOf(broadcast)
+  if (without !== recorded.withoutSubscription || without < least || without > most)
+    parts.push(
+      `without_subscription ${without}, recorded ${recorded.withoutSubscription}, ` +
+        `and at least ${least}, at most ${most}`
     )
   if (data.finished !== true) parts.push("is not finished")
   return parts.map((part) => `GET broadcast ${recorded.id}: ${part}`)

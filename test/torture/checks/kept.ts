@@ -2,36 +2,38 @@
 import { isEndpointOwners, metaKey } from "#streams/buckets.ts"
 import { channelToken } from "#streams/tokens.ts"
 import { eachSubscription } from "../model/audience.ts"
-import { isIn } from "../model/model.ts"
+import { isIn, keyOf } from "../model/model.ts"
 import { readBucket } from "../nats/read.ts"
 import { type Check, few, type Look, patient } from "./check.ts"
 
-/** Ids of the subscriptions that the bucket `subscriptions` holds and does not suspend. */
-const liveIds = async ({ client }: Look): Promise<Set<string>> => {
-  const ids = new Set<string>()
+/** The subscriptions that the bucket `subscriptions` holds and does not suspend, by their keys. */
+const liveKeys = async ({ client }: Look): Promise<Set<string>> => {
+  const keys = new Set<string>()
   for (const [key, value] of await readBucket(client, "bellcast_subscriptions")) {
     if (key === metaKey || isEndpointOwners(key)) continue
     const subscriptions: Record<string, { suspended?: object; moved?: number }> =
       JSON.parse(value).subscriptions
     for (const [id, one] of Object.entries(subscriptions))
-      if (one.suspended === undefined && one.moved === undefined) ids.add(id)
+      if (one.suspended === undefined && one.moved === undefined) keys.add(`${key}.${id}`)
   }
-  return ids
+  return keys
 }
 
 export const kept: Check = patient({
   name: "nobody healthy removed",
   run: async (look) => {
-    const live = await liveIds(look)
+    const live = await liveKeys(look)
     const violations: Array<string> = []
-    eachSubscription(look.model, ({ goneAt, id, removed, stored, user }) => {
+    eachSubscription(look.model, (of) => {
+      const { device, id, removed, stored, user } = of
       if (id === undefined || stored.ackedAt === undefined) return
+      const key = keyOf(of)
       const name = `${user.name} ${id.slice(0, 8)}`
-      const why = look.recorded.removals.get(id) ?? "no fact says why"
-      if (removed === undefined && goneAt === undefined && !live.has(id))
+      const why = look.recorded.removals.get(key) ?? "no fact says why"
+      if (removed === undefined && device.goneAt === undefined && !live.has(key))
         violations.push(`${name} is healthy and was removed (${why})`)
-      if (removed?.ackedAt !== undefined && live.has(id))
-        violations.push(`${name} was removed by its user and is still there`)
+      if (removed?.ackedAt !== undefined && live.has(key))
+        violations.push(`${name} was removed by its user, or moved, and is still there`)
     })
     return few(violations)
   }

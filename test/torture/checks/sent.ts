@@ -1,7 +1,14 @@
 // Nobody is missed, nobody who had left gets anything, and what is recorded of each push is what
 // its push service saw.
 import { claimOf, eachSubscription } from "../model/audience.ts"
-import { type Broadcast, type Receipts, receiptsOf, type Subscription } from "../model/model.ts"
+import {
+  type Broadcast,
+  type Device,
+  keyOf,
+  type Receipts,
+  receiptsOf,
+  type Subscription
+} from "../model/model.ts"
 import type { RecordedBroadcast, RecordedPush } from "../model/recorded.ts"
 import { broadcastsOf, type Check, few, type Look } from "./check.ts"
 
@@ -18,7 +25,7 @@ const contradiction = (
     case "delivered":
       return accepted + halved > 0 ? undefined : "was not accepted by its push service"
     case "gone": {
-      const isLeft = last.reason === "left"
+      const isLeft = last.reason === "left" || last.reason === "moved"
       if (!isLeft) return gone > 0 ? undefined : "its push service did not call it gone"
       return hasLeft(of) ? undefined : "its user did not leave"
     }
@@ -33,9 +40,13 @@ const contradiction = (
   }
 }
 
-const hasLeft = ({ goneAt, removed, user }: Subscription): boolean =>
+/** The push service does not know which of several owners a push was for. */
+const isShared = ({ owners }: Device): boolean => owners.length > 1
+
+const hasLeft = ({ device, removed, user }: Subscription): boolean =>
   removed !== undefined ||
-  goneAt !== undefined ||
+  isShared(device) ||
+  device.goneAt !== undefined ||
   [...user.memberships.values()].some((all) => all.some(({ left }) => left !== undefined))
 
 interface Pair {
@@ -46,13 +57,16 @@ interface Pair {
 }
 
 const judge = ({ broadcast, look, of, recorded }: Pair): string | undefined => {
-  const receipts = receiptsOf(look.model, broadcast.marker, of)
-  const push = recorded?.pushes.get(of.id ?? "")
+  const receipts = receiptsOf(look.model, broadcast.marker, of.device)
+  const push = recorded?.pushes.get(keyOf(of))
   const claim = claimOf(of, broadcast)
   const { accepted = 0, halved = 0, unanswered = 0 } = receipts ?? {}
   const taken = accepted + halved + unanswered
   const name = `broadcast ${recorded?.id ?? broadcast.marker} to ${shown(of)}`
-  if (claim === "must not") return receipts === undefined ? undefined : `${name}: had left before`
+  if (claim === "must not") {
+    const isSent = isShared(of.device) ? push?.last.fate === "delivered" : receipts !== undefined
+    return isSent ? `${name}: was not there, or not registered` : undefined
+  }
   if (push === undefined) {
     if (claim === "must" && broadcast.ackedAt !== undefined && taken === 0) {
       look.figures.missed++
@@ -90,6 +104,27 @@ export const sent: Check = {
   }
 }
 
+/** Among all who had a browser one after the other. */
+export const once: Check = {
+  name: "one browser, at most one push of a broadcast",
+  run: async (look) => {
+    const violations: Array<string> = []
+    const mine = new Set(broadcastsOf(look).map(({ marker }) => marker))
+    const recorded = [...look.recorded.broadcasts.values()].filter(
+      ({ marker }) => marker !== undefined && mine.has(marker)
+    )
+    eachSubscription(look.model, ({ device }) => {
+      if (!isShared(device)) return
+      for (const { id, pushes } of recorded) {
+        const ends = device.owners.map((owner) => pushes.get(keyOf(owner))?.last.fate)
+        if (ends.filter((fate) => fate === "delivered").length > 1)
+          violations.push(`broadcast ${id}: to ${device.owners.map(shown).join(" and ")}`)
+      }
+    })
+    return few([...new Set(violations)])
+  }
+}
+
 /** Pushes that were accepted more than once, less those whose response did not arrive. */
 export const duplicates: Check = {
   name: "duplicates within the bound",
@@ -97,7 +132,8 @@ export const duplicates: Check = {
     const ids = new Map([...look.recorded.broadcasts.values()].map((one) => [one.marker, one]))
     for (const { marker } of broadcastsOf(look)) {
       for (const [of, { accepted }] of look.model.receipts.get(marker) ?? []) {
-        const unanswered = ids.get(marker)?.pushes.get(of.id ?? "")?.unanswered ?? 0
+        const pushes = of.owners.flatMap((owner) => ids.get(marker)?.pushes.get(keyOf(owner)) ?? [])
+        const unanswered = pushes.reduce((sum, push) => sum + push.unanswered, 0)
         look.figures.duplicates += Math.max(0, accepted - 1 - unanswered)
       }
     }

@@ -2,6 +2,7 @@
 import { claimPort } from "../../support/ports.ts"
 import { certificatePath } from "../../support/tls.ts"
 import type { Nodes, Role, Shape } from "../faults/fault.ts"
+import { source } from "../load/nats.ts"
 import type { VapidPair } from "../push/vapid.ts"
 import { type FleetMember, makeMember } from "./member.ts"
 
@@ -38,15 +39,20 @@ export interface FleetOptions {
   readonly permits: number
 }
 
+/** Makes the ids of users and their pseudonyms. */
+export const useridSecret = "a secret of the torture rig, of enough bytes"
+
 /** Waits are short, so that a cycle heals in seconds. */
 const settingsOf = ({ nodes, permits, vapid }: FleetOptions) => ({
   NODE_EXTRA_CA_CERTS: certificatePath,
   BELLCAST_VAPID_PUBLIC_KEY: vapid.publicKey,
   BELLCAST_VAPID_PRIVATE_KEY: vapid.privateKey,
   BELLCAST_VAPID_SUBJECT: "mailto:torture@example.com",
-  BELLCAST_USERID_HMAC_SECRET: "a secret of the torture rig, of enough bytes",
+  BELLCAST_USERID_HMAC_SECRET: useridSecret,
   BELLCAST_AUTH_POLICIES: "basicauth",
   BELLCAST_CHANNEL_WRITE_PRINCIPALS: "system.Authenticated",
+  BELLCAST_USER_WRITE_PRINCIPALS: `nats:${source}`,
+  BELLCAST_MEMBERS_PER_CALLER_PER_HOUR_MAX: "0",
   BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "true",
   BELLCAST_NEW_USERS_PER_ADDRESS_PER_HOUR_MAX: "0",
   BELLCAST_REQUESTS_PER_ADDRESS_PER_MINUTE_MAX: "0",

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url"
 export const thisProgram = fileURLToPath(new URL("../../..", import.meta.url)).replace(/\/$/, "")
 
 /** An earlier commit that stores in the present form (`storedForm`). */
-const formerCommit = "14d961dff6ef07426f8092210e543567942f8140"
+const formerCommit = "fea2cc1b1b1e8899aad1e1d1bdd0b48235e95306"
 
 const git = (...args: ReadonlyArray<string>): Buffer =>
   execFileSync("git", ["-C", thisProgram, ...args], {

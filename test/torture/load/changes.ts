@@ -1,10 +1,14 @@
-// Changes of the audience: users come, subscribe, register, leave. A change is repeated until it is
+// Changes of the audience: users come, subscribe, register, leave, and take over the browsers of
+// others; an internal service registers them, too. A change is repeated until it is
 // acknowledged, so that after a cycle the model knows the state of each.
-import type { Change, Model, Subscription, User } from "../model/model.ts"
+import { createHmac } from "node:crypto"
+import { useridSecret } from "../fleet/fleet.ts"
+import type { Change, Device, Model, Subscription, User } from "../model/model.ts"
 import { isIn } from "../model/model.ts"
-import type { PushServices } from "../push/services.ts"
+import { type PushServices, subscriptionOf } from "../push/services.ts"
 import type { Random } from "../random.ts"
 import type { Gateways } from "./gateways.ts"
+import { password } from "./http.ts"
 
 export interface Changes {
   /** A new user with so many subscriptions, registered on some channels. */
@@ -15,6 +19,16 @@ export interface Changes {
 
 /** Users who are likely to change again. */
 const recentMax = 8
+
+/** Ids and pseudonyms, as src/identity/README.md describes them. */
+const hmac = (key: string, text: string) => createHmac("sha256", key).update(text)
+const idOf = (name: string) =>
+  `basicauth:${hmac(useridSecret, `${name}:${password}`).digest("hex")}`
+const pseudonymOf = (id: string) =>
+  hmac(hmac(useridSecret, "bellcast pseudonym").digest("hex"), id).digest("base64url").slice(0, 22)
+
+const liveOf = ({ subscriptions }: User) =>
+  subscriptions.filter(({ removed }) => removed === undefined)
 
 const begin = (): Change => ({ startedAt: performance.now() })
 const acknowledge = (change: Change) => {
@@ -35,15 +49,28 @@ export const makeChanges = (
   // Some users change again within seconds: a late write of an old value then shows.
   let recent: ReadonlyArray<User> = []
 
-  const subscribe = async (user: User) => {
-    const { browser, endpoint, json } = push.newSubscription()
-    const subscription: Subscription = { user, browser, endpoint, stored: begin() }
+  const subscribe = async (user: User, device: Device = push.newDevice()) => {
+    const subscription: Subscription = { user, device, stored: begin() }
+    const former = device.owners.at(-1)
+    if (former !== undefined) former.removed = subscription.stored
     user.subscriptions.push(subscription)
-    push.register(subscription)
-    const asked = { method: "POST", path: "/subscriptions", user: user.name, body: { data: json } }
+    device.owners.push(subscription)
+    const body = { data: subscriptionOf(device) }
+    const asked = { method: "POST", path: "/subscriptions", user: user.name, body }
     const response = await gateways.until(asked, [200, 201])
     subscription.id = response?.body.data.id
     acknowledge(subscription.stored)
+  }
+
+  /** Stores a subscription of another user: the browser is this user's from then on. */
+  const takeOver = async (user: User) => {
+    const other = random.pick(model.users)
+    const devices = liveOf(other).map(({ device }) => device)
+    const fresh = devices.filter(({ owners }) => owners.every((one) => one.user !== user))
+    if (other.isBusy || fresh.length === 0) return
+    other.isBusy = true
+    await subscribe(user, random.pick(fresh))
+    other.isBusy = false
   }
 
   const unsubscribe = async (subscription: Subscription) => {
@@ -54,27 +81,41 @@ export const makeChanges = (
     acknowledge(subscription.removed)
   }
 
-  const registration = (channel: string) => `/channels/${encodeURIComponent(channel)}/registration`
+  /** By the user, or by an internal service on NATS. */
+  const registration = async (method: "PUT" | "DELETE", user: User, channel: string) => {
+    const path = `/channels/${encodeURIComponent(channel)}/registration`
+    const operation = method === "PUT" ? "member-put" : "member-delete"
+    const asked = random.chance(0.3)
+      ? { method: "NATS", path: operation, body: { channel, user: user.id } }
+      : { method, path, user: user.name }
+    await gateways.until(asked, [200, 202])
+  }
 
   const register = async (user: User, channel: string) => {
     const membership = { joined: begin() }
     user.memberships.set(channel, [...(user.memberships.get(channel) ?? []), membership])
-    const asked = { method: "PUT", path: registration(channel), user: user.name }
-    await gateways.until(asked, [202])
+    await registration("PUT", user, channel)
     acknowledge(membership.joined)
   }
 
   const leave = async (user: User, channel: string) => {
     const membership = user.memberships.get(channel)!.at(-1)!
     membership.left = begin()
-    const asked = { method: "DELETE", path: registration(channel), user: user.name }
-    await gateways.until(asked, [202])
+    await registration("DELETE", user, channel)
     acknowledge(membership.left)
   }
 
   const arrive: Changes["arrive"] = async (subscriptions, channels) => {
     const name = `${runName}-user-${users++}`
-    const user: User = { name, subscriptions: [], memberships: new Map(), isBusy: true }
+    const id = idOf(name)
+    const user: User = {
+      name,
+      id,
+      pseudonym: pseudonymOf(id),
+      subscriptions: [],
+      memberships: new Map(),
+      isBusy: true
+    }
     model.users.push(user)
     for (let i = 0; i < subscriptions; i++) await subscribe(user)
     for (const channel of new Set(channels)) await register(user, channel)
@@ -83,16 +124,17 @@ export const makeChanges = (
 
   const change = async (user: User) => {
     const channel = random.pick(model.channels)
-    const live = user.subscriptions.filter(({ removed }) => removed === undefined)
+    const live = liveOf(user)
     const kind = random.next()
     if (kind < 0.35) return isIn(user, channel) ? leave(user, channel) : register(user, channel)
-    if (kind < 0.55 && live.length > 0) return unsubscribe(random.pick(live))
-    if (kind < 0.65 && live.length > 0) {
+    if (kind < 0.5 && live.length > 0) return unsubscribe(random.pick(live))
+    if (kind < 0.6 && live.length > 0) {
       // The browser tells its push service only; the service learns it from a 410.
-      random.pick(live).unsubscribedAt ??= performance.now()
+      random.pick(live).device.unsubscribedAt ??= performance.now()
       return
     }
-    return live.length < 6 ? subscribe(user) : undefined
+    if (live.length >= 6) return
+    return kind < 0.8 ? takeOver(user) : subscribe(user)
   }
 
   return {

@@ -1,7 +1,9 @@
 // The gateways of the fleet, used in turn, and the repetition of a change until it is acknowledged.
 import { setTimeout as sleep } from "node:timers/promises"
 import type { Model } from "../model/model.ts"
+import type { RigClient } from "../nats/client.ts"
 import { isPassing, type Request, type Response, request } from "./http.ts"
+import { requestOnNats } from "./nats.ts"
 
 export interface Gateways {
   /** One request to one of them. A status that no fault explains is noted as wrong. */
@@ -16,10 +18,16 @@ export interface Gateways {
 
 const pauseMillis = 300
 
-export const makeGateways = (bases: ReadonlyArray<string>, model: Model): Gateways => {
+export const makeGateways = (
+  bases: ReadonlyArray<string>,
+  nats: RigClient,
+  model: Model
+): Gateways => {
   let turn = 0
   const once: Gateways["once"] = async (asked, expected) => {
-    const response = await request(bases[turn++ % bases.length]!, asked)
+    const response = await (asked.method === "NATS"
+      ? requestOnNats(nats, asked)
+      : request(bases[turn++ % bases.length]!, asked))
     if (!expected.includes(response.status) && !isPassing(response.status)) {
       const { errno, message } = response.body ?? {}
       const path = asked.path.replace(/[0-9a-f]{64}/, "ID")

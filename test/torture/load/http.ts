@@ -8,9 +8,9 @@ export interface Response {
   readonly body: any
 }
 
-const timeoutMillis = 8_000
+export const timeoutMillis = 8_000
 
-const parse = (text: string): unknown => {
+export const parse = (text: string): unknown => {
   try {
     return JSON.parse(text)
   } catch {
@@ -19,12 +19,17 @@ const parse = (text: string): unknown => {
 }
 
 export interface Request {
+  /** `NATS`: a request to the API on NATS, whose operation is the path. */
   readonly method: string
   readonly path: string
-  readonly user: string
+  /** The name of a user; on NATS the source is the caller. */
+  readonly user?: string
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
 }
+
+/** Of every user. */
+export const password = "torture"
 
 /** Never rejects. */
 export const request = async (base: string, asked: Request): Promise<Response> => {
@@ -34,7 +39,7 @@ export const request = async (base: string, asked: Request): Promise<Response> =
       method,
       signal: AbortSignal.timeout(timeoutMillis),
       headers: {
-        authorization: `Basic ${Buffer.from(`${user}:torture`).toString("base64")}`,
+        authorization: `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`,
         ...(body === undefined ? {} : { "content-type": "application/json" }),
         ...headers
       },

@@ -1,6 +1,7 @@
-// Broadcasts in the four ways that a publisher has: POST, POST with an Idempotency-Key, onto NATS,
-// and onto NATS with a Nats-Msg-Id. Those with a key or an id are repeated until acknowledged; the
-// others are tried once, and stay unknown when no acknowledgement came.
+// Broadcasts in the ways that a publisher has: POST, onto NATS, and to users by a request on NATS;
+// each with and without a key or an id by which a repetition is known. Those with one are repeated
+// until acknowledged; the others are tried once, and stay unknown when no acknowledgement came.
+import { createHash } from "node:crypto"
 import { setTimeout as sleep } from "node:timers/promises"
 import { headers as natsHeaders } from "@nats-io/transport-node"
 import { subjects } from "#streams/subjects.ts"
@@ -12,8 +13,21 @@ import type { Gateways } from "./gateways.ts"
 
 export type Publish = (channel: string, stop: AbortSignal) => Promise<void>
 
-const ways = ["post", "post with key", "nats", "nats with id"] as const
+const ways = [
+  "post",
+  "post with key",
+  "nats",
+  "nats with id",
+  "to users",
+  "to users with key"
+] as const
+/** So many more users do not fit into the message of a broadcast: it has parts. */
+const strangersMax = 950
 const pauseMillis = 300
+
+/** The id of a user who never came. */
+const strangerOf = (marker: string, i: number) =>
+  `basicauth:${createHash("sha256").update(`${marker} ${i}`).digest("hex")}`
 
 export const makePublish = (
   model: Model,
@@ -26,21 +40,45 @@ export const makePublish = (
   let count = 0
 
   const post = async (broadcast: Broadcast, body: object, headers: Record<string, string>) => {
-    const path = `/channels/${encodeURIComponent(broadcast.channel)}`
+    const path = `/channels/${encodeURIComponent(broadcast.channels[0]!)}`
     const asked = { method: "POST", path, user: "publisher", body, headers }
     const { location, status } = await gateways.once(asked, [202])
     return status === 202 ? Number(location?.split("/").at(-1)) : undefined
   }
 
+  const toUsers = async (broadcast: Broadcast, body: object, headers: Record<string, string>) => {
+    const { channels, marker, strangers } = broadcast
+    const unknown = Array.from({ length: strangers }, (_, i) => strangerOf(marker, i))
+    const users = [...[...broadcast.users].map(({ id }) => id), ...unknown]
+    const whole = { ...body, to: { channels, users } }
+    const asked = { method: "NATS", path: "publish", body: whole, headers }
+    const { location, status } = await gateways.once(asked, [200])
+    return status === 200 ? Number(location) : undefined
+  }
+
   const onNats = async (broadcast: Broadcast, body: object, named: Record<string, string>) => {
     const headers = natsHeaders()
     for (const [name, value] of Object.entries(named)) headers.set(name, value)
-    const subject = subjects.broadcast("torture", channelToken(broadcast.channel))
+    const subject = subjects.broadcast("torture", channelToken(broadcast.channels[0]!))
     try {
       const ack = await nats.js.publish(subject, JSON.stringify(body), { headers, timeout: 5_000 })
       return ack.seq
     } catch {
       return undefined
+    }
+  }
+
+  /** A channel; or users, half the time together with one. */
+  const audience = (
+    via: Broadcast["via"],
+    channel: string
+  ): Pick<Broadcast, "channels" | "users" | "strangers"> => {
+    if (!via.startsWith("to users")) return { channels: [channel], users: new Set(), strangers: 0 }
+    const users = Array.from({ length: random.between(1, 20) }, () => random.pick(model.users))
+    return {
+      channels: random.chance(0.5) ? [channel] : [],
+      users: new Set(users),
+      strangers: random.chance(0.3) ? random.between(1, strangersMax) : 0
     }
   }
 
@@ -50,14 +88,20 @@ export const makePublish = (
     const isEmpty = random.chance(0.1)
     const headers: Record<string, string> = { TTL: "7200" }
     if (isEmpty || random.chance(0.3)) headers["Topic"] = marker
-    if (via === "post with key") headers["Idempotency-Key"] = marker
+    if (via.endsWith("with key")) headers["Idempotency-Key"] = marker
     if (via === "nats with id") headers["Nats-Msg-Id"] = marker
     const text = "x".repeat(random.between(0, 1_500))
     const body = { data: isEmpty ? {} : { marker, text } }
     const startedAt = performance.now()
-    const broadcast: Broadcast = { marker, channel, via, cycle: cycle(), startedAt }
+    const broadcast: Broadcast = {
+      marker,
+      ...audience(via, channel),
+      via,
+      cycle: cycle(),
+      startedAt
+    }
     model.broadcasts.set(marker, broadcast)
-    const send = via.startsWith("post") ? post : onNats
+    const send = via.startsWith("post") ? post : via.startsWith("nats") ? onNats : toUsers
     const isRepeatable = headers["Idempotency-Key"] !== undefined || via === "nats with id"
     while (true) {
       const id = await send(broadcast, body, headers)

@@ -1,6 +1,6 @@
 // Who a broadcast must reach, may reach and must not reach, from what was acknowledged before it
 // was published.
-import type { Broadcast, Membership, Model, Subscription } from "./model.ts"
+import type { Broadcast, Membership, Model, Subscription, User } from "./model.ts"
 
 export type Claim = "must" | "may" | "must not"
 
@@ -21,20 +21,23 @@ const weakest = (claims: ReadonlyArray<Claim>): Claim =>
   ranks[Math.min(...claims.map((claim) => ranks.indexOf(claim)))]!
 
 const claimOfSubscription = (subscription: Subscription, broadcast: Broadcast): Claim => {
-  const { goneAt, removed, stored, unsubscribedAt } = subscription
+  const { device, removed, stored } = subscription
   if (before(removed?.ackedAt, broadcast)) return "must not"
+  if (broadcast.ackedAt !== undefined && stored.startedAt > broadcast.ackedAt) return "must not"
+  const { goneAt, unsubscribedAt } = device
   const isWell = removed === undefined && goneAt === undefined && unsubscribedAt === undefined
   return before(stored.ackedAt, broadcast) && isWell ? "must" : "may"
 }
 
-/** `must`: everything needed was acknowledged before, and nothing was undone since. */
-export const claimOf = (subscription: Subscription, broadcast: Broadcast): Claim => {
-  const memberships = subscription.user.memberships.get(broadcast.channel) ?? []
-  return weakest([
-    strongest(memberships.map((membership) => claimOfMembership(membership, broadcast))),
-    claimOfSubscription(subscription, broadcast)
-  ])
+const claimOfUser = (user: User, broadcast: Broadcast): Claim => {
+  if (broadcast.users.has(user)) return "must"
+  const memberships = broadcast.channels.flatMap((channel) => user.memberships.get(channel) ?? [])
+  return strongest(memberships.map((membership) => claimOfMembership(membership, broadcast)))
 }
+
+/** `must`: everything needed was acknowledged before, and nothing was undone since. */
+export const claimOf = (subscription: Subscription, broadcast: Broadcast): Claim =>
+  weakest([claimOfUser(subscription.user, broadcast), claimOfSubscription(subscription, broadcast)])
 
 /** Calls `visit` for every subscription that ever was. */
 export const eachSubscription = (model: Model, visit: (one: Subscription) => void): void => {

@@ -8,19 +8,30 @@ export interface Change {
   ackedAt?: number
 }
 
-export interface Subscription {
-  readonly user: User
+/** A browser that somebody uses, and somebody else after them. */
+export interface Device {
   readonly browser: Browser
   readonly endpoint: string
-  /** As the service names it in outcomes. Known once it is stored. */
-  id?: string
-  readonly stored: Change
-  removed?: Change
+  /** One after the other; each user once. */
+  readonly owners: Array<Subscription>
   /** The browser unsubscribed at its push service, which answers 410 from then on. */
   unsubscribedAt?: number
   /** When a push service first said 404 or 410 of it, rightly or wrongly. */
   goneAt?: number
 }
+
+export interface Subscription {
+  readonly user: User
+  readonly device: Device
+  /** As the service names it in outcomes, with its user. Known once it is stored. */
+  id?: string
+  readonly stored: Change
+  /** By its user, or by the storing of the next owner. */
+  removed?: Change
+}
+
+/** The name of a subscription in outcomes. */
+export const keyOf = ({ id = "", user }: Subscription): string => `${user.pseudonym}.${id}`
 
 /** From a registration to its end. */
 export interface Membership {
@@ -30,6 +41,9 @@ export interface Membership {
 
 export interface User {
   readonly name: string
+  readonly id: string
+  /** Stands for the id in subjects, buckets and outcomes. */
+  readonly pseudonym: string
   readonly subscriptions: Array<Subscription>
   readonly memberships: Map<string, Array<Membership>>
   /** A change of this user is under way: changes of one user are made one after the other. */
@@ -39,8 +53,17 @@ export interface User {
 export interface Broadcast {
   /** In its payload or its Topic: how pushes are told apart. */
   readonly marker: string
-  readonly channel: string
-  readonly via: "post" | "post with key" | "nats" | "nats with id"
+  readonly channels: ReadonlyArray<string>
+  readonly users: ReadonlySet<User>
+  /** Users named besides, of whom nothing is stored. */
+  readonly strangers: number
+  readonly via:
+    | "post"
+    | "post with key"
+    | "nats"
+    | "nats with id"
+    | "to users"
+    | "to users with key"
   readonly cycle: number
   readonly startedAt: number
   ackedAt?: number
@@ -48,7 +71,7 @@ export interface Broadcast {
   id?: number
 }
 
-/** What a push service saw of one broadcast and one subscription. */
+/** What a push service saw of one broadcast and one browser. */
 export interface Receipts {
   accepted: number
   unanswered: number
@@ -61,8 +84,8 @@ export interface Model {
   readonly channels: ReadonlyArray<string>
   readonly users: Array<User>
   readonly broadcasts: Map<string, Broadcast>
-  /** By marker, then by subscription. */
-  readonly receipts: Map<string, Map<Subscription, Receipts>>
+  /** By marker, then by browser. */
+  readonly receipts: Map<string, Map<Device, Receipts>>
   /** What no fault explains, such as a push that cannot be decrypted. */
   readonly wrong: Array<string>
 }
@@ -75,17 +98,17 @@ export const makeModel = (channels: ReadonlyArray<string>): Model => ({
   wrong: []
 })
 
-export const receiptsOf = (model: Model, marker: string, of: Subscription): Receipts | undefined =>
+export const receiptsOf = (model: Model, marker: string, of: Device): Receipts | undefined =>
   model.receipts.get(marker)?.get(of)
 
 export const takeReceipt = (
   model: Model,
   marker: string,
-  of: Subscription,
+  of: Device,
   kind: keyof Receipts
 ): void => {
   if (!model.broadcasts.has(marker)) return void model.wrong.push(`unknown broadcast ${marker}`)
-  const all = model.receipts.get(marker) ?? new Map<Subscription, Receipts>()
+  const all = model.receipts.get(marker) ?? new Map<Device, Receipts>()
   model.receipts.set(marker, all)
   const receipts = all.get(of) ?? { accepted: 0, unanswered: 0, halved: 0, gone: 0, refused: 0 }
   all.set(of, receipts)

@@ -1,7 +1,7 @@
 // What the service has recorded in LOG and WORK, read past it and counted by the rig's own rules.
 import type { JsMsg } from "@nats-io/jetstream"
 import { decodeMessage } from "#domain/messages/messages.ts"
-import { filters, parseBroadcast, parseOfBroadcast } from "#streams/subjects.ts"
+import { filters, parseBroadcast, parseOfBroadcast, parseSubscription } from "#streams/subjects.ts"
 import { decodeToken } from "#streams/tokens.ts"
 import type { RigClient } from "../nats/client.ts"
 import { readStream } from "../nats/read.ts"
@@ -19,11 +19,14 @@ export interface RecordedPush {
 
 export interface RecordedBroadcast {
   readonly id: number
+  /** Or `directToken`. */
   readonly channel: string
   readonly marker: string | undefined
+  /** By pseudonym and subscription. */
   readonly pushes: Map<string, RecordedPush>
   /** Sum of the sizes that the shards stated. */
   accepted: number
+  withoutSubscription: number
   planned: boolean
   rejected: boolean
 }
@@ -32,7 +35,7 @@ export interface Recorded {
   readonly broadcasts: Map<number, RecordedBroadcast>
   /** Broadcasts whose final counts are in LOG. */
   readonly finished: Set<number>
-  /** `subscription.gone/1` and `subscription.suspended/1`, by id of the subscription. */
+  /** Why a subscription ended but by its user, by pseudonym and subscription. */
   readonly removals: Map<string, string>
   /** Reads on to the present end of both streams. */
   readonly update: () => Promise<void>
@@ -49,14 +52,16 @@ const takeOutcome = (
   message: Extract<ReturnType<typeof decodeMessage>, { type: "outcome/1" }>
 ) => {
   broadcast.accepted += message.pushes
-  for (const { fate, reason, status, subscription } of message.results) {
+  broadcast.withoutSubscription += message.withoutSubscription ?? 0
+  for (const { fate, reason, status, subscription, user } of message.results) {
     const last = { fate, reason, status }
-    const push = broadcast.pushes.get(subscription) ?? { firsts: 0, ends: 0, unanswered: 0, last }
+    const key = `${user}.${subscription}`
+    const push = broadcast.pushes.get(key) ?? { firsts: 0, ends: 0, unanswered: 0, last }
     push.last = last
     if (of === "shard") push.firsts++
     if (fate === "retrying" && status === undefined) push.unanswered++
     if (fate !== "retrying") push.ends++
-    broadcast.pushes.set(subscription, push)
+    broadcast.pushes.set(key, push)
   }
 }
 
@@ -72,11 +77,12 @@ export const makeRecorded = (client: () => RigClient): Recorded => {
 
   const takeBroadcast = (message: JsMsg) => {
     const place = parseBroadcast(message.subject)
-    const channel = place && decodeToken(place.channel)
-    if (channel === undefined) return
+    if (place === undefined) return
+    const channel = decodeToken(place.channel) ?? place.channel
     const marker = markerOf(message)
     const pushes = new Map<string, RecordedPush>()
-    const fresh = { pushes, accepted: 0, planned: false, rejected: false }
+    const none = { accepted: 0, withoutSubscription: 0 }
+    const fresh = { pushes, ...none, planned: false, rejected: false }
     broadcasts.set(message.seq, { id: message.seq, channel, marker, ...fresh })
   }
 
@@ -87,8 +93,11 @@ export const makeRecorded = (client: () => RigClient): Recorded => {
     if (broadcast !== undefined) broadcast.rejected = true
     const fact = decoded(message)
     if (fact.type === "broadcast.finished/1") finished.add(fact.broadcast)
-    if (fact.type === "subscription.gone/1") removals.set(fact.id, `gone: ${fact.cause}`)
-    if (fact.type === "subscription.suspended/1") removals.set(fact.id, `suspended: ${fact.cause}`)
+    const end = (id: string, why: string) =>
+      removals.set(`${parseSubscription(message.subject)}.${id}`, why)
+    if (fact.type === "subscription.gone/1") end(fact.id, `gone: ${fact.cause}`)
+    if (fact.type === "subscription.suspended/1") end(fact.id, `suspended: ${fact.cause}`)
+    if (fact.type === "subscription.moved/1") for (const { id } of fact.moved) end(id, "moved")
   }
 
   /** Of broadcasts that are in LOG beyond the end of the last read. */

@@ -1,8 +1,8 @@
 // The push services of a run: several origins, and the subscriptions that they know.
 import { randomBytes } from "node:crypto"
-import { type Model, type Subscription, takeReceipt } from "../model/model.ts"
+import { type Device, type Model, takeReceipt } from "../model/model.ts"
 import type { Random } from "../random.ts"
-import { type Browser, makeBrowser } from "./browser.ts"
+import { makeBrowser } from "./browser.ts"
 import { type Origin, startOrigin } from "./origin.ts"
 
 /** In every endpoint, so that a log that holds one is found. */
@@ -10,16 +10,18 @@ export const endpointMark = "zq9x-endpoint-"
 
 export interface PushServices extends AsyncDisposable {
   readonly origins: ReadonlyArray<Origin>
-  /** What a browser would hand to a page; not known to its push service before `register`. */
-  readonly newSubscription: () => {
-    readonly browser: Browser
-    readonly endpoint: string
-    readonly json: object
-  }
-  readonly register: (subscription: Subscription) => void
+  /** A browser that subscribed. */
+  readonly newDevice: () => Device
   /** Every auth and p256dh there is, to look for in logs. */
   readonly secrets: ReadonlySet<string>
 }
+
+/** What a browser hands to a page. */
+export const subscriptionOf = ({ browser: { auth, p256dh }, endpoint }: Device): object => ({
+  endpoint,
+  expirationTime: null,
+  keys: { auth, p256dh }
+})
 
 export const startPushServices = async (
   model: Model,
@@ -28,11 +30,11 @@ export const startPushServices = async (
   /** `h1` or `h2` for each origin. */
   protocols: ReadonlyArray<Origin["protocol"]>
 ): Promise<PushServices> => {
-  const known = new Map<string, Subscription>()
+  const known = new Map<string, Device>()
   const secrets = new Set<string>()
   const origins = await Promise.all(
     protocols.map((protocol, i) =>
-      startOrigin<Subscription>(`${protocol}-${i + 1}`, protocol, publicKey, {
+      startOrigin<Device>(`${protocol}-${i + 1}`, protocol, publicKey, {
         find: (path) => {
           const of = known.get(path)
           if (of === undefined) return undefined
@@ -46,16 +48,14 @@ export const startPushServices = async (
   return {
     origins,
     secrets,
-    newSubscription: () => {
+    newDevice: () => {
       const browser = makeBrowser()
       const path = `/push/${endpointMark}${randomBytes(36).toString("base64url")}`
       const endpoint = `${random.pick(origins).origin}${path}`
-      const { auth, p256dh } = browser
-      secrets.add(auth).add(p256dh)
-      return { browser, endpoint, json: { endpoint, expirationTime: null, keys: { auth, p256dh } } }
-    },
-    register: (subscription) => {
-      known.set(new URL(subscription.endpoint).pathname, subscription)
+      secrets.add(browser.auth).add(browser.p256dh)
+      const device: Device = { browser, endpoint, owners: [] }
+      known.set(path, device)
+      return device
     },
     [Symbol.asyncDispose]: async () => {
       for (const origin of origins) await origin[Symbol.asyncDispose]()
