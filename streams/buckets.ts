@@ -26,7 +26,7 @@ export const buckets = {
     name: "bellcast_registrations",
     maxBytes: 2048 * mebibyte,
     // A user takes 30 bytes, and 10 for each registration. With 26 million users one key has 100 of
-    // them; one user may hold 10,000 registrations.
+    // them. The projector rejects a registration that would make the value too large.
     maxValueBytes: mebibyte - 4096,
     ttlMillis: 0,
     forgets: false

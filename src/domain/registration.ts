@@ -75,9 +75,12 @@ export const isBegun = (
   begin: ChannelBegin | undefined
 ): channel is ChannelRegistrations => channel !== undefined && channel.since === begin?.since
 
+/** Why the projector rejects a put for which a value that several users share has no room. */
+export const sharedIsFull = "a value of several users has no room for this"
+
 /**
- * Folds one command, stored at `seq`, into the registration of a user who has `count` others.
- * A command that was folded before changes nothing.
+ * Folds one command, stored at `seq`, into the registration of a user who has `count` others
+ * (Infinity: see {@link countAt}). A command that was folded before changes nothing.
  */
 export const foldRegistration = (
   registration: Registration | undefined,
@@ -92,7 +95,9 @@ export const foldRegistration = (
   if (on && count >= (command.registrationsMax ?? Number.POSITIVE_INFINITY)) {
     return {
       registration: passOverInRegistration(registration, seq),
-      reason: `the user holds as many registrations as may be: ${command.registrationsMax}`
+      reason: Number.isFinite(count)
+        ? `the user holds as many registrations as may be: ${command.registrationsMax}`
+        : sharedIsFull
     }
   }
   return { registration: { v: 1, seq, since: seq, on, was } }
@@ -187,9 +192,20 @@ export const evolveCounts = (
   return { v: 1, seq, users: Object.fromEntries(some.sort(([a], [b]) => (a < b ? -1 : 1))) }
 }
 
+/** Bytes of JSON that counts may grow to; a bucket value takes 1,044,480 with its headers. */
+const countsBytesMax = 1_000_000
+
+/** Whether counts have room for one more registration, at `seq`. */
+const hasRoomAt = ({ users }: RegistrationCounts, seq: number): boolean => {
+  const each = String(seq).length + 1
+  const bytes = Object.values(users).reduce((sum, held) => sum + 30 + each * held.length, 0)
+  return bytes < countsBytesMax
+}
+
 /**
- * How many registrations a user holds when the command at `seq` is folded. `counts` may be ahead of
- * the registration that is stored: then the command was decided before, and `wasRefused` tells how.
+ * How many registrations a user holds when the command at `seq` is folded; Infinity: `counts` have
+ * no room for another. `counts` may be ahead of the registration that is stored: then the command
+ * was decided before, and `wasRefused` tells how.
  */
 export const countAt = (
   counts: RegistrationCounts,
@@ -197,6 +213,7 @@ export const countAt = (
   seq: number,
   wasRefused: boolean
 ): number => {
-  if (counts.seq < seq) return countOf(counts, user)
-  return wasRefused ? Number.POSITIVE_INFINITY : 0
+  const isRefused = counts.seq < seq ? !hasRoomAt(counts, seq) : wasRefused
+  if (isRefused) return Number.POSITIVE_INFINITY
+  return counts.seq < seq ? countOf(counts, user) : 0
 }

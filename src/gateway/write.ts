@@ -4,7 +4,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
-import type { RegistrationCommand } from "#domain/registration.ts"
+import { type RegistrationCommand, sharedIsFull } from "#domain/registration.ts"
 import type { SubscriptionCommand } from "#domain/subscription/command.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { appliedMillis, Watermark } from "#nats/follower/watermark.ts"
@@ -155,8 +155,11 @@ const awaitApplied = Effect.fnUntraced(function* (
   for (const place of isPut(command) ? places : places.slice(0, 1))
     if (short.includes(place.bucket)) yield* demandStored(place, seq)
   if (!isPut(command) || refused < seq) return
-  if ((yield* (yield* EventLog).last("log", subjects.rejected(seq))) !== undefined)
-    return yield* refuse(refusal)
+  const rejected = yield* (yield* EventLog).last("log", subjects.rejected(seq))
+  if (rejected === undefined) return
+  const { message } = rejected
+  const isFull = message.type === "command.rejected/1" && message.reason === sharedIsFull
+  return yield* refuse(isFull ? "noRoom" : refusal)
 })
 
 /** Decides on a state and stores the command. Undefined after a conflict: try again. */

@@ -11,12 +11,13 @@ import {
   noCounts,
   passOverInRegistration,
   type Registration,
-  type RegistrationCommand
+  type RegistrationCommand,
+  sharedIsFull
 } from "#domain/registration.ts"
 import { emptyList, foldList, passOverInList } from "#domain/subscription/subscription.ts"
 import type { WriteBackCache } from "#nats/kv/write-back-cache.ts"
 import type { EntryKey } from "#streams/buckets.ts"
-import { heldByAnother, leftBy, noteOwners, take, takenBy } from "./owners.ts"
+import { heldByAnother, isPageFull, leftBy, noteOwners, take, takenBy } from "./owners.ts"
 import { countedSince, type Sets } from "./sets.ts"
 import type { Step } from "./step.ts"
 
@@ -30,7 +31,8 @@ const foldIntoList = (sets: Sets, step: Of<"list">) => {
   const left = leftBy(sets, step)
   const taken = takenBy(sets, step)
   const isHeld = refused.has(seq) || taken?.isAllowed === false
-  const refusal = command.type === "malformed" ? command.reason : isHeld ? heldByAnother : undefined
+  const full = isPageFull(sets, step) ? sharedIsFull : undefined
+  const refusal = command.type === "malformed" ? command.reason : isHeld ? heldByAnother : full
   const { list, reason } =
     command.type === "malformed" || refusal !== undefined
       ? { list: passOverInList(before, seq), reason: refusal }

@@ -99,8 +99,8 @@ const loadRegistration = Effect.fnUntraced(function* (
     { concurrency: "unbounded" }
   )
   const isCounted = (sets.counts.get(counts)?.seq ?? 0) >= seq
-  const isLimited = command.type === "registration.put/1" && command.registrationsMax !== undefined
-  if (isCounted && isLimited && (sets.registrations.get(key)?.seq ?? 0) < seq) {
+  const isPut = command.type === "registration.put/1"
+  if (isCounted && isPut && (sets.registrations.get(key)?.seq ?? 0) < seq) {
     if (yield* facts.isRecorded(subjects.rejected(seq))) sets.refused.add(seq)
   }
   return sizes.reduce((sum, size) => sum + size, 0)

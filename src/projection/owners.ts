@@ -6,6 +6,7 @@ import {
   atEndpoint,
   type EndpointOwners,
   hashesLeft,
+  hasRoomFor,
   hasSameKeys,
   markMoved,
   noOwners,
@@ -47,6 +48,13 @@ export const formerOwner = (
   const page = pageOf(sets, hash)
   const owner = page.seq < seq ? ownerOf(page, hash) : undefined
   return owner === user ? undefined : (owner as UserToken | undefined)
+}
+
+/** Whether a put stores an endpoint for which its page has no room. As above, for earlier runs. */
+export const isPageFull = (sets: Sets, { hash, stored: { seq } }: ListStep): boolean => {
+  if (hash === undefined) return false
+  const page = pageOf(sets, hash)
+  return page.seq < seq && !hasRoomFor(page, hash)
 }
 
 /** What a put takes from another user. */

@@ -11,7 +11,7 @@ import {
   listMarginBytes,
   subscriptionBytesMax
 } from "#domain/subscription/list-bounds.ts"
-import { atEndpoint, hasSameKeys, ownerOf } from "#domain/subscription/owners.ts"
+import { atEndpoint, hasRoomFor, hasSameKeys, ownerOf } from "#domain/subscription/owners.ts"
 import { exhausted } from "#domain/subscription/quota.ts"
 import {
   evolveList,
@@ -155,9 +155,13 @@ export const readPost = readWith(decodePost)
 export const unknown = (id: string) =>
   refuse("unknownObject", { details: { id, resource_name: "subscription" } })
 
-/** What another user has at this endpoint; undefined: nothing. */
+/**
+ * What another user has at this endpoint; undefined: nothing. Fails with 507 where nobody can have
+ * it, as the page of its owner is full.
+ */
 const heldAt = Effect.fnUntraced(function* (user: UserToken, { data, id }: Posted) {
   const page = yield* valueAt("subscriptions", keys.endpointOwners(id))
+  if (page !== undefined && !hasRoomFor(page, id)) return yield* refuse("noRoom")
   const owner = page && ownerOf(page, id)
   if (owner === undefined || owner === user) return undefined
   return atEndpoint(yield* listOf(owner as UserToken), data.endpoint)?.[1]
