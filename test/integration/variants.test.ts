@@ -1,8 +1,12 @@
 // A variant for each reader: by the language of the subscription, also when a push is tried again.
+import { jetstream } from "@nats-io/jetstream"
+import { headers } from "@nats-io/transport-node"
 import { assert, it } from "vitest"
 import { auditsOf } from "../support/audit.ts"
 import { call, finished, publish, publishAt, until } from "../support/client.ts"
+import { userOf } from "../support/history-commands.ts"
 import { startNats } from "../support/nats.ts"
+import { connectAdmin } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
 import { startService } from "../support/service.ts"
@@ -72,4 +76,37 @@ it("sends each browser the variant in its language, and the audit says which", {
     assert.match(stdout, /LOCALE/)
     assert.match(stdout, /pt-BR/)
   }
+})
+
+it("sends what is for all others where the stored language is no text", {
+  timeout: 60_000
+}, async () => {
+  await using nats = await startNats({ syncAlways: false })
+  await using push = await startPushService()
+  await using service = await startService({ natsUrl: nats.url })
+  await using admin = await connectAdmin(nats.url)
+  const send = async (subject: string, type: string, body: object) => {
+    const made = headers()
+    made.set("Bellcast-Type", type)
+    await jetstream(admin.nc).publish(subject, JSON.stringify(body), { headers: made })
+  }
+  const agents = [null, 5, {}, ["de"], "no language tag"].map((locale, i) => ({
+    locale,
+    user: userOf(i),
+    agent: push.subscribe()
+  }))
+  for (const { agent, locale, user } of agents) {
+    const data = { ...agent.subscription, locale }
+    const put = { user: "u", id: "a", data, lastModified: 1 }
+    await send(`bellcast.cmd.subscription.${user}`, "subscription.put/1", put)
+    await send(`bellcast.cmd.registration.news.${user}`, "registration.put/1", { user: "u", at: 1 })
+  }
+  const body = { data: { n: "all" }, data_by_locale: { de: { n: "de" } } }
+  const id = await publishAt(service.url, "/channels/news", body)
+  assert.deepInclude(await finished(service.url, "news", id), { accepted: 5, delivered: 5 })
+  for (const { agent } of agents)
+    assert.deepEqual(
+      agent.received.map(({ text }) => text),
+      ['{"n":"all"}']
+    )
 })

@@ -38,8 +38,10 @@ const readPayload = ({ body, to }: WholeBroadcast): Payload => {
       { padded: paddedOf(data), locale }
     ])
   )
-  const variantOf = ({ stored }: Target) =>
-    lookup(stored.data.locale ?? "", (tag) => variants.get(tag)) ?? others
+  const variantOf = ({ stored }: Target) => {
+    const { locale } = stored.data
+    return lookup(typeof locale === "string" ? locale : "", (tag) => variants.get(tag)) ?? others
+  }
   return { variantOf: variants.size === 0 ? () => others : variantOf, to }
 }
 

@@ -4,13 +4,14 @@ import { StoredReason } from "../reason.ts"
 import { Timestamp } from "../timestamp.ts"
 import type { SubscriptionCleared, SubscriptionStruck, SubscriptionSuspended } from "./strike.ts"
 
-/** PushSubscription.toJSON() of a browser, with further attributes that the client stored. */
+/**
+ * PushSubscription.toJSON() of a browser, with further attributes that the client stored. They may
+ * be anything: clients stored some, such as `locale`, before the gateway knew their meaning.
+ */
 export const SubscriptionData = Schema.StructWithRest(
   Schema.Struct({
     endpoint: Schema.String,
-    keys: Schema.Struct({ auth: Schema.String, p256dh: Schema.String }),
-    /** The language of its reader. */
-    locale: Schema.optionalKey(Schema.String)
+    keys: Schema.Struct({ auth: Schema.String, p256dh: Schema.String })
   }),
   [Schema.Record(Schema.String, Schema.Unknown)]
 )
