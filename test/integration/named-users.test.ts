@@ -87,8 +87,12 @@ describe("a user whom a request names", () => {
     const raw = await send("DELETE", "/users/acme:anna@example.org/subscriptions?_limit=9", site)
     expect(raw.body.data).toHaveLength(1)
     await logged('/v1/users/…/subscriptions","querystring":"_limit=9"')
+    const twice = encodeURIComponent(encodeURIComponent("acme:anna@example.org"))
+    for (const path of [`/users/${twice}/subscriptions`, `/channels/news/members/${twice}`])
+      expect((await send("DELETE", path, site)).status).toBe(400)
+    await logged("/v1/channels/news/members/…")
     for (const text of [service.output(), await storedText(nats.url)])
-      expect(text).not.toMatch(/anna(@|%40)example/i)
+      expect(text).not.toMatch(/anna(@|%(25)*40)example/i)
   })
 
   it("is found by the id that the user sees", async () => {

@@ -19,14 +19,20 @@ const redactPair = (pair: string): string => {
 
 const redact = (query: string): string => query.split("&").map(redactPair).join("&")
 
-/** The HMAC of a mail address at the end of a user's id, which may be shown. */
-const hmac = /(?:@|%40)[0-9a-f]{64}$/
+/** The id of a user that ends in the HMAC of a mail address or of a name. */
+const hmacId = /^[\w.-]+(?::|%3A)(?:@|%40)?[0-9a-f]{64}$/i
+/** An at sign. A client may have encoded it several times. */
+const atSign = /@|%(?:25)*40/
 
-/** A path without the segments that may hold a mail address. */
+/** Whether a segment of a path holds no mail address. */
+const isHarmless = (segment: string, i: number, all: ReadonlyArray<string>): boolean =>
+  hmacId.test(segment) || !(/^(?:users|members)$/.test(all[i - 1] ?? "") || atSign.test(segment))
+
+/** A path without the ids of users that may hold a mail address. */
 const withoutAddresses = (path: string): string =>
   path
     .split("/")
-    .map((segment) => (/@|%40/.test(segment.replace(hmac, "")) ? "…" : segment))
+    .map((segment, i, all) => (isHarmless(segment, i, all) ? segment : "…"))
     .join("/")
 
 /** Notes of the pipeline about a request, for its log line. */
