@@ -10,7 +10,7 @@ export const streams = { log, work } as const
  * The form of what streams and buckets store: another number where a version cannot read what
  * earlier versions stored. A start refuses another form; `bellcast rebuild` makes buckets anew.
  */
-export const storedForm = { streams: "2", buckets: "5" } as const
+export const storedForm = { streams: "3", buckets: "6" } as const
 
 export const allStreams: ReadonlyArray<StreamSpec> = [log, work]
 /** All durable consumers, each with its stream. */
