@@ -64,7 +64,8 @@ interface Taken extends Move {
 
 /**
  * What another user has at the endpoint of a put; undefined: nothing. An earlier run may have
- * written the list of that user after it applied the put: then the list shows what came of it.
+ * written the list of that user after it applied the put: then the list shows what came of it. A
+ * mark of the put is still to be completed.
  */
 export const takenBy = (sets: Sets, step: ListStep): Taken | undefined => {
   const { command, hash, stored } = step
@@ -72,7 +73,9 @@ export const takenBy = (sets: Sets, step: ListStep): Taken | undefined => {
   if (hash === undefined || user === undefined || command.type !== "subscription.put/1")
     return undefined
   const list = sets.lists.get(keys.subscriptions(user)) ?? emptyList
-  const [id, found] = list.seq < stored.seq ? (atEndpoint(list, command.data.endpoint) ?? []) : []
+  const marked = Object.entries(list.subscriptions).find(([, { moved }]) => moved === stored.seq)
+  const unmarked = list.seq < stored.seq ? atEndpoint(list, command.data.endpoint) : undefined
+  const [id, found] = marked ?? unmarked ?? []
   if (id === undefined || found === undefined) return undefined
   const page = keys.endpointOwners(hash)
   // A renewal without a login takes nothing from another user.
@@ -102,15 +105,16 @@ export const noteOwners = (
     const page = pages.get(key) ?? pageOf(sets, each)
     // Noted by an earlier run, or two endpoints of this command share a page.
     if (page.seq >= seq && !pages.has(key)) return
-    pages.set(key, withOwner(page, each, ownerAfter(ownerOf(page, each)), seq))
+    const owner = ownerAfter(ownerOf(page, each))
+    if (owner !== ownerOf(page, each)) pages.set(key, withOwner(page, each, owner, seq))
   }
   const named = "id" in command ? storedIn(list, command.id) : undefined
   const isPresent = named !== undefined && named.moved === undefined
   // Another subscription may have replaced one that is gone.
   if (!(isPresent && command.type === "subscription.gone/1"))
     for (const each of left) note(each, (owner) => (owner === user ? undefined : owner))
-  // Storing the same subscription again changes no owner.
-  if (hash !== undefined && isPresent && named.seq === seq) note(hash, () => user)
+  // Also where an earlier run wrote a list without it: a later command removed it, and is next.
+  if (hash !== undefined) note(hash, () => user)
   for (const [key, page] of pages) sets.owners.set(key, page, seq)
 }
 

@@ -1,6 +1,6 @@
 // Whose a browser is does not depend on where a projector dies: its next run decides the same, and
 // so does a rebuild.
-import { Effect, Fiber, Layer, References } from "effect"
+import { Deferred, Effect, Fiber, Layer, References } from "effect"
 import { assert, describe, it } from "vitest"
 import { rebuild } from "#cli/rebuild.ts"
 import { endpointHash } from "#domain/subscription/owners.ts"
@@ -12,7 +12,7 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import { projectionLayer } from "#projection/projector.ts"
 import { subjects } from "#streams/subjects.ts"
 import { until } from "../support/client.ts"
-import { administer, folded, foldingLayer, quiet } from "../support/history.ts"
+import { administer, folded, foldingLayer } from "../support/history.ts"
 import { userOf } from "../support/history-commands.ts"
 import { startNats } from "../support/nats.ts"
 
@@ -64,20 +64,31 @@ const appendOne = (
   )
 }
 
-/** The buckets of a server, which fails at some writes, before or after it stores them. */
+const lost = unavailable("write")(new Error("no answer"))
+
+/** A server that fails at some writes, before or after it stores them, and at some moves. */
 const failing = (random: Random) =>
-  Layer.effect(
-    Buckets,
-    Effect.map(Buckets, (buckets) =>
-      Buckets.of({
-        ...buckets,
-        putText: (...what) => {
-          const fate = random(30)
-          const lost = unavailable("put")(new Error("no answer"))
-          if (fate === 0) return lost
-          const put = buckets.putText(...what)
-          return fate === 1 ? Effect.andThen(put, lost) : put
-        }
+  Layer.merge(
+    Layer.effect(
+      Buckets,
+      Effect.map(Buckets, (buckets) =>
+        Buckets.of({
+          ...buckets,
+          putText: (...what) => {
+            const fate = random(30)
+            if (fate === 0) return lost
+            const put = buckets.putText(...what)
+            return fate === 1 ? Effect.andThen(put, lost) : put
+          }
+        })
+      )
+    ),
+    Layer.effect(
+      EventLog,
+      Effect.map(EventLog, (log) => {
+        const append = (...what: Parameters<typeof log.append>) =>
+          what[1].type === "subscription.moved/1" && random(8) === 0 ? lost : log.append(...what)
+        return EventLog.of({ ...log, append: append as typeof log.append })
       })
     )
   )
@@ -94,7 +105,10 @@ const randomFrom = (seed: number): Random => {
   }
 }
 
-/** The owners that lists name, and those that the index names, by the hash of the endpoint. */
+/**
+ * The owners that lists name, and those that the index names, by the hash of the endpoint. A
+ * subscription of an earlier owner, which must go, counts as one more.
+ */
 const ownersIn = (entries: Readonly<Record<string, string>>) => {
   const lists: Array<readonly [string, string]> = []
   const pages: Array<readonly [string, string]> = []
@@ -103,11 +117,32 @@ const ownersIn = (entries: Readonly<Record<string, string>>) => {
     if (key === subject) continue
     const value = JSON.parse(text)
     if (key.startsWith("=endpoints.")) pages.push(...(Object.entries(value.owners) as typeof pages))
-    else
-      for (const [id, { moved }] of Object.entries<{ moved?: number }>(value.subscriptions))
-        if (moved === undefined) lists.push([id, key])
+    else for (const id of Object.keys(value.subscriptions)) lists.push([id, key])
   }
   return { lists: lists.sort(), pages: pages.sort() }
+}
+
+type Admin = Awaited<ReturnType<typeof administer>>
+
+const onNats = (url: string) => Layer.merge(natsLayer({ url, name: "test" }), silent)
+
+/** Projects to the end. Then lists and pages name the same owners, and so does a rebuild. */
+const agree = async (url: string, admin: Admin) => {
+  const agreed = () =>
+    until(
+      async () => ownersIn(await admin.entries()),
+      ({ lists, pages }) => lists.length > 0 && JSON.stringify(lists) === JSON.stringify(pages),
+      10_000
+    )
+  await Effect.runPromise(
+    Effect.andThen(folded(0), Effect.promise(agreed)).pipe(Effect.provide(foldingLayer(url)))
+  )
+  const before = await admin.entries()
+  const { lists, pages } = ownersIn(before)
+  assert.deepEqual(pages, lists)
+  assert.lengthOf(new Set(lists.map(([id]) => id)), lists.length)
+  await Effect.runPromise(rebuild().pipe(Effect.provide(onNats(url))))
+  assert.deepEqual(await admin.entries(), before)
 }
 
 describe("moves", { timeout: 120_000 }, () => {
@@ -131,30 +166,55 @@ describe("moves", { timeout: 120_000 }, () => {
         yield* Effect.sleep(random(200))
       }
       yield* Fiber.interrupt(projector)
-    }).pipe(
-      Effect.provide(Layer.merge(natsLayer({ url: server.url, name: "test" }), silent)),
-      Effect.runPromise
-    )
-    const agreed = () =>
-      until(
-        async () => ownersIn(await admin.entries()),
-        ({ lists, pages }) => lists.length > 0 && JSON.stringify(lists) === JSON.stringify(pages),
-        10_000
+    }).pipe(Effect.provide(onNats(server.url)), Effect.runPromise)
+    await agree(server.url, admin)
+  })
+
+  it("leave no owner where the later user's list was written, and the earlier's not", async () => {
+    await using server = await startNats({ syncAlways: false })
+    await using admin = await administer(server.url)
+    const put = (n: number, which: number, lastModified: number) =>
+      ({
+        subject: subjects.subscription(userOf(n)),
+        type: "subscription.put/1",
+        body: {
+          user: `user ${n}`,
+          id: ids[which]!,
+          data: { endpoint: endpoints[which]!, keys: { auth: "aaaa", p256dh: "aaaa" } },
+          lastModified
+        }
+      }) as const
+    await Effect.gen(function* () {
+      const log = yield* EventLog
+      for (const which of [0, 2]) yield* log.append("log", put(1, which, which + 1))
+      yield* folded(0)
+    }).pipe(Effect.provide(foldingLayer(server.url)), Effect.runPromise)
+    await Effect.gen(function* () {
+      const log = yield* EventLog
+      yield* log.append("log", put(2, 0, 1))
+      yield* log.append("log", {
+        subject: subjects.subscription(userOf(2)),
+        type: "subscription.delete/1",
+        body: { user: "user 2", removed: [{ id: ids[0]!, lastModified: 2 }] }
+      })
+      const buckets = yield* Buckets
+      const isWritten = yield* Deferred.make<void>()
+      const broken = Buckets.of({
+        ...buckets,
+        putText: (...what) => {
+          if (what[1] === userOf(1)) return Effect.andThen(Deferred.await(isWritten), lost)
+          const written = buckets.putText(...what)
+          return what[1] === userOf(2)
+            ? Effect.tap(written, () => Deferred.succeed(isWritten, undefined))
+            : written
+        }
+      })
+      const projector = yield* Effect.forkDetach(
+        Layer.launch(projectionLayer).pipe(Effect.provideService(Buckets, broken))
       )
-    await Effect.runPromise(
-      Effect.andThen(folded(0), Effect.promise(agreed)).pipe(
-        Effect.provide(foldingLayer(server.url))
-      )
-    )
-    const before = await admin.entries()
-    const { lists, pages } = ownersIn(before)
-    assert.deepEqual(pages, lists)
-    assert.lengthOf(new Set(lists.map(([id]) => id)), lists.length)
-    await Effect.runPromise(
-      rebuild().pipe(
-        Effect.provide(Layer.merge(natsLayer({ url: server.url, name: "test" }), quiet))
-      )
-    )
-    assert.deepEqual(await admin.entries(), before)
+      yield* Deferred.await(isWritten).pipe(Effect.timeout("20 seconds"))
+      yield* Fiber.interrupt(projector)
+    }).pipe(Effect.provide(onNats(server.url)), Effect.runPromise)
+    await agree(server.url, admin)
   })
 })

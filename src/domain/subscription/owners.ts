@@ -7,7 +7,7 @@ import { type StoredSubscription, type SubscriptionList, storedIn } from "./subs
 /** The value of a page, in the bucket `subscriptions`. */
 export interface EndpointOwners {
   readonly v: 1
-  /** Of the last command that may have changed it. */
+  /** Of the last command that changed it. */
   readonly seq: number
   /** Tokens of users by the hash of the endpoint, in the order of the hashes. */
   readonly owners: Readonly<Record<string, string>>
@@ -39,7 +39,6 @@ export const withOwner = (
   owner: string | undefined,
   seq: number
 ): EndpointOwners => {
-  if (ownerOf(page, hash) === owner) return { ...page, seq }
   const entries = Object.entries(page.owners)
   const before = entries.filter(([each]) => each < hash)
   const after = entries.filter(([each]) => each > hash)
