@@ -16,6 +16,7 @@ import { Bodies } from "../push/encrypt.ts"
 import type { PublicKeys } from "../push/public-keys.ts"
 import type { Send } from "../push/send.ts"
 import type { Target } from "../push/target.ts"
+import type { Audience } from "../recipients/audience.ts"
 import type { Recorded } from "./follow-ups.ts"
 import type { Payload } from "./payloads.ts"
 import type { Begin } from "./push-batches.ts"
@@ -70,6 +71,7 @@ interface ShardRun {
   readonly tools: ShardTools
   readonly job: ShardJob
   readonly subject: string
+  readonly check: Audience["check"]
   readonly bodies: Bodies
   readonly variantOf: Payload["variantOf"]
   readonly begin: Begin
@@ -188,10 +190,16 @@ const resultOfPush = Effect.fnUntraced(function* (run: ShardRun, target: Target,
     const result = unsentResult(target, 0, now, { fate: "expired", reason: "expired" })
     return { target, result, permit: false }
   }
+  const turn = Effect.andThen(takePermit(run), run.check(target))
   const attempted = yield* Effect.result(
-    tools.send({ target, ref: job, bodyOf: () => run.bodies.take(i) }, takePermit(run))
+    tools.send({ target, ref: job, bodyOf: () => run.bodies.take(i) }, turn)
   )
-  if (attempted._tag === "Failure") return undefined
+  if (attempted._tag === "Failure") {
+    const reason = attempted.failure
+    if (reason === "stop") return undefined
+    const at = yield* Clock.currentTimeMillis
+    return { target, result: unsentResult(target, 0, at, { fate: "gone", reason }), permit: true }
+  }
   const attempt = attempted.success
   const { locale } = run.variantOf(target)
   const result = yield* tools.record.resultOf({ target, ref: job, attempt, number: 1, locale })
@@ -218,7 +226,7 @@ export const runShard = Effect.fnUntraced(function* (
   tools: ShardTools,
   job: ShardJob,
   past: Claimed,
-  targets: ReadonlyArray<Target>,
+  { check, targets }: Audience,
   { variantOf }: Payload
 ) {
   const todo = targets.filter(({ id, user }) => !past.results.has(pushKey(user, id)))
@@ -226,6 +234,7 @@ export const runShard = Effect.fnUntraced(function* (
     tools,
     job,
     subject: outcomeSubject.shard(job, job.shard),
+    check,
     bodies: new Bodies(todo, (target) => variantOf(target).padded, tools.publicKeys),
     variantOf,
     begin: tools.batches(todo.length),

@@ -161,7 +161,7 @@ export const makeShard = Effect.fnUntraced(function* (jobTools: JobTools, payloa
     const send = Effect.fnUntraced(function* (found: Audience) {
       const past = yield* claimed(message, found)
       const { isPostponed, left } = isClaimed(past)
-        ? yield* runShard(tools, message, past, found.targets, pushed)
+        ? yield* runShard(tools, message, past, found, pushed)
         : { ...past, left: 0 }
       if (left > 0) return later(0)
       return isPostponed ? laterPostponed(deliveryCount) : done

@@ -3,7 +3,8 @@
 import * as Effect from "effect/Effect"
 import type { MinimumRevisions, ShardJob } from "#domain/job.ts"
 import { type Recipients, usersIn } from "#domain/recipients.ts"
-import { takes } from "#domain/subscription/subscription.ts"
+import { isMoved } from "#domain/subscription/owners.ts"
+import { storedIn, takes } from "#domain/subscription/subscription.ts"
 import { Caches } from "#memory/cache-memory.ts"
 import { appliedMillis, Watermark } from "#nats/follower/watermark.ts"
 import { eachList } from "#nats/kv/audience.ts"
@@ -20,6 +21,8 @@ const isBelow = (a: MinimumRevisions, b: MinimumRevisions) =>
 
 export interface Audience {
   readonly targets: ReadonlyArray<Target>
+  /** Fails where the subscription of a target moved, or was removed or replaced, since the read. */
+  readonly check: (target: Target) => Effect.Effect<void, "moved" | "left">
   /** How many users whom the broadcast names have none here. Absent: it names no users. */
   readonly withoutSubscription?: number
 }
@@ -67,6 +70,20 @@ const textsOf = Effect.fnUntraced(function* (
 const targetsOf = (user: UserToken, text: string): ReadonlyArray<Target> =>
   (JSON.parse(text) as ReadonlyArray<Omit<Target, "user">>).map((each) => ({ user, ...each }))
 
+/** Fails where a subscription that was read gets nothing any more. */
+const checkNow = Effect.fnUntraced(function* (
+  buckets: Buckets["Service"],
+  { id, stored, user }: Target
+) {
+  const list = yield* Effect.option(buckets.get("subscriptions", keys.subscriptions(user)))
+  // NATS is away: the outcomes of the shard are not stored either.
+  if (list._tag === "None") return
+  const value = list.value?.value
+  if (value !== undefined && isMoved(value, id)) return yield* Effect.fail("moved" as const)
+  if (value === undefined || storedIn(value, id)?.seq !== stored.seq)
+    return yield* Effect.fail("left" as const)
+})
+
 /** The users of a shard: registered when the broadcast was accepted, or named. */
 const usersOf = Effect.fnUntraced(function* (
   registrations: ReadCache<EntryKey<"registration">>,
@@ -104,6 +121,7 @@ export const makeAudience = Effect.gen(function* () {
     to: Recipients,
     floor: MinimumRevisions
   ) {
+    const isChanged = subscriptions.changedFromNow()
     const users = yield* usersOf(registrations, job, to, floor.registrations)
     const lists = yield* subscriptions.texts(users.map(keys.subscriptions), floor.subscriptions)
     const targets = users.flatMap((user) =>
@@ -112,7 +130,11 @@ export const makeAudience = Effect.gen(function* () {
           takes(stored, job.broadcast) && (to.subscription === undefined || id === to.subscription)
       )
     )
-    const found: Audience = { targets: yield* redriven(job, targets) }
+    const found: Audience = {
+      targets: yield* redriven(job, targets),
+      check: (target) =>
+        isChanged(keys.subscriptions(target.user)) ? checkNow(buckets, target) : Effect.void
+    }
     if (to.users.length === 0) return found
     const reached = new Set(targets.map(({ user }) => user))
     const named = to.users.filter((user) => isInShard(user, job.shard))

@@ -3,6 +3,7 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
+import { makeRoom } from "#basics/bounded.ts"
 import type { Share } from "#memory/cache-memory.ts"
 import type { BucketName } from "#streams/buckets.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
@@ -13,6 +14,8 @@ import { CachedTexts, Loading } from "./cached-texts.ts"
 /** A change is announced within a few milliseconds. After this time, read the bucket instead. */
 const announcedMillis = 100
 const again = Schedule.spaced("250 millis")
+/** The last changes of a bucket that are known: about 2 MB. */
+const changesMax = 10_000
 
 /** Reads a text for each of these keys or wildcards, all as of `minRevision` or later. */
 export type ReadTexts<K extends string> = (
@@ -23,6 +26,11 @@ export type ReadTexts<K extends string> = (
 export interface ReadCache<K extends string> {
   /** The texts of these keys or wildcards, all as of revision `minRevision` or later. */
   readonly texts: ReadTexts<K>
+  /**
+   * Returns a function that tells, without a request, whether a key changed after this call: as
+   * soon as the change is announced, and as long as it is among the last 10,000.
+   */
+  readonly changedFromNow: () => (key: K) => boolean
 }
 
 interface State<K extends string> {
@@ -30,6 +38,8 @@ interface State<K extends string> {
   readonly buckets: Buckets["Service"]
   readonly read: ReadTexts<K>
   readonly cached: CachedTexts
+  /** The revisions of the last changes. */
+  readonly changed: Map<string, number>
   /** All changes up to this revision were applied. -1: changes are not followed at the moment. */
   seen: number
   readonly warn: ReturnType<typeof makeRateLimitedLog>
@@ -44,14 +54,21 @@ export const makeReadCache = Effect.fnUntraced(function* <K extends string>(
   const buckets = yield* Buckets
   const cached = new CachedTexts(share)
   const warn = makeRateLimitedLog(`changes of ${bucket} cannot be followed: it is read each time`)
-  const state: State<K> = { bucket, buckets, read, cached, seen: -1, warn }
+  const changed = new Map<string, number>()
+  const state: State<K> = { bucket, buckets, read, cached, changed, seen: -1, warn }
   yield* Effect.forkScoped(follow(state))
-  const cache: ReadCache<K> = { texts: textsOf(state) }
+  const cache: ReadCache<K> = {
+    texts: textsOf(state),
+    changedFromNow: () => {
+      const { seen } = state
+      return (key) => (changed.get(key) ?? -1) > seen
+    }
+  }
   return cache
 })
 
 const follow = <K extends string>(state: State<K>) => {
-  const { bucket, buckets, cached } = state
+  const { bucket, buckets, cached, changed } = state
   const run = Effect.gen(function* () {
     state.seen = yield* buckets.revision(bucket)
     // A read that began before the last run failed may have placed a text since.
@@ -59,6 +76,9 @@ const follow = <K extends string>(state: State<K>) => {
     return yield* buckets.changes(bucket, state.seen, (key, revision) => {
       if (revision <= state.seen) throw new Error("revisions go back: the bucket was made anew")
       cached.invalidate(key)
+      changed.delete(key)
+      makeRoom(changed, changesMax)
+      changed.set(key, revision)
       state.seen = revision
     })
   })

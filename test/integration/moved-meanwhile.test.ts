@@ -1,0 +1,35 @@
+// Pushes that wait for their turn in a shard while their browsers move to another user.
+import { assert, it } from "vitest"
+import { pushesOf } from "../support/audit.ts"
+import { call, finished, join, publish } from "../support/client.ts"
+import { startNats } from "../support/nats.ts"
+import { startPushService } from "../support/push-service.ts"
+import { startService } from "../support/service.ts"
+
+it("sends nothing to browsers that moved while their pushes waited", {
+  timeout: 60_000
+}, async () => {
+  await using nats = await startNats({ syncAlways: false })
+  await using push = await startPushService({ roundTripMillis: 3_000 })
+  const env = { BELLCAST_UNRECORDED_PUSHES_MAX: "1" }
+  await using service = await startService({ natsUrl: nats.url, env })
+  const { url } = service
+  const agents = Array.from({ length: 6 }, () => push.subscribe())
+  await join(
+    [url],
+    "news",
+    agents.map(({ subscription }) => subscription)
+  )
+  const id = await publish(url, "news", { n: "for the earlier users" })
+  await push.waitFor(({ requests }) => requests >= 1)
+  const stored = await Promise.all(
+    agents.map(({ subscription: data }) => call(url, "POST", "/subscriptions", "bob", { data }))
+  )
+  assert.deepEqual(new Set(stored.map(({ status }) => status)), new Set([201]))
+  // The gateways saw the moves before the push service responded to the first push.
+  assert.equal(push.requests, 1)
+  assert.deepInclude(await finished(url, "news", id), { accepted: 6, delivered: 1, gone: 5 })
+  assert.equal(push.requests, 1)
+  const ends = (await pushesOf(nats.url, id)).map(({ reason }) => reason)
+  assert.deepEqual(ends.sort(), ["accepted", ...Array.from({ length: 5 }, () => "moved")])
+})
