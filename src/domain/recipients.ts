@@ -35,7 +35,7 @@ export const DirectPart = Schema.Struct({
   users: Schema.optionalKey(Users),
   except: Schema.optionalKey(Users)
 })
-type DirectPart = typeof DirectPart.Type
+export type DirectPart = typeof DirectPart.Type
 
 /** A broadcast to several channels or to users. */
 export const Direct = Schema.Struct({

@@ -189,9 +189,16 @@ describe("a broadcast to several channels and to users", { timeout: 90_000 }, ()
     const commands = (await kindsOf(world)).filter((kind) => ["part", "broadcast"].includes(kind))
     assert.equal(commands.lastIndexOf("part"), commands.length - 2)
     assert.isAbove(commands.length, 5)
-    const other = { ...to, users: to.users.slice(1) }
-    const refused = await send({ data: { n: 1 }, to: other }, headers)
-    assert.deepEqual([refused.status, refused.body.details[0].name], [400, "Idempotency-Key"])
+    const kinds = await kindsOf(world)
+    for (const other of [
+      { ...to, users: to.users.slice(1) },
+      { ...to, channels: to.channels.slice(1) }
+    ]) {
+      const refused = await send({ data: { n: 1 }, to: other }, headers)
+      assert.deepEqual([refused.status, refused.body.details[0].name], [400, "Idempotency-Key"])
+    }
+    const parts = (list: ReadonlyArray<string>) => list.filter((kind) => kind === "part").length
+    assert.equal(parts(await kindsOf(world)), parts(kinds))
   })
 
   it("is rejected when a part of it is missing, or when Bellcast did not publish it", async () => {

@@ -11,7 +11,7 @@ import {
   publisherHeaders,
   readHeaders
 } from "#domain/broadcast.ts"
-import { partsOf, type Recipients } from "#domain/recipients.ts"
+import { type DirectPart, partsOf, type Recipients } from "#domain/recipients.ts"
 import type { Caller } from "#identity/identity.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
@@ -92,6 +92,25 @@ const reused = errorIn(
 )
 
 /**
+ * Stores a part of a broadcast, unless a request with its key stored one: a repeated request finds
+ * its own. With another one the key was used for another broadcast, so no more is stored.
+ */
+const storePart = Effect.fnUntraced(function* (body: DirectPart, i: number, messageId: string) {
+  const log = yield* EventLog
+  const type = "direct.part/1"
+  const { duplicate, seq } = yield* log.append("log", {
+    subject: subjects.part("rest"),
+    type,
+    body,
+    messageId: hash("sha256", JSON.stringify([messageId, i]), "base64url")
+  })
+  const stored = duplicate ? (yield* log.at("log", seq))?.message : undefined
+  if (duplicate && canonicalJson(stored) !== canonicalJson({ type, ...body }))
+    return yield* refuseInvalid([reused])
+  return seq
+})
+
+/**
  * Returns the message of a broadcast to several channels or to users, after it stored what does not
  * fit into the message.
  */
@@ -106,17 +125,10 @@ const directOf = Effect.fnUntraced(function* (
     ...(subscription === undefined ? {} : { subscription })
   }
   if (others.length === 0) return { ...given, ...first }
-  const log = yield* EventLog
-  const parts = yield* Effect.forEach([first, ...others], (body) =>
-    log.append("log", {
-      subject: subjects.part("rest"),
-      type: "direct.part/1",
-      body,
-      // A repeated request finds the parts that it stored.
-      messageId: hash("sha256", JSON.stringify([messageId, body]), "base64url")
-    })
+  const parts = yield* Effect.forEach([first, ...others], (body, i) =>
+    storePart(body, i, messageId)
   )
-  return { ...given, parts: parts.map(({ seq }) => seq) }
+  return { ...given, parts }
 })
 
 /** Stores a broadcast, unless its key names one. Returns its id. */
