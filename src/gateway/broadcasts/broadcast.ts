@@ -116,7 +116,9 @@ const maySee = Effect.fnUntraced(function* (caller: Caller, { source, stored }: 
   const to = (yield* wholeBroadcast(yield* EventLog, stored))?.to
   if (to === undefined) return false
   const channels = to.channels.flatMap((token) => decodeToken(token) ?? [])
-  return yield* maySend(caller, channels, to.users.length + to.except.length > 0)
+  // Without channels it named users, even if all of them were excepted.
+  const namesUsers = channels.length === 0 || to.users.length + to.except.length > 0
+  return yield* maySend(caller, channels, namesUsers)
 })
 
 /** The response to a caller who may see a broadcast for which `isShown` is true. */

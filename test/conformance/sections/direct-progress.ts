@@ -67,6 +67,15 @@ export const directProgress: ReadonlyArray<Case> = [
     expected: { status: 404, errno: 110, body: { details: { resource_name: "broadcast" } } }
   }),
   define<string>({
+    name: "does not show a broadcast to who might not have sent it, although nobody is left of it",
+    given: (api) => {
+      const named = [api.userId()]
+      return acceptedAt(api, { to: { users: named, except_users: named } })
+    },
+    request: (_, target) => ({ method: "GET", target }),
+    expected: { status: 404, errno: 110 }
+  }),
+  define<string>({
     name: "does not show a broadcast to recipients to nobody",
     given: (api) => acceptedAt(api),
     request: (_, target) => ({ method: "GET", target, as: null }),
