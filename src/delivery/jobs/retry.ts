@@ -31,7 +31,6 @@ import type { JobTools } from "./shard-run.ts"
 import { conflictLeaves } from "./until-written.ts"
 
 const drainingAfterMillis = 1_000
-const readsAtOnce = 16
 
 interface RetryTools extends JobTools {
   readonly log: EventLog["Service"]
@@ -50,22 +49,18 @@ const targetOf = Effect.fnUntraced(function* (
   { channels, users }: Recipients
 ) {
   const user = job.user as UserToken
-  const isNamed = users.includes(user)
-  const [list, ...places] = yield* Effect.all(
-    [
-      buckets.get("subscriptions", keys.subscriptions(user)),
-      ...(isNamed ? [] : channels).map((channel) =>
-        buckets.get("registrations", keys.registration(channel, user))
-      )
-    ],
-    { concurrency: readsAtOnce }
-  )
+  const list = yield* buckets.get("subscriptions", keys.subscriptions(user))
   const id = job.subscription
   const stored = list && storedIn(list.value, id)
   if (list !== undefined && isMoved(list.value, id)) return "moved"
-  const isMeant = isNamed || places.some((place) => place?.value.on === true)
-  const isCurrent = stored?.seq === job.generation && isMeant
-  return isCurrent ? ({ user, id, stored } satisfies Target) : "left"
+  if (stored?.seq !== job.generation) return "left"
+  const target: Target = { user, id, stored }
+  if (users.includes(user)) return target
+  for (const channel of channels) {
+    const place = yield* buckets.get("registrations", keys.registration(channel, user))
+    if (place?.value.on === true) return target
+  }
+  return "left"
 })
 
 /** The present subscription of a push, or the reason why there is none. */

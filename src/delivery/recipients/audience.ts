@@ -30,21 +30,21 @@ export interface Audience {
 /** A registered user, and since which sequence of LOG. */
 type Place = readonly [user: UserToken, since: number]
 
-/** The users registered under these wildcards, as text. */
+/** No channel token has a dot. */
+const channelIn = (key: string) => key.slice(0, key.indexOf("."))
+
+/** The users registered under these wildcards, each of another channel, as text. */
 const placesOf = Effect.fnUntraced(function* (
   buckets: Buckets["Service"],
   filters: ReadonlyArray<EntryKey<"registration">>,
   minRevision: number
 ) {
-  const texts = new Map<string, string>()
-  for (const filter of filters) {
-    const entries = yield* registrationsUnder(buckets, filter, minRevision)
-    const places = entries.flatMap(
-      ({ key, value: { on, since } }): ReadonlyArray<Place> => (on ? [[userOfKey(key), since]] : [])
-    )
-    texts.set(filter, JSON.stringify(places))
-  }
-  return texts
+  const places = new Map(filters.map((filter): [string, Array<Place>] => [channelIn(filter), []]))
+  for (const { key, value } of yield* registrationsUnder(buckets, filters, minRevision))
+    if (value.on) places.get(channelIn(key))?.push([userOfKey(key), value.since])
+  return new Map<string, string>(
+    filters.map((filter) => [filter, JSON.stringify(places.get(channelIn(filter)))])
+  )
 })
 
 /** Reads the subscriptions of these users, with only what a push needs of each, as text. */

@@ -53,10 +53,9 @@ export const dryRun = Effect.fnUntraced(function* (to: Recipients) {
   const factor = Math.max(1, shards.length / shardsMax)
   const reach = { people: 0, browsers: 0 }
   for (const shard of shards.slice(0, shardsMax)) {
-    const entries = yield* Effect.forEach(to.channels, (channel) =>
-      registrationsUnder(buckets, keys.registrationsOf(channel, shard), floor.registrations)
-    )
-    const registered = entries.flat().flatMap(({ key, value }) => (value.on ? userOfKey(key) : []))
+    const filters = to.channels.map((channel) => keys.registrationsOf(channel, shard))
+    const entries = yield* registrationsUnder(buckets, filters, floor.registrations)
+    const registered = entries.flatMap(({ key, value }) => (value.on ? userOfKey(key) : []))
     const users = usersIn(to, shard, registered)
     const { browsers, people } = yield* reachOf(buckets, users, floor.subscriptions)
     reach.people += people * factor

@@ -54,7 +54,7 @@ const membersBehind = Effect.fnUntraced(function* (
     // Compares `channel.0.1.` with a key behind which the page begins.
     const prefix = shard.slice(0, -1)
     if (prefix < behind && !behind.startsWith(prefix)) continue
-    const entries = yield* registrationsUnder(buckets, shard, minRevision)
+    const entries = yield* registrationsUnder(buckets, [shard], minRevision)
     const rest = entries.filter(({ key, value: { on } }) => on && key > behind)
     found.push(...rest.sort((a, b) => (a.key < b.key ? -1 : 1)))
   }

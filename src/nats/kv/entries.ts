@@ -20,19 +20,24 @@ import type { Entry, ValueIn } from "./values.ts"
 const digits = [..."0123456789abcdef"]
 
 /**
- * Reads the registrations that a wildcard matches, those that ended within the last hour, too: with
- * one request, or sixteen where the server refuses so many.
+ * Reads the registrations that wildcards match, those that ended within the last hour, too: with
+ * one request; where the server refuses so many, in halves of the wildcards or sixteenths of one.
  */
 export const registrationsUnder = (
   buckets: Buckets["Service"],
-  filter: EntryKey<"registration">,
+  filters: ReadonlyArray<EntryKey<"registration">>,
   minRevision: number
 ): Effect.Effect<ReadonlyArray<Entry<Registration>>, NatsUnavailable> =>
   Effect.gen(function* () {
-    const entries = yield* buckets.getMany("registrations", [filter], minRevision)
+    const entries = yield* buckets.getMany("registrations", filters, minRevision)
     if (entries !== undefined) return entries
-    const below = yield* Effect.forEach(digits, (digit) =>
-      registrationsUnder(buckets, keys.sixteenthOf(filter, digit), minRevision)
+    const half = Math.ceil(filters.length / 2)
+    const parts =
+      filters.length > 1
+        ? [filters.slice(0, half), filters.slice(half)]
+        : digits.map((digit) => [keys.sixteenthOf(filters[0]!, digit)])
+    const below = yield* Effect.forEach(parts, (part) =>
+      registrationsUnder(buckets, part, minRevision)
     )
     return below.flat()
   })
