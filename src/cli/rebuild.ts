@@ -56,13 +56,19 @@ const replayInto = Effect.fnUntraced(function* (
     batch = []
     return full.length === 0 ? Effect.void : follower.apply(full)
   })
-  yield* log.replay(stream satisfies StreamKey, filters, (stored) => {
-    last = { seq: stored.seq, at: stored.at }
-    if (wanted(stored)) batch.push(stored)
-    return batch.length < batchMax ? Effect.void : flush
-  })
-  yield* flush
-  yield* follower.store(Number.POSITIVE_INFINITY)
+  let before: number
+  do {
+    before = last.seq
+    yield* log.replay(stream satisfies StreamKey, filters, (stored) => {
+      if (stored.seq <= before) return Effect.void
+      last = { seq: stored.seq, at: stored.at }
+      if (wanted(stored)) batch.push(stored)
+      return batch.length < batchMax ? Effect.void : flush
+    })
+    yield* flush
+    // Appends to LOG where moves are not complete. Then read what is there since.
+    yield* follower.store(Number.POSITIVE_INFINITY)
+  } while (follower.unstoredSince() <= last.seq && last.seq > before)
   if (follower.unstoredSince() <= last.seq)
     return yield* failed(
       "a bucket or LOG has no room for what the streams hold: make it larger, run it again"

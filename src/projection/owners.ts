@@ -88,7 +88,7 @@ export const takenBy = (sets: Sets, step: ListStep): Taken | undefined => {
 export const take = (sets: Sets, move: Move): void => {
   const key = keys.subscriptions(move.user)
   sets.lists.set(key, markMoved(sets.lists.get(key)!, move.id, move.seq), move.seq)
-  sets.owners.hold(move.page)
+  if (sets.isLive) sets.owners.hold(move.page)
   sets.moves.add(move)
 }
 
@@ -127,11 +127,10 @@ const complete = Effect.fnUntraced(function* (sets: Sets, moves: ReadonlyArray<M
   const key = keys.subscriptions(user)
   if (sets.lists.unstoredSince(key) !== Number.POSITIVE_INFINITY) return
   const list = sets.lists.get(key) ?? emptyList
-  const moved = moves.flatMap(({ id, seq }) => {
-    const stored = storedIn(list, id)
-    return stored?.moved === seq ? [{ id, generation: stored.seq }] : []
-  })
-  if (moved.length > 0) {
+  const isMarked = ({ id, seq }: Move) => storedIn(list, id)?.moved === seq
+  const marked = moves.filter(isMarked).slice(0, atOnceMax)
+  if (marked.length > 0) {
+    const moved = marked.map(({ id }) => ({ id, generation: storedIn(list, id)!.seq }))
     const body = { moved, at: yield* Clock.currentTimeMillis }
     const message = { subject: subjects.subscription(user), type: "subscription.moved/1" } as const
     const isStored = yield* sets.log.append("log", { ...message, body, expect: list.seq }).pipe(
@@ -139,9 +138,11 @@ const complete = Effect.fnUntraced(function* (sets: Sets, moves: ReadonlyArray<M
       Effect.catchTag("AppendConflict", () => Effect.succeed(false)),
       Effect.catchReason("NatsUnavailable", "NoRoom", () => Effect.succeed(false))
     )
-    if (!isStored) return
+    // A rebuild must fold the message, too.
+    if (!isStored || !sets.isLive) return
   }
   for (const move of moves) {
+    if (isMarked(move) && !marked.includes(move)) continue
     sets.moves.delete(move)
     sets.owners.release(move.page)
   }
@@ -150,13 +151,16 @@ const complete = Effect.fnUntraced(function* (sets: Sets, moves: ReadonlyArray<M
 /** Completes the moves that were folded, as far as there is room. */
 export const completeMoves = Effect.fnUntraced(function* (sets: Sets) {
   if (sets.moves.size === 0) return
-  const users = Map.groupBy(sets.moves, ({ user }) => user)
-  yield* sets.lists.load([...users.keys()].map(keys.subscriptions))
-  yield* Effect.forEach(users.values(), (moves) => complete(sets, moves.slice(0, atOnceMax)), {
-    concurrency,
-    discard: true
-  })
+  const users = [...Map.groupBy(sets.moves, ({ user }) => user)]
+  for (let i = 0; i < users.length; i += concurrency) {
+    const some = users.slice(i, i + concurrency)
+    yield* sets.lists.load(some.map(([user]) => keys.subscriptions(user)))
+    yield* Effect.forEach(some, ([, moves]) => complete(sets, moves), {
+      concurrency,
+      discard: true
+    })
+    // Allows the cache to drop what was loaded.
+    yield* sets.lists.flush
+  }
   yield* sets.owners.flush
-  // Allows the cache to drop what was loaded.
-  yield* sets.lists.flush
 })

@@ -18,16 +18,7 @@ import { fold, hold } from "./fold.ts"
 import { findEnded, findUnused, forget } from "./forget.ts"
 import { load } from "./load.ts"
 import { completeMoves } from "./owners.ts"
-import {
-  floorOf,
-  forgetMax,
-  makeSets,
-  revisionsOf,
-  type Sets,
-  shortOf,
-  unstoredSince,
-  write
-} from "./sets.ts"
+import { floorOf, makeSets, revisionsOf, type Sets, shortOf, unstoredSince, write } from "./sets.ts"
 import { cut, type Step, stepOf } from "./step.ts"
 
 /** Rejections recorded at once: one after the other, many of them would delay all other writes. */
@@ -67,8 +58,8 @@ interface Projector {
   short: ReadonlyArray<string>
 }
 
-const make = Effect.fnUntraced(function* (from: number, foldedUpTo: number, forgetMax: number) {
-  const sets = yield* makeSets(from, foldedUpTo, forgetMax)
+const make = Effect.fnUntraced(function* (from: number, foldedUpTo: number, isLive: boolean) {
+  const sets = yield* makeSets(from, foldedUpTo, isLive)
   const facts = yield* makeFacts
   const projector: Projector = {
     sets,
@@ -92,7 +83,7 @@ const make = Effect.fnUntraced(function* (from: number, foldedUpTo: number, forg
 })
 
 /** The projector of a rebuild, which has the buckets to itself, all of them empty and in memory. */
-export const start = Effect.map(make(0, 0, Number.POSITIVE_INFINITY), ({ follower }) => follower)
+export const start = Effect.map(make(0, 0, false), ({ follower }) => follower)
 
 /**
  * The projector of a service, which also forgets what earlier ones did not. It looks again each
@@ -100,7 +91,7 @@ export const start = Effect.map(make(0, 0, Number.POSITIVE_INFINITY), ({ followe
  */
 const startLive = Effect.fnUntraced(function* (from: number) {
   const foldedUpTo = (yield* streamState(streams.log))?.lastSeq ?? 0
-  const { follower, sets } = yield* make(from, foldedUpTo, forgetMax)
+  const { follower, sets } = yield* make(from, foldedUpTo, true)
   const lookFor = (what: string, look: Effect.Effect<boolean, NatsUnavailable, Nats>) =>
     look.pipe(
       Effect.catch((err) => Effect.as(Effect.logWarning(`${what} were not looked for`, err), true)),
@@ -142,7 +133,7 @@ const applyPart = Effect.fnUntraced(function* (projector: Projector, steps: Read
     discard: true
   })
   yield* write(sets, "flush")
-  yield* completeMoves(sets)
+  if (sets.isLive) yield* completeMoves(sets)
 })
 
 const apply = Effect.fnUntraced(function* (

@@ -55,6 +55,11 @@ export interface Sets {
   /** Sequence of the last message of LOG when this run began: no run applied a later one. */
   readonly foldedUpTo: number
   readonly log: EventLog["Service"]
+  /**
+   * Whether the buckets are those of a service. A rebuild has its own in memory and nothing to
+   * repair: it completes moves when it has read all of LOG, which may complete them itself.
+   */
+  readonly isLive: boolean
 }
 
 /** The keys of the counts of a registration. */
@@ -66,7 +71,7 @@ type Counted = Pick<
 export const makeSets = Effect.fnUntraced(function* (
   from: number,
   foldedUpTo: number,
-  forgetMax: number
+  isLive: boolean
 ) {
   const share = (yield* Caches).share("projector")
   const sets: Sets = {
@@ -82,11 +87,12 @@ export const makeSets = Effect.fnUntraced(function* (
     held: new Map(),
     unused: new Set(),
     ended: new Map(),
-    forgetMax,
+    forgetMax: isLive ? forgetMax : Number.POSITIVE_INFINITY,
     refused: new Set(),
     from,
     foldedUpTo,
-    log: yield* EventLog
+    log: yield* EventLog,
+    isLive
   }
   return sets
 })
