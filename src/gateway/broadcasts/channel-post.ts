@@ -40,7 +40,7 @@ export const broadcastPost: Operation<Input> = {
   run: Effect.fnUntraced(function* ({ body: { dry_run, ...body }, ...given }, call) {
     const id = yield* channelIdOf(call.params)
     const to = { channels: [channelToken(id)], users: [], except: [] }
-    if (dry_run === true) return yield* dryRun(to)
+    if (dry_run === true) return yield* dryRun(to, body)
     const broadcast = yield* publish({ ...given, body, to, isPlain: true }, call.caller!)
     const path = `/channels/${encodeURIComponent(id)}/broadcasts/${broadcast}`
     return { ...accepted, broadcast, headers: { Location: call.rootUrl + path } }

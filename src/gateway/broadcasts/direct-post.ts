@@ -111,7 +111,7 @@ export const directPost: Operation<Input> = {
     const { channels = [], except_users = [], users = [] } = named
     const namesUsers = users.length + except_users.length > 0
     if (!(yield* maySend(caller!, channels, namesUsers))) return yield* refuse("forbidden")
-    if (dry_run === true) return yield* dryRun(to)
+    if (dry_run === true) return yield* dryRun(to, body)
     const broadcast = yield* publish({ ...given, body, to, isPlain: false }, caller!)
     return { ...accepted, broadcast, headers: { Location: `${rootUrl}/broadcasts/${broadcast}` } }
   }),

@@ -1,7 +1,7 @@
 // How many people and browsers a broadcast would reach. Of a large audience only a part is read.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { shardDepth } from "#domain/broadcast.ts"
+import { type BroadcastBody, fitsOnePush, shardDepth } from "#domain/broadcast.ts"
 import { type Recipients, usersIn } from "#domain/recipients.ts"
 import { takes } from "#domain/subscription/subscription.ts"
 import { Watermark } from "#nats/follower/watermark.ts"
@@ -10,6 +10,7 @@ import { Buckets } from "#nats/kv/bucket.ts"
 import { registrationsUnder } from "#nats/kv/entries.ts"
 import { keys, userOfKey } from "#streams/buckets.ts"
 import { shardsAt, type UserToken } from "#streams/tokens.ts"
+import { refuse } from "../http/errors.ts"
 import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 
@@ -45,7 +46,8 @@ const reachOf = Effect.fnUntraced(function* (
 })
 
 /** The response to a broadcast with `dry_run`. */
-export const dryRun = Effect.fnUntraced(function* (to: Recipients) {
+export const dryRun = Effect.fnUntraced(function* (to: Recipients, body: BroadcastBody) {
+  if (!fitsOnePush(body)) return yield* refuse("payloadTooLarge")
   const buckets = yield* Buckets
   const { floor } = yield* (yield* Watermark).reached(0, 0)
   const registrations = yield* countRegistrations(buckets, to.channels)

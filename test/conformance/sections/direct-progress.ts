@@ -29,6 +29,23 @@ export const directProgress: ReadonlyArray<Case> = [
       expect([status, json]).toEqual([200, { data: { people: 1, browsers: 2, estimated: false } }])
     }
   }),
+  define({
+    name: "refuses in a dry run a payload that does not fit into a push",
+    request: (api) =>
+      publish(api, {
+        data: { filler: "x".repeat(4_000) },
+        to: { channels: [api.channel] },
+        dry_run: true
+      }),
+    expected: { status: 413, errno: 113 },
+    also: async (_, api) => {
+      const { channel, target } = api
+      const body = { data: { filler: "x".repeat(4_000) }, dry_run: true }
+      const sent = { method: "POST", path: `/channels/${channel}`, as: target.publisher, body }
+      const { status } = await api.send(sent)
+      expect(status).toBe(413)
+    }
+  }),
   define<string>({
     name: "shows the progress of a broadcast to recipients",
     given: async (api) => acceptedAt(api),
