@@ -3,7 +3,10 @@
 /** RFC 5646 section 4.4.1: room for every tag in use. */
 const localeBytesMax = 35
 
-/** Whether a text is a well-formed language tag, such as `de` or `pt-BR`. */
+/**
+ * Whether a text is a language tag such as `de` or `pt-BR`, as Intl takes it: tags of RFC 5646 that
+ * are no Unicode locale identifiers, such as `zh-yue` and `i-klingon`, are refused.
+ */
 export const isLocale = (text: string): boolean => {
   if (text.length > localeBytesMax) return false
   try {
