@@ -107,3 +107,33 @@ it("writes nothing over an entry that another process wrote since it was read", 
   })
   await Effect.runPromise(program.pipe(Effect.provide(natsLayer({ url: nats.url, name: "test" }))))
 })
+
+it("reads a key once that several load at the same moment", { timeout: 60_000 }, async () => {
+  await using nats = await startNats({ syncAlways: false })
+  const program = Effect.gen(function* () {
+    yield* provision(1)
+    const buckets = yield* Buckets
+    yield* buckets.put("subscriptions", "large", { text: "x".repeat(valueBytes) }, 0)
+    let reads = 0
+    const get: typeof buckets.get = (bucket, key) =>
+      Effect.suspend(() => {
+        reads += 1
+        return buckets.get(bucket, key)
+      })
+    const cache = yield* makeWriteBackCache<string, { text: string }>(
+      "subscriptions",
+      new Share(memoryBytes)
+    ).pipe(Effect.provideService(Buckets, Buckets.of({ ...buckets, get })))
+    const sizes = yield* Effect.all(
+      Array.from({ length: 32 }, () => cache.load(["large"])),
+      { concurrency: "unbounded" }
+    )
+    assert.equal(reads, 1)
+    assert.lengthOf(
+      sizes.filter((size) => size > 0),
+      1
+    )
+    assert.lengthOf(cache.get("large")!.text, valueBytes)
+  })
+  await Effect.runPromise(program.pipe(Effect.provide(natsLayer({ url: nats.url, name: "test" }))))
+})

@@ -7,6 +7,7 @@ import type { BucketName } from "#streams/buckets.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import { Buckets } from "./bucket.ts"
 import { CachedEntries } from "./cached-entries.ts"
+import { readOnce, type SharedReads } from "./shared-reads.ts"
 import { checkUnstored } from "./unstored.ts"
 import type { BucketOf, ValueOf } from "./values.ts"
 
@@ -58,6 +59,7 @@ interface State<V> {
   readonly bucket: BucketName
   readonly buckets: Buckets["Service"]
   readonly entries: CachedEntries<V>
+  readonly reads: SharedReads<NatsUnavailable>
   /** The keys that the next flush writes. */
   readonly changed: Set<string>
   /** By key: the first message whose change is not stored. */
@@ -82,6 +84,7 @@ export const makeWriteBackCache = Effect.fnUntraced(function* <
     bucket,
     buckets,
     entries: new CachedEntries(share, (key) => unstored.has(key) || changed.has(key)),
+    reads: new Map(),
     changed,
     unstored,
     holds: new Map(),
@@ -129,7 +132,9 @@ const load = <V>(state: State<V>, keys: Iterable<string>) => {
   if (wanted.length > 0) state.entries.begin()
   const missing = wanted.filter((key) => !state.entries.has(key))
   return Effect.map(
-    Effect.forEach(missing, (key) => loadOne(state, key), { concurrency: readConcurrency }),
+    Effect.forEach(missing, (key) => readOnce(state.reads, key, loadOne(state, key)), {
+      concurrency: readConcurrency
+    }),
     (sizes) => sizes.reduce((sum, size) => sum + size, 0)
   )
 }
