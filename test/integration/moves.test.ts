@@ -86,7 +86,9 @@ describe("a browser that another user stores", { timeout: 60_000 }, () => {
   })
 
   it("ends what waits for the earlier user as moved, and nothing of the later", async () => {
-    const { attempts, received, subscription } = push.subscribe({ script: ["503 retry-after 3", "201"] })
+    const { attempts, received, subscription } = push.subscribe({
+      script: ["503 retry-after 3", "201"]
+    })
     await stores("eve", subscription)
     await joins("waits", "eve", "fay")
     const broadcast = await publish(one.url, "waits", { n: 1 })
