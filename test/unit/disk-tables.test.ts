@@ -3,7 +3,7 @@
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
 import { settings } from "#config"
-import { tombstonesMax } from "#domain/subscription/subscription.ts"
+import { tombstonesMax } from "#domain/subscription/tombstone.ts"
 import { changeBytes } from "#gateway/quotas/requests.ts"
 import { gatewaySettings } from "#gateway/settings.ts"
 import { fullShare, usersShare } from "#nats/watch/space.ts"

@@ -6,9 +6,9 @@ import {
   emptyList,
   evolveList,
   nextTimestamp,
-  removedAt,
   type SubscriptionList
 } from "#domain/subscription/subscription.ts"
+import { removedAt } from "#domain/subscription/tombstone.ts"
 import { cleared, del, gone, matched, put, struck, suspended } from "#test/subscription-commands.ts"
 
 /**

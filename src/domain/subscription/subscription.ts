@@ -9,6 +9,7 @@ import type {
 } from "./command.ts"
 import { listBytesMax, listFits } from "./list-bounds.ts"
 import { type Judged, withStrike, withSuspension } from "./strike.ts"
+import { boundTombstones, removedAt, type Tombstone } from "./tombstone.ts"
 
 export interface StoredSubscription extends Judged {
   readonly data: SubscriptionData
@@ -26,15 +27,6 @@ export interface StoredSubscription extends Judged {
   /** The hash of the secret that was spent for it, and when. */
   readonly renewed?: { readonly by: string; readonly at: number }
 }
-
-/**
- * What remains of a removed subscription. Most have a timestamp only: it is the number. One that a
- * push service ended can be renewed.
- */
-export type Tombstone =
-  | number
-  | { readonly lastModified: number; readonly isMoved: true }
-  | { readonly lastModified: number; readonly renewal: string; readonly generation: number }
 
 /** Whether a broadcast goes to a subscription of one of its users. */
 export const takes = ({ moved, seq, suspended }: StoredSubscription, broadcast: number): boolean =>
@@ -63,9 +55,6 @@ export const emptyList: SubscriptionList = {
   tombstones: {}
 }
 
-/** Beyond this the oldest tombstones are dropped, so that a list fits into one bucket value. */
-export const tombstonesMax = 1_000
-
 /** Timestamps are unique and strictly increasing per user: now, or one more than the last. */
 export const nextTimestamp = (list: SubscriptionList, now: number): number =>
   Math.max(now, list.lastModified + 1)
@@ -81,24 +70,12 @@ export const withoutSubscription = (list: SubscriptionList, id: string): Subscri
   subscriptions: without(list.subscriptions, id)
 })
 
-/** The timestamp of a tombstone. */
-export const removedAt = (tombstone: Tombstone): number =>
-  typeof tombstone === "number" ? tombstone : tombstone.lastModified
-
 const remove = (list: SubscriptionList, id: string, tombstone: Tombstone): SubscriptionList => ({
   ...list,
   lastModified: Math.max(list.lastModified, removedAt(tombstone)),
   subscriptions: without(list.subscriptions, id),
   tombstones: boundTombstones({ ...list.tombstones, [id]: tombstone })
 })
-
-const boundTombstones = (tombstones: Record<string, Tombstone>): Record<string, Tombstone> => {
-  const entries = Object.entries(tombstones)
-  if (entries.length <= tombstonesMax) return tombstones
-  return Object.fromEntries(
-    entries.sort(([, a], [, b]) => removedAt(a) - removedAt(b)).slice(-tombstonesMax)
-  )
-}
 
 /** A NATS client may choose the id `constructor`, a property of every object. */
 export const storedIn = (
