@@ -27,7 +27,7 @@ import {
   type UnsentEnd,
   unsentResult
 } from "./record.ts"
-import type { JobTools } from "./shard-run.ts"
+import type { JobTools } from "./tools.ts"
 import { conflictLeaves } from "./until-written.ts"
 
 const drainingAfterMillis = 1_000

@@ -13,14 +13,13 @@ import type { ShardJob } from "#domain/job.ts"
 import { type PushResult, pushKey } from "#domain/outcome.ts"
 import type { AppendConflict, NatsUnavailable } from "#nats/connection/errors.ts"
 import { Bodies } from "../push/encrypt.ts"
-import type { PublicKeys } from "../push/public-keys.ts"
-import type { Send } from "../push/send.ts"
 import type { Target } from "../push/target.ts"
 import type { Audience } from "../recipients/audience.ts"
 import type { Recorded } from "./follow-ups.ts"
 import type { Payload } from "./payloads.ts"
 import type { Begin } from "./push-batches.ts"
-import { outcomeSubject, provenMillis, type Record, unsentResult } from "./record.ts"
+import { outcomeSubject, provenMillis, unsentResult } from "./record.ts"
+import type { ShardTools } from "./tools.ts"
 
 /** Results in one outcome message: 64 of about 200 bytes are a third of what WORK takes. */
 const resultsMax = 64
@@ -45,25 +44,6 @@ export interface Past {
 export interface Claimed extends Past {
   /** When the append of the claim began, by the monotonic clock. */
   readonly claimedAt: number
-}
-
-/** Shards and retries share these. */
-export interface JobTools {
-  readonly send: Send
-  readonly record: Record
-  readonly publicKeys: PublicKeys
-  readonly permits: Semaphore.Semaphore
-  /**
-   * Whether the process is shutting down: pushes under way are finished, the rest is left to
-   * others.
-   */
-  readonly draining: () => boolean
-}
-
-export interface ShardTools extends JobTools {
-  readonly batches: (pushes: number) => Begin
-  /** Pushes under way at once. */
-  readonly concurrency: number
 }
 
 /** The state of one delivery of a shard job. */

@@ -17,7 +17,8 @@ import { laterPostponed, type Recorded } from "./follow-ups.ts"
 import type { Payloads } from "./payloads.ts"
 import { makePushBatches } from "./push-batches.ts"
 import { outcomeSubject, type Record } from "./record.ts"
-import { type Claimed, type JobTools, type Past, runShard, type ShardTools } from "./shard-run.ts"
+import { type Claimed, type Past, runShard } from "./shard-run.ts"
+import type { JobTools, ShardTools } from "./tools.ts"
 import { conflictLeaves } from "./until-written.ts"
 
 const nothing: Past = { seq: 0, declared: 0, final: false, isPostponed: false, results: new Map() }

@@ -1,0 +1,25 @@
+// What the handlers of jobs work with.
+import type * as Semaphore from "effect/Semaphore"
+import type { PublicKeys } from "../push/public-keys.ts"
+import type { Send } from "../push/send.ts"
+import type { Begin } from "./push-batches.ts"
+import type { Record } from "./record.ts"
+
+/** Shards and retries share these. */
+export interface JobTools {
+  readonly send: Send
+  readonly record: Record
+  readonly publicKeys: PublicKeys
+  readonly permits: Semaphore.Semaphore
+  /**
+   * Whether the process is shutting down: pushes under way are finished, the rest is left to
+   * others.
+   */
+  readonly draining: () => boolean
+}
+
+export interface ShardTools extends JobTools {
+  readonly batches: (pushes: number) => Begin
+  /** Pushes under way at once. */
+  readonly concurrency: number
+}
