@@ -77,7 +77,6 @@ export const makeWriteBackCache = Effect.fnUntraced(function* <
   V extends ValueOf<K> = ValueOf<K>
 >(bucket: BucketOf<K>, share: Share) {
   const buckets = yield* Buckets
-  const revision = yield* buckets.revision(bucket)
   const changed = new Set<string>()
   const unstored = new Map<string, number>()
   const state: State<V> = {
@@ -89,7 +88,7 @@ export const makeWriteBackCache = Effect.fnUntraced(function* <
     unstored,
     holds: new Map(),
     replaced: new Set(),
-    revision
+    revision: yield* buckets.revision(bucket)
   }
   const { entries, holds } = state
   const cache: WriteBackCache<K, V> = {
