@@ -25,10 +25,10 @@ it("loses nothing when the disk is full, says so, and works by itself with space
   const { pid, url } = (await addressIn(folderAt(join(disk.folder, "nats"))))!
   // For this process, the nats-server is one of the operator.
   await using other = await startService({ natsUrl: url, roles: "gateway", env })
-  const subscribe = async ({ url: base }: Service, user: string, data = agent.subscription) =>
+  const subscribe = async ({ url: base }: Service, user: string, data: object) =>
     (await call(base, "POST", "/subscriptions", user, { data })).status
   const heartbeat = ({ url: base }: Service) => call(base, "GET", "/__heartbeat__")
-  assert.equal(await subscribe(own, "reader"), 201)
+  assert.equal(await subscribe(own, "reader", agent.subscription), 201)
   assert.equal((await call(own.url, "PUT", "/channels/news/registration", "reader")).status, 202)
   const before = await publish(own.url, "news", { n: 0 })
   await until(
@@ -41,7 +41,8 @@ it("loses nothing when the disk is full, says so, and works by itself with space
   let next = 0
   const fill = async () => {
     const user = `user${next++}`
-    const status = await subscribe(next % 2 === 0 ? own : other, user)
+    const { subscription } = push.subscribe()
+    const status = await subscribe(next % 2 === 0 ? own : other, user, subscription)
     if (status === 201) stored.push(user)
     else assert.oneOf(status, [503, 507])
   }
@@ -66,7 +67,7 @@ it("loses nothing when the disk is full, says so, and works by itself with space
   assert.include(own.output(), "the embedded nats-server was restarted")
   assert.notEqual((await addressIn(folderAt(join(disk.folder, "nats"))))?.pid, pid)
   await until(
-    () => subscribe(other, "late"),
+    () => subscribe(other, "late", push.subscribe().subscription),
     (status) => status === 201
   )
   for (const user of ["reader", ...stored])
