@@ -70,7 +70,9 @@ const browsers = Array.from({ length: channels }, (_, i) => {
 type Browser = (typeof browsers)[number]
 await fillChannels(
   nats.url,
-  browsers.map(({ agent, name }) => ({ name, subscriptions: [agent.subscription] }))
+  browsers.map(({ agent, name }) => ({ name, subscriptions: [agent.subscription] })),
+  1,
+  true
 )
 
 type Send = (browser: Browser) => Promise<unknown>

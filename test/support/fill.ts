@@ -6,7 +6,7 @@ import { Watermark } from "#nats/follower/watermark.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
-import { channelToken } from "#streams/tokens.ts"
+import { channelToken, type UserToken } from "#streams/tokens.ts"
 import type { SubscriptionJson } from "./user-agent.ts"
 import { tokenOf } from "./users.ts"
 
@@ -19,13 +19,15 @@ export interface Channel {
 }
 
 /**
- * Users of `browsersEach` subscriptions, called `user0` and so on, registered to their channel; a
- * subscription may be in several. Returns when all is projected.
+ * New users of `browsersEach` subscriptions, registered to their channel; a subscription may be in
+ * several. With `areKnown` they are always the basic users `user0` and so on. Returns when all is
+ * projected.
  */
 export const fillChannels = (
   natsUrl: string,
   channels: ReadonlyArray<Channel>,
-  browsersEach = 1
+  browsersEach = 1,
+  areKnown = false
 ): Promise<void> =>
   Effect.gen(function* () {
     const log = yield* EventLog
@@ -33,7 +35,7 @@ export const fillChannels = (
     const all = [...new Set(channels.flatMap(({ subscriptions }) => subscriptions))]
     const named = Array.from({ length: Math.ceil(all.length / browsersEach) }, (_, i) => ({
       name: `user${i}`,
-      token: tokenOf(`user${i}`)
+      token: areKnown ? tokenOf(`user${i}`) : (randomBytes(16).toString("base64url") as UserToken)
     }))
     const users = new Map(
       all.map((subscription, i) => [subscription, named[Math.floor(i / browsersEach)]!])
