@@ -3,7 +3,7 @@
 import { AckPolicy, DeliverPolicy } from "@nats-io/jetstream"
 import { nanos } from "@nats-io/transport-node"
 import { Effect, Layer } from "effect"
-import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { afterAll, assert, beforeAll, beforeEach, describe, it } from "vitest"
 import { rebuild } from "#cli/rebuild.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { quiet } from "#test/history.ts"
@@ -49,6 +49,9 @@ const receivedOnce = (times: number) => {
 }
 
 describe("durable consumers", { timeout: 60_000 }, () => {
+  // A test that failed may have left pushes, and is tried again.
+  beforeEach(() => push.reset())
+
   beforeAll(async () => {
     nats = await startNats({ syncAlways: false })
     push = await startPushService()
