@@ -33,8 +33,11 @@ afterAll(async () => {
   for (const each of [one, other, push, nats]) await each?.[Symbol.asyncDispose]()
 })
 
-const change = async (method: "PUT" | "DELETE", channel: string, user: string, by = one) =>
-  assert.equal((await call(by.url, method, `/channels/${channel}/registration`, user)).status, 202)
+const change = async (method: "PUT" | "DELETE", channel: string, user: string, by = one) => {
+  // As a client does while NATS comes back.
+  const request = () => call(by.url, method, `/channels/${channel}/registration`, user)
+  assert.equal((await until(request, ({ status }) => status !== 503)).status, 202)
+}
 const join = (channel: string, user: string, by = one) => change("PUT", channel, user, by)
 const leave = (channel: string, user: string, by = one) => change("DELETE", channel, user, by)
 const read = (channel: string, user: string, by = other) =>
