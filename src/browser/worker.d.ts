@@ -1,0 +1,50 @@
+/** What a site may set on its service worker, as `self.bellcast`, in the worker's first run. */
+interface BellcastWorker {
+  /** Title of a push that has none. Default: the host of the site. */
+  name?: string
+  /**
+   * Changes what is shown: resolves with other content, or with undefined to leave it. The original
+   * is shown if the hook takes longer than 3 s, fails, or resolves with content without a title.
+   */
+  onpush?: (content: BellcastContent, event: PushEvent) => unknown
+  /**
+   * Resolves with false to open nothing, with a URL to open that one instead, or with undefined.
+   * After 3 s, and after an error, the URL of the notification is opened.
+   */
+  onclick?: (clicked: BellcastClicked, event: NotificationEvent) => unknown
+}
+
+/**
+ * A notification as it was published: the members of `notification` of a declarative push, or those
+ * of a plain one. All options of `showNotification` are passed on.
+ */
+interface BellcastContent extends NotificationOptions {
+  title?: string
+  /** Opened by a click; relative to the scope of the service worker. */
+  navigate?: string
+  /** The same in a plain push. */
+  url?: string
+  actions?: Array<{
+    action: string
+    title: string
+    icon?: string
+    navigate?: string
+    url?: string
+  }>
+  /** Number on the icon of an installed site; 0 removes it. */
+  app_badge?: number | string
+  [member: string]: unknown
+}
+
+interface BellcastClicked {
+  /** That of the button; "" for the notification itself. */
+  action: string
+  /** What is going to be opened; undefined: any window of the site, or the scope. */
+  url: string | undefined
+  /** `data` of the notification as it was published. */
+  data: unknown
+}
+
+interface ServiceWorkerGlobalScope {
+  bellcast?: BellcastWorker
+}

@@ -1,0 +1,157 @@
+// Bellcast's service worker: shows each push, opens what is clicked, renews a changed subscription.
+// Options and hooks: worker.d.ts. Reasons: README.md of this folder.
+{
+  const worker = /** @type {ServiceWorkerGlobalScope} */ (/** @type {unknown} */ (self))
+  const { clients, registration } = worker
+  const scope = registration.scope
+
+  /** @param {number} millis @returns {Promise<undefined>} */
+  const wait = (millis) => new Promise((resolve) => setTimeout(resolve, millis))
+
+  /** @param {"onpush" | "onclick"} name @param {[any, any]} given @returns {Promise<any>} */
+  const hook = async (name, ...given) => {
+    if (!worker.bellcast?.[name]) return
+    const run = async () => worker.bellcast?.[name]?.(...given)
+    return Promise.race([run(), wait(3000)]).catch(console.error)
+  }
+
+  /** @param {any} address */
+  const httpUrl = (address) => {
+    try {
+      const { href, protocol } = new URL(address, scope)
+      return address && /^https?:$/.test(protocol) ? href : undefined
+    } catch {}
+  }
+
+  /** @param {any} event @returns {BellcastContent} */
+  const contentOf = ({ data, notification, appBadge: app_badge }) => {
+    let sent
+    try {
+      sent = data ? data.json() : { notification, app_badge }
+    } catch {}
+    /** @type {BellcastContent} */
+    const content = { app_badge: sent?.app_badge }
+    const members = sent?.notification ?? sent
+    if (typeof members === "object")
+      for (const name in members) content[name] ??= members[name] ?? undefined
+    return content
+  }
+
+  /** @param {BellcastContent} content */
+  const show = async ({ title, data, navigate, url, ...options }) => {
+    const target = httpUrl(navigate ?? url)
+    /** @type {Record<string, string | undefined>} */
+    const targets = {}
+    for (const each of options.actions ?? [])
+      targets[each.action] = httpUrl(each.navigate ?? each.url)
+    const { name = worker.location.host, onclick } = worker.bellcast ?? {}
+    await registration.showNotification(title && typeof title === "string" ? title : name, {
+      ...options,
+      ...(target && !onclick && { navigate: target }),
+      data: { bellcast: { target, targets, data } }
+    })
+  }
+
+  /** @param {PushEvent} event */
+  const push = async (event) => {
+    const original = contentOf(event)
+    const changed = await hook("onpush", contentOf(event), event)
+    const content = changed?.title ? changed : original
+    const { title, body, navigate, url } = original
+    await show(content)
+      .catch(() => show(original))
+      .catch(() => show(/** @type {{}} */ ({ title, body, navigate, url })))
+    const { setAppBadge, userAgent } = /** @type {any} */ (worker.navigator)
+    if (content.app_badge != null)
+      await setAppBadge?.call(worker.navigator, +content.app_badge).catch(console.error)
+    if (/Mac.*Chrome/.test(userAgent)) await wait(1000)
+  }
+
+  /** @param {string | undefined} url */
+  const open = async (url) => {
+    /** @param {boolean} includeUncontrolled */
+    const windows = async (includeUncontrolled) =>
+      (await clients.matchAll({ type: "window", includeUncontrolled })).filter(
+        ({ frameType }) => frameType !== "nested"
+      )
+    const there = (await windows(true)).find((each) => !url || each.url === url)
+    const [controlled] = await windows(false)
+    try {
+      if (there) return await there.focus()
+      if (url && controlled && new URL(url).origin === worker.location.origin) {
+        await controlled.focus()
+        return await controlled.navigate(url)
+      }
+    } catch {}
+    return clients.openWindow(url ?? scope)
+  }
+
+  /** @param {NotificationEvent} event */
+  const click = async (event) => {
+    const { action, notification } = event
+    const { target, targets, data } = notification.data.bellcast
+    const url = targets[action] ?? target
+    notification.close()
+    const answer = await hook("onclick", { action, url, data }, event)
+    if (answer !== false) await open(httpUrl(answer) ?? url)
+  }
+
+  /** @param {IDBTransactionMode} mode @param {(states: IDBObjectStore) => IDBRequest} use */
+  const stored = (mode, use) =>
+    /** @type {Promise<any>} */ (
+      new Promise((resolve, reject) => {
+        const opening = indexedDB.open("bellcast", 1)
+        opening.onupgradeneeded = () => opening.result.createObjectStore("state")
+        opening.onerror = () => reject(opening.error)
+        opening.onsuccess = () => {
+          const transaction = opening.result.transaction("state", mode)
+          const request = use(transaction.objectStore("state"))
+          transaction.oncomplete = () => resolve(request.result)
+          transaction.onabort = () => reject(transaction.error)
+          opening.result.close()
+        }
+      })
+    )
+
+  /** @param {any} event */
+  const renew = async ({ newSubscription }) => {
+    const state = await stored("readonly", (states) => states.get(scope))
+    if (!state?.renewal || !state.on[state.user]) return
+    const { pushManager } = registration
+    const subscription =
+      newSubscription ??
+      (await pushManager.getSubscription()) ??
+      (await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: state.key }))
+    const { endpoint, keys } = subscription.toJSON()
+    if (endpoint === state.endpoint && keys.auth === state.auth && keys.p256dh === state.p256dh)
+      return
+    const response = await fetch(`${state.api}/subscriptions/replace`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      credentials: "omit",
+      signal: AbortSignal.timeout(10_000),
+      body: JSON.stringify({
+        renewal: state.renewal,
+        data: { endpoint, keys, vapid_public_key: state.key }
+      })
+    })
+    if (!response.ok && response.status !== 403) throw new Error(`${response.status}`)
+    const { renewal = null } = response.ok ? await response.json() : {}
+    const changed = response.ok ? { endpoint, ...keys, renewal } : { renewal }
+    await stored("readwrite", (states) => states.put({ ...state, ...changed }, scope))
+  }
+
+  /** @param {any} event */
+  const renewAlone = (event) => {
+    const run = () => renew(event)
+    return worker.navigator.locks ? worker.navigator.locks.request(`bellcast:${scope}`, run) : run()
+  }
+
+  worker.addEventListener("push", (event) => event.waitUntil(push(event)))
+  worker.addEventListener("notificationclick", (event) => {
+    if (event.notification.data?.bellcast) event.waitUntil(click(event))
+  })
+  worker.addEventListener("pushsubscriptionchange", (event) =>
+    event.waitUntil(renewAlone(event).catch(() => wait(5000).then(() => renewAlone(event))))
+  )
+}
