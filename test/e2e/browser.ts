@@ -19,18 +19,18 @@ const pushPreferences = (pushServerUrl: string) => ({
   // Its default, but a driven Firefox switches push off unless it is told.
   "dom.push.connection.enabled": true,
   // Reconnect after 200 ms (times 2 each attempt), not after 5 s.
-  "dom.push.retryBaseInterval": 200,
-  // Allow notifications: there is nobody to ask.
-  "permissions.default.desktop-notification": 1
+  "dom.push.retryBaseInterval": 200
 })
 
 const preferences = {
-  // There is no D-Bus to show notifications.
+  // There is no D-Bus to show notifications: Firefox shows them in windows of its own.
   "alerts.useSystemBackend": false,
   // A sandbox without a network is not offline: all this happens on loopback.
   "network.manage-offline-status": false,
   // Shows JSON as text.
-  "devtools.jsonview.enabled": false
+  "devtools.jsonview.enabled": false,
+  // A prompt takes clicks at once, not after 500 ms.
+  "security.notification_enable_delay": 0
 }
 
 /** Accepts the certificates of tests. A browser that does not respond fails within 30 s. */
@@ -41,6 +41,8 @@ export const startFirefox = (executablePath: string, pushServerUrl?: string): Pr
     ...common,
     browser: "firefox",
     executablePath,
+    // Its own windows can be driven, as prompts and notifications are.
+    args: ["--remote-allow-system-access"],
     extraPrefsFirefox: {
       ...preferences,
       ...(pushServerUrl === undefined ? {} : pushPreferences(pushServerUrl))
@@ -55,3 +57,10 @@ export const startChromium = (executablePath: string): Promise<Browser> =>
     // Its sandbox does not work for root.
     args: process.getuid?.() === 0 ? ["--no-sandbox"] : []
   })
+
+/** Without a call, a page has the state "prompt": nobody has decided yet. */
+export const setNotifications = (
+  browser: Browser,
+  origin: string,
+  state: "granted" | "denied" | "prompt"
+): Promise<void> => browser.setPermission(origin, { permission: { name: "notifications" }, state })

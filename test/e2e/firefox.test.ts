@@ -8,7 +8,7 @@ import { type Autopush, startAutopush } from "../support/autopush.ts"
 import { call, finished, publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { type Service, startService } from "../support/service.ts"
-import { firefoxPath, startFirefox } from "./browser.ts"
+import { firefoxPath, setNotifications, startFirefox } from "./browser.ts"
 import { startSite } from "./site.ts"
 
 if (firefoxPath === undefined)
@@ -54,6 +54,7 @@ describe.skipIf(firefoxPath === undefined)("Firefox", () => {
       }).then(keep)
     ])
     service = started
+    for (const { url } of [site, siteOfReadme]) await setNotifications(browser, url, "granted")
     page = await browser.newPage()
     await page.goto(`${site.url}/?user=alice&api=${encodeURIComponent(service.url)}`)
     pageOfReadme = await browser.newPage()

@@ -1,37 +1,39 @@
-// Serves site/ on http://localhost: an origin of its own, and a secure context without TLS.
+// Serves pages on http://localhost: an origin of its own, and a secure context without TLS.
 import { once } from "node:events"
-import { readFile } from "node:fs/promises"
+import { readFileSync } from "node:fs"
 import { createServer, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
-
-const files: Readonly<Record<string, readonly [file: string, type: string]>> = {
-  "/": ["index.html", "text/html"],
-  "/api.js": ["api.js", "text/javascript"],
-  "/page.js": ["page.js", "text/javascript"],
-  "/worker.js": ["worker.js", "text/javascript"]
-}
 
 export interface Site extends AsyncDisposable {
   readonly url: string
 }
 
-const answer = async (response: ServerResponse, path: string, worker: string | undefined) => {
-  const entry = files[path]
-  if (entry === undefined) return void response.writeHead(404).end()
-  const isGiven = path === "/worker.js" && worker !== undefined
-  const content = isGiven ? worker : await readFile(new URL(`site/${entry[0]}`, import.meta.url))
-  response
-    .writeHead(200, { "content-type": `${entry[1]}; charset=utf-8`, "cache-control": "no-store" })
-    .end(content)
+export interface SiteFile {
+  readonly body: string
+  readonly headers?: Readonly<Record<string, string>>
 }
 
-/** `worker`: another service worker than that of site/. */
-export const startSite = async (worker?: string): Promise<Site> => {
-  const server = createServer((request, response) => {
-    void answer(response, new URL(request.url ?? "/", "http://localhost").pathname, worker).catch(
-      () => response.destroy()
-    )
-  })
+/** By path; read for each request, so a test may change them. */
+export type SiteFiles = Record<string, string | SiteFile>
+
+const answer = (response: ServerResponse, path: string, files: SiteFiles) => {
+  const file = files[path]
+  if (file === undefined) return void response.writeHead(404).end()
+  const { body, headers } = typeof file === "string" ? { body: file } : file
+  const type = path.endsWith(".js") ? "text/javascript" : "text/html"
+  response
+    .writeHead(200, {
+      "content-type": `${type}; charset=utf-8`,
+      "cache-control": "no-store",
+      ...headers
+    })
+    .end(body)
+}
+
+export const startPages = async (files: SiteFiles): Promise<Site> => {
+  const server = createServer((request, response) =>
+    answer(response, new URL(request.url ?? "/", "http://localhost").pathname, files)
+  )
   await once(server.listen(0, "127.0.0.1"), "listening")
   return {
     url: `http://localhost:${(server.address() as AddressInfo).port}`,
@@ -40,4 +42,15 @@ export const startSite = async (worker?: string): Promise<Site> => {
       await new Promise((resolve) => server.close(resolve))
     }
   }
+}
+
+/** site/. `worker`: another service worker than its own. */
+export const startSite = (worker?: string): Promise<Site> => {
+  const read = (file: string) => readFileSync(new URL(`site/${file}`, import.meta.url), "utf8")
+  return startPages({
+    "/": read("index.html"),
+    "/api.js": read("api.js"),
+    "/page.js": read("page.js"),
+    "/worker.js": worker ?? read("worker.js")
+  })
 }
