@@ -87,9 +87,11 @@ export const clickNotification = async (
     return windows[titles.lastIndexOf(title)]
   }
   const window = await until(find, (each) => each !== undefined)
+  const listener = "window.arguments[10]"
+  const cookie = "window.arguments[4]"
   const click =
     action === undefined
       ? `document.querySelector("#alertBox").click()`
-      : `window.arguments[10].observe(${actionOf(action)}, "alertclickcallback", window.arguments[4])`
+      : `${listener}.observe(${actionOf(action)}, "alertclickcallback", ${cookie})`
   await valueIn(browser, window!, `[${click}]`)
 }
