@@ -30,7 +30,9 @@ const preferences = {
   // Shows JSON as text.
   "devtools.jsonview.enabled": false,
   // A prompt takes clicks at once, not after 500 ms.
-  "security.notification_enable_delay": 0
+  "security.notification_enable_delay": 0,
+  // puppeteer lets each page believe that it has the focus: then none can be brought to the front.
+  "focusmanager.testmode": false
 }
 
 /** Accepts the certificates of tests. A browser that does not respond fails within 30 s. */

@@ -1,0 +1,91 @@
+// A page that subscribes, and stores on the device what src/browser/README.md says. The record and
+// the lock can be read and changed by the test.
+const scope = `${location.origin}/`
+
+const stored = (mode, use) =>
+  new Promise((resolve, reject) => {
+    const opening = indexedDB.open("bellcast", 1)
+    opening.onupgradeneeded = () => opening.result.createObjectStore("state")
+    opening.onerror = () => reject(opening.error)
+    opening.onsuccess = () => {
+      const request = use(opening.result.transaction("state", mode).objectStore("state"))
+      request.onerror = () => reject(request.error)
+      request.onsuccess = () => resolve(request.result)
+      opening.result.close()
+    }
+  })
+
+const state = () => stored("readonly", (states) => states.get(scope))
+const change = async (members) => {
+  const before = await state()
+  await stored("readwrite", (states) => states.put({ ...before, ...members }, scope))
+}
+
+const registration = () => navigator.serviceWorker.ready
+
+/** Subscribes this browser for a user who joins a channel. */
+const enable = async (api, user, channel, type = "classic") => {
+  await navigator.serviceWorker.register("/worker.js", { type })
+  const { pushManager } = await registration()
+  const key = (await (await fetch(`${api}/vapid-public-key`)).json()).data.vapid_public_key
+  const subscription = (
+    await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key })
+  ).toJSON()
+  const headers = {
+    authorization: `Basic ${btoa(`${user}:secret`)}`,
+    "content-type": "application/json",
+    prefer: "renewal"
+  }
+  const body = JSON.stringify({ data: { ...subscription, vapid_public_key: key } })
+  const response = await fetch(`${api}/subscriptions`, { method: "POST", headers, body })
+  const { renewal } = await response.json()
+  await fetch(`${api}/channels/${channel}/registration`, { method: "PUT", headers })
+  const { endpoint, keys } = subscription
+  await change({ api, user, on: { [user]: true }, key, endpoint, ...keys, renewal, checked: 0 })
+  return endpoint
+}
+
+/** Titles and texts of all notifications; they are closed. */
+const taken = async () =>
+  (await (await registration()).getNotifications()).map((each) => {
+    each.close()
+    return `${each.title}: ${each.body}`
+  })
+
+/** Endpoint of the browser's subscription, or undefined. */
+const endpoint = async () => (await (await registration()).pushManager.getSubscription())?.endpoint
+
+const unsubscribe = async () =>
+  (await (await registration()).pushManager.getSubscription())?.unsubscribe()
+
+/** Holds the lock of page and worker until `unlock()`. */
+let unlock
+const lock = () =>
+  new Promise((resolve) => {
+    navigator.locks.request(`bellcast:${scope}`, () => {
+      resolve()
+      return new Promise((release) => {
+        unlock = release
+      })
+    })
+  })
+
+/** How many wait for it. */
+const waiting = async () => (await navigator.locks.query()).pending.length
+
+const messages = []
+navigator.serviceWorker.addEventListener("message", ({ data }) => messages.push(data))
+navigator.serviceWorker.startMessages()
+
+window.device = {
+  change,
+  enable,
+  endpoint,
+  lock,
+  messages,
+  state,
+  taken,
+  unlock: () => unlock(),
+  unsubscribe,
+  waiting
+}
