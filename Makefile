@@ -204,8 +204,8 @@ torture: export NODES := $(or $(NODES),1)
 torture: install ## Break everything by a seed and check every promise: make torture SEED=1 NODES=3.
 	@node test/torture/main.ts $(ARGS)
 
-bench: install ## Measure pushes, distances, small broadcasts, requests (ARGS=distance: one).
-	@set -e; for part in $(or $(ARGS),run distance small gateway); do node test/bench/$$part.ts; done
+bench: install ## Measure pushes, distances, broadcasts, requests, sizes (ARGS=distance: one).
+	@set -e; for part in $(or $(ARGS),run distance small gateway sizes); do node test/bench/$$part.ts; done
 
 streams: install ## Show every stream, consumer, follower and bucket (ARGS=--live: their state).
 	@$(BELLCAST) streams $(ARGS)

@@ -19,6 +19,7 @@ interface BellcastWorker {
  * of a plain one. All options of `showNotification` are passed on.
  */
 interface BellcastContent extends NotificationOptions {
+  /** Before `onpush`, the name of the site if the push has none. */
   title?: string
   /** Opened by a click; relative to the scope of the service worker. */
   navigate?: string

@@ -23,6 +23,9 @@
     } catch {}
   }
 
+  /** @param {any} title */
+  const isTitle = (title) => typeof title === "string" && title !== ""
+
   /** @param {any} event @returns {BellcastContent} */
   const contentOf = ({ data, notification, appBadge: app_badge }) => {
     let sent
@@ -34,20 +37,20 @@
     const members = sent?.notification ?? sent
     if (typeof members === "object")
       for (const name in members) content[name] ??= members[name] ?? undefined
+    if (!isTitle(content.title)) content.title = worker.bellcast?.name ?? worker.location.host
     return content
   }
 
   /** @param {BellcastContent} content */
-  const show = async ({ title, data, navigate, url, ...options }) => {
+  const show = async ({ title = "", data, navigate, url, ...options }) => {
     const target = httpUrl(navigate ?? url)
     /** @type {Record<string, string | undefined>} */
     const targets = {}
     for (const each of options.actions ?? [])
       targets[each.action] = httpUrl(each.navigate ?? each.url)
-    const { name = worker.location.host, onclick } = worker.bellcast ?? {}
-    await registration.showNotification(title && typeof title === "string" ? title : name, {
+    await registration.showNotification(title, {
       ...options,
-      ...(target && !onclick && { navigate: target }),
+      ...(target && !worker.bellcast?.onclick && { navigate: target }),
       data: { bellcast: { target, targets, data } }
     })
   }
@@ -56,7 +59,7 @@
   const push = async (event) => {
     const original = contentOf(event)
     const changed = await hook("onpush", contentOf(event), event)
-    const content = changed?.title ? changed : original
+    const content = isTitle(changed?.title) ? changed : original
     const { title, body, navigate, url } = original
     await show(content)
       .catch(() => show(original))

@@ -1,9 +1,9 @@
 // What src/browser/worker.js does with pushes and clicks in a real Firefox.
 import { assert, beforeAll, describe, it } from "vitest"
 import { publish, until } from "#test/client.ts"
-import { firefoxPath } from "./browser.ts"
-import { clickNotification } from "./firefox-windows.ts"
-import { setStage } from "./worker-stage.ts"
+import { firefoxPath } from "../browser.ts"
+import { clickNotification } from "../firefox-windows.ts"
+import { setStage } from "./firefox-stage.ts"
 
 /** Hooks that do what the push says. */
 const hooks = `self.bellcast = {

@@ -2,8 +2,8 @@
 // service ended it.
 import { afterEach, assert, beforeEach, describe, it } from "vitest"
 import { call, publish, until } from "#test/client.ts"
-import { firefoxPath, setNotifications } from "./browser.ts"
-import { setStage } from "./worker-stage.ts"
+import { firefoxPath, setNotifications } from "../browser.ts"
+import { setStage } from "./firefox-stage.ts"
 
 interface State {
   readonly user: string | null

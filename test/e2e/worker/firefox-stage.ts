@@ -6,8 +6,8 @@ import { afterAll, beforeAll } from "vitest"
 import { type Autopush, startAutopush } from "#test/autopush.ts"
 import { startNats } from "#test/nats.ts"
 import { type Service, startService } from "#test/service.ts"
-import { firefoxPath, setNotifications, startFirefox } from "./browser.ts"
-import { type Site, type SiteFiles, startPages } from "./site.ts"
+import { firefoxPath, setNotifications, startFirefox } from "../browser.ts"
+import { type Site, type SiteFiles, startPages } from "../site.ts"
 
 if (firefoxPath === undefined)
   process.stdout.write("no Firefox here: its tests are skipped (apt-get install firefox-esr)\n")
@@ -24,7 +24,7 @@ export interface Stage {
   /** Changes take effect at once. */
   files: SiteFiles
   page: Page
-  /** Evaluates `device.` and the expression in the page (site/device.js). */
+  /** Evaluates `device.` and the expression in the page (device.js). */
   readonly device: <A>(expression: string) => Promise<A>
 }
 
@@ -34,8 +34,8 @@ export const setStage = (worker: string): Stage => {
   const stage = {
     files: {
       "/": html,
-      "/device.js": textOf("site/device.js"),
-      "/bellcast.js": textOf("../../src/browser/worker.js"),
+      "/device.js": textOf("device.js"),
+      "/bellcast.js": textOf("../../../src/browser/worker.js"),
       "/worker.js": worker
     },
     device: (expression: string) => stage.page.evaluate(`device.${expression}`)

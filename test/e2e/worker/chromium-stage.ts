@@ -1,0 +1,100 @@
+// What tests of src/browser/worker.js in Chromium share: a site whose workers have a scope each, and
+// pushes that are delivered to them.
+import { readFileSync } from "node:fs"
+import type { Page } from "puppeteer-core"
+import { afterAll, assert, beforeAll } from "vitest"
+import { chromiumPath, setNotifications, startChromium } from "../browser.ts"
+import { deliverPush } from "../chromium-push.ts"
+import { type Site, type SiteFiles, startPages } from "../site.ts"
+
+if (chromiumPath === undefined)
+  process.stdout.write("no Chromium here: its tests are skipped (apt-get install chromium)\n")
+
+export const textOf = (path: string) => readFileSync(new URL(path, import.meta.url), "utf8")
+export const worker = textOf("../../../src/browser/worker.js")
+
+/** A worker that has something of its own to do before. */
+export const after = (before: string) => `${before}\nimportScripts("/bellcast/worker.js")`
+
+export interface Shown {
+  readonly title: string
+  readonly body: string
+  readonly icon: string
+  readonly tag: string
+  readonly actions: ReadonlyArray<{ readonly action: string; readonly title: string }>
+  readonly data: {
+    readonly bellcast: {
+      readonly target?: string
+      readonly targets: Readonly<Record<string, string>>
+      readonly data?: unknown
+    }
+  }
+}
+
+export class Stage {
+  site!: Site
+  page!: Page
+  readonly #files: SiteFiles
+
+  /** Starts before all tests of a file, with `/worker.js` of `files` registered for "/". */
+  constructor(files: SiteFiles) {
+    const html = "<!doctype html><title>Site</title>"
+    const isolated = { "cross-origin-embedder-policy": "require-corp" }
+    this.#files = {
+      "/": { body: html, headers: isolated },
+      "/bellcast/worker.js": worker,
+      ...files
+    }
+    beforeAll(() => this.#start())
+    afterAll(async () => {
+      await this.page?.browser().close()
+      await this.site?.[Symbol.asyncDispose]()
+    })
+  }
+
+  async #start() {
+    this.site = await startPages(this.#files)
+    const browser = await startChromium(chromiumPath!)
+    this.page = await browser.newPage()
+    await setNotifications(browser, this.site.url, "granted")
+    await this.page.goto(this.site.url)
+    await this.register("/worker.js", "/")
+  }
+
+  register(script: string, scope: string, type = "classic") {
+    return this.page.evaluate(`navigator.serviceWorker
+      .register("${script}", { scope: "${scope}", type: "${type}" })
+      .then(({ installing }) => new Promise((resolve) => {
+        const look = () => installing.state === "activated" && resolve()
+        installing.addEventListener("statechange", look)
+        look()
+      }))`)
+  }
+
+  /** All notifications of a scope; they are closed. */
+  async taken(scope = "/"): Promise<ReadonlyArray<Shown>> {
+    return (await this.page.evaluate(`navigator.serviceWorker.getRegistration("${scope}")
+      .then((registration) => registration.getNotifications())
+      .then((all) => all.map((each) => {
+        each.close()
+        const { title, body, icon, tag, data } = each
+        const actions = each.actions.map(({ action, title }) => ({ action, title }))
+        return { title, body, icon, tag, actions, data }
+      }))`)) as ReadonlyArray<Shown>
+  }
+
+  /** The one notification that a push shows. */
+  async push(data: string, scope = "/"): Promise<Shown> {
+    assert.equal(await deliverPush(this.page, `${this.site.url}${scope}`, data), "Success")
+    const [shown, ...more] = await this.taken(scope)
+    assert.deepEqual(more, [], data)
+    assert.isDefined(shown, data)
+    return shown!
+  }
+
+  async evaluateIn(script: string, expression: string) {
+    const url = `${this.site.url}${script}`
+    const target = await this.page.browser().waitForTarget((each) => each.url() === url)
+    return (await target.worker())!.evaluate(expression)
+  }
+}

@@ -1,0 +1,116 @@
+// src/browser/worker.js with the settings of a site, under its policies, and with the ways of other
+// browsers, made by hand in a real Chromium.
+import { assert, describe, it } from "vitest"
+import { chromiumPath } from "../browser.ts"
+import { after, type Shown, Stage, textOf, worker } from "./chromium-stage.ts"
+
+/** No script but the site's, and none made of text. */
+const policy = "default-src 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+const readme = textOf("../../../src/browser/README.md")
+const badges = `self.badges = []
+  navigator.setAppBadge = async (number) => badges.push(number)`
+
+const files = {
+  "/worker.js": { body: worker, headers: { "content-security-policy": policy } },
+  "/named.js": after(`self.bellcast = { name: "My site" }`),
+  "/readme.js": `${badges}\n${/^```js\n(.*?)^```$/ms.exec(readme)![1]}`,
+  "/unread": '{ "unread": 2 }',
+  "/module.js": {
+    body: `import "/bellcast/worker.js"; self.bellcast = { name: "Module" }`,
+    headers: { "content-security-policy": `${policy}; script-src 'self'` }
+  },
+  "/safari.js": after(`${badges}
+    const { showNotification } = registration
+    registration.showNotification = (title, options) => {
+      self.passed = options.navigate ?? null
+      return showNotification.call(registration, title, options)
+    }`),
+  "/mac.js": after(`Object.defineProperty(navigator, "userAgent", { value: "Macintosh Chrome/1" })`)
+}
+
+/** Scripts cannot make the browser wait: the test does, for the promise of the listener. */
+const dispatch = (event: string) => `(async () => {
+  const event = ${event}
+  let done
+  Object.defineProperty(event, "waitUntil", { value: (promise) => { done = promise } })
+  dispatchEvent(event)
+  await done
+})()`
+
+describe.skipIf(chromiumPath === undefined)("worker.js in Chromium", { timeout: 60_000 }, () => {
+  const stage = new Stage(files)
+
+  it("shows the configured name for a push without a title", async () => {
+    await stage.register("/named.js", "/named/")
+    assert.equal((await stage.push("{}", "/named/")).title, "My site")
+  })
+
+  it("does in the README's worker what the README says", async () => {
+    await stage.register("/readme.js", "/readme/")
+    assert.equal((await stage.push("{}", "/readme/")).title, "My site")
+    assert.equal((await stage.push('{"title":"A","body":"B"}', "/readme/")).body, "B")
+    assert.deepEqual(await stage.evaluateIn("/readme.js", "badges"), [2, 2])
+  })
+
+  it("is imported by a module whose policy demands Trusted Types", async () => {
+    await stage.register("/module.js", "/module/", "module")
+    assert.equal((await stage.push("{}", "/module/")).title, "Module")
+  })
+
+  it("needs nothing of the policy of its own response to show a push", async () => {
+    const listen = `self.violations = []
+      addEventListener("securitypolicyviolation", (event) => violations.push(event.blockedURI))`
+    await stage.evaluateIn("/worker.js", listen)
+    await stage.push('{"title":"A","actions":[{"action":"a","title":"A","navigate":"/a"}]}')
+    assert.deepEqual(await stage.evaluateIn("/worker.js", "violations"), [])
+    await stage.evaluateIn("/worker.js", `fetch("/").catch(() => {})`)
+    assert.deepEqual(await stage.evaluateIn("/worker.js", "violations"), [`${stage.site.url}/`])
+  })
+
+  it("leaves clicks on notifications alone that the site showed itself", async () => {
+    const clicked = `new NotificationEvent("notificationclick", {
+      notification: (await registration.getNotifications())[0]
+    })`
+    await stage.page.evaluate(`navigator.serviceWorker.getRegistration("/").then((it) =>
+      it.showNotification("Own", { data: { id: 1 } }))`)
+    await stage.evaluateIn("/worker.js", dispatch(clicked))
+    assert.deepEqual(
+      (await stage.taken()).map(({ title }) => title),
+      ["Own"]
+    )
+  })
+
+  it("stays for a second in Chromium on macOS, which drops notifications else", async () => {
+    await stage.register("/mac.js", "/mac/")
+    const begin = performance.now()
+    await stage.push('{"title":"A"}', "/mac/")
+    assert.isAtLeast(performance.now() - begin, 1_000)
+  })
+
+  it("tells Safari what a click opens, unless the hook for clicks is there to decide", async () => {
+    await stage.register("/safari.js", "/safari/")
+    await stage.push('{"title":"A","url":"/a"}', "/safari/")
+    assert.equal(await stage.evaluateIn("/safari.js", "passed"), `${stage.site.url}/a`)
+    await stage.evaluateIn("/safari.js", "self.bellcast = { onclick() {} }")
+    await stage.push('{"title":"A","url":"/a"}', "/safari/")
+    assert.isNull(await stage.evaluateIn("/safari.js", "passed"))
+  })
+
+  it("shows what Safari proposes for a mutable declarative push", async () => {
+    const proposed = `Object.assign(new PushEvent("push"), {
+      notification: (await registration.getNotifications())[0], appBadge: 4
+    })`
+    await stage.page.evaluate(`navigator.serviceWorker.getRegistration("/safari/").then((it) =>
+      it.showNotification("Proposed", { body: "Text", tag: "same", data: { id: 1 } }))`)
+    await stage.evaluateIn("/safari.js", "badges.length = 0")
+    await stage.evaluateIn("/safari.js", dispatch(proposed))
+    const [{ title, body, data }] = (await stage.taken("/safari/")) as [Shown]
+    assert.deepEqual([title, body, data.bellcast.data], ["Proposed", "Text", { id: 1 }])
+    assert.deepEqual(await stage.evaluateIn("/safari.js", "badges"), [4])
+  })
+
+  it("shows a push while nothing can be reached", async () => {
+    await stage.site[Symbol.asyncDispose]()
+    assert.equal((await stage.push('{"title":"Alone"}')).title, "Alone")
+  })
+})

@@ -1,0 +1,11 @@
+// What a visitor loads is small: the limits are those of src/browser/README.md.
+import { readFileSync } from "node:fs"
+import { gzipSync } from "node:zlib"
+import { assert, it } from "vitest"
+
+const limits = { "worker.js": 2_500 }
+
+it.each(Object.entries(limits))("%s has at most %i bytes, gzipped", (file, bytesMax) => {
+  const source = readFileSync(new URL(`../../src/browser/${file}`, import.meta.url))
+  assert.isAtMost(gzipSync(source, { level: 9 }).length, bytesMax)
+})
