@@ -1,4 +1,4 @@
-// What a visitor loads is small: the limits are those of src/browser/README.md.
+// The files for browsers stay small: the limits are those of src/browser/README.md.
 import { readFileSync } from "node:fs"
 import { gzipSync } from "node:zlib"
 import { assert, it } from "vitest"

@@ -1,4 +1,4 @@
-// What tests of src/browser/worker.js in Chromium share: a site whose workers have a scope each, and
+// The stage of tests of src/browser/worker.js in Chromium: a site with workers of a scope each, and
 // pushes that are delivered to them.
 import { readFileSync } from "node:fs"
 import type { Page } from "puppeteer-core"

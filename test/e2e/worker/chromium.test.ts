@@ -1,4 +1,4 @@
-// What src/browser/worker.js shows of any data, in a real Chromium.
+// Notifications that src/browser/worker.js shows of any data, in a real Chromium.
 import { assert, describe, it } from "vitest"
 import { chromiumPath } from "../browser.ts"
 import { after, Stage, worker } from "./chromium-stage.ts"

@@ -1,4 +1,4 @@
-// What tests of src/browser/worker.js in Firefox share: the service, a push service that speaks
+// The stage of tests of src/browser/worker.js in Firefox: the service, a push service that speaks
 // Firefox's protocol, a site with the worker, and a page of it in a Firefox that subscribed.
 import { readFileSync } from "node:fs"
 import type { Page } from "puppeteer-core"

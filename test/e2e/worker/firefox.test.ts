@@ -1,4 +1,4 @@
-// What src/browser/worker.js does with pushes and clicks in a real Firefox.
+// Pushes and clicks in a real Firefox, as src/browser/worker.js handles them.
 import { assert, beforeAll, describe, it } from "vitest"
 import { publish, until } from "#test/client.ts"
 import { firefoxPath } from "../browser.ts"
