@@ -25,6 +25,7 @@ import { principalNames } from "#identity/principals.ts"
 import { cachesLayer } from "#memory/upkeep.ts"
 import { Health, type HealthOptions } from "#monitoring/health.ts"
 import { MetricsPort } from "#monitoring/port.ts"
+import { endAtStandstill } from "#monitoring/standstill.ts"
 import { refuseOtherCopies } from "#nats/admin/copies-check.ts"
 import { refuseOtherForm } from "#nats/admin/form.ts"
 import { refuseMissingBuckets, warnOfPause } from "#nats/admin/maintenance.ts"
@@ -66,6 +67,7 @@ const logger = Layer.unwrap(
 const logging = logger.pipe(Layer.provideMerge(sourceLayer))
 const metUncaught = watchUncaught(logging)
 const stop = watchStop(metUncaught)
+endAtStandstill()
 
 /** The time of every stage, after the first reading of the server's. */
 const clock = new ServiceClock()

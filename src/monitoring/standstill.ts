@@ -1,0 +1,59 @@
+// Ends a process whose event loop stands still for a minute. Such a process serves nobody, does not
+// end by SIGTERM, and may take all memory of the machine. Its supervisor starts it again, and other
+// processes take over its work as after a crash. Compose restarts no container that is unhealthy.
+//
+// A thread watches, and counts its own waits: a process that is frozen (SIGSTOP, a suspended
+// machine) stands still for one of them, however long that takes. Another process cannot do that,
+// nor can it end process 1 of a container.
+import { url } from "node:inspector"
+import { Worker } from "node:worker_threads"
+
+const beatMillis = 5_000
+/** Waits without a beat: a minute. */
+const missedMax = 12
+/**
+ * The thread takes 12 MiB (Node.js 24; resourceLimits change nothing). It starts after the garbage
+ * of the start was collected, so that a process at rest is no larger for it than at its start.
+ */
+const startMillis = 45_000
+
+const message =
+  "the event loop stood still for a minute: the process ends itself, without a drain. " +
+  "Its supervisor must start it again"
+
+// Code as text: a file would need the type stripper, which takes memory, too. SIGKILL leaves no
+// core dump of the memory, but process 1 ignores it. There a trap ends the process.
+const watcher = `
+const { workerData: beats } = require("node:worker_threads")
+for (let missed = 0; missed < ${missedMax}; missed++) {
+  const before = Atomics.load(beats, 0)
+  Atomics.wait(beats, 0, before, ${beatMillis})
+  if (before === 0 || Atomics.load(beats, 0) !== before) missed = -1
+}
+const line = { level: 60, time: Date.now(), msg: ${JSON.stringify(message)} }
+try {
+  require("node:fs").writeSync(2, JSON.stringify(line) + "\\n")
+} finally {
+  process.kill(process.pid, "SIGKILL")
+  require("node:v8").setFlagsFromString("--allow-natives-syntax")
+  require("node:vm").runInThisContext("%SystemBreak()")
+}
+`
+
+/** Watches until the process ends. A process in which a debugger may halt is not watched. */
+export const endAtStandstill = (): void => {
+  const beats = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
+  const start = () => {
+    let count = 0
+    const beat = () => {
+      count += 1
+      Atomics.store(beats, 0, url() === undefined ? count : 0)
+    }
+    beat()
+    setInterval(beat, beatMillis).unref()
+    // Neither flags nor preloaded modules of the process are for this thread.
+    const options = { eval: true, name: "standstill", workerData: beats, env: {}, execArgv: [] }
+    new Worker(watcher, options).unref()
+  }
+  setTimeout(start, startMillis).unref()
+}

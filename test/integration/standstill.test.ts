@@ -1,0 +1,65 @@
+// A process whose event loop stands still ends itself; one that was frozen goes on.
+import { once } from "node:events"
+import { readdir, readFile } from "node:fs/promises"
+import { setTimeout as pause } from "node:timers/promises"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { until } from "../support/client.ts"
+import { startNats, type TestNats } from "../support/nats.ts"
+import { type Service, startService } from "../support/service.ts"
+
+const preload = new URL("../support/loop-on-signal.ts", import.meta.url)
+/** Longer than the minute, after which a process that stands still ends. */
+const frozenMillis = 90_000
+
+describe.concurrent("a process", { timeout: 240_000 }, () => {
+  const stack = new AsyncDisposableStack()
+  let nats: TestNats
+
+  beforeAll(async () => {
+    nats = stack.use(await startNats())
+  })
+  afterAll(() => stack.disposeAsync())
+
+  const threads = async ({ process }: Service) => {
+    const folder = `/proc/${process.pid}/task`
+    const names = (await readdir(folder)).map((id) => readFile(`${folder}/${id}/comm`, "utf8"))
+    return (await Promise.all(names)).map((name) => name.trim())
+  }
+
+  /** A service whose watcher has started. */
+  const start = async () => {
+    const env = { NODE_OPTIONS: `--import=${preload}` }
+    const service = await startService({ natsUrl: nats.url, env })
+    await until(
+      () => threads(service),
+      (names) => names.includes("standstill"),
+      60_000
+    )
+    return service
+  }
+
+  it("whose event loop stands still for a minute says so and ends", async () => {
+    // Not `using`: that fails where a service has written to stderr.
+    const service = await start()
+    const closed = once(service.process, "close")
+    const begin = performance.now()
+    service.process.kill("SIGUSR2")
+    assert.deepEqual(await closed, [null, "SIGKILL"])
+    const seconds = (performance.now() - begin) / 1_000
+    assert.isAbove(seconds, 50)
+    assert.isBelow(seconds, 90)
+    const lines = service.output().trim().split("\n")
+    assert.match(JSON.parse(lines.at(-1)!).msg, /^the event loop stood still for a minute/)
+  })
+
+  it("that was frozen for longer goes on", async () => {
+    await using service = await start()
+    service.process.kill("SIGSTOP")
+    await pause(frozenMillis)
+    service.process.kill("SIGCONT")
+    // Three waits of the watcher.
+    await pause(15_000)
+    assert.strictEqual((await fetch(`${service.url}/__lbheartbeat__`)).status, 200)
+    assert.strictEqual(await service.stop(), 0)
+  })
+})
