@@ -102,6 +102,9 @@ export const makeSend = Effect.fnUntraced(function* (
   const agentWith = (lookup: unknown) =>
     new undici.Agent({
       connections: connectionsMax,
+      // Node.js hangs after an HTTP/2 request that times out before its body is sent; see
+      // delivery/push/transport/cancel.ts. Few requests gain nothing by HTTP/2.
+      allowH2: false,
       connect: { timeout: timeoutMillis, lookup: lookup as LookupFunction }
     })
   const named = agentWith(anyLookup(resolve))

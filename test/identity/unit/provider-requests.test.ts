@@ -2,12 +2,15 @@
 // named, no redirect is followed, and what is busy is asked twice.
 import { once } from "node:events"
 import { createServer } from "node:http"
+import { createSecureServer } from "node:http2"
 import type { AddressInfo } from "node:net"
+import { setDefaultCACertificates } from "node:tls"
 import { Effect } from "effect"
 import { beforeEach, describe, expect, it } from "vitest"
 import type { Resolve } from "#basics/shared-lookup.ts"
 import { makeSend, type ProviderRequest } from "#identity/provider/client.ts"
 import { discoveredUrlFault, providerUrlFault } from "#identity/provider/url.ts"
+import { testCertificate } from "../../support/tls.ts"
 
 /** Every name leads to this machine, as it can once somebody else decides what a name is. */
 const resolve: Resolve = (_, __, callback) => callback(null, [{ address: "127.0.0.1", family: 4 }])
@@ -47,6 +50,27 @@ describe("a private address", () => {
     it(`is not asked as ${host}, which a document of the provider may name`, async () => {
       expect([await requested(host), asked]).toEqual(["ADDRESS_NOT_ALLOWED", 0])
     })
+})
+
+// Over HTTP/2 a provider that keeps its window shut for longer than the time-out, and then opens
+// it, would make Node.js hang.
+it("a provider that offers HTTP/2 is asked over HTTP/1.1", async () => {
+  const certificate = testCertificate()
+  setDefaultCACertificates([certificate.cert])
+  const versions: Array<string> = []
+  const secure = createSecureServer({ ...certificate, allowHTTP1: true }, (request, response) => {
+    versions.push(request.httpVersion)
+    response.end("{}")
+  })
+  await once(secure.listen(0, "127.0.0.1"), "listening")
+  const { port } = secure.address() as AddressInfo
+  const send = Effect.flatMap(makeSend("openid", ["localhost"]), (sends) =>
+    sends({ url: `https://localhost:${port}/token`, form: { code: "1" } })
+  )
+  expect((await Effect.runPromise(Effect.scoped(send))).status).toBe(200)
+  expect(versions).toEqual(["1.1"])
+  secure.close()
+  setDefaultCACertificates([])
 })
 
 describe("a response", () => {
