@@ -1,7 +1,8 @@
 // Finds browsers and starts them without a screen. Firefox may have the push service of a test as
-// its own; Chromium knows only its maker's.
+// its own; Chromium subscribes with a part of its maker's (chromium-vendor.ts).
 import { spawnSync } from "node:child_process"
 import { type Browser, launch } from "puppeteer-core"
+import type { ChromiumVendor } from "#test/chromium-vendor.ts"
 
 const pathOf = (...names: ReadonlyArray<string>): string | undefined =>
   spawnSync("which", names, { encoding: "utf8" })
@@ -51,13 +52,14 @@ export const startFirefox = (executablePath: string, pushServerUrl?: string): Pr
     }
   })
 
-export const startChromium = (executablePath: string): Promise<Browser> =>
+/** Without a vendor, `subscribe()` waits for a connection to that of Chromium's maker, for ever. */
+export const startChromium = (executablePath: string, vendor?: ChromiumVendor): Promise<Browser> =>
   launch({
     ...common,
     browser: "chrome",
     executablePath,
     // Its sandbox does not work for root.
-    args: process.getuid?.() === 0 ? ["--no-sandbox"] : []
+    args: [...(process.getuid?.() === 0 ? ["--no-sandbox"] : []), ...(vendor?.flags ?? [])]
   })
 
 /** Without a call, a page has the state "prompt": nobody has decided yet. */

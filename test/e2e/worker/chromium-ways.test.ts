@@ -19,6 +19,7 @@ const files = {
     body: `import "/bellcast/worker.js"; self.bellcast = { name: "Module" }`,
     headers: { "content-security-policy": `${policy}; script-src 'self'` }
   },
+  "/refused.js": after(`self.bellcast = { onpush: () => ({ title: "Hook", renotify: true }) }`),
   "/safari.js": after(`${badges}
     const { showNotification } = registration
     registration.showNotification = (title, options) => {
@@ -50,6 +51,12 @@ describe.skipIf(chromiumPath === undefined)("worker.js in Chromium", { timeout: 
     assert.equal((await stage.push("{}", "/readme/")).title, "My site")
     assert.equal((await stage.push('{"title":"A","body":"B"}', "/readme/")).body, "B")
     assert.deepEqual(await stage.evaluateIn("/readme.js", "badges"), [2, 2])
+  })
+
+  it("shows the original, with its options, if the browser refuses those of the hook", async () => {
+    await stage.register("/refused.js", "/refused/")
+    const { title, tag } = await stage.push('{"title":"A","tag":"t"}', "/refused/")
+    assert.deepEqual([title, tag], ["A", "t"])
   })
 
   it("is imported by a module whose policy demands Trusted Types", async () => {
