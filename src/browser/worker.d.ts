@@ -8,8 +8,9 @@ interface BellcastWorker {
    */
   onpush?: (content: BellcastContent, event: PushEvent) => unknown
   /**
-   * Resolves with false to open nothing, with a URL to open that one instead, or with undefined.
-   * After 3 s, and after an error, the URL of the notification is opened.
+   * Gives false to open nothing, a URL to open that one instead, or undefined. After 0.5 s, and
+   * after an error, the URL of the notification is opened: Firefox lets a worker open a page only
+   * for a second after a click. What takes longer goes into `event.waitUntil`.
    */
   onclick?: (clicked: BellcastClicked, event: NotificationEvent) => unknown
 }

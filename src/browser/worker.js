@@ -8,11 +8,16 @@
   /** @param {number} millis @returns {Promise<undefined>} */
   const wait = (millis) => new Promise((resolve) => setTimeout(resolve, millis))
 
-  /** @param {"onpush" | "onclick"} name @param {[any, any]} given @returns {Promise<any>} */
-  const hook = async (name, ...given) => {
+  /**
+   * @param {"onpush" | "onclick"} name
+   * @param {number} millis
+   * @param {[any, any]} given
+   * @returns {Promise<any>}
+   */
+  const hook = async (name, millis, ...given) => {
     if (!worker.bellcast?.[name]) return
     const run = async () => worker.bellcast?.[name]?.(...given)
-    return Promise.race([run(), wait(3000)]).catch(console.error)
+    return Promise.race([run(), wait(millis)]).catch(console.error)
   }
 
   /** @param {any} address */
@@ -58,7 +63,7 @@
   /** @param {PushEvent} event */
   const push = async (event) => {
     const original = contentOf(event)
-    const changed = await hook("onpush", contentOf(event), event)
+    const changed = await hook("onpush", 3000, contentOf(event), event)
     const content = isTitle(changed?.title) ? changed : original
     const { title, body, navigate, url } = original
     await show(content)
@@ -95,7 +100,7 @@
     const { target, targets, data } = notification.data.bellcast
     const url = targets[action] ?? target
     notification.close()
-    const answer = await hook("onclick", { action, url, data }, event)
+    const answer = await hook("onclick", 500, { action, url, data }, event)
     if (answer !== false) await open(httpUrl(answer) ?? url)
   }
 
@@ -116,18 +121,15 @@
       })
     )
 
-  /** @param {any} event */
-  const renew = async ({ newSubscription }) => {
+  const renew = async () => {
     const state = await stored("readonly", (states) => states.get(scope))
     if (!state?.renewal || !state.on[state.user]) return
     const { pushManager } = registration
     const subscription =
-      newSubscription ??
       (await pushManager.getSubscription()) ??
       (await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: state.key }))
     const { endpoint, keys } = subscription.toJSON()
-    if (endpoint === state.endpoint && keys.auth === state.auth && keys.p256dh === state.p256dh)
-      return
+    if (endpoint === state.endpoint) return
     const response = await fetch(`${state.api}/subscriptions/replace`, {
       method: "POST",
       headers: { "content-type": "application/json" },
@@ -144,10 +146,9 @@
     await stored("readwrite", (states) => states.put({ ...state, ...changed }, scope))
   }
 
-  /** @param {any} event */
-  const renewAlone = (event) => {
-    const run = () => renew(event)
-    return worker.navigator.locks ? worker.navigator.locks.request(`bellcast:${scope}`, run) : run()
+  const renewAlone = async () => {
+    const { locks } = worker.navigator
+    return locks ? locks.request(`bellcast:${scope}`, renew) : renew()
   }
 
   worker.addEventListener("push", (event) => event.waitUntil(push(event)))
@@ -155,6 +156,6 @@
     if (event.notification.data?.bellcast) event.waitUntil(click(event))
   })
   worker.addEventListener("pushsubscriptionchange", (event) =>
-    event.waitUntil(renewAlone(event).catch(() => wait(5000).then(() => renewAlone(event))))
+    event.waitUntil(renewAlone().catch(() => wait(5000).then(renewAlone)))
   )
 }

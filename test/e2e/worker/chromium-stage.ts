@@ -3,6 +3,7 @@
 import { readFileSync } from "node:fs"
 import type { Page } from "puppeteer-core"
 import { afterAll, assert, beforeAll } from "vitest"
+import { startChromiumVendor } from "#test/chromium-vendor.ts"
 import { chromiumPath, setNotifications, startChromium } from "../browser.ts"
 import { deliverPush } from "../chromium-push.ts"
 import { type Site, type SiteFiles, startPages } from "../site.ts"
@@ -31,7 +32,20 @@ export interface Shown {
   }
 }
 
+/**
+ * Dispatches an event that the browser does not send here, and waits for its listeners. Only a
+ * browser's own event may be waited for: the test waits instead.
+ */
+export const dispatch = (event: string) => `(async () => {
+  const event = ${event}
+  const waits = []
+  Object.defineProperty(event, "waitUntil", { value: (promise) => waits.push(promise) })
+  dispatchEvent(event)
+  for (const each of waits) await each
+})()`
+
 export class Stage {
+  readonly #opened = new AsyncDisposableStack()
   site!: Site
   page!: Page
   readonly #files: SiteFiles
@@ -46,15 +60,13 @@ export class Stage {
       ...files
     }
     beforeAll(() => this.#start())
-    afterAll(async () => {
-      await this.page?.browser().close()
-      await this.site?.[Symbol.asyncDispose]()
-    })
+    afterAll(() => this.#opened.disposeAsync())
   }
 
   async #start() {
-    this.site = await startPages(this.#files)
-    const browser = await startChromium(chromiumPath!)
+    this.site = this.#opened.use(await startPages(this.#files))
+    const vendor = this.#opened.use(await startChromiumVendor())
+    const browser = this.#opened.use(await startChromium(chromiumPath!, vendor))
     this.page = await browser.newPage()
     await setNotifications(browser, this.site.url, "granted")
     await this.page.goto(this.site.url)

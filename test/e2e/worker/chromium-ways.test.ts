@@ -2,7 +2,7 @@
 // browsers, made by hand in a real Chromium.
 import { assert, describe, it } from "vitest"
 import { chromiumPath } from "../browser.ts"
-import { after, type Shown, Stage, textOf, worker } from "./chromium-stage.ts"
+import { after, dispatch, type Shown, Stage, textOf, worker } from "./chromium-stage.ts"
 
 /** No script but the site's, and none made of text. */
 const policy = "default-src 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -29,15 +29,6 @@ const files = {
   "/mac.js": after(`Object.defineProperty(navigator, "userAgent", { value: "Macintosh Chrome/1" })`)
 }
 
-/** Scripts cannot make the browser wait: the test does, for the promise of the listener. */
-const dispatch = (event: string) => `(async () => {
-  const event = ${event}
-  let done
-  Object.defineProperty(event, "waitUntil", { value: (promise) => { done = promise } })
-  dispatchEvent(event)
-  await done
-})()`
-
 describe.skipIf(chromiumPath === undefined)("worker.js in Chromium", { timeout: 60_000 }, () => {
   const stage = new Stage(files)
 
@@ -51,6 +42,19 @@ describe.skipIf(chromiumPath === undefined)("worker.js in Chromium", { timeout: 
     assert.equal((await stage.push("{}", "/readme/")).title, "My site")
     assert.equal((await stage.push('{"title":"A","body":"B"}', "/readme/")).body, "B")
     assert.deepEqual(await stage.evaluateIn("/readme.js", "badges"), [2, 2])
+    const record = `self.done = []
+      self.fetch = async (path) => done.push(path)
+      clients.openWindow = async (url) => done.push(url)`
+    await stage.evaluateIn("/readme.js", record)
+    await stage.page.evaluate(`navigator.serviceWorker.getRegistration("/readme/").then((it) =>
+      it.showNotification("C", {
+        data: { bellcast: { target: "/c", targets: {}, data: { topic: "news" } } }
+      }))`)
+    const clicked = `new NotificationEvent("notificationclick", {
+      notification: (await registration.getNotifications())[0], action: "mute"
+    })`
+    await stage.evaluateIn("/readme.js", dispatch(clicked))
+    assert.deepEqual(await stage.evaluateIn("/readme.js", "done"), ["/mute/news"])
   })
 
   it("shows the original, with its options, if the browser refuses those of the hook", async () => {

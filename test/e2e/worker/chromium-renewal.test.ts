@@ -1,0 +1,50 @@
+// src/browser/worker.js renews a subscription in a real Chromium, after an event made by hand.
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { call } from "#test/client.ts"
+import { startNats } from "#test/nats.ts"
+import { type Service, startService, vapid } from "#test/service.ts"
+import { chromiumPath } from "../browser.ts"
+import { dispatch, Stage, textOf, worker } from "./chromium-stage.ts"
+
+const files = {
+  "/": `<!doctype html><title>Site</title><script src="/device.js"></script>`,
+  "/device.js": textOf("device.js"),
+  "/worker.js": worker
+}
+
+describe.skipIf(chromiumPath === undefined)("worker.js renews in Chromium", () => {
+  const opened = new AsyncDisposableStack()
+  const stage = new Stage(files)
+  let service: Service
+  beforeAll(async () => {
+    const nats = opened.use(await startNats())
+    const env = {
+      BELLCAST_CORS_ORIGINS: stage.site.url,
+      // Endpoints of builds that Google did not brand.
+      BELLCAST_PUSH_HOSTS: "jmt17.google.com"
+    }
+    service = opened.use(await startService({ natsUrl: nats.url, env }))
+    await stage.page.evaluate(`device.enable("${service.url}", "alice", "news")`)
+  })
+  afterAll(() => opened.disposeAsync())
+
+  const stored = async () => {
+    const { body } = await call(service.url, "GET", "/subscriptions", "alice")
+    return (body.data as ReadonlyArray<{ endpoint: string }>).map((each) => each.endpoint)
+  }
+  const subscribe = `registration.pushManager.subscribe({
+    userVisibleOnly: true, applicationServerKey: "${vapid.publicKey}" })`
+
+  it.each([
+    ["names neither subscription", "{}"],
+    ["brings the new subscription", `{ newSubscription: await ${subscribe} }`]
+  ])("when the event %s", async (_, init) => {
+    const before = await stored()
+    await stage.page.evaluate("device.unsubscribe()")
+    const change = `new PushSubscriptionChangeEvent("pushsubscriptionchange", ${init})`
+    await stage.evaluateIn("/worker.js", dispatch(change))
+    const endpoint = await stage.page.evaluate("device.endpoint()")
+    assert.notInclude(before, endpoint)
+    assert.deepEqual(await stored(), [endpoint])
+  })
+})
