@@ -35,14 +35,24 @@ describe.skipIf(chromiumPath === undefined)("worker.js renews in Chromium", () =
   const subscribe = `registration.pushManager.subscribe({
     userVisibleOnly: true, applicationServerKey: "${vapid.publicKey}" })`
 
+  const changes = (init: string) => {
+    const event = `new PushSubscriptionChangeEvent("pushsubscriptionchange", ${init})`
+    return stage.evaluateIn("/worker.js", dispatch(event))
+  }
+
+  it("nothing when the subscription is the one that is stored", async () => {
+    const before = await stage.page.evaluate("device.state()")
+    await changes("{}")
+    assert.deepEqual(await stage.page.evaluate("device.state()"), before)
+  })
+
   it.each([
     ["names neither subscription", "{}"],
     ["brings the new subscription", `{ newSubscription: await ${subscribe} }`]
   ])("when the event %s", async (_, init) => {
     const before = await stored()
     await stage.page.evaluate("device.unsubscribe()")
-    const change = `new PushSubscriptionChangeEvent("pushsubscriptionchange", ${init})`
-    await stage.evaluateIn("/worker.js", dispatch(change))
+    await changes(init)
     const endpoint = await stage.page.evaluate("device.endpoint()")
     assert.notInclude(before, endpoint)
     assert.deepEqual(await stored(), [endpoint])
