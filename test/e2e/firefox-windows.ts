@@ -24,7 +24,7 @@ const windowsOf = async (browser: Browser, url: string): Promise<ReadonlyArray<W
   return contexts.filter((each) => each.url === url)
 }
 
-/** Of an expression, in JSON, as Firefox's own code. */
+/** Evaluates an expression with the rights of Firefox's own code. The value passes as JSON. */
 const valueIn = async <A>(
   browser: Browser,
   { context }: Window,
