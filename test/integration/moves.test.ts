@@ -35,10 +35,12 @@ const joins = async (channel: string, ...users: ReadonlyArray<string>) => {
     assert.equal(status, 202)
   }
 }
-const endpointsOf = async (user: string, by = other) =>
-  (await call(by.url, "GET", "/subscriptions", user)).body.data.map(
-    ({ endpoint }: SubscriptionJson) => endpoint
-  )
+const listOf = (user: string) => call(other.url, "GET", "/subscriptions", user)
+const endpointsOf = async (user: string) =>
+  (await listOf(user)).body.data.map(({ endpoint }: SubscriptionJson) => endpoint)
+/** The timestamp in the ETag of a user's list. */
+const timestampOf = async (user: string) =>
+  Number(/^"(\d+)"$/.exec((await listOf(user)).headers.get("etag")!)![1])
 const withOtherKeys = ({ endpoint }: SubscriptionJson) => ({
   ...push.subscribe().subscription,
   endpoint
@@ -54,17 +56,20 @@ describe("a browser that another user stores", { timeout: 60_000 }, () => {
     assert.deepEqual(await endpointsOf("ann"), [])
     const second = await publish(one.url, "once", { n: 2 })
     assert.deepInclude(await finished(one.url, "once", second), { accepted: 1, delivered: 1 })
-    // Back again, and again: the timestamps of each user increase.
-    await stores("ann", subscription)
-    await stores("bob", subscription)
-    const { headers } = await call(one.url, "GET", "/subscriptions", "ann")
+    const timestamps = [await timestampOf("ann")]
+    for (const user of ["ann", "bob"]) {
+      await stores(user, subscription)
+      timestamps.push(await timestampOf("ann"))
+    }
+    const [lost, regained, lostAgain] = timestamps as [number, number, number]
+    assert.isBelow(lost, regained)
+    assert.isBelow(regained, lostAgain)
     const third = await publish(one.url, "once", { n: 3 })
     await finished(one.url, "once", third)
     assert.deepEqual(
       received.map(({ text }) => text),
       ['{"n":1}', '{"n":2}', '{"n":3}']
     )
-    assert.match(headers.get("etag")!, /^"\d+"$/)
     assert.lengthOf(await pushesOf(nats.url, third), 1)
   })
 
@@ -80,7 +85,7 @@ describe("a browser that another user stores", { timeout: 60_000 }, () => {
     }
     assert.deepEqual(await endpointsOf("dan"), [])
     assert.deepEqual(await endpointsOf("cid"), [subscription.endpoint])
-    // Who removed it has left it to anybody.
+    // An endpoint that its user removed is free for anybody, with any keys.
     assert.equal((await call(one.url, "DELETE", "/subscriptions", "cid")).status, 200)
     await stores("dan", withOtherKeys(subscription))
   })
