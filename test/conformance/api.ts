@@ -43,8 +43,9 @@ const point = () => {
   return ecdh.getPublicKey("base64url")
 }
 /**
- * All cases share a key pair: to make one takes longer than a case. The one of RFC 8291 section 5:
- * another run against the same server may store the same endpoints.
+ * All cases share a key pair, because making one takes longer than a case. The pair is the one of
+ * RFC 8291 section 5: another run against the same server stores some of the same endpoints, and a
+ * user may store the endpoint of another user only with the same keys.
  */
 export const { keys } = subscriptionExample.data
 export const otherKeys = { auth: randomBytes(16).toString("base64url"), p256dh: point() }

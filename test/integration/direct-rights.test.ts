@@ -1,5 +1,5 @@
-// Who may send to channels and to users: the rights of tokens, one by one. And whom a dry run
-// counts of an audience that it reads in part.
+// Rights of tokens to send to channels and to users, one by one; and the part of a large audience
+// that a dry run reads.
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
 import { Buckets } from "#nats/kv/bucket.ts"
@@ -78,7 +78,7 @@ describe("a dry run", { timeout: 60_000 }, () => {
       (await call(service.url, "POST", "/channels/news", "publisher", { dry_run: true })).body.data
     assert.deepEqual(await dryRun(), { people: count, browsers: 2 * count, estimated: false })
 
-    // As if there were 20,000: then a sixteenth of the users is read.
+    // With 20,000 registrations in the bucket, a dry run reads a sixteenth of the users.
     await Effect.gen(function* () {
       const buckets = yield* Buckets
       const key = keys.channelRegistrations(channelToken("news"))

@@ -67,7 +67,7 @@ const finished = async ({ state }: World, id: string) =>
 const textsOf = (agents: ReadonlyArray<UserAgent>) =>
   agents.map(({ received }) => received.map(({ text }) => text))
 
-/** All messages of LOG, by the kind of their command. */
+/** The kind of each command in LOG, in order. */
 const kindsOf = ({ log }: World) =>
   log((door) => {
     const found: Array<string> = []
@@ -121,7 +121,7 @@ describe("a broadcast to several channels and to users", { timeout: 90_000 }, ()
     assert.lengthOf(audit!.pushes, 4)
     const { stdout } = await runCli(["audit", id, "--nats", nats.url])
     assert.match(stdout, /to 3 channels \(news, nobody's, sport\) and 3 users, except 2, accepted/)
-    // It counts for no channel.
+    // A broadcast to recipients counts for no channel.
     const { body } = await call(url, "GET", "/channels/news", "anna")
     assert.deepInclude(body.data, { registrations: 3, push: 0 })
   })

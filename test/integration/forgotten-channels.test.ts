@@ -34,7 +34,7 @@ afterAll(async () => {
 })
 
 const change = async (method: "PUT" | "DELETE", channel: string, user: string, by = one) => {
-  // As a client does while NATS comes back.
+  // A client repeats its request while NATS comes back.
   const request = () => call(by.url, method, `/channels/${channel}/registration`, user)
   assert.equal((await until(request, ({ status }) => status !== 503)).status, 202)
 }

@@ -1,4 +1,4 @@
-// Values that several users share have a bound: whoever fills one stops nobody else.
+// Values that several users share have a bound: a user who fills one stops nobody else.
 import { assert, describe, it } from "vitest"
 import { endpointHash } from "#domain/subscription/owners.ts"
 import { keys } from "#streams/buckets.ts"

@@ -16,7 +16,7 @@ it("registrations are all read, on however many channels they are", {
   await using nats = await startNats({ syncAlways: false })
   const channels = ["a", "b", "c", "nobody's"].map(channelToken)
   const stored = Array.from({ length: 2_600 }, (_, i) =>
-    // One channel alone has more than a response.
+    // The first channel alone has more registrations than a response holds.
     keys.registration(channels[i < 1_500 ? 0 : i % 3]!, tokenOf(`user${i}`))
   )
   const program = Effect.gen(function* () {

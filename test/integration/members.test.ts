@@ -1,5 +1,5 @@
-// Members: users whom a site's server registers. Which rights that takes, what it counts for, and
-// that pages list each of very many once. And the channels of one user, in pages.
+// Members, whom a site's server registers: the rights that this takes, the limits that it counts
+// for, and pages that list each of very many members once. And the channels of one user, in pages.
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -12,7 +12,7 @@ import { type Service, startService } from "../support/service.ts"
 
 let nats: TestNats
 let service: Service
-/** With limits so low that a few changes reach them. */
+/** A gateway with limits so low that a few changes reach them. */
 let narrow: Service
 let cwd = ""
 
@@ -155,7 +155,7 @@ it("the channels of a user are listed in order of registration, 100 on a page", 
     send(method, `/channels/${channel}/registration`, "acme zoe")
   const channels = Array.from({ length: 130 }, (_, i) => `room-${i}`)
   for (const channel of channels) expect((await registration("PUT", channel)).status).toBe(202)
-  // Who leaves and comes back is registered anew; who only repeats it is not.
+  // Leaving and coming back makes a new registration; a repeated PUT does not.
   await registration("DELETE", "room-5")
   await registration("PUT", "room-5")
   await registration("PUT", "room-6")

@@ -1,5 +1,5 @@
-// Whose a browser is does not depend on where a projector dies: its next run decides the same, and
-// so does a rebuild.
+// The owner of a browser does not depend on where a projector dies: the next run decides the same,
+// and so does a rebuild.
 import { Deferred, Effect, Fiber, Layer, References } from "effect"
 import { assert, describe, it } from "vitest"
 import { rebuild } from "#cli/rebuild.ts"
@@ -22,7 +22,7 @@ const ids = endpoints.map(endpointHash)
 
 type Random = (below: number) => number
 
-/** One of a few users stores, replaces or removes some of a few endpoints. */
+/** Appends a random command: a user of four stores, replaces or loses an endpoint of three. */
 const appendOne = (
   log: EventLog["Service"],
   random: Random,
@@ -93,7 +93,7 @@ const failing = (random: Random) =>
     )
   )
 
-/** The projector logs each end. */
+/** Drops all log lines: the projector logs each of its failures. */
 const silent = Layer.succeed(References.MinimumLogLevel, "None")
 
 /** Numbers that are the same on every run. */

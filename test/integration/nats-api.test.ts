@@ -130,7 +130,7 @@ it("refuses a source what its principal may not do, with the errors of HTTP", as
   const broadcast = header("Bellcast-Broadcast")!
   const unseen = await request("broadcast", { broadcast }, "shop")
   assert.deepInclude(unseen.body, { code: 404, errno: 110 })
-  // Whoever calls over HTTP is no source, whatever the name.
+  // A user of HTTP is no source, even with the name of one.
   const authorization = basic("nats:billing")
   const named = await call(service.url, "GET", `/broadcasts/${broadcast}`, undefined, undefined, {
     authorization

@@ -1,5 +1,5 @@
-// A rebuild of a LOG in which users store browsers of others, and no message says that these lost
-// them: it says so in LOG, once it has read all of it.
+// A rebuild of a LOG in which users store browsers of others, and no message says that the others
+// lost them: the rebuild appends these messages once it has read all of LOG.
 import { Effect, Layer } from "effect"
 import { assert, it } from "vitest"
 import { rebuild } from "#cli/rebuild.ts"
@@ -39,7 +39,7 @@ it("completes the moves of a LOG with one message for each user", {
     const log = yield* EventLog
     for (const endpoint of [1, 2, 3]) yield* log.append("log", put(1, endpoint))
     yield* log.append("log", put(2, 1))
-    // More than a rebuild applies together.
+    // 600 commands are more than a rebuild applies together.
     yield* Effect.forEach(others, (each) => log.append("log", put(3 + (each % 50), each)), {
       concurrency: 64,
       discard: true

@@ -32,7 +32,7 @@ it("sends each browser the variant in its language, and the audit says which", {
     assert.deepInclude(stored.body.data, data)
   }
   assert.equal((await call(url, "PUT", "/channels/news/registration", "anna")).status, 202)
-  // Larger than a message of LOG: the variants of a broadcast to users come in parts.
+  // The variants are larger than a message of LOG: in a broadcast to users they come in parts.
   const filler = "x".repeat(3_900)
   const data_by_locale = Object.fromEntries(
     ["de", "pt-BR", "de-AT", "it", "es", "nl", "pl", "sv", "da", "fi"].map((n) => [

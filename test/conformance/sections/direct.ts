@@ -91,7 +91,7 @@ const badBodies: ReadonlyArray<
   ]
 ]
 
-/** What the user of a case may not name. */
+/** Recipients to whom the user of a case may not send. */
 const foreign: ReadonlyArray<readonly [name: string, to: (api: Api) => object]> = [
   ["a channel", ({ channel }) => ({ channels: [channel] })],
   ["a user, not even themselves", (api) => ({ users: [api.userId()] })],

@@ -40,7 +40,7 @@ export const registrations: ReadonlyArray<Case> = [
       const last = await api.send({ method: "GET", target: `${pathname}${search}` })
       expect(last.json).toEqual({ data: [{ id: `a-${api.channel}` }] })
       expect(last.headers["next-page"]).toBeUndefined()
-      // Signed for one user.
+      // The token of a page is signed for one user.
       const other = { method: "GET", target: `${pathname}${search}`, as: `${api.me}2` }
       expect((await api.send(other)).status).toBe(400)
     }

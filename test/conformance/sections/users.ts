@@ -31,7 +31,7 @@ export const users: ReadonlyArray<Case> = [
     }),
     also: async ({ json }, api) => {
       expect((await api.list()).json.data).toEqual([])
-      // The user sees it as a removal of their own.
+      // The user sees the removals as if they were their own.
       expect((await api.list("?_since=0")).json.data).toEqual(json.data.toReversed())
       const others = await api.send({ method: "GET", path: "/subscriptions", as: `${api.me}2` })
       expect(others.json.data).toHaveLength(1)

@@ -13,7 +13,7 @@ const fatesOf = ({ accepted, pushes }: RecordedBroadcast): Record<string, number
   return result
 }
 
-/** How many of the named users had no subscription: at least, and at most. */
+/** The least and the greatest possible number of named users without a subscription. */
 const withoutOf = (broadcast: Broadcast): readonly [number, number] => {
   const claimsOf = (user: User) => user.subscriptions.map((one) => claimOf(one, broadcast))
   const claims = [...broadcast.users].map(claimsOf)

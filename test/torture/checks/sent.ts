@@ -104,7 +104,7 @@ export const sent: Check = {
   }
 }
 
-/** Among all who had a browser one after the other. */
+/** Checks the browsers that several users had, one after the other. */
 export const once: Check = {
   name: "one browser, at most one push of a broadcast",
   run: async (look) => {

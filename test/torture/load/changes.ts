@@ -81,7 +81,7 @@ export const makeChanges = (
     acknowledge(subscription.removed)
   }
 
-  /** By the user, or by an internal service on NATS. */
+  /** Registers or leaves, as the user or as an internal service on NATS. */
   const registration = async (method: "PUT" | "DELETE", user: User, channel: string) => {
     const path = `/channels/${encodeURIComponent(channel)}/registration`
     const operation = method === "PUT" ? "member-put" : "member-delete"

@@ -28,7 +28,7 @@ export interface Request {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** Of every user. */
+/** The password of every user. */
 export const password = "torture"
 
 /** Never rejects. */

@@ -7,7 +7,7 @@ import { parse, type Request, type Response, timeoutMillis } from "./http.ts"
 /** The rights of this source are those of the principal `nats:torture`. */
 export const source = "torture"
 
-/** Never rejects. A response without an error has status 200, and a broadcast for its location. */
+/** Never rejects. Without an error the status is 200; the location is the id of a broadcast. */
 export const requestOnNats = async (
   { nc }: RigClient,
   { body, headers = {}, path }: Request

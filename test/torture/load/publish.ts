@@ -21,7 +21,7 @@ const ways = [
   "to users",
   "to users with key"
 ] as const
-/** So many more users do not fit into the message of a broadcast: it has parts. */
+/** Enough more users that a broadcast does not fit into one message and has parts. */
 const strangersMax = 950
 const pauseMillis = 300
 
@@ -68,7 +68,7 @@ export const makePublish = (
     }
   }
 
-  /** A channel; or users, half the time together with one. */
+  /** The recipients: a channel; or users, half the time together with a channel. */
   const audience = (
     via: Broadcast["via"],
     channel: string

@@ -8,11 +8,11 @@ export interface Change {
   ackedAt?: number
 }
 
-/** A browser that somebody uses, and somebody else after them. */
+/** A browser, which several users may have one after the other. */
 export interface Device {
   readonly browser: Browser
   readonly endpoint: string
-  /** One after the other; each user once. */
+  /** The subscriptions of its users, one after the other; each user once. */
   readonly owners: Array<Subscription>
   /** The browser unsubscribed at its push service, which answers 410 from then on. */
   unsubscribedAt?: number
@@ -23,7 +23,7 @@ export interface Device {
 export interface Subscription {
   readonly user: User
   readonly device: Device
-  /** As the service names it in outcomes, with its user. Known once it is stored. */
+  /** The id that outcomes have, beside the user's. Known once the subscription is stored. */
   id?: string
   readonly stored: Change
   /** By its user, or by the storing of the next owner. */
@@ -71,7 +71,7 @@ export interface Broadcast {
   id?: number
 }
 
-/** What a push service saw of one broadcast and one browser. */
+/** Counts of the pushes of one broadcast to one browser, as its push service saw them. */
 export interface Receipts {
   accepted: number
   unanswered: number

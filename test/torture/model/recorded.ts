@@ -19,7 +19,7 @@ export interface RecordedPush {
 
 export interface RecordedBroadcast {
   readonly id: number
-  /** Or `directToken`. */
+  /** The name of a channel, or `directToken`. */
   readonly channel: string
   readonly marker: string | undefined
   /** By pseudonym and subscription. */
@@ -35,7 +35,7 @@ export interface Recorded {
   readonly broadcasts: Map<number, RecordedBroadcast>
   /** Broadcasts whose final counts are in LOG. */
   readonly finished: Set<number>
-  /** Why a subscription ended but by its user, by pseudonym and subscription. */
+  /** Reasons of ends that the user did not ask for, by pseudonym and subscription. */
   readonly removals: Map<string, string>
   /** Reads on to the present end of both streams. */
   readonly update: () => Promise<void>

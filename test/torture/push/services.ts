@@ -16,7 +16,7 @@ export interface PushServices extends AsyncDisposable {
   readonly secrets: ReadonlySet<string>
 }
 
-/** What a browser hands to a page. */
+/** The subscription that a browser hands to a page. */
 export const subscriptionOf = ({ browser: { auth, p256dh }, endpoint }: Device): object => ({
   endpoint,
   expirationTime: null,
