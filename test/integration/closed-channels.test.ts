@@ -1,59 +1,33 @@
 // Channels that the settings close: who may register there, by a rule or by a grant, and that a
 // registration stays until it is removed.
-import { mkdtemp, rm, writeFile } from "node:fs/promises"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { call } from "../support/client.ts"
-import { startNats, type TestNats } from "../support/nats.ts"
-import { acmeModule } from "../support/no-right.ts"
+import { type Acme, startAcme } from "../support/identity/acme.ts"
 import { runCli } from "../support/run-cli.ts"
-import { type Service, secretEnvironment, startService } from "../support/service.ts"
+import { secretEnvironment } from "../support/service.ts"
 
 const rules =
   "orders-*=group:acme:staff vip= board=acme:eve board=acme:ann room:1=acme:ann " +
   "mail=acme:Ann@example.org square=system.Authenticated square="
 
-let nats: TestNats
-let service: Service
-let cwd = ""
+let acme: Acme
 
 beforeAll(async () => {
-  cwd = await mkdtemp(join(tmpdir(), "bellcast-"))
-  await writeFile(join(cwd, "acme.mjs"), acmeModule)
-  nats = await startNats({ syncAlways: false })
-  service = await startService({
-    natsUrl: nats.url,
-    cwd,
-    roles: "gateway,projection",
-    env: {
-      BELLCAST_AUTH_POLICIES: "acme=./acme.mjs",
-      BELLCAST_CHANNEL_WRITE_PRINCIPALS: "",
-      BELLCAST_CHANNEL_REGISTER_PRINCIPALS: rules
-    }
+  acme = await startAcme({
+    BELLCAST_CHANNEL_WRITE_PRINCIPALS: "",
+    BELLCAST_CHANNEL_REGISTER_PRINCIPALS: rules
   })
 })
-afterAll(async () => {
-  await service?.[Symbol.asyncDispose]()
-  await nats?.[Symbol.asyncDispose]()
-  await rm(cwd, { recursive: true, force: true })
-})
+afterAll(() => acme?.[Symbol.asyncDispose]())
 
 const send = async (method: string, path: string, user: string) =>
-  (
-    await call(service.url, method, path, undefined, undefined, {
-      authorization: `acme ${user}`
-    })
-  ).status
+  (await acme.send(method, path, `acme ${user}`)).status
 const registration = (method: string, channel: string, user: string) =>
   send(method, `/channels/${encodeURIComponent(channel)}/registration`, user)
-const isRegistered = async (channel: string, user: string) =>
-  (await send("GET", `/channels/${encodeURIComponent(channel)}`, user)) === 200
 
 /** A command of the operator, who has the settings of the service. */
 const permissions = (...args: ReadonlyArray<string>) =>
   runCli(["permissions", ...args], {
-    BELLCAST_NATS_URL: nats.url,
+    BELLCAST_NATS_URL: acme.nats.url,
     BELLCAST_AUTH_POLICIES: "acme=./acme.mjs",
     BELLCAST_CHANNEL_REGISTER_PRINCIPALS: rules,
     BELLCAST_USERID_HMAC_SECRET: secretEnvironment.BELLCAST_USERID_HMAC_SECRET
@@ -78,9 +52,9 @@ describe("a closed channel", () => {
     ["news", "bob", 202]
   ] as const)("%s: %s gets %i", async ([channel, user, status]) => {
     expect(await registration("PUT", channel, user)).toBe(status)
-    expect(await isRegistered(channel, user)).toBe(status === 202)
+    expect(await acme.isRegistered(channel, user)).toBe(status === 202)
     expect(await registration("DELETE", channel, user)).toBe(202)
-    expect(await isRegistered(channel, user)).toBe(false)
+    expect(await acme.isRegistered(channel, user)).toBe(false)
   })
 
   it("is open to whom an operator names for it, until that is revoked", async () => {
@@ -101,7 +75,7 @@ describe("a closed channel", () => {
     const revoked = await permissions("revoke", "vip", "acme:ivy", "--register")
     expect(revoked.stdout).toMatch(/whoever is registered stays so until removed \(--remove\)\n$/)
     expect(await registration("PUT", "vip", "ivy")).toBe(403)
-    expect(await isRegistered("vip", "ivy")).toBe(true)
+    expect(await acme.isRegistered("vip", "ivy")).toBe(true)
   })
 
   it("keeps who is registered until an operator removes the user", async () => {
@@ -114,8 +88,8 @@ describe("a closed channel", () => {
     expect((await remove("acme:zoe@example.org")).stdout).toMatch(
       / is no longer registered on vip\n$/
     )
-    expect(await isRegistered("vip", "zoe@example.org")).toBe(false)
-    expect(await isRegistered("vip", "zac")).toBe(true)
+    expect(await acme.isRegistered("vip", "zoe@example.org")).toBe(false)
+    expect(await acme.isRegistered("vip", "zac")).toBe(true)
     expect((await remove("acme:zoe@example.org")).stdout).toMatch(/ is not registered on vip\n$/)
     for (const [args, why] of [
       [["group:acme:staff", "--register", "--remove"], /--remove takes a user, not a group/],
@@ -126,7 +100,7 @@ describe("a closed channel", () => {
         code: 1,
         stderr: expect.stringMatching(why)
       })
-    expect(await isRegistered("vip", "zac")).toBe(true)
+    expect(await acme.isRegistered("vip", "zac")).toBe(true)
   })
 
   it("is not one that no rule closes: there nobody is named to register", async () => {

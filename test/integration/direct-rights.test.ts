@@ -10,7 +10,7 @@ import { call } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
 import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
-import { runCli } from "../support/run-cli.ts"
+import { createToken } from "../support/run-cli.ts"
 import { startService } from "../support/service.ts"
 import { idOf, tokenOf } from "../support/users.ts"
 
@@ -22,11 +22,10 @@ describe("the rights of a token", { timeout: 60_000 }, () => {
       roles: "gateway,projection",
       env: { BELLCAST_AUTH_POLICIES: "basicauth token" }
     })
+    const { url } = service
     const make = async (name: string, ...args: ReadonlyArray<string>) => {
-      const all = ["token", "create", name, "--expires", "1h", ...args, "--nats", nats.url]
-      const { stderr, stdout } = await runCli(all)
-      assert.match(stdout, /^bellcast_/, stderr)
-      return { authorization: `Bearer ${stdout.trim()}` }
+      const { token } = await createToken(nats.url, name, ...args)
+      return { authorization: `Bearer ${token}` }
     }
     const tokens = [
       await make("channels", "--channel", "news*"),
@@ -48,18 +47,17 @@ describe("the rights of a token", { timeout: 60_000 }, () => {
         const about = `${JSON.stringify(to)} by ${i}`
         for (const dry_run of [true, false]) {
           const body = { data: { n: 1 }, to, dry_run }
-          const { headers, status } = await call(
-            ...([service.url, "POST", "/broadcasts", undefined, body, token] as const)
-          )
+          const sent = await call(url, "POST", "/broadcasts", undefined, body, token)
+          const { headers, status } = sent
           assert.equal(status, allowed[i] ? (dry_run ? 200 : 202) : 403, about)
           const location = headers.get("location")
-          if (location !== null) located.push(location.slice(service.url.length))
+          if (location !== null) located.push(location.slice(url.length))
         }
       }
       // A broadcast is shown to those who might have sent it: here the same, or its publisher.
       for (const path of located)
         for (const [i, token] of tokens.entries()) {
-          const { status } = await call(service.url, "GET", path, undefined, undefined, token)
+          const { status } = await call(url, "GET", path, undefined, undefined, token)
           assert.equal(status, allowed[i] ? 200 : 404, `${path} ${JSON.stringify(to)} by ${i}`)
         }
     }

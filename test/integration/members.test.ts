@@ -1,42 +1,25 @@
 // Members, whom a site's server registers: the rights that this takes, the limits that it counts
 // for, and pages that list each of very many members once. And the channels of one user, in pages.
-import { mkdtemp, rm, writeFile } from "node:fs/promises"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { call, until } from "../support/client.ts"
-import { startNats, type TestNats } from "../support/nats.ts"
-import { acmeModule } from "../support/no-right.ts"
-import { runCli } from "../support/run-cli.ts"
-import { type Service, startService } from "../support/service.ts"
+import { until } from "../support/client.ts"
+import { type Acme, startAcme } from "../support/identity/acme.ts"
+import { createToken } from "../support/run-cli.ts"
+import type { Service } from "../support/service.ts"
 
-let nats: TestNats
-let service: Service
+let acme: Acme
 /** A gateway with limits so low that a few changes reach them. */
 let narrow: Service
-let cwd = ""
 
 beforeAll(async () => {
-  cwd = await mkdtemp(join(tmpdir(), "bellcast-"))
-  await writeFile(join(cwd, "acme.mjs"), acmeModule)
-  nats = await startNats({ syncAlways: false })
-  const start = (roles: string, limits: Readonly<Record<string, string>>) =>
-    startService({
-      natsUrl: nats.url,
-      cwd,
-      roles,
-      env: {
-        BELLCAST_AUTH_POLICIES: "acme=./acme.mjs token",
-        BELLCAST_CHANNEL_WRITE_PRINCIPALS:
-          "news*=acme:site other=acme:site all=group:acme:all acme:writer",
-        BELLCAST_USER_WRITE_PRINCIPALS: "acme:site group:acme:all acme:users",
-        BELLCAST_REQUESTS_PER_USER_PER_MINUTE_MAX: "0",
-        BELLCAST_NEW_CHANNELS_PER_HOUR_MAX: "0",
-        ...limits
-      }
-    })
-  service = await start("gateway,projection", {})
-  narrow = await start("gateway", {
+  acme = await startAcme({
+    BELLCAST_AUTH_POLICIES: "acme=./acme.mjs token",
+    BELLCAST_CHANNEL_WRITE_PRINCIPALS:
+      "news*=acme:site other=acme:site all=group:acme:all acme:writer",
+    BELLCAST_USER_WRITE_PRINCIPALS: "acme:site group:acme:all acme:users",
+    BELLCAST_REQUESTS_PER_USER_PER_MINUTE_MAX: "0",
+    BELLCAST_NEW_CHANNELS_PER_HOUR_MAX: "0"
+  })
+  narrow = await acme.startGateway({
     BELLCAST_MEMBERS_PER_CALLER_PER_HOUR_MAX: "3",
     BELLCAST_CHANGES_PER_USER_PER_HOUR_MAX: "1",
     BELLCAST_CHANGES_PER_ADDRESS_PER_HOUR_MAX: "1",
@@ -44,17 +27,13 @@ beforeAll(async () => {
     BELLCAST_REGISTRATIONS_PER_USER_MAX: "2"
   })
 })
-afterAll(async () => {
-  for (const each of [service, narrow, nats]) await each?.[Symbol.asyncDispose]()
-  await rm(cwd, { recursive: true, force: true })
-})
+afterAll(() => acme?.[Symbol.asyncDispose]())
 
-const send = (method: string, path: string, authorization: string, at = service) =>
-  call(at.url, method, path, undefined, undefined, { authorization })
-const member = (method: string, channel: string, user: string, by = "acme site", at = service) =>
-  send(method, `/channels/${channel}/members/${encodeURIComponent(`acme:${user}`)}`, by, at)
-const isRegistered = async (channel: string, user: string) =>
-  (await send("GET", `/channels/${channel}`, `acme ${user}`)).status === 200
+const send: Acme["send"] = (...request) => acme.send(...request)
+const member = (method: string, channel: string, user: string, by = "acme site", at?: Service) => {
+  const path = `/channels/${channel}/members/${encodeURIComponent(`acme:${user}`)}`
+  return send(method, path, by, undefined, at)
+}
 
 describe("members", () => {
   it("need the right to publish on the channel and the right to name users, both", async () => {
@@ -64,9 +43,9 @@ describe("members", () => {
         ["users", "--users"],
         ["elsewhere", "--users", "--channel", "other"],
         ["channel", "--channel", "news"]
-      ].map(async (args) => {
-        const all = ["token", "create", ...args, "--expires", "1h", "--nats", nats.url]
-        return `Bearer ${(await runCli(all)).stdout.trim()}`
+      ].map(async ([name, ...args]) => {
+        const { token } = await createToken(acme.nats.url, name!, ...args)
+        return `Bearer ${token}`
       })
     )
     const [both, users, elsewhere, channel] = tokens as [string, string, string, string]
@@ -83,7 +62,7 @@ describe("members", () => {
       ["Nobody x", 401]
     ] as const) {
       expect((await member("PUT", "news", "ann", by)).status, by).toBe(status)
-      expect(await isRegistered("news", "ann"), by).toBe(status === 202)
+      expect(await acme.isRegistered("news", "ann"), by).toBe(status === 202)
       const list = await send("GET", "/channels/news/members", by)
       expect(list.status, by).toBe(status === 202 ? 200 : status)
       await member("DELETE", "news", "ann")
@@ -96,7 +75,7 @@ describe("members", () => {
     "may have the id %s",
     async (user) => {
       expect((await member("PUT", "news-ids", user)).status).toBe(202)
-      expect(await isRegistered("news-ids", user)).toBe(true)
+      expect(await acme.isRegistered("news-ids", user)).toBe(true)
       const { body } = await send("GET", "/", `acme ${user}`)
       const listed = await send("GET", "/channels/news-ids/members", "acme site")
       expect(listed.body).toEqual({ data: [{ id: body.user.id }] })
@@ -118,7 +97,7 @@ describe("members", () => {
     expect(Number(last.headers.get("retry-after"))).toBeGreaterThan(60)
     expect((await member("DELETE", "news-3", "ida", "acme site", narrow)).status).toBe(202)
     // Neither the user nor the address has spent anything.
-    const own = await send("PUT", "/channels/own/registration", "acme ina", narrow)
+    const own = await send("PUT", "/channels/own/registration", "acme ina", undefined, narrow)
     expect(own.status).toBe(202)
   })
 
@@ -144,7 +123,7 @@ describe("members", () => {
       expect([status, headers.get("total-records")]).toEqual([200, "1300"])
       expect(body.data.length).toBe(pages < 6 ? 250 : 50)
       ids.push(...body.data.map(({ id }: { readonly id: string }) => id))
-      path = (headers.get("next-page") ?? "").slice(service.url.length)
+      path = (headers.get("next-page") ?? "").slice(acme.service.url.length)
     }
     expect(ids.sort()).toEqual(users.map((user) => `acme:${user}`).sort())
   })
@@ -162,7 +141,7 @@ it("the channels of a user are listed in order of registration, 100 on a page", 
   await registration("DELETE", "room-7")
   const wanted = [...channels.filter((each) => !/^room-[57]$/.test(each)), "room-5"]
   const first = await send("GET", "/registrations?_limit=0", "acme zoe")
-  const next = first.headers.get("next-page")!.slice(service.url.length)
+  const next = first.headers.get("next-page")!.slice(acme.service.url.length)
   const second = await send("GET", next, "acme zoe")
   expect([first.body.data.length, first.headers.get("total-records")]).toEqual([100, "129"])
   expect([...first.body.data, ...second.body.data]).toEqual(wanted.map((id) => ({ id })))

@@ -1,51 +1,33 @@
 // Requests that name a user, with ids of any characters and with mail addresses: the right user is
 // found, and no address is logged or stored.
-import { mkdtemp, rm, writeFile } from "node:fs/promises"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
-import { call } from "../support/client.ts"
-import { startNats, type TestNats } from "../support/nats.ts"
-import { acmeModule } from "../support/no-right.ts"
+import { type Acme, startAcme } from "../support/identity/acme.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
-import { runCli } from "../support/run-cli.ts"
-import { type Service, startService } from "../support/service.ts"
+import { createToken, runCli } from "../support/run-cli.ts"
 import { storedText } from "../support/stored-text.ts"
 
-let nats: TestNats
+let acme: Acme
 let push: PushService
-let service: Service
-let cwd = ""
 
 beforeAll(async () => {
-  cwd = await mkdtemp(join(tmpdir(), "bellcast-"))
-  await writeFile(join(cwd, "acme.mjs"), acmeModule)
-  nats = await startNats({ syncAlways: false })
   push = await startPushService()
-  service = await startService({
-    natsUrl: nats.url,
-    cwd,
-    roles: "gateway,projection",
-    env: {
-      BELLCAST_AUTH_POLICIES: "acme=./acme.mjs token",
-      BELLCAST_USER_WRITE_PRINCIPALS: "acme:site@example.org group:acme:servers"
-    }
+  acme = await startAcme({
+    BELLCAST_AUTH_POLICIES: "acme=./acme.mjs token",
+    BELLCAST_USER_WRITE_PRINCIPALS: "acme:site@example.org group:acme:servers"
   })
 })
 afterAll(async () => {
-  for (const each of [service, push, nats]) await each?.[Symbol.asyncDispose]()
-  await rm(cwd, { recursive: true, force: true })
+  for (const each of [acme, push]) await each?.[Symbol.asyncDispose]()
 })
 
 /** Credentials of the policy `acme` travel in a header: users in ASCII only. */
-const send = (method: string, path: string, authorization: string, body?: unknown) =>
-  call(service.url, method, path, undefined, body, { authorization })
+const send: Acme["send"] = (...request) => acme.send(...request)
 const logout = (userId: string, by: string) =>
   send("DELETE", `/users/${encodeURIComponent(userId)}/subscriptions`, by)
 const site = "acme site@example.org"
 
 const logged = (text: string) =>
-  vi.waitFor(() => expect(service.output()).toContain(text), { timeout: 5_000 })
+  vi.waitFor(() => expect(acme.service.output()).toContain(text), { timeout: 5_000 })
 
 const subscribed = async (user: string) => {
   const data = push.subscribe().subscription
@@ -91,7 +73,7 @@ describe("a user whom a request names", () => {
     for (const path of [`/users/${twice}/subscriptions`, `/channels/news/members/${twice}`])
       expect((await send("DELETE", path, site)).status).toBe(400)
     await logged("/v1/channels/news/members/…")
-    for (const text of [service.output(), await storedText(nats.url)])
+    for (const text of [acme.service.output(), await storedText(acme.nats.url)])
       expect(text).not.toMatch(/anna(@|%(25)*40)example/i)
   })
 
@@ -130,9 +112,8 @@ describe("the right to name users", () => {
 
   it("is that of tokens which were made with it, and gives them nothing else", async () => {
     const make = async (name: string, ...args: ReadonlyArray<string>) => {
-      const all = ["token", "create", name, "--expires", "1h", ...args, "--nats", nats.url]
-      const { stderr, stdout } = await runCli(all)
-      return { said: stderr, by: `Bearer ${stdout.trim()}` }
+      const { said, token } = await createToken(acme.nats.url, name, ...args)
+      return { said, by: `Bearer ${token}` }
     }
     const users = await make("logout", "--users")
     const both = await make("shop", "--users", "--channel", "news")
@@ -148,7 +129,7 @@ describe("the right to name users", () => {
     expect(await statuses(users.by)).toEqual([200, 403, 403, 403])
     expect(await statuses(both.by)).toEqual([200, 202, 403, 403])
     expect(await statuses(channels.by)).toEqual([403, 202, 403, 403])
-    const { stdout } = await runCli(["token", "list", "--json", "--nats", nats.url])
+    const { stdout } = await runCli(["token", "list", "--json", "--nats", acme.nats.url])
     expect(stdout).toMatch(/"name":"shop","channels":\["news"\],"users":true/)
   })
 })

@@ -1,16 +1,12 @@
 // Nothing that users without the right send makes a broadcast appear in LOG, and each entry of a
 // batch acts as the user of its own Authorization.
-import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { Agent } from "node:http"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import fc from "fast-check"
 import { afterAll, assert, beforeAll, it } from "vitest"
 import { basic, call } from "../support/client.ts"
-import { startNats, type TestNats } from "../support/nats.ts"
+import { type Acme, startAcme } from "../support/identity/acme.ts"
 import { connectAdmin, type NatsAdmin } from "../support/nats-admin.ts"
 import {
-  acmeModule,
   behindProxy,
   channels,
   proxySecret,
@@ -23,46 +19,33 @@ import {
 } from "../support/no-right.ts"
 import { broadcast, tell } from "../support/no-right-send.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
-import { runCli } from "../support/run-cli.ts"
-import { type Service, startService } from "../support/service.ts"
+import { createToken } from "../support/run-cli.ts"
 
-let nats: TestNats
+let acme: Acme
 let push: PushService
-let service: Service
 let admin: NatsAdmin
-let cwd = ""
 let signed = ""
 let signedPublisher = ""
 
 beforeAll(async () => {
-  cwd = await mkdtemp(join(tmpdir(), "bellcast-"))
-  await writeFile(join(cwd, "acme.mjs"), acmeModule)
-  nats = await startNats({ syncAlways: false })
   push = await startPushService()
-  service = await startService({
-    natsUrl: nats.url,
-    cwd,
-    roles: "gateway,projection",
-    env: {
-      BELLCAST_AUTH_POLICIES: "acme=./acme.mjs signed token proxy basicauth",
-      BELLCAST_AUTH_SIGNED_SECRETS: siteSecret,
-      BELLCAST_AUTH_SIGNED_AUDIENCE: "bellcast",
-      BELLCAST_AUTH_PROXY_SECRET: proxySecret,
-      BELLCAST_AUTH_PROXY_GROUPS_HEADER: "X-Forwarded-Groups",
-      BELLCAST_TRUSTED_PROXIES: "127.0.0.1",
-      BELLCAST_CHANNEL_WRITE_PRINCIPALS: rights,
-      // Else the requests of strangers would end at this limit, and not at their rights.
-      BELLCAST_AUTH_FAILURES_PER_ADDRESS_PER_MINUTE_MAX: "0"
-    }
+  acme = await startAcme({
+    BELLCAST_AUTH_POLICIES: "acme=./acme.mjs signed token proxy basicauth",
+    BELLCAST_AUTH_SIGNED_SECRETS: siteSecret,
+    BELLCAST_AUTH_SIGNED_AUDIENCE: "bellcast",
+    BELLCAST_AUTH_PROXY_SECRET: proxySecret,
+    BELLCAST_AUTH_PROXY_GROUPS_HEADER: "X-Forwarded-Groups",
+    BELLCAST_TRUSTED_PROXIES: "127.0.0.1",
+    BELLCAST_CHANNEL_WRITE_PRINCIPALS: rights,
+    // Else the requests of strangers would end at this limit, and not at their rights.
+    BELLCAST_AUTH_FAILURES_PER_ADDRESS_PER_MINUTE_MAX: "0"
   })
-  admin = await connectAdmin(nats.url)
+  admin = await connectAdmin(acme.nats.url)
   signed = `Bearer ${await tokenOf({ sub: "ann" })}`
   signedPublisher = `Bearer ${await tokenOf({})}`
 })
 afterAll(async () => {
-  await admin?.[Symbol.asyncDispose]()
-  for (const each of [service, push, nats]) await each?.[Symbol.asyncDispose]()
-  await rm(cwd, { recursive: true, force: true })
+  for (const each of [admin, acme, push]) await each?.[Symbol.asyncDispose]()
 })
 
 const broadcasts = async () => {
@@ -79,17 +62,13 @@ const send = (
   body?: unknown,
   headers: Record<string, string> = {}
 ) =>
-  call(service.url, method, path, undefined, body, {
+  call(acme.service.url, method, path, undefined, body, {
     ...headers,
     ...(authorization === undefined ? {} : { authorization })
   })
 
 it("lets nobody without the right put a broadcast into LOG", { timeout: 60_000 }, async () => {
-  const made = await runCli([
-    ...["token", "create", "server", "--channel", "elsewhere", "--expires", "1h"],
-    ...["--nats", nats.url]
-  ])
-  const token = made.stdout.trim()
+  const { token } = await createToken(acme.nats.url, "server", "--channel", "elsewhere")
   // Users with the right can, on the channels that are theirs: else nothing below could fail.
   const allowed: ReadonlyArray<[string, string | undefined, Record<string, string>?]> = [
     ["news", signedPublisher, { "idempotency-key": "of the publisher" }],
@@ -118,11 +97,12 @@ it("lets nobody without the right put a broadcast into LOG", { timeout: 60_000 }
   const almost = sweep([undefined, "acme scribe", `Bearer ${token}`, signed])
   const nested = almost.map((story) => ({ ...story, form: "nested" as const }))
   const fronted = sweep([undefined], behindProxy("ann", "readers"))
-  for (const story of [...almost, ...nested, ...fronted]) await tell(service.port, agent, story)
+  for (const story of [...almost, ...nested, ...fronted])
+    await tell(acme.service.port, agent, story)
   assert.equal(await broadcasts(), before)
   await fc.assert(
     fc.asyncProperty(stories(strangers), async (story) => {
-      for (const status of await tell(service.port, agent, story)) seen.add(status)
+      for (const status of await tell(acme.service.port, agent, story)) seen.add(status)
       assert.equal(await broadcasts(), before)
     }),
     { numRuns: Number(process.env["NO_RIGHT_RUNS"] ?? 40) }

@@ -7,14 +7,6 @@ import { basic } from "./client.ts"
 export const siteSecret = "a_secret_that_the_site_shares_with_Bellcast"
 export const proxySecret = "a_secret_that_only_the_proxy_in_front_knows"
 
-/** Names users and their groups: `acme ann|readers|buyers`. */
-export const acmeModule = `export default {
-  authenticate: async ({ scheme, token }) => {
-    const [user, ...groups] = token.split("|")
-    return scheme === "acme" ? { user, groups } : undefined
-  }
-}`
-
 /** Principals that may publish: nobody on `elsewhere` may on another channel. */
 export const rights = [
   ...["signed:publisher", "proxy:publisher", "group:proxy:editors", "group:acme:editors"],

@@ -31,3 +31,15 @@ export const runCli = async (
   )
   return { code: exitCodeOf(exit), ...output }
 }
+
+/** Makes an access token for an hour, and returns it with what the verb says of it. */
+export const createToken = async (
+  natsUrl: string,
+  name: string,
+  ...args: ReadonlyArray<string>
+) => {
+  const all = ["token", "create", name, "--expires", "1h", ...args, "--nats", natsUrl]
+  const { stderr, stdout } = await runCli(all)
+  if (!stdout.startsWith("bellcast_")) throw new Error(`no token: ${stderr}`)
+  return { token: stdout.trim(), said: stderr }
+}
