@@ -24,14 +24,16 @@ export const targetUrl = process.env["TARGET_URL"] || undefined
 
 const basicUsers = pairs(secret)
 
-/** Closes the channels `closed-*` to everybody, and `closed-club-*` to all but one principal. */
-const closedTo = (principal: string) => `closed-*= closed-club-*=${principal}`
+/** Rights of the publisher. Closes `closed-*` to everybody, and `closed-club-*` to all others. */
+const rightsOf = (principal: string) => ({
+  BELLCAST_CHANNEL_WRITE_PRINCIPALS: principal,
+  BELLCAST_USER_WRITE_PRINCIPALS: principal,
+  BELLCAST_CHANNEL_REGISTER_PRINCIPALS: `closed-*= closed-club-*=${principal}`
+})
 
 const env = {
   BELLCAST_USERID_HMAC_SECRET: secret,
-  BELLCAST_CHANNEL_WRITE_PRINCIPALS: basicUsers.idOf(publisher),
-  BELLCAST_USER_WRITE_PRINCIPALS: basicUsers.idOf(publisher),
-  BELLCAST_CHANNEL_REGISTER_PRINCIPALS: closedTo(basicUsers.idOf(publisher)),
+  ...rightsOf(basicUsers.idOf(publisher)),
   BELLCAST_PUSH_HOSTS: "push.example.com, *.example.org",
   BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "false"
 }
@@ -107,9 +109,7 @@ export const startFor = async (
   const origin = front?.origin ?? `http://127.0.0.1:${ports[0]}`
   const users = stack.use(await login.start({ origin, secret }))
   const env = {
-    BELLCAST_CHANNEL_WRITE_PRINCIPALS: users.idOf(publisher),
-    BELLCAST_USER_WRITE_PRINCIPALS: users.idOf(publisher),
-    BELLCAST_CHANNEL_REGISTER_PRINCIPALS: closedTo(users.idOf(publisher)),
+    ...rightsOf(users.idOf(publisher)),
     ...users.env,
     ...options.env
   }

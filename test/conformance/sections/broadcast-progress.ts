@@ -1,12 +1,18 @@
 // Contract 4.4: the progress of broadcasts.
 import { expect } from "vitest"
+import type { Api } from "../api.ts"
 import { type Case, define } from "../table.ts"
 import { locationOf } from "./broadcasts.ts"
 
-export const broadcastProgress: ReadonlyArray<Case> = [
+/** Shows a broadcast with all its counts, which add up, to the publisher. */
+export const shownProgress = (
+  name: string,
+  given: (api: Api) => Promise<string>,
+  lifetimeMillis: number
+): Case =>
   define<string>({
-    name: "shows the progress of a broadcast, in counts that add up",
-    given: (api) => locationOf(api, { data: { a: 1 } }, { TTL: "60" }),
+    name,
+    given,
     request: (api, target) => ({ method: "GET", target, as: api.target.publisher }),
     expected: {
       status: 200,
@@ -17,36 +23,56 @@ export const broadcastProgress: ReadonlyArray<Case> = [
       expect(data.accepted).toBe(
         data.delivered + data.waiting + data.retrying + data.expired + data.dead + data.gone
       )
-      expect(data.expires_at - data.accepted_at).toBe(60_000)
+      expect(data.expires_at - data.accepted_at).toBe(lifetimeMillis)
       expect(data).toMatchObject({
         finished: expect.any(Boolean),
         shards: expect.any(Number),
         shards_done: expect.any(Number)
       })
     }
+  })
+
+/** Shows a broadcast to nobody without credentials, and below no channel but its own. */
+export const hiddenProgress = (
+  [anonymous, elsewhere]: readonly [anonymous: string, elsewhere: string],
+  given: (api: Api) => Promise<string>,
+  targetElsewhere: (target: string, api: Api) => string
+): ReadonlyArray<Case> => [
+  define<string>({
+    name: anonymous,
+    given,
+    request: (_, target) => ({ method: "GET", target, as: null }),
+    expected: { status: 401 }
   }),
+  define<string>({
+    name: elsewhere,
+    given,
+    request: (api, target) => ({
+      method: "GET",
+      target: targetElsewhere(target, api),
+      as: api.target.publisher
+    }),
+    expected: { status: 404, errno: 110, body: { details: { resource_name: "broadcast" } } }
+  })
+]
+
+export const broadcastProgress: ReadonlyArray<Case> = [
+  shownProgress(
+    "shows the progress of a broadcast, in counts that add up",
+    (api) => locationOf(api, { data: { a: 1 } }, { TTL: "60" }),
+    60_000
+  ),
   define<string>({
     name: "shows no broadcast to a caller who may not publish",
     given: (api) => locationOf(api),
     request: (_, target) => ({ method: "GET", target }),
     expected: { status: 403, errno: 121 }
   }),
-  define<string>({
-    name: "shows no broadcast without credentials",
-    given: (api) => locationOf(api),
-    request: (_, target) => ({ method: "GET", target, as: null }),
-    expected: { status: 401 }
-  }),
-  define<string>({
-    name: "does not know a broadcast below another channel",
-    given: (api) => locationOf(api),
-    request: (api, target) => ({
-      method: "GET",
-      target: target.replace(api.channel, `${api.channel}x`),
-      as: api.target.publisher
-    }),
-    expected: { status: 404, errno: 110, body: { details: { resource_name: "broadcast" } } }
-  }),
+  ...hiddenProgress(
+    ["shows no broadcast without credentials", "does not know a broadcast below another channel"],
+    (api) => locationOf(api),
+    (target, { channel }) => target.replace(channel, `${channel}x`)
+  ),
   ...["0", "999999999", "-1", "1x", "99999999999999999999", "a%20b"].map((id) =>
     define({
       name: `does not know the broadcast ${id}`,

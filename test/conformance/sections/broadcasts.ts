@@ -5,7 +5,7 @@ import { type Case, define, type Expected } from "../table.ts"
 
 const accepted = { code: 202, message: "Accepted" }
 
-const publish = (
+export const publish = (
   api: Api,
   body?: unknown,
   headers: Record<string, string> = {},
@@ -75,6 +75,24 @@ export const locationOf = async (
   return (answered["location"] as string).slice(api.target.origin.length)
 }
 
+/** Payloads that no request with a push takes; `more` are further members of its body. */
+export const badPayloads = (
+  name: string,
+  send: (api: Api, body: unknown, headers?: Record<string, string>) => Request,
+  more: (api: Api) => object = () => ({})
+): ReadonlyArray<Case> => [
+  define({
+    name: `refuses ${name} that is not JSON`,
+    request: (api) => send(api, "text", { "content-type": "text/plain" }),
+    expected: { status: 415, errno: 107 }
+  }),
+  define({
+    name: `refuses ${name} that fits into no push`,
+    request: (api) => send(api, { data: { text: "x".repeat(3_990) }, ...more(api) }),
+    expected: { status: 413, errno: 113 }
+  })
+]
+
 export const broadcasts: ReadonlyArray<Case> = [
   ...bodies.map(([name, body]) =>
     define({
@@ -108,16 +126,7 @@ export const broadcasts: ReadonlyArray<Case> = [
       expected: { status: 400, errno: 107, details: [`header:${name}`] }
     })
   ),
-  define({
-    name: "refuses a broadcast that is not JSON",
-    request: (api) => publish(api, "text", { "content-type": "text/plain" }),
-    expected: { status: 415, errno: 107 }
-  }),
-  define({
-    name: "refuses a broadcast that fits into no push",
-    request: (api) => publish(api, { data: { text: "x".repeat(3_990) } }),
-    expected: { status: 413, errno: 113 }
-  }),
+  ...badPayloads("a broadcast", publish),
   define({
     name: "refuses a broadcast with a variant that fits into no push",
     request: (api) => publish(api, { data_by_locale: { de: { text: "x".repeat(3_990) } } }),

@@ -1,6 +1,8 @@
 // Contract 4.6: dry runs, and the progress of broadcasts by their id alone.
 import { expect } from "vitest"
 import { type Case, define } from "../table.ts"
+import { hiddenProgress, shownProgress } from "./broadcast-progress.ts"
+import { locationOf, publish as publishOnChannel } from "./broadcasts.ts"
 import { acceptedAt, publish } from "./direct.ts"
 
 export const directProgress: ReadonlyArray<Case> = [
@@ -22,9 +24,7 @@ export const directProgress: ReadonlyArray<Case> = [
       headers: { Location: null, "Cache-Control": "no-cache, no-store" }
     },
     also: async (_, api) => {
-      const { channel, target } = api
-      const body = { data: {}, dry_run: true }
-      const sent = { method: "POST", path: `/channels/${channel}`, as: target.publisher, body }
+      const sent = publishOnChannel(api, { data: {}, dry_run: true })
       const { json, status } = await api.send(sent)
       expect([status, json]).toEqual([200, { data: { people: 1, browsers: 2, estimated: false } }])
     }
@@ -39,36 +39,18 @@ export const directProgress: ReadonlyArray<Case> = [
       }),
     expected: { status: 413, errno: 113 },
     also: async (_, api) => {
-      const { channel, target } = api
       const body = { data: { filler: "x".repeat(4_000) }, dry_run: true }
-      const sent = { method: "POST", path: `/channels/${channel}`, as: target.publisher, body }
-      const { status } = await api.send(sent)
-      expect(status).toBe(413)
+      expect((await api.send(publishOnChannel(api, body))).status).toBe(413)
     }
   }),
-  define<string>({
-    name: "shows the progress of a broadcast to recipients",
-    given: async (api) => acceptedAt(api),
-    request: (api, target) => ({ method: "GET", target, as: api.target.publisher }),
-    expected: {
-      status: 200,
-      headers: { ETag: /^"\d+"$/, "Last-Modified": /GMT$/, "Cache-Control": "no-cache, no-store" }
-    },
-    also: ({ json: { data } }, _, path) => {
-      expect(data.id).toBe(path.split("/").at(-1))
-      expect(data.accepted).toBe(
-        data.delivered + data.waiting + data.retrying + data.expired + data.dead + data.gone
-      )
-      expect(data.expires_at - data.accepted_at).toBe(86_400_000)
-    }
-  }),
+  shownProgress(
+    "shows the progress of a broadcast to recipients",
+    (api) => acceptedAt(api),
+    86_400_000
+  ),
   define<string>({
     name: "shows the progress of a broadcast to a channel by its id alone",
-    given: async (api) => {
-      const { channel, target } = api
-      const sent = { method: "POST", path: `/channels/${channel}`, as: target.publisher }
-      return String((await api.send(sent)).headers["location"])
-    },
+    given: (api) => locationOf(api),
     request: (api, location) => ({
       method: "GET",
       path: `/broadcasts/${location.split("/").at(-1)}`,
@@ -92,22 +74,14 @@ export const directProgress: ReadonlyArray<Case> = [
     request: (_, target) => ({ method: "GET", target }),
     expected: { status: 404, errno: 110 }
   }),
-  define<string>({
-    name: "does not show a broadcast to recipients to nobody",
-    given: (api) => acceptedAt(api),
-    request: (_, target) => ({ method: "GET", target, as: null }),
-    expected: { status: 401 }
-  }),
-  define<string>({
-    name: "does not know a broadcast to recipients below a channel",
-    given: (api) => acceptedAt(api),
-    request: (api, target) => ({
-      method: "GET",
-      target: target.replace("/broadcasts", `/channels/${api.channel}/broadcasts`),
-      as: api.target.publisher
-    }),
-    expected: { status: 404, errno: 110 }
-  }),
+  ...hiddenProgress(
+    [
+      "does not show a broadcast to recipients to nobody",
+      "does not know a broadcast to recipients below a channel"
+    ],
+    (api) => acceptedAt(api),
+    (target, { channel }) => target.replace("/broadcasts", `/channels/${channel}/broadcasts`)
+  ),
   ...["0", "999999999", "-1", "1x", "99999999999999999999"].map((id) =>
     define({
       name: `does not know the broadcast ${id} by its id alone`,

@@ -3,6 +3,7 @@
 import { expect } from "vitest"
 import type { Api, Request } from "../api.ts"
 import { type Case, define, type Expected } from "../table.ts"
+import { badPayloads, publish as publishOnChannel } from "./broadcasts.ts"
 
 export const publish = (
   api: Api,
@@ -36,7 +37,7 @@ export const acceptedAt = async (
   return (given["location"] as string).slice(api.target.origin.length)
 }
 
-const lengthOf = (count: number, item: string) => Array.from({ length: count }, () => item)
+const repeated = (count: number, item: string) => Array.from({ length: count }, () => item)
 
 const badBodies: ReadonlyArray<
   readonly [name: string, body: (api: Api) => unknown, details: ReadonlyArray<string>]
@@ -51,11 +52,11 @@ const badBodies: ReadonlyArray<
   ["another key", (api) => ({ to: both(api), extra: 1 }), ["body:"]],
   ["a dry run that is a text", (api) => ({ to: both(api), dry_run: "true" }), ["body:dry_run"]],
   ["data that is a list", (api) => ({ to: both(api), data: [] }), ["body:data"]],
-  ["101 channels", () => ({ to: { channels: lengthOf(101, "a") } }), ["body:to.channels"]],
-  ["1,001 users", (api) => ({ to: { users: lengthOf(1_001, api.userId()) } }), ["body:to.users"]],
+  ["101 channels", () => ({ to: { channels: repeated(101, "a") } }), ["body:to.channels"]],
+  ["1,001 users", (api) => ({ to: { users: repeated(1_001, api.userId()) } }), ["body:to.users"]],
   [
     "1,001 excepted users",
-    (api) => ({ to: { ...both(api), except_users: lengthOf(1_001, api.userId()) } }),
+    (api) => ({ to: { ...both(api), except_users: repeated(1_001, api.userId()) } }),
     ["body:to.except_users"]
   ],
   [
@@ -84,7 +85,7 @@ const badBodies: ReadonlyArray<
   ],
   [
     "1,000 impossible ids, and names 100",
-    () => ({ to: { users: lengthOf(1_000, "x") } }),
+    () => ({ to: { users: repeated(1_000, "x") } }),
     Array.from({ length: 1_000 }, (_, i) => `body:to.users.${i}`)
       .sort()
       .slice(0, 100)
@@ -107,13 +108,13 @@ export const direct: ReadonlyArray<Case> = [
       ["a user", (api) => ({ users: [api.userId()] })],
       [
         "both, repeated",
-        (api) => ({ channels: lengthOf(3, api.channel), users: lengthOf(9, api.userId()) })
+        (api) => ({ channels: repeated(3, api.channel), users: repeated(9, api.userId()) })
       ],
       [
         "a channel, except a user",
         (api) => ({ channels: [api.channel], except_users: [api.userId()] })
       ],
-      ["1,000 users", (api) => ({ users: lengthOf(1_000, api.userId()) })]
+      ["1,000 users", (api) => ({ users: repeated(1_000, api.userId()) })]
     ] as ReadonlyArray<readonly [name: string, to: (api: Api) => object]>
   ).map(([name, to]) =>
     define({
@@ -134,16 +135,7 @@ export const direct: ReadonlyArray<Case> = [
     request: (api) => ({ method: "POST", path: "/broadcasts", as: api.target.publisher }),
     expected: { status: 400, errno: 109, details: ["body:to"], message: "to in body: Required" }
   }),
-  define({
-    name: "refuses a broadcast to recipients that is not JSON",
-    request: (api) => publish(api, "text", { "content-type": "text/plain" }),
-    expected: { status: 415, errno: 107 }
-  }),
-  define({
-    name: "refuses a broadcast to recipients that fits into no push",
-    request: (api) => publish(api, { data: { text: "x".repeat(3_990) }, to: both(api) }),
-    expected: { status: 413, errno: 113 }
-  }),
+  ...badPayloads("a broadcast to recipients", publish, (api) => ({ to: both(api) })),
   define({
     name: "refuses a body of more than 256 KiB",
     request: (api) => publish(api, { data: { text: "x".repeat(262_144) }, to: both(api) }),
@@ -209,9 +201,7 @@ export const direct: ReadonlyArray<Case> = [
   define<string>({
     name: "takes a key of a channel for another broadcast to recipients",
     given: async (api) => {
-      const { channel, target } = api
-      const sent = { method: "POST", path: `/channels/${channel}`, as: target.publisher, body: {} }
-      const { headers } = await api.send({ ...sent, headers: withKey(api) })
+      const { headers } = await api.send(publishOnChannel(api, {}, withKey(api)))
       return String(headers["location"])
     },
     request: (api) => publish(api, { to: { channels: [api.channel] } }, withKey(api)),

@@ -113,7 +113,7 @@ export const renewal: ReadonlyArray<Case> = [
       expected: forbidden
     })
   ),
-  ...["", "x", `${"A".repeat(22)}.${"0".repeat(64)}.${"A".repeat(43)}`].slice(1).map((secret) =>
+  ...["x", `${"A".repeat(22)}.${"0".repeat(64)}.${"A".repeat(43)}`].map((secret) =>
     define({
       name: `refuses the unknown secret ${secret.slice(0, 3)}`,
       request: (api) => replace(secret, api.subscription()),

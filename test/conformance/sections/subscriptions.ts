@@ -20,6 +20,8 @@ const replacing = (data: unknown, replaces: string) => ({
   ...post(data),
   body: { data, replaces }
 })
+const store = (method: string, id: string, data: unknown) =>
+  method === "PUT" ? put(id, data) : post(data)
 export const stamped = (timestamp: number) => ({
   ETag: `"${timestamp}"`,
   "Last-Modified": new Date(timestamp).toUTCString()
@@ -49,11 +51,7 @@ export const subscriptions: ReadonlyArray<Case> = [
     define<StoredObject>({
       name: `moves another user's subscription with the same keys by ${method}`,
       given: (api) => api.stored("a", {}, `${api.me}2`),
-      request: (api, { id }) => ({
-        ...(method === "PUT" ? put(id, api.subscription("a", { by: "me" })) : {}),
-        ...(method === "POST" ? post(api.subscription("a", { by: "me" })) : {}),
-        method
-      }),
+      request: (api, { id }) => store(method, id, api.subscription("a", { by: "me" })),
       expected: { status: 201, body: { data: { by: "me" } } },
       also: async (_, api, { id, last_modified }) => {
         const path = `/subscriptions?_since=${last_modified}`
@@ -65,11 +63,7 @@ export const subscriptions: ReadonlyArray<Case> = [
     define<StoredObject>({
       name: `refuses ${method} of another user's endpoint with other keys, and changes nothing`,
       given: (api) => api.stored("a", {}, `${api.me}2`),
-      request: (api, { id }) => ({
-        ...(method === "PUT" ? put(id, { ...api.subscription(), keys: otherKeys }) : {}),
-        ...(method === "POST" ? post({ ...api.subscription(), keys: otherKeys }) : {}),
-        method
-      }),
+      request: (api, { id }) => store(method, id, { ...api.subscription(), keys: otherKeys }),
       expected: { status: 409, errno: 123, message: /unsubscribe in the browser/ },
       also: async (_, api, { id, ...stored }) => {
         const other = { method: "GET", path: `/subscriptions/${id}`, as: `${api.me}2` }
