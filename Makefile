@@ -107,6 +107,7 @@ dev: install ## Run the service and restart it when a file changes.
 check: install ## Types, Effect diagnostics, format, lint, import rules.
 	@tsc --noEmit
 	@tsc --project src/browser/tsconfig.worker.json
+	@tsc --project src/browser/tsconfig.client.json
 	@effect-tsgo diagnostics --project tsconfig.json
 	@biome check .
 

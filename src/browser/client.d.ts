@@ -1,0 +1,85 @@
+/**
+ * - `unsupported`: this browser has no Web Push, or not here (http, a private window).
+ * - `install-first`: iOS and iPadOS, where only a site on the home screen has it.
+ * - `denied`: the user refused notifications; the settings of the browser alone can change that.
+ * - `off`: no pushes here: not wanted, nobody is signed in, or not possible yet (see `error`).
+ * - `lost`: wanted, but the browser took the permission back: only a click on `enable` asks again.
+ * - `on`: the service has the subscription of this browser.
+ */
+export type PushState = "unsupported" | "install-first" | "denied" | "off" | "lost" | "on"
+
+/**
+ * - `no-click`: `enable` was not called by a click, so the browser did not ask.
+ * - `dismissed`: the user closed the question; `denied`: refused notifications.
+ * - `push-service`: the browser's push service does not subscribe (a switch of Brave, a blocked
+ *   network).
+ * - `worker`: the service worker could not be registered, or was not active after 10 s.
+ * - `offline`: the service or the page's `token` does not respond.
+ * - `login`: the token is refused, a new one, too.
+ * - `forbidden`: a closed channel. `limit`: a quota of the service. `service`: its other errors.
+ * - `user`: nobody is signed in, or a newer page of the site has another user.
+ * - `browser`: the browser failed otherwise, such as with its storage; see `cause`.
+ */
+export type PushErrorCode =
+  | "no-click"
+  | "dismissed"
+  | "denied"
+  | "push-service"
+  | "worker"
+  | "offline"
+  | "login"
+  | "forbidden"
+  | "limit"
+  | "service"
+  | "user"
+  | "browser"
+
+export interface PushError extends Error {
+  readonly code: PushErrorCode
+  /** Repeating may help. What the client does by itself is repeated once, then at `online`. */
+  readonly retryable: boolean
+}
+
+export interface ConnectOptions {
+  /** Address of the service, maybe relative: `https://push.example.org/v1`, `/v1`. */
+  readonly url: string
+  /** URL of the service worker, given to `register` unchanged: a TrustedScriptURL, too. */
+  readonly worker?: string | URL
+  /** Instead of `worker`: the registration of a worker that the site has already. */
+  readonly registration?: ServiceWorkerRegistration | Promise<ServiceWorkerRegistration>
+  /** The site's id of the user who is signed in; null: nobody. */
+  readonly user: string | null
+  /**
+   * A token of that user for the service, asked for when one is needed and anew after a 401. A text
+   * with a blank, such as `Basic ...`, is a whole `Authorization`. Without it: no `Authorization`.
+   */
+  readonly token?: () => string | Promise<string>
+}
+
+/** Dispatches `change` when `state` or `error` changed. */
+export interface Push extends EventTarget {
+  readonly state: PushState
+  /** Why the device and the service do not agree; null when they do. */
+  readonly error: PushError | null
+  /**
+   * Call it first in the listener of a click. Asks for permission, subscribes, and joins the
+   * channels. Resolves with the state; what failed is `error`.
+   */
+  enable(options?: { readonly channels?: ReadonlyArray<string> }): Promise<PushState>
+  /** The user wants no pushes on this device. Works offline. */
+  disable(): Promise<PushState>
+  /** Logout: this browser belongs to nobody. Works offline and without a token. */
+  signOut(): Promise<PushState>
+  /** Registers the user, on all devices, to a channel. Rejects with a `PushError`. */
+  join(channel: string): Promise<void>
+  /** Rejects with a `PushError`. */
+  leave(channel: string): Promise<void>
+  /** The user's channels. Rejects with a `PushError`. */
+  channels(): Promise<Array<string>>
+}
+
+/**
+ * Makes the device and the service agree, and resolves with the state, after 10 s at most. Never
+ * asks the user, never rejects for want of a network. Throws TypeError without a usable `url`.
+ */
+export function connect(options: ConnectOptions): Promise<Push>

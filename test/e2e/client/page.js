@@ -1,0 +1,77 @@
+// A page that connects, and shows the test what there is on the device.
+import { connect } from "/client.js"
+
+const scope = `${location.origin}/`
+
+const stored = (mode, use) =>
+  new Promise((resolve, reject) => {
+    const opening = indexedDB.open("bellcast", 1)
+    opening.onupgradeneeded = () => opening.result.createObjectStore("state")
+    opening.onerror = () => reject(opening.error)
+    opening.onsuccess = () => {
+      const request = use(opening.result.transaction("state", mode).objectStore("state"))
+      request.onerror = () => reject(request.error)
+      request.onsuccess = () => resolve(request.result)
+      opening.result.close()
+    }
+  })
+
+const record = () => stored("readonly", (states) => states.get(scope))
+const change = async (members) => {
+  const before = await record()
+  await stored("readwrite", (states) => states.put({ ...before, ...members }, scope))
+}
+
+const manager = async (at = "/") => (await navigator.serviceWorker.getRegistration(at))?.pushManager
+const subscription = async (at) => (await manager(at))?.getSubscription()
+const endpoint = async (at) => (await subscription(at))?.endpoint ?? null
+
+/** Subscribes without the client, by a worker that is active. */
+const subscribe = async (applicationServerKey, at) => {
+  const options = { userVisibleOnly: true, applicationServerKey }
+  return (await (await manager(at)).subscribe(options)).toJSON()
+}
+
+/** Titles of all notifications; they are closed. */
+const taken = async () => {
+  const all = await (await navigator.serviceWorker.getRegistration("/")).getNotifications()
+  for (const each of all) each.close()
+  return all.map(({ title }) => title)
+}
+
+/** Leaves nothing for the next test. */
+const clear = async () => {
+  for (const registration of await navigator.serviceWorker.getRegistrations()) {
+    for (const each of await registration.getNotifications()) each.close()
+    await (await registration.pushManager.getSubscription())?.unsubscribe()
+    await registration.unregister()
+  }
+  await stored("readwrite", (states) => states.clear())
+}
+
+const shown = () => {
+  const { error, state } = window.push
+  return { state, error: error && { code: error.code, retryable: error.retryable } }
+}
+
+let asked = 0
+const changes = []
+
+window.device = {
+  change,
+  changes,
+  clear,
+  endpoint,
+  record,
+  shown,
+  subscribe,
+  taken,
+  tokensAsked: () => asked,
+  unsubscribe: async () => (await subscription())?.unsubscribe(),
+  connect: async (options, tokens) => {
+    const token = async () => tokens[Math.min(asked++, tokens.length - 1)]
+    window.push = await connect({ ...options, token })
+    window.push.addEventListener("change", () => changes.push(shown()))
+    return shown()
+  }
+}
