@@ -114,7 +114,12 @@ const setRight = Effect.fnUntraced(function* (
   if (fault !== undefined) return yield* failed(fault)
   const subject = subjects.publisher(token)
   const publishers = (yield* publishersOf(subject, "replay")).get(token) ?? noPublishers
-  if (publishers[rights[right].list].includes(principal) === on) return false
+  const key = keys.publishers(token)
+  if (publishers[rights[right].list].includes(principal) === on) {
+    // An earlier try may have stored the command without seeing that it took effect.
+    if (publishers.seq > 0) yield* untilApplied("permissions", key, publishers.seq)
+    return false
+  }
   const type = `${rights[right].type}.${on ? "put" : "delete"}/1` as const
   const body = { principal, at: yield* Clock.currentTimeMillis }
   if (on) yield* demandRoom("permissions")
@@ -126,7 +131,7 @@ const setRight = Effect.fnUntraced(function* (
     body,
     expect: publishers.seq
   })
-  yield* untilApplied("permissions", keys.publishers(token), seq)
+  yield* untilApplied("permissions", key, seq)
   return true
 })
 

@@ -66,6 +66,9 @@ describe("a full bucket `permissions`", { timeout: 60_000 }, () => {
     const { code, stderr } = await run("token", "revoke", "late")
     assert.equal(code, 1)
     assert.include(stderr, `${permissions} has no room`)
+    const again = await run("token", "revoke", "late")
+    assert.equal(again.code, 1)
+    assert.include(again.stderr, `${permissions} has no room`)
     await grow()
     await until(
       () => publishWith(token.stdout.trim()),

@@ -13,8 +13,11 @@ import { appendToken, tokenNamed } from "./tokens.ts"
 const revoke = Effect.fnUntraced(function* (name: string) {
   const { hash, seq: expect, token } = yield* tokenNamed(name)
   if (token === undefined) return yield* failed(`there is no token ${name}`)
-  if (token.revokedAt !== undefined)
+  if (token.revokedAt !== undefined) {
+    // An earlier try may have stored the command without seeing that it took effect.
+    yield* untilApplied("permissions", keys.token(hash), expect)
     return yield* Console.log(`the token ${name} is revoked: nothing to change`)
+  }
   const at = (yield* readServerTime).serverMillis
   const seq = yield* appendToken(name, { type: "token.delete/1", hash, at }, expect)
   yield* untilApplied("permissions", keys.token(hash), seq)
