@@ -66,10 +66,18 @@ const runCheck = async ({ name, run }: Check, look: Look) => {
 
 /** Load and faults; resolves with what the faults may have repeated. */
 const trouble = async (world: World, { schedule, seconds }: CyclePlan, cycle: number) => {
-  const { changes, model, publish, random } = world
+  const { changes, guests, model, publish, random } = world
   const [broadcastMillis, changeMillis] = world.rates
   const own = random.fork(`load ${cycle}`)
-  const load = startLoad({ model, changes, publish, random: own, broadcastMillis, changeMillis })
+  const load = startLoad({
+    model,
+    changes,
+    publish,
+    guests,
+    random: own,
+    broadcastMillis,
+    changeMillis
+  })
   const start = performance.now()
   const performed = await perform(schedule, world)
   await sleep(Math.max(0, seconds * 1000 - (performance.now() - start)))

@@ -5,10 +5,12 @@ import { join } from "node:path"
 import type { Look } from "./checks/check.ts"
 import type { Context, NatsServers, Nodes } from "./faults/fault.ts"
 import { startNatsServers } from "./faults/nats-servers.ts"
-import { makeFleet } from "./fleet/fleet.ts"
+import { closedChannel, makeFleet } from "./fleet/fleet.ts"
 import type { FleetMember } from "./fleet/member.ts"
 import { type Changes, makeChanges } from "./load/changes.ts"
 import { makeGateways } from "./load/gateways.ts"
+import { makeGuests, type Visit } from "./load/guests.ts"
+import { makeOperator } from "./load/operator.ts"
 import { makePublish, type Publish } from "./load/publish.ts"
 import { type Model, makeModel } from "./model/model.ts"
 import { makeRecorded, type Recorded } from "./model/recorded.ts"
@@ -26,6 +28,7 @@ export interface World extends Context, AsyncDisposable {
   readonly recorded: Recorded
   readonly changes: Changes
   readonly publish: Publish
+  readonly guests: Visit
   readonly random: Random
   /** `BELLCAST_UNRECORDED_PUSHES_MAX`: what a killed process may send twice. */
   readonly permits: number
@@ -47,7 +50,7 @@ export interface WorldOptions {
   readonly say: (text: string) => void
 }
 
-const channels = ["everyone", "some people", "Grüße.1", "few", "*"]
+const channels = ["everyone", "some people", "Grüße.1", closedChannel, "*"]
 
 /** Users of the first audience; each has one to four subscriptions. */
 const usersOf = (random: Random, isShort: boolean) => (isShort ? 120 : random.between(200, 500))
@@ -109,7 +112,9 @@ export const startWorld = async (options: WorldOptions): Promise<World> => {
       .map(({ port }) => `http://127.0.0.1:${port}/v1`)
     const gateways = makeGateways(bases, client, model)
     const recorded = makeRecorded(() => client)
-    const changes = makeChanges(model, gateways, push, random.fork("changes"), "t")
+    const operator = makeOperator(nats.directUrl)
+    const own = random.fork("changes")
+    const changes = makeChanges(model, gateways, push, operator, own, "t")
     const audience = random.fork("audience")
     await fill(changes, audience, usersOf(audience, isShort))
     const context = { nodes, nats, fleet, folder, say }
@@ -122,6 +127,7 @@ export const startWorld = async (options: WorldOptions): Promise<World> => {
       recorded,
       changes,
       publish,
+      guests: makeGuests(model, operator, publish, random.fork("guests")),
       random,
       permits,
       rates: isShort

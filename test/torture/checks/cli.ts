@@ -3,6 +3,7 @@ import { execFile } from "node:child_process"
 import { devNull } from "node:os"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
+import { operatorSettings } from "../fleet/fleet.ts"
 
 const main = fileURLToPath(new URL("../../../src/cli/main.ts", import.meta.url))
 const timeoutMillis = 180_000
@@ -12,7 +13,8 @@ export const bellcast = async (
   natsUrl: string,
   ...args: ReadonlyArray<string>
 ): Promise<string> => {
-  const env = { ...process.env, BELLCAST_NATS_URL: natsUrl, BELLCAST_CONFIG: devNull }
+  const own = { BELLCAST_NATS_URL: natsUrl, BELLCAST_CONFIG: devNull }
+  const env = { ...process.env, ...operatorSettings, ...own }
   const options = { env, timeout: timeoutMillis, maxBuffer: 64 * 1024 ** 2 }
   const { stdout } = await promisify(execFile)(process.execPath, [main, ...args], options)
   return stdout

@@ -26,7 +26,7 @@ export const kept: Check = patient({
     const violations: Array<string> = []
     eachSubscription(look.model, (of) => {
       const { device, id, removed, stored, user } = of
-      if (id === undefined || stored.ackedAt === undefined) return
+      if (stored.ackedAt === undefined) return
       const key = keyOf(of)
       const name = `${user.name} ${id.slice(0, 8)}`
       const why = look.recorded.removals.get(key) ?? "no fact says why"

@@ -12,7 +12,7 @@ import {
 import type { RecordedBroadcast, RecordedPush } from "../model/recorded.ts"
 import { broadcastsOf, type Check, few, type Look } from "./check.ts"
 
-const shown = (of: Subscription) => `${of.user.name} ${of.id?.slice(0, 8)}`
+const shown = (of: Subscription) => `${of.user.name} ${of.id.slice(0, 8)}`
 
 /** Why this recorded end contradicts what the push service saw; undefined: it does not. */
 const contradiction = (
@@ -104,7 +104,7 @@ export const sent: Check = {
   }
 }
 
-/** Checks the browsers that several users had, one after the other. */
+/** Checks the browsers that several users had, and all that renewed one subscription. */
 export const once: Check = {
   name: "one browser, at most one push of a broadcast",
   run: async (look) => {
@@ -113,12 +113,13 @@ export const once: Check = {
     const recorded = [...look.recorded.broadcasts.values()].filter(
       ({ marker }) => marker !== undefined && mine.has(marker)
     )
-    eachSubscription(look.model, ({ device }) => {
-      if (!isShared(device)) return
+    eachSubscription(look.model, ({ device, heirs }) => {
+      const browser = [...device.owners, ...heirs]
+      if (browser.length === 1) return
       for (const { id, pushes } of recorded) {
-        const ends = device.owners.map((owner) => pushes.get(keyOf(owner))?.last.fate)
+        const ends = browser.map((owner) => pushes.get(keyOf(owner))?.last.fate)
         if (ends.filter((fate) => fate === "delivered").length > 1)
-          violations.push(`broadcast ${id}: to ${device.owners.map(shown).join(" and ")}`)
+          violations.push(`broadcast ${id}: to ${browser.map(shown).join(" and ")}`)
       }
     })
     return few([...new Set(violations)])

@@ -5,6 +5,7 @@ import type { Nodes, Role, Shape } from "../faults/fault.ts"
 import { source } from "../load/nats.ts"
 import type { VapidPair } from "../push/vapid.ts"
 import { type FleetMember, makeMember } from "./member.ts"
+import { idOf, publisher, useridSecret } from "./users.ts"
 
 const everybody: ReadonlyArray<readonly [string, ...Array<Role>]> = [
   ["gate-1", "gateway"],
@@ -39,8 +40,14 @@ export interface FleetOptions {
   readonly permits: number
 }
 
-/** Makes the ids of users and their pseudonyms. */
-export const useridSecret = "a secret of the torture rig, of enough bytes"
+/** Users register here by a grant alone; internal services register anybody. */
+export const closedChannel = "few"
+
+/** The settings that the commands of an operator need, too. */
+export const operatorSettings = {
+  BELLCAST_USERID_HMAC_SECRET: useridSecret,
+  BELLCAST_CHANNEL_REGISTER_PRINCIPALS: `${closedChannel}=`
+}
 
 /** Waits are short, so that a cycle heals in seconds. */
 const settingsOf = ({ nodes, permits, vapid }: FleetOptions) => ({
@@ -48,9 +55,9 @@ const settingsOf = ({ nodes, permits, vapid }: FleetOptions) => ({
   BELLCAST_VAPID_PUBLIC_KEY: vapid.publicKey,
   BELLCAST_VAPID_PRIVATE_KEY: vapid.privateKey,
   BELLCAST_VAPID_SUBJECT: "mailto:torture@example.com",
-  BELLCAST_USERID_HMAC_SECRET: useridSecret,
-  BELLCAST_AUTH_POLICIES: "basicauth",
-  BELLCAST_CHANNEL_WRITE_PRINCIPALS: "system.Authenticated",
+  BELLCAST_AUTH_POLICIES: "basicauth token",
+  BELLCAST_CHANNEL_WRITE_PRINCIPALS: `${idOf(publisher)} nats:${source}`,
+  ...operatorSettings,
   BELLCAST_USER_WRITE_PRINCIPALS: `nats:${source}`,
   BELLCAST_MEMBERS_PER_CALLER_PER_HOUR_MAX: "0",
   BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "true",

@@ -1,14 +1,15 @@
 // Changes of the audience: users come, subscribe, register, leave, and take over the browsers of
 // others; an internal service registers them, too. A change is repeated until it is
 // acknowledged, so that after a cycle the model knows the state of each.
-import { createHmac } from "node:crypto"
-import { useridSecret } from "../fleet/fleet.ts"
-import type { Change, Device, Model, Subscription, User } from "../model/model.ts"
+import { closedChannel } from "../fleet/fleet.ts"
+import { idOf, pseudonymOf } from "../fleet/users.ts"
+import type { Device, Membership, Model, Subscription, User } from "../model/model.ts"
 import { isIn } from "../model/model.ts"
 import { type PushServices, subscriptionOf } from "../push/services.ts"
 import type { Random } from "../random.ts"
 import type { Gateways } from "./gateways.ts"
-import { password } from "./http.ts"
+import type { Operator } from "./operator.ts"
+import { acknowledge, addSubscription, begin, makeRenewals, preferRenewal } from "./renewals.ts"
 
 export interface Changes {
   /** A new user with so many subscriptions, registered on some channels. */
@@ -20,45 +21,34 @@ export interface Changes {
 /** Users who are likely to change again. */
 const recentMax = 8
 
-/** Ids and pseudonyms, as src/identity/README.md describes them. */
-const hmac = (key: string, text: string) => createHmac("sha256", key).update(text)
-const idOf = (name: string) =>
-  `basicauth:${hmac(useridSecret, `${name}:${password}`).digest("hex")}`
-const pseudonymOf = (id: string) =>
-  hmac(hmac(useridSecret, "bellcast pseudonym").digest("hex"), id).digest("base64url").slice(0, 22)
-
 const liveOf = ({ subscriptions }: User) =>
   subscriptions.filter(({ removed }) => removed === undefined)
-
-const begin = (): Change => ({ startedAt: performance.now() })
-const acknowledge = (change: Change) => {
-  change.ackedAt = performance.now()
-}
 
 export const makeChanges = (
   model: Model,
   gateways: Gateways,
   push: PushServices,
+  operator: Operator,
   random: Random,
   runName: string
 ): Changes => {
   // A user who registered twice for a channel would leave the first registration behind in the
   // model.
   const [everyone, ...others] = model.channels as readonly [string, ...Array<string>]
+  const renew = makeRenewals(model, gateways, push, random)
   let users = 0
   // Some users change again within seconds: a late write of an old value then shows.
   let recent: ReadonlyArray<User> = []
 
   const subscribe = async (user: User, device: Device = push.newDevice()) => {
-    const subscription: Subscription = { user, device, stored: begin() }
     const former = device.owners.at(-1)
+    const subscription = addSubscription(user, device)
     if (former !== undefined) former.removed = subscription.stored
-    user.subscriptions.push(subscription)
-    device.owners.push(subscription)
+    const headers = random.chance(0.5) ? preferRenewal : {}
     const body = { data: subscriptionOf(device) }
-    const asked = { method: "POST", path: "/subscriptions", user: user.name, body }
+    const asked = { method: "POST", path: "/subscriptions", user: user.name, body, headers }
     const response = await gateways.until(asked, [200, 201])
-    subscription.id = response?.body.data.id
+    if (response?.isRepeated === false) subscription.secret = response.body.renewal
     acknowledge(subscription.stored)
   }
 
@@ -85,9 +75,11 @@ export const makeChanges = (
   const registration = async (method: "PUT" | "DELETE", user: User, channel: string) => {
     const path = `/channels/${encodeURIComponent(channel)}/registration`
     const operation = method === "PUT" ? "member-put" : "member-delete"
-    const asked = random.chance(0.3)
-      ? { method: "NATS", path: operation, body: { channel, user: user.id } }
-      : { method, path, user: user.name }
+    const isClosed = method === "PUT" && channel === closedChannel
+    const asked =
+      isClosed || random.chance(0.3)
+        ? { method: "NATS", path: operation, body: { channel, user: user.id } }
+        : { method, path, user: user.name }
     await gateways.until(asked, [200, 202])
   }
 
@@ -103,6 +95,27 @@ export const makeChanges = (
     membership.left = begin()
     await registration("DELETE", user, channel)
     acknowledge(membership.left)
+  }
+
+  /** Registers by a grant, which ends again, half the time together with the registration. */
+  const visit = async (user: User) => {
+    const path = `/channels/${closedChannel}/registration`
+    const asked = { method: "PUT", path, user: user.name }
+    const grant = [closedChannel, user.id, "--register"]
+    const membership: Membership = { joined: begin() }
+    await operator(() => ["permissions", "grant", ...grant])
+    user.memberships.set(closedChannel, [
+      ...(user.memberships.get(closedChannel) ?? []),
+      membership
+    ])
+    await gateways.until(asked, [202])
+    acknowledge(membership.joined)
+    if (random.chance(0.5)) {
+      membership.left = begin()
+      await operator(() => ["permissions", "revoke", ...grant, "--remove"])
+      acknowledge(membership.left)
+    } else await operator(() => ["permissions", "revoke", ...grant])
+    await gateways.once(asked, [403])
   }
 
   const arrive: Changes["arrive"] = async (subscriptions, channels) => {
@@ -126,15 +139,17 @@ export const makeChanges = (
     const channel = random.pick(model.channels)
     const live = liveOf(user)
     const kind = random.next()
+    if (kind < 0.02 && !isIn(user, closedChannel)) return visit(user)
     if (kind < 0.35) return isIn(user, channel) ? leave(user, channel) : register(user, channel)
-    if (kind < 0.5 && live.length > 0) return unsubscribe(random.pick(live))
-    if (kind < 0.6 && live.length > 0) {
+    if (kind < 0.45 && live.length > 0) return unsubscribe(random.pick(live))
+    if (kind < 0.55 && live.length > 0) {
       // The browser tells its push service only; the service learns it from a 410.
       random.pick(live).device.unsubscribedAt ??= performance.now()
       return
     }
+    if (kind < 0.75) return renew(user)
     if (live.length >= 6) return
-    return kind < 0.8 ? takeOver(user) : subscribe(user)
+    return kind < 0.88 ? takeOver(user) : subscribe(user)
   }
 
   return {

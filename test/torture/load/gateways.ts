@@ -8,12 +8,15 @@ import { requestOnNats } from "./nats.ts"
 export interface Gateways {
   /** One request to one of them. A status that no fault explains is noted as wrong. */
   readonly once: (asked: Request, expected: ReadonlyArray<number>) => Promise<Response>
-  /** Repeats until a response has an expected status; undefined: `stop` came first. */
+  /**
+   * Repeats until a response has an expected status; undefined: `stop` came first. `isRepeated`: a
+   * former attempt may have been done, or be done later.
+   */
   readonly until: (
     asked: Request,
     expected: ReadonlyArray<number>,
     stop?: AbortSignal
-  ) => Promise<Response | undefined>
+  ) => Promise<(Response & { readonly isRepeated: boolean }) | undefined>
 }
 
 const pauseMillis = 300
@@ -38,9 +41,9 @@ export const makeGateways = (
   return {
     once,
     until: async (asked, expected, stop) => {
-      while (stop?.aborted !== true) {
+      for (let isRepeated = false; stop?.aborted !== true; isRepeated = true) {
         const response = await once(asked, expected)
-        if (expected.includes(response.status)) return response
+        if (expected.includes(response.status)) return { ...response, isRepeated }
         await sleep(pauseMillis)
       }
       return undefined

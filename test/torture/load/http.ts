@@ -1,4 +1,5 @@
 // Requests to the gateways as a client makes them: a deadline, basic credentials, JSON.
+import { password } from "../fleet/users.ts"
 
 export interface Response {
   /** 0: no response within the deadline, or the connection failed. */
@@ -22,14 +23,13 @@ export interface Request {
   /** `NATS`: a request to the API on NATS, whose operation is the path. */
   readonly method: string
   readonly path: string
-  /** The name of a user; on NATS the source is the caller. */
-  readonly user?: string
+  /** The name of a user; undefined: none. On NATS the source is the caller. */
+  readonly user?: string | undefined
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** The password of every user. */
-export const password = "torture"
+const basicOf = (user: string) => `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`
 
 /** Never rejects. */
 export const request = async (base: string, asked: Request): Promise<Response> => {
@@ -39,7 +39,7 @@ export const request = async (base: string, asked: Request): Promise<Response> =
       method,
       signal: AbortSignal.timeout(timeoutMillis),
       headers: {
-        authorization: `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`,
+        ...(user === undefined ? {} : { authorization: basicOf(user) }),
         ...(body === undefined ? {} : { "content-type": "application/json" }),
         ...headers
       },

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises"
 import type { Model } from "../model/model.ts"
 import type { Random } from "../random.ts"
 import type { Changes } from "./changes.ts"
+import type { Visit } from "./guests.ts"
 import type { Publish } from "./publish.ts"
 
 export interface Load {
@@ -17,6 +18,7 @@ export interface LoadOptions {
   readonly model: Model
   readonly changes: Changes
   readonly publish: Publish
+  readonly guests: Visit
   readonly random: Random
   /** Milliseconds between broadcasts, at least and at most. */
   readonly broadcastMillis: readonly [number, number]
@@ -25,11 +27,13 @@ export interface LoadOptions {
 
 /** Of each kind at once: more would only wait for the same fault. */
 const underWayMax = 20
+/** Milliseconds between guests: each takes two commands. */
+const guestMillis = [8_000, 14_000] as const
 /** A broadcast whose acknowledgement has not come by then stays unknown. */
 const giveUpMillis = 30_000
 
 export const startLoad = (options: LoadOptions): Load => {
-  const { broadcastMillis, changeMillis, changes, model, publish, random } = options
+  const { broadcastMillis, changeMillis, changes, guests, model, publish, random } = options
   const stopping = new AbortController()
   const givingUp = new AbortController()
   let pending = 0
@@ -61,6 +65,7 @@ export const startLoad = (options: LoadOptions): Load => {
     channels.chance(0.35) ? model.channels[0]! : channels.pick(model.channels.slice(1))
   void every(broadcastMillis, random.fork("broadcasts"), () => publish(channel(), givingUp.signal))
   void every(changeMillis, random.fork("changes"), changes.churn)
+  void every(guestMillis, random.fork("guests"), () => guests(givingUp.signal))
 
   return {
     pending: () => pending,

@@ -6,12 +6,23 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { headers as natsHeaders } from "@nats-io/transport-node"
 import { subjects } from "#streams/subjects.ts"
 import { channelToken } from "#streams/tokens.ts"
-import type { Broadcast, Model } from "../model/model.ts"
+import { publisher } from "../fleet/users.ts"
+import type { Broadcast, Model, Right } from "../model/model.ts"
 import type { RigClient } from "../nats/client.ts"
 import type { Random } from "../random.ts"
 import type { Gateways } from "./gateways.ts"
+import type { Request } from "./http.ts"
 
-export type Publish = (channel: string, stop: AbortSignal) => Promise<void>
+/** A publisher whose right ends. */
+export interface Guest {
+  readonly right: Right
+  readonly ways: ReadonlyArray<Broadcast["via"]>
+  /** A user, or a header with a token. */
+  readonly as: Pick<Request, "user" | "headers">
+}
+
+/** By `guest`, else by a publisher whose right stays. */
+export type Publish = (channel: string, stop: AbortSignal, guest?: Guest) => Promise<void>
 
 const ways = [
   "post",
@@ -24,6 +35,10 @@ const ways = [
 /** Enough more users that a broadcast does not fit into one message and has parts. */
 const strangersMax = 950
 const pauseMillis = 300
+
+type Headers = Record<string, string>
+
+const refused = "refused"
 
 /** The id of a user who never came. */
 const strangerOf = (marker: string, i: number) =>
@@ -39,24 +54,34 @@ export const makePublish = (
 ): Publish => {
   let count = 0
 
-  const post = async (broadcast: Broadcast, body: object, headers: Record<string, string>) => {
-    const path = `/channels/${encodeURIComponent(broadcast.channels[0]!)}`
-    const asked = { method: "POST", path, user: "publisher", body, headers }
-    const { location, status } = await gateways.once(asked, [202])
-    return status === 202 ? Number(location?.split("/").at(-1)) : undefined
+  /** Returns the id, or that the publisher may not; undefined: unknown. */
+  const request = async (broadcast: Broadcast, asked: Request, guest: Guest | undefined) => {
+    const { right } = broadcast
+    const headers = { ...asked.headers, ...guest?.as.headers }
+    const refusals = right === undefined ? [] : [401, 403]
+    const whole = { ...asked, ...guest?.as, headers }
+    const { location, status } = await gateways.once(whole, [200, 202, ...refusals])
+    if (refusals.includes(status)) return refused
+    if (location === undefined) return undefined
+    if (right !== undefined) right.isHeld = true
+    return Number(location.split("/").at(-1))
   }
 
-  const toUsers = async (broadcast: Broadcast, body: object, headers: Record<string, string>) => {
+  const post = (broadcast: Broadcast, body: object, headers: Headers, guest?: Guest) => {
+    const path = `/channels/${encodeURIComponent(broadcast.channels[0]!)}`
+    return request(broadcast, { method: "POST", path, user: publisher, body, headers }, guest)
+  }
+
+  const toUsers = (broadcast: Broadcast, body: object, headers: Headers, guest?: Guest) => {
     const { channels, marker, strangers } = broadcast
     const unknown = Array.from({ length: strangers }, (_, i) => strangerOf(marker, i))
     const users = [...[...broadcast.users].map(({ id }) => id), ...unknown]
+    const [method, path] = guest === undefined ? ["NATS", "publish"] : ["POST", "/broadcasts"]
     const whole = { ...body, to: { channels, users } }
-    const asked = { method: "NATS", path: "publish", body: whole, headers }
-    const { location, status } = await gateways.once(asked, [200])
-    return status === 200 ? Number(location) : undefined
+    return request(broadcast, { method, path, body: whole, headers }, guest)
   }
 
-  const onNats = async (broadcast: Broadcast, body: object, named: Record<string, string>) => {
+  const onNats = async (broadcast: Broadcast, body: object, named: Headers) => {
     const headers = natsHeaders()
     for (const [name, value] of Object.entries(named)) headers.set(name, value)
     const subject = subjects.broadcast("torture", channelToken(broadcast.channels[0]!))
@@ -82,11 +107,18 @@ export const makePublish = (
     }
   }
 
-  return async (channel, stop) => {
-    const via = random.pick(ways)
+  const refuse = (broadcast: Broadcast, tries: number) => {
+    const { isHeld, revoked } = broadcast.right!
+    broadcast.isRefused = tries === 0
+    if (isHeld && revoked === undefined)
+      model.wrong.push(`${broadcast.via}: refused while the publisher has the right`)
+  }
+
+  return async (channel, stop, guest) => {
+    const via = random.pick(guest?.ways ?? ways)
     const marker = `${random.fork(String(count)).between(1e8, 9e8)}-${count++}`
     const isEmpty = random.chance(0.1)
-    const headers: Record<string, string> = { TTL: "7200" }
+    const headers: Headers = { TTL: "7200" }
     if (isEmpty || random.chance(0.3)) headers["Topic"] = marker
     if (via.endsWith("with key")) headers["Idempotency-Key"] = marker
     if (via === "nats with id") headers["Nats-Msg-Id"] = marker
@@ -98,13 +130,15 @@ export const makePublish = (
       ...audience(via, channel),
       via,
       cycle: cycle(),
-      startedAt
+      startedAt,
+      ...(guest === undefined ? {} : { right: guest.right })
     }
     model.broadcasts.set(marker, broadcast)
     const send = via.startsWith("post") ? post : via.startsWith("nats") ? onNats : toUsers
     const isRepeatable = headers["Idempotency-Key"] !== undefined || via === "nats with id"
-    while (true) {
-      const id = await send(broadcast, body, headers)
+    for (let tries = 0; ; tries++) {
+      const id = await send(broadcast, body, headers, guest)
+      if (id === refused) return refuse(broadcast, tries)
       if (id !== undefined) {
         broadcast.id = id
         broadcast.ackedAt = performance.now()

@@ -23,15 +23,19 @@ export interface Device {
 export interface Subscription {
   readonly user: User
   readonly device: Device
-  /** The id that outcomes have, beside the user's. Known once the subscription is stored. */
-  id?: string
+  /** The id that outcomes have, beside the user's. */
+  readonly id: string
   readonly stored: Change
-  /** By its user, or by the storing of the next owner. */
+  /** By its user, by a renewal, or by the storing of the next owner. */
   removed?: Change
+  /** The secret that renews it, where no later one can have been made. */
+  secret?: string
+  /** For which that secret was sent. */
+  readonly heirs: Array<Subscription>
 }
 
 /** The name of a subscription in outcomes. */
-export const keyOf = ({ id = "", user }: Subscription): string => `${user.pseudonym}.${id}`
+export const keyOf = ({ id, user }: Subscription): string => `${user.pseudonym}.${id}`
 
 /** From a registration to its end. */
 export interface Membership {
@@ -48,6 +52,15 @@ export interface User {
   readonly memberships: Map<string, Array<Membership>>
   /** A change of this user is under way: changes of one user are made one after the other. */
   isBusy: boolean
+}
+
+/** Of a guest, to publish. Revoked while requests are under way. */
+export interface Right {
+  /** How long after the acknowledgement of its end it may still be accepted. */
+  readonly graceMillis: number
+  /** It was accepted once. */
+  isHeld: boolean
+  revoked?: Change
 }
 
 export interface Broadcast {
@@ -69,6 +82,10 @@ export interface Broadcast {
   ackedAt?: number
   /** Sequence in LOG, as acknowledged. */
   id?: number
+  /** The right by which it is published, if it is one that ends. */
+  readonly right?: Right
+  /** No attempt was made but one that was refused. */
+  isRefused?: boolean
 }
 
 /** Counts of the pushes of one broadcast to one browser, as its push service saw them. */
