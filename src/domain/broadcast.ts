@@ -34,21 +34,26 @@ export const Locale = Schema.String.pipe(
   Schema.check(Schema.makeFilter((text) => isLocale(text) || "Must be a language tag (BCP 47)"))
 )
 
-/**
- * The body of a broadcast, over HTTP and over NATS alike. Without `data`, pushes carry no payload.
- */
-export const BroadcastBody = Schema.Struct({
-  data: Schema.optionalKey(Data),
+/** The payload of a broadcast and its variants, where each fits a schema. */
+export const payloadFields = (data: typeof Data) => ({
+  data: Schema.optionalKey(data),
   /** For readers of these languages, instead of `data`. */
   data_by_locale: Schema.optionalKey(
-    Schema.Record(Schema.String, Data).pipe(
+    Schema.Record(Schema.String, data).pipe(
       Schema.check(
         Schema.isMaxProperties(variantsMax),
         Schema.isPropertyNames(Locale),
         Schema.makeFilter((variants) => isDistinct(Object.keys(variants)) || "Same language twice")
       )
     )
-  ),
+  )
+})
+
+/**
+ * The body of a broadcast, over HTTP and over NATS alike. Without `data`, pushes carry no payload.
+ */
+export const BroadcastBody = Schema.Struct({
+  ...payloadFields(Data),
   /** Gateways make dry runs and store none. One that a NATS client publishes must not be sent. */
   dry_run: Schema.optionalKey(Schema.Never)
 })
@@ -157,20 +162,23 @@ export const payloadOf = (data: BroadcastBody["data"]): Uint8Array | undefined =
     : new TextEncoder().encode(canonicalJson(data))
 
 /**
- * Whether data fits into one push. Sorted keys have the same length, and a UTF-16 unit takes at
- * most three bytes.
+ * Whether a payload has at most so many bytes. Sorted keys have the same length, and a UTF-16 unit
+ * takes at most three bytes.
  */
-const fits = (data: BroadcastBody["data"]): boolean => {
+const isWithin = (data: BroadcastBody["data"], bytesMax: number): boolean => {
   if (data === undefined) return true
   const text = JSON.stringify(data)
-  return (
-    text.length * 3 <= payloadBytesMax || new TextEncoder().encode(text).length <= payloadBytesMax
-  )
+  return text.length * 3 <= bytesMax || new TextEncoder().encode(text).length <= bytesMax
 }
 
+/** Whether `data` and each of its variants have at most so many bytes as payloads. */
+export const fitsInto = (
+  { data, data_by_locale = {} }: Pick<BroadcastBody, "data" | "data_by_locale">,
+  bytesMax: number
+): boolean => [data, ...Object.values(data_by_locale)].every((each) => isWithin(each, bytesMax))
+
 /** Whether each variant of the payload fits into one push. */
-export const fitsOnePush = ({ data, data_by_locale = {} }: BroadcastBody): boolean =>
-  [data, ...Object.values(data_by_locale)].every(fits)
+export const fitsOnePush = (body: BroadcastBody): boolean => fitsInto(body, payloadBytesMax)
 
 /** The fact that the planner rejected a broadcast. */
 export const BroadcastRejected = Schema.Struct({

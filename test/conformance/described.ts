@@ -31,6 +31,7 @@ const types: Readonly<Record<string, (value: unknown) => boolean>> = {
   array: Array.isArray,
   string: (value) => typeof value === "string",
   integer: Number.isInteger,
+  number: (value) => typeof value === "number",
   boolean: (value) => typeof value === "boolean",
   null: (value) => value === null
 }
@@ -55,6 +56,10 @@ const objectMismatch = (object: object, schema: Schema, at: string): string | un
 
 /** The first place where a value does not match a schema. Covers what the description uses. */
 const mismatch = (value: unknown, schema: Schema, at = "$"): string | undefined => {
+  const given = schema["if"] as Schema | undefined
+  if (given !== undefined && mismatch(value, given) === undefined)
+    return mismatch(value, schema["then"] as Schema, at)
+  if (schema["const"] !== undefined && schema["const"] !== value) return `${at} is ${value}`
   const union = (schema["anyOf"] ?? schema["oneOf"]) as ReadonlyArray<Schema> | undefined
   if (union !== undefined)
     return union.some((each) => mismatch(value, each) === undefined) ? undefined : `${at} fits none`
@@ -67,6 +72,9 @@ const mismatch = (value: unknown, schema: Schema, at = "$"): string | undefined 
       .map((each, i) => mismatch(each, (schema["items"] ?? {}) as Schema, `${at}.${i}`))
       .find(Boolean)
   }
+  const parts = (schema["allOf"] ?? []) as ReadonlyArray<Schema>
+  const part = parts.map((each) => mismatch(value, each, at)).find(Boolean)
+  if (part !== undefined) return part
   return typeof value === "object" && value !== null ? objectMismatch(value, schema, at) : undefined
 }
 

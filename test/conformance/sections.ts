@@ -21,6 +21,7 @@ import { members } from "./sections/members.ts"
 import { operational } from "./sections/operational.ts"
 import { pages } from "./sections/pages.ts"
 import { preconditions } from "./sections/preconditions.ts"
+import { pushData } from "./sections/push-data.ts"
 import { registrations } from "./sections/registrations.ts"
 import { renewal } from "./sections/renewal.ts"
 import { subscriptionBodies } from "./sections/subscription-bodies.ts"
@@ -46,7 +47,7 @@ export const sections: ReadonlyArray<readonly [name: string, cases: ReadonlyArra
   ["3.12 renewal", renewal],
   ["4.1-4.3 channels", [...channels, ...registrations]],
   ["4.5 members", members],
-  ["4.4 broadcasts", [...broadcasts, ...broadcastProgress]],
+  ["4.4 broadcasts", [...broadcasts, ...pushData, ...broadcastProgress]],
   ["4.6 broadcasts to channels and users", [...direct, ...directProgress]],
   ["5.1-5.4 the server", operational],
   ["5.5 the description", description],

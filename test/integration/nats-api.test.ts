@@ -126,8 +126,10 @@ it("refuses a source what its principal may not do, with the errors of HTTP", as
   const granted = { channel: "other", user }
   assert.equal((await request("member-put", granted, "orders")).body.code, 202)
 
-  const { header } = await request("publish", { to: { users: [user] } })
+  const { body, header } = await request("publish", { to: { users: [user] } })
   const broadcast = header("Bellcast-Broadcast")!
+  // An address of the API is of no use on NATS.
+  assert.deepEqual(body, { code: 202, message: "Accepted", id: broadcast, warnings: [] })
   const unseen = await request("broadcast", { broadcast }, "shop")
   assert.deepInclude(unseen.body, { code: 404, errno: 110 })
   // A user of HTTP is no source, even with the name of one.
@@ -148,6 +150,8 @@ it("says what is wrong with a request", async () => {
   await invalid("member-put", { channel: "news", user: "acme:7" }, { code: 400, errno: 107 })
   await invalid("members", { channel: "news", _limit: "few" }, { code: 400, errno: 107 })
   await invalid("publish", { to: {} }, { code: 400, errno: 109 })
+  const data = { web_push: 8030, notification: { title: "x" } }
+  await invalid("publish", { data, to: { channels: ["news"] } }, { code: 400, errno: 109 })
   await invalid("publish", { to: { channels: ["news"] } }, { code: 400 }, { TTL: "soon" })
   await invalid("publish", "x".repeat(300_000), { code: 413, errno: 113 })
   await invalid("logout", "x".repeat(20_000), { code: 413, errno: 113 })

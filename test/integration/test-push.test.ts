@@ -80,7 +80,7 @@ describe("a test of a subscription", { timeout: 90_000 }, () => {
     )
     const began = performance.now()
     const late = await test(ids[4]!)
-    assert.deepEqual([late.status, late.body], [202, { code: 202, message: "Accepted" }])
+    assert.equal(late.status, 202)
     assert.isAbove(performance.now() - began, 9_500)
   })
 

@@ -2,19 +2,19 @@
 // once.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { pushExample } from "#browser/push.ts"
 import { channelsMax, type Recipients, usersMax } from "#domain/recipients.ts"
 import type { Caller } from "#identity/identity.ts"
 import { Identity } from "#identity/identity.ts"
 import { channelToken, type UserToken } from "#streams/tokens.ts"
 import { invalidChannel, isChannelId } from "../channels/id.ts"
 import { mayPublish, mayUseUsers } from "../channels/publishers.ts"
-import { Acknowledgement, accepted } from "../channels/registration.ts"
 import { readBody } from "../http/body.ts"
 import { type ErrorDetail, errorIn, refuse } from "../http/errors.ts"
 import type { Call } from "../http/request.ts"
 import { userIdFault } from "../named-user.ts"
 import type { Operation } from "../operation.ts"
-import { published } from "./channel-post.ts"
+import { Accepted, acceptedAt, published } from "./accepted.ts"
 import { dryRun, Reach } from "./dry-run.ts"
 import { type Given, publish, readGiven } from "./publish.ts"
 
@@ -104,27 +104,21 @@ export const directPost: Operation<Input> = {
   takesJson: "always",
   exposes: ["Location"],
   read,
-  run: Effect.fnUntraced(function* (
-    { body: { dry_run, to: named, ...body }, to, ...given },
-    { caller, rootUrl }
-  ) {
+  run: Effect.fnUntraced(function* ({ body: { dry_run, to: named, ...body }, to, ...given }, call) {
     const { channels = [], except_users = [], users = [] } = named
     const namesUsers = users.length + except_users.length > 0
-    if (!(yield* maySend(caller!, channels, namesUsers))) return yield* refuse("forbidden")
+    if (!(yield* maySend(call.caller!, channels, namesUsers))) return yield* refuse("forbidden")
     if (dry_run === true) return yield* dryRun(to, body)
-    const broadcast = yield* publish({ ...given, body, to, isPlain: false }, caller!)
-    return { ...accepted, broadcast, headers: { Location: `${rootUrl}/broadcasts/${broadcast}` } }
+    const broadcast = yield* publish({ ...given, body, to, isPlain: false }, call.caller!)
+    return acceptedAt("", broadcast, body, call)
   }),
   doc: {
     summary: "Broadcast to several channels and to users, each browser once",
     parameters: ["broadcast"],
     body: Body,
-    bodyExample: {
-      data: { title: "Hello", body: "from Bellcast" },
-      to: { channels: ["news"] }
-    },
+    bodyExample: { ...pushExample, to: { channels: ["news"] } },
     bodyRequired: true,
-    responses: { 200: Schema.Struct({ data: Reach }), 202: Acknowledgement },
+    responses: { 200: Schema.Struct({ data: Reach }), 202: Accepted },
     errors: [400, 403, 413, 415, 507]
   }
 }

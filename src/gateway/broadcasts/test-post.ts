@@ -2,15 +2,14 @@
 // pushes, and responds with what the push service said.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { pushExample } from "#browser/push.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
-import { BroadcastBody } from "#domain/broadcast.ts"
 import { Fate, type PushResult } from "#domain/outcome.ts"
 import { storedIn } from "#domain/subscription/subscription.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { directToken } from "#streams/tokens.ts"
 import { listOf } from "../changes.ts"
-import { Acknowledgement, accepted } from "../channels/registration.ts"
 import { readBody } from "../http/body.ts"
 import { badId, refuse, refuseInvalid } from "../http/errors.ts"
 import { ok } from "../http/request.ts"
@@ -19,6 +18,7 @@ import type { Operation } from "../operation.ts"
 import { RequestRates } from "../quotas/requests.ts"
 import { demandRoom } from "../quotas/room.ts"
 import { isId } from "../subscriptions/id.ts"
+import { Accepted, acceptedAt, published } from "./accepted.ts"
 import { publish } from "./publish.ts"
 
 /** Somebody looks at a page and waits. */
@@ -30,7 +30,7 @@ const lookMillisMax = 500
 /** Of a test and of its end in LOG. Measured: 1.9 KB. */
 const testBytes = 2_000
 
-const Body = Schema.Struct({ data: BroadcastBody.fields.data })
+const Body = Schema.Struct({ data: published.data })
 const decodeBody = readBody(Body)
 
 const Result = Schema.Struct({
@@ -79,7 +79,8 @@ export const testPost: Operation<typeof Body.Type> = {
   takesJson: "withBody",
   exposes: ["Location"],
   read: ({ request }, errors) => Effect.map(decodeBody(request, errors), ({ value = {} }) => value),
-  run: Effect.fnUntraced(function* (body, { caller, params, request, rootUrl }) {
+  run: Effect.fnUntraced(function* (body, call) {
+    const { caller, params, request } = call
     const id = params["id"] ?? ""
     if (!isId(id)) return yield* refuseInvalid([badId])
     const { user } = caller!
@@ -94,15 +95,15 @@ export const testPost: Operation<typeof Body.Type> = {
     const given = { headers: { TTL: ttlSeconds, Urgency: "high" }, key: undefined }
     const broadcast = yield* publish({ ...given, body, to, isPlain: false }, caller!)
     const result = yield* awaitResult(broadcast)
-    const headers = { Location: `${rootUrl}/broadcasts/${broadcast}` }
-    if (result === undefined) return { ...accepted, broadcast, headers }
-    return { ...ok({ data: result }, { ...headers, ...noStore }), broadcast }
+    const pending = acceptedAt("", broadcast, body, call)
+    if (result === undefined) return pending
+    return { ...ok({ data: result }, { ...pending.headers, ...noStore }), broadcast }
   }),
   doc: {
     summary: "Send a push to a browser of the caller, and say what the push service answered",
     body: Body,
-    bodyExample: { data: { title: "Test", body: "This browser gets pushes." } },
-    responses: { 200: Schema.Struct({ data: Result }), 202: Acknowledgement },
+    bodyExample: pushExample,
+    responses: { 200: Schema.Struct({ data: Result }), 202: Accepted },
     errors: [400, 404, 413, 415, 507]
   }
 }

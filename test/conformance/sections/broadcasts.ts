@@ -3,7 +3,17 @@ import { expect } from "vitest"
 import type { Api, Request } from "../api.ts"
 import { type Case, define, type Expected } from "../table.ts"
 
-const accepted = { code: 202, message: "Accepted" }
+/** The 202 of a broadcast, for toEqual and toMatchObject. */
+export const accepted = {
+  warning: expect.stringContaining("Firefox on Android"),
+  body: {
+    code: 202,
+    message: "Accepted",
+    id: expect.stringMatching(/^\d+$/),
+    url: expect.stringMatching(/^http.*\/broadcasts\/\d+$/),
+    warnings: []
+  }
+}
 
 export const publish = (
   api: Api,
@@ -20,7 +30,7 @@ export const publish = (
 
 const located = (api: Api): Expected => ({
   status: 202,
-  exactly: accepted,
+  body: { ...accepted.body, warnings: expect.any(Array) },
   headers: { Location: new RegExp(`^${api.root}/channels/${api.channel}/broadcasts/[0-9]+$`) }
 })
 
@@ -98,7 +108,11 @@ export const broadcasts: ReadonlyArray<Case> = [
     define({
       name: `accepts a broadcast of ${name}`,
       request: (api) => publish(api, body),
-      expected: located
+      expected: (api) => ({ ...located(api), exactly: accepted.body }),
+      also: ({ headers, json }) => {
+        expect(json.url).toBe(headers["location"])
+        expect(json.url.split("/").at(-1)).toBe(json.id)
+      }
     })
   ),
   define({

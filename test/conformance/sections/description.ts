@@ -107,7 +107,7 @@ export const description: ReadonlyArray<Case> = [
       expect(text).toContain(
         `<pre>curl ${credentials}-H 'Content-Type: application/json' -d '{&quot;defaults&quot;`
       )
-      expect(text).toContain(`-d '{&quot;data&quot;:{&quot;title&quot;:&quot;Hello&quot;`)
+      expect(text).toContain(`-d '{&quot;data&quot;:{&quot;web_push&quot;:8030,`)
       expect(text).not.toMatch(/<script|undefined|\[object/)
       // The policy must allow the style sheet of the page.
       const [, style = ""] = /<style>(.*?)<\/style>/s.exec(text) ?? []

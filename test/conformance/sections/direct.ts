@@ -3,7 +3,7 @@
 import { expect } from "vitest"
 import type { Api, Request } from "../api.ts"
 import { type Case, define, type Expected } from "../table.ts"
-import { badPayloads, publish as publishOnChannel } from "./broadcasts.ts"
+import { accepted, badPayloads, publish as publishOnChannel } from "./broadcasts.ts"
 
 export const publish = (
   api: Api,
@@ -22,7 +22,7 @@ const both = (api: Api) => ({ channels: [api.channel], users: [api.userId()] })
 
 const located = (api: Api): Expected => ({
   status: 202,
-  exactly: { code: 202, message: "Accepted" },
+  exactly: accepted.body,
   headers: { Location: new RegExp(`^${api.root}/broadcasts/[0-9]+$`) }
 })
 

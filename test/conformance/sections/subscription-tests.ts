@@ -3,6 +3,7 @@
 import { expect } from "vitest"
 import type { Request, StoredObject } from "../api.ts"
 import { type Case, define } from "../table.ts"
+import { accepted } from "./broadcasts.ts"
 
 const test = (id: string, body?: unknown, headers: Record<string, string> = {}): Request => ({
   method: "POST",
@@ -18,7 +19,7 @@ export const subscriptionTests: ReadonlyArray<Case> = [
     request: (_, { id }) => test(id, { data: { hello: 1 } }),
     expected: (api) => ({
       status: 202,
-      exactly: { code: 202, message: "Accepted" },
+      exactly: accepted.body,
       headers: { Location: new RegExp(`^${api.root}/broadcasts/[0-9]+$`) }
     }),
     also: async ({ headers }, api) => {

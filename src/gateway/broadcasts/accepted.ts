@@ -1,0 +1,48 @@
+// What the requests that publish share: the form of their bodies, and the 202.
+import * as Schema from "effect/Schema"
+import { PushData } from "#browser/push.ts"
+import { type BroadcastBody, fitsInto, payloadFields } from "#domain/broadcast.ts"
+import { Acknowledgement, accepted } from "../channels/registration.ts"
+import type { ApiResponse, Call } from "../http/request.ts"
+
+/** The fields of a body that publishes. */
+export const published = {
+  ...payloadFields(PushData),
+  /** Only count whom the broadcast would reach. */
+  dry_run: Schema.optionalKey(Schema.Boolean)
+}
+
+/**
+ * Bytes of a payload that Firefox on Android takes. Mozilla's push service sends it on to Android
+ * by FCM as base64 in at most 4096 bytes of JSON; senders that know this pad to 2,820.
+ */
+const androidBytesMax = 2_820
+const androidWarning =
+  `A payload of more than ${androidBytesMax} bytes: ` +
+  "Mozilla's push service may refuse it for Firefox on Android"
+
+export const Accepted = Schema.Struct({
+  ...Acknowledgement.fields,
+  id: Schema.String,
+  /** Absent on NATS, where there is no address. */
+  url: Schema.optionalKey(Schema.String),
+  warnings: Schema.Array(Schema.String)
+})
+
+/** The 202 of a broadcast that is below `path`. */
+export const acceptedAt = (
+  path: string,
+  broadcast: number,
+  body: BroadcastBody,
+  { request, rootUrl }: Pick<Call, "request" | "rootUrl">
+): ApiResponse => {
+  const url = `${rootUrl}${path}/broadcasts/${broadcast}`
+  const data: typeof Accepted.Type = {
+    code: 202,
+    message: "Accepted",
+    id: String(broadcast),
+    ...(request.source === undefined ? { url } : {}),
+    warnings: fitsInto(body, androidBytesMax) ? [] : [androidWarning]
+  }
+  return { ...accepted, body: data, broadcast, headers: { Location: url } }
+}
