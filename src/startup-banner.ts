@@ -7,8 +7,8 @@ const argsFor = (url: string) => (url === `${urlDefault}/` ? "" : ` ARGS="--url 
 
 /** The shell sets the time, which `make listen` shows the age by. */
 const body =
-  `'{"data":{"title":"Hello","body":"from Bellcast","published_at":'` +
-  `$(node -p 'Date.now()')'}}'`
+  `'{"data":{"web_push":8030,"published_at":'$(node -p 'Date.now()')',"notification":\n` +
+  `        {"title":"Hello","body":"from Bellcast","navigate":"https://example.org/"}}}'`
 
 const trial = (url: string): string => `
   Try it. In a second terminal, listen as a browser that is registered to the channel "news":
