@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url"
 export const thisProgram = fileURLToPath(new URL("../../..", import.meta.url)).replace(/\/$/, "")
 
 /** An earlier commit that stores in the present form (`storedForm`). */
-const formerCommit = "b8214554db4f8a2f9734e33f794c00e94138198e"
+const formerCommit = "8955d2c704c55fcd528d6e86753e3cbba1439a96"
 
 const git = (...args: ReadonlyArray<string>): Buffer =>
   execFileSync("git", ["-C", thisProgram, ...args], {
