@@ -4,12 +4,12 @@
 import { closedChannel } from "../fleet/fleet.ts"
 import { idOf, pseudonymOf } from "../fleet/users.ts"
 import type { Device, Membership, Model, Subscription, User } from "../model/model.ts"
-import { isIn } from "../model/model.ts"
+import { acknowledge, begin, isIn } from "../model/model.ts"
 import { type PushServices, subscriptionOf } from "../push/services.ts"
 import type { Random } from "../random.ts"
 import type { Gateways } from "./gateways.ts"
 import type { Operator } from "./operator.ts"
-import { acknowledge, addSubscription, begin, makeRenewals, preferRenewal } from "./renewals.ts"
+import { addSubscription, makeRenewals, preferRenewal } from "./renewals.ts"
 
 export interface Changes {
   /** A new user with so many subscriptions, registered on some channels. */

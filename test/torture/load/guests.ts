@@ -2,16 +2,15 @@
 // channel, and servers with a token.
 import { setTimeout as sleep } from "node:timers/promises"
 import { idOf } from "../fleet/users.ts"
-import type { Model, Right } from "../model/model.ts"
+import { acknowledge, begin, type Model, type Right } from "../model/model.ts"
 import type { Random } from "../random.ts"
 import type { Operator } from "./operator.ts"
 import type { Guest, Publish } from "./publish.ts"
-import { acknowledge, begin } from "./renewals.ts"
 
-/** One guest, from the grant until some time after the right has ended. */
+/** Lets one guest publish, from the grant until some time after the right has ended. */
 export type Visit = (stop: AbortSignal) => Promise<void>
 
-/** The contract: no gateway accepts a token a second after it is revoked, or a grant any more. */
+/** Section 7.9 of the contract: gateways may accept a revoked token for one more second. */
 const tokenGraceMillis = 1_000
 
 export const makeGuests = (

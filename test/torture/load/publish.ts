@@ -17,11 +17,11 @@ import type { Request } from "./http.ts"
 export interface Guest {
   readonly right: Right
   readonly ways: ReadonlyArray<Broadcast["via"]>
-  /** A user, or a header with a token. */
+  /** The name of a user, or a header with a token. */
   readonly as: Pick<Request, "user" | "headers">
 }
 
-/** By `guest`, else by a publisher whose right stays. */
+/** Publishes as `guest`, or as a publisher whose right stays. */
 export type Publish = (channel: string, stop: AbortSignal, guest?: Guest) => Promise<void>
 
 const ways = [

@@ -2,17 +2,20 @@
 // one. A secret is also sent by two browsers at once, again after a lost response, and when it is
 // spent or void.
 import { hash } from "node:crypto"
-import type { Change, Device, Model, Subscription, User } from "../model/model.ts"
+import {
+  acknowledge,
+  begin,
+  type Change,
+  type Device,
+  type Model,
+  type Subscription,
+  type User
+} from "../model/model.ts"
 import { type PushServices, subscriptionOf } from "../push/services.ts"
 import type { Random } from "../random.ts"
 import type { Gateways } from "./gateways.ts"
 
 export const preferRenewal = { prefer: "renewal" }
-
-export const begin = (): Change => ({ startedAt: performance.now() })
-export const acknowledge = (change: Change): void => {
-  change.ackedAt = performance.now()
-}
 
 /** A subscription that is being stored. Section 3.1 of the contract defines the id. */
 export const addSubscription = (user: User, device: Device): Subscription => {
@@ -23,8 +26,8 @@ export const addSubscription = (user: User, device: Device): Subscription => {
   return subscription
 }
 
-/** As one that was never stored. */
-const never: Change = { startedAt: 0, ackedAt: 0 }
+/** The removal of a subscription that was refused: no broadcast may reach it. */
+const refused: Change = { startedAt: 0, ackedAt: 0 }
 
 /** Returns an act that sends the secret of a subscription of a user, if there is one. */
 export const makeRenewals = (
@@ -39,7 +42,7 @@ export const makeRenewals = (
     return (await gateways.until(asked, [200, 201, 403]))!
   }
 
-  /** Sends a secret for new browsers at once, of which so many must be accepted. */
+  /** Sends a secret for new browsers at once. `accepted`: how many must be. */
   const spend = async (former: Subscription, browsers: number, accepted: 0 | 1) => {
     const heirs = Array.from({ length: browsers }, () =>
       addSubscription(former.user, push.newDevice())
@@ -48,7 +51,7 @@ export const makeRenewals = (
     const responses = await Promise.all(heirs.map((heir) => replace(former, heir)))
     for (const { stored } of heirs) acknowledge(stored)
     const won = heirs.filter((_, i) => responses[i]!.status !== 403)
-    for (const heir of heirs) if (!won.includes(heir)) heir.removed = never
+    for (const heir of heirs) if (!won.includes(heir)) heir.removed = refused
     if (won.length !== accepted)
       model.wrong.push(`renewal: ${won.length} browsers accepted by one secret, not ${accepted}`)
     const response = responses.find(({ status }) => status !== 403)

@@ -8,6 +8,11 @@ export interface Change {
   ackedAt?: number
 }
 
+export const begin = (): Change => ({ startedAt: performance.now() })
+export const acknowledge = (change: Change): void => {
+  change.ackedAt = performance.now()
+}
+
 /** A browser, which several users may have one after the other. */
 export interface Device {
   readonly browser: Browser
@@ -30,7 +35,7 @@ export interface Subscription {
   removed?: Change
   /** The secret that renews it, where no later one can have been made. */
   secret?: string
-  /** For which that secret was sent. */
+  /** The subscriptions that the secret was sent for. */
   readonly heirs: Array<Subscription>
 }
 
@@ -54,11 +59,11 @@ export interface User {
   isBusy: boolean
 }
 
-/** Of a guest, to publish. Revoked while requests are under way. */
+/** The right of a guest to publish, which is revoked while requests are under way. */
 export interface Right {
-  /** How long after the acknowledgement of its end it may still be accepted. */
+  /** Requests may be accepted for so long after the revocation was acknowledged. */
   readonly graceMillis: number
-  /** It was accepted once. */
+  /** A request was accepted by this right. */
   isHeld: boolean
   revoked?: Change
 }
@@ -84,7 +89,7 @@ export interface Broadcast {
   id?: number
   /** The right by which it is published, if it is one that ends. */
   readonly right?: Right
-  /** No attempt was made but one that was refused. */
+  /** The only attempt was refused. */
   isRefused?: boolean
 }
 
