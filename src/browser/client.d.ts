@@ -10,7 +10,7 @@ export type PushState = "unsupported" | "install-first" | "denied" | "off" | "lo
 
 /**
  * - `no-click`: `enable` was not called by a click, so the browser did not ask.
- * - `dismissed`: the user closed the question; `denied`: refused notifications.
+ * - `dismissed`: the user closed the question.
  * - `push-service`: the browser's push service does not subscribe (a switch of Brave, a blocked
  *   network).
  * - `worker`: the service worker could not be registered, or was not active after 10 s.
@@ -23,7 +23,6 @@ export type PushState = "unsupported" | "install-first" | "denied" | "off" | "lo
 export type PushErrorCode =
   | "no-click"
   | "dismissed"
-  | "denied"
   | "push-service"
   | "worker"
   | "offline"

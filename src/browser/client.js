@@ -152,8 +152,8 @@ class Push extends EventTarget {
     const permission = await Notification.requestPermission().catch(() => "default")
     if (permission === "granted")
       return this.#sync({ wants: { on: true, join: channels.map(String) } })
-    const code = permission === "denied" ? "denied" : isClick ? "dismissed" : "no-click"
-    return this.#publish(new BellcastError(code, code !== "denied"))
+    const code = isClick ? "dismissed" : "no-click"
+    return this.#publish(permission === "denied" ? null : new BellcastError(code, true))
   }
 
   disable() {
@@ -248,11 +248,12 @@ class Push extends EventTarget {
   /** Waits until the worker is active: its own, whatever became of the page's. */
   async #prepare() {
     const { registration, worker } = this.#options
-    if (!registration && !worker) return
+    if (this.#registration || !(registration || worker)) return
     const asked = async () => registration ?? navigator.serviceWorker.register(worker ?? "")
-    this.#registration ??= await inTime(asked()).catch(fail("worker"))
-    for (const end = Date.now() + timeout; !this.#registration.active; await wait(50))
+    const found = await inTime(asked()).catch(fail("worker"))
+    for (const end = Date.now() + timeout; !found.active; await wait(50))
       if (Date.now() > end) fail("worker")(null)
+    this.#registration = found
   }
 
   #alone(task) {

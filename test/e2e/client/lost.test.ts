@@ -1,12 +1,25 @@
 // src/browser/client.js in a real Firefox: subscriptions that were lost, moved, rotated, removed at
 // the service, or made by an earlier page.
+import type { Page } from "puppeteer-core"
 import { describe, expect, it } from "vitest"
+import webpush from "web-push"
 import { call } from "#test/client.ts"
+import { vapid } from "#test/service.ts"
+import { type SubscriptionJson, UserAgent } from "#test/user-agent.ts"
 import { firefoxPath } from "../browser.ts"
 import { Stage } from "./stage.ts"
 
 describe.skipIf(firefoxPath === undefined)("client.js brings back", () => {
   const stage = new Stage()
+
+  /** As an earlier page did, by a worker of another scope. */
+  const subscribeOld = (page: Page, key: string) => {
+    stage.files["/old/worker.js"] = stage.files["/worker.js"]!
+    return page.evaluate(`navigator.serviceWorker.register("/old/worker.js")
+      .then(({ installing }) => new Promise((resolve) => {
+        installing.onstatechange = () => installing.state === "activated" && resolve()
+      })).then(() => device.subscribe("${key}", "/old/"))`)
+  }
 
   it("nothing where nobody pressed, and stores nothing", async () => {
     const page = await stage.load()
@@ -58,5 +71,73 @@ describe.skipIf(firefoxPath === undefined)("client.js brings back", () => {
     await stage.reload(page)
     await stage.expect(page, "on")
     expect(await stage.stored()).toEqual([await stage.endpoint(page)])
+  })
+
+  it("a subscription at another endpoint than the service has, in its place", async () => {
+    const page = await stage.enabled()
+    await page.evaluate("device.unsubscribe()")
+    const { key } = await stage.record(page)
+    const { endpoint } = (await page.evaluate(`device.subscribe("${key}")`)) as SubscriptionJson
+    await stage.reload(page)
+    await stage.expect(page, "on")
+    expect(await stage.endpoint(page)).toBe(endpoint)
+    expect(await stage.stored()).toEqual([endpoint])
+  })
+
+  it("the keys of the browser where the service has others", async () => {
+    const page = await stage.enabled()
+    const [{ id, ...stored }] = await stage.list()
+    const { keys } = new UserAgent("https://push.example.com/a", {}).subscription
+    const body = { data: { ...stored, keys } }
+    await call(stage.service.url, "PUT", `/subscriptions/${id}`, stage.user, body)
+    await stage.age(page)
+    await stage.reload(page)
+    await stage.expect(page, "on")
+    const [after] = await stage.list()
+    expect(after).toMatchObject({ endpoint: stored.endpoint, keys: stored.keys })
+  })
+
+  it("what an earlier page subscribed, by a worker of another scope too: once", async () => {
+    const page = await stage.page()
+    const data = await subscribeOld(page, vapid.publicKey)
+    await call(stage.service.url, "POST", "/subscriptions", stage.user, { data })
+    await stage.connect(page)
+    await stage.expect(page, "on")
+    expect(await page.evaluate(`device.endpoint("/old/")`)).toBeNull()
+    expect(await stage.stored()).toEqual([await stage.endpoint(page)])
+  })
+
+  it("nothing of another service, whose subscription stays", async () => {
+    const page = await stage.page()
+    await subscribeOld(page, webpush.generateVAPIDKeys().publicKey)
+    await stage.connect(page)
+    await stage.expect(page, "off")
+    await page.evaluate("push.enable()")
+    await stage.expect(page, "on")
+    expect(await page.evaluate(`device.endpoint("/old/")`)).not.toBeNull()
+    expect(await stage.stored()).toEqual([await stage.endpoint(page)])
+  })
+
+  // The last one: a service does not start again without this key.
+  it("pushes after the service began to sign with another key", async () => {
+    const page = await stage.enabled()
+    const before = await stage.endpoint(page)
+    const next = webpush.generateVAPIDKeys()
+    await stage.service.kill()
+    await stage.startService({
+      BELLCAST_VAPID_PUBLIC_KEY: next.publicKey,
+      BELLCAST_VAPID_PRIVATE_KEY: next.privateKey,
+      BELLCAST_VAPID_FORMER_KEYS: `${vapid.publicKey}:${vapid.privateKey}`
+    })
+    await stage.age(page)
+    // Five minutes later the browser would forget the former key by itself.
+    const refresh = `fetch("${stage.service.url}/vapid-public-key", { cache: "reload" })`
+    await page.evaluate(`${refresh}.then((it) => it.text())`)
+    await stage.reload(page)
+    await stage.expect(page, "on")
+    expect((await stage.record(page)).key).toBe(next.publicKey)
+    expect(await stage.endpoint(page)).not.toBe(before)
+    expect(await stage.stored()).toEqual([await stage.endpoint(page)])
+    expect(await stage.publish(page, "Signed anew")).toEqual(["Signed anew"])
   })
 })

@@ -27,6 +27,12 @@ export interface Record {
   readonly former: { readonly [user: string]: string }
 }
 
+export interface Stored {
+  readonly id: string
+  readonly endpoint: string
+  readonly keys: object
+}
+
 export interface Shown {
   readonly state: string
   readonly error: { readonly code: string; readonly retryable: boolean } | null
@@ -83,14 +89,19 @@ export class Stage {
     this.service = await startService({
       natsUrl: this.nats.url,
       port: this.service?.port ?? 0,
-      env: { BELLCAST_CORS_ORIGINS: this.site.url, ...env }
+      env: {
+        BELLCAST_CORS_ORIGINS: this.site.url,
+        BELLCAST_CHANNEL_REGISTER_PRINCIPALS: "closed=",
+        BELLCAST_REGISTRATIONS_PER_USER_MAX: "3",
+        ...env
+      }
     })
   }
 
-  async page(): Promise<Page> {
+  async page(query = ""): Promise<Page> {
     const page = await this.browser.newPage()
     this.#pages.push(page)
-    await page.goto(this.site.url)
+    await page.goto(`${this.site.url}/${query}`)
     return page
   }
 
@@ -149,10 +160,14 @@ export class Stage {
     await page.evaluate("device.change({ checked: 1 })")
   }
 
+  /** What the service has of a user. */
+  async list(user = this.user): Promise<[Stored, ...ReadonlyArray<Stored>]> {
+    return (await call(this.service.url, "GET", "/subscriptions", user)).body.data
+  }
+
   /** Endpoints that the service has of a user. */
   async stored(user = this.user): Promise<ReadonlyArray<string>> {
-    const { body } = await call(this.service.url, "GET", "/subscriptions", user)
-    return (body.data as ReadonlyArray<{ endpoint: string }>).map(({ endpoint }) => endpoint)
+    return (await this.list(user)).map(({ endpoint }) => endpoint)
   }
 
   /** The timestamp of a user's list, which every write moves. */

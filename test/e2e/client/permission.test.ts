@@ -1,0 +1,89 @@
+// src/browser/client.js in a real Firefox: what `state` says, and the permission from undecided to
+// granted, taken and granted again.
+import { describe, expect, it } from "vitest"
+import { until } from "#test/client.ts"
+import { firefoxPath, setNotifications } from "../browser.ts"
+import { answerPrompt } from "../firefox-windows.ts"
+import { Stage } from "./stage.ts"
+
+describe.skipIf(firefoxPath === undefined)("client.js and the permission", () => {
+  const stage = new Stage("prompt")
+  const set = (state: "granted" | "denied" | "prompt") =>
+    setNotifications(stage.browser, stage.site.url, state)
+
+  it("does not ask at connect; a click asks, and joins after Allow", async () => {
+    const page = await stage.load()
+    await stage.expect(page, "off")
+    expect(await page.evaluate("Notification.permission")).toBe("default")
+    await page.evaluate(`document.querySelector("button").onclick = () =>
+      push.enable({ channels: ["${stage.user}"] })`)
+    await page.click("button")
+    await answerPrompt(page, "Allow")
+    await stage.becomes(page, "on")
+    expect(await page.evaluate("push.channels()")).toEqual([stage.user])
+    expect(await stage.publish(page, "Hello")).toEqual(["Hello"])
+  })
+
+  it("says denied after Block", async () => {
+    const page = await stage.load()
+    await page.evaluate(`document.querySelector("button").onclick = () => push.enable()`)
+    await page.click("button")
+    await answerPrompt(page, "Block")
+    await stage.becomes(page, "denied")
+    expect(await stage.stored()).toEqual([])
+  })
+
+  it("says that a click is needed when there was none", async () => {
+    const options = { url: stage.service.url, worker: "/worker.js", user: stage.user }
+    const query = new URLSearchParams({ enable: JSON.stringify(options) })
+    const page = await stage.page(`?${query}`)
+    await until(
+      async () => page.url(),
+      (url) => url.endsWith("#enabled")
+    )
+    await stage.expect(page, "off", "no-click")
+    expect(await stage.record(page)).toBeUndefined()
+  })
+
+  it("says denied on a load where the browser denies", async () => {
+    await set("denied")
+    const page = await stage.load()
+    await stage.expect(page, "denied")
+  })
+
+  it("says lost when the browser took the permission, and a click brings it back", async () => {
+    await set("granted")
+    const page = await stage.enabled()
+    const before = await stage.endpoint(page)
+    await set("prompt")
+    await stage.becomes(page, "lost")
+    await stage.reload(page)
+    await stage.expect(page, "lost")
+    await page.evaluate(`document.querySelector("button").onclick = () => push.enable()`)
+    await page.click("button")
+    await answerPrompt(page, "Allow")
+    await stage.becomes(page, "on")
+    expect(await stage.endpoint(page)).not.toBe(before)
+    expect(await stage.stored()).toEqual([await stage.endpoint(page)])
+    expect(await stage.publish(page, "Again")).toEqual(["Again"])
+  })
+
+  it("subscribes without a click when the permission is granted again", async () => {
+    await set("granted")
+    const page = await stage.enabled()
+    await set("denied")
+    await stage.becomes(page, "denied")
+    await set("granted")
+    await stage.becomes(page, "on")
+    expect(await stage.stored()).toEqual([await stage.endpoint(page)])
+  })
+
+  it("says unsupported and install-first where there is no push", async () => {
+    const page = await stage.page()
+    await page.evaluate("delete window.PushManager")
+    expect(await stage.connect(page)).toEqual({ state: "unsupported", error: null })
+    await page.evaluate("navigator.standalone = false")
+    expect(await stage.connect(page)).toEqual({ state: "install-first", error: null })
+    expect(await page.evaluate("push.enable()")).toBe("install-first")
+  })
+})

@@ -1,0 +1,115 @@
+// src/browser/client.js in a real Firefox: several users of one browser, and logout.
+import { describe, expect, it } from "vitest"
+import { call, finished, publish } from "#test/client.ts"
+import { UserAgent } from "#test/user-agent.ts"
+import { firefoxPath } from "../browser.ts"
+import { Stage } from "./stage.ts"
+
+describe.skipIf(firefoxPath === undefined)("client.js and users", () => {
+  const stage = new Stage()
+  const second = () => `${stage.user}b`
+
+  it("subscribes nobody for a second user who never pressed", async () => {
+    const page = await stage.enabled()
+    const first = await stage.endpoint(page)
+    await stage.reload(page, { user: second() })
+    await stage.expect(page, "off")
+    expect(await stage.endpoint(page)).toBeNull()
+    expect(await stage.stored(second())).toEqual([])
+    const broadcast = await publish(stage.service.url, stage.user, { title: "For the first" })
+    const counts = await finished(stage.service.url, stage.user, broadcast)
+    expect(counts).toMatchObject({ delivered: 0, gone: 1 })
+    expect(await page.evaluate("device.taken()")).toEqual([])
+    expect((await stage.record(page)).former).toEqual({ [stage.user]: first })
+  })
+
+  it("brings the first user's back at the return, in the place of the old one", async () => {
+    const page = await stage.enabled()
+    const first = await stage.endpoint(page)
+    await stage.reload(page, { user: second() })
+    await page.evaluate("push.enable()")
+    await stage.expect(page, "on")
+    expect(await stage.stored(second())).toEqual([await stage.endpoint(page)])
+    await stage.reload(page)
+    await stage.expect(page, "on")
+    const last = await stage.endpoint(page)
+    expect(last).not.toBe(first)
+    expect(await stage.stored()).toEqual([last])
+    expect(await stage.publish(page, "Welcome back")).toEqual(["Welcome back"])
+    expect(await page.evaluate("device.taken()")).toEqual([])
+  })
+
+  it("signs out: nothing is subscribed or stored, and the wish stays", async () => {
+    const page = await stage.enabled()
+    await page.evaluate("push.signOut()")
+    await stage.expect(page, "off")
+    expect(await stage.endpoint(page)).toBeNull()
+    expect(await stage.stored()).toEqual([])
+    const left = { user: null, on: { [stage.user]: true }, renewal: null, endpoint: null }
+    expect(await stage.record(page)).toMatchObject(left)
+    await stage.reload(page, { user: null })
+    await stage.expect(page, "off")
+    await stage.reload(page)
+    await stage.expect(page, "on")
+    expect(await stage.publish(page, "Back")).toEqual(["Back"])
+  })
+
+  it("signs out without a usable token, and the service learns of it at the return", async () => {
+    const page = await stage.enabled()
+    const first = await stage.endpoint(page)
+    await stage.reload(page, { tokens: ["expired"] })
+    await page.evaluate("push.signOut()")
+    expect(await stage.endpoint(page)).toBeNull()
+    expect(await stage.stored()).toEqual([first])
+    await stage.reload(page)
+    await stage.expect(page, "on")
+    expect(await stage.stored()).toEqual([await stage.endpoint(page)])
+  })
+
+  it("unsubscribes when nobody is signed in any more", async () => {
+    const page = await stage.enabled()
+    await stage.reload(page, { user: null })
+    await stage.expect(page, "off")
+    expect(await stage.endpoint(page)).toBeNull()
+    await page.evaluate("push.enable()")
+    await stage.expect(page, "off", "user")
+  })
+
+  it("lets an old page of the first user do nothing to the second", async () => {
+    const old = await stage.enabled()
+    const page = await stage.enabled({ user: second() })
+    const endpoint = await stage.endpoint(page)
+    await old.evaluate("dispatchEvent(new Event('online'))")
+    await stage.becomes(old, "off")
+    await old.evaluate("push.enable()")
+    await stage.expect(old, "off", "user")
+    expect(await stage.endpoint(page)).toBe(endpoint)
+    expect((await stage.record(page)).user).toBe(second())
+  })
+
+  it("does not take a subscription of another user that an earlier page made", async () => {
+    const page = await stage.enabled()
+    await page.evaluate("indexedDB.deleteDatabase('bellcast')")
+    await stage.reload(page, { user: second() })
+    await stage.expect(page, "off")
+    expect(await stage.endpoint(page)).toBeNull()
+    expect(await stage.stored(second())).toEqual([])
+  })
+
+  it("moves a browser whose endpoint another user holds with other keys to a new one", async () => {
+    const page = await stage.enabled()
+    const first = await stage.endpoint(page)
+    const { body } = await call(stage.service.url, "GET", "/subscriptions", stage.user)
+    const { endpoint } = body.data[0]
+    await call(stage.service.url, "DELETE", "/subscriptions", stage.user)
+    const { keys } = new UserAgent("https://push.example.com/a", {}).subscription
+    const other = { data: { endpoint, keys } }
+    const taken = await call(stage.service.url, "POST", "/subscriptions", "another", other)
+    expect(taken.status).toBe(201)
+    await stage.age(page)
+    await stage.reload(page)
+    await stage.expect(page, "on")
+    expect(await stage.endpoint(page)).not.toBe(first)
+    expect(await stage.stored()).toEqual([await stage.endpoint(page)])
+  })
+})
