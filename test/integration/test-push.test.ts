@@ -1,13 +1,12 @@
 // A test of a subscription: one push to one browser, and what the push service said to it.
-import { jetstreamManager } from "@nats-io/jetstream"
-import { connect } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
 import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
-import { call, until } from "../support/client.ts"
+import { call, finishedAt, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
+import { connectAdmin } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
 import { tokenOf } from "../support/users.ts"
@@ -22,64 +21,75 @@ const suspend = (natsUrl: string, user: string, id: string) =>
     yield* log.append("log", { subject, type: "subscription.suspended/1", body })
   }).pipe(Effect.provide(natsLayer({ url: natsUrl, name: "test" })), Effect.runPromise)
 
-describe("a test of a subscription", { timeout: 90_000 }, () => {
-  it("sends one push to that browser alone, and says what became of it", async () => {
-    await using nats = await startNats()
-    await using push = await startPushService()
-    await using service = await startService({ natsUrl: nats.url })
-    const { url } = service
-    const scripts = [["201"], ["410"], ["503 retry-after 30"], ["400"], ["hang"]]
-    const agents = scripts.map((script) => push.subscribe({ script }))
-    const ids: Array<string> = []
-    for (const { subscription: data } of agents)
-      ids.push((await call(url, "POST", "/subscriptions", "anna", { data })).body.data.id)
-    const other = push.subscribe()
-    const berts = await call(url, "POST", "/subscriptions", "bert", { data: other.subscription })
-    const test = (id: string, user = "anna", body?: unknown) =>
-      call(url, "POST", `/subscriptions/${id}/test`, user, body)
+/** A user with a browser for each script, and another user with one. */
+const start = async (...scripts: ReadonlyArray<ReadonlyArray<string>>) => {
+  await using stack = new AsyncDisposableStack()
+  const nats = stack.use(await startNats())
+  const push = stack.use(await startPushService())
+  const { url } = stack.use(await startService({ natsUrl: nats.url }))
+  const stored = async (user: string, script?: ReadonlyArray<string>) => {
+    const agent = push.subscribe(script && { script })
+    const data = agent.subscription
+    const { id } = (await call(url, "POST", "/subscriptions", user, { data })).body.data
+    return { agent, id: id as string }
+  }
+  const annas: Array<Awaited<ReturnType<typeof stored>>> = []
+  for (const script of scripts) annas.push(await stored("anna", script))
+  const berts = await stored("bert")
+  const all = stack.move()
+  return {
+    nats,
+    url,
+    agents: [...annas, berts].map(({ agent }) => agent),
+    ids: annas.map(({ id }) => id),
+    bertsId: berts.id,
+    test: (id: string, user = "anna", body?: unknown) =>
+      call(url, "POST", `/subscriptions/${id}/test`, user, body),
+    [Symbol.asyncDispose]: () => all.disposeAsync()
+  }
+}
 
-    const bytes = async () => {
-      const nc = await connect({ servers: nats.url })
-      const { state } = await (await jetstreamManager(nc)).streams.info("BELLCAST_LOG")
-      await nc.close()
-      return state.bytes
-    }
+describe("a test of a subscription", { timeout: 90_000 }, () => {
+  it("sends one push to that browser alone, and shows its progress to its user", async () => {
+    await using world = await start(["201"], ["201"])
+    const { agents, ids, nats, test, url } = world
+    await using admin = await connectAdmin(nats.url)
+    const bytes = async () => (await admin.jsm.streams.info("BELLCAST_LOG")).state.bytes
     const before = await bytes()
     const first = await test(ids[0]!, "anna", { data: { hello: 1 } })
     assert.deepEqual(
       [first.status, first.body],
       [200, { data: { fate: "delivered", status: 201, reason: "accepted" } }]
     )
+    const own = new URL(first.headers.get("location")!).pathname.replace("/v1", "")
+    assert.deepInclude(await finishedAt(url, own, "anna"), { accepted: 1, delivered: 1 })
     assert.deepEqual(
       agents.map(({ attempts }) => attempts.length),
-      [1, 0, 0, 0, 0]
+      [1, 0, 0]
     )
     assert.equal(agents[0]!.received[0]!.text, '{"hello":1}')
-    const own = new URL(first.headers.get("location")!).pathname.replace("/v1", "")
-    const state = await until(
-      () => call(url, "GET", own, "anna"),
-      ({ body }) => body.data?.finished === true
-    )
-    assert.deepInclude(state.body.data, { accepted: 1, delivered: 1 })
     assert.equal((await call(url, "GET", own, "bert")).status, 404)
-    assert.isBelow((await bytes()) - before, 2_000)
-
-    const saidOf = async (i: number) => (await test(ids[i]!)).body.data
-    assert.deepEqual(await saidOf(1), { fate: "gone", status: 410, reason: "gone" })
-    assert.deepInclude(await saidOf(2), { fate: "retrying", status: 503 })
-    assert.deepInclude(await saidOf(3), { fate: "dead", status: 400 })
-    assert.equal((await test(ids[1]!)).status, 404)
     assert.equal((await test(ids[0]!, "bert")).status, 404)
-    const { id } = berts.body.data
-    assert.lengthOf(other.attempts, 0)
-    await suspend(nats.url, "bert", id)
+    assert.isBelow((await bytes()) - before, 2_000)
+  })
+
+  it("says what became of the push, or after 10 s that there is no result", async () => {
+    await using world = await start(["410"], ["503 retry-after 30"], ["400"], ["hang"])
+    const { agents, bertsId, ids, nats, test } = world
+    const saidOf = async (i: number) => (await test(ids[i]!)).body.data
+    assert.deepEqual(await saidOf(0), { fate: "gone", status: 410, reason: "gone" })
+    assert.deepInclude(await saidOf(1), { fate: "retrying", status: 503 })
+    assert.deepInclude(await saidOf(2), { fate: "dead", status: 400 })
+    assert.equal((await test(ids[0]!)).status, 404)
+    assert.lengthOf(agents.at(-1)!.attempts, 0)
+    await suspend(nats.url, "bert", bertsId)
     const suspended = { fate: "dead", reason: "suspended" }
     await until(
-      () => test(id, "bert"),
+      () => test(bertsId, "bert"),
       ({ body }) => JSON.stringify(body.data) === JSON.stringify(suspended)
     )
     const began = performance.now()
-    const late = await test(ids[4]!)
+    const late = await test(ids[3]!)
     assert.equal(late.status, 202)
     assert.isAbove(performance.now() - began, 9_500)
   })

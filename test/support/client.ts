@@ -121,16 +121,24 @@ export const until = async <A>(
 }
 
 /** The counts of a broadcast once every push has its final fate. */
-export const finished = async (
+export const finishedAt = async (
   base: string,
-  channel: string,
-  broadcast: string,
+  path: string,
+  user = "publisher",
   timeoutMillis = patienceMillis
 ) =>
   (
     await until(
-      () => call(base, "GET", `/channels/${channel}/broadcasts/${broadcast}`, "publisher"),
+      () => call(base, "GET", path, user),
       ({ body }) => body.data?.finished === true,
       timeoutMillis
     )
   ).body.data
+
+/** The counts of a broadcast on a channel once every push has its final fate. */
+export const finished = (
+  base: string,
+  channel: string,
+  broadcast: string,
+  timeoutMillis?: number
+) => finishedAt(base, `/channels/${channel}/broadcasts/${broadcast}`, "publisher", timeoutMillis)
