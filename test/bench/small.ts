@@ -71,8 +71,7 @@ type Browser = (typeof browsers)[number]
 await fillChannels(
   nats.url,
   browsers.map(({ agent, name }) => ({ name, subscriptions: [agent.subscription] })),
-  1,
-  true
+  { areBasic: true }
 )
 
 type Send = (browser: Browser) => Promise<unknown>
@@ -130,13 +129,15 @@ const open = (send: Send) => async () => {
   return Promise.all(all)
 }
 
-const rows = [
-  ["20 under way", closed(20, toChannel)],
-  ["100 under way", closed(100, toChannel)],
-  [`${perSecond} a second`, open(toChannel)],
-  ["to a user, 20 under way", closed(20, toUser)],
-  [`to a user, ${perSecond} a second`, open(toUser)]
-].map(([name, run]) => ({ name, run, figures: [] as Array<Small> })) as ReadonlyArray<Row>
+const rows: ReadonlyArray<Row> = (
+  [
+    ["20 under way", closed(20, toChannel)],
+    ["100 under way", closed(100, toChannel)],
+    [`${perSecond} a second`, open(toChannel)],
+    ["to a user, 20 under way", closed(20, toUser)],
+    [`to a user, ${perSecond} a second`, open(toUser)]
+  ] as const
+).map(([name, run]) => ({ name, run, figures: [] }))
 const peer: Array<Figures> = []
 say(
   `${channels} channels with one subscriber, ${cpus().length} cores, ` +

@@ -71,7 +71,8 @@ describe("a dry run", { timeout: 60_000 }, () => {
     await using service = await startService({ natsUrl: nats.url })
     const count = 300
     const subscriptions = Array.from({ length: 2 * count }, () => push.subscribe().subscription)
-    await fillChannels(nats.url, [{ name: "news", subscriptions }], 2, true)
+    const users = { browsersEach: 2, areBasic: true }
+    await fillChannels(nats.url, [{ name: "news", subscriptions }], users)
     const dryRun = async () =>
       (await call(service.url, "POST", "/channels/news", "publisher", { dry_run: true })).body.data
     assert.deepEqual(await dryRun(), { people: count, browsers: 2 * count, estimated: false })

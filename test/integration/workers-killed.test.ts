@@ -62,8 +62,8 @@ it(`delivers to all ${size} and records each push once while workers are killed`
     const browsers = [...taken, ...retried, ...gone].sort((a, b) =>
       a.keys.auth < b.keys.auth ? -1 : 1
     )
-    // Three browsers a user.
-    await fillChannels(nats.url, [{ name: "news", subscriptions: browsers }], 3)
+    const users = { browsersEach: 3 }
+    await fillChannels(nats.url, [{ name: "news", subscriptions: browsers }], users)
     await Promise.all(workers)
     const publishedAt = performance.now()
     const broadcast = await publish(rest.url, "news", { n: 1 })

@@ -18,16 +18,21 @@ export interface Channel {
   readonly subscriptions: ReadonlyArray<SubscriptionJson>
 }
 
+interface Users {
+  /** Subscriptions of each user. */
+  readonly browsersEach?: number
+  /** The users are the basic users `user0` and so on, not new ones. */
+  readonly areBasic?: boolean
+}
+
 /**
- * New users of `browsersEach` subscriptions, registered to their channel; a subscription may be in
- * several. With `areKnown` they are always the basic users `user0` and so on. Returns when all is
- * projected.
+ * Registers users to the channels of their subscriptions; a subscription may be in several.
+ * Returns when all is projected.
  */
 export const fillChannels = (
   natsUrl: string,
   channels: ReadonlyArray<Channel>,
-  browsersEach = 1,
-  areKnown = false
+  { areBasic = false, browsersEach = 1 }: Users = {}
 ): Promise<void> =>
   Effect.gen(function* () {
     const log = yield* EventLog
@@ -35,7 +40,7 @@ export const fillChannels = (
     const all = [...new Set(channels.flatMap(({ subscriptions }) => subscriptions))]
     const named = Array.from({ length: Math.ceil(all.length / browsersEach) }, (_, i) => ({
       name: `user${i}`,
-      token: areKnown ? tokenOf(`user${i}`) : (randomBytes(16).toString("base64url") as UserToken)
+      token: areBasic ? tokenOf(`user${i}`) : (randomBytes(16).toString("base64url") as UserToken)
     }))
     const users = new Map(
       all.map((subscription, i) => [subscription, named[Math.floor(i / browsersEach)]!])
