@@ -199,7 +199,7 @@ it("describes itself to clients of NATS micro", async () => {
     subject: "bellcast.api.*.member-put",
     queue_group: "q"
   })
-  const before = (await ask(`STATS`)) as { endpoints: Array<Record<string, unknown>> }
+  const before = (await ask("STATS")) as { endpoints: Array<Record<string, unknown>> }
   await request("members", {})
   const after = (await nc.request(`$SRV.STATS.bellcast.${id}`)).json<typeof before>()
   const of = ({ endpoints }: typeof before) => endpoints.find(({ name }) => name === "members")!
@@ -209,10 +209,10 @@ it("describes itself to clients of NATS micro", async () => {
 
 it("loses no request when one of two gateways stops", { timeout: 60_000 }, async () => {
   const second = await startService({ natsUrl: nats.url, env, roles: "gateway" })
-  let isStopping = true
+  let isAsking = true
   let answered = 0
   const ask = async () => {
-    while (isStopping) {
+    while (isAsking) {
       assert.equal((await request("members", { channel: "news" })).code, 0)
       answered++
     }
@@ -228,6 +228,6 @@ it("loses no request when one of two gateways stops", { timeout: 60_000 }, async
     async () => answered,
     (count) => count > before + 20
   )
-  isStopping = false
+  isAsking = false
   await asking
 })

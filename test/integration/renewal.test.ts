@@ -46,6 +46,7 @@ describe("a renewal without a login", { timeout: 60_000 }, () => {
       Object.entries(await admin.entries()).filter(([key]) => key.includes("_subscriptions."))
     const before = await lists()
     const secrets = [body.renewal, ...answers.flatMap((each) => each.body.renewal ?? [])]
+    assert.lengthOf(secrets, 2)
     const { state } = await admin.jsm.streams.info("BELLCAST_LOG")
     for (let seq = 1; seq <= state.last_seq; seq++) {
       const text = (await admin.jsm.streams.getMessage("BELLCAST_LOG", { seq }))?.string() ?? ""
