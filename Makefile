@@ -56,7 +56,7 @@ TESTS := $(if $(TARGET_URL),test/conformance, \
   test/unit test/integration test/conformance test/identity/unit test/identity/integration)
 
 .PHONY: help install run dev check fmt test test-identity test-compose e2e torture bench streams \
-  listen audit dead redrive restore rebuild permissions token sign-user keys
+  client listen audit dead redrive restore rebuild permissions token sign-user keys
 
 help: ## List the targets.
 	@awk -F ': .*## ' '/^[a-z0-9-]+:.* ## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
@@ -213,6 +213,9 @@ streams: install ## Show every stream, consumer, follower and bucket (ARGS=--liv
 
 listen: install ## Print the pushes of a channel, as a browser gets them: make listen CHANNEL=news.
 	@$(FOREGROUND) $(BELLCAST) listen $(CHANNEL) $(ARGS)
+
+client: install ## Copy client.js and worker.js for a site: make client OUT=public/bellcast.
+	@$(BELLCAST) client $(if $(OUT),--out "$(OUT)") $(ARGS)
 
 audit: install ## Show what became of every push: make audit BROADCAST=5.
 	@$(BELLCAST) audit $(BROADCAST) $(ARGS)

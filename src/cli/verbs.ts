@@ -14,6 +14,7 @@ import { settingsFault } from "#settings/every-setting.ts"
 import { Source } from "#settings/source.ts"
 import packageJson from "../../package.json" with { type: "json" }
 import { auditCommand } from "./audit.ts"
+import { clientCommand } from "./client.ts"
 import { deadCommand } from "./dead.ts"
 import { keysCommand } from "./keys/keys.ts"
 import { listenCommand } from "./listen/listen.ts"
@@ -31,6 +32,7 @@ const bellcast = Command.make("bellcast").pipe(
   Command.withDescription("Operate and try out a Bellcast service"),
   Command.withSubcommands([
     listenCommand,
+    clientCommand,
     auditCommand,
     deadCommand,
     redriveCommand,

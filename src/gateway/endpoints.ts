@@ -14,6 +14,7 @@ import { portierLoginGet, portierLoginPost, portierVerifyPost } from "./logins/p
 import { apiGet } from "./openapi/api.ts"
 import type { AnyOperation, Endpoint } from "./operation.ts"
 import { contributeGet } from "./service/contribute.ts"
+import { fileEndpoints } from "./service/files.ts"
 import { heartbeatGet, lbheartbeatGet } from "./service/heartbeat.ts"
 import { metricsGet } from "./service/metrics.ts"
 import { rootGet } from "./service/root.ts"
@@ -96,6 +97,7 @@ export const endpoints: ReadonlyArray<Endpoint> = [
   },
   readOnly("any-broadcast", "/broadcasts/:broadcast", anyBroadcastGet),
   readOnly("vapid-public-key", "/vapid-public-key", vapidPublicKeyGet),
+  ...fileEndpoints,
   readOnly("heartbeat", "/__heartbeat__", heartbeatGet),
   readOnly("lbheartbeat", "/__lbheartbeat__", lbheartbeatGet),
   readOnly("version", "/__version__", versionGet),

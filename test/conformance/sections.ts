@@ -14,6 +14,7 @@ import { description } from "./sections/description.ts"
 import { direct } from "./sections/direct.ts"
 import { directProgress } from "./sections/direct-progress.ts"
 import { errors } from "./sections/errors.ts"
+import { files } from "./sections/files.ts"
 import { filtering } from "./sections/filtering.ts"
 import { listing } from "./sections/listing.ts"
 import { mediaTypes } from "./sections/media-types.ts"
@@ -52,5 +53,6 @@ export const sections: ReadonlyArray<readonly [name: string, cases: ReadonlyArra
   ["5.1-5.4 the server", operational],
   ["5.5 the description", description],
   ["5.6 batches", [...batches, ...batchEntries, ...batchLimits]],
+  ["5.7 files", files],
   ["7 callers", [...callers, ...basicUsers, ...users]]
 ]

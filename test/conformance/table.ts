@@ -79,7 +79,7 @@ const checkAlways = (response: HttpResponse, { method }: Request) => {
   if (response.status === 304) expect(response.headers["content-type"]).toBeUndefined()
   else if (!bodiless && response.text !== "")
     expect(response.headers["content-type"]).toMatch(
-      /^(application\/json|text\/html|text\/plain; version=0\.0\.4); charset=utf-8$/i
+      /^(application\/json|text\/(html|javascript|plain; version=0\.0\.4)); charset=utf-8$/i
     )
   const { json, status } = response
   const tryLater = status >= 500 || (status === 409 && json?.errno === 122) || status === 429

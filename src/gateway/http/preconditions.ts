@@ -33,6 +33,12 @@ export const readPreconditions = (
   return { ifMatch: read("If-Match"), ifNoneMatch: read("If-None-Match") }
 }
 
+/** Whether If-None-Match has a tag, also as a weak one (RFC 9110 section 13.1.2). */
+export const isTagIn = (ifNoneMatch: string | undefined, tag: string): boolean =>
+  (ifNoneMatch ?? "")
+    .split(",")
+    .some((each) => ["*", tag].includes(each.trim().replace(/^W\//, "")))
+
 /** ETag and Last-Modified of a timestamp in milliseconds since the epoch. */
 export const stamp = (
   timestamp: number

@@ -17,7 +17,7 @@ const header = (
 const known: Readonly<Record<string, Json>> = {
   ETag: header(
     "Names this state between double quotes, for If-Match and If-None-Match; " +
-      "but for the VAPID public key it is a timestamp."
+      "but for the VAPID public key and files it is a timestamp."
   ),
   "Last-Modified": header("The same timestamp, in whole seconds."),
   "Total-Records": header("How many objects match, on all pages together.", "integer"),

@@ -93,6 +93,9 @@ export const parameterGroups: Readonly<Record<string, ReadonlyArray<Parameter>>>
       tag
     )
   ],
+  ifNoneMatch: [
+    header("If-None-Match", "Tags of states that the client has: then the response is 304.", text)
+  ],
   broadcast: [
     header("TTL", "Seconds for which push services keep the message (RFC 8030).", {
       type: "integer",

@@ -3,6 +3,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { isTagIn } from "../http/preconditions.ts"
 import { type ApiResponse, ok } from "../http/request.ts"
 import { expiringIn } from "../http/response-headers.ts"
 import type { Operation } from "../operation.ts"
@@ -15,10 +16,6 @@ const cacheSeconds = 300
 
 const PublicKey = Schema.Struct({ vapid_public_key: Schema.String })
 
-/** Whether If-None-Match has a tag, also as a weak one (RFC 9110 section 13.1.2). */
-const holds = (ifNoneMatch: string, tag: string): boolean =>
-  ifNoneMatch.split(",").some((each) => ["*", tag].includes(each.trim().replace(/^W\//, "")))
-
 export const vapidPublicKeyGet: Operation<void> = {
   access: "anyone",
   exposes: ["ETag", "Cache-Control", "Expires"],
@@ -26,12 +23,13 @@ export const vapidPublicKeyGet: Operation<void> = {
     const { current } = yield* VapidPublicKeys
     const tag = `"${current}"`
     const headers = { ETag: tag, ...expiringIn(cacheSeconds, yield* Clock.currentTimeMillis) }
-    if (holds(request.headers["if-none-match"] ?? "", tag))
+    if (isTagIn(request.headers["if-none-match"], tag))
       return { status: 304, headers, errno: 0 } satisfies ApiResponse
     return ok({ data: { vapid_public_key: current } }, headers)
   }),
   doc: {
     summary: "The VAPID public key that browsers subscribe with (applicationServerKey)",
+    parameters: ["ifNoneMatch"],
     responses: { 200: Schema.Struct({ data: PublicKey }), 304: null }
   }
 }

@@ -57,6 +57,8 @@ export const description: ReadonlyArray<Case> = [
           "/batch",
           "/broadcasts",
           "/broadcasts/{broadcast}",
+          "/client.js",
+          "/worker.js",
           "/channels/{channel}",
           "/channels/{channel}/broadcasts/{broadcast}",
           "/channels/{channel}/members",

@@ -49,6 +49,8 @@ const allowed: ReadonlyArray<
   ["/__lbheartbeat__", "GET, HEAD, OPTIONS", ["POST"]],
   ["/__metrics__", "GET, HEAD, OPTIONS", ["POST"]],
   ["/__version__", "GET, HEAD, OPTIONS", ["POST"]],
+  ["/client.js", "GET, HEAD, OPTIONS", ["POST"]],
+  ["/worker.js", "GET, HEAD, OPTIONS", ["PUT"]],
   ["/contribute.json", "GET, HEAD, OPTIONS", ["POST"]],
   ["/__api__", "GET, HEAD, OPTIONS", ["POST"]],
   ["/batch", "POST, OPTIONS", ["GET", "HEAD", "PUT"]],

@@ -79,6 +79,11 @@ export const addresses: ReadonlyArray<Gateway> = [
         }
       }),
       define({
+        name: "lets pages of every origin load the client",
+        request: { method: "GET", path: "/client.js", as: null, headers: unknown },
+        expected: { status: 200, headers: { "Access-Control-Allow-Origin": "*" } }
+      }),
+      define({
         name: "refuses another",
         request: { method: "GET", headers: unknown },
         expected: {

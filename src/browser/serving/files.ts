@@ -1,0 +1,12 @@
+// The files that sites load: gateways serve them, and `bellcast client` copies them.
+import { readFileSync } from "node:fs"
+
+export const scripts = ["client.js", "worker.js"] as const
+
+/** How the first line of each begins, in every version: copies are known by it. */
+export const firstWords = "// Bellcast's "
+
+/** The text of a file of `src/browser/`. */
+export const textOf = (name: string): string =>
+  // By way of the root: a bundle of the service is as deep below it as this file.
+  readFileSync(new URL(`../../../src/browser/${name}`, import.meta.url), "utf8")

@@ -1,0 +1,45 @@
+// `bellcast client --out FOLDER`: the files that a site serves.
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { assert, it } from "vitest"
+import { temporaryFolder } from "../support/folder.ts"
+import { runCli } from "../support/run-cli.ts"
+
+const source = (name: string) =>
+  readFile(new URL(`../../src/browser/${name}`, import.meta.url), "utf8")
+const names = ["client.js", "worker.js"]
+
+it("copies both files, says what a page needs, and replaces older copies", async () => {
+  const folder = join(await temporaryFolder(), "public", "bellcast")
+  const { code, stderr, stdout } = await runCli(["client", "--out", folder])
+  assert.deepEqual([code, stderr], [0, ""])
+  assert.deepEqual((await readdir(folder)).sort(), names)
+  assert.include(stdout, 'import { connect } from "/bellcast/client.js"')
+  assert.include(stdout, 'importScripts("/bellcast/worker.js")')
+  for (const name of names) {
+    const text = await source(name)
+    await writeFile(join(folder, name), `${text.split("\n")[0]}\nan("older version")\n`)
+    assert.equal((await runCli(["client", "--out", folder])).code, 0)
+    assert.equal(await readFile(join(folder, name), "utf8"), text)
+  }
+})
+
+it("leaves a worker of the site as it is, and then copies nothing", async () => {
+  const folder = join(await temporaryFolder(), "public")
+  await mkdir(folder)
+  const own = "self.addEventListener('fetch', () => {})\n"
+  await writeFile(join(folder, "worker.js"), own)
+  const { code, stderr } = await runCli(["client", "--out", folder])
+  assert.equal(code, 1)
+  assert.match(stderr, /worker\.js is no copy of Bellcast's: name another folder/)
+  assert.deepEqual(await readdir(folder), ["worker.js"])
+  assert.equal(await readFile(join(folder, "worker.js"), "utf8"), own)
+})
+
+it("says that it cannot write", async () => {
+  const file = join(await temporaryFolder(), "file")
+  await writeFile(file, "")
+  const { code, stderr } = await runCli(["client", "--out", join(file, "bellcast")])
+  assert.equal(code, 1)
+  assert.match(stderr, /bellcast cannot be written \(ENOTDIR\)/)
+})
