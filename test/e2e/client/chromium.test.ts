@@ -1,0 +1,147 @@
+// src/browser/client.js in a real Chromium: Trusted Types, a Content Security Policy, COEP, its own
+// error when its push service refuses, and in which order the client does things.
+import { readFileSync } from "node:fs"
+import type { Browser, Page } from "puppeteer-core"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { type ChromiumVendor, startChromiumVendor } from "#test/chromium-vendor.ts"
+import { call } from "#test/client.ts"
+import { startNats } from "#test/nats.ts"
+import { type Service, startService } from "#test/service.ts"
+import { chromiumPath, setNotifications, startChromium } from "../browser.ts"
+import { type Site, type SiteFiles, startPages } from "../site.ts"
+
+if (chromiumPath === undefined)
+  process.stdout.write("no Chromium here: its tests are skipped (apt-get install chromium)\n")
+
+const textOf = (path: string) => readFileSync(new URL(path, import.meta.url), "utf8")
+
+const files: SiteFiles = {
+  "/client.js": textOf("../../../src/browser/client.js"),
+  "/worker.js": textOf("../../../src/browser/worker.js"),
+  "/page.js": `import { connect } from "/client.js"
+    window.violations = []
+    addEventListener("securitypolicyviolation", (event) =>
+      violations.push(event.effectiveDirective))
+    const policy = trustedTypes.createPolicy("site", { createScriptURL: (url) => url })
+    window.load = async (url, user) => {
+      const worker = policy.createScriptURL("/worker.js")
+      const token = () => "Basic " + btoa(user + ":secret")
+      window.push = await connect({ url, user, worker, token })
+      return [push.state, push.error?.code ?? null]
+    }`
+}
+
+describe.skipIf(chromiumPath === undefined)("client.js in Chromium", () => {
+  const opened = new AsyncDisposableStack()
+  let vendor: ChromiumVendor
+  let site: Site
+  let service: Service
+  let browser: Browser
+  let page: Page
+  beforeAll(async () => {
+    const nats = opened.use(await startNats())
+    vendor = opened.use(await startChromiumVendor())
+    site = opened.use(await startPages(files))
+    // Endpoints of builds that Google did not brand.
+    const env = { BELLCAST_CORS_ORIGINS: site.url, BELLCAST_PUSH_HOSTS: "jmt17.google.com" }
+    service = opened.use(await startService({ natsUrl: nats.url, env }))
+    const { origin } = new URL(service.url)
+    files["/"] = {
+      body: `<!doctype html><title>Site</title><script type="module" src="/page.js"></script>`,
+      headers: {
+        "content-security-policy":
+          `default-src 'none'; script-src 'self'; worker-src 'self'; connect-src ${origin}; ` +
+          "img-src 'self'; require-trusted-types-for 'script'; trusted-types site",
+        "cross-origin-embedder-policy": "require-corp",
+        "cross-origin-opener-policy": "same-origin"
+      }
+    }
+    browser = await startChromium(chromiumPath!, vendor)
+    opened.defer(() => browser.close())
+    page = await browser.newPage()
+    await page.goto(site.url)
+  })
+  afterAll(() => opened.disposeAsync())
+
+  const load = async (user: string) => {
+    await page.reload()
+    return page.evaluate(`load("${service.url}", "${user}")`)
+  }
+  const permit = (state: "granted" | "denied") => setNotifications(browser, site.url, state)
+  const shown = () => page.evaluate("[push.state, push.error?.code ?? null]")
+  const endpoint = `navigator.serviceWorker.getRegistration("/")
+    .then((it) => it.pushManager.getSubscription()).then((it) => it?.endpoint ?? null)`
+
+  it("says off before anybody pressed, and denied where the browser denies", async () => {
+    assert.deepEqual(await load("anna"), ["off", null])
+    await permit("denied")
+    assert.deepEqual(await load("anna"), ["denied", null])
+  })
+
+  it("says push-service when Chromium's does not subscribe, and enables when it does", async () => {
+    await permit("granted")
+    await load("berta")
+    vendor.refuse(true)
+    await page.evaluate("push.enable()")
+    assert.deepEqual(await shown(), ["off", "push-service"])
+    assert.equal(await page.evaluate("push.error.cause.name"), "AbortError")
+    vendor.refuse(false)
+    await page.evaluate("push.enable()")
+    assert.deepEqual(await shown(), ["on", null])
+  })
+
+  it("violates no policy of a page with Trusted Types and COEP", async () => {
+    await permit("granted")
+    await load("clara")
+    await page.evaluate(`push.enable({ channels: ["news"] })`)
+    assert.deepEqual(await shown(), ["on", null])
+    assert.deepEqual(await page.evaluate("push.channels()"), ["news"])
+    assert.isTrue(await page.evaluate("crossOriginIsolated"))
+    assert.deepEqual(await page.evaluate("violations"), [])
+    const { body } = await call(service.url, "GET", "/subscriptions", "clara")
+    assert.lengthOf(body.data, 1)
+    assert.equal(body.data[0].endpoint, await page.evaluate(endpoint))
+  })
+
+  it("asks for permission before it waits for anything", async () => {
+    await permit("granted")
+    await load("doris")
+    const isAsked = await page.evaluate(`(() => {
+      let isAsked = false
+      const { requestPermission } = Notification
+      Notification.requestPermission = async () => { isAsked = true; return "default" }
+      push.enable()
+      Notification.requestPermission = requestPermission
+      return isAsked
+    })()`)
+    assert.isTrue(isAsked)
+  })
+
+  it.each([
+    ["disable", { user: "emma", on: { emma: false } }],
+    ["signOut", { user: null, on: { emma: true } }]
+  ])("stores the wish before it unsubscribes, in %s()", async (method, wish) => {
+    await permit("granted")
+    await load("emma")
+    await page.evaluate("push.enable()")
+    assert.deepEqual(await shown(), ["on", null])
+    await page.evaluate(`{
+      const { unsubscribe } = PushSubscription.prototype
+      const read = () => new Promise((resolve) => {
+        indexedDB.open("bellcast", 1).onsuccess = ({ target }) => {
+          const states = target.result.transaction("state").objectStore("state")
+          states.get(location.origin + "/").onsuccess = (event) => resolve(event.target.result)
+        }
+      })
+      PushSubscription.prototype.unsubscribe = async function () {
+        window.stored = await read()
+        return unsubscribe.call(this)
+      }
+    }`)
+    await page.evaluate(`push.${method}()`)
+    const { on, renewal, user } = (await page.evaluate("stored")) as Record<string, object>
+    assert.deepInclude(on, wish.on)
+    assert.deepEqual({ user, renewal }, { user: wish.user, renewal: null })
+    assert.isNull(await page.evaluate(endpoint))
+  })
+})
