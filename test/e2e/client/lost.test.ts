@@ -3,7 +3,7 @@
 import type { Page } from "puppeteer-core"
 import { describe, expect, it } from "vitest"
 import webpush from "web-push"
-import { call } from "#test/client.ts"
+import { call, until } from "#test/client.ts"
 import { vapid } from "#test/service.ts"
 import { type SubscriptionJson, UserAgent } from "#test/user-agent.ts"
 import { firefoxPath } from "../browser.ts"
@@ -71,6 +71,22 @@ describe.skipIf(firefoxPath === undefined)("client.js brings back", () => {
     await stage.reload(page)
     await stage.expect(page, "on")
     expect(await stage.stored()).toEqual([await stage.endpoint(page)])
+  })
+
+  it("it in a page that was open for a week, when somebody looks at it", async () => {
+    const page = await stage.enabled()
+    await call(stage.service.url, "DELETE", "/subscriptions", stage.user)
+    const look = "document.dispatchEvent(new Event('visibilitychange'))"
+    await page.evaluate(
+      `window.early = Date.now; Date.now = () => early() + 6 * 86_400_000; ${look}`
+    )
+    expect(await stage.stored()).toEqual([])
+    await page.evaluate(`Date.now = () => early() + 8 * 86_400_000; ${look}`)
+    const stored = await until(
+      () => stage.stored(),
+      ({ length }) => length > 0
+    )
+    expect(stored).toEqual([await stage.endpoint(page)])
   })
 
   it("a subscription at another endpoint than the service has, in its place", async () => {
