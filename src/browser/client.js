@@ -261,7 +261,7 @@ class Push extends EventTarget {
     return locks ? locks.request(`bellcast:${this.#scope}`, task) : task()
   }
 
-  /** What is known of this device; `isNew` where nothing was stored for this worker yet. */
+  /** The record of this worker; `isNew`: the device has none. */
   async #record() {
     const record = await inStore("readonly", (states) => states.get(this.#scope))
     if (record) return { former: {}, join: [], ...record }
@@ -397,7 +397,7 @@ class Push extends EventTarget {
     return others
   }
 
-  /** Those of other services are refused there, and left alone. */
+  /** The service refuses those of other services, which stay. */
   async #removeOthers(data) {
     for (const [scope, other] of await this.#others()) {
       const { status } = await this.#ask("POST", "/subscriptions", {

@@ -160,12 +160,12 @@ export class Stage {
     await page.evaluate("device.change({ checked: 1 })")
   }
 
-  /** What the service has of a user. */
+  /** Subscriptions of a user, as the service has them. */
   async list(user = this.user): Promise<[Stored, ...ReadonlyArray<Stored>]> {
     return (await call(this.service.url, "GET", "/subscriptions", user)).body.data
   }
 
-  /** Endpoints that the service has of a user. */
+  /** Endpoints of a user, as the service has them. */
   async stored(user = this.user): Promise<ReadonlyArray<string>> {
     return (await this.list(user)).map(({ endpoint }) => endpoint)
   }
