@@ -47,8 +47,8 @@ export const parameterGroups: Readonly<Record<string, ReadonlyArray<Parameter>>>
       timestamp
     ),
     query("_before", "Changed before this timestamp.", timestamp),
+    query("_to", "Deprecated: the former name of _before.", timestamp),
     query("_sort", "Comma-separated fields; a minus sign before one turns its order.", text),
-    fields,
     limit,
     token,
     query(

@@ -99,7 +99,7 @@ export const listGet: Operation<ListInput> = {
   }, listsAtOnce.withPermit),
   doc: {
     summary: "List the caller's subscriptions, newest first",
-    parameters: ["listing", "preconditions"],
+    parameters: ["listing", "fields", "preconditions"],
     responses: { 200: objects, 304: null },
     errors: [400, 406, 412, 413]
   }

@@ -40,7 +40,23 @@ const shownCredentials = ({ challenge, isInAuthorization, policy }: Login): stri
   return `-H &quot;Authorization: ${challenge.split(" ")[0]} $TOKEN&quot; `
 }
 
+const parametersOf = (operation: Loose): ReadonlyArray<string> =>
+  operation.parameters.map(({ name }: Loose) => name)
+
 export const description: ReadonlyArray<Case> = [
+  define({
+    name: "describes the parameters that mean something, and the statuses of every path",
+    request: { method: "GET", path: "/__api__", as: null },
+    expected: { status: 200 },
+    also: ({ json: { info, paths } }) => {
+      const list = paths["/subscriptions"]
+      expect(parametersOf(list.get)).toEqual(expect.arrayContaining(["_fields", "_to"]))
+      expect(parametersOf(list.delete)).not.toContain("_fields")
+      for (const path of ["/vapid-public-key", "/client.js"])
+        expect(parametersOf(paths[path].get)).toEqual(["If-None-Match"])
+      expect(info.description).toMatch(/405 with Allow.*307 with Location/)
+    }
+  }),
   define({
     name: "describes itself to programs",
     request: { method: "GET", path: "/__api__", as: null },
