@@ -74,7 +74,11 @@ export const postDoc = {
   bodyExample: subscriptionExample,
   bodyRequired: true,
   responses: {
-    200: Schema.Struct({ data: SubscriptionObject, renewal: Schema.optionalKey(Schema.String) }),
+    200: Schema.Struct({
+      data: SubscriptionObject,
+      renewal: Schema.optionalKey(Schema.String),
+      warnings: Schema.optionalKey(Schema.Array(Schema.String))
+    }),
     201: Schema.Struct({ data: SubscriptionObject, renewal: Schema.optionalKey(Schema.String) })
   },
   errors: [400, 406, 409, 412, 413, 415, 429, 507]

@@ -1,16 +1,36 @@
 // POST /subscriptions: stores a subscription of the caller. A stored one stays as it is, but is no
 // longer suspended.
 import * as Effect from "effect/Effect"
-import type { StoredSubscription } from "#domain/subscription/subscription.ts"
+import type { JsonObject } from "#basics/json.ts"
+import type { SubscriptionCommand } from "#domain/subscription/command.ts"
+import { hasSameKeys } from "#domain/subscription/owners.ts"
+import type { StoredSubscription, SubscriptionList } from "#domain/subscription/subscription.ts"
+import type { Caller } from "#identity/identity.ts"
 import { changeList } from "../changes.ts"
 import { checked, type ErrorDetail, errorIn } from "../http/errors.ts"
 import { stamp, violated } from "../http/preconditions.ts"
-import { type Call, ok } from "../http/request.ts"
+import { type ApiResponse, type Call, ok } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
+import type { Decision } from "../write.ts"
 import { isId } from "./id.ts"
-import { type PostInput, postDoc, readPost, store } from "./put.ts"
+import { type Posted, type PostInput, postDoc, readPost, store } from "./put.ts"
 import { refreshed } from "./renewal.ts"
 import { PostBody, viewOf } from "./view.ts"
+
+const warnings = ["The posted keys are not the stored ones, and were ignored: PUT replaces"]
+
+const withWarnings = (response: ApiResponse): ApiResponse => ({
+  ...response,
+  body: { ...(response.body as JsonObject), warnings }
+})
+
+/** A decision on a stored subscription whose response says that the posted keys were ignored. */
+const warned = (
+  decision: Decision<SubscriptionList, SubscriptionCommand>
+): Decision<SubscriptionList, SubscriptionCommand> =>
+  decision._tag === "Change"
+    ? { ...decision, response: (after) => withWarnings(decision.response(after)) }
+    : { ...decision, response: withWarnings(decision.response) }
 
 /** What a stored subscription has: the posted keys are ignored. */
 const asStored = ({ data, vapidKey }: StoredSubscription) => ({ data, vapidKey })
@@ -26,6 +46,32 @@ const read = Effect.fnUntraced(function* (call: Call, errors: Array<ErrorDetail>
     )
   }
   return input
+})
+
+/** Decides on a subscription that the caller has already. */
+const decideStored = Effect.fnUntraced(function* (
+  caller: Caller,
+  list: SubscriptionList,
+  posted: Posted,
+  now: number
+) {
+  const stored = list.subscriptions[posted.id]!
+  const { replaces = posted.id } = posted
+  // The former one may be removed already: then this repeats a request.
+  if (replaces !== posted.id && Object.hasOwn(list.subscriptions, replaces))
+    return yield* store(caller, list, { ...posted, ...asStored(stored) }, now, 200)
+  if (posted.renews) return refreshed(caller, list, posted.id, now, false)
+  const response = ok({ data: viewOf(list, posted.id) }, stamp(stored.lastModified))
+  if (stored.suspended === undefined) return { _tag: "Unchanged" as const, response }
+  // The browser is active: send to the subscription again. The response stays the same.
+  const command = {
+    type: "subscription.cleared/1",
+    id: posted.id,
+    generation: stored.seq,
+    by: "user",
+    at: now
+  } as const
+  return { _tag: "Change" as const, command, response: () => response }
 })
 
 export const subscriptionPost: Operation<PostInput> = {
@@ -48,23 +94,9 @@ export const subscriptionPost: Operation<PostInput> = {
         }
         const timestamp = existing["last_modified"] as number
         yield* checked(violated(preconditions, { timestamp, exists: true, existing }))
-        const response = ok({ data: existing }, stamp(timestamp))
+        const decision = yield* decideStored(call.caller!, list, posted, now)
         const stored = list.subscriptions[posted.id]!
-        const { replaces = posted.id } = posted
-        // The former one may be removed already: then this repeats a request.
-        if (replaces !== posted.id && Object.hasOwn(list.subscriptions, replaces))
-          return yield* store(call.caller!, list, { ...posted, ...asStored(stored) }, now, 200)
-        if (posted.renews) return refreshed(call.caller!, list, posted.id, now, false)
-        if (stored.suspended === undefined) return { _tag: "Unchanged" as const, response }
-        // The browser is active: send to the subscription again. The response stays the same.
-        const command = {
-          type: "subscription.cleared/1",
-          id: posted.id,
-          generation: stored.seq,
-          by: "user",
-          at: now
-        } as const
-        return { _tag: "Change" as const, command, response: () => response }
+        return hasSameKeys(stored.data, posted.data) ? decision : warned(decision)
       })
     ),
   doc: {

@@ -1,10 +1,34 @@
 // Contract 3.3 and 3.4: removal of subscriptions, and their timestamps.
 import { expect } from "vitest"
-import type { StoredObject } from "../api.ts"
+import { otherKeys, type StoredObject } from "../api.ts"
 import { type Case, define } from "../table.ts"
 import { post, put, stamped } from "./subscriptions.ts"
 
 export const subscriptionChanges: ReadonlyArray<Case> = [
+  define<StoredObject>({
+    name: "says that it ignored other keys, beside a secret, too",
+    given: (api) => api.stored(),
+    request: (api) => ({
+      method: "POST",
+      path: "/subscriptions",
+      headers: { Prefer: "renewal" },
+      body: { data: { ...api.subscription(), keys: otherKeys } }
+    }),
+    expected: (_, data) => ({
+      status: 200,
+      body: { data, renewal: expect.any(String), warnings: [expect.any(String)] }
+    })
+  }),
+  define<StoredObject>({
+    name: "warns of nothing when a stored subscription is stored again",
+    given: (api) => api.stored(),
+    request: (api) => ({
+      method: "POST",
+      path: "/subscriptions",
+      body: { data: api.subscription() }
+    }),
+    expected: (_, data) => ({ status: 200, exactly: { data } })
+  }),
   define<StoredObject>({
     name: "removes one and says when",
     given: (api) => api.stored(),
