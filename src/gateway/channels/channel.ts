@@ -1,4 +1,5 @@
-// GET /channels/{id}: the number of registrations and of pushes. Only for registered users.
+// GET /channels/{id}: the number of registrations and of pushes, for registered users and
+// publishers.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { pushesSince } from "#domain/outcome.ts"
@@ -12,11 +13,12 @@ import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import type { Operation } from "../operation.ts"
 import { channelIdOf } from "./id.ts"
+import { mayPublish } from "./publishers.ts"
 
 const Channel = Schema.Struct({ id: Schema.String, registrations: Schema.Int, push: Schema.Int })
 
 export const channelGet: Operation<void> = {
-  access: "caller",
+  access: "reader",
   exposes: ["Last-Modified", "ETag"],
   run: Effect.fnUntraced(function* (_, { caller, params }) {
     const id = yield* channelIdOf(params)
@@ -30,14 +32,14 @@ export const channelGet: Operation<void> = {
       ],
       { concurrency: 3 }
     )
-    if (!own?.value.on) return yield* refuse("forbidden")
+    if (!own?.value.on && !(yield* mayPublish(caller!, id))) return yield* refuse("forbidden")
     const counted = registrations?.value ?? emptyChannel
     const sent = pushesSince(pushes?.value, counted.since)
     const data = { id, registrations: counted.registrations, push: sent.pushes }
     return ok({ data }, { ...stamp(Math.max(counted.lastModified, sent.lastModified)), ...noStore })
   }),
   doc: {
-    summary: "Counts of a channel the caller is registered to",
+    summary: "Counts of a channel that the caller is registered to, or may publish on",
     responses: { 200: Schema.Struct({ data: Channel }) },
     errors: [400, 403]
   }

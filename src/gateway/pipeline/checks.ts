@@ -157,8 +157,9 @@ export const authorise = Effect.fnUntraced(function* (
   const isAllowed =
     access === "caller"
       ? caller.rights === undefined
-      : (access === "publisher" || (yield* mayUseUsers(caller))) &&
-        (channel === undefined || (yield* mayPublish(caller, channel)))
+      : access === "reader" ||
+        ((access === "publisher" || (yield* mayUseUsers(caller))) &&
+          (channel === undefined || (yield* mayPublish(caller, channel))))
   if (!isAllowed) return yield* refuse("forbidden")
 })
 

@@ -93,6 +93,19 @@ export const channels: ReadonlyArray<Case> = [
     })
   }),
   define({
+    name: "shows the counts to a publisher who is not registered",
+    given: (api) => api.registered(),
+    request: (api) => ({
+      method: "GET",
+      path: `/channels/${api.channel}`,
+      as: api.target.publisher
+    }),
+    expected: (api) => ({
+      status: 200,
+      exactly: { data: { id: api.channel, registrations: 1, push: 0 } }
+    })
+  }),
+  define({
     name: "responds to HEAD of a channel with the headers of GET",
     given: (api) => api.registered(),
     request: (api) => ({ method: "HEAD", path: `/channels/${api.channel}` }),

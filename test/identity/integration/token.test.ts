@@ -92,7 +92,7 @@ describe("a token", () => {
     const token = await create("narrow")
     const refused: ReadonlyArray<readonly [string, string]> = [
       ["POST", "/channels/sport"],
-      ["GET", "/channels/news"],
+      ["GET", "/channels/sport"],
       ["PUT", "/channels/news/registration"],
       ["DELETE", "/channels/news/registration"],
       ["GET", "/subscriptions"],
