@@ -46,8 +46,10 @@ const endpointsOf = async (api: Api, as: string): Promise<ReadonlyArray<string>>
   return json.data.map(({ endpoint }: { endpoint: string }) => endpoint.split("/").at(-1)).sort()
 }
 
-const isRegistered = async (api: Api, as: string): Promise<boolean> =>
-  (await api.send({ method: "GET", path: `/channels/${api.channel}`, as })).status === 200
+const isRegistered = async (api: Api, as: string): Promise<boolean> => {
+  const { json } = await api.send({ method: "GET", path: "/registrations", as })
+  return json.data.some(({ id }: { id: string }) => id === api.channel)
+}
 
 const idsOf = (json: { responses: ReadonlyArray<{ body: { user?: { id: string } } }> }) =>
   json.responses.flatMap(({ body }) => (body.user === undefined ? [] : [body.user.id]))
