@@ -151,7 +151,10 @@ export const settings = {
   channelRegisterPrincipals: words("BELLCAST_CHANNEL_REGISTER_PRINCIPALS", registerRuleFault).pipe(
     Config.map((rules) => rules.map(registerRuleOf))
   ),
-  /** Who may name users in requests: `policy:id` or `group:policy:name`, never everybody. */
+  /**
+   * The principals that may name users in requests: `policy:id` or `group:policy:name`, never
+   * everybody.
+   */
   userWritePrincipals: words("BELLCAST_USER_WRITE_PRINCIPALS", userWriteFault),
 
   vapidPublicKey: Config.option(Config.String("BELLCAST_VAPID_PUBLIC_KEY")),

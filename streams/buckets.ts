@@ -10,7 +10,7 @@ const mebibyte = 1024 ** 2
  * (src/cli/README.md, what fills the disk).
  */
 export const buckets = {
-  /** One document a user: subscriptions, tombstones, timestamps. And whose an endpoint is. */
+  /** One document a user: subscriptions, tombstones, timestamps. Pages with owners of endpoints. */
   subscriptions: {
     name: "bellcast_subscriptions",
     maxBytes: 4096 * mebibyte,

@@ -26,7 +26,7 @@ export const subjects = {
    */
   broadcast: (source: string, channel: ChannelToken) =>
     `bellcast.cmd.broadcast.${source}.${channel}`,
-  /** Some of those to whom a later broadcast of this source goes. */
+  /** A part of the recipients of a later broadcast of this source. */
   part: (source: string) => `bellcast.cmd.part.${source}`,
   /** Why a message of LOG was rejected: a broadcast or another command. */
   rejected: (seq: number) => `bellcast.evt.rejected.${seq}`,

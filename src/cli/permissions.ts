@@ -1,5 +1,5 @@
 // `bellcast permissions list|grant|revoke`: sets who may publish on one channel, or register on one
-// that the settings close. Those whom the settings name may so, too.
+// that the settings close. Principals that the settings name have these rights without a grant.
 import * as Clock from "effect/Clock"
 import * as Console from "effect/Console"
 import * as Argument from "effect/cli/Argument"

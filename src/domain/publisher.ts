@@ -1,5 +1,5 @@
 // The rights on a channel that an operator granted: which principals may publish on it, and which
-// may register on it if the settings close it. And the forms of rights in the settings. Pure.
+// may register on it if the settings close it. Also the forms of rights in the settings. Pure.
 import * as Schema from "effect/Schema"
 import { matchesWildcard } from "#basics/wildcard.ts"
 import { Timestamp } from "./timestamp.ts"
@@ -29,7 +29,7 @@ export interface Publishers {
 
 export const noPublishers: Publishers = { v: 1, seq: 0, principals: [], registrars: [] }
 
-/** So many principals in both lists, each of the longest, fit into one bucket value (64 KiB). */
+/** Principals in both lists together. If each has 300 bytes, they fit into a value of 64 KiB. */
 const publishersMax = 200
 const fullFault =
   `a channel has at most ${publishersMax} publishers and registrars: ` +

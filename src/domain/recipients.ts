@@ -15,7 +15,7 @@ const Users = Schema.Array(Schema.String.pipe(Schema.refine(isUserToken)))
 const SubscriptionId = Schema.String.pipe(Schema.check(Schema.isPattern(/^[A-Za-z0-9_-]{1,64}$/u)))
 
 export const channelsMax = 100
-/** Of those to whom a broadcast goes, and of those excepted. */
+/** Users to whom a broadcast goes, and users whom it excepts: so many each. */
 export const usersMax = 1_000
 
 /** Each list without duplicates. */
@@ -24,7 +24,7 @@ export interface Recipients {
   readonly users: ReadonlyArray<UserToken>
   /** Get nothing, although they are registered on a channel. */
   readonly except: ReadonlyArray<UserToken>
-  /** Of the users only this subscription: a test of it. */
+  /** The only subscription of the users that gets a push: the broadcast is a test of it. */
   readonly subscription?: string
 }
 

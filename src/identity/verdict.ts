@@ -3,7 +3,7 @@ import type * as Effect from "effect/Effect"
 import type { Asker } from "./credentials.ts"
 import type { IdentityUnavailable, TooManyFailures } from "./errors.ts"
 
-/** What a token of a server may do. */
+/** The rights of a server's token. */
 export interface TokenRights {
   /** Patterns of channels on which it publishes. */
   readonly channels: ReadonlyArray<string>

@@ -1,5 +1,6 @@
-// Whose an endpoint is. A put of another user moves it: the list of the earlier owner says so with
-// the write that gives it to the new one, and `subscription.moved/1` then removes it there.
+// The owners of endpoints. A put of another user moves an endpoint: the list of the earlier owner
+// is marked with the write that gives it to the new one, and `subscription.moved/1` then removes it
+// there.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import {
@@ -57,15 +58,15 @@ export const isPageFull = (sets: Sets, { hash, stored: { seq } }: ListStep): boo
   return page.seq < seq && !hasRoomFor(page, hash)
 }
 
-/** What a put takes from another user. */
+/** The subscription that a put takes from another user. */
 interface Taken extends Move {
   readonly isAllowed: boolean
 }
 
 /**
- * What another user has at the endpoint of a put; undefined: nothing. An earlier run may have
- * written the list of that user after it applied the put: then the list shows what came of it. A
- * mark of the put is still to be completed.
+ * The subscription of another user at the endpoint of a put; undefined: none. An earlier run may
+ * have written that user's list after it applied the put: then the list shows the outcome. A mark
+ * of the put is still to be completed.
  */
 export const takenBy = (sets: Sets, step: ListStep): Taken | undefined => {
   const { command, hash, stored } = step
@@ -92,7 +93,7 @@ export const take = (sets: Sets, move: Move): void => {
   sets.moves.add(move)
 }
 
-/** Notes whose the endpoints of a command are. `left`: see `leftBy`. `list`: that after it. */
+/** Notes the owners of a command's endpoints. `left`: see `leftBy`. `list`: that after it. */
 export const noteOwners = (
   sets: Sets,
   { command, hash, stored: { seq }, user }: ListStep,

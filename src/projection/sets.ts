@@ -36,7 +36,7 @@ export interface Sets {
   readonly counts: Cache<"registrationCounts">
   readonly publishers: Cache<"publishers">
   readonly tokens: Cache<"token">
-  /** Whose an endpoint is. */
+  /** The owners of endpoints. */
   readonly owners: Cache<"endpointOwners">
   /** Subscriptions that another user took, and that the earlier owner's list is to lose. */
   readonly moves: Set<Move>

@@ -125,7 +125,7 @@ export const removalsAndRetries = (
   ref: BroadcastRef,
   list: ReadonlyArray<Recorded>
 ): ReadonlyArray<Effect.Effect<boolean>> => {
-  // Its user removed the subscription, or another user stored it.
+  // For the reasons `left` and `moved` the subscription is removed already.
   const gone = withFate(list, "gone").filter(
     ({ result }) => result.reason !== "left" && result.reason !== "moved"
   )

@@ -1,4 +1,4 @@
-// What the pushes of a broadcast carry, and to whom it goes: read once for all its jobs.
+// The payloads and the recipients of a broadcast, read once for all its jobs.
 import * as Effect from "effect/Effect"
 import { makeLruCache } from "#basics/lru-cache.ts"
 import { type BroadcastBody, payloadOf } from "#domain/broadcast.ts"
@@ -12,7 +12,7 @@ import type { Target } from "../push/target.ts"
 /** Payloads in the LRU cache: of 4 KB each, with all variants and recipients of 0.2 MB. */
 const payloadsMax = 128
 
-/** What a reader gets. */
+/** The payload in one language. */
 interface Variant {
   /** Undefined: no payload. */
   readonly padded: Buffer | undefined

@@ -1,4 +1,4 @@
-// What the handlers of jobs work with.
+// The services that handlers of jobs use.
 import type * as Semaphore from "effect/Semaphore"
 import type { PublicKeys } from "../push/public-keys.ts"
 import type { Send } from "../push/send.ts"

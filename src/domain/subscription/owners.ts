@@ -1,5 +1,5 @@
-// Whose an endpoint is: an index of all users' subscriptions, in pages by the hash of the endpoint.
-// Pure.
+// The owners of endpoints: an index of all users' subscriptions, in pages by the hash of the
+// endpoint. Pure.
 import { jsonHash } from "#basics/json-hash.ts"
 import type { SubscriptionCommand, SubscriptionData } from "./command.ts"
 import { type StoredSubscription, type SubscriptionList, storedIn } from "./subscription.ts"
@@ -7,7 +7,7 @@ import { type StoredSubscription, type SubscriptionList, storedIn } from "./subs
 /** The value of a page, in the bucket `subscriptions`. */
 export interface EndpointOwners {
   readonly v: 1
-  /** Of the last command that changed it. */
+  /** Sequence of the last command that changed the page. */
   readonly seq: number
   /** Tokens of users by the hash of the endpoint, in the order of the hashes. */
   readonly owners: Readonly<Record<string, string>>

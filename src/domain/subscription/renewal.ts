@@ -10,7 +10,7 @@ const endedMillisMax = 30 * 24 * 60 * 60_000
 /** How long a renewal may be repeated whose answer was lost. */
 const repeatedMillisMax = 60 * 60_000
 
-/** What a secret proves: the subscription that is renewed, or was by the same request before. */
+/** The subscription that a secret renews, or renewed in the same request before. */
 export interface Renewable {
   /** Sequence of the put that began the subscription. */
   readonly generation: number
@@ -20,8 +20,8 @@ export interface Renewable {
 }
 
 /**
- * What the secret of a hash proves about the subscription `id`, for a request that stores `data` as
- * `newId`. Undefined: nothing, as it is unknown, spent or void.
+ * The subscription `id`, if the secret of this hash renews it in a request that stores `data` as
+ * `newId`. Undefined: the secret is unknown, spent or void.
  */
 export const renewableBy = (
   list: SubscriptionList,

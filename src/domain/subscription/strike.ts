@@ -85,7 +85,7 @@ export const strike = (
   return isLast ? "suspend" : strikes.count + 1
 }
 
-/** What strikes made of a subscription. Clients do not see it. */
+/** The strikes of a subscription, and its suspension. Clients do not see them. */
 export interface Judged {
   /** A delivered push or a put clears them. */
   readonly strikes?: Strikes

@@ -18,11 +18,11 @@ export interface StoredSubscription extends Judged {
   readonly seq: number
   readonly lastModified: number
   /**
-   * Sequence of the put of another user, whose it is since. Nobody sees it any more, and
+   * Sequence of the put by which another user took the subscription. Nobody sees the entry, and
    * `subscription.moved/1` removes it.
    */
   readonly moved?: number
-  /** SHA-256 of the secret that renews it. Nobody sees it. */
+  /** SHA-256 of the secret that renews the subscription. Clients do not see it. */
   readonly renewal?: string
   /** The hash of the secret that was spent for it, and when. */
   readonly renewed?: { readonly by: string; readonly at: number }
@@ -156,7 +156,7 @@ const removeIfStored = (
   { id, lastModified }: SubscriptionDelete["removed"][number]
 ): SubscriptionList => (storedIn(list, id) === undefined ? list : remove(list, id, lastModified))
 
-/** What remains of one that a push service ended, without its secret, which is spent. */
+/** The tombstone of one that a push service ended, without its secret, which is spent. */
 const spend = (list: SubscriptionList, id: string): SubscriptionList =>
   Object.hasOwn(list.tombstones, id)
     ? { ...list, tombstones: { ...list.tombstones, [id]: removedAt(list.tombstones[id]!) } }

@@ -1,8 +1,8 @@
-// What remains of removed subscriptions, so that clients learn of the removal. Pure.
+// Tombstones of removed subscriptions, from which clients learn of the removal. Pure.
 
 /**
- * What remains of a removed subscription. Most have a timestamp only: it is the number. One that a
- * push service ended can be renewed.
+ * The entry of a removed subscription. A number is the time of the removal. A subscription that a
+ * push service ended can be renewed: its entry has the hash of the secret.
  */
 export type Tombstone =
   | number

@@ -35,7 +35,7 @@ const BroadcastObject = Schema.Struct({
   last_modified: Schema.Int,
   accepted_at: Schema.Int,
   expires_at: Schema.Int,
-  /** Of the named users; absent where none are named. */
+  /** Named users without a subscription; absent where none are named. */
   without_subscription: Schema.optionalKey(Schema.Int),
   /** The reason why nothing is sent. */
   rejected: Schema.optionalKey(Schema.String)
@@ -150,7 +150,7 @@ export const broadcastGet: Operation<void> = {
   doc: { ...doc, errors: [400, 403, 404] }
 }
 
-/** Of whatever kind. Who may not see a broadcast does not learn that there is one. */
+/** The response about a broadcast that the caller may not see is that about a missing one. */
 export const anyBroadcastGet: Operation<void> = {
   access: "publisher",
   exposes: ["Last-Modified", "ETag"],

@@ -72,7 +72,7 @@ const readRecipients = Effect.fnUntraced(function* (
   return {
     channels: sorted(channels.map(channelToken)),
     users: sorted([...named].filter((user) => !except.has(user))),
-    // Of a broadcast to users alone, nobody else is left to except.
+    // The excepted users of a broadcast to users alone are left out of `users` already.
     except: channels.length === 0 ? [] : sorted(except)
   }
 })

@@ -1,4 +1,4 @@
-// How many people and browsers a broadcast would reach. Of a large audience only a part is read.
+// Counts the people and browsers that a broadcast would reach, in a part of a large audience.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { type BroadcastBody, fitsOnePush, shardDepth } from "#domain/broadcast.ts"

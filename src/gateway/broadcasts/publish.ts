@@ -46,7 +46,7 @@ export const readGiven = (request: ApiRequest, errors: Array<ErrorDetail>): Give
   return { headers: givenHeaders(given), key }
 }
 
-/** What a request publishes. */
+/** The broadcast of a request. */
 interface Broadcast extends Given {
   readonly body: BroadcastBody
   /** Sorted: the same recipients are the same broadcast. */

@@ -21,13 +21,13 @@ import { isId } from "../subscriptions/id.ts"
 import { Accepted, acceptedAt, published } from "./accepted.ts"
 import { publish } from "./publish.ts"
 
-/** Somebody looks at a page and waits. */
+/** Short: a person looks at a page and waits. */
 const waitMillis = 10_000
 /** A test that comes later helps nobody. */
 const ttlSeconds = "60"
 const lookMillisMin = 20
 const lookMillisMax = 500
-/** Of a test and of its end in LOG. Measured: 1.9 KB. */
+/** Bytes that a test and its end take of LOG. Measured: 1.9 KB. */
 const testBytes = 2_000
 
 const Body = Schema.Struct({ data: published.data })
@@ -35,7 +35,7 @@ const decodeBody = readBody(Body)
 
 const Result = Schema.Struct({
   fate: Fate,
-  /** Of the push service; absent without a response. */
+  /** The HTTP status of the push service; absent without a response. */
   status: Schema.optionalKey(Schema.Int),
   reason: Schema.String
 })
@@ -48,7 +48,7 @@ const viewOf = ({ fate, reason, status }: PushResult): typeof Result.Type => ({
   reason
 })
 
-/** What became of the only push of a broadcast; undefined: nothing yet. */
+/** The outcome of the only push of a broadcast; undefined: none yet. */
 const resultOf = Effect.fnUntraced(function* (broadcast: number) {
   const log = yield* EventLog
   const subject = subjects.shardOutcome(directToken, broadcast, "all")

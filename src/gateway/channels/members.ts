@@ -1,4 +1,4 @@
-// PUT and DELETE /channels/{id}/members/{user}: a site's server registers a user, or ends that. And
+// PUT and DELETE /channels/{id}/members/{user}: a site's server registers a user, or ends that.
 // GET /channels/{id}/members: the ids of the registered users, in pages.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

@@ -75,7 +75,7 @@ export class Refused extends Data.TaggedError("Refused")<{ readonly response: Ap
 export interface Call {
   readonly request: ApiRequest
   readonly caller: Caller | undefined
-  /** Whose subscriptions and registrations the request is about: the caller, or whom it names. */
+  /** The user of the subscriptions and registrations in question: the caller or a named user. */
   readonly user: User | undefined
   /** The decoded segments of the path that its pattern names. */
   readonly params: Readonly<Record<string, string>>

@@ -12,7 +12,7 @@ import type { Refused } from "../http/request.ts"
 import { GatewaySettings } from "../settings.ts"
 
 /**
- * Subscriptions that one user may take from others in an hour. Somebody logs in on a few shared
+ * Subscriptions that one user may take from others in an hour. A person logs in on a few shared
  * browsers; each move makes LOG larger by two commands.
  */
 const movesPerHourMax = 30

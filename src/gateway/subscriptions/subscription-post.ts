@@ -32,7 +32,7 @@ const warned = (
     ? { ...decision, response: (after) => withWarnings(decision.response(after)) }
     : { ...decision, response: withWarnings(decision.response) }
 
-/** What a stored subscription has: the posted keys are ignored. */
+/** Data of a stored subscription, for a request whose keys are ignored. */
 const asStored = ({ data, vapidKey }: StoredSubscription) => ({ data, vapidKey })
 
 const read = Effect.fnUntraced(function* (call: Call, errors: Array<ErrorDetail>) {

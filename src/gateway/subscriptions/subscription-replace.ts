@@ -17,7 +17,7 @@ import { type Posted, type PostInput, postDoc, readWith, store } from "./put.ts"
 import { partsOf, refreshed, renewalHash } from "./renewal.ts"
 import { RenewalBody, SubscriptionObject, subscriptionExample } from "./view.ts"
 
-/** What of a subscription a browser makes. Everything else stays as it was stored. */
+/** The members of a subscription that the browser makes. All others stay as they were stored. */
 const ofBrowser = ({ data: { endpoint, keys, vapid_public_key: key } }: Posted) => ({
   endpoint,
   keys,

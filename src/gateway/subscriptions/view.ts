@@ -20,7 +20,7 @@ export const SubscriptionBody = Schema.Struct({
       /** The application server key of the subscription. Default: the current one. */
       vapid_public_key: Schema.optionalKey(text),
       locale: Schema.optionalKey(Locale),
-      /** What its user calls the browser. */
+      /** The user's name for the browser. */
       label: Schema.optionalKey(Label)
     }),
     [anything]

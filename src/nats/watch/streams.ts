@@ -1,5 +1,5 @@
 // Asks the server how all streams are, those behind buckets too: once a second while they change,
-// at rest every two seconds. Tells those who want to know: space, clock, consumers, and whether LOG
+// at rest every two seconds. Its listeners are told: space, clock, consumers, and whether LOG
 // or WORK was replaced.
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
