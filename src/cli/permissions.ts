@@ -172,7 +172,7 @@ const register = onOff("register", "The right to register, on a channel that the
 const remove = onOff("remove", "With --register: end the registration of this user, too")
 
 /** The line after a change. The settings of the service may be set elsewhere. */
-const told = (channel: string, right: Right, on: boolean, changed: boolean) => {
+const changeText = (channel: string, right: Right, on: boolean, changed: boolean) => {
   const done = on
     ? `may ${right} on ${channel}`
     : `is ${changed ? "no longer" : "not"} named for ${channel}`
@@ -188,7 +188,7 @@ const grant = Command.make(
       const principal = yield* storedPrincipal(named)
       const right = register ? "register" : "publish"
       const changed = yield* setRight(channel, principal, right, true)
-      yield* Console.log(printable(`${principal} ${told(channel, right, true, changed)}`))
+      yield* Console.log(printable(`${principal} ${changeText(channel, right, true, changed)}`))
     }).pipe(onNats(nats))
 ).pipe(Command.withDescription("Let a user publish on a channel, or register on a closed one"))
 
@@ -203,7 +203,7 @@ const revoke = Command.make(
       // Before anything is changed: the principal may be none that can be removed.
       if (remove) yield* userToRemove(principal)
       const changed = yield* setRight(channel, principal, right, false)
-      yield* Console.log(printable(`${principal} ${told(channel, right, false, changed)}`))
+      yield* Console.log(printable(`${principal} ${changeText(channel, right, false, changed)}`))
       if (!remove) return
       const was = (yield* removeRegistration(channel, principal)) ? "no longer" : "not"
       yield* Console.log(printable(`${principal} is ${was} registered on ${channel}`))

@@ -168,11 +168,13 @@ export interface RegistrationCounts {
 export const noCounts: RegistrationCounts = { v: 1, seq: 0, users: {} }
 
 /** The sequences since which a user is registered, of all channels, ascending. */
-export const heldBy = ({ users }: RegistrationCounts, user: string): ReadonlyArray<number> =>
-  Object.hasOwn(users, user) ? users[user]! : []
+export const registeredSince = (
+  { users }: RegistrationCounts,
+  user: string
+): ReadonlyArray<number> => (Object.hasOwn(users, user) ? users[user]! : [])
 
 export const countOf = (counts: RegistrationCounts, user: string): number =>
-  heldBy(counts, user).length
+  registeredSince(counts, user).length
 
 /**
  * Counts the last change of a user's registration, as {@link evolveChannel} does for a channel.
@@ -186,7 +188,7 @@ export const evolveCounts = (
 ): RegistrationCounts => {
   if (seq <= counts.seq || changed !== seq) return counts
   if (!on && was === 0) return { ...counts, seq }
-  const left = heldBy(counts, user).filter((each) => each !== was)
+  const left = registeredSince(counts, user).filter((each) => each !== was)
   const users = { ...counts.users, [user]: on ? [...left, since] : left }
   const some = Object.entries(users).filter(([, held]) => held.length > 0)
   return { v: 1, seq, users: Object.fromEntries(some.sort(([a], [b]) => (a < b ? -1 : 1))) }

@@ -17,22 +17,31 @@ import {
 import { emptyList, foldList, passOverInList } from "#domain/subscription/subscription.ts"
 import type { WriteBackCache } from "#nats/kv/write-back-cache.ts"
 import type { EntryKey } from "#streams/buckets.ts"
-import { heldByAnother, isPageFull, leftBy, noteOwners, take, takenBy } from "./owners.ts"
+import { heldByAnother, isPageFull, noteOwners, removedEndpoints, take, takenBy } from "./owners.ts"
 import { countedSince, type Sets } from "./sets.ts"
 import type { Step } from "./step.ts"
 
 type Of<K extends Step["kind"]> = Extract<Step, { readonly kind: K }>
 
+/** Why a command is rejected whatever the list of its user holds; undefined: it is not. */
+const refusalOf = (
+  sets: Sets,
+  step: Of<"list">,
+  taken: ReturnType<typeof takenBy>
+): string | undefined => {
+  if (step.command.type === "malformed") return step.command.reason
+  if (sets.refused.has(step.stored.seq) || taken?.isAllowed === false) return heldByAnother
+  return isPageFull(sets, step) ? sharedIsFull : undefined
+}
+
 const foldIntoList = (sets: Sets, step: Of<"list">) => {
-  const { lists, refused } = sets
+  const { lists } = sets
   const { command, key } = step
   const { seq } = step.stored
   const before = lists.get(key) ?? emptyList
-  const left = leftBy(sets, step)
+  const removed = removedEndpoints(sets, step)
   const taken = takenBy(sets, step)
-  const isHeld = refused.has(seq) || taken?.isAllowed === false
-  const full = isPageFull(sets, step) ? sharedIsFull : undefined
-  const refusal = command.type === "malformed" ? command.reason : isHeld ? heldByAnother : full
+  const refusal = refusalOf(sets, step, taken)
   const { list, reason } =
     command.type === "malformed" || refusal !== undefined
       ? { list: passOverInList(before, seq), reason: refusal }
@@ -40,7 +49,7 @@ const foldIntoList = (sets: Sets, step: Of<"list">) => {
   lists.set(key, list, seq)
   if (reason !== undefined) return reason
   if (taken !== undefined) take(sets, taken)
-  noteOwners(sets, step, left, list)
+  noteOwners(sets, step, removed, list)
 }
 
 const foldIntoPublishers = (

@@ -10,7 +10,7 @@ import type { WriteBackCache } from "#nats/kv/write-back-cache.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { type EntryKey, keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
-import { formerOwner, leftBy } from "./owners.ts"
+import { formerOwner, removedEndpoints } from "./owners.ts"
 import type { Sets } from "./sets.ts"
 import type { Step } from "./step.ts"
 
@@ -118,7 +118,7 @@ const loadList = Effect.fnUntraced(function* (
   const { lists, owners, refused } = sets
   const { hash, key, stored } = step
   const own = yield* loadOwn(lists, sets, key, stored)
-  const endpoints = [...leftBy(sets, step), ...(hash === undefined ? [] : [hash])]
+  const endpoints = [...removedEndpoints(sets, step), ...(hash === undefined ? [] : [hash])]
   const pages = yield* owners.load(endpoints.map(keys.endpointOwners))
   const former = formerOwner(sets, step)
   const others = former === undefined ? 0 : yield* lists.load([keys.subscriptions(former)])

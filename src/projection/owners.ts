@@ -6,12 +6,12 @@ import * as Effect from "effect/Effect"
 import {
   atEndpoint,
   type EndpointOwners,
-  hashesLeft,
   hasRoomFor,
   hasSameKeys,
   markMoved,
   noOwners,
   ownerOf,
+  removedHashes,
   withOwner
 } from "#domain/subscription/owners.ts"
 import { emptyList, type SubscriptionList, storedIn } from "#domain/subscription/subscription.ts"
@@ -34,8 +34,11 @@ export const heldByAnother = "another user has this endpoint with other keys"
 const pageOf = ({ owners }: Sets, hash: string) => owners.get(keys.endpointOwners(hash)) ?? noOwners
 
 /** The hashes of the endpoints that may have no owner after a step. Its list is loaded. */
-export const leftBy = ({ lists }: Sets, { command, key }: ListStep): ReadonlyArray<string> =>
-  command.type === "malformed" ? [] : hashesLeft(lists.get(key) ?? emptyList, command)
+export const removedEndpoints = (
+  { lists }: Sets,
+  { command, key }: ListStep
+): ReadonlyArray<string> =>
+  command.type === "malformed" ? [] : removedHashes(lists.get(key) ?? emptyList, command)
 
 /**
  * The user whose the endpoint of a put was before; undefined: nobody, or its own user. An earlier
@@ -93,11 +96,11 @@ export const take = (sets: Sets, move: Move): void => {
   sets.moves.add(move)
 }
 
-/** Notes the owners of a command's endpoints. `left`: see `leftBy`. `list`: that after it. */
+/** Notes the owners of a command's endpoints. `removed`: see `removedEndpoints`. `list`: that after it. */
 export const noteOwners = (
   sets: Sets,
   { command, hash, stored: { seq }, user }: ListStep,
-  left: ReadonlyArray<string>,
+  removed: ReadonlyArray<string>,
   list: SubscriptionList
 ): void => {
   const pages = new Map<EntryKey<"endpointOwners">, EndpointOwners>()
@@ -113,7 +116,7 @@ export const noteOwners = (
   const isPresent = named !== undefined && named.moved === undefined
   // Another subscription may have replaced one that is gone.
   if (!(isPresent && command.type === "subscription.gone/1"))
-    for (const each of left) note(each, (owner) => (owner === user ? undefined : owner))
+    for (const each of removed) note(each, (owner) => (owner === user ? undefined : owner))
   // Also where an earlier run wrote a list without it: a later command removed it, and is next.
   if (hash !== undefined) note(hash, () => user)
   for (const [key, page] of pages) sets.owners.set(key, page, seq)

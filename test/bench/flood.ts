@@ -9,9 +9,9 @@ import { cpus, tmpdir } from "node:os"
 import { join as path } from "node:path"
 import { Effect } from "effect"
 import { makeReceiverKeys } from "#cli/listen/push-receiver.ts"
+import { endpointHash } from "#domain/subscription/owners.ts"
 import { launch } from "#embedded/launch.ts"
 import { locateNatsServer } from "#embedded/program/locate.ts"
-import { subscriptionId } from "#gateway/subscriptions/id.ts"
 import { call, finished, join, publish } from "../support/client.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 import { startService } from "../support/service.ts"
@@ -104,7 +104,7 @@ const register = (i: number) =>
 const renew = (i: number) => {
   const endpoint = endpointOf(1 + (i % users))
   const data = { endpoint, keys: { auth, p256dh } }
-  const path = `/v1/subscriptions/${subscriptionId(endpoint)}`
+  const path = `/v1/subscriptions/${endpointHash(endpoint)}`
   return wire("PUT", path, `user${1 + (i % users)}`, { data })
 }
 

@@ -9,7 +9,7 @@ import {
   evolveCounts,
   evolveRegistration,
   foldRegistration,
-  heldBy,
+  registeredSince,
   noCounts,
   type Registration,
   type RegistrationCommand,
@@ -183,7 +183,7 @@ describe("any order of limited puts and deletes", () => {
               place.startsWith(user) && registration.on ? [registration.since] : []
             )
             assert.deepStrictEqual(
-              heldBy(store.counts, user),
+              registeredSince(store.counts, user),
               since.sort((a, b) => a - b)
             )
             assert.isAtMost(since.length, max)

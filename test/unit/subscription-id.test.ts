@@ -1,7 +1,7 @@
 // Subscription ids: SHA-256 of the endpoint's JSON text, with vectors of another
 // implementation (json and hashlib of Python).
 import { assert, it } from "vitest"
-import { subscriptionId } from "#gateway/subscriptions/id.ts"
+import { endpointHash } from "#domain/subscription/owners.ts"
 
 it.for([
   [
@@ -13,5 +13,5 @@ it.for([
     "9a6cf4d347aa7fc6d7dbf0a9b85a7c983fd6b93b3da68fe5a1156aa88ad61c7a"
   ]
 ] as const)("the id of %s", ([endpoint, id]) => {
-  assert.equal(subscriptionId(endpoint), id)
+  assert.equal(endpointHash(endpoint), id)
 })

@@ -55,7 +55,7 @@ export const removedBy = (command: SubscriptionCommand): ReadonlyArray<{ readonl
 }
 
 /** The hashes of endpoints that may have no owner after a command. `list`: that of its user. */
-export const hashesLeft = (
+export const removedHashes = (
   list: SubscriptionList,
   command: SubscriptionCommand
 ): ReadonlyArray<string> => {

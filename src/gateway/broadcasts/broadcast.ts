@@ -13,12 +13,12 @@ import { keys } from "#streams/buckets.ts"
 import { parseBroadcast, subjects } from "#streams/subjects.ts"
 import { type ChannelToken, channelToken, decodeToken } from "#streams/tokens.ts"
 import { channelIdOf } from "../channels/id.ts"
+import { maySend } from "../channels/publishers.ts"
 import { refuse } from "../http/errors.ts"
 import { stamp } from "../http/preconditions.ts"
 import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import type { Operation } from "../operation.ts"
-import { maySend } from "./direct-post.ts"
 
 const BroadcastObject = Schema.Struct({
   id: Schema.String,

@@ -4,11 +4,10 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { pushExample } from "#browser/push.ts"
 import { channelsMax, type Recipients, usersMax } from "#domain/recipients.ts"
-import type { Caller } from "#identity/identity.ts"
 import { Identity } from "#identity/identity.ts"
 import { channelToken, type UserToken } from "#streams/tokens.ts"
 import { invalidChannel, isChannelId } from "../channels/id.ts"
-import { mayPublish, mayUseUsers } from "../channels/publishers.ts"
+import { maySend } from "../channels/publishers.ts"
 import { readBody } from "../http/body.ts"
 import { type ErrorDetail, errorIn, refuse } from "../http/errors.ts"
 import type { Call } from "../http/request.ts"
@@ -86,17 +85,6 @@ const read = Effect.fnUntraced(function* ({ request }: Call, errors: Array<Error
   const body = value ?? { to: {} }
   const to = value === undefined ? noRecipients : yield* readRecipients(value.to, errors)
   return { ...given, body, to }
-})
-
-/** Whether a caller may send to these channels, and may name users if any are named. */
-export const maySend = Effect.fnUntraced(function* (
-  caller: Caller,
-  channels: ReadonlyArray<string>,
-  namesUsers: boolean
-) {
-  if (namesUsers && !(yield* mayUseUsers(caller))) return false
-  for (const channel of channels) if (!(yield* mayPublish(caller, channel))) return false
-  return true
 })
 
 export const directPost: Operation<Input> = {

@@ -11,13 +11,12 @@ import { subjects } from "#streams/subjects.ts"
 import { directToken } from "#streams/tokens.ts"
 import { listOf } from "../changes.ts"
 import { readBody } from "../http/body.ts"
-import { badId, refuse, refuseInvalid } from "../http/errors.ts"
 import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import type { Operation } from "../operation.ts"
 import { RequestRates } from "../quotas/requests.ts"
 import { demandRoom } from "../quotas/room.ts"
-import { isId } from "../subscriptions/id.ts"
+import { idInPath, unknownSubscription } from "../subscriptions/id.ts"
 import { Accepted, acceptedAt, published } from "./accepted.ts"
 import { publish } from "./publish.ts"
 
@@ -81,12 +80,10 @@ export const testPost: Operation<typeof Body.Type> = {
   read: ({ request }, errors) => Effect.map(decodeBody(request, errors), ({ value = {} }) => value),
   run: Effect.fnUntraced(function* (body, call) {
     const { caller, params, request } = call
-    const id = params["id"] ?? ""
-    if (!isId(id)) return yield* refuseInvalid([badId])
+    const id = yield* idInPath({ params })
     const { user } = caller!
     const stored = storedIn(yield* listOf(user), id)
-    if (stored === undefined)
-      return yield* refuse("unknownObject", { details: { id, resource_name: "subscription" } })
+    if (stored === undefined) return yield* unknownSubscription(id)
     if (stored.suspended !== undefined)
       return ok({ data: { fate: "dead", reason: "suspended" } }, noStore)
     yield* demandRoom("test")

@@ -53,3 +53,14 @@ export const mayUseUsers = Effect.fnUntraced(function* ({ principals, rights }: 
   const { userWritePrincipals } = yield* Settings
   return principals.some((principal) => userWritePrincipals.includes(principal))
 })
+
+/** Whether a caller may send to these channels, and may name users if any are named. */
+export const maySend = Effect.fnUntraced(function* (
+  caller: Caller,
+  channels: ReadonlyArray<string>,
+  namesUsers: boolean
+) {
+  if (namesUsers && !(yield* mayUseUsers(caller))) return false
+  for (const channel of channels) if (!(yield* mayPublish(caller, channel))) return false
+  return true
+})

@@ -7,7 +7,7 @@ import { decodeToken } from "#streams/tokens.ts"
 import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import type { Operation } from "../operation.ts"
-import { heldOf } from "../quotas/holdings.ts"
+import { registrationsSince } from "../quotas/holdings.ts"
 import { limitOf, nextPage } from "../subscriptions/listing/next-page.ts"
 import { type ListInput, readQuery } from "../subscriptions/read-query.ts"
 
@@ -31,9 +31,9 @@ export const registrationsGet: Operation<ListInput> = {
   read: readQuery(false, ["_limit", "_token"]),
   run: Effect.fnUntraced(function* ({ listing }: ListInput, call) {
     const limit = yield* limitOf(listing, channelsMax)
-    const held = yield* heldOf(call.caller!.user)
+    const began = yield* registrationsSince(call.caller!.user)
     const behind = Number(listing.token?.last_object["since"] ?? 0)
-    const rest = held.filter((since) => since > behind)
+    const rest = began.filter((since) => since > behind)
     const shown = rest.slice(0, limit)
     const data = yield* Effect.forEach(shown, channelAt, { concurrency: readsAtOnce })
     const next = yield* nextPage(call, listing, {
@@ -43,7 +43,7 @@ export const registrationsGet: Operation<ListInput> = {
       limit,
       more: rest.length > limit
     })
-    return ok({ data: data.flat() }, { "Total-Records": String(held.length), ...noStore, ...next })
+    return ok({ data: data.flat() }, { "Total-Records": String(began.length), ...noStore, ...next })
   }),
   doc: {
     summary: "List the channels that the caller is registered to, the first one first",

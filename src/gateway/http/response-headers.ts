@@ -26,9 +26,9 @@ export const constantHeaders = {
   "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'"
 }
 
-/** Whether a response with this status has Retry-After; of those with 409 not all. */
-export const isTryLater = (status: number): boolean =>
-  status >= 500 || status === 409 || status === 429
+/** Whether the same request may succeed later: then the response has Retry-After. */
+export const isTryLater = ({ errno, status }: { errno: number; status: number }): boolean =>
+  status >= 500 || status === 429 || errno === apiErrors.conflict.errno
 
 /** The end of service in milliseconds since the epoch. A date means its midnight, local time. */
 export const endOfService = (eos: string): number =>
@@ -57,8 +57,7 @@ export const addCommonHeaders = (
   // Headers that replace the response's own: the end of service outranks a deprecation.
   const overriding: Record<string, string> = {}
   if (settings.backoff > 0) headers["Backoff"] = String(settings.backoff)
-  if (isTryLater(response.status) && response.errno !== apiErrors.heldByAnother.errno)
-    headers["Retry-After"] = String(retryAfterSeconds)
+  if (isTryLater(response)) headers["Retry-After"] = String(retryAfterSeconds)
   if (Option.isSome(settings.eos)) {
     const over = now >= endOfService(settings.eos.value)
     overriding["Alert"] = asciiJson({

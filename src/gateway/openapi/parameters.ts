@@ -1,8 +1,8 @@
 // The query parameters and request headers in the API description, in the groups that operations
 // name.
 import { ttlSecondsMax, Urgency } from "#domain/broadcast.ts"
+import { endpointHash } from "#domain/subscription/owners.ts"
 import { channelBytesMax } from "#streams/tokens.ts"
-import { subscriptionId } from "../subscriptions/id.ts"
 import { subscriptionExample } from "../subscriptions/view.ts"
 
 interface Parameter {
@@ -126,7 +126,7 @@ export const pathParameters: Readonly<Record<string, Readonly<Record<string, unk
   id: {
     type: "string",
     pattern: "^[A-Za-z0-9][A-Za-z0-9_-]*$",
-    examples: [subscriptionId(subscriptionExample.data.endpoint)]
+    examples: [endpointHash(subscriptionExample.data.endpoint)]
   },
   channel: {
     type: "string",

@@ -1,6 +1,6 @@
 // For quotas: the number of a user's registrations, and the limit of new users.
 import * as Effect from "effect/Effect"
-import { heldBy, noCounts } from "#domain/registration.ts"
+import { noCounts, registeredSince } from "#domain/registration.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import type { UserToken } from "#streams/tokens.ts"
@@ -8,13 +8,14 @@ import type { Call } from "../http/request.ts"
 import { RequestRates } from "./requests.ts"
 
 /** Since which sequences of LOG a user is registered, ascending, as of the newest event. */
-export const heldOf = Effect.fnUntraced(function* (user: UserToken) {
+export const registrationsSince = Effect.fnUntraced(function* (user: UserToken) {
   const entry = yield* (yield* Buckets).get("registrations", keys.registrationCounts(user))
-  return heldBy(entry?.value ?? noCounts, user)
+  return registeredSince(entry?.value ?? noCounts, user)
 })
 
 /** The number of a user's registrations. */
-export const registrationsOf = (user: UserToken) => Effect.map(heldOf(user), (held) => held.length)
+export const registrationsOf = (user: UserToken) =>
+  Effect.map(registrationsSince(user), (held) => held.length)
 
 /** Rejects the first write of a new user when their address has brought too many. */
 export const admitNewcomer = Effect.fnUntraced(function* (call: Pick<Call, "request" | "caller">) {

@@ -1,7 +1,17 @@
-// The id of a subscription: the SHA-256 of the endpoint as a JSON text in ASCII, with its quotes.
-import { jsonHash } from "#basics/json-hash.ts"
-
-export const subscriptionId = (endpoint: string): string => jsonHash(endpoint)
+// Ids of subscriptions in paths and bodies, and their errors.
+import * as Effect from "effect/Effect"
+import { badId, refuse, refuseInvalid } from "../http/errors.ts"
+import type { Call } from "../http/request.ts"
 
 /** Whether a text has the syntax of ids in paths and bodies. */
 export const isId = (id: string): boolean => /^[A-Za-z0-9][A-Za-z0-9_-]*$/.test(id)
+
+/** The id in the path of a request. Fails with 400 where it has another syntax. */
+export const idInPath = ({ params }: Pick<Call, "params">) => {
+  const id = params["id"] ?? ""
+  return isId(id) ? Effect.succeed(id) : refuseInvalid([badId])
+}
+
+/** The error of an id that the user has no subscription of. */
+export const unknownSubscription = (id: string) =>
+  refuse("unknownObject", { details: { id, resource_name: "subscription" } })

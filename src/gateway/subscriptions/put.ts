@@ -11,7 +11,13 @@ import {
   listMarginBytes,
   subscriptionBytesMax
 } from "#domain/subscription/list-bounds.ts"
-import { atEndpoint, hasRoomFor, hasSameKeys, ownerOf } from "#domain/subscription/owners.ts"
+import {
+  atEndpoint,
+  endpointHash,
+  hasRoomFor,
+  hasSameKeys,
+  ownerOf
+} from "#domain/subscription/owners.ts"
 import { exhausted } from "#domain/subscription/quota.ts"
 import {
   evolveList,
@@ -29,7 +35,7 @@ import { type Preconditions, readPreconditions, stamp } from "../http/preconditi
 import { type Call, ok } from "../http/request.ts"
 import { VapidPublicKeys } from "../vapid-public-keys.ts"
 import { type Decision, valueAt } from "../write.ts"
-import { isId, subscriptionId } from "./id.ts"
+import { isId, unknownSubscription } from "./id.ts"
 import { queryPairs } from "./listing/query.ts"
 import { checkAuth, checkP256dh } from "./push-keys.ts"
 import { asksForRenewal, newRenewal, renewalHash } from "./renewal.ts"
@@ -140,7 +146,7 @@ export const readWith = (decode: Decode) =>
       return yield* refuse("subscriptionTooLarge")
     return {
       posted: {
-        id: subscriptionId(endpoint),
+        id: endpointHash(endpoint),
         claimed,
         data,
         vapidKey: data["vapid_public_key"] as string | undefined,
@@ -155,15 +161,11 @@ export const readWith = (decode: Decode) =>
 export const readPut = readWith(decodePut)
 export const readPost = readWith(decodePost)
 
-/** The error of an id that the user has no subscription of. */
-export const unknown = (id: string) =>
-  refuse("unknownObject", { details: { id, resource_name: "subscription" } })
-
 /**
- * What another user has at this endpoint; undefined: nothing. Fails with 507 where nobody can have
- * it, as the page of its owner is full.
+ * The subscription of another user at this endpoint; undefined: none. Fails with 507 where nobody
+ * can have the endpoint, as the page of its owner is full.
  */
-const heldAt = Effect.fnUntraced(function* (user: UserToken, { data, id }: Posted) {
+const storedByAnother = Effect.fnUntraced(function* (user: UserToken, { data, id }: Posted) {
   const page = yield* valueAt("subscriptions", keys.endpointOwners(id))
   if (page !== undefined && !hasRoomFor(page, id)) return yield* refuse("noRoom")
   const owner = page && ownerOf(page, id)
@@ -181,13 +183,13 @@ const admit = Effect.fnUntraced(function* (
   posted: Posted
 ) {
   const { data, replaces = "" } = posted
-  const held = yield* heldAt(user, posted)
-  const isRefused = posted.renewedBy !== undefined || (held && !hasSameKeys(held.data, data))
-  if (held !== undefined && isRefused) return yield* refuse("heldByAnother")
+  const other = yield* storedByAnother(user, posted)
+  const isRefused = posted.renewedBy !== undefined || (other && !hasSameKeys(other.data, data))
+  if (other !== undefined && isRefused) return yield* refuse("heldByAnother")
   const full = exhausted(withoutSubscription(list, replaces), data.endpoint, yield* Settings)
   if (full !== undefined)
     return yield* refuse(full === "host" ? "tooManyAtHost" : "tooManySubscriptions")
-  return held !== undefined
+  return other !== undefined
 })
 
 /** Decides to store or replace a subscription, within the quotas of the user. */
@@ -202,7 +204,7 @@ export const store = Effect.fnUntraced(function* (
   const by = posted.renewedBy
   const isReplacing = replaces !== undefined && (replaces !== id || by !== undefined)
   if (isReplacing && by === undefined && !Object.hasOwn(list.subscriptions, replaces))
-    return yield* unknown(replaces)
+    return yield* unknownSubscription(replaces)
   const isNew = !Object.hasOwn(list.subscriptions, id)
   const moves = isNew && (yield* admit(caller.user, list, posted))
   const first = nextTimestamp(list, now)

@@ -9,8 +9,7 @@ import type { Caller } from "#identity/identity.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { changeList, listOf } from "../changes.ts"
 import { readBody } from "../http/body.ts"
-import { type ErrorDetail, refuse } from "../http/errors.ts"
-import type { Call } from "../http/request.ts"
+import { refuse } from "../http/errors.ts"
 import type { Operation } from "../operation.ts"
 import { RequestRates } from "../quotas/requests.ts"
 import { type Posted, type PostInput, postDoc, readWith, store } from "./put.ts"
@@ -40,7 +39,7 @@ export const subscriptionReplace: Operation<PostInput> = {
   negotiates: true,
   takesJson: "always",
   exposes: ["Last-Modified", "ETag"],
-  read: (call: Call, errors: Array<ErrorDetail>) => read(call, errors),
+  read,
   run: Effect.fnUntraced(function* ({ posted }, call) {
     yield* (yield* RequestRates).ofRenewal(call.request.address)
     const secret = posted.secret ?? ""

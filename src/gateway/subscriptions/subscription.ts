@@ -4,24 +4,19 @@ import * as Schema from "effect/Schema"
 import type { JsonObject } from "#basics/json.ts"
 import { nextTimestamp } from "#domain/subscription/subscription.ts"
 import { changeList, listOf } from "../changes.ts"
-import { badId, checked, errorIn, refuseInvalid } from "../http/errors.ts"
+import { checked, errorIn, refuseInvalid } from "../http/errors.ts"
 import { notModified, stamp, violated } from "../http/preconditions.ts"
-import { type Call, ok } from "../http/request.ts"
+import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import type { Operation } from "../operation.ts"
-import { isId } from "./id.ts"
+import { idInPath, unknownSubscription } from "./id.ts"
 import { project, type Row } from "./listing/row.ts"
-import { type PostInput, postDoc, readPut, store, unknown } from "./put.ts"
+import { type PostInput, postDoc, readPut, store } from "./put.ts"
 import { type ListInput, readQuery } from "./read-query.ts"
 import { ListedObject, Tombstone, tombstone, viewOf } from "./view.ts"
 
 /** Reads `_fields`, and checks `last_modified` as on the list. */
 const read = readQuery(false, ["_fields", "last_modified"])
-
-const idOf = ({ params }: Call) => {
-  const id = params["id"] ?? ""
-  return isId(id) ? Effect.succeed(id) : refuseInvalid([badId])
-}
 
 const targetOf = (existing: JsonObject) => ({
   timestamp: existing["last_modified"] as number,
@@ -35,9 +30,9 @@ export const subscriptionGet: Operation<ListInput> = {
   exposes: ["Last-Modified", "ETag", "Cache-Control", "Expires", "Pragma"],
   read,
   run: Effect.fnUntraced(function* ({ listing: { fields }, preconditions }, call) {
-    const id = yield* idOf(call)
+    const id = yield* idInPath(call)
     const existing = viewOf(yield* listOf(call.caller!.user), id)
-    if (existing === undefined) return yield* unknown(id)
+    if (existing === undefined) return yield* unknownSubscription(id)
     const target = targetOf(existing)
     yield* checked(notModified(preconditions, target) ?? violated(preconditions, target))
     const row: Row = { own: { id, last_modified: target.timestamp }, data: existing }
@@ -58,7 +53,7 @@ export const subscriptionPut: Operation<PostInput> = {
   exposes: ["Last-Modified", "ETag"],
   read: readPut,
   run: Effect.fnUntraced(function* ({ posted, preconditions }, call) {
-    const id = yield* idOf(call)
+    const id = yield* idInPath(call)
     const other = [posted.claimed, posted.id].find((each) => each !== undefined && each !== id)
     if (other !== undefined) {
       return yield* refuseInvalid([
@@ -90,13 +85,13 @@ export const subscriptionDelete: Operation<ListInput> = {
   exposes: ["Last-Modified", "ETag"],
   read,
   run: Effect.fnUntraced(function* ({ listing: { fields }, preconditions }, call) {
-    const id = yield* idOf(call)
+    const id = yield* idInPath(call)
     const { id: user } = call.caller!
     return yield* changeList(
       call,
       Effect.fnUntraced(function* (list, now) {
         const existing = viewOf(list, id)
-        if (existing === undefined) return yield* unknown(id)
+        if (existing === undefined) return yield* unknownSubscription(id)
         yield* checked(violated(preconditions, targetOf(existing)))
         const lastModified = nextTimestamp(list, now)
         return {

@@ -1,6 +1,6 @@
 // Asks the server how all streams are, those behind buckets too: once a second while they change,
-// at rest every two seconds. Its listeners are told: space, clock, consumers, and whether LOG
-// or WORK was replaced.
+// at rest every two seconds. Each look is told to those that watch space, the clock, consumers, and
+// whether LOG or WORK was replaced.
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
