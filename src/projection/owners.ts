@@ -96,7 +96,10 @@ export const take = (sets: Sets, move: Move): void => {
   sets.moves.add(move)
 }
 
-/** Notes the owners of a command's endpoints. `removed`: see `removedEndpoints`. `list`: that after it. */
+/**
+ * Notes the owners of a command's endpoints. `removed`: see `removedEndpoints`. `list`: the list
+ * after the command.
+ */
 export const noteOwners = (
   sets: Sets,
   { command, hash, stored: { seq }, user }: ListStep,

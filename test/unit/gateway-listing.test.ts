@@ -4,12 +4,12 @@ import { Effect } from "effect"
 import fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import type { JsonObject } from "#basics/json.ts"
-import { readFilter } from "#gateway/subscriptions/listing/filter.ts"
-import { matching, pageOf } from "#gateway/subscriptions/listing/listing.ts"
-import { type Listing, queryPairs, readListing } from "#gateway/subscriptions/listing/query.ts"
-import { project, type Row, textOf } from "#gateway/subscriptions/listing/row.ts"
-import { placeOf } from "#gateway/subscriptions/listing/sort.ts"
-import { comparableOf, compare, valueAt } from "#gateway/subscriptions/listing/value.ts"
+import { readFilter } from "#gateway/listing/filter.ts"
+import { matching, pageOf } from "#gateway/listing/listing.ts"
+import { type Listing, queryPairs, readListing } from "#gateway/listing/query.ts"
+import { project, type Row, textOf } from "#gateway/listing/row.ts"
+import { placeOf } from "#gateway/listing/sort.ts"
+import { comparableOf, compare, valueAt } from "#gateway/listing/value.ts"
 
 const value = fc.oneof(
   fc.constant(null),

@@ -9,11 +9,11 @@ import {
   evolveCounts,
   evolveRegistration,
   foldRegistration,
-  registeredSince,
   noCounts,
   type Registration,
   type RegistrationCommand,
-  type RegistrationCounts
+  type RegistrationCounts,
+  registeredSince
 } from "#domain/registration.ts"
 import { givens } from "#test/given.ts"
 

@@ -6,10 +6,10 @@ import { parseRegistration } from "#streams/subjects.ts"
 import { decodeToken } from "#streams/tokens.ts"
 import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
+import { limitOf, nextPage } from "../listing/next-page.ts"
+import { type ListInput, readQuery } from "../listing/read-query.ts"
 import type { Operation } from "../operation.ts"
 import { registrationsSince } from "../quotas/holdings.ts"
-import { limitOf, nextPage } from "../subscriptions/listing/next-page.ts"
-import { type ListInput, readQuery } from "../subscriptions/read-query.ts"
 
 /** Most channels of a page. Each is read from LOG, by the sequence of its registration. */
 const channelsMax = 100

@@ -8,11 +8,11 @@ import { checked, errorIn, refuseInvalid } from "../http/errors.ts"
 import { notModified, stamp, violated } from "../http/preconditions.ts"
 import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
+import { type ListInput, readQuery } from "../listing/read-query.ts"
+import { project, type Row } from "../listing/row.ts"
 import type { Operation } from "../operation.ts"
 import { idInPath, unknownSubscription } from "./id.ts"
-import { project, type Row } from "./listing/row.ts"
 import { type PostInput, postDoc, readPut, store } from "./put.ts"
-import { type ListInput, readQuery } from "./read-query.ts"
 import { ListedObject, Tombstone, tombstone, viewOf } from "./view.ts"
 
 /** Reads `_fields`, and checks `last_modified` as on the list. */

@@ -2,7 +2,6 @@
 // those of a part of a channel.
 import { DeliverPolicy } from "@nats-io/jetstream"
 import * as Effect from "effect/Effect"
-import type { Registration } from "#domain/registration.ts"
 import {
   type BucketName,
   bucketStream,
@@ -12,10 +11,11 @@ import {
   metaKey
 } from "#streams/buckets.ts"
 import { Nats } from "../connection/connection.ts"
-import { attempt, type NatsUnavailable } from "../connection/errors.ts"
+import { attempt } from "../connection/errors.ts"
 import { readAll } from "../stream/read-all.ts"
 import type { Buckets } from "./bucket.ts"
-import type { Entry, ValueIn } from "./values.ts"
+import { readParts } from "./read-parts.ts"
+import type { ValueIn } from "./values.ts"
 
 const digits = [..."0123456789abcdef"]
 
@@ -27,20 +27,10 @@ export const registrationsUnder = (
   buckets: Buckets["Service"],
   filters: ReadonlyArray<EntryKey<"registration">>,
   minRevision: number
-): Effect.Effect<ReadonlyArray<Entry<Registration>>, NatsUnavailable> =>
-  Effect.gen(function* () {
-    const entries = yield* buckets.getMany("registrations", filters, minRevision)
-    if (entries !== undefined) return entries
-    const half = Math.ceil(filters.length / 2)
-    const parts =
-      filters.length > 1
-        ? [filters.slice(0, half), filters.slice(half)]
-        : digits.map((digit) => [keys.sixteenthOf(filters[0]!, digit)])
-    const below = yield* Effect.forEach(parts, (part) =>
-      registrationsUnder(buckets, part, minRevision)
-    )
-    return below.flat()
-  })
+) =>
+  readParts(buckets, "registrations", filters, minRevision, (filter) =>
+    digits.map((digit) => keys.sixteenthOf(filter, digit))
+  )
 
 /**
  * Passes every entry of a bucket to `see`, with `meta`: the text, the revision, and when the server

@@ -1,7 +1,7 @@
 // Filters of a list by fields: `min_age=3`, `in_id=a,b`, `has_expirationTime=true`. Pure.
 import { parseJson } from "#basics/json.ts"
 import { matchesWildcard } from "#basics/wildcard.ts"
-import { type ErrorDetail, errorIn } from "../../http/errors.ts"
+import { type ErrorDetail, errorIn } from "../http/errors.ts"
 import { nameError, patternCharsMax, valuesMax } from "./bounds.ts"
 import { fieldOf, type Row } from "./row.ts"
 import { comparableOf, compareWith, type Texts, ValueSet } from "./value.ts"

@@ -10,7 +10,7 @@ import { isObject, type JsonObject, parseJson } from "#basics/json.ts"
 import { Settings } from "#config"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
-import { errorIn, refuseInvalid } from "../../http/errors.ts"
+import { errorIn, refuseInvalid } from "../http/errors.ts"
 
 /** How long a token is valid. A client follows a page at once; the rest is for one that retries. */
 const validitySeconds = 600

@@ -5,8 +5,8 @@ import { checkNoBody } from "../http/body.ts"
 import { type ErrorDetail, refuse } from "../http/errors.ts"
 import { type Preconditions, readPreconditions } from "../http/preconditions.ts"
 import type { Call } from "../http/request.ts"
-import { invalidToken, isGenuine } from "./listing/page-token.ts"
-import { type Listing, queryPairs, readListing } from "./listing/query.ts"
+import { invalidToken, isGenuine } from "./page-token.ts"
+import { type Listing, queryPairs, readListing } from "./query.ts"
 
 export interface ListInput {
   readonly listing: Listing

@@ -1,6 +1,6 @@
 // Reads the query string of a list: filters, order, fields, limit and page, or the errors. Pure.
-import { type ErrorDetail, errorIn } from "../../http/errors.ts"
-import { decodePercent } from "../../http/routing.ts"
+import { type ErrorDetail, errorIn } from "../http/errors.ts"
+import { decodePercent } from "../http/routing.ts"
 import { fieldsMax, nameCharsMax, nameError, parametersMax } from "./bounds.ts"
 import { type Filter, jsonOrText, numberOf, readFilter, timestampOf } from "./filter.ts"
 import { decodeToken, invalidToken, type PageToken } from "./page-token.ts"
