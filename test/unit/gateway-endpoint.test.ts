@@ -16,6 +16,7 @@ const refuses = (endpoint: string, policy: Parameters<typeof checkEndpoint>[1]) 
 describe("without settings", () => {
   for (const endpoint of [
     "https://fcm.googleapis.com/fcm/send/abc:def",
+    "https://jmt17.google.com/fcm/send/abc:def",
     "https://updates.push.services.mozilla.com/wpush/v2/abc",
     "https://web.push.apple.com/abc",
     "https://eu.push.apple.com/abc",

@@ -1,9 +1,13 @@
 // Which endpoints a subscription may have: clients choose them, and this service sends requests to
 // them. Delivery checks the resolved address again on every connection. Pure.
 
-/** The push services of the browsers: FCM, Mozilla, Apple, Windows. */
+/**
+ * The push services of the browsers: FCM, Mozilla, Apple, Windows. Chromium without Google's brand,
+ * as Debian's 156, has its endpoints at jmt17 (kPushMessagingStagingGcmEndpoint in its source).
+ */
 export const knownPushHosts = [
   "fcm.googleapis.com",
+  "jmt17.google.com",
   "updates.push.services.mozilla.com",
   "web.push.apple.com",
   "*.push.apple.com",

@@ -42,8 +42,7 @@ describe.skipIf(chromiumPath === undefined)("client.js in Chromium", () => {
     const nats = opened.use(await startNats())
     vendor = opened.use(await startChromiumVendor())
     site = opened.use(await startPages(files))
-    // Endpoints of builds that Google did not brand.
-    const env = { BELLCAST_CORS_ORIGINS: site.url, BELLCAST_PUSH_HOSTS: "jmt17.google.com" }
+    const env = { BELLCAST_CORS_ORIGINS: site.url }
     service = opened.use(await startService({ natsUrl: nats.url, env }))
     const { origin } = new URL(service.url)
     files["/"] = {

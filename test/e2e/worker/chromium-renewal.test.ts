@@ -18,11 +18,7 @@ describe.skipIf(chromiumPath === undefined)("worker.js renews in Chromium", () =
   let service: Service
   beforeAll(async () => {
     const nats = opened.use(await startNats())
-    const env = {
-      BELLCAST_CORS_ORIGINS: stage.site.url,
-      // Endpoints of builds that Google did not brand.
-      BELLCAST_PUSH_HOSTS: "jmt17.google.com"
-    }
+    const env = { BELLCAST_CORS_ORIGINS: stage.site.url }
     service = opened.use(await startService({ natsUrl: nats.url, env }))
     await stage.page.evaluate(`device.enable("${service.url}", "alice", "news")`)
   })
