@@ -1,7 +1,6 @@
 // A real Firefox from end to end. It subscribes with our VAPID key, its page uses the API from
 // another origin, and its service worker gets decrypted broadcasts. The cases share one browser.
 // Each begins with what a page does on load, so that each can run alone.
-import { readFileSync } from "node:fs"
 import type { Page } from "puppeteer-core"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { type Autopush, startAutopush } from "../support/autopush.ts"
@@ -13,15 +12,6 @@ import { startSite } from "./site.ts"
 
 if (firefoxPath === undefined)
   process.stdout.write("no Firefox here: its tests are skipped (apt-get install firefox-esr)\n")
-
-const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8")
-const section = readme.slice(
-  readme.indexOf("## In a web page"),
-  readme.indexOf("## What happens to one broadcast")
-)
-const [inReadme = "", workerInReadme = "", broadcastInReadme = ""] = [
-  ...section.matchAll(/^```\w+\n(.*?)^```$/gms)
-].map(([, text]) => text!)
 
 interface Joined {
   readonly endpoint: string
@@ -38,27 +28,23 @@ describe.skipIf(firefoxPath === undefined)("Firefox", () => {
   let service: Service
   let autopush: Autopush
   let page: Page
-  let pageOfReadme: Page
 
   beforeAll(async () => {
     const nats = keep(await startNats())
     autopush = keep(await startAutopush())
     const site = keep(await startSite())
-    const siteOfReadme = keep(await startSite(workerInReadme))
     const [browser, started] = await Promise.all([
       startFirefox(firefoxPath!, autopush.socketUrl).then(keep),
       // The page's origin is named, so that a preflight says yes to it and not to everybody.
       startService({
         natsUrl: nats.url,
-        env: { BELLCAST_CORS_ORIGINS: `${site.url} ${siteOfReadme.url}` }
+        env: { BELLCAST_CORS_ORIGINS: site.url }
       }).then(keep)
     ])
     service = started
-    for (const { url } of [site, siteOfReadme]) await setNotifications(browser, url, "granted")
+    await setNotifications(browser, site.url, "granted")
     page = await browser.newPage()
     await page.goto(`${site.url}/?user=alice&api=${encodeURIComponent(service.url)}`)
-    pageOfReadme = await browser.newPage()
-    await pageOfReadme.goto(siteOfReadme.url)
   })
 
   afterAll(async () => {
@@ -136,7 +122,7 @@ describe.skipIf(firefoxPath === undefined)("Firefox", () => {
       navigate: "https://example.com/news/1",
       title: "News"
     }
-    const data = { app_badge: "1", mutable: true, notification, web_push: 8030 }
+    const data = { app_badge: 1, mutable: true, notification, web_push: 8030 }
     await arrives("declarative", data, JSON.stringify(data))
     assert.deepInclude(await inPage<Array<object>>("notifications()"), {
       title: "News",
@@ -210,24 +196,5 @@ describe.skipIf(firefoxPath === undefined)("Firefox", () => {
       []
     )
     assert.equal(await inPage("unread()"), 0)
-  })
-
-  it("does with the README's lines what the README says", async () => {
-    const lines = inReadme.replace(/"https:[^"]+"/, JSON.stringify(service.url))
-    assert.notEqual(lines, inReadme)
-    await pageOfReadme.evaluate(`(async () => { ${lines} })()`)
-    const { data } = JSON.parse(broadcastInReadme)
-    await publish(service.url, "news", data)
-    const shown = `navigator.serviceWorker.ready
-      .then((worker) => worker.getNotifications())
-      .then((all) => all.map(({ title, body }) => ({ title, body })))`
-    const { body, title } = data.notification
-    assert.deepEqual(
-      await until(
-        async () => (await pageOfReadme.evaluate(shown)) as Array<object>,
-        ({ length }) => length > 0
-      ),
-      [{ title, body }]
-    )
   })
 })

@@ -44,13 +44,13 @@ export const startPages = async (files: SiteFiles): Promise<Site> => {
   }
 }
 
-/** site/. `worker`: another service worker than its own. */
-export const startSite = (worker?: string): Promise<Site> => {
+/** The site in site/. */
+export const startSite = (): Promise<Site> => {
   const read = (file: string) => readFileSync(new URL(`site/${file}`, import.meta.url), "utf8")
   return startPages({
     "/": read("index.html"),
     "/api.js": read("api.js"),
     "/page.js": read("page.js"),
-    "/worker.js": worker ?? read("worker.js")
+    "/worker.js": read("worker.js")
   })
 }
