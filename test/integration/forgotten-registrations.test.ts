@@ -8,7 +8,7 @@ import { rebuild } from "#cli/rebuild.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { EndedMillis } from "#projection/forget.ts"
 import { projectionLayer } from "#projection/projector.ts"
-import { call, until } from "../support/client.ts"
+import { call, registrationsSeen, until } from "../support/client.ts"
 import { quiet } from "../support/history.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
 import { connectAdmin, type NatsAdmin } from "../support/nats-admin.ts"
@@ -52,9 +52,7 @@ const changed = async (...what: Parameters<typeof change>) =>
   assert.equal((await change(...what)).status, 202)
 const join = (channel: string, user: string, by = one) => changed("PUT", channel, user, by)
 const leave = (channel: string, user: string, by = one) => changed("DELETE", channel, user, by)
-/** The number that a user of the channel sees; undefined: the user is not registered. */
-const seen = async (channel: string, user: string, by = other) =>
-  (await call(by.url, "GET", `/channels/${channel}`, user)).body.data?.registrations
+const seen = (channel: string, user: string, by = other) => registrationsSeen(by.url, channel, user)
 
 const entries = (channel: string) => areOn(admin, channel)
 const nothingIsLeft = (channel: string) =>

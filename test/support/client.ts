@@ -142,3 +142,15 @@ export const finished = (
   broadcast: string,
   timeoutMillis?: number
 ) => finishedAt(base, `/channels/${channel}/broadcasts/${broadcast}`, "publisher", timeoutMillis)
+
+/** The names of the channels that a user is registered to; none while there is no response. */
+export const channelsOf = async (url: string, user: string): Promise<ReadonlyArray<string>> => {
+  const { body } = await call(url, "GET", "/registrations", user)
+  return (body.data ?? []).map(({ id }: { id: string }) => id)
+}
+
+/** The registrations of a channel that a user sees; undefined: the user is not registered. */
+export const registrationsSeen = async (url: string, channel: string, user: string) =>
+  (await channelsOf(url, user)).includes(channel)
+    ? (await call(url, "GET", `/channels/${channel}`, user)).body.data?.registrations
+    : undefined

@@ -35,7 +35,9 @@ export const channelGet: Operation<void> = {
     if (!own?.value.on && !(yield* mayPublish(caller!, id))) return yield* refuse("forbidden")
     const counted = registrations?.value ?? emptyChannel
     const sent = pushesSince(pushes?.value, counted.since)
-    const data = { id, registrations: counted.registrations, push: sent.pushes }
+    // A channel is forgotten when its last user leaves, its pushes a moment after its count.
+    const push = counted.registrations === 0 ? 0 : sent.pushes
+    const data = { id, registrations: counted.registrations, push }
     return ok({ data }, { ...stamp(Math.max(counted.lastModified, sent.lastModified)), ...noStore })
   }),
   doc: {
