@@ -12,7 +12,7 @@ import { readBody } from "../http/body.ts"
 import { refuse } from "../http/errors.ts"
 import type { Operation } from "../operation.ts"
 import { RequestRates } from "../quotas/requests.ts"
-import { type Posted, type PostInput, postDoc, readWith, store } from "./put.ts"
+import { type Posted, type PostInput, readWith, store } from "./put.ts"
 import { partsOf, refreshed, renewalHash } from "./renewal.ts"
 import { RenewalBody, SubscriptionObject, subscriptionExample } from "./view.ts"
 
@@ -76,6 +76,6 @@ export const subscriptionReplace: Operation<PostInput> = {
       200: Schema.Struct({ data: SubscriptionObject, renewal: Schema.String }),
       201: Schema.Struct({ data: SubscriptionObject, renewal: Schema.String })
     },
-    errors: [...postDoc.errors, 403]
+    errors: [400, 403, 406, 409, 413, 415, 429, 507]
   }
 }
