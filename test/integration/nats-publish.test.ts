@@ -125,7 +125,7 @@ it("acknowledges a plain request, as the nats command of the documents sends it"
   timeout: 60_000
 }, async () => {
   const readme = readFileSync(new URL("../../streams/README.md", import.meta.url), "utf8")
-  const [, subject = "", payload = ""] = /^nats request (\S+) '(.*)' \\$/m.exec(readme) ?? []
+  const [, subject = "", payload = ""] = /^nats request (\S+) '(.*?)' \\$/ms.exec(readme) ?? []
   await using nats = await startNats()
   await using _ = await startService({ natsUrl: nats.url, roles: "projection" })
   const nc = await connect({ servers: nats.url })

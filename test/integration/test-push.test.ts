@@ -26,7 +26,9 @@ const start = async (...scripts: ReadonlyArray<ReadonlyArray<string>>) => {
   await using stack = new AsyncDisposableStack()
   const nats = stack.use(await startNats())
   const push = stack.use(await startPushService())
-  const { url } = stack.use(await startService({ natsUrl: nats.url }))
+  // Longer than a test waits for its push.
+  const env = { BELLCAST_PUSH_TIMEOUT_MILLIS: "30000" }
+  const { url } = stack.use(await startService({ natsUrl: nats.url, env }))
   const stored = async (user: string, script?: ReadonlyArray<string>) => {
     const agent = push.subscribe(script && { script })
     const data = agent.subscription
