@@ -6,14 +6,14 @@ import { after, dispatch, type Shown, Stage, textOf, worker } from "./chromium-s
 
 /** No script but the site's, and none made of text. */
 const policy = "default-src 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
-const readme = textOf("../../../src/browser/README.md")
+const [, readme] = textOf("../../../src/browser/README.md").split("\n## worker.js\n")
 const badges = `self.badges = []
   navigator.setAppBadge = async (number) => badges.push(number)`
 
 const files = {
   "/worker.js": { body: worker, headers: { "content-security-policy": policy } },
   "/named.js": after(`self.bellcast = { name: "My site" }`),
-  "/readme.js": `${badges}\n${/^```js\n(.*?)^```$/ms.exec(readme)![1]}`,
+  "/readme.js": `${badges}\n${/^```js\n(.*?)^```$/ms.exec(readme!)![1]}`,
   "/unread": '{ "unread": 2 }',
   "/module.js": {
     body: `import "/bellcast/worker.js"; self.bellcast = { name: "Module" }`,
