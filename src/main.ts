@@ -67,7 +67,7 @@ const logger = Layer.unwrap(
 const logging = logger.pipe(Layer.provideMerge(sourceLayer))
 const metUncaught = watchUncaught(logging)
 const stop = watchStop(metUncaught)
-endAtStandstill()
+endAtStandstill(logging)
 
 /** The time of every stage, after the first reading of the server's. */
 const clock = new ServiceClock()

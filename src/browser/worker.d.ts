@@ -1,4 +1,4 @@
-/** What a site may set on its service worker, as `self.bellcast`, in the worker's first run. */
+/** Options that a site sets on its worker, as `self.bellcast`, in the worker's first run. */
 interface BellcastWorker {
   /** Title of a push that has none. Default: the host of the site. */
   name?: string
@@ -39,9 +39,9 @@ interface BellcastContent extends NotificationOptions {
 }
 
 interface BellcastClicked {
-  /** That of the button; "" for the notification itself. */
+  /** The action of the button; "" for the notification itself. */
   action: string
-  /** What is going to be opened; undefined: any window of the site, or the scope. */
+  /** The address that will be opened; undefined: any window of the site, or the scope. */
   url: string | undefined
   /** `data` of the notification as it was published. */
   data: unknown

@@ -7,6 +7,8 @@
 // nor can it end process 1 of a container.
 import { url } from "node:inspector"
 import { Worker } from "node:worker_threads"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
 
 const beatMillis = 5_000
 /** Waits without a beat: a minute. */
@@ -40,8 +42,15 @@ try {
 }
 `
 
-/** Watches until the process ends. A process in which a debugger may halt is not watched. */
-export const endAtStandstill = (): void => {
+/**
+ * Watches from 45 s after the start until the process ends. A process in which a debugger may halt
+ * is not watched, nor one for which the system has no thread: the log says so.
+ */
+export const endAtStandstill = (logging: Layer.Layer<never>): void => {
+  const warn = (error: unknown) => {
+    const line = Effect.logWarning("nothing watches whether the event loop stands still", error)
+    void Effect.runPromise(Effect.provide(line, logging))
+  }
   const beats = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
   const start = () => {
     let count = 0
@@ -53,7 +62,11 @@ export const endAtStandstill = (): void => {
     setInterval(beat, beatMillis).unref()
     // Neither flags nor preloaded modules of the process are for this thread.
     const options = { eval: true, name: "standstill", workerData: beats, env: {}, execArgv: [] }
-    new Worker(watcher, options).unref()
+    try {
+      new Worker(watcher, options).on("error", warn).unref()
+    } catch (error) {
+      warn(error)
+    }
   }
   setTimeout(start, startMillis).unref()
 }

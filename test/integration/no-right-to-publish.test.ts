@@ -37,7 +37,7 @@ beforeAll(async () => {
     BELLCAST_AUTH_PROXY_GROUPS_HEADER: "X-Forwarded-Groups",
     BELLCAST_TRUSTED_PROXIES: "127.0.0.1",
     BELLCAST_CHANNEL_WRITE_PRINCIPALS: rights,
-    // Else the requests of strangers would end at this limit, and not at their rights.
+    // With a lower limit the requests of strangers would end there, and not at their rights.
     BELLCAST_AUTH_FAILURES_PER_ADDRESS_PER_MINUTE_MAX: "0"
   })
   admin = await connectAdmin(acme.nats.url)

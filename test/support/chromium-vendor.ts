@@ -35,7 +35,7 @@ export const startChromiumVendor = async (): Promise<ChromiumVendor> => {
     flags: [
       `--gcm-checkin-url=${url}/checkin`,
       `--gcm-registration-url=${url}/register`,
-      // Else it connects to its maker for the pushes.
+      // Without this, Chromium connects to its maker for the pushes.
       `--gcm-mcs-endpoint=https://127.0.0.1:${port}`
     ],
     refuse: (next) => {

@@ -1,4 +1,4 @@
-// What the requests that publish share: the form of their bodies, and the 202.
+// The common part of requests that publish: the form of their bodies, and the 202.
 import * as Schema from "effect/Schema"
 import { PushData } from "#browser/push.ts"
 import { type BroadcastBody, fitsInto, payloadFields } from "#domain/broadcast.ts"
