@@ -59,11 +59,11 @@ const requestOf = (
 
 /** The JSON text of one entry in `responses`. */
 const textOf = (target: string, { method }: Entry, response: ApiResponse): string => {
-  const { body, headers, html, jsonText, status } = response
+  const { body, headers, jsonText, status, text } = response
   const typed =
     body === undefined ? headers : { ...headers, "Content-Type": "application/json; charset=UTF-8" }
   const head = JSON.stringify({ path: pathOf(target), status, headers: typed })
-  const content = method === "HEAD" ? '""' : (jsonText ?? JSON.stringify(html ?? body ?? ""))
+  const content = method === "HEAD" ? '""' : (jsonText ?? JSON.stringify(text ?? body ?? ""))
   return `${head.slice(0, -1)},"body":${content}}`
 }
 

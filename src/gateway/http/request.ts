@@ -57,7 +57,7 @@ export interface ApiResponse {
   /** JSON text that is sent instead of `body`. */
   readonly jsonText?: string
   /** Text that is sent instead of `body`; `headers` hold its Content-Type. */
-  readonly html?: string
+  readonly text?: string
   /** For the log; 0 on success. */
   readonly errno: number
   /** The id of a broadcast that was accepted, for the log. */

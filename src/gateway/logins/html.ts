@@ -25,7 +25,7 @@ const page = (
 ): ApiResponse => ({
   status,
   headers: { ...pageType, ...noStore, ...headers },
-  html: `${pageHead(title, style)}<h1>${html(title)}</h1>\n${body.join("\n")}\n</html>`,
+  text: `${pageHead(title, style)}<h1>${html(title)}</h1>\n${body.join("\n")}\n</html>`,
   errno: 0
 })
 

@@ -8,16 +8,16 @@ import type { UnreadResponses } from "./bounds/unread.ts"
 
 const json = "application/json; charset=UTF-8"
 
-const textOf = ({ body, html, jsonText }: ApiResponse): string | undefined =>
-  html ?? jsonText ?? (body === undefined ? undefined : JSON.stringify(body))
+const textOf = ({ body, jsonText, text }: ApiResponse): string | undefined =>
+  text ?? jsonText ?? (body === undefined ? undefined : JSON.stringify(body))
 
-const headersOf = ({ headers, html }: ApiResponse, text: string | undefined) => ({
+const headersOf = (response: ApiResponse, text: string | undefined) => ({
   ...constantHeaders,
-  ...headers,
+  ...response.headers,
   ...(text === undefined
     ? {}
     : {
-        ...(html === undefined ? { "Content-Type": json } : {}),
+        ...(response.text === undefined ? { "Content-Type": json } : {}),
         "Content-Length": Buffer.byteLength(text)
       })
 })

@@ -13,7 +13,7 @@ export const metricsGet: Operation<void> = {
     return {
       status: 200,
       headers: { "Content-Type": textFormat },
-      html: yield* metricsText("anybody"),
+      text: yield* metricsText("anybody"),
       errno: 0
     }
   }),
