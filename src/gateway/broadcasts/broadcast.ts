@@ -152,7 +152,7 @@ export const broadcastGet: Operation<void> = {
 
 /** The response about a broadcast that the caller may not see is that about a missing one. */
 export const anyBroadcastGet: Operation<void> = {
-  access: "publisher",
+  access: "principal",
   exposes: ["Last-Modified", "ETag"],
   run: (_, { caller, params }) =>
     respond(params["broadcast"] ?? "", (origin) => maySee(caller!, origin)),

@@ -88,7 +88,7 @@ const read = Effect.fnUntraced(function* ({ request }: Call, errors: Array<Error
 })
 
 export const directPost: Operation<Input> = {
-  access: "publisher",
+  access: "principal",
   takesJson: "always",
   exposes: ["Location"],
   read,

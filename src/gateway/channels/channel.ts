@@ -18,7 +18,7 @@ import { mayPublish } from "./publishers.ts"
 const Channel = Schema.Struct({ id: Schema.String, registrations: Schema.Int, push: Schema.Int })
 
 export const channelGet: Operation<void> = {
-  access: "reader",
+  access: "principal",
   exposes: ["Last-Modified", "ETag"],
   run: Effect.fnUntraced(function* (_, { caller, params }) {
     const id = yield* channelIdOf(params)

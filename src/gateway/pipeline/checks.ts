@@ -157,7 +157,7 @@ export const authorise = Effect.fnUntraced(function* (
   const isAllowed =
     access === "caller"
       ? caller.rights === undefined
-      : access === "reader" ||
+      : access === "principal" ||
         ((access === "publisher" || (yield* mayUseUsers(caller))) &&
           (channel === undefined || (yield* mayPublish(caller, channel))))
   if (!isAllowed) return yield* refuse("forbidden")
