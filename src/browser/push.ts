@@ -1,6 +1,6 @@
 // The data of a broadcast with `web_push: 8030`, Declarative Web Push: Safari shows it by itself,
 // other browsers by worker.js. Stricter than the W3C's Push API where a browser drops a push: the
-// first Safari wants absolute URLs, and no option of another type. Unknown members pass.
+// first Safari refuses relative URLs and options of another type. Unknown members pass.
 import * as Schema from "effect/Schema"
 
 const optional = Schema.optionalKey

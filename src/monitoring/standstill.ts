@@ -2,9 +2,9 @@
 // end by SIGTERM, and may take all memory of the machine. Its supervisor starts it again, and other
 // processes take over its work as after a crash. Compose restarts no container that is unhealthy.
 //
-// A thread watches, and counts its own waits: a process that is frozen (SIGSTOP, a suspended
-// machine) stands still for one of them, however long that takes. Another process cannot do that,
-// nor can it end process 1 of a container.
+// A thread of the process watches, and counts how often it waited. A frozen process (SIGSTOP, a
+// suspended machine) freezes the thread, too, so that the whole freeze counts as one wait. Another
+// process could not tell a freeze from a standstill, and could not end process 1 of a container.
 import { url } from "node:inspector"
 import { Worker } from "node:worker_threads"
 import * as Effect from "effect/Effect"
@@ -14,8 +14,8 @@ const beatMillis = 5_000
 /** Waits without a beat: a minute. */
 const missedMax = 12
 /**
- * The thread takes 12 MiB (Node.js 24; resourceLimits change nothing). It starts after the garbage
- * of the start was collected, so that a process at rest is no larger for it than at its start.
+ * The thread takes 12 MiB (Node.js 24; resourceLimits change nothing). It starts when the garbage
+ * of the start is collected: the process is no larger with it than it was during its start.
  */
 const startMillis = 45_000
 
