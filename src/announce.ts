@@ -14,6 +14,7 @@ import { MetricsPort } from "#monitoring/port.ts"
 import { hostsOf } from "#nats/connection/connection.ts"
 import { everySetting, type Values } from "#settings/every-setting.ts"
 import { addressText } from "#settings/listen-address.ts"
+import { Source } from "#settings/source.ts"
 import { startupBanner } from "./startup-banner.ts"
 
 export interface Ready {
@@ -104,6 +105,7 @@ const printBanner = Effect.fnUntraced(function* (
     logins: authPolicies.map(loginOf).join(", ") || "none",
     publishers: publishersOf(settings),
     open,
+    hasDemo: (yield* Source).isDevelopment,
     isForTrying: isForTrying(settings, authPolicies)
   })
   process.stdout.write(text)

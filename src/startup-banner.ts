@@ -10,8 +10,13 @@ const body =
   `'{"data":{"web_push":8030,"published_at":'$(node -p 'Date.now()')',"notification":\n` +
   `        {"title":"Hello","body":"from Bellcast","navigate":"https://example.org/"}}}'`
 
+const demo = (url: string): string => ` See a push in your browser:
+
+    ${url}demo/
+`
+
 const trial = (url: string): string => `
-  Try it. In a second terminal, listen as a browser that is registered to the channel "news":
+  Or without a browser: in a second terminal, listen as one that joined the channel "news":
 
     make listen CHANNEL=news${argsFor(url)}
 
@@ -46,16 +51,17 @@ export interface Start {
   readonly publishers: string
   /** The parts of the service that anybody may use, or without limit. */
   readonly open: ReadonlyArray<string>
+  /** Whether the service has the demo. */
+  readonly hasDemo: boolean
   /** Whether the service would accept the commands shown. */
   readonly isForTrying: boolean
 }
 
 /** The text. It contains no secret, as the output may end up in a log. */
 export const startupBanner = (start: Start): string => {
-  const { isForTrying, metricsAddress, natsHost, natsUrlFile, open, url } = start
+  const { hasDemo, isForTrying, metricsAddress, natsHost, natsUrlFile, open, url } = start
   return `
-  Bellcast is ready.
-
+  Bellcast is ready.${hasDemo && url !== undefined ? demo(url) : "\n"}
     HTTP API           ${url ?? "not in this process"}
     Metrics, probes    ${metricsAddress === undefined ? "off" : `http://${metricsAddress}/metrics`}
     NATS               ${natsHost}; for \`nats\`: export NATS_URL=${textOf(natsUrlFile)}

@@ -9,6 +9,7 @@ import { channelGet } from "./channels/channel.ts"
 import { memberDelete, memberPut, membersGet } from "./channels/members.ts"
 import { registrationDelete, registrationPut } from "./channels/registration.ts"
 import { registrationsGet } from "./channels/registrations.ts"
+import { demoEndpoints } from "./demo/endpoints.ts"
 import { openidLoginGet, openidTokenGet } from "./logins/openid.ts"
 import { portierLoginGet, portierLoginPost, portierVerifyPost } from "./logins/portier.ts"
 import { apiGet } from "./openapi/api.ts"
@@ -120,3 +121,9 @@ export const endpoints: ReadonlyArray<Endpoint> = [
   },
   { name: "batch", path: "/batch", allow: ["POST", "OPTIONS"], operations: { POST: batchPost } }
 ]
+
+/** All endpoints and, in development, the demo, which is no part of the API. */
+export const endpointsIn = (isDevelopment: boolean): ReadonlyArray<Endpoint> =>
+  isDevelopment ? withDemo : endpoints
+
+const withDemo = [...endpoints, ...demoEndpoints]

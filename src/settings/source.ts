@@ -49,22 +49,26 @@ export interface SourceShape {
   readonly found: ReadonlyMap<string, Found>
   /** Lines of the file that cannot be read. Never quoted, as they may hold secrets. */
   readonly faults: ReadonlyArray<string>
+  /** Whether the values of `--development` hold: everybody is a user. */
+  readonly isDevelopment: boolean
 }
 
 /** The settings given to this process. */
 export const Source: Context.Reference<SourceShape> = Context.Reference<SourceShape>(
   "bellcast/settings/Source",
   {
-    defaultValue: () => ({ found: new Map(), faults: [] })
+    defaultValue: () => ({ found: new Map(), faults: [], isDevelopment: false })
   }
 )
+
+type FromFile = Pick<SourceShape, "found" | "faults">
 
 const setting = /^bellcast\.([a-z][a-z0-9_]*)\s*=\s*(.*)$/
 
 /**
  * One setting on a line, without quotes or escapes. Lines that begin with `#` or `;` are comments.
  */
-const parseFile = (text: string, file: string): SourceShape => {
+const parseFile = (text: string, file: string): FromFile => {
   const found = new Map<string, Found>()
   const faults: Array<string> = []
   for (const [i, line] of text
@@ -88,7 +92,7 @@ const parseFile = (text: string, file: string): SourceShape => {
   return { found, faults }
 }
 
-const readFile = (named: string | undefined): SourceShape => {
+const readFile = (named: string | undefined): FromFile => {
   const file = named ?? fileDefault
   try {
     return parseFile(readFileSync(file, "utf8"), file)
@@ -114,11 +118,11 @@ export const readSource = (
   const written = [...found].filter(([, { value }]) => value !== "")
   const set = new Map([...written, ...given])
   const policies = set.get("BELLCAST_AUTH_POLICIES")?.value ?? ""
-  const isOpen = args.includes(developmentFlag) && verifyNobody(policies)
-  const convenient = Object.entries(isOpen ? development : {}).map(
+  const isDevelopment = args.includes(developmentFlag) && verifyNobody(policies)
+  const convenient = Object.entries(isDevelopment ? development : {}).map(
     ([name, value]) => [name, { value, place: developmentFlag, inFile: false }] as const
   )
-  return { found: new Map([...convenient, ...set]), faults }
+  return { found: new Map([...convenient, ...set]), faults, isDevelopment }
 }
 
 /** Provides these settings to Config and Source. */

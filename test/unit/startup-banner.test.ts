@@ -12,6 +12,7 @@ const start: Start = {
   logins: "basicauth",
   publishers: "every user",
   open: [],
+  hasDemo: true,
   isForTrying: true
 }
 

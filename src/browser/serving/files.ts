@@ -3,6 +3,17 @@ import { readFileSync } from "node:fs"
 
 export const scripts = ["client.js", "worker.js"] as const
 
+/** The page that shows them at work, in `demo/`; gateways serve it in development. */
+export const demoFiles = [
+  "index.html",
+  "demo.css",
+  "demo.js",
+  "site.js",
+  "words.js",
+  "worker.js",
+  "bell.svg"
+] as const
+
 /** How the first line of each begins, in every version: copies are known by it. */
 export const firstWords = "// Bellcast's "
 

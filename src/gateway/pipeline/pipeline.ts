@@ -22,9 +22,10 @@ import { Settings } from "#config"
 import type { IdentityUnavailable, TooManyFailures } from "#identity/errors.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { Space } from "#nats/watch/space.ts"
+import { Source } from "#settings/source.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { requestAnswered } from "#telemetry/request-metrics.ts"
-import { endpoints } from "../endpoints.ts"
+import { endpoints, endpointsIn } from "../endpoints.ts"
 import { preflightErrors, preflightHeaders } from "../http/cors.ts"
 import {
   checked,
@@ -70,10 +71,11 @@ const contextOf = (
   request: ApiRequest,
   settings: GatewaySettings["Service"],
   origin: string,
+  offered: ReadonlyArray<Endpoint>,
   began: number
 ): RequestContext => ({
   request,
-  route: routeOf(endpoints, request.target),
+  route: routeOf(offered, request.target),
   settings,
   origin,
   rootUrl: `${origin}/${versionPrefix}`,
@@ -177,7 +179,8 @@ export const handleRequest = (request: ApiRequest): Effect.Effect<ApiResponse, n
     const at = yield* Clock.currentTimeMillis
     const settings = yield* GatewaySettings
     const common = yield* Settings
-    const context = contextOf(request, settings, originOf(common, request), at)
+    const offered = endpointsIn((yield* Source).isDevelopment)
+    const context = contextOf(request, settings, originOf(common, request), offered, at)
     const { rootUrl, route, trace } = context
     const response = yield* runSteps(context).pipe(
       Effect.catchTags({

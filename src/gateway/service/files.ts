@@ -1,13 +1,8 @@
-// GET of the scripts that sites load, from memory. Pages of every origin may load them, whatever
+// GET of the scripts that sites load. Pages of every origin may load them, whatever
 // origins may call the API: they are the same for everybody.
-import { hash } from "node:crypto"
-import * as Effect from "effect/Effect"
-import { scripts, textOf } from "#browser/serving/files.ts"
-import { isTagIn } from "../http/preconditions.ts"
-import type { ApiResponse } from "../http/request.ts"
-import type { Endpoint, Operation } from "../operation.ts"
-
-const mediaType = "text/javascript"
+import { scripts } from "#browser/serving/files.ts"
+import type { Endpoint } from "../operation.ts"
+import { fileGet } from "./file-get.ts"
 
 /**
  * The policy that a browser puts on the worker itself when this file is its script: it calls the
@@ -32,46 +27,21 @@ const about = {
   }
 }
 
-const read = (name: keyof typeof about) => {
-  const text = textOf(name)
-  const headers = {
-    ETag: `"${hash("sha256", text, "base64url")}"`,
-    "Cache-Control": "no-cache",
-    "Access-Control-Allow-Origin": "*",
-    "Cross-Origin-Resource-Policy": "cross-origin",
-    ...about[name].headers
-  }
-  return { text, headers }
-}
-
-/** Reads the script once, at its first request. */
-const scriptGet = (name: keyof typeof about): Operation<void> => {
-  let known: ReturnType<typeof read> | undefined
-  return {
-    access: "anyone",
-    crossSite: "open",
-    exposes: ["ETag", "Cache-Control"],
-    run: (_, { request }) =>
-      Effect.sync((): ApiResponse => {
-        known ??= read(name)
-        const { headers, text } = known
-        if (isTagIn(request.headers["if-none-match"], headers.ETag))
-          return { status: 304, headers, errno: 0 }
-        const typed = { ...headers, "Content-Type": `${mediaType}; charset=UTF-8` }
-        return { status: 200, headers: typed, text, errno: 0 }
-      }),
-    doc: {
-      summary: about[name].summary,
-      parameters: ["ifNoneMatch"],
-      responses: { 200: null, 304: null },
-      textType: mediaType
-    }
-  }
+const everywhere = {
+  "Access-Control-Allow-Origin": "*",
+  "Cross-Origin-Resource-Policy": "cross-origin"
 }
 
 export const fileEndpoints: ReadonlyArray<Endpoint> = scripts.map((name) => ({
   name: name.replace(".", "-"),
   path: `/${name}`,
   allow: ["GET", "HEAD", "OPTIONS"],
-  operations: { GET: scriptGet(name) }
+  operations: {
+    GET: fileGet({
+      name,
+      mediaType: "text/javascript",
+      summary: about[name].summary,
+      headers: { ...everywhere, ...about[name].headers }
+    })
+  }
 }))

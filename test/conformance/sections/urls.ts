@@ -30,6 +30,8 @@ const slashes: ReadonlyArray<readonly [name: string, target: string, to: string]
 
 const unknown: ReadonlyArray<readonly [name: string, target: string, errno: number]> = [
   ["an unknown path", "/v1/nothing", 111],
+  ["the demo of a development", "/v1/demo", 111],
+  ["a file of the demo", "/v1/demo/worker.js", 111],
   ["a path that is too deep", "/v1/channels/a/registration/b", 111],
   ["a path in the wrong case", "/v1/Subscriptions", 111],
   ["a slash hidden in a name", "/v1/channels/a%2Fb", 111],

@@ -1,39 +1,13 @@
 // What `make run` leaves open for trying, and that a policy which verifies users ends it.
-import { join } from "node:path"
 import { describe, expect, it } from "vitest"
-import { temporaryFolder } from "#test/folder.ts"
+import { startDevelopment } from "#test/development.ts"
 import { startPushService } from "#test/push-service.ts"
 import { runCli } from "#test/run-cli.ts"
-import { type Service, startService } from "#test/service.ts"
+import type { Service } from "#test/service.ts"
 
 const signing = {
   BELLCAST_AUTH_SIGNED_SECRETS: "the-secret-of-the-site-and-of-Bellcast",
   BELLCAST_AUTH_SIGNED_AUDIENCE: "bellcast"
-}
-
-/** What other tests set must come from the flag here. */
-const unset = {
-  BELLCAST_AUTH_POLICIES: "",
-  BELLCAST_CHANNEL_WRITE_PRINCIPALS: "",
-  BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "",
-  BELLCAST_PUBLIC_METRICS: "",
-  BELLCAST_NEW_USERS_PER_ADDRESS_PER_HOUR_MAX: "",
-  BELLCAST_REQUESTS_PER_ADDRESS_PER_MINUTE_MAX: "",
-  BELLCAST_REQUESTS_PER_USER_PER_MINUTE_MAX: "",
-  BELLCAST_CHANGES_PER_ADDRESS_PER_HOUR_MAX: "",
-  BELLCAST_CHANGES_PER_USER_PER_HOUR_MAX: "",
-  BELLCAST_NEW_CHANNELS_PER_HOUR_MAX: ""
-}
-
-/** Starts as `make run` does, beside an embedded server. */
-const startDevelopment = async (env: Readonly<Record<string, string>>): Promise<Service> => {
-  const folder = await temporaryFolder()
-  return startService({
-    cwd: folder,
-    env: { ...unset, BELLCAST_DATA_DIR: join(folder, "data"), ...env },
-    args: ["--development"],
-    readyTimeoutMillis: 60_000
-  })
 }
 
 const statuses = async ({ url }: Service, authorization: string) => {

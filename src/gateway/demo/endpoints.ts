@@ -1,0 +1,72 @@
+// The demo, a page that shows the browser's half at work: `make run` alone serves it.
+import * as Effect from "effect/Effect"
+import { demoFiles } from "#browser/serving/files.ts"
+import { ok } from "../http/request.ts"
+import type { Endpoint, Operation } from "../operation.ts"
+import { fileGet } from "../service/file-get.ts"
+
+const mediaTypes: Readonly<Record<string, string>> = {
+  css: "text/css",
+  html: "text/html",
+  js: "text/javascript",
+  svg: "image/svg+xml"
+}
+
+const policyOf = (directives: ReadonlyArray<string>) => ({
+  "Content-Security-Policy": [
+    "default-src 'none'",
+    "script-src 'self'",
+    "connect-src 'self'",
+    "img-src 'self'",
+    ...directives,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'"
+  ].join("; ")
+})
+
+const pagePolicy = policyOf([
+  "style-src 'self'",
+  "worker-src 'self'",
+  "require-trusted-types-for 'script'",
+  "trusted-types demo"
+])
+/** A worker obeys the policy of its own response. It imports the shipped one. */
+const workerPolicy = policyOf([])
+
+const fileEndpoint = (name: string, path = name): Endpoint => ({
+  name: `demo-${path}`,
+  // A worker below the demo has no scope but the demo's.
+  path: `/demo/${path}`,
+  allow: ["GET", "HEAD", "OPTIONS"],
+  operations: {
+    GET: fileGet({
+      name: `demo/${name}`,
+      mediaType: mediaTypes[name.split(".")[1]!]!,
+      summary: "A file of the demo",
+      headers: name === "worker.js" ? workerPolicy : pagePolicy
+    })
+  }
+})
+
+/**
+ * Relative addresses of the page need a slash. Not to `/demo/`: where the demo was missing before,
+ * a browser has cached a redirect from there to here.
+ */
+const slashGet: Operation<void> = {
+  access: "anyone",
+  run: (_, { rootUrl }) =>
+    Effect.succeed(ok(undefined, { Location: `${rootUrl}/demo/index.html` }, 307)),
+  doc: { summary: "The demo", responses: { 307: null } }
+}
+
+export const demoEndpoints: ReadonlyArray<Endpoint> = [
+  {
+    name: "demo",
+    path: "/demo",
+    allow: ["GET", "HEAD", "OPTIONS"],
+    operations: { GET: slashGet }
+  },
+  fileEndpoint("index.html", ""),
+  ...demoFiles.map((name) => fileEndpoint(name))
+]
