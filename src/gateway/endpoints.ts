@@ -9,6 +9,7 @@ import { channelGet } from "./channels/channel.ts"
 import { memberDelete, memberPut, membersGet } from "./channels/members.ts"
 import { registrationDelete, registrationPut } from "./channels/registration.ts"
 import { registrationsGet } from "./channels/registrations.ts"
+import { userDelete } from "./channels/user.ts"
 import { demoEndpoints } from "./demo/endpoints.ts"
 import { openidLoginGet, openidTokenGet } from "./logins/openid.ts"
 import { portierLoginGet, portierLoginPost, portierVerifyPost } from "./logins/portier.ts"
@@ -38,7 +39,12 @@ const readOnly = (name: string, path: string, get: AnyOperation): Endpoint => ({
 })
 
 export const endpoints: ReadonlyArray<Endpoint> = [
-  readOnly("root", "/", rootGet),
+  {
+    name: "root",
+    path: "/",
+    allow: ["GET", "HEAD", "DELETE", "OPTIONS"],
+    operations: { GET: rootGet, DELETE: userDelete }
+  },
   {
     name: "subscription-list",
     path: "/subscriptions",

@@ -16,6 +16,7 @@ import { directProgress } from "./sections/direct-progress.ts"
 import { errors } from "./sections/errors.ts"
 import { files } from "./sections/files.ts"
 import { filtering } from "./sections/filtering.ts"
+import { forgottenUsers } from "./sections/forgotten-users.ts"
 import { listing } from "./sections/listing.ts"
 import { mediaTypes } from "./sections/media-types.ts"
 import { members } from "./sections/members.ts"
@@ -50,6 +51,7 @@ export const sections: ReadonlyArray<readonly [name: string, cases: ReadonlyArra
   ["4.5 members", members],
   ["4.4 broadcasts", [...broadcasts, ...pushData, ...broadcastProgress]],
   ["4.6 broadcasts to channels and users", [...direct, ...directProgress]],
+  ["4.7 forgotten users", forgottenUsers],
   ["5.1-5.4 the server", operational],
   ["5.5 the description", description],
   ["5.6 batches", [...batches, ...batchEntries, ...batchLimits]],

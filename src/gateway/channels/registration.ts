@@ -9,7 +9,7 @@ import { keys } from "#streams/buckets.ts"
 import { type ChannelToken, channelToken } from "#streams/tokens.ts"
 import { changeRegistration } from "../changes.ts"
 import { refuse } from "../http/errors.ts"
-import { ok } from "../http/request.ts"
+import { type Call, ok } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
 import { registrationsOf } from "../quotas/holdings.ts"
 import { channelIdOf } from "./id.ts"
@@ -74,23 +74,24 @@ export const registrationPut: Operation<void> = {
   })
 }
 
+/** Ends the registration of the user of a request, if there is one. */
+export const endRegistration = (channel: ChannelToken, call: Call) =>
+  changeRegistration(channel, call, (registration, now) =>
+    Effect.succeed(
+      registration?.on
+        ? {
+            _tag: "Change",
+            command: { type: "registration.delete/1", user: call.user!.id, at: now },
+            response: () => accepted
+          }
+        : unchanged
+    )
+  )
+
 export const registrationDelete: Operation<void> = {
   access: "caller",
-  run: Effect.fnUntraced(function* (_, call) {
-    const channel = channelToken(yield* channelIdOf(call.params))
-    const { id } = call.user!
-    return yield* changeRegistration(channel, call, (registration, now) =>
-      Effect.succeed(
-        registration?.on
-          ? {
-              _tag: "Change",
-              command: { type: "registration.delete/1", user: id, at: now },
-              response: () => accepted
-            }
-          : unchanged
-      )
-    )
-  }),
+  run: (_, call) =>
+    Effect.flatMap(channelIdOf(call.params), (id) => endRegistration(channelToken(id), call)),
   doc: {
     summary: "Remove the caller from a channel",
     responses: { 202: Acknowledgement },

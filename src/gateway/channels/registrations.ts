@@ -13,10 +13,11 @@ import { registrationsSince } from "../quotas/holdings.ts"
 
 /** Most channels of a page. Each is read from LOG, by the sequence of its registration. */
 const channelsMax = 100
-const readsAtOnce = 16
+/** Channels of a request that are read at once. */
+export const readsAtOnce = 16
 
 /** The channel of the registration that a message of LOG began. */
-const channelAt = Effect.fnUntraced(function* (seq: number) {
+export const channelAt = Effect.fnUntraced(function* (seq: number) {
   const stored = yield* (yield* EventLog).at("log", seq)
   const place = stored === undefined ? undefined : parseRegistration(stored.subject)
   const id = place === undefined ? undefined : decodeToken(place.channel)

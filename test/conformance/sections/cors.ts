@@ -42,7 +42,7 @@ const exposed: ReadonlyArray<
 ]
 
 const preflights: ReadonlyArray<readonly [path: string, method: string, allow: string]> = [
-  ["/", "GET", "GET,HEAD,OPTIONS"],
+  ["/", "GET", "GET,HEAD,DELETE,OPTIONS"],
   ["/batch", "POST", "POST,OPTIONS"],
   ["/subscriptions", "DELETE", "HEAD,GET,POST,DELETE,OPTIONS"],
   ["/subscriptions/abc", "PUT", "GET,HEAD,PUT,DELETE,OPTIONS"],

@@ -46,7 +46,7 @@ const unknown: ReadonlyArray<readonly [name: string, target: string, errno: numb
 const allowed: ReadonlyArray<
   readonly [path: string, allow: string, refused: ReadonlyArray<string>]
 > = [
-  ["/", "GET, HEAD, OPTIONS", ["POST", "DELETE", "TRACE"]],
+  ["/", "GET, HEAD, DELETE, OPTIONS", ["POST", "PUT", "TRACE"]],
   ["/__heartbeat__", "GET, HEAD, OPTIONS", ["PUT"]],
   ["/__lbheartbeat__", "GET, HEAD, OPTIONS", ["POST"]],
   ["/__metrics__", "GET, HEAD, OPTIONS", ["POST"]],

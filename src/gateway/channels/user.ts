@@ -1,0 +1,49 @@
+// DELETE /: removes all that is stored of the caller as a reader, in every channel and browser.
+import * as Effect from "effect/Effect"
+import { nextTimestamp } from "#domain/subscription/subscription.ts"
+import { channelToken } from "#streams/tokens.ts"
+import { changeList } from "../changes.ts"
+import type { Call } from "../http/request.ts"
+import type { Operation } from "../operation.ts"
+import { registrationsSince } from "../quotas/holdings.ts"
+import { Acknowledgement, accepted, endRegistration } from "./registration.ts"
+import { channelAt, readsAtOnce } from "./registrations.ts"
+
+const removeSubscriptions = (call: Call) =>
+  changeList(call, (list, now) => {
+    const first = nextTimestamp(list, now)
+    const removed = Object.keys(list.subscriptions).map((id, i) => ({
+      id,
+      lastModified: first + i
+    }))
+    const { id: user } = call.user!
+    return Effect.succeed(
+      removed.length === 0
+        ? { _tag: "Unchanged" as const, response: accepted }
+        : {
+            _tag: "Change" as const,
+            command: { type: "subscription.delete/1" as const, user, removed },
+            response: () => accepted
+          }
+    )
+  })
+
+/** Subscriptions go first: nothing is sent from then on. A repeat completes what an error left. */
+export const userDelete: Operation<void> = {
+  access: "caller",
+  run: Effect.fnUntraced(function* (_, call) {
+    yield* removeSubscriptions(call)
+    const began = yield* registrationsSince(call.user!.user)
+    const channels = yield* Effect.forEach(began, channelAt, { concurrency: readsAtOnce })
+    yield* Effect.forEach(channels.flat(), ({ id }) => endRegistration(channelToken(id), call), {
+      concurrency: readsAtOnce,
+      discard: true
+    })
+    return accepted
+  }),
+  doc: {
+    summary: "Forget the caller: remove their subscriptions, and them from all channels",
+    responses: { 202: Acknowledgement },
+    errors: [409, 507]
+  }
+}
