@@ -1,0 +1,165 @@
+// The blocks of src/browser/own-login.md that need no browser: the endpoint that signs in Express,
+// Django, Rails and Laravel, the proxy in nginx, and the requests of the site's server.
+import { spawn, spawnSync } from "node:child_process"
+import { once } from "node:events"
+import { fileURLToPath } from "node:url"
+import { SignJWT } from "jose"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, until } from "#test/client.ts"
+import { makeFolder } from "#test/folder.ts"
+import { claimPort } from "#test/ports.ts"
+import { blockOf, type Owner, secret, startExpress, startOwner } from "./owner.ts"
+
+interface Response {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+/** Name, language of the block, program, and a check whether that can run. */
+const backends = [
+  ["Django", "python", ["python3", "in-django.py"], ["-c", "import django, jwt"]],
+  ["Rails", "ruby", ["ruby", "in-rails.rb"], ["-e", "require 'action_controller'; require 'jwt'"]],
+  ["Laravel", "php", ["php", "in-laravel.php"], ["-r", "require 'Illuminate/autoload.php';"]]
+] as const
+
+const canRun = (command: string, args: ReadonlyArray<string>, what: string): boolean => {
+  const isThere = spawnSync(command, args).status === 0
+  if (!isThere) process.stderr.write(`skipped: the block of ${what} (it is not installed here)\n`)
+  return isThere
+}
+
+/** nginx with a server of this block. */
+const startNginx = async (block: string) => {
+  const port = await claimPort()
+  const paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
+    (each) => `${each}_temp_path ${each};`
+  )
+  const server = `server { listen 127.0.0.1:${port}; ${block} }`
+  const folder = await makeFolder({
+    "nginx.conf": `daemon off; master_process off; pid nginx.pid; events {}
+      http { access_log off; ${paths.join(" ")} ${server} }`
+  })
+  const args = ["-p", folder.path, "-e", "stderr", "-c", "nginx.conf"]
+  const nginx = spawn("nginx", args, { stdio: "inherit" })
+  const exited = once(nginx, "exit")
+  return {
+    url: `http://localhost:${port}`,
+    [Symbol.asyncDispose]: async () => {
+      nginx.kill("SIGKILL")
+      await exited
+      await folder[Symbol.asyncDispose]()
+    }
+  }
+}
+
+describe("a site with its own login", () => {
+  const opened = new AsyncDisposableStack()
+  let owner: Owner
+  /** The token of the site's server. */
+  let token: string
+  beforeAll(async () => {
+    owner = opened.use(await startOwner())
+    opened.use(await startExpress(owner))
+    token = await owner.run(blockOf("6. Publish", "sh"))
+  })
+  afterAll(() => opened.disposeAsync())
+
+  const as = (bearer: string, method: string, path: string, base = owner.service.url) =>
+    call(base, method, path, undefined, undefined, { authorization: `Bearer ${bearer}` })
+
+  /** What every endpoint that signs must do. */
+  const expectSigned = async (user: Response, visitor: Response) => {
+    expect(user.status).toBe(200)
+    expect(user.headers["content-type"]).toMatch(/^text\/plain/)
+    expect((await as(user.body, "GET", "/")).body.user.id).toBe("signed:42")
+    expect(visitor.status).toBe(401)
+    for (const { headers } of [user, visitor]) {
+      expect(headers["cache-control"]).toMatch(/no-store/)
+      expect(headers).not.toHaveProperty("access-control-allow-origin")
+    }
+  }
+
+  it("signs its users in Express, nobody else", async () => {
+    const ask = async (cookie: string): Promise<Response> => {
+      const { body, headers, status } = await call(
+        owner.site,
+        "GET",
+        "/push-token",
+        "",
+        undefined,
+        {
+          cookie
+        }
+      )
+      return { status, headers: Object.fromEntries(headers), body }
+    }
+    await expectSigned(await ask("user=42"), await ask(""))
+  })
+
+  for (const [name, language, [command, program], check] of backends)
+    it.skipIf(!canRun(command, check, name))(
+      `signs its users in ${name}, nobody else`,
+      async () => {
+        const path = fileURLToPath(new URL(program, import.meta.url))
+        const input = blockOf("3. Sign your users", language)
+        const env = { ...process.env, PUSH_SECRET: secret }
+        const { stderr, stdout } = spawnSync(command, [path], { input, env, encoding: "utf8" })
+        expect(stderr).toBe("")
+        const [user, visitor] = JSON.parse(stdout) as readonly [Response, Response]
+        await expectSigned(user, visitor)
+      }
+    )
+
+  it("sees by hand that the service believes its secret", async () => {
+    const printed = await owner.run(blockOf("1. Start the service", "sh", 3))
+    expect(JSON.parse(printed).user.id).toBe("signed:42")
+  })
+
+  it.skipIf(!canRun("nginx", ["-v"], "nginx"))("passes /v1/ on by nginx, as it came", async () => {
+    const block = blockOf("2. Pass `/v1/` on", "nginx")
+    const ours = block.replace("127.0.0.1:9999", `127.0.0.1:${owner.service.port}`)
+    await using nginx = await startNginx(ours)
+    const forged = { "x-forwarded-proto": "https", "x-forwarded-for": "1.2.3.4" }
+    const ask = () => call(nginx.url, "GET", "/v1/", undefined, undefined, forged)
+    const { body } = await until(
+      () => ask().catch(() => undefined),
+      (answer) => answer?.status === 200
+    ).then((answer) => answer!)
+    expect(body.url).toBe(`${nginx.url}/v1`)
+    const path = "/v1/users/signed%3A42/subscriptions"
+    expect(await as(token, "DELETE", path, nginx.url)).toMatchObject({ status: 200 })
+  })
+
+  it("closes channels but for a group, and for members that its server adds", async () => {
+    const sign = (sub: string, groups: ReadonlyArray<string> = []) =>
+      new SignJWT({ sub, groups, aud: "bellcast" })
+        .setProtectedHeader({ alg: "HS256" })
+        .setExpirationTime("10m")
+        .sign(new TextEncoder().encode(secret))
+    const channels = async (user: string) =>
+      (await as(user, "GET", "/registrations")).body.data.map(({ id }: { id: string }) => id)
+    const [user, clerk] = [await sign("42"), await sign("7", ["staff"])]
+    for (const channel of ["staff", "vip"])
+      expect((await as(user, "PUT", `/channels/${channel}/registration`)).status).toBe(403)
+    expect((await as(clerk, "PUT", "/channels/staff/registration")).status).toBe(202)
+    await owner.run(blockOf("Channels", "sh", 1), token)
+    expect(await channels(user)).toEqual(["vip"])
+    await owner.run(blockOf("Channels", "sh", 2), token)
+    expect(await channels(user)).toEqual([])
+    expect(await channels(clerk)).toEqual(["staff"])
+  })
+
+  it("lets its users publish nothing", async () => {
+    const user = await owner.run("bellcast sign-user 42")
+    const { status } = await call(
+      owner.service.url,
+      "POST",
+      "/channels/news",
+      undefined,
+      { data: {} },
+      { authorization: `Bearer ${user}` }
+    )
+    expect(status).toBe(403)
+  })
+})

@@ -1,0 +1,110 @@
+// The page of src/browser/own-login.md in a real Firefox: a site in Express with the blocks of the
+// document, two users of one browser, and pushes that the server of the site publishes.
+import type { Browser, Page } from "puppeteer-core"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { startAutopush } from "#test/autopush.ts"
+import { call, until } from "#test/client.ts"
+import { firefoxPath, setNotifications, startFirefox } from "../browser.ts"
+import { answerPrompt } from "../firefox-windows.ts"
+import { blockOf, documentedPolicy, type Owner, startExpress, startOwner } from "./owner.ts"
+
+describe.skipIf(firefoxPath === undefined)("a site with its own login", () => {
+  const opened = new AsyncDisposableStack()
+  let owner: Owner
+  let browser: Browser
+  let page: Page
+  /** The token of the site's server. */
+  let token: string
+  beforeAll(async () => {
+    owner = opened.use(await startOwner())
+    const autopush = opened.use(await startAutopush())
+    // The page's icon is a data URL; everything else is what the document says.
+    const policy = `default-src 'none'; img-src data:; ${documentedPolicy()}`
+    opened.use(await startExpress(owner, policy))
+    browser = opened.use(await startFirefox(firefoxPath!, autopush.socketUrl))
+    await setNotifications(browser, owner.site, "prompt")
+    page = await browser.newPage()
+    await page.goto(owner.site)
+    token = await owner.run(blockOf("6. Publish", "sh", 0))
+  })
+  afterAll(() => opened.disposeAsync())
+
+  const expectPage = async (button: string | null, text = "") => {
+    const bell = `({ button: bell.hidden ? null : bell.textContent,
+      text: document.querySelector("#bell-says").textContent })`
+    const read = async () => (await page.evaluate(bell)) as { button: string; text: string }
+    const isThere = (seen: Awaited<ReturnType<typeof read>>) =>
+      seen.button === button && seen.text === text
+    expect(await until(() => read().catch(() => ({ button: "", text: "" })), isThere)).toBeDefined()
+  }
+
+  const press = (selector: string) =>
+    Promise.all([page.waitForNavigation(), page.click(`${selector} button`)])
+
+  /** Texts of all notifications; they are closed. */
+  const taken = async () =>
+    (await page.evaluate(`navigator.serviceWorker.getRegistration("/")
+      .then((it) => it.getNotifications())
+      .then((all) => all.map((each) => (each.close(), each.body)))`)) as ReadonlyArray<string>
+  const shown = () => until(taken, ({ length }) => length > 0)
+
+  const publish = (nth: number) => owner.run(blockOf("6. Publish", "sh", nth), token)
+  const finished = async (nth: number) => {
+    const { url } = JSON.parse(await publish(nth))
+    const headers = { authorization: `Bearer ${token}` }
+    const read = () => call(url, "GET", "", undefined, undefined, headers)
+    return (await until(read, ({ body }) => body.data?.finished === true)).body.data
+  }
+
+  it("shows nothing to visitors, and a button to users, which subscribes", async () => {
+    await expectPage(null)
+    await press("#login42")
+    await expectPage("Notify me")
+    await page.click("#bell")
+    await answerPrompt(page, "Allow")
+    await expectPage("Stop notifications")
+    expect(await finished(1)).toMatchObject({ accepted: 1, delivered: 1 })
+    expect(await shown()).toEqual(["News for all"])
+    expect(await finished(2)).toMatchObject({ accepted: 1, delivered: 1 })
+    expect(await shown()).toEqual(["It is on its way"])
+  })
+
+  it("gives a second user nothing of the first, and no pushes without a click", async () => {
+    await press("#logout")
+    await expectPage(null)
+    expect(await finished(2)).toMatchObject({ accepted: 0, without_subscription: 1 })
+    await press("#login43")
+    await expectPage("Notify me")
+    expect(await finished(1)).toMatchObject({ accepted: 0 })
+    await page.click("#bell")
+    await expectPage("Stop notifications")
+    expect(await finished(1)).toMatchObject({ accepted: 1, delivered: 1 })
+    expect(await shown()).toEqual(["News for all"])
+    expect(await finished(2)).toMatchObject({ accepted: 0 })
+  })
+
+  it("goes on for the first user at the return, without a click", async () => {
+    await press("#logout")
+    await press("#login42")
+    await expectPage("Stop notifications")
+    expect(await finished(2)).toMatchObject({ accepted: 1, delivered: 1 })
+    expect(await shown()).toEqual(["It is on its way"])
+  })
+
+  it("stops by the button, and after the logout everywhere", async () => {
+    await page.click("#bell")
+    await expectPage("Notify me")
+    expect(await finished(2)).toMatchObject({ accepted: 0 })
+    await page.click("#bell")
+    await expectPage("Stop notifications")
+    expect(await finished(2)).toMatchObject({ accepted: 1, delivered: 1 })
+    await owner.run(blockOf("Logout", "sh"), token)
+    expect(await finished(2)).toMatchObject({ accepted: 0, without_subscription: 1 })
+  })
+
+  it("obeys the policy of the document", async () => {
+    await page.reload()
+    await expectPage("Stop notifications")
+    expect(await page.evaluate("violations")).toEqual([])
+  })
+})
