@@ -30,6 +30,7 @@ describe.skipIf(firefoxPath === undefined)("the page of README.md", () => {
     const ofService = async (name: string) => (await fetch(`${service.url}/${name}`)).text()
     files["/"] = page.replace(/"https:[^"]+"/, JSON.stringify(service.url))
     assert.notEqual(files["/"], page)
+    files["/push-token"] = /`(Basic \S+)`/.exec(section)![1]!
     files["/bellcast/client.js"] = await ofService("client.js")
     files["/bellcast/worker.js"] = await ofService("worker.js")
     const browser = opened.use(await startFirefox(firefoxPath!, autopush.socketUrl))
