@@ -1,5 +1,5 @@
 <?php
-// The route of the document, read from stdin, in Laravel: the responses to user 42 and to a visitor.
+// The route of the document, read from stdin, in Laravel: the responses to user 42 and a visitor.
 require 'Illuminate/autoload.php';
 
 use Illuminate\Auth\AuthServiceProvider;
