@@ -1,43 +1,39 @@
-// Bellcast's client for pages. API: client.d.ts. Design: README.md of this folder.
+// Bellcast's client for pages. API: client.d.ts. Design: README.md.
 
 const second = 1000
 const week = 7 * 24 * 3600 * second
-/** A load so soon after a full check makes no request. The service's key may be cached as long. */
+/** After a full check, loads check nothing for this time: the `max-age` of the service's key. */
 const fresh = 300 * second
 const timeout = 10 * second
 
 const wait = (millis) => new Promise((resolve) => setTimeout(resolve, millis))
 
-/** @template A @param {A | Promise<A>} given @returns {Promise<A>} */
 const inTime = (given) =>
   Promise.race([given, wait(timeout).then(() => Promise.reject(new Error("no response")))])
 
 class BellcastError extends Error {
-  /** @param {import("./client.d.ts").PushErrorCode} code @param {any} [cause] */
-  constructor(code, retryable, cause, retryAfter = 2) {
+  /** @param {any} [cause] */
+  constructor(code, retryable = false, cause, retryAfter = 2) {
     super(`Bellcast: ${code}`, { cause })
     this.code = code
-    this.retryable = Boolean(retryable)
-    /** In seconds. */
-    this.retryAfter = retryAfter
+    this.retryable = retryable
+    this.retryAfter = retryAfter * second
   }
 }
 
-/** @param {import("./client.d.ts").PushErrorCode} code @returns {(cause: any) => never} */
 const fail = (code) => (cause) => {
   throw new BellcastError(code, true, cause)
 }
 
 const errorOf = (response) => {
   const { status } = response
-  /** @type {{ [status: number]: import("./client.d.ts").PushErrorCode }} */
   const codes = { 401: "login", 403: "forbidden", 413: "limit", 429: "limit", 507: "limit" }
   const retryAfter = response.headers.get("retry-after")
   const code = codes[status] ?? "service"
-  return new BellcastError(code, retryAfter || status >= 500, status, Number(retryAfter) || 2)
+  const isTemporary = retryAfter !== null || status >= 500
+  return new BellcastError(code, isTemporary, status, Number(retryAfter) || 2)
 }
 
-/** Runs `ask` on the stored states of all scopes. */
 const inStore = async (mode, ask) => {
   const database = await new Promise((resolve, reject) => {
     const request = indexedDB.open("bellcast", 1)
@@ -85,7 +81,13 @@ const idOf = async (endpoint) => {
 
 const pathOf = async (endpoint) => `/subscriptions/${await idOf(endpoint)}`
 
-const registrationOf = (channel) => `/channels/${encodeURIComponent(channel)}/registration`
+const registrationOf = (channel) => {
+  try {
+    // In a path, browsers take dots for folders, encoded or not.
+    if (!/^\.{0,2}$/.test(channel)) return `/channels/${encodeURIComponent(channel)}/registration`
+  } catch {}
+  throw new BellcastError("service", false, 400)
+}
 
 /** The part of a record that tells of a subscription, where there is none. */
 const none = { endpoint: null, p256dh: null, auth: null, renewal: null, checked: 0 }
@@ -106,7 +108,7 @@ const supportOf = (options) => {
 class Push extends EventTarget {
   /** @type {import("./client.d.ts").PushState} */
   state = "off"
-  /** @type {BellcastError | null} */
+  /** @type {any} */
   error = null
   #options
   #api
@@ -208,7 +210,7 @@ class Push extends EventTarget {
       const error = isKnown ? cause : new BellcastError("browser", false, cause)
       if (error.retryable && !this.#isRepeated) {
         this.#isRepeated = true
-        setTimeout(() => this.#sync(), error.retryAfter * second)
+        setTimeout(() => this.#sync(), error.retryAfter)
       }
       return this.#publish(error)
     }
@@ -222,7 +224,6 @@ class Push extends EventTarget {
     return this.state
   }
 
-  /** The state of the device, as it is. */
   async #look() {
     const { permission } = Notification
     if (permission === "denied") return "denied"
@@ -245,14 +246,14 @@ class Push extends EventTarget {
     return this.#registration?.scope ?? `${location.origin}/`
   }
 
-  /** Waits until the worker is active: its own, whatever became of the page's. */
+  /** Waits for the worker of this registration, which need not control the page. */
   async #prepare() {
     const { registration, worker } = this.#options
     if (this.#registration || !(registration || worker)) return
     const asked = async () => registration ?? navigator.serviceWorker.register(worker ?? "")
     const found = await inTime(asked()).catch(fail("worker"))
     for (const end = Date.now() + timeout; !found.active; await wait(50))
-      if (Date.now() > end) fail("worker")(null)
+      if (Date.now() > end) fail("worker")()
     this.#registration = found
   }
 
@@ -263,11 +264,14 @@ class Push extends EventTarget {
 
   /** The record of this worker; `isNew`: the device has none. */
   async #record() {
-    const record = await inStore("readonly", (states) => states.get(this.#scope))
-    if (record) return { former: {}, join: [], ...record }
-    const [other] = await inStore("readonly", (states) => states.getAll())
-    const { on = {}, user = this.#user } = other ?? {}
-    return { ...none, api: this.#api, user, on, former: {}, join: [], key: null, isNew: !other }
+    let record = await inStore("readonly", (states) => states.get(this.#scope))
+    if (!record) {
+      const [other] = await inStore("readonly", (states) => states.getAll())
+      const { on = {}, user = this.#user } = other ?? {}
+      record = { ...none, api: this.#api, user, on, key: null, isNew: !other }
+    }
+    // No prototype: users may be called `constructor`.
+    return { join: [], ...record, former: { __proto__: null, ...record.former } }
   }
 
   #save(record) {
@@ -284,27 +288,29 @@ class Push extends EventTarget {
     if (record.user !== this.#user) {
       // A newer page has another user.
       if (!isLoad && !wants) return
-      if (!isLoad) throw new BellcastError("user", false)
+      if (!isLoad) throw new BellcastError("user")
       await this.#retire(record, isOurs(found, record) && found, { user: this.#user, join: [] })
       found = await this.#manager.getSubscription()
     }
-    if (wants && this.#user === null) throw new BellcastError("user", false)
+    if (wants && this.#user === null) throw new BellcastError("user")
     if (wants) {
       Object.assign(record, { on: { ...record.on, [this.#user]: wants.on }, join: wants.join })
       await this.#save(record)
     }
     if (record.api !== this.#api)
       Object.assign(record, { api: this.#api, checked: 0, renewal: null })
-    if (this.#isWanted(record)) return this.#turnOn(record, found)
+    if (this.#isWanted(record)) return this.#turnOn(record, found, wants)
     if (record.endpoint || isOurs(found, record))
       await this.#retire(record, isOurs(found, record) && found)
     if (this.#user !== null) await this.#removeFormer(record, this.#user)
   }
 
-  async #turnOn(record, existing) {
+  async #turnOn(record, existing, wants) {
     if (Notification.permission !== "granted") return
     const isKnown = existing && isSame(fieldsOf(existing), record)
-    if (isKnown && record.join.length === 0 && Date.now() - record.checked < fresh) return
+    // A clock that was ahead leaves a time in the future.
+    const isFresh = Math.abs(Date.now() - record.checked) < fresh
+    if (isKnown && isFresh && !wants && record.join.length === 0) return
     const key = (await this.#key) ?? (await this.#askKey())
     this.#key = undefined
     let found = existing
@@ -328,7 +334,7 @@ class Push extends EventTarget {
       await this.#retire(record, found)
       found = null
     }
-    throw new BellcastError("service", false)
+    throw new BellcastError("service")
   }
 
   /** Lets go of a subscription. The record says so first: the worker must not renew it. */
@@ -340,7 +346,7 @@ class Push extends EventTarget {
     if (!found) return
     // Firefox forgets a subscription and rejects when it is offline.
     await found.unsubscribe().catch(console.debug)
-    if (await this.#manager.getSubscription()) fail("push-service")(null)
+    if (await this.#manager.getSubscription()) fail("push-service")()
   }
 
   async #note(record, fields) {
@@ -357,20 +363,20 @@ class Push extends EventTarget {
     return inTime(this.#manager.subscribe(options)).catch(fail("push-service"))
   }
 
-  /** Lets the service know the subscription. False: another user holds it, with other keys. */
+  /**
+   * Stores the subscription, also one that is stored: a POST alone ends a suspension. False: another
+   * user holds it, with other keys.
+   */
   async #store(record, data) {
-    const path = await pathOf(data.endpoint)
-    const known = record.checked > 0 && (await this.#ask("GET", path, { accepts: [404] }))
-    let stored = known.status === 200 ? known.body.data : undefined
-    if (!stored || !record.renewal) {
-      const { body, status } = await this.#post(data, record.former[record.user], !record.renewal)
-      if (status === 409) return false
-      if (body.renewal) record.renewal = body.renewal
-      stored = body.data
-    }
+    const { body, status } = await this.#post(data, record.former[record.user], !record.renewal)
+    if (status === 409) return false
+    record.renewal = body.renewal ?? record.renewal
+    const stored = body.data
     const { auth, p256dh } = data.keys
     if (stored.keys.auth !== auth || stored.keys.p256dh !== p256dh || stored.locale !== data.locale)
-      await this.#ask("PUT", path, { body: { data: { ...stored, ...data } } })
+      await this.#ask("PUT", await pathOf(data.endpoint), {
+        body: { data: { ...stored, ...data } }
+      })
     return true
   }
 
@@ -388,7 +394,6 @@ class Push extends EventTarget {
 
   /** Subscriptions of other workers of the site, by their scopes. */
   async #others() {
-    /** @type {Array<any>} */
     const others = []
     for (const each of (await navigator.serviceWorker?.getRegistrations()) ?? []) {
       const found = await each.pushManager.getSubscription()
@@ -441,7 +446,7 @@ class Push extends EventTarget {
         await this.join(record.join[0])
       } catch (cause) {
         failed = /** @type {BellcastError} */ (cause)
-        if (failed.retryable) throw failed
+        if (failed.retryable || failed.code === "login") throw failed
       }
       record.join.shift()
       await this.#save(record)
@@ -470,10 +475,10 @@ class Push extends EventTarget {
     const text = await inTime(asked()).catch(fail("offline"))
     if (/^[\w.~+/=-]+$/.test(text)) return `Bearer ${text}`
     if (/^\w+ [!-~]+$/.test(text)) return text
-    throw new BellcastError("login", false)
+    throw new BellcastError("login")
   }
 
-  /** One request; statuses and error numbers that are not accepted reject. */
+  /** Sends a request. Rejects for errors whose status and errno are not in `accepts`. */
   async #ask(method, path, options = {}) {
     const { accepts = [], body, headers, isAgain, isPublic, keepalive = false } = options
     if (!isPublic) this.#authorization ??= await this.#login()
@@ -489,13 +494,16 @@ class Push extends EventTarget {
       signal: AbortSignal.timeout(timeout),
       keepalive
     }).catch(fail("offline"))
-    const answer = await response.json().catch(() => ({}))
+    const answer = await response.json().catch(() => null)
     const { ok, status } = response
     if (status === 401 && authorization) {
       this.#authorization = undefined
       if (!isAgain) return this.#ask(method, path, { ...options, isAgain: true })
     }
-    if (!ok && !accepts.includes(status) && !accepts.includes(answer.errno)) throw errorOf(response)
+    if (!ok && !accepts.includes(status) && !accepts.includes(answer?.errno))
+      throw errorOf(response)
+    // The login page of a network, or what a proxy says.
+    if (ok && !(answer?.data ?? answer?.code)) throw new BellcastError("service", true, status)
     return { status, headers: response.headers, body: answer }
   }
 }

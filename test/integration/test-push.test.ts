@@ -1,25 +1,11 @@
 // A test of a subscription: one push to one browser, and what the push service said to it.
-import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
-import { natsLayer } from "#nats/layer.ts"
-import { EventLog } from "#nats/stream/event-log.ts"
-import { subjects } from "#streams/subjects.ts"
 import { call, finishedAt, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
-import { tokenOf } from "../support/users.ts"
-
-const suspend = (natsUrl: string, user: string, id: string) =>
-  Effect.gen(function* () {
-    const log = yield* EventLog
-    const subject = subjects.subscription(tokenOf(user))
-    const generation = (yield* log.last("log", subject))!.seq
-    const by = { broadcast: 1, cause: "endpoint-not-allowed", worker: "w", at: Date.now() } as const
-    const body = { id, generation, ...by }
-    yield* log.append("log", { subject, type: "subscription.suspended/1", body })
-  }).pipe(Effect.provide(natsLayer({ url: natsUrl, name: "test" })), Effect.runPromise)
+import { suspend } from "../support/suspend.ts"
 
 /** A user with a browser for each script, and another user with one. */
 const start = async (...scripts: ReadonlyArray<ReadonlyArray<string>>) => {

@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest"
 import webpush from "web-push"
 import { call, until } from "#test/client.ts"
 import { vapid } from "#test/service.ts"
+import { suspend } from "#test/suspend.ts"
 import { type SubscriptionJson, UserAgent } from "#test/user-agent.ts"
 import { firefoxPath } from "../browser.ts"
 import { Stage } from "./stage.ts"
@@ -71,6 +72,20 @@ describe.skipIf(firefoxPath === undefined)("client.js brings back", () => {
     await stage.reload(page)
     await stage.expect(page, "on")
     expect(await stage.stored()).toEqual([await stage.endpoint(page)])
+  })
+
+  it("the pushes of a subscription that the service suspended", async () => {
+    const page = await stage.enabled()
+    const [{ id }] = await stage.list()
+    await suspend(stage.nats.url, stage.user, id)
+    const path = `/subscriptions/${id}/test`
+    const test = () => call(stage.service.url, "POST", path, stage.user)
+    await until(test, ({ body }) => body.data?.reason === "suspended")
+    await page.evaluate("device.taken()")
+    await stage.age(page)
+    await stage.reload(page)
+    await stage.expect(page, "on")
+    expect(await stage.publish(page, "Active")).toEqual(["Active"])
   })
 
   it("it in a page that was open for a week, when somebody looks at it", async () => {

@@ -1,0 +1,97 @@
+// src/browser/client.js in a real Firefox: which requests it sends, and answers that are not what
+// it asked for.
+import { describe, expect, it } from "vitest"
+import { call } from "#test/client.ts"
+import { firefoxPath } from "../browser.ts"
+import { Stage } from "./stage.ts"
+
+describe.skipIf(firefoxPath === undefined)("client.js and the service", () => {
+  const stage = new Stage()
+
+  it("checks again when the user presses the button, however short ago it did", async () => {
+    const page = await stage.enabled()
+    await call(stage.service.url, "DELETE", "/subscriptions", stage.user)
+    await page.evaluate("push.enable()")
+    await stage.expect(page, "on")
+    expect(await stage.stored()).toEqual([await stage.endpoint(page)])
+  })
+
+  it("checks again when the clock was ahead at the last check", async () => {
+    const page = await stage.enabled()
+    await page.evaluate("device.change({ checked: Date.now() + 30 * 86_400_000 })")
+    await call(stage.service.url, "DELETE", "/subscriptions", stage.user)
+    await stage.reload(page)
+    await stage.expect(page, "on")
+    expect(await stage.stored()).toEqual([await stage.endpoint(page)])
+  })
+
+  it.each([
+    ["a page to log in", "<!doctype html><h1>Hotel</h1>"],
+    ["JSON of somebody else", '{"login":"required"}'],
+    ["JSON without members", "null"],
+    ["nothing", ""]
+  ])("says service for an answer 200 that is %s, and checks again later", async (_, text) => {
+    const page = await stage.enabled()
+    await stage.age(page)
+    await page.reload()
+    await page.evaluate(`{
+      window.real = fetch
+      window.fetch = async () => new Response(${JSON.stringify(text)})
+    }`)
+    await stage.connect(page)
+    expect(await stage.shown(page)).toEqual({
+      state: "on",
+      error: { code: "service", retryable: true }
+    })
+    for (const wish of ["join('a')", "leave('a')", "channels()"])
+      expect(await page.evaluate(`push.${wish}.catch(({ code }) => code)`)).toBe("service")
+    await page.evaluate("push.disable()")
+    expect(await stage.endpoint(page)).toBeNull()
+    const { former } = await stage.record(page)
+    expect(former).toEqual({ [stage.user]: (await stage.stored())[0] })
+    await page.evaluate("window.fetch = real; dispatchEvent(new Event('online'))")
+    await stage.becomes(page, "off")
+    expect(await stage.stored()).toEqual([])
+  })
+
+  it("keeps the channels that were chosen while the login is refused", async () => {
+    const page = await stage.load()
+    await page.evaluate(`{
+      const { fetch } = window
+      window.fetch = (url, options) => url.includes("/channels/")
+        ? fetch(url, { ...options, headers: { authorization: "Bearer expired" } })
+        : fetch(url, options)
+    }`)
+    await page.evaluate(`push.enable({ channels: ["a", "b"] })`)
+    await stage.expect(page, "on", "login")
+    await stage.reload(page)
+    await stage.expect(page, "on")
+    expect(await page.evaluate("push.channels()")).toEqual(["a", "b"])
+  })
+
+  it.each([[".."], ["."], [""], ["\\ud800"]])(
+    "rejects the channel %j, which no URL has",
+    async (name) => {
+      const page = await stage.load()
+      const shown = `push.join("${name}").catch((error) => [error.name, error.code, error.cause])`
+      expect(await page.evaluate(shown)).toEqual(["Error", "service", 400])
+    }
+  )
+
+  it.each(["constructor", "__proto__"])("serves a user who is called %s", async (user) => {
+    const page = await stage.enabled({ user })
+    await page.evaluate("push.disable()")
+    await stage.expect(page, "off")
+    expect(await stage.stored(user)).toEqual([])
+    await stage.reload(page, { user })
+    await stage.expect(page, "off")
+    const requests = `performance.getEntriesByType("resource").map(({ name }) => name)`
+    expect(String(await page.evaluate(requests))).not.toContain("/subscriptions/")
+    await page.evaluate("push.enable()")
+    await stage.expect(page, "on")
+    await page.evaluate("device.unsubscribe()")
+    await stage.reload(page, { user })
+    await stage.expect(page, "on")
+    expect(await stage.stored(user)).toEqual([await stage.endpoint(page)])
+  })
+})
