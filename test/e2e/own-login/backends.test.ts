@@ -61,7 +61,7 @@ describe("a site with its own login", () => {
   beforeAll(async () => {
     owner = opened.use(await startOwner())
     opened.use(await startExpress(owner))
-    token = await owner.run(blockOf("6. Publish", "sh"))
+    token = await owner.run(blockOf("6. Publish", "sh", "token create"))
   })
   afterAll(() => opened.disposeAsync())
 
@@ -112,7 +112,7 @@ describe("a site with its own login", () => {
     )
 
   it("sees by hand that the service believes its secret", async () => {
-    const printed = await owner.run(blockOf("1. Start the service", "sh", 3))
+    const printed = await owner.run(blockOf("1. Start the service", "sh", "sign-user"))
     expect(JSON.parse(printed).user.id).toBe("signed:42")
   })
 
@@ -131,7 +131,7 @@ describe("a site with its own login", () => {
     expect(await as(token, "DELETE", path, nginx.url)).toMatchObject({ status: 200 })
   })
 
-  it("closes channels but for a group, and for members that its server adds", async () => {
+  it("closes channels but for a group and members, and forgets who deletes an account", async () => {
     const sign = (sub: string, groups: ReadonlyArray<string> = []) =>
       new SignJWT({ sub, groups, aud: "bellcast" })
         .setProtectedHeader({ alg: "HS256" })
@@ -143,11 +143,13 @@ describe("a site with its own login", () => {
     for (const channel of ["staff", "vip"])
       expect((await as(user, "PUT", `/channels/${channel}/registration`)).status).toBe(403)
     expect((await as(clerk, "PUT", "/channels/staff/registration")).status).toBe(202)
-    await owner.run(blockOf("Channels", "sh", 1), token)
+    await owner.run(blockOf("Channels", "sh", "PUT"), token)
     expect(await channels(user)).toEqual(["vip"])
-    await owner.run(blockOf("Channels", "sh", 2), token)
+    await owner.run(blockOf("Channels", "sh", "DELETE"), token)
     expect(await channels(user)).toEqual([])
     expect(await channels(clerk)).toEqual(["staff"])
+    expect((await as(clerk, "DELETE", "/")).status).toBe(202)
+    expect(await channels(clerk)).toEqual([])
   })
 
   it("lets its users publish nothing", async () => {

@@ -25,7 +25,7 @@ describe.skipIf(firefoxPath === undefined)("a site with its own login", () => {
     await setNotifications(browser, owner.site, "prompt")
     page = await browser.newPage()
     await page.goto(owner.site)
-    token = await owner.run(blockOf("6. Publish", "sh", 0))
+    token = await owner.run(blockOf("6. Publish", "sh", "token create"))
   })
   afterAll(() => opened.disposeAsync())
 
@@ -48,9 +48,9 @@ describe.skipIf(firefoxPath === undefined)("a site with its own login", () => {
       .then((all) => all.map((each) => (each.close(), each.body)))`)) as ReadonlyArray<string>
   const shown = () => until(taken, ({ length }) => length > 0)
 
-  const publish = (nth: number) => owner.run(blockOf("6. Publish", "sh", nth), token)
-  const finished = async (nth: number) => {
-    const { url } = JSON.parse(await publish(nth))
+  /** Runs the block that publishes there; the counts once all pushes have ended. */
+  const published = async (path: "/channels/news" | "/broadcasts") => {
+    const { url } = JSON.parse(await owner.run(blockOf("6. Publish", "sh", path), token))
     const headers = { authorization: `Bearer ${token}` }
     const read = () => call(url, "GET", "", undefined, undefined, headers)
     return (await until(read, ({ body }) => body.data?.finished === true)).body.data
@@ -63,48 +63,66 @@ describe.skipIf(firefoxPath === undefined)("a site with its own login", () => {
     await page.click("#bell")
     await answerPrompt(page, "Allow")
     await expectPage("Stop notifications")
-    expect(await finished(1)).toMatchObject({ accepted: 1, delivered: 1 })
+    expect(await published("/channels/news")).toMatchObject({ accepted: 1, delivered: 1 })
     expect(await shown()).toEqual(["News for all"])
-    expect(await finished(2)).toMatchObject({ accepted: 1, delivered: 1 })
+    expect(await published("/broadcasts")).toMatchObject({ accepted: 1, delivered: 1 })
     expect(await shown()).toEqual(["It is on its way"])
   })
 
   it("gives a second user nothing of the first, and no pushes without a click", async () => {
     await press("#logout")
     await expectPage(null)
-    expect(await finished(2)).toMatchObject({ accepted: 0, without_subscription: 1 })
+    expect(await published("/broadcasts")).toMatchObject({ accepted: 0, without_subscription: 1 })
     await press("#login43")
     await expectPage("Notify me")
-    expect(await finished(1)).toMatchObject({ accepted: 0 })
+    expect(await published("/channels/news")).toMatchObject({ accepted: 0 })
     await page.click("#bell")
     await expectPage("Stop notifications")
-    expect(await finished(1)).toMatchObject({ accepted: 1, delivered: 1 })
+    expect(await published("/channels/news")).toMatchObject({ accepted: 1, delivered: 1 })
     expect(await shown()).toEqual(["News for all"])
-    expect(await finished(2)).toMatchObject({ accepted: 0 })
+    expect(await published("/broadcasts")).toMatchObject({ accepted: 0 })
   })
 
   it("goes on for the first user at the return, without a click", async () => {
     await press("#logout")
     await press("#login42")
     await expectPage("Stop notifications")
-    expect(await finished(2)).toMatchObject({ accepted: 1, delivered: 1 })
+    expect(await published("/broadcasts")).toMatchObject({ accepted: 1, delivered: 1 })
     expect(await shown()).toEqual(["It is on its way"])
   })
 
-  it("stops by the button, and after the logout everywhere", async () => {
+  it("stops by the button, and by the logout everywhere until the next login", async () => {
     await page.click("#bell")
     await expectPage("Notify me")
-    expect(await finished(2)).toMatchObject({ accepted: 0 })
+    expect(await published("/broadcasts")).toMatchObject({ accepted: 0 })
     await page.click("#bell")
     await expectPage("Stop notifications")
-    expect(await finished(2)).toMatchObject({ accepted: 1, delivered: 1 })
+    expect(await published("/broadcasts")).toMatchObject({ accepted: 1, delivered: 1 })
     await owner.run(blockOf("Logout", "sh"), token)
-    expect(await finished(2)).toMatchObject({ accepted: 0, without_subscription: 1 })
+    expect(await published("/broadcasts")).toMatchObject({ accepted: 0, without_subscription: 1 })
+    await press("#logout")
+    await press("#login42")
+    await expectPage("Stop notifications")
+    expect(await published("/broadcasts")).toMatchObject({ accepted: 1, delivered: 1 })
   })
 
-  it("obeys the policy of the document", async () => {
-    await page.reload()
-    await expectPage("Stop notifications")
-    expect(await page.evaluate("violations")).toEqual([])
+  it("obeys the policy of the document, also with a nonce", async () => {
+    for (const query of ["", "?nonce"]) {
+      await page.goto(`${owner.site}/${query}`)
+      await expectPage("Stop notifications")
+      expect(await page.evaluate("violations")).toEqual([])
+    }
+  })
+
+  it("shows a push once by a worker that was there already", async () => {
+    await taken()
+    const isActive = `navigator.serviceWorker.register("/sw.js")
+      .then(({ active }) => active?.scriptURL.endsWith("/sw.js"))`
+    await until(
+      () => page.evaluate(isActive),
+      (active) => active === true
+    )
+    expect(await published("/channels/news")).toMatchObject({ accepted: 1, delivered: 1 })
+    expect(await shown()).toEqual(["News for all"])
   })
 })

@@ -20,10 +20,11 @@ const packages = fileURLToPath(new URL("../../../node_modules", import.meta.url)
 /** A secret as the document says to make one. */
 export const secret = Buffer.alloc(32, "the secret of a site").toString("base64")
 
-/** The text of a block: the `nth` of a language below a heading. */
-export const blockOf = (heading: string, language: string, nth = 0): string => {
-  const block = blocksOf(sections.get(heading) ?? "", language)[nth]
-  if (block === undefined) throw new Error(`no block ${nth} in ${language} below ${heading}`)
+/** The first block of a language below a heading that has this text in it. */
+export const blockOf = (heading: string, language: string, text = ""): string => {
+  const blocks = blocksOf(sections.get(heading) ?? "", language)
+  const block = blocks.find((each) => each.includes(text))
+  if (block === undefined) throw new Error(`no ${language} with "${text}" below ${heading}`)
   return block
 }
 
@@ -73,6 +74,8 @@ const violations = `window.violations = []
 addEventListener("securitypolicyviolation", ({ violatedDirective }) =>
   violations.push(violatedDirective))`
 
+const replacesTheOther = `addEventListener("install", () => skipWaiting())`
+
 const filesIn = async (folder: Folder, owner: Owner, policy: string | undefined) => {
   const at = (name: string) => join(folder.path, name)
   await mkdir(at("public"))
@@ -83,6 +86,7 @@ const filesIn = async (folder: Folder, owner: Owner, policy: string | undefined)
     "push-token.mjs": blockOf("3. Sign your users", "js"),
     "public/push.js": blockOf(page, "js") + blockOf("Logout", "js"),
     "public/push-worker.js": blockOf("4. Serve three files", "js"),
+    "public/sw.js": `${blockOf("A PWA that has a worker already", "js")}${replacesTheOther}`,
     "public/violations.js": policy === undefined ? "" : violations
   }
   for (const [name, text] of Object.entries(files)) await writeFile(at(name), text)

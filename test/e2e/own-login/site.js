@@ -30,11 +30,15 @@ app.use((request, response, next) => {
 })
 app.post("/login/:id", ({ params }, response) => response.cookie("user", params.id).redirect("/"))
 app.post("/logout", (_, response) => response.clearCookie("user").redirect("/"))
-app.get("/", ({ user }, response) => {
+app.get("/", ({ query, user }, response) => {
   const logins = [42, 43].map((id) => button(`/login/${id}`, `login${id}`))
   const forms = user ? button("/logout", "logout") : logins.join("")
-  response.send(`<!doctype html><html lang="en"><title>Site</title><link rel="icon" href="data:,">
-    <script src="/violations.js"></script>${page.replace("42", user?.id ?? "")}${forms}</html>`)
+  const html = `<!doctype html><html lang="en"><title>Site</title><link rel="icon" href="data:,">
+    <script src="/violations.js"></script>${page.replace("42", user?.id ?? "")}${forms}</html>`
+  if (!("nonce" in query)) return response.send(html)
+  const policy = POLICY.replace("script-src 'self'", "script-src 'nonce-n' 'strict-dynamic'")
+  response.set("Content-Security-Policy", policy)
+  response.send(html.replaceAll("<script", '<script nonce="n"'))
 })
 app.use(express.static("public"))
 
