@@ -56,7 +56,7 @@ TESTS := $(if $(TARGET_URL),test/conformance, \
   test/unit test/integration test/conformance test/identity/unit test/identity/integration)
 
 .PHONY: help install run dev check fmt test test-identity test-compose e2e torture bench streams \
-  client listen audit dead redrive restore rebuild permissions token sign-user keys
+  client listen audit broadcast dead redrive restore rebuild permissions token sign-user keys
 
 help: ## List the targets.
 	@awk -F ': .*## ' '/^[a-z0-9-]+:.* ## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
@@ -219,6 +219,9 @@ client: install ## Copy client.js and worker.js for a site: make client OUT=publ
 
 audit: install ## Show what became of every push: make audit BROADCAST=5.
 	@$(BELLCAST) audit $(BROADCAST) $(ARGS)
+
+broadcast: install ## Stop a broadcast: make broadcast ARGS="cancel 5".
+	@$(BELLCAST) broadcast $(ARGS)
 
 dead: install ## List the dead letters: make dead, or make dead BROADCAST=5.
 	@$(BELLCAST) dead $(BROADCAST) $(ARGS)

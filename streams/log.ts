@@ -23,6 +23,14 @@ export const log = {
       maxDeliver: -1,
       // Enough for 16 processes at 128 broadcasts each.
       maxAckPending: 2_048
+    },
+    cancel: {
+      name: "cancel",
+      filters: [filters.states],
+      ackWaitMillis: 15_000,
+      maxDeliver: -1,
+      // A cancelled broadcast waits here, as a nak with a delay, until it is finished.
+      maxAckPending: -1
     }
   }
 } as const satisfies StreamSpec

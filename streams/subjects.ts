@@ -30,6 +30,8 @@ export const subjects = {
   part: (source: string) => `bellcast.cmd.part.${source}`,
   /** Why a message of LOG was rejected: a broadcast or another command. */
   rejected: (seq: number) => `bellcast.evt.rejected.${seq}`,
+  /** Changes of the state of a broadcast, in order. */
+  state: (broadcast: number) => `bellcast.evt.state.${broadcast}`,
   /** The final counts of a broadcast. */
   finished: (channel: ChannelToken, broadcast: number) =>
     `bellcast.evt.finished.${channel}.${broadcast}`,
@@ -71,12 +73,14 @@ export const filters = {
   publishers: "bellcast.cmd.publisher.*",
   tokens: "bellcast.cmd.token.*",
   broadcasts: "bellcast.cmd.broadcast.>",
+  states: "bellcast.evt.state.*",
   finished: "bellcast.evt.finished.>",
   rejected: "bellcast.evt.rejected.*",
   adopted: "bellcast.evt.adopted.*",
   plans: "bellcast.plan.>",
   shards: "bellcast.job.shard.>",
   retries: "bellcast.job.retry.>",
+  retriesOf: (broadcast: number) => `bellcast.job.retry.*.${broadcast}.>`,
   outcomes: "bellcast.outcome.>",
   outcomesIn: (channel: ChannelToken, broadcast: number) =>
     `bellcast.outcome.${channel}.${broadcast}.>`,

@@ -128,8 +128,9 @@ export const audit = Effect.fn("Cli.audit")(function* (broadcast: number) {
 })
 
 const countsOf = (progress: Progress) => {
-  const { accepted, dead, delivered, expired, gone, retrying } = progress
-  return { accepted, delivered, waiting: waiting(progress), retrying, expired, dead, gone }
+  const { accepted, cancelled = 0, dead, delivered, expired, gone, retrying } = progress
+  const fates = { delivered, waiting: waiting(progress), retrying, expired, dead, gone }
+  return { accepted, ...fates, ...(cancelled > 0 && { cancelled }) }
 }
 
 const jsonOf = ({ progress, ...rest }: Audit) => {

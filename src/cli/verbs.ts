@@ -14,6 +14,7 @@ import { settingsFault } from "#settings/every-setting.ts"
 import { Source } from "#settings/source.ts"
 import packageJson from "../../package.json" with { type: "json" }
 import { auditCommand } from "./audit.ts"
+import { broadcastCommand } from "./broadcasts/command.ts"
 import { clientCommand } from "./client.ts"
 import { deadCommand } from "./dead.ts"
 import { keysCommand } from "./keys/keys.ts"
@@ -34,6 +35,7 @@ const bellcast = Command.make("bellcast").pipe(
     listenCommand,
     clientCommand,
     auditCommand,
+    broadcastCommand,
     deadCommand,
     redriveCommand,
     streamsCommand,

@@ -4,7 +4,9 @@ import * as Layer from "effect/Layer"
 import * as Semaphore from "effect/Semaphore"
 import { Settings } from "#config"
 import { Caches } from "#memory/cache-memory.ts"
+import { States } from "#nats/follower/states.ts"
 import { Consumers } from "#nats/stream/consumer.ts"
+import { makeCancel } from "./jobs/cancel.ts"
 import { makePayloads } from "./jobs/payloads.ts"
 import { makeRecord } from "./jobs/record.ts"
 import { makeRetry } from "./jobs/retry.ts"
@@ -17,6 +19,8 @@ import { Vapid } from "./push/vapid.ts"
 
 /** Retries under way at once; the permits bound what they send. */
 const retriesInFlight = 64
+/** Cancelled broadcasts whose retries are ended at once. */
+const cancelsInFlight = 4
 
 /**
  * Runs the delivery workers while the layer lives. At its end they finish and record the pushes
@@ -25,6 +29,7 @@ const retriesInFlight = 64
 export const deliveryLayer = Layer.effectDiscard(
   Effect.gen(function* () {
     const consumers = yield* Consumers
+    const { isCancelled, known } = yield* States
     const { shardsInFlight, unrecordedPushesMax } = yield* Settings
     let stopping = false
     const tools: JobTools = {
@@ -32,15 +37,17 @@ export const deliveryLayer = Layer.effectDiscard(
       record: yield* makeRecord,
       publicKeys: new PublicKeys((yield* Caches).share("public-keys")),
       permits: yield* Semaphore.make(unrecordedPushesMax),
-      draining: () => stopping
+      draining: () => stopping,
+      isCancelled
     }
     const payload = yield* makePayloads
-    yield* Effect.forkScoped(
-      consumers.each("work", "deliver", shardsInFlight, yield* makeShard(tools, payload))
-    )
-    yield* Effect.forkScoped(
-      consumers.each("work", "retry", retriesInFlight, yield* makeRetry(tools, payload))
-    )
+    // No job is taken while a cancellation may be unknown.
+    for (const jobs of [
+      consumers.each("work", "deliver", shardsInFlight, yield* makeShard(tools, payload)),
+      consumers.each("work", "retry", retriesInFlight, yield* makeRetry(tools, payload)),
+      consumers.each("log", "cancel", cancelsInFlight, yield* makeCancel(tools))
+    ])
+      yield* Effect.forkScoped(Effect.andThen(known, jobs))
     // Finalizers run in reverse order: this one before those that wait for the fibers above.
     yield* Effect.addFinalizer(() =>
       Effect.sync(() => {
@@ -48,4 +55,4 @@ export const deliveryLayer = Layer.effectDiscard(
       })
     )
   })
-).pipe(Layer.provide(Layer.mergeAll(PushClient.layer, Vapid.layer)))
+).pipe(Layer.provide(Layer.mergeAll(PushClient.layer, Vapid.layer, States.layer)))

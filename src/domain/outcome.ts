@@ -6,15 +6,23 @@ import { StoredReason } from "./reason.ts"
 
 /**
  * Every state of an accepted push. `waiting` is not recorded: it is the accepted pushes without a
- * fate. Final: delivered, gone, dead, expired.
+ * fate. Final: delivered, gone, dead, expired, cancelled.
  *
  *   waiting ──▶ delivered        the push service accepted it (2xx)
  *      │  └───▶ gone             the subscription does not exist: 404, 410, or removed by its user
  *      │  └───▶ dead             refused for good, or attempts used up (see its dead letter)
  *      │  └───▶ expired          its TTL ran out
- *      └──────▶ retrying ──▶ any of the four
+ *      │  └───▶ cancelled        its broadcast was cancelled
+ *      └──────▶ retrying ──▶ any of the five
  */
-export const Fate = Schema.Literals(["delivered", "retrying", "gone", "dead", "expired"])
+export const Fate = Schema.Literals([
+  "delivered",
+  "retrying",
+  "gone",
+  "dead",
+  "expired",
+  "cancelled"
+])
 export type Fate = typeof Fate.Type
 
 /**
@@ -77,14 +85,16 @@ export const Outcome = Schema.Struct({
 })
 export type Outcome = typeof Outcome.Type
 
-/** accepted = delivered + waiting + retrying + expired + dead + gone */
+/** accepted = delivered + waiting + retrying + expired + dead + gone + cancelled */
 const Counts = Schema.Struct({
   accepted: Schema.Int,
   delivered: Schema.Int,
   retrying: Schema.Int,
   gone: Schema.Int,
   dead: Schema.Int,
-  expired: Schema.Int
+  expired: Schema.Int,
+  /** Absent: none. */
+  cancelled: Schema.optionalKey(Schema.Int)
 })
 
 /** The value of a key in the bucket `broadcasts`, and the body of `broadcast.finished/1`. */
@@ -105,8 +115,10 @@ export const Progress = Schema.Struct({
 })
 export type Progress = typeof Progress.Type
 
-export const waiting = (counts: typeof Counts.Type): number =>
-  counts.accepted - counts.delivered - counts.retrying - counts.gone - counts.dead - counts.expired
+export const waiting = (counts: typeof Counts.Type): number => {
+  const { accepted, cancelled = 0, dead, delivered, expired, gone, retrying } = counts
+  return accepted - delivered - retrying - gone - dead - expired - cancelled
+}
 
 const finish = (progress: Progress): Progress => ({
   ...progress,
@@ -156,7 +168,7 @@ export const evolveProgress = (
   next.accepted += outcome.pushes
   for (const { fate } of outcome.results) {
     if (of === "push") next.retrying -= 1
-    next[fate] += 1
+    next[fate] = (next[fate] ?? 0) + 1
   }
   if (outcome.final && of === "shard") next.shardsDone += 1
   return finish(next)

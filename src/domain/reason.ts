@@ -55,7 +55,7 @@ export const deferReasons = [
 export type DeferReason = (typeof deferReasons)[number]
 
 /** Reasons of pushes that end without an attempt. */
-export const unsentReasons = ["left", "moved", "suspended", "expired"] as const
+export const unsentReasons = ["left", "moved", "suspended", "expired", "cancelled"] as const
 export type UnsentReason = (typeof unsentReasons)[number]
 
 /** The reason of one attempt, or of a deferral. */

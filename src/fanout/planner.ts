@@ -15,6 +15,7 @@ import type { Plan } from "#domain/outcome.ts"
 import type { Recipients } from "#domain/recipients.ts"
 import { unavailable } from "#nats/connection/errors.ts"
 import { isSameTime } from "#nats/follower/marks.ts"
+import { States } from "#nats/follower/states.ts"
 import { type Applied, appliedMillis, Watermark } from "#nats/follower/watermark.ts"
 import { countRegistrations } from "#nats/kv/audience.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
@@ -93,6 +94,7 @@ interface Planner {
   readonly log: EventLog["Service"]
   readonly buckets: Buckets["Service"]
   readonly watermark: Watermark["Service"]
+  readonly states: States["Service"]
   readonly warn: ReturnType<typeof makeRateLimitedLog>
 }
 
@@ -108,7 +110,7 @@ const reject = Effect.fnUntraced(function* (
 })
 
 const newPlan = Effect.fnUntraced(function* (
-  { buckets }: Planner,
+  { buckets, states }: Planner,
   { acceptedAt, broadcast, expiresAt }: BroadcastRef,
   { channels, users }: Recipients,
   { floor, short = [] }: Applied
@@ -117,7 +119,8 @@ const newPlan = Effect.fnUntraced(function* (
   const depth = shardDepth(people)
   // A bucket without room may show a count of 0 for a channel with registrations. The count only
   // determines the number of jobs; the registrations determine who gets the broadcast.
-  const isNobody = people === 0 && !short.includes("channels")
+  const isEmpty = people === 0 && !short.includes("channels")
+  const isNobody = isEmpty || states.isCancelled(broadcast)
   const plan: Plan = {
     broadcast,
     depth,
@@ -205,10 +208,12 @@ export const fanoutLayer = Layer.effectDiscard(
       log: yield* EventLog,
       buckets: yield* Buckets,
       watermark: yield* Watermark,
+      states: yield* States,
       warn: makeRateLimitedLog("broadcasts were rejected")
     }
-    yield* Effect.forkScoped(
-      consumers.each("log", "planner", broadcastsInFlight, (delivery) => handle(planner, delivery))
+    const broadcasts = consumers.each("log", "planner", broadcastsInFlight, (delivery) =>
+      handle(planner, delivery)
     )
+    yield* Effect.forkScoped(Effect.andThen(planner.states.known, broadcasts))
   })
-)
+).pipe(Layer.provide(States.layer))

@@ -2,6 +2,7 @@
 // allow a 405.
 import { batchPost } from "./batch/batch.ts"
 import { anyBroadcastGet, broadcastGet } from "./broadcasts/broadcast.ts"
+import { broadcastPatch } from "./broadcasts/broadcast-patch.ts"
 import { broadcastPost } from "./broadcasts/channel-post.ts"
 import { directPost } from "./broadcasts/direct-post.ts"
 import { testPost } from "./broadcasts/test-post.ts"
@@ -102,7 +103,12 @@ export const endpoints: ReadonlyArray<Endpoint> = [
     allow: ["POST", "OPTIONS"],
     operations: { POST: directPost }
   },
-  readOnly("any-broadcast", "/broadcasts/:broadcast", anyBroadcastGet),
+  {
+    name: "any-broadcast",
+    path: "/broadcasts/:broadcast",
+    allow: ["GET", "HEAD", "PATCH", "OPTIONS"],
+    operations: { GET: anyBroadcastGet, PATCH: broadcastPatch }
+  },
   readOnly("vapid-public-key", "/vapid-public-key", vapidPublicKeyGet),
   ...fileEndpoints,
   readOnly("heartbeat", "/__heartbeat__", heartbeatGet),

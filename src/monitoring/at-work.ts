@@ -11,6 +11,7 @@ export const idleMillisMax = 300_000
 
 const roleOf: Readonly<Record<string, string>> = {
   planner: "fanout",
+  cancel: "delivery",
   deliver: "delivery",
   retry: "delivery"
 }

@@ -128,13 +128,14 @@ const record = Effect.fnUntraced(function* (
   { broadcasts, facts, recorded }: Tally,
   { channel, progress, seq }: Finished
 ) {
-  const { accepted, broadcast, dead, delivered, expired, gone } = progress
+  const { accepted, broadcast, cancelled, dead, delivered, expired, gone } = progress
   const key = keys.broadcast(broadcast)
   const subject = subjects.finished(channel, broadcast)
   const message = { subject, type: "broadcast.finished/1", body: progress } as const
   const stored = () => void recorded.add(key)
   if (yield* facts.record({ message, seq, stored })) broadcasts.remove(key)
-  const counts = { accepted, delivered, gone, expired, dead }
+  const ended = { accepted, delivered, gone, expired, dead }
+  const counts = cancelled === undefined ? ended : { ...ended, cancelled }
   const fields = { broadcast, channel: decodeToken(channel), ...counts }
   yield* Effect.logInfo("broadcast finished", fields)
 })

@@ -5,6 +5,7 @@ import { batches } from "./sections/batch.ts"
 import { batchEntries } from "./sections/batch-entries.ts"
 import { batchLimits } from "./sections/batch-limits.ts"
 import { broadcastProgress } from "./sections/broadcast-progress.ts"
+import { broadcastStates } from "./sections/broadcast-states.ts"
 import { broadcasts } from "./sections/broadcasts.ts"
 import { callers } from "./sections/callers.ts"
 import { channels } from "./sections/channels.ts"
@@ -52,6 +53,7 @@ export const sections: ReadonlyArray<readonly [name: string, cases: ReadonlyArra
   ["4.4 broadcasts", [...broadcasts, ...pushData, ...broadcastProgress]],
   ["4.6 broadcasts to channels and users", [...direct, ...directProgress]],
   ["4.7 forgotten users", forgottenUsers],
+  ["4.8 states of broadcasts", broadcastStates],
   ["5.1-5.4 the server", operational],
   ["5.5 the description", description],
   ["5.6 batches", [...batches, ...batchEntries, ...batchLimits]],

@@ -15,7 +15,7 @@ import { startService } from "../support/service.ts"
 import { idOf, tokenOf } from "../support/users.ts"
 
 describe("the rights of a token", { timeout: 60_000 }, () => {
-  it("are needed for each channel, and for users, and show its own broadcasts", async () => {
+  it("are needed for each channel, and for users, to send, see and cancel", async () => {
     await using nats = await startNats({ syncAlways: false })
     await using service = await startService({
       natsUrl: nats.url,
@@ -58,7 +58,11 @@ describe("the rights of a token", { timeout: 60_000 }, () => {
       for (const path of located)
         for (const [i, token] of tokens.entries()) {
           const { status } = await call(url, "GET", path, undefined, undefined, token)
-          assert.equal(status, allowed[i] ? 200 : 404, `${path} ${JSON.stringify(to)} by ${i}`)
+          const about = `${path} ${JSON.stringify(to)} by ${i}`
+          assert.equal(status, allowed[i] ? 200 : 404, about)
+          const body = { data: { state: "cancelled" } }
+          const patched = await call(url, "PATCH", path, undefined, body, token)
+          assert.equal(patched.status, status, about)
         }
     }
   })

@@ -140,6 +140,23 @@ it("refuses a source what its principal may not do, with the errors of HTTP", as
   assert.equal(named.status, 404)
 })
 
+it("cancels a broadcast for a source that may see it", async () => {
+  const { id } = (await call(service.url, "GET", "/", "dave")).body.user as { id: string }
+  const data = push.subscribe({ script: ["503 retry-after 3000"] }).subscription
+  assert.equal((await call(service.url, "POST", "/subscriptions", "dave", { data })).status, 201)
+  const sent = await request("publish", { to: { users: [id] } })
+  const broadcast = sent.header("Bellcast-Broadcast")!
+  assert.equal((await request("cancel", { broadcast }, "shop")).code, 404)
+  assert.equal((await request("cancel", {})).body.message, "broadcast in body: Required")
+  const { body, code } = await request("cancel", { broadcast })
+  assert.deepEqual([code, body.data.state], [0, "cancelled"])
+  const ended = await until(
+    () => request("broadcast", { broadcast }),
+    (state) => state.body.data.finished === true
+  )
+  assert.deepInclude(ended.body.data, { state: "cancelled", accepted: 1, cancelled: 1 })
+})
+
 it("says what is wrong with a request", async () => {
   const invalid = async (operation: string, body: unknown, expected: object, given = {}) =>
     assert.deepInclude((await request(operation, body, "billing", given)).body, expected)

@@ -74,6 +74,15 @@ describe("the progress of a broadcast", () => {
     assert.deepInclude(done, { retrying: 1, delivered: 1, shardsDone: 1, finished: false })
   })
 
+  it("counts what was cancelled, of those that waited and of those that were retrying", () => {
+    const first = evolveProgress(started, outcome(3, ["retrying", "cancelled"], true), "shard", 4)
+    assert.deepInclude(first, { accepted: 3, retrying: 1, cancelled: 1 })
+    assert.strictEqual(waiting(first), 1)
+    const done = evolveProgress(first, outcome(0, ["cancelled"], true), "push", 5)
+    assert.deepInclude(done, { retrying: 0, cancelled: 2 })
+    assert.notProperty(started, "cancelled")
+  })
+
   it("is not finished while a push has no fate, although every shard says that it is done", () => {
     const first = evolveProgress(
       startProgress(plan(1), 3),

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import type { AttemptResult } from "#delivery/attempt-result.ts"
-import { resultOf } from "#delivery/jobs/record.ts"
+import { cancelledEnd, resultOf } from "#delivery/jobs/record.ts"
 import { endOf } from "#delivery/jobs/retry.ts"
 import { classify, type PushResponse } from "#delivery/push/classify.ts"
 import { unsendable } from "#delivery/push/send.ts"
@@ -166,13 +166,14 @@ describe("the reasons", () => {
     )
   })
 
-  it("of pushes that end unsent are left, moved, suspended and expired", () => {
+  it("of pushes that end unsent are left, moved, suspended, expired and cancelled", () => {
     const suspended = { cause: "redirect", at: now } as const
     const ends = [
       endOf("left", ref.expiresAt, now),
       endOf("moved", ref.expiresAt, now),
       endOf({ ...target, stored: { ...target.stored, suspended } }, ref.expiresAt, now),
-      endOf(target, ref.expiresAt, ref.expiresAt)
+      endOf(target, ref.expiresAt, ref.expiresAt),
+      cancelledEnd
     ]
     assert.deepEqual(
       ends.map((each) => each?.reason),

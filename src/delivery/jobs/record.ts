@@ -9,10 +9,12 @@ import { Settings } from "#config"
 import {
   attemptsMax,
   type BroadcastRef,
+  type RetryJob,
   retryDelayMillis,
   throttledBaseMillis
 } from "#domain/job.ts"
 import type { PushResult } from "#domain/outcome.ts"
+import { States } from "#nats/follower/states.ts"
 import { freshId } from "#nats/stream/append.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { streams } from "#streams/index.ts"
@@ -107,6 +109,10 @@ export type UnsentEnd =
   | { readonly fate: "gone"; readonly reason: "left" | "moved" }
   | { readonly fate: "dead"; readonly reason: "suspended" }
   | { readonly fate: "expired"; readonly reason: "expired" }
+  | { readonly fate: "cancelled"; readonly reason: "cancelled" }
+
+/** The end of each push of a cancelled broadcast that has none yet. */
+export const cancelledEnd: UnsentEnd = { fate: "cancelled", reason: "cancelled" }
 
 /** Returns the outcome of a push that ends at `at` without another attempt. */
 export const unsentResult = (
@@ -150,6 +156,7 @@ interface OutcomeBody {
 
 export const makeRecord = Effect.gen(function* () {
   const log = yield* EventLog
+  const { isCancelled } = yield* States
   const { retryBaseMillis } = yield* Settings
   const metrics = yield* makePushMetrics
   const strikes = yield* makeStrikes
@@ -176,7 +183,10 @@ export const makeRecord = Effect.gen(function* () {
     resultOf: (made: Pick<Attempted, "target" | "ref" | "attempt" | "number" | "locale">) =>
       Effect.zipWith(Clock.currentTimeMillis, Random.next, (at, random) => {
         if (made.attempt.millis > 0) metrics.attempted(hostOf(made.target))
-        return resultOf({ ...made, at, baseMillis: retryBaseMillis, random })
+        const result = resultOf({ ...made, at, baseMillis: retryBaseMillis, random })
+        if (result.fate !== "retrying" || !isCancelled(made.ref.broadcast)) return result
+        const { nextAt: _, ...last } = result
+        return { ...last, ...cancelledEnd }
       }),
 
     /** Counts the results of an outcome that is stored now. */
@@ -214,11 +224,6 @@ export type Record = Effect.Success<typeof makeRecord>
 export const outcomeSubject = {
   shard: (ref: BroadcastRef, shard: string) =>
     subjects.shardOutcome(ref.channel as ChannelToken, ref.broadcast, shard),
-  push: (ref: BroadcastRef, user: string, subscription: string) =>
-    subjects.pushOutcome(
-      ref.channel as ChannelToken,
-      ref.broadcast,
-      user as UserToken,
-      subscription
-    )
+  retry: ({ broadcast, channel, subscription, user }: RetryJob) =>
+    subjects.pushOutcome(channel as ChannelToken, broadcast, user as UserToken, subscription)
 }

@@ -21,6 +21,7 @@ import { laterPostponed, type Recorded } from "./follow-ups.ts"
 import { type Job, lastResult, type NextAttempt, nextAttemptOf, waitOf } from "./next-attempt.ts"
 import type { Payload, Payloads } from "./payloads.ts"
 import {
+  cancelledEnd,
   outcomeSubject,
   provenMillis,
   type Record,
@@ -36,8 +37,6 @@ interface RetryTools extends JobTools {
   readonly log: EventLog["Service"]
   readonly buckets: Buckets["Service"]
 }
-
-const outcomeOf = (job: RetryJob) => outcomeSubject.push(job, job.user, job.subscription)
 
 /**
  * Returns the present subscription, or why the push ends: the subscription was removed or replaced,
@@ -80,11 +79,11 @@ const makeAttempt = Effect.fnUntraced(function* <E>(
   { to, variantOf }: Payload,
   turn: Effect.Effect<void, E>
 ) {
-  const { buckets, publicKeys, record, send } = tools
+  const { buckets, isCancelled, publicKeys, record, send } = tools
   const present = yield* targetOf(buckets, job, to)
   const target = typeof present === "string" ? undefined : present
   const now = yield* Clock.currentTimeMillis
-  const end = endOf(present, job.expiresAt, now)
+  const end = isCancelled(job.broadcast) ? cancelledEnd : endOf(present, job.expiresAt, now)
   if (target === undefined || end !== undefined) {
     const of = { user: job.user as UserToken, id: job.subscription }
     const result = unsentResult(of, next.number, now, end ?? { fate: "gone", reason: "left" })
@@ -111,7 +110,7 @@ const recordResult = Effect.fnUntraced(function* (
   const final = result.fate !== "retrying"
   yield* record.deadLetters(job, list)
   const body = { broadcast: job.broadcast, pushes: 0, results: [result], final }
-  yield* record.outcome(outcomeOf(job), seq, body)
+  yield* record.outcome(outcomeSubject.retry(job), seq, body)
   record.counted(job, list)
   // A retrying push needs no new retry job: this one is its job.
   return final ? yield* record.followUps(job, list) : true
@@ -127,7 +126,7 @@ const checkNext = Effect.fnUntraced(function* (
   next: NextAttempt
 ) {
   if ((yield* monotonicMillis) - next.readAt < provenMillis) return
-  const subject = outcomeOf(job)
+  const subject = outcomeSubject.retry(job)
   const last = yield* log.last("work", subject)
   if ((last?.seq ?? 0) !== next.seq) return yield* new AppendConflict({ subject })
 })
@@ -140,14 +139,15 @@ const step = (
   payload: Payload,
   postponed: Ack
 ) => {
-  const { draining, log, permits, record } = tools
+  const { draining, isCancelled, log, permits, record } = tools
   let permitsTaken = 0
   // Taken after the place in the send queue, as everywhere: in the other order two pushes could
   // deadlock.
   const turn = Effect.gen(function* () {
     yield* permits.take(1)
     permitsTaken = 1
-    if (draining()) return yield* Effect.fail("stop" as const)
+    // Delivered again, the push of a cancelled broadcast ends unsent.
+    if (draining() || isCancelled(job.broadcast)) return yield* Effect.fail("stop" as const)
     yield* checkNext(log, job, next)
   })
   return Effect.gen(function* () {
@@ -172,7 +172,7 @@ export const makeRetry = Effect.fnUntraced(function* (jobTools: JobTools, payloa
   const log = yield* EventLog
   const buckets = yield* Buckets
   const tools: RetryTools = { ...jobTools, log, buckets }
-  const { draining, record } = tools
+  const { draining, isCancelled, record } = tools
 
   /** The push has ended. An earlier delivery may have died before it wrote what follows. */
   const finish = Effect.fnUntraced(function* (
@@ -189,10 +189,11 @@ export const makeRetry = Effect.fnUntraced(function* (jobTools: JobTools, payloa
   const handle = Effect.fnUntraced(function* (given: Job, now: number, postponed: Ack) {
     const { job } = given
     const readAt = yield* monotonicMillis
-    const last = yield* log.last("work", outcomeOf(job))
+    const last = yield* log.last("work", outcomeSubject.retry(job))
     const previous = lastResult(last)
     const hasEnded = previous !== undefined && previous.fate !== "retrying"
-    const waitMillis = hasEnded ? 0 : waitOf(given, last, now)
+    const isOver = hasEnded || isCancelled(job.broadcast)
+    const waitMillis = isOver ? 0 : waitOf(given, last, now)
     if (waitMillis > 0) return later(waitMillis)
     const found = yield* payload(job.broadcast)
     if (found === undefined) return never("the broadcast is not in the log")
@@ -207,7 +208,7 @@ export const makeRetry = Effect.fnUntraced(function* (jobTools: JobTools, payloa
       return never(job.type === "malformed" ? job.reason : "not a retry job")
     const now = yield* Clock.currentTimeMillis
     const given = { job, storedAt: at, isFirstDelivery: deliveryCount === 1 }
-    if (given.isFirstDelivery) {
+    if (given.isFirstDelivery && !isCancelled(job.broadcast)) {
       const waitMillis = waitOf(given, undefined, now)
       if (waitMillis > 0) return later(waitMillis)
     }

@@ -18,7 +18,13 @@ import type { Audience } from "../recipients/audience.ts"
 import type { Recorded } from "./follow-ups.ts"
 import type { Payload } from "./payloads.ts"
 import type { Begin } from "./push-batches.ts"
-import { outcomeSubject, provenMillis, unsentResult } from "./record.ts"
+import {
+  cancelledEnd,
+  outcomeSubject,
+  provenMillis,
+  type UnsentEnd,
+  unsentResult
+} from "./record.ts"
 import type { ShardTools } from "./tools.ts"
 
 /** Results in one outcome message: 64 of about 200 bytes are a third of what WORK takes. */
@@ -150,14 +156,18 @@ const prove = Effect.fnUntraced(function* (run: ShardRun) {
   while (run.failure === undefined && !(yield* isProven(run))) yield* Effect.exit(flush(run, false))
 })
 
-/** Takes a permit for one push; fails with "stop" when nothing more may be sent. */
+/**
+ * Takes a permit for one push; fails when it may not be sent: with "stop" because the shard is left
+ * to others, with "cancelled" because the broadcast was cancelled.
+ */
 const takePermit = Effect.fnUntraced(function* (run: ShardRun) {
-  const { draining, permits } = run.tools
+  const { draining, isCancelled, permits } = run.tools
   yield* permits.take(1)
   yield* prove(run)
-  if (run.failure !== undefined || draining()) {
+  const isLeft = run.failure !== undefined || draining()
+  if (isLeft || isCancelled(run.job.broadcast)) {
     yield* permits.release(1)
-    return yield* Effect.fail("stop" as const)
+    return yield* Effect.fail(isLeft ? ("stop" as const) : ("cancelled" as const))
   }
   run.permits += 1
 })
@@ -166,10 +176,11 @@ const takePermit = Effect.fnUntraced(function* (run: ShardRun) {
 const resultOfPush = Effect.fnUntraced(function* (run: ShardRun, target: Target, i: number) {
   const { job, tools } = run
   const now = yield* Clock.currentTimeMillis
-  if (now >= job.expiresAt) {
-    const result = unsentResult(target, 0, now, { fate: "expired", reason: "expired" })
-    return { target, result, permit: false }
-  }
+  const unsent = (end: UnsentEnd, at: number) => unsentResult(target, 0, at, end)
+  if (tools.isCancelled(job.broadcast))
+    return { target, result: unsent(cancelledEnd, now), permit: false }
+  if (now >= job.expiresAt)
+    return { target, result: unsent({ fate: "expired", reason: "expired" }, now), permit: false }
   const turn = Effect.andThen(takePermit(run), run.check(target))
   const attempted = yield* Effect.result(
     tools.send({ target, ref: job, bodyOf: () => run.bodies.take(i) }, turn)
@@ -178,7 +189,9 @@ const resultOfPush = Effect.fnUntraced(function* (run: ShardRun, target: Target,
     const reason = attempted.failure
     if (reason === "stop") return undefined
     const at = yield* Clock.currentTimeMillis
-    return { target, result: unsentResult(target, 0, at, { fate: "gone", reason }), permit: true }
+    return reason === "cancelled"
+      ? { target, result: unsent(cancelledEnd, at), permit: false }
+      : { target, result: unsent({ fate: "gone", reason }, at), permit: true }
   }
   const attempt = attempted.success
   const { locale } = run.variantOf(target)

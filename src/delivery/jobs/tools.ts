@@ -16,6 +16,8 @@ export interface JobTools {
    * others.
    */
   readonly draining: () => boolean
+  /** Whether a broadcast was cancelled: then none of its pushes is sent. */
+  readonly isCancelled: (broadcast: number) => boolean
 }
 
 export interface ShardTools extends JobTools {

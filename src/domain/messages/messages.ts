@@ -5,6 +5,7 @@ import * as Schema from "effect/Schema"
 import { depthMax, parseJson } from "#basics/json.ts"
 import { AccessTokenDelete, AccessTokenPut } from "../access-token.ts"
 import { BroadcastBody, BroadcastRejected } from "../broadcast.ts"
+import { BroadcastCancelled } from "../broadcast-state.ts"
 import { DeadLetter, RetryJob, ShardJob } from "../job.ts"
 import { Outcome, Plan, Progress } from "../outcome.ts"
 import { PublisherDelete, PublisherPut } from "../publisher.ts"
@@ -50,6 +51,7 @@ export const messages = {
   "direct/1": Direct,
   "direct.part/1": DirectPart,
   "broadcast.rejected/1": BroadcastRejected,
+  "broadcast.cancelled/1": BroadcastCancelled,
   "broadcast.finished/1": Progress,
   "plan/1": Plan,
   "shard/1": ShardJob,

@@ -1,27 +1,26 @@
 // GET of a broadcast, below its channel or by its id alone: its progress, for publishers. Always:
-// accepted = delivered + waiting + retrying + expired + dead + gone.
+// accepted = delivered + waiting + retrying + expired + dead + gone + cancelled.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { publisherOf, readHeaders } from "#domain/broadcast.ts"
+import { BroadcastState } from "#domain/broadcast-state.ts"
 import { type Progress, startProgress, waiting } from "#domain/outcome.ts"
 import type { Caller } from "#identity/identity.ts"
-import { Buckets } from "#nats/kv/bucket.ts"
+import { type Origin, originOf, type Standing, standingOf } from "#nats/kv/broadcast-state.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import type { Stored } from "#nats/stream/stored.ts"
 import { wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
-import { keys } from "#streams/buckets.ts"
-import { parseBroadcast, subjects } from "#streams/subjects.ts"
-import { type ChannelToken, channelToken, decodeToken } from "#streams/tokens.ts"
+import { channelToken, decodeToken } from "#streams/tokens.ts"
 import { channelIdOf } from "../channels/id.ts"
 import { maySend } from "../channels/publishers.ts"
 import { refuse } from "../http/errors.ts"
 import { stamp } from "../http/preconditions.ts"
-import { ok } from "../http/request.ts"
+import { type Call, ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import type { Operation } from "../operation.ts"
 
 const BroadcastObject = Schema.Struct({
   id: Schema.String,
+  state: BroadcastState,
   accepted: Schema.Int,
   delivered: Schema.Int,
   waiting: Schema.Int,
@@ -29,6 +28,7 @@ const BroadcastObject = Schema.Struct({
   expired: Schema.Int,
   dead: Schema.Int,
   gone: Schema.Int,
+  cancelled: Schema.Int,
   shards: Schema.Int,
   shards_done: Schema.Int,
   finished: Schema.Boolean,
@@ -42,8 +42,12 @@ const BroadcastObject = Schema.Struct({
 })
 type View = typeof BroadcastObject.Type
 
-const viewOf = (progress: Progress): View => ({
+/** The body of a response that shows a broadcast. */
+export const Shown = Schema.Struct({ data: BroadcastObject })
+
+const viewOf = (progress: Progress, state: BroadcastState): View => ({
   id: String(progress.broadcast),
+  state,
   accepted: progress.accepted,
   delivered: progress.delivered,
   waiting: waiting(progress),
@@ -51,6 +55,7 @@ const viewOf = (progress: Progress): View => ({
   expired: progress.expired,
   dead: progress.dead,
   gone: progress.gone,
+  cancelled: progress.cancelled ?? 0,
   shards: progress.shards,
   shards_done: progress.shardsDone,
   finished: progress.finished,
@@ -62,28 +67,11 @@ const viewOf = (progress: Progress): View => ({
     : { without_subscription: progress.withoutSubscription })
 })
 
-/** A broadcast as LOG has it. */
-interface Origin {
-  readonly stored: Stored
-  readonly source: string
-  /** Or `directToken`. */
-  readonly channel: ChannelToken
-}
-
-const originOf = Effect.fnUntraced(function* (broadcast: number) {
-  const stored = yield* (yield* EventLog).at("log", broadcast)
-  const place = stored === undefined ? undefined : parseBroadcast(stored.subject)
-  if (stored === undefined || place === undefined) return undefined
-  return { stored, ...place } satisfies Origin
-})
-
-/** The view of a broadcast without progress, from its message: not planned yet, or rejected. */
-const unplanned = Effect.fnUntraced(function* ({ stored }: Origin) {
-  const broadcast = stored.seq
-  const rejection = (yield* (yield* EventLog).last("log", subjects.rejected(broadcast)))?.message
+/** The counts of a broadcast that is not planned yet, or rejected. */
+const unplanned = ({ stored }: Origin): Progress => {
   const { headers } = readHeaders((name) => stored.header(name))
   const plan = {
-    broadcast,
+    broadcast: stored.seq,
     depth: 0,
     shards: 0,
     floor: { subscriptions: 0, registrations: 0 },
@@ -91,24 +79,16 @@ const unplanned = Effect.fnUntraced(function* ({ stored }: Origin) {
     expiresAt: stored.at + headers.ttlSeconds * 1000,
     at: stored.at
   }
-  const view: View = {
-    ...viewOf({ ...startProgress(plan, 0), finished: false }),
-    ...(rejection?.type === "broadcast.rejected/1" ? { rejected: rejection.reason } : {})
-  }
-  return view
-})
+  return { ...startProgress(plan, 0), finished: false }
+}
 
-/** The bucket is up to a second late, and drops finished broadcasts. */
-const progressOf = Effect.fnUntraced(function* (origin: Origin) {
-  const { channel, stored } = origin
-  const entry = yield* (yield* Buckets).get("broadcasts", keys.broadcast(stored.seq))
-  const progress = entry?.value
-  if (progress?.finished === true) return viewOf(progress)
-  const log = yield* EventLog
-  const final = (yield* log.last("log", subjects.finished(channel, stored.seq)))?.message
-  if (final?.type === "broadcast.finished/1") return viewOf(final)
-  return progress === undefined ? yield* unplanned(origin) : viewOf(progress)
-})
+/** The response that shows a broadcast. */
+export const shown = (origin: Origin, { change, progress, rejected, state }: Standing) => {
+  const view = viewOf(progress ?? unplanned(origin), state)
+  const last_modified = Math.max(view.last_modified, change?.at ?? 0)
+  const data = { ...view, last_modified, ...(rejected === undefined ? {} : { rejected }) }
+  return ok({ data }, { ...stamp(last_modified), ...noStore })
+}
 
 /** Whether a caller published a broadcast, or may send to all whom it names. */
 const maySee = Effect.fnUntraced(function* (caller: Caller, { source, stored }: Origin) {
@@ -121,21 +101,24 @@ const maySee = Effect.fnUntraced(function* (caller: Caller, { source, stored }: 
   return yield* maySend(caller, channels, namesUsers)
 })
 
-/** The response to a caller who may see a broadcast for which `isShown` is true. */
-const respond = Effect.fnUntraced(function* <E, R>(
+/** The broadcast with an id, if `isShown` is true of it; else it is as if there were none. */
+const find = Effect.fnUntraced(function* <E, R>(
   id: string,
   isShown: (origin: Origin) => Effect.Effect<boolean, E, R>
 ) {
   const origin = /^[1-9]\d{0,14}$/.test(id) ? yield* originOf(Number(id)) : undefined
   if (origin === undefined || !(yield* isShown(origin)))
     return yield* refuse("unknownObject", { details: { id, resource_name: "broadcast" } })
-  const data = yield* progressOf(origin)
-  return ok({ data }, { ...stamp(data.last_modified), ...noStore })
+  return origin
 })
+
+/** The broadcast in the path, for a caller who may see and change it. */
+export const findOwn = ({ caller, params }: Call) =>
+  find(params["broadcast"] ?? "", (origin) => maySee(caller!, origin))
 
 const doc = {
   summary: "What became of a broadcast so far",
-  responses: { 200: Schema.Struct({ data: BroadcastObject }) }
+  responses: { 200: Shown }
 }
 
 export const broadcastGet: Operation<void> = {
@@ -143,9 +126,10 @@ export const broadcastGet: Operation<void> = {
   exposes: ["Last-Modified", "ETag"],
   run: Effect.fnUntraced(function* (_, { params }) {
     const channel = channelToken(yield* channelIdOf(params))
-    return yield* respond(params["broadcast"] ?? "", (origin) =>
-      Effect.succeed(origin.channel === channel)
+    const origin = yield* find(params["broadcast"] ?? "", (found) =>
+      Effect.succeed(found.channel === channel)
     )
+    return shown(origin, yield* standingOf(origin))
   }),
   doc: { ...doc, errors: [400, 403, 404] }
 }
@@ -154,7 +138,9 @@ export const broadcastGet: Operation<void> = {
 export const anyBroadcastGet: Operation<void> = {
   access: "principal",
   exposes: ["Last-Modified", "ETag"],
-  run: (_, { caller, params }) =>
-    respond(params["broadcast"] ?? "", (origin) => maySee(caller!, origin)),
+  run: Effect.fnUntraced(function* (_, call) {
+    const origin = yield* findOwn(call)
+    return shown(origin, yield* standingOf(origin))
+  }),
   doc: { ...doc, summary: `${doc.summary}, by its id alone`, errors: [404] }
 }

@@ -84,6 +84,11 @@ export const apiErrors = {
       "This endpoint is held by another user with other keys: " +
       "unsubscribe in the browser and subscribe anew."
   },
+  impossibleState: {
+    code: 409,
+    errno: 124,
+    message: "The broadcast cannot change from its state to this one."
+  },
   endOfLife: {
     code: 410,
     errno: 202,

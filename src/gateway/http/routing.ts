@@ -2,7 +2,7 @@
 // the part of an endpoint that routing, CORS and CSRF need; operation.ts has the rest.
 import { versionPrefix } from "./version.ts"
 
-export type Method = "GET" | "POST" | "PUT" | "DELETE"
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
 
 /** The rules of an operation that hold before it runs. */
 export interface OperationRules {

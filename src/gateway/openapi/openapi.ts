@@ -164,8 +164,8 @@ export const openApiOf = (endpoints: ReadonlyArray<Endpoint>, about: About): Jso
       "HEAD works wherever GET does, OPTIONS everywhere; other methods answer 405 with Allow.",
       "Paths without a version, or with a slash at their end, answer 307 with Location.",
       "Timestamps are milliseconds since the epoch, unique and increasing per user.",
-      "A page of another site must send Content-Type: application/json with every POST, PUT and",
-      "DELETE, with a body or without.",
+      "A page of another site must send Content-Type: application/json with every POST, PUT,",
+      "PATCH and DELETE, with a body or without.",
       "The endpoint in the examples is below .example, where no push service can be: it is",
       "refused with 400. Send what the browser gave you."
     ].join(" ")

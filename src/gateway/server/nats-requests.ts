@@ -32,11 +32,16 @@ interface NatsOperation {
   readonly method: string
   /** Without the version. `:name` stands for a member of the body. */
   readonly path: string
+  /** The body over HTTP, where the body on NATS only names parts of the path. */
+  readonly body?: unknown
 }
+
+const cancelled = { data: { state: "cancelled" } }
 
 const operations: ReadonlyArray<NatsOperation> = [
   { name: "publish", method: "POST", path: "/broadcasts" },
   { name: "broadcast", method: "GET", path: "/broadcasts/:broadcast" },
+  { name: "cancel", method: "PATCH", path: "/broadcasts/:broadcast", body: cancelled },
   { name: "member-put", method: "PUT", path: "/channels/:channel/members/:user" },
   { name: "member-delete", method: "DELETE", path: "/channels/:channel/members/:user" },
   { name: "members", method: "GET", path: "/channels/:channel/members" },
@@ -66,7 +71,7 @@ const arrived = (
 })
 
 /** Puts members of the body that the path names into the path, the others into the query string. */
-const withTarget = Effect.fnUntraced(function* (request: ApiRequest) {
+const withTarget = Effect.fnUntraced(function* (request: ApiRequest, sent: unknown) {
   const errors: Array<ErrorDetail> = []
   const query = new URLSearchParams(yield* readForm(request, errors))
   const path = request.target.replace(/:(\w+)/g, (_, name: string) => {
@@ -76,7 +81,10 @@ const withTarget = Effect.fnUntraced(function* (request: ApiRequest) {
     return encodeURIComponent(value)
   })
   if (errors.length > 0) return yield* refuseInvalid(errors)
-  return { ...request, target: query.size > 0 ? `${path}?${query}` : path, hasBody: false }
+  const target = query.size > 0 ? `${path}?${query}` : path
+  if (sent === undefined) return { ...request, target, hasBody: false }
+  const bytes = new TextEncoder().encode(JSON.stringify(sent))
+  return { ...request, target, body: () => Effect.succeed(bytes) }
 })
 
 /** The headers of a response that mean something without HTTP. */
@@ -113,7 +121,8 @@ const makeAnswer = Effect.map(Settings, ({ retryAfterSeconds }) => {
     if (error !== undefined) return Effect.succeed(error)
     if (!running.take(source, 1)) return Effect.succeed(errorResponse("tooManyAtOnce", later))
     const whole = arrived(operation, request, source)
-    const made = operation.method === "POST" ? Effect.succeed(whole) : withTarget(whole)
+    const made =
+      operation.method === "POST" ? Effect.succeed(whole) : withTarget(whole, operation.body)
     return Effect.flatMap(made, handleRequest).pipe(
       Effect.catchTag("Refused", ({ response }) => Effect.succeed(response)),
       Effect.timeoutOrElse({

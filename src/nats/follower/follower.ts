@@ -139,7 +139,7 @@ const applyAll = Effect.fnUntraced(function* (
 ) {
   const { name } = checkpoint
   const { pauseMillis } = followers[name]
-  const inbox = yield* openInbox(nats.js, name, follower.from)
+  const inbox = yield* openInbox(nats.js, name, followers[name], follower.from)
   let applied = follower.from
   let last: Last = checkpoint.mark
   /** The second of the last checkpoint, by the monotonic clock. */

@@ -1,9 +1,9 @@
 // The messages of a stream that arrived for a follower and wait for the next batch.
 import { type ConsumerMessages, DeliverPolicy, type JetStreamClient } from "@nats-io/jetstream"
 import * as Effect from "effect/Effect"
-import { type FollowerName, followers } from "#streams/followers.ts"
 import { streams } from "#streams/index.ts"
 import { attempt } from "../connection/errors.ts"
+import type { StreamKey } from "../stream/append.ts"
 import { type Stored, storedOfGiven } from "../stream/stored.ts"
 
 /** A batch is what has arrived, at most this many messages. */
@@ -35,8 +35,13 @@ const pump = async (messages: ConsumerMessages, inbox: Inbox): Promise<void> => 
   }
 }
 
-const consume = async (js: JetStreamClient, name: FollowerName, from: number) => {
-  const { filters, stream } = followers[name]
+/** The messages of a stream that somebody follows. */
+interface Followed {
+  readonly stream: StreamKey
+  readonly filters: ReadonlyArray<string>
+}
+
+const consume = async (js: JetStreamClient, { filters, stream }: Followed, from: number) => {
   const consumer = await js.consumers.get(streams[stream].name, {
     filter_subjects: [...filters],
     deliver_policy: DeliverPolicy.StartSequence,
@@ -45,14 +50,15 @@ const consume = async (js: JetStreamClient, name: FollowerName, from: number) =>
   return consumer.consume({ max_messages: waitingMax, expires: expiresMillis })
 }
 
-/** Reads a follower's stream from the message after `from` on, until the scope closes. */
+/** Reads the messages after `from`, until the scope closes. `name`: of the reader, for errors. */
 export const openInbox = Effect.fnUntraced(function* (
   js: JetStreamClient,
-  name: FollowerName,
+  name: string,
+  followed: Followed,
   from: number
 ) {
   const messages = yield* Effect.acquireRelease(
-    attempt(`follow ${name}`, () => consume(js, name, from)),
+    attempt(`follow ${name}`, () => consume(js, followed, from)),
     (messages) =>
       Effect.promise(() => messages.close()).pipe(Effect.timeoutOption("1 second"), Effect.ignore)
   )

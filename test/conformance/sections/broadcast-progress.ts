@@ -21,10 +21,17 @@ export const shownProgress = (
     also: ({ json: { data } }, _, location) => {
       expect(data.id).toBe(location.split("/").at(-1))
       expect(data.accepted).toBe(
-        data.delivered + data.waiting + data.retrying + data.expired + data.dead + data.gone
+        data.delivered +
+          data.waiting +
+          data.retrying +
+          data.expired +
+          data.dead +
+          data.gone +
+          data.cancelled
       )
       expect(data.expires_at - data.accepted_at).toBe(lifetimeMillis)
       expect(data).toMatchObject({
+        state: expect.stringMatching(/^(running|finished)$/),
         finished: expect.any(Boolean),
         shards: expect.any(Number),
         shards_done: expect.any(Number)

@@ -48,7 +48,12 @@ const preflighted: ReadonlyArray<readonly [string, (api: Api) => Request, status
   ["DELETE /subscriptions", () => ({ method: "DELETE", path: "/subscriptions" }), 200],
   ["DELETE /subscriptions/{id}", () => ({ method: "DELETE", path: "/subscriptions/abc" }), 404],
   ["PUT a registration", (api) => registration(api), 202],
-  ["DELETE a registration", (api) => registration(api, "DELETE"), 202]
+  ["DELETE a registration", (api) => registration(api, "DELETE"), 202],
+  [
+    "PATCH a broadcast",
+    () => ({ method: "PATCH", path: "/broadcasts/0", body: { data: { state: "cancelled" } } }),
+    404
+  ]
 ]
 
 const subscription = (api: Api) => posted(api, "/subscriptions", { data: api.subscription() })

@@ -172,9 +172,10 @@ export const description: ReadonlyArray<Case> = [
     request: { method: "GET" },
     expected: { status: 200 },
     also: async (_, api, described) => {
-      // The policy portier is off, and no example knows a secret.
+      // The policy portier is off, and no example knows a secret or a broadcast.
       const withBody = operationsOf(described).filter(
-        ([id, , , body]) => body !== undefined && !/^post-(portier|subscription-replace)/.test(id)
+        ([id, , , body]) =>
+          body !== undefined && !/^(patch|post-(portier|subscription-replace))/.test(id)
       )
       expect(withBody.map(([id]) => id).sort()).toEqual([
         "post-batch",

@@ -1,0 +1,191 @@
+// Cancelled broadcasts: what is sent until then counts as ever, and the rest is never sent.
+import { assert, describe, it } from "vitest"
+import { call, finished, finishedAt, join, publish, until } from "../support/client.ts"
+import { fillChannels } from "../support/fill.ts"
+import { startNats } from "../support/nats.ts"
+import { connectAdmin } from "../support/nats-admin.ts"
+import { startPushService } from "../support/push-service.ts"
+import { runCli } from "../support/run-cli.ts"
+import { startService } from "../support/service.ts"
+import { spawnPushService } from "../support/spawn-push-service.ts"
+import { idOf } from "../support/users.ts"
+
+const path = (id: string) => `/broadcasts/${id}`
+
+const patch = (url: string, id: string, state: string, user = "publisher") =>
+  call(url, "PATCH", path(id), user, { data: { state } })
+
+const cancel = async (url: string, id: string) => {
+  const { body, status } = await patch(url, id, "cancelled")
+  assert.equal(status, 200, JSON.stringify(body))
+  assert.equal(body.data.state, "cancelled")
+  return body.data
+}
+
+const addsUp = (data: Record<string, number>) =>
+  assert.equal(
+    data["accepted"],
+    ["delivered", "waiting", "retrying", "expired", "dead", "gone", "cancelled"].reduce(
+      (sum, name) => sum + data[name]!,
+      0
+    )
+  )
+
+const size = 1_500
+/** Settings.unrecordedPushesMax: as many more wait for their turn at any time. */
+const permits = 64
+const few = { BELLCAST_UNRECORDED_PUSHES_MAX: String(permits) }
+
+describe("a broadcast that is cancelled", () => {
+  it("is obeyed within a second, its rest counts, and no redrive sends it", {
+    timeout: 90_000
+  }, async () => {
+    await using nats = await startNats()
+    await using push = await spawnPushService()
+    await using service = await startService({ natsUrl: nats.url, env: few })
+    const browsers = await push.subscribe(size, { script: ["slow 2000"] })
+    await fillChannels(nats.url, [{ name: "news", subscriptions: browsers }])
+    const id = await publish(service.url, "news", { n: 1 })
+    await push.waitForDistinct(100, 30_000)
+    addsUp(await cancel(service.url, id))
+    await new Promise((resolve) => setTimeout(resolve, 1_000))
+    const begun = (await push.report()).counts.total
+    const done = await finishedAt(service.url, path(id))
+    addsUp(done)
+    assert.deepInclude(done, { state: "cancelled", accepted: size, waiting: 0, retrying: 0 })
+    assert.isAbove(done.cancelled, size / 2)
+    const { counts, faults } = await push.report()
+    assert.equal(counts.total, begun, "pushes began later than a second after the cancellation")
+    assert.equal(counts.distinct, done.delivered)
+    assert.deepEqual([counts.duplicates, faults], [0, []])
+
+    assert.deepEqual((await patch(service.url, id, "cancelled")).body.data, done)
+    const { body, status } = await patch(service.url, id, "running")
+    assert.deepEqual([status, body.errno, body.details], [409, 124, { state: "cancelled" }])
+    const redrive = await runCli(["redrive", id, "--nats", nats.url])
+    assert.equal(redrive.stdout, `broadcast ${id} left nobody to send to again\n`)
+    const audit = JSON.parse((await runCli(["audit", id, "--json", "--nats", nats.url])).stdout)
+    assert.equal(audit.cancelled, done.cancelled)
+    const fates = audit.pushes.map(({ fate, reason }: Record<string, string>) => [fate, reason])
+    const ends = fates.filter(([fate]: [string]) => fate === "cancelled")
+    assert.lengthOf(ends, done.cancelled)
+    assert.deepEqual(ends[0], ["cancelled", "cancelled"])
+  })
+
+  it("ends retries that wait for hours, and those under way that fail", async () => {
+    await using nats = await startNats()
+    await using push = await startPushService()
+    await using service = await startService({ natsUrl: nats.url })
+    const later = push.subscribe({ script: ["503 retry-after 7200", "201"] })
+    const slow = push.subscribe({ script: ["slow 3000 503"] })
+    const taken = push.subscribe({ script: ["slow 3000"] })
+    const agents = [later, slow, taken]
+    await join(
+      [service.url],
+      "news",
+      agents.map(({ subscription }) => subscription)
+    )
+    const id = await publish(service.url, "news", { n: 1 })
+    await until(
+      () => call(service.url, "GET", path(id), "publisher"),
+      ({ body }) => body.data.retrying === 1
+    )
+    const { code, stdout } = await runCli(["broadcast", "cancel", id, "--json", "--nats", nats.url])
+    assert.deepEqual([code, JSON.parse(stdout)], [0, { broadcast: Number(id), state: "cancelled" }])
+    const done = await finished(service.url, "news", id)
+    assert.deepInclude(done, { accepted: 3, delivered: 1, cancelled: 2, retrying: 0, waiting: 0 })
+    assert.equal(done.state, "cancelled")
+    assert.lengthOf(taken.received, 1)
+    assert.lengthOf(later.received, 0)
+    // The attempt that failed after the cancellation has no retry job.
+    await using admin = await connectAdmin(nats.url)
+    const subjects_filter = `bellcast.job.retry.*.${id}.>`
+    const { state } = await admin.jsm.streams.info("BELLCAST_WORK", { subjects_filter })
+    assert.lengthOf(Object.keys(state.subjects ?? {}), 1)
+    await until(
+      async () => service.output(),
+      (text) => text.includes('"broadcast cancelled"') && text.includes('"by":"operator"')
+    )
+  })
+
+  it("is not sent on by the worker that takes over from a killed one", {
+    timeout: 120_000
+  }, async () => {
+    await using nats = await startNats()
+    await using push = await spawnPushService()
+    const roles = "gateway,projection,fanout,tally"
+    await using rest = await startService({ natsUrl: nats.url, roles })
+    const start = () => startService({ natsUrl: nats.url, roles: "delivery", env: few })
+    await using worker = await start()
+    const browsers = await push.subscribe(size, { script: ["slow 200"] })
+    await fillChannels(nats.url, [{ name: "news", subscriptions: browsers }])
+    const id = await publish(rest.url, "news", { n: 1 })
+    await push.waitForDistinct(100, 30_000)
+    // Frozen, it cannot hear of the cancellation.
+    worker.process.kill("SIGSTOP")
+    await cancel(rest.url, id)
+    await worker.kill()
+    const { counts: before } = await push.report()
+    await using _other = await start()
+    const done = await finishedAt(rest.url, path(id), "publisher", 60_000)
+    addsUp(done)
+    assert.deepInclude(done, { accepted: size, state: "cancelled", waiting: 0, retrying: 0 })
+    const { counts } = await push.report()
+    // Those that it had under way arrived, and no more.
+    assert.isAtMost(counts.distinct, before.distinct + permits)
+    assert.equal(counts.duplicates, 0)
+    assert.isAtLeast(done.delivered, counts.distinct - permits)
+    assert.equal(done.cancelled, size - done.delivered)
+  })
+
+  it("goes to nobody when it is not planned yet", async () => {
+    await using nats = await startNats()
+    await using push = await startPushService()
+    const roles = "gateway,projection,tally"
+    await using service = await startService({ natsUrl: nats.url, roles })
+    const agent = push.subscribe()
+    await join([service.url], "news", [agent.subscription])
+    const id = await publish(service.url, "news", { n: 1 })
+    assert.deepInclude(await cancel(service.url, id), { accepted: 0, finished: false })
+    await using _workers = await startService({ natsUrl: nats.url, roles: "fanout,delivery" })
+    const done = await finishedAt(service.url, path(id))
+    assert.deepInclude(done, { state: "cancelled", accepted: 0, cancelled: 0, shards: 0 })
+    const next = await publish(service.url, "news", { n: 2 })
+    assert.deepInclude(await finishedAt(service.url, path(next)), {
+      state: "finished",
+      accepted: 1,
+      delivered: 1
+    })
+    assert.deepEqual(
+      agent.received.map(({ text }) => text),
+      ['{"n":2}']
+    )
+    const { body, status } = await patch(service.url, next, "cancelled")
+    assert.deepEqual([status, body.errno, body.details], [409, 124, { state: "finished" }])
+    const { code, stderr } = await runCli(["broadcast", "cancel", next, "--nats", nats.url])
+    assert.deepEqual(
+      [code, stderr],
+      [1, `bellcast: broadcast ${next} is finished: there is nothing to cancel\n`]
+    )
+  })
+})
+
+it("may be cancelled by who published it, also without a right to publish by now", async () => {
+  await using nats = await startNats()
+  const env = { BELLCAST_CHANNEL_WRITE_PRINCIPALS: "" }
+  const roles = "gateway,projection"
+  await using service = await startService({ natsUrl: nats.url, roles, env })
+  const change = async (verb: string) => {
+    const named = ["news", idOf("publisher"), "--nats", nats.url]
+    assert.equal((await runCli(["permissions", verb, ...named])).code, 0)
+  }
+  await change("grant")
+  const [first, second] = [
+    await publish(service.url, "news", { n: 1 }),
+    await publish(service.url, "news", { n: 2 })
+  ]
+  assert.equal((await patch(service.url, first, "cancelled", "other")).status, 404)
+  await change("revoke")
+  await cancel(service.url, first)
+  assert.equal((await patch(service.url, second, "cancelled", "other")).status, 404)
+})
