@@ -131,7 +131,7 @@ describe("a site with its own login", () => {
     expect(await as(token, "DELETE", path, nginx.url)).toMatchObject({ status: 200 })
   })
 
-  it("closes channels but for a group and members, and forgets who deletes an account", async () => {
+  it("closes channels but for a group and members, and forgets deleted accounts", async () => {
     const sign = (sub: string, groups: ReadonlyArray<string> = []) =>
       new SignJWT({ sub, groups, aud: "bellcast" })
         .setProtectedHeader({ alg: "HS256" })
