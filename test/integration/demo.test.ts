@@ -42,6 +42,16 @@ describe("the demo", () => {
     expect({ status, url }).toEqual({ status: 200, url: `${service.url}/demo/index.html` })
   })
 
+  it("plays the push service of made-up browsers: 410; 429 for a while, then 201", async () => {
+    const push = (answer: string) =>
+      fetch(`${service.url}/demo/push/${answer}/a`, { method: "POST", body: "encrypted" })
+    expect((await push("410")).status).toBe(410)
+    const throttled = await push(String(Date.now() + 60_000))
+    expect(throttled.status).toBe(429)
+    expect(Number(throttled.headers.get("retry-after"))).toBeCloseTo(60, -1)
+    expect((await push(String(Date.now() - 1))).status).toBe(201)
+  })
+
   it("is no part of the API description", async () => {
     expect(await (await fetch(`${service.url}/__api__`)).text()).not.toContain("/demo")
   })
@@ -58,6 +68,7 @@ it("is missing where --development is not given, or users are verified", async (
   for (const { output, url } of [usual, closed]) {
     for (const path of ["demo", "demo/", "demo/demo.js", "demo/worker.js"])
       expect(await statusOf(`${url}/${path}`)).toBe(404)
+    expect((await fetch(`${url}/demo/push/410/a`, { method: "POST" })).status).toBe(404)
     expect(output()).not.toMatch(/http\S+demo/)
   }
 })

@@ -1,4 +1,6 @@
-// What a site has beside the client: a user who is signed in, and requests of its own.
+// What a site has beside the client: a user who is signed in, and requests of its own server.
+import { wait } from "./elements.js"
+import { add, change, fetchQuietly } from "./underneath.js"
 
 const place = "bellcast-demo-user"
 
@@ -19,17 +21,60 @@ export const token = () => `Basic ${btoa(`${user}:demo`)}`
  * @param {string} method @param {string} path @param {object} [body]
  */
 export const ask = async (method, path, body) => {
-  const response = await fetch(path.startsWith("http") ? path : `../${path}`, {
+  const response = await fetch(`../${path}`, {
     method,
     headers: { authorization: token(), "content-type": "application/json" },
     body: body ? JSON.stringify(body) : null
   })
   const answer = await response.json().catch(() => ({}))
-  if (response.ok) return answer
-  throw new Error(`${response.status} ${answer.message ?? answer.error ?? ""}`)
+  if (!response.ok) throw new Error(`${response.status} ${answer.message ?? answer.error ?? ""}`)
+  return { ...answer, location: response.headers.get("location") }
 }
 
 /** The notification that a publisher sends; a click on it leads back to this page. */
-export const push = (title, body) => ({
-  data: { web_push: 8030, notification: { title, body, navigate: location.href } }
-})
+export const pushOf = (title, body) => {
+  const notification = { title, body, navigate: new URL(".", location.href).href }
+  return { data: { web_push: 8030, notification } }
+}
+
+const fates = ["delivered", "gone", "dead", "expired", "retrying", "waiting"]
+
+const countsOf = (data) => {
+  const counts = fates.flatMap((fate) => (data[fate] > 0 ? [`${data[fate]} ${fate}`] : []))
+  return `Broadcast ${data.id}: ${counts.join(", ") || "nobody to send it to"}.`
+}
+
+/** Follows a broadcast until its last push has an outcome, for a minute. Returns its counts. */
+export const follow = async (url) => {
+  const row = add("outcome", "Broadcast: waiting")
+  for (const end = Date.now() + 60_000; Date.now() < end; await wait(300)) {
+    const response = await fetchQuietly(url, { headers: { authorization: token() } })
+    const { data } = await response.json()
+    if (!data || (data.shards === 0 && !data.finished)) continue
+    change(row, { text: countsOf(data), details: JSON.stringify(data, null, 2) })
+    if (data.finished) break
+  }
+  return row.text
+}
+
+/** Sends one push to a browser of the user. Returns its fate, and what became of it in words. */
+export const test = async (id) => {
+  const body = pushOf("Hello", "from you")
+  const { data, location: url } = await ask("POST", `subscriptions/${id}/test`, body)
+  if (data === undefined) return { said: await follow(url) }
+  const { fate, reason, status } = data
+  const answer = status === undefined ? reason : `its push service answered ${status}`
+  const said = `The push is ${fate}: ${answer}.`
+  add("outcome", said)
+  return { fate, said: fate === "retrying" ? `${said} ${await follow(url)}` : said }
+}
+
+/** Waits until the service has removed a subscription, 5 s at most. */
+export const isRemoved = async (id) => {
+  const headers = { authorization: token() }
+  for (const end = Date.now() + 5_000; Date.now() < end; await wait(100)) {
+    const { status } = await fetchQuietly(`../subscriptions/${id}`, { headers })
+    if (status === 404) return true
+  }
+  return false
+}

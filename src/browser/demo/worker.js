@@ -1,6 +1,29 @@
-// The demo's service worker: the shipped one, with a name.
+// The demo's service worker: the shipped one, and reports to the page of what it does.
 {
   const worker = /** @type {ServiceWorkerGlobalScope} */ (/** @type {unknown} */ (self))
-  worker.bellcast = { name: "Bellcast's demo" }
+  const pages = new BroadcastChannel("bellcast-demo")
+
+  /** @param {string} kind @param {string} text @param {string} [details] */
+  const report = (kind, text, details) => pages.postMessage({ kind, text, details })
+
+  worker.bellcast = {
+    name: "Bellcast's demo",
+    onpush(content) {
+      report("push", `the worker shows “${content.title}”`, JSON.stringify(content))
+      return content
+    }
+  }
+  worker.addEventListener("notificationclick", ({ notification }) =>
+    report("push", `“${notification.title}” was clicked`)
+  )
+  worker.addEventListener("pushsubscriptionchange", () =>
+    report("push", "the browser changed the subscription")
+  )
+  const { fetch } = worker
+  worker.fetch = async (input, init) => {
+    const response = await fetch(input, init)
+    report("request", `the worker: ${init?.method ?? "GET"} ${input} ${response.status}`)
+    return response
+  }
   importScripts("../worker.js")
 }

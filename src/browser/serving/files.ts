@@ -8,7 +8,12 @@ export const demoFiles = [
   "index.html",
   "demo.css",
   "demo.js",
+  "breaks.js",
+  "channels.js",
+  "devices.js",
+  "elements.js",
   "site.js",
+  "underneath.js",
   "words.js",
   "worker.js",
   "bell.svg"

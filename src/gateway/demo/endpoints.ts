@@ -4,6 +4,7 @@ import { demoFiles } from "#browser/serving/files.ts"
 import { ok } from "../http/request.ts"
 import type { Endpoint, Operation } from "../operation.ts"
 import { fileGet } from "../service/file-get.ts"
+import { pushEndpoint } from "./push.ts"
 
 const mediaTypes: Readonly<Record<string, string>> = {
   css: "text/css",
@@ -68,5 +69,6 @@ export const demoEndpoints: ReadonlyArray<Endpoint> = [
     operations: { GET: slashGet }
   },
   fileEndpoint("index.html", ""),
-  ...demoFiles.map((name) => fileEndpoint(name))
+  ...demoFiles.map((name) => fileEndpoint(name)),
+  pushEndpoint
 ]

@@ -1,0 +1,53 @@
+// The devices of the user, as the service has them.
+import { at, button, fill, make } from "./elements.js"
+import { ask, isRemoved, test, user } from "./site.js"
+
+/** The id of the subscription of this browser, when it was last seen. */
+export let ownId
+
+export const subscription = async () => {
+  const registration = await navigator.serviceWorker.getRegistration()
+  return (await registration?.pushManager.getSubscription()) ?? undefined
+}
+
+const nameOf = ({ endpoint }) => {
+  const { host, pathname } = new URL(endpoint)
+  return pathname.startsWith("/v1/demo/push/") ? "A made-up browser" : `A browser at ${host}`
+}
+
+/** Sends one push to a browser, and says what became of it. */
+export const sendTo = async (id) => {
+  const { fate, said } = await test(id)
+  const removed = fate === "gone" && (await isRemoved(id)) ? " The service removed it." : ""
+  await showDevices()
+  return said + removed
+}
+
+const row = (device, isOwn) => {
+  const { id, last_modified } = device
+  const name = isOwn ? "This browser" : nameOf(device)
+  const since = new Date(last_modified).toLocaleString()
+  return make(
+    "li",
+    { className: "row" },
+    make("span", {}, name, make("small", {}, ` since ${since}`)),
+    button("Send a push", `Send a push to ${name}`, at("tested"), () => sendTo(id)),
+    button("Remove", `Remove ${name}`, at("tested"), async () => {
+      await ask("DELETE", `subscriptions/${id}`)
+      await showDevices()
+      return "The service forgot it."
+    })
+  )
+}
+
+export const showDevices = async () => {
+  if (user === null) return
+  const { data: all } = await ask("GET", "subscriptions")
+  const endpoint = (await subscription())?.endpoint
+  const rows = all.map((device) => {
+    const isOwn = device.endpoint === endpoint
+    if (isOwn) ownId = device.id
+    return row(device, isOwn)
+  })
+  fill(at("devices"), rows, "None: no browser of yours gets pushes.")
+}

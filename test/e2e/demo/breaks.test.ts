@@ -1,0 +1,77 @@
+// The buttons of the demo that break things, in a real Firefox: what the page says then is so.
+import { describe, expect, it } from "vitest"
+import { firefoxPath } from "../browser.ts"
+import { Stage } from "./stage.ts"
+
+describe.skipIf(firefoxPath === undefined)("the demo", () => {
+  const stage = new Stage("granted")
+  const { becomes, press, shown } = stage
+
+  const turnOn = async () => {
+    await becomes("#state", /^(on|off)$/)
+    if ((await stage.text("#state")) === "off") await press("Notify me")
+    await becomes("#state", /^on$/)
+    await becomes("#devices", /This browser/)
+  }
+
+  /** After a load of the page, pushes come again without a press. */
+  const comesBack = async () => {
+    await Promise.all([stage.page.waitForNavigation(), press("Load the page again")])
+    await turnOn()
+    await press("Send a push")
+    await becomes("#sent", /delivered: its push service answered 201/)
+    expect(await shown()).toHaveLength(1)
+  }
+
+  it("unsubscribes behind the server's back: 410, and a load mends it", async () => {
+    await turnOn()
+    await press("Unsubscribe behind")
+    await becomes("#break-unsubscribe output", /^Unsubscribed/)
+    await press("Send a push")
+    await becomes("#sent", /gone: its push service answered 410/)
+    await comesBack()
+  })
+
+  it("subscribes with another VAPID key, and a load mends it", async () => {
+    await turnOn()
+    await press("Subscribe with another")
+    await becomes("#break-key output", /^Subscribed with another key/)
+    await comesBack()
+  })
+
+  it("removes the worker, and a load mends it", async () => {
+    await turnOn()
+    await press("Remove the worker")
+    await becomes("#break-worker output", /^The worker is gone/)
+    await comesBack()
+  })
+
+  it("lets another user log in without a logout, who has no pushes", async () => {
+    await turnOn()
+    await press("Let bob log in")
+    await becomes("#user", /bob/)
+    await becomes("#state", /^off$/)
+    await press("Let alice log in")
+    await becomes("#user", /alice/)
+    await becomes("#state", /^on$/)
+  })
+
+  it("sends to a made-up browser that is gone, which the service removes", async () => {
+    await turnOn()
+    await press("Send to a browser that is gone")
+    await becomes(
+      "#break-gone output",
+      /gone: its push service answered 410\. The service removed it\.$/
+    )
+    expect(await stage.text("#devices")).not.toContain("made-up")
+  })
+
+  it("sends where there are too many pushes: later, and once", async () => {
+    await turnOn()
+    await press("Send where there are too many")
+    await becomes(
+      "#break-throttled output",
+      /retrying: its push service answered 429\. Broadcast \d+: 1 delivered\.$/
+    )
+  })
+})
