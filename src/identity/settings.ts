@@ -4,6 +4,7 @@ import * as Config from "effect/Config"
 import * as Context from "effect/Context"
 import * as Layer from "effect/Layer"
 import { natsPolicy } from "#domain/publisher.ts"
+import { importPolicy } from "#domain/subscription/stand-in.ts"
 import { everySetting, type Values } from "#settings/every-setting.ts"
 import { within } from "#settings/within.ts"
 import { words } from "#settings/words.ts"
@@ -28,7 +29,7 @@ export type PolicyKind = (typeof policyKinds)[number]
 const namePattern = /^[a-z][a-z0-9-]{0,30}$/
 /** Principals, members of the heartbeat and other capabilities have these names. */
 const reserved = [
-  ...["system", "group", "webpush", natsPolicy],
+  ...["system", "group", "webpush", natsPolicy, importPolicy],
   ...["storage", "cache", "permission", "space", "delivery"]
 ]
 

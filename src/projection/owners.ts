@@ -19,6 +19,7 @@ import { type EntryKey, keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import type { Move, Sets } from "./sets.ts"
+import { endRegistrations, isAppended } from "./stand-ins.ts"
 import type { Step } from "./step.ts"
 
 /** Appends at once. */
@@ -82,9 +83,9 @@ export const takenBy = (sets: Sets, step: ListStep): Taken | undefined => {
   const [id, found] = marked ?? unmarked ?? []
   if (id === undefined || found === undefined) return undefined
   const page = keys.endpointOwners(hash)
-  // A renewal without a login takes nothing from another user.
-  const isRenewal = command.replaces?.renewal !== undefined
-  const isAllowed = !isRenewal && hasSameKeys(found.data, command.data)
+  // A renewal without a login takes nothing from another user, nor does an import.
+  const takesNothing = command.replaces?.renewal !== undefined || command.imported === true
+  const isAllowed = !takesNothing && hasSameKeys(found.data, command.data)
   return { user, id, seq: stored.seq, page, isAllowed }
 }
 
@@ -137,14 +138,13 @@ const complete = Effect.fnUntraced(function* (sets: Sets, moves: ReadonlyArray<M
   const isMarked = ({ id, seq }: Move) => storedIn(list, id)?.moved === seq
   const marked = moves.filter(isMarked).slice(0, atOnceMax)
   if (marked.length > 0) {
+    const isStandIn = marked.some(({ id }) => storedIn(list, id)!.standIn)
+    // Before the message by which a later run would find the move completed.
+    if (isStandIn && !(yield* endRegistrations(sets, user))) return
     const moved = marked.map(({ id }) => ({ id, generation: storedIn(list, id)!.seq }))
     const body = { moved, at: yield* Clock.currentTimeMillis }
     const message = { subject: subjects.subscription(user), type: "subscription.moved/1" } as const
-    const isStored = yield* sets.log.append("log", { ...message, body, expect: list.seq }).pipe(
-      Effect.as(true),
-      Effect.catchTag("AppendConflict", () => Effect.succeed(false)),
-      Effect.catchReason("NatsUnavailable", "NoRoom", () => Effect.succeed(false))
-    )
+    const isStored = yield* isAppended(sets, { ...message, body, expect: list.seq })
     // A rebuild must fold the message, too.
     if (!isStored || !sets.isLive) return
   }
@@ -168,6 +168,7 @@ export const completeMoves = Effect.fnUntraced(function* (sets: Sets) {
     })
     // Allows the cache to drop what was loaded.
     yield* sets.lists.flush
+    yield* sets.counts.flush
   }
   yield* sets.owners.flush
 })

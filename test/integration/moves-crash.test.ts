@@ -1,5 +1,5 @@
 // The owner of a browser does not depend on where a projector dies: the next run decides the same,
-// and so does a rebuild.
+// and so does a rebuild. Nor do the registrations of a stand-in, which end with its move.
 import { Deferred, Effect, Fiber, Layer, References } from "effect"
 import { assert, describe, it } from "vitest"
 import { rebuild } from "#cli/rebuild.ts"
@@ -11,6 +11,7 @@ import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { projectionLayer } from "#projection/projector.ts"
 import { subjects } from "#streams/subjects.ts"
+import { channelToken } from "#streams/tokens.ts"
 import { until } from "../support/client.ts"
 import { administer, folded, foldingLayer } from "../support/history.ts"
 import { userOf } from "../support/history-commands.ts"
@@ -22,6 +23,15 @@ const ids = endpoints.map(endpointHash)
 
 type Random = (below: number) => number
 
+/** The last one is the stand-in of an import. */
+const names = ["user 0", "user 1", "user 2", "import:3"] as const
+const registration = (user: number) =>
+  ({
+    subject: subjects.registration(channelToken("news"), userOf(user)),
+    type: "registration.put/1",
+    body: { user: names[user]!, at: 1 }
+  }) as const
+
 /** Appends a random command: a user of four stores, replaces or loses an endpoint of three. */
 const appendOne = (
   log: EventLog["Service"],
@@ -32,7 +42,7 @@ const appendOne = (
   const [user, n, other] = [random(4), random(3), random(3)]
   const [id, endpoint] = [ids[n]!, endpoints[n]!]
   const subject = subjects.subscription(userOf(user))
-  const by = { user: `user ${user}` }
+  const by = { user: names[user]! }
   const removed = { id: ids[other]!, lastModified: i }
   const what = random(9)
   if (what === 0)
@@ -55,6 +65,7 @@ const appendOne = (
         at: i
       }
     })
+  if (what === 4) return log.append("log", registration(3))
   const key = random(3) === 0 ? "bbbb" : "aaaa"
   const data = { endpoint, keys: { auth: key, p256dh: key } }
   const replaces = what === 3 && other !== n ? { replaces: removed } : {}
@@ -87,7 +98,9 @@ const failing = (random: Random) =>
       EventLog,
       Effect.map(EventLog, (log) => {
         const append = (...what: Parameters<typeof log.append>) =>
-          what[1].type === "subscription.moved/1" && random(8) === 0 ? lost : log.append(...what)
+          /moved|registration.delete/.test(what[1].type) && random(8) === 0
+            ? lost
+            : log.append(...what)
         return EventLog.of({ ...log, append: append as typeof log.append })
       })
     )
@@ -155,6 +168,8 @@ describe("moves", { timeout: 120_000 }, () => {
     await Effect.gen(function* () {
       yield* provision(1)
       const log = yield* EventLog
+      // A channel without users would be forgotten at some moment.
+      yield* log.append("log", registration(0))
       const projector = yield* Effect.forkDetach(
         Layer.launch(projectionLayer).pipe(Effect.provide(Layer.fresh(failing(randomFrom(11)))))
       )

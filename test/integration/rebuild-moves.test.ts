@@ -8,6 +8,7 @@ import { provision } from "#nats/admin/provision.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
+import { channelToken } from "#streams/tokens.ts"
 import { administer, folded, foldingLayer, quiet } from "../support/history.ts"
 import { userOf } from "../support/history-commands.ts"
 import { startNats } from "../support/nats.ts"
@@ -25,6 +26,47 @@ const put = (n: number, endpoint: number) => {
     }
   } as const
 }
+
+it("ends the registrations of a stand-in whose move a LOG does not complete", {
+  timeout: 60_000
+}, async () => {
+  await using server = await startNats({ syncAlways: false })
+  await using admin = await administer(server.url)
+  const nats = Layer.merge(natsLayer({ url: server.url, name: "test" }), quiet)
+  const registrations = async () =>
+    Object.entries(await admin.entries()).flatMap(([subject, text]) => {
+      const [, channel] = /^\$KV\.bellcast_registrations\.(news|sport)\./.exec(subject) ?? []
+      if (channel === undefined) return []
+      const who = subject.endsWith(userOf(1)) ? "stand-in" : "user"
+      return [`${channel} ${who} ${JSON.parse(text).on}`]
+    })
+  const joins = (channel: string, n: number, user: string) =>
+    ({
+      subject: subjects.registration(channelToken(channel), userOf(n)),
+      type: "registration.put/1",
+      body: { user, at: 1 }
+    }) as const
+  const standIn = put(1, 1)
+  await Effect.gen(function* () {
+    yield* provision(1)
+    const log = yield* EventLog
+    for (const channel of ["news", "sport"]) yield* log.append("log", joins(channel, 1, "import:1"))
+    yield* log.append("log", { ...standIn, body: { ...standIn.body, user: "import:1" } })
+    for (const channel of ["news", "sport"]) yield* log.append("log", joins(channel, 2, "user 2"))
+    yield* log.append("log", put(2, 1))
+  }).pipe(Effect.provide(nats), Effect.runPromise)
+  await Effect.runPromise(rebuild().pipe(Effect.provide(nats)))
+  assert.sameMembers(await registrations(), [
+    "news stand-in false",
+    "sport stand-in false",
+    "news user true",
+    "sport user true"
+  ])
+  const entries = await admin.entries()
+  assert.equal(JSON.parse(entries["$KV.bellcast_channels.news.registrations"]!).registrations, 1)
+  await Effect.runPromise(rebuild().pipe(Effect.provide(nats)))
+  assert.deepEqual(await admin.entries(), entries)
+})
 
 it("completes the moves of a LOG with one message for each user", {
   timeout: 60_000

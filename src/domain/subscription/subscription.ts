@@ -8,6 +8,7 @@ import type {
   SubscriptionPut
 } from "./command.ts"
 import { listBytesMax, listFits } from "./list-bounds.ts"
+import { isStandIn } from "./stand-in.ts"
 import { type Judged, withStrike, withSuspension } from "./strike.ts"
 import { boundTombstones, removedAt, type Tombstone } from "./tombstone.ts"
 
@@ -22,6 +23,8 @@ export interface StoredSubscription extends Judged {
    * `subscription.moved/1` removes it.
    */
   readonly moved?: number
+  /** Its user is a stand-in: whoever takes it gets the registrations of that user, too. */
+  readonly standIn?: true
   /** SHA-256 of the secret that renews the subscription. Clients do not see it. */
   readonly renewal?: string
   /** The hash of the secret that was spent for it, and when. */
@@ -179,6 +182,7 @@ const put = (given: SubscriptionList, command: SubscriptionPut, seq: number): Su
     // The same generation: pushes that wait for it are sent.
     seq: isSame ? former.seq : seq,
     lastModified,
+    ...(isStandIn(command.user) ? { standIn: true } : {}),
     ...(renewal === undefined ? {} : { renewal }),
     ...(by === undefined ? {} : { renewed: { by, at: lastModified } })
   }

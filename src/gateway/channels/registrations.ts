@@ -1,26 +1,20 @@
 // GET /registrations: the channels that the caller is registered to, in pages.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { EventLog } from "#nats/stream/event-log.ts"
-import { parseRegistration } from "#streams/subjects.ts"
 import { decodeToken } from "#streams/tokens.ts"
 import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import { limitOf, nextPage } from "../listing/next-page.ts"
 import { type ListInput, readQuery } from "../listing/read-query.ts"
 import type { Operation } from "../operation.ts"
-import { registrationsSince } from "../quotas/holdings.ts"
+import { channelAt, readsAtOnce, registrationsSince } from "../quotas/holdings.ts"
 
 /** Most channels of a page. Each is read from LOG, by the sequence of its registration. */
 const channelsMax = 100
-/** Channels of a request that are read at once. */
-export const readsAtOnce = 16
 
-/** The channel of the registration that a message of LOG began. */
-export const channelAt = Effect.fnUntraced(function* (seq: number) {
-  const stored = yield* (yield* EventLog).at("log", seq)
-  const place = stored === undefined ? undefined : parseRegistration(stored.subject)
-  const id = place === undefined ? undefined : decodeToken(place.channel)
+const shownAt = Effect.fnUntraced(function* (since: number) {
+  const channel = yield* channelAt(since)
+  const id = channel && decodeToken(channel)
   return id === undefined ? [] : [{ id }]
 })
 
@@ -36,7 +30,7 @@ export const registrationsGet: Operation<ListInput> = {
     const behind = Number(listing.token?.last_object["since"] ?? 0)
     const rest = began.filter((since) => since > behind)
     const shown = rest.slice(0, limit)
-    const data = yield* Effect.forEach(shown, channelAt, { concurrency: readsAtOnce })
+    const data = yield* Effect.forEach(shown, shownAt, { concurrency: readsAtOnce })
     const next = yield* nextPage(call, listing, {
       path: "/registrations",
       place: { since: shown.at(-1) ?? 0 },

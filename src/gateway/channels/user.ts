@@ -1,13 +1,11 @@
 // DELETE /: removes all that is stored of the caller as a reader, in every channel and browser.
 import * as Effect from "effect/Effect"
 import { nextTimestamp } from "#domain/subscription/subscription.ts"
-import { channelToken } from "#streams/tokens.ts"
 import { changeList } from "../changes.ts"
 import type { Call } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
-import { registrationsSince } from "../quotas/holdings.ts"
+import { channelsOf, readsAtOnce } from "../quotas/holdings.ts"
 import { Acknowledgement, accepted, endRegistration } from "./registration.ts"
-import { channelAt, readsAtOnce } from "./registrations.ts"
 
 const removeSubscriptions = (call: Call) =>
   changeList(call, (list, now) => {
@@ -33,9 +31,8 @@ export const userDelete: Operation<void> = {
   access: "caller",
   run: Effect.fnUntraced(function* (_, call) {
     yield* removeSubscriptions(call)
-    const began = yield* registrationsSince(call.user!.user)
-    const channels = yield* Effect.forEach(began, channelAt, { concurrency: readsAtOnce })
-    yield* Effect.forEach(channels.flat(), ({ id }) => endRegistration(channelToken(id), call), {
+    const channels = yield* channelsOf(call.user!.user)
+    yield* Effect.forEach(channels, (channel) => endRegistration(channel, call), {
       concurrency: readsAtOnce,
       discard: true
     })

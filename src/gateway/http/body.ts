@@ -92,7 +92,9 @@ const errorsOf = (issue: SchemaIssue.Issue): ReadonlyArray<ErrorDetail> => {
 }
 
 /** Decodes the value of so many bytes by a schema, and adds what does not fit to `errors`. */
-const decoderOf = <S extends Schema.Top & { readonly DecodingServices: never }>(schema: S) => {
+export const decoderOf = <S extends Schema.Top & { readonly DecodingServices: never }>(
+  schema: S
+) => {
   const decode = Schema.decodeUnknownResult(
     schema as unknown as Schema.ConstraintCodec<S["Type"], unknown>,
     { onExcessProperty: "error" }

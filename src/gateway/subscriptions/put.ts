@@ -1,16 +1,9 @@
 // The common part of POST and PUT of a subscription: the body, and the command that stores it.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { isObject } from "#basics/json.ts"
 import { Settings } from "#config"
 import type { SubscriptionCommand, SubscriptionData } from "#domain/subscription/command.ts"
-import { checkEndpoint, type EndpointPolicy } from "#domain/subscription/endpoint.ts"
-import {
-  listBytesMax,
-  listFits,
-  listMarginBytes,
-  subscriptionBytesMax
-} from "#domain/subscription/list-bounds.ts"
+import { listBytesMax, listFits, listMarginBytes } from "#domain/subscription/list-bounds.ts"
 import {
   atEndpoint,
   endpointHash,
@@ -25,20 +18,20 @@ import {
   type SubscriptionList,
   withoutSubscription
 } from "#domain/subscription/subscription.ts"
-import type { Caller } from "#identity/identity.ts"
 import { keys } from "#streams/buckets.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { listOf } from "../changes.ts"
 import { readBody } from "../http/body.ts"
-import { badId, type ErrorDetail, errorIn, refuse } from "../http/errors.ts"
+import { badId, type ErrorDetail, refuse } from "../http/errors.ts"
 import { type Preconditions, readPreconditions, stamp } from "../http/preconditions.ts"
 import { type Call, ok } from "../http/request.ts"
 import { queryPairs } from "../listing/query.ts"
 import { VapidPublicKeys } from "../vapid-public-keys.ts"
-import { type Decision, valueAt } from "../write.ts"
+import { type Decision, valueAt, type Writer } from "../write.ts"
+import { carryRegistrations } from "./carry.ts"
 import { isId, unknownSubscription } from "./id.ts"
-import { checkAuth, checkP256dh } from "./push-keys.ts"
 import { asksForRenewal, newRenewal, renewalHash } from "./renewal.ts"
+import { isTooLarge, ruleErrors, storedOf } from "./rules.ts"
 import {
   PostBody,
   SubscriptionBody,
@@ -90,39 +83,6 @@ export const postDoc = {
   errors: [400, 406, 409, 412, 413, 415, 429, 507]
 }
 
-/**
- * The value of a nested member. Not valueAt() of filters, which also finds a member "keys.auth": a
- * valid key under that name must not hide an invalid one in `keys`.
- */
-const memberOf = (value: unknown, [name, ...rest]: ReadonlyArray<string>): unknown => {
-  if (name === undefined) return value
-  return isObject(value) && Object.hasOwn(value, name) ? memberOf(value[name], rest) : undefined
-}
-
-/**
- * Errors beyond the schema: an endpoint that is not allowed, keys that cannot encrypt, a VAPID key
- * that this server cannot sign with. Skips values that the schema rejects.
- */
-const ruleErrors = (
-  raw: unknown,
-  endpoints: EndpointPolicy,
-  vapidKeys: ReadonlyArray<string>
-): ReadonlyArray<ErrorDetail> => {
-  const rules = {
-    "data.endpoint": (text: string) => checkEndpoint(text, endpoints),
-    "data.keys.auth": checkAuth,
-    "data.keys.p256dh": checkP256dh,
-    // The push service would reject every push (RFC 8292 section 4.2).
-    "data.vapid_public_key": (text: string) =>
-      vapidKeys.includes(text) ? undefined : "Must be a VAPID public key of this server"
-  }
-  return Object.entries(rules).flatMap(([name, rule]) => {
-    const value = memberOf(raw, name.split("."))
-    const description = typeof value === "string" && value !== "" ? rule(value) : undefined
-    return description === undefined ? [] : [errorIn("body", name, description)]
-  })
-}
-
 type Decode = typeof decodePut | typeof decodePost
 
 /** Reads a body with `data` of a subscription. */
@@ -138,15 +98,13 @@ export const readWith = (decode: Decode) =>
     )
     // Without a value there are errors, and the pipeline then ignores the input.
     if (value === undefined) return { preconditions } as PostInput
-    const { endpoint, id: claimed, keys, last_modified: _, ...rest } = value.data
+    const { id: claimed } = value.data
     if (claimed !== undefined && !isId(claimed)) errors.push(badId)
-    const data = { ...rest, endpoint, keys: { auth: keys.auth, p256dh: keys.p256dh } }
-    // Measure the stored text: 1e20 has 4 bytes in the body, but 21 as JavaScript writes it.
-    if (Buffer.byteLength(JSON.stringify(data)) > subscriptionBytesMax)
-      return yield* refuse("subscriptionTooLarge")
+    const data = storedOf(value.data)
+    if (isTooLarge(data)) return yield* refuse("subscriptionTooLarge")
     return {
       posted: {
-        id: endpointHash(endpoint),
+        id: endpointHash(data.endpoint),
         claimed,
         data,
         vapidKey: data["vapid_public_key"] as string | undefined,
@@ -162,57 +120,56 @@ export const readPut = readWith(decodePut)
 export const readPost = readWith(decodePost)
 
 /**
- * The subscription of another user at this endpoint; undefined: none. Fails with 507 where nobody
- * can have the endpoint, as the page of its owner is full.
+ * The subscription of another user at this endpoint, with that user; undefined: none. Fails with
+ * 507 where nobody can have the endpoint, as the page of its owner is full.
  */
 const storedByAnother = Effect.fnUntraced(function* (user: UserToken, { data, id }: Posted) {
   const page = yield* valueAt("subscriptions", keys.endpointOwners(id))
   if (page !== undefined && !hasRoomFor(page, id)) return yield* refuse("noRoom")
-  const owner = page && ownerOf(page, id)
+  const owner = page && (ownerOf(page, id) as UserToken | undefined)
   if (owner === undefined || owner === user) return undefined
-  return atEndpoint(yield* listOf(owner as UserToken), data.endpoint)?.[1]
+  const [, stored] = atEndpoint(yield* listOf(owner), data.endpoint) ?? []
+  return stored && { ...stored, owner }
 })
 
 /**
- * Checks owner and quotas of a subscription that is new to the user. Returns whether another user
- * has it.
+ * Checks owner and quotas of a subscription that is new to the user. Returns that of another user,
+ * which moves.
  */
-const admit = Effect.fnUntraced(function* (
-  user: UserToken,
-  list: SubscriptionList,
-  posted: Posted
-) {
+const admit = Effect.fnUntraced(function* (writer: Writer, list: SubscriptionList, posted: Posted) {
   const { data, replaces = "" } = posted
-  const other = yield* storedByAnother(user, posted)
+  const other = yield* storedByAnother(writer.caller!.user, posted)
   const isRefused = posted.renewedBy !== undefined || (other && !hasSameKeys(other.data, data))
   if (other !== undefined && isRefused) return yield* refuse("heldByAnother")
   const full = exhausted(withoutSubscription(list, replaces), data.endpoint, yield* Settings)
   if (full !== undefined)
     return yield* refuse(full === "host" ? "tooManyAtHost" : "tooManySubscriptions")
-  return other !== undefined
+  if (other?.standIn) yield* carryRegistrations(other.owner, writer)
+  return other
 })
 
 /** Decides to store or replace a subscription, within the quotas of the user. */
 export const store = Effect.fnUntraced(function* (
-  caller: Caller,
+  writer: Writer,
   list: SubscriptionList,
   posted: Posted,
   now: number,
   status: number
 ) {
+  const caller = writer.caller!
   const { data, id, replaces, vapidKey: named } = posted
   const by = posted.renewedBy
   const isReplacing = replaces !== undefined && (replaces !== id || by !== undefined)
   if (isReplacing && by === undefined && !Object.hasOwn(list.subscriptions, replaces))
     return yield* unknownSubscription(replaces)
   const isNew = !Object.hasOwn(list.subscriptions, id)
-  const moves = isNew && (yield* admit(caller.user, list, posted))
+  const moved = isNew ? yield* admit(writer, list, posted) : undefined
   const first = nextTimestamp(list, now)
   const lastModified = isReplacing ? first + 1 : first
   // An endpoint belongs to one subscription of the browser, so its application server key never
   // changes.
-  const vapidKey =
-    named ?? (isNew ? (yield* VapidPublicKeys).current : list.subscriptions[id]!.vapidKey)
+  const known = moved ?? list.subscriptions[id]
+  const vapidKey = named ?? (known ? known.vapidKey : (yield* VapidPublicKeys).current)
   const secret = posted.renews ? newRenewal(caller.user, id) : undefined
   const noted = vapidKey === undefined ? {} : { vapidKey }
   const command = {
@@ -233,7 +190,7 @@ export const store = Effect.fnUntraced(function* (
   const decision: Decision<SubscriptionList, SubscriptionCommand> = {
     _tag: "Change",
     command,
-    moves,
+    moves: moved !== undefined,
     response: (after) =>
       ok(
         { data: viewOf(after, id), ...(secret && { renewal: secret }) },

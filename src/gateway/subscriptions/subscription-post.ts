@@ -5,13 +5,12 @@ import type { JsonObject } from "#basics/json.ts"
 import type { SubscriptionCommand } from "#domain/subscription/command.ts"
 import { hasSameKeys } from "#domain/subscription/owners.ts"
 import type { StoredSubscription, SubscriptionList } from "#domain/subscription/subscription.ts"
-import type { Caller } from "#identity/identity.ts"
 import { changeList } from "../changes.ts"
 import { checked, type ErrorDetail, errorIn } from "../http/errors.ts"
 import { stamp, violated } from "../http/preconditions.ts"
 import { type ApiResponse, type Call, ok } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
-import type { Decision } from "../write.ts"
+import type { Decision, Writer } from "../write.ts"
 import { isId } from "./id.ts"
 import { type Posted, type PostInput, postDoc, readPost, store } from "./put.ts"
 import { refreshed } from "./renewal.ts"
@@ -50,7 +49,7 @@ const read = Effect.fnUntraced(function* (call: Call, errors: Array<ErrorDetail>
 
 /** Decides on a subscription that the caller has already. */
 const decideStored = Effect.fnUntraced(function* (
-  caller: Caller,
+  writer: Writer,
   list: SubscriptionList,
   posted: Posted,
   now: number
@@ -59,8 +58,8 @@ const decideStored = Effect.fnUntraced(function* (
   const { replaces = posted.id } = posted
   // The former one may be removed already: then this repeats a request.
   if (replaces !== posted.id && Object.hasOwn(list.subscriptions, replaces))
-    return yield* store(caller, list, { ...posted, ...asStored(stored) }, now, 200)
-  if (posted.renews) return refreshed(caller, list, posted.id, now, false)
+    return yield* store(writer, list, { ...posted, ...asStored(stored) }, now, 200)
+  if (posted.renews) return refreshed(writer.caller!, list, posted.id, now, false)
   const response = ok({ data: viewOf(list, posted.id) }, stamp(stored.lastModified))
   if (stored.suspended === undefined) return { _tag: "Unchanged" as const, response }
   // The browser is active: send to the subscription again. The response stays the same.
@@ -90,11 +89,11 @@ export const subscriptionPost: Operation<PostInput> = {
           // is true.
           const ifMatch = { ...preconditions, ifNoneMatch: undefined }
           yield* checked(violated(ifMatch, { timestamp: list.lastModified, exists: true }))
-          return yield* store(call.caller!, list, posted, now, 201)
+          return yield* store(call, list, posted, now, 201)
         }
         const timestamp = existing["last_modified"] as number
         yield* checked(violated(preconditions, { timestamp, exists: true, existing }))
-        const decision = yield* decideStored(call.caller!, list, posted, now)
+        const decision = yield* decideStored(call, list, posted, now)
         const stored = list.subscriptions[posted.id]!
         return hasSameKeys(stored.data, posted.data) ? decision : warned(decision)
       })

@@ -57,15 +57,16 @@ export const subscriptionReplace: Operation<PostInput> = {
       verified: true,
       principals: []
     }
+    const writer = { ...call, caller, user: caller }
     const decide = Effect.fnUntraced(function* (list: Parameters<typeof store>[1], at: number) {
       const proven = renewableBy(list, hash, of.id, posted, at)
       if (proven === undefined) return yield* refuse("forbidden")
       if (proven.isRepeated) return refreshed(caller, list, posted.id, at, true)
       const data = { ...attributesOf(proven.data ?? begun.data), ...ofBrowser(posted) }
       const renewed = { ...posted, data, replaces: of.id, renews: true, renewedBy: hash }
-      return yield* store(caller, list, renewed, at, 201)
+      return yield* store(writer, list, renewed, at, 201)
     })
-    return yield* changeList({ ...call, caller, user: caller }, decide)
+    return yield* changeList(writer, decide)
   }),
   doc: {
     summary: "Store a subscription in place of one that it has the secret of, without a login",

@@ -69,7 +69,7 @@ export const subscriptionPut: Operation<PostInput> = {
             ? { timestamp: list.lastModified, exists: false }
             : targetOf(existing)
         yield* checked(violated(preconditions, target))
-        return yield* store(call.caller!, list, posted, now, existing === undefined ? 201 : 200)
+        return yield* store(call, list, posted, now, existing === undefined ? 201 : 200)
       })
     )
   }),

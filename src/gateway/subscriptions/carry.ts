@@ -1,0 +1,29 @@
+// The registrations of a stand-in go along when a user takes its subscription.
+import * as Effect from "effect/Effect"
+import type { UserToken } from "#streams/tokens.ts"
+import { changeRegistration } from "../changes.ts"
+import { ok } from "../http/request.ts"
+import { channelsOf } from "../quotas/holdings.ts"
+import type { Writer } from "../write.ts"
+
+const response = ok({})
+
+/**
+ * Registers the user of a request to the channels of a stand-in, closed ones, too, and whatever the
+ * user holds: an operator chose them. Comes before the move, so that no later broadcast misses the
+ * browser; the projector then ends the registrations of the stand-in.
+ */
+export const carryRegistrations = Effect.fnUntraced(function* (standIn: UserToken, writer: Writer) {
+  for (const channel of yield* channelsOf(standIn))
+    yield* changeRegistration(channel, writer, (registration, at) =>
+      Effect.succeed(
+        registration?.on
+          ? { _tag: "Unchanged", response }
+          : {
+              _tag: "Change",
+              command: { type: "registration.put/1", user: writer.user!.id, at },
+              response: () => response
+            }
+      )
+    )
+})
