@@ -56,7 +56,8 @@ TESTS := $(if $(TARGET_URL),test/conformance, \
   test/unit test/integration test/conformance test/identity/unit test/identity/integration)
 
 .PHONY: help install run dev check fmt test test-identity test-compose e2e torture bench streams \
-  client listen audit broadcast dead redrive restore rebuild permissions token sign-user keys
+  client listen audit broadcast dead redrive restore rebuild permissions token sign-user keys \
+  import export
 
 help: ## List the targets.
 	@awk -F ': .*## ' '/^[a-z0-9-]+:.* ## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
@@ -243,6 +244,12 @@ token: install ## Make tokens of servers: make token ARGS="create shop --channel
 
 sign-user: install ## Print a token of a user of the policy signed: make sign-user ARGS=alice.
 	@$(BELLCAST) sign-user $(ARGS)
+
+import: install ## Store subscriptions of another service: make import FILE=users.ndjson ARGS=...
+	@$(BELLCAST) import "$(FILE)" $(ARGS)
+
+export: install ## Write all subscriptions for another service: make export FILE=all.ndjson.
+	@$(BELLCAST) export "$(FILE)" $(ARGS)
 
 # ENV counts on the command line only: as an environment variable it is a setting of sh.
 keys: install ## Make the secrets: make keys ENV=.env; or ARGS=list, show, rotate, "retire KEY".

@@ -19,6 +19,8 @@ import { clientCommand } from "./client.ts"
 import { deadCommand } from "./dead.ts"
 import { keysCommand } from "./keys/keys.ts"
 import { listenCommand } from "./listen/listen.ts"
+import { exportCommand } from "./moving/export.ts"
+import { importCommand } from "./moving/import.ts"
 import { permissionsCommand } from "./permissions.ts"
 import { rebuildCommand } from "./rebuild.ts"
 import { redriveCommand } from "./redrive.ts"
@@ -44,7 +46,9 @@ const bellcast = Command.make("bellcast").pipe(
     permissionsCommand,
     tokenCommand,
     signUserCommand,
-    keysCommand
+    keysCommand,
+    importCommand,
+    exportCommand
   ])
 )
 

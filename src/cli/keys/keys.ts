@@ -6,54 +6,34 @@ import * as Console from "effect/Console"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
-import { settings } from "#config"
-import { changeKeys, freshPair, loadSecrets } from "#secrets/file.ts"
+import { changeKeys, freshPair } from "#secrets/file.ts"
 import { adoptedKeys, oldestOf, usesOf } from "#secrets/in-use.ts"
 import { type KeySet, retired, rotated, usableKeys, usableKeysMax } from "#secrets/key-set.ts"
-import { keysAreSet, keysOfSettings, missingFaults } from "#secrets/secrets.ts"
 import { forgetUseridSecret } from "#secrets/userid-adoption.ts"
-import { everySetting } from "#settings/every-setting.ts"
 import { natsFlags, onNats } from "../nats/nats.ts"
 import { failed, failedBy, noted } from "../terminal/failed.ts"
 import { jsonFlag, onOff } from "../terminal/flags.ts"
 import { printRows } from "../terminal/table.ts"
 import { changedLines } from "./lines.ts"
 import { newCommand, printNew } from "./new.ts"
+import { ownKeys } from "./own-keys.ts"
 import { showCommand } from "./show.ts"
-
-const { dataDir, natsUrl, vapidFormerKeys, vapidPrivateKey, vapidPublicKey } = settings
-const ownSettings = everySetting({
-  dataDir,
-  natsUrl,
-  vapidFormerKeys,
-  vapidPrivateKey,
-  vapidPublicKey
-})
 
 /** The keys, and a function that changes them. `change` returns what is left to do. */
 const home = Effect.gen(function* () {
-  const own = yield* Effect.mapError(ownSettings, failedBy)
-  if (!keysAreSet(own)) {
-    const { vapidKeys } = yield* Effect.mapError(loadSecrets(own.dataDir), failedBy)
-    const change = (edit: (set: KeySet) => KeySet) =>
-      changeKeys(own.dataDir, edit).pipe(
-        Effect.mapError(failedBy),
-        Effect.as(
-          `# ${own.dataDir}/secrets.json is changed. It takes effect at the service's next start.`
-        )
-      )
-    return { set: vapidKeys, change }
-  }
-  const { faults: wrong, keys, missing } = keysOfSettings(own, true)
-  const faults = [...wrong, ...missingFaults(missing)]
-  if (faults.length > 0)
-    return yield* failed(`the settings of the service must be here, too:\n${faults.join("\n")}`)
+  const { folder, set } = yield* ownKeys
   const change = (edit: (set: KeySet) => KeySet) => {
-    const head =
-      "# New settings of every process. Restart those that deliver first, then the gateways."
-    return Effect.succeed([head, ...changedLines(keys, edit(keys))].join("\n"))
+    if (folder === undefined) {
+      const head =
+        "# New settings of every process. Restart those that deliver first, then the gateways."
+      return Effect.succeed([head, ...changedLines(set, edit(set))].join("\n"))
+    }
+    return changeKeys(folder, edit).pipe(
+      Effect.mapError(failedBy),
+      Effect.as(`# ${folder}/secrets.json is changed. It takes effect at the service's next start.`)
+    )
   }
-  return { set: keys, change }
+  return { set, change }
 })
 
 /** When each key was first offered, and how many subscriptions need it, from NATS. */

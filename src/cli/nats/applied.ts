@@ -4,7 +4,7 @@ import { appliedMillis, Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import type { BucketOf } from "#nats/kv/values.ts"
 import { remedyOf } from "#nats/watch/fullness.ts"
-import { bucketStream, type EntryKey } from "#streams/buckets.ts"
+import { type BucketName, bucketStream, type EntryKey } from "#streams/buckets.ts"
 import { failed } from "../terminal/failed.ts"
 
 const notApplied =
@@ -13,15 +13,25 @@ const noRoom = (stream: string) =>
   `this is in LOG, but ${stream} has no room for it: it takes effect once there is room; ` +
   remedyOf(stream)
 
+const reached = Effect.fnUntraced(function* (seq: number) {
+  const applied = (yield* Watermark).reached(seq, appliedMillis)
+  return yield* Effect.catchReason(applied, "NatsUnavailable", "NotApplied", () =>
+    Effect.fail(failed(notApplied))
+  )
+})
+
+/** Fails with VerbFailed if the message at `seq` is not applied in time, to any bucket. */
+export const reachedInTime = Effect.fnUntraced(function* (seq: number) {
+  const applied = yield* reached(seq)
+  const [short] = applied.short ?? []
+  return short === undefined ? applied : yield* failed(noRoom(bucketStream(short as BucketName)))
+})
+
 /** Fails with VerbFailed if the message at `seq` is not applied to `key` in time. */
 export const untilApplied = Effect.fnUntraced(function* <
   K extends EntryKey<"publishers" | "token"> | EntryKey<"registration">
 >(bucket: BucketOf<K>, key: K, seq: number) {
-  yield* (yield* Watermark)
-    .reached(seq, appliedMillis)
-    .pipe(
-      Effect.catchReason("NatsUnavailable", "NotApplied", () => Effect.fail(failed(notApplied)))
-    )
+  yield* reached(seq)
   const entry = yield* (yield* Buckets).get(bucket, key)
   const value = entry?.value as { readonly seq: number } | undefined
   if ((value?.seq ?? 0) < seq) return yield* failed(noRoom(bucketStream(bucket)))

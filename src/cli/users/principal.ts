@@ -4,8 +4,9 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { settings } from "#config"
-import { natsPolicy, policyOf } from "#domain/publisher.ts"
-import { principalNames } from "#identity/principals.ts"
+import { natsPolicy, nobodyIdFault, policyOf } from "#domain/publisher.ts"
+import type { User } from "#identity/identity.ts"
+import { isAddressHmac, principalNames, userFault } from "#identity/principals.ts"
 import { pseudonyms } from "#identity/pseudonym.ts"
 import { identitySettings, kindOf } from "#identity/settings.ts"
 import { loadSecrets } from "#secrets/file.ts"
@@ -65,6 +66,27 @@ export const policyFault = Effect.gen(function* () {
 export const storedPrincipal = Effect.fnUntraced(function* (principal: string) {
   if (!principal.includes("@") || /:@[0-9a-f]{64}$/.test(principal)) return principal
   return principalNames(yield* secretOf)(principal)
+})
+
+/**
+ * The ids and pseudonyms of users, as the service makes them. Fails where the secret is missing or
+ * is not the service's.
+ */
+export const ownUsers = Effect.gen(function* () {
+  const faultOf = yield* policyFault
+  const secret = yield* secretOf
+  const [nameOf, tokenOf] = [principalNames(secret), pseudonyms(secret)]
+  /** A user with this very id. */
+  const named = (id: string): User => ({ id, user: tokenOf(id) })
+  /** The user of an id, in which a mail address may stand, or why there is none. */
+  const find = (given: string): User | string => {
+    const [, policy, name] = /^([^:]*):(.*)$/s.exec(given) ?? []
+    if (name === undefined || policyOf(given) !== policy) return "Expected <policy>:<id>"
+    const fault = isAddressHmac(name) ? undefined : userFault(name)
+    if (fault !== undefined) return `the id ${fault}`
+    return faultOf(given) ?? nobodyIdFault(given) ?? named(nameOf(given))
+  }
+  return { find, named }
 })
 
 /** The pseudonym of a user. Fails where the secret is missing or is not the service's. */

@@ -1,0 +1,30 @@
+// The VAPID keys of the service, where a verb runs: from the settings, or from the data folder.
+import * as Effect from "effect/Effect"
+import { settings } from "#config"
+import { loadSecrets } from "#secrets/file.ts"
+import { keysAreSet, keysOfSettings, missingFaults } from "#secrets/secrets.ts"
+import { everySetting } from "#settings/every-setting.ts"
+import { failed, failedBy } from "../terminal/failed.ts"
+
+const { dataDir, natsUrl, vapidFormerKeys, vapidPrivateKey, vapidPublicKey } = settings
+const ownSettings = everySetting({
+  dataDir,
+  natsUrl,
+  vapidFormerKeys,
+  vapidPrivateKey,
+  vapidPublicKey
+})
+
+/** The keys, with their private halves. `folder`: of the file that has them, if it is a file. */
+export const ownKeys = Effect.gen(function* () {
+  const own = yield* Effect.mapError(ownSettings, failedBy)
+  if (!keysAreSet(own)) {
+    const { vapidKeys } = yield* Effect.mapError(loadSecrets(own.dataDir), failedBy)
+    return { set: vapidKeys, folder: own.dataDir }
+  }
+  const { faults: wrong, keys, missing } = keysOfSettings(own, true)
+  const faults = [...wrong, ...missingFaults(missing)]
+  if (faults.length > 0)
+    return yield* failed(`the settings of the service must be here, too:\n${faults.join("\n")}`)
+  return { set: keys, folder: undefined }
+})

@@ -1,0 +1,124 @@
+// `bellcast export FILE`: writes one line for each live subscription, in a form that `bellcast
+// import` reads. The file is readable by its owner only: whoever has it and the private VAPID key
+// can push to every browser.
+import { open, rm } from "node:fs/promises"
+import * as Console from "effect/Console"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
+import { isStandIn } from "#domain/subscription/stand-in.ts"
+import type { StoredSubscription, SubscriptionList } from "#domain/subscription/subscription.ts"
+import { channelsOf } from "#gateway/quotas/holdings.ts"
+import { eachList } from "#nats/kv/audience.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { eachEntry } from "#nats/kv/entries.ts"
+import type { Entry } from "#nats/kv/values.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import { type EntryKey, keys } from "#streams/buckets.ts"
+import { decodeToken, isUserToken, type UserToken } from "#streams/tokens.ts"
+import { natsFlags, onNats } from "../nats/nats.ts"
+import { failed, type VerbFailed } from "../terminal/failed.ts"
+import { onOff } from "../terminal/flags.ts"
+import { note } from "../terminal/note.ts"
+
+/** Users whose lists are in memory. */
+const usersAtOnce = 250
+const readsAtOnce = 32
+
+type Write = (text: string) => Effect.Effect<void, VerbFailed>
+
+const isLive = ({ moved, suspended }: StoredSubscription): boolean =>
+  moved === undefined && suspended === undefined
+
+/** The id of the user of a list. Only LOG has it: keys of buckets are pseudonyms. */
+const idOf = Effect.fnUntraced(function* ({ seq }: StoredSubscription) {
+  const message = (yield* (yield* EventLog).at("log", seq))?.message
+  return message?.type === "subscription.put/1" ? message.user : undefined
+})
+
+/** The lines of a user. That of a stand-in names no user: an import makes the same one again. */
+const linesOf = Effect.fnUntraced(function* ({ key, value }: Entry<SubscriptionList>) {
+  const live = Object.values(value.subscriptions).filter(isLive)
+  if (live.length === 0) return []
+  const id = yield* idOf(live[0]!)
+  const user = id === undefined || isStandIn(id) ? {} : { user: id }
+  const tokens = yield* channelsOf(key as string as UserToken)
+  const channels = tokens.flatMap((token) => decodeToken(token) ?? [])
+  return live.map(({ data: { channels: _, user: __, ...data }, vapidKey }) => {
+    const made = vapidKey === undefined ? {} : { vapid_public_key: vapidKey }
+    return JSON.stringify({ ...data, ...made, ...user, channels })
+  })
+})
+
+const usersWithLists = Effect.gen(function* () {
+  const users: Array<EntryKey<"subscriptions">> = []
+  yield* eachEntry("subscriptions", (key, value) => {
+    if (isUserToken(key) && "subscriptions" in value && Object.keys(value.subscriptions).length > 0)
+      users.push(keys.subscriptions(key))
+  })
+  return users
+})
+
+/** Passes the line of each live subscription to `write`, and returns how many there were. */
+const exportAll = Effect.fnUntraced(function* (write: Write) {
+  const buckets = yield* Buckets
+  const minRevision = yield* buckets.revision("subscriptions")
+  const users = yield* usersWithLists
+  let count = 0
+  for (let i = 0; i < users.length; i += usersAtOnce) {
+    const lists: Array<Entry<SubscriptionList>> = []
+    const some = users.slice(i, i + usersAtOnce)
+    yield* eachList(buckets, some, minRevision, (entry) => void lists.push(entry))
+    const lines = yield* Effect.forEach(lists, linesOf, { concurrency: readsAtOnce })
+    count += lines.flat().length
+    if (lines.flat().length > 0) yield* write(lines.flat().join("\n"))
+  }
+  return count
+})
+
+const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code
+
+/** Writes a new file. A part of one is removed, as it would pass for the whole. */
+const toFile = Effect.fnUntraced(function* (file: string) {
+  const attempt = <A>(task: () => Promise<A>) =>
+    Effect.tryPromise({
+      try: task,
+      catch: (error) =>
+        failed(
+          codeOf(error) === "EEXIST"
+            ? `${file} is there already: name another file`
+            : `${file} cannot be written (${codeOf(error)})`
+        )
+    })
+  const handle = yield* attempt(() => open(file, "wx", 0o600))
+  const write: Write = (text) => attempt(() => handle.appendFile(`${text}\n`))
+  const whole = Effect.tap(exportAll(write), () => attempt(() => handle.sync()))
+  return yield* whole.pipe(
+    Effect.onError(() => Effect.promise(() => rm(file, { force: true }))),
+    Effect.ensuring(Effect.promise(() => handle.close()))
+  )
+})
+
+const toOutput = Effect.fnUntraced(function* (terminal: boolean) {
+  if (process.stdout.isTTY && !terminal)
+    return yield* failed("endpoints and keys on a terminal stay in its history: name a file")
+  return yield* exportAll((text) => Console.log(text))
+})
+
+const flags = {
+  file: Argument.String("file").pipe(
+    Argument.withDescription("A new file, readable by its owner only; -: standard output")
+  ),
+  terminal: onOff("terminal", "Print to a terminal, too"),
+  ...natsFlags
+}
+
+/** The verb. */
+export const exportCommand = Command.make("export", flags, ({ file, terminal, ...nats }) =>
+  Effect.gen(function* () {
+    const count = yield* file === "-" ? toOutput(terminal) : toFile(file)
+    yield* note(`${count} subscriptions; they are of use only with their private VAPID keys`)
+  }).pipe(onNats(nats))
+).pipe(
+  Command.withDescription("Write all live subscriptions, with their users and channels, to a file")
+)

@@ -1,0 +1,188 @@
+// `bellcast import FILE`: stores subscriptions that browsers made with the key pair of another
+// service. Repeating it adds nothing. Never shows an endpoint or a key of a subscription.
+import { createReadStream } from "node:fs"
+import * as Console from "effect/Console"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import { settings } from "#config"
+import { adoptedKeys } from "#secrets/in-use.ts"
+import { everySetting } from "#settings/every-setting.ts"
+import { ownKeys } from "../keys/own-keys.ts"
+import { natsFlags, onNats } from "../nats/nats.ts"
+import { demandLog, demandRoom } from "../nats/room.ts"
+import { failed, failedBy } from "../terminal/failed.ts"
+import { onOff } from "../terminal/flags.ts"
+import { note } from "../terminal/note.ts"
+import { ownUsers } from "../users/principal.ts"
+import { channelsOf, check, type Rules } from "./check.ts"
+import { type Line, linesOf } from "./lines.ts"
+import { type Fate, type Limits, storeOne } from "./store.ts"
+
+/** Lines under way: each waits a few times for NATS and for the projector. */
+const atOnce = 64
+/** Lines after which the room of streams and buckets is looked at again. */
+const roomEvery = 1_000
+
+const {
+  allowLoopbackEndpoints,
+  pushHosts,
+  registrationsPerUserMax,
+  subscriptionsPerUserMax,
+  subscriptionsPerUserPerHostMax
+} = settings
+const ownSettings = everySetting({
+  allowLoopbackEndpoints,
+  pushHosts,
+  registrationsPerUserMax,
+  subscriptionsPerUserMax,
+  subscriptionsPerUserPerHostMax
+})
+
+/** The keys that can sign here, and that a gateway has started with. */
+const usableHere = Effect.gen(function* () {
+  const { set } = yield* ownKeys
+  const adopted = new Set((yield* adoptedKeys).map(({ publicKey }) => publicKey))
+  const signing = set.filter(({ privateKey }) => privateKey !== undefined)
+  return {
+    signing: signing.map(({ publicKey }) => publicKey),
+    usable: signing.flatMap(({ publicKey }) => (adopted.has(publicKey) ? [publicKey] : []))
+  }
+})
+
+/** The keys that lines may name. Fails where this service cannot sign with that of the flag. */
+const demandKey = Effect.fnUntraced(function* (given: string | undefined) {
+  const { signing, usable } = yield* usableHere
+  if (given === undefined || usable.includes(given)) return usable
+  if (signing.includes(given))
+    return yield* failed(
+      "no gateway has started with this key yet: restart the processes that deliver, then the " +
+        "gateways"
+    )
+  return yield* failed(
+    "--vapid-public-key: this service cannot sign with this key. Put the pair into " +
+      "BELLCAST_VAPID_FORMER_KEYS of every process (<public key>:<private key>) and run this " +
+      "with the same settings. Without the private key nothing can be imported, and it cannot " +
+      "be given here: no private key enters NATS"
+  )
+})
+
+/** What became of the lines. */
+type Counts = Record<Fate | "lines" | "skipped" | "refused", number>
+
+const demandAllRoom = Effect.all([
+  demandRoom("subscriptions"),
+  demandRoom("registrations"),
+  demandRoom("channels")
+])
+
+const importLine = Effect.fnUntraced(function* (
+  { number, text }: Line,
+  { counts, dryRun, limits, rules }: Import
+) {
+  if (text?.trim() === "") return
+  counts.lines += 1
+  if (!dryRun && counts.lines % roomEvery === 0) yield* demandAllRoom
+  const found = text === undefined ? { refused: "too long for a line" } : check(text, rules)
+  if ("id" in found) {
+    counts[yield* storeOne(found, limits, dryRun)] += 1
+    return
+  }
+  counts[found.refused === undefined ? "skipped" : "refused"] += 1
+  if (found.refused !== undefined) yield* note(`line ${number}: ${found.refused}`)
+})
+
+interface Import {
+  readonly counts: Counts
+  readonly rules: Rules
+  readonly limits: Limits
+  readonly dryRun: boolean
+}
+
+const importAll = Effect.fnUntraced(function* (file: string, run: Import) {
+  const input = file === "-" ? process.stdin : createReadStream(file)
+  const lines = linesOf(input.setEncoding("utf8"))
+  const unreadable = (error: unknown) =>
+    failed(`${file} cannot be read (${(error as NodeJS.ErrnoException).code})`)
+  yield* Stream.fromAsyncIterable(lines, unreadable).pipe(
+    Stream.mapEffect((line) => importLine(line, run), { concurrency: atOnce, unordered: true }),
+    Stream.runDrain
+  )
+})
+
+const words: Readonly<Record<Exclude<keyof Counts, "lines" | "stored">, string>> = {
+  present: "were there already",
+  ended: "were removed, taken by a user or gone since an earlier import",
+  held: "belong to another user",
+  full: "are of users who have as much as they may",
+  skipped: "are no Web Push, or unsubscribed",
+  refused: "were refused"
+}
+
+/** The report: a line for each kind of end. */
+const textOf = (counts: Counts, dryRun: boolean): string => {
+  const head = `${counts.stored} of ${counts.lines} lines ${dryRun ? "would be" : "were"} stored`
+  const others = Object.entries(words).flatMap(([name, text]) => {
+    const count = counts[name as keyof typeof words]
+    return count === 0 ? [] : [`${count} ${text}`]
+  })
+  return [head, ...others].join("\n")
+}
+
+const flags = {
+  file: Argument.String("file").pipe(
+    Argument.withDescription("One JSON object in each line; -: standard input")
+  ),
+  channel: Flag.String("channel").pipe(
+    Flag.withDescription("Register every user on this channel; may be repeated"),
+    Flag.atLeast(0)
+  ),
+  key: Flag.String("vapid-public-key").pipe(
+    Flag.withDescription("The key that subscriptions were made with, where a line names none"),
+    Flag.optional
+  ),
+  policy: Flag.String("policy").pipe(
+    Flag.withDescription("The policy of the users, where lines have their ids at the site"),
+    Flag.optional
+  ),
+  dryRun: onOff("dry-run", "Check and count, store nothing"),
+  ...natsFlags
+}
+
+/** The verb. */
+export const importCommand = Command.make(
+  "import",
+  flags,
+  ({ channel, dryRun, file, key, policy, ...nats }) =>
+    Effect.gen(function* () {
+      const own = yield* Effect.mapError(ownSettings, failedBy)
+      const channels = [...channel]
+      if (channelsOf(channels) === undefined)
+        return yield* failed("--channel: no name of a channel")
+      yield* demandLog
+      const vapidKey = Option.getOrUndefined(key)
+      const rules: Rules = {
+        endpoints: { hosts: own.pushHosts, allowLoopback: own.allowLoopbackEndpoints },
+        vapidKeys: yield* demandKey(vapidKey),
+        vapidKey,
+        policy: Option.getOrUndefined(policy),
+        channels,
+        channelsMax: own.registrationsPerUserMax,
+        users: yield* ownUsers
+      }
+      if (!dryRun) yield* demandAllRoom
+      const none = { stored: 0, present: 0, ended: 0, held: 0, full: 0 }
+      const counts: Counts = { ...none, lines: 0, skipped: 0, refused: 0 }
+      yield* importAll(file, { counts, rules, limits: own, dryRun })
+      yield* Console.log(textOf(counts, dryRun))
+      if (counts.refused > 0) return yield* failed(`${counts.refused} lines were refused`)
+    }).pipe(onNats(nats))
+).pipe(
+  Command.withDescription(
+    "Store subscriptions of another service: only with its private VAPID key, which the settings " +
+      "must have; Firebase's tokens carry no keys and cannot be imported"
+  )
+)

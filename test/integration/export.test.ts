@@ -1,0 +1,105 @@
+// The way out: one line for each live subscription, which an import of another service reads.
+import { readFileSync, statSync, writeFileSync } from "node:fs"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { call, finished, join, publish, until } from "../support/client.ts"
+import { formerBrowser, formerKeys, importAll, makeFiles, settingsOn } from "../support/imports.ts"
+import { startNats, type TestNats } from "../support/nats.ts"
+import { type PushService, startPushService } from "../support/push-service.ts"
+import { runCli } from "../support/run-cli.ts"
+import { type Service, startService, vapid } from "../support/service.ts"
+import { idOf } from "../support/users.ts"
+
+let nats: TestNats
+let push: PushService
+let service: Service
+const files = makeFiles()
+
+beforeAll(async () => {
+  nats = await startNats({ syncAlways: false })
+  push = await startPushService()
+  service = await startService({ natsUrl: nats.url, env: formerKeys })
+}, 60_000)
+afterAll(async () => {
+  files[Symbol.dispose]()
+  for (const each of [service, push, nats]) await each?.[Symbol.asyncDispose]()
+})
+
+const exported = (file: string, ...args: ReadonlyArray<string>) =>
+  runCli(["export", file, ...args], settingsOn(nats.url))
+const linesIn = (text: string) =>
+  text
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line))
+
+describe("an export", { timeout: 60_000 }, () => {
+  it("has each live subscription with its user and channels, for another service", async () => {
+    const agents = Array.from({ length: 4 }, () =>
+      push.subscribe({ applicationServerKey: vapid.publicKey })
+    )
+    const gone = push.subscribe({ script: ["410"] })
+    const standIn = formerBrowser(push)
+    const all = [...agents, gone].map(({ subscription }) => subscription)
+    await join([service.url], "news", all)
+    await call(service.url, "PUT", "/channels/wetter%20s%C3%BCd/registration", "user0")
+    await importAll(nats.url, [{ ...standIn.subscription, locale: "de" }], "--channel", "news")
+    await finished(service.url, "news", await publish(service.url, "news", { n: 1 }))
+    await until(
+      () => call(service.url, "GET", "/subscriptions", "user4"),
+      ({ body }) => body.data.length === 0
+    )
+    // The browser of user3 is that of user2 now.
+    const { subscription: data } = agents[3]!
+    assert.equal((await call(service.url, "POST", "/subscriptions", "user2", { data })).status, 201)
+
+    const file = files.fresh()
+    const { code, stderr, stdout } = await exported(file)
+    assert.deepEqual([code, stdout], [0, ""])
+    assert.include(stderr, "5 subscriptions")
+    assert.equal(statSync(file).mode & 0o777, 0o600)
+    const lines = linesIn(readFileSync(file, "utf8"))
+    const lineOf = (n: number, user: string, ...channels: ReadonlyArray<string>) => ({
+      ...agents[n]!.subscription,
+      vapid_public_key: vapid.publicKey,
+      user: idOf(user),
+      channels
+    })
+    const { stand, others } = Object.groupBy(lines, ({ locale }) => (locale ? "stand" : "others"))
+    assert.sameDeepMembers(others!, [
+      lineOf(0, "user0", "news", "wetter süd"),
+      lineOf(1, "user1", "news"),
+      lineOf(2, "user2", "news"),
+      lineOf(3, "user2", "news")
+    ])
+    assert.deepInclude(stand![0], { ...standIn.subscription, channels: ["news"] })
+    assert.notProperty(stand![0], "user")
+
+    await using another = await startNats({ syncAlways: false })
+    await using next = await startService({ natsUrl: another.url, env: formerKeys })
+    const read = await runCli(["import", file], settingsOn(another.url))
+    assert.equal(read.stdout, "5 of 5 lines were stored\n")
+    push.reset()
+    const counts = await finished(next.url, "news", await publish(next.url, "news", { n: 2 }))
+    assert.deepInclude(counts, { accepted: 5, delivered: 5 })
+    assert.deepEqual(push.faults, [])
+    assert.deepEqual(push.counts, { requests: 5, total: 5, distinct: 5, duplicates: 0 })
+  })
+
+  it("replaces no file, and prints to no terminal unless asked", async () => {
+    const file = files.fresh()
+    writeFileSync(file, "mine")
+    const { code, stderr } = await exported(file)
+    assert.equal(code, 1)
+    assert.include(stderr, "is there already")
+    assert.equal(readFileSync(file, "utf8"), "mine")
+    const { isTTY } = process.stdout
+    process.stdout.isTTY = true
+    try {
+      assert.match((await exported("-")).stderr, /on a terminal stay in its history/)
+      assert.include((await exported("-", "--terminal")).stdout, '"endpoint"')
+    } finally {
+      process.stdout.isTTY = isTTY
+    }
+    assert.isNotEmpty(linesIn((await exported("-")).stdout))
+  })
+})

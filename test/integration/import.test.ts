@@ -1,0 +1,225 @@
+// Subscriptions of another service are imported with its VAPID key and get pushes. Each line is
+// checked, and a run may be repeated or killed at any moment.
+import { spawnSync } from "node:child_process"
+import { Effect } from "effect"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import webpush from "web-push"
+import { endpointHash } from "#domain/subscription/owners.ts"
+import { natsLayer } from "#nats/layer.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import { subjects } from "#streams/subjects.ts"
+import { fileOf } from "../support/bundle.ts"
+import { call, channelsOf, finished, publish, registrationsSeen, until } from "../support/client.ts"
+import {
+  formerBrowser,
+  formerKeys,
+  formerPair,
+  importAll,
+  importLines,
+  makeFiles,
+  settingsOn
+} from "../support/imports.ts"
+import { startNats, type TestNats } from "../support/nats.ts"
+import { connectAdmin, type NatsAdmin } from "../support/nats-admin.ts"
+import { type PushService, startPushService } from "../support/push-service.ts"
+import { runCli } from "../support/run-cli.ts"
+import { type Service, startService } from "../support/service.ts"
+import { spawnCli } from "../support/spawn-cli.ts"
+import type { SubscriptionJson, UserAgent } from "../support/user-agent.ts"
+import { idOf, tokenOf } from "../support/users.ts"
+
+let nats: TestNats
+let admin: NatsAdmin
+let push: PushService
+let service: Service
+const files = makeFiles()
+
+beforeAll(async () => {
+  nats = await startNats({ syncAlways: false })
+  admin = await connectAdmin(nats.url)
+  push = await startPushService()
+  service = await startService({ natsUrl: nats.url, env: formerKeys })
+}, 60_000)
+afterAll(async () => {
+  files[Symbol.dispose]()
+  for (const each of [service, push, admin, nats]) await each?.[Symbol.asyncDispose]()
+})
+
+const browser = () => formerBrowser(push)
+const subscriptions = (count: number) => Array.from({ length: count }, () => browser().subscription)
+const rowOf = ({ endpoint, keys }: SubscriptionJson, more: object = {}) => ({
+  identifier: endpoint,
+  web_auth: keys.auth,
+  web_p256: keys.p256dh,
+  external_user_id: "",
+  invalid_identifier: "f",
+  ...more
+})
+const imports = (lines: ReadonlyArray<unknown>, ...args: ReadonlyArray<string>) =>
+  importLines(nats.url, lines, ...args)
+const inLog = async () => (await admin.jsm.streams.info("BELLCAST_LOG")).state.last_seq
+const sent = async (channel: string) =>
+  finished(service.url, channel, await publish(service.url, channel, { n: 1 }))
+const textsOf = ({ received }: UserAgent) => received.map(({ text }) => text)
+
+describe("an import", { timeout: 60_000 }, () => {
+  it("stores subscriptions that get pushes signed with the key they were made with", async () => {
+    const agents = [browser(), browser(), browser()]
+    const [plain, row, named] = agents.map(({ subscription }) => subscription)
+    const lines = [
+      plain,
+      rowOf(row!, { language: "de", notification_types: "1" }),
+      { ...named, user: idOf("named"), channels: ["stored too"] }
+    ]
+    await importAll(nats.url, lines, "--channel", "stored")
+    assert.deepInclude(await sent("stored"), { accepted: 3, delivered: 3 })
+    assert.deepEqual(agents.map(textsOf), [['{"n":1}'], ['{"n":1}'], ['{"n":1}']])
+    assert.deepEqual(push.faults, [])
+    assert.sameMembers([...(await channelsOf(service.url, "named"))], ["stored", "stored too"])
+    const { body } = await call(service.url, "GET", "/subscriptions", "named")
+    assert.deepInclude(body.data[0], { ...named, vapid_public_key: formerPair.publicKey })
+  })
+
+  it("says of each refused line its number and the reason, never endpoint or keys", async () => {
+    const [a, b, c, d, e, f, good] = subscriptions(7) as [SubscriptionJson, ...SubscriptionJson[]]
+    const short = c!.keys.auth.slice(0, 20)
+    const lines: ReadonlyArray<readonly [unknown, string | undefined]> = [
+      ["{nonsense", "Expected a JSON object"],
+      [[good], "Expected a JSON object"],
+      [{ keys: a.keys }, "endpoint: Required"],
+      [{ endpoint: "x".repeat(70_000) }, "too long for a line"],
+      ["", undefined],
+      [{ ...b, endpoint: `${b!.endpoint}#secret` }, "endpoint: Must not have a fragment"],
+      [{ ...c, keys: { ...c!.keys, auth: short } }, "keys.auth: Must be 16 bytes in base64url"],
+      [{ ...d, vapid_public_key: webpush.generateVAPIDKeys().publicKey }, "vapid_public_key: Must"],
+      [{ ...e, user: "nonsense" }, "user: Expected <policy>:<id>"],
+      [{ ...e, user: "import:1" }, "user: there is no policy import"],
+      [{ ...f, channels: "news" }, "channels: Expected an array"],
+      [rowOf(f!, { web_auth: "" }), undefined],
+      [rowOf(f!, { invalid_identifier: "t" }), undefined],
+      [rowOf(f!, { notification_types: "-2" }), undefined],
+      [good, undefined]
+    ]
+    const { code, stderr, stdout } = await imports(lines.map(([line]) => line))
+    assert.equal(code, 1)
+    const [stored, ...others] = stdout.trimEnd().split("\n")
+    assert.equal(stored, "1 of 14 lines were stored")
+    assert.deepEqual(others, ["3 are no Web Push, or unsubscribed", "10 were refused"])
+    for (const [i, [, reason]] of lines.entries()) {
+      const line = `bellcast: line ${i + 1}: `
+      if (reason === undefined) assert.notInclude(stderr, line)
+      else assert.include(stderr, line + reason)
+    }
+    const secrets = [a, b!, c!, d!, e!, f!].flatMap(({ endpoint, keys }) => [
+      new URL(endpoint).pathname,
+      ...Object.values(keys)
+    ])
+    for (const secret of [...secrets, short]) assert.notInclude(stderr + stdout, secret)
+  })
+
+  it("adds nothing when it is repeated", async () => {
+    const lines = subscriptions(20)
+    await importAll(nats.url, lines, "--channel", "twice")
+    const before = await inLog()
+    const { stdout } = await imports([...lines, lines[0]], "--channel", "twice")
+    assert.equal(stdout, "0 of 21 lines were stored\n21 were there already\n")
+    assert.equal(await inLog(), before)
+  })
+
+  it("goes on where a killed run stopped", async () => {
+    const lines = subscriptions(400)
+    const file = files.of(lines)
+    const args = ["import", file, "--vapid-public-key", formerPair.publicKey, "--channel", "killed"]
+    const before = await inLog()
+    {
+      await using _killed = await spawnCli(args, settingsOn(nats.url))
+      await until(inLog, (seq) => seq > before + 200, 20_000)
+    }
+    const { code, stdout } = await runCli(args, settingsOn(nats.url))
+    assert.equal(code, 0)
+    const [, stored, present] =
+      /^(\d+) of 400 lines were stored\n(\d+) were there already\n$/.exec(stdout) ?? []
+    assert.equal(Number(stored) + Number(present), 400)
+    assert.isAbove(Number(present), 0)
+    assert.deepInclude(await sent("killed"), { accepted: 400, delivered: 400 })
+    await call(service.url, "PUT", "/channels/killed/registration", "looks")
+    assert.equal(await registrationsSeen(service.url, "killed", "looks"), 401)
+  })
+
+  it("stores nothing in a dry run, and counts the same", async () => {
+    const lines = [...subscriptions(2), "nonsense"]
+    const before = await inLog()
+    const { stdout } = await imports(lines, "--channel", "dry", "--dry-run")
+    assert.equal(stdout, "2 of 3 lines would be stored\n1 were refused\n")
+    assert.equal(await inLog(), before)
+    assert.match((await imports(lines)).stdout, /^2 of 3 lines were stored\n/)
+  })
+
+  it("reads standard input", async () => {
+    const [one] = subscriptions(1)
+    const args = ["import", "-", "--vapid-public-key", formerPair.publicKey]
+    const env = { ...process.env, ...settingsOn(nats.url) }
+    const input = `\uFEFF${JSON.stringify(one)}\r\n`
+    const options = { env, input, encoding: "utf8" } as const
+    const { stdout } = spawnSync(process.execPath, [await fileOf("cli"), ...args], options)
+    assert.equal(stdout, "1 of 1 lines were stored\n")
+  })
+
+  it("is refused with a key that nobody can sign with, and says where it belongs", async () => {
+    const unknown = webpush.generateVAPIDKeys()
+    const file = files.of(subscriptions(1))
+    const args = ["import", file, "--vapid-public-key", unknown.publicKey]
+    const before = await inLog()
+    const { code, stderr } = await runCli(args, settingsOn(nats.url))
+    assert.equal(code, 1)
+    assert.match(stderr, /cannot sign with this key.*BELLCAST_VAPID_FORMER_KEYS/)
+    assert.match(stderr, /no private key enters NATS/)
+    const pair = `${unknown.publicKey}:${unknown.privateKey}`
+    const env = { ...settingsOn(nats.url), BELLCAST_VAPID_FORMER_KEYS: pair }
+    assert.match((await runCli(args, env)).stderr, /no gateway has started with this key yet/)
+    const retired = { ...env, BELLCAST_VAPID_FORMER_KEYS: `${unknown.publicKey}:retired` }
+    assert.match((await runCli(args, retired)).stderr, /cannot sign with this key/)
+    const { stderr: unnamed } = await runCli(["import", file], settingsOn(nats.url))
+    assert.include(unnamed, "line 1: vapid_public_key: name it in the line")
+    assert.equal(await inLog(), before)
+  })
+
+  it("takes nothing from a user, not even at the same moment", async () => {
+    const agent = browser()
+    const data = { ...agent.subscription, vapid_public_key: formerPair.publicKey }
+    const { status } = await call(service.url, "POST", "/subscriptions", "ann", { data })
+    assert.equal(status, 201)
+    const held = "0 of 1 lines were stored\n1 belong to another user\n"
+    assert.equal((await imports([agent.subscription], "--channel", "held")).stdout, held)
+    // As if the import had looked before the user came.
+    const id = endpointHash(data.endpoint)
+    const body = { user: idOf("bob"), id, data, imported: true, lastModified: 1 } as const
+    const { seq } = await Effect.runPromise(
+      Effect.flatMap(EventLog, (log) =>
+        log.append("log", {
+          subject: subjects.subscription(tokenOf("bob")),
+          type: "subscription.put/1",
+          body
+        })
+      ).pipe(Effect.provide(natsLayer({ url: nats.url, name: "test" })))
+    )
+    const rejection = { last_by_subj: subjects.rejected(seq) }
+    await until(
+      () => admin.jsm.streams.getMessage("BELLCAST_LOG", rejection),
+      (message) => message !== null
+    )
+    assert.lengthOf((await call(service.url, "GET", "/subscriptions", "ann")).body.data, 1)
+    assert.lengthOf((await call(service.url, "GET", "/subscriptions", "bob")).body.data, 0)
+  })
+
+  it("gives a user no more subscriptions than allowed, whatever comes at once", async () => {
+    const lines = subscriptions(5).map((each) => ({ ...each, user: idOf("many") }))
+    const file = files.of(lines)
+    const args = ["import", file, "--vapid-public-key", formerPair.publicKey]
+    const env = { ...settingsOn(nats.url), BELLCAST_SUBSCRIPTIONS_PER_USER_PER_HOST_MAX: "3" }
+    const { stdout } = await runCli(args, env)
+    const full = "2 are of users who have as much as they may"
+    assert.equal(stdout, `3 of 5 lines were stored\n${full}\n`)
+    assert.lengthOf((await call(service.url, "GET", "/subscriptions", "many")).body.data, 3)
+  })
+})
