@@ -17,7 +17,7 @@ import {
 import type { Query } from "../connection/request.ts"
 import { type Append, type Appended, makeAppend, type StreamKey } from "./append.ts"
 import { readAll } from "./read-all.ts"
-import { readDirect } from "./read-direct.ts"
+import { type Newest, readDirect, readNewest } from "./read-direct.ts"
 import { type Stored, storedOf, storedOfGiven, storedOfRead } from "./stored.ts"
 
 /** Messages of at most 32 KiB each. */
@@ -73,6 +73,15 @@ export class EventLog extends Context.Service<
      * consumer.
      */
     readonly scan: Replay
+    /**
+     * The last messages before a sequence that a filter matches, the newest first. Any replica
+     * responds: what was stored in the last second may be missing.
+     */
+    readonly newest: (
+      stream: StreamKey,
+      filter: string,
+      bounds: Newest
+    ) => Effect.Effect<ReadonlyArray<Stored>, NatsUnavailable>
   }
 >()("bellcast/nats/EventLog") {
   static readonly layer = Layer.effect(
@@ -97,7 +106,11 @@ export class EventLog extends Context.Service<
         },
         cache: (stored) => addTo(cached, stored),
         replay: replayWith(nats),
-        scan: scanWith(nats)
+        scan: scanWith(nats),
+        newest: (stream, filter, bounds) =>
+          attempt("read the newest", () =>
+            readNewest(nats.jsm, streams[stream].name, filter, bounds)
+          ).pipe(Effect.map((found) => found.map(storedOfRead)))
       })
     })
   )
