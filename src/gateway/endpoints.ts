@@ -2,6 +2,7 @@
 // allow a 405.
 import { batchPost } from "./batch/batch.ts"
 import { anyBroadcastGet, broadcastGet } from "./broadcasts/broadcast.ts"
+import { broadcastsGet, channelBroadcastsGet } from "./broadcasts/broadcast-list.ts"
 import { broadcastPatch } from "./broadcasts/broadcast-patch.ts"
 import { broadcastPost } from "./broadcasts/channel-post.ts"
 import { directPost } from "./broadcasts/direct-post.ts"
@@ -96,12 +97,13 @@ export const endpoints: ReadonlyArray<Endpoint> = [
     allow: ["PUT", "DELETE", "OPTIONS"],
     operations: { PUT: memberPut, DELETE: memberDelete }
   },
+  readOnly("channel-broadcasts", "/channels/:channel/broadcasts", channelBroadcastsGet),
   readOnly("broadcast", "/channels/:channel/broadcasts/:broadcast", broadcastGet),
   {
     name: "broadcasts",
     path: "/broadcasts",
-    allow: ["POST", "OPTIONS"],
-    operations: { POST: directPost }
+    allow: ["GET", "HEAD", "POST", "OPTIONS"],
+    operations: { GET: broadcastsGet, POST: directPost }
   },
   {
     name: "any-broadcast",

@@ -4,6 +4,7 @@ import { basicUsers } from "./sections/basic.ts"
 import { batches } from "./sections/batch.ts"
 import { batchEntries } from "./sections/batch-entries.ts"
 import { batchLimits } from "./sections/batch-limits.ts"
+import { broadcastLists } from "./sections/broadcast-lists.ts"
 import { broadcastProgress } from "./sections/broadcast-progress.ts"
 import { broadcastStates } from "./sections/broadcast-states.ts"
 import { broadcasts } from "./sections/broadcasts.ts"
@@ -54,6 +55,7 @@ export const sections: ReadonlyArray<readonly [name: string, cases: ReadonlyArra
   ["4.6 broadcasts to channels and users", [...direct, ...directProgress]],
   ["4.7 forgotten users", forgottenUsers],
   ["4.8 states of broadcasts", broadcastStates],
+  ["4.9 lists of broadcasts", broadcastLists],
   ["5.1-5.4 the server", operational],
   ["5.5 the description", description],
   ["5.6 batches", [...batches, ...batchEntries, ...batchLimits]],

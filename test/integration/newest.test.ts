@@ -23,7 +23,11 @@ const fill = Effect.fnUntraced(function* () {
       : log.append("log", { subject: name === "news" ? news : rare, ...broadcast })
     if (name !== undefined) sequences[name].push(seq)
   })
-  yield* Effect.forEach(Array.from({ length: 2_000 }, (_, i) => i), append, { concurrency: 64 })
+  yield* Effect.forEach(
+    Array.from({ length: 2_000 }, (_, i) => i),
+    append,
+    { concurrency: 64 }
+  )
   for (const list of Object.values(sequences)) list.sort((a, b) => b - a)
   return sequences
 })

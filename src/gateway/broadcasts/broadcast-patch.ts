@@ -7,7 +7,8 @@ import { changeState } from "#nats/kv/broadcast-state.ts"
 import { readBody } from "../http/body.ts"
 import { refuse } from "../http/errors.ts"
 import type { Operation } from "../operation.ts"
-import { findOwn, Shown, shown } from "./broadcast.ts"
+import { findOwn } from "./broadcast.ts"
+import { Shown, shown } from "./view.ts"
 
 const Body = Schema.Struct({ data: Schema.Struct({ state: WantedState }) })
 const decodeBody = readBody(Body)
@@ -26,7 +27,7 @@ export const broadcastPatch: Operation<typeof Body.Type | undefined> = {
     )
     const { state } = standing
     if (state !== wanted) return yield* refuse("impossibleState", { details: { state } })
-    return shown(origin, standing)
+    return yield* shown(origin, standing)
   }),
   doc: {
     summary: "Cancel a broadcast",

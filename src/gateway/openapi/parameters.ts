@@ -1,6 +1,7 @@
 // The query parameters and request headers in the API description, in the groups that operations
 // name.
 import { ttlSecondsMax, Urgency } from "#domain/broadcast.ts"
+import { BroadcastState } from "#domain/broadcast-state.ts"
 import { endpointHash } from "#domain/subscription/owners.ts"
 import { channelBytesMax } from "#streams/tokens.ts"
 import { subscriptionExample } from "../subscriptions/view.ts"
@@ -13,6 +14,7 @@ interface Parameter {
 }
 
 const text = { type: "string" }
+const time = { type: "string", format: "date-time" }
 const timestamp = { type: "integer", minimum: 0 }
 const tag = { type: "string", pattern: '^(\\*|"[0-9]{1,19}")$' }
 const parameterIn =
@@ -61,6 +63,12 @@ export const parameterGroups: Readonly<Record<string, ReadonlyArray<Parameter>>>
     query("last_modified", "Only what was last changed at this timestamp.", timestamp)
   ],
   pages: [limit, token],
+  broadcasts: [
+    query("publisher", "Only those of this publisher.", text),
+    query("state", "Only those in this state.", { enum: BroadcastState.literals }),
+    query("since", "Only those that were accepted at this time or later.", time),
+    query("before", "Only those that were accepted before this time.", time)
+  ],
   openidLogin: [
     query(
       "callback",

@@ -17,7 +17,7 @@ import {
 import type { Query } from "../connection/request.ts"
 import { type Append, type Appended, makeAppend, type StreamKey } from "./append.ts"
 import { readAll } from "./read-all.ts"
-import { type Newest, readDirect, readNewest } from "./read-direct.ts"
+import { firstSince, type Newest, readDirect, readLastOf, readNewest } from "./read-direct.ts"
 import { type Stored, storedOf, storedOfGiven, storedOfRead } from "./stored.ts"
 
 /** Messages of at most 32 KiB each. */
@@ -82,6 +82,19 @@ export class EventLog extends Context.Service<
       filter: string,
       bounds: Newest
     ) => Effect.Effect<ReadonlyArray<Stored>, NatsUnavailable>
+    /** As `last` for each of at most 1,024 subjects that have any, from any replica. */
+    readonly lastOf: (
+      stream: StreamKey,
+      subjects: ReadonlyArray<string>
+    ) => Effect.Effect<ReadonlyArray<Stored>, NatsUnavailable>
+    /**
+     * The sequence of the first message that was stored at a time or later, in milliseconds since
+     * the epoch. Undefined: there is none.
+     */
+    readonly firstSince: (
+      stream: StreamKey,
+      millis: number
+    ) => Effect.Effect<number | undefined, NatsUnavailable>
   }
 >()("bellcast/nats/EventLog") {
   static readonly layer = Layer.effect(
@@ -110,7 +123,13 @@ export class EventLog extends Context.Service<
         newest: (stream, filter, bounds) =>
           attempt("read the newest", () =>
             readNewest(nats.jsm, streams[stream].name, filter, bounds)
-          ).pipe(Effect.map((found) => found.map(storedOfRead)))
+          ).pipe(Effect.map((found) => found.map(storedOfRead))),
+        lastOf: (stream, subjects) =>
+          attempt("read the last", () => readLastOf(nats.jsm, streams[stream].name, subjects)).pipe(
+            Effect.map((found) => found.map(storedOfRead))
+          ),
+        firstSince: (stream, millis) =>
+          attempt("read by time", () => firstSince(nats.jsm, streams[stream].name, millis))
       })
     })
   )

@@ -15,14 +15,42 @@ interface Query {
   readonly batch: number
 }
 
-const request = async (jsm: JetStreamManager, stream: string, query: Query) => {
+const collect = async (read: () => Promise<AsyncIterable<StoredMsg>>) => {
   const batch: Array<StoredMsg> = []
   try {
-    for await (const msg of await jsm.direct.getBatch(stream, query)) batch.push(msg)
+    for await (const msg of await read()) batch.push(msg)
   } catch (error) {
     if ((error as { readonly code?: unknown }).code !== noMessages) throw error
   }
   return batch
+}
+
+const request = (jsm: JetStreamManager, stream: string, query: Query) =>
+  collect(() => jsm.direct.getBatch(stream, query))
+
+/** The server refuses more. */
+const subjectsMax = 1_024
+
+/** The last message on each of some subjects: at most 1,024 that have any. */
+export const readLastOf = async (
+  jsm: JetStreamManager,
+  stream: string,
+  subjects: ReadonlyArray<string>
+): Promise<ReadonlyArray<StoredMsg>> =>
+  subjects.length === 0
+    ? []
+    : collect(() =>
+        jsm.direct.getLastMessagesFor(stream, { multi_last: [...subjects], batch: subjectsMax })
+      )
+
+/** Sequence of the first message since a time; undefined: there is none. */
+export const firstSince = async (
+  jsm: JetStreamManager,
+  stream: string,
+  millis: number
+): Promise<number | undefined> => {
+  const query = { start_time: new Date(millis), batch: 1 }
+  return (await collect(() => jsm.direct.getBatch(stream, query)))[0]?.seq
 }
 
 /** The messages that a filter matches, in order, up to the present end of the stream. */

@@ -76,6 +76,7 @@ export const description: ReadonlyArray<Case> = [
           "/client.js",
           "/worker.js",
           "/channels/{channel}",
+          "/channels/{channel}/broadcasts",
           "/channels/{channel}/broadcasts/{broadcast}",
           "/channels/{channel}/members",
           "/channels/{channel}/members/{user}",

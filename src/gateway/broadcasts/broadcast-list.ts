@@ -1,0 +1,140 @@
+// GET /broadcasts and GET /channels/{id}/broadcasts: the broadcasts that the caller may see, the
+// newest first, in pages.
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { publisherOf } from "#domain/broadcast.ts"
+import { BroadcastState } from "#domain/broadcast-state.ts"
+import type { Caller } from "#identity/identity.ts"
+import { listBroadcasts, type Selection } from "#nats/kv/broadcast-list.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import { channelToken } from "#streams/tokens.ts"
+import { channelIdOf } from "../channels/id.ts"
+import { maySend } from "../channels/publishers.ts"
+import { type ErrorDetail, errorIn } from "../http/errors.ts"
+import { type Call, ok } from "../http/request.ts"
+import { noStore } from "../http/response-headers.ts"
+import { limitOf, nextPage } from "../listing/next-page.ts"
+import { queryPairs } from "../listing/query.ts"
+import { type ListInput, readQuery } from "../listing/read-query.ts"
+import type { Operation } from "../operation.ts"
+import { maySee } from "./broadcast.ts"
+import { BroadcastObject, viewOf } from "./view.ts"
+
+/** Most broadcasts of a page. */
+const broadcastsMax = 100
+
+interface Wanted {
+  readonly publisher: string | undefined
+  readonly state: string | undefined
+  /** Milliseconds since the epoch. */
+  readonly since: number | undefined
+  readonly before: number | undefined
+}
+
+interface Input extends ListInput {
+  readonly wanted: Wanted
+}
+
+const names = ["publisher", "state", "since", "before"] as const
+const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/i
+const isState = Schema.is(BroadcastState)
+
+const wantedOf = (pairs: ReadonlyArray<readonly [string, string]>, errors: Array<ErrorDetail>) => {
+  const given = new Map(pairs)
+  const refuse = (name: string, text: string) =>
+    void errors.push(errorIn("querystring", name, `Invalid value for ${name}: ${text}`))
+  for (const name of names)
+    if (pairs.filter(([each]) => each === name).length > 1) refuse(name, "give it once")
+  const state = given.get("state")
+  if (state !== undefined && !isState(state))
+    refuse("state", `expected one of ${BroadcastState.literals.join(", ")}`)
+  const timeOf = (name: "since" | "before") => {
+    const text = given.get(name)
+    if (text === undefined) return undefined
+    const millis = rfc3339.test(text) ? Date.parse(text) : Number.NaN
+    if (Number.isNaN(millis)) refuse(name, "expected a time of RFC 3339")
+    return millis
+  }
+  const times = { since: timeOf("since"), before: timeOf("before") }
+  return { publisher: given.get("publisher"), state, ...times } satisfies Wanted
+}
+
+const readPages = readQuery(false, ["_limit", "_token"])
+
+const read = Effect.fnUntraced(function* (call: Call, errors: Array<ErrorDetail>) {
+  const input = yield* readPages(call, errors)
+  const wanted = wantedOf(queryPairs(call.query) ?? [], errors)
+  return { ...input, wanted } satisfies Input
+})
+
+/** `maySee` for many broadcasts of one request, which ask for the same few rights. */
+const makeMaySee = (caller: Caller) => {
+  const known = new Map<string, boolean>()
+  const may = Effect.fnUntraced(function* (...[who, channels, users]: Parameters<typeof maySend>) {
+    const key = JSON.stringify([channels, users])
+    const isAllowed = known.get(key) ?? (yield* maySend(who, channels, users))
+    known.set(key, isAllowed)
+    return isAllowed
+  })
+  return (origin: Parameters<typeof maySee>[1]) => maySee(caller, origin, may)
+}
+
+/** The page of a list, of which `isShown` decides. */
+const page = Effect.fnUntraced(function* <E, R>(
+  { listing, wanted }: Input,
+  call: Call,
+  path: string,
+  { channel, isWanted: isShown }: Pick<Selection<E, R>, "channel" | "isWanted">
+) {
+  const { before, publisher, since = 0, state } = wanted
+  const limit = yield* limitOf(listing, broadcastsMax)
+  const behind = Number(listing.token?.last_object["id"] ?? Number.MAX_SAFE_INTEGER)
+  const log = yield* EventLog
+  const end = before === undefined ? undefined : yield* log.firstSince("log", before)
+  const { next, rows } = yield* listBroadcasts({
+    channel,
+    limit,
+    before: Math.min(behind, end ?? Number.MAX_SAFE_INTEGER),
+    since,
+    isWanted: (origin) =>
+      publisher === undefined || publisherOf(origin.source, origin.stored.header) === publisher
+        ? isShown(origin)
+        : Effect.succeed(false),
+    hasState: (standing) => state === undefined || standing.state === state
+  })
+  const data = yield* Effect.forEach(rows, (row) => viewOf(row.origin, row.standing))
+  const place = { id: next ?? 0 }
+  const shown = { path, place, count: rows.length, limit, more: next !== undefined }
+  return ok({ data }, { ...noStore, ...(yield* nextPage(call, listing, shown)) })
+})
+
+const doc = {
+  summary: "List the broadcasts to a channel, the newest first",
+  parameters: ["pages", "broadcasts"],
+  responses: { 200: Schema.Struct({ data: Schema.Array(BroadcastObject) }) },
+  errors: [400, 413]
+}
+
+export const channelBroadcastsGet: Operation<Input> = {
+  access: "publisher",
+  exposes: ["Next-Page"],
+  read,
+  run: Effect.fnUntraced(function* (input, call) {
+    const id = yield* channelIdOf(call.params)
+    const path = `/channels/${encodeURIComponent(id)}/broadcasts`
+    return yield* page(input, call, path, {
+      channel: channelToken(id),
+      isWanted: () => Effect.succeed(true)
+    })
+  }),
+  doc
+}
+
+export const broadcastsGet: Operation<Input> = {
+  access: "principal",
+  exposes: ["Next-Page"],
+  read,
+  run: (input, call) =>
+    page(input, call, "/broadcasts", { channel: undefined, isWanted: makeMaySee(call.caller!) }),
+  doc: { ...doc, summary: "List the broadcasts that the caller may see, the newest first" }
+}

@@ -1,0 +1,120 @@
+// A broadcast as responses show it: its state and its counts. Always:
+// accepted = delivered + waiting + retrying + expired + dead + gone + cancelled.
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { publisherOf, readHeaders } from "#domain/broadcast.ts"
+import { BroadcastState } from "#domain/broadcast-state.ts"
+import { type Progress, startProgress, waiting } from "#domain/outcome.ts"
+import type { Origin, Standing } from "#nats/kv/broadcast-state.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import { wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
+import { decodeToken } from "#streams/tokens.ts"
+import { stamp } from "../http/preconditions.ts"
+import { ok } from "../http/request.ts"
+import { noStore } from "../http/response-headers.ts"
+
+/** A broadcast in a response. */
+export const BroadcastObject = Schema.Struct({
+  id: Schema.String,
+  state: BroadcastState,
+  /** The id of a user or of a token, or `nats:<source>`. */
+  publisher: Schema.String,
+  /** The channels, and the numbers of named users; none where the message is not valid. */
+  to: Schema.Struct({
+    channels: Schema.Array(Schema.String),
+    users: Schema.Int,
+    except_users: Schema.Int
+  }),
+  accepted: Schema.Int,
+  delivered: Schema.Int,
+  waiting: Schema.Int,
+  retrying: Schema.Int,
+  expired: Schema.Int,
+  dead: Schema.Int,
+  gone: Schema.Int,
+  cancelled: Schema.Int,
+  shards: Schema.Int,
+  shards_done: Schema.Int,
+  finished: Schema.Boolean,
+  last_modified: Schema.Int,
+  accepted_at: Schema.Int,
+  expires_at: Schema.Int,
+  /** Named users without a subscription; absent where none are named. */
+  without_subscription: Schema.optionalKey(Schema.Int),
+  /** The reason why nothing is sent. */
+  rejected: Schema.optionalKey(Schema.String)
+})
+type View = typeof BroadcastObject.Type
+type Counts = Omit<View, "publisher" | "to">
+
+/** The body of a response that shows a broadcast. */
+export const Shown = Schema.Struct({ data: BroadcastObject })
+
+const countsOf = (progress: Progress, state: BroadcastState): Counts => ({
+  id: String(progress.broadcast),
+  state,
+  accepted: progress.accepted,
+  delivered: progress.delivered,
+  waiting: waiting(progress),
+  retrying: progress.retrying,
+  expired: progress.expired,
+  dead: progress.dead,
+  gone: progress.gone,
+  cancelled: progress.cancelled ?? 0,
+  shards: progress.shards,
+  shards_done: progress.shardsDone,
+  finished: progress.finished,
+  last_modified: progress.lastModified,
+  accepted_at: progress.acceptedAt,
+  expires_at: progress.expiresAt,
+  ...(progress.withoutSubscription === undefined
+    ? {}
+    : { without_subscription: progress.withoutSubscription })
+})
+
+/** The counts of a broadcast that is not planned yet, or rejected. */
+const unplanned = ({ stored }: Origin): Progress => {
+  const { headers } = readHeaders((name) => stored.header(name))
+  const plan = {
+    broadcast: stored.seq,
+    depth: 0,
+    shards: 0,
+    floor: { subscriptions: 0, registrations: 0 },
+    acceptedAt: stored.at,
+    expiresAt: stored.at + headers.ttlSeconds * 1000,
+    at: stored.at
+  }
+  return { ...startProgress(plan, 0), finished: false }
+}
+
+const recipientsOf = Effect.fnUntraced(function* ({ stored }: Origin) {
+  const to = (yield* wholeBroadcast(yield* EventLog, stored))?.to
+  return {
+    channels: (to?.channels ?? []).flatMap((token) => decodeToken(token) ?? []),
+    users: to?.users.length ?? 0,
+    except_users: to?.except.length ?? 0
+  }
+})
+
+/** A broadcast as it stands. */
+export const viewOf = Effect.fnUntraced(function* (
+  origin: Origin,
+  { change, progress, rejected, state }: Standing
+) {
+  const { source, stored } = origin
+  const counts = countsOf(progress ?? unplanned(origin), state)
+  const view: View = {
+    ...counts,
+    publisher: publisherOf(source, stored.header) ?? "",
+    to: yield* recipientsOf(origin),
+    last_modified: Math.max(counts.last_modified, change?.at ?? 0),
+    ...(rejected === undefined ? {} : { rejected })
+  }
+  return view
+})
+
+/** The response that shows a broadcast. */
+export const shown = Effect.fnUntraced(function* (origin: Origin, standing: Standing) {
+  const data = yield* viewOf(origin, standing)
+  return ok({ data }, { ...stamp(data.last_modified), ...noStore })
+})

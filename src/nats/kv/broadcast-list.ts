@@ -1,0 +1,70 @@
+// Lists broadcasts from LOG, the newest first. No index is stored: LOG is read backwards.
+import * as Effect from "effect/Effect"
+import { filters, parseBroadcast, subjects } from "#streams/subjects.ts"
+import type { ChannelToken } from "#streams/tokens.ts"
+import { EventLog } from "../stream/event-log.ts"
+import type { Stored } from "../stream/stored.ts"
+import { type Origin, type Standing, standingsOf } from "./broadcast-state.ts"
+
+/** Broadcasts that are read at once: a message has at most 32 KiB. */
+const readMax = 100
+/** Broadcasts that one list looks at. A client goes on with the next page. */
+const scannedMax = 1_000
+
+export interface Listed {
+  readonly origin: Origin
+  readonly standing: Standing
+}
+
+export interface Selection<E, R> {
+  /** Undefined: broadcasts to several channels and to users, too. */
+  readonly channel: ChannelToken | undefined
+  /** At most so many. */
+  readonly limit: number
+  /** Only those of a lower id. */
+  readonly before: number
+  /** Only those that were stored at this time or later, in milliseconds since the epoch. */
+  readonly since: number
+  /** Decides before the state of a broadcast is read. */
+  readonly isWanted: (origin: Origin) => Effect.Effect<boolean, E, R>
+  readonly hasState: (standing: Standing) => boolean
+}
+
+const originIn = (stored: Stored): ReadonlyArray<Origin> => {
+  const place = parseBroadcast(stored.subject)
+  return place === undefined ? [] : [{ stored, ...place }]
+}
+
+/** The broadcasts of some messages that are selected. */
+const select = Effect.fnUntraced(function* <E, R>(
+  found: ReadonlyArray<Stored>,
+  { hasState, isWanted }: Selection<E, R>
+) {
+  const wanted = yield* Effect.filter(found.flatMap(originIn), isWanted, { concurrency: 16 })
+  const standings = yield* standingsOf(wanted)
+  return wanted.flatMap((origin, i): ReadonlyArray<Listed> => {
+    const standing = standings[i]!
+    return hasState(standing) ? [{ origin, standing }] : []
+  })
+})
+
+/**
+ * The selected broadcasts. `next`: the id from which the list goes on; undefined: it is complete.
+ */
+export const listBroadcasts = Effect.fnUntraced(function* <E, R>(selection: Selection<E, R>) {
+  const { channel, limit, since } = selection
+  const log = yield* EventLog
+  const filter = channel === undefined ? filters.broadcasts : subjects.broadcast("*", channel)
+  const rows: Array<Listed> = []
+  let { before } = selection
+  for (let scanned = 0; scanned < scannedMax; scanned += readMax) {
+    const found = yield* log.newest("log", filter, { before, limit: readMax })
+    const recent = found.filter(({ at }) => at >= since)
+    rows.push(...(yield* select(recent, selection)))
+    if (rows.length > limit)
+      return { rows: rows.slice(0, limit), next: rows[limit - 1]!.origin.stored.seq }
+    if (recent.length < readMax) return { rows, next: undefined }
+    before = recent.at(-1)!.seq
+  }
+  return { rows, next: before }
+})
