@@ -15,7 +15,7 @@ export type PushState = "unsupported" | "install-first" | "denied" | "off" | "lo
  *   network).
  * - `worker`: the service worker could not be registered, or was not active after 10 s.
  * - `offline`: the service or the page's `token` does not respond.
- * - `login`: the token is refused, a new one, too.
+ * - `login`: the service refuses the token, and the next one that `token` gives.
  * - `forbidden`: a closed channel. `limit`: a quota of the service. `service`: its other errors.
  * - `user`: nobody is signed in, or a newer page of the site has another user.
  * - `browser`: the browser failed otherwise, such as with its storage; see `cause`.
@@ -35,7 +35,7 @@ export type PushErrorCode =
 
 export interface PushError extends Error {
   readonly code: PushErrorCode
-  /** Repeating may help. What the client does by itself is repeated once, then at `online`. */
+  /** Trying again may help. The client tries once more by itself, then at the next `online`. */
   readonly retryable: boolean
 }
 
@@ -53,12 +53,17 @@ export interface ConnectOptions {
    * with a blank, such as `Basic ...`, is a whole `Authorization`. Without it: no `Authorization`.
    */
   readonly token?: () => string | Promise<string>
+  /**
+   * For a site that imported the subscriptions of another service: a device that has one gets
+   * pushes from its first load on, without a click, and `user` the subscription. Default: false.
+   */
+  readonly adopt?: boolean
 }
 
 /** Dispatches `change` when `state` or `error` changed. */
 export interface Push extends EventTarget {
   readonly state: PushState
-  /** Why the device and the service do not agree; null when they do. */
+  /** The error of the last attempt to make device and service agree; null: they agree. */
   readonly error: PushError | null
   /**
    * Call it first in the listener of a click. Asks for permission, subscribes, and joins the
@@ -67,7 +72,10 @@ export interface Push extends EventTarget {
   enable(options?: { readonly channels?: ReadonlyArray<string> }): Promise<PushState>
   /** The user wants no pushes on this device. Works offline. */
   disable(): Promise<PushState>
-  /** Logout: this browser belongs to nobody. Works offline and without a token. */
+  /**
+   * Logout: this browser belongs to nobody. Works offline and without a token, and waits 1 s at
+   * most for the service.
+   */
   signOut(): Promise<PushState>
   /** Registers the user, on all devices, to a channel. Rejects with a `PushError`. */
   join(channel: string): Promise<void>
@@ -79,6 +87,7 @@ export interface Push extends EventTarget {
 
 /**
  * Makes the device and the service agree, and resolves with the state, after 10 s at most. Never
- * asks the user, never rejects for want of a network. Throws TypeError without a usable `url`.
+ * asks the user, never rejects for want of a network. Throws TypeError without a usable `url`. In
+ * one page, the last call counts: what earlier ones gave no longer follows events.
  */
 export function connect(options: ConnectOptions): Promise<Push>

@@ -2,14 +2,11 @@
 
 const second = 1000
 const week = 7 * 24 * 3600 * second
-/** After a full check, loads check nothing for this time: the `max-age` of the service's key. */
+/** Loads so soon after a full check do none. The `max-age` of the service's key. */
 const fresh = 300 * second
 const timeout = 10 * second
 
 const wait = (millis) => new Promise((resolve) => setTimeout(resolve, millis))
-
-const inTime = (given) =>
-  Promise.race([given, wait(timeout).then(() => Promise.reject(new Error("no response")))])
 
 class BellcastError extends Error {
   /** @param {any} [cause] */
@@ -34,20 +31,21 @@ const errorOf = (response) => {
   return new BellcastError(code, isTemporary, status, Number(retryAfter) || 2)
 }
 
-const inStore = async (mode, ask) => {
-  const database = await new Promise((resolve, reject) => {
-    const request = indexedDB.open("bellcast", 1)
-    request.onupgradeneeded = () => request.result.createObjectStore("state")
-    request.onsuccess = () => resolve(request.result)
-    request.onerror = () => reject(request.error)
+const done = (request, event) =>
+  new Promise((resolve, reject) => {
+    request[event] = () => resolve(request.result)
+    request.onerror = request.onabort = () => reject(request.error)
   })
+
+const inStore = async (mode, ask) => {
+  const opening = indexedDB.open("bellcast", 1)
+  opening.onupgradeneeded = () => opening.result.createObjectStore("state")
+  const database = await done(opening, "onsuccess")
   try {
-    return await new Promise((resolve, reject) => {
-      const transaction = database.transaction("state", mode)
-      const request = ask(transaction.objectStore("state"))
-      transaction.oncomplete = () => resolve(request.result)
-      transaction.onabort = () => reject(transaction.error)
-    })
+    const transaction = database.transaction("state", mode)
+    const request = ask(transaction.objectStore("state"))
+    await done(transaction, "oncomplete")
+    return request.result
   } finally {
     database.close()
   }
@@ -67,14 +65,14 @@ const dataOf = (subscription) => ({
 
 const fieldsOf = (subscription) => {
   const { endpoint, keys } = subscription.toJSON()
-  return { endpoint, key: keyOf(subscription), p256dh: keys.p256dh, auth: keys.auth }
+  return { endpoint, key: keyOf(subscription), ...keys }
 }
 
 const isSame = (fields, record) =>
   Object.entries(fields).every(([name, value]) => record[name] === value)
 
 const idOf = async (endpoint) => {
-  const bytes = new TextEncoder().encode(JSON.stringify(endpoint))
+  const bytes = new TextEncoder().encode(`"${endpoint}"`)
   const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes))
   return [...hash].map((byte) => byte.toString(16).padStart(2, "0")).join("")
 }
@@ -83,19 +81,20 @@ const pathOf = async (endpoint) => `/subscriptions/${await idOf(endpoint)}`
 
 const registrationOf = (channel) => {
   try {
-    // In a path, browsers take dots for folders, encoded or not.
+    // Browsers take dots in a path for folders, encoded or not.
     if (!/^\.{0,2}$/.test(channel)) return `/channels/${encodeURIComponent(channel)}/registration`
   } catch {}
   throw new BellcastError("service", false, 400)
 }
 
-/** The part of a record that tells of a subscription, where there is none. */
+/** Members of a record without a subscription. */
 const none = { endpoint: null, p256dh: null, auth: null, renewal: null, checked: 0 }
 
-/** A subscription of the browser that has a key, as all of ours have. */
-const isPush = (found) => Boolean(found?.options.applicationServerKey)
+/** All of Bellcast's have a key. */
+const isPush = (found) => found && keyOf(found)
 
-const isOurs = (found, { key }) => isPush(found) && keyOf(found) === key
+/** An offline Firefox forgets a subscription and rejects. */
+const end = (found) => found?.unsubscribe().catch(console.debug)
 
 const supportOf = (options) => {
   const { serviceWorker, standalone } = /** @type {any} */ (navigator)
@@ -104,6 +103,9 @@ const supportOf = (options) => {
   if (hasPush && (isWorker ? serviceWorker : Object(window).pushManager)) return
   return standalone === false ? "install-first" : "unsupported"
 }
+
+/** @type {any} */
+let latest
 
 class Push extends EventTarget {
   /** @type {import("./client.d.ts").PushState} */
@@ -118,6 +120,12 @@ class Push extends EventTarget {
   #key
   #last = Date.now()
   #isRepeated = false
+  /** Until the record has this user. A newer page may have another one. */
+  #isLoad = true
+  /** What a button asked for, until it is stored. */
+  #wants
+  #listening = new AbortController()
+  #requests = new AbortController()
 
   constructor(options) {
     super()
@@ -135,42 +143,57 @@ class Push extends EventTarget {
       push.#isRepeated = false
       return push.#sync()
     }
-    addEventListener("online", again)
-    document.addEventListener("visibilitychange", async () => {
-      if (!document.hidden && Date.now() - push.#last > week) await again()
-    })
+    if (latest) {
+      latest.#isLoad = false
+      latest.#listening.abort()
+    }
+    latest = push
+    const { signal } = push.#listening
+    addEventListener("online", again, { signal })
+    const look = () => !document.hidden && Date.now() - push.#last > week && again()
+    document.addEventListener("visibilitychange", look, { signal })
     navigator.permissions
       ?.query({ name: "notifications" })
-      .then((status) => status.addEventListener("change", again), console.debug)
-    if (push.#user !== null) push.#key = push.#askKey().catch(() => undefined)
-    await Promise.race([push.#sync({ isLoad: true }), wait(timeout)])
+      .then((status) => status.addEventListener("change", again, { signal }), console.debug)
+    if (push.#user !== null) push.#serviceKey().catch(console.debug)
+    await Promise.race([push.#sync(), wait(timeout).then(() => push.#publish(push.error))])
     return push
   }
 
   /** @param {{ channels?: ReadonlyArray<string> }} options */
   async enable({ channels = [] } = {}) {
-    if (["unsupported", "install-first"].includes(this.state)) return this.state
+    if (supportOf(this.#options)) return this.state
+    if (this.#user === null) return this.#want()
     const isClick = navigator.userActivation?.isActive ?? true
     const permission = await Notification.requestPermission().catch(() => "default")
-    if (permission === "granted")
-      return this.#sync({ wants: { on: true, join: channels.map(String) } })
+    if (permission === "granted") return this.#want({ on: true, join: channels.map(String) })
     const code = isClick ? "dismissed" : "no-click"
     return this.#publish(permission === "denied" ? null : new BellcastError(code, true))
   }
 
   disable() {
-    return this.#sync({ wants: { on: false, join: [] } })
+    return this.#want({ on: false, join: [] })
+  }
+
+  async #want(wants) {
+    if (this.#user === null) return this.#publish(new BellcastError("user"))
+    this.#wants = wants
+    return this.#sync()
   }
 
   async signOut() {
     const user = this.#user
     this.#user = null
-    this.#key = undefined
-    await this.#sync({ isLoad: true })
-    await this.#alone(async () => {
-      const record = await this.#record()
-      if (user !== null) await this.#removeFormer(record, user)
-    }).catch(console.debug)
+    this.#wants = undefined
+    this.#isLoad = true
+    this.#requests.abort()
+    this.#requests = new AbortController()
+    await this.#sync()
+    const tell = async () => {
+      const endpoint = (await this.#record()).former[user ?? ""]
+      if (endpoint) await this.#remove(endpoint)
+    }
+    await Promise.race([tell().catch(console.debug), wait(second)])
     return this.state
   }
 
@@ -193,27 +216,27 @@ class Push extends EventTarget {
     return names
   }
 
-  /**
-   * Makes the device and the service agree, alone among the pages and the worker of the site.
-   * @param {{ isLoad?: boolean, wants?: object }} change
-   */
-  async #sync(change = {}) {
+  async #sync() {
     if (supportOf(this.#options)) return this.state
     this.#last = Date.now()
+    /** @type {any} */
+    let error = null
     try {
       await this.#prepare()
-      await this.#alone(() => this.#agree(change))
+      await this.#alone(() => this.#agree())
       this.#isRepeated = false
-      return this.#publish(null)
     } catch (cause) {
-      const isKnown = cause instanceof BellcastError
-      const error = isKnown ? cause : new BellcastError("browser", false, cause)
+      error = cause instanceof BellcastError ? cause : new BellcastError("browser", false, cause)
+      // Users who want no pushes get none, also without storage.
+      if (error.code === "browser" && (this.#user === null || this.#wants?.on === false))
+        await this.#manager?.getSubscription().then(end, console.debug)
       if (error.retryable && !this.#isRepeated) {
         this.#isRepeated = true
         setTimeout(() => this.#sync(), error.retryAfter)
       }
-      return this.#publish(error)
     }
+    this.#key = undefined
+    return this.#publish(error)
   }
 
   async #publish(error) {
@@ -251,10 +274,20 @@ class Push extends EventTarget {
     const { registration, worker } = this.#options
     if (this.#registration || !(registration || worker)) return
     const asked = async () => registration ?? navigator.serviceWorker.register(worker ?? "")
-    const found = await inTime(asked()).catch(fail("worker"))
+    const found = await this.#inTime(asked()).catch(fail("worker"))
     for (const end = Date.now() + timeout; !found.active; await wait(50))
       if (Date.now() > end) fail("worker")()
     this.#registration = found
+  }
+
+  /** Rejects after 10 s, and at `signOut`. */
+  #inTime(given) {
+    const { signal } = this.#requests
+    return new Promise((resolve, reject) => {
+      signal.addEventListener("abort", reject)
+      setTimeout(reject, timeout)
+      given.then(resolve, reject)
+    })
   }
 
   #alone(task) {
@@ -262,228 +295,207 @@ class Push extends EventTarget {
     return locks ? locks.request(`bellcast:${this.#scope}`, task) : task()
   }
 
-  /** The record of this worker; `isNew`: the device has none. */
+  /** The record of this worker, else what it takes from another one's; `isNew`: from none. */
   async #record() {
     let record = await inStore("readonly", (states) => states.get(this.#scope))
     if (!record) {
       const [other] = await inStore("readonly", (states) => states.getAll())
-      const { on = {}, user = this.#user } = other ?? {}
-      record = { ...none, api: this.#api, user, on, key: null, isNew: !other }
+      const { endpoint, former, key = null, on = {}, user = this.#user } = other ?? {}
+      record = { ...none, api: this.#api, user, on, key, former, isNew: !other }
+      if (endpoint) record.former = { ...former, [user]: endpoint }
     }
     // No prototype: users may be called `constructor`.
     return { join: [], ...record, former: { __proto__: null, ...record.former } }
   }
 
   #save(record) {
-    return inStore("readwrite", (states) => states.put(record, this.#scope))
+    return inStore("readwrite", (states) => {
+      states.clear()
+      return states.put(record, this.#scope)
+    })
   }
 
-  async #agree(/** @type {any} */ { isLoad, wants }) {
+  async #agree() {
     const { isNew = false, ...record } = await this.#record()
+    const user = this.#user
+    const wants = this.#wants
     let found = await this.#manager.getSubscription()
-    if (isNew && !wants) {
-      if (Notification.permission !== "granted" || this.#user === null) return
-      if (!(await this.#adopt(record, found))) return
-    }
-    if (record.user !== this.#user) {
-      // A newer page has another user.
-      if (!isLoad && !wants) return
-      if (!isLoad) throw new BellcastError("user")
-      await this.#retire(record, isOurs(found, record) && found, { user: this.#user, join: [] })
+    if (record.user !== user) {
+      if (!this.#isLoad) {
+        this.#wants = undefined
+        if (wants) throw new BellcastError("user")
+        return
+      }
+      await this.#leave(record, { user, join: [] })
       found = await this.#manager.getSubscription()
     }
-    if (wants && this.#user === null) throw new BellcastError("user")
+    this.#isLoad = false
     if (wants) {
-      Object.assign(record, { on: { ...record.on, [this.#user]: wants.on }, join: wants.join })
+      Object.assign(record, { on: { ...record.on, [user]: wants.on }, join: wants.join })
       await this.#save(record)
+      if (this.#wants === wants) this.#wants = undefined
+    } else if (isNew) {
+      if (Notification.permission !== "granted" || user === null) return
+      const claimed = await this.#claim(found, this.#options.adopt)
+      if (claimed.length > 0) record.on = { [user]: true }
+      else if (found) record.key = await this.#serviceKey()
     }
     if (record.api !== this.#api)
       Object.assign(record, { api: this.#api, checked: 0, renewal: null })
     if (this.#isWanted(record)) return this.#turnOn(record, found, wants)
-    if (record.endpoint || isOurs(found, record))
-      await this.#retire(record, isOurs(found, record) && found)
-    if (this.#user !== null) await this.#removeFormer(record, this.#user)
+    await this.#leave(record)
+    const former = record.former[user ?? ""]
+    if (!former) return
+    await this.#remove(former)
+    delete record.former[user]
+    await this.#save(record)
   }
 
   async #turnOn(record, existing, wants) {
     if (Notification.permission !== "granted") return
     const isKnown = existing && isSame(fieldsOf(existing), record)
-    // A clock that was ahead leaves a time in the future.
+    // The clock may have been ahead.
     const isFresh = Math.abs(Date.now() - record.checked) < fresh
     if (isKnown && isFresh && !wants && record.join.length === 0) return
-    const key = (await this.#key) ?? (await this.#askKey())
-    this.#key = undefined
+    const key = await this.#serviceKey()
+    const claimed = record.checked ? [] : await this.#claim(existing, true)
+    for (const each of claimed) record.former[record.user] = each
+    const isUsed = record.endpoint || claimed.includes(existing?.endpoint)
     let found = existing
-    if (found && (!record.endpoint || keyOf(found) !== key)) {
-      await this.#retire(record, found)
+    if (found && !(isUsed && keyOf(found) === key)) {
+      await this.#retire(record, [found])
       found = null
     }
-    for (let tries = 2; tries > 0; tries--) {
-      found ??= await this.#subscribe(key)
-      await this.#note(record, fieldsOf(found))
-      const isNew = record.checked === 0
-      const data = dataOf(found)
-      if (await this.#store(record, data)) {
-        if (isNew) await this.#removeOthers(data)
-        delete record.former[record.user]
-        record.checked = Date.now()
-        await this.#save(record)
-        return this.#joinAll(record)
+    if (!found) {
+      const options = { userVisibleOnly: true, applicationServerKey: key }
+      found = await this.#inTime(this.#manager.subscribe(options)).catch(fail("push-service"))
+    }
+    await this.#note(record, fieldsOf(found))
+    const data = dataOf(found)
+    if (!(await this.#store(record, data))) {
+      await this.#retire(record, [found])
+      if (!existing) throw new BellcastError("service")
+      return this.#turnOn(record)
+    }
+    for (const other of await this.#others())
+      if (keyOf(other) === key || claimed.includes(other.endpoint)) {
+        await this.#store(record, data, other.endpoint)
+        await end(other)
       }
-      // Another user holds it, with other keys.
-      await this.#retire(record, found)
-      found = null
-    }
-    throw new BellcastError("service")
+    delete record.former[record.user]
+    record.checked = Date.now()
+    await this.#save(record)
+    return this.#joinAll(record)
   }
 
-  /** Lets go of a subscription. The record says so first: the worker must not renew it. */
-  async #retire(record, found, changes) {
-    const endpoint = record.endpoint ?? (found ? found.endpoint : undefined)
+  /** Lets go of all subscriptions by the key of the record. */
+  async #leave(record, changes) {
+    const ours = async () =>
+      [await this.#manager.getSubscription(), ...(await this.#others())].filter(
+        (each) => each && keyOf(each) === record.key
+      )
+    const all = await ours()
+    if (!changes && !record.endpoint && all.length === 0) return
+    await this.#retire(record, all, changes)
+    if ((await ours()).length > 0) fail("push-service")()
+  }
+
+  /** Lets go of subscriptions. The record says so first: the worker must not renew them. */
+  async #retire(record, all, changes) {
+    const endpoint = record.endpoint ?? all[0]?.endpoint
     if (endpoint && record.user !== null) record.former[record.user] = endpoint
     Object.assign(record, none, changes)
     await this.#save(record)
-    if (!found) return
-    // Firefox forgets a subscription and rejects when it is offline.
-    await found.unsubscribe().catch(console.debug)
-    if (await this.#manager.getSubscription()) fail("push-service")()
+    for (const each of all) await end(each)
   }
 
   async #note(record, fields) {
     if (isSame(fields, record)) return
-    if (record.endpoint && record.endpoint !== fields.endpoint)
-      record.former[record.user] = record.endpoint
-    const renewal = record.endpoint === fields.endpoint ? record.renewal : null
+    const { endpoint } = record
+    if (endpoint && endpoint !== fields.endpoint) record.former[record.user] = endpoint
+    const renewal = endpoint === fields.endpoint ? record.renewal : null
     Object.assign(record, fields, { renewal, checked: 0 })
     await this.#save(record)
   }
 
-  #subscribe(applicationServerKey) {
-    const options = { userVisibleOnly: true, applicationServerKey }
-    return inTime(this.#manager.subscribe(options)).catch(fail("push-service"))
-  }
-
-  /**
-   * Stores the subscription, also one that is stored: a POST alone ends a suspension. False: another
-   * user holds it, with other keys.
-   */
-  async #store(record, data) {
-    const { body, status } = await this.#post(data, record.former[record.user], !record.renewal)
+  /** POST alone ends a suspension. False: another user holds it, with other keys. */
+  async #store(record, data, former = record.former[record.user]) {
+    const replaces = former && former !== data.endpoint ? await idOf(former) : undefined
+    const { body, status } = await this.#ask("POST", "/subscriptions", {
+      accepts: replaces ? [123, 404] : [123],
+      body: { data, replaces },
+      headers: record.renewal ? {} : { prefer: "renewal" }
+    })
+    if (status === 404) return this.#store(record, data, "")
     if (status === 409) return false
     record.renewal = body.renewal ?? record.renewal
     const stored = body.data
-    const { auth, p256dh } = data.keys
-    if (stored.keys.auth !== auth || stored.keys.p256dh !== p256dh || stored.locale !== data.locale)
-      await this.#ask("PUT", await pathOf(data.endpoint), {
+    if (!isSame(data.keys, stored.keys) || stored.locale !== data.locale)
+      await this.#ask("PUT", `/subscriptions/${stored.id}`, {
         body: { data: { ...stored, ...data } }
       })
     return true
   }
 
-  async #post(data, former, asksForRenewal = false) {
-    const headers = asksForRenewal ? { prefer: "renewal" } : {}
-    const replaces = former && former !== data.endpoint ? await idOf(former) : undefined
-    const accepts = replaces ? [123, 404] : [123]
-    const response = await this.#ask("POST", "/subscriptions", {
-      body: { data, replaces },
-      headers,
-      accepts
-    })
-    return response.status === 404 ? this.#post(data, undefined, asksForRenewal) : response
-  }
-
-  /** Subscriptions of other workers of the site, by their scopes. */
+  /** Subscriptions of other workers of the site. */
   async #others() {
     const others = []
-    for (const each of (await navigator.serviceWorker?.getRegistrations()) ?? []) {
-      const found = await each.pushManager.getSubscription()
-      if (isPush(found) && each.scope !== this.#scope) others.push([each.scope, found])
-    }
-    return others
+    for (const { pushManager, scope } of (await navigator.serviceWorker?.getRegistrations()) ?? [])
+      if (scope !== this.#scope) others.push(await pushManager.getSubscription())
+    return others.filter(isPush)
   }
 
-  /** The service refuses those of other services, which stay. */
-  async #removeOthers(data) {
-    for (const [scope, other] of await this.#others()) {
-      const { status } = await this.#ask("POST", "/subscriptions", {
-        body: { data: dataOf(other) },
-        accepts: [400, 123]
-      })
-      if (status === 400) continue
-      await inStore("readwrite", (states) => states.delete(scope))
-      if (status !== 409) await this.#post(data, other.endpoint)
-      await other.unsubscribe().catch(console.debug)
-    }
-  }
-
-  /**
-   * The first load on a device that got pushes before, by another page or another service: takes
-   * over what the service knows as the user's, or by a former key. True if there is anything to do.
-   */
-  async #adopt(record, own) {
-    const others = (await this.#others()).map(([, each]) => each)
-    const all = [own, ...others].filter(isPush)
-    if (all.length === 0) return false
-    const key = (await this.#key) ?? (await this.#askKey())
-    for (const each of all) {
+  /** Endpoints that the service has for the user; `moves`: it gets those by former keys. */
+  async #claim(found, moves) {
+    const claimed = []
+    for (const each of [found, ...(await this.#others())].filter(isPush)) {
       const data = dataOf(each)
       const { status } =
-        data.vapid_public_key === key
-          ? await this.#ask("GET", await pathOf(data.endpoint), { accepts: [404] })
-          : await this.#ask("POST", "/subscriptions", { body: { data }, accepts: [400, 123] })
-      if (status < 300) {
-        record.on = { ...record.on, [this.#user]: true }
-        if (each === own) Object.assign(record, fieldsOf(each))
-      } else if (each === own && data.vapid_public_key === key) record.key = key
+        moves && data.vapid_public_key !== (await this.#serviceKey())
+          ? await this.#ask("POST", "/subscriptions", { body: { data }, accepts: [400, 403, 123] })
+          : await this.#ask("GET", await pathOf(data.endpoint), { accepts: [404] })
+      if (status < 300) claimed.push(data.endpoint)
     }
-    return record.key !== null || record.on[this.#user] === true
+    return claimed
   }
 
   async #joinAll(record) {
     let failed
-    while (record.join.length > 0) {
-      try {
-        await this.join(record.join[0])
-      } catch (cause) {
-        failed = /** @type {BellcastError} */ (cause)
-        if (failed.retryable || failed.code === "login") throw failed
-      }
+    for (; record.join.length > 0; await this.#save(record)) {
+      await this.join(record.join[0]).catch((error) => {
+        if (error.retryable || error.code === "login") throw error
+        failed = error
+      })
       record.join.shift()
-      await this.#save(record)
     }
     if (failed) throw failed
   }
 
-  /** Removes from the service what a user left behind here, such as by a logout without network. */
-  async #removeFormer(record, user) {
-    const endpoint = record.former[user]
-    if (!endpoint) return
+  async #remove(endpoint) {
     await this.#ask("DELETE", await pathOf(endpoint), { accepts: [404], keepalive: true })
-    delete record.former[user]
-    await this.#save(record)
   }
 
-  async #askKey() {
-    const { body } = await this.#ask("GET", "/vapid-public-key", { isPublic: true })
-    return body.data.vapid_public_key
+  #serviceKey() {
+    this.#key ??= this.#ask("GET", "/vapid-public-key", { isPublic: true })
+    return this.#key.then(({ body }) => body.data.vapid_public_key)
   }
 
   async #login() {
     const { token } = this.#options
     if (!token) return
     const asked = async () => String(await token()).trim()
-    const text = await inTime(asked()).catch(fail("offline"))
+    const text = await this.#inTime(asked()).catch(fail("offline"))
     if (/^[\w.~+/=-]+$/.test(text)) return `Bearer ${text}`
     if (/^\w+ [!-~]+$/.test(text)) return text
     throw new BellcastError("login")
   }
 
-  /** Sends a request. Rejects for errors whose status and errno are not in `accepts`. */
+  /** Rejects for errors whose status and errno are not in `accepts`. */
   async #ask(method, path, options = {}) {
     const { accepts = [], body, headers, isAgain, isPublic, keepalive = false } = options
     if (!isPublic) this.#authorization ??= await this.#login()
     const authorization = isPublic ? undefined : this.#authorization
-    const response = await fetch(this.#api + path, {
+    const sent = fetch(this.#api + path, {
       method,
       headers: {
         ...(authorization && { authorization }),
@@ -493,7 +505,8 @@ class Push extends EventTarget {
       body: body && JSON.stringify(body),
       signal: AbortSignal.timeout(timeout),
       keepalive
-    }).catch(fail("offline"))
+    })
+    const response = await this.#inTime(sent).catch(fail("offline"))
     const answer = await response.json().catch(() => null)
     const { ok, status } = response
     if (status === 401 && authorization) {
@@ -502,7 +515,7 @@ class Push extends EventTarget {
     }
     if (!ok && !accepts.includes(status) && !accepts.includes(answer?.errno))
       throw errorOf(response)
-    // The login page of a network, or what a proxy says.
+    // A network may answer with its login page.
     if (ok && !(answer?.data ?? answer?.code)) throw new BellcastError("service", true, status)
     return { status, headers: response.headers, body: answer }
   }

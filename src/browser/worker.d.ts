@@ -24,7 +24,7 @@ interface BellcastContent extends NotificationOptions {
   title?: string
   /** Opened by a click; relative to the scope of the service worker. */
   navigate?: string
-  /** The same in a plain push. */
+  /** `navigate` of a plain push. */
   url?: string
   actions?: Array<{
     action: string

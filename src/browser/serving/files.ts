@@ -19,7 +19,7 @@ export const demoFiles = [
   "bell.svg"
 ] as const
 
-/** How the first line of each begins, in every version: copies are known by it. */
+/** Beginning of the first line of each file, in every version. Copies are recognised by it. */
 export const firstWords = "// Bellcast's "
 
 /** The text of a file of `src/browser/`. */

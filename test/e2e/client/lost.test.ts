@@ -16,10 +16,7 @@ describe.skipIf(firefoxPath === undefined)("client.js brings back", () => {
   /** Subscribes as an earlier page did, by a worker of another scope. */
   const subscribeOld = (page: Page, key: string) => {
     stage.files["/old/worker.js"] = stage.files["/worker.js"]!
-    return page.evaluate(`navigator.serviceWorker.register("/old/worker.js")
-      .then(({ installing }) => new Promise((resolve) => {
-        installing.onstatechange = () => installing.state === "activated" && resolve()
-      })).then(() => device.subscribe("${key}", "/old/"))`)
+    return page.evaluate(`device.subscribeBy("/old/", "${key}")`)
   }
 
   it("nothing where nobody pressed, and stores nothing", async () => {

@@ -17,19 +17,37 @@ const stored = (mode, use) =>
   })
 
 const record = () => stored("readonly", (states) => states.get(scope))
-const change = async (members) => {
-  const before = await record()
-  await stored("readwrite", (states) => states.put({ ...before, ...members }, scope))
+const scopes = () => stored("readonly", (states) => states.getAllKeys())
+const change = async (members, at = "/") => {
+  const key = location.origin + at
+  const before = await stored("readonly", (states) => states.get(key))
+  await stored("readwrite", (states) => states.put({ ...before, ...members }, key))
 }
 
 const manager = async (at = "/") => (await navigator.serviceWorker.getRegistration(at))?.pushManager
 const subscription = async (at) => (await manager(at))?.getSubscription()
+/** Of all workers. */
+const endpoints = async () => {
+  const all = await navigator.serviceWorker.getRegistrations()
+  const found = await Promise.all(all.map(({ pushManager }) => pushManager.getSubscription()))
+  return found.filter(Boolean).map((each) => each.endpoint)
+}
 const endpoint = async (at) => (await subscription(at))?.endpoint ?? null
 
 /** Subscribes without the client, by a worker that is active. */
 const subscribe = async (applicationServerKey, at) => {
   const options = { userVisibleOnly: true, applicationServerKey }
   return (await (await manager(at)).subscribe(options)).toJSON()
+}
+
+/** The same by a worker that is not there yet. */
+const subscribeBy = async (at, applicationServerKey) => {
+  const { active, installing } = await navigator.serviceWorker.register(`${at}worker.js`)
+  if (!active)
+    await new Promise((resolve) => {
+      installing.onstatechange = () => installing.state === "activated" && resolve()
+    })
+  return subscribe(applicationServerKey, at)
 }
 
 /** Titles of all notifications; they are closed. */
@@ -62,9 +80,12 @@ window.device = {
   changes,
   clear,
   endpoint,
+  endpoints,
   record,
+  scopes,
   shown,
   subscribe,
+  subscribeBy,
   taken,
   tokensAsked: () => asked,
   unsubscribe: async () => (await subscription())?.unsubscribe(),

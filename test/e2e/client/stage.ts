@@ -44,6 +44,7 @@ export interface Given {
   /** Answers of `token`, the last one for ever. Default: one that the service takes. */
   readonly tokens?: ReadonlyArray<string>
   readonly worker?: string
+  readonly adopt?: boolean
 }
 
 /** Starts the stage before all tests of a file; each test has pages and a user of its own. */
@@ -107,9 +108,9 @@ export class Stage {
 
   /** Calls `connect` as a page does on each load. */
   async connect(page: Page, given: Partial<Given> = {}): Promise<Shown> {
-    const { tokens, user = this.user, worker = "/worker.js" } = given
+    const { tokens, user = this.user, worker = "/worker.js", adopt } = given
     const answers = tokens ?? [basic(user ?? "nobody")]
-    const options = { url: this.service.url, user, worker }
+    const options = { url: this.service.url, user, worker, adopt }
     return (await page.evaluate(
       `device.connect(${JSON.stringify(options)}, ${JSON.stringify(answers)})`
     )) as Shown

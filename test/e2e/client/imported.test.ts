@@ -1,0 +1,107 @@
+// src/browser/client.js in a real Firefox: subscriptions that another service made, by a key that
+// this one has as a former key, stored for made-up users.
+import type { Page } from "puppeteer-core"
+import { beforeAll, beforeEach, describe, expect, it } from "vitest"
+import webpush from "web-push"
+import { call } from "#test/client.ts"
+import { firefoxPath } from "../browser.ts"
+import { Stage } from "./stage.ts"
+
+describe.skipIf(firefoxPath === undefined)("client.js and imported subscriptions", () => {
+  const stage = new Stage()
+  const former = webpush.generateVAPIDKeys()
+  let page: Page
+  let imported: string
+  beforeAll(async () => {
+    await stage.service.kill()
+    await stage.startService({
+      BELLCAST_VAPID_FORMER_KEYS: `${former.publicKey}:${former.privateKey}`
+    })
+  })
+
+  beforeEach(() => {
+    imported = `imported-${stage.user}`
+  })
+
+  /** Subscribes by the old service's worker, of this scope, and stores it for the made-up user. */
+  const subscribe = async (scope: string, key = former.publicKey) => {
+    stage.files["/old/worker.js"] = stage.files["/worker.js"]!
+    page = await stage.page()
+    const data = await page.evaluate(`device.subscribeBy("${scope}", "${key}")`)
+    const body = { data: { ...(data as object), vapid_public_key: key } }
+    return (await call(stage.service.url, "POST", "/subscriptions", imported, body)).status
+  }
+  const expectMoved = async () => {
+    await stage.expect(page, "on")
+    expect(await stage.stored(imported)).toEqual([])
+    expect(await stage.stored()).toEqual([await stage.endpoint(page)])
+    expect((await stage.list())[0]).toMatchObject({
+      vapid_public_key: expect.not.stringMatching(former.publicKey)
+    })
+    expect(await page.evaluate("device.endpoints()")).toEqual(await stage.stored())
+    await page.evaluate(`push.join("${stage.user}")`)
+    expect(await stage.publish(page, "By the new key")).toEqual(["By the new key"])
+  }
+
+  it.each(["/", "/old/"])("moves one of a worker at %s to the user who presses", async (scope) => {
+    expect(await subscribe(scope)).toBe(201)
+    await stage.connect(page)
+    await stage.expect(page, "off")
+    expect(await stage.stored(imported)).toHaveLength(1)
+    await page.evaluate("push.enable()")
+    await expectMoved()
+  })
+
+  it.each(["/", "/old/"])(
+    "moves one of a worker at %s at the first load with adopt",
+    async (scope) => {
+      expect(await subscribe(scope)).toBe(201)
+      await stage.connect(page, { adopt: true })
+      await expectMoved()
+      const [{ id }] = await stage.list()
+      await stage.reload(page, { adopt: true })
+      await stage.expect(page, "on")
+      expect((await stage.list()).map((each) => each.id)).toEqual([id])
+    }
+  )
+
+  it("moves none with adopt while nobody is signed in", async () => {
+    await subscribe("/")
+    await stage.connect(page, { adopt: true, user: null })
+    await stage.expect(page, "off")
+    expect(await stage.stored(imported)).toEqual([await stage.endpoint(page)])
+  })
+
+  it("leaves one of a service that was not imported to it, with adopt", async () => {
+    expect(await subscribe("/old/", webpush.generateVAPIDKeys().publicKey)).toBe(400)
+    await stage.connect(page, { adopt: true })
+    await stage.expect(page, "off")
+    expect(await stage.record(page)).toBeUndefined()
+    await page.evaluate("push.enable()")
+    await stage.expect(page, "on")
+    expect(await page.evaluate(`device.endpoint("/old/")`)).not.toBeNull()
+  })
+
+  it("gives the service the old one before it unsubscribes, then the new one instead", async () => {
+    await subscribe("/")
+    await stage.connect(page)
+    const old = await stage.endpoint(page)
+    const asked = await page.evaluate(`(async () => {
+      const asked = []
+      const { fetch } = window
+      window.fetch = async (url, options) => {
+        if (options.method === "POST") {
+          const { data, replaces } = JSON.parse(options.body)
+          asked.push([data.endpoint, replaces !== undefined])
+        }
+        return fetch(url, options)
+      }
+      await push.enable()
+      return asked
+    })()`)
+    expect(asked).toEqual([
+      [old, false],
+      [await stage.endpoint(page), true]
+    ])
+  })
+})

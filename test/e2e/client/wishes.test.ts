@@ -1,0 +1,148 @@
+// src/browser/client.js in a real Firefox: what users asked for is done, also while the worker, the
+// storage or the login fails or hangs.
+import type { Page } from "puppeteer-core"
+import { describe, expect, it } from "vitest"
+import { until } from "#test/client.ts"
+import { firefoxPath } from "../browser.ts"
+import { Stage } from "./stage.ts"
+
+describe.skipIf(firefoxPath === undefined)("client.js and wishes", () => {
+  const stage = new Stage()
+  const online = "dispatchEvent(new Event('online'))"
+
+  /** Connects by a worker whose script is not there, until `back`. */
+  const withoutWorker = async (page: Page, user = stage.user) => {
+    delete stage.files["/late.js"]
+    await stage.connect(page, { user, worker: "/late.js" })
+    return async () => {
+      stage.files["/late.js"] = stage.files["/worker.js"]!
+      await page.evaluate(online)
+    }
+  }
+
+  /** Connects with a token that never comes. */
+  const withoutToken = (page: Page) => {
+    const options = JSON.stringify({ url: stage.service.url, user: stage.user })
+    return page.evaluate(`import("/client.js").then(async ({ connect }) => {
+      const token = () => new Promise(() => {})
+      window.push = await connect({ ...${options}, worker: "/worker.js", token })
+    })`)
+  }
+  const signOut = `(async () => {
+    const begin = performance.now()
+    const state = await push.signOut()
+    return [state, performance.now() - begin < 5_000]
+  })()`
+
+  const refuseStorage = `{
+    window.open = IDBFactory.prototype.open
+    IDBFactory.prototype.open = () => { throw new DOMException("refused", "SecurityError") }
+  }`
+  const allowStorage = "IDBFactory.prototype.open = window.open; undefined"
+
+  it("enables when the worker can be registered at last, with the channels", async () => {
+    const page = await stage.page()
+    const back = await withoutWorker(page)
+    await page.evaluate(`push.enable({ channels: ["${stage.user}"] })`)
+    await stage.expect(page, "off", "worker")
+    await back()
+    await stage.becomes(page, "on")
+    expect(await page.evaluate("push.channels()")).toEqual([stage.user])
+  })
+
+  it("disables when the worker can be registered at last", async () => {
+    const page = await stage.enabled()
+    await page.reload()
+    const back = await withoutWorker(page)
+    await page.evaluate("push.disable()")
+    await back()
+    await stage.becomes(page, "off")
+    expect((await stage.record(page)).on).toEqual({ [stage.user]: false })
+    expect(await stage.stored()).toEqual([])
+  })
+
+  it("unsubscribes the first user when the load of a second one failed at first", async () => {
+    const page = await stage.enabled()
+    await page.reload()
+    const back = await withoutWorker(page, "second")
+    expect(await stage.endpoint(page)).not.toBeNull()
+    await back()
+    await stage.becomes(page, "off")
+    expect(await stage.endpoint(page)).toBeNull()
+    expect((await stage.record(page)).user).toBe("second")
+  })
+
+  it.each(["signOut", "disable"])("unsubscribes in %s() without its storage", async (method) => {
+    const page = await stage.enabled()
+    await page.evaluate(refuseStorage)
+    expect(await page.evaluate(`push.${method}()`)).toBe("off")
+    await page.evaluate(allowStorage)
+    expect(await stage.endpoint(page)).toBeNull()
+  })
+
+  it("stays subscribed without its storage while nobody asks for anything", async () => {
+    const page = await stage.enabled()
+    await page.evaluate(refuseStorage)
+    await page.evaluate(online)
+    await stage.becomes(page, "off", "browser")
+    await page.evaluate(allowStorage)
+    expect(await stage.endpoint(page)).not.toBeNull()
+  })
+
+  it("says what the device knows, and signs out at once, while a token hangs", async () => {
+    const page = await stage.enabled()
+    await stage.age(page)
+    await page.reload()
+    await withoutToken(page)
+    expect((await stage.shown(page)).state).toBe("on")
+    expect(await page.evaluate(signOut)).toEqual(["off", true])
+    expect(await stage.endpoint(page)).toBeNull()
+  })
+
+  it("signs out at once while another wish waits for a token", async () => {
+    const page = await stage.page()
+    await withoutToken(page)
+    await page.evaluate("window.enabling = push.enable().then(() => {}); undefined")
+    await until(
+      () => stage.endpoint(page),
+      (endpoint) => endpoint !== null
+    )
+    expect(await page.evaluate(signOut)).toEqual(["off", true])
+    await page.evaluate("enabling")
+    expect(await stage.endpoint(page)).toBeNull()
+    expect(await stage.record(page)).toMatchObject({ user: null, on: { [stage.user]: true } })
+  })
+
+  it("lets the last user of a page be, whose predecessor's load failed", async () => {
+    const page = await stage.page()
+    const back = await withoutWorker(page, "first")
+    await page.evaluate("window.first = push")
+    stage.files["/late.js"] = stage.files["/worker.js"]!
+    await stage.connect(page)
+    await page.evaluate("push.enable()")
+    await stage.expect(page, "on")
+    await back()
+    await page.evaluate("first.disable()")
+    expect(await page.evaluate("first.error.code")).toBe("user")
+    await stage.becomes(page, "on")
+    expect((await stage.record(page)).user).toBe(stage.user)
+  })
+
+  it("listens once, however often a page connects", async () => {
+    const page = await stage.load()
+    await stage.connect(page)
+    await stage.connect(page)
+    const locked = await page.evaluate(`(async () => {
+      let locked = 0
+      const { request } = navigator.locks
+      navigator.locks.request = (...given) => {
+        locked += 1
+        return request.apply(navigator.locks, given)
+      }
+      ${online}
+      await push.disable()
+      return locked
+    })()`)
+    expect(locked).toBe(2)
+  })
+})
