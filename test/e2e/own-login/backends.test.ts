@@ -2,6 +2,8 @@
 // Django, Rails and Laravel, the proxy in nginx, and the requests of the site's server.
 import { spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
+import { mkdir, readFile } from "node:fs/promises"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { SignJWT } from "jose"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -114,6 +116,21 @@ describe("a site with its own login", () => {
   it("sees by hand that the service believes its secret", async () => {
     const printed = await owner.run(blockOf("1. Start the service", "sh", "sign-user"))
     expect(JSON.parse(printed).user.id).toBe("signed:42")
+  })
+
+  it("copies the same files by the verb and by curl", async () => {
+    const scripts = async (text: string) => {
+      await using folder = await makeFolder()
+      const cwd = join(folder.path, "bellcast")
+      await mkdir(cwd)
+      await owner.run(blockOf("4. Serve three files", "sh", text), "", cwd)
+      const site = join(folder.path, "site/public/bellcast")
+      return Promise.all(
+        ["client.js", "worker.js"].map((name) => readFile(join(site, name), "utf8"))
+      )
+    }
+    const [byVerb, byCurl] = [await scripts("bellcast client"), await scripts("curl")]
+    expect(byCurl).toEqual(byVerb)
   })
 
   it.skipIf(!canRun("nginx", ["-v"], "nginx"))("passes /v1/ on by nginx, as it came", async () => {

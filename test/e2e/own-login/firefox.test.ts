@@ -89,6 +89,7 @@ describe.skipIf(firefoxPath === undefined)("a site with its own login", () => {
     await expectPage("Stop notifications")
     expect(await published("/broadcasts")).toMatchObject({ accepted: 1, delivered: 1 })
     expect(await shown()).toEqual(["It is on its way"])
+    expect(await published("/channels/news")).toMatchObject({ accepted: 1, delivered: 1 })
   })
 
   it("stops by the button, and by the logout everywhere until the next login", async () => {

@@ -90,7 +90,8 @@ const filesIn = async (folder: Folder, owner: Owner, policy: string | undefined)
     "public/violations.js": policy === undefined ? "" : violations
   }
   for (const [name, text] of Object.entries(files)) await writeFile(at(name), text)
-  await owner.run("bellcast client --out public/bellcast", "", folder.path)
+  const copy = blockOf("4. Serve three files", "sh", "bellcast client")
+  await owner.run(copy.replace("../site/", ""), "", folder.path)
 }
 
 /** The site in Express, with the blocks of the document. `policy`: of all its responses. */
