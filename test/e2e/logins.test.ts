@@ -4,6 +4,7 @@ import type { Browser, Page } from "puppeteer-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { until } from "#test/client.ts"
 import { type Portier, startPortier } from "#test/identity/portier.ts"
+import { brokenRules } from "./access.ts"
 import { chromiumPath, firefoxPath, startChromium, startFirefox } from "./browser.ts"
 import { startSite } from "./site.ts"
 
@@ -73,6 +74,7 @@ for (const [name, { package: packageName, path, start }] of Object.entries(brows
       expect(await page.title()).toBe(`Log in at ${new URL(site.url).host}?`)
       expect(await page.browserContext().cookies()).toEqual([])
       await fitsPhone(page)
+      expect(await brokenRules(page)).toEqual([])
       await page.click("button")
       await until(
         async () => page.url(),
@@ -96,6 +98,7 @@ for (const [name, { package: packageName, path, start }] of Object.entries(brows
       await returnWith(other, { id_token: "x" })
       expect(await textOf(other)).toContain("type the code there")
       await fitsPhone(other)
+      expect(await brokenRules(other, ["color-contrast"])).toEqual([])
     })
   })
 }

@@ -20,9 +20,13 @@ const show = async () => {
   add("client", `state: ${state}${error ? `, error: ${error.code}` : ""}`)
   at("state").textContent = at("state").className = state
   at("state-text").textContent = error ? errors[error.code] : states[state]
+  const { activeElement } = document
   at("enable").hidden = !["off", "lost"].includes(state) || user === null
   at("send").hidden = state !== "on"
   at("disable").hidden = state !== "on"
+  // A button that vanishes must not take the focus along.
+  if (activeElement === at("enable") && state === "on") at("send").focus()
+  if (activeElement === at("disable") && state === "off") at("enable").focus()
   if (user !== null) await Promise.all([showChannels(push), showDevices()]).catch(console.debug)
 }
 

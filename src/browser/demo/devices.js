@@ -31,8 +31,8 @@ const row = (device, isOwn) => {
     "li",
     { className: "row" },
     make("span", {}, name, make("small", {}, ` since ${since}`)),
-    button("Send a push", `Send a push to ${name}`, at("tested"), () => sendTo(id)),
-    button("Remove", `Remove ${name}`, at("tested"), async () => {
+    button("Send a push", `Send a push to ${name.toLowerCase()}`, at("tested"), () => sendTo(id)),
+    button("Remove", `Remove ${name.toLowerCase()}`, at("tested"), async () => {
       await ask("DELETE", `subscriptions/${id}`)
       await showDevices()
       return "The service forgot it."

@@ -36,8 +36,16 @@ export const button = (text, name, output, task) => {
   return make("button", { type: "button", onclick, ariaLabel: name }, text)
 }
 
-/** Shows items in a list, or a sentence where there are none. */
-export const fill = (list, items, otherwise) =>
+/**
+ * Shows items in a list, or a sentence where there are none. The focus stays at the button of the
+ * same name, or goes to the list.
+ */
+export const fill = (list, items, otherwise) => {
+  const focused = list.contains(document.activeElement) && document.activeElement?.ariaLabel
   list.replaceChildren(...(items.length > 0 ? items : [make("li", {}, otherwise)]))
+  if (!focused) return
+  const again = list.querySelector(`[aria-label="${CSS.escape(focused)}"]`)
+  again ? again.focus() : list.focus()
+}
 
 export const wait = (millis) => new Promise((resolve) => setTimeout(resolve, millis))

@@ -37,7 +37,7 @@ export const pushOf = (title, body) => {
   return { data: { web_push: 8030, notification } }
 }
 
-const fates = ["delivered", "gone", "dead", "expired", "retrying", "waiting"]
+const fates = ["delivered", "gone", "dead", "expired", "cancelled", "retrying", "waiting"]
 
 const countsOf = (data) => {
   const counts = fates.flatMap((fate) => (data[fate] > 0 ? [`${data[fate]} ${fate}`] : []))

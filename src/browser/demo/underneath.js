@@ -43,9 +43,10 @@ export const change = (row, members) => {
   save()
 }
 
+/** Keys and secrets have 22 characters or more, and no blanks. */
 const cut = (text) => {
-  if (text.length < 40 || text.startsWith(location.origin)) return text
-  return `${URL.canParse(text) ? `${new URL(text).origin}/` : text.slice(0, 12)}…`
+  if (text.length < 22 || /\s/.test(text) || text.startsWith(location.origin)) return text
+  return `${URL.canParse(text) ? `${new URL(text).origin}/` : text.slice(0, 8)}…`
 }
 
 const readable = (text) => {

@@ -15,7 +15,8 @@ body{max-width:34rem;margin-top:4rem}h1{font-size:1.5rem;line-height:1.3;margin:
 p{margin:1rem 0}
 h1,b{overflow-wrap:anywhere}small{color:var(--dim);font-size:.85rem}form{margin:1.5rem 0}
 button{font:inherit;padding:.6rem 1.4rem;border:0;border-radius:.4rem;cursor:pointer;
-background:var(--key);color:light-dark(#fff,#17191c)}`
+background:var(--key);color:light-dark(#fff,#17191c)}
+@media(max-width:40rem){body{margin-top:1.5rem}}`
 
 const page = (
   status: number,
@@ -25,7 +26,9 @@ const page = (
 ): ApiResponse => ({
   status,
   headers: { ...pageType, ...noStore, ...headers },
-  text: `${pageHead(title, style)}<h1>${html(title)}</h1>\n${body.join("\n")}\n</html>`,
+  text: [`${pageHead(title, style)}<main><h1>${html(title)}</h1>`, ...body, "</main></html>"].join(
+    "\n"
+  ),
   errno: 0
 })
 

@@ -168,11 +168,11 @@ export const apiPage = (document: Json): string => {
   )
   return [
     pageHead(`${title} API`, style),
-    `<h1>${html(title)} ${html(version)}</h1>`,
+    `<main><h1>${html(title)} ${html(version)}</h1>`,
     `<p>${html(description)} This page for programs, as OpenAPI 3.1:</p>\n`,
     `<pre>curl ${html(rootUrl)}/__api__</pre><nav>${entries.map(link).join("")}</nav>\n`,
     "<p>Every request can also be answered with</p>",
     table("answers", responsesOf(entries[0]!).filter(isCommon).map(responseRow)),
-    `\n${sections.join("\n")}</html>`
+    `\n${sections.join("\n")}</main></html>`
   ].join("")
 }
