@@ -6,7 +6,6 @@ import { publisherOf } from "#domain/broadcast.ts"
 import { BroadcastState } from "#domain/broadcast-state.ts"
 import type { Caller } from "#identity/identity.ts"
 import { listBroadcasts, type Selection } from "#nats/kv/broadcast-list.ts"
-import { EventLog } from "#nats/stream/event-log.ts"
 import { channelToken } from "#streams/tokens.ts"
 import { channelIdOf } from "../channels/id.ts"
 import { maySend } from "../channels/publishers.ts"
@@ -86,16 +85,15 @@ const page = Effect.fnUntraced(function* <E, R>(
   path: string,
   { channel, isWanted: isShown }: Pick<Selection<E, R>, "channel" | "isWanted">
 ) {
-  const { before, publisher, since = 0, state } = wanted
+  const { before, publisher, since, state } = wanted
   const limit = yield* limitOf(listing, broadcastsMax)
-  const behind = Number(listing.token?.last_object["id"] ?? Number.MAX_SAFE_INTEGER)
-  const log = yield* EventLog
-  const end = before === undefined ? undefined : yield* log.firstSince("log", before)
+  const behind = listing.token?.last_object["id"]
   const { next, rows } = yield* listBroadcasts({
     channel,
     limit,
-    before: Math.min(behind, end ?? Number.MAX_SAFE_INTEGER),
+    behind: behind === undefined ? undefined : Number(behind),
     since,
+    before,
     isWanted: (origin) =>
       publisher === undefined || publisherOf(origin.source, origin.stored.header) === publisher
         ? isShown(origin)

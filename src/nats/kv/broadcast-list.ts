@@ -21,10 +21,12 @@ export interface Selection<E, R> {
   readonly channel: ChannelToken | undefined
   /** At most so many. */
   readonly limit: number
-  /** Only those of a lower id. */
-  readonly before: number
+  /** Only those of a lower id. Undefined: of any id. */
+  readonly behind: number | undefined
   /** Only those that were stored at this time or later, in milliseconds since the epoch. */
-  readonly since: number
+  readonly since: number | undefined
+  /** Only those that were stored before this time. */
+  readonly before: number | undefined
   /** Decides before the state of a broadcast is read. */
   readonly isWanted: (origin: Origin) => Effect.Effect<boolean, E, R>
   readonly hasState: (standing: Standing) => boolean
@@ -48,22 +50,31 @@ const select = Effect.fnUntraced(function* <E, R>(
   })
 })
 
+/** The sequence before which all selected broadcasts are. */
+const endOf = Effect.fnUntraced(function* <E, R>({ before, behind }: Selection<E, R>) {
+  const first =
+    before === undefined ? undefined : yield* (yield* EventLog).firstSince("log", before)
+  return Math.min(behind ?? Number.MAX_SAFE_INTEGER, first ?? Number.MAX_SAFE_INTEGER)
+})
+
 /**
  * The selected broadcasts. `next`: the id from which the list goes on; undefined: it is complete.
  */
 export const listBroadcasts = Effect.fnUntraced(function* <E, R>(selection: Selection<E, R>) {
-  const { channel, limit, since } = selection
+  const { channel, limit, since = 0 } = selection
   const log = yield* EventLog
   const filter = channel === undefined ? filters.broadcasts : subjects.broadcast("*", channel)
   const rows: Array<Listed> = []
-  let { before } = selection
-  for (let scanned = 0; scanned < scannedMax; scanned += readMax) {
-    const found = yield* log.newest("log", filter, { before, limit: readMax })
+  let before = yield* endOf(selection)
+  // Most lists want what they read first: one more says whether others follow.
+  let size = Math.min(limit + 1, readMax)
+  for (let scanned = 0; scanned < scannedMax; scanned += size, size = readMax) {
+    const found = yield* log.newest("log", filter, { before, limit: size })
     const recent = found.filter(({ at }) => at >= since)
     rows.push(...(yield* select(recent, selection)))
     if (rows.length > limit)
       return { rows: rows.slice(0, limit), next: rows[limit - 1]!.origin.stored.seq }
-    if (recent.length < readMax) return { rows, next: undefined }
+    if (recent.length < size) return { rows, next: undefined }
     before = recent.at(-1)!.seq
   }
   return { rows, next: before }

@@ -1,0 +1,141 @@
+// `bellcast broadcast list` and `show BROADCAST`: what was published, to whom, and what became of
+// it.
+import * as Console from "effect/Console"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import { publisherOf } from "#domain/broadcast.ts"
+import { BroadcastState } from "#domain/broadcast-state.ts"
+import { type BroadcastObject, viewOf } from "#gateway/broadcasts/view.ts"
+import { listBroadcasts } from "#nats/kv/broadcast-list.ts"
+import { originOf, standingOf } from "#nats/kv/broadcast-state.ts"
+import { channelToken } from "#streams/tokens.ts"
+import { printable, printableJson } from "#telemetry/printable.ts"
+import { broadcastArgument, commandOf } from "../broadcast.ts"
+import { natsFlags, onNats } from "../nats/nats.ts"
+import { failed } from "../terminal/failed.ts"
+import { jsonFlag, onOff } from "../terminal/flags.ts"
+import { printRows } from "../terminal/table.ts"
+
+type View = typeof BroadcastObject.Type
+
+const iso = (millis: number): string => new Date(millis).toISOString()
+
+const recipientsOf = ({ to: { channels, users } }: View): string =>
+  [...channels, ...(users === 0 ? [] : [`${users} users`])].join(", ")
+
+const shown = {
+  heading: ["BROADCAST", "STATE", "AT", "PUBLISHER", "TO", "ACCEPTED", "DELIVERED", "WAITING"],
+  cellsOf: (view: View) => [
+    ...[Number(view.id), view.state, iso(view.accepted_at), view.publisher, recipientsOf(view)],
+    ...[view.accepted, view.delivered, view.waiting + view.retrying]
+  ],
+  none: "no broadcasts"
+}
+
+const optional = <A>(flag: Flag.Flag<A>, description: string) =>
+  flag.pipe(Flag.withDescription(description), Flag.optional)
+
+const filterFlags = {
+  channel: optional(Flag.String("channel"), "Only those to this channel alone"),
+  publisher: optional(Flag.String("publisher"), "Only those of this publisher"),
+  state: optional(Flag.Literals("state", BroadcastState.literals), "Only those in this state"),
+  since: optional(Flag.Date("since"), "Only those accepted at this time or later"),
+  before: optional(Flag.Date("before"), "Only those accepted before this time"),
+  limit: Flag.Int("limit").pipe(
+    Flag.withDescription("At most so many"),
+    Flag.withDefault(20),
+    Flag.filter(
+      (limit) => limit >= 1,
+      (limit) => `Expected a whole number from 1 on, got ${limit}`
+    )
+  )
+}
+
+interface Filters {
+  readonly channel: Option.Option<string>
+  readonly publisher: Option.Option<string>
+  readonly state: Option.Option<BroadcastState>
+  readonly since: Option.Option<Date>
+  readonly before: Option.Option<Date>
+  readonly limit: number
+}
+
+/** Reads on where a look at many broadcasts found fewer than wanted. */
+const list = Effect.fnUntraced(function* ({ limit, ...filters }: Filters) {
+  const publisher = Option.getOrUndefined(filters.publisher)
+  const state = Option.getOrUndefined(filters.state)
+  const views: Array<View> = []
+  let behind: number | undefined
+  do {
+    const { next, rows } = yield* listBroadcasts({
+      channel: Option.getOrUndefined(Option.map(filters.channel, channelToken)),
+      limit: limit - views.length,
+      behind,
+      since: Option.getOrUndefined(filters.since)?.getTime(),
+      before: Option.getOrUndefined(filters.before)?.getTime(),
+      isWanted: ({ source, stored }) =>
+        Effect.succeed(publisher === undefined || publisherOf(source, stored.header) === publisher),
+      hasState: (standing) => state === undefined || standing.state === state
+    })
+    for (const { origin, standing } of rows) views.push(yield* viewOf(origin, standing))
+    behind = next
+  } while (behind !== undefined && views.length < limit)
+  return views
+})
+
+/** The verb. */
+export const listCommand = Command.make(
+  "list",
+  { ...filterFlags, json: jsonFlag, ...natsFlags },
+  ({ before, channel, json, limit, publisher, since, state, ...nats }) =>
+    list({ before, channel, limit, publisher, since, state }).pipe(
+      Effect.flatMap((views) => printRows(json, views, shown)),
+      onNats(nats)
+    )
+).pipe(
+  Command.withDescription("List broadcasts, the newest first"),
+  Command.withExamples([
+    { command: "bellcast broadcast list --since 2026-11-23", description: "Since that day, UTC" }
+  ])
+)
+
+const show = Effect.fnUntraced(function* (broadcast: number) {
+  yield* commandOf(broadcast)
+  const origin = yield* originOf(broadcast)
+  if (origin === undefined) return yield* failed(`broadcast ${broadcast} cannot be read`)
+  return yield* viewOf(origin, yield* standingOf(origin))
+})
+
+const linesOf = (view: View): string => {
+  const { accepted_at, expires_at, last_modified, to: _, ...rest } = view
+  const times = { accepted_at, last_modified, expires_at }
+  const all: ReadonlyArray<readonly [string, unknown]> = [
+    ...Object.entries(rest),
+    ["to", recipientsOf(view)],
+    ...Object.entries(times).map(([name, millis]) => [name, iso(millis)] as const)
+  ]
+  return all.map(([name, value]) => `${name.padEnd(22)}${printable(String(value))}`).join("\n")
+}
+
+/** The verb. */
+export const showCommand = Command.make(
+  "show",
+  {
+    broadcast: broadcastArgument.pipe(Argument.withDescription("The broadcast to show")),
+    json: onOff("json", "Print one JSON object"),
+    ...natsFlags
+  },
+  ({ broadcast, json, ...nats }) =>
+    show(broadcast).pipe(
+      Effect.flatMap((view) => Console.log(json ? printableJson(view) : linesOf(view))),
+      onNats(nats)
+    )
+).pipe(
+  Command.withDescription("Show a broadcast: its state, who published it, and what became of it"),
+  Command.withExamples([
+    { command: "bellcast broadcast show 5", description: "Show the broadcast with the id 5" }
+  ])
+)

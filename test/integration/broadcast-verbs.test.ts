@@ -1,0 +1,61 @@
+// `bellcast broadcast list` and `show`, and where what they show is read from.
+import { assert, it } from "vitest"
+import { finished, join, publish, until } from "../support/client.ts"
+import { startNats } from "../support/nats.ts"
+import { startPushService } from "../support/push-service.ts"
+import { runCli } from "../support/run-cli.ts"
+import { startService } from "../support/service.ts"
+import { idOf } from "../support/users.ts"
+
+interface Row {
+  readonly id: string
+  readonly state: string
+  readonly publisher: string
+  readonly to: { readonly channels: ReadonlyArray<string> }
+  readonly delivered: number
+}
+
+it("lists and shows broadcasts from NATS, the newest first", { timeout: 60_000 }, async () => {
+  await using nats = await startNats()
+  await using push = await startPushService()
+  await using service = await startService({ natsUrl: nats.url })
+  const verb = async (...args: ReadonlyArray<string>) => {
+    const { code, stderr, stdout } = await runCli(["broadcast", ...args, "--nats", nats.url])
+    assert.equal(code, 0, stderr)
+    return stdout
+  }
+  assert.include(await verb("list"), "no broadcasts")
+  await join([service.url], "news", [push.subscribe().subscription])
+  const ids: Array<string> = []
+  for (const channel of ["news", "other", "news"])
+    ids.unshift(await publish(service.url, channel, { n: 1 }))
+  for (const [i, channel] of ["news", "other", "news"].entries())
+    await finished(service.url, channel, ids[2 - i]!)
+  const rows = async (...args: ReadonlyArray<string>): Promise<ReadonlyArray<Row>> =>
+    (await verb("list", "--json", ...args))
+      .trim()
+      .split("\n")
+      .filter((line) => line !== "")
+      .map((line) => JSON.parse(line))
+  const all = await until(
+    () => rows(),
+    (found) => found.length === 3
+  )
+  assert.deepEqual(
+    all.map(({ id }) => id),
+    ids
+  )
+  assert.deepInclude(all[0], { state: "finished", publisher: idOf("publisher"), delivered: 1 })
+  assert.deepEqual(all[1]!.to.channels, ["other"])
+  const idsOf = async (...args: ReadonlyArray<string>) => (await rows(...args)).map(({ id }) => id)
+  assert.deepEqual(await idsOf("--channel", "news"), [ids[0], ids[2]])
+  assert.deepEqual(await idsOf("--limit", "2"), ids.slice(0, 2))
+  assert.deepEqual(await idsOf("--publisher", idOf("somebody")), [])
+  assert.deepEqual(await idsOf("--state", "running"), [])
+  assert.deepEqual(await idsOf("--since", new Date(Date.now() + 60_000).toISOString()), [])
+  assert.deepEqual(await idsOf("--before", new Date(Date.now() - 60_000).toISOString()), [])
+  assert.match(await verb("list"), /^BROADCAST {2}STATE {5}AT/)
+  const single = JSON.parse(await verb("show", ids[0]!, "--json"))
+  assert.deepEqual(single, all[0])
+  assert.match(await verb("show", ids[0]!), /^delivered +1$/m)
+})
