@@ -1,6 +1,7 @@
 // Subscriptions of another service are imported with its VAPID key and get pushes. Each line is
 // checked, and a run may be repeated or killed at any moment.
 import { spawnSync } from "node:child_process"
+import { readFileSync } from "node:fs"
 import { Effect } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import webpush from "web-push"
@@ -67,7 +68,7 @@ describe("an import", { timeout: 60_000 }, () => {
     const agents = [browser(), browser(), browser()]
     const [plain, row, named] = agents.map(({ subscription }) => subscription)
     const lines = [
-      plain,
+      { ...plain, id: 17, last_modified: "yesterday" },
       rowOf(row!, { language: "de", notification_types: "1" }),
       { ...named, user: idOf("named"), channels: ["stored too"] }
     ]
@@ -78,6 +79,25 @@ describe("an import", { timeout: 60_000 }, () => {
     assert.sameMembers([...(await channelsOf(service.url, "named"))], ["stored", "stored too"])
     const { body } = await call(service.url, "GET", "/subscriptions", "named")
     assert.deepInclude(body.data[0], { ...named, vapid_public_key: formerPair.publicKey })
+  })
+
+  it("reads OneSignal's CSV, made lines of by the command of the document", async (context) => {
+    const document = readFileSync(
+      new URL("../../src/cli/moving/README.md", import.meta.url),
+      "utf8"
+    )
+    const [, script = ""] = /python3 -c '([^']+)'/.exec(document.replaceAll(/^ {3}/gm, "")) ?? []
+    const [one, other] = subscriptions(2)
+    const rows = [rowOf(one!, { tags: '{"a": "b, c"}' }), rowOf(other!, { web_auth: "" })]
+    const cell = (text: string) => `"${text.replaceAll('"', '""')}"`
+    const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))]
+    const csv = [columns, ...rows.map((row) => columns.map((name) => Object(row)[name] ?? ""))]
+    const input = csv.map((cells) => cells.map(cell).join(",")).join("\n")
+    const { error, stdout } = spawnSync("python3", ["-c", script], { input, encoding: "utf8" })
+    if (error !== undefined) return context.skip("python3 is missing")
+    const lines = stdout.trimEnd().split("\n")
+    const { stdout: said } = await imports(lines)
+    assert.equal(said, "1 of 2 lines were stored\n1 are no Web Push, or unsubscribed\n")
   })
 
   it("says of each refused line its number and the reason, never endpoint or keys", async () => {

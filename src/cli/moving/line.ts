@@ -37,12 +37,15 @@ const toldByOneSignal = (row: JsonObject): Told | NotTold => {
   return { data, user: cellOf(user), channels: undefined }
 }
 
-/** The subscription of a line. */
+/**
+ * The subscription of a line. Its id and timestamp are those of another store, where they may be
+ * anything.
+ */
 export const toldBy = (text: string): Told | NotTold => {
   const json = jsonObjectOf(text)
   if (json === undefined) return { refused: "Expected a JSON object" }
   if (Object.hasOwn(json, "identifier") && !Object.hasOwn(json, "endpoint"))
     return toldByOneSignal(json)
-  const { channels, user, ...data } = json
+  const { channels, id: _, last_modified: __, user, ...data } = json
   return { data, user: cellOf(user), channels: cellOf(channels) }
 }
