@@ -2,7 +2,14 @@
 import { readFileSync, statSync, writeFileSync } from "node:fs"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { call, finished, join, publish, until } from "../support/client.ts"
-import { formerBrowser, formerKeys, importAll, makeFiles, settingsOn } from "../support/imports.ts"
+import {
+  formerBrowser,
+  formerKeys,
+  formerPair,
+  importAll,
+  makeFiles,
+  settingsOn
+} from "../support/imports.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
@@ -83,6 +90,26 @@ describe("an export", { timeout: 60_000 }, () => {
     assert.deepInclude(counts, { accepted: 5, delivered: 5 })
     assert.deepEqual(push.faults, [])
     assert.deepEqual(push.counts, { requests: 5, total: 5, distinct: 5, duplicates: 0 })
+  })
+
+  it("has the users whom an import named by their ids at a site, or by mail address", async () => {
+    const imports = async (line: object, ...args: ReadonlyArray<string>) => {
+      const env = { ...settingsOn(nats.url), BELLCAST_AUTH_POLICIES: "signed portier" }
+      const all = ["import", files.of([line]), "--vapid-public-key", formerPair.publicKey, ...args]
+      assert.equal((await runCli(all, env)).stdout, "1 of 1 lines were stored\n")
+    }
+    const [number, row, mail] = Array.from({ length: 3 }, () => formerBrowser(push).subscription)
+    await imports({ ...number, user: 42 }, "--policy", "signed")
+    const { endpoint: identifier, keys } = row!
+    const cells = { identifier, web_auth: keys.auth, web_p256: keys.p256dh }
+    await imports({ ...cells, external_user_id: "a:b" }, "--policy", "signed")
+    await imports({ ...mail, user: "portier:Ann@Example.org" })
+    const lines = linesIn((await exported("-")).stdout)
+    const userOf = (given: typeof row) =>
+      lines.find(({ endpoint }) => endpoint === given!.endpoint).user
+    assert.equal(userOf(number), "signed:42")
+    assert.equal(userOf(row), "signed:a:b")
+    assert.match(userOf(mail), /^portier:@[0-9a-f]{64}$/)
   })
 
   it("replaces no file, and prints to no terminal unless asked", async () => {

@@ -129,6 +129,13 @@ it("what each policy lacks, and what contradicts itself there, is named at once"
   ])
 })
 
+it("names of policies whose users others have already are refused", async () => {
+  for (const name of ["group", "nats", "import"])
+    expect(await messageOf({ BELLCAST_AUTH_POLICIES: `${name}=./own.mjs` })).toMatch(
+      new RegExp(`BELLCAST_AUTH_POLICIES.*none of .*${name}`)
+    )
+})
+
 it("settings of policies that are off are a warning, and say of which", async () => {
   const isOff = "which is off: BELLCAST_AUTH_POLICIES does not name it"
   const warnings: Array<string> = []
