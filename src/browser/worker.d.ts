@@ -3,6 +3,11 @@ interface BellcastWorker {
   /** Title of a push that has none. Default: the host of the site. */
   name?: string
   /**
+   * Opened by a click on a notification without an address, if no page of the site is open.
+   * Relative to the scope of the service worker. Default: `/`, as a scope may have no page.
+   */
+  home?: string
+  /**
    * Changes what is shown: resolves with other content, or with undefined to leave it. The original
    * is shown if the hook takes longer than 3 s, fails, or resolves with content without a title.
    */
@@ -41,7 +46,7 @@ interface BellcastContent extends NotificationOptions {
 interface BellcastClicked {
   /** The action of the button; "" for the notification itself. */
   action: string
-  /** The address that will be opened; undefined: any window of the site, or the scope. */
+  /** The address that will be opened; undefined: any window of the site, or `home`. */
   url: string | undefined
   /** `data` of the notification as it was published. */
   data: unknown

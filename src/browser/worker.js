@@ -39,9 +39,8 @@
     } catch {}
     /** @type {BellcastContent} */
     const content = { app_badge: sent?.app_badge }
-    const members = sent?.notification ?? sent
-    if (typeof members === "object")
-      for (const name in members) content[name] ??= members[name] ?? undefined
+    const members = [sent?.notification, sent].find((each) => each && typeof each === "object")
+    for (const name in members) content[name] ??= members[name] ?? undefined
     if (!isTitle(content.title)) content.title = worker.bellcast?.name ?? worker.location.host
     return content
   }
@@ -91,7 +90,7 @@
         return await controlled.navigate(url)
       }
     } catch {}
-    return clients.openWindow(url ?? scope)
+    return clients.openWindow(url ?? httpUrl(worker.bellcast?.home ?? "/") ?? "/")
   }
 
   /** @param {NotificationEvent} event */
@@ -112,10 +111,14 @@
         opening.onupgradeneeded = () => opening.result.createObjectStore("state")
         opening.onerror = () => reject(opening.error)
         opening.onsuccess = () => {
-          const transaction = opening.result.transaction("state", mode)
-          const request = use(transaction.objectStore("state"))
-          transaction.oncomplete = () => resolve(request.result)
-          transaction.onabort = () => reject(transaction.error)
+          try {
+            const transaction = opening.result.transaction("state", mode)
+            const request = use(transaction.objectStore("state"))
+            transaction.oncomplete = () => resolve(request.result)
+            transaction.onabort = () => reject(transaction.error)
+          } catch (error) {
+            reject(error)
+          }
           opening.result.close()
         }
       })
@@ -123,7 +126,7 @@
 
   const renew = async () => {
     const state = await stored("readonly", (states) => states.get(scope))
-    if (!state?.renewal || !state.on[state.user]) return
+    if (!state?.renewal || state.on[state.user] !== true) return
     const { pushManager } = registration
     const subscription =
       (await pushManager.getSubscription()) ??

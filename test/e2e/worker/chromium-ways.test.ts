@@ -19,6 +19,7 @@ const files = {
     body: `import "/bellcast/worker.js"; self.bellcast = { name: "Module" }`,
     headers: { "content-security-policy": `${policy}; script-src 'self'` }
   },
+  "/home.js": after(`self.bellcast = { home: "app/?from=push" }`),
   "/refused.js": after(`self.bellcast = { onpush: () => ({ title: "Hook", renotify: true }) }`),
   "/safari.js": after(`${badges}
     const { showNotification } = registration
@@ -89,6 +90,25 @@ describe.skipIf(chromiumPath === undefined)("worker.js in Chromium", { timeout: 
       (await stage.taken()).map(({ title }) => title),
       ["Own"]
     )
+  })
+
+  it.each([
+    ["/bellcast/worker.js", "/bellcast/", "/"],
+    ["/home.js", "/home/", "/home/app/?from=push"]
+  ])("opens by %s of %s, for a notification without an address, %s", async (...given) => {
+    const [script, scope, opened] = given
+    await stage.register(script, scope)
+    await stage.page.evaluate(`navigator.serviceWorker.getRegistration("${scope}").then((it) =>
+      it.showNotification("A", { data: { bellcast: { targets: {} } } }))`)
+    const clicked = `new NotificationEvent("notificationclick", {
+      notification: (await registration.getNotifications())[0]
+    })`
+    const record = `self.opened = []
+      clients.matchAll = async () => []
+      clients.openWindow = async (url) => opened.push(url)`
+    await stage.evaluateIn(script, record)
+    await stage.evaluateIn(script, dispatch(clicked))
+    assert.deepEqual(await stage.evaluateIn(script, "opened"), [stage.site.url + opened])
   })
 
   it("stays for a second in Chromium on macOS, which drops notifications else", async () => {

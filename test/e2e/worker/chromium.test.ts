@@ -50,11 +50,12 @@ describe.skipIf(chromiumPath === undefined)("worker.js in Chromium", { timeout: 
   })
 
   it("shows a plain push", async () => {
-    const { title, body, data } = await stage.push(
-      JSON.stringify({ title: "News", body: "Text", url: "/news?page=2#a" })
-    )
-    assert.deepEqual([title, body], ["News", "Text"])
-    assert.equal(data.bellcast.target, `${stage.site.url}/news?page=2#a`)
+    for (const notification of [undefined, null, "text", 5]) {
+      const plain = { title: "News", body: "Text", url: "/news?page=2#a", notification }
+      const { title, body, data } = await stage.push(JSON.stringify(plain))
+      assert.deepEqual([title, body], ["News", "Text"])
+      assert.equal(data.bellcast.target, `${stage.site.url}/news?page=2#a`)
+    }
   })
 
   it("keeps only addresses of the web", async () => {

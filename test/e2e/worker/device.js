@@ -15,6 +15,19 @@ const stored = (mode, use) =>
     }
   })
 
+/** Makes the database anew. */
+const remake = (fill) =>
+  new Promise((resolve, reject) => {
+    indexedDB.deleteDatabase("bellcast")
+    const opening = indexedDB.open("bellcast", 1)
+    opening.onupgradeneeded = () => fill(opening.result)
+    opening.onerror = () => reject(opening.error)
+    opening.onsuccess = () => {
+      opening.result.close()
+      resolve()
+    }
+  })
+
 const state = () => stored("readonly", (states) => states.get(scope))
 const change = async (members) => {
   const before = await state()
@@ -83,6 +96,7 @@ window.device = {
   endpoint,
   lock,
   messages,
+  remake,
   state,
   taken,
   unlock: () => unlock(),

@@ -111,6 +111,20 @@ describe.skipIf(firefoxPath === undefined)("worker.js renews", { timeout: 60_000
     await expectNothing()
   })
 
+  it.each(["constructor", "__proto__"])("nothing for %s, who never pressed one", async (user) => {
+    await device(`change({ user: "${user}" })`)
+    await loses()
+    await expectNothing()
+  })
+
+  it("nothing without its storage, and lets go of the lock", async () => {
+    // A database that something else made has no store.
+    await device("remake(() => {})")
+    await loses()
+    assert.isUndefined(await endpoint())
+    await device(`remake((database) => database.createObjectStore("state"))`)
+  })
+
   it("nothing without a renewal secret", async () => {
     await device("change({ renewal: null })")
     await loses()
