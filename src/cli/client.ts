@@ -1,7 +1,7 @@
 // `bellcast client --out FOLDER`: copies the files that a site serves, and prints what a page
 // needs.
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
-import { basename, join, resolve } from "node:path"
+import { lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { join, resolve, sep } from "node:path"
 import * as Console from "effect/Console"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -9,27 +9,40 @@ import * as Effect from "effect/Effect"
 import { firstWords, scripts, textOf } from "#browser/serving/files.ts"
 import { failed, noted, VerbFailed } from "./terminal/failed.ts"
 
-/** The text of a file; empty where there is none. */
-const textAt = (file: string): string => {
-  try {
-    return readFileSync(file, "utf8")
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return ""
-    throw error
-  }
-}
+const isFree = (file: string): boolean => lstatSync(file, { throwIfNoEntry: false }) === undefined
 
-/** Writes all files or, where one is of somebody else, none. Returns their paths. */
+/** Writes all files, or none where one of these names is no copy. Returns their paths. */
 const copyTo = (folder: string): ReadonlyArray<string> => {
   mkdirSync(folder, { recursive: true })
-  const paths = scripts.map((name) => join(folder, name))
-  for (const path of paths) {
-    const text = textAt(path)
-    if (text !== "" && !text.startsWith(firstWords))
+  const files = scripts.map((name) => {
+    const path = join(folder, name)
+    return { path, draft: `${path}.${process.pid}`, text: textOf(name) }
+  })
+  for (const { path } of files)
+    if (!isFree(path) && !readFileSync(path, "utf8").startsWith(firstWords))
       throw failed(`${path} is no copy of Bellcast's: name another folder, or remove the file`)
+  try {
+    for (const { draft, text } of files) writeFileSync(draft, text)
+    for (const { draft, path } of files) renameSync(draft, path)
+  } finally {
+    for (const { draft } of files) rmSync(draft, { force: true })
   }
-  for (const name of scripts) writeFileSync(join(folder, name), textOf(name))
-  return paths
+  return files.map(({ path }) => path)
+}
+
+/** Folders of frameworks and servers whose files have addresses at the root of the site. */
+const roots = ["public", "public_html", "htdocs", "html", "wwwroot"]
+
+/**
+ * The path at which the site probably serves a folder: its path below such a root, else its name.
+ */
+export const addressOf = (folder: string): string => {
+  const names = resolve(folder)
+    .split(sep)
+    .filter((name) => name !== "")
+  const root = names.findLastIndex((name) => roots.includes(name))
+  const below = names.slice(root === -1 ? -1 : root + 1)
+  return below.map((name) => `/${encodeURIComponent(name)}`).join("")
 }
 
 const adviceOf = (address: string): string => `
@@ -41,7 +54,7 @@ In a page, where the folder is served as ${address}/ (all options: src/browser/R
       url: "https://push.example.org/v1",
       worker: "${address}/worker.js",
       user: "42",
-      token: () => fetch("/push-token").then((response) => response.text())
+      token: () => fetch("/push-token").then((r) => (r.ok ? r.text() : Promise.reject(r.status)))
     })
     button.onclick = () => push.enable({ channels: ["news"] })
   </script>
@@ -51,6 +64,8 @@ A site with a service worker of its own writes this at its top, and names its ow
   importScripts("${address}/worker.js")`
 
 const copy = Effect.fnUntraced(function* (folder: string) {
+  if (folder === "")
+    return yield* failed("--out names no folder: give one, such as public/bellcast")
   const paths = yield* Effect.try({
     try: () => copyTo(folder),
     catch: (error) =>
@@ -58,7 +73,7 @@ const copy = Effect.fnUntraced(function* (folder: string) {
         ? error
         : failed(`${folder} cannot be written (${(error as NodeJS.ErrnoException).code})`)
   })
-  yield* Console.log([...paths, adviceOf(`/${basename(resolve(folder))}`)].join("\n"))
+  yield* Console.log([...paths, adviceOf(addressOf(folder))].join("\n"))
 }, noted)
 
 /** The verb. */

@@ -1,7 +1,8 @@
 // `bellcast client --out FOLDER`: the files that a site serves.
-import { mkdir, readdir, readFile, writeFile } from "node:fs/promises"
+import { mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { assert, it } from "vitest"
+import { addressOf } from "#cli/client.ts"
 import { temporaryFolder } from "../support/folder.ts"
 import { runCli } from "../support/run-cli.ts"
 
@@ -24,16 +25,47 @@ it("copies both files, says what a page needs, and replaces older copies", async
   }
 })
 
-it("leaves a worker of the site as it is, and then copies nothing", async () => {
+it.each([
+  ["a script", "self.addEventListener('fetch', () => {})\n"],
+  ["an empty file", ""]
+])("leaves a worker of the site, %s, as it is, and then copies nothing", async (_, own) => {
   const folder = join(await temporaryFolder(), "public")
   await mkdir(folder)
-  const own = "self.addEventListener('fetch', () => {})\n"
   await writeFile(join(folder, "worker.js"), own)
   const { code, stderr } = await runCli(["client", "--out", folder])
   assert.equal(code, 1)
   assert.match(stderr, /worker\.js is no copy of Bellcast's: name another folder/)
   assert.deepEqual(await readdir(folder), ["worker.js"])
   assert.equal(await readFile(join(folder, "worker.js"), "utf8"), own)
+})
+
+it("copies nothing where it cannot write both", async () => {
+  const folder = await temporaryFolder()
+  await symlink(join(folder, "none", "worker.js"), join(folder, "worker.js"))
+  const { code, stderr } = await runCli(["client", "--out", folder])
+  assert.equal(code, 1)
+  assert.match(stderr, /cannot be written \(ENOENT\)/)
+  assert.deepEqual(await readdir(folder), ["worker.js"])
+})
+
+it("takes the folder's address from where it is below the root of the site", async () => {
+  assert.equal(addressOf("public"), "")
+  assert.equal(addressOf("/"), "")
+  assert.equal(addressOf("/srv/site/public/"), "")
+  assert.equal(addressOf("web/public/js/push"), "/js/push")
+  assert.equal(addressOf("/var/www/html/push alerts"), "/push%20alerts")
+  assert.equal(addressOf("static/bellcast"), "/bellcast")
+  const folder = join(await temporaryFolder(), "public")
+  const { stdout } = await runCli(["client", "--out", folder])
+  assert.include(stdout, "served as / (")
+  assert.include(stdout, 'import { connect } from "/client.js"')
+  assert.include(stdout, 'worker: "/worker.js"')
+})
+
+it("demands a folder", async () => {
+  const { code, stderr } = await runCli(["client", "--out", ""])
+  assert.equal(code, 1)
+  assert.match(stderr, /--out names no folder/)
 })
 
 it("says that it cannot write", async () => {
