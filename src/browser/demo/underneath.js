@@ -4,6 +4,8 @@ import { at, make } from "./elements.js"
 
 const place = "bellcast-demo-underneath"
 const rowsMax = 100
+/** All rows must fit into the storage of a session, which is 5 MB in some browsers. */
+const detailsMax = 8_000
 
 /** @type {Array<any>} The newest first. */
 const rows = JSON.parse(sessionStorage.getItem(place) ?? "[]")
@@ -52,9 +54,9 @@ const cut = (text) => {
 const readable = (text) => {
   try {
     const cutIn = (_, value) => (typeof value === "string" ? cut(value) : value)
-    return JSON.stringify(JSON.parse(text, cutIn), null, 2)
+    return JSON.stringify(JSON.parse(text, cutIn), null, 2).slice(0, detailsMax)
   } catch {
-    return text
+    return text.slice(0, detailsMax)
   }
 }
 

@@ -1,6 +1,6 @@
 // The buttons of the demo that break things, in a real Firefox: what the page says then is so.
 import { describe, expect, it } from "vitest"
-import { firefoxPath } from "../browser.ts"
+import { firefoxPath, setNotifications } from "../browser.ts"
 import { Stage } from "./stage.ts"
 
 describe.skipIf(firefoxPath === undefined)("the demo", () => {
@@ -53,6 +53,17 @@ describe.skipIf(firefoxPath === undefined)("the demo", () => {
     await becomes("#state", /^off$/)
     await press("Let alice log in")
     await becomes("#user", /alice/)
+    await becomes("#state", /^on$/)
+  })
+
+  it("tells what becomes of the state when the permission is taken", async () => {
+    await turnOn()
+    const { origin } = new URL(stage.service.url)
+    await setNotifications(stage.browser, origin, "denied")
+    await becomes("#state", /^denied$/)
+    await setNotifications(stage.browser, origin, "prompt")
+    await becomes("#state", /^lost$/)
+    await setNotifications(stage.browser, origin, "granted")
     await becomes("#state", /^on$/)
   })
 
