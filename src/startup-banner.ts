@@ -5,30 +5,20 @@ import { textOf } from "#embedded/folder.ts"
 
 const argsFor = (url: string) => (url === `${urlDefault}/` ? "" : ` ARGS="--url ${url}"`)
 
-/** The shell sets the time, which `make listen` shows the age by. */
-const body =
-  `'{"data":{"web_push":8030,"published_at":'$(node -p 'Date.now()')',"notification":\n` +
-  `        {"title":"Hello","body":"from Bellcast","navigate":"https://example.org/"}}}'`
-
 const demo = (url: string): string => ` See a push in your browser:
 
     ${url}demo/
 `
 
+/** The shell sets the time, which `make listen` shows the age by. */
 const trial = (url: string): string => `
-  Or without a browser: in a second terminal, listen as one that joined the channel "news":
+  Or in terminals, where NUMBER is the id in the response of the second command:
 
     make listen CHANNEL=news${argsFor(url)}
-
-  In a third, publish:
-
-    curl -i -u publisher:secret -H 'Content-Type: application/json' \\
-      -d ${body} \\
+    curl -u publisher:secret -H 'Content-Type: application/json' \\
+      -d '{"data":{"web_push":8030,"published_at":'$(node -p 'Date.now()')',"notification":
+        {"title":"Hello","body":"from Bellcast","navigate":"https://example.org/"}}}' \\
       ${url}channels/news
-
-  The second terminal prints the decrypted payload, and how long it took. The Location header of the
-  response is the address of the broadcast; with the number at its end, ask what became of it:
-
     curl -s -u publisher:secret ${url}channels/news/broadcasts/NUMBER
     make audit BROADCAST=NUMBER
 `

@@ -27,6 +27,13 @@ describe("the startup banner", () => {
     assert.match(elsewhere, /^ *make audit BROADCAST=NUMBER$/m)
   })
 
+  it("keeps the address of the demo, its first, within a terminal of 24 lines", () => {
+    const lines = startupBanner({ ...start, open: ["metrics"] }).split("\n")
+    assert.match(lines.find((line) => line.includes("http"))!, /^ *http:\S+\/v1\/demo\/$/)
+    // The last line is that of the cursor.
+    assert.isAtMost(lines.length, 25)
+  })
+
   it("shows how to log in to NATS, also from a folder with a strange name", () => {
     const command = (file: string) =>
       /export NATS_URL=.*/.exec(startupBanner({ ...start, natsUrlFile: file }))?.[0]
