@@ -1,28 +1,8 @@
 // A page that connects, and shows the test what there is on the device.
 import { connect } from "/client.js"
+import { change, inStore, record } from "/records.js"
 
-const scope = `${location.origin}/`
-
-const stored = (mode, use) =>
-  new Promise((resolve, reject) => {
-    const opening = indexedDB.open("bellcast", 1)
-    opening.onupgradeneeded = () => opening.result.createObjectStore("state")
-    opening.onerror = () => reject(opening.error)
-    opening.onsuccess = () => {
-      const request = use(opening.result.transaction("state", mode).objectStore("state"))
-      request.onerror = () => reject(request.error)
-      request.onsuccess = () => resolve(request.result)
-      opening.result.close()
-    }
-  })
-
-const record = () => stored("readonly", (states) => states.get(scope))
-const scopes = () => stored("readonly", (states) => states.getAllKeys())
-const change = async (members, at = "/") => {
-  const key = location.origin + at
-  const before = await stored("readonly", (states) => states.get(key))
-  await stored("readwrite", (states) => states.put({ ...before, ...members }, key))
-}
+const scopes = () => inStore("readonly", (states) => states.getAllKeys())
 
 const manager = async (at = "/") => (await navigator.serviceWorker.getRegistration(at))?.pushManager
 const subscription = async (at) => (await manager(at))?.getSubscription()
@@ -64,7 +44,7 @@ const clear = async () => {
     await (await registration.pushManager.getSubscription())?.unsubscribe()
     await registration.unregister()
   }
-  await stored("readwrite", (states) => states.clear())
+  await inStore("readwrite", (states) => states.clear())
 }
 
 const shown = () => {

@@ -57,6 +57,7 @@ export class Stage {
   readonly files: SiteFiles = {
     "/": html,
     "/page.js": textOf("page.js"),
+    "/records.js": textOf("../records.js"),
     "/client.js": textOf("../../../src/browser/client.js"),
     "/worker.js": textOf("../../../src/browser/worker.js")
   }

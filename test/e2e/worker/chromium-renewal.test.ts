@@ -7,8 +7,9 @@ import { chromiumPath } from "../browser.ts"
 import { dispatch, Stage, textOf, worker } from "./chromium-stage.ts"
 
 const files = {
-  "/": `<!doctype html><title>Site</title><script src="/device.js"></script>`,
+  "/": `<!doctype html><title>Site</title><script type="module" src="/device.js"></script>`,
   "/device.js": textOf("device.js"),
+  "/records.js": textOf("../records.js"),
   "/worker.js": worker
 }
 
@@ -37,9 +38,9 @@ describe.skipIf(chromiumPath === undefined)("worker.js renews in Chromium", () =
   }
 
   it("nothing when the subscription is the one that is stored", async () => {
-    const before = await stage.page.evaluate("device.state()")
+    const before = await stage.page.evaluate("device.record()")
     await changes("{}")
-    assert.deepEqual(await stage.page.evaluate("device.state()"), before)
+    assert.deepEqual(await stage.page.evaluate("device.record()"), before)
   })
 
   it.each([

@@ -1,19 +1,6 @@
 // A page that subscribes, and stores on the device what src/browser/README.md says. The record and
 // the lock can be read and changed by the test.
-const scope = `${location.origin}/`
-
-const stored = (mode, use) =>
-  new Promise((resolve, reject) => {
-    const opening = indexedDB.open("bellcast", 1)
-    opening.onupgradeneeded = () => opening.result.createObjectStore("state")
-    opening.onerror = () => reject(opening.error)
-    opening.onsuccess = () => {
-      const request = use(opening.result.transaction("state", mode).objectStore("state"))
-      request.onerror = () => reject(request.error)
-      request.onsuccess = () => resolve(request.result)
-      opening.result.close()
-    }
-  })
+import { change, record } from "/records.js"
 
 /** Makes the database anew. */
 const remake = (fill) =>
@@ -27,12 +14,6 @@ const remake = (fill) =>
       resolve()
     }
   })
-
-const state = () => stored("readonly", (states) => states.get(scope))
-const change = async (members) => {
-  const before = await state()
-  await stored("readwrite", (states) => states.put({ ...before, ...members }, scope))
-}
 
 const registration = () => navigator.serviceWorker.ready
 
@@ -75,7 +56,7 @@ const unsubscribe = async () =>
 let unlock
 const lock = () =>
   new Promise((resolve) => {
-    navigator.locks.request(`bellcast:${scope}`, () => {
+    navigator.locks.request(`bellcast:${location.origin}/`, () => {
       resolve()
       return new Promise((release) => {
         unlock = release
@@ -96,8 +77,8 @@ window.device = {
   endpoint,
   lock,
   messages,
+  record,
   remake,
-  state,
   taken,
   unlock: () => unlock(),
   unsubscribe,

@@ -15,7 +15,7 @@ if (firefoxPath === undefined)
 const textOf = (path: string) => readFileSync(new URL(path, import.meta.url), "utf8")
 
 const html = `<!doctype html><title>Site</title><link rel="icon" href="data:,">
-<script src="/device.js"></script>`
+<script type="module" src="/device.js"></script>`
 
 export interface Stage {
   autopush: Autopush
@@ -35,6 +35,7 @@ export const setStage = (worker: string): Stage => {
     files: {
       "/": html,
       "/device.js": textOf("device.js"),
+      "/records.js": textOf("../records.js"),
       "/bellcast.js": textOf("../../../src/browser/worker.js"),
       "/worker.js": worker
     },

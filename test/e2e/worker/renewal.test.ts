@@ -38,7 +38,7 @@ describe.skipIf(firefoxPath === undefined)("worker.js renews", { timeout: 60_000
   })
   afterEach(() => device("unsubscribe()"))
 
-  const state = () => device<State>("state()")
+  const state = () => device<State>("record()")
   const endpoint = () => device<string | undefined>("endpoint()")
   const storedEndpoints = async () => {
     const { body } = await call(stage.service.url, "GET", "/subscriptions", userOf())
