@@ -233,13 +233,13 @@ describe("an import", { timeout: 60_000 }, () => {
   })
 
   it("gives a user no more subscriptions than allowed, whatever comes at once", async () => {
-    const lines = subscriptions(5).map((each) => ({ ...each, user: idOf("many") }))
+    const lines = subscriptions(30).map((each) => ({ ...each, user: idOf("many") }))
     const file = files.of(lines)
     const args = ["import", file, "--vapid-public-key", formerPair.publicKey]
-    const env = { ...settingsOn(nats.url), BELLCAST_SUBSCRIPTIONS_PER_USER_PER_HOST_MAX: "3" }
+    const env = { ...settingsOn(nats.url), BELLCAST_SUBSCRIPTIONS_PER_USER_PER_HOST_MAX: "25" }
     const { stdout } = await runCli(args, env)
-    const full = "2 are of users who have as much as they may"
-    assert.equal(stdout, `3 of 5 lines were stored\n${full}\n`)
-    assert.lengthOf((await call(service.url, "GET", "/subscriptions", "many")).body.data, 3)
+    const full = "5 are of users who have as much as they may"
+    assert.equal(stdout, `25 of 30 lines were stored\n${full}\n`)
+    assert.lengthOf((await call(service.url, "GET", "/subscriptions", "many")).body.data, 25)
   })
 })

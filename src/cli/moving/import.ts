@@ -26,6 +26,8 @@ import { type Fate, type Limits, storeOne } from "./store.ts"
 const atOnce = 64
 /** Lines after which the room of streams and buckets is looked at again. */
 const roomEvery = 1_000
+/** Lines after which the verb says how far it is. */
+const notedEvery = 10_000
 
 const {
   allowLoopbackEndpoints,
@@ -86,6 +88,7 @@ const importLine = Effect.fnUntraced(function* (
   if (text?.trim() === "") return
   counts.lines += 1
   if (!dryRun && counts.lines % roomEvery === 0) yield* demandAllRoom
+  if (counts.lines % notedEvery === 0) yield* note(`${counts.lines} lines ...`)
   const found = text === undefined ? { refused: "too long for a line" } : check(text, rules)
   if ("id" in found) {
     counts[yield* storeOne(found, limits, dryRun)] += 1

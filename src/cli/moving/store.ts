@@ -34,8 +34,8 @@ export interface Limits extends SubscriptionQuota {
  */
 export type Fate = "stored" | "present" | "ended" | "held" | "full"
 
-/** Tries of one append, while others write to its subject. */
-const triesMax = 20
+/** Tries of one append. All lines under way may be of one user: each round stores one of them. */
+const triesMax = 100
 
 /** Why nothing is to be stored; undefined: something is. */
 const fateOf = Effect.fnUntraced(function* (
