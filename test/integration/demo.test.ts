@@ -1,4 +1,5 @@
 // The demo is served in development only, each file with a strict policy.
+import { readdirSync } from "node:fs"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { startDevelopment } from "#test/development.ts"
 import { startNats } from "#test/nats.ts"
@@ -24,7 +25,8 @@ describe("the demo", () => {
     const text = await page.text()
     const names = [...text.matchAll(/(?:href|src)="([^"]+)"/g)].map(([, name]) => name!)
     expect(names).toContain("demo.js")
-    for (const name of names) expect(await statusOf(`${service.url}/demo/${name}`)).toBe(200)
+    for (const name of readdirSync("src/browser/demo"))
+      expect(await statusOf(`${service.url}/demo/${name}`), name).toBe(200)
     expect(text).not.toMatch(/<style|style=|\son\w+=|<script(?![^>]* src=)/)
   })
 

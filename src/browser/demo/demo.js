@@ -6,7 +6,7 @@ import { ownId, sendTo, showDevices } from "./devices.js"
 import { at, run } from "./elements.js"
 import { signIn, token, user } from "./site.js"
 import { add } from "./underneath.js"
-import { errors, states } from "./words.js"
+import { errors, nobody, states } from "./words.js"
 
 // The page's policy has Trusted Types where the browser has them.
 const { trustedTypes } = /** @type {any} */ (window)
@@ -19,7 +19,8 @@ const show = async () => {
   const { error, state } = push
   add("client", `state: ${state}${error ? `, error: ${error.code}` : ""}`)
   at("state").textContent = at("state").className = state
-  at("state-text").textContent = error ? errors[error.code] : states[state]
+  const meaning = user === null && state === "off" ? nobody : states[state]
+  at("state-text").textContent = error ? errors[error.code] : meaning
   const { activeElement } = document
   at("enable").hidden = !["off", "lost"].includes(state) || user === null
   at("send").hidden = state !== "on"

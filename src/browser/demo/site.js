@@ -51,7 +51,8 @@ export const follow = async (url) => {
     const response = await fetchQuietly(url, { headers: { authorization: token() } })
     const { data } = await response.json()
     if (!data || (data.shards === 0 && !data.finished)) continue
-    change(row, { text: countsOf(data), details: JSON.stringify(data, null, 2) })
+    const audit = `Push by push: make audit BROADCAST=${data.id}`
+    change(row, { text: countsOf(data), details: `${JSON.stringify(data, null, 2)}\n\n${audit}` })
     if (data.finished) break
   }
   return row.text

@@ -47,7 +47,7 @@ export const change = (row, members) => {
 
 /** Keys and secrets have 22 characters or more, and no blanks. */
 const cut = (text) => {
-  if (text.length < 22 || /\s/.test(text) || text.startsWith(location.origin)) return text
+  if (text.length < 22 || /\s/.test(text) || text.startsWith(`${location.origin}/`)) return text
   return `${URL.canParse(text) ? `${new URL(text).origin}/` : text.slice(0, 8)}…`
 }
 

@@ -14,6 +14,9 @@ export const states = {
   on: "The service has the subscription of this browser."
 }
 
+/** What `off` means where nobody is signed in. */
+export const nobody = "No pushes come here: they belong to users."
+
 /** What each error code means. */
 export const errors = {
   "no-click": "The browser asks only after a click.",
