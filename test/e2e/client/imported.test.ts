@@ -82,11 +82,13 @@ describe.skipIf(firefoxPath === undefined)("client.js and imported subscriptions
     expect(await page.evaluate(`device.endpoint("/old/")`)).not.toBeNull()
   })
 
-  it("gives the service the old one before it unsubscribes, then the new one instead", async () => {
-    await subscribe("/")
-    await stage.connect(page)
-    const old = await stage.endpoint(page)
-    const asked = await page.evaluate(`(async () => {
+  it.each(["/", "/old/"])(
+    "gives the service the old one of %s, then one instead",
+    async (scope) => {
+      await subscribe(scope)
+      await stage.connect(page)
+      const old = ((await page.evaluate("device.endpoints()")) as ReadonlyArray<string>)[0]
+      const asked = await page.evaluate(`(async () => {
       const asked = []
       const { fetch } = window
       window.fetch = async (url, options) => {
@@ -99,9 +101,10 @@ describe.skipIf(firefoxPath === undefined)("client.js and imported subscriptions
       await push.enable()
       return asked
     })()`)
-    expect(asked).toEqual([
-      [old, false],
-      [await stage.endpoint(page), true]
-    ])
-  })
+      expect((asked as ReadonlyArray<unknown>).slice(0, 2)).toEqual([
+        [old, false],
+        [await stage.endpoint(page), true]
+      ])
+    }
+  )
 })
