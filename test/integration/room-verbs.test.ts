@@ -3,6 +3,7 @@ import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { call, finished, publish, until } from "../support/client.ts"
 import { becomes, type Room, startRoom } from "../support/room.ts"
 import { runCli } from "../support/run-cli.ts"
+import { secretEnvironment, vapid } from "../support/service.ts"
 
 const full = 0.96
 const permissions = "KV_bellcast_permissions"
@@ -14,7 +15,11 @@ beforeAll(async () => {
 afterAll(() => room[Symbol.asyncDispose]())
 
 const run = (...args: ReadonlyArray<string>) =>
-  runCli(args, { BELLCAST_NATS_URL: room.natsUrl, BELLCAST_DATA_DIR: "/nowhere" })
+  runCli(args, {
+    ...secretEnvironment,
+    BELLCAST_NATS_URL: room.natsUrl,
+    BELLCAST_DATA_DIR: "/nowhere"
+  })
 /** The sequence of the last command. Facts about earlier broadcasts may still come after it. */
 const lastSeq = async () => {
   const query = { last_by_subj: "bellcast.cmd.>" }
@@ -38,6 +43,8 @@ const assertRefused = async (stream: string, remedy: string, ...args: ReadonlyAr
 }
 
 const grants = ["permissions", "grant", "verbs", "signed:ann"] as const
+/** No file is read before there is room. */
+const imports = ["import", "/nowhere", "--vapid-public-key", vapid.publicKey] as const
 const creates = (name: string) => ["token", "create", name, "--channel=news", "--expires=1h"]
 
 describe("a full bucket `permissions`", { timeout: 60_000 }, () => {
@@ -77,6 +84,21 @@ describe("a full bucket `permissions`", { timeout: 60_000 }, () => {
   })
 })
 
+it.each(["subscriptions", "registrations", "channels"])(
+  "a full bucket %s refuses an import in words",
+  { timeout: 60_000 },
+  async (bucket) => {
+    const stream = `KV_bellcast_${bucket}`
+    const grow = await room.fill(stream, full)
+    try {
+      await assertRefused(stream, `nats stream edit ${stream} --max-bytes`, ...imports)
+    } finally {
+      await grow()
+    }
+    assert.match((await run(...imports)).stderr, /cannot be read \(ENOENT\)/)
+  }
+)
+
 it("a full LOG refuses verbs that write in words", { timeout: 60_000 }, async () => {
   const grow = await room.fill("BELLCAST_LOG", full)
   const refused = (...args: ReadonlyArray<string>) =>
@@ -84,6 +106,7 @@ it("a full LOG refuses verbs that write in words", { timeout: 60_000 }, async ()
   try {
     await refused(...grants.slice(0, 3), "signed:cid")
     await refused(...creates("other"))
+    await refused(...imports)
   } finally {
     await grow()
   }

@@ -96,7 +96,7 @@ const attempt = Effect.fnUntraced(function* (
 ) {
   const { channels, data, id, user, vapidKey } = checked
   const subject = subjects.subscription(user.user)
-  // Who takes the subscription takes the registrations that the buckets show by then.
+  // The user who takes the subscription gets the registrations that the buckets show by then.
   for (const channel of channels) {
     const seq = yield* register(checked, channel, limits)
     if (seq > 0 && (yield* isRejected(seq))) return "full"

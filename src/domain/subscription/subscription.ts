@@ -23,7 +23,7 @@ export interface StoredSubscription extends Judged {
    * `subscription.moved/1` removes it.
    */
   readonly moved?: number
-  /** Its user is a stand-in: whoever takes it gets the registrations of that user, too. */
+  /** The user is a stand-in: a user who takes the subscription gets the registrations, too. */
   readonly standIn?: true
   /** SHA-256 of the secret that renews the subscription. Clients do not see it. */
   readonly renewal?: string

@@ -17,7 +17,7 @@ export const SubscriptionBody = Schema.Struct({
       endpoint: text,
       keys: Schema.StructWithRest(Schema.Struct({ auth: text, p256dh: text }), [anything]),
       id: Schema.optionalKey(Schema.String),
-      /** The application server key of the subscription. Default: the current one. */
+      /** The application server key. Default: the current one, or that of one that moves. */
       vapid_public_key: Schema.optionalKey(text),
       locale: Schema.optionalKey(Locale),
       /** The user's name for the browser. */
