@@ -6,6 +6,7 @@ import * as Context from "effect/Context"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import {
+  operatorFault,
   registerRuleFault,
   registerRuleOf,
   userWriteFault,
@@ -156,6 +157,8 @@ export const settings = {
    * everybody.
    */
   userWritePrincipals: words("BELLCAST_USER_WRITE_PRINCIPALS", userWriteFault),
+  /** Operators: `policy:id` or `group:policy:name`, never everybody. */
+  operatorPrincipals: words("BELLCAST_OPERATOR_PRINCIPALS", operatorFault),
 
   vapidPublicKey: Config.option(Config.String("BELLCAST_VAPID_PUBLIC_KEY")),
   vapidPrivateKey: Config.option(Config.Redacted("BELLCAST_VAPID_PRIVATE_KEY")),

@@ -171,7 +171,8 @@ const running = (start: Start) => {
   const named = {
     channelWritePrincipals: settings.channelWritePrincipals.map(withName),
     channelRegisterPrincipals: settings.channelRegisterPrincipals.map(withName),
-    userWritePrincipals: settings.userWritePrincipals.map(nameOf)
+    userWritePrincipals: settings.userWritePrincipals.map(nameOf),
+    operatorPrincipals: settings.operatorPrincipals.map(nameOf)
   }
   return Layer.effectDiscard(announced(start)).pipe(
     Layer.provideMerge(Layer.mergeAll(stages[0]!, ...stages.slice(1))),

@@ -1,5 +1,5 @@
-// Tokens with which servers publish: on which channels, whether with the right `users`, and until
-// when. Only the hash of a token is known here. Pure.
+// Tokens of servers: on which channels they publish, whether they have the right `users` and that
+// of operators, and until when. Only the hash of a token is known here. Pure.
 import * as Schema from "effect/Schema"
 import { Timestamp } from "./timestamp.ts"
 
@@ -12,6 +12,8 @@ export const AccessTokenPut = Schema.Struct({
   channels: Schema.Array(Schema.String),
   /** Whether the token has the right `users`. */
   users: Schema.optionalKey(Schema.Literal(true)),
+  /** Whether the token is that of an operator. */
+  operator: Schema.optionalKey(Schema.Literal(true)),
   /** Absent: never. */
   expiresAt: Schema.optionalKey(Timestamp),
   at: Timestamp
@@ -29,6 +31,7 @@ export interface AccessToken {
   readonly name: string
   readonly channels: ReadonlyArray<string>
   readonly users?: true
+  readonly operator?: true
   /** Milliseconds since the epoch, as the other times. */
   readonly createdAt: number
   readonly expiresAt?: number
@@ -51,12 +54,12 @@ const isPattern = (pattern: string): boolean =>
   !pattern.includes("/") &&
   new TextEncoder().encode(pattern).length <= patternBytesMax
 
-/** Returns why these are not the channels of a token. One with the right `users` needs none. */
+/** Returns why these are not the channels of a token. One with another right needs none. */
 export const tokenChannelsFault = (
   patterns: ReadonlyArray<string>,
-  users = false
+  hasOther = false
 ): string | undefined => {
-  if ((patterns.length === 0 && !users) || patterns.length > patternsMax)
+  if ((patterns.length === 0 && !hasOther) || patterns.length > patternsMax)
     return `a token has 1 to ${patternsMax} channels or patterns of channels`
   return patterns.every(isPattern)
     ? undefined
@@ -88,11 +91,11 @@ export const foldAccessToken = (
     if (token?.name !== name) return { token, reason: "there is no such token" }
     return { token: { ...token, seq, revokedAt: token.revokedAt ?? command.at } }
   }
-  const { at: createdAt, channels, expiresAt, users } = command
+  const { at: createdAt, channels, expiresAt, operator, users } = command
   const isMade = token === undefined ? undefined : "the token was made before"
-  const reason = isMade ?? tokenNameFault(name) ?? tokenChannelsFault(channels, users)
+  const reason = isMade ?? tokenNameFault(name) ?? tokenChannelsFault(channels, users ?? operator)
   if (reason !== undefined) return { token, reason }
-  const rights = { channels, ...(users && { users }) }
+  const rights = { channels, ...(users && { users }), ...(operator && { operator }) }
   const made: AccessToken = { v: 1, seq, name, ...rights, createdAt }
   return { token: expiresAt === undefined ? made : { ...made, expiresAt } }
 }

@@ -99,7 +99,8 @@ const warnOfRights = Effect.fnUntraced(function* (
     CHANNEL_REGISTER_PRINCIPALS: settings.channelRegisterPrincipals.map(
       ({ principal }) => principal
     ),
-    USER_WRITE_PRINCIPALS: settings.userWritePrincipals
+    USER_WRITE_PRINCIPALS: settings.userWritePrincipals,
+    OPERATOR_PRINCIPALS: settings.operatorPrincipals
   }
   for (const [setting, principals] of Object.entries(principalsOf)) {
     const named = new Set(principals.flatMap((principal) => policyOf(principal) ?? []))

@@ -9,6 +9,7 @@ export interface TokenRights {
   readonly channels: ReadonlyArray<string>
   /** Whether requests may name users. */
   readonly users: boolean
+  readonly operator: boolean
 }
 
 /** A user whom a policy found. */

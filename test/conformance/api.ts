@@ -12,6 +12,8 @@ export interface Target {
   readonly origin: string
   /** `user:password` of a publisher. */
   readonly publisher: string
+  /** `user:password` of an operator, who has no other right. */
+  readonly operator: string
   /** The server's userid_hmac_secret. */
   readonly secret: string
   /** The origin of allowed endpoints. */

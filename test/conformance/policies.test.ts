@@ -12,6 +12,7 @@ import { callers } from "./sections/callers.ts"
 import { direct } from "./sections/direct.ts"
 import { directProgress } from "./sections/direct-progress.ts"
 import { members } from "./sections/members.ts"
+import { operators } from "./sections/operators.ts"
 import { users } from "./sections/users.ts"
 import { sections } from "./sections.ts"
 import { type Case, run } from "./table.ts"
@@ -65,6 +66,7 @@ const subset = [
   ...callers,
   ...users,
   ...members,
+  ...operators,
   ...direct,
   ...directProgress
 ]

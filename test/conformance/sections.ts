@@ -23,6 +23,7 @@ import { listing } from "./sections/listing.ts"
 import { mediaTypes } from "./sections/media-types.ts"
 import { members } from "./sections/members.ts"
 import { operational } from "./sections/operational.ts"
+import { operators } from "./sections/operators.ts"
 import { pages } from "./sections/pages.ts"
 import { preconditions } from "./sections/preconditions.ts"
 import { pushData } from "./sections/push-data.ts"
@@ -60,5 +61,5 @@ export const sections: ReadonlyArray<readonly [name: string, cases: ReadonlyArra
   ["5.5 the description", description],
   ["5.6 batches", [...batches, ...batchEntries, ...batchLimits]],
   ["5.7 files", files],
-  ["7 callers", [...callers, ...basicUsers, ...users]]
+  ["7 callers", [...callers, ...basicUsers, ...users, ...operators]]
 ]

@@ -2,8 +2,8 @@
 //
 // `make test BASE_URL=...` sets TARGET_URL, because Vite overwrites BASE_URL. That server must
 // accept subscriptions at PUSH_ORIGIN (default: the one below) and its subdomains, accept PUBLISHER
-// (`user:password`) as a publisher with the right `users`, hash user ids with USERID_HMAC_SECRET,
-// and close the channels that are closed below.
+// (`user:password`) as a publisher with the right `users`, and OPERATOR as an operator, hash user
+// ids with USERID_HMAC_SECRET, and close the channels that are closed below.
 import { once } from "node:events"
 import { Agent, createServer, request } from "node:http"
 import { until } from "../support/client.ts"
@@ -13,10 +13,11 @@ import { type Service, type ServiceOptions, sources, startService } from "../sup
 import type { Target } from "./api.ts"
 import { exchange } from "./http.ts"
 import { basicauth, pairs } from "./logins/basicauth.ts"
-import type { Login } from "./logins/login.ts"
+import type { Login, Users } from "./logins/login.ts"
 
 const secret = process.env["USERID_HMAC_SECRET"] ?? "0123456789abcdef0123456789abcdef"
 const publisher = process.env["PUBLISHER"] ?? "publisher:secret"
+const operator = process.env["OPERATOR"] ?? "operator:secret"
 const pushOrigin = process.env["PUSH_ORIGIN"] ?? "https://push.example.com"
 
 /** The URL of another server, whose API is at /v1. */
@@ -24,16 +25,17 @@ export const targetUrl = process.env["TARGET_URL"] || undefined
 
 const basicUsers = pairs(secret)
 
-/** Rights of the publisher. Closes `closed-*` to everybody, and `closed-club-*` to all others. */
-const rightsOf = (principal: string) => ({
-  BELLCAST_CHANNEL_WRITE_PRINCIPALS: principal,
-  BELLCAST_USER_WRITE_PRINCIPALS: principal,
-  BELLCAST_CHANNEL_REGISTER_PRINCIPALS: `closed-*= closed-club-*=${principal}`
+/** Closes `closed-*` to everybody, and `closed-club-*` to all but the publisher. */
+const rightsIn = ({ idOf }: Pick<Users, "idOf">) => ({
+  BELLCAST_CHANNEL_WRITE_PRINCIPALS: idOf(publisher),
+  BELLCAST_USER_WRITE_PRINCIPALS: idOf(publisher),
+  BELLCAST_CHANNEL_REGISTER_PRINCIPALS: `closed-*= closed-club-*=${idOf(publisher)}`,
+  BELLCAST_OPERATOR_PRINCIPALS: idOf(operator)
 })
 
 const env = {
   BELLCAST_USERID_HMAC_SECRET: secret,
-  ...rightsOf(basicUsers.idOf(publisher)),
+  ...rightsIn(basicUsers),
   BELLCAST_PUSH_HOSTS: "push.example.com, *.example.org",
   BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "false"
 }
@@ -45,7 +47,7 @@ export interface Running extends AsyncDisposable {
   readonly target: Target
 }
 
-const common = { publisher, secret, pushOrigin }
+const common = { publisher, operator, secret, pushOrigin }
 
 export const targetOf = (origin: string): Target => ({
   ...common,
@@ -109,7 +111,7 @@ export const startFor = async (
   const origin = front?.origin ?? `http://127.0.0.1:${ports[0]}`
   const users = stack.use(await login.start({ origin, secret }))
   const env = {
-    ...rightsOf(users.idOf(publisher)),
+    ...rightsIn(users),
     ...users.env,
     ...options.env
   }

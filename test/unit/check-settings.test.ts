@@ -54,13 +54,16 @@ it("values that never match are named, and no part of a broken password is shown
   ])
 })
 
-it("the right to name users is never everybody's, in development neither", async () => {
-  for (const args of [[], ["--development"]])
-    for (const principal of ["system.Authenticated", "system.Everyone", "system.x"])
-      expect(await messageOf({ BELLCAST_USER_WRITE_PRINCIPALS: principal }, args)).toMatch(
-        new RegExp(`^BELLCAST_USER_WRITE_PRINCIPALS: "${principal}": name users or groups: `, "m")
-      )
-})
+it.each(["BELLCAST_USER_WRITE_PRINCIPALS", "BELLCAST_OPERATOR_PRINCIPALS"])(
+  "the right of %s is never everybody's, in development neither",
+  async (setting) => {
+    for (const args of [[], ["--development"]])
+      for (const principal of ["system.Authenticated", "system.Everyone", "system.x"])
+        expect(await messageOf({ [setting]: principal }, args)).toMatch(
+          new RegExp(`^${setting}: "${principal}": name users or groups: `, "m")
+        )
+  }
+)
 
 it("a secret that could be guessed is named, and not shown", async () => {
   for (const secret of ["x", "s3cr3t-of-thirty-one-bytes-only"])

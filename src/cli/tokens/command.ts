@@ -6,6 +6,6 @@ import { revokeCommand } from "./revoke.ts"
 
 /** The verb. */
 export const tokenCommand = Command.make("token").pipe(
-  Command.withDescription("Make and revoke tokens with which servers publish"),
+  Command.withDescription("Make and revoke tokens of servers"),
   Command.withSubcommands([createCommand, listCommand, revokeCommand])
 )

@@ -1,5 +1,5 @@
-// `bellcast token create NAME --channel PATTERN --users --expires TIME`: makes a token and prints
-// it, this once.
+// `bellcast token create NAME --channel PATTERN --users --operator --expires TIME`: makes a token
+// and prints it, this once.
 import * as Console from "effect/Console"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
@@ -28,10 +28,11 @@ const endOf = Effect.fnUntraced(function* (expires: string, now: number) {
 const create = Effect.fnUntraced(function* (
   name: string,
   channels: ReadonlyArray<string>,
-  users: boolean,
+  others: { readonly users: boolean; readonly operator: boolean },
   expires: string
 ) {
-  const fault = tokenChannelsFault(channels, users)
+  const { operator, users } = others
+  const fault = tokenChannelsFault(channels, users || operator)
   if (fault !== undefined) return yield* failed(`--channel: ${fault}`)
   const now = (yield* readServerTime).serverMillis
   const expiresAt = yield* endOf(expires, now)
@@ -44,7 +45,7 @@ const create = Effect.fnUntraced(function* (
   yield* demandRoom("permissions")
   const token = freshToken()
   const hash = hashOfToken(token)
-  const rights = { channels, ...(users ? { users } : {}) } as const
+  const rights = { channels, ...(users && { users }), ...(operator && { operator }) }
   const body = { hash, ...rights, at: now, ...(expiresAt === undefined ? {} : { expiresAt }) }
   const seq = yield* appendToken(name, { type: "token.put/1", ...body }, expect)
   // The token is stored from here on: print it, also if it takes effect later.
@@ -52,7 +53,8 @@ const create = Effect.fnUntraced(function* (
   const until = expiresAt === undefined ? "" : ` until ${new Date(expiresAt).toISOString()}`
   const may = [
     ...(channels.length > 0 ? [`publish on ${channels.join(", ")}`] : []),
-    ...(users ? ["name any user"] : [])
+    ...(users ? ["name any user"] : []),
+    ...(operator ? ["see and stop every broadcast"] : [])
   ].join(" and ")
   yield* note(`whoever has this token may ${may}${until}; it is not shown again`)
   yield* Effect.catchTag(
@@ -64,13 +66,14 @@ const create = Effect.fnUntraced(function* (
 
 const flags = {
   name: Argument.String("name").pipe(
-    Argument.withDescription("Names the server that publishes; its id is token:NAME")
+    Argument.withDescription("Names the server; its id is token:NAME")
   ),
   channels: Flag.String("channel").pipe(
     Flag.withDescription("A channel, or a pattern in which * stands for any text; repeatable"),
     Flag.atLeast(0)
   ),
   users: onOff("users", "Let its requests name users, such as to log one out everywhere"),
+  operator: onOff("operator", "Let it see and stop every broadcast, as an operator"),
   expires: Flag.String("expires").pipe(
     Flag.withDescription("How long it is valid: 90d, 12h, 30m; or never")
   ),
@@ -81,6 +84,6 @@ const flags = {
 export const createCommand = Command.make(
   "create",
   flags,
-  ({ channels, expires, name, users, ...nats }) =>
-    create(name, channels, users, expires).pipe(onNats(nats))
-).pipe(Command.withDescription("Make a token with which a server publishes, and print it once"))
+  ({ channels, expires, name, operator, users, ...nats }) =>
+    create(name, channels, { operator, users }, expires).pipe(onNats(nats))
+).pipe(Command.withDescription("Make a token of a server, and print it once"))

@@ -28,6 +28,7 @@ interface Row {
   readonly channels: ReadonlyArray<string>
   /** Whether its requests may name users. */
   readonly users: boolean
+  readonly operator: boolean
   readonly state: State
   readonly created: string
   readonly expires: string | null
@@ -49,11 +50,13 @@ const rowOf = Effect.fnUntraced(function* (
     (yield* Buckets).get("cache", keys.tokenUse(hash)),
     () => undefined
   )
-  const { channels, createdAt, expiresAt, name, revokedAt, users = false } = token
+  const { channels, createdAt, expiresAt, name, revokedAt } = token
+  const { operator = false, users = false } = token
   return {
     name,
     channels,
     users,
+    operator,
     state: stateOf(token, now),
     created: iso(createdAt)!,
     expires: iso(expiresAt),
@@ -72,17 +75,20 @@ const rows = Effect.gen(function* () {
   return read.sort((a, b) => (a.name < b.name ? -1 : 1))
 })
 
-const heading = ["NAME", "CHANNELS", "USERS", "STATE", "CREATED", "EXPIRES", "LAST USE", "REVOKED"]
+const heading = [
+  ...["NAME", "CHANNELS", "USERS", "OPERATOR", "STATE", "CREATED", "EXPIRES", "LAST USE", "REVOKED"]
+]
 
-const cellsOf = ({ channels, created, expires, lastUse, name, revoked, state, users }: Row) => [
+const cellsOf = ({ channels, name, operator, state, users, ...row }: Row) => [
   name,
   printable(channels.join(" ")) || "-",
   users ? "any" : "-",
+  operator ? "yes" : "-",
   state,
-  created.slice(0, 10),
-  expires?.slice(0, 10) ?? "never",
-  lastUse ?? "-",
-  revoked?.slice(0, 10) ?? "-"
+  row.created.slice(0, 10),
+  row.expires?.slice(0, 10) ?? "never",
+  row.lastUse ?? "-",
+  row.revoked?.slice(0, 10) ?? "-"
 ]
 
 const flags = {

@@ -114,7 +114,7 @@ const doc = {
 }
 
 export const channelBroadcastsGet: Operation<Input> = {
-  access: "publisher",
+  access: "viewer",
   exposes: ["Next-Page"],
   read,
   run: Effect.fnUntraced(function* (input, call) {

@@ -1,4 +1,5 @@
-// GET of a broadcast, below its channel or by its id alone: its state and progress, for publishers.
+// GET of a broadcast, below its channel or by its id alone: its state and progress, for publishers
+// and operators.
 import * as Effect from "effect/Effect"
 import { publisherOf } from "#domain/broadcast.ts"
 import type { Caller } from "#identity/identity.ts"
@@ -11,11 +12,12 @@ import { maySend } from "../channels/publishers.ts"
 import { refuse } from "../http/errors.ts"
 import type { Call } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
+import { isOperator } from "../operators.ts"
 import { Shown, shown } from "./view.ts"
 
 /**
- * Whether a caller published a broadcast, or may send to all whom it names. `may`: `maySend`, or a
- * function that remembers what that said.
+ * Whether a caller published a broadcast, may send to all whom it names, or is an operator. `may`:
+ * `maySend`, or a function that remembers what that said.
  */
 export const maySee = Effect.fnUntraced(function* (
   caller: Caller,
@@ -23,6 +25,7 @@ export const maySee = Effect.fnUntraced(function* (
   may: typeof maySend = maySend
 ) {
   if (publisherOf(source, stored.header) === caller.id) return true
+  if (yield* isOperator(caller)) return true
   const to = (yield* wholeBroadcast(yield* EventLog, stored))?.to
   if (to === undefined) return false
   const channels = to.channels.flatMap((token) => decodeToken(token) ?? [])
@@ -52,7 +55,7 @@ const doc = {
 }
 
 export const broadcastGet: Operation<void> = {
-  access: "publisher",
+  access: "viewer",
   exposes: ["Last-Modified", "ETag"],
   run: Effect.fnUntraced(function* (_, { params }) {
     const channel = channelToken(yield* channelIdOf(params))

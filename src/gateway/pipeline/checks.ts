@@ -2,7 +2,7 @@
 // ends the request.
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { type Identified, Identity } from "#identity/identity.ts"
+import { type Caller, type Identified, Identity } from "#identity/identity.ts"
 import type { Policy } from "#identity/policy.ts"
 import type { Invalid } from "#identity/verdict.ts"
 import { mayPublish, mayUseUsers } from "../channels/publishers.ts"
@@ -18,6 +18,7 @@ import { type ApiRequest, type ApiResponse, ok, type Refused } from "../http/req
 import { endOfService, expiringIn } from "../http/response-headers.ts"
 import type { Route } from "../http/routing.ts"
 import type { AnyOperation, Endpoint } from "../operation.ts"
+import { isOperator } from "../operators.ts"
 import type { GatewaySettings } from "../settings.ts"
 import { crossSiteError } from "./cross-site.ts"
 
@@ -142,25 +143,32 @@ export const identify = Effect.fnUntraced(function* (
   return yield* access === "guest" ? Effect.orElseSucceed(identified, () => nobody) : identified
 })
 
-/** Step 7: rejects a caller who may not use the operation. */
-export const authorise = Effect.fnUntraced(function* (
-  identified: Identified,
+/** Whether a caller may use an operation, on the channel in its path if there is one. */
+const mayUse = Effect.fnUntraced(function* (
+  caller: Caller,
   { access }: AnyOperation,
   channel: string | undefined
 ) {
+  if (access === "caller") return caller.rights === undefined
+  if (access === "principal") return true
+  if (access === "viewer" && (yield* isOperator(caller))) return true
+  if (access === "users" && !(yield* mayUseUsers(caller))) return false
+  return channel === undefined || (yield* mayPublish(caller, channel))
+})
+
+/** Step 7: rejects a caller who may not use the operation. */
+export const authorise = Effect.fnUntraced(function* (
+  identified: Identified,
+  operation: AnyOperation,
+  channel: string | undefined
+) {
   const { caller } = identified
-  if (access === "anyone" || access === "guest") return
+  if (operation.access === "anyone" || operation.access === "guest") return
   if (caller === undefined)
     return yield* refuse("unauthenticated", {
       headers: challengeHeader(yield* Identity, identified)
     })
-  const isAllowed =
-    access === "caller"
-      ? caller.rights === undefined
-      : access === "principal" ||
-        ((access === "publisher" || (yield* mayUseUsers(caller))) &&
-          (channel === undefined || (yield* mayPublish(caller, channel))))
-  if (!isAllowed) return yield* refuse("forbidden")
+  if (!(yield* mayUse(caller, operation, channel))) return yield* refuse("forbidden")
 })
 
 /** Step 8: an Origin that may not call, and cross-site requests. */

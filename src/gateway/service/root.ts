@@ -4,13 +4,14 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import { Identity } from "#identity/identity.ts"
+import { type Caller, Identity } from "#identity/identity.ts"
 import type { Policy } from "#identity/policy.ts"
 import { docsUrl } from "../http/links.ts"
 import { ok } from "../http/request.ts"
 import { expiringIn, noStore } from "../http/response-headers.ts"
 import { httpApiVersion, projectVersion } from "../http/version.ts"
 import type { Operation } from "../operation.ts"
+import { isOperator } from "../operators.ts"
 import { GatewaySettings } from "../settings.ts"
 import { VapidPublicKeys } from "../vapid-public-keys.ts"
 
@@ -27,6 +28,12 @@ export const cachingOf = (
   policies.every(({ isInAuthorization }) => isInAuthorization === true)
     ? { ...expiringIn(cacheSecondsWhenReadonly, now), Vary: "Authorization" }
     : noStore
+
+/** The member `user`. Only operators learn whether they are some. */
+const userOf = Effect.fnUntraced(function* (caller: Caller) {
+  const { id, principals } = caller
+  return { user: { id, principals, ...((yield* isOperator(caller)) && { operator: true }) } }
+})
 
 const Root = Schema.Struct({
   project_name: Schema.String,
@@ -47,7 +54,11 @@ const Root = Schema.Struct({
     ])
   ),
   user: Schema.optionalKey(
-    Schema.Struct({ id: Schema.String, principals: Schema.Array(Schema.String) })
+    Schema.Struct({
+      id: Schema.String,
+      principals: Schema.Array(Schema.String),
+      operator: Schema.optionalKey(Schema.Literal(true))
+    })
   )
 })
 
@@ -78,7 +89,7 @@ export const rootGet: Operation<void> = {
         readonly: settings.readonly
       },
       capabilities: { ...policies, webpush },
-      ...(caller === undefined ? {} : { user: { id: caller.id, principals: caller.principals } })
+      ...(caller === undefined ? {} : yield* userOf(caller))
     }
     const now = yield* Clock.currentTimeMillis
     return ok(body, settings.readonly ? cachingOf(identity.policies, now) : noStore)

@@ -28,9 +28,10 @@ export const token = Effect.fnUntraced(function* (name: string) {
     const entry = yield* Effect.mapError(buckets.get("permissions", keys.token(hash)), unavailable)
     const now = yield* Clock.currentTimeMillis
     if (entry === undefined || !isCurrentToken(entry.value, now)) return invalidToken
-    const { channels, expiresAt, name: user, users = false } = entry.value
+    const { channels, expiresAt, name: user, operator = false, users = false } = entry.value
     yield* used(hash, now)
-    const found: Known = { _tag: "Known", user, groups: [], rights: { channels, users } }
+    const rights = { channels, users, operator }
+    const found: Known = { _tag: "Known", user, groups: [], rights }
     return expiresAt === undefined ? found : { ...found, expiresAt }
   })
   const verified = (yield* Verifications).make({
@@ -41,7 +42,7 @@ export const token = Effect.fnUntraced(function* (name: string) {
   const policy: Policy = {
     ...bearerPolicy(
       name,
-      "Servers that publish, with tokens that the operator made.",
+      "Servers, with tokens that the operator made.",
       "https://www.rfc-editor.org/rfc/rfc6750",
       verified
     ),

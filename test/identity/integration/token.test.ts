@@ -177,7 +177,7 @@ describe("a token", () => {
       expect(await publish(token, "news", at)).toBe(202)
     await until(async () => (await row("daily"))?.["lastUse"] === today())
     expect((await cli("list")).stdout).toMatch(
-      new RegExp(`^daily +news\\* +- +valid +${today()} +\\S+ +${today()} +-$`, "m")
+      new RegExp(`^daily +news\\* +- +- +valid +${today()} +\\S+ +${today()} +-$`, "m")
     )
     const nc = await connect({ servers: nats.url })
     const jsm = await jetstreamManager(nc)

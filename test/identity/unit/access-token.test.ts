@@ -62,11 +62,15 @@ describe("a token", () => {
   })
 })
 
-const put = (channels: ReadonlyArray<string> = ["news*"], users?: true): AccessTokenCommand => ({
+type Rights = { readonly users?: true; readonly operator?: true }
+const put = (
+  channels: ReadonlyArray<string> = ["news*"],
+  rights: Rights = {}
+): AccessTokenCommand => ({
   type: "token.put/1",
   hash: "h",
   channels,
-  ...(users && { users }),
+  ...rights,
   expiresAt: 100,
   at: 10
 })
@@ -109,8 +113,10 @@ describe("the commands of a token", () => {
     for (const wrong of ["", "a/b", "x".repeat(256), "\ud800"])
       assert.isString(tokenChannelsFault(["news", wrong]), wrong)
     assert.isUndefined(tokenChannelsFault(["*", "ü".repeat(127)]))
-    const { token } = foldAccessToken(undefined, put([], true), "billing", 5)
-    assert.deepInclude(token, { channels: [], users: true })
+    for (const right of [{ users: true }, { operator: true }] as const) {
+      const { token } = foldAccessToken(undefined, put([], right), "billing", 5)
+      assert.deepInclude(token, { channels: [], ...right })
+    }
     for (const wrong of ["", "a.b", "a@example.org", "x".repeat(65), "*"])
       assert.isString(tokenNameFault(wrong), wrong)
   })
