@@ -162,8 +162,7 @@ class Push extends EventTarget {
 
   /** @param {{ channels?: ReadonlyArray<string> }} options */
   async enable({ channels = [] } = {}) {
-    if (supportOf(this.#options)) return this.state
-    if (this.#user === null) return this.#want()
+    if (supportOf(this.#options) || this.#user === null) return this.#want()
     const isClick = navigator.userActivation?.isActive ?? true
     const permission = await Notification.requestPermission().catch(() => "default")
     if (permission === "granted") return this.#want({ on: true, join: channels.map(String) })
@@ -176,6 +175,7 @@ class Push extends EventTarget {
   }
 
   async #want(wants) {
+    if (supportOf(this.#options)) return this.state
     if (this.#user === null) return this.#publish(new BellcastError("user"))
     this.#wants = wants
     return this.#sync()
