@@ -69,11 +69,12 @@ describe("an import", { timeout: 60_000 }, () => {
     const [plain, row, named] = agents.map(({ subscription }) => subscription)
     const lines = [
       { ...plain, id: 17, last_modified: "yesterday" },
-      rowOf(row!, { language: "de", notification_types: "1" }),
+      rowOf(row!, { language: "de", notification_types: "1", channels: ["stored too"] }),
       { ...named, user: idOf("named"), channels: ["stored too"] }
     ]
     await importAll(nats.url, lines, "--channel", "stored")
     assert.deepInclude(await sent("stored"), { accepted: 3, delivered: 3 })
+    assert.equal(await registrationsSeen(service.url, "stored too", "named"), 2)
     assert.deepEqual(agents.map(textsOf), [['{"n":1}'], ['{"n":1}'], ['{"n":1}']])
     assert.deepEqual(push.faults, [])
     assert.sameMembers([...(await channelsOf(service.url, "named"))], ["stored", "stored too"])

@@ -7,7 +7,7 @@ import { checkedData } from "#gateway/subscriptions/rules.ts"
 import type { User } from "#identity/identity.ts"
 import { userTextOf } from "#identity/principals.ts"
 import { type ChannelToken, channelToken, isChannelToken } from "#streams/tokens.ts"
-import { type NotTold, type Told, toldBy } from "./line.ts"
+import { type NoSubscription, type ParsedLine, parseLine } from "./line.ts"
 
 /** A subscription to be stored. */
 export interface Checked {
@@ -50,7 +50,7 @@ export const channelsOf = (names: unknown): ReadonlyArray<ChannelToken> | undefi
   return tokens.every(isChannelToken) ? tokens : undefined
 }
 
-const dataOf = ({ data }: Told, { endpoints, vapidKey, vapidKeys }: Rules) => {
+const dataOf = ({ data }: ParsedLine, { endpoints, vapidKey, vapidKeys }: Rules) => {
   const key = vapidKey === undefined ? {} : { vapid_public_key: vapidKey }
   const checked = checkedData({ ...key, ...data }, endpoints, vapidKeys)
   return "endpoint" in checked
@@ -59,18 +59,18 @@ const dataOf = ({ data }: Told, { endpoints, vapidKey, vapidKeys }: Rules) => {
 }
 
 /** The subscription of a line, or why there is none. */
-export const check = (text: string, rules: Rules): Checked | NotTold => {
-  const told = toldBy(text)
-  if (!("data" in told)) return told
-  const data = dataOf(told, rules)
+export const check = (text: string, rules: Rules): Checked | NoSubscription => {
+  const parsed = parseLine(text)
+  if (!("data" in parsed)) return parsed
+  const data = dataOf(parsed, rules)
   if (!("endpoint" in data)) return { refused: data.join("; ") }
   const vapidKey = data["vapid_public_key"]
   if (typeof vapidKey !== "string")
     return { refused: "vapid_public_key: name it in the line, or by --vapid-public-key" }
   const id = endpointHash(data.endpoint)
-  const user = userOf(told.user, id, rules)
+  const user = userOf(parsed.user, id, rules)
   if (typeof user === "string") return { refused: `user: ${user}` }
-  const own = channelsOf(told.channels ?? [])
+  const own = channelsOf(parsed.channels ?? [])
   if (own === undefined) return { refused: "channels: Expected an array of names of channels" }
   const channels = [...new Set([...rules.channels.map(channelToken), ...own])]
   return channels.length > rules.channelsMax

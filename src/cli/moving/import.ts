@@ -20,7 +20,7 @@ import { note } from "../terminal/note.ts"
 import { ownUsers } from "../users/principal.ts"
 import { channelsOf, check, type Rules } from "./check.ts"
 import { type Line, linesOf } from "./lines.ts"
-import { type Fate, type Limits, storeOne } from "./store.ts"
+import { type Limits, type LineResult, storeOne } from "./store.ts"
 
 /** Lines under way: each waits a few times for NATS and for the projector. */
 const atOnce = 64
@@ -72,8 +72,8 @@ const demandKey = Effect.fnUntraced(function* (given: string | undefined) {
   )
 })
 
-/** What became of the lines. */
-type Counts = Record<Fate | "lines" | "skipped" | "refused", number>
+/** Lines by their result. */
+type Counts = Record<LineResult | "lines" | "skipped" | "refused", number>
 
 const demandAllRoom = Effect.all([
   demandRoom("subscriptions"),
@@ -125,7 +125,7 @@ const words: Readonly<Record<Exclude<keyof Counts, "lines" | "stored">, string>>
   refused: "were refused"
 }
 
-/** The report: a line for each kind of end. */
+/** The report: a line for each result. */
 const textOf = (counts: Counts, dryRun: boolean): string => {
   const head = `${counts.stored} of ${counts.lines} lines ${dryRun ? "would be" : "were"} stored`
   const others = Object.entries(words).flatMap(([name, text]) => {

@@ -1,9 +1,9 @@
-// What a line of an import says: a subscription as browsers and the package web-push write it, or a
+// Parses a line of an import: a subscription as browsers and the package web-push write it, or a
 // row of OneSignal's CSV export, as JSON. Pure.
 import { type JsonObject, jsonObjectOf } from "#basics/json.ts"
 import { isLocale } from "#domain/locale.ts"
 
-export interface Told {
+export interface ParsedLine {
   /** The subscription, unchecked. */
   readonly data: JsonObject
   /** The user and the channels that the line names, unchecked. */
@@ -11,11 +11,12 @@ export interface Told {
   readonly channels: unknown
 }
 
-/** A line without a subscription: why it is refused, or only passed over. */
-export interface NotTold {
-  readonly refused?: string
-  readonly skipped?: string
+/** A line without a subscription: why it is refused; undefined: it is passed over. */
+export interface NoSubscription {
+  readonly refused: string | undefined
 }
+
+const passedOver: NoSubscription = { refused: undefined }
 
 const isText = (value: unknown): value is string => typeof value === "string" && value !== ""
 /** Empty cells of a CSV file are no values. */
@@ -28,24 +29,28 @@ const isUnsubscribed = (row: JsonObject): boolean => {
   return isOff || (type !== undefined && Number(type) <= 0)
 }
 
-const toldByOneSignal = (row: JsonObject): Told | NotTold => {
+const parseOneSignal = (row: JsonObject): ParsedLine | NoSubscription => {
   const { external_user_id: user, identifier, language, web_auth: auth, web_p256: p256dh } = row
-  if (!isText(auth) || !isText(p256dh)) return { skipped: "without keys of Web Push" }
-  if (isUnsubscribed(row)) return { skipped: "unsubscribed" }
-  const locale = isText(language) && isLocale(language) ? { locale: language } : {}
-  const data = { endpoint: identifier, keys: { auth, p256dh }, ...locale }
-  return { data, user: cellOf(user), channels: undefined }
+  if (!isText(auth) || !isText(p256dh) || isUnsubscribed(row)) return passedOver
+  const key = cellOf(row["vapid_public_key"])
+  const data = {
+    endpoint: identifier,
+    keys: { auth, p256dh },
+    ...(isText(language) && isLocale(language) ? { locale: language } : {}),
+    ...(key === undefined ? {} : { vapid_public_key: key })
+  }
+  return { data, user: cellOf(user), channels: cellOf(row["channels"]) }
 }
 
 /**
  * The subscription of a line. Its id and timestamp are those of another store, where they may be
  * anything.
  */
-export const toldBy = (text: string): Told | NotTold => {
+export const parseLine = (text: string): ParsedLine | NoSubscription => {
   const json = jsonObjectOf(text)
   if (json === undefined) return { refused: "Expected a JSON object" }
   if (Object.hasOwn(json, "identifier") && !Object.hasOwn(json, "endpoint"))
-    return toldByOneSignal(json)
+    return parseOneSignal(json)
   const { channels, id: _, last_modified: __, user, ...data } = json
   return { data, user: cellOf(user), channels: cellOf(channels) }
 }

@@ -32,13 +32,13 @@ export interface Limits extends SubscriptionQuota {
  * present: the user has the subscription. ended: the user had it, and it was removed, moved or gone
  * since. held: another user has it. full: the user has as much as allowed.
  */
-export type Fate = "stored" | "present" | "ended" | "held" | "full"
+export type LineResult = "stored" | "present" | "ended" | "held" | "full"
 
 /** Tries of one append. All lines under way may be of one user: each round stores one of them. */
 const triesMax = 100
 
 /** Why nothing is to be stored; undefined: something is. */
-const fateOf = Effect.fnUntraced(function* (
+const resultOf = Effect.fnUntraced(function* (
   { data, id }: Checked,
   list: SubscriptionList,
   limits: Limits
@@ -111,7 +111,7 @@ const attempt = Effect.fnUntraced(function* (
   return undefined
 })
 
-/** Stores what a line says, unless it is there. `dryRun`: only tells. */
+/** Stores what a line says, unless it is there. `dryRun`: stores nothing. */
 export const storeOne = Effect.fnUntraced(function* (
   checked: Checked,
   limits: Limits,
@@ -120,9 +120,9 @@ export const storeOne = Effect.fnUntraced(function* (
   const key = keys.subscriptions(checked.user.user)
   for (let tries = triesMax; tries > 0; tries--) {
     const list = (yield* (yield* Buckets).get("subscriptions", key))?.value ?? emptyList
-    const fate: Fate | undefined = yield* fateOf(checked, list, limits)
-    if (fate !== undefined || dryRun) return fate ?? "stored"
-    const done: Fate | undefined = yield* attempt(checked, list, limits)
+    const result: LineResult | undefined = yield* resultOf(checked, list, limits)
+    if (result !== undefined || dryRun) return result ?? "stored"
+    const done: LineResult | undefined = yield* attempt(checked, list, limits)
     if (done !== undefined) return done
   }
   return yield* failed("a user changes subscriptions all the time: run it again")

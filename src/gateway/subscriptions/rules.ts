@@ -1,4 +1,4 @@
-// What a subscription must be to be stored, by a request or by an import.
+// The rules for subscriptions that a request or an import stores.
 import { isObject } from "#basics/json.ts"
 import type { SubscriptionData } from "#domain/subscription/command.ts"
 import { checkEndpoint, type EndpointPolicy } from "#domain/subscription/endpoint.ts"
