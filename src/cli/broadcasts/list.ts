@@ -26,11 +26,12 @@ const iso = (millis: number): string => new Date(millis).toISOString()
 const recipientsOf = ({ to: { channels, users } }: View): string =>
   [...channels, ...(users === 0 ? [] : [`${users} users`])].join(", ")
 
+/** The publisher is last: an id has up to 80 characters. */
 const shown = {
-  heading: ["BROADCAST", "STATE", "AT", "PUBLISHER", "TO", "ACCEPTED", "DELIVERED", "WAITING"],
+  heading: ["BROADCAST", "STATE", "AT", "ACCEPTED", "DELIVERED", "WAITING", "TO", "PUBLISHER"],
   cellsOf: (view: View) => [
-    ...[Number(view.id), view.state, iso(view.accepted_at), view.publisher, recipientsOf(view)],
-    ...[view.accepted, view.delivered, view.waiting + view.retrying]
+    ...[Number(view.id), view.state, iso(view.accepted_at), view.accepted, view.delivered],
+    ...[view.waiting + view.retrying, recipientsOf(view), view.publisher]
   ],
   none: "no broadcasts"
 }
