@@ -12,6 +12,7 @@ import { makeGateways } from "./load/gateways.ts"
 import { makeGuests, type Visit } from "./load/guests.ts"
 import { makeOperator } from "./load/operator.ts"
 import { makePublish, type Publish } from "./load/publish.ts"
+import { makeStop } from "./load/states.ts"
 import { type Model, makeModel } from "./model/model.ts"
 import { makeRecorded, type Recorded } from "./model/recorded.ts"
 import { connectRig, type RigClient } from "./nats/client.ts"
@@ -118,7 +119,9 @@ export const startWorld = async (options: WorldOptions): Promise<World> => {
     const audience = random.fork("audience")
     await fill(changes, audience, usersOf(audience, isShort))
     const context = { nodes, nats, fleet, folder, say }
-    const publish = makePublish(model, gateways, client, random.fork("publish"), () => world.cycle)
+    const stop = makeStop(gateways, random.fork("stop"))
+    const publishes = random.fork("publish")
+    const publish = makePublish(model, gateways, client, publishes, () => world.cycle, stop)
     const world: World = {
       ...context,
       client,

@@ -7,7 +7,8 @@ import { readBucket } from "../nats/read.ts"
 import { broadcastsOf, type Check, few, type Look, patient } from "./check.ts"
 
 const fatesOf = ({ accepted, pushes }: RecordedBroadcast): Record<string, number> => {
-  const counts = { accepted, delivered: 0, retrying: 0, gone: 0, dead: 0, expired: 0 }
+  const ends = { delivered: 0, gone: 0, dead: 0, expired: 0, cancelled: 0 }
+  const counts = { accepted, retrying: 0, ...ends }
   const result: Record<string, number> = counts
   for (const { last } of pushes.values()) result[last.fate] = (result[last.fate] ?? 0) + 1
   return result
@@ -46,6 +47,8 @@ const countsOfBroadcast = async (look: Look, recorded: RecordedBroadcast) => {
         `and at least ${least}, at most ${most}`
     )
   if (data.finished !== true) parts.push("is not finished")
+  const state = broadcast.cancelled?.ackedAt === undefined ? "finished" : "cancelled"
+  if (data.state !== state) parts.push(`is ${data.state}, not ${state}`)
   return parts.map((part) => `GET broadcast ${recorded.id}: ${part}`)
 }
 

@@ -18,7 +18,8 @@ const shown = (of: Subscription) => `${of.user.name} ${of.id.slice(0, 8)}`
 const contradiction = (
   of: Subscription,
   { last }: RecordedPush,
-  receipts: Receipts | undefined
+  receipts: Receipts | undefined,
+  isCancelled: boolean
 ): string | undefined => {
   const { accepted = 0, gone = 0, halved = 0, refused = 0, unanswered = 0 } = receipts ?? {}
   switch (last.fate) {
@@ -33,6 +34,8 @@ const contradiction = (
       return refused + unanswered + halved + gone > 0
         ? undefined
         : "its push service refused nothing"
+    case "cancelled":
+      return isCancelled ? undefined : "nobody cancelled the broadcast"
     case "expired":
       return "its life is two hours"
     default:
@@ -68,7 +71,9 @@ const judge = ({ broadcast, look, of, recorded }: Pair): string | undefined => {
     return isSent ? `${name}: was not there, or not registered` : undefined
   }
   if (push === undefined) {
-    if (claim === "must" && broadcast.ackedAt !== undefined && taken === 0) {
+    // Cancelled before it was planned: it goes to nobody.
+    const isWanted = broadcast.ackedAt !== undefined && broadcast.cancelled === undefined
+    if (claim === "must" && isWanted && taken === 0) {
       look.figures.missed++
       return `${name}: MISSED, neither sent nor recorded`
     }
@@ -80,7 +85,7 @@ const judge = ({ broadcast, look, of, recorded }: Pair): string | undefined => {
   if (push.last.fate !== "delivered") look.figures.endedOtherwise++
   if (push.firsts !== 1) return `${name}: is recorded ${push.firsts} times by its shard`
   if (push.ends !== 1) return `${name}: has ${push.ends} ends`
-  const why = contradiction(of, push, receipts)
+  const why = contradiction(of, push, receipts, broadcast.cancelled !== undefined)
   if (why !== undefined && claim === "must" && taken === 0) look.figures.missed++
   return why && `${name}: ${push.last.fate} (${push.last.reason}), but ${why}`
 }
@@ -126,7 +131,10 @@ export const once: Check = {
   }
 }
 
-/** Pushes that were accepted more than once, less those whose response did not arrive. */
+/**
+ * Pushes that were accepted more than once, less those whose response did not arrive; and pushes
+ * that count as cancelled although they were accepted.
+ */
 export const duplicates: Check = {
   name: "duplicates within the bound",
   run: async (look) => {
@@ -135,7 +143,9 @@ export const duplicates: Check = {
       for (const [of, { accepted }] of look.model.receipts.get(marker) ?? []) {
         const pushes = of.owners.flatMap((owner) => ids.get(marker)?.pushes.get(keyOf(owner)) ?? [])
         const unanswered = pushes.reduce((sum, push) => sum + push.unanswered, 0)
-        look.figures.duplicates += Math.max(0, accepted - 1 - unanswered)
+        const isCancelled = pushes.some(({ last }) => last.fate === "cancelled")
+        const recorded = isCancelled ? 0 : 1
+        look.figures.duplicates += Math.max(0, accepted - recorded - unanswered)
       }
     }
     const { duplicates: count } = look.figures

@@ -12,6 +12,7 @@ import type { RigClient } from "../nats/client.ts"
 import type { Random } from "../random.ts"
 import type { Gateways } from "./gateways.ts"
 import type { Request } from "./http.ts"
+import type { Stop } from "./states.ts"
 
 /** A publisher whose right ends. */
 export interface Guest {
@@ -50,7 +51,8 @@ export const makePublish = (
   nats: RigClient,
   random: Random,
   /** The cycle under way. */
-  cycle: () => number
+  cycle: () => number,
+  stopSome: Stop
 ): Publish => {
   let count = 0
 
@@ -142,7 +144,7 @@ export const makePublish = (
       if (id !== undefined) {
         broadcast.id = id
         broadcast.ackedAt = performance.now()
-        return
+        return stopSome(broadcast)
       }
       if (!isRepeatable || stop.aborted) return
       await sleep(pauseMillis)

@@ -89,6 +89,8 @@ export interface Broadcast {
   id?: number
   /** The right by which it is published, if it is one that ends. */
   readonly right?: Right
+  /** Set when its publisher first asks for it; gone where it was finished before. */
+  cancelled?: Change
   /** The only attempt was refused. */
   isRefused?: boolean
 }
