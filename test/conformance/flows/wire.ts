@@ -144,7 +144,7 @@ export const testWire = (login: Login): void => {
     })
     expect(await send(`get /v1/ HTTP/1.1\r\n${closing}`)).toMatchObject({
       status: 405,
-      allow: "GET, HEAD, OPTIONS"
+      allow: "GET, HEAD, DELETE, OPTIONS"
     })
     expect(await send(`BREW /v1/tea HTTP/1.1\r\n${closing}`)).toMatchObject({
       status: 404,
