@@ -20,7 +20,7 @@ import type { Route } from "../http/routing.ts"
 import type { AnyOperation, Endpoint } from "../operation.ts"
 import { isOperator } from "../operators.ts"
 import type { GatewaySettings } from "../settings.ts"
-import { crossSiteError } from "./cross-site.ts"
+import { crossSiteError, isCrossSite } from "./cross-site.ts"
 
 /** An hour, as in Kinto. What a path without its slash leads to changes with the code only. */
 const slashRedirectSeconds = 3_600
@@ -179,7 +179,11 @@ export const checkOrigin = (
   allowed: ReadonlyArray<string>
 ): Refused | undefined => {
   const { origin } = request.headers
-  const isForeign = origin !== undefined && allowedOrigin(origin, allowed) === undefined
+  // Browsers name the origin in requests of the server's own pages, too.
+  const isForeign =
+    origin !== undefined &&
+    allowedOrigin(origin, allowed) === undefined &&
+    isCrossSite(request, ownOrigin)
   const error =
     isForeign && operation.crossSite !== "open"
       ? foreignOrigin

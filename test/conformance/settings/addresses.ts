@@ -128,6 +128,19 @@ export const addresses: ReadonlyArray<Gateway> = [
           expected: { status, headers: { "Access-Control-Allow-Origin": null, Vary: "Origin" } }
         })
       ]),
+      ...[
+        { browser: "of an old browser", site: {} },
+        { browser: "of a browser of today", site: { "sec-fetch-site": "same-origin" } }
+      ].map(({ browser, site }) =>
+        define({
+          name: `takes a change from a page of its own, ${browser}`,
+          request: (api) => ({
+            ...registration(api),
+            headers: { ...site, origin: api.target.origin, "content-type": "application/json" }
+          }),
+          expected: { status: 202, headers: { "Access-Control-Allow-Origin": null } }
+        })
+      ),
       ...["cross-site", "same-site"].map((site) =>
         define({
           name: `refuses a change from a ${site} page that names no origin`,
