@@ -45,6 +45,8 @@ export const PushResult = Schema.Struct({
   millis: Schema.Int,
   /** Milliseconds since the epoch. */
   at: Schema.Int,
+  /** The push service, by its name; absent: not one of the known ones. */
+  service: Schema.optionalKey(Schema.String),
   /** The language of the variant that was tried; absent: `data`, which is for all others. */
   locale: Schema.optionalKey(Schema.String),
   /** When a retrying push is tried again. */

@@ -14,6 +14,7 @@ import {
   throttledBaseMillis
 } from "#domain/job.ts"
 import type { PushResult } from "#domain/outcome.ts"
+import { otherPushService, pushServiceAt } from "#domain/subscription/endpoint.ts"
 import { States } from "#nats/follower/states.ts"
 import { freshId } from "#nats/stream/append.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
@@ -58,6 +59,16 @@ interface Attempted {
 
 type Base = Omit<PushResult, "fate" | "reason" | "nextAt">
 
+const hostOf = (target: Pick<Target, "stored">): string =>
+  URL.parse(originOf(target))?.hostname ?? ""
+
+/** The member `service` of the result of a push. */
+const serviceOf = (target: Partial<Target>): Pick<PushResult, "service"> => {
+  const { stored } = target
+  const service = stored === undefined ? otherPushService : pushServiceAt(hostOf({ stored }))
+  return service === otherPushService ? {} : { service }
+}
+
 /** The wait is spread by up to a tenth, so that deferred pushes do not all come back at once. */
 const deferredResult = (
   base: Base,
@@ -98,6 +109,7 @@ export const resultOf = (attempted: Attempted): PushResult => {
     attempt: counts ? number : number - 1,
     millis,
     at,
+    ...serviceOf(target),
     ...(locale === undefined ? {} : { locale })
   }
   if (attempt.kind === "deferred") return deferredResult(base, attempt, attempted)
@@ -116,13 +128,14 @@ export const cancelledEnd: UnsentEnd = { fate: "cancelled", reason: "cancelled" 
 
 /** Returns the outcome of a push that ends at `at` without another attempt. */
 export const unsentResult = (
-  { id, user }: Pick<Target, "id" | "user">,
+  target: Pick<Target, "id" | "user"> & Partial<Target>,
   attempt: number,
   at: number,
   end: UnsentEnd
-): PushResult => ({ user, subscription: id, attempt, millis: 0, at, ...end })
-
-const hostOf = (target: Target): string => URL.parse(originOf(target))?.hostname ?? ""
+): PushResult => {
+  const { id: subscription, user } = target
+  return { user, subscription, attempt, millis: 0, at, ...serviceOf(target), ...end }
+}
 
 const deadLetter = (ref: BroadcastRef, { result, target }: Recorded) =>
   ({

@@ -14,7 +14,7 @@ export interface Target {
  * URL is written anew (web-push-php #233). An endpoint that is no URL was not written by Bellcast,
  * which checks at registration; its origin is one that no policy allows.
  */
-export const originOf = ({ stored }: Target): string => {
+export const originOf = ({ stored }: Pick<Target, "stored">): string => {
   const origin = /^[a-z]+:\/\/[^/?#]+/.exec(stored.data.endpoint)?.[0]
   return origin !== undefined && URL.canParse(origin) ? origin : "https://invalid.invalid"
 }

@@ -2,17 +2,26 @@
 // them. Delivery checks the resolved address again on every connection. Pure.
 
 /**
- * The push services of the browsers: FCM, Mozilla, Apple, Windows. Chromium without Google's brand,
+ * The push services of the browsers, with their names in outcomes. Chromium without Google's brand,
  * as Debian's 156, has its endpoints at jmt17 (kPushMessagingStagingGcmEndpoint in its source).
  */
-export const knownPushHosts = [
-  "fcm.googleapis.com",
-  "jmt17.google.com",
-  "updates.push.services.mozilla.com",
-  "web.push.apple.com",
-  "*.push.apple.com",
-  "*.notify.windows.com"
-] as const
+const pushServices = {
+  google: ["fcm.googleapis.com", "jmt17.google.com"],
+  mozilla: ["updates.push.services.mozilla.com"],
+  apple: ["web.push.apple.com", "*.push.apple.com"],
+  microsoft: ["*.notify.windows.com"]
+} as const
+export const knownPushHosts = Object.values(pushServices).flat()
+
+export const otherPushService = "other"
+/** The names of push services: those of the browsers, and one for all others. */
+export const pushServiceNames = [...Object.keys(pushServices), otherPushService]
+
+/** The name of the push service at a host. */
+export const pushServiceAt = (host: string): string =>
+  Object.entries(pushServices).find(([, hosts]) =>
+    hosts.some((each) => (each.startsWith("*") ? host.endsWith(each.slice(1)) : host === each))
+  )?.[0] ?? otherPushService
 
 const endpointLengthMax = 2048
 
