@@ -84,6 +84,8 @@ export const filters = {
   outcomes: "bellcast.outcome.>",
   outcomesIn: (channel: ChannelToken, broadcast: number) =>
     `bellcast.outcome.${channel}.${broadcast}.>`,
+  shardOutcomesIn: (channel: ChannelToken, broadcast: number) =>
+    `bellcast.outcome.${channel}.${broadcast}.shard.>`,
   outcomesOf: (broadcast: number) => `bellcast.outcome.*.${broadcast}.>`,
   jobsOf: (broadcast: number) => [
     `bellcast.job.shard.${broadcast}.>`,

@@ -84,6 +84,10 @@ export const shardPath = (user: UserToken): string => {
   return [...(bits >> 2).toString(16).padStart(4, "0")].join(".")
 }
 
+/** The shard of a user in a channel of some depth. */
+export const shardOf = (user: UserToken, depth: number): string =>
+  depth === 0 ? "all" : shardPath(user).split(".").slice(0, depth).join(".")
+
 /** Whether a user is in a shard, which is a prefix of {@link shardPath} or `all`. */
 export const isInShard = (user: UserToken, shard: string): boolean =>
   shard === "all" || `${shardPath(user)}.`.startsWith(`${shard}.`)

@@ -6,14 +6,8 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import { publisherOf } from "#domain/broadcast.ts"
-import {
-  evolveProgress,
-  type Progress,
-  type PushResult,
-  pushKey,
-  startProgress,
-  waiting
-} from "#domain/outcome.ts"
+import { evolveProgress, type Progress, pushKey, startProgress, waiting } from "#domain/outcome.ts"
+import { type Push, pushOf } from "#nats/broadcasts/pushes.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
@@ -25,12 +19,8 @@ import { natsFlags, onNats } from "./nats/nats.ts"
 import { onOff } from "./terminal/flags.ts"
 import { table } from "./terminal/table.ts"
 
-/** The last outcome of one push. */
-type Push = Pick<PushResult, "user" | "subscription" | "fate" | "status" | "reason" | "locale"> & {
-  readonly attempts: number
-  /** Milliseconds that the last attempt took. */
-  readonly millis?: number
-}
+/** The last outcome of one push. `millis` is absent where only its dead letter is stored. */
+type Shown = Omit<Push, "millis"> & Partial<Push>
 
 interface Audit {
   readonly broadcast: number
@@ -49,18 +39,13 @@ interface Audit {
   readonly rejected?: string
   /** Absent until the broadcast is planned. */
   readonly progress?: Progress
-  readonly pushes: ReadonlyArray<Push>
+  readonly pushes: ReadonlyArray<Shown>
 }
-
-const pushOf = ({ at: _, attempt: attempts, nextAt: __, ...rest }: PushResult): Push => ({
-  ...rest,
-  attempts
-})
 
 /** Reads the messages of a broadcast in WORK. The last outcome of a push wins. */
 const readWork = Effect.fnUntraced(function* (broadcast: number) {
   const log = yield* EventLog
-  const pushes = new Map<string, Push>()
+  const pushes = new Map<string, Shown>()
   let progress: Progress | undefined
   const fold = ({ message, seq, subject }: Stored) => {
     if (message.type === "plan/1") progress ??= startProgress(message, seq)
@@ -74,7 +59,7 @@ const readWork = Effect.fnUntraced(function* (broadcast: number) {
     if (message.type === "dead/1" && !pushes.has(pushKey(message.user, message.subscription))) {
       const { attempts, reason, subscription, user } = message
       const status = message.status === undefined ? {} : { status: message.status }
-      const push: Push = { user, subscription, fate: "dead", ...status, reason, attempts }
+      const push: Shown = { user, subscription, fate: "dead", ...status, reason, attempts }
       pushes.set(pushKey(user, subscription), push)
     }
   }

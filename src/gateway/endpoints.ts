@@ -6,6 +6,7 @@ import { broadcastsGet, channelBroadcastsGet } from "./broadcasts/broadcast-list
 import { broadcastPatch } from "./broadcasts/broadcast-patch.ts"
 import { broadcastPost } from "./broadcasts/channel-post.ts"
 import { directPost } from "./broadcasts/direct-post.ts"
+import { pushesGet } from "./broadcasts/pushes.ts"
 import { testPost } from "./broadcasts/test-post.ts"
 import { channelGet } from "./channels/channel.ts"
 import { memberDelete, memberPut, membersGet } from "./channels/members.ts"
@@ -111,6 +112,7 @@ export const endpoints: ReadonlyArray<Endpoint> = [
     allow: ["GET", "HEAD", "PATCH", "OPTIONS"],
     operations: { GET: anyBroadcastGet, PATCH: broadcastPatch }
   },
+  readOnly("pushes", "/broadcasts/:broadcast/pushes", pushesGet),
   readOnly("vapid-public-key", "/vapid-public-key", vapidPublicKeyGet),
   ...fileEndpoints,
   readOnly("heartbeat", "/__heartbeat__", heartbeatGet),

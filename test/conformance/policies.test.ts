@@ -13,6 +13,7 @@ import { direct } from "./sections/direct.ts"
 import { directProgress } from "./sections/direct-progress.ts"
 import { members } from "./sections/members.ts"
 import { operators } from "./sections/operators.ts"
+import { pushes } from "./sections/pushes.ts"
 import { users } from "./sections/users.ts"
 import { sections } from "./sections.ts"
 import { type Case, run } from "./table.ts"
@@ -67,6 +68,7 @@ const subset = [
   ...users,
   ...members,
   ...operators,
+  ...pushes,
   ...direct,
   ...directProgress
 ]

@@ -3,6 +3,7 @@
 import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
 import type { Caller, User } from "#identity/identity.ts"
+import type { UserToken } from "#streams/tokens.ts"
 
 export interface ApiRequest {
   readonly method: string
@@ -62,6 +63,8 @@ export interface ApiResponse {
   readonly errno: number
   /** The id of a broadcast that was accepted, for the log. */
   readonly broadcast?: number
+  /** The pseudonym of the person whom an operator looked at or changed, for the log. */
+  readonly person?: UserToken
   /** The number of entries of a batch, for the log. */
   readonly batchSize?: number
   /** An error of the server or of the storage: a batch stops at this response. */

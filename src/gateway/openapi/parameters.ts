@@ -2,6 +2,8 @@
 // name.
 import { ttlSecondsMax, Urgency } from "#domain/broadcast.ts"
 import { BroadcastState } from "#domain/broadcast-state.ts"
+import { Fate } from "#domain/outcome.ts"
+import { pushServiceNames } from "#domain/subscription/endpoint.ts"
 import { endpointHash } from "#domain/subscription/owners.ts"
 import { channelBytesMax } from "#streams/tokens.ts"
 import { subscriptionExample } from "../subscriptions/view.ts"
@@ -68,6 +70,11 @@ export const parameterGroups: Readonly<Record<string, ReadonlyArray<Parameter>>>
     query("state", "Only those in this state.", { enum: BroadcastState.literals }),
     query("since", "Only those that were accepted at this time or later.", time),
     query("before", "Only those that were accepted before this time.", time)
+  ],
+  pushes: [
+    query("outcome", "Only those with this outcome.", { enum: Fate.literals }),
+    query("push_service", "Only those at this push service.", { enum: pushServiceNames }),
+    query("user", "Only those to this user. For operators.", text)
   ],
   openidLogin: [
     query(

@@ -201,7 +201,7 @@ export const handleRequest = (request: ApiRequest): Effect.Effect<ApiResponse, n
       now
     })
     const millis = (yield* monotonicMillis) - began
-    const quiet = isQuiet(settings.logRequests, endpoint?.path, complete.status)
+    const quiet = isQuiet(settings.logRequests, endpoint?.path, complete)
     yield* logRequest(request, complete, trace, millis, quiet)
     requestAnswered(request.method, endpoint?.path ?? "none", complete.status, millis)
     return complete

@@ -45,9 +45,17 @@ export interface Trace {
 /** Requests that load balancers and Prometheus make every few seconds. */
 const probes: ReadonlySet<string> = new Set(["/__heartbeat__", "/__lbheartbeat__", "/__metrics__"])
 
-/** Whether a line is for debugging only: all with BELLCAST_LOG_REQUESTS=false, else probes. */
-export const isQuiet = (isLogged: boolean, endpoint: string | undefined, status: number): boolean =>
-  !isLogged || (status < 400 && endpoint !== undefined && probes.has(endpoint))
+/**
+ * Whether a line is for debugging only: all with BELLCAST_LOG_REQUESTS=false, else probes. A line
+ * that says what an operator did or looked at of a person never is.
+ */
+export const isQuiet = (
+  isLogged: boolean,
+  endpoint: string | undefined,
+  { person, status }: Pick<ApiResponse, "person" | "status">
+): boolean =>
+  person === undefined &&
+  (!isLogged || (status < 400 && endpoint !== undefined && probes.has(endpoint)))
 
 /** Writes the line, at debug if it is quiet. */
 export const logRequest = (
@@ -71,6 +79,7 @@ export const logRequest = (
     uid: caller?.id,
     authn_type: caller?.policy,
     ...(response.broadcast === undefined ? {} : { broadcast: response.broadcast }),
+    ...(response.person === undefined ? {} : { person: response.person }),
     ...(response.batchSize === undefined ? {} : { batch_size: response.batchSize }),
     errno: response.errno,
     code: response.status,

@@ -17,7 +17,15 @@ import {
 import type { Query } from "../connection/request.ts"
 import { type Append, type Appended, makeAppend, type StreamKey } from "./append.ts"
 import { readAll } from "./read-all.ts"
-import { firstSince, type Newest, readDirect, readLastOf, readNewest } from "./read-direct.ts"
+import {
+  type From,
+  firstSince,
+  type Newest,
+  readDirect,
+  readFrom,
+  readLastOf,
+  readNewest
+} from "./read-direct.ts"
 import { type Stored, storedOf, storedOfGiven, storedOfRead } from "./stored.ts"
 
 /** Messages of at most 32 KiB each. */
@@ -82,6 +90,12 @@ export class EventLog extends Context.Service<
       filter: string,
       bounds: Newest
     ) => Effect.Effect<ReadonlyArray<Stored>, NatsUnavailable>
+    /** The first messages from a sequence on that a filter matches, in order, from any replica. */
+    readonly following: (
+      stream: StreamKey,
+      filter: string,
+      bounds: From
+    ) => Effect.Effect<ReadonlyArray<Stored>, NatsUnavailable>
     /** As `last` for each of at most 1,024 subjects that have any, from any replica. */
     readonly lastOf: (
       stream: StreamKey,
@@ -124,6 +138,10 @@ export class EventLog extends Context.Service<
           attempt("read the newest", () =>
             readNewest(nats.jsm, streams[stream].name, filter, bounds)
           ).pipe(Effect.map((found) => found.map(storedOfRead))),
+        following: (stream, filter, bounds) =>
+          attempt("read on", () => readFrom(nats.jsm, streams[stream].name, filter, bounds)).pipe(
+            Effect.map((found) => found.map(storedOfRead))
+          ),
         lastOf: (stream, subjects) =>
           attempt("read the last", () => readLastOf(nats.jsm, streams[stream].name, subjects)).pipe(
             Effect.map((found) => found.map(storedOfRead))

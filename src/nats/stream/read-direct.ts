@@ -68,6 +68,15 @@ export const readDirect = async function* (
   }
 }
 
+/** The first messages from a sequence on that a filter matches, in order. */
+export const readFrom = (
+  jsm: JetStreamManager,
+  stream: string,
+  filter: string,
+  { from, limit }: From
+): Promise<ReadonlyArray<StoredMsg>> =>
+  request(jsm, stream, { seq: from, next_by_subj: filter, batch: limit })
+
 /** Number of messages from a sequence on that a filter matches. */
 export const countDirect = async (
   jsm: JetStreamManager,
@@ -77,6 +86,12 @@ export const countDirect = async (
 ): Promise<number> => {
   const [first] = await request(jsm, stream, { seq, next_by_subj: filter, batch: 1 })
   return first === undefined ? 0 : first.pending + 1
+}
+
+/** Bounds on what is read forwards. `from` is a sequence. */
+export interface From {
+  readonly from: number
+  readonly limit: number
 }
 
 /** Bounds on what is read backwards. `before` is a sequence. */

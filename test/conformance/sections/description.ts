@@ -73,6 +73,7 @@ export const description: ReadonlyArray<Case> = [
           "/batch",
           "/broadcasts",
           "/broadcasts/{broadcast}",
+          "/broadcasts/{broadcast}/pushes",
           "/client.js",
           "/worker.js",
           "/channels/{channel}",

@@ -63,6 +63,7 @@ const allowed: ReadonlyArray<
   ["/users/a:b/subscriptions", "DELETE, OPTIONS", ["GET", "HEAD", "POST", "PUT"]],
   ["/channels/abc", "POST, GET, HEAD, OPTIONS", ["PUT", "DELETE", "PATCH"]],
   ["/broadcasts", "GET, HEAD, POST, OPTIONS", ["PUT", "PATCH", "DELETE"]],
+  ["/broadcasts/1/pushes", "GET, HEAD, OPTIONS", ["POST", "DELETE"]],
   ["/broadcasts/1", "GET, HEAD, PATCH, OPTIONS", ["POST", "PUT", "DELETE"]],
   ["/channels/abc/registration", "PUT, DELETE, OPTIONS", ["GET", "HEAD", "POST"]],
   ["/registrations", "GET, HEAD, OPTIONS", ["PUT", "POST", "DELETE"]],

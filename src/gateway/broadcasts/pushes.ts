@@ -1,0 +1,121 @@
+// GET /broadcasts/{id}/pushes: what became of each push, in pages. Never names a user or an
+// endpoint.
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { Fate, type PushResult } from "#domain/outcome.ts"
+import { pushServiceNames } from "#domain/subscription/endpoint.ts"
+import { Identity, type User } from "#identity/identity.ts"
+import { listPushes, serviceOf } from "#nats/broadcasts/pushes.ts"
+import { type ErrorDetail, errorIn, refuse } from "../http/errors.ts"
+import { type Call, ok } from "../http/request.ts"
+import { noStore } from "../http/response-headers.ts"
+import { limitOf, nextPage } from "../listing/next-page.ts"
+import { queryPairs } from "../listing/query.ts"
+import { type ListInput, readQuery } from "../listing/read-query.ts"
+import { userIdFault } from "../named-user.ts"
+import type { Operation } from "../operation.ts"
+import { isOperator } from "../operators.ts"
+import { findOwn } from "./broadcast.ts"
+
+/** Most pushes of a page: 100 KB. */
+const pushesMax = 500
+
+const PushObject = Schema.Struct({
+  subscription: Schema.String,
+  push_service: Schema.Literals(pushServiceNames),
+  outcome: Fate,
+  reason: Schema.String,
+  /** HTTP status of the last response. */
+  status: Schema.optionalKey(Schema.Int),
+  attempts: Schema.Int,
+  /** Milliseconds that the last attempt took at the push service. */
+  millis: Schema.Int,
+  at: Schema.Int,
+  /** The next attempt, where the outcome is `retrying`. */
+  next_at: Schema.optionalKey(Schema.Int),
+  /** The language of the variant that was sent. */
+  locale: Schema.optionalKey(Schema.String)
+})
+
+const viewOf = (result: PushResult): typeof PushObject.Type => {
+  const { at, attempt: attempts, fate: outcome, locale, millis, nextAt, status } = result
+  return {
+    subscription: result.subscription,
+    push_service: serviceOf(result),
+    outcome,
+    reason: result.reason,
+    ...(status !== undefined && { status }),
+    attempts,
+    millis,
+    at,
+    ...(nextAt !== undefined && { next_at: nextAt }),
+    ...(locale !== undefined && { locale })
+  }
+}
+
+interface Input extends ListInput {
+  readonly outcome: string | undefined
+  readonly service: string | undefined
+  readonly user: User | undefined
+}
+
+const choices = { outcome: Fate.literals, push_service: pushServiceNames } as const
+const readPages = readQuery(false, ["_limit", "_token"])
+
+const read = Effect.fnUntraced(function* (call: Call, errors: Array<ErrorDetail>) {
+  const input = yield* readPages(call, errors)
+  const pairs = queryPairs(call.query) ?? []
+  const refuse = (name: string, text: string) =>
+    void errors.push(errorIn("querystring", name, `Invalid value for ${name}: ${text}`))
+  const given = (name: string): string | undefined => {
+    const values = pairs.filter(([each]) => each === name).map(([, value]) => value)
+    if (values.length > 1) refuse(name, "give it once")
+    return values[0]
+  }
+  const oneOf = (name: keyof typeof choices) => {
+    const value = given(name)
+    const all: ReadonlyArray<string> = choices[name]
+    if (value !== undefined && !all.includes(value))
+      refuse(name, `expected one of ${all.join(", ")}`)
+    return value
+  }
+  const id = given("user")
+  const user = id === undefined ? undefined : (yield* Identity).userOf(id)
+  if (id !== undefined && user === undefined) refuse("user", userIdFault)
+  return { ...input, outcome: oneOf("outcome"), service: oneOf("push_service"), user }
+})
+
+export const pushesGet: Operation<Input> = {
+  access: "principal",
+  exposes: ["Next-Page"],
+  read,
+  run: Effect.fnUntraced(function* ({ listing, outcome, service, user }, call) {
+    const origin = yield* findOwn(call)
+    if (user !== undefined && !(yield* isOperator(call.caller!))) return yield* refuse("forbidden")
+    const limit = yield* limitOf(listing, pushesMax)
+    const { i = 0, seq = 1 } = listing.token?.last_object ?? {}
+    const { next, results } = yield* listPushes(origin, {
+      user: user?.user,
+      from: { seq: Number(seq), i: Number(i) },
+      limit,
+      isWanted: (result) =>
+        (outcome === undefined || result.fate === outcome) &&
+        (service === undefined || serviceOf(result) === service)
+    })
+    const pages = yield* nextPage(call, listing, {
+      path: `/broadcasts/${origin.stored.seq}/pushes`,
+      place: { ...next },
+      count: results.length,
+      limit,
+      more: next !== undefined
+    })
+    const response = ok({ data: results.map(viewOf) }, { ...noStore, ...pages })
+    return user === undefined ? response : { ...response, person: user.user }
+  }),
+  doc: {
+    summary: "List what became of each push of a broadcast",
+    parameters: ["pages", "pushes"],
+    responses: { 200: Schema.Struct({ data: Schema.Array(PushObject) }) },
+    errors: [403, 404, 413]
+  }
+}

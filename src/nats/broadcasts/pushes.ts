@@ -1,0 +1,125 @@
+// What became of each push of a broadcast, in pages, from the outcomes in WORK.
+import * as Effect from "effect/Effect"
+import { mapInTurns } from "#clock/map-in-turns.ts"
+import type { PushResult } from "#domain/outcome.ts"
+import { otherPushService } from "#domain/subscription/endpoint.ts"
+import { filters, subjects } from "#streams/subjects.ts"
+import { shardOf, type UserToken } from "#streams/tokens.ts"
+import type { Origin } from "../kv/broadcast-state.ts"
+import { EventLog } from "../stream/event-log.ts"
+import type { Stored } from "../stream/stored.ts"
+
+/** Outcomes of shards that are read at once: 1,024 pushes, in 200 KB. */
+const messagesAtOnce = 16
+/** Such reads of one page, which decodes them for about 100 ms. A client goes on with the next. */
+const readsMax = 16
+/** The server refuses more. */
+const subjectsMax = 1_024
+
+/** The last outcome of one push. */
+export type Push = Omit<PushResult, "at" | "attempt" | "nextAt"> & {
+  readonly attempts: number
+}
+
+export const pushOf = ({ at: _, attempt: attempts, nextAt: __, ...rest }: PushResult): Push => ({
+  ...rest,
+  attempts
+})
+
+/** The place of a push: the sequence of its first outcome in WORK, and its place therein. */
+export interface PushPlace {
+  readonly seq: number
+  readonly i: number
+}
+
+export interface PushSelection {
+  /** Undefined: those of all users. */
+  readonly user: UserToken | undefined
+  /** The place at which the page begins. */
+  readonly from: PushPlace
+  /** At most so many. */
+  readonly limit: number
+  readonly isWanted: (result: PushResult) => boolean
+}
+
+interface Found {
+  readonly place: PushPlace
+  readonly result: PushResult
+}
+
+const resultsIn = ({ message, seq }: Stored): ReadonlyArray<Found> =>
+  message.type === "outcome/1"
+    ? message.results.map((result, i) => ({ place: { seq, i }, result }))
+    : []
+
+/** The outcomes of the shards with the pushes; undefined: the broadcast is not planned. */
+const filterOf = Effect.fnUntraced(function* (
+  { channel, stored: { seq } }: Origin,
+  user: UserToken | undefined
+) {
+  if (user === undefined) return filters.shardOutcomesIn(channel, seq)
+  const plan = (yield* (yield* EventLog).last("work", subjects.plan(channel, seq)))?.message
+  return plan?.type === "plan/1"
+    ? subjects.shardOutcome(channel, seq, shardOf(user, plan.depth))
+    : undefined
+})
+
+/** A push that was tried again has later outcomes under a subject of its own. */
+const withLast = Effect.fnUntraced(function* (
+  { channel, stored }: Origin,
+  found: ReadonlyArray<Found>
+) {
+  const log = yield* EventLog
+  const subjectOf = ({ subscription, user }: PushResult) =>
+    subjects.pushOutcome(channel, stored.seq, user as UserToken, subscription)
+  const again = found.flatMap(({ result }) =>
+    result.fate === "retrying" ? [subjectOf(result)] : []
+  )
+  const last = new Map<string, PushResult>()
+  for (let i = 0; i < again.length; i += subjectsMax)
+    for (const { message, subject } of yield* log.lastOf("work", again.slice(i, i + subjectsMax)))
+      if (message.type === "outcome/1" && message.results[0] !== undefined)
+        last.set(subject, message.results[0])
+  return found.map(({ place, result }): Found => {
+    const later = result.fate === "retrying" ? last.get(subjectOf(result)) : undefined
+    const { service = later?.service } = result
+    return later === undefined
+      ? { place, result }
+      : { place, result: { ...later, ...(service !== undefined && { service }) } }
+  })
+})
+
+/**
+ * The selected pushes, in the order of their first outcomes. `next`: the place from which the list
+ * goes on; undefined: it is complete. What was stored in the last second may be missing.
+ */
+export const listPushes = Effect.fnUntraced(function* (
+  origin: Origin,
+  { from: begin, isWanted, limit, user }: PushSelection
+) {
+  const log = yield* EventLog
+  const results: Array<PushResult> = []
+  const filter = yield* filterOf(origin, user)
+  if (filter === undefined) return { results, next: undefined }
+  let from = begin
+  for (let reads = 0; reads < readsMax; reads++) {
+    const bounds = { from: from.seq, limit: messagesAtOnce }
+    const messages = yield* log.following("work", filter, bounds)
+    const read = (yield* mapInTurns(messages, resultsIn)).flat()
+    const rest = read.filter(
+      ({ place: { i, seq }, result }) =>
+        (seq > from.seq || i >= from.i) && (user === undefined || result.user === user)
+    )
+    for (const { place, result } of yield* withLast(origin, rest)) {
+      if (!isWanted(result)) continue
+      if (results.length === limit) return { results, next: place }
+      results.push(result)
+    }
+    if (messages.length < messagesAtOnce) return { results, next: undefined }
+    from = { seq: messages.at(-1)!.seq + 1, i: 0 }
+  }
+  return { results, next: from }
+})
+
+/** The name of the push service of a push. */
+export const serviceOf = ({ service = otherPushService }: PushResult): string => service
