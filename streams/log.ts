@@ -24,12 +24,13 @@ export const log = {
       // Enough for 16 processes at 128 broadcasts each.
       maxAckPending: 2_048
     },
-    cancel: {
-      name: "cancel",
+    states: {
+      name: "states",
       filters: [filters.states],
       ackWaitMillis: 15_000,
       maxDeliver: -1,
-      // A cancelled broadcast waits here, as a nak with a delay, until it is finished.
+      // Changes wait here, as naks with a delay: a cancellation until the broadcast is finished, a
+      // pause until its life is over.
       maxAckPending: -1
     }
   }

@@ -46,6 +46,8 @@ export const subjects = {
   /** One push that must be attempted again. */
   retry: (origin: OriginToken, broadcast: number, user: UserToken, subscription: string) =>
     `bellcast.job.retry.${origin}.${broadcast}.${user}.${subscription}`,
+  /** A job again, in a later run of its broadcast. No shard and no subscription ends with `r1`. */
+  jobOfRun: (subject: string, run: number) => `${subject.replace(/\.r\d+$/, "")}.r${run}`,
   /** The outcomes of the pushes of one shard. */
   shardOutcome: (channel: ChannelToken, broadcast: number, shard: string) =>
     `bellcast.outcome.${channel}.${broadcast}.shard.${shard}`,
@@ -80,17 +82,14 @@ export const filters = {
   plans: "bellcast.plan.>",
   shards: "bellcast.job.shard.>",
   retries: "bellcast.job.retry.>",
-  retriesOf: (broadcast: number) => `bellcast.job.retry.*.${broadcast}.>`,
   outcomes: "bellcast.outcome.>",
   outcomesIn: (channel: ChannelToken, broadcast: number) =>
     `bellcast.outcome.${channel}.${broadcast}.>`,
   shardOutcomesIn: (channel: ChannelToken, broadcast: number) =>
     `bellcast.outcome.${channel}.${broadcast}.shard.>`,
   outcomesOf: (broadcast: number) => `bellcast.outcome.*.${broadcast}.>`,
-  jobsOf: (broadcast: number) => [
-    `bellcast.job.shard.${broadcast}.>`,
-    `bellcast.job.retry.*.${broadcast}.>`
-  ],
+  shardsOf: (broadcast: number) => `bellcast.job.shard.${broadcast}.>`,
+  retriesOf: (broadcast: number) => `bellcast.job.retry.*.${broadcast}.>`,
   planOf: (broadcast: number) => `bellcast.plan.*.${broadcast}`,
   deadLetters: "bellcast.dead.>",
   deadLettersOf: (broadcast: number) => `bellcast.dead.*.${broadcast}.>`

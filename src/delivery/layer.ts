@@ -6,7 +6,7 @@ import { Settings } from "#config"
 import { Caches } from "#memory/cache-memory.ts"
 import { States } from "#nats/follower/states.ts"
 import { Consumers } from "#nats/stream/consumer.ts"
-import { makeCancel } from "./jobs/cancel.ts"
+import { makeChanges } from "./changes/changes.ts"
 import { makePayloads } from "./jobs/payloads.ts"
 import { makeRecord } from "./jobs/record.ts"
 import { makeRetry } from "./jobs/retry.ts"
@@ -19,8 +19,8 @@ import { Vapid } from "./push/vapid.ts"
 
 /** Retries under way at once; the permits bound what they send. */
 const retriesInFlight = 64
-/** Cancelled broadcasts whose retries are ended at once. */
-const cancelsInFlight = 4
+/** Changes of the states of broadcasts that are carried out at once. */
+const changesInFlight = 4
 
 /**
  * Runs the delivery workers while the layer lives. At its end they finish and record the pushes
@@ -29,7 +29,7 @@ const cancelsInFlight = 4
 export const deliveryLayer = Layer.effectDiscard(
   Effect.gen(function* () {
     const consumers = yield* Consumers
-    const { isCancelled, known } = yield* States
+    const { known, orderOf, runOf } = yield* States
     const { shardsInFlight, unrecordedPushesMax } = yield* Settings
     let stopping = false
     const tools: JobTools = {
@@ -38,14 +38,15 @@ export const deliveryLayer = Layer.effectDiscard(
       publicKeys: new PublicKeys((yield* Caches).share("public-keys")),
       permits: yield* Semaphore.make(unrecordedPushesMax),
       draining: () => stopping,
-      isCancelled
+      orderOf,
+      runOf
     }
     const payload = yield* makePayloads
-    // No job is taken while a cancellation may be unknown.
+    // No job is taken while a change of its broadcast may be unknown.
     for (const jobs of [
       consumers.each("work", "deliver", shardsInFlight, yield* makeShard(tools, payload)),
       consumers.each("work", "retry", retriesInFlight, yield* makeRetry(tools, payload)),
-      consumers.each("log", "cancel", cancelsInFlight, yield* makeCancel(tools))
+      consumers.each("log", "states", changesInFlight, yield* makeChanges(tools))
     ])
       yield* Effect.forkScoped(Effect.andThen(known, jobs))
     // Finalizers run in reverse order: this one before those that wait for the fibers above.

@@ -20,6 +20,15 @@ export const ttlSecondsMax = 2_419_200
 const ttlSecondsDefault = 86_400
 
 /**
+ * The shortest life of a broadcast: delivery to all users takes some time, even with a TTL of 0.
+ */
+export const lifeMillisMin = 10_000
+
+/** When the life of a broadcast is over. */
+export const expiresAtOf = (acceptedAt: number, ttlSeconds: number): number =>
+  acceptedAt + Math.max(ttlSeconds * 1000, lifeMillisMin)
+
+/**
  * RFC 8291 section 4: the plaintext that fits into the 4096-byte body that every push service must
  * accept.
  */

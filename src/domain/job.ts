@@ -32,7 +32,9 @@ export const BroadcastRef = Schema.Struct({
   acceptedAt: Schema.Int,
   expiresAt: Schema.Int,
   urgency: Urgency,
-  topic: Schema.optionalKey(Schema.String)
+  topic: Schema.optionalKey(Schema.String),
+  /** The run of the broadcast that the job is of. Absent: 0, before any pause. */
+  run: Schema.optionalKey(Schema.Int)
 })
 export type BroadcastRef = typeof BroadcastRef.Type
 

@@ -78,6 +78,8 @@ export const Outcome = Schema.Struct({
   results: Schema.Array(PushResult),
   /** Every push of the shard has a fate. */
   final: Schema.Boolean,
+  /** The worker sends no more of the shard: another one may have it at once. */
+  released: Schema.optionalKey(Schema.Literal(true)),
   /**
    * How many of the named users in the shard had no subscription: in its first outcome. Absent: the
    * broadcast names no users.

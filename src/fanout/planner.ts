@@ -4,7 +4,9 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import {
+  expiresAtOf,
   fitsOnePush,
+  lifeMillisMin,
   payloadBytesMax,
   readHeaders,
   redrivesHeader,
@@ -37,10 +39,6 @@ import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 const broadcastsInFlight = 128
 /** Jobs appended at once. 4096 jobs take 50 to 100 ms. */
 const appendConcurrency = 128
-/**
- * The shortest life of a broadcast: delivery to all users takes some time, even with a TTL of 0.
- */
-const lifeMillisMin = 10_000
 const notAppliedAfterMillis = 1_000
 
 const noChannel =
@@ -82,7 +80,7 @@ const read = (delivery: Delivery): { readonly ref: ShardRef } | { readonly reaso
       broadcast: delivery.seq,
       channel: place.channel,
       acceptedAt: delivery.at,
-      expiresAt: delivery.at + Math.max(ttlSeconds * 1000, lifeMillisMin),
+      expiresAt: expiresAtOf(delivery.at, ttlSeconds),
       urgency,
       ...(topic === undefined ? {} : { topic }),
       ...(redrives === undefined ? {} : { redrives: Number(redrives) })
@@ -120,7 +118,7 @@ const newPlan = Effect.fnUntraced(function* (
   // A bucket without room may show a count of 0 for a channel with registrations. The count only
   // determines the number of jobs; the registrations determine who gets the broadcast.
   const isEmpty = people === 0 && !short.includes("channels")
-  const isNobody = isEmpty || states.isCancelled(broadcast)
+  const isNobody = isEmpty || states.orderOf({ broadcast }) === "cancel"
   const plan: Plan = {
     broadcast,
     depth,

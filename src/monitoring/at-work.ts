@@ -11,9 +11,9 @@ export const idleMillisMax = 300_000
 
 const roleOf: Readonly<Record<string, string>> = {
   planner: "fanout",
-  cancel: "delivery",
   deliver: "delivery",
-  retry: "delivery"
+  retry: "delivery",
+  states: "delivery"
 }
 
 /** Why nothing is planned or delivered, in words; undefined: the consumer is at work. */

@@ -46,6 +46,7 @@ const chosen: ReadonlyArray<string> = [
   "shows the progress of a broadcast, in counts that add up",
   "shows no broadcast to a caller who may not publish",
   "lets a running broadcast be cancelled",
+  "lets a paused broadcast be running",
   "knows no running broadcast that a caller without rights wants to be cancelled",
   "lets nobody without credentials want a running broadcast to be cancelled",
   "says what it is and what it can do",

@@ -55,8 +55,8 @@ const request = async (
 const bucketState = async () => (await jetstreamManager(nc)).streams.info("KV_bellcast_permissions")
 
 /** The id of a user, who has one browser. */
-const subscribed = async (name: string) => {
-  const agent = push.subscribe()
+const subscribed = async (name: string, script = ["201"]) => {
+  const agent = push.subscribe({ script })
   const data = agent.subscription
   assert.equal((await call(service.url, "POST", "/subscriptions", name, { data })).status, 201)
   const { id } = (await call(service.url, "GET", "/", name)).body.user as { id: string }
@@ -140,14 +140,14 @@ it("refuses a source what its principal may not do, with the errors of HTTP", as
   assert.equal(named.status, 404)
 })
 
-it("cancels a broadcast for a source that may see it", async () => {
-  const { id } = (await call(service.url, "GET", "/", "dave")).body.user as { id: string }
-  const data = push.subscribe({ script: ["503 retry-after 3000"] }).subscription
-  assert.equal((await call(service.url, "POST", "/subscriptions", "dave", { data })).status, 201)
+it("pauses, resumes and cancels a broadcast for a source that may see it", async () => {
+  const { id } = await subscribed("dave", ["503 retry-after 3000"])
   const sent = await request("publish", { to: { users: [id] } })
   const broadcast = sent.header("Bellcast-Broadcast")!
   assert.equal((await request("cancel", { broadcast }, "shop")).code, 404)
   assert.equal((await request("cancel", {})).body.message, "broadcast in body: Required")
+  assert.equal((await request("pause", { broadcast })).body.data.state, "paused")
+  assert.equal((await request("resume", { broadcast })).body.data.state, "running")
   const { body, code } = await request("cancel", { broadcast })
   assert.deepEqual([code, body.data.state], [0, "cancelled"])
   const ended = await until(

@@ -67,11 +67,13 @@ const purge = Effect.fnUntraced(function* (
 ) {
   // Their outcomes stay for audits. Without a plan, LOG has the counts.
   const jobs = ended.flatMap((broadcast) => [
-    ...filters.jobsOf(broadcast),
+    filters.shardsOf(broadcast),
+    filters.retriesOf(broadcast),
     filters.planOf(broadcast)
   ])
   const all = foreign.flatMap((broadcast) => [
-    ...filters.jobsOf(broadcast),
+    filters.shardsOf(broadcast),
+    filters.retriesOf(broadcast),
     filters.outcomesOf(broadcast),
     filters.deadLettersOf(broadcast),
     // Last: an interrupted rebuild finds the broadcast again by its plan.

@@ -32,9 +32,12 @@ const laterMillisMin = 1_000
 /** With room again, everything that was postponed is stored within this time. */
 const laterMillisMax = 60_000
 
-/** A job with postponed writes: delivered again after 1 s, then after doubled times up to 60 s. */
-export const laterPostponed = (deliveryCount: number): Ack =>
-  later(Math.min(laterMillisMax, laterMillisMin * 2 ** Math.min(16, deliveryCount - 1)))
+/** 1 s after the first delivery, then doubled times up to 60 s. */
+export const postponedMillis = (deliveryCount: number): number =>
+  Math.min(laterMillisMax, laterMillisMin * 2 ** Math.min(16, deliveryCount - 1))
+
+/** A job with postponed writes is delivered again. */
+export const laterPostponed = (deliveryCount: number): Ack => later(postponedMillis(deliveryCount))
 
 /** Makes a write; false: it is postponed. */
 export type StoreOrPostpone = (

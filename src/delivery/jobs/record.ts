@@ -164,12 +164,13 @@ interface OutcomeBody {
   readonly pushes: number
   readonly results: ReadonlyArray<PushResult>
   readonly final: boolean
+  readonly released?: true
   readonly withoutSubscription?: number
 }
 
 export const makeRecord = Effect.gen(function* () {
   const log = yield* EventLog
-  const { isCancelled } = yield* States
+  const { orderOf } = yield* States
   const { retryBaseMillis } = yield* Settings
   const metrics = yield* makePushMetrics
   const strikes = yield* makeStrikes
@@ -197,7 +198,7 @@ export const makeRecord = Effect.gen(function* () {
       Effect.zipWith(Clock.currentTimeMillis, Random.next, (at, random) => {
         if (made.attempt.millis > 0) metrics.attempted(hostOf(made.target))
         const result = resultOf({ ...made, at, baseMillis: retryBaseMillis, random })
-        if (result.fate !== "retrying" || !isCancelled(made.ref.broadcast)) return result
+        if (result.fate !== "retrying" || orderOf(made.ref) !== "cancel") return result
         const { nextAt: _, ...last } = result
         return { ...last, ...cancelledEnd }
       }),

@@ -5,6 +5,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import type { RetryJob } from "#domain/job.ts"
+import type { Message } from "#domain/messages/messages.ts"
 import type { PushResult } from "#domain/outcome.ts"
 import type { Recipients } from "#domain/recipients.ts"
 import { isMoved } from "#domain/subscription/owners.ts"
@@ -18,7 +19,8 @@ import type { UserToken } from "#streams/tokens.ts"
 import { sealAll } from "../push/encrypt.ts"
 import type { Target } from "../push/target.ts"
 import { laterPostponed, type Recorded } from "./follow-ups.ts"
-import { type Job, lastResult, type NextAttempt, nextAttemptOf, waitOf } from "./next-attempt.ts"
+import { makeHold } from "./hold.ts"
+import { lastResult, type NextAttempt, nextAttemptOf, waitOf } from "./next-attempt.ts"
 import type { Payload, Payloads } from "./payloads.ts"
 import {
   cancelledEnd,
@@ -79,11 +81,11 @@ const makeAttempt = Effect.fnUntraced(function* <E>(
   { to, variantOf }: Payload,
   turn: Effect.Effect<void, E>
 ) {
-  const { buckets, isCancelled, publicKeys, record, send } = tools
+  const { buckets, orderOf, publicKeys, record, send } = tools
   const present = yield* targetOf(buckets, job, to)
   const target = typeof present === "string" ? undefined : present
   const now = yield* Clock.currentTimeMillis
-  const end = isCancelled(job.broadcast) ? cancelledEnd : endOf(present, job.expiresAt, now)
+  const end = orderOf(job) === "cancel" ? cancelledEnd : endOf(present, job.expiresAt, now)
   if (target === undefined || end !== undefined) {
     const of = { user: job.user as UserToken, id: job.subscription }
     const result = unsentResult(of, next.number, now, end ?? { fate: "gone", reason: "left" })
@@ -139,15 +141,15 @@ const step = (
   payload: Payload,
   postponed: Ack
 ) => {
-  const { draining, isCancelled, log, permits, record } = tools
+  const { draining, log, orderOf, permits, record } = tools
   let permitsTaken = 0
   // Taken after the place in the send queue, as everywhere: in the other order two pushes could
   // deadlock.
   const turn = Effect.gen(function* () {
     yield* permits.take(1)
     permitsTaken = 1
-    // Delivered again, the push of a cancelled broadcast ends unsent.
-    if (draining() || isCancelled(job.broadcast)) return yield* Effect.fail("stop" as const)
+    // Delivered again, the push of a cancelled broadcast ends unsent; that of a paused one waits.
+    if (draining() || orderOf(job) !== "send") return yield* Effect.fail("stop" as const)
     yield* checkNext(log, job, next)
   })
   return Effect.gen(function* () {
@@ -172,7 +174,8 @@ export const makeRetry = Effect.fnUntraced(function* (jobTools: JobTools, payloa
   const log = yield* EventLog
   const buckets = yield* Buckets
   const tools: RetryTools = { ...jobTools, log, buckets }
-  const { draining, isCancelled, record } = tools
+  const { draining, orderOf, record } = tools
+  const hold = makeHold(log, tools)
 
   /** The push has ended. An earlier delivery may have died before it wrote what follows. */
   const finish = Effect.fnUntraced(function* (
@@ -186,14 +189,21 @@ export const makeRetry = Effect.fnUntraced(function* (jobTools: JobTools, payloa
     return (yield* record.followUpsAgain(job, [{ target, result }])) ? done : postponed
   })
 
-  const handle = Effect.fnUntraced(function* (given: Job, now: number, postponed: Ack) {
-    const { job } = given
+  const handle = Effect.fnUntraced(function* (
+    delivery: Delivery,
+    job: Message<"retry/1">,
+    now: number
+  ) {
+    const { at: storedAt, deliveryCount } = delivery
+    const given = { job, storedAt, isFirstDelivery: deliveryCount === 1 }
+    const postponed = laterPostponed(deliveryCount)
     const readAt = yield* monotonicMillis
     const last = yield* log.last("work", outcomeSubject.retry(job))
     const previous = lastResult(last)
     const hasEnded = previous !== undefined && previous.fate !== "retrying"
-    const isOver = hasEnded || isCancelled(job.broadcast)
-    const waitMillis = isOver ? 0 : waitOf(given, last, now)
+    const held = hasEnded ? undefined : yield* hold(delivery, job)
+    if (held !== undefined) return held
+    const waitMillis = hasEnded || orderOf(job) === "cancel" ? 0 : waitOf(given, last, now)
     if (waitMillis > 0) return later(waitMillis)
     const found = yield* payload(job.broadcast)
     if (found === undefined) return never("the broadcast is not in the log")
@@ -203,16 +213,16 @@ export const makeRetry = Effect.fnUntraced(function* (jobTools: JobTools, payloa
     )
   })
 
-  return Effect.fnUntraced(function* ({ at, deliveryCount, message: job }: Delivery) {
+  return Effect.fnUntraced(function* (delivery: Delivery) {
+    const { at, deliveryCount, message: job } = delivery
     if (job.type !== "retry/1")
       return never(job.type === "malformed" ? job.reason : "not a retry job")
     const now = yield* Clock.currentTimeMillis
-    const given = { job, storedAt: at, isFirstDelivery: deliveryCount === 1 }
-    if (given.isFirstDelivery && !isCancelled(job.broadcast)) {
-      const waitMillis = waitOf(given, undefined, now)
+    if (deliveryCount === 1 && orderOf(job) === "send") {
+      const waitMillis = waitOf({ job, storedAt: at, isFirstDelivery: true }, undefined, now)
       if (waitMillis > 0) return later(waitMillis)
     }
     if (draining()) return later(drainingAfterMillis)
-    return yield* handle(given, now, laterPostponed(deliveryCount))
+    return yield* handle(delivery, job, now)
   })
 })

@@ -10,11 +10,12 @@ import * as Latch from "effect/Latch"
 import * as Semaphore from "effect/Semaphore"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import type { ShardJob } from "#domain/job.ts"
-import { type PushResult, pushKey } from "#domain/outcome.ts"
+import { pushKey } from "#domain/outcome.ts"
 import type { AppendConflict, NatsUnavailable } from "#nats/connection/errors.ts"
 import { Bodies } from "../push/encrypt.ts"
 import type { Target } from "../push/target.ts"
 import type { Audience } from "../recipients/audience.ts"
+import { type Claimed, isClaimed, type Past } from "./claim.ts"
 import type { Recorded } from "./follow-ups.ts"
 import type { Payload } from "./payloads.ts"
 import type { Begin } from "./push-batches.ts"
@@ -31,26 +32,6 @@ import type { ShardTools } from "./tools.ts"
 const resultsMax = 64
 /** How long a result waits for others to be recorded with. */
 const flushMillis = 20
-
-/** The outcomes that earlier deliveries of a job recorded. */
-export interface Past {
-  /** Sequence of the last outcome; 0: none. */
-  readonly seq: number
-  /** Pushes that the outcomes say the shard holds. */
-  readonly declared: number
-  /** Nothing is left to send. */
-  readonly final: boolean
-  /** Removals, strikes or retries of these outcomes are not stored yet. */
-  readonly isPostponed: boolean
-  /** By {@link pushKey}. */
-  readonly results: ReadonlyMap<string, PushResult>
-}
-
-/** A shard that this worker has. */
-export interface Claimed extends Past {
-  /** When the append of the claim began, by the monotonic clock. */
-  readonly claimedAt: number
-}
 
 /** The state of one delivery of a shard job. */
 interface ShardRun {
@@ -88,11 +69,13 @@ const release = (run: ShardRun, count: number) => {
 const isProven = (run: ShardRun) =>
   Effect.map(monotonicMillis, (now) => now - run.provenAt < provenMillis)
 
-const write = Effect.fnUntraced(function* (run: ShardRun, final: boolean) {
+/** `end`: nothing follows, because all is recorded (`final`) or the shard is left (`released`). */
+const write = Effect.fnUntraced(function* (run: ShardRun, end?: "final" | "released") {
   const { job, subject } = run
   const { record } = run.tools
   const list = run.results.splice(0, resultsMax)
-  if (list.length === 0 && !final && (yield* isProven(run))) return
+  if (list.length === 0 && end === undefined && (yield* isProven(run))) return
+  const final = end === "final"
   const body = { broadcast: job.broadcast, pushes: 0 }
   yield* record.deadLetters(job, list)
   // Before the append: the process may be frozen between the storage and the acknowledgement.
@@ -103,7 +86,8 @@ const write = Effect.fnUntraced(function* (run: ShardRun, final: boolean) {
   run.seq = yield* record.outcome(subject, run.seq, {
     ...body,
     results: list.map(({ result }) => result),
-    final: final && !hasRemovals
+    final: final && !hasRemovals,
+    ...(end === "released" && { released: true })
   })
   run.provenAt = provenAt
   record.counted(job, list)
@@ -117,9 +101,9 @@ const write = Effect.fnUntraced(function* (run: ShardRun, final: boolean) {
  * Records results. When a write fails, it gives back all permits, so that waiting pushes see the
  * failure.
  */
-const flush = (run: ShardRun, final: boolean) =>
+const flush = (run: ShardRun, end?: "final" | "released") =>
   Effect.suspend(() =>
-    run.failure === undefined ? write(run, final) : Effect.failCause(run.failure)
+    run.failure === undefined ? write(run, end) : Effect.failCause(run.failure)
   ).pipe(
     Effect.tapCause((cause) =>
       Effect.suspend(() => {
@@ -138,13 +122,13 @@ const flush = (run: ShardRun, final: boolean) =>
 const flushWhenDue = (run: ShardRun) =>
   run.hasResults.await.pipe(
     Effect.andThen(run.hasResults.close),
-    Effect.andThen(Effect.delay(flush(run, false), flushMillis)),
+    Effect.andThen(Effect.delay(flush(run), flushMillis)),
     Effect.forever
   )
 
 const flushRest = Effect.fnUntraced(function* (run: ShardRun) {
-  while (run.results.length > resultsMax) yield* flush(run, false)
-  yield* flush(run, run.left === 0)
+  while (run.results.length > resultsMax) yield* flush(run)
+  yield* flush(run, run.left === 0 ? "final" : "released")
 })
 
 /**
@@ -153,21 +137,21 @@ const flushRest = Effect.fnUntraced(function* (run: ShardRun) {
  * last one is the proof; after a conflict nothing more is sent.
  */
 const prove = Effect.fnUntraced(function* (run: ShardRun) {
-  while (run.failure === undefined && !(yield* isProven(run))) yield* Effect.exit(flush(run, false))
+  while (run.failure === undefined && !(yield* isProven(run))) yield* Effect.exit(flush(run))
 })
 
 /**
  * Takes a permit for one push; fails when it may not be sent: with "stop" because the shard is left
- * to others, with "cancelled" because the broadcast was cancelled.
+ * to others or to a later run, with "cancelled" because the broadcast was cancelled.
  */
 const takePermit = Effect.fnUntraced(function* (run: ShardRun) {
-  const { draining, isCancelled, permits } = run.tools
+  const { draining, orderOf, permits } = run.tools
   yield* permits.take(1)
   yield* prove(run)
-  const isLeft = run.failure !== undefined || draining()
-  if (isLeft || isCancelled(run.job.broadcast)) {
+  const order = run.failure !== undefined || draining() ? "hold" : orderOf(run.job)
+  if (order !== "send") {
     yield* permits.release(1)
-    return yield* Effect.fail(isLeft ? ("stop" as const) : ("cancelled" as const))
+    return yield* Effect.fail(order === "cancel" ? ("cancelled" as const) : ("stop" as const))
   }
   run.permits += 1
 })
@@ -177,8 +161,9 @@ const resultOfPush = Effect.fnUntraced(function* (run: ShardRun, target: Target,
   const { job, tools } = run
   const now = yield* Clock.currentTimeMillis
   const unsent = (end: UnsentEnd, at: number) => unsentResult(target, 0, at, end)
-  if (tools.isCancelled(job.broadcast))
-    return { target, result: unsent(cancelledEnd, now), permit: false }
+  const order = tools.orderOf(job)
+  if (order === "cancel") return { target, result: unsent(cancelledEnd, now), permit: false }
+  if (order !== "send") return undefined
   if (now >= job.expiresAt)
     return { target, result: unsent({ fate: "expired", reason: "expired" }, now), permit: false }
   const turn = Effect.andThen(takePermit(run), run.check(target))
@@ -207,21 +192,23 @@ const push = Effect.fnUntraced(function* (run: ShardRun, target: Target, i: numb
     return
   }
   run.results.push(recorded)
-  if (run.results.length >= resultsMax) yield* flush(run, false)
+  if (run.results.length >= resultsMax) yield* flush(run)
   else yield* run.hasResults.open
 })
 
 /**
- * Sends and records the pushes of a shard that no earlier delivery recorded. Returns how many are
- * left, and whether writes that follow from outcomes are postponed.
+ * Sends and records the pushes of a shard that no earlier delivery recorded; none unless the shard
+ * is claimed. Returns how many are left, and whether writes that follow from outcomes are
+ * postponed.
  */
 export const runShard = Effect.fnUntraced(function* (
   tools: ShardTools,
   job: ShardJob,
-  past: Claimed,
+  past: Past | Claimed,
   { check, targets }: Audience,
   { variantOf }: Payload
 ) {
+  if (!isClaimed(past)) return { left: 0, isPostponed: past.isPostponed }
   const todo = targets.filter(({ id, user }) => !past.results.has(pushKey(user, id)))
   const run: ShardRun = {
     tools,

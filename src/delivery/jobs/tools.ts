@@ -1,5 +1,6 @@
 // The services that handlers of jobs use.
 import type * as Semaphore from "effect/Semaphore"
+import type { States } from "#nats/follower/states.ts"
 import type { PublicKeys } from "../push/public-keys.ts"
 import type { Send } from "../push/send.ts"
 import type { Begin } from "./push-batches.ts"
@@ -16,8 +17,9 @@ export interface JobTools {
    * others.
    */
   readonly draining: () => boolean
-  /** Whether a broadcast was cancelled: then none of its pushes is sent. */
-  readonly isCancelled: (broadcast: number) => boolean
+  /** What becomes now of a job: its broadcast may be paused or cancelled. */
+  readonly orderOf: States["Service"]["orderOf"]
+  readonly runOf: States["Service"]["runOf"]
 }
 
 export interface ShardTools extends JobTools {

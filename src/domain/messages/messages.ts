@@ -5,7 +5,7 @@ import * as Schema from "effect/Schema"
 import { depthMax, parseJson } from "#basics/json.ts"
 import { AccessTokenDelete, AccessTokenPut } from "../access-token.ts"
 import { BroadcastBody, BroadcastRejected } from "../broadcast.ts"
-import { BroadcastCancelled } from "../broadcast-state.ts"
+import { BroadcastCancelled, BroadcastPaused, BroadcastResumed } from "../broadcast-state.ts"
 import { DeadLetter, RetryJob, ShardJob } from "../job.ts"
 import { Outcome, Plan, Progress } from "../outcome.ts"
 import { PublisherDelete, PublisherPut } from "../publisher.ts"
@@ -51,6 +51,8 @@ export const messages = {
   "direct/1": Direct,
   "direct.part/1": DirectPart,
   "broadcast.rejected/1": BroadcastRejected,
+  "broadcast.paused/1": BroadcastPaused,
+  "broadcast.resumed/1": BroadcastResumed,
   "broadcast.cancelled/1": BroadcastCancelled,
   "broadcast.finished/1": Progress,
   "plan/1": Plan,

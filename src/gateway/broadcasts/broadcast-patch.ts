@@ -30,9 +30,9 @@ export const broadcastPatch: Operation<typeof Body.Type | undefined> = {
     return yield* shown(origin, standing)
   }),
   doc: {
-    summary: "Cancel a broadcast",
+    summary: "Pause, resume or cancel a broadcast",
     body: Body,
-    bodyExample: { data: { state: "cancelled" } },
+    bodyExample: { data: { state: "paused" } },
     bodyRequired: true,
     responses: { 200: Shown },
     errors: [404, 409, 507]

@@ -2,7 +2,7 @@
 // accepted = delivered + waiting + retrying + expired + dead + gone + cancelled.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { publisherOf, readHeaders } from "#domain/broadcast.ts"
+import { expiresAtOf, publisherOf, readHeaders } from "#domain/broadcast.ts"
 import { BroadcastState } from "#domain/broadcast-state.ts"
 import { type Progress, startProgress, waiting } from "#domain/outcome.ts"
 import type { Origin, Standing } from "#nats/kv/broadcast-state.ts"
@@ -81,7 +81,7 @@ const unplanned = ({ stored }: Origin): Progress => {
     shards: 0,
     floor: { subscriptions: 0, registrations: 0 },
     acceptedAt: stored.at,
-    expiresAt: stored.at + headers.ttlSeconds * 1000,
+    expiresAt: expiresAtOf(stored.at, headers.ttlSeconds),
     at: stored.at
   }
   return { ...startProgress(plan, 0), finished: false }

@@ -3,6 +3,7 @@
 import { maxHeaderSize } from "node:http"
 import * as Effect from "effect/Effect"
 import { Settings } from "#config"
+import type { WantedState } from "#domain/broadcast-state.ts"
 import { Micro, type MicroRequest, type MicroResponse } from "#nats/connection/micro.ts"
 import { subjects } from "#streams/subjects.ts"
 import { readForm } from "../http/body.ts"
@@ -36,12 +37,19 @@ interface NatsOperation {
   readonly body?: unknown
 }
 
-const cancelled = { data: { state: "cancelled" } }
+const changing = (name: string, state: WantedState): NatsOperation => ({
+  name,
+  method: "PATCH",
+  path: "/broadcasts/:broadcast",
+  body: { data: { state } }
+})
 
 const operations: ReadonlyArray<NatsOperation> = [
   { name: "publish", method: "POST", path: "/broadcasts" },
   { name: "broadcast", method: "GET", path: "/broadcasts/:broadcast" },
-  { name: "cancel", method: "PATCH", path: "/broadcasts/:broadcast", body: cancelled },
+  changing("pause", "paused"),
+  changing("resume", "running"),
+  changing("cancel", "cancelled"),
   { name: "member-put", method: "PUT", path: "/channels/:channel/members/:user" },
   { name: "member-delete", method: "DELETE", path: "/channels/:channel/members/:user" },
   { name: "members", method: "GET", path: "/channels/:channel/members" },

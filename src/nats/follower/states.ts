@@ -6,6 +6,8 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
+import { changeIn, type Order, orderOf, type StateChange } from "#domain/broadcast-state.ts"
+import type { BroadcastRef } from "#domain/job.ts"
 import { streams } from "#streams/index.ts"
 import { filters } from "#streams/subjects.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
@@ -20,8 +22,10 @@ const again = Schedule.spaced("250 millis")
 export class States extends Context.Service<
   States,
   {
-    /** Whether a broadcast was cancelled within the time for which WORK has jobs of it. */
-    readonly isCancelled: (broadcast: number) => boolean
+    /** What becomes now of a job. */
+    readonly orderOf: (job: Pick<BroadcastRef, "broadcast" | "run">) => Order
+    /** The present run of a broadcast. */
+    readonly runOf: (broadcast: number) => number
     /** Returns when every change that LOG had at the start of this process is known. */
     readonly known: Effect.Effect<void>
   }
@@ -29,42 +33,52 @@ export class States extends Context.Service<
   static readonly layer = Layer.effect(
     States,
     Effect.gen(function* () {
-      const cancelled = new Map<number, number>()
+      const known: Known = new Map()
       const latch = Latch.makeUnsafe()
       const warn = makeRateLimitedLog("states of broadcasts cannot be followed", Effect.logError)
-      yield* follow(cancelled, latch).pipe(
+      yield* follow(known, latch).pipe(
         Effect.tapError(({ cause }) => warn({ reason: String(cause) })),
         Effect.retry(again),
         Effect.forkScoped
       )
       return States.of({
-        isCancelled: (broadcast) => cancelled.has(broadcast),
+        orderOf: ({ broadcast, run }) => orderOf(known.get(broadcast)?.change, run),
+        runOf: (broadcast) => known.get(broadcast)?.change.run ?? 0,
         known: latch.await
       })
     })
   )
 }
 
-/** By broadcast, when it was cancelled: in order, so that the oldest are first. */
-type Cancelled = Map<number, number>
+interface Stamped {
+  readonly change: StateChange
+  readonly seq: number
+  readonly at: number
+}
 
-const add = (cancelled: Cancelled, { at, message }: Stored, now: number): void => {
-  const since = now - streams.work.maxAgeMillis
-  if (message.type === "broadcast.cancelled/1" && at >= since) cancelled.set(message.broadcast, at)
-  for (const [broadcast, then] of cancelled) {
-    if (then >= since) break
-    cancelled.delete(broadcast)
+/** The last change of each broadcast, as long as WORK has jobs of it. The oldest are first. */
+type Known = Map<number, Stamped>
+
+const add = (known: Known, { at, message, seq }: Stored, now: number): void => {
+  const change = message.type === "malformed" ? undefined : changeIn(message)
+  // A second reading begins with changes that later ones have overtaken.
+  if (change === undefined || seq <= (known.get(change.broadcast)?.seq ?? 0)) return
+  known.delete(change.broadcast)
+  known.set(change.broadcast, { change, seq, at })
+  for (const [broadcast, then] of known) {
+    if (then.at >= now - streams.work.maxAgeMillis) break
+    known.delete(broadcast)
   }
 }
 
 /** Reads all changes, then each that comes. Fails when some may be missing. */
-const follow = Effect.fnUntraced(function* (cancelled: Cancelled, latch: Latch.Latch) {
+const follow = Effect.fnUntraced(function* (known: Known, latch: Latch.Latch) {
   const { js } = yield* Nats
   let from = 0
   const began = yield* Clock.currentTimeMillis
   yield* (yield* EventLog).replay("log", [filters.states], (stored) => {
     from = stored.seq
-    add(cancelled, stored, began)
+    add(known, stored, began)
   })
   yield* latch.open
   const followed = { stream: "log", filters: [filters.states] } as const
@@ -72,8 +86,7 @@ const follow = Effect.fnUntraced(function* (cancelled: Cancelled, latch: Latch.L
   while (!inbox.ended) {
     yield* arrival(inbox)
     const now = yield* Clock.currentTimeMillis
-    while (inbox.waiting.length > 0)
-      for (const stored of takeBatch(inbox)) add(cancelled, stored, now)
+    while (inbox.waiting.length > 0) for (const stored of takeBatch(inbox)) add(known, stored, now)
   }
   return yield* unavailable("follow states")(new Error("the stream ended"))
 }, Effect.scoped)

@@ -1,7 +1,16 @@
 // What is stored of a broadcast: who published it, its progress and its state. Changes the state,
 // for requests and for the command alike.
 import * as Effect from "effect/Effect"
-import { type BroadcastState, mayBecome, type WantedState } from "#domain/broadcast-state.ts"
+import { expiresAtOf, readHeaders } from "#domain/broadcast.ts"
+import {
+  type BroadcastState,
+  changeIn,
+  changeTo,
+  mayBecome,
+  type StateChange,
+  stateAfter,
+  type WantedState
+} from "#domain/broadcast-state.ts"
 import type { Progress } from "#domain/outcome.ts"
 import { keys } from "#streams/buckets.ts"
 import { parseBroadcast, subjects } from "#streams/subjects.ts"
@@ -27,6 +36,9 @@ export const originOf = Effect.fnUntraced(function* (broadcast: number) {
   return { stored, ...place } satisfies Origin
 })
 
+const changeOf = (stored: Stored | undefined): StateChange | undefined =>
+  stored === undefined || stored.message.type === "malformed" ? undefined : changeIn(stored.message)
+
 /** What became of a broadcast so far. */
 export interface Standing {
   readonly state: BroadcastState
@@ -50,8 +62,8 @@ const standingFrom = (
   const rejected = rejection?.type === "broadcast.rejected/1" ? rejection.reason : undefined
   const change = stored.get(subjects.state(seq))
   const isOver = progress?.finished === true || rejected !== undefined
-  const state =
-    change?.message.type === "broadcast.cancelled/1" ? "cancelled" : isOver ? "finished" : "running"
+  const last = stateAfter(changeOf(change))
+  const state = isOver && last !== "cancelled" ? "finished" : last
   return { state, change, progress, rejected }
 }
 
@@ -103,13 +115,13 @@ const decide = Effect.fnUntraced(function* (
   if (!mayBecome(standing.state, wanted)) return standing
   const { channel, stored } = origin
   const broadcast = stored.seq
-  const log = yield* EventLog
-  yield* log.append("log", {
-    subject: subjects.state(broadcast),
-    type: "broadcast.cancelled/1",
-    body: { broadcast, channel, by, at },
-    expect: standing.change?.seq ?? 0
-  })
+  const { headers } = readHeaders((name) => stored.header(name))
+  const expiresAt = expiresAtOf(stored.at, headers.ttlSeconds)
+  const about = { broadcast, channel, by, at, expiresAt }
+  const { change } = standing
+  const { type, ...body } = changeTo(wanted, changeOf(change), change?.at ?? 0, about)
+  const subject = subjects.state(broadcast)
+  yield* (yield* EventLog).append("log", { subject, type, body, expect: change?.seq ?? 0 })
   return yield* standingOf(origin)
 })
 

@@ -30,9 +30,10 @@ const running = async (api: Api) => {
   return locationOf(api)
 }
 
-const cancelled = async (api: Api) => {
+/** A broadcast that was running, and is in this state. */
+const changed = (state: string) => async (api: Api) => {
   const location = await running(api)
-  const { status, text } = await api.send(patch(api, location, toState("cancelled")))
+  const { status, text } = await api.send(patch(api, location, toState(state)))
   if (status !== 200) throw new Error(`PATCH: ${status}: ${text}`)
   return location
 }
@@ -48,16 +49,27 @@ const finished = async (api: Api) => {
 }
 
 type Given = (api: Api) => Promise<string>
-const given: Readonly<Record<string, Given>> = { running, cancelled, finished }
+const given: Readonly<Record<string, Given>> = {
+  running,
+  paused: changed("paused"),
+  cancelled: changed("cancelled"),
+  finished
+}
 
 /** The state that a request leads to from each; null: the change is impossible. */
 const changes: ReadonlyArray<readonly [from: string, wanted: string, then: string | null]> = [
   ["running", "running", "running"],
+  ["running", "paused", "paused"],
   ["running", "cancelled", "cancelled"],
+  ["paused", "paused", "paused"],
+  ["paused", "running", "running"],
+  ["paused", "cancelled", "cancelled"],
   ["cancelled", "cancelled", "cancelled"],
   ["cancelled", "running", null],
+  ["cancelled", "paused", null],
   ["finished", "cancelled", null],
-  ["finished", "running", null]
+  ["finished", "running", null],
+  ["finished", "paused", null]
 ]
 
 const unknown: Expected = {

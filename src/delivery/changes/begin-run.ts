@@ -1,0 +1,46 @@
+// The jobs of a new run of a broadcast: those of earlier runs once more. Each has a subject of its
+// own, so that a second time changes nothing.
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type { EventLog } from "#nats/stream/event-log.ts"
+import { filters } from "#streams/subjects.ts"
+import { handOn } from "../jobs/hold.ts"
+import { lastResult, waitOf } from "../jobs/next-attempt.ts"
+import { outcomeSubject } from "../jobs/record.ts"
+import { eachJob, type StoredJob } from "./each-job.ts"
+
+type Log = EventLog["Service"]
+
+/** The remaining wait begins when the new job is stored. */
+const againOne = Effect.fnUntraced(function* (
+  log: Log,
+  { job, storedAt, subject }: StoredJob<"retry/1">,
+  run: number
+) {
+  const last = yield* log.last("work", outcomeSubject.retry(job))
+  const previous = lastResult(last)
+  if (previous !== undefined && previous.fate !== "retrying") return
+  const now = yield* Clock.currentTimeMillis
+  const firstWaitMillis = waitOf({ job, storedAt, isFirstDelivery: false }, undefined, now)
+  yield* handOn(log, subject, { ...job, firstWaitMillis }, run)
+})
+
+/**
+ * Appends the jobs of a run. Shards are appended all: of those that are done, too, something may be
+ * missing that follows from their outcomes. `isSettled`: no attempt at a retry of an earlier run is
+ * under way any more; until then only shards are appended, whose outcomes say who has them.
+ */
+export const beginRun = Effect.fnUntraced(function* (
+  log: Log,
+  { broadcast, run }: { readonly broadcast: number; readonly run: number },
+  isSettled: boolean
+) {
+  const isFormer = (job: { readonly run?: number }) => (job.run ?? 0) < run
+  yield* eachJob(log, "shard/1", filters.shardsOf(broadcast), ({ job, subject }) =>
+    isFormer(job) ? handOn(log, subject, job, run) : Effect.void
+  )
+  if (!isSettled) return
+  yield* eachJob(log, "retry/1", filters.retriesOf(broadcast), (stored) =>
+    isFormer(stored.job) ? againOne(log, stored, run) : Effect.void
+  )
+})

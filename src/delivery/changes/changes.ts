@@ -1,0 +1,105 @@
+// Carries out changes of the states of broadcasts, as far as workers cannot that only follow them:
+// the jobs of a new run, the retries of a cancelled broadcast, the end of life during a pause. A
+// change comes again until nothing is left of it, because a process that had not heard of it may
+// store a job later.
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import { Settings } from "#config"
+import { ttlSecondsMax } from "#domain/broadcast.ts"
+import { changeIn, type StateChange } from "#domain/broadcast-state.ts"
+import { type Delivery, done, later, never } from "#nats/stream/consumer.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import { streams } from "#streams/index.ts"
+import { subjects } from "#streams/subjects.ts"
+import type { ChannelToken } from "#streams/tokens.ts"
+import { postponedMillis } from "../jobs/follow-ups.ts"
+import type { JobTools } from "../jobs/tools.ts"
+import { beginRun } from "./begin-run.ts"
+import { endWaiting } from "./end-waiting.ts"
+
+/** Every process has heard of a resume, or is away, this long after it. */
+const heardMillis = 120_000
+
+/** Whether nothing of a broadcast can wait any more. */
+const isOver = Effect.fnUntraced(function* (
+  log: EventLog["Service"],
+  { at, broadcast, channel }: StateChange
+) {
+  if ((yield* Clock.currentTimeMillis) >= at + ttlSecondsMax * 1000) return true
+  for (const subject of [
+    subjects.finished(channel as ChannelToken, broadcast),
+    subjects.rejected(broadcast)
+  ])
+    if ((yield* log.last("log", subject)) !== undefined) return true
+  return false
+})
+
+/** Resumes a broadcast whose life is over, so that workers record what is left as expired. */
+const expire = Effect.fnUntraced(function* (
+  log: EventLog["Service"],
+  { at: pausedAt, seq }: Delivery,
+  { broadcast, channel, expiresAt, run }: StateChange & { readonly type: "broadcast.paused/1" }
+) {
+  const at = yield* Clock.currentTimeMillis
+  if (at < expiresAt) return later(expiresAt - at)
+  const body = { broadcast, channel, run: run + 1, by: "expiry", at, pausedAt }
+  const resumed = { subject: subjects.state(broadcast), type: "broadcast.resumed/1", body } as const
+  // After a conflict, somebody has changed the state, and that change is carried out.
+  yield* Effect.catchTag(
+    log.append("log", { ...resumed, expect: seq }),
+    "AppendConflict",
+    () => Effect.void
+  )
+  return done
+})
+
+interface Tools {
+  readonly log: EventLog["Service"]
+  readonly record: JobTools["record"]
+  /** An attempt that was under way at the pause is recorded this long after it. */
+  readonly settleMillis: number
+}
+
+/** Appends jobs of a new run, and ends what is cancelled. Returns when to look again, if ever. */
+const carryOn = Effect.fnUntraced(function* (
+  { settleMillis, ...tools }: Tools,
+  { at, deliveryCount }: Delivery,
+  change: Exclude<StateChange, { readonly type: "broadcast.paused/1" }>
+) {
+  const now = yield* Clock.currentTimeMillis
+  const { pausedAt } = change
+  const unsettledMillis = pausedAt === undefined ? 0 : pausedAt + settleMillis - now
+  if (pausedAt !== undefined) yield* beginRun(tools.log, change, unsettledMillis <= 0)
+  const againMillis = postponedMillis(deliveryCount)
+  if (change.type === "broadcast.cancelled/1") yield* endWaiting(tools, change.broadcast)
+  else if (unsettledMillis <= 0 && now >= at + heardMillis) return done
+  return later(unsettledMillis > 0 ? Math.min(unsettledMillis, againMillis) : againMillis)
+})
+
+const handle = Effect.fnUntraced(function* (tools: Tools, delivery: Delivery, change: StateChange) {
+  const { log } = tools
+  const { broadcast, by } = change
+  if (delivery.deliveryCount === 1)
+    yield* Effect.logInfo(change.type.replace(".", " ").replace("/1", ""), { broadcast, by })
+  const last = yield* log.last("log", subjects.state(broadcast))
+  if (last?.seq !== delivery.seq || (yield* isOver(log, change))) return done
+  return yield* change.type === "broadcast.paused/1"
+    ? expire(log, delivery, change)
+    : carryOn(tools, delivery, change)
+})
+
+/** Returns a function that carries out changes. */
+export const makeChanges = Effect.fnUntraced(function* ({ record }: JobTools) {
+  const log = yield* EventLog
+  const { pushTimeoutMillis } = yield* Settings
+  const { ackWaitMillis } = streams.work.consumers.deliver
+  const settleMillis = Math.max(ackWaitMillis, 2 * pushTimeoutMillis)
+  return (delivery: Delivery) => {
+    const { message } = delivery
+    if (message.type === "malformed") return Effect.succeed(never(message.reason))
+    const change = changeIn(message)
+    return change === undefined
+      ? Effect.succeed(never("no change of a state"))
+      : handle({ log, record, settleMillis }, delivery, change)
+  }
+})

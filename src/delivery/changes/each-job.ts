@@ -1,0 +1,33 @@
+// Reads the jobs of a broadcast, and does something with each, several at a time.
+import * as Effect from "effect/Effect"
+import type { Message } from "#domain/messages/messages.ts"
+import type { NatsUnavailable } from "#nats/connection/errors.ts"
+import type { EventLog } from "#nats/stream/event-log.ts"
+
+/** Jobs that are looked at together. */
+const atOnce = 64
+
+export interface StoredJob<T extends "shard/1" | "retry/1"> {
+  readonly job: Message<T>
+  readonly subject: string
+  readonly storedAt: number
+}
+
+export const eachJob = Effect.fnUntraced(function* <T extends "shard/1" | "retry/1">(
+  log: EventLog["Service"],
+  type: T,
+  filter: string,
+  each: (stored: StoredJob<T>) => Effect.Effect<void, NatsUnavailable>
+) {
+  let some: Array<StoredJob<T>> = []
+  const handleSome = Effect.suspend(() => {
+    const list = some
+    some = []
+    return Effect.forEach(list, each, { concurrency: atOnce, discard: true })
+  })
+  yield* log.replay("work", [filter], ({ at, message, subject }) => {
+    if (message.type === type) some.push({ job: message as Message<T>, subject, storedAt: at })
+    return some.length < atOnce ? undefined : handleSome
+  })
+  yield* handleSome
+})

@@ -1,0 +1,209 @@
+// Paused broadcasts: nobody is sent to meanwhile, and after a resume nobody was missed.
+import { assert, describe, it } from "vitest"
+import { call, finishedAt, join, publish, until } from "../support/client.ts"
+import { fillChannels } from "../support/fill.ts"
+import { startNats } from "../support/nats.ts"
+import { startPushService } from "../support/push-service.ts"
+import { runCli } from "../support/run-cli.ts"
+import { type ServiceOptions, startService } from "../support/service.ts"
+import { spawnPushService } from "../support/spawn-push-service.ts"
+
+const path = (id: string) => `/broadcasts/${id}`
+
+const change = async (url: string, id: string, state: string) => {
+  const { body, status } = await call(url, "PATCH", path(id), "publisher", { data: { state } })
+  assert.equal(status, 200, JSON.stringify(body))
+  assert.equal(body.data.state, state)
+}
+
+const sleep = (millis: number) => new Promise((resolve) => setTimeout(resolve, millis))
+
+const size = 1_500
+/** Settings.unrecordedPushesMax: the most that one crash may send twice. */
+const permits = 64
+const few = { BELLCAST_UNRECORDED_PUSHES_MAX: String(permits) }
+
+describe("a broadcast that is paused", () => {
+  it("is held within a second and goes on, twice, without a push too few or too many", {
+    timeout: 120_000
+  }, async () => {
+    await using nats = await startNats()
+    await using push = await spawnPushService()
+    await using service = await startService({ natsUrl: nats.url, env: few })
+    const browsers = await push.subscribe(size, { script: ["slow 1200"] })
+    await fillChannels(nats.url, [{ name: "news", subscriptions: browsers }])
+    const id = await publish(service.url, "news", { n: 1 })
+    for (const some of [100, 400]) {
+      await push.waitForDistinct(some, 30_000)
+      await change(service.url, id, "paused")
+      await sleep(1_000)
+      const begun = (await push.report()).counts.total
+      assert.isBelow(begun, size)
+      await sleep(1_500)
+      const { body } = await call(service.url, "GET", path(id), "publisher")
+      assert.deepInclude(body.data, { state: "paused", finished: false, delivered: begun })
+      assert.equal((await push.report()).counts.total, begun)
+      await change(service.url, id, "running")
+    }
+    // A moment between them, so that both are heard while pushes are under way.
+    await change(service.url, id, "paused")
+    await change(service.url, id, "running")
+    const done = await finishedAt(service.url, path(id), "publisher", 60_000)
+    assert.deepInclude(done, { state: "finished", accepted: size, delivered: size, cancelled: 0 })
+    const { counts, faults } = await push.report()
+    assert.deepEqual([counts.distinct, counts.duplicates, faults], [size, 0, []])
+  })
+
+  it("goes on at once with the shard and the retry that were under way at the pause", {
+    timeout: 60_000
+  }, async () => {
+    await using nats = await startNats()
+    await using push = await startPushService()
+    await using service = await startService({ natsUrl: nats.url, env: few })
+    const agents = Array.from({ length: 200 }, () => push.subscribe({ script: ["slow 1000"] }))
+    const retried = push.subscribe({ script: ["503", "slow 3000"] })
+    const subscriptions = agents.map(({ subscription }) => subscription)
+    await fillChannels(nats.url, [
+      { name: "large", subscriptions },
+      { name: "small", subscriptions: [retried.subscription] }
+    ])
+    const [large, small] = await Promise.all([
+      publish(service.url, "large", { n: 1 }),
+      publish(service.url, "small", { n: 2 })
+    ])
+    await push.waitFor(() => retried.attempts.length === 2)
+    for (const state of ["paused", "running"])
+      await Promise.all([large, small].map((id) => change(service.url, id, state)))
+    const done = await finishedAt(service.url, path(large), "publisher", 10_000)
+    assert.deepInclude(done, { accepted: 200, delivered: 200 })
+    assert.deepInclude(await finishedAt(service.url, path(small)), { delivered: 1 })
+    assert.equal(retried.attempts.length, 2)
+    assert.deepInclude(push.counts, { distinct: 201, duplicates: 0 })
+  })
+
+  it("misses nobody when everything is killed meanwhile", { timeout: 150_000 }, async () => {
+    await using nats = await startNats()
+    await using push = await spawnPushService()
+    const options: ServiceOptions = { natsUrl: nats.url, env: few }
+    await using first = await startService(options)
+    const browsers = await push.subscribe(size, { script: ["slow 300"] })
+    await fillChannels(nats.url, [{ name: "news", subscriptions: browsers }])
+    const id = await publish(first.url, "news", { n: 1 })
+    await push.waitForDistinct(100, 30_000)
+    await change(first.url, id, "paused")
+    await first.kill()
+    await using second = await startService(options)
+    await change(second.url, id, "running")
+    await push.waitForDistinct(400, 60_000)
+    await second.kill()
+    await using third = await startService(options)
+    const done = await finishedAt(third.url, path(id), "publisher", 60_000)
+    assert.deepInclude(done, { state: "finished", accepted: size, delivered: size })
+    const { counts, faults } = await push.report()
+    assert.equal(counts.distinct, size)
+    assert.isAtMost(counts.duplicates, 2 * permits)
+    assert.deepEqual(faults, [])
+  })
+
+  it("tries retries again after a resume, those that came due meanwhile and those that wait", {
+    timeout: 90_000
+  }, async () => {
+    await using nats = await startNats()
+    await using push = await startPushService()
+    await using service = await startService({ natsUrl: nats.url })
+    const scripts = [["503 retry-after 2", "201"], ["503 retry-after 25", "201"], ["slow 2500 503"]]
+    const agents = scripts.map((script) => push.subscribe({ script: [...script, "201"] }))
+    await join(
+      [service.url],
+      "news",
+      agents.map(({ subscription }) => subscription)
+    )
+    const id = await publish(service.url, "news", { n: 1 })
+    await until(
+      () => call(service.url, "GET", path(id), "publisher"),
+      ({ body }) => body.data.retrying === 2
+    )
+    await change(service.url, id, "paused")
+    await sleep(4_000)
+    const attempts = () => agents.map((agent) => agent.attempts.length)
+    assert.deepEqual(attempts(), [1, 1, 1])
+    const { code, stdout } = await runCli(["broadcast", "resume", id, "--nats", nats.url])
+    assert.deepEqual([code, stdout], [0, `broadcast ${id} is running\n`])
+    const done = await finishedAt(service.url, path(id), "publisher", 60_000)
+    assert.deepInclude(done, { state: "finished", accepted: 3, delivered: 3 })
+    assert.deepEqual(attempts(), [2, 2, 2])
+  })
+
+  it("counts its rest as cancelled when it is cancelled, and as expired when its life ends", {
+    timeout: 120_000
+  }, async () => {
+    await using nats = await startNats()
+    await using push = await spawnPushService()
+    await using service = await startService({ natsUrl: nats.url, env: few })
+    const browsers = await push.subscribe(size, { script: ["503 retry-after 1", "slow 500"] })
+    await fillChannels(nats.url, [{ name: "news", subscriptions: browsers }])
+    const publishAndPause = async (n: number) => {
+      const id = await publish(service.url, "news", { n }, { TTL: "30" })
+      await until(
+        () => call(service.url, "GET", path(id), "publisher"),
+        ({ body }) => body.data.retrying + body.data.delivered > 50
+      )
+      await change(service.url, id, "paused")
+      return id
+    }
+    const cancelled = await publishAndPause(1)
+    const expired = await publishAndPause(2)
+    await sleep(3_000)
+    await change(service.url, cancelled, "cancelled")
+    const first = await finishedAt(service.url, path(cancelled), "publisher", 60_000)
+    assert.deepInclude(first, { state: "cancelled", accepted: size, expired: 0 })
+    assert.equal(first.delivered + first.cancelled, size)
+    const second = await finishedAt(service.url, path(expired), "publisher", 60_000)
+    assert.deepInclude(second, { state: "finished", accepted: size, cancelled: 0 })
+    assert.equal(second.delivered + second.expired, size)
+    assert.isAbove(second.expired, size / 2)
+    const { counts, faults } = await push.report()
+    assert.equal(counts.total, first.delivered + second.delivered)
+    assert.deepEqual(faults, [])
+  })
+
+  it("may be paused before it is planned", async () => {
+    await using nats = await startNats()
+    await using push = await startPushService()
+    const roles = "gateway,projection,tally"
+    await using service = await startService({ natsUrl: nats.url, roles })
+    const agent = push.subscribe()
+    await join([service.url], "news", [agent.subscription])
+    const id = await publish(service.url, "news", { n: 1 })
+    await change(service.url, id, "paused")
+    await using _workers = await startService({ natsUrl: nats.url, roles: "fanout,delivery" })
+    await until(
+      () => call(service.url, "GET", path(id), "publisher"),
+      ({ body }) => body.data.shards === 1
+    )
+    await sleep(1_000)
+    assert.lengthOf(agent.received, 0)
+    await change(service.url, id, "running")
+    assert.deepInclude(await finishedAt(service.url, path(id)), { accepted: 1, delivered: 1 })
+    assert.lengthOf(agent.received, 1)
+  })
+
+  it("reaches all when it is planned long after its resume", { timeout: 90_000 }, async () => {
+    await using nats = await startNats()
+    await using push = await startPushService()
+    const roles = "gateway,projection,tally,delivery"
+    await using service = await startService({ natsUrl: nats.url, roles })
+    await using fanout = await startService({ natsUrl: nats.url, roles: "fanout" })
+    const agent = push.subscribe()
+    await join([service.url], "news", [agent.subscription])
+    fanout.process.kill("SIGSTOP")
+    const id = await publish(service.url, "news", { n: 1 })
+    await change(service.url, id, "paused")
+    await change(service.url, id, "running")
+    // A resume looks for jobs again after 1, 3, 7, 15, 20, 52 s.
+    await sleep(22_000)
+    fanout.process.kill("SIGCONT")
+    const done = await finishedAt(service.url, path(id), "publisher", 10_000)
+    assert.deepInclude(done, { accepted: 1, delivered: 1 })
+  })
+})
